@@ -1,0 +1,11 @@
+"""Compiled loops: arrays in, arrays out; no validation and no policy.
+
+===============  ==========================================================================
+``multiindex``   the compress operator: graded multi-index tables and monomials along a tile
+``moments``      centred second moments of feature tiles (BLAS 3), and their merging
+``truncation``   error bounds of the truncated Gaussian expansion, and the order from them
+===============  ==========================================================================
+
+A *tile* of points is held feature-major, shape (n_features, n_points): each step of a recurrence is then
+one vector operation along the points.
+"""

@@ -1,0 +1,58 @@
+"""The errors and warnings that are fastkpca's own; bad input raises ValueError or TypeError.
+
+Every text says what was found, what is needed, and how to get there.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "CertificateWarning",
+    "ComponentsWarning",
+    "DataFileError",
+    "KernelParameterError",
+    "ModelFileError",
+    "NotConvergedError",
+    "PluginError",
+    "ScoresNotKeptError",
+    "UnknownKernelError",
+]
+
+
+class UnknownKernelError(ValueError):
+    """No kernel of that name is registered; the text names near matches and the call that lists them."""
+
+
+class KernelParameterError(ValueError):
+    """A kernel parameter is missing, out of range, or given under two spellings."""
+
+
+class PluginError(RuntimeError):
+    """A kernel from outside fastkpca failed; the text names plugin, distribution and call, the cause is chained."""
+
+
+class NotConvergedError(RuntimeError):
+    """Nothing usable was reached within the limits; ``partial`` carries what was, or is None."""
+
+    def __init__(self, message: str, partial: object | None = None):
+        super().__init__(message)
+        self.partial = partial
+
+
+class ModelFileError(ValueError):
+    """A file is not a fastkpca model, or it is truncated, altered or of an unknown version."""
+
+
+class DataFileError(ValueError):
+    """A data file cannot be read as a table of numbers."""
+
+
+class ScoresNotKeptError(AttributeError):
+    """The scores of the training rows were not kept with the model."""
+
+
+class CertificateWarning(UserWarning):
+    """The eigenvalue intervals are wider than ``tol`` asks for; the text says what was reached and what would help."""
+
+
+class ComponentsWarning(UserWarning):
+    """Fewer components than asked for carry variance, so fewer are returned."""

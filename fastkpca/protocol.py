@@ -1,0 +1,317 @@
+"""What a kernel is: the contract between the core and every kernel, built in or from outside.
+
+The core speaks to kernels in *tiles*, never in pairs of points. A tile ``X`` is a C-contiguous array of shape
+(n, d), float64 unless the method says otherwise, rows are observations, and ``Summary.shift`` has already been
+subtracted from it in float64 where ``Kernel.translation`` allows that. Tiles are read-only to the kernel.
+
+One idea carries the library: a feature map phi with
+
+    K = Phi Phi' + (positive semidefinite) + (entries at most ``defect`` in size),
+
+computed tile by tile, and the trace of what it misses known at every point (``FeatureMap.residual``). A kernel that
+has only ``block`` already works at any size; one that offers feature maps (``Kernel.feature_maps``) or fast products
+(``Kernel.summations``) gets faster without the core changing.
+
+This module imports nothing from the package but the compiled second moments. API_VERSION is 1: frozen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ._core import moments as _moments
+
+__all__ = ["API_VERSION", "Cost", "FeatureMap", "Kernel", "Moments", "Offer", "Summary", "Summation"]
+
+API_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What one cheap pass over the rows can know; handed to kernels so that they can plan.
+
+    Attributes
+    ----------
+    n_samples, n_features : int
+    dtype : numpy.dtype
+        Of the rows as given (tiles are float64 all the same).
+    shift : ndarray (n_features,), float64
+        What the core subtracts from every row; zero where the kernel does not allow a shift.
+    box : ndarray (2, n_features)
+        Smallest and largest value of each coordinate, after the shift.
+    radius : float
+        Largest Euclidean norm of a row, after the shift.
+    covariance : ndarray (n_features, n_features)
+        Divided by n_samples, about the mean.
+    mean : ndarray (n_features,)
+        After the shift (so zero up to rounding where the shift is the mean).
+    sample : ndarray (at most 4096, n_features)
+        Rows drawn without replacement by the seeded generator, after the shift, in row order.
+    """
+
+    n_samples: int
+    n_features: int
+    dtype: np.dtype
+    shift: np.ndarray
+    box: np.ndarray
+    radius: float
+    covariance: np.ndarray
+    mean: np.ndarray
+    sample: np.ndarray
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What an offer would cost, in counts and not in seconds: the plan turns counts into predictions.
+
+    Attributes
+    ----------
+    n_features : int
+        D of a feature map, 0 for a summation.
+    row_flops : float
+        Floating-point operations to form the features of one row, or for one row of a product with one column.
+    setup_flops : float
+        Spent once, before the first row.
+    memory : float
+        Bytes held at the peak, beside the rows themselves.
+    residual : float
+        Predicted residual trace over trace (feature map) or error bound (summation); 0 for an exact one.
+    """
+
+    n_features: int = 0
+    row_flops: float = 0.0
+    setup_flops: float = 0.0
+    memory: float = 0.0
+    residual: float = 0.0
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A feature map or a summation that a kernel could build, and what it would cost; the plan builds one.
+
+    ``build(sample)`` returns a FeatureMap (``sample`` is Summary.sample), ``build(X, Y=None)`` a Summation.
+    """
+
+    name: str
+    cost: Cost
+    build: Callable[..., Any] = field(repr=False, compare=False)
+
+
+class Kernel:
+    """A kernel k(x, y) and its parameters. ``block`` alone is a kernel; the rest makes it faster or safer.
+
+    Subclasses name their parameters in ``parameters`` (name -> default, None where ``resolve`` fills it in from the
+    data) and other spellings in ``aliases`` (spelling -> (parameter, conversion of the value)). The constructor takes
+    them by keyword, refuses two spellings of one parameter, sets attributes, and calls ``check``.
+
+    Equality, hash and repr follow from the parameters. Kernels are immutable once made.
+    """
+
+    api_version: ClassVar[int | None] = None
+    """Plugins write the literal 1 (an inherited value would always match)."""
+    positive_semidefinite: bool = False
+    translation: str | None = None
+    """"kernel" if k(x+s, y+s) = k(x, y); "centered" if that holds only after centring (linear); else None."""
+    thread_safe: bool = True
+    """False makes the core call this kernel from one thread only."""
+    parameters: ClassVar[Mapping[str, Any]] = {}
+    aliases: ClassVar[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {}
+
+    def __init__(self, **parameters: Any):
+        values = dict(self.parameters)
+        spelled: dict[str, str] = {}
+        for given, value in parameters.items():
+            name, convert = self.aliases.get(given, (given, None))
+            if name not in self.parameters:
+                known = ", ".join([*self.parameters, *self.aliases]) or "none"
+                raise TypeError(f"{type(self).__name__} has no parameter {given!r}; it takes: {known}")
+            if value is None:
+                continue
+            if name in spelled:
+                raise TypeError(
+                    f"{type(self).__name__}: {spelled[name]!r} and {given!r} are two spellings of one parameter; "
+                    "give only one of them"
+                )
+            spelled[name] = given
+            values[name] = convert(value) if convert is not None else value
+        self.__dict__.update(values)
+        self.check()
+
+    def check(self) -> None:
+        """Raise ``fastkpca.errors.KernelParameterError`` for a parameter out of range, and normalise types."""
+
+    def resolve(self, data: Summary) -> Kernel:
+        """This kernel with every parameter that is None filled in from the data (median heuristic and the like)."""
+        return self
+
+    def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """k(x_i, y_j) for two tiles: shape (len(X), len(Y)), dtype of X, a new array. The only required method."""
+        raise NotImplementedError(f"{type(self).__name__} must define block(X, Y)")
+
+    def diagonal(self, X: np.ndarray) -> np.ndarray:
+        """k(x_i, x_i), shape (len(X),)."""
+        step = 64
+        parts = [np.diagonal(self.block(X[i : i + step], X[i : i + step])) for i in range(0, len(X), step)]
+        return np.concatenate(parts) if parts else np.empty(0)
+
+    def entry_error(self, data: Summary, dtype: np.dtype) -> float | None:
+        """Bound on |computed - k| for the entries that ``block`` returns in ``dtype``.
+
+        None: unknown, and the certificate is then about the values that ``block`` returned.
+        """
+        return None
+
+    def feature_maps(self, data: Summary, tol: float, max_features: int) -> Sequence[Offer]:
+        """Offers of feature maps with residual trace over trace at most ``tol`` and at most ``max_features`` features."""
+        return ()
+
+    def summations(self, data_x: Summary, data_y: Summary, tol: float | None) -> Sequence[Offer]:
+        """Offers of products with error at most ``tol`` * sum_j |u_j| in each entry (None: exact ones only)."""
+        return ()
+
+    def feature_map_from_state(self, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
+        """The feature map that ``FeatureMap.state`` described, as read from a model file."""
+        raise NotImplementedError(f"{type(self).__name__} has no feature maps of its own to restore")
+
+    def bind(self, X: Any, Y: Any = None) -> tuple[Kernel, Any]:
+        """Hook for kernels whose input is not rows of coordinates: (kernel, rows) to work with instead.
+
+        ``bind(K)`` before fitting, ``bind(K_new, train_rows)`` before projecting. A precomputed matrix becomes a
+        kernel on row indices here; every other kernel leaves its input alone.
+        """
+        return self, X
+
+    def get_parameters(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.parameters}
+
+    def __repr__(self) -> str:
+        inner = ", ".join(f"{k}={v!r}" for k, v in self.get_parameters().items())
+        return f"{type(self).__name__}({inner})"
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.get_parameters() == other.get_parameters()  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return hash((type(self), repr(self)))
+
+
+class FeatureMap:
+    """phi with k(x, y) = phi(x).phi(y) + (positive semidefinite) + (entries at most ``defect``).
+
+    Immutable and re-entrant: several threads call it at once, each with its own tile.
+    """
+
+    n_features: int = 0
+    """D."""
+    defect: float = 0.0
+    """Bound on the entries of K - Phi Phi' that are not positive semidefinite."""
+
+    def features(self, X: np.ndarray) -> np.ndarray:
+        """phi of a tile, shape (n, D), dtype of X; a new array, which the caller may overwrite.
+
+        Column-major (the transpose of a feature-major tile) is the fastest for what follows.
+        """
+        raise NotImplementedError
+
+    def residual(self, X: np.ndarray, Phi: np.ndarray | None = None) -> np.ndarray:
+        """k(x, x) - |phi(x)|^2 for a tile, shape (n,), never negative, rounding included: an upper bound.
+
+        ``Phi`` is ``features(X)`` where the caller has it.
+        """
+        return np.zeros(len(X))
+
+    def accumulate(self, X: np.ndarray, U: np.ndarray) -> np.ndarray:
+        """Phi' U for a tile and a block of vectors U (n, k): shape (D, k)."""
+        return self.features(X).T @ U
+
+    def apply(self, X: np.ndarray, C: np.ndarray) -> np.ndarray:
+        """Phi C for a tile and coefficients C (D, k): shape (n, k)."""
+        return self.features(X) @ C
+
+    def new_moments(self) -> Moments:
+        """An empty accumulator for ``Moments.update``."""
+        return Moments(self)
+
+    def state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        """(JSON header, arrays) from which ``Kernel.feature_map_from_state`` makes this map again."""
+        raise NotImplementedError(f"{type(self).__name__} cannot be written to a model file")
+
+
+class Moments:
+    """Count, mean and centred second moment of the features, accumulated tile by tile in float64.
+
+    Each tile is centred by its own mean and merged (Chan, Golub, LeVeque 1983): the uncentred moment minus N m m'
+    would lose N |m|^2 / lambda_1 times the roundoff. Dense by default; a map with structure overrides this class.
+
+    Attributes
+    ----------
+    count : float
+        Number of rows, or sum of weights.
+    mean : ndarray (D,)
+    trace : float
+        Trace of the *centred* second moment sum_i (phi_i - mean)(phi_i - mean)'.
+    residual_trace : float
+        Sum over the rows of ``FeatureMap.residual``.
+    """
+
+    def __init__(self, feature_map: FeatureMap):
+        self.map = feature_map
+        self.count = 0.0
+        self.mean = np.zeros(feature_map.n_features)
+        self.residual_trace = 0.0
+        # lower triangle (row-major) of the centred second moment; the upper one is not touched
+        self._scatter = np.zeros((feature_map.n_features, feature_map.n_features))
+
+    def update(self, X: np.ndarray, weights: np.ndarray | None = None) -> None:
+        """Add a tile of rows, with non-negative weights where given."""
+        X = np.ascontiguousarray(X, dtype=np.float64)
+        Phi = self.map.features(X)
+        residual = self.map.residual(X, Phi)
+        self.residual_trace += float(residual.sum() if weights is None else residual @ weights)
+        tile = np.ascontiguousarray(Phi.T)  # no copy where features() was column-major
+        self.count = _moments.update(tile, weights, self.count, self.mean, self._scatter)
+
+    def merge(self, other: Moments) -> Moments:
+        """Add what another accumulator of the same map has seen; returns self."""
+        self.count = _moments.merge(self.count, self.mean, self._scatter, other.count, other.mean, other._scatter)
+        self.residual_trace += other.residual_trace
+        return self
+
+    @property
+    def trace(self) -> float:
+        return float(np.trace(self._scatter))
+
+    def dense(self) -> np.ndarray | None:
+        """The centred second moment (D, D), symmetric; None where a subclass holds it only as an operator."""
+        lower = np.tril(self._scatter)
+        return lower + np.tril(lower, -1).T
+
+    def matmat(self, C: np.ndarray) -> np.ndarray:
+        """Centred second moment times C (D, k)."""
+        return self.dense() @ C
+
+
+class Summation:
+    """Products with the kernel matrix of two sets of rows (or of one set with itself).
+
+    ``error_bound``: |error of entry (i, k)| <= error_bound * sum_j |u_jk|, beyond the rounding of an exact product.
+    ``symmetric``: matmat and rmatmat are the same operator; where not, the eigensolver uses (S + S') / 2.
+    """
+
+    error_bound: float = 0.0
+    symmetric: bool = True
+    shape: tuple[int, int]
+
+    def matmat(self, U: np.ndarray) -> np.ndarray:
+        """K U, shape (shape[0], k)."""
+        raise NotImplementedError
+
+    def rmatmat(self, U: np.ndarray) -> np.ndarray:
+        """K' U, shape (shape[1], k)."""
+        if self.symmetric:
+            return self.matmat(U)
+        raise NotImplementedError

@@ -1,0 +1,49 @@
+"""Shared by all tests: the scale of attacks on bounds, seeds that are printed, and where real data lies."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--attack",
+        type=float,
+        default=0.02,
+        help="fraction of the full number of random attack cases to run (1 = all, default 0.02)",
+    )
+
+
+class Attack:
+    """How many random cases to run, and generators whose seed is printed so that a failure can be repeated."""
+
+    def __init__(self, fraction: float):
+        self.fraction = fraction
+
+    def count(self, full: int, least: int = 3) -> int:
+        return max(least, round(full * self.fraction))
+
+    def rng(self, label: str, case: int = 0) -> np.random.Generator:
+        seed = [zlib.crc32(label.encode()), case]
+        print(f"seed of {label}: {seed}")
+        return np.random.default_rng(seed)
+
+
+@pytest.fixture
+def attack(request) -> Attack:
+    return Attack(request.config.getoption("--attack"))
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Folder of the real data sets; FASTKPCA_DATA names it where it does not lie beside the checkout."""
+    here = Path(__file__).resolve().parents[1]
+    folder = Path(os.environ.get("FASTKPCA_DATA", here.parent / "shared" / "data"))
+    if not folder.is_dir():
+        pytest.skip(f"real data not found at {folder}; set FASTKPCA_DATA to its folder")
+    return folder

@@ -51,6 +51,8 @@ class Summary:
         After the shift (so zero up to rounding where the shift is the mean).
     sample : ndarray (at most 4096, n_features)
         Rows drawn without replacement by the seeded generator, after the shift, in row order.
+    sample_index : ndarray (len(sample),), int
+        Their row numbers.
     """
 
     n_samples: int
@@ -62,6 +64,7 @@ class Summary:
     covariance: np.ndarray
     mean: np.ndarray
     sample: np.ndarray
+    sample_index: np.ndarray
 
 
 @dataclass(frozen=True)

@@ -108,4 +108,5 @@ def summarize(rows: Rows, *, shift: bool, rng: np.random.Generator, n_threads: i
         covariance=covariance / n,
         mean=mean - shift_by,
         sample=rows.take(index),
+        sample_index=index,
     )

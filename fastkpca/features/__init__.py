@@ -1,0 +1,6 @@
+"""Feature maps: phi with K = Phi Phi' + (positive semidefinite), tile by tile.
+
+============  =========================================================================================
+``monomial``  the compress operator's monomials: exact for polynomials, truncated for the Gaussian
+============  =========================================================================================
+"""

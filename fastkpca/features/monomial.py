@@ -1,0 +1,147 @@
+"""Monomial feature maps of total degree: exact for (scale x.y + offset)^p, truncated for the Gaussian.
+
+Both are an ``Expansion`` of the compiled core; the weights sit in the ratios of its table (Raykar & Ankur 2003,
+sections 7 and 8: A_k and C_m are ``accumulate``, the sums over them ``apply``).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import comb
+
+import numpy as np
+
+from .._core import multiindex, truncation
+from ..protocol import FeatureMap
+
+__all__ = ["PolynomialMap", "TaylorMap", "polynomial_size", "taylor_size"]
+
+UNIT_ROUNDOFF = np.finfo(np.float64).eps / 2
+
+
+def polynomial_size(d: int, degree: int, offset: float) -> int:
+    """Number of features of (x.y + offset)^degree: C(d + p, p), or C(d + p - 1, p) without an offset."""
+    return comb(d + degree, degree) if offset else comb(d + degree - 1, degree)
+
+
+def taylor_size(d: int, order: int) -> int:
+    """Number of features of the Gaussian cut after the terms m < order: C(d + order - 1, d)."""
+    return comb(d + order - 1, d) if order > 0 else 0
+
+
+@lru_cache(maxsize=16)
+def _table(d: int, degree: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    parent, coordinate, exponent, start = multiindex.table(d, degree)
+    for array in (parent, coordinate, exponent, start):
+        array.flags.writeable = False
+    return parent, coordinate, exponent, start
+
+
+class _ExpansionMap(FeatureMap):
+    """What both maps share: an Expansion applied to tiles measured in its own unit, from its own centre."""
+
+    _expansion: multiindex.Expansion
+    _unit: float
+    _center: np.ndarray | None = None
+
+    def _own(self, X: np.ndarray) -> np.ndarray:
+        if self._center is not None:
+            X = X - self._center.astype(X.dtype, copy=False)
+        if self._unit != 1.0:
+            X = X * X.dtype.type(self._unit)
+        return np.ascontiguousarray(X)
+
+    @property
+    def n_features(self) -> int:  # type: ignore[override]
+        return self._expansion.n_features
+
+    def features(self, X: np.ndarray) -> np.ndarray:
+        return self._expansion.features(self._own(X)).T
+
+    def accumulate(self, X: np.ndarray, U: np.ndarray) -> np.ndarray:
+        return self._expansion.accumulate(self._own(X), np.ascontiguousarray(U, dtype=X.dtype))
+
+    def apply(self, X: np.ndarray, C: np.ndarray) -> np.ndarray:
+        return self._expansion.evaluate(self._own(X), np.ascontiguousarray(C, dtype=X.dtype))
+
+
+class PolynomialMap(_ExpansionMap):
+    """phi of (scale x.y + offset)^degree = sum_k binom(p, k) offset^(p-k) scale^k comp(x^k).comp(y^k): exact.
+
+    Parameters
+    ----------
+    d : int
+        Number of coordinates.
+    degree : int
+    scale, offset : float
+        scale > 0; offset >= 0, else the kernel is not positive semidefinite. Without an offset only |alpha| = degree
+        is kept.
+    """
+
+    def __init__(self, d: int, degree: int, scale: float = 1.0, offset: float = 0.0):
+        self.d, self.degree, self.scale, self.offset = d, degree, scale, offset
+        parent, coordinate, exponent, start = _table(d, degree)
+        k = np.repeat(np.arange(degree + 1), np.diff(start)).astype(np.float64)
+        factor = np.ones(len(parent))
+        factor[1:] = np.sqrt(k[1:] / exponent[1:])  # comp of a child over (comp of its parent times the coordinate)
+        skip = 0
+        if offset:
+            # s_k = sqrt(binom(p, k) offset^(p-k)) as ratios: s_k / s_(k-1) = sqrt((p-k+1) / (k offset))
+            factor[0] = offset ** (degree / 2)
+            factor[1:] *= np.sqrt((degree - k[1:] + 1) / (k[1:] * offset))
+        else:
+            skip = int(start[degree])
+        self._unit = float(np.sqrt(scale))
+        self._expansion = multiindex.Expansion(d, parent, coordinate, factor, skip)
+        # relative rounding of an entry of phi: each of p steps rounds twice, and its factor three times
+        self.rounding = (6 * degree + 4) * UNIT_ROUNDOFF
+
+    def state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        return {"type": "polynomial", "d": self.d, "degree": self.degree, "scale": self.scale, "offset": self.offset}, {}
+
+    @classmethod
+    def from_state(cls, header: dict, arrays: dict[str, np.ndarray]) -> PolynomialMap:
+        return cls(header["d"], header["degree"], header["scale"], header["offset"])
+
+
+class TaylorMap(_ExpansionMap):
+    """phi of exp(-|x-y|^2 / (2 sigma^2)) expanded about a centre, terms of degree m < order.
+
+    What it leaves out is positive semidefinite with diagonal P(order, |x - center|^2 / sigma^2), the regularised lower
+    incomplete gamma function (docs/theory.md).
+
+    Parameters
+    ----------
+    d : int
+        Number of coordinates.
+    sigma : float
+    order : int
+        p; C(d + p - 1, d) features.
+    center : ndarray (d,)
+    """
+
+    def __init__(self, d: int, sigma: float, order: int, center: np.ndarray):
+        self.d, self.sigma, self.order = d, sigma, order
+        parent, coordinate, exponent, _ = _table(d, max(order - 1, 0))
+        factor = np.ones(len(parent))
+        factor[1:] = 1.0 / np.sqrt(exponent[1:])
+        self._unit = 1.0 / sigma
+        self._center = np.array(center, dtype=np.float64)
+        self._expansion = multiindex.Expansion(
+            d, parent, coordinate, factor, 0 if order > 0 else len(parent), gaussian=True
+        )
+        # as for the polynomial; exp(-|x|^2 / 2) adds the rounding of its argument
+        self.rounding = (6 * order + 2 * d + 8) * UNIT_ROUNDOFF
+
+    def residual(self, X: np.ndarray, Phi: np.ndarray | None = None) -> np.ndarray:
+        own = self._own(np.asarray(X, dtype=np.float64))
+        squares = np.einsum("ij,ij->i", own, own)
+        return truncation.residual(squares * (1 + 4 * (self.d + 4) * UNIT_ROUNDOFF), self.order)
+
+    def state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        assert self._center is not None
+        return {"type": "taylor", "d": self.d, "sigma": self.sigma, "order": self.order}, {"center": self._center}
+
+    @classmethod
+    def from_state(cls, header: dict, arrays: dict[str, np.ndarray]) -> TaylorMap:
+        return cls(header["d"], header["sigma"], header["order"], arrays["center"])

@@ -1,0 +1,44 @@
+"""Checks of kernel parameters: each returns the plain Python number or says what is wrong with it.
+
+``kernel`` is the kernel, or its name, for the text of the error.
+"""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+
+from ..errors import KernelParameterError
+
+__all__ = ["finite_number", "positive_number", "whole_number"]
+
+
+def _name(kernel: object) -> str:
+    return kernel if isinstance(kernel, str) else type(kernel).__name__.lower()
+
+
+def finite_number(kernel: object, name: str, value: Any) -> float:
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+        raise KernelParameterError(f"{_name(kernel)}: {name} is {value!r}; give a number")
+    number = float(value)
+    if not np.isfinite(number):
+        raise KernelParameterError(f"{_name(kernel)}: {name} is {value!r}; give a finite number")
+    return number
+
+
+def positive_number(kernel: object, name: str, value: Any) -> float:
+    number = finite_number(kernel, name, value)
+    if number <= 0:
+        raise KernelParameterError(f"{_name(kernel)}: {name} is {value!r}; give a positive number")
+    return number
+
+
+def whole_number(kernel: object, name: str, value: Any, *, least: int, most: int) -> int:
+    number = finite_number(kernel, name, value)
+    if number != int(number) or not least <= number <= most:
+        raise KernelParameterError(f"{_name(kernel)}: {name} is {value!r}; give a whole number from {least} to {most}")
+    return int(number)

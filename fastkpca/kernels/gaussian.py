@@ -1,0 +1,137 @@
+"""The Gaussian kernel exp(-|x-y|^2 / (2 sigma^2)), its median heuristic, and its truncated expansion."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import sqrt
+
+import numpy as np
+
+from .._core import tiles, truncation
+from ..errors import KernelParameterError
+from ..features.monomial import TaylorMap, taylor_size
+from ..protocol import Cost, FeatureMap, Kernel, Offer, Summary
+from ._parameters import positive_number
+
+__all__ = ["Gaussian", "median_distance"]
+
+MEDIAN_ROWS = 1000
+# exp(-R^2 / 2) underflows the whole expansion at R = 38.7
+LARGEST_RADIUS = 37.0
+
+
+def median_distance(sample: np.ndarray) -> float:
+    """Median of |x_i - x_j|, i < j, over at most 1000 rows spread evenly over the (seeded, random) sample.
+
+    Where more than half of the pairs coincide, the median of the distances that are not zero.
+
+    Raises
+    ------
+    KernelParameterError
+        All rows are equal, so no length scale exists.
+    """
+    if len(sample) > MEDIAN_ROWS:
+        sample = sample[np.linspace(0, len(sample) - 1, MEDIAN_ROWS).astype(np.intp)]
+    centered = sample - sample.mean(axis=0)
+    norms = np.einsum("ij,ij->i", centered, centered)
+    upper = np.triu_indices(len(sample), 1)
+    squares = (norms[:, None] + norms[None, :] - 2 * (centered @ centered.T))[upper]
+    # the expanded form leaves rounding where rows coincide
+    squares[squares <= 8 * (sample.shape[1] + 4) * np.finfo(np.float64).eps * max(norms.max(initial=0.0), 0.0)] = 0.0
+    median = float(np.median(squares)) if squares.size else 0.0
+    if median == 0.0 and squares.any():
+        median = float(np.median(squares[squares > 0]))
+    if median == 0.0:
+        raise KernelParameterError(
+            "all rows of X are equal, so the median heuristic finds no length scale; check X, or give the parameter"
+        )
+    return sqrt(median)
+
+
+def _sigma_of_gamma(gamma: object) -> float:
+    return sqrt(0.5 / positive_number("gaussian", "gamma", gamma))
+
+
+class Gaussian(Kernel):
+    """Gaussian kernel k(x, y) = exp(-|x-y|^2 / (2 sigma^2)).
+
+    Parameters
+    ----------
+    sigma : float, optional
+        Positive. ``gamma`` = 1 / (2 sigma^2) is another spelling. Default: the median heuristic, the median distance
+        of at most 1000 seeded rows divided by sqrt(2).
+    """
+
+    api_version = 1
+    positive_semidefinite = True
+    translation = "kernel"
+    parameters = {"sigma": None}
+    aliases = {"gamma": ("sigma", _sigma_of_gamma)}
+
+    sigma: float | None
+
+    def check(self) -> None:
+        if self.sigma is not None:
+            self.__dict__["sigma"] = positive_number(self, "sigma", self.sigma)
+
+    def resolve(self, data: Summary) -> Kernel:
+        if self.sigma is not None:
+            return self
+        return Gaussian(sigma=median_distance(data.sample) / sqrt(2.0))
+
+    @property
+    def _sigma(self) -> float:
+        if self.sigma is None:
+            raise KernelParameterError("gaussian: sigma is not set; give sigma, or resolve the kernel on data first")
+        return self.sigma
+
+    def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        return tiles.gaussian_block(X, Y, self._sigma)
+
+    def compiled_tile(self) -> tuple[str, tuple]:
+        return "gaussian", (self._sigma,)
+
+    def diagonal(self, X: np.ndarray) -> np.ndarray:
+        return np.ones(len(X))
+
+    def entry_error(self, data: Summary, dtype: np.dtype) -> float:
+        # t exp(-t) <= 1/e: the relative rounding of the exponent, and a few ulp of exp itself
+        return float(np.finfo(dtype).eps) * (data.n_features + 10)
+
+    def feature_maps(self, data: Summary, tol: float, max_features: int) -> Sequence[Offer]:
+        sigma, d = self._sigma, data.n_features
+        best: tuple[int, np.ndarray, float] | None = None
+        for center in _centers(data):
+            squares = np.sum(((data.sample - center) / sigma) ** 2, axis=1)
+            if squares.max() > LARGEST_RADIUS**2:
+                continue
+            order = truncation.order_for_trace(squares, 0.9 * tol, _largest_order(d, max_features))
+            if order >= 0 and (best is None or order < best[0]):
+                best = order, center, float(truncation.residual(squares, order).mean())
+        if best is None:
+            return ()
+        order, center, left_out = best
+        D = taylor_size(d, order)
+        cost = Cost(D, row_flops=2.0 * D + 20.0, setup_flops=50.0 * D, memory=8.0 * D * D, residual=left_out)
+        return (Offer("monomial", cost, lambda sample: TaylorMap(d, sigma, order, center)),)
+
+    def feature_map_from_state(self, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
+        return TaylorMap.from_state(header, arrays)
+
+
+def _largest_order(d: int, max_features: int) -> int:
+    """Largest order whose expansion has at most max_features terms (within 1000, beyond which R > 37 anyway)."""
+    order = 0
+    while order < 2000 and taylor_size(d, order + 1) <= max_features:
+        order += 1
+    return order
+
+
+def _centers(data: Summary) -> list[np.ndarray]:
+    """Candidates for the centre: the mean, the middle of the box, and that of a small enclosing ball of the sample."""
+    middle = data.box.mean(axis=0)
+    ball = data.sample.mean(axis=0)
+    for step in range(1, 65):  # Badoiu & Clarkson 2003: towards the farthest row, by 1 / (step + 1)
+        away = data.sample - ball
+        ball = ball + away[np.argmax(np.einsum("ij,ij->i", away, away))] / (step + 1)
+    return [data.mean, middle, ball]

@@ -1,0 +1,42 @@
+"""The linear kernel x.y: kernel PCA with it is ordinary PCA."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .._core import tiles
+from ..features.monomial import PolynomialMap
+from ..protocol import Cost, FeatureMap, Kernel, Offer, Summary
+
+__all__ = ["Linear"]
+
+
+class Linear(Kernel):
+    """Linear kernel k(x, y) = x.y."""
+
+    api_version = 1
+    positive_semidefinite = True
+    translation = "centered"
+
+    def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        return tiles.linear_block(X, Y)
+
+    def compiled_tile(self) -> tuple[str, tuple]:
+        return "linear", ()
+
+    def diagonal(self, X: np.ndarray) -> np.ndarray:
+        return np.einsum("ij,ij->i", X, X)
+
+    def entry_error(self, data: Summary, dtype: np.dtype) -> float:
+        return (data.n_features + 2) * float(np.finfo(dtype).eps) * data.radius**2
+
+    def feature_maps(self, data: Summary, tol: float, max_features: int) -> Sequence[Offer]:
+        d = data.n_features
+        if d > max_features:
+            return ()
+        return (Offer("monomial", Cost(d, row_flops=d, memory=8.0 * d * d), lambda sample: PolynomialMap(d, 1)),)
+
+    def feature_map_from_state(self, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
+        return PolynomialMap.from_state(header, arrays)

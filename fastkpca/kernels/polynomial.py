@@ -1,0 +1,91 @@
+"""The polynomial kernel (scale x.y + offset)^degree, with its exact monomial feature map."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .._core import tiles
+from ..errors import KernelParameterError
+from ..features.monomial import PolynomialMap, polynomial_size
+from ..protocol import Cost, FeatureMap, Kernel, Offer, Summary
+from ._parameters import finite_number, positive_number, whole_number
+
+__all__ = ["Polynomial"]
+
+
+class Polynomial(Kernel):
+    """Polynomial kernel k(x, y) = (scale x.y + offset)^degree.
+
+    Parameters
+    ----------
+    degree : int, default 3
+        At least 1.
+    scale : float, default 1
+        Positive; ``gamma`` is another spelling.
+    offset : float, default 1
+        ``coef0`` is another spelling. The kernel is positive semidefinite only for offset >= 0.
+    """
+
+    api_version = 1
+    translation = None
+    parameters = {"degree": 3, "scale": 1.0, "offset": 1.0}
+    aliases = {"gamma": ("scale", lambda gamma: gamma), "coef0": ("offset", lambda coef0: coef0)}
+
+    degree: int
+    scale: float
+    offset: float
+
+    def check(self) -> None:
+        values = {
+            "degree": whole_number(self, "degree", self.degree, least=1, most=64),
+            "scale": positive_number(self, "scale", self.scale),
+            "offset": finite_number(self, "offset", self.offset),
+        }
+        self.__dict__.update(values)
+
+    @property
+    def positive_semidefinite(self) -> bool:  # type: ignore[override]
+        return self.offset >= 0
+
+    def largest(self, radius: float) -> float:
+        """Largest |k| on a ball about the origin."""
+        return (self.scale * radius**2 + abs(self.offset)) ** self.degree
+
+    def resolve(self, data: Summary) -> Kernel:
+        # squares of entries, times N^2, must stay finite for norms and moments
+        with np.errstate(over="ignore"):
+            log_largest = self.degree * np.log10(self.scale * np.float64(data.radius) ** 2 + abs(self.offset) + 1e-300)
+        if not 2 * (log_largest + np.log10(data.n_samples + 1)) < 307:
+            raise KernelParameterError(
+                f"polynomial kernel overflows: (scale * |x|^2 + offset)^degree with scale={self.scale:g}, "
+                f"|x| up to {data.radius:.3g} and degree={self.degree} is about 1e{log_largest:.0f}; "
+                "standardise the columns of X, or give a smaller scale (about 1 / largest |x|^2)"
+            )
+        return self
+
+    def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        return tiles.polynomial_block(X, Y, self.scale, self.offset, self.degree)
+
+    def compiled_tile(self) -> tuple[str, tuple]:
+        return "polynomial", (self.scale, self.offset, self.degree)
+
+    def diagonal(self, X: np.ndarray) -> np.ndarray:
+        return (self.scale * np.einsum("ij,ij->i", X, X) + self.offset) ** self.degree
+
+    def entry_error(self, data: Summary, dtype: np.dtype) -> float:
+        return (data.n_features + self.degree + 4) * self.degree * float(np.finfo(dtype).eps) * self.largest(data.radius)
+
+    def feature_maps(self, data: Summary, tol: float, max_features: int) -> Sequence[Offer]:
+        d, degree, scale, offset = data.n_features, self.degree, self.scale, self.offset
+        if offset < 0:
+            return ()
+        D = polynomial_size(d, degree, offset)
+        if D > max_features:
+            return ()
+        cost = Cost(D, row_flops=2.0 * D, setup_flops=50.0 * D, memory=8.0 * D * D)
+        return (Offer("monomial", cost, lambda sample: PolynomialMap(d, degree, scale, offset)),)
+
+    def feature_map_from_state(self, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
+        return PolynomialMap.from_state(header, arrays)

@@ -1,0 +1,97 @@
+"""A precomputed Gram matrix, as a kernel on row indices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import KernelParameterError
+from ..protocol import Kernel, Summary
+
+__all__ = ["Precomputed"]
+
+
+class Precomputed(Kernel):
+    """Precomputed kernel: X is the Gram matrix itself.
+
+    ``kpca(K, "precomputed")`` takes the symmetric (N, N) matrix of the training rows, ``kpca_project(model, K_new)`` the
+    (m, N) matrix between new and training rows. Positive semidefiniteness is not assumed.
+    """
+
+    api_version = 1
+    translation = None
+
+    matrix: np.ndarray | None = None
+
+    def bind(self, X: Any, Y: Any = None) -> tuple[Kernel, Any]:
+        K = np.asarray(X)
+        if K.dtype.kind not in "fiub":
+            raise TypeError(f"a precomputed Gram matrix must hold real numbers; found dtype {K.dtype}")
+        if K.ndim != 2:
+            raise ValueError(f"a precomputed Gram matrix must have two dimensions; found shape {K.shape}")
+        if Y is None:
+            if K.shape[0] != K.shape[1]:
+                raise ValueError(f"a precomputed Gram matrix must be square; found shape {K.shape}")
+            _check_symmetric(K)
+        elif K.shape[1] != len(Y):
+            raise ValueError(
+                f"a precomputed matrix for projecting must have one column for each of the {len(Y)} training rows; "
+                f"found shape {K.shape}"
+            )
+        bound = Precomputed()
+        bound.__dict__["matrix"] = K
+        return bound, np.arange(K.shape[0], dtype=np.float64)[:, None]
+
+    def unbound(self) -> Kernel:
+        """Without the matrix: what a model keeps."""
+        return Precomputed()
+
+    def _entries(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        if self.matrix is None:
+            raise KernelParameterError("precomputed: no matrix is bound; pass the Gram matrix itself in place of X")
+        rows, columns = X[:, 0].astype(np.intp), Y[:, 0].astype(np.intp)
+        if _consecutive(rows) and _consecutive(columns):  # a slice: no copy by index
+            return self.matrix[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+        return self.matrix[np.ix_(rows, columns)]
+
+    def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        return np.array(self._entries(X, Y), dtype=X.dtype, order="C")
+
+    def diagonal(self, X: np.ndarray) -> np.ndarray:
+        index = X[:, 0].astype(np.intp)
+        assert self.matrix is not None
+        return np.asarray(self.matrix[index, index], dtype=np.float64)
+
+    def entry_error(self, data: Summary, dtype: np.dtype) -> float | None:
+        if np.dtype(dtype) == np.float64 or self.matrix is None:
+            return 0.0
+        return float(np.finfo(dtype).eps) * float(np.abs(self.matrix).max(initial=0.0))
+
+
+def _consecutive(index: np.ndarray) -> bool:
+    return len(index) > 0 and index[-1] - index[0] == len(index) - 1 and bool((np.diff(index) == 1).all())
+
+
+def _check_symmetric(K: np.ndarray) -> None:
+    step = 1024
+    largest = 0.0
+    worst, where = 0.0, (0, 0)
+    for i in range(0, len(K), step):
+        rows = np.asarray(K[i : i + step], dtype=np.float64)
+        if not np.isfinite(rows).all():
+            row, column = np.argwhere(~np.isfinite(rows))[0]
+            word = "NaN" if np.isnan(rows[row, column]) else "infinity"
+            raise ValueError(f"the precomputed Gram matrix contains {word} (first at row {i + row}, column {column})")
+        difference = np.abs(rows - np.asarray(K[:, i : i + step], dtype=np.float64).T)
+        largest = max(largest, float(np.abs(rows).max(initial=0.0)))
+        if difference.max(initial=0.0) > worst:
+            worst = float(difference.max())
+            row, column = np.unravel_index(int(difference.argmax()), difference.shape)
+            where = (i + int(row), int(column))
+    eps = np.finfo(K.dtype).eps if K.dtype.kind == "f" else np.finfo(np.float64).eps
+    if worst > 100 * eps * largest:
+        raise ValueError(
+            f"the precomputed Gram matrix is not symmetric: entries ({where[0]}, {where[1]}) and ({where[1]}, "
+            f"{where[0]}) differ by {worst:.3g}; use (K + K.T) / 2 if that is what you mean"
+        )

@@ -1,0 +1,50 @@
+"""The tanh ("sigmoid") kernel: not positive semidefinite in general."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._core import tiles
+from ..protocol import Kernel, Summary
+from ._parameters import finite_number
+
+__all__ = ["Tanh"]
+
+
+class Tanh(Kernel):
+    """Hyperbolic tangent kernel k(x, y) = tanh(scale x.y + offset); not positive semidefinite in general.
+
+    Parameters
+    ----------
+    scale : float, default 1
+        ``gamma`` is another spelling.
+    offset : float, default 0
+        ``coef0`` is another spelling.
+    """
+
+    api_version = 1
+    translation = None
+    parameters = {"scale": 1.0, "offset": 0.0}
+    aliases = {"gamma": ("scale", lambda gamma: gamma), "coef0": ("offset", lambda coef0: coef0)}
+
+    scale: float
+    offset: float
+
+    def check(self) -> None:
+        self.__dict__.update(
+            scale=finite_number(self, "scale", self.scale), offset=finite_number(self, "offset", self.offset)
+        )
+
+    def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        return tiles.tanh_block(X, Y, self.scale, self.offset)
+
+    def compiled_tile(self) -> tuple[str, tuple]:
+        return "tanh", (self.scale, self.offset)
+
+    def diagonal(self, X: np.ndarray) -> np.ndarray:
+        return np.tanh(self.scale * np.einsum("ij,ij->i", X, X) + self.offset)
+
+    def entry_error(self, data: Summary, dtype: np.dtype) -> float:
+        # the argument's rounding passes with slope at most 1; tanh itself is good to a few ulp of at most 1
+        argument = abs(self.scale) * data.radius**2 + abs(self.offset)
+        return float(np.finfo(dtype).eps) * ((data.n_features + 4) * argument + 8)

@@ -1,0 +1,174 @@
+"""The Gram matrix and the feature matrix as scipy LinearOperators, never formed."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator
+
+from . import execute
+from .moments import feature_moments
+from .protocol import FeatureMap, Kernel, Moments, Summation
+from .rows import Rows
+from .summation.expansion import accumulate, apply
+
+__all__ = ["CenteredGramOperator", "FeatureOperator", "GramOperator"]
+
+
+def _columns(U: np.ndarray) -> np.ndarray:
+    U = np.asarray(U)
+    if np.iscomplexobj(U):
+        raise TypeError("products with a kernel matrix take real vectors; apply it to .real and .imag apart")
+    return np.ascontiguousarray(U, dtype=np.float64)
+
+
+class GramOperator(LinearOperator):
+    """The kernel matrix k(x_i, y_j), shape (len X, len Y), as a LinearOperator: ``K @ U``, ``K.T @ U``, ...
+
+    Attributes
+    ----------
+    kernel : Kernel
+    error_bound : float
+        |error of (K @ U)_ik| <= error_bound * sum_j |U_jk|, beyond rounding; 0 for exact products.
+    """
+
+    def __init__(self, kernel: Kernel, summation: Summation, rows_x: Rows, rows_y: Rows | None, n_threads: int = 1):
+        super().__init__(np.float64, summation.shape)
+        self.kernel = kernel
+        self._summation = summation
+        self._rows_x, self._rows_y = rows_x, rows_y
+        self._n_threads = n_threads
+        self._means: np.ndarray | None = None
+
+    @property
+    def error_bound(self) -> float:
+        return self._summation.error_bound
+
+    @property
+    def is_square(self) -> bool:
+        """Whether sources and targets are the same rows."""
+        return self._rows_y is None
+
+    def _matmat(self, U: np.ndarray) -> np.ndarray:
+        return self._summation.matmat(_columns(U))
+
+    def _matvec(self, u: np.ndarray) -> np.ndarray:
+        return self._matmat(np.reshape(u, (-1, 1)))
+
+    def _rmatmat(self, U: np.ndarray) -> np.ndarray:
+        return self._summation.rmatmat(_columns(U))
+
+    def _rmatvec(self, u: np.ndarray) -> np.ndarray:
+        return self._rmatmat(np.reshape(u, (-1, 1)))
+
+    def _adjoint(self) -> LinearOperator:
+        return self if self.is_square and self._summation.symmetric else super()._adjoint()
+
+    def _transpose(self) -> LinearOperator:
+        return self._adjoint()  # real
+
+    def _need_square(self, what: str) -> None:
+        if not self.is_square:
+            raise ValueError(f"{what} needs the kernel matrix of one set of rows with itself; found shape {self.shape}")
+
+    def diagonal(self) -> np.ndarray:
+        """k(x_i, x_i), shape (N,)."""
+        self._need_square("diagonal()")
+        rows, n = self._rows_x, self._rows_x.n_samples
+        step = execute.tile_rows(rows.n_features)
+        return np.concatenate([self.kernel.diagonal(rows.tile(i, min(n, i + step))) for i in range(0, n, step)])
+
+    def trace(self) -> float:
+        """Sum of the diagonal."""
+        return float(self.diagonal().sum())
+
+    def column_means(self) -> np.ndarray:
+        """Mean of each column, shape (len Y,): what centring a new point needs. One product, kept."""
+        if self._means is None:
+            ones = np.ones((self.shape[0], 1))
+            self._means = self._summation.rmatmat(ones)[:, 0] / self.shape[0]
+        return self._means
+
+    def centered(self) -> CenteredGramOperator:
+        """H K H with H = I - 11'/N, as a LinearOperator; square kernel matrices only."""
+        self._need_square("centered()")
+        return CenteredGramOperator(self)
+
+
+class CenteredGramOperator(LinearOperator):
+    """The doubly centred Gram matrix Kc = H K H; symmetric."""
+
+    def __init__(self, gram: GramOperator):
+        super().__init__(np.float64, gram.shape)
+        self.gram = gram
+
+    def _matmat(self, U: np.ndarray) -> np.ndarray:
+        U = _columns(U)
+        V = self.gram._summation.matmat(U - U.mean(axis=0))
+        if not self.gram._summation.symmetric:
+            V = (V + self.gram._summation.rmatmat(U - U.mean(axis=0))) / 2
+        return V - V.mean(axis=0)
+
+    def _matvec(self, u: np.ndarray) -> np.ndarray:
+        return self._matmat(np.reshape(u, (-1, 1)))
+
+    def _adjoint(self) -> LinearOperator:
+        return self
+
+    def _transpose(self) -> LinearOperator:
+        return self
+
+    def trace(self) -> float:
+        """tr K - 1'K1 / N."""
+        return self.gram.trace() - float(self.gram.column_means().sum())
+
+
+class FeatureOperator(LinearOperator):
+    """The feature matrix Phi (N, D) as a LinearOperator: K = Phi Phi' up to ``residual_trace``.
+
+    Attributes
+    ----------
+    map : FeatureMap
+    kernel : Kernel
+    """
+
+    def __init__(self, kernel: Kernel, feature_map: FeatureMap, rows: Rows, n_threads: int = 1):
+        super().__init__(np.float64, (rows.n_samples, feature_map.n_features))
+        self.kernel, self.map = kernel, feature_map
+        self._rows, self._n_threads = rows, n_threads
+        self._residual: float | None = None
+
+    def _matmat(self, C: np.ndarray) -> np.ndarray:
+        return apply(self.map, self._rows, _columns(C), self._n_threads)
+
+    def _matvec(self, c: np.ndarray) -> np.ndarray:
+        return self._matmat(np.reshape(c, (-1, 1)))
+
+    def _rmatmat(self, U: np.ndarray) -> np.ndarray:
+        return accumulate(self.map, self._rows, _columns(U), self._n_threads)
+
+    def _rmatvec(self, u: np.ndarray) -> np.ndarray:
+        return self._rmatmat(np.reshape(u, (-1, 1)))
+
+    def moments(self, weights: np.ndarray | None = None) -> Moments:
+        """Count, mean and centred second moment of the features, in one pass; ``weights`` (N,) are non-negative."""
+        if weights is not None:
+            weights = np.ascontiguousarray(weights, dtype=np.float64)
+            if weights.shape != (self.shape[0],) or not (np.isfinite(weights).all() and (weights >= 0).all()):
+                raise ValueError(f"weights must be {self.shape[0]} finite, non-negative numbers; found shape {weights.shape}")
+        moments = feature_moments(self.map, self._rows, weights=weights, n_threads=self._n_threads)
+        if weights is None:
+            self._residual = moments.residual_trace
+        return moments
+
+    @property
+    def residual_trace(self) -> float:
+        """Trace of K - Phi Phi', an upper bound; one pass over the rows, kept."""
+        if self._residual is None:
+            n, step = self._rows.n_samples, execute.tile_rows(self.map.n_features)
+            self._residual = execute.tree_reduce(
+                lambda i: float(self.map.residual(self._rows.tile(i * step, min(n, (i + 1) * step))).sum()),
+                -(-n // step),
+                lambda a, b: a + b,
+                n_threads=self._n_threads,
+            )
+        return self._residual

@@ -1,55 +1,41 @@
-"""One pass over the rows: the moments of their features, and components from them.
+"""From moments to components: eigenvectors of the centred second moment of the features.
 
-N D^2 flops (BLAS 3), D^2 memory, and nothing that grows with N.
+With C = Phi' H Phi = W diag(lambda) W', the centred Gram matrix H Phi Phi' H has the same non-zero eigenvalues, and the
+scores of all rows are H Phi W: nothing of size N x N is ever needed.
 """
 
 from __future__ import annotations
 
 import numpy as np
+import scipy.linalg
 
-from . import execute
-from .protocol import FeatureMap, Moments
-from .rows import Rows
+from .protocol import Moments
 
-__all__ = ["feature_moments"]
+__all__ = ["principal_axes"]
 
 
-def feature_moments(
-    feature_map: FeatureMap,
-    rows: Rows,
-    *,
-    weights: np.ndarray | None = None,
-    n_threads: int = 1,
-    progress: execute.Progress | None = None,
-) -> Moments:
-    """Moments of all rows, reduced along a fixed tree (equal bits at any number of threads).
+def principal_axes(moments: Moments, c: int | None) -> tuple[np.ndarray, np.ndarray]:
+    """The c largest eigenvalues of the centred second moment, descending, and their vectors as columns.
 
     Parameters
     ----------
-    feature_map : FeatureMap
-    rows : Rows
-    weights : ndarray (N,), optional
-        Non-negative.
+    moments : Moments
+    c : int or None
+        None: all of them.
 
     Returns
     -------
-    Moments
+    eigenvalues : ndarray (c,)
+    axes : ndarray (D, c)
     """
-    n, D = rows.n_samples, feature_map.n_features
-    step = execute.tile_rows(D)
-    n_tiles = -(-n // step)
-    # every task holds an accumulator of D^2 numbers, and log2(tasks) more wait in the tree: few tasks where D is large
-    most_tasks = 64 if D <= 1024 else 4
-    tiles_a_task = -(-n_tiles // most_tasks)
-    span = step * tiles_a_task
-
-    def task(i: int) -> Moments:
-        moments = feature_map.new_moments()
-        for start in range(i * span, min(n, (i + 1) * span), step):
-            stop = min(n, start + step)
-            moments.update(rows.tile(start, stop), None if weights is None else weights[start:stop])
-        return moments
-
-    return execute.tree_reduce(
-        task, -(-n // span), lambda a, b: a.merge(b), n_threads=n_threads, progress=progress, stage="moments"
-    )
+    C = moments.dense()
+    if C is None:
+        raise NotImplementedError("moments that are held as an operator need an iterative solver")
+    D = len(C)
+    if c is None or c >= D:
+        eigenvalues, axes = scipy.linalg.eigh(C, overwrite_a=True, check_finite=False)
+    else:
+        eigenvalues, axes = scipy.linalg.eigh(
+            C, subset_by_index=[D - c, D - 1], driver="evr", overwrite_a=True, check_finite=False
+        )
+    return eigenvalues[::-1].copy(), np.ascontiguousarray(axes[:, ::-1])

@@ -6,10 +6,9 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
 from . import execute
-from .moments import feature_moments
+from .features.passes import accumulate, apply, feature_moments
 from .protocol import FeatureMap, Kernel, Moments, Summation
 from .rows import Rows
-from .summation.expansion import accumulate, apply
 
 __all__ = ["CenteredGramOperator", "FeatureOperator", "GramOperator"]
 

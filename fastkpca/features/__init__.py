@@ -2,5 +2,6 @@
 
 ============  =========================================================================================
 ``monomial``  the compress operator's monomials: exact for polynomials, truncated for the Gaussian
+``passes``    a pass over all rows with any map: products and moments
 ============  =========================================================================================
 """

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .. import execute
+from ..features.passes import accumulate, apply
 from ..protocol import FeatureMap, Summation
 from ..rows import Rows
 
@@ -51,44 +51,3 @@ class ExpansionSummation(Summation):
 
     def rmatmat(self, U: np.ndarray) -> np.ndarray:
         return apply(self.map, self.rows_y, accumulate(self.map, self.rows_x, U, self.n_threads), self.n_threads)
-
-
-def accumulate(feature_map: FeatureMap, rows: Rows, U: np.ndarray, n_threads: int = 1) -> np.ndarray:
-    """Phi' U over all rows: (D, k), float64."""
-    n, step = rows.n_samples, execute.tile_rows(feature_map.n_features)
-    tiles_a_task = max(1, -(-n // (64 * step)))
-    span = step * tiles_a_task
-
-    def task(i: int) -> np.ndarray:
-        total = np.zeros((feature_map.n_features, U.shape[1]))
-        for start in range(i * span, min(n, (i + 1) * span), step):
-            stop = min(n, start + step)
-            total += feature_map.accumulate(rows.tile(start, stop), U[start:stop])
-        return total
-
-    return execute.tree_reduce(task, -(-n // span), np.add, n_threads=n_threads)
-
-
-def apply(
-    feature_map: FeatureMap,
-    rows: Rows,
-    C: np.ndarray,
-    n_threads: int = 1,
-    *,
-    constant: np.ndarray | None = None,
-    out: np.ndarray | None = None,
-    progress: execute.Progress | None = None,
-    stage: str = "",
-) -> np.ndarray:
-    """Phi C - constant over all rows: (N, k), into ``out`` (any float dtype) where given."""
-    n, step = rows.n_samples, execute.tile_rows(feature_map.n_features)
-    result = np.empty((n, C.shape[1])) if out is None else out
-
-    def task(i: int) -> None:
-        start, stop = i * step, min(n, (i + 1) * step)
-        part = feature_map.apply(rows.tile(start, stop), C)
-        result[start:stop] = part if constant is None else part - constant
-
-    for _ in execute.run(task, -(-n // step), n_threads=n_threads, progress=progress, stage=stage):
-        pass
-    return result

@@ -1,0 +1,96 @@
+"""A pass over all rows with a feature map: Phi' U, Phi C, and the moments of the features.
+
+Tiles depend on shapes alone and sums follow a fixed tree: equal bits at any number of threads.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import execute
+from ..protocol import FeatureMap, Moments
+from ..rows import Rows
+
+__all__ = ["accumulate", "apply", "feature_moments"]
+
+
+def accumulate(feature_map: FeatureMap, rows: Rows, U: np.ndarray, n_threads: int = 1) -> np.ndarray:
+    """Phi' U over all rows: (D, k), float64."""
+    n, step = rows.n_samples, execute.tile_rows(feature_map.n_features)
+    tiles_a_task = max(1, -(-n // (64 * step)))
+    span = step * tiles_a_task
+
+    def task(i: int) -> np.ndarray:
+        total = np.zeros((feature_map.n_features, U.shape[1]))
+        for start in range(i * span, min(n, (i + 1) * span), step):
+            stop = min(n, start + step)
+            total += feature_map.accumulate(rows.tile(start, stop), U[start:stop])
+        return total
+
+    return execute.tree_reduce(task, -(-n // span), np.add, n_threads=n_threads)
+
+
+def apply(
+    feature_map: FeatureMap,
+    rows: Rows,
+    C: np.ndarray,
+    n_threads: int = 1,
+    *,
+    constant: np.ndarray | None = None,
+    out: np.ndarray | None = None,
+    progress: execute.Progress | None = None,
+    stage: str = "",
+) -> np.ndarray:
+    """Phi C - constant over all rows: (N, k), into ``out`` (any float dtype) where given."""
+    n, step = rows.n_samples, execute.tile_rows(feature_map.n_features)
+    result = np.empty((n, C.shape[1])) if out is None else out
+
+    def task(i: int) -> None:
+        start, stop = i * step, min(n, (i + 1) * step)
+        part = feature_map.apply(rows.tile(start, stop), C)
+        result[start:stop] = part if constant is None else part - constant
+
+    for _ in execute.run(task, -(-n // step), n_threads=n_threads, progress=progress, stage=stage):
+        pass
+    return result
+
+
+def feature_moments(
+    feature_map: FeatureMap,
+    rows: Rows,
+    *,
+    weights: np.ndarray | None = None,
+    n_threads: int = 1,
+    progress: execute.Progress | None = None,
+) -> Moments:
+    """Moments of all rows, reduced along a fixed tree (equal bits at any number of threads).
+
+    Parameters
+    ----------
+    feature_map : FeatureMap
+    rows : Rows
+    weights : ndarray (N,), optional
+        Non-negative.
+
+    Returns
+    -------
+    Moments
+    """
+    n, D = rows.n_samples, feature_map.n_features
+    step = execute.tile_rows(D)
+    n_tiles = -(-n // step)
+    # every task holds an accumulator of D^2 numbers, and log2(tasks) more wait in the tree: few tasks where D is large
+    most_tasks = 64 if D <= 1024 else 4
+    tiles_a_task = -(-n_tiles // most_tasks)
+    span = step * tiles_a_task
+
+    def task(i: int) -> Moments:
+        moments = feature_map.new_moments()
+        for start in range(i * span, min(n, (i + 1) * span), step):
+            stop = min(n, start + step)
+            moments.update(rows.tile(start, stop), None if weights is None else weights[start:stop])
+        return moments
+
+    return execute.tree_reduce(
+        task, -(-n // span), lambda a, b: a.merge(b), n_threads=n_threads, progress=progress, stage="moments"
+    )

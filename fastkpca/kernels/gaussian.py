@@ -10,7 +10,9 @@ import numpy as np
 from .._core import tiles, truncation
 from ..errors import KernelParameterError
 from ..features.monomial import TaylorMap, taylor_size
-from ..protocol import Cost, FeatureMap, Kernel, Offer, Summary
+from ..protocol import Cost, FeatureMap, Kernel, Offer, Summary, Summation
+from ..rows import Rows
+from ..summation.expansion import ExpansionSummation
 from ._parameters import positive_number
 
 __all__ = ["Gaussian", "median_distance"]
@@ -114,6 +116,32 @@ class Gaussian(Kernel):
         D = taylor_size(d, order)
         cost = Cost(D, row_flops=2.0 * D + 20.0, setup_flops=50.0 * D, memory=8.0 * D * D, residual=left_out)
         return (Offer("monomial", cost, lambda sample: TaylorMap(d, sigma, order, center)),)
+
+    def summations(self, data_x: Summary, data_y: Summary, tol: float | None) -> Sequence[Offer]:
+        if tol is None:
+            return ()
+        sigma, d = self._sigma, data_x.n_features
+        center = (np.minimum(data_x.box[0], data_y.box[0]) + np.maximum(data_x.box[1], data_y.box[1])) / 2
+        # the boxes enclose every row, so their farthest corners do: the bound is for all pairs, seen or not
+        corner = np.maximum(np.abs(data_x.box - center), np.abs(data_y.box - center)).max(axis=0)
+        radius = min(
+            float(np.sqrt(np.sum(corner**2))),
+            max(x.radius + float(np.linalg.norm(center)) for x in (data_x, data_y)),
+        )
+        if radius / sigma > LARGEST_RADIUS:
+            return ()
+        order = truncation.order_for_ball(radius / sigma, 0.99 * tol, _largest_order(d, 1 << 16))
+        if order < 0:
+            return ()
+        D = taylor_size(d, order)
+        bound = float(truncation.ball_bound(radius / sigma, order)) + (6 * order + 3 * d + D + 20) * 2.0**-53
+
+        def build(X: Rows, Y: Rows | None = None) -> Summation:
+            return ExpansionSummation(TaylorMap(d, sigma, order, center), X, Y, error_bound=bound)
+
+        n_y = data_y.n_samples / max(1, data_x.n_samples)
+        cost = Cost(D, row_flops=3.0 * D * (1 + n_y), setup_flops=50.0 * D, memory=8.0 * D, residual=bound)
+        return (Offer("expansion", cost, build),) if bound <= tol else ()
 
     def feature_map_from_state(self, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
         return TaylorMap.from_state(header, arrays)

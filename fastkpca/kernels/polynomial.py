@@ -9,7 +9,9 @@ import numpy as np
 from .._core import tiles
 from ..errors import KernelParameterError
 from ..features.monomial import PolynomialMap, polynomial_size
-from ..protocol import Cost, FeatureMap, Kernel, Offer, Summary
+from ..protocol import Cost, FeatureMap, Kernel, Offer, Summary, Summation
+from ..rows import Rows
+from ..summation.expansion import ExpansionSummation
 from ._parameters import finite_number, positive_number, whole_number
 
 __all__ = ["Polynomial"]
@@ -86,6 +88,18 @@ class Polynomial(Kernel):
             return ()
         cost = Cost(D, row_flops=2.0 * D, setup_flops=50.0 * D, memory=8.0 * D * D)
         return (Offer("monomial", cost, lambda sample: PolynomialMap(d, degree, scale, offset)),)
+
+    def summations(self, data_x: Summary, data_y: Summary, tol: float | None) -> Sequence[Offer]:
+        d, degree, scale, offset = data_x.n_features, self.degree, self.scale, self.offset
+        if offset < 0 or polynomial_size(d, degree, offset) > 1 << 16:
+            return ()
+
+        def build(X: Rows, Y: Rows | None = None) -> Summation:
+            return ExpansionSummation(PolynomialMap(d, degree, scale, offset), X, Y)
+
+        D = polynomial_size(d, degree, offset)
+        n_y = data_y.n_samples / max(1, data_x.n_samples)
+        return (Offer("expansion", Cost(D, row_flops=3.0 * D * (1 + n_y), setup_flops=50.0 * D, memory=8.0 * D), build),)
 
     def feature_map_from_state(self, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
         return PolynomialMap.from_state(header, arrays)

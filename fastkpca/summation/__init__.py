@@ -1,0 +1,7 @@
+"""Products with a kernel matrix that is never formed.
+
+=============  ===============================================================================
+``exact``      tiles of kernel values, each used for both halves of a symmetric matrix
+``expansion``  through a feature map: two passes over rows and nothing over pairs of them
+=============  ===============================================================================
+"""

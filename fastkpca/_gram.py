@@ -1,0 +1,162 @@
+"""The kernel matrix and the feature matrix, for products in other methods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import execute, validate
+from ._plan import MAX_FEATURES
+from .kernels import get_kernel
+from .operators import FeatureOperator, GramOperator
+from .protocol import Kernel, Offer, Summary
+from .rows import Rows, summarize
+from .summation.exact import ExactSummation
+
+__all__ = ["features", "gram"]
+
+
+def gram(
+    X: Any,
+    kernel: Any = "gaussian",
+    Y: Any = None,
+    *,
+    tol: float | None = None,
+    products: str = "auto",
+    n_threads: int | None = None,
+    rng: Any = 0,
+    **kernel_parameters: Any,
+) -> GramOperator:
+    """The kernel matrix K_ij = k(x_i, y_j) as a scipy LinearOperator that never forms it.
+
+    Parameters
+    ----------
+    X : array_like (N, d)
+        Targets, and sources where ``Y`` is None.
+    kernel : str, Kernel, object with ``block``, or callable
+    Y : array_like (M, d), optional
+        Sources.
+    tol : float, optional
+        |error of (K @ U)_ik| <= tol * sum_j |U_jk|; None: exact products.
+    products : str
+        "auto", "exact", or the name of a summation to force.
+    n_threads : int, optional
+        Default: all processors. Results do not depend on it.
+    rng : int, Generator, SeedSequence or None
+    **kernel_parameters
+
+    Returns
+    -------
+    GramOperator
+        Shape (N, M); ``K @ U``, ``K.T``, ``centered()``, ``diagonal()``, ``trace()``, ``column_means()``, ``error_bound``.
+    """
+    if tol is not None:
+        tol = validate.check_tol(tol)
+    threads = execute.resolve_threads(n_threads)
+    chosen = get_kernel(kernel, **kernel_parameters)
+    chosen, X = chosen.bind(X)
+    rows_x = validate.as_rows(X)
+    generator = validate.check_rng(rng)
+    rows_x, data_x = summarize(rows_x, shift=chosen.translation == "kernel", rng=generator, n_threads=threads)
+    chosen = chosen.resolve(data_x)
+    rows_y, data_y = None, data_x
+    if Y is not None:
+        rows_y = validate.as_rows(Y, name="Y")
+        validate.check_columns(rows_x.n_features, rows_y.n_features, name="Y")
+        validate.check_finite(rows_y, name="Y")
+        data_y = summarize(rows_y, shift=False, rng=generator, n_threads=threads)[1]
+        rows_y = rows_y.shifted(rows_x.shift)
+        data_y = _moved(data_y, data_x.shift)
+    offers = [] if products == "exact" else list(chosen.summations(data_x, data_y, tol))
+    if products not in ("auto", "exact"):
+        offers = [x for x in offers if x.name == products]
+        if not offers:
+            raise ValueError(f"{chosen!r} offers no products named {products!r} at tol={tol}; use products='auto'")
+    exact_flops = float(data_x.n_samples) * data_y.n_samples * (data_x.n_features + 12)
+    offer = min(offers, key=_flops(data_x), default=None)
+    if offer is not None and (products != "auto" or _flops(data_x)(offer) < exact_flops):
+        summation = offer.build(rows_x, rows_y)
+        summation.n_threads = threads
+    else:
+        summation = ExactSummation(chosen, rows_x, rows_y, n_threads=threads)
+    return GramOperator(chosen, summation, rows_x, rows_y, threads)
+
+
+def _flops(data: Summary):
+    return lambda offer: offer.cost.setup_flops + offer.cost.row_flops * data.n_samples
+
+
+def _moved(data: Summary, shift: np.ndarray) -> Summary:
+    from dataclasses import replace
+
+    if not shift.any():
+        return data
+    sample = data.sample - shift
+    box = data.box - shift
+    farthest = float(np.sqrt(np.sum(np.maximum(np.abs(box[0]), np.abs(box[1])) ** 2)))
+    return replace(data, shift=shift, box=box, mean=data.mean - shift, sample=sample, radius=farthest)
+
+
+def features(
+    X: Any,
+    kernel: Any = "gaussian",
+    *,
+    tol: float = 1e-6,
+    max_features: int | None = None,
+    features: str = "auto",
+    n_threads: int | None = None,
+    rng: Any = 0,
+    **kernel_parameters: Any,
+) -> FeatureOperator:
+    """The feature matrix Phi (N, D) as a scipy LinearOperator, with K = Phi Phi' up to ``residual_trace``.
+
+    Parameters
+    ----------
+    X : array_like (N, d)
+    kernel : str, Kernel, object with ``block``, or callable
+        Positive semidefinite.
+    tol : float
+        Residual trace over trace of K.
+    max_features : int, optional
+    features : str
+        "auto", or the name of a feature map to force.
+    n_threads : int, optional
+    rng : int, Generator, SeedSequence or None
+    **kernel_parameters
+
+    Returns
+    -------
+    FeatureOperator
+        ``Phi @ C``, ``Phi.T @ U``, ``map``, ``moments(weights)``, ``residual_trace``.
+
+    Raises
+    ------
+    ValueError
+        No feature map reaches ``tol`` within ``max_features``.
+    """
+    tol = validate.check_tol(tol)
+    threads = execute.resolve_threads(n_threads)
+    chosen = get_kernel(kernel, **kernel_parameters)
+    chosen, X = chosen.bind(X)
+    rows, data = summarize(
+        validate.as_rows(X),
+        shift=chosen.translation == "kernel",
+        rng=validate.check_rng(rng),
+        n_threads=threads,
+    )
+    chosen = chosen.resolve(data)
+    offer = _best_offer(chosen, data, tol, MAX_FEATURES if max_features is None else max_features, features)
+    return FeatureOperator(chosen, offer.build(data.sample), rows, threads)
+
+
+def _best_offer(kernel: Kernel, data: Summary, tol: float, max_features: int, name: str) -> Offer:
+    if not kernel.positive_semidefinite:
+        raise ValueError(f"{kernel!r} is not positive semidefinite, so no feature map exists; use gram()")
+    offers = [x for x in kernel.feature_maps(data, tol, max_features) if name in ("auto", x.name)]
+    if not offers:
+        raise ValueError(
+            f"{kernel!r} reaches tol={tol:g} on these rows with no feature map of at most {max_features} features; "
+            "raise tol or max_features, or use gram()"
+        )
+    return min(offers, key=lambda x: x.cost.n_features)

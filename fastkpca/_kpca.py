@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -11,12 +10,10 @@ import numpy as np
 
 from . import execute, validate
 from ._plan import Plan, make_plan
-from ._routes import Problem, solve
-from .errors import ComponentsWarning
+from ._routes import Problem, Solution, solve
 from .kernels import get_kernel
 from .model import KPCAModel
-from .protocol import Kernel
-from .rows import Rows, summarize
+from .rows import summarize
 
 __all__ = ["kpca", "kpca_project", "plan"]
 
@@ -29,6 +26,7 @@ def kpca(
     tol: float = 1e-6,
     method: str = "auto",
     features: str = "auto",
+    max_passes: int = 20,
     memory_limit: int | str | None = None,
     n_threads: int | None = None,
     rng: Any = 0,
@@ -55,6 +53,8 @@ def kpca(
         "auto" takes what the plan predicts to be the fastest.
     features : str
         "auto", or the name of a feature map to force.
+    max_passes : int
+        Most passes over the exact kernel values.
     memory_limit : int or str, optional
         Bytes, or "500MB"; beside the rows themselves.
     n_threads : int, optional
@@ -93,10 +93,11 @@ def kpca(
     (1000, 3)
     """
     started = time.perf_counter()
-    problem = _prepare(X, kernel, c, tol, method, memory_limit, n_threads, rng, progress, kernel_parameters)
-    chosen = _plan(problem, method, features)
-    solution = solve(problem, chosen)
-    score = _scores(problem, solution, return_scores, out)
+    with execute.reporter(progress) as report:
+        problem = _prepare(X, kernel, c, tol, max_passes, memory_limit, n_threads, rng, report, kernel_parameters)
+        chosen = _choose(problem, method, features)
+        solution = solve(problem, chosen)
+        score = _scores(problem, solution, out) if return_scores else None
     info = solution.info | {"seconds": time.perf_counter() - started}
     return KPCAModel(
         eigenvalues=solution.eigenvalues,
@@ -153,9 +154,9 @@ def kpca_project(
     validate.check_finite(rows)
     if kernel is model.kernel:
         validate.check_columns(model.n_features, rows.n_features)
-    dtype = np.float32 if rows.dtype == np.float32 and model.dtype == np.float32 else np.float64
+    dtype = np.dtype(np.float32 if rows.dtype == np.float32 and model.dtype == np.float32 else np.float64)
     result = _output(out, (rows.n_samples, model.n_components), dtype)
-    with _progress(progress) as report:
+    with execute.reporter(progress) as report:
         model.projector.project(kernel, rows.shifted(model.shift), result, execute.resolve_threads(n_threads), report)
     return result
 
@@ -180,5 +181,74 @@ def plan(
     Plan
         ``print`` it for the table of candidates.
     """
-    problem = _prepare(X, kernel, c, tol, method, memory_limit, n_threads, rng, False, kernel_parameters)
-    return _plan(problem, method, features)
+    problem = _prepare(X, kernel, c, tol, 20, memory_limit, n_threads, rng, None, kernel_parameters)
+    return _choose(problem, method, features)
+
+
+def _prepare(
+    X: Any,
+    kernel: Any,
+    c: int | float | None,
+    tol: float,
+    max_passes: int,
+    memory_limit: int | str | None,
+    n_threads: int | None,
+    rng: Any,
+    report: execute.Progress | None,
+    kernel_parameters: dict[str, Any],
+) -> Problem:
+    """Validate the input, look at the rows once, and resolve the kernel's parameters."""
+    threads = execute.resolve_threads(n_threads)
+    generator = validate.check_rng(rng)
+    chosen, X = get_kernel(kernel, **kernel_parameters).bind(X)
+    rows = validate.as_rows(X, at_least=2)
+    c = validate.check_c(c, rows.n_samples)
+    rows, data = summarize(rows, shift=chosen.translation is not None, rng=generator, n_threads=threads)
+    return Problem(
+        rows=rows,
+        kernel=chosen.resolve(data),
+        data=data,
+        c=c,
+        tol=validate.check_tol(tol),
+        max_passes=max_passes,
+        memory_limit=validate.check_memory_limit(memory_limit),
+        n_threads=threads if chosen.thread_safe else 1,
+        rng=generator,
+        dtype=np.dtype(np.float32 if rows.dtype == np.float32 else np.float64),
+        n_columns=rows.n_features,
+        report=report,
+    )
+
+
+def _choose(problem: Problem, method: str, features: str) -> Plan:
+    if method not in ("auto", "dense", "features", "krylov"):
+        raise ValueError(f"method is {method!r}; give 'auto', 'dense', 'features' or 'krylov'")
+    return make_plan(
+        problem.kernel,
+        problem.data,
+        problem.c,
+        tol=problem.tol,
+        method=method,
+        features=features,
+        memory_limit=problem.memory_limit,
+    )
+
+
+def _scores(problem: Problem, solution: Solution, out: np.ndarray | None) -> np.ndarray:
+    shape = (problem.data.n_samples, len(solution.eigenvalues))
+    result = _output(out, shape, problem.dtype)
+    if solution.score is not None:
+        result[...] = solution.score
+    else:
+        solution.projector.project(problem.kernel, problem.rows, result, problem.n_threads, problem.report)
+    return result
+
+
+def _output(out: np.ndarray | None, shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
+    if out is None:
+        return np.empty(shape, dtype=dtype)
+    if getattr(out, "shape", None) != shape:
+        raise ValueError(f"out has shape {getattr(out, 'shape', None)}; the scores need {shape}")
+    if np.dtype(out.dtype).kind != "f":
+        raise TypeError(f"out has dtype {out.dtype}; the scores need a floating-point array")
+    return out

@@ -7,18 +7,20 @@ threads, and results are combined along a tree fixed by the number of tasks. Ins
 from __future__ import annotations
 
 import os
+import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 
 import numpy as np
 import scipy.linalg  # noqa: F401  (its BLAS must be loaded before the controller below looks for libraries)
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["Progress", "blas_threads", "resolve_threads", "run", "tile_rows", "tree_reduce"]
+__all__ = ["Progress", "blas_threads", "reporter", "resolve_threads", "run", "tile_rows", "tree_reduce"]
 
 T = TypeVar("T")
 Progress = Callable[[str, int, int], None]
@@ -76,6 +78,36 @@ def blas_threads() -> Iterator[None]:
     """BLAS limited to one thread while inside; nests and overlaps safely."""
     with _blas_cap:
         yield
+
+
+@contextmanager
+def reporter(progress: bool | Progress, stream: TextIO | None = None) -> Iterator[Progress | None]:
+    """A callable from what a user gives as ``progress``: theirs, a line on stderr that rewrites itself, or None."""
+    if callable(progress):
+        yield progress
+        return
+    if not progress:
+        yield None
+        return
+    out = sys.stderr if stream is None else stream
+    last = [0.0, 0]
+
+    def line(stage: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        if now - last[0] < 0.1 and done < total:
+            return
+        bar = "#" * (30 * done // max(1, total))
+        text = f"{stage:<10} [{bar:<30}] {100 * done // max(1, total):3d} %"
+        last[:] = [now, len(text)]
+        out.write("\r" + text)
+        out.flush()
+
+    try:
+        yield line
+    finally:
+        if last[1]:
+            out.write("\r" + " " * last[1] + "\r")
+            out.flush()
 
 
 def tile_rows(width: int, *, entries: int = 1 << 18, least: int = 64, most: int = 8192) -> int:

@@ -264,7 +264,7 @@ class Moments:
     def __init__(self, feature_map: FeatureMap):
         self.map = feature_map
         self.count = 0.0
-        self.mean = np.zeros(feature_map.n_features)
+        self._mean = np.zeros((2, feature_map.n_features))  # unevaluated sums of a high and a low part
         self.residual_trace = 0.0
         # lower triangle (row-major) of the centred second moment; the upper one is not touched
         self._scatter = np.zeros((feature_map.n_features, feature_map.n_features))
@@ -276,13 +276,17 @@ class Moments:
         residual = self.map.residual(X, Phi)
         self.residual_trace += float(residual.sum() if weights is None else residual @ weights)
         tile = np.ascontiguousarray(Phi.T)  # no copy where features() was column-major
-        self.count = _moments.update(tile, weights, self.count, self.mean, self._scatter)
+        self.count = _moments.update(tile, weights, self.count, self._mean, self._scatter)
 
     def merge(self, other: Moments) -> Moments:
         """Add what another accumulator of the same map has seen; returns self."""
-        self.count = _moments.merge(self.count, self.mean, self._scatter, other.count, other.mean, other._scatter)
+        self.count = _moments.merge(self.count, self.mean, self._scatter, other.count, other._mean, other._scatter)
         self.residual_trace += other.residual_trace
         return self
+
+    @property
+    def mean(self) -> np.ndarray:
+        return self._mean[0]
 
     @property
     def trace(self) -> float:

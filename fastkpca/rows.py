@@ -75,7 +75,7 @@ def summarize(rows: Rows, *, shift: bool, rng: np.random.Generator, n_threads: i
                 f"X contains {word} (first at row {i * step + row}, column {column}); "
                 "drop or impute these rows before kpca"
             )
-        mean, scatter = np.zeros(d), np.zeros((d, d))
+        mean, scatter = np.zeros((2, d)), np.zeros((d, d))
         with np.errstate(over="ignore", invalid="ignore"):
             square = 0.0 if shift else float(np.einsum("ij,ij->i", X, X).max())
             count = _moments.update(np.array(X.T, order="C"), None, 0.0, mean, scatter)
@@ -85,7 +85,7 @@ def summarize(rows: Rows, *, shift: bool, rng: np.random.Generator, n_threads: i
         count = _moments.merge(a[2], a[3], a[4], b[2], b[3], b[4])
         return np.minimum(a[0], b[0]), np.maximum(a[1], b[1]), count, a[3], a[4], max(a[5], b[5])
 
-    low, high, _, mean, scatter, square = execute.tree_reduce(first, n_tasks, join, n_threads=n_threads)
+    low, high, _, (mean, _), scatter, square = execute.tree_reduce(first, n_tasks, join, n_threads=n_threads)
     shift_by = np.zeros(d)
     if shift:
         shift_by = mean

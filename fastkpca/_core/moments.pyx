@@ -1,7 +1,7 @@
 # cython: language_level=3
 """Centred second moments of feature tiles, and their merging (Chan, Golub, LeVeque 1983).
 
-Tiles are feature-major, (D, n). The scatter matrix is (D, D), C order, lower triangle only. BLAS 3 does the work
+Tiles are feature-major, (D, n). Means are (2, D), unevaluated sums of a high and a low part. The scatter matrix is (D, D), C order, lower triangle only. BLAS 3 does the work
 (dsyrk with beta = 1, straight into the accumulator); the GIL is released for the whole of it.
 """
 
@@ -18,25 +18,30 @@ cdef int as_int(Py_ssize_t n) except? -1:
     return <int>n
 
 
-cdef double merge_means(double count, double[::1] mean, double extra, const double[::1] extra_mean,
+cdef double merge_means(double count, double[:, ::1] mean, double extra, const double[:, ::1] extra_mean,
                         double[::1] delta) noexcept nogil:
+    """mean += share * (extra_mean - mean), and that difference in ``delta``; returns the weight of delta delta'."""
     cdef Py_ssize_t j
-    cdef double share = extra / (count + extra)
-    for j in range(mean.shape[0]):
-        delta[j] = extra_mean[j] - mean[j]
-        mean[j] += share * delta[j]
+    cdef double share = extra / (count + extra), total
+    for j in range(mean.shape[1]):
+        # means are unevaluated sums high + low: rounded to one number, a mean of 1e6 spreads would cost 1e-10
+        delta[j] = (extra_mean[0, j] - mean[0, j]) + (extra_mean[1, j] - mean[1, j])
+        mean[1, j] += share * delta[j]
+        total = mean[0, j] + mean[1, j]
+        mean[1, j] -= total - mean[0, j]
+        mean[0, j] = total
     return count * share
 
 
-def update(double[:, ::1] tile, weights, double count, double[::1] mean, double[:, ::1] scatter):
+def update(double[:, ::1] tile, weights, double count, double[:, ::1] mean, double[:, ::1] scatter):
     """Add a tile (D, n) to (count, mean, scatter) in place; the tile is overwritten. Returns the new count."""
     cdef int D = as_int(tile.shape[0]), n = as_int(tile.shape[1]), one = 1
     cdef Py_ssize_t i, j
-    cdef double total, s, coefficient, unit = 1.0
+    cdef double total, s, rest, coefficient, unit = 1.0
     cdef bint weighted = weights is not None
     cdef const double[::1] w
     cdef double[::1] root
-    cdef double[::1] tile_mean = np.empty(D)
+    cdef double[:, ::1] tile_mean = np.zeros((2, D))
     cdef double[::1] delta = np.empty(D)
     if n == 0:
         return count
@@ -55,13 +60,18 @@ def update(double[:, ::1] tile, weights, double count, double[::1] mean, double[
     with nogil:
         for j in range(D):
             s = row_sum(&tile[j, 0], &w[0] if weighted else NULL, n) / total
-            tile_mean[j] = s
+            for i in range(n):
+                tile[j, i] -= s
+            # the sum above rounds by n u |s|, which would pass into every merge: take the mean of what is left too
+            rest = row_sum(&tile[j, 0], &w[0] if weighted else NULL, n) / total
+            tile_mean[0, j] = s
+            tile_mean[1, j] = rest
             if weighted:
                 for i in range(n):
-                    tile[j, i] = (tile[j, i] - s) * root[i]
-            else:
+                    tile[j, i] = (tile[j, i] - rest) * root[i]
+            elif rest != 0.0:
                 for i in range(n):
-                    tile[j, i] -= s
+                    tile[j, i] -= rest
         # row-major lower = column-major upper; the tile is, column-major, n x D
         dsyrk(b"U", b"T", &D, &n, &unit, &tile[0, 0], &n, &unit, &scatter[0, 0], &D)
         coefficient = merge_means(count, mean, total, tile_mean, delta)
@@ -95,10 +105,10 @@ cdef double row_sum(const double *row, const double *w, Py_ssize_t n) noexcept n
     return ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
 
 
-def merge(double count, double[::1] mean, double[:, ::1] scatter,
-          double extra, const double[::1] extra_mean, const double[:, ::1] extra_scatter):
+def merge(double count, double[:, ::1] mean, double[:, ::1] scatter,
+          double extra, const double[:, ::1] extra_mean, const double[:, ::1] extra_scatter):
     """Add (extra, extra_mean, extra_scatter) to (count, mean, scatter) in place. Returns the new count."""
-    cdef int D = as_int(mean.shape[0]), one = 1
+    cdef int D = as_int(mean.shape[1]), one = 1
     cdef Py_ssize_t i, j
     cdef double coefficient
     cdef double[::1] delta = np.empty(D)

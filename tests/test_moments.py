@@ -1,0 +1,87 @@
+"""Second moments in one pass: against two passes in longdouble, where centring is hardest, and merging."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fastkpca.features.monomial import PolynomialMap, TaylorMap
+from fastkpca.features.passes import accumulate, apply, feature_moments
+from fastkpca.rows import Rows
+
+LONG = np.longdouble
+
+
+def two_pass(Phi, weights=None):
+    Phi = Phi.astype(LONG)
+    w = np.ones(len(Phi), dtype=LONG) if weights is None else weights.astype(LONG)
+    mean = (w @ Phi) / w.sum()
+    centered = (Phi - mean) * np.sqrt(w)[:, None]
+    return mean, centered.T @ centered
+
+
+@pytest.mark.parametrize(
+    "name, phi, scale",
+    [
+        ("sigma 1e4", TaylorMap(3, 1e4, 4, np.zeros(3)), 1.0),
+        ("offset 1e8", PolynomialMap(3, 3, 1.0, 1e8), 1.0),
+        ("plain", PolynomialMap(3, 2, 1.0, 1.0), 1.0),
+        ("far from the origin", PolynomialMap(3, 1), 1e6),
+    ],
+)
+@pytest.mark.parametrize("order", ["random", "sorted", "outliers first"])
+def test_one_pass_keeps_1e_13_of_lambda_1(name, phi, scale, order, attack):
+    rng = attack.rng(name)
+    X = rng.standard_normal((30_000, 3))
+    if name == "far from the origin":
+        X += scale
+    if order == "sorted":
+        X = X[np.argsort(X[:, 0])]
+    elif order == "outliers first":
+        X[:50] *= 30
+    moments = feature_moments(phi, Rows(X))
+    mean, C = two_pass(phi.features(X))
+    ours = np.linalg.eigvalsh(moments.dense())
+    # longdouble has no eigensolver; C is good to 1e-19, so rounding it to float64 is the only loss
+    exact = np.linalg.eigvalsh(C.astype(np.float64))
+    assert np.abs(ours - exact).max() <= 1e-13 * exact[-1]
+    np.testing.assert_allclose(moments.mean, mean.astype(np.float64), rtol=1e-13, atol=1e-13 * np.abs(mean).max())
+    assert moments.trace == pytest.approx(float(np.trace(C)), rel=1e-12)
+
+
+def test_same_bits_at_any_number_of_threads(attack):
+    X = attack.rng("threads").standard_normal((50_000, 4))
+    phi = PolynomialMap(4, 3, 1.0, 1.0)
+    one, two = (feature_moments(phi, Rows(X), n_threads=k) for k in (1, 2))
+    np.testing.assert_array_equal(one.dense(), two.dense())
+    np.testing.assert_array_equal(one.mean, two.mean)
+    U = X[:, :2].copy()
+    np.testing.assert_array_equal(accumulate(phi, Rows(X), U, 1), accumulate(phi, Rows(X), U, 2))
+    C = np.ones((phi.n_features, 2))
+    np.testing.assert_array_equal(apply(phi, Rows(X), C, 1), apply(phi, Rows(X), C, 2))
+
+
+def test_weights_are_repeated_rows(attack):
+    rng = attack.rng("weights")
+    X = rng.standard_normal((3000, 3))
+    times = rng.integers(0, 4, len(X))
+    phi = TaylorMap(3, 1.0, 5, np.zeros(3))
+    weighted = feature_moments(phi, Rows(X), weights=times.astype(float))
+    repeated = feature_moments(phi, Rows(np.repeat(X, times, axis=0)))
+    assert weighted.count == repeated.count
+    np.testing.assert_allclose(weighted.dense(), repeated.dense(), atol=1e-12 * weighted.trace)
+    assert weighted.residual_trace == pytest.approx(repeated.residual_trace, rel=1e-12)
+    nothing = feature_moments(phi, Rows(X), weights=np.zeros(len(X)))
+    assert nothing.count == 0
+    assert nothing.trace == 0
+
+
+def test_merging_parts_is_the_whole(attack):
+    X = attack.rng("merge").standard_normal((5000, 3)) + 100.0
+    phi = PolynomialMap(3, 2, 1.0, 1.0)
+    whole = feature_moments(phi, Rows(X))
+    parts = feature_moments(phi, Rows(X[:17])).merge(feature_moments(phi, Rows(X[17:])))
+    assert parts.count == whole.count
+    np.testing.assert_allclose(parts.dense(), whole.dense(), atol=1e-12 * whole.trace)
+    empty = phi.new_moments().merge(whole)
+    np.testing.assert_array_equal(empty.dense(), whole.dense())

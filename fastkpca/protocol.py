@@ -280,7 +280,7 @@ class Moments:
 
     def merge(self, other: Moments) -> Moments:
         """Add what another accumulator of the same map has seen; returns self."""
-        self.count = _moments.merge(self.count, self.mean, self._scatter, other.count, other._mean, other._scatter)
+        self.count = _moments.merge(self.count, self._mean, self._scatter, other.count, other._mean, other._scatter)
         self.residual_trace += other.residual_trace
         return self
 

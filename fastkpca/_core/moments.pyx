@@ -23,6 +23,11 @@ cdef double merge_means(double count, double[:, ::1] mean, double extra, const d
     """mean += share * (extra_mean - mean), and that difference in ``delta``; returns the weight of delta delta'."""
     cdef Py_ssize_t j
     cdef double share = extra / (count + extra), total
+    if count == 0.0:  # a difference from zero would round the two parts together
+        for j in range(mean.shape[1]):
+            mean[0, j] = extra_mean[0, j]
+            mean[1, j] = extra_mean[1, j]
+        return 0.0
     for j in range(mean.shape[1]):
         # means are unevaluated sums high + low: rounded to one number, a mean of 1e6 spreads would cost 1e-10
         delta[j] = (extra_mean[0, j] - mean[0, j]) + (extra_mean[1, j] - mean[1, j])

@@ -1,0 +1,318 @@
+/* The loops of tile_ops.c for one type: T the scalar, S its letter, LANES the entries of a vector. No include guard:
+   included once for each type. */
+#define VEC FK_CAT(vec, S)
+#define MEM FK_CAT(mem, S)
+#define FMA FK_CAT(FMA, S)
+#define ALL FK_CAT(all, S)
+#define NAME(x) FK_CAT(x, S)
+#define LOAD(p) ((VEC) * (const MEM *)(p))
+#define STORE(p, v) (*(MEM *)(p) = (MEM)(v))
+#define UNROLL _Pragma("GCC unroll 16")
+
+INLINE T NAME(sum)(VEC v)
+{
+    /* halves, then quarters, ...: the order is fixed */
+    T part[LANES];
+    memcpy(part, &v, sizeof part);
+    UNROLL
+    for (int width = LANES / 2; width > 0; width /= 2) {
+        UNROLL
+        for (int l = 0; l < width; l++)
+            part[l] += part[l + width];
+    }
+    return part[0];
+}
+
+/* ---- distances and scalar products along the tile: R rows at a time, so that a column vector is loaded once ---- */
+
+INLINE void NAME(gauss_rows)(const int R, ptrdiff_t nj, const ptrdiff_t d, const T *X, ptrdiff_t ldx, const T *Yt,
+                             ptrdiff_t ldy, NAME(scale) c, T *K, ptrdiff_t ldk)
+{
+    for (ptrdiff_t j = 0; j < nj; j += LANES) {
+        VEC acc[4];
+        UNROLL
+        for (int i = 0; i < R; i++)
+            acc[i] = (VEC){0};
+        for (ptrdiff_t f = 0; f < d; f++) {
+            const VEC y = LOAD(Yt + f * ldy + j);
+            UNROLL
+            for (int i = 0; i < R; i++) {
+                const VEC t = ALL(X[i * ldx + f]) - y;
+                acc[i] = FMA(t, t, acc[i]);
+            }
+        }
+        UNROLL
+        for (int i = 0; i < R; i++)
+            STORE(K + i * ldk + j, NAME(exp)(acc[i], c));
+    }
+}
+
+static void NAME(gauss_direct)(ptrdiff_t ni, ptrdiff_t nj, ptrdiff_t d, const T *X, ptrdiff_t ldx, const T *Yt,
+                               ptrdiff_t ldy, double coefficient, T *K, ptrdiff_t ldk)
+{
+    const NAME(scale) c = NAME(exp_scale)(coefficient);
+    ptrdiff_t i = 0;
+#define FOUR_ROWS(D)                                                                                                  \
+    for (; i + 4 <= ni; i += 4)                                                                                       \
+        NAME(gauss_rows)(4, nj, D, X + i * ldx, ldx, Yt, ldy, c, K + i * ldk, ldk)
+    /* the dimensions seen most are unrolled: the points stay in registers */
+    switch (d) {
+    case 1: FOUR_ROWS(1); break;
+    case 2: FOUR_ROWS(2); break;
+    case 3: FOUR_ROWS(3); break;
+    default: FOUR_ROWS(d);
+    }
+#undef FOUR_ROWS
+    for (; i < ni; i++)
+        NAME(gauss_rows)(1, nj, d, X + i * ldx, ldx, Yt, ldy, c, K + i * ldk, ldk);
+}
+
+INLINE void NAME(dot_rows)(const int R, ptrdiff_t nj, ptrdiff_t d, const T *X, ptrdiff_t ldx, const T *Yt,
+                           ptrdiff_t ldy, T *K, ptrdiff_t ldk)
+{
+    for (ptrdiff_t j = 0; j < nj; j += LANES) {
+        VEC acc[4];
+        UNROLL
+        for (int i = 0; i < R; i++)
+            acc[i] = (VEC){0};
+        for (ptrdiff_t f = 0; f < d; f++) {
+            const VEC y = LOAD(Yt + f * ldy + j);
+            UNROLL
+            for (int i = 0; i < R; i++)
+                acc[i] = FMA(ALL(X[i * ldx + f]), y, acc[i]);
+        }
+        UNROLL
+        for (int i = 0; i < R; i++)
+            STORE(K + i * ldk + j, acc[i]);
+    }
+}
+
+static void NAME(dot_direct)(ptrdiff_t ni, ptrdiff_t nj, ptrdiff_t d, const T *X, ptrdiff_t ldx, const T *Yt,
+                             ptrdiff_t ldy, T *K, ptrdiff_t ldk)
+{
+    ptrdiff_t i = 0;
+    for (; i + 4 <= ni; i += 4)
+        NAME(dot_rows)(4, nj, d, X + i * ldx, ldx, Yt, ldy, K + i * ldk, ldk);
+    for (; i < ni; i++)
+        NAME(dot_rows)(1, nj, d, X + i * ldx, ldx, Yt, ldy, K + i * ldk, ldk);
+}
+
+/* ---- maps in place ---- */
+
+static void NAME(gauss_map)(ptrdiff_t ni, ptrdiff_t nj, const T *a, const T *b, T *K, ptrdiff_t ldk)
+{
+    const NAME(scale) one = NAME(exp_scale)(1.0);
+    for (ptrdiff_t i = 0; i < ni; i++) {
+        const VEC ai = ALL(a[i]);
+        T *row = K + i * ldk;
+        for (ptrdiff_t j = 0; j < nj; j += LANES) {
+            VEC t = LOAD(row + j) + (ai + LOAD(b + j));
+            /* rounding may push a distance of zero below it; NaN compares false and stays */
+            t = (VEC)((FK_CAT(int, S))t & ~(FK_CAT(int, S))(t > (VEC){0}));
+            STORE(row + j, NAME(exp)(t, one));
+        }
+    }
+}
+
+INLINE VEC NAME(power)(VEC base, int degree)
+{
+    VEC result = ALL(1);
+    for (;;) {
+        if (degree & 1)
+            result *= base;
+        degree >>= 1;
+        if (degree == 0)
+            return result;
+        base *= base;
+    }
+}
+
+static void NAME(power_map)(ptrdiff_t ni, ptrdiff_t nj, double scale, double offset, int degree, T *K, ptrdiff_t ldk)
+{
+    const VEC s = ALL((T)scale), o = ALL((T)offset);
+#define EACH(EXPRESSION)                                                                                              \
+    for (ptrdiff_t i = 0; i < ni; i++)                                                                                \
+        for (ptrdiff_t j = 0; j < nj; j += LANES) {                                                                   \
+            const VEC b = FMA(s, LOAD(K + i * ldk + j), o);                                                           \
+            STORE(K + i * ldk + j, EXPRESSION);                                                                       \
+        }
+    switch (degree) {
+    case 1: EACH(b); break;
+    case 2: EACH(b * b); break;
+    case 3: EACH(b * (b * b)); break;
+    default: EACH(NAME(power)(b, degree));
+    }
+#undef EACH
+}
+
+static void NAME(tanh_map)(ptrdiff_t ni, ptrdiff_t nj, double scale, double offset, T *K, ptrdiff_t ldk)
+{
+    const VEC s = ALL((T)scale), o = ALL((T)offset);
+    for (ptrdiff_t i = 0; i < ni; i++)
+        for (ptrdiff_t j = 0; j < nj; j += LANES)
+            STORE(K + i * ldk + j, NAME(tanh)(FMA(s, LOAD(K + i * ldk + j), o)));
+}
+
+static void NAME(exp_array)(ptrdiff_t n, const T *x, T *y)
+{
+    const NAME(scale) one = NAME(exp_scale)(1.0);
+    for (ptrdiff_t j = 0; j < n; j += LANES)
+        STORE(y + j, NAME(exp)(LOAD(x + j), one));
+}
+
+/* ---- products with the tile: register blocks of R rows (or vectors of columns of K) by C columns of U ---- */
+
+INLINE void NAME(rows_block)(const int R, const int C, ptrdiff_t nj, const T *K, ptrdiff_t ldk, const T *Ut,
+                             ptrdiff_t ldu, double *V, ptrdiff_t ldv)
+{
+    VEC acc[FK_ROWS][FK_COLUMNS];
+    UNROLL
+    for (int i = 0; i < R; i++)
+        UNROLL
+        for (int c = 0; c < C; c++)
+            acc[i][c] = (VEC){0};
+    for (ptrdiff_t j = 0; j < nj; j += LANES) {
+        VEC row[FK_ROWS];
+        UNROLL
+        for (int i = 0; i < R; i++)
+            row[i] = LOAD(K + i * ldk + j);
+        UNROLL
+        for (int c = 0; c < C; c++) {
+            const VEC u = LOAD(Ut + c * ldu + j);
+            UNROLL
+            for (int i = 0; i < R; i++)
+                acc[i][c] = FMA(row[i], u, acc[i][c]);
+        }
+    }
+    UNROLL
+    for (int i = 0; i < R; i++)
+        UNROLL
+        for (int c = 0; c < C; c++)
+            V[i * ldv + c] += NAME(sum)(acc[i][c]);
+}
+
+INLINE void NAME(columns_block)(const int R, const int C, ptrdiff_t ni, const T *K, ptrdiff_t ldk, const T *U,
+                                ptrdiff_t ldu, double *Vt, ptrdiff_t ldv)
+{
+    VEC acc[FK_COLUMNS][FK_ROWS];
+    UNROLL
+    for (int c = 0; c < C; c++)
+        UNROLL
+        for (int j = 0; j < R; j++)
+            acc[c][j] = (VEC){0};
+    for (ptrdiff_t i = 0; i < ni; i++) {
+        VEC row[FK_ROWS];
+        UNROLL
+        for (int j = 0; j < R; j++)
+            row[j] = LOAD(K + i * ldk + j * LANES);
+        UNROLL
+        for (int c = 0; c < C; c++) {
+            const VEC u = ALL(U[i * ldu + c]);
+            UNROLL
+            for (int j = 0; j < R; j++)
+                acc[c][j] = FMA(row[j], u, acc[c][j]);
+        }
+    }
+    UNROLL
+    for (int c = 0; c < C; c++)
+        UNROLL
+        for (int j = 0; j < R; j++) {
+            T part[LANES];
+            memcpy(part, &acc[c][j], sizeof part);
+            for (int l = 0; l < LANES; l++)
+                Vt[c * ldv + j * LANES + l] += part[l];
+        }
+}
+
+/* walk over the columns of U in blocks of FK_COLUMNS, 4, 2 and 1 */
+#define COLUMN_BLOCKS(CALL)                                                                                           \
+    for (ptrdiff_t c = 0, width; c < k; c += width) {                                                                 \
+        const ptrdiff_t left = k - c;                                                                                 \
+        if (left >= FK_COLUMNS) {                                                                                     \
+            width = FK_COLUMNS;                                                                                       \
+            CALL(FK_COLUMNS)                                                                                          \
+        } else if (left >= 4) {                                                                                       \
+            width = 4;                                                                                                \
+            CALL(4)                                                                                                   \
+        } else if (left >= 2) {                                                                                       \
+            width = 2;                                                                                                \
+            CALL(2)                                                                                                   \
+        } else {                                                                                                      \
+            width = 1;                                                                                                \
+            CALL(1)                                                                                                   \
+        }                                                                                                             \
+    }
+
+static void NAME(multiply)(ptrdiff_t ni, ptrdiff_t nj, ptrdiff_t k, const T *K, ptrdiff_t ldk, const T *Ut,
+                           ptrdiff_t ldu, double *V, ptrdiff_t ldv)
+{
+#define ROWS(C)                                                                                                       \
+    ptrdiff_t i = 0;                                                                                                  \
+    for (; i + FK_ROWS <= ni; i += FK_ROWS)                                                                           \
+        NAME(rows_block)(FK_ROWS, C, nj, K + i * ldk, ldk, Ut + c * ldu, ldu, V + i * ldv + c, ldv);                  \
+    for (; i < ni; i++)                                                                                               \
+        NAME(rows_block)(1, C, nj, K + i * ldk, ldk, Ut + c * ldu, ldu, V + i * ldv + c, ldv);
+    COLUMN_BLOCKS(ROWS)
+#undef ROWS
+}
+
+static void NAME(multiply_transposed)(ptrdiff_t ni, ptrdiff_t nj, ptrdiff_t k, const T *K, ptrdiff_t ldk, const T *U,
+                                      ptrdiff_t ldu, double *Vt, ptrdiff_t ldv)
+{
+#define COLUMNS(C)                                                                                                    \
+    ptrdiff_t j = 0;                                                                                                  \
+    for (; j + FK_ROWS * LANES <= nj; j += FK_ROWS * LANES)                                                           \
+        NAME(columns_block)(FK_ROWS, C, ni, K + j, ldk, U + c, ldu, Vt + c * ldv + j, ldv);                           \
+    for (; j < nj; j += LANES)                                                                                        \
+        NAME(columns_block)(1, C, ni, K + j, ldk, U + c, ldu, Vt + c * ldv + j, ldv);
+    COLUMN_BLOCKS(COLUMNS)
+#undef COLUMNS
+}
+
+INLINE void NAME(both_rows)(const int R, ptrdiff_t nj, const T *K, ptrdiff_t ldk, const T *uj, const T *ui,
+                            double *vi, T *sum)
+{
+    VEC acc[4], u[4];
+    UNROLL
+    for (int i = 0; i < R; i++) {
+        acc[i] = (VEC){0};
+        u[i] = ALL(ui[i]);
+    }
+    for (ptrdiff_t j = 0; j < nj; j += LANES) {
+        const VEC uv = LOAD(uj + j);
+        VEC s = LOAD(sum + j);
+        UNROLL
+        for (int i = 0; i < R; i++) {
+            const VEC v = LOAD(K + i * ldk + j);
+            acc[i] = FMA(v, uv, acc[i]);
+            s = FMA(v, u[i], s);
+        }
+        STORE(sum + j, s);
+    }
+    UNROLL
+    for (int i = 0; i < R; i++)
+        vi[i] += NAME(sum)(acc[i]);
+}
+
+static void NAME(multiply_both)(ptrdiff_t ni, ptrdiff_t nj, const T *K, ptrdiff_t ldk, const T *uj, const T *ui,
+                                double *vi, double *vj, T *sum)
+{
+    ptrdiff_t i = 0;
+    memset(sum, 0, nj * sizeof(T));
+    for (; i + 4 <= ni; i += 4)
+        NAME(both_rows)(4, nj, K + i * ldk, ldk, uj, ui + i, vi + i, sum);
+    for (; i < ni; i++)
+        NAME(both_rows)(1, nj, K + i * ldk, ldk, uj, ui + i, vi + i, sum);
+    for (ptrdiff_t j = 0; j < nj; j++)
+        vj[j] += sum[j];
+}
+
+#undef COLUMN_BLOCKS
+#undef VEC
+#undef MEM
+#undef FMA
+#undef ALL
+#undef NAME
+#undef LOAD
+#undef STORE
+#undef UNROLL

@@ -1,0 +1,89 @@
+#include "tile_pair.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Distances and products of at most this many coordinates are formed by differences along the tile, the rest by GEMM;
+   measured by benchmarks/exact_product.py --crossing. */
+#ifndef FK_DIRECT
+#define FK_DIRECT 12
+#endif
+
+/* Rows are a multiple of FK_PAD, so that every tile of the symmetric walk begins at one. A tile is FK_TILE_ROWS by FK_TILE_BYTES of each row: half of a 1 MB second-level cache. For a product with one
+   column and no GEMM a strip that stays in the first level is better. */
+#ifndef FK_TILE_ROWS
+#define FK_TILE_ROWS 96
+#define FK_TILE_BYTES 4096
+#define FK_STRIP_ROWS 16
+#define FK_STRIP_BYTES 2048
+#endif
+
+/* The GEMM form |x|^2 + |y|^2 - 2 x.y of the exponent is off by about its first two terms times the unit roundoff.
+   Where that would pass these bounds the tile is recentred, then differences are taken. */
+#define FK_EXPONENT_ERROR_d 1e-13
+#define FK_EXPONENT_ERROR_s 1e-5
+#define FK_ROUNDOFF_d 0x1p-53
+#define FK_ROUNDOFF_s 0x1p-24
+/* Centred coordinates in float are off by |x| 2^-24: beyond this many sigma differences are taken in double. */
+#define FK_FLOAT_RADIUS 64.0
+
+static ptrdiff_t smaller(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
+static ptrdiff_t padded(ptrdiff_t n) { return (n + FK_PAD - 1) / FK_PAD * FK_PAD; }
+
+static void column_sums(ptrdiff_t n, ptrdiff_t d, const double *X, double *sums)
+{
+    for (ptrdiff_t i = 0; i < n; i++)
+        for (ptrdiff_t f = 0; f < d; f++)
+            sums[f] += X[i * d + f];
+}
+
+/* The mean of two sets of rows: where both are centred for the GEMM form. */
+static void joint_mean(ptrdiff_t n, const double *X, ptrdiff_t m, const double *Y, ptrdiff_t d, double *mean)
+{
+    memset(mean, 0, d * sizeof(double));
+    column_sums(n, d, X, mean);
+    if (Y != X)
+        column_sums(m, d, Y, mean);
+    const double count = (double)(Y != X ? n + m : n);
+    for (ptrdiff_t f = 0; f < d; f++)
+        mean[f] /= count;
+}
+
+static double largest(ptrdiff_t n, const double *x)
+{
+    double most = 0;
+    for (ptrdiff_t i = 0; i < n; i++)
+        most = x[i] > most ? x[i] : most;
+    return most;
+}
+
+/* Y' with its rows (columns of the result) repeated up to the padding. */
+#define DEFINE_TRANSPOSE(T, S)                                                                                        \
+    static void transpose_##S(ptrdiff_t m, ptrdiff_t d, const double *Y, const double *centre, T *Yt, ptrdiff_t ldy)  \
+    {                                                                                                                 \
+        for (ptrdiff_t f = 0; f < d; f++) {                                                                           \
+            const double shift = centre ? centre[f] : 0.0;                                                            \
+            for (ptrdiff_t j = 0; j < m; j++)                                                                         \
+                Yt[f * ldy + j] = (T)(Y[j * d + f] - shift);                                                          \
+            for (ptrdiff_t j = m; j < padded(m); j++)                                                                 \
+                Yt[f * ldy + j] = Yt[f * ldy + m - 1];                                                                \
+        }                                                                                                             \
+    }
+DEFINE_TRANSPOSE(double, d)
+DEFINE_TRANSPOSE(float, s)
+
+#define CAT_(a, b) a##_##b
+#define CAT(a, b) CAT_(a, b)
+#define T double
+#define S d
+#define OPS ops->d
+#include "tile_pair_template.h"
+#undef T
+#undef S
+#undef OPS
+#define T float
+#define S s
+#define OPS ops->s
+#define FK_SINGLE
+#include "tile_pair_template.h"

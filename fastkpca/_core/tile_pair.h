@@ -1,0 +1,38 @@
+/* Two sets of rows, cut into tiles that stay in cache: the kernel matrix itself, or products with it and sums over it
+   while each tile is hot. Plain C without policy: the caller owns every array, and BLAS comes in by pointer. */
+#ifndef FK_TILE_PAIR_H
+#define FK_TILE_PAIR_H
+#include "tile_ops.h"
+
+enum { FK_LINEAR, FK_POLYNOMIAL, FK_GAUSSIAN, FK_TANH };
+
+typedef struct {
+    int kind;
+    int degree;
+    double scale, offset; /* polynomial, tanh */
+    double sigma;         /* Gaussian */
+} fk_kernel;
+
+typedef void (*fk_gemm_d)(char *, char *, int *, int *, int *, double *, double *, int *, double *, int *, double *,
+                          double *, int *);
+typedef void (*fk_gemm_s)(char *, char *, int *, int *, int *, float *, float *, int *, float *, int *, float *,
+                          float *, int *);
+
+typedef struct {
+    ptrdiff_t n, m, d;
+    const double *X, *Y; /* (n, d) and (m, d), row-major; Y == X asks for the symmetric walk over I <= J */
+    void *block;         /* K (n, m) in the type computed in, or NULL */
+    ptrdiff_t k;
+    const double *Ux, *Uy; /* (n, k) and (m, k) */
+    double *Vx, *Vy;       /* Vx += K Uy and Vy += K' Ux; either may be NULL; with Y == X only Vx is used */
+    const double *rx, *ry; /* approximate row means of the whole matrix, or NULL: sums is then not touched */
+    double g;              /* approximate grand mean */
+    double *sums;          /* sums[0] += sum (K_ij - r_i - r_j + g)^2, sums[1] += sum K_ij^2; double only */
+} fk_pair;
+
+/* 0, or -1 where scratch memory could not be had. Tiles are computed and multiplied in the type of the name; products
+   are accumulated over tiles in double. */
+int fk_walk_d(const fk_ops *ops, const fk_kernel *kernel, fk_gemm_d gemm, const fk_pair *pair);
+int fk_walk_s(const fk_ops *ops, const fk_kernel *kernel, fk_gemm_s gemm, const fk_pair *pair);
+
+#endif

@@ -1,0 +1,308 @@
+# cython: language_level=3
+"""Exact tiles of the four built-in kernels, and the products with them, in float64 or float32.
+
+The work is in C beside this file: ``tile_ops.c`` (vector loops, compiled once for each instruction set and chosen
+when this module is imported; ``INSTRUCTION_SET`` says which) and ``tile_pair.c`` (the walk over tiles that stay in
+cache). Here arrays become pointers, and the GIL is released for the whole of a call.
+
+Gaussian distances are differences along the tile in few dimensions, and |x|^2 + |y|^2 - 2 x.y by GEMM in many, about
+the joint mean of the two sets of rows; where the latter would cost the exponent more than 1e-13 (float32: 1e-5) the
+tile is recentred, and if that is not enough differences are taken. ``block(X, X)`` is symmetric bit for bit.
+"""
+
+import numpy as np
+
+from scipy.linalg.cython_blas cimport dgemm, sgemm
+
+
+cdef extern from "tile_ops.h" nogil:
+    ctypedef struct fk_ops_d:
+        void (*exp_array)(Py_ssize_t n, const double *x, double *y) noexcept nogil
+
+    ctypedef struct fk_ops_s:
+        void (*exp_array)(Py_ssize_t n, const float *x, float *y) noexcept nogil
+
+    ctypedef struct fk_ops:
+        const char *name
+        fk_ops_d d
+        fk_ops_s s
+
+    const fk_ops *fk_select(const char *name)
+    enum:
+        FK_PAD
+
+
+cdef extern from "tile_pair.h" nogil:
+    enum:
+        FK_LINEAR
+        FK_POLYNOMIAL
+        FK_GAUSSIAN
+        FK_TANH
+
+    ctypedef struct fk_kernel:
+        int kind
+        int degree
+        double scale
+        double offset
+        double sigma
+
+    ctypedef void (*fk_gemm_d)(char *, char *, int *, int *, int *, double *, double *, int *, double *, int *,
+                               double *, double *, int *) noexcept nogil
+    ctypedef void (*fk_gemm_s)(char *, char *, int *, int *, int *, float *, float *, int *, float *, int *,
+                               float *, float *, int *) noexcept nogil
+
+    ctypedef struct fk_pair:
+        Py_ssize_t n
+        Py_ssize_t m
+        Py_ssize_t d
+        const double *X
+        const double *Y
+        void *block
+        Py_ssize_t k
+        const double *Ux
+        const double *Uy
+        double *Vx
+        double *Vy
+        const double *rx
+        const double *ry
+        double g
+        double *sums
+
+    int fk_walk_d(const fk_ops *ops, const fk_kernel *kernel, fk_gemm_d gemm, const fk_pair *pair)
+    int fk_walk_s(const fk_ops *ops, const fk_kernel *kernel, fk_gemm_s gemm, const fk_pair *pair)
+
+
+cdef const fk_ops *ops = NULL
+
+
+def use_instruction_set(name=None):
+    """Choose the vector loops by name (baseline, avx2, avx512), or the best for None; returns the name chosen.
+
+    For tests and benchmarks: a product that runs meanwhile in another thread may use either. Raises ValueError where
+    this processor or this build has none of that name.
+    """
+    global ops, INSTRUCTION_SET
+    cdef const fk_ops *found
+    cdef bytes text
+    if name is None:
+        found = fk_select(NULL)
+    else:
+        text = name.encode()
+        found = fk_select(text)
+    if found is NULL:
+        raise ValueError(f"no tile loops for instruction set {name!r} on this processor")
+    ops = found
+    INSTRUCTION_SET = found.name.decode()
+    return INSTRUCTION_SET
+
+
+INSTRUCTION_SET = ""
+use_instruction_set()
+
+
+cdef int as_kernel(object kind, object parameters, fk_kernel *kernel) except -1:
+    kernel.degree = 1
+    kernel.scale = 1.0
+    kernel.offset = 0.0
+    kernel.sigma = 1.0
+    if kind == "gaussian":
+        kernel.kind = FK_GAUSSIAN
+        kernel.sigma = parameters["sigma"]
+        if not kernel.sigma > 0.0:
+            raise ValueError(f"sigma is {kernel.sigma}; it must be positive")
+    elif kind == "polynomial":
+        kernel.kind = FK_POLYNOMIAL
+        kernel.scale = parameters["scale"]
+        kernel.offset = parameters["offset"]
+        kernel.degree = parameters["degree"]
+        if kernel.degree < 1:
+            raise ValueError(f"degree is {kernel.degree}; it must be at least 1")
+    elif kind == "tanh":
+        kernel.kind = FK_TANH
+        kernel.scale = parameters["scale"]
+        kernel.offset = parameters["offset"]
+    elif kind == "linear":
+        kernel.kind = FK_LINEAR
+    else:
+        raise ValueError(f"no compiled tile is called {kind!r}; there are linear, polynomial, gaussian and tanh")
+    return 0
+
+
+cdef const double *first_of(const double[:, ::1] array) noexcept:
+    return &array[0, 0] if array.shape[0] > 0 and array.shape[1] > 0 else NULL
+
+
+cdef int walk(const fk_kernel *kernel, fk_pair *pair, bint single) except -1:
+    cdef int failed
+    if pair.d > 2147483647:
+        raise OverflowError(f"a BLAS dimension of {pair.d} exceeds 2**31 - 1")
+    with nogil:
+        if single:
+            failed = fk_walk_s(ops, kernel, sgemm, pair)
+        else:
+            failed = fk_walk_d(ops, kernel, dgemm, pair)
+    if failed:
+        raise MemoryError(f"no memory for the tiles of {pair.n} by {pair.m} rows")
+    return 0
+
+
+cdef tuple rows_of(X, Y):
+    """(X, Y) as C-contiguous float64, Y the same object as X where the two are equal."""
+    A = np.ascontiguousarray(X, dtype=np.float64)
+    if Y is None or Y is X:
+        return A, A
+    B = np.ascontiguousarray(Y, dtype=np.float64)
+    if A.shape == B.shape and np.array_equal(A, B):
+        return A, A
+    return A, B
+
+
+def block(kind, parameters, X, Y):
+    """k(X, Y), shape (len(X), len(Y)), a new array: float32 where X is float32, else float64."""
+    cdef fk_kernel kernel
+    cdef fk_pair pair
+    as_kernel(kind, parameters, &kernel)
+    cdef bint single = X.dtype == np.float32
+    A, B = rows_of(X, Y)
+    cdef const double[:, ::1] x = A, y = B
+    if x.shape[1] != y.shape[1]:
+        raise ValueError(f"rows of {x.shape[1]} and of {y.shape[1]} numbers")
+    out = np.empty((x.shape[0], y.shape[0]), dtype=np.float32 if single else np.float64)
+    cdef char[::1] raw
+    if out.size == 0:
+        return out
+    raw = out.reshape(-1).view(np.int8)
+    pair.n, pair.m, pair.d = x.shape[0], y.shape[0], x.shape[1]
+    pair.X, pair.Y = first_of(x), first_of(y)
+    pair.block = &raw[0]
+    pair.k = 0
+    pair.Ux = pair.Uy = NULL
+    pair.Vx = pair.Vy = NULL
+    pair.rx = pair.ry = NULL
+    pair.g = 0.0
+    pair.sums = NULL
+    walk(&kernel, &pair, single)
+    return out
+
+
+def gaussian_block(X, Y, sigma):
+    """exp(-|x - y|^2 / (2 sigma^2)) for all pairs of rows: (len(X), len(Y)), dtype of X if float32, else float64."""
+    return block("gaussian", {"sigma": sigma}, X, Y)
+
+
+def polynomial_block(X, Y, scale, offset, degree):
+    """(scale x.y + offset)^degree for all pairs of rows; overflow gives inf or NaN, which the caller must look for."""
+    return block("polynomial", {"scale": scale, "offset": offset, "degree": degree}, X, Y)
+
+
+def tanh_block(X, Y, scale, offset):
+    """tanh(scale x.y + offset) for all pairs of rows."""
+    return block("tanh", {"scale": scale, "offset": offset}, X, Y)
+
+
+def linear_block(X, Y):
+    """x.y for all pairs of rows."""
+    return block("linear", {}, X, Y)
+
+
+def product(kind, parameters, const double[:, ::1] X, Y, Ux, Uy, bint single=False, rx=None, ry=None, double g=0.0):
+    """Products with K = k(X, Y), and sums over it, in one pass over its tiles.
+
+    Parameters
+    ----------
+    X, Y : ndarray (n, d), (m, d), float64; Y None is X itself, each pair of tiles then serves both triangles
+    Ux : ndarray (n, k) or None
+        For K' Ux.
+    Uy : ndarray (m, k) or None
+        For K Uy. With Y None only ``Ux`` is given, and K Ux returned.
+    single : bool
+        Tiles in float32, sums over tiles in float64 all the same.
+    rx, ry : ndarray (n,), (m,) or None
+    g : float
+        Ask for the sums below about these means; float64 only.
+
+    Returns
+    -------
+    K Uy, K' Ux, (sum_ij (K_ij - rx_i - ry_j + g)^2, sum_ij K_ij^2); None for what was not asked for
+    """
+    cdef fk_kernel kernel
+    cdef fk_pair pair
+    cdef const double[:, ::1] y = X if Y is None else Y
+    cdef const double[:, ::1] ux, uy
+    cdef double[:, ::1] vx, vy
+    cdef const double[::1] means_x, means_y
+    cdef double[2] sums
+    cdef bint same = Y is None
+    as_kernel(kind, parameters, &kernel)
+    if same:
+        Uy = Ux
+    if y.shape[1] != X.shape[1]:
+        raise ValueError(f"rows of {X.shape[1]} and of {y.shape[1]} numbers")
+    left = right = None
+    pair.n, pair.m, pair.d = X.shape[0], y.shape[0], X.shape[1]
+    pair.X, pair.Y = first_of(X), first_of(y)
+    pair.block = NULL
+    pair.k = 0
+    pair.Ux = pair.Uy = NULL
+    pair.Vx = pair.Vy = NULL
+    pair.rx = pair.ry = NULL
+    pair.g = g
+    sums[0] = sums[1] = 0.0
+    pair.sums = &sums[0]
+    if Ux is not None:
+        ux = Ux
+        if ux.shape[0] != pair.n:
+            raise ValueError(f"{ux.shape[0]} rows of Ux for {pair.n} rows of X")
+        pair.k = ux.shape[1]
+        pair.Ux = first_of(ux)
+    if Uy is not None:
+        uy = Uy
+        if uy.shape[0] != pair.m or (Ux is not None and uy.shape[1] != pair.k):
+            raise ValueError(f"Uy of shape {(uy.shape[0], uy.shape[1])} for {pair.m} rows of Y and {pair.k} columns")
+        pair.k = uy.shape[1]
+        pair.Uy = first_of(uy)
+        left = np.zeros((pair.n, pair.k))
+        vx = left
+        if left.size:
+            pair.Vx = &vx[0, 0]
+    if Ux is not None and not same:
+        right = np.zeros((pair.m, pair.k))
+        vy = right
+        if right.size:
+            pair.Vy = &vy[0, 0]
+    if rx is not None:
+        if single:
+            raise ValueError("the sums are of float64 tiles only")
+        means_x = rx
+        means_y = rx if same else ry
+        if means_x.shape[0] != pair.n or means_y.shape[0] != pair.m:
+            raise ValueError(f"{means_x.shape[0]} and {means_y.shape[0]} means for {pair.n} and {pair.m} rows")
+        if pair.n and pair.m:
+            pair.rx, pair.ry = &means_x[0], &means_y[0]
+    walk(&kernel, &pair, single)
+    return left, right, (None if rx is None else (sums[0], sums[1]))
+
+
+def exp_nonpositive(x):
+    """exp(x) of a contiguous array of float64 or float32, x <= 0 (or NaN), by the tiles' own vector loop; a new array.
+
+    Results below the smallest normal number are 0.
+    """
+    cdef const double[::1] in_d
+    cdef double[::1] out_d
+    cdef const float[::1] in_s
+    cdef float[::1] out_s
+    cdef Py_ssize_t size = x.size, pads = (FK_PAD - size % FK_PAD) % FK_PAD
+    flat = np.concatenate([np.ravel(x), np.zeros(pads, dtype=x.dtype)])
+    out = np.empty_like(flat)
+    if flat.size == 0:
+        return out.reshape(x.shape)
+    if flat.dtype == np.float32:
+        in_s, out_s = flat, out
+        with nogil:
+            ops.s.exp_array(size + pads, &in_s[0], &out_s[0])
+    else:
+        in_d, out_d = flat, out
+        with nogil:
+            ops.d.exp_array(size + pads, &in_d[0], &out_d[0])
+    return out[:size].reshape(x.shape)

@@ -76,18 +76,10 @@ ACCEPTED = {
 }
 
 
-@pytest.fixture
-def no_matrix_warning():
-    import warnings
-
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", category=PendingDeprecationWarning)
-        yield
-
-
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")  # np.matrix
 @pytest.mark.parametrize("kind", ACCEPTED)
 @pytest.mark.parametrize("shifted", [False, True])
-def test_accepted_and_left_alone(kind, shifted, no_matrix_warning):
+def test_accepted_and_left_alone(kind, shifted):
     X = ACCEPTED[kind](DENSE)
     before = X.copy() if hasattr(X, "copy") else [list(row) for row in X]
     rows, info = validate.as_rows(X, min_rows=2)

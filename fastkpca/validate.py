@@ -11,7 +11,6 @@ import numbers
 import operator
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -22,7 +21,6 @@ from . import execute
 from .rows import Rows
 
 __all__ = [
-    "InputInfo",
     "as_rows",
     "check_c",
     "check_choice",
@@ -43,25 +41,7 @@ __all__ = [
 _NEED_ARRAY = "give an array, sparse matrix or data frame of shape (rows, columns)"
 
 
-@dataclass(frozen=True)
-class InputInfo:
-    """What X was before it became Rows.
-
-    Attributes
-    ----------
-    kind : {"array", "memmap", "sparse", "frame"}
-    dtype : numpy.dtype
-        Of scores and coefficients: float32 where X is float32, else float64.
-    columns : tuple of str or None
-        Names of the columns, where X has them.
-    """
-
-    kind: str
-    dtype: np.dtype
-    columns: tuple[str, ...] | None = None
-
-
-def as_rows(X: Any, *, name: str = "X", min_rows: int = 1, purpose: str = "kpca") -> tuple[Rows, InputInfo]:
+def as_rows(X: Any, *, name: str = "X", at_least: int = 1, purpose: str = "kpca") -> Rows:
     """Rows of numbers from an array, memory map, sparse matrix, data frame or nested sequence.
 
     Arrays, memory maps and CSR matrices are read in place, tile by tile, whatever their byte order, strides or type;
@@ -73,14 +53,14 @@ def as_rows(X: Any, *, name: str = "X", min_rows: int = 1, purpose: str = "kpca"
     X : array-like, shape (n_samples, n_features)
     name : str
         What the caller's user knows X as.
-    min_rows : int
+    at_least : int
         Fewest rows that make sense: 2 to fit, 1 to project.
     purpose : str
         The function that needs the rows; errors name it.
 
     Returns
     -------
-    Rows, InputInfo
+    Rows
 
     Raises
     ------
@@ -89,34 +69,21 @@ def as_rows(X: Any, *, name: str = "X", min_rows: int = 1, purpose: str = "kpca"
     ValueError
         The shape is not (rows, columns), rows are missing or masked, or a value exceeds float64.
     """
-    columns, kind = None, "array"
     if X is None:
         raise TypeError(f"{name} is None; {_NEED_ARRAY}")
     if sp.issparse(X):
-        source, kind = X.tocsr() if X.ndim == 2 else X, "sparse"
+        source = X.tocsr() if X.ndim == 2 else X
     elif _is_frame(X):
-        source, columns = _from_frame(X, name)
-        kind = "frame"
+        source = _from_frame(X, name)
     else:
-        if _is_mapped(X):
-            kind = "memmap"
         source = _from_array(X, name)
-    _check_shape(source, name, min_rows, purpose)
-    _check_dtype(source.dtype, name, kind == "sparse")
+    _check_shape(source, name, at_least, purpose)
+    _check_dtype(source.dtype, name, sp.issparse(source))
     if source.dtype.kind == "O":
         source = _from_objects(source, name)
     if source.dtype.kind == "f" and source.dtype.itemsize > 8:
         _check_range(source, name)
-    single = source.dtype.kind == "f" and source.dtype.itemsize == 4  # in either byte order
-    return Rows(source), InputInfo(kind, np.dtype(np.float32 if single else np.float64), columns)
-
-
-def _is_mapped(X: Any) -> bool:
-    while isinstance(X, np.ndarray):
-        if isinstance(X, np.memmap):
-            return True
-        X = X.base
-    return False
+    return Rows(source)
 
 
 def _is_frame(X: Any) -> bool:
@@ -124,7 +91,7 @@ def _is_frame(X: Any) -> bool:
     return hasattr(X, "columns") and hasattr(X, "dtypes") and (hasattr(X, "to_numpy") or hasattr(X, "__array__"))
 
 
-def _from_frame(X: Any, name: str) -> tuple[np.ndarray, tuple[str, ...]]:
+def _from_frame(X: Any, name: str) -> np.ndarray:
     labels = [str(label) for label in X.columns]
     kinds = []
     for j, (label, dtype) in enumerate(zip(labels, X.dtypes)):
@@ -145,11 +112,11 @@ def _from_frame(X: Any, name: str) -> tuple[np.ndarray, tuple[str, ...]]:
             )
     dtype = np.dtype(np.float32 if kinds and set(kinds) == {"single"} else np.float64)
     if not kinds:
-        return np.empty((len(X), 0)), ()
+        return np.empty((len(X), 0))
     if any(hasattr(t, "na_value") for t in X.dtypes):  # pandas' own types: a missing value becomes NaN, found later
-        return X.to_numpy(dtype=dtype, na_value=np.nan), tuple(labels)
+        return X.to_numpy(dtype=dtype, na_value=np.nan)
     values = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
-    return (values if values.dtype.kind in "fiub" else values.astype(dtype)), tuple(labels)
+    return values if values.dtype.kind in "fiub" else values.astype(dtype)
 
 
 def _from_array(X: Any, name: str) -> np.ndarray:
@@ -190,7 +157,7 @@ def _ragged(X: Any) -> str:
     return ""
 
 
-def _check_shape(source: Any, name: str, min_rows: int, purpose: str) -> None:
+def _check_shape(source: Any, name: str, at_least: int, purpose: str) -> None:
     shape = source.shape
     if len(shape) == 1:
         raise ValueError(
@@ -210,12 +177,12 @@ def _check_shape(source: Any, name: str, min_rows: int, purpose: str) -> None:
     if d == 0:
         raise ValueError(f"{name} has no columns, shape {tuple(shape)}; {purpose} needs at least one")
     if n == 0:
-        raise ValueError(f"{name} has no rows, shape {tuple(shape)}; {purpose} needs at least {min_rows}")
-    if n < min_rows:
+        raise ValueError(f"{name} has no rows, shape {tuple(shape)}; {purpose} needs at least {at_least}")
+    if n < at_least:
         hint = ""
         if n == 1:
             hint = f": one row has no variance (if the rows lie along the columns, pass {name}.T)"
-        raise ValueError(f"{name} has {n} row{'s' * (n > 1)}; {purpose} needs at least {min_rows}{hint}")
+        raise ValueError(f"{name} has {n} row{'s' * (n > 1)}; {purpose} needs at least {at_least}{hint}")
 
 
 def _check_dtype(dtype: np.dtype, name: str, sparse: bool) -> None:

@@ -20,7 +20,7 @@ DENSE = RNG.integers(-40, 40, size=(37, 3)) / 8.0  # exact in every type below, 
 
 def fastest(X):
     """Every row as float64, read through the tiles that the library reads."""
-    rows, _ = validate.as_rows(X)
+    rows = validate.as_rows(X)
     half = rows.n_samples // 2
     return np.vstack([rows.tile(0, half), rows.tile(half, rows.n_samples)])
 
@@ -82,7 +82,7 @@ ACCEPTED = {
 def test_accepted_and_left_alone(kind, shifted):
     X = ACCEPTED[kind](DENSE)
     before = X.copy() if hasattr(X, "copy") else [list(row) for row in X]
-    rows, info = validate.as_rows(X, min_rows=2)
+    rows = validate.as_rows(X, at_least=2)
     shift = np.array([1e3, -2.0, 0.25]) if shifted else None
     rows = rows.shifted(shift)
     expected = DENSE if shift is None else DENSE - shift
@@ -92,14 +92,11 @@ def test_accepted_and_left_alone(kind, shifted):
     np.testing.assert_array_equal(parts, expected)
     np.testing.assert_array_equal(rows.take(np.array([3, 30])), expected[[3, 30]])
     single = kind in ("float32", "big-endian float32", "csr float32", "frame of float32")
-    assert info.dtype == (np.float32 if single else np.float64)
+    assert (rows.dtype == np.float32) == single  # what the scores' type follows
     if sp.issparse(X):
-        assert info.kind == "sparse"
         assert sp.issparse(rows.source)
         assert (X != before).nnz == 0
     elif isinstance(X, pd.DataFrame):
-        assert info.kind == "frame"
-        assert info.columns == tuple(map(str, X.columns))
         pd.testing.assert_frame_equal(X, before)
     else:
         np.testing.assert_array_equal(np.array(X, dtype=object), np.array(before, dtype=object))
@@ -109,14 +106,14 @@ def test_accepted_and_left_alone(kind, shifted):
 def test_whole_numbers(dtype):
     X = RNG.integers(0, 2 if dtype == "?" else 100, size=(20, 4)).astype(dtype)
     np.testing.assert_array_equal(fastest(X), X.astype(np.float64))
-    rows, _ = validate.as_rows(X)
+    rows = validate.as_rows(X)
     np.testing.assert_array_equal(rows.shifted(np.full(4, 0.5)).all(), X.astype(np.float64) - 0.5)
 
 
 @pytest.mark.parametrize("kind", ["float64", "float32", "float16", "big-endian float64", "F-order", "negative strides"])
 def test_arrays_are_read_in_place(kind):
     X = ACCEPTED[kind](DENSE)
-    rows, _ = validate.as_rows(X)
+    rows = validate.as_rows(X)
     assert np.shares_memory(rows.source, X)
 
 
@@ -124,16 +121,15 @@ def test_memory_map_is_never_copied(tmp_path):
     path = tmp_path / "x.npy"
     np.save(path, DENSE)
     X = np.load(path, mmap_mode="r")
-    rows, info = validate.as_rows(X)
-    assert info.kind == "memmap"
+    rows = validate.as_rows(X)
     assert np.shares_memory(rows.source, X)
     np.testing.assert_array_equal(rows.all(), DENSE)
-    assert validate.as_rows(X[::2, 1:])[1].kind == "memmap"
+    assert np.shares_memory(validate.as_rows(X[::2, 1:]).source, X)
 
 
 def test_csr_is_not_copied():
     X = sp.csr_array(DENSE)
-    rows, _ = validate.as_rows(X)
+    rows = validate.as_rows(X)
     assert np.shares_memory(rows.source.data, X.data)
 
 
@@ -148,7 +144,7 @@ def test_polars_frames():
 def test_missing_values_of_nullable_frames_become_nan():
     X = pd.DataFrame({"a": pd.array([1, None, 3], dtype="Int64"), "b": [1.0, 2.0, 3.0]})
     with pytest.raises(ValueError, match=r"X contains NaN \(first at row 1, column 0\)"):
-        validate.check_finite(validate.as_rows(X)[0])
+        validate.check_finite(validate.as_rows(X))
 
 
 class Refuses:
@@ -226,7 +222,7 @@ REFUSED = {
 def test_refused(case):
     X, error, text = REFUSED[case]
     with pytest.raises(error, match=text):
-        validate.as_rows(X, min_rows=2)
+        validate.as_rows(X, at_least=2)
 
 
 @pytest.mark.parametrize("case", REFUSED)
@@ -236,12 +232,12 @@ def test_errors_name_the_argument(case):
     else:
         X = REFUSED[case][0]
     with pytest.raises((TypeError, ValueError), match=r"\bXnew\b") as caught:
-        validate.as_rows(X, name="Xnew", min_rows=2, purpose="kpca_project")
+        validate.as_rows(X, name="Xnew", at_least=2, purpose="kpca_project")
     assert not re.search(r"\bX\b", str(caught.value))
 
 
 def test_one_row_is_enough_to_project():
-    rows, _ = validate.as_rows([[1.0, 2.0]], min_rows=1)
+    rows = validate.as_rows([[1.0, 2.0]], at_least=1)
     np.testing.assert_array_equal(rows.all(), [[1.0, 2.0]])
 
 
@@ -254,7 +250,7 @@ def test_long_doubles_beyond_double(wrap):
         validate.as_rows(wrap(X))
     X[30, 2] = np.inf  # infinity is infinity: reported as such by the pass that reads the values
     with pytest.raises(ValueError, match=r"infinity \(first at row 30, column 2\)"):
-        validate.check_finite(validate.as_rows(wrap(X))[0])
+        validate.check_finite(validate.as_rows(wrap(X)))
 
 
 @pytest.mark.parametrize("value, word", [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity")])
@@ -262,17 +258,17 @@ def test_long_doubles_beyond_double(wrap):
 def test_the_first_value_that_is_not_finite_is_named(value, word, wrap):
     X = RNG.standard_normal((9000, 3))  # more than one tile
     X[8700, 1] = X[8700, 2] = X[8999, 0] = value
-    rows, _ = validate.as_rows(wrap(X), name="Xnew")
+    rows = validate.as_rows(wrap(X), name="Xnew")
     place = r"\(first at row 8700, column 1\); drop or impute these rows before "
     with pytest.raises(ValueError, match=f"Xnew contains {word} {place}kpca_project"):
         validate.check_finite(rows, "Xnew")
     with pytest.raises(ValueError, match=f"X contains {word} {place}kpca"):
         summarize(rows, shift=True, rng=np.random.default_rng(0))
-    validate.check_finite(validate.as_rows(X[:8700])[0])
+    validate.check_finite(validate.as_rows(X[:8700]))
 
 
 def test_finite_values_whose_sum_overflows_are_finite():
-    validate.check_finite(validate.as_rows(np.full((50, 2), 1.7e308))[0])
+    validate.check_finite(validate.as_rows(np.full((50, 2), 1.7e308)))
 
 
 # Arguments ------------------------------------------------------------------------------------------------------

@@ -17,9 +17,11 @@ from typing import Any
 
 from ..errors import KernelParameterError
 from ..protocol import Cost, FeatureMap, Kernel, Moments, Offer, Summary, Summation
+from ._adapters import CallableKernel, ObjectKernel
 from ._registry import BUILTINS, KernelEntry, KernelTable, get_kernel, kernel_name, list_kernels, register_kernel
 
 __all__ = [
+    "CallableKernel",
     "Cost",
     "FeatureMap",
     "Kernel",
@@ -27,6 +29,7 @@ __all__ = [
     "KernelParameterError",
     "KernelTable",
     "Moments",
+    "ObjectKernel",
     "Offer",
     "Summary",
     "Summation",

@@ -10,3 +10,15 @@ A newcomer's map (each layer imports only what stands below it; tests/test_layer
     1  protocol, rows, execute, files, errors, validate
     0  _core/*.pyx                         compiled loops: arrays in, arrays out
 """
+
+try:
+    from ._core import moments as _moments  # noqa: F401
+except ImportError as _error:
+    if not (_error.name or "").startswith("fastkpca._core"):
+        raise
+    raise ImportError(
+        f"fastkpca is not built in {__path__[0]}: its compiled modules are missing. This is the source tree; install "
+        "the package with `pip install .` from the folder of pyproject.toml, then start Python in another folder "
+        "(tests: plain `pytest`, not `python -m pytest`, which puts the source tree first). To work on the sources, "
+        "`pip install --no-build-isolation -e .` makes the tree itself importable."
+    ) from _error

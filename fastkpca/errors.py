@@ -13,6 +13,7 @@ __all__ = [
     "ModelFileError",
     "NotConvergedError",
     "PluginError",
+    "PluginWarning",
     "ScoresNotKeptError",
     "UnknownKernelError",
 ]
@@ -56,3 +57,7 @@ class CertificateWarning(UserWarning):
 
 class ComponentsWarning(UserWarning):
     """Fewer components than asked for carry variance, so fewer are returned."""
+
+
+class PluginWarning(UserWarning):
+    """Something that another distribution claims is ignored; the text names the distribution and the claim."""

@@ -25,7 +25,7 @@ class Rows:
     def __init__(self, source: Any, shift: np.ndarray | None = None):
         self.source = source.tocsr() if sp.issparse(source) else source
         self.n_samples, self.n_features = (int(n) for n in source.shape)
-        self.dtype = np.dtype(source.dtype)
+        self.dtype = np.dtype(source.dtype).newbyteorder("=")
         self.shift = None if shift is None or not np.any(shift) else np.asarray(shift, dtype=np.float64)
 
     def __len__(self) -> int:

@@ -1,0 +1,52 @@
+"""Kernels: found by name, and the classes that authors of kernels build on.
+
+``from fastkpca.kernels import Kernel`` is all that a plugin needs; the contract is written in ``fastkpca.protocol``.
+
+=============  =====================================================================================
+``_registry``  names: the built-in table, the entry-point group ``fastkpca.kernels``, a session's own
+``_adapters``  functions on tiles, and objects with ``block``, as kernels
+=============  =====================================================================================
+
+and one file a kernel. Those are imported when a kernel is asked for, not before.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from ..errors import KernelParameterError
+from ..protocol import Cost, FeatureMap, Kernel, Moments, Offer, Summary, Summation
+from ._adapters import CallableKernel, ObjectKernel
+from ._registry import BUILTINS, KernelEntry, KernelTable, get_kernel, kernel_name, list_kernels, register_kernel
+
+__all__ = [
+    "CallableKernel",
+    "Cost",
+    "FeatureMap",
+    "Kernel",
+    "KernelEntry",
+    "KernelParameterError",
+    "KernelTable",
+    "Moments",
+    "ObjectKernel",
+    "Offer",
+    "Summary",
+    "Summation",
+    "get_kernel",
+    "kernel_name",
+    "list_kernels",
+    "register_kernel",
+]
+
+_CLASSES = dict(reversed(entry.value.split(":")) for entry in BUILTINS.values())  # class name -> module
+
+
+def __getattr__(name: str) -> Any:
+    if name in _CLASSES:
+        return getattr(import_module(_CLASSES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_CLASSES])

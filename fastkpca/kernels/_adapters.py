@@ -1,0 +1,113 @@
+"""Kernels made of what users have at hand: a function on tiles, or any object with ``block``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..protocol import Kernel
+
+__all__ = ["CallableKernel", "ObjectKernel"]
+
+_TILES = (
+    "a kernel is called with tiles, not with pairs of rows: X of shape (n, d) and Y of shape (m, d), "
+    "and returns all n x m values, shape (n, m)"
+)
+
+
+def _call(function: Callable[..., Any], label: str, *tiles: np.ndarray) -> Any:
+    try:
+        return function(*tiles)
+    except Exception as error:
+        # the type stays the author's own; a function of two points usually fails here, on a broadcast
+        shapes = " and ".join(str(tile.shape) for tile in tiles)
+        error.add_note(f"raised by {label}, which fastkpca called with shapes {shapes}; {_TILES}")
+        raise
+
+
+def _values(result: Any, shape: tuple[int, ...], dtype: np.dtype, label: str) -> np.ndarray:
+    """What a foreign ``block`` or ``diagonal`` returned, as an own, writeable array of the promised shape and dtype."""
+    values = np.asarray(result)
+    if values.dtype.kind not in "fiub":
+        raise TypeError(f"{label} returned {values.dtype} values; a kernel returns real numbers, shape {shape}")
+    if values.shape != shape:
+        found = "one number" if values.ndim == 0 else f"an array of shape {values.shape}"
+        raise ValueError(f"{label} returned {found} where shape {shape} is needed: {_TILES}")
+    own = values.flags.writeable and values.flags.owndata
+    return values.astype(dtype, order="C", copy=not own)
+
+
+class _Foreign(Kernel):
+    """Shared by the adapters: the properties that a Kernel class declares are declared by keyword here."""
+
+    def _label(self) -> str:
+        raise NotImplementedError
+
+    def check(self) -> None:
+        if self.translation not in (None, "kernel", "centered"):
+            raise ValueError(f'translation is {self.translation!r}; give "kernel", "centered" or None')
+        for name in ("positive_semidefinite", "thread_safe"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise TypeError(f"{name} is {getattr(self, name)!r}; give True or False")
+
+
+class CallableKernel(_Foreign):
+    """A function ``f(X, Y)`` of two tiles, (n, d) and (m, d), that returns k(x_i, y_j) as an (n, m) array.
+
+    Parameters
+    ----------
+    function : callable
+    positive_semidefinite : bool, default False
+        Say True where it holds: low-rank feature maps and their guarantees need it.
+    translation : {None, "kernel", "centered"}
+        As ``Kernel.translation``; "kernel" keeps accuracy on data far from the origin.
+    thread_safe : bool, default True
+    """
+
+    parameters = {"function": None, "positive_semidefinite": False, "translation": None, "thread_safe": True}
+
+    def check(self) -> None:
+        if not callable(self.function):
+            raise TypeError(f"function is {self.function!r}; give a callable f(X, Y) on tiles")
+        super().check()
+
+    def _label(self) -> str:
+        name = getattr(self.function, "__qualname__", None) or type(self.function).__name__
+        return f"the kernel function {name}"
+
+    def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        label = self._label()
+        return _values(_call(self.function, label, X, Y), (len(X), len(Y)), X.dtype, label)
+
+
+class ObjectKernel(_Foreign):
+    """Any object with ``block(X, Y)``, and ``diagonal(X)`` where it has one, that is not a ``Kernel``.
+
+    ``positive_semidefinite``, ``translation`` and ``thread_safe`` are read from the object where it has them.
+    """
+
+    parameters = {"object": None, "positive_semidefinite": None, "translation": None, "thread_safe": None}
+
+    def check(self) -> None:
+        if not callable(getattr(self.object, "block", None)):
+            raise TypeError(f"object is {self.object!r}; give an object with a method block(X, Y)")
+        for name in ("positive_semidefinite", "translation", "thread_safe"):
+            if getattr(self, name) is None:
+                self.__dict__[name] = getattr(self.object, name, getattr(Kernel, name))
+        super().check()
+
+    def _label(self) -> str:
+        return f"{type(self.object).__name__}.block"
+
+    def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        label = self._label()
+        return _values(_call(self.object.block, label, X, Y), (len(X), len(Y)), X.dtype, label)
+
+    def diagonal(self, X: np.ndarray) -> np.ndarray:
+        method = getattr(self.object, "diagonal", None)
+        if method is None:
+            return super().diagonal(X)
+        label = f"{type(self.object).__name__}.diagonal"
+        return _values(_call(method, label, X), (len(X),), X.dtype, label)

@@ -1,0 +1,411 @@
+"""Input and arguments: each kind of bad input gets its own error, everything else the right numbers, untouched."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+from fastkpca import validate
+from fastkpca.rows import summarize
+
+RNG = np.random.default_rng(7)
+DENSE = RNG.integers(-40, 40, size=(37, 3)) / 8.0  # exact in every type below, float16 included
+
+
+def fastest(X):
+    """Every row as float64, read through the tiles that the library reads."""
+    rows = validate.as_rows(X)
+    half = rows.n_samples // 2
+    return np.vstack([rows.tile(0, half), rows.tile(half, rows.n_samples)])
+
+
+def reversed_strides(X):
+    return X[::-1, ::-1].copy()[::-1, ::-1]
+
+
+def read_only(X):
+    X = X.copy()
+    X.flags.writeable = False
+    return X
+
+
+def strided(X):
+    wide = np.full((2 * len(X), 3 * X.shape[1]), np.nan)
+    wide[::2, 1::3] = X
+    return wide[::2, 1::3]
+
+
+ACCEPTED = {
+    "float64": lambda X: X.copy(),
+    "float32": lambda X: X.astype(np.float32),
+    "float16": lambda X: X.astype(np.float16),
+    "longdouble": lambda X: X.astype(np.longdouble),
+    "big-endian float64": lambda X: X.astype(">f8"),
+    "big-endian float32": lambda X: X.astype(">f4"),
+    "F-order": np.asfortranarray,
+    "negative strides": reversed_strides,
+    "strided view": strided,
+    "read-only": read_only,
+    "list of lists": lambda X: X.tolist(),
+    "tuple of arrays": lambda X: tuple(X.copy()),
+    "objects": lambda X: X.astype(object),
+    "objects of every number type": lambda X: np.array(
+        [[Decimal(str(a)), Fraction(b), np.float32(c)] for a, b, c in X.tolist()], dtype=object
+    ),
+    "matrix": lambda X: X.copy().view(np.matrix),
+    "masked array, nothing masked": lambda X: np.ma.masked_invalid(X.copy()),
+    "csr": sp.csr_matrix,
+    "csr array": sp.csr_array,
+    "csc": sp.csc_matrix,
+    "coo": sp.coo_array,
+    "lil": sp.lil_matrix,
+    "dok": sp.dok_array,
+    "csr float32": lambda X: sp.csr_array(X.astype(np.float32)),
+    "csr longdouble": lambda X: sp.csr_array(X.astype(np.longdouble)),
+    "frame": pd.DataFrame,
+    "frame of float32": lambda X: pd.DataFrame(X.astype(np.float32)),
+    "frame of mixed types": lambda X: pd.DataFrame(X).astype({0: "Float64", 1: "float32"}),
+    "frame with sparse columns": lambda X: pd.DataFrame(X).astype(pd.SparseDtype("float64", 0.0)),
+    "frame with twin names": lambda X: pd.DataFrame(X, columns=["a", "a", "b"]),
+}
+
+
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")  # np.matrix
+@pytest.mark.parametrize("kind", ACCEPTED)
+@pytest.mark.parametrize("shifted", [False, True])
+def test_accepted_and_left_alone(kind, shifted):
+    X = ACCEPTED[kind](DENSE)
+    before = X.copy() if hasattr(X, "copy") else [list(row) for row in X]
+    rows = validate.as_rows(X, at_least=2)
+    shift = np.array([1e3, -2.0, 0.25]) if shifted else None
+    rows = rows.shifted(shift)
+    expected = DENSE if shift is None else DENSE - shift
+    parts = np.vstack([rows.tile(0, 10), rows.tile(10, len(rows))])
+    assert type(parts) is np.ndarray
+    assert parts.dtype == np.float64
+    np.testing.assert_array_equal(parts, expected)
+    np.testing.assert_array_equal(rows.take(np.array([3, 30])), expected[[3, 30]])
+    single = kind in ("float32", "big-endian float32", "csr float32", "frame of float32")
+    assert (rows.dtype == np.float32) == single  # what the scores' type follows
+    if sp.issparse(X):
+        assert sp.issparse(rows.source)
+        assert (X != before).nnz == 0
+    elif isinstance(X, pd.DataFrame):
+        pd.testing.assert_frame_equal(X, before)
+    else:
+        np.testing.assert_array_equal(np.array(X, dtype=object), np.array(before, dtype=object))
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "i4", ">i4", "u4", "i8", "u8", "?"])
+def test_whole_numbers(dtype):
+    X = RNG.integers(0, 2 if dtype == "?" else 100, size=(20, 4)).astype(dtype)
+    np.testing.assert_array_equal(fastest(X), X.astype(np.float64))
+    rows = validate.as_rows(X)
+    np.testing.assert_array_equal(rows.shifted(np.full(4, 0.5)).all(), X.astype(np.float64) - 0.5)
+
+
+@pytest.mark.parametrize("kind", ["float64", "float32", "float16", "big-endian float64", "F-order", "negative strides"])
+def test_arrays_are_read_in_place(kind):
+    X = ACCEPTED[kind](DENSE)
+    rows = validate.as_rows(X)
+    assert np.shares_memory(rows.source, X)
+
+
+def test_memory_map_is_never_copied(tmp_path):
+    path = tmp_path / "x.npy"
+    np.save(path, DENSE)
+    X = np.load(path, mmap_mode="r")
+    rows = validate.as_rows(X)
+    assert np.shares_memory(rows.source, X)
+    np.testing.assert_array_equal(rows.all(), DENSE)
+    assert np.shares_memory(validate.as_rows(X[::2, 1:]).source, X)
+
+
+def test_csr_is_not_copied():
+    X = sp.csr_array(DENSE)
+    rows = validate.as_rows(X)
+    assert np.shares_memory(rows.source.data, X.data)
+
+
+def test_polars_frames():
+    polars = pytest.importorskip("polars")
+    X = polars.DataFrame({"a": [1.0, 2.5, 3.0], "b": [1, 2, 3], "c": [True, False, True]})
+    np.testing.assert_array_equal(fastest(X), [[1.0, 1, 1], [2.5, 2, 0], [3, 3, 1]])
+    with pytest.raises(TypeError, match=r"column 'when' \(number 1\) of type Date"):
+        validate.as_rows(polars.DataFrame({"a": [1.0], "when": [18262]}).cast({"when": polars.Date}))
+
+
+def test_missing_values_of_nullable_frames_become_nan():
+    X = pd.DataFrame({"a": pd.array([1, None, 3], dtype="Int64"), "b": [1.0, 2.0, 3.0]})
+    with pytest.raises(ValueError, match=r"X contains NaN \(first at row 1, column 0\)"):
+        validate.check_finite(validate.as_rows(X))
+
+
+class Refuses:
+    def __array__(self, *args, **kwargs):
+        raise RuntimeError("lives on another device")
+
+
+def with_object_column(value):
+    return pd.DataFrame({"a": [1.0, 2.0], "b": pd.Series([value, value], dtype=object)})
+
+
+def masked():
+    X = np.ma.array(DENSE.copy())
+    X[4, 2] = np.ma.masked
+    X[9, 0] = np.ma.masked
+    return X
+
+
+def spoiled(value, dtype=object):
+    X = DENSE.astype(dtype)
+    X[5, 1] = value
+    return X
+
+
+REFUSED = {
+    "None": (None, TypeError, "X is None"),
+    "number": (3.0, ValueError, "single value"),
+    "string": ("data.csv", TypeError, "X is a string"),
+    "dict": ({"a": [1]}, TypeError, "of type dict"),
+    "set": ({1, 2}, TypeError, "of type set"),
+    "generator": ((i for i in range(3)), TypeError, "of type generator"),
+    "object": (object(), TypeError, "X is of type object"),
+    "array that refuses": (Refuses(), TypeError, "of type Refuses, cannot be made an array: lives on another device"),
+    "1-D": (np.arange(4.0), ValueError, r"X\.reshape\(-1, 1\).*X\.reshape\(1, -1\)"),
+    "series": (pd.Series([1.0, 2.0]), ValueError, r"X\.reshape\(-1, 1\)"),
+    "0-D": (np.array(1.0), ValueError, "single value"),
+    "3-D": (np.zeros((2, 3, 4)), ValueError, r"3 dimensions, shape \(2, 3, 4\)"),
+    "no rows": (np.zeros((0, 3)), ValueError, r"no rows, shape \(0, 3\)"),
+    "no columns": (np.zeros((3, 0)), ValueError, r"no columns, shape \(3, 0\)"),
+    "empty list": ([], ValueError, r"shape \(0,\)"),
+    "empty frame": (pd.DataFrame(index=range(3)), ValueError, "no columns"),
+    "ragged": ([[1.0, 2.0], [1.0, 2.0], [3.0]], ValueError, "row 2 has 1 entries where row 0 has 2"),
+    "one sample": (np.zeros((1, 3)), ValueError, r"X has 1 row; kpca needs at least 2.*X\.T"),
+    "one sparse sample": (sp.csr_matrix(np.ones((1, 3))), ValueError, "X has 1 row; kpca needs at least 2"),
+    "complex": (DENSE + 1j, TypeError, "X is complex"),
+    "complex sparse": (sp.csr_matrix(DENSE + 1j), TypeError, "X is complex"),
+    "datetime": (np.zeros((3, 2), "M8[s]"), TypeError, "dates"),
+    "timedelta": (np.zeros((3, 2), "m8[s]"), TypeError, "durations"),
+    "strings": (np.array([["1", "2"], ["3", "4"]]), TypeError, r"strings; convert them with X\.astype\(float\)"),
+    "bytes": (np.array([[b"1", b"2"], [b"3", b"4"]]), TypeError, "byte strings"),
+    "structured": (np.zeros((3, 2), [("a", float)]), TypeError, r"structured array \(fields \('a',\)\)"),
+    "list with a string": ([[1, 2], [3, "a"]], TypeError, r"contains 'a' of type str \(first at row 1, column 1\)"),
+    "list with None": ([[1, None], [3, 4]], TypeError, r"contains None .*\(first at row 0, column 1\)"),
+    "objects with a string": (spoiled("7"), TypeError, r"contains '7' of type str \(first at row 5, column 1\)"),
+    "objects with None": (spoiled(None), TypeError, r"contains None of type NoneType \(first at row 5, column 1\)"),
+    "objects with NA": (spoiled(pd.NA), TypeError, r"contains <NA> of type NAType \(first at row 5, column 1\)"),
+    "objects with complex": (spoiled(1j), TypeError, r"contains 1j of type complex \(first at row 5, column 1\)"),
+    "objects with a huge int": (spoiled(10**400), ValueError, r"beyond float64.*row 5, column 1"),
+    "masked entries": (masked(), ValueError, r"2 masked entries \(first at row 4, column 2\)"),
+    "object column": (with_object_column(1.0), TypeError, r"column 'b' \(number 1\) of type object"),
+    "string column": (pd.DataFrame({"a": [1.0], "b": ["x"]}), TypeError, r"column 'b' \(number 1\) of type str|object"),
+    "category": (pd.DataFrame({"a": pd.Categorical([1, 2])}), TypeError, "column 'a' .number 0. of type category"),
+    "date column": (pd.DataFrame({"t": pd.to_datetime(["2020-01-01"])}), TypeError, "column 't' .* of type datetime64"),
+    "zoned dates": (
+        pd.DataFrame({"t": pd.to_datetime(["2020-01-01"], utc=True)}),
+        TypeError,
+        "column 't' .* of type datetime64.*UTC",
+    ),
+    "duration column": (pd.DataFrame({"t": pd.to_timedelta([1], unit="s")}), TypeError, "column 't' .* timedelta64"),
+    "complex column": (pd.DataFrame({"z": [1j]}), TypeError, "column 'z' .* complex128"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused(case):
+    X, error, text = REFUSED[case]
+    with pytest.raises(error, match=text):
+        validate.as_rows(X, at_least=2)
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_errors_name_the_argument(case):
+    if case == "generator":  # the one above is used up
+        X = iter([[1.0]])
+    else:
+        X = REFUSED[case][0]
+    with pytest.raises((TypeError, ValueError), match=r"\bXnew\b") as caught:
+        validate.as_rows(X, name="Xnew", at_least=2, purpose="kpca_project")
+    assert not re.search(r"\bX\b", str(caught.value))
+
+
+def test_one_row_is_enough_to_project():
+    rows = validate.as_rows([[1.0, 2.0]], at_least=1)
+    np.testing.assert_array_equal(rows.all(), [[1.0, 2.0]])
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).max == np.finfo(np.float64).max, reason="long double is double here")
+@pytest.mark.parametrize("wrap", [np.asarray, sp.csr_array])
+def test_long_doubles_beyond_double(wrap):
+    X = DENSE.astype(np.longdouble)
+    X[30, 2] = np.longdouble("1e400")
+    with pytest.raises(ValueError, match=r"1e\+400 \(first at row 30, column 2\), beyond float64"):
+        validate.as_rows(wrap(X))
+    X[30, 2] = np.inf  # infinity is infinity: reported as such by the pass that reads the values
+    with pytest.raises(ValueError, match=r"infinity \(first at row 30, column 2\)"):
+        validate.check_finite(validate.as_rows(wrap(X)))
+
+
+@pytest.mark.parametrize("value, word", [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity")])
+@pytest.mark.parametrize("wrap", [np.asarray, np.asfortranarray, sp.csr_matrix, pd.DataFrame])
+def test_the_first_value_that_is_not_finite_is_named(value, word, wrap):
+    X = RNG.standard_normal((9000, 3))  # more than one tile
+    X[8700, 1] = X[8700, 2] = X[8999, 0] = value
+    rows = validate.as_rows(wrap(X), name="Xnew")
+    place = r"\(first at row 8700, column 1\); drop or impute these rows before "
+    with pytest.raises(ValueError, match=f"Xnew contains {word} {place}kpca_project"):
+        validate.check_finite(rows, "Xnew")
+    with pytest.raises(ValueError, match=f"X contains {word} {place}kpca"):
+        summarize(rows, shift=True, rng=np.random.default_rng(0))
+    validate.check_finite(validate.as_rows(X[:8700]))
+
+
+def test_finite_values_whose_sum_overflows_are_finite():
+    validate.check_finite(validate.as_rows(np.full((50, 2), 1.7e308)))
+
+
+# Arguments ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "c, expected",
+    [(1, 1), (10, 10), (np.int32(3), 3), (np.array(4), 4), (5.0, 5), (np.float64(2.0), 2), (None, None)]
+    + [(0.95, 0.95), (np.float32(0.5), 0.5), (Fraction(1, 4), 0.25), (1e-9, 1e-9)],
+)
+def test_c(c, expected):
+    result = validate.check_c(c, 10)
+    assert result == expected
+    assert type(result) is type(expected)
+
+
+@pytest.mark.parametrize(
+    "c, error, text",
+    [
+        (True, TypeError, "truth value"),
+        (np.False_, TypeError, "truth value"),
+        (0, ValueError, "at least one component"),
+        (-3, ValueError, "at least one component"),
+        (0.0, ValueError, "c is 0.0"),
+        (-0.5, ValueError, "c is -0.5"),
+        (11, ValueError, "c is 11, but X has 10 rows"),
+        (1.0, ValueError, "one component or 100 % .*c=1 for one component, c=None for all"),
+        (np.float32(1), ValueError, "one component or 100 %"),
+        (1.5, ValueError, "c is 1.5; give a whole number"),
+        (float("nan"), ValueError, "c is nan"),
+        (float("inf"), ValueError, "c is inf"),
+        ("5", TypeError, "c is '5'; give a whole number"),
+        ([1, 2], TypeError, r"c is \[1, 2\]"),
+        (2j, TypeError, "c is 2j"),
+    ],
+)
+def test_bad_c(c, error, text):
+    with pytest.raises(error, match=text):
+        validate.check_c(c, 10)
+
+
+def test_tol():
+    assert validate.check_tol(np.float32(0.5)) == 0.5
+    for bad in (0, 1, 0.0, 1.0, -1e-3, 2.0, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="tol is .*; give a number between 0 and 1"):
+            validate.check_tol(bad)
+    for bad in ("1e-6", None, True, [1e-6], 1e-6j):
+        with pytest.raises(TypeError, match="tol is .*; give a number between 0 and 1"):
+            validate.check_tol(bad)
+
+
+@pytest.mark.parametrize(
+    "limit, expected",
+    [(None, None), (12345, 12345), (np.int64(9), 9), (1e9, 10**9), ("800", 800), ("500MB", 500 * 10**6)]
+    + [("2GiB", 2 * 2**30), (" 1.5 gb ", 1_500_000_000), ("64kB", 64_000), ("3KiB", 3072), ("1T", 10**12)],
+)
+def test_memory_limit(limit, expected):
+    assert validate.check_memory_limit(limit) == expected
+
+
+@pytest.mark.parametrize("limit", [0, -5, "0MB", "", "much", "5 XB", "-3GB", "1e9", True, 0.5, [1], float("nan")])
+def test_bad_memory_limit(limit):
+    with pytest.raises((TypeError, ValueError), match='memory_limit is .*"500MB" or "2GiB"'):
+        validate.check_memory_limit(limit)
+
+
+def test_columns():
+    validate.check_columns(4, 4)
+    with pytest.raises(ValueError, match="Xnew has 3 columns, the model was fitted on 4; give the same columns"):
+        validate.check_columns(4, 3, "Xnew")
+    with pytest.raises(ValueError, match="Xnew has 1 column, .*transposed"):
+        validate.check_columns(4, 1, "Xnew")
+
+
+def test_rng():
+    first = np.random.default_rng(3).random(4)
+    for seed in (3, np.int64(3), np.random.SeedSequence(3), np.random.default_rng(3), np.random.PCG64(3)):
+        np.testing.assert_array_equal(validate.check_rng(seed).random(4), first)
+    generator = np.random.default_rng()
+    assert validate.check_rng(generator) is generator
+    assert validate.check_rng(None).random() != validate.check_rng(None).random()
+    for bad in (True, 1.5, "seed", np.random.RandomState(0), object()):
+        with pytest.raises(TypeError, match="rng is "):
+            validate.check_rng(bad)
+    with pytest.raises(TypeError, match=r"default_rng\(seed\) replaces RandomState"):
+        validate.check_rng(np.random.RandomState(0))
+    with pytest.raises(ValueError, match="rng is -1"):
+        validate.check_rng(-1)
+
+
+def test_count():
+    assert validate.check_count(np.int16(20), "max_passes") == 20
+    assert validate.check_count(20.0, "max_passes") == 20
+    with pytest.raises(ValueError, match="max_passes is 0; give a whole number, 1 or more"):
+        validate.check_count(0, "max_passes")
+    for bad in (True, 1.5, "3", None, float("inf")):
+        with pytest.raises(TypeError, match="max_passes is .*; give a whole number"):
+            validate.check_count(bad, "max_passes")
+
+
+def test_choice_and_flag():
+    assert validate.check_choice("dense", "method", ("auto", "dense")) == "dense"
+    with pytest.raises(ValueError, match="method is 'lapack'; give one of 'auto', 'dense'"):
+        validate.check_choice("lapack", "method", ("auto", "dense"))
+    with pytest.raises(TypeError, match="method is 3; give one of"):
+        validate.check_choice(3, "method", ("auto", "dense"))
+    assert validate.check_flag(np.True_, "progress") is True
+    with pytest.raises(TypeError, match="progress is 1; give True or False"):
+        validate.check_flag(1, "progress")
+
+
+def test_sample_weight():
+    weights = validate.check_sample_weight([1, 0, 2], 3)
+    assert weights.dtype == np.float64
+    np.testing.assert_array_equal(weights, [1.0, 0.0, 2.0])
+    given = np.ones(3)
+    assert not np.shares_memory(validate.check_sample_weight(given, 3), given)
+    assert validate.check_sample_weight(None, 3) is None
+    for bad, error, text in [
+        ([1, 2], ValueError, r"shape \(2,\); .*shape \(3,\)"),
+        ([1, -1, 2], ValueError, r"-1\.0 \(first at row 1\)"),
+        ([1, 2, np.nan], ValueError, r"nan \(first at row 2\)"),
+        ([0, 0, 2], ValueError, "leaves 1 rows"),
+        (["a", "b", "c"], TypeError, "sample_weight holds values of type"),
+    ]:
+        with pytest.raises(error, match=text):
+            validate.check_sample_weight(bad, 3)
+
+
+def test_out():
+    good = np.empty((4, 2), np.float32)
+    assert validate.check_out(good, (4, 2), np.dtype(np.float32)) is good
+    assert validate.check_out(None, (4, 2), np.dtype(np.float32)) is None
+    with pytest.raises(TypeError, match="out is of type list"):
+        validate.check_out([], (4, 2), np.dtype(float))
+    with pytest.raises(ValueError, match=r"out has shape \(4, 2\) and type float32; give .*\(4, 3\) and type float64"):
+        validate.check_out(good, (4, 3), np.dtype(float))
+    good.flags.writeable = False
+    with pytest.raises(ValueError, match="out is read-only"):
+        validate.check_out(good, (4, 2), np.dtype(np.float32))

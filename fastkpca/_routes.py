@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,14 +13,19 @@ from . import certificate, execute
 from ._plan import Plan
 from .certificate import Certificate
 from .errors import ComponentsWarning
-from .features.passes import apply, feature_moments
+from .features.passes import feature_moments
+from .krylov import block_krylov
 from .model import FeatureProjector, SampleProjector
 from .moments import principal_axes
+from .operators import GramOperator
 from .protocol import Kernel, Summary
 from .rows import Rows
-from .summation.exact import ExactSummation, gram_matrix
+from .summation.exact import ExactSummation
+from .summation.matrix import gram_matrix
 
 __all__ = ["Problem", "Solution", "solve"]
+
+EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
@@ -65,7 +71,7 @@ def _dense(problem: Problem, plan: Plan) -> Solution:
     """The centred Gram matrix, whole, and LAPACK; the reference for every other route."""
     n, kernel = problem.data.n_samples, problem.kernel
     K = gram_matrix(kernel, problem.rows, n_threads=problem.n_threads, progress=problem.report)
-    trace, largest = float(np.trace(K)), float(np.abs(K).max(initial=0.0))
+    largest, norm = float(max(K.max(), -K.min())), float(np.linalg.norm(K))
     means = K.mean(axis=0)
     grand = means.mean()
     for start in range(0, n, 512):  # in place: no second N x N
@@ -76,17 +82,17 @@ def _dense(problem: Problem, plan: Plan) -> Solution:
     asked = problem.c
     subset = {"subset_by_index": [n - asked, n - 1], "driver": "evr"} if isinstance(asked, int) and asked < n else {}
     eigenvalues, vectors = scipy.linalg.eigh(K, overwrite_a=True, check_finite=False, **subset)
+    lowest = None if subset else float(eigenvalues[0])
     eigenvalues, vectors = eigenvalues[::-1], vectors[:, ::-1]
+    kept = _kept(eigenvalues, 2 * EPS * n * largest, total, problem)
     entry_error = kernel.entry_error(problem.data, np.dtype(np.float64))
-    rounding = certificate.dense_rounding(n, largest, float(np.abs(eigenvalues).max(initial=0.0)), entry_error)
-    kept = _kept(eigenvalues, rounding, total, problem)
-    proof = certificate.dense_certificate(eigenvalues, kept, rounding, complete=not subset)
-    eigenvalues, vectors = eigenvalues[:kept], vectors[:, :kept]
-    signs = _signs(vectors[problem.data.sample_index])
-    score = vectors * (signs * np.sqrt(eigenvalues))
+    proof = certificate.dense_certificate(eigenvalues, kept, n=n, norm=norm, entry_error=entry_error or 0.0)
+    eigenvalues, vectors = eigenvalues[:kept].copy(), vectors[:, :kept]
+    score = vectors * (_signs(vectors[problem.data.sample_index]) * np.sqrt(eigenvalues))
+    slack = 4 * EPS * n * largest + n * (entry_error or 0.0)
+    info = {"passes": 1} | _negative(lowest, problem)
     projector = _sample_projector(problem, score / eigenvalues, means)
-    info = {"method": "dense", "passes": 1, "entries_trusted": entry_error is None, "trace": trace}
-    return Solution(eigenvalues.copy(), proof, (total - rounding * n, total + rounding * n), projector, info, score)
+    return Solution(eigenvalues, proof, (total - slack, total + slack), projector, info, score)
 
 
 def _features(problem: Problem, plan: Plan) -> Solution:
@@ -98,27 +104,77 @@ def _features(problem: Problem, plan: Plan) -> Solution:
         moments = feature_moments(feature_map, problem.rows, n_threads=problem.n_threads, progress=problem.report)
         whole = not isinstance(problem.c, int)
         eigenvalues, axes = principal_axes(moments, None if whole else problem.c)
-    trace = moments.trace
-    uncentered = trace + moments.count * float(moments.mean @ moments.mean)
+    total = (moments.trace, moments.trace + moments.residual_trace)
+    uncentered = moments.trace + moments.count * float(moments.mean @ moments.mean)
+    floor = feature_map.rounding**2 * uncentered + 4 * EPS * len(eigenvalues) * max(float(eigenvalues[0]), 0.0)
+    kept = _kept(eigenvalues, floor, total[1], problem)
     proof = certificate.feature_certificate(
         eigenvalues,
-        trace=trace,
-        uncentered_trace=uncentered,
+        kept,
+        n=problem.data.n_samples,
         residual_trace=moments.residual_trace,
-        defect=moments.count * feature_map.defect,
-        rounding=feature_map.rounding,
-        n_features=feature_map.n_features,
+        defect=feature_map.defect,
+        trace=moments.trace,
     )
-    total = (trace, trace + moments.residual_trace)
-    noise = float(eigenvalues[0] - proof.eigenvalue_bounds[0, 0]) if len(eigenvalues) else 0.0
-    kept = _kept(eigenvalues, noise, total[1], problem)
     eigenvalues, axes = eigenvalues[:kept].copy(), np.ascontiguousarray(axes[:, :kept])
     constant = moments.mean @ axes
     sample = feature_map.apply(problem.data.sample, axes) - constant
     axes = axes * _signs(sample)
-    info = {"method": "features", "passes": 0, "n_features": feature_map.n_features, "map": plan.name}
+    info = {"passes": 0, "n_features": feature_map.n_features, "residual_trace": moments.residual_trace}
     projector = FeatureProjector(feature_map, np.ascontiguousarray(axes), moments.mean)
-    return Solution(eigenvalues, proof.first(kept), total, projector, info)
+    return Solution(eigenvalues, proof, total, projector, info)
+
+
+def _krylov(problem: Problem, plan: Plan) -> Solution:
+    """Block Krylov on exact products, with a certificate after each pass."""
+    n, kernel, rows = problem.data.n_samples, problem.kernel, problem.rows
+    asked = problem.c
+    product = ExactSummation(kernel, rows, n_threads=problem.n_threads)
+    search = ExactSummation(kernel, rows, n_threads=problem.n_threads, dtype=np.float32)
+    trace = GramOperator(kernel, product, rows, None).trace()
+    entry_error = kernel.entry_error(problem.data, np.dtype(np.float64))
+    with execute.blas_threads():
+        found = block_krylov(
+            product,
+            n,
+            asked if isinstance(asked, int) else min(10, n - 1),
+            fraction=None if isinstance(asked, int) else asked,
+            tol=problem.tol,
+            max_passes=problem.max_passes,
+            search_product=search,
+            trace=trace,
+            positive_semidefinite=kernel.positive_semidefinite,
+            entry_error=entry_error or 0.0,
+            memory_limit=problem.memory_limit,
+            rng=problem.rng,
+            progress=problem.report,
+        )
+    total = trace - n * found.grand_mean
+    size = max(abs(trace), float(np.abs(found.theta).max()))
+    kept = _kept(found.theta, 2 * EPS * size, total, problem)
+    eigenvalues, vectors = found.theta[:kept].copy(), found.vectors[:, :kept]
+    score = vectors * (_signs(vectors[problem.data.sample_index]) * np.sqrt(eigenvalues))
+    slack = 4 * EPS * n * size + n * (entry_error or 0.0)
+    info = {"passes": found.passes, "search_passes": found.search_passes} | _negative(found.negative_end, problem)
+    projector = _sample_projector(problem, score / eigenvalues, found.row_means)
+    proof = _first(found.certificate, kept)
+    return Solution(eigenvalues, proof, (total - slack, total + slack), projector, info, score)
+
+
+def _first(proof: Certificate, kept: int) -> Certificate:
+    return replace(
+        proof,
+        eigenvalue_bounds=proof.eigenvalue_bounds[:kept],
+        angle_bounds=proof.angle_bounds[:kept],
+        clusters=proof.clusters[:kept],
+    )
+
+
+def _negative(lowest: float | None, problem: Problem) -> dict[str, float]:
+    """How far below zero the spectrum was seen to reach: for kernels that are not positive semidefinite."""
+    if lowest is None or problem.kernel.positive_semidefinite:
+        return {}
+    return {"most_negative_eigenvalue": min(float(lowest), 0.0)}
 
 
 def _kept(eigenvalues: np.ndarray, floor: float, total: float, problem: Problem) -> int:

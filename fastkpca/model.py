@@ -5,7 +5,7 @@ A FeatureProjector holds D x c numbers whatever N was; a SampleProjector holds t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -16,7 +16,7 @@ from . import execute
 from ._plan import Plan
 from .errors import ModelFileError, ScoresNotKeptError
 from .features.passes import apply
-from .kernels import get_kernel
+from .kernels import get_kernel, kernel_name
 from .protocol import FeatureMap, Kernel
 from .rows import Rows
 from .summation.exact import ExactSummation
@@ -183,10 +183,14 @@ class KPCAModel:
 
     def state(self, *, scores: bool = False) -> tuple[dict, dict[str, np.ndarray]]:
         """(header, arrays) for the model file."""
-        from .kernels import kernel_state
-
+        name = kernel_name(self.kernel)
+        if name is None:
+            raise ValueError(
+                f"{self.kernel!r} has no name under which load() could find it again; register_kernel(name, its class) "
+                "before saving"
+            )
         header: dict[str, Any] = {
-            "kernel": kernel_state(self.kernel),
+            "kernel": {"name": name, "parameters": self.kernel.get_parameters()},
             "bound_kind": self.bound_kind,
             "total_variance_bounds": list(self.total_variance_bounds),
             "total_variance": self.total_variance,
@@ -219,16 +223,14 @@ class KPCAModel:
         return header, arrays
 
     @classmethod
-    def from_state(
-        cls, header: dict, arrays: dict[str, np.ndarray], restore_map: Callable[[Kernel, dict, dict], FeatureMap]
-    ) -> KPCAModel:
+    def from_state(cls, header: dict, arrays: dict[str, np.ndarray]) -> KPCAModel:
         """The model that ``state`` described; a header or arrays that do not fit raise ModelFileError."""
         try:
             kernel = get_kernel(header["kernel"]["name"], **header["kernel"]["parameters"])
             projector: FeatureProjector | SampleProjector
             if "map" in header:
                 own = {name[4:]: array for name, array in arrays.items() if name.startswith("map.")}
-                projector = FeatureProjector(restore_map(kernel, header["map"], own), arrays["axes"], arrays["mean"])
+                projector = FeatureProjector(kernel.feature_map_from_state(header["map"], own), arrays["axes"], arrays["mean"])
             else:
                 projector = SampleProjector(arrays["X"], arrays["coeff"], arrays["column_means"])
             low, high = header["total_variance_bounds"]

@@ -212,6 +212,8 @@ class FeatureMap:
     """D."""
     defect: float = 0.0
     """Bound on the entries of K - Phi Phi' that are not positive semidefinite."""
+    rounding: float = 64 * float(np.finfo(np.float64).eps)
+    """Bound on |computed phi(x) - phi(x)| / |phi(x)| in float64."""
 
     def features(self, X: np.ndarray) -> np.ndarray:
         """phi of a tile, shape (n, D), dtype of X; a new array, which the caller may overwrite.

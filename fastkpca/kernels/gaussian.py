@@ -90,8 +90,8 @@ class Gaussian(Kernel):
     def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         return tiles.gaussian_block(X, Y, self._sigma)
 
-    def compiled_tile(self) -> tuple[str, tuple]:
-        return "gaussian", (self._sigma,)
+    def compiled_tile(self) -> tuple[str, dict]:
+        return "gaussian", {"sigma": self._sigma}
 
     def diagonal(self, X: np.ndarray) -> np.ndarray:
         return np.ones(len(X))

@@ -23,8 +23,8 @@ class Linear(Kernel):
     def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         return tiles.linear_block(X, Y)
 
-    def compiled_tile(self) -> tuple[str, tuple]:
-        return "linear", ()
+    def compiled_tile(self) -> tuple[str, dict]:
+        return "linear", {}
 
     def diagonal(self, X: np.ndarray) -> np.ndarray:
         return np.einsum("ij,ij->i", X, X)

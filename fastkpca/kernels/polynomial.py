@@ -70,8 +70,8 @@ class Polynomial(Kernel):
     def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         return tiles.polynomial_block(X, Y, self.scale, self.offset, self.degree)
 
-    def compiled_tile(self) -> tuple[str, tuple]:
-        return "polynomial", (self.scale, self.offset, self.degree)
+    def compiled_tile(self) -> tuple[str, dict]:
+        return "polynomial", self.get_parameters()
 
     def diagonal(self, X: np.ndarray) -> np.ndarray:
         return (self.scale * np.einsum("ij,ij->i", X, X) + self.offset) ** self.degree

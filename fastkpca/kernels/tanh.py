@@ -38,8 +38,8 @@ class Tanh(Kernel):
     def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         return tiles.tanh_block(X, Y, self.scale, self.offset)
 
-    def compiled_tile(self) -> tuple[str, tuple]:
-        return "tanh", (self.scale, self.offset)
+    def compiled_tile(self) -> tuple[str, dict]:
+        return "tanh", self.get_parameters()
 
     def diagonal(self, X: np.ndarray) -> np.ndarray:
         return np.tanh(self.scale * np.einsum("ij,ij->i", X, X) + self.offset)

@@ -1,0 +1,702 @@
+"""Block Krylov with full Rayleigh-Ritz on the centred Gram matrix A = H K H, until the certificate is narrow enough.
+
+What costs is a pass over the n^2 kernel values, not a column of the product. So: few passes, several columns each,
+and the whole Krylov space kept (full reorthogonalisation, twice, in float64).
+
+1. *Search*: passes in float32, where a product is offered in it. Only the subspace is taken from them.
+2. *Exact passes* in float64: first on the best Ritz vectors of the search together with the next Krylov block (so
+   that the pass advances the space as well as confirming it), then block by block. Images W = A Q are kept, so the
+   residuals are computed and not inferred, and after every pass the certificate (``certificate.ritz_certificate``)
+   says whether to stop.
+3. *Exploration*, where the vectors have converged and only the bound mu on the rest of the spectrum is in the way:
+   a fresh random block on the complement. Either it finds what was missed (an eigenvalue more often repeated than
+   the block is wide), or its Krylov space proves, with a stated probability, that there is nothing.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from .certificate import (
+    UNIT,
+    Certificate,
+    FeatureInfo,
+    lanczos_failure_epsilon,
+    mu_features,
+    mu_lanczos,
+    product_error,
+    ritz_certificate,
+    rounding_factor,
+    upper_ends,
+)
+from .errors import CertificateWarning
+from .execute import Progress
+
+__all__ = ["KrylovResult", "block_krylov", "default_block_size"]
+
+_UNIT32 = float(np.finfo(np.float32).eps) / 2
+_FAILURE = 1e-6  # of a probabilistic certificate, over all its stopping times
+
+
+@dataclass(frozen=True)
+class KrylovResult:
+    """What ``block_krylov`` found.
+
+    Attributes
+    ----------
+    theta : ndarray (c,)
+        Ritz values, descending.
+    vectors : ndarray (n, c)
+        Ritz vectors, orthonormal, each orthogonal to the vector of ones.
+    certificate : Certificate
+    converged : bool
+        Every interval is at most tol * theta_1 wide (and the fraction is reached, where one was asked for).
+    passes, search_passes : int
+        Over the exact kernel values, all of them; and how many of these were in float32.
+    block_size : int
+    negative_end : float
+        Most negative Ritz value, 0 if none is: how indefinite the matrix is at least.
+    history : tuple of (passes, width / theta_1)
+        After each float64 pass.
+    row_means : ndarray (n,)
+        Of K.
+    grand_mean : float
+    trace : float or None
+        tr Kc, where tr K was given.
+    norm : float or None
+        |Kc|_F, where a pass computed it.
+    message : str
+        What was reached and what would help, where not converged; else empty.
+    """
+
+    theta: np.ndarray
+    vectors: np.ndarray
+    certificate: Certificate
+    converged: bool
+    passes: int
+    search_passes: int
+    block_size: int
+    negative_end: float
+    history: tuple[tuple[int, float], ...]
+    row_means: np.ndarray
+    grand_mean: float
+    trace: float | None
+    norm: float | None
+    message: str
+
+
+def default_block_size(n: int, c: int) -> int:
+    """c and a few more: the guard columns speed up convergence of the last wanted ones, and cost little of a pass."""
+    return max(1, min(n - 1, c + max(4, min(10, c))))
+
+
+def block_krylov(
+    product: Any,
+    n: int,
+    c: int,
+    *,
+    fraction: float | None = None,
+    start: np.ndarray | None = None,
+    block_size: int | None = None,
+    tol: float = 1e-6,
+    max_passes: int = 20,
+    search_product: Any = None,
+    trace: float | None = None,
+    positive_semidefinite: bool = False,
+    entry_error: float = 0.0,
+    features_info: FeatureInfo | None = None,
+    probabilistic: bool = True,
+    memory_limit: float | None = None,
+    rng: np.random.Generator | int = 0,
+    progress: Progress | None = None,
+) -> KrylovResult:
+    """The c algebraically largest eigenvalues of H K H, with certified intervals at most tol * lambda_1 wide.
+
+    Parameters
+    ----------
+    product : object
+        ``matmat(U)`` -> K U in float64. Where it has ``pass_with_norm(V, row_means, grand_mean)`` ->
+        (K V, K 1, sum_ij (K_ij - r_i - r_j + g)^2), the Frobenius form of the certificate is available too; an
+        indefinite kernel needs it. ``error_bound`` is respected where there is one.
+    n, c : int
+        Order of K; eigenvalues wanted, at most n - 1 (the vector of ones is always in the null space). With
+        ``fraction`` c is where to begin.
+    fraction : float, optional
+        Instead of a fixed c: as many components as carry this fraction of tr Kc, proved by the lower ends.
+        Needs ``trace`` and a positive semidefinite kernel.
+    start : ndarray (n, k), optional
+        First block, such as a feature map's eigenvectors, best first; filled up with random columns to the block
+        size. Random where not given.
+    block_size : int, optional
+        Columns of a pass (`default_block_size`).
+    tol : float
+        Wanted width over the largest eigenvalue.
+    max_passes : int
+        Over the kernel values, float32 and float64 together.
+    search_product : object, optional
+        ``matmat`` in float32, for the search.
+    trace : float, optional
+        tr K.
+    positive_semidefinite : bool
+        Allows the trace form of the certificate.
+    entry_error : float
+        Bound on |computed K_ij - K_ij| in float64 (``Kernel.entry_error``; 0: the matrix is what was computed).
+    features_info : FeatureInfo, optional
+        For the feature form of the certificate.
+    probabilistic : bool
+        Fall back on randomly started Lanczos where no deterministic bound gets below the last eigenvalue.
+    memory_limit : float, optional
+        Bytes for the basis and its images; the space is restarted when they are full.
+    rng : numpy.random.Generator or int
+    progress : callable, optional
+        progress("krylov", passes, max_passes) after each pass.
+
+    Returns
+    -------
+    KrylovResult
+
+    Warns
+    -----
+    CertificateWarning
+        Where the intervals are wider than asked for, or hold only with a stated probability.
+
+    Raises
+    ------
+    ValueError
+        c outside 1..n - 1, max_passes < 1, a memory limit below what one step needs, a fraction without a trace.
+    """
+    if not 1 <= c <= n - 1:
+        raise ValueError(f"c is {c}; a centred Gram matrix of order {n} has 1 to {n - 1} components (dense has all)")
+    if max_passes < 1:
+        raise ValueError(f"max_passes is {max_passes}; at least one pass over the kernel values is needed")
+    if fraction is not None and (trace is None or not positive_semidefinite):
+        raise ValueError("a fraction of the variance needs the trace of K and a positive semidefinite kernel")
+    solver = _Solver(
+        product=product,
+        search_product=search_product,
+        n=n,
+        c=c,
+        fraction=fraction,
+        block=min(block_size or default_block_size(n, c), n - 1),
+        tol=tol,
+        max_passes=max_passes,
+        trace_K=trace,
+        semidefinite=positive_semidefinite,
+        entry_error=entry_error,
+        info=features_info,
+        probabilistic=probabilistic,
+        columns=_column_limit(memory_limit, n, c, min(block_size or default_block_size(n, c), n - 1)),
+        rng=np.random.default_rng(rng),
+        progress=progress,
+    )
+    result = solver.run(start)
+    if result.message:
+        warnings.warn(result.message, CertificateWarning, stacklevel=2)
+    return result
+
+
+def _column_limit(memory_limit: float | None, n: int, c: int, block: int) -> int:
+    """Columns of the basis that memory allows: Q, W, the residual, and one temporary of the same size."""
+    if memory_limit is None:
+        return n - 1
+    least = min(c + 2 * block, n - 1)
+    columns = int(memory_limit / (4 * 8 * n))
+    if columns < least:
+        raise ValueError(
+            f"memory_limit of {memory_limit:.3g} bytes holds {columns} columns of the basis; c = {c} in blocks of "
+            f"{block} needs {least}, which is {32.0 * n * least:.3g} bytes"
+        )
+    return min(columns, n - 1)
+
+
+def _orthonormal(X: np.ndarray, Q: np.ndarray, rng: np.random.Generator, noise: float) -> np.ndarray:
+    """Orthonormal columns, orthogonal to ones and to Q, that span X and, where X is deficient, random directions.
+
+    ``noise``: norm below which a column of X (after projection) is rounding and is replaced. Deficiency means that
+    the space has become invariant; random directions are then the only way to what it misses (repeated eigenvalues).
+    """
+    n, b = X.shape
+    b = min(b, n - 1 - Q.shape[1])
+    X = _project(X, Q)
+    norms = np.linalg.norm(X, axis=0)
+    X = X[:, norms > noise] / norms[norms > noise]
+    if X.shape[1]:
+        X, r, _ = scipy.linalg.qr(X, mode="economic", pivoting=True, overwrite_a=True, check_finite=False)
+        X = X[:, np.abs(np.diag(r)) > 1e-10]
+    X = X[:, :b]
+    if X.shape[1] < b:
+        X = np.hstack([X, rng.standard_normal((n, b - X.shape[1])) / np.sqrt(n)])
+        X = scipy.linalg.qr(_project(X, Q), mode="economic", check_finite=False)[0]
+    # the projection again: what the first left is large relative to a small remainder ("twice is enough", Kahan)
+    X = _cholesky_qr(_project(X, Q))
+    return _cholesky_qr(_project(X, Q))
+
+
+def _project(X: np.ndarray, Q: np.ndarray) -> np.ndarray:
+    X = X - X.mean(axis=0)
+    if Q.shape[1]:
+        X -= Q @ (Q.T @ X)
+    return X
+
+
+def _cholesky_qr(X: np.ndarray) -> np.ndarray:
+    """Orthonormal basis of well-conditioned columns: one BLAS 3 sweep (Householder QR where it fails)."""
+    try:
+        R = scipy.linalg.cholesky(X.T @ X, check_finite=False)
+    except np.linalg.LinAlgError:
+        return scipy.linalg.qr(X, mode="economic", check_finite=False)[0]
+    return np.asfortranarray(scipy.linalg.solve_triangular(R, X.T, trans="T", check_finite=False).T)
+
+
+def _grow(T: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """T bordered by new columns (m + b, b) and their transpose; the new corner is symmetrised."""
+    m, b = len(T), columns.shape[1]
+    out = np.empty((m + b, m + b))
+    out[:m, :m] = T
+    out[:, m:] = columns
+    out[m:, :m] = columns[:m].T
+    out[m:, m:] = (columns[m:] + columns[m:].T) / 2
+    return out
+
+
+def _eigh_descending(T: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    values, vectors = scipy.linalg.eigh(T, check_finite=False)
+    return values[::-1], vectors[:, ::-1]
+
+
+@dataclass
+class _Solver:
+    """State of one run; ``run`` is the story."""
+
+    product: Any
+    search_product: Any
+    n: int
+    c: int
+    fraction: float | None
+    block: int
+    tol: float
+    max_passes: int
+    trace_K: float | None
+    semidefinite: bool
+    entry_error: float
+    info: FeatureInfo | None
+    probabilistic: bool
+    columns: int
+    rng: np.random.Generator
+    progress: Progress | None
+
+    def __post_init__(self) -> None:
+        self.passes = 0
+        self.search_passes = 0
+        self.row_means: np.ndarray | None = None
+        self.row_means_exact = False
+        self.grand_mean = 0.0
+        self.norm: float | None = None  # |Kc|_F
+        self.norm_guess: float | None = None  # the same from float32, for planning only
+        self.norm_K: float | None = None  # bound on |K|_F
+        self.history: list[tuple[int, float]] = []
+        self.Q = np.empty((self.n, 0), order="F")
+        self.T = np.empty((0, 0))
+        self.features_seen: tuple[int, np.ndarray] | None = None
+
+    # ------------------------------------------------------------------ passes over the kernel values
+
+    def _counted(self) -> None:
+        self.passes += 1
+        if self.progress is not None:
+            self.progress("krylov", self.passes, self.max_passes)
+
+    def _search_pass(self, X: np.ndarray) -> np.ndarray:
+        """H K X in float32; row sums ride along as one more column of the first pass."""
+        first = self.row_means is None
+        U = np.hstack([X, np.ones((self.n, 1))]) if first else X
+        U = U.astype(np.float32)
+        if not first and self.norm_guess is None and hasattr(self.search_product, "pass_with_norm"):
+            Y, _, squares = self.search_product.pass_with_norm(U, self.row_means, self.grand_mean)
+            self.norm_guess = float(np.sqrt(max(float(squares), 0.0)))
+        else:
+            Y = self.search_product.matmat(U)
+        Y = np.asarray(Y, dtype=np.float64)
+        self._counted()
+        self.search_passes += 1
+        if first:
+            self._set_means(Y[:, -1], exact=False)
+            Y = Y[:, :-1]
+        return Y - Y.mean(axis=0)
+
+    def _exact_pass(self, X: np.ndarray, want_norm: bool) -> np.ndarray:
+        """H K X in float64, with row sums (first time) and the Frobenius norm (where asked for) of the same tiles."""
+        if want_norm and self.row_means is not None and hasattr(self.product, "pass_with_norm"):
+            Y, sums, squares = self.product.pass_with_norm(X, self.row_means, self.grand_mean)
+            self._set_norm(np.asarray(sums, dtype=np.float64).ravel(), float(squares))
+        elif not self.row_means_exact:
+            Y = self.product.matmat(np.hstack([X, np.ones((self.n, 1))]))
+            self._set_means(Y[:, -1], exact=True)
+            Y = Y[:, :-1]
+        else:
+            Y = self.product.matmat(X)
+        self._counted()
+        return np.asfortranarray(Y - Y.mean(axis=0))
+
+    def _set_means(self, sums: np.ndarray, exact: bool) -> None:
+        self.row_means = sums / self.n
+        self.grand_mean = float(self.row_means.mean())
+        self.row_means_exact = exact
+
+    def _set_norm(self, sums: np.ndarray, squares: float) -> None:
+        """|Kc|_F from sum (K_ij - r_i - r_j + g)^2, whatever r the pass knew: the rest of the centring is exact.
+
+        M = K - r 1' - 1 r' + g 11' has HMH = Kc, and |M|^2 = |HMH|^2 + 2 n sum_i (a_i - mean a)^2 + (n mean a)^2 with
+        a = M 1 / n, so nothing cancels unless r was far off.
+        """
+        n = self.n
+        a = sums / n - self.row_means - self.row_means.mean() + self.grand_mean
+        off = 2 * n * float(np.sum((a - a.mean()) ** 2)) + (n * float(a.mean())) ** 2
+        self.norm = float(np.sqrt(max(squares - off, 0.0)))
+        self._set_means(sums, exact=True)
+        r, g = self.row_means, self.grand_mean
+        spread = 2 * n * float(np.sum((r - g) ** 2))
+        self.norm_K = float(np.sqrt(self.norm**2 + spread + (n * g) ** 2)) * (1 + 1e-8)
+
+    # ------------------------------------------------------------------ what is known of the matrix
+
+    def _size_K(self) -> float:
+        """Bound on |K|_F: measured, or the trace of a semidefinite matrix; infinite where neither is known."""
+        candidates = [self.norm_K if self.norm_K is not None else np.inf]
+        if self.semidefinite and self.trace_K is not None:
+            candidates.append(self.trace_K)
+        return min(candidates)
+
+    def _size_K_estimate(self, theta: np.ndarray) -> float:
+        """For when no bound on |K|_F is known: its mean and the eigenvalues found."""
+        return abs(self.n * self.grand_mean) + float(np.linalg.norm(theta))
+
+    def _trace(self) -> tuple[float, float] | None:
+        """tr Kc = tr K - 1'K1 / n and a bound on its rounding."""
+        if self.trace_K is None or self.row_means is None:
+            return None
+        value = self.trace_K - self.n * self.grand_mean
+        error = product_error(self.n, 1, self._size_K(), self.entry_error, self._error_bound())
+        if not np.isfinite(error):
+            return None
+        error += rounding_factor(self.n) * UNIT * abs(self.trace_K)
+        return value, error
+
+    def _error_bound(self) -> float:
+        return float(getattr(self.product, "error_bound", 0.0))
+
+    def _norm_bound(self) -> float | None:
+        """Upper bound on |Kc|_F from the computed one: rounding of the terms, of their sum, and of the entries."""
+        if self.norm is None:
+            return None
+        relative = rounding_factor(self.n) * UNIT
+        return self.norm * (1 + relative) + 8 * UNIT * self.norm_K + self.n * self.entry_error
+
+    def _wanted(self, lower: np.ndarray) -> int | None:
+        """Number of components to return; with a fraction the smallest whose lower ends reach it, None if none does."""
+        if self.fraction is None:
+            return self.c
+        trace = self._trace()
+        if trace is None:
+            return None
+        reached = np.flatnonzero(np.cumsum(np.maximum(lower, 0.0)) >= self.fraction * (trace[0] + trace[1]))
+        return int(reached[0]) + 1 if len(reached) else None
+
+    def _mu_guess(self, theta: np.ndarray, m: int) -> float:
+        """The mu to expect when the m first of these Ritz values are kept: for planning, not for proof."""
+        guesses = [np.inf]
+        if self.semidefinite and self.trace_K is not None and self.row_means is not None:
+            guesses.append(self.trace_K - self.n * self.grand_mean - float(theta[:m].sum()))
+        norm = self.norm if self.norm is not None else self.norm_guess
+        if norm is not None:
+            guesses.append(float(np.sqrt(max(norm**2 - float((theta[:m] ** 2).sum()), 0.0))))
+        if self.info is not None:
+            guesses.append(self.info.residual_trace + float(theta[min(m, len(theta) - 1)]))
+        return max(min(guesses), 0.0)
+
+    # ------------------------------------------------------------------ the story
+
+    def run(self, start: np.ndarray | None) -> KrylovResult:
+        none = np.empty((self.n, 0))
+        given = np.empty((self.n, 0)) if start is None else np.asarray(start, dtype=np.float64)
+        fill = max(self.block - given.shape[1], 0)
+        X = np.hstack([given, self.rng.standard_normal((self.n, fill))])[:, : self.columns]
+        X = _orthonormal(X, none, self.rng, noise=0.0)
+        if self.search_product is not None and self.max_passes > 1 and not self._start_suffices(X):
+            X = self._search(X)
+        return self._exact(X)
+
+    def _start_suffices(self, X: np.ndarray) -> bool:
+        """Will one float64 pass on the feature map's vectors do? Ritz values err by its square."""
+        if self.info is None:
+            return False
+        W = self.info.project(X)
+        largest = float(np.max(np.einsum("ij,ij->i", W, W)))
+        return self.info.residual_trace**2 <= self.tol * largest**2
+
+    def _search(self, X: np.ndarray) -> np.ndarray:
+        """float32 passes until one float64 pass is expected to finish; returns the columns for that pass."""
+        widths: list[float] = []
+        while True:
+            W = self._search_pass(X)
+            self.Q = np.hstack([self.Q, X]) if self.Q.shape[1] else X
+            columns = self.Q.T @ W
+            self.T = _grow(self.T, columns)
+            theta, Y = _eigh_descending(self.T)
+            # rounding of float32 tiles: relative to |K|, whatever of it centring removes
+            noise = 8 * _UNIT32 * max(self._size_K_estimate(theta), float(theta[0]))
+            room = self.n - 1 - self.Q.shape[1]
+            if room == 0 or noise > 1e-2 * theta[0]:
+                return self.Q @ Y[:, : min(len(theta), self._columns_to_keep(theta))]
+            X = _orthonormal(W - self.Q @ columns, self.Q, self.rng, noise=0.0)
+            coupling = np.zeros((X.shape[1], len(theta)))
+            coupling[:, -W.shape[1] :] = X.T @ W
+            c = self._wanted(theta)
+            wanted = c if c is not None and c <= len(theta) else None
+            if wanted is not None:
+                # the gap that the vectors see; whether mu can be proved that low is the exact pass's affair
+                mu = max(float(theta[min(self.block, len(theta)) - 1]), 0.0) if len(theta) > wanted else 0.0
+                mu = min(mu, 0.999 * float(theta[wanted - 1]))
+                ends = upper_ends(self.T, coupling, max(mu, 0.0))[:wanted]
+                widths.append(float(np.max(ends - theta[:wanted])) / float(theta[0]))
+                target = max(0.3 * self.tol, 100 * (noise / theta[0]) ** 2)
+                rate = widths[-1] / widths[-2] if len(widths) > 1 else 1.0
+                if widths[-1] * min(rate, 1.0) <= target:
+                    break
+            if self.passes >= self.max_passes - 1:
+                break
+            if self.Q.shape[1] + 2 * X.shape[1] > self.columns:
+                keep = max(min(len(theta), self.columns // 2), min(self.c, len(theta)))
+                self.Q, self.T = np.asfortranarray(self.Q @ Y[:, :keep]), np.diag(theta[:keep])
+            if wanted is None:
+                X = self._widen(X)
+        keep = self._columns_to_keep(theta)
+        # of the next block, the directions that the wanted Ritz vectors' residuals have
+        lead = scipy.linalg.svd(coupling @ Y[:, : wanted or self.c], full_matrices=False, check_finite=False)[0]
+        return np.hstack([self.Q @ Y[:, :keep], X @ lead])
+
+    def _widen(self, X: np.ndarray) -> np.ndarray:
+        """While a fraction of the variance is not in sight: twice the block, filled with random columns."""
+        extra = min(X.shape[1], 128 - X.shape[1], self.columns - self.Q.shape[1] - 2 * X.shape[1])
+        if self.fraction is None or extra <= 0:
+            return X
+        more = self.rng.standard_normal((self.n, extra))
+        return np.hstack([X, _orthonormal(more, np.hstack([self.Q, X]), self.rng, noise=0.0)])
+
+    def _columns_to_keep(self, theta: np.ndarray) -> int:
+        """Ritz vectors to take into the exact pass: more of them make mu smaller, and the pass dearer."""
+        c = min(self._wanted(theta) or self.c, len(theta))
+        least = min(c + 2, len(theta))
+        most = max(min(len(theta), max(8 * c, c + 60), self.columns - self.block), least)
+        for m in range(least, most + 1):
+            if self._mu_guess(theta, m) <= 0.8 * theta[c - 1]:
+                return m
+        # out of reach, and a wide pass would be wasted; or nearly there, and the next block may do the rest
+        return most if self._mu_guess(theta, most) <= 1.1 * theta[c - 1] else max(min(self.block, most), least)
+
+    def _exact(self, X: np.ndarray) -> KrylovResult:
+        """float64 passes, a certificate after each, until it is narrow enough."""
+        n = self.n
+        self.Q = np.empty((n, 0), order="F")
+        X = _orthonormal(X, self.Q, self.rng, noise=0.0) if X.shape[1] else X
+        self.W = np.empty((n, 0), order="F")
+        self.gram = np.empty((0, 0))
+        self.compression = np.empty((0, 0))
+        self.frozen: int | None = None
+        self.steps = 0
+        want_norm = not self.semidefinite or self.trace_K is None or self._norm_would_help()
+        while True:
+            self._append(X, self._exact_pass(X, want_norm and self.norm is None))
+            theta, Y, residual, residual_gram = self._ritz()
+            if self.frozen is not None:
+                self.steps += 1
+            certificate, c, mu_limited = self._certify(theta, Y, residual_gram)
+            relative = certificate.width / theta[0] if theta[0] > 0 else np.inf
+            self.history.append((self.passes, float(relative)))
+            done = self._done(certificate, theta, c)
+            room = n - 1 - self.Q.shape[1]
+            if done or self.passes >= self.max_passes or room == 0 or self._at_rounding(certificate, theta):
+                break
+            if mu_limited and not self._exploration_pays(theta, c):
+                break
+            want_norm = not self.semidefinite or certificate.mu > 0.3 * max(theta[c - 1], 0.0)
+            X = self._next_block(theta, Y, residual, mu_limited, c)
+            if X.shape[1] == 0:
+                break
+        return self._result(theta, Y, certificate, c, done)
+
+    def _at_rounding(self, certificate: Certificate, theta: np.ndarray) -> bool:
+        """Is what is left of the width mostly rounding, and that more than tol? Then further passes only add to it."""
+        rounding = 2 * certificate.rounding
+        return rounding > self.tol * theta[0] and certificate.width < 2 * rounding
+
+    def _norm_would_help(self) -> bool:
+        if not len(self.T):
+            return False
+        theta = _eigh_descending(self.T)[0]
+        c = min(self._wanted(theta) or self.c, len(theta))
+        return self._mu_guess(theta, self._columns_to_keep(theta)) > 0.3 * theta[c - 1]
+
+    def _append(self, X: np.ndarray, W: np.ndarray) -> None:
+        """Q, W and the Gram matrices Q'Q (not symmetrised away from what it is) and Q'W grow by a block."""
+        self.Q = np.hstack([self.Q, X]) if self.Q.shape[1] else X
+        old = self.W
+        self.W = np.hstack([old, W]) if old.shape[1] else W
+        m = old.shape[1]
+        self.gram = _grow(self.gram, self.Q.T @ X)
+        compression = np.empty((self.Q.shape[1], self.Q.shape[1]))
+        compression[:m, :m] = self.compression
+        compression[:, m:] = self.Q.T @ W
+        compression[m:, :m] = X.T @ old
+        self.compression = compression
+
+    def _ritz(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Ritz values, coordinates, the residual R = W - Q T, and R'R in Ritz coordinates."""
+        T = (self.compression + self.compression.T) / 2
+        theta, Y = _eigh_descending(T)
+        residual = self.W - self.Q @ T
+        return theta, Y, residual, Y.T @ (residual.T @ residual) @ Y
+
+    def _certify(self, theta: np.ndarray, Y: np.ndarray, residual_gram: np.ndarray) -> tuple[Certificate, int, bool]:
+        """The best certificate that there is, the number of components, and whether only mu is in the way."""
+        n, m = self.n, len(theta)
+        size = self._size_K()
+        eta = product_error(n, m, size, self.entry_error, self._error_bound())
+        arguments = {
+            "compression": Y.T @ self.compression @ Y,
+            "gram": Y.T @ self.gram @ Y,
+            "residual_gram": residual_gram,
+            "n": n,
+            "product_error": eta,
+            "trace": self._trace() if self.semidefinite else None,
+            "norm": self._norm_bound(),
+        }
+        lower = theta - eta
+        c = min(self._wanted(lower) or m, m) if self.fraction is not None else min(self.c, m)
+        mu = {}
+        if self.info is not None:
+            mu["features"] = self._mu_features(theta, eta)
+        certificate = ritz_certificate(**arguments, c=c, mu=mu)
+        if self._done(certificate, theta, c):
+            return certificate, c, False
+        # would a mu as low as the Ritz values let hope for do? Then it is mu that is in the way, not the vectors
+        hope = max(float(theta[min(m - 1, c + (m - c) // 2)]), 0.0) if m > c else 0.0
+        hope = min(hope, 0.9 * max(float(theta[c - 1]), 0.0))
+        hoped = ritz_certificate(**arguments, c=c, mu_probabilistic=hope)
+        mu_limited = self._done(hoped, theta, c)
+        if self.frozen is not None and self.steps > 0:
+            probable = self._probabilistic_mu(eta)
+            other = ritz_certificate(**arguments, c=c, mu_probabilistic=probable, failure_probability=_FAILURE)
+            if other.width < certificate.width and other.width < 0.5 * certificate.width:
+                certificate = other
+        return certificate, c, mu_limited
+
+    def _mu_features(self, theta: np.ndarray, eta: float) -> float:
+        seen, W = self.features_seen or (0, np.empty((0, len(self.info.moment))))
+        W = np.vstack([W, self.info.project(self.Q[:, seen:])])
+        self.features_seen = (self.Q.shape[1], W)
+        trace = self._trace()
+        gap = trace[0] - float(theta.sum()) if trace is not None else None
+        gap_error = (trace[1] if trace is not None else 0.0) + 2 * len(theta) * eta
+        defect = float(np.linalg.norm(self.gram - np.eye(len(theta)))) + len(theta) * rounding_factor(self.n) * UNIT
+        return mu_features(self.info, W, self.n, gap, defect, gap_error)
+
+    def _probabilistic_mu(self, eta: float) -> float:
+        """Of the complement of the frozen columns, from the Krylov space of the random block (Rayleigh-Ritz on it)."""
+        explored = self.compression[self.frozen :, self.frozen :]
+        largest = max(float(np.linalg.eigvalsh((explored + explored.T) / 2)[-1]), 0.0)
+        # one of at most max_passes stopping times
+        probability = _FAILURE / self.max_passes
+        eps = lanczos_failure_epsilon(self.n - self.frozen, self.steps, self.starts, probability)
+        if self.semidefinite:
+            lowest = -eta
+        elif self.norm is not None:
+            inside = np.linalg.norm(self.compression[: self.frozen, : self.frozen])
+            lowest = -float(np.sqrt(max(self._norm_bound() ** 2 - inside**2, 0.0))) - eta
+        else:
+            return np.inf
+        return mu_lanczos(largest + eta, eps, lowest)
+
+    def _exploration_pays(self, theta: np.ndarray, c: int) -> bool:
+        return self.probabilistic and c <= len(theta) and theta[c - 1] > 0
+
+    def _done(self, certificate: Certificate, theta: np.ndarray, c: int) -> bool:
+        if self.fraction is not None and self._wanted(theta - certificate.rounding) is None:
+            return False
+        if self.fraction is None and c < self.c:
+            return False
+        return bool(theta[0] > 0 and certificate.width <= self.tol * theta[0])
+
+    def _next_block(
+        self, theta: np.ndarray, Y: np.ndarray, residual: np.ndarray, mu_limited: bool, c: int
+    ) -> np.ndarray:
+        noise = 4 * rounding_factor(self.n) * UNIT * max(self._size_K_estimate(theta), float(np.max(np.abs(theta))))
+        b = self.block
+        if self.Q.shape[1] + b > self.columns:
+            if self.frozen is not None:
+                return np.empty((self.n, 0))
+            keep = max(min(len(theta), self.columns - 2 * b), min(c + 2, len(theta)))
+            residual = residual @ Y
+            self._restart(Y[:, :keep])
+            residual = residual[:, :keep]
+            Y = np.eye(keep)
+        if mu_limited and self.frozen is None:
+            self.frozen, self.steps, self.starts = self.Q.shape[1], 0, min(b, self.n - 1 - self.Q.shape[1])
+            return _orthonormal(self.rng.standard_normal((self.n, b)), self.Q, self.rng, noise=0.0)
+        if self.frozen is not None:
+            # the Krylov space of the deflated matrix: the last block's image, made orthogonal to all before
+            return _orthonormal(residual[:, -self.starts :], self.Q, self.rng, noise)
+        X = residual @ Y[:, : min(b, Y.shape[1])]
+        if X.shape[1] < b:
+            X = np.hstack([X, np.zeros((self.n, b - X.shape[1]))])
+        return (
+            self._widen(_orthonormal(X, self.Q, self.rng, noise))
+            if self._wanted(theta) is None
+            else _orthonormal(X, self.Q, self.rng, noise)
+        )
+
+    def _restart(self, Y: np.ndarray) -> None:
+        """Thick restart: only the leading Ritz vectors, their images and their Gram matrices stay."""
+        self.Q, self.W = np.asfortranarray(self.Q @ Y), np.asfortranarray(self.W @ Y)
+        self.gram, self.compression = Y.T @ self.gram @ Y, Y.T @ self.compression @ Y
+        self.features_seen = None
+
+    def _result(self, theta: np.ndarray, Y: np.ndarray, certificate: Certificate, c: int, done: bool) -> KrylovResult:
+        trace = self._trace()
+        proved = done and certificate.bound_kind == "guaranteed"
+        return KrylovResult(
+            theta=theta[:c].copy(),
+            vectors=self.Q @ Y[:, :c],
+            certificate=certificate,
+            converged=done,
+            passes=self.passes,
+            search_passes=self.search_passes,
+            block_size=self.block,
+            negative_end=min(float(theta[-1]), 0.0),
+            history=tuple(self.history),
+            row_means=self.row_means,
+            grand_mean=self.grand_mean,
+            trace=None if trace is None else trace[0],
+            norm=self.norm,
+            message="" if proved else self._message(certificate, theta, c, done),
+        )
+
+    def _message(self, certificate: Certificate, theta: np.ndarray, c: int, done: bool) -> str:
+        width = certificate.width / theta[0] if theta[0] > 0 else np.inf
+        text = f"after {self.passes} passes the widest of {c} intervals is {width:.2g} of the largest eigenvalue"
+        if done:
+            return f"{text}, but it holds only with probability {1 - _FAILURE:.6f} (bound_kind 'probabilistic')"
+        if certificate.rounding > 0.4 * self.tol * theta[0]:
+            floor = 2 * certificate.rounding / theta[0]
+            return f"{text}, tol is {self.tol:.2g}; rounding in float64 alone is {floor:.2g}: the kernel matrix is nearly constant or its entries are large; a smaller sigma or a larger tol helps"
+        if self.fraction is not None and self._wanted(theta) is None:
+            return f"{text}, and the {c} components found don't carry the fraction {self.fraction}; raise max_passes"
+        return (
+            f"{text}, tol is {self.tol:.2g}; more passes (max_passes), a larger tol or fewer components help "
+            "(a flat spectrum has no certificate without them)"
+        )

@@ -1,0 +1,479 @@
+"""Data files: what reads, reads exactly; what does not says in one line where and what to do."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse as sp
+
+from fastkpca import datafiles
+from fastkpca.errors import DataFileError
+
+
+@pytest.fixture
+def text(tmp_path):
+    def make(content: str | bytes, name: str = "x.csv"):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return make
+
+
+def refused(path, match, **options):
+    with pytest.raises(DataFileError, match=match) as caught:
+        datafiles.read(path, **options)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+A = [[1.0, 2.5, -3.0], [4.0, 5e-3, 6.25]]
+NAMES = ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("content", "names"),
+    [
+        ("1,2.5,-3\n4,5e-3,6.25\n", None),
+        ("1,2.5,-3\n4,5e-3,6.25", None),
+        ("1;2.5;-3\n4;5e-3;6.25\n", None),
+        ("1\t2.5\t-3\n4\t5e-3\t6.25\n", None),
+        ("1 2.5  -3\n  4 5e-3 6.25 \n", None),
+        ("1, 2.5, -3\n4 ,5e-3 , 6.25\n", None),
+        ("1,2.5,-3\r\n4,5e-3,6.25\r\n", None),
+        ("1,2.5,-3\r4,5e-3,6.25\r", None),
+        ("\n1,2.5,-3\n\n\n4,5e-3,6.25\n\n", None),
+        ("# a comment, with commas, and more\n1,2.5,-3\n# another\n4,5e-3,6.25\n", None),
+        ('"1","2.5","-3"\n"4","5e-3","6.25"\n', None),
+        ("1,2.5,-3,\n4,5e-3,6.25,\n", None),
+        ("\ufeff1,2.5,-3\n4,5e-3,6.25\n", None),
+        ("a,b,c\n1,2.5,-3\n4,5e-3,6.25\n", NAMES),
+        ("a;b;c\n1;2.5;-3\n4;5e-3;6.25\n", NAMES),
+        ("a b c\n1 2.5 -3\n4 5e-3 6.25\n", NAMES),
+        ("\ufeffa,b,c\n1,2.5,-3\n4,5e-3,6.25\n", NAMES),
+        ("a, b, c\n1, 2.5, -3\n4, 5e-3, 6.25\n", NAMES),
+        ("\n\na,b,c\n\n1,2.5,-3\n4,5e-3,6.25\n", NAMES),
+        ("a,b,c,\n1,2.5,-3,\n4,5e-3,6.25,\n", NAMES),
+        ("a,b,c\n1,2.5,-3,\n4,5e-3,6.25,\n", NAMES),
+        ('"a, with comma","b;","say ""c"""\n1,2.5,-3\n4,5e-3,6.25\n', ["a, with comma", "b;", 'say "c"']),
+        ("a,#b,1999\n1,2.5,-3\n4,5e-3,6.25\n", ["a", "#b", "1999"]),
+        (",a,b,c\n0,1,2.5,-3\n1,4,5e-3,6.25\n", NAMES),
+        ('"a" "b" "c"\n"1" 1 2.5 -3\n"2" 4 5e-3 6.25\n', NAMES),
+        ("0,1,2\n1,2.5,-3\n4,5e-3,6.25\n", ["0", "1", "2"]),
+        (",0,1,2\n0,1,2.5,-3\n1,4,5e-3,6.25\n", ["0", "1", "2"]),
+    ],
+)
+def test_text_tables(text, content, names):
+    table = datafiles.read(text(content))
+    np.testing.assert_array_equal(table.X, A)
+    assert table.X.dtype == np.float64 and table.names == names and table.labels is None
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [("1\n2\n3\n", [[1], [2], [3]]), ("x\n1\n2\n", [[1], [2]]), ("1,2\n", [[1, 2]]), ("a,b\n1,2\n", [[1, 2]])],
+)
+def test_single_rows_and_columns(text, content, expected):
+    np.testing.assert_array_equal(datafiles.read(text(content)).X, expected)
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz", ""])
+def test_compressed_by_content_not_by_name(text, suffix):
+    raw = b"a,b,c\n1,2.5,-3\n4,5e-3,6.25\n"
+    packed = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, "": gzip.compress}[suffix](raw)
+    table = datafiles.read(text(packed, "x.csv" + suffix))
+    np.testing.assert_array_equal(table.X, A)
+    assert table.names == NAMES
+
+
+def test_other_encodings(text):
+    np.testing.assert_array_equal(datafiles.read(text("größe,b,c\n1,2.5,-3\n4,5e-3,6.25\n".encode("latin-1"))).X, A)
+    table = datafiles.read(text("größe\tb\tc\n1\t2.5\t-3\n4\t5e-3\t6.25\n".encode("utf-16"), "x.txt"))
+    np.testing.assert_array_equal(table.X, A)
+    assert table.names == ["größe", "b", "c"]
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", " "])
+def test_random_tables_come_back_bit_for_bit(tmp_path, attack, delimiter):
+    rng = attack.rng("csv tables" + delimiter)
+    path = tmp_path / "x.csv"
+    for _ in range(attack.count(500)):
+        shape = (int(rng.integers(1, 80)), int(rng.integers(1, 9)))
+        bits = rng.integers(0, 1 << 64, shape, dtype=np.uint64).view(np.float64)
+        X = np.where(np.isfinite(bits), bits, 0.5)
+        header = rng.random() < 0.5
+        lines = [delimiter.join(f"v{i}" for i in range(shape[1]))] * header
+        lines += [delimiter.join(map(repr, row)) for row in X.tolist()]
+        path.write_text("\n".join(lines) + "\n")
+        table = datafiles.read(path)
+        assert table.X.tobytes() == X.tobytes()
+        assert (table.names is not None) == header
+
+
+def test_pandas_agrees(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    frame = pandas.DataFrame(rng.standard_normal((300, 4)))
+    for index in (False, True):
+        for columns in (range(4), ["x", "y z", 'q"', "w,"]):
+            frame.columns = list(columns)
+            frame.to_csv(tmp_path / "x.csv", index=index)
+            table = datafiles.read(tmp_path / "x.csv")
+            np.testing.assert_array_equal(table.X, frame.to_numpy())
+            assert table.names == [str(c) for c in columns]
+            assert bool(table.notes) == index
+
+
+def test_header_by_order(text):
+    path = text("0,1,2\n3,4,5\n6,7,8\n")
+    assert len(datafiles.read(path).X) == 2
+    assert len(datafiles.read(path, header=False).X) == 3
+    path = text("5,3\n3,4\n6,7\n")
+    assert len(datafiles.read(path).X) == 3
+    table = datafiles.read(path, header=True)
+    assert len(table.X) == 2 and table.names == ["5", "3"]
+
+
+def test_an_unnamed_column_of_row_numbers_can_be_kept(text):
+    path = text(",a\n7,1\n8,2\n9,4\n")
+    table = datafiles.read(path)
+    np.testing.assert_array_equal(table.X.ravel(), [1, 2, 4])
+    assert "counts the rows" in table.notes[0]
+    assert datafiles.read(path, columns=["1", "2"]).X.shape == (3, 2)
+    assert datafiles.read(text(",a\n7,1\n8,2\n11,4\n")).X.shape == (3, 2)
+
+
+# ---- what is wrong with a text file ----------------------------------------------------------------------------------
+
+IRIS = "sepal length,width,species\n" + "5.1,3.5,setosa\n4.9,3.0,setosa\n6.1,2.0,virginica\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "match"),
+    [
+        ("a,b\n1,2\n3,\n", r"line 3, column 2 \('b'\): missing value; drop or fill in"),
+        ("a,b\n1,2\n\n# c\n,4\n5,6\n", r"line 5, column 1 \('a'\): missing value"),
+        ("1,2\n3,NA\n", r"line 2, column 2: missing value \('NA'\)"),
+        ("NA,2\n3,4\n5,6\n", r"line 1, column 1: missing value"),
+        ("1,2\n3,nan\n", r"line 2, column 2: missing value \('nan'\)"),
+        ("1,2\n3,?\n", r"line 2, column 2: missing value"),
+        ("1,2,3\n3,#N/A,4\n", r"line 2, column 2: missing value"),
+        ("1,2\n3,inf\n", "line 2, column 2: inf is not a finite number"),
+        ("1,2\n3,1e400\n", "line 2, column 2: 1e400 is not a finite number"),
+        ("1,2\n3,4x\n5,6\n", "line 2, column 2: '4x' is not a number"),
+        ("1,2\n3,1_000\n5,6\n", "line 2, column 2: '1_000' is not a number"),
+        ("1,2.x\n3,4\n5,6\n", "line 1, column 2: '2.x' is not a number"),
+        ("1,2\n3,4,5\n", "line 2 has 3 columns where the first line of data has 2"),
+        ("a,b\n1,2\n3\n4,5\n6,7\n", "line 3 has 1 columns where the first line of data has 2"),
+        ("a,b,c,d\n1,2\n3,4\n", r"the header \(line 1\) has 4 columns, the first line of data has 2"),
+        (IRIS, r"not numeric: column 3 \('species'\), for example 'setosa'; leave out with --skip-columns species$"),
+        ("5.1,3.5,setosa\n4.9,3.0,versicolor\n", r"not numeric: column 3, for example 'setosa'.*--skip-columns 3$"),
+        ("x y,b\nu,v\nw,z\n", '--skip-columns "x y,b"'),
+        ("1,5;2,5\n3,5;4,5\n", "a decimal comma"),
+        ("2020-01-01,1\n2020-01-02,2\n", "not numeric: column 1, for example '2020-01-01'"),
+        ("", "is empty"),
+        ("\n\n", "no line with data"),
+        ("# only\n# comments\n", "no line with data"),
+        ("a,b\n", "has a header but no line with data"),
+        (b"\x00\x01\x02\x03" * 50, "not a text file"),
+        ("PK\x03\x04 no zip file", "not a readable .npz file"),
+    ],
+)
+def test_faults_of_text_are_named(text, content, match):
+    refused(text(content), match)
+
+
+def test_faults_far_down_are_named(text):
+    """Beyond the lines that the format is told from, and beyond numpy's first chunk."""
+    lines = ["x,y"] + [f"{i},{i}.5" for i in range(60_000)]
+    for at, wrong, match in [
+        (51_234, "1,NaN", r"line 51235, column 2 \('y'\): missing value"),
+        (59_000, "1,2,3", "line 59001 has 3 columns"),
+        (100, "oops,1", "line 101, column 1 .'x'.: 'oops' is not a number"),
+        (60_000, "1", "line 60001 has 1 columns"),
+    ]:
+        refused(text("\n".join([*lines[:at], wrong, *lines[at + 1 :]])), match)
+
+
+def test_a_short_line_does_not_shift_values_into_other_columns(text):
+    """Chosen columns alone would not show that a field is missing before them."""
+    refused(text("a,b,c\n1,2,3\n4,5\n"), "line 3 has 2 columns", columns=["a", "b"])
+    refused(text("a,b,c\n1,2,3\n4,5,6,7\n"), "line 3 has 4 columns", columns=["a"])
+
+
+def test_damaged_compression(text):
+    whole = gzip.compress(b"1,2\n" * 5000)
+    refused(text(whole[:-20], "x.csv.gz"), "cannot be decompressed")
+    refused(text(whole[:12], "x.csv.gz"), "cannot be decompressed")
+    refused(text(whole[:30] + b"\xff" * 8 + whole[38:], "x.csv.gz"), "cannot be decompressed|not a number|columns|text")
+
+
+def test_endless_field(text):
+    refused(text('1,"' + "x" * 200_000 + '"\n'), "not a table")
+
+
+@pytest.mark.parametrize("name", ["x.xlsx", "x.parquet", "x.h5", "x.pkl", "x.kpca"])
+def test_other_kinds_of_file(text, name):
+    refused(text(b"PK\x03\x04" * 20, name), "can be read")
+
+
+def test_no_file(tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        datafiles.read(tmp_path / "x.csv")
+    refused(tmp_path, "is a folder")
+
+
+# ---- columns ---------------------------------------------------------------------------------------------------------
+
+
+def test_columns_of_text(text):
+    path = text(IRIS)
+    X = np.array([[5.1, 3.5], [4.9, 3.0], [6.1, 2.0]])
+    for options in (
+        {"skip_columns": ["species"]},
+        {"skip_columns": ["3"]},
+        {"columns": ["1-2"]},
+        {"columns": ["sepal length", "width"]},
+        {"columns": ["sepal length", "2"]},
+        {"label_column": "species"},
+    ):
+        table = datafiles.read(path, **options)
+        np.testing.assert_array_equal(table.X, X)
+        assert table.names == ["sepal length", "width"]
+    np.testing.assert_array_equal(datafiles.read(path, columns=["2", "1"]).X, X[:, ::-1])
+    table = datafiles.read(path, columns=["width"], label_column="3")
+    assert table.labels.tolist() == ["setosa", "setosa", "virginica"] and table.X.shape == (3, 1)
+
+
+def test_labels_are_numbers_where_all_are(text):
+    path = text("y,x\n1,2.5\n-3,4\n")
+    table = datafiles.read(path, label_column="y")
+    assert table.labels.tolist() == [1.0, -3.0] and table.X.ravel().tolist() == [2.5, 4.0]
+    table = datafiles.read(text('1,"a,b"\n2,#c\n'), label_column="2")
+    assert table.labels.tolist() == ["a,b", "#c"]
+
+
+def test_a_name_wins_over_a_number(text):
+    path = text("0,1,2\n5,6,7\n")
+    assert datafiles.read(path, columns=["1"], header=True).X.tolist() == [[6.0]]
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"columns": ["widht"]}, "no column 'widht'; did you mean 'width'"),
+        ({"columns": ["zzz"]}, "no column 'zzz'; there are sepal length, width, species"),
+        ({"columns": ["4"]}, "no column 4; its columns are numbered 1 to 3"),
+        ({"columns": ["0"]}, "no column 0"),
+        ({"columns": ["2-1"]}, "no column 2-1"),
+        ({"columns": ["1", "1-2"]}, "names a column twice"),
+        ({"skip_columns": ["1-3"]}, "no column is left"),
+        ({"columns": ["1"], "skip_columns": ["2"]}, "not both"),
+        ({"label_column": "1-2"}, "takes one column"),
+        ({"columns": ["3"]}, "not numeric"),
+        ({"var": "X"}, "leave out --var"),
+    ],
+)
+def test_wrong_columns(text, options, match):
+    refused(text(IRIS), match, **options)
+
+
+def test_ambiguous_and_missing_names(text):
+    refused(text("a,a\n1,2\n"), "columns 1 and 2 are both called 'a'", columns=["a"])
+    refused(text("1,2\n3,4\n"), r"does not name its columns; give numbers \(1 to 2\)", columns=["a"])
+
+
+# ---- arrays ----------------------------------------------------------------------------------------------------------
+
+
+def test_npy_is_mapped_and_not_copied(tmp_path):
+    X = np.arange(12.0).reshape(4, 3)
+    np.save(tmp_path / "x.npy", X)
+    for options, expected in (
+        ({}, X),
+        ({"columns": ["2-3"]}, X[:, 1:]),
+        ({"skip_columns": ["3"]}, X[:, :2]),
+    ):
+        table = datafiles.read(tmp_path / "x.npy", **options)
+        assert isinstance(table.X, np.memmap) and not table.X.flags.writeable
+        np.testing.assert_array_equal(table.X, expected)
+    table = datafiles.read(tmp_path / "x.npy", columns=["3", "1"], label_column="2")
+    np.testing.assert_array_equal(table.X, X[:, [2, 0]])
+    np.testing.assert_array_equal(table.labels, X[:, 1])
+
+
+@pytest.mark.parametrize(
+    ("array", "match"),
+    [
+        (np.zeros(5), r"shape \(5,\); rows and columns are needed"),
+        (np.zeros((2, 3, 4)), r"shape \(2, 3, 4\)"),
+        (np.zeros((0, 3)), "is empty"),
+        (np.zeros((3, 0)), "is empty"),
+        (np.zeros((2, 2), dtype=complex), "real numbers are needed"),
+        (np.array([["a"]]), "real numbers are needed"),
+        (np.zeros((2, 2), dtype="M8[s]"), "real numbers are needed"),
+    ],
+)
+def test_npy_faults(tmp_path, array, match):
+    np.save(tmp_path / "x.npy", array)
+    refused(tmp_path / "x.npy", match)
+
+
+def test_npy_never_unpickles(tmp_path, text):
+    np.save(tmp_path / "x.npy", np.array([[None, 1]], dtype=object), allow_pickle=True)
+    refused(tmp_path / "x.npy", "cannot be read")
+    np.savez(tmp_path / "x.npz", X=np.array([[None, 1]], dtype=object))
+    refused(tmp_path / "x.npz", "holds no array of real numbers")
+    refused(tmp_path / "x.npz", "no array of real numbers", var="X")
+    refused(text(b"\x80\x04K\x01.", "p.npy"), "is not a .npy file")
+
+
+def test_truncated_npy(tmp_path):
+    np.save(tmp_path / "x.npy", np.zeros((100, 3)))
+    whole = (tmp_path / "x.npy").read_bytes()
+    for length in (7, 30, 128, 1000):
+        (tmp_path / "x.npy").write_bytes(whole[:length])
+        refused(tmp_path / "x.npy", "cannot be read|not a .npy file")
+
+
+def test_npz(tmp_path):
+    X, y = np.arange(6.0).reshape(3, 2), np.array([3, 1, 2])
+    path = tmp_path / "x.npz"
+    np.savez(path, X=X, y=y, names=np.array(["a", "b"]))
+    np.testing.assert_array_equal(datafiles.read(path).X, X)
+    table = datafiles.read(path, label_column="y", columns=["2"])
+    np.testing.assert_array_equal(table.labels, y)
+    np.testing.assert_array_equal(table.X, X[:, 1:])
+    refused(path, r"'y' has shape|the array has shape \(3,\)", var="y")
+    refused(path, r"no array of real numbers called 'Z'; it has X \(3 x 2\), y \(3\)", var="Z")
+    refused(path, "no array of real numbers called 'names'", var="names")
+    np.savez_compressed(path, X=X, X_test=X[:1], y=y)
+    refused(path, r"several tables; choose one with --var: X \(3 x 2\), X_test \(1 x 2\)$")
+    np.testing.assert_array_equal(datafiles.read(path, var="X_test").X, X[:1])
+    refused(path, "'y' has 3 entries for 1 rows of 'X_test'", var="X_test", label_column="y")
+    np.savez(path, y=y)
+    refused(path, r"no table of rows and columns; it has y \(3\)")
+    np.savez(path)
+    refused(path, "holds no array of real numbers")
+
+
+def test_damaged_npz(tmp_path, attack):
+    rng = attack.rng("npz mutants")
+    path = tmp_path / "x.npz"
+    np.savez_compressed(path, X=np.arange(60.0).reshape(20, 3))
+    whole = path.read_bytes()
+    for _ in range(attack.count(3000)):
+        mutant = bytearray(whole)
+        for at in rng.integers(len(whole), size=3):
+            mutant[at] = rng.integers(256)
+        path.write_bytes(mutant[: int(rng.integers(3, len(whole) + 1))])
+        try:
+            datafiles.read(path)
+        except DataFileError as error:
+            assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+@pytest.mark.parametrize("format", ["5", "4"])
+def test_mat(tmp_path, compressed, format):
+    X = np.random.default_rng(0).standard_normal((5, 3))
+    path = tmp_path / "x.mat"
+    options = {"do_compression": compressed} if format == "5" else {}
+    scipy.io.savemat(path, {"X": X, "y": np.arange(5.0), "word": "hello"}, format=format, **options)
+    np.testing.assert_array_equal(datafiles.read(path).X, X)
+    np.testing.assert_array_equal(datafiles.read(path, var="X", label_column="y").labels, np.arange(5))
+    refused(path, "called 'Z'; it has X", var="Z")
+    refused(path, "called 'word'", var="word")
+
+
+def test_mat_kinds(tmp_path):
+    path = tmp_path / "x.mat"
+    S = sp.random(30, 8, density=0.3, random_state=0, format="csc")
+    scipy.io.savemat(path, {"S": S, "i": np.arange(12, dtype=np.int16).reshape(3, 4), "b": np.eye(3, dtype=bool)})
+    refused(path, "several tables")
+    X = datafiles.read(path, var="S", columns=["3", "1"]).X
+    assert sp.issparse(X) and X.format == "csr"
+    np.testing.assert_array_equal(X.toarray(), S.toarray()[:, [2, 0]])
+    np.testing.assert_array_equal(datafiles.read(path, var="i").X, np.arange(12).reshape(3, 4))
+    np.testing.assert_array_equal(datafiles.read(path, var="b").X, np.eye(3))
+    scipy.io.savemat(path, {"c": {"field": 1.0}, "z": np.array([[1, "a"]], dtype=object)})
+    refused(path, "holds no array of real numbers")
+
+
+def test_mat_of_version_73(tmp_path):
+    header = b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(116) + bytes(8) + b"\x00\x02IM"
+    path = tmp_path / "x.mat"
+    path.write_bytes(header.ljust(512, b"\0") + b"\x89HDF\r\n\x1a\n" + bytes(600))
+    refused(path, r"save\('name.mat', 'X', '-v7'\)")
+    path.write_bytes(header.ljust(600, b"\0"))
+    refused(path, r"save\('name.mat', 'X', '-v7'\)")
+    path.write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(600))
+    refused(path, "-v7")
+
+
+def test_damaged_mat(tmp_path, attack):
+    rng = attack.rng("mat mutants")
+    path = tmp_path / "x.mat"
+    scipy.io.savemat(path, {"X": np.arange(60.0).reshape(20, 3)}, do_compression=True)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:150])
+    refused(path, "x.mat")
+    for _ in range(attack.count(2000)):
+        mutant = bytearray(whole)
+        mutant[int(rng.integers(136, len(whole)))] ^= 1 << int(rng.integers(8))
+        path.write_bytes(mutant)
+        try:
+            datafiles.read(path)
+        except DataFileError as error:
+            assert "\n" not in str(error)
+
+
+# ---- scores, memory --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".npy"])
+def test_scores_come_back_exactly(tmp_path, dtype, suffix):
+    scores = np.random.default_rng(0).standard_normal((9001, 3)).astype(dtype) * np.array([1e-30, 1, 1e30], dtype)
+    path = tmp_path / ("s" + suffix)
+    datafiles.score_writer(path)(scores, False)
+    with pytest.raises(FileExistsError):
+        datafiles.score_writer(path)(scores, False)
+    datafiles.score_writer(path)(scores, True)
+    table = datafiles.read(path)
+    assert table.X.astype(dtype).tobytes() == scores.tobytes()
+    assert suffix == ".npy" or table.names == ["PC1", "PC2", "PC3"]
+    assert os.listdir(tmp_path) == [path.name]
+
+
+def test_float32_scores_have_no_digits_to_spare():
+    out = io.StringIO()
+    datafiles.write_scores_csv(out, np.array([[0.1]], dtype=np.float32))
+    assert out.getvalue() == "PC1\n0.1\n"
+
+
+def test_scores_endings(tmp_path):
+    with pytest.raises(DataFileError, match=r"\.csv, \.csv\.gz or \.npy"):
+        datafiles.score_writer(tmp_path / "s.xlsx")
+
+
+def test_memory_of_a_csv_is_bounded_by_its_table(tmp_path):
+    n, d = 100_000, 10
+    line = ",".join(["0.12345678901234567"] * d) + "\n"
+    (tmp_path / "x.csv").write_text("a,b,c,d,e,f,g,h,i,j\n" + line * n)
+    tracemalloc.start()
+    try:
+        table = datafiles.read(tmp_path / "x.csv")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert table.X.shape == (n, d)
+    assert peak < 3 * table.X.nbytes

@@ -22,3 +22,22 @@ except ImportError as _error:
         "(tests: plain `pytest`, not `python -m pytest`, which puts the source tree first). To work on the sources, "
         "`pip install --no-build-isolation -e .` makes the tree itself importable."
     ) from _error
+
+from ._gram import features, gram
+from ._kpca import kpca, kpca_project, plan
+from .kernels import get_kernel, list_kernels, register_kernel
+from .model import KPCAModel, load, save
+
+__all__ = [
+    "KPCAModel",
+    "features",
+    "get_kernel",
+    "gram",
+    "kpca",
+    "kpca_project",
+    "list_kernels",
+    "load",
+    "plan",
+    "register_kernel",
+    "save",
+]

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from . import execute
+from . import execute, files
 from ._plan import Plan
 from .errors import ModelFileError, ScoresNotKeptError
 from .features.passes import apply
@@ -21,7 +21,7 @@ from .protocol import FeatureMap, Kernel
 from .rows import Rows
 from .summation.exact import ExactSummation
 
-__all__ = ["FeatureProjector", "KPCAModel", "SampleProjector"]
+__all__ = ["FeatureProjector", "KPCAModel", "SampleProjector", "load", "save"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,3 +255,41 @@ class KPCAModel:
         except (KeyError, TypeError) as error:
             raise ModelFileError(f"the file is a fastkpca file but not a model: {error!r} is missing or wrong") from error
         return model
+
+
+def save(model: KPCAModel, path: Any, *, overwrite: bool = False, scores: bool = False) -> None:
+    """Write a model to a file: JSON and raw arrays under one checksum, never pickle.
+
+    Parameters
+    ----------
+    model : KPCAModel
+    path : str or Path
+    overwrite : bool
+        False: an existing file is left alone and FileExistsError raised.
+    scores : bool
+        Keep the scores of the training rows too; the file then grows with their number.
+
+    Raises
+    ------
+    ValueError
+        The kernel has no registered name under which ``load`` could find it.
+    ScoresNotKeptError
+        ``scores=True`` for a model that does not hold them.
+    """
+    if not isinstance(model, KPCAModel):
+        raise TypeError(f"model is a {type(model).__name__}; give what kpca() returned")
+    header, arrays = model.state(scores=scores)
+    files.write(path, header, arrays, overwrite=overwrite)
+
+
+def load(path: Any) -> KPCAModel:
+    """Read a model that ``save`` wrote.
+
+    Raises
+    ------
+    ModelFileError
+        The file is truncated, altered, of an unknown version, or no model.
+    UnknownKernelError
+        Its kernel is not installed here.
+    """
+    return KPCAModel.from_state(*files.read(path))

@@ -7,6 +7,7 @@ import numpy as np
 from .. import execute
 from ..protocol import Kernel
 from ..rows import Rows
+from .exact import checked_block
 
 __all__ = ["gram_matrix"]
 

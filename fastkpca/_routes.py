@@ -152,11 +152,15 @@ def _krylov(problem: Problem, plan: Plan) -> Solution:
     total = trace - n * found.grand_mean
     size = max(abs(trace), float(np.abs(found.theta).max()))
     kept = _kept(found.theta, 2 * EPS * size, total, problem)
-    eigenvalues, vectors = found.theta[:kept].copy(), found.vectors[:, :kept]
-    score = vectors * (_signs(vectors[problem.data.sample_index]) * np.sqrt(eigenvalues))
+    eigenvalues = found.theta[:kept].copy()
+    # score = Kc @ coeff to rounding, as for new rows: the image, not the vector times its Ritz value
+    score = found.images[:, :kept] / np.sqrt(eigenvalues)
+    signs = _signs(score[problem.data.sample_index])
+    score *= signs
+    coeff = found.vectors[:, :kept] * (signs / np.sqrt(eigenvalues))
     slack = 4 * EPS * n * size + n * (entry_error or 0.0)
     info = {"passes": found.passes, "search_passes": found.search_passes} | _negative(found.negative_end, problem)
-    projector = _sample_projector(problem, score / eigenvalues, found.row_means)
+    projector = _sample_projector(problem, coeff, found.row_means)
     proof = _first(found.certificate, kept)
     return Solution(eigenvalues, proof, (total - slack, total + slack), projector, info, score)
 

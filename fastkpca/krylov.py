@@ -53,6 +53,8 @@ class KrylovResult:
         Ritz values, descending.
     vectors : ndarray (n, c)
         Ritz vectors, orthonormal, each orthogonal to the vector of ones.
+    images : ndarray (n, c)
+        Kc times the vectors, as the exact passes computed it.
     certificate : Certificate
     converged : bool
         Every interval is at most tol * theta_1 wide (and the fraction is reached, where one was asked for).
@@ -76,6 +78,7 @@ class KrylovResult:
 
     theta: np.ndarray
     vectors: np.ndarray
+    images: np.ndarray
     certificate: Certificate
     converged: bool
     passes: int
@@ -672,6 +675,7 @@ class _Solver:
         return KrylovResult(
             theta=theta[:c].copy(),
             vectors=self.Q @ Y[:, :c],
+            images=self.W @ Y[:, :c],
             certificate=certificate,
             converged=done,
             passes=self.passes,

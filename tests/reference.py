@@ -1,0 +1,42 @@
+"""References that share no code with the package: kernel matrices by scipy's distances, eigenvalues by dense LAPACK."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg
+from scipy.spatial.distance import cdist
+
+
+def gram(name, X, Y=None, **p):
+    X = np.asarray(X, dtype=np.float64)
+    Y = X if Y is None else np.asarray(Y, dtype=np.float64)
+    if name == "linear":
+        return X @ Y.T
+    if name == "polynomial":
+        return (p.get("scale", 1.0) * (X @ Y.T) + p.get("offset", 1.0)) ** p.get("degree", 3)
+    if name == "gaussian":
+        return np.exp(-cdist(X, Y, "sqeuclidean") / (2 * p["sigma"] ** 2))
+    if name == "tanh":
+        return np.tanh(p.get("scale", 1.0) * (X @ Y.T) + p.get("offset", 0.0))
+    raise ValueError(name)
+
+
+def center(K):
+    K = K - K.mean(axis=0)
+    return K - K.mean(axis=1)[:, None]
+
+
+def eigh(K):
+    """Eigenvalues (descending) and vectors of the centred matrix."""
+    values, vectors = scipy.linalg.eigh(center(K))
+    return values[::-1], vectors[:, ::-1]
+
+
+def standardise(X):
+    spread = X.std(axis=0)
+    return (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+
+
+def median_sigma(X, rows=500):
+    distances = cdist(X[:rows], X[:rows])[np.triu_indices(min(rows, len(X)), 1)]
+    return float(np.median(distances) / np.sqrt(2))

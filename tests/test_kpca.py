@@ -1,0 +1,321 @@
+"""kpca and kpca_project against dense LAPACK on the exact centred Gram matrix: every kernel, every route, real data."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import reference
+from sklearn.datasets import load_digits, load_iris, load_wine
+
+import fastkpca as fk
+from fastkpca.errors import CertificateWarning, ComponentsWarning, ScoresNotKeptError
+
+ROUNDING = 1e-12
+
+
+@pytest.fixture(scope="session")
+def datasets(shared_data):
+    sets = {
+        "iris": reference.standardise(load_iris().data),
+        "wine": reference.standardise(load_wine().data),
+        "digits": load_digits().data[:900] / 16.0,
+    }
+    for name in ("protein", "kin40k", "keggdirected", "tamielectric"):
+        X = np.load(shared_data / f"uci_{name}.npz", allow_pickle=False)
+        X = X[X.files[0]] if "X" not in X.files else X["X"]
+        rows = np.random.default_rng(0).choice(len(X), 700, replace=False)
+        sets[name] = reference.standardise(X[rows].astype(np.float64))
+    return sets
+
+
+def kernels(X):
+    d = X.shape[1]
+    return [
+        ("linear", {}),
+        ("polynomial", {"degree": 2, "scale": 1.0 / d, "offset": 1.0}),
+        ("polynomial", {"degree": 3, "scale": 1.0 / d, "offset": 0.0}),
+        ("gaussian", {"sigma": reference.median_sigma(X)}),
+        ("gaussian", {"sigma": 4 * reference.median_sigma(X)}),
+        ("tanh", {"scale": 0.1 / d, "offset": 0.1}),
+    ]
+
+
+NAMES = ["iris", "wine", "digits", "protein", "kin40k", "keggdirected", "tamielectric"]
+
+
+def subspace_error(score, exact, clusters):
+    """Largest distance of our scores from the exact ones, up to a rotation inside each cluster."""
+    worst = 0.0
+    for label in np.unique(clusters):
+        columns = np.flatnonzero(clusters == label)
+        ours, theirs = score[:, columns], exact[:, columns]
+        u, _, v = np.linalg.svd(ours.T @ theirs)
+        worst = max(worst, float(np.abs(ours @ (u @ v) - theirs).max()))
+    return worst
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("method", ["auto", "dense", "features", "krylov"])
+@pytest.mark.parametrize("which", range(6))
+def test_every_kernel_and_route_against_lapack(datasets, name, method, which):
+    X = datasets[name]
+    kernel, p = kernels(X)[which]
+    exact, vectors = reference.eigh(reference.gram(kernel, X, **p))
+    lead = exact[0]
+    for c in (1, 5, 20, 0.9):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                model = fk.kpca(X, kernel, c, method=method, tol=1e-10, max_passes=40, **p)
+            except ValueError as error:
+                # a forced feature route that does not exist here says so; every other route must work
+                assert method == "features" or (kernel == "tanh" and c == 0.9)
+                assert "feature" in str(error) or "fraction" in str(error)
+                continue
+        assert {w.category for w in caught} <= {CertificateWarning, ComponentsWarning}
+        k = model.n_components
+        if isinstance(c, int) and k < c:
+            assert any(w.category is ComponentsWarning for w in caught)
+            assert exact[k] <= 1e-10 * lead
+        bounds = model.eigenvalue_bounds
+        assert (bounds[:, 0] <= exact[:k] + ROUNDING * lead).all()
+        assert (exact[:k] <= bounds[:, 1] + ROUNDING * lead).all()
+        width = (bounds[:, 1] - bounds[:, 0]).max() / lead
+        promised = not any(w.category is CertificateWarning for w in caught)
+        if promised:
+            assert width <= 1.01e-10
+            assert np.abs(model.eigenvalues - exact[:k]).max() <= 1e-10 * lead
+        if c == 0.9 and kernel != "tanh":
+            share = np.cumsum(exact) / exact.sum()
+            needed = int(np.argmax(share >= 0.9)) + 1
+            assert k == needed or (method == "features" and not promised)
+        total = np.trace(reference.center(reference.gram(kernel, X, **p)))
+        low, high = (x * (len(X) - 1) for x in model.total_variance_bounds)
+        assert low - 1e-9 * abs(total) <= total <= high + 1e-9 * abs(total)
+        if promised:
+            # within a cluster only the subspace is defined; its angle is bounded
+            gap_ok = np.max(np.sin(model.angle_bounds)) if k else 0.0
+            error = subspace_error(model.score, vectors[:, :k] * np.sqrt(exact[:k]), _clusters(exact, k))
+            if gap_ok < 1e-3:
+                assert error <= 1e-3 * np.sqrt(lead)
+        projected = fk.kpca_project(model, X)
+        np.testing.assert_allclose(projected, model.score, atol=1e-9 * np.sqrt(lead))
+
+
+def _clusters(exact, k):
+    close = np.diff(exact[: k + 1]) > -1e-6 * exact[0]
+    return np.concatenate([[0], np.cumsum(~close)])[:k]
+
+
+@pytest.mark.parametrize("method", ["dense", "features", "krylov"])
+@pytest.mark.parametrize("kernel, p", [("linear", {}), ("gaussian", {"sigma": 8.0})])
+def test_a_shift_of_1e8_changes_nothing(method, kernel, p):
+    # multiples of 2^-10 stay exact at 1e8, so both inputs are the same points
+    X = np.round(reference.standardise(load_iris().data) * 1024) / 1024
+    near, far = (fk.kpca(Y, kernel, 3, method=method, tol=1e-8, **p) for Y in (X, X + 1e8))
+    np.testing.assert_allclose(far.eigenvalues, near.eigenvalues, atol=1e-9 * near.eigenvalues[0])
+    raw = load_iris().data
+    one, other = (fk.kpca(Y, kernel, 3, method=method, tol=1e-8, **p).eigenvalues for Y in (raw, raw + 1e8))
+    np.testing.assert_allclose(other, one, atol=1e-6 * one[0])
+    np.testing.assert_allclose(fk.kpca_project(far, X[:5] + 1e8), far.score[:5], atol=1e-9)
+
+
+@pytest.mark.parametrize("method", ["dense", "features", "krylov"])
+def test_projection_of_new_rows(method):
+    X = reference.standardise(load_wine().data)
+    train, new = X[:120], X[120:]
+    p = {"degree": 2, "scale": 0.1}
+    model = fk.kpca(train, "polynomial", 4, method=method, tol=1e-12, **p)
+    K, k_new = reference.gram("polynomial", train, **p), reference.gram("polynomial", new, train, **p)
+    values, vectors = reference.eigh(K)
+    alpha = vectors[:, :4] / np.sqrt(values[:4])
+    exact = (k_new - k_new.mean(axis=1)[:, None] - K.mean(axis=0) + K.mean()) @ alpha
+    ours = fk.kpca_project(model, new)
+    signs = np.sign(np.sum(ours * exact, axis=0))
+    np.testing.assert_allclose(ours, exact * signs, atol=1e-6 * np.abs(exact).max())
+    assert model.projector.grows_with_n == (method != "features")
+
+
+def test_the_result_is_what_the_table_says():
+    X = load_iris().data
+    model = fk.kpca(X, "polynomial", 3, degree=2, offset=1.0)
+    coeff, score, latent, tsquared, explained = model
+    Kc = reference.center(reference.gram("polynomial", X, degree=2))
+    np.testing.assert_allclose(Kc @ coeff, score, atol=1e-9 * np.abs(score).max())
+    np.testing.assert_allclose(latent, score.var(axis=0, ddof=1), rtol=1e-10)
+    np.testing.assert_allclose(explained, 100 * model.eigenvalues / np.trace(Kc), rtol=1e-10)
+    np.testing.assert_allclose(tsquared, (score**2 / latent).sum(axis=1))
+    assert (np.diff(model.eigenvalues) <= 0).all()
+    assert (score[np.abs(score).argmax(axis=0), np.arange(3)] > 0).all()
+    assert model.eigenvalues.dtype == np.float64
+    assert "3 components" in repr(model)
+    with pytest.raises(AttributeError):
+        model.eigenvalues = None
+
+
+def test_float32_in_float32_out_but_eigenvalues_in_float64():
+    X = load_digits().data.astype(np.float32)[:400] / 16
+    for method in ("dense", "krylov", "features"):
+        model = fk.kpca(X, "linear", 3, method=method)
+        assert model.score.dtype == model.coeff.dtype == np.float32
+        assert model.eigenvalues.dtype == model.eigenvalue_bounds.dtype == np.float64
+        assert fk.kpca_project(model, X[:3]).dtype == np.float32
+        assert fk.kpca_project(model, X[:3].astype(np.float64)).dtype == np.float64
+        exact = reference.eigh(reference.gram("linear", X.astype(np.float64)))[0]
+        np.testing.assert_allclose(model.eigenvalues, exact[:3], atol=1e-6 * exact[0])
+
+
+@pytest.mark.parametrize("method", ["features", "krylov"])
+@pytest.mark.parametrize("kernel, p", [("polynomial", {"degree": 2}), ("gaussian", {"sigma": 3.0})])
+def test_same_bits_at_one_and_two_threads(method, kernel, p):
+    X = reference.standardise(load_digits().data[:, 10:14] + np.random.default_rng(0).random((1797, 4)))
+    one, two = (fk.kpca(X, kernel, 4, method=method, n_threads=k, **p) for k in (1, 2))
+    np.testing.assert_array_equal(one.eigenvalues, two.eigenvalues)
+    np.testing.assert_array_equal(one.score, two.score)
+    np.testing.assert_array_equal(one.eigenvalue_bounds, two.eigenvalue_bounds)
+
+
+def test_all_components():
+    X = load_iris().data[:60]
+    exact = reference.eigh(reference.gram("gaussian", X, sigma=1.0))[0]
+    model = fk.kpca(X, "gaussian", sigma=1.0)
+    assert model.n_components <= 59
+    np.testing.assert_allclose(model.eigenvalues, exact[: model.n_components], atol=1e-12 * exact[0])
+    assert model.explained.sum() == pytest.approx(100, abs=1e-6)
+
+
+def test_more_components_than_there_are_is_said():
+    X = np.random.default_rng(0).standard_normal((30, 2))
+    with pytest.warns(ComponentsWarning, match="5 components asked for, 2 returned"):
+        model = fk.kpca(X, "linear", 5)
+    assert model.n_components == 2
+    same = np.repeat(X[:3], 10, axis=0)
+    with pytest.warns(ComponentsWarning, match="returned"):
+        assert fk.kpca(same, "gaussian", 4, sigma=1.0).n_components == 2
+
+
+def test_equal_rows_are_an_error_that_says_so():
+    with pytest.raises(ValueError, match="no component .* carries variance"):
+        fk.kpca(np.ones((20, 3)), "gaussian", 2, sigma=1.0)
+    with pytest.raises(ValueError, match="median heuristic"):
+        fk.kpca(np.ones((20, 3)), "gaussian", 2)
+
+
+def test_overflow_names_the_kernel_and_the_scale():
+    X = 1e30 * np.random.default_rng(0).standard_normal((50, 3))
+    with pytest.raises(ValueError, match=r"polynomial kernel overflows.*scale=1.*standardise"):
+        fk.kpca(X, "polynomial", 2, degree=6)
+
+
+def test_precomputed_matrix():
+    X = load_iris().data
+    K = reference.gram("gaussian", X, sigma=1.5)
+    for method in ("dense", "krylov"):
+        model = fk.kpca(K[:100, :100], "precomputed", 3, method=method, tol=1e-10)
+        exact = reference.eigh(K[:100, :100])[0]
+        np.testing.assert_allclose(model.eigenvalues, exact[:3], atol=1e-10 * exact[0])
+        direct = fk.kpca(X[:100], "gaussian", 3, method="dense", sigma=1.5)
+        np.testing.assert_allclose(
+            fk.kpca_project(model, K[100:, :100]), fk.kpca_project(direct, X[100:]), atol=1e-4
+        )
+    with pytest.raises(ValueError, match="one column for each of the 100 training rows"):
+        fk.kpca_project(model, K[100:, :99])
+    with pytest.raises(ValueError, match="not symmetric: entries"):
+        fk.kpca(K + np.triu(np.full_like(K, 1e-3), 1), "precomputed", 3)
+    with pytest.raises(ValueError, match="must be square"):
+        fk.kpca(K[:10], "precomputed", 3)
+
+
+def test_a_callable_and_an_object_are_kernels():
+    X = load_iris().data
+
+    def cosine(A, B):
+        return (A @ B.T) / np.outer(np.linalg.norm(A, axis=1), np.linalg.norm(B, axis=1))
+
+    class Cosine:
+        def block(self, A, B):
+            return cosine(A, B)
+
+    exact = reference.eigh(cosine(X, X))[0]
+    for kernel in (cosine, Cosine()):
+        for method in ("auto", "dense", "krylov"):
+            model = fk.kpca(X, kernel, 2, method=method, tol=1e-8)
+            np.testing.assert_allclose(model.eigenvalues, exact[:2], atol=1e-8 * exact[0])
+            np.testing.assert_allclose(fk.kpca_project(model, X), model.score, atol=1e-9)
+
+
+def test_scores_out_and_not_kept():
+    X = load_iris().data
+    out = np.empty((150, 2), dtype=np.float32)
+    model = fk.kpca(X, "polynomial", 2, degree=2, out=out)
+    assert model.score is out
+    np.testing.assert_allclose(out, fk.kpca_project(model, X), rtol=1e-5)
+    bare = fk.kpca(X, "polynomial", 2, degree=2, return_scores=False)
+    with pytest.raises(ScoresNotKeptError, match="kpca_project"):
+        _ = bare.score
+    with pytest.raises(ValueError, match=r"out has shape \(150, 3\)"):
+        fk.kpca(X, "polynomial", 2, out=np.empty((150, 3)))
+    with pytest.raises(ValueError, match="out has shape"):
+        fk.kpca_project(model, X, out=np.empty((1, 1)))
+
+
+def test_input_is_never_modified_and_the_model_does_not_follow_it():
+    X = load_iris().data.copy()
+    before = X.copy()
+    for method in ("dense", "krylov", "features"):
+        model = fk.kpca(X, "polynomial", 2, degree=2, method=method)
+        np.testing.assert_array_equal(X, before)
+        expected = fk.kpca_project(model, before[:5])
+        X[:] = 0
+        np.testing.assert_array_equal(fk.kpca_project(model, before[:5]), expected)
+        X[:] = before
+
+
+@pytest.mark.parametrize("method", ["dense", "features", "krylov"])
+def test_save_and_load_project_alike(method, tmp_path):
+    X = load_iris().data
+    model = fk.kpca(X, "gaussian", 3, sigma=6.0, method=method)
+    fk.save(model, tmp_path / "m.kpca")
+    again = fk.load(tmp_path / "m.kpca")
+    np.testing.assert_array_equal(fk.kpca_project(again, X), fk.kpca_project(model, X))
+    assert again.kernel == model.kernel
+    assert again.plan == model.plan
+    assert again.info == model.info
+    np.testing.assert_array_equal(again.eigenvalue_bounds, model.eigenvalue_bounds)
+    with pytest.raises(ScoresNotKeptError):
+        _ = again.score
+    with pytest.raises(FileExistsError):
+        fk.save(model, tmp_path / "m.kpca")
+    fk.save(model, tmp_path / "m.kpca", overwrite=True, scores=True)
+    np.testing.assert_array_equal(fk.load(tmp_path / "m.kpca").score, model.score)
+
+
+def test_a_model_of_features_does_not_grow_with_n(tmp_path):
+    sizes = []
+    for n in (1000, 4000):
+        X = np.random.default_rng(0).standard_normal((n, 4))
+        fk.save(fk.kpca(X, "polynomial", 5, degree=3), tmp_path / f"{n}.kpca")
+        sizes.append((tmp_path / f"{n}.kpca").stat().st_size)
+    assert abs(sizes[0] - sizes[1]) < 100
+
+
+def test_plan_shows_every_candidate_and_runs_nothing():
+    X = np.random.default_rng(0).standard_normal((3000, 3))
+    plan = fk.plan(X, "gaussian", 5, sigma=1.0)
+    text = str(plan)
+    assert all(word in text for word in ("dense", "features", "krylov", "seconds", "memory"))
+    assert fk.kpca(X, "gaussian", 5, sigma=1.0).plan == plan
+    with pytest.raises(ValueError, match="method is 'magic'"):
+        fk.kpca(X, "gaussian", 5, method="magic")
+    with pytest.raises(ValueError, match="memory"):
+        fk.kpca(X, "gaussian", 5, sigma=0.01, memory_limit=1000)
+
+
+def test_what_depends_on_c():
+    X = load_iris().data
+    with pytest.raises(ValueError, match="c"):
+        fk.kpca(X, "linear", 151)
+    with pytest.raises(ValueError, match="needs at least 2|at least 2"):
+        fk.kpca(X[:1], "linear", 1)

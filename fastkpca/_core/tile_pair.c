@@ -13,8 +13,8 @@
 /* Rows are a multiple of FK_PAD, so that every tile of the symmetric walk begins at one. A tile is FK_TILE_ROWS by FK_TILE_BYTES of each row: half of a 1 MB second-level cache. For a product with one
    column and no GEMM a strip that stays in the first level is better. */
 #ifndef FK_TILE_ROWS
-#define FK_TILE_ROWS 96
-#define FK_TILE_BYTES 4096
+#define FK_TILE_ROWS 192
+#define FK_TILE_BYTES 2048
 #define FK_STRIP_ROWS 16
 #define FK_STRIP_BYTES 2048
 #endif

@@ -108,6 +108,26 @@ INLINE vec_s exp_tail_s(vec_s r)
     return r2 * FMA_s(r2, b, a);
 }
 
+/* ---- the sum of a vector's entries: halves, then quarters, ...; the order is fixed ---- */
+
+#if FK_BYTES == 64
+INLINE double sum_d(vec_d v) { return _mm512_reduce_add_pd((__m512d)v); }
+INLINE float sum_s(vec_s v) { return _mm512_reduce_add_ps((__m512)v); }
+#else
+#define FK_DEFINE_SUM(T, S)                                                                                           \
+    INLINE T sum_##S(vec_##S v)                                                                                       \
+    {                                                                                                                 \
+        T part[LANES_##S];                                                                                            \
+        memcpy(part, &v, sizeof part);                                                                                \
+        for (int width = LANES_##S / 2; width > 0; width /= 2)                                                        \
+            for (int l = 0; l < width; l++)                                                                           \
+                part[l] += part[l + width];                                                                           \
+        return part[0];                                                                                               \
+    }
+FK_DEFINE_SUM(double, d)
+FK_DEFINE_SUM(float, s)
+#endif
+
 /* ---- exp(c x) for c x <= 0: 0 below the normal numbers, NaN for NaN, exactly 1 for 0 ----
 
    With AVX-512 2^(k/16) comes from a table of sixteen in two registers, so that a polynomial of degree 6 (float: 3)

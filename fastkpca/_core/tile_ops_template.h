@@ -9,93 +9,108 @@
 #define STORE(p, v) (*(MEM *)(p) = (MEM)(v))
 #define UNROLL _Pragma("GCC unroll 16")
 
-INLINE T NAME(sum)(VEC v)
+/* ---- distances and scalar products along the tile: R rows by W vectors of columns in registers ---- */
+
+INLINE void NAME(gauss_patch)(const int R, const int W, const ptrdiff_t d, const T *X, ptrdiff_t ldx, const T *Yt,
+                              ptrdiff_t ldy, NAME(scale) c, T *K, ptrdiff_t ldk)
 {
-    /* halves, then quarters, ...: the order is fixed */
-    T part[LANES];
-    memcpy(part, &v, sizeof part);
+    VEC acc[4][2];
     UNROLL
-    for (int width = LANES / 2; width > 0; width /= 2) {
+    for (int i = 0; i < R; i++)
         UNROLL
-        for (int l = 0; l < width; l++)
-            part[l] += part[l + width];
-    }
-    return part[0];
-}
-
-/* ---- distances and scalar products along the tile: R rows at a time, so that a column vector is loaded once ---- */
-
-INLINE void NAME(gauss_rows)(const int R, ptrdiff_t nj, const ptrdiff_t d, const T *X, ptrdiff_t ldx, const T *Yt,
-                             ptrdiff_t ldy, NAME(scale) c, T *K, ptrdiff_t ldk)
-{
-    for (ptrdiff_t j = 0; j < nj; j += LANES) {
-        VEC acc[4];
+        for (int w = 0; w < W; w++)
+            acc[i][w] = (VEC){0};
+    for (ptrdiff_t f = 0; f < d; f++) {
+        VEC y[2];
         UNROLL
-        for (int i = 0; i < R; i++)
-            acc[i] = (VEC){0};
-        for (ptrdiff_t f = 0; f < d; f++) {
-            const VEC y = LOAD(Yt + f * ldy + j);
+        for (int w = 0; w < W; w++)
+            y[w] = LOAD(Yt + f * ldy + w * LANES);
+        UNROLL
+        for (int i = 0; i < R; i++) {
+            const VEC x = ALL(X[i * ldx + f]);
             UNROLL
-            for (int i = 0; i < R; i++) {
-                const VEC t = ALL(X[i * ldx + f]) - y;
-                acc[i] = FMA(t, t, acc[i]);
+            for (int w = 0; w < W; w++) {
+                const VEC t = x - y[w];
+                acc[i][w] = FMA(t, t, acc[i][w]);
             }
         }
-        UNROLL
-        for (int i = 0; i < R; i++)
-            STORE(K + i * ldk + j, NAME(exp)(acc[i], c));
     }
+    UNROLL
+    for (int i = 0; i < R; i++)
+        UNROLL
+        for (int w = 0; w < W; w++)
+            STORE(K + i * ldk + w * LANES, NAME(exp)(acc[i][w], c));
 }
+
+INLINE void NAME(dot_patch)(const int R, const int W, const ptrdiff_t d, const T *X, ptrdiff_t ldx, const T *Yt,
+                            ptrdiff_t ldy, NAME(scale) c, T *K, ptrdiff_t ldk)
+{
+    VEC acc[4][2];
+    (void)c;
+    UNROLL
+    for (int i = 0; i < R; i++)
+        UNROLL
+        for (int w = 0; w < W; w++)
+            acc[i][w] = (VEC){0};
+    for (ptrdiff_t f = 0; f < d; f++) {
+        VEC y[2];
+        UNROLL
+        for (int w = 0; w < W; w++)
+            y[w] = LOAD(Yt + f * ldy + w * LANES);
+        UNROLL
+        for (int i = 0; i < R; i++) {
+            const VEC x = ALL(X[i * ldx + f]);
+            UNROLL
+            for (int w = 0; w < W; w++)
+                acc[i][w] = FMA(x, y[w], acc[i][w]);
+        }
+    }
+    UNROLL
+    for (int i = 0; i < R; i++)
+        UNROLL
+        for (int w = 0; w < W; w++)
+            STORE(K + i * ldk + w * LANES, acc[i][w]);
+}
+
+#define ROWS_OF_PATCHES(PATCH, R, D)                                                                                  \
+    {                                                                                                                 \
+        ptrdiff_t j = 0;                                                                                              \
+        for (; j + 2 * LANES <= nj; j += 2 * LANES)                                                                   \
+            NAME(PATCH)(R, 2, D, X + i * ldx, ldx, Yt + j, ldy, c, K + i * ldk + j, ldk);                             \
+        for (; j < nj; j += LANES)                                                                                    \
+            NAME(PATCH)(R, 1, D, X + i * ldx, ldx, Yt + j, ldy, c, K + i * ldk + j, ldk);                             \
+    }
+#define PATCHES(PATCH, D)                                                                                             \
+    {                                                                                                                 \
+        ptrdiff_t i = 0;                                                                                              \
+        for (; i + 4 <= ni; i += 4)                                                                                   \
+            ROWS_OF_PATCHES(PATCH, 4, D)                                                                              \
+        for (; i < ni; i++)                                                                                           \
+            ROWS_OF_PATCHES(PATCH, 1, D)                                                                              \
+    }
 
 static void NAME(gauss_direct)(ptrdiff_t ni, ptrdiff_t nj, ptrdiff_t d, const T *X, ptrdiff_t ldx, const T *Yt,
                                ptrdiff_t ldy, double coefficient, T *K, ptrdiff_t ldk)
 {
     const NAME(scale) c = NAME(exp_scale)(coefficient);
-    ptrdiff_t i = 0;
-#define FOUR_ROWS(D)                                                                                                  \
-    for (; i + 4 <= ni; i += 4)                                                                                       \
-        NAME(gauss_rows)(4, nj, D, X + i * ldx, ldx, Yt, ldy, c, K + i * ldk, ldk)
-    /* the dimensions seen most are unrolled: the points stay in registers */
+    /* the dimensions seen most are unrolled */
     switch (d) {
-    case 1: FOUR_ROWS(1); break;
-    case 2: FOUR_ROWS(2); break;
-    case 3: FOUR_ROWS(3); break;
-    default: FOUR_ROWS(d);
-    }
-#undef FOUR_ROWS
-    for (; i < ni; i++)
-        NAME(gauss_rows)(1, nj, d, X + i * ldx, ldx, Yt, ldy, c, K + i * ldk, ldk);
-}
-
-INLINE void NAME(dot_rows)(const int R, ptrdiff_t nj, ptrdiff_t d, const T *X, ptrdiff_t ldx, const T *Yt,
-                           ptrdiff_t ldy, T *K, ptrdiff_t ldk)
-{
-    for (ptrdiff_t j = 0; j < nj; j += LANES) {
-        VEC acc[4];
-        UNROLL
-        for (int i = 0; i < R; i++)
-            acc[i] = (VEC){0};
-        for (ptrdiff_t f = 0; f < d; f++) {
-            const VEC y = LOAD(Yt + f * ldy + j);
-            UNROLL
-            for (int i = 0; i < R; i++)
-                acc[i] = FMA(ALL(X[i * ldx + f]), y, acc[i]);
-        }
-        UNROLL
-        for (int i = 0; i < R; i++)
-            STORE(K + i * ldk + j, acc[i]);
+    case 1: PATCHES(gauss_patch, 1) break;
+    case 2: PATCHES(gauss_patch, 2) break;
+    case 3: PATCHES(gauss_patch, 3) break;
+    default: PATCHES(gauss_patch, d)
     }
 }
 
 static void NAME(dot_direct)(ptrdiff_t ni, ptrdiff_t nj, ptrdiff_t d, const T *X, ptrdiff_t ldx, const T *Yt,
                              ptrdiff_t ldy, T *K, ptrdiff_t ldk)
 {
-    ptrdiff_t i = 0;
-    for (; i + 4 <= ni; i += 4)
-        NAME(dot_rows)(4, nj, d, X + i * ldx, ldx, Yt, ldy, K + i * ldk, ldk);
-    for (; i < ni; i++)
-        NAME(dot_rows)(1, nj, d, X + i * ldx, ldx, Yt, ldy, K + i * ldk, ldk);
+    const NAME(scale) c = NAME(exp_scale)(0.0);
+    PATCHES(dot_patch, d)
 }
+
+#undef PATCHES
+#undef ROWS_OF_PATCHES
 
 /* ---- maps in place ---- */
 

@@ -7,14 +7,14 @@
 /* Distances and products of at most this many coordinates are formed by differences along the tile, the rest by GEMM;
    measured by benchmarks/exact_product.py --crossing. */
 #ifndef FK_DIRECT
-#define FK_DIRECT 12
+#define FK_DIRECT 32
 #endif
 
 /* Rows are a multiple of FK_PAD, so that every tile of the symmetric walk begins at one. A tile is FK_TILE_ROWS by FK_TILE_BYTES of each row: half of a 1 MB second-level cache. For a product with one
    column and no GEMM a strip that stays in the first level is better. */
 #ifndef FK_TILE_ROWS
-#define FK_TILE_ROWS 96
-#define FK_TILE_BYTES 4096
+#define FK_TILE_ROWS 192
+#define FK_TILE_BYTES 2048
 #define FK_STRIP_ROWS 16
 #define FK_STRIP_BYTES 2048
 #endif

@@ -11,6 +11,7 @@ typedef struct {
     int direct;         /* coordinates along the tile instead of GEMM */
     int differ;         /* differences in double: float coordinates would lose too much */
     ptrdiff_t tile_m;   /* columns of a tile at most */
+    ptrdiff_t ldk;      /* from one row of a tile to the next */
     double *centre;     /* (d,), of the whole pair, then of a tile */
     T *X, *Y;           /* (n, d) and (m padded, d) for GEMM; Y is (d, m padded) for direct */
     ptrdiff_t ldy;
@@ -49,7 +50,7 @@ static void NAME(repeat_last)(ptrdiff_t m, ptrdiff_t d, T *Y)
 static void NAME(products)(const NAME(walk) *w, ptrdiff_t ni, ptrdiff_t nj, T alpha, const T *X, const T *Y)
 {
     /* row-major (ni, nj) is column-major (nj, ni) */
-    int m = (int)padded(nj), n = (int)ni, d = (int)w->pair->d, ldk = (int)w->tile_m;
+    int m = (int)padded(nj), n = (int)ni, d = (int)w->pair->d, ldk = (int)w->ldk;
     int ld = d > 0 ? d : 1;
     T zero = 0;
     w->gemm("T", "N", &m, &n, &d, &alpha, (T *)Y, &ld, (T *)X, &ld, &zero, w->K, &ldk);
@@ -64,7 +65,7 @@ static void NAME(exponents)(const NAME(walk) *w, ptrdiff_t ni, ptrdiff_t nj, dou
     for (ptrdiff_t j = 0; j < padded(nj); j++)
         w->b[j] = (T)(c * y2[smaller(j, nj - 1)]);
     NAME(products)(w, ni, nj, (T)(-2 * c), X, Y);
-    OPS.gauss_map(ni, padded(nj), w->a, w->b, w->K, w->tile_m);
+    OPS.gauss_map(ni, padded(nj), w->a, w->b, w->K, w->ldk);
 }
 
 static void NAME(gaussian_differences)(const NAME(walk) *w, double c, ptrdiff_t i0, ptrdiff_t ni, ptrdiff_t j0,
@@ -77,11 +78,11 @@ static void NAME(gaussian_differences)(const NAME(walk) *w, double c, ptrdiff_t 
 #else
     double *K = w->K;
 #endif
-    w->ops->d.gauss_direct(ni, padded(nj), p->d, p->X + i0 * p->d, p->d, w->tile_t, w->tile_m, c, K, w->tile_m);
+    w->ops->d.gauss_direct(ni, padded(nj), p->d, p->X + i0 * p->d, p->d, w->tile_t, w->tile_m, c, K, w->ldk);
 #ifdef FK_SINGLE
     for (ptrdiff_t i = 0; i < ni; i++)
         for (ptrdiff_t j = 0; j < padded(nj); j++)
-            w->K[i * w->tile_m + j] = (float)K[i * w->tile_m + j];
+            w->K[i * w->ldk + j] = (float)K[i * w->ldk + j];
 #endif
 }
 
@@ -94,7 +95,7 @@ static void NAME(gaussian)(const NAME(walk) *w, ptrdiff_t i0, ptrdiff_t ni, ptrd
     const double c = fmax(-0.5 / sigma / sigma, -1e300);
     const double most = CAT(FK_EXPONENT_ERROR, S) / CAT(FK_ROUNDOFF, S) / -c;
     if (w->direct && !w->differ) {
-        OPS.gauss_direct(ni, padded(nj), p->d, w->X + i0 * p->d, p->d, w->Y + j0, w->ldy, c, w->K, w->tile_m);
+        OPS.gauss_direct(ni, padded(nj), p->d, w->X + i0 * p->d, p->d, w->Y + j0, w->ldy, c, w->K, w->ldk);
         return;
     }
     if (w->differ) {
@@ -118,7 +119,7 @@ static void NAME(gaussian)(const NAME(walk) *w, ptrdiff_t i0, ptrdiff_t ni, ptrd
     }
     if (p->Y == p->X && i0 == j0) /* rounding would leave 1 - u */
         for (ptrdiff_t i = 0; i < smaller(ni, nj); i++)
-            w->K[i * w->tile_m + i] = 1;
+            w->K[i * w->ldk + i] = 1;
 }
 
 /* One tile of K into w->K; the columns beyond nj repeat the last. */
@@ -132,18 +133,18 @@ static void NAME(evaluate)(const NAME(walk) *w, ptrdiff_t i0, ptrdiff_t ni, ptrd
         NAME(gaussian)(w, i0, ni, j0, nj);
     } else {
         if (w->direct)
-            OPS.dot_direct(ni, columns, p->d, w->X + i0 * p->d, p->d, w->Y + j0, w->ldy, w->K, w->tile_m);
+            OPS.dot_direct(ni, columns, p->d, w->X + i0 * p->d, p->d, w->Y + j0, w->ldy, w->K, w->ldk);
         else
             NAME(products)(w, ni, nj, 1, w->X + i0 * p->d, w->Y + j0 * p->d);
         if (kernel->kind == FK_POLYNOMIAL)
-            OPS.power_map(ni, columns, kernel->scale, kernel->offset, kernel->degree, w->K, w->tile_m);
+            OPS.power_map(ni, columns, kernel->scale, kernel->offset, kernel->degree, w->K, w->ldk);
         else if (kernel->kind == FK_TANH)
-            OPS.tanh_map(ni, columns, kernel->scale, kernel->offset, w->K, w->tile_m);
+            OPS.tanh_map(ni, columns, kernel->scale, kernel->offset, w->K, w->ldk);
     }
     if (!w->direct && p->Y == p->X && i0 == j0 && ni == nj) /* BLAS may add up (i, j) and (j, i) differently */
         for (ptrdiff_t i = 0; i < ni; i++)
             for (ptrdiff_t j = 0; j < i; j++)
-                w->K[j * w->tile_m + i] = w->K[i * w->tile_m + j];
+                w->K[j * w->ldk + i] = w->K[i * w->ldk + j];
 }
 
 static void NAME(serve)(const NAME(walk) *w, ptrdiff_t i0, ptrdiff_t ni, ptrdiff_t j0, ptrdiff_t nj)
@@ -153,7 +154,7 @@ static void NAME(serve)(const NAME(walk) *w, ptrdiff_t i0, ptrdiff_t ni, ptrdiff
     const int same = p->Y == p->X;
     const int mirror = same && i0 != j0;
     const int want_x = p->Vx != NULL, want_y = same ? mirror && want_x : p->Vy != NULL;
-    const ptrdiff_t k = p->k, ldk = w->tile_m, columns = padded(nj);
+    const ptrdiff_t k = p->k, ldk = w->ldk, columns = padded(nj);
     NAME(evaluate)(w, i0, ni, j0, nj);
     if (p->block != NULL) {
         T *out = p->block;
@@ -208,9 +209,9 @@ static size_t NAME(lay_out)(NAME(walk) *w, ptrdiff_t tile_n, char *base)
     w->tile_x2 = NAME(cut)(&arena, tile_n, sizeof(double));
     w->tile_y2 = NAME(cut)(&arena, w->tile_m, sizeof(double));
     w->tile_t = NAME(cut)(&arena, gauss * w->tile_m * d, sizeof(double));
-    w->K = NAME(cut)(&arena, tile_n * w->tile_m, sizeof(T));
+    w->K = NAME(cut)(&arena, tile_n * w->ldk, sizeof(T));
 #ifdef FK_SINGLE
-    w->K_double = NAME(cut)(&arena, gauss * tile_n * w->tile_m, sizeof(double));
+    w->K_double = NAME(cut)(&arena, gauss * tile_n * w->ldk, sizeof(double));
 #else
     w->K_double = NULL;
 #endif
@@ -277,7 +278,9 @@ int CAT(fk_walk, S)(const fk_ops *ops, const fk_kernel *kernel, CAT(fk_gemm, S) 
     const int strip = w.direct && k == 1 && pair->block == NULL;
     const ptrdiff_t tile_n = strip ? FK_STRIP_ROWS : FK_TILE_ROWS;
     w.tile_m = (ptrdiff_t)((strip ? FK_STRIP_BYTES : FK_TILE_BYTES) / sizeof(T));
-    w.ldy = padded(m);
+    /* rows a power of two apart would share a few lines of the first-level cache */
+    w.ldk = w.tile_m + FK_PAD;
+    w.ldy = padded(m) + FK_PAD;
     const size_t bytes = NAME(lay_out)(&w, tile_n, (char *)64);
     char *memory = malloc(bytes + 64);
     if (memory == NULL)

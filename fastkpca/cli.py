@@ -425,9 +425,9 @@ def summary(model: Any, seconds: float | None = None) -> str:
     if seconds is not None:
         line("seconds", f"{seconds:.3g}")
     print(file=out)
-    print(f"{'PC':>4}  {'eigenvalue':>14}  {'lower end':>14}  {'upper end':>14}  {'explained':>10}", file=out)
+    print(f"{'PC':>4}  {'eigenvalue':>18}  {'lower end':>18}  {'upper end':>18}  {'explained':>10}", file=out)
     for i, (value, (low, high), percent) in enumerate(zip(eigenvalues, bounds, explained)):
-        print(f"{i + 1:>4}  {value:>14.8g}  {low:>14.8g}  {high:>14.8g}  {percent:>8.3f} %", file=out)
+        print(f"{i + 1:>4}  {value:>18.12g}  {low:>18.12g}  {high:>18.12g}  {percent:>8.3f} %", file=out)
     width = float(np.max(bounds[:, 1] - bounds[:, 0]) / eigenvalues[0]) if len(eigenvalues) else 0.0
     print(file=out)
     line("explained", f"{explained.sum():.3f} % of the variance")

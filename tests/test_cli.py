@@ -255,7 +255,7 @@ def test_wrong_usage_is_one_line_too(run, here, arguments):
     [("500M", 500_000_000), ("4G", 4 * 10**9), ("1.5k", 1500), ("2GiB", 2 << 30), ("100", 100), ("3mb", 3_000_000)],
 )
 def test_amounts_of_memory(text, expected):
-    assert cli._bytes(text) == expected
+    assert cli._parser().parse_args(["fit", "x", "--memory-limit", text]).memory_limit == expected
 
 
 def test_projection_with_other_columns(run, here, table):

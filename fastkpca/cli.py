@@ -123,7 +123,9 @@ def _bytes(text: str) -> int | None:
     try:
         return validate.check_memory_limit(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not an amount of memory; write for example 500M or 4GiB") from None
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not an amount of memory; write for example 500M or 4GiB"
+        ) from None
 
 
 def _parameter(text: str) -> tuple[str, Any]:
@@ -283,7 +285,7 @@ def _fit(options: argparse.Namespace) -> None:
             progress.update(f"writing {options.scores}", 0, 0)
             write_scores(model.score, options.force)
         if options.plot is not None:
-            _save_plot(model, table.labels, options.plot, options.force)
+            plot.save(plot.scores(model, table.labels), options.plot, overwrite=options.force)
     if not options.quiet:
         print(summary(model, seconds))
         for what, path in (("model", options.output), ("scores", options.scores), ("plot", options.plot)):
@@ -383,14 +385,6 @@ def _read(options: argparse.Namespace, progress: _Progress, label_column: str | 
     for note in table.notes if not options.quiet else ():
         _say("note", note)
     return table
-
-
-def _save_plot(model: Any, labels: Any, path: str, force: bool) -> None:
-    from . import files, plot
-
-    axes = plot.scores(model, labels)
-    with files.atomic(path, overwrite=force) as file:
-        axes.figure.savefig(file, format=Path(path).suffix[1:].lower())
 
 
 def _size(n_bytes: float) -> str:

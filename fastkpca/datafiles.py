@@ -274,7 +274,7 @@ class _Text:
                 count = line.count(delimiter)
             if count != between and ('"' not in line or len(self.split(line)) != self.n_columns):
                 raise _Ragged(number, len(self.split(line)))
-            if labels is not None:
+            if labels is not None and label is not None:
                 labels.append(self.split(line)[label].strip())
             yield line
 

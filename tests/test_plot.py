@@ -85,8 +85,13 @@ def test_axes_of_the_caller_and_saving(points, tmp_path):
     ax = Figure().add_subplot()
     assert plot.scores(points, ax=ax) is ax
     for suffix in ("png", "pdf", "svg"):
-        plot.scores(points, np.arange(60) % 3).figure.savefig(tmp_path / f"x.{suffix}")
+        plot.save(plot.scores(points, np.arange(60) % 3), tmp_path / f"x.{suffix}")
         assert (tmp_path / f"x.{suffix}").stat().st_size > 1000
+    with pytest.raises(FileExistsError):
+        plot.save(ax, tmp_path / "x.png")
+    with pytest.raises(ValueError, match="xyz"):
+        plot.save(ax, tmp_path / "y.xyz")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["x.pdf", "x.png", "x.svg"]
 
 
 def test_many_labels_do_not_make_an_endless_legend():

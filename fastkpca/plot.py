@@ -65,7 +65,7 @@ def scores(model: Any, labels: Any = None, ax: Axes | None = None) -> Axes:
 
     style: dict[str, Any] = {
         "s": float(np.clip(4e4 / len(points), 2, 24)),
-        "alpha": float(np.clip(30 / np.sqrt(len(points)), 0.25, 0.85)),
+        "alpha": float(np.clip(60 / np.sqrt(len(points)), 0.3, 0.85)),
         "linewidths": 0,
         "rasterized": len(points) > _POINTS_AS_PIXELS,
     }

@@ -6,6 +6,7 @@ import errno
 import gzip
 import io
 import os
+import signal
 import subprocess
 import sys
 
@@ -153,6 +154,18 @@ def test_methods_and_tol(run, here, table, X, method, tol):
     assert np.all(printed[:, 2] - printed[:, 1] <= tol * values[0])
     assert np.all(printed[:, 1] <= values * (1 + 1e-9)) and np.all(values * (1 - 1e-9) <= printed[:, 2])
     assert any(line.split() == ["method", method] for line in out.splitlines())
+
+
+def test_real_data(run, here, shared_data):
+    path = shared_data / "ida" / "thyroid.npz"
+    with np.load(path, allow_pickle=False) as archive:
+        X, y = archive["X"], archive["y"]
+    code, out, err = run("fit", path, *FIT, "--label-column", "y", "--scores", "s.npy", "--plot", "s.pdf")
+    assert (code, err) == (0, "")
+    values, _, scores = reference(X, 3)
+    assert numbers_of(out)[:, 0] == pytest.approx(values, rel=1e-8)
+    assert same_up_to_sign(np.load("s.npy"), scores)
+    np.testing.assert_array_equal(datafiles.read(path, label_column="y").labels, y)
 
 
 def test_kernel_parameters(run, here, table, X):
@@ -468,3 +481,19 @@ def test_a_reader_that_leaves(here, X):
     with process.stderr:
         assert process.stderr.read() == b""
     assert process.wait() == 141
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_control_c(here):
+    os.mkfifo("x.csv")
+    # SIGINT may be ignored where the tests run in the background, and children inherit that
+    code = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "from fastkpca.cli import main; sys.exit(main(['fit', 'x.csv', '-o', 'm.kpca']))"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    with open("x.csv", "wb"):  # waits until the process has opened its end to read, and so waits for data
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (130, "", "fastkpca: error: interrupted\n")
+    assert os.listdir() == ["x.csv"]

@@ -24,7 +24,6 @@ __all__ = ["main"]
 
 _DEFAULT_COMPONENTS = 5
 _PICTURES = (".png", ".pdf", ".svg", ".jpg", ".jpeg")
-_UNITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 _BIG_FILE = 1 << 24
 
 
@@ -81,7 +80,7 @@ def _say(kind: str, text: str) -> None:
 
 @contextlib.contextmanager
 def _one_line_warnings() -> Iterator[None]:
-    def show(message: Warning | str, category: type[Warning], *_: Any) -> None:
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
         _say("warning", " ".join(str(message).split()))
 
     with warnings.catch_warnings():
@@ -95,8 +94,9 @@ def _one_line_warnings() -> Iterator[None]:
 
 
 class _Parser(argparse.ArgumentParser):
-    def __init__(self, *args: Any, **options: Any):
-        super().__init__(*args, allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **options)
+    def __init__(self, **options: Any):
+        options |= {"allow_abbrev": False, "formatter_class": argparse.RawDescriptionHelpFormatter}
+        super().__init__(**options)
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"fastkpca: error: {message} (see '{self.prog} --help')\n")
@@ -117,16 +117,15 @@ def _number_of_components(text: str) -> int | float | None:
         ) from None
 
 
-def _bytes(text: str) -> int:
-    number = text.lower().removesuffix("b").rstrip("kmgti")
-    unit = text.lower().removesuffix("b")[len(number) :]
+def _bytes(text: str) -> int | None:
+    from . import validate
+
     try:
-        amount = float(number) * _UNITS[unit.strip()]
-        if not 0 < amount < 1 << 62:
-            raise ValueError
-        return int(amount)
-    except (ValueError, KeyError):
-        raise argparse.ArgumentTypeError(f"{text!r} is not an amount of memory; write for example 500M or 4G") from None
+        return validate.check_memory_limit(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not an amount of memory; write for example 500M or 4GiB"
+        ) from None
 
 
 def _parameter(text: str) -> tuple[str, Any]:
@@ -286,7 +285,7 @@ def _fit(options: argparse.Namespace) -> None:
             progress.update(f"writing {options.scores}", 0, 0)
             write_scores(model.score, options.force)
         if options.plot is not None:
-            _save_plot(model, table.labels, options.plot, options.force)
+            plot.save(plot.scores(model, table.labels), options.plot, overwrite=options.force)
     if not options.quiet:
         print(summary(model, seconds))
         for what, path in (("model", options.output), ("scores", options.scores), ("plot", options.plot)):
@@ -305,8 +304,7 @@ def _project(options: argparse.Namespace) -> None:
     with _Progress(enabled=not options.quiet) as progress:
         model = fk.load(options.model)
         table = _read(options, progress)
-        progress.update("projecting", 0, 0)
-        scores = fk.kpca_project(model, table.X)
+        scores = fk.kpca_project(model, table.X, progress=progress.update)
         if write_scores is not None:
             write_scores(scores, options.force)
     if write_scores is None:
@@ -389,14 +387,6 @@ def _read(options: argparse.Namespace, progress: _Progress, label_column: str | 
     return table
 
 
-def _save_plot(model: Any, labels: Any, path: str, force: bool) -> None:
-    from . import files, plot
-
-    axes = plot.scores(model, labels)
-    with files.atomic(path, overwrite=force) as file:
-        axes.figure.savefig(file, format=Path(path).suffix[1:].lower())
-
-
 def _size(n_bytes: float) -> str:
     for unit in ("bytes", "kB", "MB", "GB"):
         if n_bytes < 1000 or unit == "GB":
@@ -425,12 +415,14 @@ def summary(model: Any, seconds: float | None = None) -> str:
     if seconds is not None:
         line("seconds", f"{seconds:.3g}")
     print(file=out)
-    print(f"{'PC':>4}  {'eigenvalue':>14}  {'lower end':>14}  {'upper end':>14}  {'explained':>10}", file=out)
+    print(f"{'PC':>4}  {'eigenvalue':>18}  {'lower end':>18}  {'upper end':>18}  {'explained':>10}", file=out)
     for i, (value, (low, high), percent) in enumerate(zip(eigenvalues, bounds, explained)):
-        print(f"{i + 1:>4}  {value:>14.8g}  {low:>14.8g}  {high:>14.8g}  {percent:>8.3f} %", file=out)
+        print(f"{i + 1:>4}  {value:>18.12g}  {low:>18.12g}  {high:>18.12g}  {percent:>8.3f} %", file=out)
     width = float(np.max(bounds[:, 1] - bounds[:, 0]) / eigenvalues[0]) if len(eigenvalues) else 0.0
     print(file=out)
-    line("explained", f"{explained.sum():.3f} % of the variance")
+    low, high = model.total_variance_bounds
+    # where the total variance is an interval, explained refers to its upper end
+    line("explained", f"{'at least ' if low < high * (1 - 1e-9) else ''}{explained.sum():.3f} % of the variance")
     line("intervals", f"{model.bound_kind}, at most {width:.1e} of the largest eigenvalue wide")
     return out.getvalue().rstrip("\n")
 

@@ -274,7 +274,7 @@ class _Text:
                 count = line.count(delimiter)
             if count != between and ('"' not in line or len(self.split(line)) != self.n_columns):
                 raise _Ragged(number, len(self.split(line)))
-            if labels is not None:
+            if labels is not None and label is not None:
                 labels.append(self.split(line)[label].strip())
             yield line
 
@@ -527,8 +527,8 @@ def _from_archive(archive: _Npz | _Mat, var: str | None, choice: _Choice) -> Tab
         raise DataFileError(f"{name} holds no array of real numbers")
     if var is None:
         tables = [n for n, shape in shapes.items() if len(shape) == 2]
-        # MATLAB has no vectors: a single row or column is a table only where there is no other
-        tables = [n for n in tables if min(shapes[n]) > 1] or tables
+        if isinstance(archive, _Mat):  # MATLAB has no vectors: one row or column is a table where there is no other
+            tables = [n for n in tables if min(shapes[n]) > 1] or tables
         if not tables:
             raise DataFileError(f"{name} holds no table of rows and columns; it has {described(list(shapes))}")
         if len(tables) > 1:

@@ -5,14 +5,18 @@ Nothing here opens a window: figures are drawn on the axes given, or on a new fi
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from . import files
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["require_matplotlib", "scores"]
+__all__ = ["require_matplotlib", "save", "scores"]
 
 _CLASSES = 12  # more distinct labels than this are drawn on a colour scale where they are numbers
 _LEGEND = 48  # a longer legend would be larger than the picture: the colours then stand alone
@@ -34,7 +38,7 @@ def scores(model: Any, labels: Any = None, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib.axes.Axes
-        Its ``figure`` is what to save.
+        ``save`` writes its figure.
 
     Raises
     ------
@@ -59,9 +63,9 @@ def scores(model: Any, labels: Any = None, ax: Axes | None = None) -> Axes:
         ax.set_xlabel(_axis_label(0, explained))
         ax.set_ylabel(_axis_label(1, explained))
 
-    style = {
+    style: dict[str, Any] = {
         "s": float(np.clip(4e4 / len(points), 2, 24)),
-        "alpha": float(np.clip(30 / np.sqrt(len(points)), 0.25, 0.85)),
+        "alpha": float(np.clip(60 / np.sqrt(len(points)), 0.3, 0.85)),
         "linewidths": 0,
         "rasterized": len(points) > _POINTS_AS_PIXELS,
     }
@@ -78,6 +82,21 @@ def scores(model: Any, labels: Any = None, ax: Axes | None = None) -> Axes:
         ax.axvline(0, color="0.85", linewidth=0.8, zorder=0)
     ax.spines[["top", "right"]].set_visible(False)
     return ax
+
+
+def save(ax: Axes, path: str | os.PathLike, *, overwrite: bool = False) -> None:
+    """Write the figure of ``ax`` in the format that the ending of ``path`` says, completely or not at all.
+
+    Raises
+    ------
+    FileExistsError
+        The file exists and ``overwrite`` is false.
+    ValueError
+        matplotlib does not write that format.
+    """
+    figure: Any = ax.figure
+    with files.atomic(path, overwrite=overwrite) as file:
+        figure.savefig(file, format=Path(path).suffix[1:].lower())
 
 
 def require_matplotlib() -> None:
@@ -103,8 +122,9 @@ def _axis_label(i: int, explained: Any) -> str:
 
 
 def _coloured(ax: Axes, x: np.ndarray, y: np.ndarray, labels: np.ndarray, style: dict) -> None:
-    from matplotlib import colormaps
+    import matplotlib
 
+    colormaps: Any = matplotlib.colormaps
     values = np.unique(labels)
     numeric = labels.dtype.kind in "biuf"
     whole = numeric and bool(np.all(values == np.round(values)))
@@ -112,8 +132,9 @@ def _coloured(ax: Axes, x: np.ndarray, y: np.ndarray, labels: np.ndarray, style:
         # every point in its own colour, in an order that lets no part of the scale lie on top
         order = np.random.default_rng(0).permutation(len(x))
         drawn = ax.scatter(x[order], y[order], c=labels[order].astype(float), cmap="viridis", **style)
+        drawn.set_alpha(None)  # a transparent bar would not show the colours of its scale
         bar = ax.figure.colorbar(drawn, ax=ax)
-        bar.solids.set_alpha(1)
+        drawn.set_alpha(style["alpha"])
         bar.outline.set_visible(False)
         return
     if len(values) <= 10:

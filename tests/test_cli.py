@@ -1,0 +1,499 @@
+"""The command line, run in process and for real: right numbers, one-line errors, nothing overwritten."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import io
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.io
+from scipy.spatial.distance import cdist
+
+import fastkpca as fk
+from fastkpca import cli, datafiles, demo
+
+SIGMA = 1.5
+
+
+def reference(X, c, new=None):
+    """Eigenvalues, explained percentages and scores from LAPACK on the centred Gram matrix."""
+    X = np.asarray(X, dtype=np.float64)
+    K = np.exp(-cdist(X, X, "sqeuclidean") / (2 * SIGMA**2))
+    H = np.eye(len(X)) - 1 / len(X)
+    values, vectors = np.linalg.eigh(H @ K @ H)
+    values, vectors = values[::-1][:c], vectors[:, ::-1][:, :c]
+    k = K if new is None else np.exp(-cdist(new, X, "sqeuclidean") / (2 * SIGMA**2))
+    return values, 100 * values / np.trace(H @ K @ H), (k - K.mean(axis=1)) @ vectors / np.sqrt(values)
+
+
+def same_up_to_sign(a, b):
+    return a * np.sign((a * b).sum(axis=0)) == pytest.approx(b, abs=1e-9)
+
+
+@pytest.fixture
+def X():
+    return np.random.default_rng(1).standard_normal((120, 4))
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """The working directory, empty."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def table(here, X):
+    with open("x.csv", "w") as file:
+        file.write("a,b,c,d,kind\n")
+        for i, row in enumerate(X.tolist()):
+            file.write(",".join(map(repr, row)) + f",{'odd' if i % 2 else 'even'}\n")
+    return "x.csv"
+
+
+@pytest.fixture
+def run(capsys):
+    """run(arguments) -> (exit code, stdout, stderr)."""
+
+    def call(*arguments):
+        capsys.readouterr()
+        try:
+            code = cli.main([str(a) for a in arguments])
+        except SystemExit as left:
+            code = left.code
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return call
+
+
+FIT = ("--kernel", "gaussian", "--sigma", SIGMA, "-c", 3, "--method", "dense")
+
+
+def numbers_of(out):
+    """The eigenvalue table of a summary: value, lower, upper, percent."""
+    rows = [line.split() for line in out.splitlines() if line.endswith("%") and line.split()[0].isdigit()]
+    return np.array([[float(x) for x in row[1:5]] for row in rows])
+
+
+def test_fit_project_info(run, here, table, X):
+    code, out, err = run(
+        "fit", table, *FIT, "--label-column", "kind", "-o", "m.kpca", "--scores", "s.csv", "--plot", "s.png"
+    )
+    assert (code, err) == (0, "")
+    values, explained, scores = reference(X, 3)
+    printed = numbers_of(out)
+    assert printed[:, 0] == pytest.approx(values, rel=1e-8)
+    assert np.all(printed[:, 1] <= values * (1 + 1e-11)) and np.all(values * (1 - 1e-11) <= printed[:, 2])
+    assert printed[:, 3] == pytest.approx(explained, abs=1e-3)
+    assert "Gaussian(sigma=1.5)" in out and "120" in out
+    written = datafiles.read("s.csv")
+    assert written.names == ["PC1", "PC2", "PC3"]
+    assert same_up_to_sign(written.X, scores)
+    assert (here / "s.png").read_bytes().startswith(b"\x89PNG")
+
+    new = np.random.default_rng(2).standard_normal((7, 4))
+    np.save("new.npy", new)
+    code, out, err = run("project", "m.kpca", "new.npy")
+    assert (code, err) == (0, "")
+    shown = np.loadtxt(io.StringIO(out), delimiter=",", skiprows=1)
+    assert out.startswith("PC1,PC2,PC3\n")
+    assert same_up_to_sign(shown, reference(X, 3, new)[2])
+    code, out, err = run("project", "m.kpca", "new.npy", "-o", "p.npy")
+    assert (code, err) == (0, "") and "7 rows" in out
+    np.testing.assert_array_equal(np.load("p.npy"), shown)
+
+    code, out, err = run("info", "m.kpca")
+    assert (code, err) == (0, "")
+    np.testing.assert_array_equal(numbers_of(out), printed)
+    assert sorted(os.listdir()) == ["m.kpca", "new.npy", "p.npy", "s.csv", "s.png", "x.csv"]
+
+
+@pytest.mark.parametrize("kind", ["csv", "csv without header", "csv.gz", "tsv", "npy", "npz", "mat"])
+def test_every_kind_of_file_gives_the_same(run, here, X, kind):
+    path, more = "x." + kind.split()[0], ()
+    match kind:
+        case "csv":
+            np.savetxt(path, X, fmt="%.17g", delimiter=",", header="a,b,c,d", comments="")
+        case "csv without header":
+            np.savetxt(path, X, fmt="%.17g", delimiter=",")
+        case "csv.gz":
+            with gzip.open(path, "wt") as file:
+                np.savetxt(file, X, fmt="%.17g", delimiter=",")
+        case "tsv":
+            np.savetxt(path, X, fmt="%.17g", delimiter="\t")
+        case "npy":
+            np.save(path, X)
+        case "npz":
+            np.savez(path, X=X, other=X[:5])
+            more = ("--var", "X")
+        case "mat":
+            scipy.io.savemat(path, {"X": X, "other": X[:5]})
+            more = ("--var", "X")
+    code, out, err = run("fit", path, *FIT, *more, "--scores", "s.npy")
+    assert (code, err) == (0, "")
+    assert numbers_of(out)[:, 0] == pytest.approx(reference(X, 3)[0], rel=1e-8)
+    assert same_up_to_sign(np.load("s.npy"), reference(X, 3)[2])
+    model = fk.kpca(X, "gaussian", 3, sigma=SIGMA, method="dense")
+    np.testing.assert_array_equal(np.load("s.npy"), model.score)
+
+
+@pytest.mark.parametrize(("method", "tol"), [("dense", 1e-9), ("features", 1e-2), ("krylov", 1e-9)])
+def test_methods_and_tol(run, here, table, X, method, tol):
+    more = ("--sigma", SIGMA, "-c", 3, "--method", method, "--tol", tol, "--threads", 1, "--memory-limit", "2G")
+    code, out, err = run("fit", table, "--skip-columns", "kind", *more)
+    assert (code, err) == (0, "")
+    printed = numbers_of(out)
+    values = reference(X, 3)[0]
+    assert np.all(printed[:, 2] - printed[:, 1] <= tol * values[0])
+    assert np.all(printed[:, 1] <= values * (1 + 1e-9)) and np.all(values * (1 - 1e-9) <= printed[:, 2])
+    assert any(line.split() == ["method", method] for line in out.splitlines())
+
+
+def test_real_data(run, here, shared_data):
+    path = shared_data / "ida" / "thyroid.npz"
+    with np.load(path, allow_pickle=False) as archive:
+        X, y = archive["X"], archive["y"]
+    code, out, err = run("fit", path, *FIT, "--label-column", "y", "--scores", "s.npy", "--plot", "s.pdf")
+    assert (code, err) == (0, "")
+    values, _, scores = reference(X, 3)
+    assert numbers_of(out)[:, 0] == pytest.approx(values, rel=1e-8)
+    assert same_up_to_sign(np.load("s.npy"), scores)
+    np.testing.assert_array_equal(datafiles.read(path, label_column="y").labels, y)
+
+
+def test_kernel_parameters(run, here, table, X):
+    same = [
+        ("--kernel", "polynomial", "--degree", 2, "--offset", 1.5, "--scale", 0.5),
+        ("--kernel", "poly", "--degree", 2, "--coef0", 1.5, "--gamma", 0.5),
+        ("--kernel", "polynomial", "--param", "degree=2", "--param", "offset=1.5", "--param", "scale=0.5"),
+    ]
+    K = (0.5 * X @ X.T + 1.5) ** 2
+    H = np.eye(len(X)) - 1 / len(X)
+    values = np.linalg.eigvalsh(H @ K @ H)[::-1][:4]
+    for arguments in same:
+        code, out, err = run("fit", table, "--columns", "a,b,c,d", *arguments, "-c", 4)
+        assert (code, err) == (0, "")
+        assert numbers_of(out)[:, 0] == pytest.approx(values, rel=1e-9)
+
+
+def test_fraction_of_the_variance(run, here, table, X):
+    code, out, _ = run("fit", table, "--columns", "1-4", "--sigma", SIGMA, "-c", "0.6")
+    assert code == 0
+    _, explained, _ = reference(X, len(X) - 1)
+    expected = int(np.searchsorted(np.cumsum(explained), 60)) + 1
+    assert len(numbers_of(out)) == expected
+
+
+def test_same_seed_same_bytes(run, here, table):
+    for name in ("1", "2"):
+        code, _, _ = run("fit", table, "--skip-columns", "kind", "--quiet", "--seed", 3, "--scores", f"{name}.csv")
+        assert code == 0
+    with open("1.csv", "rb") as one, open("2.csv", "rb") as two:
+        assert one.read() == two.read()
+
+
+def test_kernels_and_version(run):
+    code, out, err = run("kernels")
+    assert (code, err) == (0, "") and "gaussian" in out and "polynomial" in out
+    code, out, err = run("--version")
+    assert (code, err) == (0, "") and out.startswith("fastkpca ")
+
+
+# ---- errors ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        (("fit", "missing.csv"), "there is no file 'missing.csv'"),
+        (("fit", "x.csv"), "not numeric: column 5 ('kind'), for example 'even'; leave out with --skip-columns kind"),
+        (("fit", "x.csv", "--columns", "a,b", "--kernel", "gausian"), "gaussian"),
+        (("fit", "x.csv", "--columns", "a,b", "--sigma", "-1"), "sigma"),
+        (("fit", "x.csv", "--columns", "a,b", "--sigma", "1", "--gamma", "1"), "sigma"),
+        (("fit", "x.csv", "--columns", "a,b", "--param", "nu=1"), "nu"),
+        (("fit", "x.csv", "--columns", "a,b", "--sigma", "1", "--param", "sigma=1"), "given twice"),
+        (("fit", "x.csv", "--columns", "a,b", "-c", "0"), "c"),
+        (("fit", "x.csv", "--columns", "a,b", "-c", "1000"), "1000"),
+        (("fit", "x.csv", "--columns", "a,b", "--method", "magic"), "magic"),
+        (("fit", "x.csv", "--columns", "a,b", "--scores", "s.xlsx"), "which 's.xlsx' does not end with"),
+        (("fit", "x.csv", "--columns", "a,b", "--plot", "s.xyz"), "which 's.xyz' does not end with"),
+        (("fit", "x.csv", "--columns", "a,b", "-o", "no/m.kpca"), "the folder of 'no/m.kpca' does not exist"),
+        (("fit", "x.csv", "--columns", "a,b", "-o", "."), "is a folder"),
+        (("fit", "x.csv", "--columns", "a,b", "-o", "x.csv", "--force"), "the same file as the input 'x.csv'"),
+        (("fit", "x.csv", "--columns", "a,b", "--scores", "./s.csv", "-o", "s.csv"), "the same file as the output"),
+        (("project", "x.csv", "x.csv"), "not a fastkpca model file"),
+        (("project", "missing.kpca", "x.csv"), "missing.kpca"),
+        (("info", "x.csv"), "not a fastkpca model file"),
+        (("info", "missing.kpca"), "missing.kpca"),
+    ],
+)
+def test_errors_are_one_line(run, here, table, arguments, match):
+    code, out, err = run(*arguments)
+    assert code == 1 and out == ""
+    assert err.startswith("fastkpca: error: ") and err.count("\n") == 1
+    assert match in err
+    assert os.listdir() == ["x.csv"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("magic",),
+        ("fit",),
+        ("fit", "x.csv", "-c", "many"),
+        ("fit", "x.csv", "--sigma", "wide"),
+        ("fit", "x.csv", "--memory-limit", "lots"),
+        ("fit", "x.csv", "--memory-limit", "-1G"),
+        ("fit", "x.csv", "--param", "degree"),
+        ("fit", "x.csv", "--columns", "a", "--skip-columns", "b"),
+        ("fit", "x.csv", "--columns", "a,,b"),
+        ("fit", "x.csv", "--sig", "1"),
+        ("project", "m.kpca"),
+    ],
+)
+def test_wrong_usage_is_one_line_too(run, here, arguments):
+    code, out, err = run(*arguments)
+    assert code == 2 and out == ""
+    assert err.startswith("fastkpca: error: ") and err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("500M", 500_000_000), ("4G", 4 * 10**9), ("1.5k", 1500), ("2GiB", 2 << 30), ("100", 100), ("3mb", 3_000_000)],
+)
+def test_amounts_of_memory(text, expected):
+    assert cli._parser().parse_args(["fit", "x", "--memory-limit", text]).memory_limit == expected
+
+
+def test_projection_with_other_columns(run, here, table):
+    assert run("fit", table, *FIT, "--skip-columns", "kind", "-o", "m.kpca")[0] == 0
+    code, out, err = run("project", "m.kpca", table, "--columns", "a,b")
+    assert code == 1 and out == "" and err.count("\n") == 1 and "4" in err and "2" in err
+
+
+def test_debug_raises(here):
+    with pytest.raises(FileNotFoundError):
+        cli.main(["fit", "missing.csv", "--debug"])
+
+
+def test_nothing_is_overwritten_and_that_is_known_before_the_work(run, here, table, monkeypatch):
+    outputs = {"-o": "m.kpca", "--scores": "s.csv", "--plot": "s.png"}
+    for name in outputs.values():
+        with open(name, "w") as file:
+            file.write("mine")
+
+    def never(*_, **__):
+        raise AssertionError("work was begun")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fk, "kpca", never)
+        patch.setattr(datafiles, "read", never)
+        for option, name in outputs.items():
+            code, _, err = run("fit", table, *FIT, "--skip-columns", "kind", option, name)
+            kept = f"'{name}' exists already and is not overwritten unless asked for"
+            assert code == 1 and err == f"fastkpca: error: {kept}; --force overwrites it\n"
+            with open(name) as file:
+                assert file.read() == "mine"
+    assert run("fit", table, *FIT, "--skip-columns", "kind", "-o", "m.kpca", "--force")[0] == 0
+    assert run("info", "m.kpca")[0] == 0
+    code, _, err = run("project", "m.kpca", table, "--skip-columns", "kind", "-o", "s.csv")
+    assert code == 1 and "--force" in err
+    assert run("project", "m.kpca", table, "--skip-columns", "kind", "-o", "s.csv", "--force")[0] == 0
+    assert len(datafiles.read("s.csv").X) == 120
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "text"),
+    [
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (MemoryError(), 1, "out of memory"),
+        (OSError(errno.ENOSPC, "No space left on device"), 1, "No space left on device"),
+        (ValueError("first line\n  second line"), 1, "first line second line"),
+        (IndexError("list index"), 1, "IndexError: list index (a fault of fastkpca"),
+        (BrokenPipeError(), 141, None),
+    ],
+)
+def test_whatever_happens_is_one_line(run, here, table, monkeypatch, error, code, text):
+    def broken(*_, **__):
+        raise error
+
+    monkeypatch.setattr(fk, "kpca", broken)
+    monkeypatch.setattr(os, "dup2", lambda *_: None)  # of a broken pipe; the stdout here is pytest's
+    got, out, err = run("fit", table, "--skip-columns", "kind", "-o", "m.kpca")
+    assert got == code and out == ""
+    assert err == "" if text is None else (err.startswith(f"fastkpca: error: {text}") and err.count("\n") == 1)
+    assert os.listdir() == ["x.csv"]
+
+
+def test_warnings_are_one_line(run, here, table, monkeypatch):
+    import warnings
+
+    real = fk.kpca
+
+    def warning(*args, **options):
+        warnings.warn("wide intervals\nhere", fk.errors.CertificateWarning, stacklevel=2)
+        return real(*args, **options)
+
+    monkeypatch.setattr(fk, "kpca", warning)
+    code, out, err = run("fit", table, *FIT, "--skip-columns", "kind")
+    assert code == 0 and err == "fastkpca: warning: wide intervals here\n"
+    assert len(numbers_of(out)) == 3
+
+
+def test_quiet_and_notes(run, here):
+    with open("x.csv", "w") as file:
+        file.write(",a,b\n" + "".join(f"{i},{i % 7},{i % 5}\n" for i in range(40)))
+    code, _, err = run("fit", "x.csv", "-c", 2, "--sigma", 1)
+    assert code == 0 and err.startswith("fastkpca: note: column 1") and err.count("\n") == 1
+    assert run("fit", "x.csv", "-c", 2, "--sigma", 1, "--quiet", "-o", "m.kpca") == (0, "", "")
+
+
+# ---- progress --------------------------------------------------------------------------------------------------------
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_progress_is_drawn_after_a_second_and_taken_away():
+    now = [0.0]
+    stream = Terminal()
+    with cli._Progress(stream=stream, clock=lambda: now[0]) as progress:
+        progress.update("passes", 1, 10)
+        now[0] = 0.9
+        progress.update("passes", 2, 10)
+        assert stream.getvalue() == ""
+        now[0] = 1.5
+        progress.update("passes", 5, 10)
+        assert "passes  50 %" in stream.getvalue() and "####" in stream.getvalue()
+        length = len(stream.getvalue())
+        now[0] = 1.55
+        progress.update("passes", 6, 10)
+        assert len(stream.getvalue()) == length
+        progress.update("passes", 10, 10)
+        assert "passes 100 %" in stream.getvalue()
+        assert "\n" not in stream.getvalue()
+    assert stream.getvalue().split("\r")[-2].strip() == "" and stream.getvalue().endswith("\r")
+    assert len({len(part) for part in stream.getvalue().split("\r") if part}) == 1
+
+
+def test_no_progress_without_a_terminal():
+    stream = io.StringIO()
+    with cli._Progress(stream=stream) as progress:
+        progress.update("reading", 0, 0)
+        progress.update("passes", 1, 1)
+    assert stream.getvalue() == ""
+
+
+def test_a_warning_takes_the_bar_away_first(monkeypatch):
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    with cli._Progress() as progress:
+        progress.update("reading x", 0, 0)
+        cli._say("warning", "careful")
+    assert stream.getvalue().endswith(" \rfastkpca: warning: careful\n")
+
+
+# ---- demo ------------------------------------------------------------------------------------------------------------
+
+
+def test_demo(run, here):
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    code, out, err = run("demo")
+    assert (code, err) == (0, "")
+    assert "handwritten digits" in out and len(numbers_of(out)) == 5
+    assert {demo.MODEL, demo.SCORES} <= set(os.listdir("demo-output"))
+    assert datafiles.read("demo-output/demo-scores.csv").X.shape == (1497, 5)
+    for line in out.splitlines():
+        if line.startswith("  ") and "against" in line:
+            assert float(line.split(":")[1]) < 1e-9
+    code, out, err = run("demo")
+    assert (code, err) == (0, "") and out.startswith("overwriting the results of an earlier demo in demo-output\n")
+    with open("demo-output/mine.txt", "w") as file:
+        file.write("mine")
+    code, out, err = run("demo")
+    assert code == 1 and err.count("\n") == 1 and "mine.txt" in err
+    assert run("demo", "--force")[0] == 0
+    with open("demo-output/mine.txt") as file:
+        assert file.read() == "mine"
+    assert run("demo", "--output", "demo-output/mine.txt")[0] == 1
+
+
+def test_demo_without_extras(run, here, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    code, out, err = run("demo", "--output", "new/folder")
+    assert (code, err) == (0, "")
+    assert "two noisy concentric spheres" in out and "no plot: matplotlib is not installed" in out
+    assert sorted(os.listdir("new/folder")) == [demo.MODEL, demo.SCORES]
+
+
+def test_two_spheres():
+    X, outer = demo.two_spheres(20_000, np.random.default_rng(0))
+    radius = np.linalg.norm(X, axis=1)
+    # |r u + e|^2 has the mean r^2 + 3 * 0.3^2
+    assert np.mean(radius[outer == 0] ** 2) == pytest.approx(1 + 0.27, abs=0.05)
+    assert np.mean(radius[outer == 1] ** 2) == pytest.approx(9 + 0.27, abs=0.1)
+    assert outer.mean() == pytest.approx(0.5, abs=0.02)
+    assert np.abs(X.mean(axis=0)).max() < 0.1
+
+
+# ---- processes of their own ------------------------------------------------------------------------------------------
+
+
+def command(*arguments, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "fastkpca.cli", *map(str, arguments)], capture_output=True, text=True, **options
+    )
+
+
+def test_as_a_process(here, table):
+    done = command("fit", table, *FIT, "--skip-columns", "kind", "-o", "m.kpca")
+    assert (done.returncode, done.stderr) == (0, "") and "eigenvalue" in done.stdout
+    done = command("project", "m.kpca", table, "--skip-columns", "kind")
+    assert (done.returncode, done.stderr) == (0, "") and done.stdout.count("\n") == 121
+    done = command("fit", table)
+    assert done.returncode == 1 and done.stdout == "" and done.stderr.count("\n") == 1
+    done = command("fit", table, "-c", "x")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
+def test_a_reader_that_leaves(here, X):
+    np.save("x.npy", np.tile(X, (300, 1)))
+    np.save("small.npy", X)
+    assert command("fit", "small.npy", *FIT, "-o", "m.kpca").returncode == 0
+    process = subprocess.Popen(
+        [sys.executable, "-m", "fastkpca.cli", "project", "m.kpca", "x.npy"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout.readline() == b"PC1,PC2,PC3\n"
+    process.stdout.close()
+    with process.stderr:
+        assert process.stderr.read() == b""
+    assert process.wait() == 141
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_control_c(here):
+    os.mkfifo("x.csv")
+    # SIGINT may be ignored where the tests run in the background, and children inherit that
+    code = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "from fastkpca.cli import main; sys.exit(main(['fit', 'x.csv', '-o', 'm.kpca']))"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    with open("x.csv", "wb"):  # waits until the process has opened its end to read, and so waits for data
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (130, "", "fastkpca: error: interrupted\n")
+    assert os.listdir() == ["x.csv"]

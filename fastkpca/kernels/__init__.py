@@ -18,7 +18,7 @@ from typing import Any
 from ..errors import KernelParameterError
 from ..protocol import Cost, FeatureMap, Kernel, Moments, Offer, Summary, Summation
 from ._adapters import CallableKernel, ObjectKernel
-from ._registry import BUILTINS, KernelEntry, KernelTable, get_kernel, kernel_name, list_kernels, register_kernel
+from ._registry import BUILTINS, KernelEntry, KernelTable, get_kernel, kernel_state, list_kernels, register_kernel
 
 __all__ = [
     "CallableKernel",
@@ -34,7 +34,7 @@ __all__ = [
     "Summary",
     "Summation",
     "get_kernel",
-    "kernel_name",
+    "kernel_state",
     "list_kernels",
     "register_kernel",
 ]

@@ -39,7 +39,7 @@ __all__ = [
     "register_kernel",
 ]
 
-_CLASSES = dict(reversed(entry.value.split(":")) for entry in BUILTINS.values())  # class name -> module
+_CLASSES = {name: module for module, name in (entry.value.split(":") for entry in BUILTINS.values())}
 
 
 def __getattr__(name: str) -> Any:

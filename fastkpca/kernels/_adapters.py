@@ -74,6 +74,7 @@ class CallableKernel(_Foreign):
     thread_safe : bool, default True
     """
 
+    function: Callable[..., Any]
     slot = "function"
     parameters = {"function": None, "positive_semidefinite": False, "translation": None, "thread_safe": True}
 
@@ -97,6 +98,7 @@ class ObjectKernel(_Foreign):
     ``positive_semidefinite``, ``translation`` and ``thread_safe`` are read from the object where it has them.
     """
 
+    object: Any
     slot = "object"
     parameters = {"object": None, "positive_semidefinite": None, "translation": None, "thread_safe": None}
 

@@ -373,7 +373,7 @@ def kernel_state(kernel: Kernel) -> dict[str, Any]:
 
     Raises
     ------
-    TypeError
+    ValueError
         No name leads to this kernel: it has to be registered, or come from an installed distribution.
     """
     cls = type(kernel)
@@ -393,7 +393,7 @@ def kernel_state(kernel: Kernel) -> dict[str, Any]:
     known = [entry for entry, loaded in _loaded.items() if loaded is cls]
     known += [entry for entry in _plugins()[0] if entry.value == path]
     if not known:
-        raise TypeError(
+        raise ValueError(
             f"{kernel!r} cannot be written down by name; make it known with fastkpca.register_kernel(name, ...) here "
             f"and wherever the file is read, or install it as an entry point in the group {GROUP!r}"
         )

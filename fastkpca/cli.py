@@ -331,7 +331,7 @@ def _demo(options: argparse.Namespace) -> None:
     from . import demo
 
     with _Progress(enabled=not options.quiet) as progress:
-        demo.run(options.output, force=options.force, progress=progress)
+        demo.run(options.output, summary, force=options.force, progress=progress)
 
 
 # ---- pieces ----------------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -58,13 +59,17 @@ def _prepare(folder: Path, force: bool) -> bool:
     return bool(found - foreign)
 
 
-def run(folder: str | os.PathLike, *, force: bool = False, progress: Any = None) -> None:
+def run(
+    folder: str | os.PathLike, describe: Callable[[Any, float], str], *, force: bool = False, progress: Any = None
+) -> None:
     """Fit, write, load, project and report.
 
     Parameters
     ----------
     folder : path
         Made where it is missing. Results of an earlier demo in it are overwritten, nothing else ever is.
+    describe : callable
+        Text about a model and the seconds that it took.
     force : bool
         Go on where the folder holds files that are not the demo's.
     progress : object with ``update`` and ``clear``, optional
@@ -76,7 +81,7 @@ def run(folder: str | os.PathLike, *, force: bool = False, progress: Any = None)
     """
     import fastkpca as fk
 
-    from . import cli, datafiles, plot
+    from . import datafiles, plot
 
     folder = Path(folder)
     if _prepare(folder, force):
@@ -94,7 +99,7 @@ def run(folder: str | os.PathLike, *, force: bool = False, progress: Any = None)
     seconds = time.perf_counter() - start
     if progress is not None:
         progress.clear()
-    print(cli.summary(model, seconds))
+    print(describe(model, seconds))
 
     fk.save(model, folder / MODEL, overwrite=True)
     datafiles.score_writer(folder / SCORES)(model.score, True)

@@ -16,7 +16,7 @@ from . import execute, files
 from ._plan import Plan
 from .errors import ModelFileError, ScoresNotKeptError
 from .features.passes import apply
-from .kernels import get_kernel, kernel_name
+from .kernels import get_kernel, kernel_state
 from .protocol import FeatureMap, Kernel
 from .rows import Rows
 from .summation.exact import ExactSummation
@@ -183,14 +183,8 @@ class KPCAModel:
 
     def state(self, *, scores: bool = False) -> tuple[dict, dict[str, np.ndarray]]:
         """(header, arrays) for the model file."""
-        name = kernel_name(self.kernel)
-        if name is None:
-            raise ValueError(
-                f"{self.kernel!r} has no name under which load() could find it again; register_kernel(name, its class) "
-                "before saving"
-            )
         header: dict[str, Any] = {
-            "kernel": {"name": name, "parameters": self.kernel.get_parameters()},
+            "kernel": kernel_state(self.kernel),
             "bound_kind": self.bound_kind,
             "total_variance_bounds": list(self.total_variance_bounds),
             "total_variance": self.total_variance,

@@ -272,7 +272,7 @@ def _whole(value: Any) -> int | None:
     except TypeError:
         pass
     if isinstance(value, numbers.Real) and math.isfinite(value) and float(value).is_integer():
-        return int(value)
+        return int(float(value))
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import textwrap
@@ -17,7 +18,7 @@ import pytest
 
 from fastkpca import kernels
 from fastkpca.errors import KernelParameterError, PluginError, PluginWarning, UnknownKernelError
-from fastkpca.kernels import Kernel, _registry, get_kernel, kernel_name, list_kernels, register_kernel
+from fastkpca.kernels import Kernel, _registry, get_kernel, kernel_state, list_kernels, register_kernel
 from fastkpca.kernels._registry import BUILTINS, GROUP, KernelEntry, find, read_plugins
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -105,7 +106,7 @@ def test_built_in_names(name):
     assert isinstance(kernel, Kernel)
     aliases = {"rbf": "gaussian", "poly": "polynomial", "sigmoid": "tanh"}
     bare = name.removeprefix("fastkpca:")
-    assert kernel_name(kernel) == aliases.get(bare, bare)
+    assert kernel_state(kernel) == {"name": aliases.get(bare, bare), "parameters": kernel.get_parameters()}
     assert getattr(kernels, type(kernel).__name__) is type(kernel)
 
 
@@ -248,8 +249,9 @@ def test_a_plugin_is_found_and_imported_when_asked_for(plugin_folder):
     assert type(kernel).__module__ == "acme_product"
     np.testing.assert_array_equal(kernel.block(X, Y), 2.0 * (X @ Y.T))
     assert get_kernel("acme_kernels:product", scale=2.0) == kernel
-    assert kernel_name(kernel) == "acme-kernels:product"
-    assert get_kernel(kernel_name(kernel), **kernel.get_parameters()) == kernel
+    state = kernel_state(kernel)
+    assert state == {"name": "acme-kernels:product", "parameters": {"scale": 2.0}}
+    assert get_kernel(state["name"], **state["parameters"]) == kernel
 
 
 def test_a_plugin_installed_after_the_first_look(plugin_folder):
@@ -404,11 +406,23 @@ def test_registering_for_a_block():
             register_kernel("mine", Squared)
         with register_kernel("mine", Squared, overwrite=True):
             assert get_kernel("mine", scale=3.0) == Squared(scale=3.0)
-            assert kernel_name(Squared()) == "mine"
+            assert kernel_state(Squared(scale=3.0)) == {"name": "mine", "parameters": {"scale": 3.0}}
         assert isinstance(get_kernel("mine"), kernels.CallableKernel)
     with pytest.raises(UnknownKernelError):
         get_kernel("mine")
-    assert kernel_name(Squared()) is None
+    with pytest.raises(ValueError, match=r"Squared\(scale=1\.0\) cannot be written down by name; .*register_kernel"):
+        kernel_state(Squared())
+
+
+@pytest.mark.parametrize("thing", [linear_tiles, Squared, Squared(scale=2.0)])
+def test_what_a_session_registered_can_be_written_down(thing):
+    with register_kernel("mine", thing):
+        kernel = get_kernel("mine")
+        state = kernel_state(kernel)
+        assert state["name"] == "mine"
+        assert get_kernel("mine", **json.loads(json.dumps(state["parameters"]))) == kernel
+    with pytest.raises(ValueError, match="cannot be written down by name"):
+        kernel_state(kernel)
 
 
 def test_registering_stays_without_a_block():
@@ -523,7 +537,6 @@ def test_any_object_with_block():
     assert (plain.positive_semidefinite, plain.translation) == (True, None)
     np.testing.assert_allclose(plain.diagonal(X), (X * X).sum(1), rtol=1e-15)
     assert get_kernel(Quack()).positive_semidefinite is False
-    assert kernel_name(plain) is None
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

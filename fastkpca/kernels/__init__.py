@@ -18,7 +18,7 @@ from typing import Any
 from ..errors import KernelParameterError
 from ..protocol import Cost, FeatureMap, Kernel, Moments, Offer, Summary, Summation
 from ._adapters import CallableKernel, ObjectKernel
-from ._registry import BUILTINS, KernelEntry, KernelTable, get_kernel, kernel_name, list_kernels, register_kernel
+from ._registry import BUILTINS, KernelEntry, KernelTable, get_kernel, kernel_state, list_kernels, register_kernel
 
 __all__ = [
     "CallableKernel",
@@ -34,12 +34,12 @@ __all__ = [
     "Summary",
     "Summation",
     "get_kernel",
-    "kernel_name",
+    "kernel_state",
     "list_kernels",
     "register_kernel",
 ]
 
-_CLASSES = dict(reversed(entry.value.split(":")) for entry in BUILTINS.values())  # class name -> module
+_CLASSES = {name: module for module, name in (entry.value.split(":") for entry in BUILTINS.values())}
 
 
 def __getattr__(name: str) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -42,8 +42,16 @@ def _values(result: Any, shape: tuple[int, ...], dtype: np.dtype, label: str) ->
 class _Foreign(Kernel):
     """Shared by the adapters: the properties that a Kernel class declares are declared by keyword here."""
 
-    def _label(self) -> str:
-        raise NotImplementedError
+    slot: ClassVar[str]
+    """The parameter that holds what is wrapped."""
+
+    @property
+    def wrapped(self) -> Any:
+        return getattr(self, self.slot)
+
+    def declarations(self) -> dict[str, Any]:
+        """Every parameter but what is wrapped."""
+        return {name: value for name, value in self.get_parameters().items() if name != self.slot}
 
     def check(self) -> None:
         if self.translation not in (None, "kernel", "centered"):
@@ -66,6 +74,8 @@ class CallableKernel(_Foreign):
     thread_safe : bool, default True
     """
 
+    function: Callable[..., Any]
+    slot = "function"
     parameters = {"function": None, "positive_semidefinite": False, "translation": None, "thread_safe": True}
 
     def check(self) -> None:
@@ -88,6 +98,8 @@ class ObjectKernel(_Foreign):
     ``positive_semidefinite``, ``translation`` and ``thread_safe`` are read from the object where it has them.
     """
 
+    object: Any
+    slot = "object"
     parameters = {"object": None, "positive_semidefinite": None, "translation": None, "thread_safe": None}
 
     def check(self) -> None:

@@ -25,7 +25,7 @@ from ..errors import PluginError, PluginWarning, UnknownKernelError
 from ..protocol import API_VERSION, Kernel
 from ._adapters import CallableKernel, ObjectKernel
 
-__all__ = ["KernelEntry", "KernelTable", "get_kernel", "kernel_name", "list_kernels", "register_kernel"]
+__all__ = ["KernelEntry", "KernelTable", "get_kernel", "kernel_state", "list_kernels", "register_kernel"]
 
 GROUP = "fastkpca.kernels"
 OWN = "fastkpca"
@@ -294,19 +294,19 @@ def _from_object(thing: Any, parameters: dict[str, Any]) -> Kernel:
         made = thing(**parameters)
         return made if isinstance(made, Kernel) else ObjectKernel(object=made)
     if kind == "object":
-        return _declare(ObjectKernel, "object", thing, parameters)
-    return _declare(CallableKernel, "function", thing, parameters)
+        return _declare(ObjectKernel, thing, parameters)
+    return _declare(CallableKernel, thing, parameters)
 
 
-def _declare(adapter: type[Kernel], slot: str, thing: Any, parameters: dict[str, Any]) -> Kernel:
-    declarations = [name for name in adapter.parameters if name != slot]
+def _declare(adapter: type[CallableKernel | ObjectKernel], thing: Any, parameters: dict[str, Any]) -> Kernel:
+    declarations = [name for name in adapter.parameters if name != adapter.slot]
     unknown = [name for name in parameters if name not in declarations]
     if unknown:
         raise TypeError(
             f"{thing!r} takes no kernel parameters here (given: {', '.join(unknown)}): bind them first, as in "
             f"functools.partial(f, {unknown[0]}=...); what may be declared beside it is {', '.join(declarations)}"
         )
-    return adapter(**{slot: thing}, **parameters)
+    return adapter(**{adapter.slot: thing}, **parameters)
 
 
 # What the user calls --------------------------------------------------------------------------------------------
@@ -366,24 +366,38 @@ def get_kernel(kernel: str | Kernel | type | Callable[..., Any] | Any, **paramet
     return _make(entry, parameters)
 
 
-def kernel_name(kernel: Kernel) -> str | None:
-    """The name under which ``get_kernel`` finds the class of this kernel again; None where there is none.
+def kernel_state(kernel: Kernel) -> dict[str, Any]:
+    """What a model file says about its kernel: ``get_kernel(state["name"], **state["parameters"])`` makes it again.
 
-    Kernels of other distributions get their qualified name, which stays unambiguous whatever else is installed.
+    Kernels of other distributions go by their qualified name, which stays unambiguous whatever else is installed.
+
+    Raises
+    ------
+    ValueError
+        No name leads to this kernel: it has to be registered, or come from an installed distribution.
     """
     cls = type(kernel)
     path = f"{cls.__module__}:{cls.__qualname__}"
     for entry in BUILTINS.values():
         if entry.value == path:
-            return entry.name
+            return {"name": entry.name, "parameters": kernel.get_parameters()}
     with _session_lock:
-        for entry in _session.values():
-            if entry.target is cls:
-                return entry.name
-    for entry, loaded in _loaded.items():
-        if loaded is cls:
-            return entry.qualified
-    return next((entry.qualified for entry in _plugins()[0] if entry.value == path), None)
+        session = list(_session.values())
+    for entry in session:
+        if entry.target is cls:
+            return {"name": entry.name, "parameters": kernel.get_parameters()}
+        if entry.target is kernel:
+            return {"name": entry.name, "parameters": {}}
+        if isinstance(kernel, (CallableKernel, ObjectKernel)) and entry.target is kernel.wrapped:
+            return {"name": entry.name, "parameters": kernel.declarations()}
+    known = [entry for entry, loaded in _loaded.items() if loaded is cls]
+    known += [entry for entry in _plugins()[0] if entry.value == path]
+    if not known:
+        raise ValueError(
+            f"{kernel!r} cannot be written down by name; make it known with fastkpca.register_kernel(name, ...) here "
+            f"and wherever the file is read, or install it as an entry point in the group {GROUP!r}"
+        )
+    return {"name": known[0].qualified, "parameters": kernel.get_parameters()}
 
 
 class _Registration:

@@ -220,43 +220,56 @@ def _column_limit(memory_limit: float | None, n: int, c: int, block: int) -> int
     return min(columns, n - 1)
 
 
-def _orthonormal(X: np.ndarray, Q: np.ndarray, rng: np.random.Generator, noise: float) -> np.ndarray:
+def _orthonormal(
+    X: np.ndarray, Q: np.ndarray, rng: np.random.Generator, noise: float, projected: bool = False
+) -> np.ndarray:
     """Orthonormal columns, orthogonal to ones and to Q, that span X and, where X is deficient, random directions.
 
     ``noise``: norm below which a column of X (after projection) is rounding and is replaced. Deficiency means that
     the space has become invariant; random directions are then the only way to what it misses (repeated eigenvalues).
+    ``projected``: X is orthogonal to ones and Q already, up to rounding.
     """
     n, b = X.shape
     b = min(b, n - 1 - Q.shape[1])
-    X = _project(X, Q)
-    norms = np.linalg.norm(X, axis=0)
-    X = X[:, norms > noise] / norms[norms > noise]
+    if not projected:
+        X = _project(X, Q)
+    norms = np.sqrt(np.einsum("ij,ij->j", X, X))
+    kept = norms > noise
+    X = X[:, kept] / norms[kept]
+    if X.shape[1] == b:
+        # well-conditioned blocks, the rule: Cholesky QR, twice with a projection between ("twice is enough", Kahan)
+        once = _cholesky_qr(X)
+        if once is not None:
+            twice = _cholesky_qr(_project(once, Q))
+            if twice is not None:
+                return twice
     if X.shape[1]:
-        X, r, _ = scipy.linalg.qr(X, mode="economic", pivoting=True, overwrite_a=True, check_finite=False)
-        X = X[:, np.abs(np.diag(r)) > 1e-10]
-    X = X[:, :b]
+        X, r, _ = scipy.linalg.qr(X, mode="economic", pivoting=True, check_finite=False)
+        X = X[:, np.abs(np.diag(r)) > 1e-10][:, :b]
     if X.shape[1] < b:
         X = np.hstack([X, rng.standard_normal((n, b - X.shape[1])) / np.sqrt(n)])
+    for _ in range(3):
         X = scipy.linalg.qr(_project(X, Q), mode="economic", check_finite=False)[0]
-    # the projection again: what the first left is large relative to a small remainder ("twice is enough", Kahan)
-    X = _cholesky_qr(_project(X, Q))
-    return _cholesky_qr(_project(X, Q))
+    return np.asfortranarray(X)
 
 
 def _project(X: np.ndarray, Q: np.ndarray) -> np.ndarray:
-    X = X - X.mean(axis=0)
+    X = np.asfortranarray(X - X.mean(axis=0))
     if Q.shape[1]:
         X -= Q @ (Q.T @ X)
     return X
 
 
-def _cholesky_qr(X: np.ndarray) -> np.ndarray:
-    """Orthonormal basis of well-conditioned columns: one BLAS 3 sweep (Householder QR where it fails)."""
+def _cholesky_qr(X: np.ndarray) -> np.ndarray | None:
+    """Orthonormal basis of well-conditioned columns, BLAS 3 only; None where they are not."""
     try:
         R = scipy.linalg.cholesky(X.T @ X, check_finite=False)
     except np.linalg.LinAlgError:
-        return scipy.linalg.qr(X, mode="economic", check_finite=False)[0]
-    return np.asfortranarray(scipy.linalg.solve_triangular(R, X.T, trans="T", check_finite=False).T)
+        return None
+    diagonal = np.diag(R)
+    if diagonal.min() < 1e-5 * diagonal.max():
+        return None
+    return np.asfortranarray((scipy.linalg.solve_triangular(R, np.eye(len(R)), check_finite=False).T @ X.T).T)
 
 
 def _grow(T: np.ndarray, columns: np.ndarray) -> np.ndarray:
@@ -333,7 +346,7 @@ class _Solver:
         if first:
             self._set_means(Y[:, -1], exact=False)
             Y = Y[:, :-1]
-        return Y - Y.mean(axis=0)
+        return np.asfortranarray(Y - Y.mean(axis=0))
 
     def _exact_pass(self, X: np.ndarray, want_norm: bool) -> np.ndarray:
         """H K X in float64, with row sums (first time) and the Frobenius norm (where asked for) of the same tiles."""
@@ -473,7 +486,7 @@ class _Solver:
             room = self.n - 1 - self.Q.shape[1]
             if room == 0 or noise > 1e-2 * theta[0]:
                 return self.Q @ Y[:, : min(len(theta), self._columns_to_keep(theta))]
-            X = _orthonormal(W - self.Q @ columns, self.Q, self.rng, noise=0.0)
+            X = _orthonormal(W - self.Q @ columns, self.Q, self.rng, noise=0.0, projected=True)
             coupling = np.zeros((X.shape[1], len(theta)))
             coupling[:, -W.shape[1] :] = X.T @ W
             c = self._wanted(theta)

@@ -279,9 +279,13 @@ def _residual_factor(gram: np.ndarray, n: int, error: float) -> np.ndarray:
     scaled to unit diagonal: small residuals keep their accuracy beside large ones.
     """
     m = len(gram)
-    scale = np.sqrt(np.maximum(np.diag(gram), 0.0))
-    scale = np.maximum(scale, 1e-140)
-    values, vectors = scipy.linalg.eigh(gram / np.outer(scale, scale), check_finite=False)
+    gram = (gram + gram.T) / 2
+    scale = np.maximum(np.sqrt(np.maximum(np.diag(gram), 0.0)), 1e-140)
+    scaled = gram / np.outer(scale, scale)
+    if np.abs(scaled).max() > 1.001:  # not a Gram matrix of these columns to that accuracy: the error is of the largest
+        scale = np.full(m, max(float(np.sqrt(np.abs(gram).max())), 1e-140))
+        scaled = gram / scale[0] ** 2
+    values, vectors = scipy.linalg.eigh(scaled, check_finite=False)
     values = np.maximum(values, 0.0) + m * (rounding_factor(n) + 16.0) * UNIT
     L = np.sqrt((1.0 + _YOUNG) * values)[:, None] * (vectors.T * scale)
     if error == 0.0:
@@ -356,7 +360,8 @@ def ritz_certificate(
     gram : ndarray (m, m)
         V'V as computed.
     residual_gram : ndarray (m, m)
-        R'R for R = Y - V diag(theta), as computed from R (not from differences of Gram matrices).
+        R'R for R = Y - V diag(theta), computed from the columns of R in just these coordinates: a rotated R'R, or
+        a difference of Gram matrices, loses small residuals beside large ones.
     c, n : int
     product_error : float
         eta >= |Y - A V|_2 (`product_error`): rounding, kernel entries, approximate summation.
@@ -389,7 +394,8 @@ def ritz_certificate(
     s = 3.0 * delta * size + (cross + (1.0 + delta) * product_error) / (1.0 - delta)
     root = 1.0 / np.sqrt(1.0 - delta)
     rho_f = float(np.sqrt(max(np.trace(residual_gram), 0.0)))
-    error = product_error * root + rho_f * (root - 1.0)
+    # the last term: R itself is a difference, rounded
+    error = product_error * root + rho_f * (root - 1.0) + 4.0 * np.sqrt(m) * rounding_factor(m) * UNIT * size
 
     forms = dict(mu or {})
     if mu_probabilistic is not None:
@@ -411,7 +417,7 @@ def ritz_certificate(
     lo = theta - s
     order = np.arange(1, m + 1)
     if trace is not None:
-        lo = np.maximum(lo, 0.0)
+        # (lower ends are not clamped at 0: computed kernel values are semidefinite up to their rounding only)
         hi = np.minimum(hi, (trace[0] + trace[1]) / order)
     if norm is not None:
         hi = np.minimum(hi, norm / np.sqrt(order))
@@ -440,7 +446,7 @@ def _nothing_known(c: int, trace: tuple[float, float] | None) -> Certificate:
 
 
 def feature_certificate(
-    values: np.ndarray, c: int, *, n: int, residual_trace: float, defect: float = 0.0, trace: float
+    values: np.ndarray, c: int, *, n: int, residual_trace: float, defect: float = 0.0, trace: float, kernel_trace: float
 ) -> Certificate:
     """Intervals from a feature map alone: lambda_i(Phi) <= lambda_i <= lambda_i(Phi) + tr E, each +- n defect.
 
@@ -455,6 +461,9 @@ def feature_certificate(
         Upper bound on tr E, its own rounding included.
     trace : float
         tr(Phi' H Phi): scale of the rounding of accumulation and eigensolver.
+    kernel_trace : float
+        tr K, not centred: scale of the rounding of the features (and of the kernel values they stand for, which are
+        semidefinite only up to that).
 
     Notes
     -----
@@ -467,13 +476,13 @@ def feature_certificate(
     theta = np.zeros(m)
     theta[:D] = values
     rounding = (rounding_factor(n) + 8.0 * np.sqrt(max(D, 1)) + 8.0) * UNIT * max(trace, abs(theta[0]))
+    rounding += (16.0 + np.sqrt(max(D, 1))) * UNIT * kernel_trace
     side = n * defect + rounding
-    lo = np.maximum(theta - side, 0.0) if defect == 0.0 else theta - side
+    lo = theta - side
     hi = theta + residual_trace + side
     bounds = np.column_stack([lo, hi])
     gram = np.eye(m) * (residual_trace + side) ** 2
-    if c <= m:
-        angles = angle_bounds(theta, gram, bounds, c, side)
+    angles = angle_bounds(theta, gram, bounds, c, side)
     return Certificate(bounds[:c], "guaranteed", angles, cluster_labels(bounds)[:c], np.nan, "features", rounding)
 
 

@@ -93,9 +93,15 @@ class KrylovResult:
     message: str
 
 
-def default_block_size(n: int, c: int) -> int:
-    """c and a few more: the guard columns speed up convergence of the last wanted ones, and cost little of a pass."""
-    return max(1, min(n - 1, c + max(4, min(10, c))))
+def default_block_size(n: int, c: int, evaluation_columns: float = 18.0) -> int:
+    """c and some guard columns, which speed up convergence of the last wanted vectors.
+
+    ``evaluation_columns``: what evaluating the kernel values costs, in columns of the product. Guards are worth having
+    until they cost about as much as the evaluation: on digits, c = 10, blocks of 20, 28 and 40 err by 8e-6, 4e-7 and
+    3e-8 of lambda_1 after four passes.
+    """
+    guards = min(max(4.0, evaluation_columns), max(8.0, 2.0 * c))
+    return max(1, min(n - 1, c + round(guards)))
 
 
 def block_krylov(
@@ -217,43 +223,56 @@ def _column_limit(memory_limit: float | None, n: int, c: int, block: int) -> int
     return min(columns, n - 1)
 
 
-def _orthonormal(X: np.ndarray, Q: np.ndarray, rng: np.random.Generator, noise: float) -> np.ndarray:
+def _orthonormal(
+    X: np.ndarray, Q: np.ndarray, rng: np.random.Generator, noise: float, projected: bool = False
+) -> np.ndarray:
     """Orthonormal columns, orthogonal to ones and to Q, that span X and, where X is deficient, random directions.
 
     ``noise``: norm below which a column of X (after projection) is rounding and is replaced. Deficiency means that
     the space has become invariant; random directions are then the only way to what it misses (repeated eigenvalues).
+    ``projected``: X is orthogonal to ones and Q already, up to rounding.
     """
     n, b = X.shape
     b = min(b, n - 1 - Q.shape[1])
-    X = _project(X, Q)
-    norms = np.linalg.norm(X, axis=0)
-    X = X[:, norms > noise] / norms[norms > noise]
+    if not projected:
+        X = _project(X, Q)
+    norms = np.sqrt(np.einsum("ij,ij->j", X, X))
+    kept = norms > noise
+    X = X[:, kept] / norms[kept]
+    if X.shape[1] == b:
+        # well-conditioned blocks, the rule: Cholesky QR, twice with a projection between ("twice is enough", Kahan)
+        once = _cholesky_qr(X)
+        if once is not None:
+            twice = _cholesky_qr(_project(once, Q))
+            if twice is not None:
+                return twice
     if X.shape[1]:
-        X, r, _ = scipy.linalg.qr(X, mode="economic", pivoting=True, overwrite_a=True, check_finite=False)
-        X = X[:, np.abs(np.diag(r)) > 1e-10]
-    X = X[:, :b]
+        X, r, _ = scipy.linalg.qr(X, mode="economic", pivoting=True, check_finite=False)
+        X = X[:, np.abs(np.diag(r)) > 1e-10][:, :b]
     if X.shape[1] < b:
         X = np.hstack([X, rng.standard_normal((n, b - X.shape[1])) / np.sqrt(n)])
+    for _ in range(3):
         X = scipy.linalg.qr(_project(X, Q), mode="economic", check_finite=False)[0]
-    # the projection again: what the first left is large relative to a small remainder ("twice is enough", Kahan)
-    X = _cholesky_qr(_project(X, Q))
-    return _cholesky_qr(_project(X, Q))
+    return np.asfortranarray(X)
 
 
 def _project(X: np.ndarray, Q: np.ndarray) -> np.ndarray:
-    X = X - X.mean(axis=0)
+    X = np.asfortranarray(X - X.mean(axis=0))
     if Q.shape[1]:
         X -= Q @ (Q.T @ X)
     return X
 
 
-def _cholesky_qr(X: np.ndarray) -> np.ndarray:
-    """Orthonormal basis of well-conditioned columns: one BLAS 3 sweep (Householder QR where it fails)."""
+def _cholesky_qr(X: np.ndarray) -> np.ndarray | None:
+    """Orthonormal basis of well-conditioned columns, BLAS 3 only; None where they are not."""
     try:
         R = scipy.linalg.cholesky(X.T @ X, check_finite=False)
     except np.linalg.LinAlgError:
-        return scipy.linalg.qr(X, mode="economic", check_finite=False)[0]
-    return np.asfortranarray(scipy.linalg.solve_triangular(R, X.T, trans="T", check_finite=False).T)
+        return None
+    diagonal = np.diag(R)
+    if diagonal.min() < 1e-5 * diagonal.max():
+        return None
+    return np.asfortranarray((scipy.linalg.solve_triangular(R, np.eye(len(R)), check_finite=False).T @ X.T).T)
 
 
 def _grow(T: np.ndarray, columns: np.ndarray) -> np.ndarray:
@@ -330,7 +349,7 @@ class _Solver:
         if first:
             self._set_means(Y[:, -1], exact=False)
             Y = Y[:, :-1]
-        return Y - Y.mean(axis=0)
+        return np.asfortranarray(Y - Y.mean(axis=0))
 
     def _exact_pass(self, X: np.ndarray, want_norm: bool) -> np.ndarray:
         """H K X in float64, with row sums (first time) and the Frobenius norm (where asked for) of the same tiles."""
@@ -422,6 +441,19 @@ class _Solver:
             guesses.append(self.info.residual_trace + float(theta[min(m, len(theta) - 1)]))
         return max(min(guesses), 0.0)
 
+    def _mu_falls(self, theta: np.ndarray, c: int, keeping: bool = False) -> bool:
+        """Is mu not below the last wanted eigenvalue, but likely to get there with another few blocks?
+
+        Each new column takes at most about the smallest converged guard value out of the trace or the norm.
+        """
+        m = len(theta)
+        now = self._mu_guess(theta, self._columns_to_keep(theta) if keeping else m)
+        if now <= 0.9 * theta[c - 1]:
+            return False
+        guard = max(float(theta[min(m, self.block) - 1]), 0.0)
+        hoped = np.concatenate([theta, np.full(2 * self.block, guard)])
+        return self._mu_guess(hoped, len(hoped)) <= 0.9 * theta[c - 1]
+
     # ------------------------------------------------------------------ the story
 
     def run(self, start: np.ndarray | None) -> KrylovResult:
@@ -445,6 +477,7 @@ class _Solver:
     def _search(self, X: np.ndarray) -> np.ndarray:
         """float32 passes until one float64 pass is expected to finish; returns the columns for that pass."""
         widths: list[float] = []
+        extra = 0
         while True:
             W = self._search_pass(X)
             self.Q = np.hstack([self.Q, X]) if self.Q.shape[1] else X
@@ -456,7 +489,7 @@ class _Solver:
             room = self.n - 1 - self.Q.shape[1]
             if room == 0 or noise > 1e-2 * theta[0]:
                 return self.Q @ Y[:, : min(len(theta), self._columns_to_keep(theta))]
-            X = _orthonormal(W - self.Q @ columns, self.Q, self.rng, noise=0.0)
+            X = _orthonormal(W - self.Q @ columns, self.Q, self.rng, noise=0.0, projected=True)
             coupling = np.zeros((X.shape[1], len(theta)))
             coupling[:, -W.shape[1] :] = X.T @ W
             c = self._wanted(theta)
@@ -470,7 +503,10 @@ class _Solver:
                 target = max(0.3 * self.tol, 100 * (noise / theta[0]) ** 2)
                 rate = widths[-1] / widths[-2] if len(widths) > 1 else 1.0
                 if widths[-1] * min(rate, 1.0) <= target:
-                    break
+                    # more columns may bring mu down as well: two float32 passes are worth trying, not more
+                    extra += 1
+                    if extra > 2 or not self._mu_falls(theta, wanted, keeping=True):
+                        break
             if self.passes >= self.max_passes - 1:
                 break
             if self.Q.shape[1] + 2 * X.shape[1] > self.columns:
@@ -511,27 +547,35 @@ class _Solver:
         self.gram = np.empty((0, 0))
         self.compression = np.empty((0, 0))
         self.frozen: int | None = None
+        self.patience = 2
         self.steps = 0
         want_norm = not self.semidefinite or self.trace_K is None or self._norm_would_help()
         while True:
             self._append(X, self._exact_pass(X, want_norm and self.norm is None))
-            theta, Y, residual, residual_gram = self._ritz()
+            theta, Y, V, residual = self._ritz()
             if self.frozen is not None:
                 self.steps += 1
-            certificate, c, mu_limited = self._certify(theta, Y, residual_gram)
+                if self.steps >= 2 and self._explored_end() > 0.9 * theta[min(self.c, len(theta)) - 1]:
+                    # something large had been missed: it is in the space now, look again beyond it
+                    self.frozen = None
+            certificate, c, mu_limited = self._certify(theta, Y, residual.T @ residual)
             relative = certificate.width / theta[0] if theta[0] > 0 else np.inf
             self.history.append((self.passes, float(relative)))
             done = self._done(certificate, theta, c)
             room = n - 1 - self.Q.shape[1]
             if done or self.passes >= self.max_passes or room == 0 or self._at_rounding(certificate, theta):
                 break
+            if mu_limited and self.frozen is None and self.patience > 0 and self._mu_falls(theta, c):
+                # the ordinary next block lowers mu faster than a random one
+                self.patience -= 1
+                mu_limited = False
             if mu_limited and not self._exploration_pays(theta, c):
                 break
             want_norm = not self.semidefinite or certificate.mu > 0.3 * max(theta[c - 1], 0.0)
             X = self._next_block(theta, Y, residual, mu_limited, c)
             if X.shape[1] == 0:
                 break
-        return self._result(theta, Y, certificate, c, done)
+        return self._result(theta, V, residual, certificate, c, done)
 
     def _at_rounding(self, certificate: Certificate, theta: np.ndarray) -> bool:
         """Is what is left of the width mostly rounding, and that more than tol? Then further passes only add to it."""
@@ -559,11 +603,10 @@ class _Solver:
         self.compression = compression
 
     def _ritz(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Ritz values, coordinates, the residual R = W - Q T, and R'R in Ritz coordinates."""
-        T = (self.compression + self.compression.T) / 2
-        theta, Y = _eigh_descending(T)
-        residual = self.W - self.Q @ T
-        return theta, Y, residual, Y.T @ (residual.T @ residual) @ Y
+        """Ritz values and coordinates, Ritz vectors V, and their residuals A V - V diag(theta)."""
+        theta, Y = _eigh_descending((self.compression + self.compression.T) / 2)
+        V = self.Q @ Y
+        return theta, Y, V, self.W @ Y - V * theta
 
     def _certify(self, theta: np.ndarray, Y: np.ndarray, residual_gram: np.ndarray) -> tuple[Certificate, int, bool]:
         """The best certificate that there is, the number of components, and whether only mu is in the way."""
@@ -611,8 +654,7 @@ class _Solver:
 
     def _probabilistic_mu(self, eta: float) -> float:
         """Of the complement of the frozen columns, from the Krylov space of the random block (Rayleigh-Ritz on it)."""
-        explored = self.compression[self.frozen :, self.frozen :]
-        largest = max(float(np.linalg.eigvalsh((explored + explored.T) / 2)[-1]), 0.0)
+        largest = max(self._explored_end(), 0.0)
         # one of at most max_passes stopping times
         probability = _FAILURE / self.max_passes
         eps = lanczos_failure_epsilon(self.n - self.frozen, self.steps, self.starts, probability)
@@ -624,6 +666,10 @@ class _Solver:
         else:
             return np.inf
         return mu_lanczos(largest + eta, eps, lowest)
+
+    def _explored_end(self) -> float:
+        explored = self.compression[self.frozen :, self.frozen :]
+        return float(np.linalg.eigvalsh((explored + explored.T) / 2)[-1])
 
     def _exploration_pays(self, theta: np.ndarray, c: int) -> bool:
         return self.probabilistic and c <= len(theta) and theta[c - 1] > 0
@@ -638,30 +684,23 @@ class _Solver:
     def _next_block(
         self, theta: np.ndarray, Y: np.ndarray, residual: np.ndarray, mu_limited: bool, c: int
     ) -> np.ndarray:
-        noise = 4 * rounding_factor(self.n) * UNIT * max(self._size_K_estimate(theta), float(np.max(np.abs(theta))))
+        """Columns of the next pass; none where memory ends an exploration."""
         b = self.block
-        if self.Q.shape[1] + b > self.columns:
-            if self.frozen is not None:
-                return np.empty((self.n, 0))
-            keep = max(min(len(theta), self.columns - 2 * b), min(c + 2, len(theta)))
-            residual = residual @ Y
-            self._restart(Y[:, :keep])
-            residual = residual[:, :keep]
-            Y = np.eye(keep)
-        if mu_limited and self.frozen is None:
-            self.frozen, self.steps, self.starts = self.Q.shape[1], 0, min(b, self.n - 1 - self.Q.shape[1])
-            return _orthonormal(self.rng.standard_normal((self.n, b)), self.Q, self.rng, noise=0.0)
+        noise = 4 * rounding_factor(self.n) * UNIT * max(self._size_K_estimate(theta), float(np.max(np.abs(theta))))
+        full = self.Q.shape[1] + b > self.columns
         if self.frozen is not None:
             # the Krylov space of the deflated matrix: the last block's image, made orthogonal to all before
-            return _orthonormal(residual[:, -self.starts :], self.Q, self.rng, noise)
-        X = residual @ Y[:, : min(b, Y.shape[1])]
-        if X.shape[1] < b:
-            X = np.hstack([X, np.zeros((self.n, b - X.shape[1]))])
-        return (
-            self._widen(_orthonormal(X, self.Q, self.rng, noise))
-            if self._wanted(theta) is None
-            else _orthonormal(X, self.Q, self.rng, noise)
-        )
+            return np.empty((self.n, 0)) if full else _orthonormal(self.W[:, -self.starts :], self.Q, self.rng, noise)
+        if full:
+            keep = max(min(len(theta), self.columns - 2 * b), min(c + 2, len(theta)))
+            self._restart(Y[:, :keep])
+        if mu_limited:
+            self.frozen, self.steps, self.starts = self.Q.shape[1], 0, min(b, self.n - 1 - self.Q.shape[1])
+            return _orthonormal(self.rng.standard_normal((self.n, b)), self.Q, self.rng, noise=0.0)
+        X = residual[:, :b]
+        X = np.hstack([X, np.zeros((self.n, b - X.shape[1]))])
+        X = _orthonormal(X, self.Q, self.rng, noise)
+        return self._widen(X) if self._wanted(theta) is None else X
 
     def _restart(self, Y: np.ndarray) -> None:
         """Thick restart: only the leading Ritz vectors, their images and their Gram matrices stay."""
@@ -669,13 +708,15 @@ class _Solver:
         self.gram, self.compression = Y.T @ self.gram @ Y, Y.T @ self.compression @ Y
         self.features_seen = None
 
-    def _result(self, theta: np.ndarray, Y: np.ndarray, certificate: Certificate, c: int, done: bool) -> KrylovResult:
+    def _result(
+        self, theta: np.ndarray, V: np.ndarray, residual: np.ndarray, certificate: Certificate, c: int, done: bool
+    ) -> KrylovResult:
         trace = self._trace()
         proved = done and certificate.bound_kind == "guaranteed"
         return KrylovResult(
             theta=theta[:c].copy(),
-            vectors=self.Q @ Y[:, :c],
-            images=self.W @ Y[:, :c],
+            vectors=V[:, :c].copy(order="F"),
+            images=residual[:, :c] + V[:, :c] * theta[:c],
             certificate=certificate,
             converged=done,
             passes=self.passes,
@@ -697,7 +738,12 @@ class _Solver:
             return f"{text}, but it holds only with probability {1 - _FAILURE:.6f} (bound_kind 'probabilistic')"
         if certificate.rounding > 0.4 * self.tol * theta[0]:
             floor = 2 * certificate.rounding / theta[0]
-            return f"{text}, tol is {self.tol:.2g}; rounding in float64 alone is {floor:.2g}: the kernel matrix is nearly constant or its entries are large; a smaller sigma or a larger tol helps"
+            return (
+                f"{text}, tol is {self.tol:.2g}; rounding in float64 alone is {floor:.2g}: the kernel matrix is nearly "
+                "constant or its entries are large; a smaller sigma or a larger tol helps"
+            )
+        if c < self.c:
+            return f"{text}, and the space holds no more than {c} of the {self.c} components; raise max_passes"
         if self.fraction is not None and self._wanted(theta) is None:
             return f"{text}, and the {c} components found don't carry the fraction {self.fraction}; raise max_passes"
         return (

@@ -102,16 +102,16 @@ def one_dimensional(const double[::1] x, Py_ssize_t order):
 
 
 def search(const double[:, ::1] mass, const Py_ssize_t[::1] first, double threshold, Py_ssize_t max_leaves,
-           Py_ssize_t max_nodes):
+           double max_work):
     """All multi-indices whose mean mass is at least ``threshold``, in lexicographic order.
 
     ``mass`` (m, n) holds, for coordinate i, the rows first[i]..first[i + 1] of candidate orders: the mass of one order
     at each of n points. The mass of a prefix bounds that of every index that begins with it. Returns (numbers of the
-    candidates (leaves, d), masses), or None where there are more leaves or nodes than allowed.
+    candidates (leaves, d), masses), or None where there are more leaves or multiplications than allowed.
     """
     cdef int n = <int>mass.shape[1], one = 1, c
-    cdef Py_ssize_t d = first.shape[0] - 1, depth = 0, i, j, leaves = 0, nodes = 0, capacity = 1024
-    cdef double unit = 1.0, zero = 0.0
+    cdef Py_ssize_t d = first.shape[0] - 1, depth = 0, i, j, leaves = 0, capacity = 1024
+    cdef double unit = 1.0, zero = 0.0, work = 0.0
     cdef Py_ssize_t widest = max(first[i + 1] - first[i] for i in range(d))
     cdef bint full = False
     indices = np.empty((capacity, d), dtype=np.intc)
@@ -137,8 +137,7 @@ def search(const double[:, ::1] mass, const Py_ssize_t[::1] first, double thresh
                 at[depth] = j + 1
                 if sums[depth, j] < threshold:
                     continue
-                nodes += 1
-                if nodes > max_nodes or leaves > max_leaves:
+                if work > max_work or leaves > max_leaves:
                     full = True
                     break
                 if depth == d - 1:
@@ -153,6 +152,7 @@ def search(const double[:, ::1] mass, const Py_ssize_t[::1] first, double thresh
                 depth += 1
                 at[depth] = 0
                 c = <int>(first[depth + 1] - first[depth])
+                work += n * (1.0 + c)
                 dgemv(b"T", &n, &c, &unit, <double *>&mass[first[depth], 0], &n, &stack[depth, 0], &one, &zero,
                       &sums[depth, 0], &one)
         if full:

@@ -28,6 +28,8 @@ __all__ = ["RankedMap", "ranked_map"]
 UNIT = 2.0**-53
 TABLE_ENTRIES = 1 << 22
 """Most numbers in the mass tables of a search (32 MB): orders of all coordinates together, times points."""
+MAX_WORK = 2.0**29
+"""Most multiplications of one search: a few tenths of a second."""
 
 
 class RankedMap(FeatureMap):
@@ -170,11 +172,12 @@ class _Search:
             most *= 0.9
         self._masses = [_core.one_dimensional(np.ascontiguousarray(x), int(min(k, most))) ** 2 for x, k in zip(z, need)]
         self._means = [mass.mean(axis=1) for mass in self._masses]
-        self._threshold = tol / 32.0
-        self._refused = 0.0  # the largest threshold with too many indices
+        # what the tables can hold at all
+        self._within = float(np.prod([mass.sum(axis=0) for mass in self._masses], axis=0).mean())
+        self._threshold = 0.25
+        self._refused = 0.0  # the largest threshold with too many indices, or too much work
         self._indices = np.zeros((0, d), dtype=np.intc)
         self._weights = np.zeros(0)
-        self._fresh = True
 
     def _above(self, threshold: float, max_leaves: int) -> tuple[np.ndarray, np.ndarray] | None:
         """Indices with mass of at least ``threshold``, lexicographic, and their masses; None if there are too many."""
@@ -182,7 +185,7 @@ class _Search:
         orders = [np.flatnonzero(mean >= threshold) for mean in self._means]
         first = np.concatenate([[0], np.cumsum([len(k) for k in orders])]).astype(np.intp)
         mass = np.concatenate([table[k] for table, k in zip(self._masses, orders)])
-        found = _core.search(mass, first, threshold, max_leaves, 40 * max_leaves)
+        found = _core.search(mass, first, threshold, max_leaves, MAX_WORK)
         if found is None:
             return None
         numbers, weights = found
@@ -194,23 +197,17 @@ class _Search:
     def heaviest(self, target: float, max_features: int) -> tuple[np.ndarray, bool]:
         """(the fewest indices that leave out at most ``target``, True), or (the heaviest of them, False)."""
         while self._weights.sum() < 1.0 - target and len(self._weights) < max_features:
-            if self._fresh:
-                trial = self._threshold
-            elif self._refused == 0.0:
-                trial = self._threshold / 8.0
-            else:
+            trial = self._threshold / 8.0
+            if self._refused > 0.0:
                 trial = np.sqrt(self._threshold * self._refused)
-                if self._threshold < 1.1 * self._refused:
+                if self._threshold < 1.5 * self._refused or self._within < 1.0 - target:
                     break
-            if trial < 1e-20:  # the rest is rounding, or lies beyond the tables
+            if trial < 1e-20:  # the rest is rounding
                 break
             found = self._above(trial, 4 * max_features + 1024)
             if found is None:
-                self._refused = max(self._refused, trial)
-                if self._fresh:
-                    self._threshold = 8.0 * trial
+                self._refused = trial
             else:
-                self._fresh = False
                 self._threshold = trial
                 self._indices, self._weights = found
         order = np.argsort(-self._weights, kind="stable")

@@ -1,0 +1,304 @@
+"""Pivoted Cholesky: the certificate is attacked against LAPACK on the exact matrix, and no small cluster is missed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.linalg
+
+from fastkpca.features import pivots as module
+from fastkpca.features.pivots import PivotMap, pivot_map, probe_rank, second_round
+from fastkpca.protocol import Kernel, Moments
+from fastkpca.rows import Rows, summarize
+
+U = 2.0**-53
+
+
+class Gauss(Kernel):
+    """By differences: entries good to a few ulp, so that the attack is on the map and not on the kernel."""
+
+    positive_semidefinite = True
+    translation = "kernel"
+    parameters = {"sigma": 1.0}
+
+    def block(self, X, Y):
+        square = np.zeros((len(X), len(Y)))
+        for j in range(X.shape[1]):
+            difference = (X[:, j, None] - Y[:, j]) / self.sigma
+            square += difference * difference
+        return np.exp(-0.5 * square)
+
+    def diagonal(self, X):
+        return np.ones(len(X))
+
+
+class Laplace(Gauss):
+    def block(self, X, Y):
+        return np.exp(-np.abs(X[:, None, :] - Y[None, :, :]).sum(axis=2) / self.sigma)
+
+
+class Cubic(Kernel):
+    positive_semidefinite = True
+    parameters = {"offset": 1.0}
+
+    def block(self, X, Y):
+        return (X @ Y.T + self.offset) ** 3
+
+    def diagonal(self, X):
+        return ((X * X).sum(axis=1) + self.offset) ** 3
+
+
+def adversarial(rng, n, d):
+    """Rows of one of the unkind kinds."""
+    X = rng.standard_normal((n, d))
+    kind = rng.integers(8)
+    if kind == 1:  # duplicates
+        X = X[rng.integers(0, max(1, n // 7), n)]
+    elif kind == 2:  # far outliers
+        X[: max(1, n // 20)] *= 1e3
+    elif kind == 3:  # collinear
+        X = np.outer(rng.standard_normal(n), rng.standard_normal(d))
+    elif kind == 4:  # constant columns
+        X[:, 1:] = 3.0
+    elif kind == 5:  # clusters
+        X = 0.01 * X + 5.0 * rng.standard_normal((4, d))[rng.integers(0, 4, n)]
+    elif kind == 6:  # constant
+        X[:] = X[0]
+    elif kind == 7:  # a curve
+        t = rng.random(n)
+        X = np.stack([np.sin((j + 1) * t) for j in range(d)], axis=1)
+    return np.ascontiguousarray(X)
+
+
+def random_kernel(rng):
+    kind = rng.integers(3)
+    sigma = float(10.0 ** rng.uniform(-2, 2.5))
+    return (Gauss(sigma=sigma), Laplace(sigma=sigma), Cubic(offset=float(10.0 ** rng.uniform(-2, 2))))[kind]
+
+
+def entry_error(kernel, X):
+    """Of the kernels above, generously."""
+    top = float(kernel.diagonal(X).max())
+    return (8 + 4 * X.shape[1]) * U * top
+
+
+def assert_certified(feature_map, X, K, error):
+    """Intervals, sums of residuals and semidefiniteness against dense LAPACK on K."""
+    n = len(X)
+    Phi = feature_map.features(X)
+    residual = feature_map.residual(X, Phi)
+    assert (residual >= 0).all()
+    exact = np.diag(K).astype(np.longdouble) - (Phi.astype(np.longdouble) ** 2).sum(axis=1)
+    assert (residual >= exact.astype(float) - error).all()
+    trace = float(np.trace(K))
+    lapack = 20 * n * U * max(trace, 1e-300) + n * error  # what eigvalsh and the entries of K themselves err by
+    E = K - Phi @ Phi.T
+    bottom = scipy.linalg.eigvalsh(E)[0] if n else 0.0
+    assert bottom >= -n * feature_map.defect - lapack
+    true = scipy.linalg.eigvalsh(K)[::-1]
+    mine = scipy.linalg.eigvalsh(Phi @ Phi.T)[::-1]
+    assert (mine <= true + n * feature_map.defect + lapack).all()
+    assert (true <= mine + residual.sum() + n * feature_map.defect + lapack).all()
+    moments = Moments(feature_map)
+    for part in np.array_split(X, 3):
+        moments.update(part)
+    np.testing.assert_allclose(moments.residual_trace, residual.sum(), rtol=1e-6, atol=lapack)
+    return residual.sum() / trace if trace else 0.0
+
+
+def test_certificate_attacked(attack):
+    for case in range(attack.count(2000, least=40)):
+        rng = attack.rng("pivots", case)
+        n, d = int(rng.integers(1, 250)), int(rng.integers(1, 6))
+        X = adversarial(rng, n, d)
+        kernel = random_kernel(rng)
+        tol = 10.0 ** rng.uniform(-12, -2)
+        error = entry_error(kernel, X)
+        with_error = float(rng.integers(2)) * error
+        K = kernel.block(X, X)
+        K = (K + K.T) / 2
+        feature_map = pivot_map(kernel, X, tol=tol, max_features=n, rng=rng, entry_error=with_error)
+        reached = assert_certified(feature_map, X, K, error)
+        assert feature_map.n_features <= n
+        # all rows were pivots or seen: tol was met but for the shift and rounding, both known
+        r = feature_map.n_features
+        floor = 40 * (r + 2) ** 2 * (U + with_error / max(float(kernel.diagonal(X).max()), 1e-300))
+        assert not feature_map.reached or reached <= tol + max(floor, 1e-13)
+
+
+def test_shift_keeps_semidefinite_where_plain_cholesky_fails():
+    X = np.sort(np.random.default_rng(0).random((400, 1)), axis=0)
+    kernel = Gauss(sigma=3.0)
+    with pytest.raises(scipy.linalg.LinAlgError):
+        scipy.linalg.cholesky(kernel.block(X, X))
+    assert_certified(PivotMap(kernel, X), X, kernel.block(X, X), entry_error(kernel, X))
+
+
+@pytest.mark.parametrize("n", [1, 2, 31, 33, 200])
+def test_tolerance_zero_stops_at_rounding(n):
+    rng = np.random.default_rng(n)
+    X = rng.random((n, 2))
+    kernel = Gauss(sigma=2.0)
+    feature_map = pivot_map(kernel, X, tol=0.0, max_features=n, rng=rng)
+    assert 1 <= feature_map.n_features <= n
+    assert not feature_map.reached or n <= 2
+    assert assert_certified(feature_map, X, kernel.block(X, X), entry_error(kernel, X)) < 1e-9
+
+
+def test_rank_deficient_kernels_stop_at_their_rank():
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((300, 3))
+    feature_map = pivot_map(Cubic(), X, tol=1e-11, max_features=300, rng=rng)
+    assert feature_map.n_features == 20  # C(3 + 3, 3)
+    distinct = pivot_map(Gauss(sigma=0.1), X[rng.integers(0, 17, 300)], tol=1e-12, max_features=300, rng=rng)
+    assert distinct.n_features <= 17
+    constant = pivot_map(Gauss(), np.ones((50, 4)), tol=1e-12, max_features=50, rng=rng)
+    assert constant.n_features == 1
+
+
+def test_zero_kernel_has_no_features():
+    class Zero(Kernel):
+        positive_semidefinite = True
+
+        def block(self, X, Y):
+            return np.zeros((len(X), len(Y)))
+
+    X = np.ones((5, 2))
+    feature_map = pivot_map(Zero(), X, tol=1e-3, max_features=5, rng=np.random.default_rng(0))
+    assert feature_map.n_features == 0
+    assert feature_map.reached
+    moments = feature_map.new_moments()
+    moments.update(X)
+    assert moments.residual_trace == 0.0
+
+
+def test_max_features_is_kept_and_said():
+    rng = np.random.default_rng(2)
+    X = rng.random((500, 6))
+    kernel = Gauss(sigma=0.3)
+    feature_map = pivot_map(kernel, X, tol=1e-6, max_features=70, rng=rng)
+    assert feature_map.n_features == 70
+    assert not feature_map.reached
+    assert feature_map.predicted == pytest.approx(feature_map.residual(X).sum() / 500, rel=1e-6)
+
+
+def test_not_semidefinite_is_refused():
+    class Tanh(Kernel):
+        def block(self, X, Y):
+            return np.tanh(X @ Y.T)
+
+    class Liar(Tanh):
+        positive_semidefinite = True
+
+        def block(self, X, Y):
+            return np.tanh(X @ Y.T - 3.0) + 4.0 * (X[:, :1] == Y[:, 0])
+
+        def diagonal(self, X):
+            return np.full(len(X), 1e-3)
+
+    X = np.random.default_rng(3).standard_normal((40, 2))
+    with pytest.raises(ValueError, match="does not declare it"):
+        pivot_map(Tanh(), X, tol=1e-3, max_features=10, rng=np.random.default_rng(0))
+    with pytest.raises(ValueError, match="are not; set positive_semidefinite"):
+        PivotMap(Liar(), np.concatenate([X, -3 * X]))
+
+
+def test_draws_follow_randomly_pivoted_cholesky():
+    """The first two pivots of the blocked draw against the exact distribution of the sequential one."""
+    X = np.array([[0.0], [0.1], [0.3], [2.0], [2.2]])
+    kernel = Gauss(sigma=0.7)
+    K = kernel.block(X, X)
+    exact = np.zeros((5, 5))
+    for i in range(5):
+        left = 1.0 - K[:, i] ** 2
+        left[i] = 0.0
+        exact[i] = left / left.sum() / 5
+    seen = np.zeros((5, 5))
+    repeats = 4000
+    for seed in range(repeats):
+        found = module._select(kernel, X, np.ones(5), np.ones(5), 0.0, 2, np.random.default_rng(seed))
+        seen[tuple(found.index)] += 1
+    expected = exact * repeats
+    off = expected > 0
+    chi2 = ((seen[off] - expected[off]) ** 2 / expected[off]).sum()
+    assert seen[~off].sum() == 0
+    assert chi2 < 50  # 19 degrees of freedom: one in 10^4
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_second_round_finds_a_small_far_cluster(seed):
+    """60 rows of 50000 that a sample can miss: the first map misses what only they hold, the second does not."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((50000, 3))
+    X[rng.choice(50000, 60, replace=False)] = 40.0 + 8.0 * rng.random((60, 3))
+    near = X[X[:, 0] < 2.0]
+    kernel = Gauss(sigma=1.0)
+    tol = 1e-5
+    first = pivot_map(kernel, near[:4096], tol=tol, max_features=600, rng=rng, n_samples=50000)
+    assert first.reached
+    second, before = second_round(first, Rows(X), tol=tol, max_features=600, rng=rng, n_threads=2)
+    assert before == pytest.approx(60 / 50000, rel=0.05)
+    assert second.reached
+    after = sum(second.residual(part).sum() for part in np.array_split(X, 20)) / 50000
+    assert after <= tol
+    assert 0.9 * after <= second.predicted <= 3 * after
+    # and where nothing is missed, the map is returned as it is
+    same, now = second_round(second, Rows(X), tol=tol, max_features=600, rng=rng)
+    assert same is second
+    assert now == pytest.approx(after, rel=1e-6)
+
+
+def test_second_round_same_bits_at_any_number_of_threads():
+    X = np.random.default_rng(5).standard_normal((9000, 2)) * 3
+    first = pivot_map(
+        Gauss(sigma=1.0), X[:300], tol=1e-2, max_features=400, rng=np.random.default_rng(0), n_samples=9000
+    )
+    maps = [
+        second_round(first, Rows(X), tol=1e-7, max_features=600, rng=np.random.default_rng(1), n_threads=t)[0]
+        for t in (1, 2)
+    ]
+    assert maps[0].n_features > first.n_features
+    assert (maps[0].pivots == maps[1].pivots).all()
+    assert (maps[0].factor == maps[1].factor).all()
+
+
+def test_features_are_column_major_and_float32_is_kept():
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((100, 3))
+    feature_map = pivot_map(Gauss(), X, tol=1e-4, max_features=100, rng=rng)
+    Phi = feature_map.features(X)
+    assert Phi.flags.f_contiguous
+    assert Phi.shape == (100, feature_map.n_features)
+    single = feature_map.features(X.astype(np.float32))
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single, feature_map.features(X.astype(np.float32).astype(float)), atol=1e-7)
+    assert (feature_map.residual(X.astype(np.float32)) >= 0).all()
+
+
+def test_state_restores_the_map_bit_for_bit():
+    rng = np.random.default_rng(7)
+    X = rng.standard_normal((100, 3))
+    kernel = Gauss()
+    feature_map = pivot_map(kernel, X, tol=1e-4, max_features=100, rng=rng, entry_error=1e-15)
+    header, arrays = feature_map.state()
+    again = PivotMap.from_state(kernel, header, arrays)
+    assert (again.features(X) == feature_map.features(X)).all()
+    assert (again.residual(X) == feature_map.residual(X)).all()
+    assert again.defect == feature_map.defect
+
+
+def test_probe_predicts_the_rank():
+    rng = np.random.default_rng(8)
+    X = rng.random((6000, 3))
+    _, summary = summarize(Rows(X), shift=True, rng=rng)
+    kernel = Gauss(sigma=0.5)
+    for tol in (1e-3, 1e-6, 1e-8):
+        probe = probe_rank(kernel, summary, tol, np.random.default_rng(0), max_probe=128)
+        full = pivot_map(
+            kernel, summary.sample, tol=tol, max_features=2000, rng=np.random.default_rng(1), n_samples=6000
+        )
+        assert full.reached
+        assert 0.6 * full.n_features <= probe.rank(tol) <= 1.7 * full.n_features
+        cost = probe.cost(tol, kernel_flops=30.0)
+        assert cost.n_features == probe.rank(tol)
+    assert probe.rank(0.0) == np.inf

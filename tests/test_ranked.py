@@ -1,0 +1,207 @@
+"""Ranked multi-indices: tables against mpmath, the set against brute force, the certificate against LAPACK."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+
+import mpmath
+import numpy as np
+import pytest
+import scipy.linalg
+from scipy.special import gammainc
+from scipy.stats import poisson
+
+from fastkpca._core import ranked as core
+from fastkpca.features.ranked import RankedMap, ranked_map
+from fastkpca.protocol import Moments
+from fastkpca.rows import Rows, summarize
+
+U = 2.0**-53
+
+
+def summary_of(X):
+    rows, summary = summarize(Rows(X), shift=True, rng=np.random.default_rng(0))
+    return rows.all(), summary
+
+
+def gauss(X, sigma):
+    """By differences in long double: exact for what is tested here."""
+    Z = X.astype(np.longdouble) / np.longdouble(sigma)
+    square = np.zeros((len(X), len(X)), dtype=np.longdouble)
+    for j in range(X.shape[1]):
+        square += (Z[:, j, None] - Z[:, j]) ** 2
+    return np.exp(-square / 2)
+
+
+def adversarial(rng, n, d):
+    X = rng.standard_normal((n, d))
+    kind = rng.integers(8)
+    if kind == 1:  # duplicates
+        X = X[rng.integers(0, max(1, n // 7), n)]
+    elif kind == 2:  # far outliers
+        X[: max(1, n // 20)] *= 1e3
+    elif kind == 3:  # collinear
+        X = np.outer(rng.standard_normal(n), rng.standard_normal(d))
+    elif kind == 4:  # constant columns
+        X[:, 1:] = 3.0
+    elif kind == 5:  # clusters
+        X = 0.01 * X + 5.0 * rng.standard_normal((4, d))[rng.integers(0, 4, n)]
+    elif kind == 6:  # constant
+        X[:] = X[0]
+    elif kind == 7:  # uneven scales
+        X = X * 10.0 ** rng.uniform(-3, 1, d)
+    return np.ascontiguousarray(X)
+
+
+@pytest.mark.parametrize("order", [0, 1, 7, 15, 16, 17, 100, 1000])
+def test_tables_against_mpmath(order):
+    mpmath.mp.dps = 40
+    rng = np.random.default_rng(order)
+    points = [0.0, 1e-300, -1e-8, 1.0, -3.0, 7.999, 8.0, -8.001, 12.5, -31.0, 40.0, 60.0, -200.0, 1e5, 1e200]
+    x = np.array(points + list(rng.uniform(-15, 15, 10)))
+    table = core.one_dimensional(x, order)
+    assert table.shape == (order + 1, len(x))
+    for i, value in enumerate(x):
+        for k in {0, order // 3, order // 2, order - 1, order} - {-1}:
+            t = mpmath.mpf(float(value))
+            exact = mpmath.exp(-t * t / 2) * t**k / mpmath.sqrt(mpmath.factorial(k))
+            # relative, plus what is negligible: the module's bound, with the peak of B exp(-B / 2) for the second
+            assert abs(table[k, i] - exact) <= (12 + 3 * order) * U * abs(exact) + 4 * U
+
+
+def test_tables_do_not_underflow_far_out():
+    table = core.one_dimensional(np.array([45.0, -45.0]), 3000)
+    np.testing.assert_allclose((table**2).sum(axis=0), 1.0, rtol=1e-11)
+    np.testing.assert_allclose(table[1999] * np.array([1, -1]), np.sqrt(poisson.pmf(1999, 2025.0)), rtol=1e-11)
+
+
+def test_set_is_the_heaviest_by_brute_force():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (60, 3)) * [1.5, 0.8, 0.2] + rng.integers(0, 2, (60, 1)) * 1.5
+    rows, summary = summary_of(X)
+    feature_map = ranked_map(summary, 1.0, tol=1e-3, max_features=5000)
+    z = (rows - feature_map.centre) @ feature_map.axes
+    grid = np.array(list(itertools.product(range(30), repeat=3)))
+    mass = np.mean([np.prod(poisson.pmf(grid, point**2), axis=1) for point in z], axis=0)
+    order = np.argsort(-mass)
+    needed = int(np.searchsorted(np.cumsum(mass[order]), 1 - 1e-3)) + 1
+    assert feature_map.reached
+    assert feature_map.n_features == needed
+    assert {tuple(a) for a in feature_map.indices} == {tuple(a) for a in grid[order[:needed]]}
+    assert feature_map.predicted == pytest.approx(1 - mass[order[:needed]].sum(), rel=1e-9)
+
+
+def test_fewer_than_total_degree_on_anisotropic_data():
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((2000, 6)) * 0.5 ** np.arange(6)
+    rows, summary = summary_of(X)
+    square = (rows**2).sum(axis=1)
+    p = next(p for p in range(1, 200) if gammainc(p, square).mean() <= 1e-3)
+    total_degree = len(list(itertools.combinations(range(p - 1 + 6), 6)))
+    assert ranked_map(summary, 1.0, tol=1e-3, max_features=2000).n_features < total_degree / 20
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_features_against_the_definition(dtype):
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((300, 4)) * [2.0, 1.0, 0.5, 0.1]
+    rows, summary = summary_of(X)
+    feature_map = ranked_map(summary, 1.3, tol=1e-6, max_features=5000)
+    tile = rows.astype(dtype)
+    Phi = feature_map.features(tile)
+    assert Phi.dtype == dtype
+    assert Phi.flags.f_contiguous
+    z = ((tile.astype(np.longdouble) - feature_map.centre) @ feature_map.axes.astype(np.longdouble)) / 1.3
+    root_factorial = np.sqrt(np.concatenate([[1], np.cumprod(np.arange(1, 60, dtype=np.longdouble))]))
+    exact = np.ones(Phi.shape, dtype=np.longdouble)
+    for i in range(4):
+        k = feature_map.indices[:, i]
+        exact *= np.exp(-(z[:, i, None] ** 2) / 2) * z[:, i, None] ** k / root_factorial[k]
+    assert np.abs(Phi - exact).max() <= 400 * U if dtype == np.float64 else 2e-6
+    assert (np.diff(np.lexsort(feature_map.indices.T[::-1])) == 1).all()  # lexicographic order, none twice
+    assert len(np.unique(feature_map.indices, axis=0)) == feature_map.n_features
+
+
+def test_certificate_attacked(attack):
+    for case in range(attack.count(1500, least=30)):
+        rng = attack.rng("ranked", case)
+        n, d = int(rng.integers(1, 200)), int(rng.integers(1, 6))
+        rows, summary = summary_of(adversarial(rng, n, d))
+        sigma = float(10.0 ** rng.uniform(-1.5, 3))
+        tol = 10.0 ** rng.uniform(-12, -2)
+        feature_map = ranked_map(summary, sigma, tol=tol, max_features=int(rng.integers(1, 1500)))
+        K = gauss(rows, sigma)
+        Phi = feature_map.features(rows)
+        residual = feature_map.residual(rows, Phi)
+        assert (residual >= 0).all()
+        left = 1 - (Phi.astype(np.longdouble) ** 2).sum(axis=1)
+        assert (residual >= left).all()
+        # Phi as computed, in long double: nothing but the map's own claims is on trial
+        E = K - Phi.astype(np.longdouble) @ Phi.T.astype(np.longdouble)
+        lapack = 20 * n * U * n
+        assert scipy.linalg.eigvalsh(E.astype(float))[0] >= -n * feature_map.defect - 4 * U * n
+        true = scipy.linalg.eigvalsh(K.astype(float))[::-1]
+        mine = scipy.linalg.eigvalsh(Phi @ Phi.T)[::-1]
+        assert (mine <= true + n * feature_map.defect + lapack).all()
+        assert (true <= mine + residual.sum() + n * feature_map.defect + lapack).all()
+        assert residual.mean() <= left.mean() + 3 * feature_map.defect + (100 + 8 * d) * U
+        assert feature_map.reached == (feature_map.predicted <= tol)
+        assert feature_map.predicted == pytest.approx(residual.mean(), rel=1e-6, abs=1e-14)
+        moments = Moments(feature_map)
+        for part in np.array_split(rows, 3):
+            moments.update(part)
+        assert moments.residual_trace == pytest.approx(residual.sum(), rel=1e-6, abs=1e-12)
+
+
+def test_rotation_and_centre_do_not_matter_to_the_bound():
+    """Any centre and any axes give a certified map: the bound is not tuned to principal ones."""
+    rng = np.random.default_rng(3)
+    rows = rng.standard_normal((80, 3))
+    axes = np.linalg.qr(rng.standard_normal((3, 3)))[0]
+    grid = np.array(list(itertools.product(range(4), repeat=3)))[rng.random(64) < 0.6]
+    feature_map = RankedMap(1.0, np.array([2.0, -1.0, 0.3]), axes, grid, 10.0)
+    E = (gauss(rows, 1.0) - feature_map.features(rows) @ feature_map.features(rows).T).astype(float)
+    assert scipy.linalg.eigvalsh(E)[0] >= -80 * feature_map.defect
+    np.testing.assert_allclose(np.diag(E), feature_map.residual(rows), atol=1e-13)
+
+
+def test_max_features_is_kept_and_said():
+    X = np.random.default_rng(4).standard_normal((500, 8))
+    _, summary = summary_of(X)
+    feature_map = ranked_map(summary, 0.5, tol=1e-6, max_features=100)
+    assert feature_map.n_features == 100
+    assert not feature_map.reached
+    assert feature_map.predicted > 0.1
+
+
+def test_hopeless_sigma_ends_and_says_so():
+    X = np.random.default_rng(5).standard_normal((300, 3))
+    rows, summary = summary_of(X)
+    feature_map = ranked_map(summary, 1e-9, tol=1e-3, max_features=100)
+    assert not feature_map.reached
+    assert feature_map.predicted == pytest.approx(1.0)
+    assert np.isfinite(feature_map.features(rows)).all()
+    wide = ranked_map(summary, 1e9, tol=1e-12, max_features=100)
+    assert wide.reached
+    assert wide.n_features <= 4
+
+
+def test_sample_that_stands_for_more_adds_an_error():
+    X = np.random.default_rng(6).standard_normal((3000, 3))
+    _, summary = summary_of(X)
+    alone = ranked_map(summary, 1.0, tol=1e-4, max_features=3000)
+    careful = ranked_map(dataclasses.replace(summary, n_samples=10**6), 1.0, tol=1e-4, max_features=3000)
+    assert alone.reached
+    assert careful.reached
+    assert careful.n_features > alone.n_features
+
+
+def test_state_restores_the_map_bit_for_bit():
+    X = np.random.default_rng(7).standard_normal((100, 3))
+    rows, summary = summary_of(X)
+    feature_map = ranked_map(summary, 1.0, tol=1e-4, max_features=1000)
+    again = RankedMap.from_state(*feature_map.state())
+    assert (again.features(rows) == feature_map.features(rows)).all()
+    assert again.defect == feature_map.defect
+    assert (again.reached, again.predicted) == (feature_map.reached, feature_map.predicted)

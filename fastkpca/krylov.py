@@ -339,7 +339,7 @@ class _Solver:
         U = np.hstack([X, np.ones((self.n, 1))]) if first else X
         U = U.astype(np.float32)
         if not first and self.norm_guess is None and hasattr(self.search_product, "pass_with_norm"):
-            Y, _, squares = self.search_product.pass_with_norm(U, self.row_means, self.grand_mean)
+            Y, _, squares, *_ = self.search_product.pass_with_norm(U, self.row_means, self.grand_mean)
             self.norm_guess = float(np.sqrt(max(float(squares), 0.0)))
         else:
             Y = self.search_product.matmat(U)
@@ -354,7 +354,7 @@ class _Solver:
     def _exact_pass(self, X: np.ndarray, want_norm: bool) -> np.ndarray:
         """H K X in float64, with row sums (first time) and the Frobenius norm (where asked for) of the same tiles."""
         if want_norm and self.row_means is not None and hasattr(self.product, "pass_with_norm"):
-            Y, sums, squares = self.product.pass_with_norm(X, self.row_means, self.grand_mean)
+            Y, sums, squares, *_ = self.product.pass_with_norm(X, self.row_means, self.grand_mean)
             self._set_norm(np.asarray(sums, dtype=np.float64).ravel(), float(squares))
         elif not self.row_means_exact:
             Y = self.product.matmat(np.hstack([X, np.ones((self.n, 1))]))

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,14 +28,13 @@ from ..errors import PluginError
 from ..protocol import Kernel, Summation
 from ..rows import Rows
 
-__all__ = ["ExactSummation", "NormPass"]
+__all__ = ["ExactSummation", "NormPass", "checked_block"]
 
 _TILE = 512
 """Rows and columns of a tile from ``Kernel.block``: 2 MB of float64, and few enough calls into Python."""
 
 
-@dataclass(frozen=True)
-class NormPass:
+class NormPass(NamedTuple):
     """What one pass over the exact kernel values gives, beside the product.
 
     Attributes
@@ -86,7 +85,7 @@ def _compiled_pair(kind: str, parameters: dict[str, Any], single: bool) -> _Pair
     return pair
 
 
-def _checked_block(kernel: Kernel, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+def checked_block(kernel: Kernel, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
     """One tile from ``Kernel.block``, refused where it is not an array of the right shape."""
     K = np.asarray(kernel.block(X, Y))
     if K.shape != (len(X), len(Y)):
@@ -121,7 +120,7 @@ def _block_pair(kernel: Kernel, single: bool) -> _Pair:
             for j in range(i if same else 0, len(Y), _TILE):
                 J = slice(j, min(len(Y), j + _TILE))
                 mirror = same and i != j
-                K = _checked_block(kernel, X[I], Y[J]).astype(dtype, copy=False)
+                K = checked_block(kernel, X[I], Y[J]).astype(dtype, copy=False)
                 # a kernel's overflow is found in the product, and named there
                 with np.errstate(over="ignore", invalid="ignore"):
                     if Uy is not None:

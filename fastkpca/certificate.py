@@ -119,7 +119,7 @@ def rounding_factor(n: int) -> float:
 
 
 def product_error(n: int, columns: int, norm: float, entry_error: float = 0.0, error_bound: float = 0.0) -> float:
-    """eta >= |computed(Kc V) - Kc V|_2 for V with ``columns`` orthonormal columns.
+    """eta >= |computed(Kc V) - Kc V|_F for V with ``columns`` orthonormal columns.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def product_error(n: int, columns: int, norm: float, entry_error: float = 0.0, e
     -----
     Each column errs by at most rounding_factor(n) u | |K| |v| |_2 <= rounding_factor(n) u |K|_F.
     """
-    return float(np.sqrt(columns) * (rounding_factor(n) * UNIT * norm + n * error_bound) + n * entry_error)
+    return float(np.sqrt(columns) * (rounding_factor(n) * UNIT * norm + n * (error_bound + entry_error)))
 
 
 def mu_trace(trace: float, ritz_sum: float, error: float = 0.0) -> float:
@@ -364,7 +364,7 @@ def ritz_certificate(
         a difference of Gram matrices, loses small residuals beside large ones.
     c, n : int
     product_error : float
-        eta >= |Y - A V|_2 (`product_error`): rounding, kernel entries, approximate summation.
+        eta >= |Y - A V|_F (`product_error`): rounding, kernel entries, approximate summation.
     mu : dict, optional
         More upper bounds for the largest eigenvalue of P A P by name ("features").
     trace : (float, float), optional
@@ -402,7 +402,8 @@ def ritz_certificate(
         forms = {"lanczos": mu_probabilistic}
     else:
         if trace is not None:
-            sum_error = m * (cross + (1 + delta) * product_error) / (1 - delta) + 8 * m * UNIT * size
+            # |tr X| <= sqrt(m) |X|_F
+            sum_error = m * cross + np.sqrt(m) * product_error * (1 + delta) / (1 - delta) + 8 * m * UNIT * size
             forms["trace"] = mu_trace(trace[0], float(theta.sum()), trace[1] + sum_error)
         if norm is not None:
             ritz_norm = max(float(np.linalg.norm(theta)) - np.sqrt(m) * s, 0.0)

@@ -212,7 +212,8 @@ def block_krylov(
 def _column_limit(memory_limit: float | None, n: int, c: int, block: int) -> int:
     """Columns of the basis that memory allows: Q, W, the residual, and one temporary of the same size."""
     if memory_limit is None:
-        return n - 1
+        # beyond this a restart costs less than Rayleigh-Ritz on the whole space
+        return min(n - 1, max(640, c + 16 * block))
     least = min(c + 2 * block, n - 1)
     columns = int(memory_limit / (4 * 8 * n))
     if columns < least:
@@ -284,6 +285,11 @@ def _grow(T: np.ndarray, columns: np.ndarray) -> np.ndarray:
     out[m:, :m] = columns[:m].T
     out[m:, m:] = (columns[m:] + columns[m:].T) / 2
     return out
+
+
+def _by_size(theta: np.ndarray, c: int) -> np.ndarray:
+    """Order of Ritz values: the c largest, then the others by absolute value."""
+    return np.concatenate([np.arange(c), c + np.argsort(-np.abs(theta[c:]), kind="stable")])
 
 
 def _eigh_descending(T: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -447,7 +453,7 @@ class _Solver:
         Each new column takes at most about the smallest converged guard value out of the trace or the norm.
         """
         m = len(theta)
-        now = self._mu_guess(theta, self._columns_to_keep(theta) if keeping else m)
+        now = self._columns_to_keep(theta)[1] if keeping else self._mu_guess(theta, m)
         if now <= 0.9 * theta[c - 1]:
             return False
         guard = max(float(theta[min(m, self.block) - 1]), 0.0)
@@ -488,7 +494,7 @@ class _Solver:
             noise = 8 * _UNIT32 * max(self._size_K_estimate(theta), float(theta[0]))
             room = self.n - 1 - self.Q.shape[1]
             if room == 0 or noise > 1e-2 * theta[0]:
-                return self.Q @ Y[:, : min(len(theta), self._columns_to_keep(theta))]
+                return self.Q @ Y[:, self._columns_to_keep(theta)[0]]
             X = _orthonormal(W - self.Q @ columns, self.Q, self.rng, noise=0.0, projected=True)
             coupling = np.zeros((X.shape[1], len(theta)))
             coupling[:, -W.shape[1] :] = X.T @ W
@@ -514,10 +520,10 @@ class _Solver:
                 self.Q, self.T = np.asfortranarray(self.Q @ Y[:, :keep]), np.diag(theta[:keep])
             if wanted is None:
                 X = self._widen(X)
-        keep = self._columns_to_keep(theta)
+        keep = self._columns_to_keep(theta)[0]
         # of the next block, the directions that the wanted Ritz vectors' residuals have
         lead = scipy.linalg.svd(coupling @ Y[:, : wanted or self.c], full_matrices=False, check_finite=False)[0]
-        return np.hstack([self.Q @ Y[:, :keep], X @ lead])
+        return np.hstack([self.Q @ Y[:, keep], X @ lead])
 
     def _widen(self, X: np.ndarray) -> np.ndarray:
         """While a fraction of the variance is not in sight: twice the block, filled with random columns."""
@@ -527,16 +533,25 @@ class _Solver:
         more = self.rng.standard_normal((self.n, extra))
         return np.hstack([X, _orthonormal(more, np.hstack([self.Q, X]), self.rng, noise=0.0)])
 
-    def _columns_to_keep(self, theta: np.ndarray) -> int:
-        """Ritz vectors to take into the exact pass: more of them make mu smaller, and the pass dearer."""
+    def _columns_to_keep(self, theta: np.ndarray) -> tuple[np.ndarray, float]:
+        """Indices of the Ritz vectors to take into the exact pass, and the mu to expect of them.
+
+        More of them make mu smaller, and the pass dearer. First come the wanted ones, then the largest in size (the
+        negative ones of an indefinite matrix count in |A|_F).
+        """
         c = min(self._wanted(theta) or self.c, len(theta))
         least = min(c + 2, len(theta))
+        order = _by_size(theta, least)
         most = max(min(len(theta), max(8 * c, c + 60), self.columns - self.block), least)
+        mu = np.inf
         for m in range(least, most + 1):
-            if self._mu_guess(theta, m) <= 0.8 * theta[c - 1]:
-                return m
-        # out of reach, and a wide pass would be wasted; or nearly there, and the next block may do the rest
-        return most if self._mu_guess(theta, most) <= 1.1 * theta[c - 1] else max(min(self.block, most), least)
+            mu = self._mu_guess(theta[order], m)
+            if mu <= 0.8 * theta[c - 1]:
+                return order[:m], mu
+        # out of reach; the exploration still has the easier task the more is known, but without it width is wasted
+        if not self.probabilistic and mu > 1.1 * theta[c - 1]:
+            most = max(min(self.block, most), least)
+        return order[:most], mu
 
     def _exact(self, X: np.ndarray) -> KrylovResult:
         """float64 passes, a certificate after each, until it is narrow enough."""
@@ -562,6 +577,8 @@ class _Solver:
             relative = certificate.width / theta[0] if theta[0] > 0 else np.inf
             self.history.append((self.passes, float(relative)))
             done = self._done(certificate, theta, c)
+            if self.fraction is not None:
+                self.block = max(self.block, min(default_block_size(n, c), 128))
             room = n - 1 - self.Q.shape[1]
             if done or self.passes >= self.max_passes or room == 0 or self._at_rounding(certificate, theta):
                 break
@@ -580,14 +597,15 @@ class _Solver:
     def _at_rounding(self, certificate: Certificate, theta: np.ndarray) -> bool:
         """Is what is left of the width mostly rounding, and that more than tol? Then further passes only add to it."""
         rounding = 2 * certificate.rounding
-        return rounding > self.tol * theta[0] and certificate.width < 2 * rounding
+        grew = len(self.history) >= 3 and self.history[-1][1] > self.history[-2][1] > self.history[-3][1]
+        return rounding > 0.1 * self.tol * theta[0] and (certificate.width < 2 * rounding or grew)
 
     def _norm_would_help(self) -> bool:
         if not len(self.T):
             return False
         theta = _eigh_descending(self.T)[0]
         c = min(self._wanted(theta) or self.c, len(theta))
-        return self._mu_guess(theta, self._columns_to_keep(theta)) > 0.3 * theta[c - 1]
+        return self._columns_to_keep(theta)[1] > 0.3 * theta[c - 1]
 
     def _append(self, X: np.ndarray, W: np.ndarray) -> None:
         """Q, W and the Gram matrices Q'Q (not symmetrised away from what it is) and Q'W grow by a block."""
@@ -634,7 +652,7 @@ class _Solver:
         hope = max(float(theta[min(m - 1, c + (m - c) // 2)]), 0.0) if m > c else 0.0
         hope = min(hope, 0.9 * max(float(theta[c - 1]), 0.0))
         hoped = ritz_certificate(**arguments, c=c, mu_probabilistic=hope)
-        mu_limited = self._done(hoped, theta, c)
+        mu_limited = self._done(hoped, theta, c) and certificate.mu > 0.9 * theta[c - 1]
         if self.frozen is not None and self.steps > 0:
             probable = self._probabilistic_mu(eta)
             other = ritz_certificate(**arguments, c=c, mu_probabilistic=probable, failure_probability=_FAILURE)
@@ -691,13 +709,16 @@ class _Solver:
         if self.frozen is not None:
             # the Krylov space of the deflated matrix: the last block's image, made orthogonal to all before
             return np.empty((self.n, 0)) if full else _orthonormal(self.W[:, -self.starts :], self.Q, self.rng, noise)
-        if full:
-            keep = max(min(len(theta), self.columns - 2 * b), min(c + 2, len(theta)))
-            self._restart(Y[:, :keep])
+        ahead = 8 if mu_limited else 2  # blocks that the space must still hold: an exploration can't be restarted
+        if full or (mu_limited and self.Q.shape[1] + ahead * b > self.columns):
+            keep = max(min(len(theta), self.columns - ahead * b), min(c + 2, len(theta)))
+            self._restart(Y[:, _by_size(theta, min(c + 2, len(theta)))[:keep]])
         if mu_limited:
             self.frozen, self.steps, self.starts = self.Q.shape[1], 0, min(b, self.n - 1 - self.Q.shape[1])
             return _orthonormal(self.rng.standard_normal((self.n, b)), self.Q, self.rng, noise=0.0)
-        X = residual[:, :b]
+        # of the wanted and the guard vectors, those that are furthest from converged
+        candidates = residual[:, : max(b, c + default_block_size(self.n, 1))]
+        X = candidates[:, np.argsort(-np.einsum("ij,ij->j", candidates, candidates), kind="stable")[:b]]
         X = np.hstack([X, np.zeros((self.n, b - X.shape[1]))])
         X = _orthonormal(X, self.Q, self.rng, noise)
         return self._widen(X) if self._wanted(theta) is None else X

@@ -103,7 +103,8 @@ def _features(problem: Problem, plan: Plan) -> Solution:
     with execute.blas_threads():
         moments = feature_moments(feature_map, problem.rows, n_threads=problem.n_threads, progress=problem.report)
         whole = not isinstance(problem.c, int)
-        eigenvalues, axes = principal_axes(moments, None if whole else problem.c)
+        # one more than asked for: it says how far the last cluster is from the rest
+        eigenvalues, axes = principal_axes(moments, None if whole else problem.c + 1)
     total = (moments.trace, moments.trace + moments.residual_trace)
     uncentered = moments.trace + moments.count * float(moments.mean @ moments.mean)
     floor = feature_map.rounding**2 * uncentered + 4 * EPS * len(eigenvalues) * max(float(eigenvalues[0]), 0.0)
@@ -115,6 +116,8 @@ def _features(problem: Problem, plan: Plan) -> Solution:
         residual_trace=moments.residual_trace,
         defect=feature_map.defect,
         trace=moments.trace,
+        kernel_trace=uncentered + moments.residual_trace,
+        rounding=feature_map.rounding,
     )
     eigenvalues, axes = eigenvalues[:kept].copy(), np.ascontiguousarray(axes[:, :kept])
     constant = moments.mean @ axes

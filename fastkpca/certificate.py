@@ -447,15 +447,23 @@ def _nothing_known(c: int, trace: tuple[float, float] | None) -> Certificate:
 
 
 def feature_certificate(
-    values: np.ndarray, c: int, *, n: int, residual_trace: float, defect: float = 0.0, trace: float, kernel_trace: float
+    values: np.ndarray,
+    c: int,
+    *,
+    n: int,
+    residual_trace: float,
+    defect: float = 0.0,
+    trace: float,
+    kernel_trace: float,
+    rounding: float = 64 * UNIT,
 ) -> Certificate:
     """Intervals from a feature map alone: lambda_i(Phi) <= lambda_i <= lambda_i(Phi) + tr E, each +- n defect.
 
     Parameters
     ----------
-    values : ndarray (at least min(c, D),)
+    values : ndarray (at least min(c + 1, D),)
         Eigenvalues of the centred second moment Phi' H Phi, descending, as LAPACK computed them; where there are
-        fewer than c the others are zero. Give all there are: the one after c bounds the angle of the last cluster.
+        fewer than c the others are zero. The one after c bounds the angle of the last cluster.
     n : int
         Number of rows.
     residual_trace : float
@@ -463,28 +471,33 @@ def feature_certificate(
     trace : float
         tr(Phi' H Phi): scale of the rounding of accumulation and eigensolver.
     kernel_trace : float
-        tr K, not centred: scale of the rounding of the features (and of the kernel values they stand for, which are
-        semidefinite only up to that).
+        tr K, not centred.
+    rounding : float
+        ``FeatureMap.rounding``: relative rounding of phi(x).
 
     Notes
     -----
     Weyl: 0 <= H E H <= tr E. A matrix with entries at most ``defect`` has norm at most n * defect. The angle follows
     from Davis and Kahan with residual |H E H + defect part|.
+
+    Rounding of the features perturbs H Phi by a matrix of Frobenius norm at most r = rounding sqrt(tr K), so each
+    singular value by r (Weyl) and each eigenvalue by 2 sqrt(lambda) r + r^2: a bound of rounding tr K would be useless
+    where K is nearly constant, since tr K is then 1 / rounding' times the largest centred eigenvalue.
     """
     values = np.asarray(values, dtype=np.float64)
     D = len(values)
     m = max(c + 1, D)
     theta = np.zeros(m)
-    theta[:D] = values
-    rounding = (rounding_factor(n) + 8.0 * np.sqrt(max(D, 1)) + 8.0) * UNIT * max(trace, abs(theta[0]))
-    rounding += (16.0 + np.sqrt(max(D, 1))) * UNIT * kernel_trace
-    side = n * defect + rounding
-    lo = theta - side
-    hi = theta + residual_trace + side
+    theta[:D] = np.maximum(values, 0.0)
+    solver = (rounding_factor(n) + 8.0 * np.sqrt(max(D, 1)) + 8.0) * UNIT * max(trace, theta[0])
+    shift = rounding * np.sqrt(max(kernel_trace, 0.0))
+    lo = np.maximum(np.sqrt(np.maximum(theta - solver, 0.0)) - shift, 0.0) ** 2 - n * defect
+    hi = (np.sqrt(theta + solver) + shift) ** 2 + residual_trace + n * defect
     bounds = np.column_stack([lo, hi])
+    side = float(max(theta[0] - lo[0], hi[0] - theta[0] - residual_trace))
     gram = np.eye(m) * (residual_trace + side) ** 2
     angles = angle_bounds(theta, gram, bounds, c, side)
-    return Certificate(bounds[:c], "guaranteed", angles, cluster_labels(bounds)[:c], np.nan, "features", rounding)
+    return Certificate(bounds[:c], "guaranteed", angles, cluster_labels(bounds)[:c], np.nan, "features", side)
 
 
 def dense_certificate(values: np.ndarray, c: int, *, n: int, norm: float, entry_error: float = 0.0) -> Certificate:

@@ -79,20 +79,20 @@ def relative(found, exact):
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=ids)
 @pytest.mark.parametrize(("n", "d"), [(1, 1), (7, 2), (193, 3), (600, 5), (1100, 40)])
-@pytest.mark.parametrize("k", [1, 3, 13])
-def test_square_against_longdouble(kernel, n, d, k):
-    rng = np.random.default_rng(n + k)
-    X, U = rng.normal(size=(n, d)), rng.normal(size=(n, k))
-    K = exact_gram(kernel, X, X)
+def test_square_against_longdouble(kernel, n, d):
+    rng = np.random.default_rng(n)
+    X, U = rng.normal(size=(n, d)), rng.normal(size=(n, 13))
+    exact = exact_gram(kernel, X, X) @ U
     S = ExactSummation(kernel, Rows(X))
     assert S.shape == (n, n)
     assert S.symmetric
     assert S.error_bound == 0.0
-    V = S.matmat(U)
-    assert V.shape == (n, k)
-    assert V.dtype == np.float64
-    assert relative(V, K @ U) < 2e-14
-    np.testing.assert_array_equal(V, S.rmatmat(U))
+    for k in (1, 3, 13):
+        V = S.matmat(U[:, :k])
+        assert V.shape == (n, k)
+        assert V.dtype == np.float64
+        assert relative(V, exact[:, :k]) < 2e-14
+        np.testing.assert_array_equal(V, S.rmatmat(U[:, :k]))
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=ids)
@@ -180,8 +180,8 @@ def test_pass_with_norm(kernel, n):
     assert abs(found.centred_square - exact) < 1e-13 * (exact + (K**2).sum() * 1e-10)
     assert abs(found.square - (K**2).sum()) < 1e-13 * (K**2).sum()
     # any means give an upper bound of the centred norm
-    H = np.eye(n) - 1 / np.longdouble(n)
-    centred = ((H @ K @ H) ** 2).sum()
+    means = K.mean(axis=1)
+    centred = ((K - means[:, None] - means + means.mean()) ** 2).sum()
     worse = ExactSummation(kernel, Rows(X)).pass_with_norm(V, r + 0.1 * rng.normal(size=n), g).centred_square
     assert worse >= centred * (1 - 1e-12)
 

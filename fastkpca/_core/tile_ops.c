@@ -108,7 +108,7 @@ INLINE vec_s exp_tail_s(vec_s r)
     return r2 * FMA_s(r2, b, a);
 }
 
-/* ---- the sum of a vector's entries: halves, then quarters, ...; the order is fixed ---- */
+/* ---- sums of the entries of C vectors, added to C doubles; the order is fixed ---- */
 
 #if FK_BYTES == 64
 INLINE double sum_d(vec_d v) { return _mm512_reduce_add_pd((__m512d)v); }
@@ -126,6 +126,66 @@ INLINE float sum_s(vec_s v) { return _mm512_reduce_add_ps((__m512)v); }
     }
 FK_DEFINE_SUM(double, d)
 FK_DEFINE_SUM(float, s)
+#endif
+
+#define FK_DEFINE_EACH_SUM(S)                                                                                         \
+    INLINE void each_sum_##S(const int C, const vec_##S *v, double *out)                                              \
+    {                                                                                                                 \
+        for (int c = 0; c < C; c++)                                                                                   \
+            out[c] += sum_##S(v[c]);                                                                                  \
+    }
+FK_DEFINE_EACH_SUM(d)
+FK_DEFINE_EACH_SUM(s)
+
+#if FK_BYTES == 64
+/* Eight sums at once: each step adds the two halves of what two vectors hold, and packs them into one. */
+INLINE __m512d fold_d(__m512d a, __m512d b)
+{
+    return _mm512_add_pd(_mm512_shuffle_f64x2(a, b, 0x88), _mm512_shuffle_f64x2(a, b, 0xdd));
+}
+
+INLINE void sums_d(const int C, const vec_d *v, double *out)
+{
+    if (C != 8) {
+        each_sum_d(C, v, out);
+        return;
+    }
+    __m512d pair[4];
+#pragma GCC unroll 4
+    for (int c = 0; c < 4; c++) {
+        const __m512d a = (__m512d)v[2 * c], b = (__m512d)v[2 * c + 1];
+        pair[c] = _mm512_add_pd(_mm512_unpacklo_pd(a, b), _mm512_unpackhi_pd(a, b));
+    }
+    const __m512d all = fold_d(fold_d(pair[0], pair[1]), fold_d(pair[2], pair[3]));
+    _mm512_storeu_pd(out, _mm512_add_pd(_mm512_loadu_pd(out), all));
+}
+
+INLINE void sums_s(const int C, const vec_s *v, double *out)
+{
+    if (C != 8) {
+        each_sum_s(C, v, out);
+        return;
+    }
+    __m512d quad[2]; /* four floats in each quarter: one of each of four vectors */
+#pragma GCC unroll 2
+    for (int c = 0; c < 2; c++) {
+        const __m512 *w = (const __m512 *)(v + 4 * c);
+        const __m512d low = _mm512_castps_pd(_mm512_add_ps(_mm512_unpacklo_ps(w[0], w[1]), _mm512_unpackhi_ps(w[0], w[1])));
+        const __m512d high = _mm512_castps_pd(_mm512_add_ps(_mm512_unpacklo_ps(w[2], w[3]), _mm512_unpackhi_ps(w[2], w[3])));
+        quad[c] = _mm512_castps_pd(_mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(low, high)),
+                                                 _mm512_castpd_ps(_mm512_unpackhi_pd(low, high))));
+    }
+    const __m512 half = _mm512_add_ps(_mm512_castpd_ps(_mm512_shuffle_f64x2(quad[0], quad[1], 0x88)),
+                                      _mm512_castpd_ps(_mm512_shuffle_f64x2(quad[0], quad[1], 0xdd)));
+    const __m512 swapped = _mm512_shuffle_f32x4(half, half, 0xb1);
+    /* quarters 0 and 2 now hold the sums of the first and of the last four vectors */
+    const __m512 total = _mm512_add_ps(half, swapped);
+    const __m256 eight = _mm512_castps512_ps256(_mm512_shuffle_f32x4(total, total, 0x08));
+    _mm512_storeu_pd(out, _mm512_add_pd(_mm512_loadu_pd(out), _mm512_cvtps_pd(eight)));
+}
+#else
+#define sums_d each_sum_d
+#define sums_s each_sum_s
 #endif
 
 /* ---- exp(c x) for c x <= 0: 0 below the normal numbers, NaN for NaN, exactly 1 for 0 ----

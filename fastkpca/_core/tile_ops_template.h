@@ -201,9 +201,7 @@ INLINE void NAME(rows_block)(const int R, const int C, ptrdiff_t nj, const T *K,
     }
     UNROLL
     for (int i = 0; i < R; i++)
-        UNROLL
-        for (int c = 0; c < C; c++)
-            V[i * ldv + c] += NAME(sum)(acc[i][c]);
+        NAME(sums)(C, acc[i], V + i * ldv);
 }
 
 INLINE void NAME(columns_block)(const int R, const int C, ptrdiff_t ni, const T *K, ptrdiff_t ldk, const T *U,

@@ -43,11 +43,9 @@ static void joint_mean(ptrdiff_t n, const double *X, ptrdiff_t m, const double *
 {
     memset(mean, 0, d * sizeof(double));
     column_sums(n, d, X, mean);
-    if (Y != X)
-        column_sums(m, d, Y, mean);
-    const double count = (double)(Y != X ? n + m : n);
+    column_sums(m, d, Y, mean);
     for (ptrdiff_t f = 0; f < d; f++)
-        mean[f] /= count;
+        mean[f] /= (double)(n + m);
 }
 
 static double largest(ptrdiff_t n, const double *x)

@@ -20,11 +20,12 @@ typedef void (*fk_gemm_s)(char *, char *, int *, int *, int *, float *, float *,
 
 typedef struct {
     ptrdiff_t n, m, d;
-    const double *X, *Y; /* (n, d) and (m, d), row-major; Y == X asks for the symmetric walk over I <= J */
+    const double *X, *Y; /* (n, d) and (m, d), row-major */
+    int same;            /* Y is X: walk over the pairs of tiles I <= J */
     void *block;         /* K (n, m) in the type computed in, or NULL */
     ptrdiff_t k;
     const double *Ux, *Uy; /* (n, k) and (m, k) */
-    double *Vx, *Vy;       /* Vx += K Uy and Vy += K' Ux; either may be NULL; with Y == X only Vx is used */
+    double *Vx, *Vy;       /* Vx += K Uy and Vy += K' Ux; either may be NULL; where same, only Vx is used */
     const double *rx, *ry; /* approximate row means of the whole matrix, or NULL: sums is then not touched */
     double g;              /* approximate grand mean */
     double *sums;          /* sums[0] += sum (K_ij - r_i - r_j + g)^2, sums[1] += sum K_ij^2; double only */

@@ -91,8 +91,7 @@ static void NAME(gaussian)(const NAME(walk) *w, ptrdiff_t i0, ptrdiff_t ni, ptrd
     const fk_pair *p = w->pair;
     const fk_ops *ops = w->ops;
     const double sigma = w->kernel->sigma;
-    /* sigma^2 would underflow first where sigma is tiny; an infinite c would make NaN of a distance of zero */
-    const double c = fmax(-0.5 / sigma / sigma, -1e300);
+    const double c = -0.5 / (sigma * sigma);
     const double most = CAT(FK_EXPONENT_ERROR, S) / CAT(FK_ROUNDOFF, S) / -c;
     if (w->direct && !w->differ) {
         OPS.gauss_direct(ni, padded(nj), p->d, w->X + i0 * p->d, p->d, w->Y + j0, w->ldy, c, w->K, w->ldk);
@@ -117,7 +116,7 @@ static void NAME(gaussian)(const NAME(walk) *w, ptrdiff_t i0, ptrdiff_t ni, ptrd
         }
         NAME(exponents)(w, ni, nj, c, w->tile_x, w->tile_y, w->tile_x2, w->tile_y2);
     }
-    if (p->Y == p->X && i0 == j0) /* rounding would leave 1 - u */
+    if (p->same && i0 == j0) /* rounding would leave 1 - u */
         for (ptrdiff_t i = 0; i < smaller(ni, nj); i++)
             w->K[i * w->ldk + i] = 1;
 }
@@ -141,7 +140,7 @@ static void NAME(evaluate)(const NAME(walk) *w, ptrdiff_t i0, ptrdiff_t ni, ptrd
         else if (kernel->kind == FK_TANH)
             OPS.tanh_map(ni, columns, kernel->scale, kernel->offset, w->K, w->ldk);
     }
-    if (!w->direct && p->Y == p->X && i0 == j0 && ni == nj) /* BLAS may add up (i, j) and (j, i) differently */
+    if (!w->direct && p->same && i0 == j0 && ni == nj) /* BLAS may add up (i, j) and (j, i) differently */
         for (ptrdiff_t i = 0; i < ni; i++)
             for (ptrdiff_t j = 0; j < i; j++)
                 w->K[j * w->ldk + i] = w->K[i * w->ldk + j];
@@ -151,8 +150,7 @@ static void NAME(serve)(const NAME(walk) *w, ptrdiff_t i0, ptrdiff_t ni, ptrdiff
 {
     const fk_pair *p = w->pair;
     const fk_ops *ops = w->ops;
-    const int same = p->Y == p->X;
-    const int mirror = same && i0 != j0;
+    const int same = p->same, mirror = same && i0 != j0;
     const int want_x = p->Vx != NULL, want_y = same ? mirror && want_x : p->Vy != NULL;
     const ptrdiff_t k = p->k, ldk = w->ldk, columns = padded(nj);
     NAME(evaluate)(w, i0, ni, j0, nj);
@@ -230,7 +228,7 @@ static void NAME(prepare_rows)(NAME(walk) *w)
     w->differ = 0;
     /* differences of float64 rows are exact as they are; GEMM, and float, need the origin amid the rows */
     if (gauss && (!w->direct || sizeof(T) == sizeof(float))) {
-        joint_mean(p->n, p->X, p->m, p->Y, p->d, w->centre);
+        joint_mean(p->n, p->X, p->same ? 0 : p->m, p->Y, p->d, w->centre);
         centre = w->centre;
     }
     NAME(centre_rows)(p->n, p->d, p->X, centre, w->X, w->x2);
@@ -271,16 +269,19 @@ int CAT(fk_walk, S)(const fk_ops *ops, const fk_kernel *kernel, CAT(fk_gemm, S) 
 {
     NAME(walk) w = {.ops = ops, .kernel = kernel, .gemm = gemm, .pair = pair};
     const ptrdiff_t n = pair->n, m = pair->m, k = pair->k;
-    const int same = pair->Y == pair->X;
+    const int same = pair->same;
     if (n == 0 || m == 0)
         return 0;
     w.direct = pair->d <= FK_DIRECT;
     const int strip = w.direct && k == 1 && pair->block == NULL;
     const ptrdiff_t tile_n = strip ? FK_STRIP_ROWS : FK_TILE_ROWS;
     w.tile_m = (ptrdiff_t)((strip ? FK_STRIP_BYTES : FK_TILE_BYTES) / sizeof(T));
-    /* rows a power of two apart would share a few lines of the first-level cache */
+    /* rows a power of two apart would share a few lines of the first-level cache; columns of U, which are FK_TILE_BYTES
+       long in a tile and used eight at a time, are spread over all of it by half a page and two lines */
     w.ldk = w.tile_m + FK_PAD;
-    w.ldy = padded(m) + FK_PAD;
+    w.ldy = padded(m);
+    while (w.ldy * sizeof(T) % 4096 != 2048 + 128)
+        w.ldy += FK_PAD;
     const size_t bytes = NAME(lay_out)(&w, tile_n, (char *)64);
     char *memory = malloc(bytes + 64);
     if (memory == NULL)

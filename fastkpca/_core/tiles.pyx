@@ -57,6 +57,7 @@ cdef extern from "tile_pair.h" nogil:
         Py_ssize_t d
         const double *X
         const double *Y
+        int same
         void *block
         Py_ssize_t k
         const double *Ux
@@ -110,6 +111,8 @@ cdef int as_kernel(object kind, object parameters, fk_kernel *kernel) except -1:
         kernel.sigma = parameters["sigma"]
         if not kernel.sigma > 0.0:
             raise ValueError(f"sigma is {kernel.sigma}; it must be positive")
+        if not 1e-140 < kernel.sigma < 1e140:
+            raise ValueError(f"sigma is {kernel.sigma}; its square leaves the range of float64: rescale the data")
     elif kind == "polynomial":
         kernel.kind = FK_POLYNOMIAL
         kernel.scale = parameters["scale"]
@@ -174,6 +177,7 @@ def block(kind, parameters, X, Y):
     raw = out.reshape(-1).view(np.int8)
     pair.n, pair.m, pair.d = x.shape[0], y.shape[0], x.shape[1]
     pair.X, pair.Y = first_of(x), first_of(y)
+    pair.same = A is B
     pair.block = &raw[0]
     pair.k = 0
     pair.Ux = pair.Uy = NULL
@@ -241,6 +245,7 @@ def product(kind, parameters, const double[:, ::1] X, Y, Ux, Uy, bint single=Fal
     left = right = None
     pair.n, pair.m, pair.d = X.shape[0], y.shape[0], X.shape[1]
     pair.X, pair.Y = first_of(X), first_of(y)
+    pair.same = same
     pair.block = NULL
     pair.k = 0
     pair.Ux = pair.Uy = NULL

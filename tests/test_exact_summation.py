@@ -1,0 +1,300 @@
+"""Exact products against longdouble sums, between compiled and block routes, and at several numbers of threads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fastkpca.errors import PluginError
+from fastkpca.protocol import Kernel
+from fastkpca.rows import Rows
+from fastkpca.summation.exact import ExactSummation
+
+
+class PlainGaussian(Kernel):
+    """Only ``block``, written without the compiled tiles."""
+
+    parameters = {"sigma": 1.0}
+
+    def block(self, X, Y):
+        assert not X.flags.writeable
+        assert X.flags.c_contiguous
+        d2 = sum((X[:, None, f] - Y[None, :, f]) ** 2 for f in range(X.shape[1]))
+        return np.exp(d2 * X.dtype.type(-0.5 / self.sigma**2))
+
+
+class CompiledGaussian(PlainGaussian):
+    def compiled_tile(self):
+        return "gaussian", {"sigma": self.sigma}
+
+    def block(self, X, Y):
+        raise AssertionError("the compiled walk does not call block")
+
+
+class CompiledPolynomial(Kernel):
+    parameters = {"scale": 1.0, "offset": 1.0, "degree": 3}
+
+    def compiled_tile(self):
+        return "polynomial", self.get_parameters()
+
+
+class CompiledTanh(Kernel):
+    parameters = {"scale": 1.0, "offset": 0.0}
+
+    def compiled_tile(self):
+        return "tanh", self.get_parameters()
+
+
+class CompiledLinear(Kernel):
+    def compiled_tile(self):
+        return "linear", {}
+
+
+def exact_gram(kernel, X, Y):
+    X, Y = X.astype(np.longdouble), Y.astype(np.longdouble)
+    if isinstance(kernel, PlainGaussian):
+        d2 = sum((X[:, None, f] - Y[None, :, f]) ** 2 for f in range(X.shape[1]))
+        return np.exp(-d2 / (2 * np.longdouble(kernel.sigma) ** 2))
+    G = X @ Y.T
+    if isinstance(kernel, CompiledPolynomial):
+        return (kernel.scale * G + kernel.offset) ** kernel.degree
+    if isinstance(kernel, CompiledTanh):
+        return np.tanh(kernel.scale * G + kernel.offset)
+    return G
+
+
+KERNELS = [
+    PlainGaussian(sigma=1.5),
+    CompiledGaussian(sigma=1.5),
+    CompiledPolynomial(scale=0.2),
+    CompiledTanh(scale=0.2, offset=-0.3),
+    CompiledLinear(),
+]
+ids = [type(kernel).__name__ for kernel in KERNELS]
+
+
+def relative(found, exact):
+    return float(np.abs(found - exact).max() / np.abs(exact).max())
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=ids)
+@pytest.mark.parametrize(("n", "d"), [(1, 1), (7, 2), (193, 3), (600, 5), (1100, 40)])
+def test_square_against_longdouble(kernel, n, d):
+    rng = np.random.default_rng(n)
+    X, U = rng.normal(size=(n, d)), rng.normal(size=(n, 13))
+    exact = exact_gram(kernel, X, X) @ U
+    S = ExactSummation(kernel, Rows(X))
+    assert S.shape == (n, n)
+    assert S.symmetric
+    assert S.error_bound == 0.0
+    for k in (1, 3, 13):
+        V = S.matmat(U[:, :k])
+        assert V.shape == (n, k)
+        assert V.dtype == np.float64
+        assert relative(V, exact[:, :k]) < 2e-14
+        np.testing.assert_array_equal(V, S.rmatmat(U[:, :k]))
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=ids)
+@pytest.mark.parametrize(("n", "m", "d"), [(1, 1, 1), (1, 300, 3), (700, 33, 3), (530, 610, 35)])
+def test_rectangular_and_adjoint(kernel, n, m, d):
+    rng = np.random.default_rng(n + m)
+    X, Y = rng.normal(size=(n, d)), rng.normal(size=(m, d))
+    U, W = rng.normal(size=(m, 5)), rng.normal(size=(n, 5))
+    K = exact_gram(kernel, X, Y)
+    S = ExactSummation(kernel, Rows(X), Rows(Y))
+    assert S.shape == (n, m)
+    assert not S.symmetric
+    V, Z = S.matmat(U), S.rmatmat(W)
+    assert relative(V, K @ U) < 2e-14
+    assert relative(Z, K.T @ W) < 2e-14
+    np.testing.assert_allclose(np.sum(W * V), np.sum(U * Z), rtol=1e-11, atol=1e-11 * np.abs(W * V).sum())
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=ids)
+def test_symmetric_use_equals_rectangular(kernel):
+    rng = np.random.default_rng(5)
+    X, U = rng.normal(size=(1300, 4)), rng.normal(size=(1300, 4))
+    square = ExactSummation(kernel, Rows(X)).matmat(U)
+    rectangular = ExactSummation(kernel, Rows(X), Rows(X.copy()))
+    assert relative(square, rectangular.matmat(U)) < 1e-13
+    assert relative(square, rectangular.rmatmat(U)) < 1e-13
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("kernel", KERNELS, ids=ids)
+def test_same_bits_at_any_number_of_threads(kernel, dtype):
+    rng = np.random.default_rng(6)
+    X, U = rng.normal(size=(2100, 3)), rng.normal(size=(2100, 3))
+    r = rng.normal(size=2100)
+    results = []
+    for n_threads in (1, 2, 5):
+        S = ExactSummation(kernel, Rows(X), n_threads=n_threads, dtype=dtype)
+        T = ExactSummation(kernel, Rows(X), Rows(X[:900]), n_threads=n_threads, dtype=dtype)
+        norm = S.pass_with_norm(U, r, 0.1)
+        results.append(
+            [S.matmat(U), T.matmat(U[:900]), T.rmatmat(U), norm.product, norm.row_sums]
+            + [np.array([norm.centred_square, norm.square])]
+        )
+    for other in results[1:]:
+        for a, b in zip(results[0], other):
+            np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=ids)
+@pytest.mark.parametrize("d", [3, 40])
+def test_float32_tiles(kernel, d):
+    rng = np.random.default_rng(7)
+    X, U = rng.normal(size=(1100, d)) / np.sqrt(d), rng.normal(size=(1100, 6))
+    V = ExactSummation(kernel, Rows(X), dtype=np.float32).matmat(U)
+    assert V.dtype == np.float64
+    K = exact_gram(kernel, X, X)
+    error = np.abs(V - K @ U).max() / (np.abs(K) @ np.abs(U)).max()
+    assert 1e-10 < error < 2e-6  # float32 was used, and used well
+
+
+@pytest.mark.parametrize("d", [2, 45])
+def test_far_clusters(d):
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(900, d)) / np.sqrt(d)
+    X[rng.permutation(900)[:400]] += 1e6
+    U = rng.normal(size=(900, 3))
+    kernel = CompiledGaussian(sigma=1.0)
+    assert relative(ExactSummation(kernel, Rows(X)).matmat(U), exact_gram(kernel, X, X) @ U) < 1e-12
+    single = ExactSummation(kernel, Rows(X), dtype=np.float32).matmat(U)
+    assert relative(single, exact_gram(kernel, X, X) @ U) < 1e-5
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=ids)
+@pytest.mark.parametrize("n", [1, 150, 1200])
+def test_pass_with_norm(kernel, n):
+    rng = np.random.default_rng(n)
+    X, V = rng.normal(size=(n, 3)), rng.normal(size=(n, 4))
+    K = exact_gram(kernel, X, X)
+    r = K.mean(axis=1).astype(float)
+    g = float(r.mean())
+    found = ExactSummation(kernel, Rows(X)).pass_with_norm(V, r, g)
+    assert relative(found.product, K @ V) < 2e-14
+    assert relative(found.row_sums, K.sum(axis=1)) < 2e-14
+    exact = ((K - r[:, None] - r + g) ** 2).sum()
+    assert abs(found.centred_square - exact) < 1e-13 * (exact + (K**2).sum() * 1e-10)
+    assert abs(found.square - (K**2).sum()) < 1e-13 * (K**2).sum()
+    # any means give an upper bound of the centred norm
+    means = K.mean(axis=1)
+    centred = ((K - means[:, None] - means + means.mean()) ** 2).sum()
+    worse = ExactSummation(kernel, Rows(X)).pass_with_norm(V, r + 0.1 * rng.normal(size=n), g).centred_square
+    assert worse >= centred * (1 - 1e-12)
+
+
+def test_shift_of_the_rows_is_taken_off_before_anything_is_rounded():
+    rng = np.random.default_rng(9)
+    X = rng.integers(0, 64, size=(300, 3)) / 8.0
+    U = rng.normal(size=(300, 2))
+    moved = X + 2.0**30
+    kernel = CompiledGaussian(sigma=2.0)
+    for dtype in (np.float64, np.float32):
+        here = ExactSummation(kernel, Rows(X), dtype=dtype).matmat(U)
+        there = ExactSummation(kernel, Rows(moved, np.full(3, 2.0**30)), dtype=dtype).matmat(U)
+        np.testing.assert_array_equal(here, there)
+
+
+def test_read_only_input_is_not_touched():
+    rng = np.random.default_rng(10)
+    X, U = rng.normal(size=(700, 3)), rng.normal(size=(3, 700)).T
+    before = X.copy(), U.copy()
+    X.flags.writeable = U.flags.writeable = False
+    for kernel in KERNELS:
+        ExactSummation(kernel, Rows(X)).matmat(U)
+    np.testing.assert_array_equal(X, before[0])
+    np.testing.assert_array_equal(U, before[1])
+    assert not X.flags.writeable
+
+
+def test_writeable_input_stays_writeable():
+    X = np.ones((20, 2))
+    ExactSummation(PlainGaussian(), Rows(X)).matmat(np.ones((20, 1)))
+    X[0, 0] = 2.0
+
+
+def test_no_columns():
+    X = np.ones((30, 2))
+    for kernel in KERNELS:
+        assert ExactSummation(kernel, Rows(X)).matmat(np.ones((30, 0))).shape == (30, 0)
+
+
+def test_kernel_that_is_not_thread_safe_runs_in_the_calling_thread():
+    import threading
+
+    seen = set()
+
+    class Fragile(PlainGaussian):
+        thread_safe = False
+
+        def block(self, X, Y):
+            seen.add(threading.get_ident())
+            return super().block(X, Y)
+
+    X = np.random.default_rng(0).normal(size=(1500, 2))
+    ExactSummation(Fragile(), Rows(X), n_threads=3).matmat(np.ones((1500, 1)))
+    assert seen == {threading.get_ident()}
+
+
+def test_progress_counts_every_task():
+    calls = []
+    X = np.ones((1100, 2))
+    S = ExactSummation(CompiledLinear(), Rows(X), progress=lambda *call: calls.append(call))
+    S.matmat(np.ones((1100, 1)))
+    total = calls[0][2]
+    assert [call[1] for call in calls] == list(range(1, total + 1))
+    assert total == 6  # three bands
+
+
+def test_wrong_shape_from_a_plugin():
+    class Wrong(Kernel):
+        def block(self, X, Y):
+            return np.ones((len(Y), len(X)))
+
+    rows = Rows(np.ones((5, 2)))
+    with pytest.raises(PluginError, match=r"Wrong.block returned shape \(3, 5\) for tiles of 5 and 3 rows"):
+        ExactSummation(Wrong(), rows, Rows(np.ones((3, 2)))).matmat(np.ones((3, 1)))
+
+    class Complex(Kernel):
+        def block(self, X, Y):
+            return np.ones((len(X), len(Y))) * 1j
+
+    with pytest.raises(PluginError, match="complex128"):
+        ExactSummation(Complex(), rows).matmat(np.ones((5, 1)))
+
+
+def test_values_that_are_not_finite():
+    class Holed(Kernel):
+        def block(self, X, Y):
+            K = X @ Y.T
+            K[-1, 0] = np.nan
+            return K
+
+    rows = Rows(np.ones((5, 2)))
+    with pytest.raises(ValueError, match=r"Holed\(\) is not finite \(first at row 4\)"):
+        ExactSummation(Holed(), rows).matmat(np.ones((5, 1)))
+    big = Rows(np.full((5, 2), 1e200))
+    with pytest.raises(ValueError, match="CompiledPolynomial"):
+        ExactSummation(CompiledPolynomial(), big).matmat(np.ones((5, 1)))
+    with pytest.raises(ValueError, match="overflow float32"):
+        ExactSummation(CompiledPolynomial(), Rows(np.full((5, 2), 1e10)), dtype=np.float32).matmat(np.ones((5, 1)))
+    with pytest.raises(ValueError, match="U contains NaN"):
+        ExactSummation(CompiledLinear(), rows).matmat(np.full((5, 1), np.nan))
+
+
+def test_bad_arguments():
+    rows = Rows(np.ones((5, 2)))
+    kernel = CompiledLinear()
+    with pytest.raises(ValueError, match=r"U has shape \(4, 1\); \(5, k\) is needed"):
+        ExactSummation(kernel, rows).matmat(np.ones((4, 1)))
+    with pytest.raises(ValueError, match="dtype is int64"):
+        ExactSummation(kernel, rows, dtype=np.int64)
+    with pytest.raises(ValueError, match="rows of 2 and of 3"):
+        ExactSummation(kernel, rows, Rows(np.ones((5, 3))))
+    with pytest.raises(ValueError, match="square case"):
+        ExactSummation(kernel, rows, rows).pass_with_norm(np.ones((5, 1)), np.ones(5), 0.0)
+    with pytest.raises(ValueError, match="row_means has shape"):
+        ExactSummation(kernel, rows).pass_with_norm(np.ones((5, 1)), np.ones(4), 0.0)

@@ -1,0 +1,210 @@
+"""Exact tiles against direct sums in longdouble, on every instruction set that this processor has."""
+
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+import pytest
+
+from fastkpca._core import tiles
+
+
+def available():
+    before, found = tiles.INSTRUCTION_SET, []
+    for name in ("baseline", "avx2", "avx512"):
+        try:
+            found.append(tiles.use_instruction_set(name))
+        except ValueError:
+            continue
+    tiles.use_instruction_set(before)
+    return found
+
+
+@pytest.fixture(params=available())
+def isa(request):
+    before = tiles.INSTRUCTION_SET
+    yield tiles.use_instruction_set(request.param)
+    tiles.use_instruction_set(before)
+
+
+def squared_distances(X, Y):
+    X, Y = X.astype(np.longdouble), Y.astype(np.longdouble)
+    return sum((X[:, None, f] - Y[None, :, f]) ** 2 for f in range(X.shape[1]))
+
+
+def gaussian(X, Y, sigma):
+    return np.exp(-squared_distances(X, Y) / (2 * np.longdouble(sigma) ** 2))
+
+
+def dots(X, Y):
+    return X.astype(np.longdouble) @ Y.astype(np.longdouble).T
+
+
+def in_ulp(found, exact):
+    return np.abs(found - exact) / np.spacing(np.abs(exact).astype(found.dtype))
+
+
+def test_best_instruction_set_is_chosen_at_import():
+    assert tiles.INSTRUCTION_SET == available()[-1]
+    with pytest.raises(ValueError, match="no tile loops"):
+        tiles.use_instruction_set("pentium")
+
+
+def test_exp_float64(isa):
+    rng = np.random.default_rng(1)
+    x = -np.concatenate([rng.uniform(0, 745, 40000), rng.uniform(0, 1, 40000), 10.0 ** rng.uniform(-300, 0, 20001)])
+    exact = np.exp(x.astype(np.longdouble))
+    found = tiles.exp_nonpositive(x)
+    normal = exact >= np.finfo(float).tiny
+    assert in_ulp(found, exact)[normal].max() < 1.2
+    assert np.abs(found - exact)[~normal].max() < np.finfo(float).tiny
+    assert (found <= 1).all()
+
+
+def test_exp_float64_against_mpmath(isa):
+    x = -np.linspace(0.01, 708, 301)
+    found = tiles.exp_nonpositive(x)
+    with mpmath.workdps(40):
+        errors = [abs(mpmath.mpf(f) / mpmath.exp(mpmath.mpf(v)) - 1) for f, v in zip(found, x)]
+    assert max(errors) < 2.4e-16
+
+
+def test_exp_float32(isa):
+    rng = np.random.default_rng(2)
+    x = -np.concatenate([rng.uniform(0, 87.3, 40000), rng.uniform(0, 1, 40000)]).astype(np.float32)
+    found = tiles.exp_nonpositive(x)
+    assert found.dtype == np.float32
+    assert in_ulp(found, np.exp(x.astype(float))).max() < 1.2
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_exp_at_the_ends(isa, dtype):
+    x = np.array([0.0, -0.0, -np.inf, np.nan, -1e5, -1e30, -np.finfo(dtype).max, -np.finfo(dtype).tiny], dtype=dtype)
+    found = tiles.exp_nonpositive(x)
+    np.testing.assert_array_equal(found, np.array([1, 1, 0, np.nan, 0, 0, 0, 1], dtype=dtype))
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 4, 7, 31, 32, 33, 64, 300])
+def test_blocks_against_longdouble(isa, d):
+    rng = np.random.default_rng(d)
+    X, Y = rng.normal(size=(67, d)), rng.normal(size=(291, d))
+    sigma = np.sqrt(d)
+    assert np.abs(tiles.gaussian_block(X, Y, sigma) - gaussian(X, Y, sigma)).max() < 3e-15
+    G = dots(X, Y)
+    size = dots(np.abs(X), np.abs(Y)).max()
+    assert np.abs(tiles.linear_block(X, Y) - G).max() < d * 2.3e-16 * size
+    for degree in (1, 2, 3, 4, 7):
+        exact = (G / d + 1) ** degree
+        error = np.abs(tiles.polynomial_block(X, Y, 1 / d, 1.0, degree) - exact).max()
+        assert error < degree * (d + 4) * 1.2e-16 * (size / d + 1) ** degree
+    error = np.abs(tiles.tanh_block(X, Y, 1 / d, 0.1) - np.tanh(G / d + np.longdouble(0.1)))
+    assert error.max() < (d + 8) * 1.2e-16 * (size / d + 1)
+
+
+@pytest.mark.parametrize("d", [1, 3, 40])
+def test_float32_blocks(isa, d):
+    rng = np.random.default_rng(d)
+    X, Y = rng.normal(size=(67, d)).astype(np.float32), rng.normal(size=(291, d)).astype(np.float32)
+    sigma = np.sqrt(d)
+    cases = [
+        (tiles.gaussian_block(X, Y, sigma), gaussian(X, Y, sigma)),
+        (tiles.linear_block(X, Y), dots(X, Y)),
+        (tiles.polynomial_block(X, Y, 1 / d, 1.0, 2), (dots(X, Y) / d + 1) ** 2),
+        (tiles.tanh_block(X, Y, 1 / d, 0.0), np.tanh(dots(X, Y) / d)),
+    ]
+    for found, exact in cases:
+        assert found.dtype == np.float32
+        assert np.abs(found - exact).max() < 4e-6 * np.abs(exact).max()
+
+
+def test_tanh_to_a_few_ulp_down_to_tiny_arguments(isa):
+    x = np.concatenate([10.0 ** np.linspace(-300, 1.2, 4000), np.linspace(0, 25, 4000), [710.0, 1e300]])
+    x = np.concatenate([x, -x])[:, None]
+    one = np.ones((1, 1))
+    found = tiles.tanh_block(x, one, 1.0, 0.0)
+    exact = np.tanh(x.astype(np.longdouble))
+    nonzero = x != 0
+    assert in_ulp(found[nonzero], exact[nonzero]).max() < 4
+    assert (found[~nonzero] == 0).all()
+    assert np.abs(found).max() == 1
+    x = x[np.abs(x[:, 0]) < 1e30].astype(np.float32)
+    single = tiles.tanh_block(x, one.astype(np.float32), 1.0, 0.0)
+    exact = np.tanh(x.astype(float))
+    normal = np.abs(exact) > 1e-37
+    assert in_ulp(single[normal], exact[normal]).max() < 4
+
+
+@pytest.mark.parametrize("d", [1, 3, 32, 33, 120])
+@pytest.mark.parametrize("gap", [1e3, 1e6, 1e8])
+def test_far_clusters(isa, d, gap):
+    """Two clusters ``gap`` sigma apart: the GEMM form alone would lose gap^2 roundoffs."""
+    rng = np.random.default_rng(d)
+    X = rng.normal(size=(150, d)) / np.sqrt(d)
+    X[::2] += gap
+    X = X[rng.permutation(150)] if d % 2 else X[np.argsort(X[:, 0])]
+    exact = gaussian(X, X, 1.0)
+    assert np.abs(tiles.gaussian_block(X, X, 1.0) - exact).max() < 1e-12
+    # the rows of float32 are what they are: rounded to float32 first
+    single = X.astype(np.float32)
+    assert np.abs(tiles.gaussian_block(single, single, 1.0) - gaussian(single, single, 1.0)).max() < 3e-5
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("d", [1, 2, 5, 32, 33, 70])
+@pytest.mark.parametrize("n", [1, 5, 191, 192, 193, 700])
+def test_block_of_a_set_with_itself_is_symmetric_bit_for_bit(isa, n, d, dtype):
+    X = np.random.default_rng(n).normal(size=(n, d)).astype(dtype)
+    for Y in (X, X.copy()):
+        K = tiles.gaussian_block(X, Y, 1.7)
+        np.testing.assert_array_equal(K, K.T)
+        np.testing.assert_array_equal(np.diag(K), 1)
+        for K in (
+            tiles.linear_block(X, Y),
+            tiles.polynomial_block(X, Y, 0.3, 1.0, 3),
+            tiles.tanh_block(X, Y, 0.3, 0.1),
+        ):
+            np.testing.assert_array_equal(K, K.T)
+
+
+def test_infinitely_far_and_extreme_sigma(isa):
+    X = np.array([[0.0], [1.0], [1e200]])
+    np.testing.assert_array_equal(tiles.gaussian_block(X, X, 1e-3), np.eye(3))
+    Y = np.array([[0.0], [1.0], [3.0]])
+    for scale in (1e-30, 1e30):
+        Z = (Y * scale).astype(np.float32)
+        np.testing.assert_allclose(tiles.gaussian_block(Z, Z, scale), gaussian(Y, Y, 1.0).astype(float), rtol=1e-5)
+    for scale in (1e-139, 1e139):
+        K = tiles.gaussian_block(Y * scale, Y * scale, scale)
+        np.testing.assert_allclose(K, gaussian(Y, Y, 1.0).astype(float), rtol=1e-14)
+
+
+def test_overflow_of_the_polynomial_is_left_to_the_caller(isa):
+    X = np.full((20, 2), 1e200)
+    assert not np.isfinite(tiles.polynomial_block(X, X, 1.0, 0.0, 2)).any()
+
+
+def test_inputs_may_be_read_only_strided_or_empty(isa):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(40, 6))
+    X.flags.writeable = False
+    exact = gaussian(X[::-2, ::2], X[::3, 1::2], 1.0)
+    assert np.abs(tiles.gaussian_block(X[::-2, ::2], X[::3, 1::2], 1.0) - exact).max() < 1e-15
+    assert tiles.gaussian_block(X[:0], X, 1.0).shape == (0, 40)
+    with pytest.raises(ValueError, match="rows of 6 and of 5"):
+        tiles.gaussian_block(X, X[:, :5], 1.0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "parameters", "message"),
+    [
+        ("gaussian", {"sigma": 0.0}, "sigma is 0.0"),
+        ("gaussian", {"sigma": float("nan")}, "sigma is nan"),
+        ("gaussian", {"sigma": 1e-200}, "rescale the data"),
+        ("polynomial", {"scale": 1.0, "offset": 0.0, "degree": 0}, "degree is 0"),
+        ("matern", {}, "no compiled tile is called 'matern'"),
+    ],
+)
+def test_bad_parameters(kind, parameters, message):
+    X = np.ones((2, 2))
+    with pytest.raises(ValueError, match=message):
+        tiles.block(kind, parameters, X, X)

@@ -8,7 +8,13 @@ in place. The GIL is released for all of it.
 import numpy as np
 
 from libc.math cimport fabs, sqrt
-from scipy.linalg.cython_blas cimport dgemm, dtrsm
+from scipy.linalg.cython_blas cimport dgemm, dsyrk, dtrsm
+from scipy.linalg.cython_lapack cimport dpotrf
+
+cdef enum:
+    BLOCK = 32
+
+FACTOR_BLOCK = BLOCK
 
 
 cdef int as_int(Py_ssize_t n) except? -1:
@@ -61,15 +67,55 @@ def project_out(double[:, ::1] tile, const double[:, ::1] done, const double[:, 
               &unit, &tile[0, 0], &n)
 
 
+def factor(double[:, ::1] A):
+    """Cholesky factor of A (r, r), symmetric, in place in its lower triangle (the upper one is zeroed).
+
+    Right-looking, in blocks of ``BLOCK``: what is rounded is then the shrinking Schur complement, and the error bound
+    falls from r u tr A to about BLOCK u tr A where the spectrum decays. Returns False if A is not positive definite.
+    """
+    cdef int r = as_int(A.shape[0]), b, rest, info = 0
+    cdef Py_ssize_t k = 0, i, j
+    cdef double minus = -1.0, unit = 1.0
+    with nogil:
+        # column-major, the memory of the lower triangle is an upper one: U = L'
+        while k < r:
+            b = <int>min(BLOCK, r - k)
+            rest = <int>(r - k - b)
+            dpotrf(b"U", &b, &A[k, k], &r, &info)
+            if info != 0:
+                break
+            if rest > 0:
+                dtrsm(b"L", b"U", b"T", b"N", &b, &rest, &unit, &A[k, k], &r, &A[k + b, k], &r)
+                dsyrk(b"U", b"T", &rest, &b, &minus, &A[k + b, k], &r, &unit, &A[k + b, k + b], &r)
+            k += b
+        for i in range(r):
+            for j in range(i + 1, r):
+                A[i, j] = 0.0
+    return info == 0
+
+
 def solve(const double[:, ::1] factor, double[:, ::1] tile):
-    """tile (D, n) becomes factor^-1 tile in place; ``factor`` (D, D) is lower triangular, C order."""
-    cdef int D = as_int(tile.shape[0]), n = as_int(tile.shape[1]), lead = as_int(factor.shape[1])
-    cdef double unit = 1.0
+    """tile (D, n) becomes factor^-1 tile in place; ``factor`` (D, D) is lower triangular, C order.
+
+    Right-looking in the same blocks, for the same reason.
+    """
+    cdef int D = as_int(tile.shape[0]), n = as_int(tile.shape[1]), b, rest
+    cdef Py_ssize_t k = 0
+    cdef double minus = -1.0, unit = 1.0
+    cdef double *L
     if D == 0 or n == 0:
         return
     with nogil:
-        # column-major: the tile is n x D, the factor's memory is L' (upper), and Phi L' = G
-        dtrsm(b"R", b"U", b"N", b"N", &n, &D, &unit, <double *>&factor[0, 0], &lead, &tile[0, 0], &n)
+        L = <double *>&factor[0, 0]
+        while k < D:
+            b = <int>min(BLOCK, D - k)
+            rest = <int>(D - k - b)
+            # column-major: the tile is n x D, the factor's memory is L' (upper), and Phi L' = G
+            dtrsm(b"R", b"U", b"N", b"N", &n, &b, &unit, L + k * D + k, &D, &tile[k, 0], &n)
+            if rest > 0:
+                dgemm(b"N", b"N", &n, &rest, &b, &minus, &tile[k, 0], &n, L + (k + b) * D + k, &D, &unit,
+                      &tile[k + b, 0], &n)
+            k += b
 
 
 def subtract_squares(const double[:, ::1] tile, double[::1] remaining, double[::1] magnitude):

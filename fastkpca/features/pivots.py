@@ -4,18 +4,23 @@ Pivots are drawn in proportion to the residual diagonal (randomly pivoted Choles
 doi:10.1002/cpa.22234), in blocks with rejection, which leaves their distribution as it is and makes the work BLAS 3
 (Epperly, Tropp, Webber 2024, arXiv:2410.03969).
 
-Rounding, so that the certificate is meant. Let r = |P|, u the unit roundoff, g = (r + 2) u / (1 - (r + 2) u), e a bound
-on the error of a kernel value, and T = |L|_F^2, about tr K_PP.
+Rounding, so that the certificate is meant. Let r = |P|, u the unit roundoff, e a bound on the error of a kernel value;
+factor and solve are right-looking in blocks of b (32) columns, T_k = |L[:, k b:]|_F^2 the trace of the Schur complement
+before block k, about tr K_PP for k = 0 and falling as the spectrum does.
 
-- Cholesky's backward error (Higham 2002, theorem 10.3): L L' = K_PP + nu I + D with |D|_2 <= g T + r e. With
-  nu = 5/4 of that, L L' - K_PP >= nu' I for nu' = nu / 5 at least. Without the shift the factorisation fails where K_PP
-  is singular to working precision, and it is what makes K - Phi Phi' semidefinite.
-- The triangular solve (theorem 8.5): L phi(x) = k(P, x) + R(x), |R(x)|^2 <= (g sqrt(T) |phi(x)| + sqrt(r) e)^2. That
-  is a *backward* error; multiplying by an explicit inverse has no such bound (it loses cond(L), 1e7 and more here).
+- Cholesky's backward error: L L' = K_PP + nu I + D. A block step errs by (b + 2) u |L_k| |L_k'| entrywise (Higham
+  2002, theorems 8.5 and 10.3, for b columns) and by u |Schur complement| when that is stored, so that
+  |D|_2 <= c = 1.01 u ((b + 3) T_0 + sum_(k > 0) T_k) + r e. This is computed from the L that came out, and nu = 5/4 c
+  or more is checked against it: L L' - K_PP >= nu' I with nu' = nu - c. Without the shift the factorisation fails
+  where K_PP is singular to working precision, and it is what makes K - Phi Phi' semidefinite. (The bound for any
+  order of summation is r u T_0: for r = 1000 a shift, and so a least residual, twenty times larger.)
+- The triangular solve: L phi(x) = k(P, x) + R(x) with, by the same count,
+  |R(x)| <= 1.01 u ((b + 3) T_0^(1/2) + sum_(k > 0) T_k^(1/2)) |phi(x)| + r^(1/2) e. That is a *backward* error;
+  multiplying by an explicit inverse has no such bound (it loses cond(L), 1e7 and more here).
 - So [K, Phi L'; L Phi', L L'] >= [0, R; R', nu' I] >= -[R R' / nu', 0; 0, 0], and by the Schur complement
   K - Phi Phi' + R R' / nu' is semidefinite: what is negative has entries at most max |R|^2 / nu' (``defect``, about
-  20 r u max k), and its diagonal is added to ``residual``, beside the rounding of k(x, x) - |phi|^2 itself, which a
-  running error bound follows: all computed residuals are upper bounds.
+  200 u max k), and its diagonal is added to ``residual``, beside the rounding of k(x, x) - |phi|^2 itself, which
+  a running error bound follows: all computed residuals are upper bounds.
 """
 
 from __future__ import annotations
@@ -23,7 +28,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
 
 from .. import execute
 from .._core import pivots as _core
@@ -75,18 +79,20 @@ class PivotMap(FeatureMap):
         self.n_features = len(self.pivots)
         self.predicted = float("nan")
         self.reached = True
-        self.factor, self.nu, margin, self.entry_error = _factor(kernel, self.pivots, entry_error)
-        self._set_rounding(margin)
+        self.factor, self.nu, self._margin, self.entry_error = _factor(kernel, self.pivots, entry_error)
+        self._set_rounding()
 
-    def _set_rounding(self, margin: float) -> None:
-        r = self.n_features
-        gamma = (r + 2) * UNIT / (1 - (r + 2) * UNIT)
-        norm = float(np.sqrt(np.einsum("ij,ij->", self.factor, self.factor)))
-        self._margin = margin
+    def _set_rounding(self) -> None:
         # |R|^2 / nu' <= (slope |phi| + level)^2
-        self._slope = gamma * norm / np.sqrt(margin) if r else 0.0
-        self._level = np.sqrt(r) * self.entry_error / np.sqrt(margin) if r else 0.0
-        top = float(_diagonal(self.kernel, self.pivots).max()) if r else 0.0
+        self._slope = self._level = self.defect = 0.0
+        r = self.n_features
+        if r == 0:
+            return
+        traces = _schur_traces(self.factor)
+        relative = (_core.FACTOR_BLOCK + 3) * np.sqrt(traces[0]) + np.sqrt(traces[1:]).sum()
+        self._slope = 1.01 * UNIT * float(relative) / np.sqrt(self._margin)
+        self._level = np.sqrt(r) * self.entry_error / np.sqrt(self._margin)
+        top = float(_diagonal(self.kernel, self.pivots).max())
         self.defect = (self._slope * np.sqrt(top) + self._level) ** 2
 
     def _judge(self, judged: float, trace: float, n_rows: int, tol: float) -> PivotMap:
@@ -143,7 +149,8 @@ class PivotMap(FeatureMap):
         self.nu = float(header["nu"])
         self.reached = bool(header["reached"])
         self.predicted = float("nan") if header["predicted"] is None else float(header["predicted"])
-        self._set_rounding(float(header["margin"]))
+        self._margin = float(header["margin"])
+        self._set_rounding()
         return self
 
 
@@ -155,6 +162,12 @@ def _diagonal(kernel: Kernel, X: np.ndarray) -> np.ndarray:
     return np.asarray(kernel.diagonal(X), dtype=np.float64)
 
 
+def _schur_traces(L: np.ndarray) -> np.ndarray:
+    """T_k = |L[:, k b:]|_F^2 for every block of b columns."""
+    columns = np.einsum("ij,ij->j", L, L)
+    return np.cumsum(columns[::-1])[::-1][:: _core.FACTOR_BLOCK]
+
+
 def _factor(kernel: Kernel, pivots: np.ndarray, entry_error: float) -> tuple[np.ndarray, float, float, float]:
     """(L, nu, nu', e): the lower factor of K_PP + nu I, C order, the margin nu' with L L' - K_PP >= nu' I, and the
     error of a kernel value that all this allows for."""
@@ -163,19 +176,24 @@ def _factor(kernel: Kernel, pivots: np.ndarray, entry_error: float) -> tuple[np.
         return np.zeros((0, 0)), 0.0, 0.0, entry_error
     K = _block(kernel, pivots, pivots)
     trace = float(np.trace(K))
-    gamma = (r + 2) * UNIT / (1 - (r + 2) * UNIT)
-    bound = max(gamma * trace * (1 + 4 * gamma) + r * entry_error, np.finfo(float).tiny)
-    while bound <= max(1e-5 * trace, np.finfo(float).tiny):
-        nu = 1.25 * bound
-        A = K.copy()
-        A.flat[:: r + 1] += nu
-        # K is symmetric up to rounding: column-major, its memory is K', of which LAPACK reads one triangle
-        L, info = scipy.linalg.lapack.dpotrf(A.T, lower=0, clean=1, overwrite_a=1)
-        if info == 0:
-            return np.ascontiguousarray(L.T), nu, nu - bound, entry_error
-        # the values of block are further from semidefinite than rounding and entry_error explain: believe the values
-        bound *= 8.0
-        entry_error = bound / r
+    b = _core.FACTOR_BLOCK
+    tiny = float(np.finfo(float).tiny)
+    nu = max(1.5 * ((b + 4) * UNIT * trace + r * entry_error), tiny)
+    surely = 1.5 * ((b + r // b + 4) * UNIT * trace + r * entry_error)
+    while nu <= max(1e-5 * trace, tiny):
+        L = K.copy()
+        L.flat[:: r + 1] += nu
+        if _core.factor(L):
+            traces = _schur_traces(L)
+            bound = 1.01 * UNIT * ((b + 3) * float(traces[0]) + float(traces[1:].sum())) + r * entry_error
+            if nu >= 1.2 * bound:
+                return L, nu, nu - bound, entry_error
+            nu = 1.25 * bound
+            continue
+        nu *= 4.0
+        if nu > 4.0 * surely:
+            # the values of block are further from semidefinite than rounding and entry_error explain: believe them
+            entry_error = max(entry_error, nu / (4.0 * r))
     raise ValueError(
         f"{kernel!r} declares itself positive semidefinite, but its values on {r} pivots are not; "
         "set positive_semidefinite = False for it"
@@ -228,7 +246,7 @@ def _select(
         if not cumulative[-1] > 0.0:
             break
         k = done + count
-        size = min(n, max_pivots - count, max(32, min(BLOCK, k // 2)))
+        size = min(n, max_pivots - count, max(64, min(BLOCK, k // 2)))
         proposed = np.searchsorted(cumulative, rng.random(size) * cumulative[-1], side="right")
         proposed = np.minimum(proposed, n - 1)
         F_proposed = np.ascontiguousarray(F[:k, proposed].T)

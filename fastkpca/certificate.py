@@ -440,7 +440,7 @@ def _nothing_known(c: int, trace: tuple[float, float] | None) -> Certificate:
     """Columns too far from orthonormal, or products of unknown error: the ends that the trace alone allows."""
     bounds = np.tile([-np.inf, np.inf], (c, 1))
     if trace is not None:
-        bounds[:, 0] = 0.0
+        bounds[:, 0] = -trace[1]
         bounds[:, 1] = (trace[0] + trace[1]) / np.arange(1, c + 1)
     labels = np.zeros(c, dtype=np.intp)
     return Certificate(bounds, "guaranteed", np.full(c, np.pi / 2), labels, np.inf, "none", 0.0)

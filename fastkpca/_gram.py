@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from . import execute, validate
-from ._plan import MAX_FEATURES
+from ._plan import MAX_FEATURES, offers_of_maps
 from .kernels import get_kernel
 from .operators import FeatureOperator, GramOperator
 from .protocol import Kernel, Offer, Summary
@@ -146,14 +146,14 @@ def features(
         n_threads=threads,
     )
     chosen = chosen.resolve(data)
-    offer = _best_offer(chosen, data, tol, MAX_FEATURES if max_features is None else max_features, features)
+    offer = _best_offer(chosen, data, rows, tol, MAX_FEATURES if max_features is None else max_features, features)
     return FeatureOperator(chosen, offer.build(data.sample), rows, threads)
 
 
-def _best_offer(kernel: Kernel, data: Summary, tol: float, max_features: int, name: str) -> Offer:
+def _best_offer(kernel: Kernel, data: Summary, rows: Rows, tol: float, max_features: int, name: str) -> Offer:
     if not kernel.positive_semidefinite:
         raise ValueError(f"{kernel!r} is not positive semidefinite, so no feature map exists; use gram()")
-    offers = [x for x in kernel.feature_maps(data, tol, max_features) if name in ("auto", x.name)]
+    offers = [x for x in offers_of_maps(kernel, data, rows, tol, max_features) if name in ("auto", x.name)]
     if not offers:
         raise ValueError(
             f"{kernel!r} reaches tol={tol:g} on these rows with no feature map of at most {max_features} features; "

@@ -26,6 +26,7 @@ def kpca(
     tol: float = 1e-6,
     method: str = "auto",
     features: str = "auto",
+    products: str = "auto",
     max_passes: int = 20,
     memory_limit: int | str | None = None,
     n_threads: int | None = None,
@@ -52,7 +53,9 @@ def kpca(
     method : {"auto", "dense", "features", "krylov"}
         "auto" takes what the plan predicts to be the fastest.
     features : str
-        "auto", or the name of a feature map to force.
+        "auto", or the name of a feature map to force: "monomial", "ranked", "pivots", or a kernel's own.
+    products : {"auto", "exact"}
+        The product that the krylov route uses.
     max_passes : int
         Most passes over the exact kernel values.
     memory_limit : int or str, optional
@@ -94,8 +97,8 @@ def kpca(
     """
     started = time.perf_counter()
     with execute.reporter(progress) as report:
-        problem = _prepare(X, kernel, c, tol, max_passes, memory_limit, n_threads, rng, report, kernel_parameters)
-        chosen = _choose(problem, method, features)
+        problem = _prepare(X, kernel, c, tol, max_passes, method, memory_limit, n_threads, rng, report, kernel_parameters)
+        chosen = _choose(problem, method, features, products)
         solution = solve(problem, chosen)
         score = _scores(problem, solution, out) if return_scores else None
     info = solution.info | {"seconds": time.perf_counter() - started}
@@ -169,6 +172,7 @@ def plan(
     tol: float = 1e-6,
     method: str = "auto",
     features: str = "auto",
+    products: str = "auto",
     memory_limit: int | str | None = None,
     n_threads: int | None = None,
     rng: Any = 0,
@@ -181,8 +185,8 @@ def plan(
     Plan
         ``print`` it for the table of candidates.
     """
-    problem = _prepare(X, kernel, c, tol, 20, memory_limit, n_threads, rng, None, kernel_parameters)
-    return _choose(problem, method, features)
+    problem = _prepare(X, kernel, c, tol, 20, method, memory_limit, n_threads, rng, None, kernel_parameters)
+    return _choose(problem, method, features, products)
 
 
 def _prepare(
@@ -191,6 +195,7 @@ def _prepare(
     c: int | float | None,
     tol: float,
     max_passes: int,
+    method: str,
     memory_limit: int | str | None,
     n_threads: int | None,
     rng: Any,
@@ -210,26 +215,29 @@ def _prepare(
         data=data,
         c=c,
         tol=validate.check_tol(tol),
-        max_passes=max_passes,
+        max_passes=validate.check_count(max_passes, "max_passes"),
         memory_limit=validate.check_memory_limit(memory_limit),
         n_threads=threads if chosen.thread_safe else 1,
         rng=generator,
         dtype=np.dtype(np.float32 if rows.dtype == np.float32 else np.float64),
         n_columns=rows.n_features,
+        forced=method != "auto",
         report=report,
     )
 
 
-def _choose(problem: Problem, method: str, features: str) -> Plan:
-    if method not in ("auto", "dense", "features", "krylov"):
-        raise ValueError(f"method is {method!r}; give 'auto', 'dense', 'features' or 'krylov'")
+def _choose(problem: Problem, method: str, features: str, products: str) -> Plan:
+    validate.check_choice(method, "method", ("auto", "dense", "features", "krylov"))
+    validate.check_choice(products, "products", ("auto", "exact"))
     return make_plan(
         problem.kernel,
         problem.data,
+        problem.rows,
         problem.c,
         tol=problem.tol,
         method=method,
         features=features,
+        products=products,
         memory_limit=problem.memory_limit,
     )
 

@@ -7,21 +7,26 @@ They ignore the number of threads and the free memory, so the same input takes t
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
-from .protocol import Kernel, Offer, Summary
+from .features.pivots import pivot_map, probe_rank
+from .protocol import FeatureMap, Kernel, Offer, Summary
+from .rows import Rows
 
-__all__ = ["Candidate", "Plan", "leading_share", "make_plan"]
+__all__ = ["MAX_FEATURES", "Candidate", "Plan", "leading_share", "make_plan", "offers_of_maps", "start_features"]
 
-# One thread, operations per second; measured by benchmarks/calibrate.py.
-GEMM_RATE = 45e9
-SYRK_RATE = 30e9
-EIGEN_RATE = 12e9  # LAPACK's symmetric eigensolver, counted as 4/3 n^3
-ENTRY_RATE = 0.8e9  # values of a kernel a second, without the distances
-FEATURE_RATE = 1.2e9  # monomials a second
-ROW_RATE = 0.5e9  # numbers of X a second, for each look at them
+# One thread, a second; measured by benchmarks/calibrate.py.
+GEMM_RATE = 45e9  # flops
+SYRK_RATE = 40e9  # flops, counting n D^2 for D x D from n rows
+EIGEN_RATE = 12e9  # flops of LAPACK's symmetric eigensolver, counted as 4/3 n^3
+ENTRY_RATE = 1.0e9  # kernel values, beside the distances
+FEATURE_RATE = 5e9  # flops to form features
+ROW_RATE = 0.5e9  # numbers of X, for each look at them
+KERNEL_FLOPS = 20.0  # of a kernel value in a tile, in these flops
+OVERHEAD = 1e-3
+KRYLOV_OVERHEAD = 6e-3
+KRYLOV_SINGLE, KRYLOV_DOUBLE = 2.5, 1.5  # passes: what the sets of benchmarks/real_data.py needed
 
 DEFAULT_MEMORY = 2 << 30
 MAX_FEATURES = 8192
@@ -119,11 +124,13 @@ def leading_share(kernel: Kernel, data: Summary, rows: int = 256) -> float:
 def make_plan(
     kernel: Kernel,
     data: Summary,
+    rows: Rows,
     c: int | float | None,
     *,
     tol: float,
     method: str = "auto",
     features: str = "auto",
+    products: str = "auto",
     memory_limit: int | None = None,
 ) -> Plan:
     """Choose among dense, features and krylov.
@@ -133,85 +140,147 @@ def make_plan(
     kernel : Kernel
         Resolved.
     data : Summary
+    rows : Rows
+        Only handed on to offers that draw more of them than the sample holds; nothing is read here.
     c : int, float or None
     tol : float
         Width of an eigenvalue's interval over the largest eigenvalue.
-    method, features : str
+    method, features, products : str
         "auto", or the name to force.
     memory_limit : int, optional
         Bytes.
+
+    Raises
+    ------
+    ValueError
+        No route fits; the text names the obstacle of each.
     """
-    n, d = data.n_samples, data.n_features
     limit = DEFAULT_MEMORY if memory_limit is None else memory_limit
-    k = min(c if isinstance(c, (int, np.integer)) else 50, n)
-    out = 8.0 * n * k
-    candidates: list[Candidate] = []
-
-    entries = float(n) * n * (1 / ENTRY_RATE + 2 * d / GEMM_RATE)
-    seconds = entries + (4 / 3 if c is not None else 9) * float(n) ** 3 / EIGEN_RATE
-    memory = 8.0 * n * n * (1.1 if isinstance(c, (int, np.integer)) else 3.1) + out
-    obstacle = f"needs {_size(memory)}, limit {_size(limit)}" if memory > limit else ""
-    candidates.append(Candidate("dense", "LAPACK", seconds, memory, obstacle=obstacle))
-
-    if kernel.positive_semidefinite and method in ("auto", "features"):
-        candidates += _feature_candidates(kernel, data, k, tol, limit, forced=method == "features", name=features)
-
+    k = c if isinstance(c, int) else min(50, data.n_samples)
+    candidates = []
+    if method in ("auto", "dense"):
+        candidates.append(_dense_candidate(data, c, limit))
+    if method in ("auto", "features") and kernel.positive_semidefinite:
+        candidates += _feature_candidates(kernel, data, rows, k, tol, limit, features, forced=method == "features")
     if method in ("auto", "krylov"):
-        passes, block = 5, k + 10
-        seconds = passes * float(n) * n / 2 * (1 / ENTRY_RATE + 2 * d / GEMM_RATE + 4 * block / GEMM_RATE)
-        memory = 8.0 * n * block * (passes + 3)
-        obstacle = ""
-        if c is None:
-            obstacle = "all components need the dense route or an exact feature map"
-        elif memory > limit:
-            obstacle = f"needs {_size(memory)}, limit {_size(limit)}"
-        candidates.append(Candidate("krylov", "exact", seconds, memory, obstacle=obstacle))
+        candidates.append(_krylov_candidate(kernel, data, c, k, limit, products))
+    return _choose(candidates, method, data.n_samples, c)
 
-    return _choose(candidates, method, features, n, c, limit)
+
+def _dense_candidate(data: Summary, c: int | float | None, limit: float) -> Candidate:
+    n, some = data.n_samples, isinstance(c, int)
+    seconds = n * n / 2 / entry_rate(data.n_features) + n * n / ROW_RATE
+    seconds += (4 / 3 if some else 6) * float(n) ** 3 / EIGEN_RATE + OVERHEAD
+    memory = 8.0 * n * n * (1.1 if some else 3.1)
+    return Candidate("dense", "LAPACK", seconds, memory, obstacle=_too_much(memory, limit))
 
 
 def _feature_candidates(
-    kernel: Kernel, data: Summary, k: int, tol: float, limit: float, *, forced: bool, name: str
+    kernel: Kernel, data: Summary, rows: Rows, k: int, tol: float, limit: float, name: str, *, forced: bool
 ) -> list[Candidate]:
     n, d = data.n_samples, data.n_features
-    largest = int(min(MAX_FEATURES, np.sqrt(limit / 8 / 4)))
-    share = leading_share(kernel, data)
+    # six matrices of D x D: accumulators in flight and in the tree, and the eigensolver's
+    largest = int(min(MAX_FEATURES, np.sqrt(limit / 8 / 6)))
+    residual = min(0.5 * tol * leading_share(kernel, data), 1.0)
     offers: list[Offer] = []
-    wanted = tol
-    while not offers and wanted < 10:
-        offers = [x for x in kernel.feature_maps(data, min(wanted * share, 1.0), largest) if name in ("auto", x.name)]
-        if not forced:
+    while True:
+        offers = [x for x in offers_of_maps(kernel, data, rows, residual, largest) if name in ("auto", x.name)]
+        if offers or not forced or residual >= 1.0:
             break
-        wanted *= 10  # asked for by name: the best that fits, and the interval says how good that is
+        residual = min(10 * residual, 1.0)  # asked for: the best that fits, and the interval says how good that is
     if not offers:
-        text = f"no feature map reaches tol={tol:g} within {largest} features"
-        return [Candidate("features", name if name != "auto" else "none", 0.0, 0.0, obstacle=text)]
+        text = f"no map reaches tol={tol:g} within {largest} features"
+        return [Candidate("features", name if name != "auto" else "any", 0.0, 0.0, obstacle=text)]
     found = []
     for offer in offers:
         D = offer.cost.n_features
-        rows = float(n) * (2 * offer.cost.row_flops / FEATURE_RATE / 2 + (D * D + 2.0 * D * k) / SYRK_RATE + 4 * d / ROW_RATE)
-        seconds = rows + offer.cost.setup_flops / GEMM_RATE + 4 / 3 * float(D) ** 3 / EIGEN_RATE + 1e-4
-        memory = 8.0 * D * D * 6 + 8.0 * n * k
-        obstacle = f"needs {_size(memory)}, limit {_size(limit)}" if memory > limit else ""
-        found.append(Candidate("features", offer.name, seconds, memory, D, obstacle, offer))
+        form = offer.cost.row_flops / FEATURE_RATE
+        seconds = n * (2 * form + D * D / SYRK_RATE + 2.0 * D * k / GEMM_RATE + 4 * d / ROW_RATE)
+        seconds += offer.cost.setup_flops / GEMM_RATE + 4 / 3 * float(D) ** 3 / EIGEN_RATE + OVERHEAD
+        memory = 8.0 * D * D * 6 + offer.cost.memory + 8.0 * n * k
+        found.append(Candidate("features", offer.name, seconds, memory, D, _too_much(memory, limit), offer))
     return found
 
 
-def _choose(candidates: list[Candidate], method: str, features: str, n: int, c: object, limit: float) -> Plan:
-    named = [x for x in candidates if method in ("auto", x.method)]
-    possible = [x for x in named if not x.obstacle]
+def offers_of_maps(kernel: Kernel, data: Summary, rows: Rows, residual: float, largest: int) -> list[Offer]:
+    """What the kernel offers, and pivoted Cholesky, which works for any positive semidefinite kernel."""
+    probe = probe_rank(kernel, data, residual, np.random.default_rng(0))
+    cost = probe.cost(residual, kernel_flops=data.n_features + KERNEL_FLOPS)
+    offers = [x for x in kernel.feature_maps(data, residual, largest) if x.cost.n_features <= largest]
+    if cost.n_features <= largest:
+
+        def build(sample: np.ndarray) -> FeatureMap:
+            # judged on rows that are not pivots: several of these for each pivot
+            more = 4 * cost.n_features > len(sample)
+            return pivot_map(
+                kernel,
+                rows if more else sample,
+                tol=residual,
+                max_features=largest,
+                rng=np.random.default_rng(0),
+                n_samples=data.n_samples,
+                sample_rows=max(4 * cost.n_features, len(sample)),
+                entry_error=kernel.entry_error(data, np.dtype(np.float64)),
+            )
+
+        offers.append(Offer("pivots", cost, build))
+    return offers
+
+
+def start_features(n: int, k: int) -> int:
+    """Pivots of the map that a Krylov run starts from: its pass over rows costs a fraction of one over pairs."""
+    return int(min(1000, max(2 * k, 2 * np.sqrt(n)), n // 4))
+
+
+def _krylov_candidate(
+    kernel: Kernel, data: Summary, c: int | float | None, k: int, limit: float, products: str
+) -> Candidate:
+    n, d = data.n_samples, data.n_features
+    block, rate = k + 10, entry_rate(d)
+    # two or three passes in float32 and one or two in float64, each of n^2 / 2 values used twice
+    single, double = KRYLOV_SINGLE, KRYLOV_DOUBLE
+    seconds = n * n / 2 * (single / (2 * rate) + double / rate + 4 * block * (single / 2 + double) / GEMM_RATE)
+    seconds += 12 * n * float(block * (single + double)) ** 2 / GEMM_RATE + KRYLOV_OVERHEAD
+    if kernel.positive_semidefinite:
+        D = start_features(n, k)
+        seconds += 4.0 * n * D * D / SYRK_RATE
+    memory = 8.0 * n * (8 * block + 3 * d)
+    obstacle = _too_much(memory, limit)
+    if c is None:
+        obstacle = "all components need the dense route or an exact feature map"
+    elif not isinstance(c, int) and not kernel.positive_semidefinite:
+        obstacle = "a fraction of the variance needs a positive semidefinite kernel, or the dense route"
+    elif k >= n:
+        obstacle = f"finds at most {n - 1} components"
+    return Candidate("krylov", "exact" if products == "auto" else products, seconds, memory, 0, obstacle)
+
+
+def entry_rate(d: int) -> float:
+    """Kernel values a second, one thread, float64; distances included."""
+    return 1.0 / (1.0 / ENTRY_RATE + 2.0 * d / GEMM_RATE)
+
+
+def _too_much(memory: float, limit: float) -> str:
+    return f"needs {_size(memory)}, the limit is {_size(limit)}" if memory > limit else ""
+
+
+def _choose(candidates: list[Candidate], method: str, n: int, c: object) -> Plan:
+    possible = [x for x in candidates if not x.obstacle]
     if not possible:
-        reasons = "; ".join(f"{x.label}: {x.obstacle}" for x in named) or "this kernel offers no feature map"
-        what = "no route fits" if method == "auto" else f"method={method!r} is not possible here"
+        reasons = "; ".join(f"{x.label}: {x.obstacle}" for x in candidates)
+        reasons = reasons or "the kernel is not positive semidefinite, so it has no feature map"
+        what = "no route fits" if method == "auto" else f"method={method!r} is not possible"
         raise ValueError(
-            f"{what} for {n} rows and c={c!r} ({reasons}); raise memory_limit or tol, ask for fewer components, or use method='auto'"
+            f"{what} for {n} rows and c={c!r} ({reasons}); raise memory_limit or tol, ask for fewer components, or "
+            "take another method"
         )
     best = min(possible, key=lambda x: x.seconds)
-    if method != "auto":
+    others = [x for x in possible if x is not best]
+    if method != "auto" and not others:
         reason = "asked for"
-    elif len(possible) == 1:
+    elif not others:
         reason = "the only route that fits"
     else:
-        others = min((x for x in possible if x is not best), key=lambda x: x.seconds)
-        reason = f"predicted {best.seconds:.2g} s, against {others.seconds:.2g} s for {others.label}"
+        second = min(others, key=lambda x: x.seconds)
+        reason = f"predicted {best.seconds:.2g} s, against {second.seconds:.2g} s for {second.label}"
     return Plan(best.method, best.name, reason, tuple(candidates))

@@ -10,15 +10,16 @@ import numpy as np
 import scipy.linalg
 
 from . import certificate, execute
-from ._plan import Plan
-from .certificate import Certificate
+from ._plan import MAX_FEATURES, Plan, start_features
+from .certificate import Certificate, FeatureInfo
 from .errors import ComponentsWarning
-from .features.passes import feature_moments
-from .krylov import block_krylov
+from .features.passes import accumulate, apply, feature_moments
+from .features.pivots import PivotMap, pivot_map, second_round
+from .krylov import block_krylov, default_block_size
 from .model import FeatureProjector, SampleProjector
 from .moments import principal_axes
 from .operators import GramOperator
-from .protocol import Kernel, Summary
+from .protocol import FeatureMap, Kernel, Moments, Summary
 from .rows import Rows
 from .summation.exact import ExactSummation
 from .summation.matrix import gram_matrix
@@ -43,6 +44,7 @@ class Problem:
     rng: np.random.Generator
     dtype: np.dtype
     n_columns: int
+    forced: bool
     report: execute.Progress | None = None
 
 
@@ -80,7 +82,9 @@ def _dense(problem: Problem, plan: Plan) -> Solution:
         K[start : start + 512] += grand
     total = float(np.trace(K))
     asked = problem.c
-    subset = {"subset_by_index": [n - asked, n - 1], "driver": "evr"} if isinstance(asked, int) and asked < n else {}
+    some = isinstance(asked, int) and asked + 1 < n
+    # one more than asked for: it says how far the last cluster is from the rest
+    subset = {"subset_by_index": [n - asked - 1, n - 1], "driver": "evr"} if some else {}
     eigenvalues, vectors = scipy.linalg.eigh(K, overwrite_a=True, check_finite=False, **subset)
     lowest = None if subset else float(eigenvalues[0])
     eigenvalues, vectors = eigenvalues[::-1], vectors[:, ::-1]
@@ -90,7 +94,7 @@ def _dense(problem: Problem, plan: Plan) -> Solution:
     eigenvalues, vectors = eigenvalues[:kept].copy(), vectors[:, :kept]
     score = vectors * (_signs(vectors[problem.data.sample_index]) * np.sqrt(eigenvalues))
     slack = 4 * EPS * n * largest + n * (entry_error or 0.0)
-    info = {"passes": 1} | _negative(lowest, problem)
+    info = {"method": "dense", "passes": 1} | _negative(lowest, problem)
     projector = _sample_projector(problem, score / eigenvalues, means)
     return Solution(eigenvalues, proof, (total - slack, total + slack), projector, info, score)
 
@@ -99,15 +103,32 @@ def _features(problem: Problem, plan: Plan) -> Solution:
     """One pass over the rows for the moments of the features; scores are a second pass."""
     offer = plan.chosen.offer
     assert offer is not None
-    feature_map = offer.build(problem.data.sample)
+    whole = not isinstance(problem.c, int)
+    # one more than asked for: it says how far the last cluster is from the rest
+    wanted = None if whole else problem.c + 1
     with execute.blas_threads():
-        moments = feature_moments(feature_map, problem.rows, n_threads=problem.n_threads, progress=problem.report)
-        whole = not isinstance(problem.c, int)
-        # one more than asked for: it says how far the last cluster is from the rest
-        eigenvalues, axes = principal_axes(moments, None if whole else problem.c + 1)
+        feature_map = offer.build(problem.data.sample)
+        moments, eigenvalues, axes = _leading(feature_map, problem, wanted)
+        rounds = 0
+        while _misses(moments, eigenvalues, problem) and isinstance(feature_map, PivotMap) and rounds < 3:
+            # a sample can miss a small far cluster; all rows know where the residual lies
+            more, _ = second_round(
+                feature_map,
+                problem.rows,
+                tol=0.5 * problem.tol * max(float(eigenvalues[0]), 0.0) / _trace_of(moments),
+                max_features=min(MAX_FEATURES, problem.data.n_samples, 2 * feature_map.n_features + 100),
+                rng=problem.rng,
+                n_threads=problem.n_threads,
+            )
+            if more is feature_map:
+                break
+            feature_map, rounds = more, rounds + 1
+            moments, eigenvalues, axes = _leading(feature_map, problem, wanted)
+    if _misses(moments, eigenvalues, problem) and not problem.forced and problem.c is not None:
+        found = _krylov(problem, plan)
+        return replace(found, info=found.info | {"features_tried": plan.name})
     total = (moments.trace, moments.trace + moments.residual_trace)
-    uncentered = moments.trace + moments.count * float(moments.mean @ moments.mean)
-    floor = feature_map.rounding**2 * uncentered + 4 * EPS * len(eigenvalues) * max(float(eigenvalues[0]), 0.0)
+    floor = feature_map.rounding**2 * _trace_of(moments) + 4 * EPS * len(eigenvalues) * max(float(eigenvalues[0]), 0.0)
     kept = _kept(eigenvalues, floor, total[1], problem)
     proof = certificate.feature_certificate(
         eigenvalues,
@@ -116,16 +137,30 @@ def _features(problem: Problem, plan: Plan) -> Solution:
         residual_trace=moments.residual_trace,
         defect=feature_map.defect,
         trace=moments.trace,
-        kernel_trace=uncentered + moments.residual_trace,
+        kernel_trace=_trace_of(moments),
         rounding=feature_map.rounding,
     )
     eigenvalues, axes = eigenvalues[:kept].copy(), np.ascontiguousarray(axes[:, :kept])
     constant = moments.mean @ axes
     sample = feature_map.apply(problem.data.sample, axes) - constant
     axes = axes * _signs(sample)
-    info = {"passes": 0, "n_features": feature_map.n_features, "residual_trace": moments.residual_trace}
+    info = {"method": "features", "passes": 0, "n_features": feature_map.n_features, "residual_trace": moments.residual_trace}
     projector = FeatureProjector(feature_map, np.ascontiguousarray(axes), moments.mean)
     return Solution(eigenvalues, proof, total, projector, info)
+
+
+def _leading(feature_map: FeatureMap, problem: Problem, wanted: int | None) -> tuple[Moments, np.ndarray, np.ndarray]:
+    moments = feature_moments(feature_map, problem.rows, n_threads=problem.n_threads, progress=problem.report)
+    return moments, *principal_axes(moments, wanted)
+
+
+def _trace_of(moments: Moments) -> float:
+    """tr K."""
+    return moments.trace + moments.count * float(moments.mean @ moments.mean) + moments.residual_trace
+
+
+def _misses(moments: Moments, eigenvalues: np.ndarray, problem: Problem) -> bool:
+    return moments.residual_trace > problem.tol * max(float(eigenvalues[0]), 0.0)
 
 
 def _krylov(problem: Problem, plan: Plan) -> Solution:
@@ -137,6 +172,7 @@ def _krylov(problem: Problem, plan: Plan) -> Solution:
     trace = GramOperator(kernel, product, rows, None).trace()
     entry_error = kernel.entry_error(problem.data, np.dtype(np.float64))
     with execute.blas_threads():
+        start, known = _krylov_start(problem) if kernel.positive_semidefinite else (None, None)
         found = block_krylov(
             product,
             n,
@@ -144,6 +180,8 @@ def _krylov(problem: Problem, plan: Plan) -> Solution:
             fraction=None if isinstance(asked, int) else asked,
             tol=problem.tol,
             max_passes=problem.max_passes,
+            start=start,
+            features_info=known,
             search_product=search,
             trace=trace,
             positive_semidefinite=kernel.positive_semidefinite,
@@ -162,10 +200,35 @@ def _krylov(problem: Problem, plan: Plan) -> Solution:
     score *= signs
     coeff = found.vectors[:, :kept] * (signs / np.sqrt(eigenvalues))
     slack = 4 * EPS * n * size + n * (entry_error or 0.0)
-    info = {"passes": found.passes, "search_passes": found.search_passes} | _negative(found.negative_end, problem)
+    info = {"method": "krylov", "passes": found.passes, "search_passes": found.search_passes} | _negative(found.negative_end, problem)
     projector = _sample_projector(problem, coeff, found.row_means)
     proof = _first(found.certificate, kept)
     return Solution(eigenvalues, proof, (total - slack, total + slack), projector, info, score)
+
+
+def _krylov_start(problem: Problem) -> tuple[np.ndarray, FeatureInfo]:
+    """Leading vectors of a few pivots' feature map, and what that map knows of the rest of the spectrum."""
+    n, rows = problem.data.n_samples, problem.rows
+    k = problem.c if isinstance(problem.c, int) else 10
+    pivots = pivot_map(
+        problem.kernel,
+        problem.data.sample,
+        tol=1e-12,
+        max_features=start_features(n, k),
+        rng=np.random.default_rng(0),
+        n_samples=n,
+        entry_error=problem.kernel.entry_error(problem.data, np.dtype(np.float64)),
+    )
+    moments = feature_moments(pivots, rows, n_threads=problem.n_threads)
+    eigenvalues, axes = principal_axes(moments, min(default_block_size(n, k), pivots.n_features))
+    axes = axes[:, eigenvalues > 1e-12 * eigenvalues[0]]
+    start = apply(pivots, rows, axes, problem.n_threads, constant=moments.mean @ axes)
+    start /= np.linalg.norm(start, axis=0)
+
+    def project(V: np.ndarray) -> np.ndarray:
+        return accumulate(pivots, rows, V - V.mean(axis=0), problem.n_threads).T
+
+    return start, FeatureInfo(moments.dense(), project, moments.residual_trace, pivots.defect)
 
 
 def _first(proof: Certificate, kept: int) -> Certificate:

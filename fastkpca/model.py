@@ -16,6 +16,7 @@ from . import execute, files
 from ._plan import Plan
 from .errors import ModelFileError, ScoresNotKeptError
 from .features.passes import apply
+from .features.pivots import PivotMap
 from .kernels import get_kernel, kernel_state
 from .protocol import FeatureMap, Kernel
 from .rows import Rows
@@ -224,7 +225,7 @@ class KPCAModel:
             projector: FeatureProjector | SampleProjector
             if "map" in header:
                 own = {name[4:]: array for name, array in arrays.items() if name.startswith("map.")}
-                projector = FeatureProjector(kernel.feature_map_from_state(header["map"], own), arrays["axes"], arrays["mean"])
+                projector = FeatureProjector(_restore_map(kernel, header["map"], own), arrays["axes"], arrays["mean"])
             else:
                 projector = SampleProjector(arrays["X"], arrays["coeff"], arrays["column_means"])
             low, high = header["total_variance_bounds"]
@@ -249,6 +250,12 @@ class KPCAModel:
         except (KeyError, TypeError) as error:
             raise ModelFileError(f"the file is a fastkpca file but not a model: {error!r} is missing or wrong") from error
         return model
+
+
+def _restore_map(kernel: Kernel, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
+    if header["map"] == "pivots":  # the core's own, for any kernel
+        return PivotMap.from_state(kernel, header, arrays)
+    return kernel.feature_map_from_state(header, arrays)
 
 
 def save(model: KPCAModel, path: Any, *, overwrite: bool = False, scores: bool = False) -> None:

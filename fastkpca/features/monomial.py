@@ -97,7 +97,7 @@ class PolynomialMap(_ExpansionMap):
         self.rounding = (6 * degree + 4) * UNIT_ROUNDOFF
 
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
-        return {"type": "polynomial", "d": self.d, "degree": self.degree, "scale": self.scale, "offset": self.offset}, {}
+        return {"map": "polynomial", "d": self.d, "degree": self.degree, "scale": self.scale, "offset": self.offset}, {}
 
     @classmethod
     def from_state(cls, header: dict, arrays: dict[str, np.ndarray]) -> PolynomialMap:
@@ -140,7 +140,7 @@ class TaylorMap(_ExpansionMap):
 
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
         assert self._center is not None
-        return {"type": "taylor", "d": self.d, "sigma": self.sigma, "order": self.order}, {"center": self._center}
+        return {"map": "taylor", "d": self.d, "sigma": self.sigma, "order": self.order}, {"center": self._center}
 
     @classmethod
     def from_state(cls, header: dict, arrays: dict[str, np.ndarray]) -> TaylorMap:

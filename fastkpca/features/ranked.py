@@ -19,11 +19,12 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.linalg
+import scipy.special
 
 from .._core import ranked as _core
 from ..protocol import FeatureMap, Summary
 
-__all__ = ["RankedMap", "ranked_map"]
+__all__ = ["RankedMap", "least_ranked", "ranked_map"]
 
 UNIT = 2.0**-53
 TABLE_ENTRIES = 1 << 22
@@ -116,6 +117,20 @@ class RankedMap(FeatureMap):
         self.reached = bool(header["reached"])
         self.predicted = float("nan") if header["predicted"] is None else float(header["predicted"])
         return self
+
+
+def least_ranked(summary: Summary, sigma: float, tol: float, rows: int = 256) -> float:
+    """A lower bound, over a few rows, on the features that any ranked set needs: cheap enough to rule it out.
+
+    No index has more mean mass than the mean over x of prod_i max_k exp(-x_i^2) x_i^(2k) / k!, so (1 - tol) of the
+    trace needs at least (1 - tol) over that many.
+    """
+    sample = summary.sample[np.linspace(0, len(summary.sample) - 1, min(rows, len(summary.sample))).astype(np.intp)]
+    axes = np.linalg.eigh(summary.covariance)[1]
+    squares = (((sample - summary.mean) @ axes) / sigma) ** 2
+    mode = np.floor(squares)
+    largest = np.exp(np.sum(scipy.special.xlogy(mode, squares) - squares - scipy.special.gammaln(mode + 1), axis=1))
+    return (1.0 - tol) / max(float(largest.mean()), 1e-300)
 
 
 def ranked_map(summary: Summary, sigma: float, *, tol: float, max_features: int) -> RankedMap:

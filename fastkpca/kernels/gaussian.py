@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import sqrt
 
 import numpy as np
+from scipy.spatial.distance import pdist
 
 from .._core import tiles, truncation
 from ..errors import KernelParameterError
 from ..features.monomial import TaylorMap, taylor_size
+from ..features.ranked import RankedMap, least_ranked, ranked_map
 from ..protocol import Cost, FeatureMap, Kernel, Offer, Summary, Summation
 from ..rows import Rows
 from ..summation.expansion import ExpansionSummation
@@ -17,13 +20,14 @@ from ._parameters import positive_number
 
 __all__ = ["Gaussian", "median_distance"]
 
-MEDIAN_ROWS = 1000
+MEDIAN_ROWS = 512
+PROBE_ROWS = 256
 # exp(-R^2 / 2) underflows the whole expansion at R = 38.7
 LARGEST_RADIUS = 37.0
 
 
 def median_distance(sample: np.ndarray) -> float:
-    """Median of |x_i - x_j|, i < j, over at most 1000 rows spread evenly over the (seeded, random) sample.
+    """Median of |x_i - x_j|, i < j, over at most 512 rows spread evenly over the (seeded, random) sample.
 
     Where more than half of the pairs coincide, the median of the distances that are not zero.
 
@@ -34,16 +38,11 @@ def median_distance(sample: np.ndarray) -> float:
     """
     if len(sample) > MEDIAN_ROWS:
         sample = sample[np.linspace(0, len(sample) - 1, MEDIAN_ROWS).astype(np.intp)]
-    centered = sample - sample.mean(axis=0)
-    norms = np.einsum("ij,ij->i", centered, centered)
-    upper = np.triu_indices(len(sample), 1)
-    squares = (norms[:, None] + norms[None, :] - 2 * (centered @ centered.T))[upper]
-    # the expanded form leaves rounding where rows coincide
-    squares[squares <= 8 * (sample.shape[1] + 4) * np.finfo(np.float64).eps * max(norms.max(initial=0.0), 0.0)] = 0.0
+    squares = pdist(sample, "sqeuclidean")
     median = float(np.median(squares)) if squares.size else 0.0
     if median == 0.0 and squares.any():
         median = float(np.median(squares[squares > 0]))
-    if median == 0.0:
+    if not median > 0.0:
         raise KernelParameterError(
             "all rows of X are equal, so the median heuristic finds no length scale; check X, or give the parameter"
         )
@@ -61,7 +60,7 @@ class Gaussian(Kernel):
     ----------
     sigma : float, optional
         Positive. ``gamma`` = 1 / (2 sigma^2) is another spelling. Default: the median heuristic, the median distance
-        of at most 1000 seeded rows divided by sqrt(2).
+        of at most 512 seeded rows divided by sqrt(2).
     """
 
     api_version = 1
@@ -101,6 +100,10 @@ class Gaussian(Kernel):
         return float(np.finfo(dtype).eps) * (data.n_features + 10)
 
     def feature_maps(self, data: Summary, tol: float, max_features: int) -> Sequence[Offer]:
+        return [*self._total_degree(data, tol, max_features), *self._ranked(data, tol, max_features)]
+
+    def _total_degree(self, data: Summary, tol: float, max_features: int) -> list[Offer]:
+        """All monomials below an order, about the candidate for a centre that needs the lowest one."""
         sigma, d = self._sigma, data.n_features
         best: tuple[int, np.ndarray, float] | None = None
         for center in _centers(data):
@@ -111,11 +114,30 @@ class Gaussian(Kernel):
             if order >= 0 and (best is None or order < best[0]):
                 best = order, center, float(truncation.residual(squares, order).mean())
         if best is None:
-            return ()
+            return []
         order, center, left_out = best
         D = taylor_size(d, order)
         cost = Cost(D, row_flops=2.0 * D + 20.0, setup_flops=50.0 * D, memory=8.0 * D * D, residual=left_out)
-        return (Offer("monomial", cost, lambda sample: TaylorMap(d, sigma, order, center)),)
+        return [Offer("monomial", cost, lambda sample: TaylorMap(d, sigma, order, center))]
+
+    def _ranked(self, data: Summary, tol: float, max_features: int) -> list[Offer]:
+        """The heaviest multi-indices in principal axes; a search on a few rows says how many there would be."""
+        sigma, d = self._sigma, data.n_features
+        if least_ranked(data, sigma, tol) > max_features:
+            return []
+        few = data.sample[np.linspace(0, len(data.sample) - 1, min(PROBE_ROWS, len(data.sample))).astype(np.intp)]
+        probe = ranked_map(replace(data, sample=few), sigma, tol=tol, max_features=max_features)
+        D = probe.n_features
+        if not probe.reached or D == 0:
+            return []
+        # on more rows the search finds more of the tails: one fifth more, by the sets of benchmarks/feature_counts.py
+        D = min(max_features, D + D // 5 + 1)
+        cost = Cost(D, row_flops=2.0 * D + 20.0 * d, setup_flops=2e4 * D, memory=8.0 * D * D, residual=tol)
+
+        def build(sample: np.ndarray) -> FeatureMap:
+            return ranked_map(replace(data, sample=sample), sigma, tol=tol, max_features=max_features)
+
+        return [Offer("ranked", cost, build)]
 
     def summations(self, data_x: Summary, data_y: Summary, tol: float | None) -> Sequence[Offer]:
         if tol is None:
@@ -144,7 +166,7 @@ class Gaussian(Kernel):
         return (Offer("expansion", cost, build),) if bound <= tol else ()
 
     def feature_map_from_state(self, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
-        return TaylorMap.from_state(header, arrays)
+        return {"taylor": TaylorMap, "ranked": RankedMap}[header["map"]].from_state(header, arrays)
 
 
 def _largest_order(d: int, max_features: int) -> int:

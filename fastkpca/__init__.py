@@ -23,13 +23,18 @@ except ImportError as _error:
         "`pip install --no-build-isolation -e .` makes the tree itself importable."
     ) from _error
 
+from importlib import metadata as _metadata
+
 from ._gram import features, gram
 from ._kpca import kpca, kpca_project, plan
 from .kernels import get_kernel, list_kernels, register_kernel
 from .model import KPCAModel, load, save
 
+__version__ = _metadata.version("fastkpca")
+
 __all__ = [
     "KPCAModel",
+    "__version__",
     "features",
     "get_kernel",
     "gram",

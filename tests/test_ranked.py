@@ -205,3 +205,20 @@ def test_state_restores_the_map_bit_for_bit():
     assert (again.features(rows) == feature_map.features(rows)).all()
     assert again.defect == feature_map.defect
     assert (again.reached, again.predicted) == (feature_map.reached, feature_map.predicted)
+
+
+def test_max_work_bounds_the_search_and_is_honest():
+    X = np.random.default_rng(8).random((1000, 40))
+    rows, summary = summary_of(X)
+    feature_map = ranked_map(summary, 2.0, tol=1e-3, max_features=3000, max_work=1e6)
+    assert not feature_map.reached
+    assert feature_map.predicted == pytest.approx(feature_map.residual(rows).mean(), rel=1e-9)
+    assert feature_map.cost().n_features == feature_map.n_features
+
+
+def test_one_row():
+    rows, summary = summary_of(np.array([[3.0, -2.0]]))
+    feature_map = ranked_map(summary, 1.0, tol=1e-10, max_features=10)
+    assert feature_map.reached
+    assert feature_map.n_features == 1
+    assert feature_map.residual(rows)[0] < 1e-12

@@ -3,6 +3,8 @@
 ===============  ==========================================================================
 ``multiindex``   the compress operator: graded multi-index tables and monomials along a tile
 ``moments``      centred second moments of feature tiles (BLAS 3), and their merging
+``pivots``       pivoted Cholesky: rejection in a block, factor and solve, residual diagonals
+``ranked``       ranked Gaussian multi-indices: tables, search, evaluation along the trie
 ``truncation``   error bounds of the truncated Gaussian expansion, and the order from them
 ===============  ==========================================================================
 

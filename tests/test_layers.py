@@ -169,4 +169,4 @@ def test_import_brings_nothing_optional():
         found = heavy & {name.split(".")[0] for name in sys.modules}
         assert not found, found
     """
-    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
+    subprocess.run([sys.executable, "-P", "-c", textwrap.dedent(code)], check=True)

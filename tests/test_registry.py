@@ -138,7 +138,7 @@ def test_nothing_is_imported_by_listing():
         assert "fastkpca.kernels.gaussian" not in sys.modules or "fastkpca._kpca" in sys.modules
         assert "kernels_contrib" not in sys.modules
     """
-    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
+    subprocess.run([sys.executable, "-P", "-c", textwrap.dedent(code)], check=True)
 
 
 # Pure functions over entry points -------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from . import execute, validate
 from ._plan import Plan, make_plan
 from ._routes import Problem, Solution, solve
+from .errors import CertificateWarning, NotConvergedError
 from .kernels import get_kernel
 from .model import KPCAModel
 from .rows import summarize
@@ -82,6 +84,15 @@ def kpca(
     ------
     ValueError, TypeError
         For input; the text says what was found, what is needed, and how to get there.
+    NotConvergedError
+        Not even a finite interval was reached within ``max_passes``; its ``partial`` is the model so far.
+
+    Warns
+    -----
+    CertificateWarning
+        An interval is wider than ``tol`` asks for, or holds only with a stated probability.
+    ComponentsWarning
+        Fewer components than asked for carry variance.
 
     Notes
     -----
@@ -102,7 +113,7 @@ def kpca(
         solution = solve(problem, chosen)
         score = _scores(problem, solution, out) if return_scores else None
     info = solution.info | {"seconds": time.perf_counter() - started}
-    return KPCAModel(
+    model = KPCAModel(
         eigenvalues=solution.eigenvalues,
         eigenvalue_bounds=solution.certificate.eigenvalue_bounds,
         bound_kind=solution.certificate.bound_kind,
@@ -120,6 +131,11 @@ def kpca(
         projector=solution.projector,
         _score=score,
     )
+    if not np.isfinite(model.eigenvalue_bounds).all():
+        raise NotConvergedError(f"no interval was reached: {solution.message}", partial=model)
+    if solution.message:
+        warnings.warn(solution.message, CertificateWarning, stacklevel=2)
+    return model
 
 
 def kpca_project(

@@ -52,7 +52,8 @@ class Problem:
 class Solution:
     """Components with their certificate; ``total`` is the interval of tr(Kc).
 
-    ``score`` holds the scores where the route has them anyway (float64), else they are a pass of the projector.
+    ``score`` holds the scores where the route has them anyway (float64), else they are a pass of the projector;
+    ``message`` says what the certificate falls short of, and what would help.
     """
 
     eigenvalues: np.ndarray
@@ -61,6 +62,7 @@ class Solution:
     projector: FeatureProjector | SampleProjector
     info: dict[str, Any]
     score: np.ndarray | None = field(default=None, repr=False)
+    message: str = ""
 
 
 def solve(problem: Problem, plan: Plan) -> Solution:
@@ -96,7 +98,8 @@ def _dense(problem: Problem, plan: Plan) -> Solution:
     slack = 4 * EPS * n * largest + n * (entry_error or 0.0)
     info = {"method": "dense", "passes": 1} | _negative(lowest, problem)
     projector = _sample_projector(problem, score / eigenvalues, means)
-    return Solution(eigenvalues, proof, (total - slack, total + slack), projector, info, score)
+    message = _rounding_message(proof, eigenvalues, problem)
+    return Solution(eigenvalues, proof, (total - slack, total + slack), projector, info, score, message)
 
 
 def _features(problem: Problem, plan: Plan) -> Solution:
@@ -146,7 +149,8 @@ def _features(problem: Problem, plan: Plan) -> Solution:
     axes = axes * _signs(sample)
     info = {"method": "features", "passes": 0, "n_features": feature_map.n_features, "residual_trace": moments.residual_trace}
     projector = FeatureProjector(feature_map, np.ascontiguousarray(axes), moments.mean)
-    return Solution(eigenvalues, proof, total, projector, info)
+    message = _feature_message(proof, eigenvalues, feature_map, problem)
+    return Solution(eigenvalues, proof, total, projector, info, message=message)
 
 
 def _leading(feature_map: FeatureMap, problem: Problem, wanted: int | None) -> tuple[Moments, np.ndarray, np.ndarray]:
@@ -189,6 +193,7 @@ def _krylov(problem: Problem, plan: Plan) -> Solution:
             memory_limit=problem.memory_limit,
             rng=problem.rng,
             progress=problem.report,
+            warn=False,
         )
     total = trace - n * found.grand_mean
     size = max(abs(trace), float(np.abs(found.theta).max()))
@@ -203,7 +208,31 @@ def _krylov(problem: Problem, plan: Plan) -> Solution:
     info = {"method": "krylov", "passes": found.passes, "search_passes": found.search_passes} | _negative(found.negative_end, problem)
     projector = _sample_projector(problem, coeff, found.row_means)
     proof = _first(found.certificate, kept)
-    return Solution(eigenvalues, proof, (total - slack, total + slack), projector, info, score)
+    return Solution(eigenvalues, proof, (total - slack, total + slack), projector, info, score, found.message)
+
+
+def _rounding_message(proof: Certificate, eigenvalues: np.ndarray, problem: Problem) -> str:
+    width = proof.width / eigenvalues[0]
+    if width <= problem.tol:
+        return ""
+    return (
+        f"the widest of {len(eigenvalues)} intervals is {width:.2g} of the largest eigenvalue, tol is {problem.tol:.2g}: "
+        "that is rounding in float64, so a larger tol, or a kernel matrix that is less nearly constant (a smaller sigma), "
+        "is what helps"
+    )
+
+
+def _feature_message(
+    proof: Certificate, eigenvalues: np.ndarray, feature_map: FeatureMap, problem: Problem
+) -> str:
+    width = proof.width / eigenvalues[0]
+    if width <= problem.tol:
+        return ""
+    return (
+        f"{feature_map.n_features} features leave the widest of {len(eigenvalues)} intervals at {width:.2g} of the largest "
+        f"eigenvalue, tol is {problem.tol:.2g}; method='auto' goes on with exact products, a larger memory_limit allows "
+        "more features"
+    )
 
 
 def _krylov_start(problem: Problem) -> tuple[np.ndarray, FeatureInfo]:

@@ -123,6 +123,7 @@ def block_krylov(
     memory_limit: float | None = None,
     rng: np.random.Generator | int = 0,
     progress: Progress | None = None,
+    warn: bool = True,
 ) -> KrylovResult:
     """The c algebraically largest eigenvalues of H K H, with certified intervals at most tol * lambda_1 wide.
 
@@ -164,6 +165,8 @@ def block_krylov(
     rng : numpy.random.Generator or int
     progress : callable, optional
         progress("krylov", passes, max_passes) after each pass.
+    warn : bool
+        False leaves it to the caller to pass ``KrylovResult.message`` on.
 
     Returns
     -------
@@ -204,7 +207,7 @@ def block_krylov(
         progress=progress,
     )
     result = solver.run(start)
-    if result.message:
+    if result.message and warn:
         warnings.warn(result.message, CertificateWarning, stacklevel=2)
     return result
 

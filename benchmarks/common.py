@@ -41,7 +41,9 @@ def header(what: str) -> None:
     except ImportError:
         pass
     print(f"# {what}")
-    print(f"# {processor}, {os.cpu_count()} processors, one thread used; Python {platform.python_version()}, {versions}")
+    print(
+        f"# {processor}, {os.cpu_count()} processors, one thread used; Python {platform.python_version()}, {versions}"
+    )
     sys.stdout.flush()
 
 

@@ -1,4 +1,4 @@
-"""Second moments in one pass, features formed on the fly, against dsyrk on a feature matrix that already lies in memory.
+"""Second moments in one pass, features formed on the fly, against dsyrk on features that already lie in memory.
 
 Polynomial kernel, N = 100000, d = 10, degree 3 (D = 286). Goal: at most 1.5 times dsyrk, extra memory below 100 MB.
 Run: python benchmarks/moment_pass.py

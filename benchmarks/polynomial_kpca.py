@@ -64,10 +64,14 @@ def small() -> None:
     arpack = sorted(times)[1]
     ours = fk.kpca(X, "polynomial", 10, degree=3, n_threads=1)
     error = np.abs(ours.eigenvalues - theirs.eigenvalues_).max() / theirs.eigenvalues_[0]
-    print(f"N=10000, degree 3: fastkpca {seconds['fastkpca']:.4f} s, explicit map {seconds['explicit map']:.4f} s, "
-          f"KernelPCA arpack {arpack:.3f} s")
-    print(f"ratio to arpack {arpack / seconds['fastkpca']:.0f} (goal 70), to the explicit map "
-          f"{seconds['explicit map'] / seconds['fastkpca']:.2f}; eigenvalues agree to {error:.1e} (goal 1e-10)")
+    print(
+        f"N=10000, degree 3: fastkpca {seconds['fastkpca']:.4f} s, explicit map {seconds['explicit map']:.4f} s, "
+        f"KernelPCA arpack {arpack:.3f} s"
+    )
+    print(
+        f"ratio to arpack {arpack / seconds['fastkpca']:.0f} (goal 70), to the explicit map "
+        f"{seconds['explicit map'] / seconds['fastkpca']:.2f}; eigenvalues to {error:.1e} (goal 1e-10)"
+    )
 
 
 def large() -> None:
@@ -85,8 +89,10 @@ def large() -> None:
         print(f"N=1e6, degree 2: {name:16s} {value:.3f} s")
     growth = np.log10(seconds["fastkpca"] / seconds["fastkpca, N=1e5"])
     memory = float(common.in_fresh_process(__file__, "--memory"))
-    print(f"ratio explicit map / fastkpca {seconds['explicit map'] / seconds['fastkpca']:.2f} (goal > 1), growth exponent "
-          f"{growth:.2f} (goal <= 1), whole process {memory:.0f} MB (goal 500), eigenvalues agree to {error:.1e}")
+    print(
+        f"ratio explicit map / fastkpca {seconds['explicit map'] / seconds['fastkpca']:.2f} (goal > 1), growth exponent "
+        f"{growth:.2f} (goal <= 1), whole process {memory:.0f} MB (goal 500), eigenvalues agree to {error:.1e}"
+    )
 
 
 def main() -> None:

@@ -49,7 +49,8 @@ def gram(
     Returns
     -------
     GramOperator
-        Shape (N, M); ``K @ U``, ``K.T``, ``centered()``, ``diagonal()``, ``trace()``, ``column_means()``, ``error_bound``.
+        Shape (N, M); ``K @ U``, ``K.T``, ``centered()``, ``diagonal()``, ``trace()``, ``column_means()``,
+        ``error_bound``.
     """
     if tol is not None:
         tol = validate.check_tol(tol)

@@ -107,20 +107,24 @@ def kpca(
     (1000, 3)
     """
     started = time.perf_counter()
+    return_scores = validate.check_flag(return_scores, "return_scores")
     with execute.reporter(progress) as report:
-        problem = _prepare(X, kernel, c, tol, max_passes, method, memory_limit, n_threads, rng, report, kernel_parameters)
+        problem = _prepare(
+            X, kernel, c, tol, max_passes, method, memory_limit, n_threads, rng, report, kernel_parameters
+        )
         chosen = _choose(problem, method, features, products)
         solution = solve(problem, chosen)
         score = _scores(problem, solution, out) if return_scores else None
     info = solution.info | {"seconds": time.perf_counter() - started}
+    low, high = (x / (problem.data.n_samples - 1) for x in solution.total)
     model = KPCAModel(
         eigenvalues=solution.eigenvalues,
         eigenvalue_bounds=solution.certificate.eigenvalue_bounds,
         bound_kind=solution.certificate.bound_kind,
         angle_bounds=solution.certificate.angle_bounds,
         clusters=solution.certificate.clusters,
-        total_variance=solution.total[1] / (problem.data.n_samples - 1),
-        total_variance_bounds=tuple(x / (problem.data.n_samples - 1) for x in solution.total),
+        total_variance=high,
+        total_variance_bounds=(low, high),
         kernel=getattr(problem.kernel, "unbound", lambda: problem.kernel)(),
         plan=chosen,
         info=info,
@@ -174,7 +178,10 @@ def kpca_project(
     if kernel is model.kernel:
         validate.check_columns(model.n_features, rows.n_features)
     dtype = np.dtype(np.float32 if rows.dtype == np.float32 and model.dtype == np.float32 else np.float64)
-    result = _output(out, (rows.n_samples, model.n_components), dtype)
+    shape = (rows.n_samples, model.n_components)
+    result = validate.check_out(out, shape, dtype)
+    if result is None:
+        result = np.empty(shape, dtype=dtype)
     with execute.reporter(progress) as report:
         model.projector.project(kernel, rows.shifted(model.shift), result, execute.resolve_threads(n_threads), report)
     return result
@@ -260,19 +267,11 @@ def _choose(problem: Problem, method: str, features: str, products: str) -> Plan
 
 def _scores(problem: Problem, solution: Solution, out: np.ndarray | None) -> np.ndarray:
     shape = (problem.data.n_samples, len(solution.eigenvalues))
-    result = _output(out, shape, problem.dtype)
+    result = validate.check_out(out, shape, problem.dtype)
+    if result is None:
+        result = np.empty(shape, dtype=problem.dtype)
     if solution.score is not None:
         result[...] = solution.score
     else:
         solution.projector.project(problem.kernel, problem.rows, result, problem.n_threads, problem.report)
     return result
-
-
-def _output(out: np.ndarray | None, shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
-    if out is None:
-        return np.empty(shape, dtype=dtype)
-    if getattr(out, "shape", None) != shape:
-        raise ValueError(f"out has shape {getattr(out, 'shape', None)}; the scores need {shape}")
-    if np.dtype(out.dtype).kind != "f":
-        raise TypeError(f"out has dtype {out.dtype}; the scores need a floating-point array")
-    return out

@@ -83,10 +83,9 @@ def _dense(problem: Problem, plan: Plan) -> Solution:
         K[start : start + 512] -= means[start : start + 512, None]
         K[start : start + 512] += grand
     total = float(np.trace(K))
-    asked = problem.c
-    some = isinstance(asked, int) and asked + 1 < n
     # one more than asked for: it says how far the last cluster is from the rest
-    subset = {"subset_by_index": [n - asked - 1, n - 1], "driver": "evr"} if some else {}
+    asked = problem.c + 1 if isinstance(problem.c, int) else n
+    subset = {"subset_by_index": [n - asked, n - 1], "driver": "evr"} if asked < n else {}
     eigenvalues, vectors = scipy.linalg.eigh(K, overwrite_a=True, check_finite=False, **subset)
     lowest = None if subset else float(eigenvalues[0])
     eigenvalues, vectors = eigenvalues[::-1], vectors[:, ::-1]
@@ -106,9 +105,7 @@ def _features(problem: Problem, plan: Plan) -> Solution:
     """One pass over the rows for the moments of the features; scores are a second pass."""
     offer = plan.chosen.offer
     assert offer is not None
-    whole = not isinstance(problem.c, int)
-    # one more than asked for: it says how far the last cluster is from the rest
-    wanted = None if whole else problem.c + 1
+    wanted = problem.c + 1 if isinstance(problem.c, int) else None  # one more, as in the dense route
     with execute.blas_threads():
         feature_map = offer.build(problem.data.sample)
         moments, eigenvalues, axes = _leading(feature_map, problem, wanted)
@@ -147,7 +144,12 @@ def _features(problem: Problem, plan: Plan) -> Solution:
     constant = moments.mean @ axes
     sample = feature_map.apply(problem.data.sample, axes) - constant
     axes = axes * _signs(sample)
-    info = {"method": "features", "passes": 0, "n_features": feature_map.n_features, "residual_trace": moments.residual_trace}
+    info = {
+        "method": "features",
+        "passes": 0,
+        "n_features": feature_map.n_features,
+        "residual_trace": moments.residual_trace,
+    }
     projector = FeatureProjector(feature_map, np.ascontiguousarray(axes), moments.mean)
     message = _feature_message(proof, eigenvalues, feature_map, problem)
     return Solution(eigenvalues, proof, total, projector, info, message=message)
@@ -205,7 +207,9 @@ def _krylov(problem: Problem, plan: Plan) -> Solution:
     score *= signs
     coeff = found.vectors[:, :kept] * (signs / np.sqrt(eigenvalues))
     slack = 4 * EPS * n * size + n * (entry_error or 0.0)
-    info = {"method": "krylov", "passes": found.passes, "search_passes": found.search_passes} | _negative(found.negative_end, problem)
+    info = {"method": "krylov", "passes": found.passes, "search_passes": found.search_passes} | _negative(
+        found.negative_end, problem
+    )
     projector = _sample_projector(problem, coeff, found.row_means)
     proof = _first(found.certificate, kept)
     return Solution(eigenvalues, proof, (total - slack, total + slack), projector, info, score, found.message)
@@ -216,22 +220,20 @@ def _rounding_message(proof: Certificate, eigenvalues: np.ndarray, problem: Prob
     if width <= problem.tol:
         return ""
     return (
-        f"the widest of {len(eigenvalues)} intervals is {width:.2g} of the largest eigenvalue, tol is {problem.tol:.2g}: "
-        "that is rounding in float64, so a larger tol, or a kernel matrix that is less nearly constant (a smaller sigma), "
-        "is what helps"
+        f"the widest of {len(eigenvalues)} intervals is {width:.2g} of the largest eigenvalue, tol is "
+        f"{problem.tol:.2g}: that is rounding in float64; a larger tol helps, or a kernel matrix that is less nearly "
+        "constant (a smaller sigma)"
     )
 
 
-def _feature_message(
-    proof: Certificate, eigenvalues: np.ndarray, feature_map: FeatureMap, problem: Problem
-) -> str:
+def _feature_message(proof: Certificate, eigenvalues: np.ndarray, feature_map: FeatureMap, problem: Problem) -> str:
     width = proof.width / eigenvalues[0]
     if width <= problem.tol:
         return ""
     return (
-        f"{feature_map.n_features} features leave the widest of {len(eigenvalues)} intervals at {width:.2g} of the largest "
-        f"eigenvalue, tol is {problem.tol:.2g}; method='auto' goes on with exact products, a larger memory_limit allows "
-        "more features"
+        f"{feature_map.n_features} features leave the widest of {len(eigenvalues)} intervals at {width:.2g} of the "
+        f"largest eigenvalue, tol is {problem.tol:.2g}; method='auto' goes on with exact products, a larger "
+        "memory_limit allows more features"
     )
 
 
@@ -257,7 +259,9 @@ def _krylov_start(problem: Problem) -> tuple[np.ndarray, FeatureInfo]:
     def project(V: np.ndarray) -> np.ndarray:
         return accumulate(pivots, rows, V - V.mean(axis=0), problem.n_threads).T
 
-    return start, FeatureInfo(moments.dense(), project, moments.residual_trace, pivots.defect)
+    second = moments.dense()
+    assert second is not None  # a pivot map's moments are
+    return start, FeatureInfo(second, project, moments.residual_trace, pivots.defect)
 
 
 def _first(proof: Certificate, kept: int) -> Certificate:

@@ -90,23 +90,24 @@ def reporter(progress: bool | Progress, stream: TextIO | None = None) -> Iterato
         yield None
         return
     out = sys.stderr if stream is None else stream
-    last = [0.0, 0]
+    last_time, last_length = 0.0, 0
 
     def line(stage: str, done: int, total: int) -> None:
+        nonlocal last_time, last_length
         now = time.monotonic()
-        if now - last[0] < 0.1 and done < total:
+        if now - last_time < 0.1 and done < total:
             return
         bar = "#" * (30 * done // max(1, total))
         text = f"{stage:<10} [{bar:<30}] {100 * done // max(1, total):3d} %"
-        last[:] = [now, len(text)]
+        last_time, last_length = now, len(text)
         out.write("\r" + text)
         out.flush()
 
     try:
         yield line
     finally:
-        if last[1]:
-            out.write("\r" + " " * last[1] + "\r")
+        if last_length:
+            out.write("\r" + " " * last_length + "\r")
             out.flush()
 
 

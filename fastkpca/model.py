@@ -248,7 +248,9 @@ class KPCAModel:
                 _score=arrays.get("score"),
             )
         except (KeyError, TypeError) as error:
-            raise ModelFileError(f"the file is a fastkpca file but not a model: {error!r} is missing or wrong") from error
+            raise ModelFileError(
+                f"the file is a fastkpca file but not a model: {error!r} is missing or wrong"
+            ) from error
         return model
 
 

@@ -153,7 +153,9 @@ class FeatureOperator(LinearOperator):
         if weights is not None:
             weights = np.ascontiguousarray(weights, dtype=np.float64)
             if weights.shape != (self.shape[0],) or not (np.isfinite(weights).all() and (weights >= 0).all()):
-                raise ValueError(f"weights must be {self.shape[0]} finite, non-negative numbers; found shape {weights.shape}")
+                raise ValueError(
+                    f"weights must be {self.shape[0]} finite, non-negative numbers; found shape {weights.shape}"
+                )
         moments = feature_moments(self.map, self._rows, weights=weights, n_threads=self._n_threads)
         if weights is None:
             self._residual = moments.residual_trace

@@ -399,26 +399,6 @@ def check_flag(value: Any, name: str) -> bool:
     return bool(value)
 
 
-def check_sample_weight(weights: Any, n_samples: int, name: str = "sample_weight") -> np.ndarray | None:
-    """Float64 weights of the rows, (n_samples,): finite, none negative, at least two of them positive; None stays."""
-    if weights is None:
-        return None
-    need = f"one non-negative number for each of the {n_samples} rows"
-    values = np.asarray(weights)
-    if values.dtype.kind not in "fiub":
-        raise TypeError(f"{name} holds values of type {values.dtype}; give {need}")
-    if values.shape != (n_samples,):
-        raise ValueError(f"{name} has shape {values.shape}; give {need}, shape ({n_samples},)")
-    values = np.array(values, dtype=np.float64)
-    bad = ~(np.isfinite(values) & (values >= 0.0))
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise ValueError(f"{name} contains {values[row]} (first at row {row}); give {need}, 0 to leave a row out")
-    if np.count_nonzero(values) < 2:
-        raise ValueError(f"{name} leaves {np.count_nonzero(values)} rows with a positive weight; kpca needs at least 2")
-    return values
-
-
 def check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype, name: str = "out") -> np.ndarray | None:
     """An array (or memory map) that the result can be written into as it is; None stays None."""
     if out is None:

@@ -1,4 +1,4 @@
-"""The bounds of the truncated Gaussian expansion: never broken, attained, and the order chosen from them is the least."""
+"""The bounds of the truncated Gaussian expansion: never broken, attained; the order chosen from them is the least."""
 
 from __future__ import annotations
 
@@ -73,5 +73,9 @@ def test_sharp_bound_against_the_seeds():
     """Ours is attained; that of Raykar & Ankur 2003 is hundreds of times larger at R = 2 (docs/theory.md)."""
     ratios = [truncation.seed_bound(2.0, p) / truncation.ball_bound(2.0, p) for p in range(10, 31)]
     assert min(ratios) > 30
-    assert all(truncation.seed_bound(R, p) >= truncation.ball_bound(R, p) for R in (0.1, 1.0, 3.0) for p in range(1, 60))
-    assert truncation.order_for_ball(2.0, 1e-6, 100) < next(p for p in range(100) if truncation.seed_bound(2.0, p) <= 1e-6)
+    assert all(
+        truncation.seed_bound(R, p) >= truncation.ball_bound(R, p) for R in (0.1, 1.0, 3.0) for p in range(1, 60)
+    )
+    assert truncation.order_for_ball(2.0, 1e-6, 100) < next(
+        p for p in range(100) if truncation.seed_bound(2.0, p) <= 1e-6
+    )

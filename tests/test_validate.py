@@ -380,24 +380,6 @@ def test_choice_and_flag():
         validate.check_flag(1, "progress")
 
 
-def test_sample_weight():
-    weights = validate.check_sample_weight([1, 0, 2], 3)
-    assert weights.dtype == np.float64
-    np.testing.assert_array_equal(weights, [1.0, 0.0, 2.0])
-    given = np.ones(3)
-    assert not np.shares_memory(validate.check_sample_weight(given, 3), given)
-    assert validate.check_sample_weight(None, 3) is None
-    for bad, error, text in [
-        ([1, 2], ValueError, r"shape \(2,\); .*shape \(3,\)"),
-        ([1, -1, 2], ValueError, r"-1\.0 \(first at row 1\)"),
-        ([1, 2, np.nan], ValueError, r"nan \(first at row 2\)"),
-        ([0, 0, 2], ValueError, "leaves 1 rows"),
-        (["a", "b", "c"], TypeError, "sample_weight holds values of type"),
-    ]:
-        with pytest.raises(error, match=text):
-            validate.check_sample_weight(bad, 3)
-
-
 def test_out():
     good = np.empty((4, 2), np.float32)
     assert validate.check_out(good, (4, 2), np.dtype(np.float32)) is good

@@ -1,13 +1,13 @@
 # cython: language_level=3
 """Centred second moments of feature tiles, and their merging (Chan, Golub, LeVeque 1983).
 
-Tiles are feature-major, (D, n). Means are (2, D), unevaluated sums of a high and a low part. The scatter matrix is (D, D), C order, lower triangle only. BLAS 3 does the work
-(dsyrk with beta = 1, straight into the accumulator); the GIL is released for the whole of it.
+Tiles are feature-major, (D, n). Means are (2, D), unevaluated sums of a high and a low part. The scatter matrix is
+(D, D), C order, lower triangle only. BLAS 3 does the work (dsyrk with beta = 1, straight into the accumulator); the GIL
+is released for the whole of it.
 """
 
 import numpy as np
 
-from libc.math cimport sqrt
 from scipy.linalg.cython_blas cimport dsyr, dsyrk
 
 

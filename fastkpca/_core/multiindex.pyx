@@ -68,7 +68,7 @@ def table(Py_ssize_t d, Py_ssize_t degree):
 
 cdef void expand(const real *X, Py_ssize_t n, Py_ssize_t d, const int *parent, const int *coordinate,
                  const double *factor, Py_ssize_t D, bint gaussian, real *out, Py_ssize_t stride) noexcept nogil:
-    """Rows of ``out`` (D, stride): factor-weighted monomials of n points; factor[0] (times the Gaussian) starts them."""
+    """Rows of ``out`` (D, stride): weighted monomials of n points; factor[0] (times the Gaussian) starts them."""
     cdef Py_ssize_t i, j, c
     cdef double s
     cdef real f

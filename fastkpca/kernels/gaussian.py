@@ -166,7 +166,8 @@ class Gaussian(Kernel):
         return (Offer("expansion", cost, build),) if bound <= tol else ()
 
     def feature_map_from_state(self, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
-        return {"taylor": TaylorMap, "ranked": RankedMap}[header["map"]].from_state(header, arrays)
+        made = TaylorMap if header["map"] == "taylor" else RankedMap
+        return made.from_state(header, arrays)
 
 
 def _largest_order(d: int, max_features: int) -> int:

@@ -77,7 +77,9 @@ class Polynomial(Kernel):
         return (self.scale * np.einsum("ij,ij->i", X, X) + self.offset) ** self.degree
 
     def entry_error(self, data: Summary, dtype: np.dtype) -> float:
-        return (data.n_features + self.degree + 4) * self.degree * float(np.finfo(dtype).eps) * self.largest(data.radius)
+        return (
+            (data.n_features + self.degree + 4) * self.degree * float(np.finfo(dtype).eps) * self.largest(data.radius)
+        )
 
     def feature_maps(self, data: Summary, tol: float, max_features: int) -> Sequence[Offer]:
         d, degree, scale, offset = data.n_features, self.degree, self.scale, self.offset
@@ -99,7 +101,9 @@ class Polynomial(Kernel):
 
         D = polynomial_size(d, degree, offset)
         n_y = data_y.n_samples / max(1, data_x.n_samples)
-        return (Offer("expansion", Cost(D, row_flops=3.0 * D * (1 + n_y), setup_flops=50.0 * D, memory=8.0 * D), build),)
+        return (
+            Offer("expansion", Cost(D, row_flops=3.0 * D * (1 + n_y), setup_flops=50.0 * D, memory=8.0 * D), build),
+        )
 
     def feature_map_from_state(self, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
         return PolynomialMap.from_state(header, arrays)

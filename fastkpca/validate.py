@@ -31,7 +31,6 @@ __all__ = [
     "check_memory_limit",
     "check_out",
     "check_rng",
-    "check_sample_weight",
     "check_tol",
 ]
 

@@ -170,8 +170,9 @@ INLINE void sums_s(const int C, const vec_s *v, double *out)
 #pragma GCC unroll 2
     for (int c = 0; c < 2; c++) {
         const __m512 *w = (const __m512 *)(v + 4 * c);
-        const __m512d low = _mm512_castps_pd(_mm512_add_ps(_mm512_unpacklo_ps(w[0], w[1]), _mm512_unpackhi_ps(w[0], w[1])));
-        const __m512d high = _mm512_castps_pd(_mm512_add_ps(_mm512_unpacklo_ps(w[2], w[3]), _mm512_unpackhi_ps(w[2], w[3])));
+        const __m512 ab = _mm512_add_ps(_mm512_unpacklo_ps(w[0], w[1]), _mm512_unpackhi_ps(w[0], w[1]));
+        const __m512 cd = _mm512_add_ps(_mm512_unpacklo_ps(w[2], w[3]), _mm512_unpackhi_ps(w[2], w[3]));
+        const __m512d low = _mm512_castps_pd(ab), high = _mm512_castps_pd(cd);
         quad[c] = _mm512_castps_pd(_mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(low, high)),
                                                  _mm512_castpd_ps(_mm512_unpackhi_pd(low, high))));
     }

@@ -10,8 +10,9 @@
 #define FK_DIRECT 32
 #endif
 
-/* Rows are a multiple of FK_PAD, so that every tile of the symmetric walk begins at one. A tile is FK_TILE_ROWS by FK_TILE_BYTES of each row: half of a 1 MB second-level cache. For a product with one
-   column and no GEMM a strip that stays in the first level is better. */
+/* A tile is FK_TILE_ROWS by FK_TILE_BYTES of each row: below half of a 1 MB second-level cache; and eight columns of U
+   of that length half of the first level. For a product with one column and no GEMM a strip that stays in the first
+   level is better. Rows are a multiple of FK_PAD, so that every tile of the symmetric walk begins at one. */
 #ifndef FK_TILE_ROWS
 #define FK_TILE_ROWS 192
 #define FK_TILE_BYTES 2048

@@ -61,12 +61,13 @@ def residual(feature_map: FeatureMap, rows: Rows) -> float:
 
 def total_degree(square: np.ndarray, d: int, tol: float) -> tuple[int, int]:
     """(p, number of monomials of degree below p)."""
-    p = 1
-    while gammainc(p, square).mean() > tol:
-        p += 1
-        if p > 2000:
-            return p, 0
-    return p, comb(d + p - 1, d)
+    low, high = 0, 1
+    while gammainc(high, square).mean() > tol:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if gammainc(middle, square).mean() <= tol else (middle, high)
+    return high, comb(d + high - 1, d)
 
 
 def main() -> None:
@@ -118,7 +119,7 @@ def report(name: str, f: int, sigma: float, tol: float, rows: Rows, summary, mos
         left = residual(pivots, rows)
         rounds += 1
     print(
-        f"{name:13}{f:3d}{tol:7.0e} | {p:4d}{degree:15,d} | "
+        f"{name:13}{f:3d}{tol:7.0e} | {p:4d}{degree:15.6g} | "
         f"{ranked.n_features:7d}{residual(ranked, rows):10.1e}{ranked_seconds:7.2f} | "
         f"{pivots.n_features:7d}{left:10.1e}{pivot_seconds:7.2f}{rounds:7d}",
         flush=True,

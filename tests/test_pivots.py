@@ -302,3 +302,46 @@ def test_probe_predicts_the_rank():
         cost = probe.cost(tol, kernel_flops=30.0)
         assert cost.n_features == probe.rank(tol)
     assert probe.rank(0.0) == np.inf
+
+
+class Noisy(Gauss):
+    """Off by up to ``noise`` in every value, neither symmetric nor semidefinite, as a GEMM form far out would be."""
+
+    parameters = {"sigma": 1.0, "noise": 1e-8}
+
+    def block(self, X, Y):
+        phase = 1e4 * (X[:, :1] + 1.7 * Y[:, 0])
+        return super().block(X, Y) + self.noise * np.sin(phase)
+
+    def diagonal(self, X):
+        return 1.0 + self.noise * np.cos(1e4 * X[:, 0])
+
+
+def test_declared_errors_of_the_kernel_are_in_the_certificate(attack):
+    for case in range(attack.count(500, least=20)):
+        rng = attack.rng("noisy", case)
+        n = int(rng.integers(2, 200))
+        X = adversarial(rng, n, 2)
+        noise = 10.0 ** rng.uniform(-14, -5)
+        sigma = float(10.0 ** rng.uniform(-1, 2))
+        feature_map = pivot_map(
+            Noisy(sigma=sigma, noise=noise),
+            X,
+            tol=10.0 ** rng.uniform(-10, -2),
+            max_features=n,
+            rng=rng,
+            entry_error=noise + 20 * U,
+        )
+        exact = Gauss(sigma=sigma)
+        assert_certified(feature_map, X, exact.block(X, X), entry_error(exact, X))
+
+
+def test_undeclared_errors_are_found_out():
+    """Where the factorisation fails for the declared error, an error of the size seen is assumed, and the map works."""
+    X = np.random.default_rng(9).random((150, 2))
+    feature_map = PivotMap(Noisy(sigma=3.0, noise=1e-9), X)
+    assert 1e-11 < feature_map.entry_error < 1e-8
+    assert feature_map.defect > 1e-11
+    Phi = feature_map.features(X)
+    exact = Gauss(sigma=3.0).block(X, X)
+    assert np.abs(exact - Phi @ Phi.T).max() < 1e-7

@@ -180,7 +180,7 @@ def _factor(kernel: Kernel, pivots: np.ndarray, entry_error: float) -> tuple[np.
     tiny = float(np.finfo(float).tiny)
     nu = max(1.5 * ((b + 4) * UNIT * trace + r * entry_error), tiny)
     surely = 1.5 * ((b + r // b + 4) * UNIT * trace + r * entry_error)
-    while nu <= max(1e-5 * trace, tiny):
+    while nu <= max(1e-5 * trace, 4.0 * surely, tiny):
         L = K.copy()
         L.flat[:: r + 1] += nu
         if _core.factor(L):
@@ -219,6 +219,7 @@ def _select(
     rng: np.random.Generator,
     start: np.ndarray | None = None,
     shares: np.ndarray | None = None,
+    entry_error: float = 0.0,
 ) -> _Selection:
     """Draw pivots from the rows S until sum(weights * residual) <= target.
 
@@ -234,7 +235,7 @@ def _select(
     if start is not None:
         F[:done] = start
         residual = np.maximum(residual - np.einsum("ij,ij->j", start, start), 0.0)
-    floor = 16 * UNIT * diagonal
+    floor = 16 * UNIT * diagonal + 2.0 * entry_error  # below it a residual is noise
     shares = np.zeros(n) if shares is None else shares.astype(np.float64)
     all_shares = float(shares.sum())
     parts = np.stack([weights * (shares == 0.0), weights * (shares > 0.0)], axis=1)
@@ -352,8 +353,9 @@ def pivot_map(
     _check(kernel, diagonal)
     trace = float(diagonal.sum())
     shares = np.ones(n) if n_samples is not None and n_samples > n else None
-    found = _select(kernel, S, diagonal, np.ones(n), tol * trace, max_features, rng, shares=shares)
-    chosen = PivotMap(kernel, S[found.index], entry_error=entry_error or 0.0)
+    error = entry_error or 0.0
+    found = _select(kernel, S, diagonal, np.ones(n), tol * trace, max_features, rng, shares=shares, entry_error=error)
+    chosen = PivotMap(kernel, S[found.index], entry_error=error)
     return chosen._judge(float(found.trace[-1]), trace, n, tol)
 
 
@@ -402,6 +404,7 @@ def second_round(
         rng,
         start=start,
         shares=np.where(known, 0.0, counts),
+        entry_error=old.entry_error,
     )
     new = PivotMap(old.kernel, np.concatenate([old.pivots, S[found.index]]), entry_error=old.entry_error)
     new._judge(float(found.trace[-1]), trace, rows.n_samples, tol)

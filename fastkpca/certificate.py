@@ -291,7 +291,8 @@ def _residual_factor(gram: np.ndarray, n: int, error: float) -> np.ndarray:
     if error == 0.0:
         return L
     # L'L + (1 + 1/a) error^2 I, factored again into m rows
-    return np.linalg.qr(np.vstack([L, np.sqrt(1.0 + 1.0 / _YOUNG) * error * np.eye(m)]), mode="r")
+    stacked = np.vstack([L, np.sqrt(1.0 + 1.0 / _YOUNG) * error * np.eye(m)])
+    return np.asarray(np.linalg.qr(stacked, mode="r"))
 
 
 def cluster_labels(bounds: np.ndarray) -> np.ndarray:
@@ -492,6 +493,8 @@ def feature_certificate(
     solver = (rounding_factor(n) + 8.0 * np.sqrt(max(D, 1)) + 8.0) * UNIT * max(trace, theta[0])
     shift = rounding * np.sqrt(max(kernel_trace, 0.0))
     lo = np.maximum(np.sqrt(np.maximum(theta - solver, 0.0)) - shift, 0.0) ** 2 - n * defect
+    # K is semidefinite, but its values as computed are that only up to their rounding; the ends hold for both
+    lo = np.where(lo <= 0.0, lo - (16.0 + np.sqrt(max(D, 1))) * UNIT * kernel_trace, lo)
     hi = (np.sqrt(theta + solver) + shift) ** 2 + residual_trace + n * defect
     bounds = np.column_stack([lo, hi])
     side = float(max(theta[0] - lo[0], hi[0] - theta[0] - residual_trace))

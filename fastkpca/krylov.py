@@ -324,12 +324,15 @@ class _Solver:
     def __post_init__(self) -> None:
         self.passes = 0
         self.search_passes = 0
-        self.row_means: np.ndarray | None = None
+        self.row_means = np.empty(0)  # empty until a pass has brought the row sums
         self.row_means_exact = False
         self.grand_mean = 0.0
         self.norm: float | None = None  # |Kc|_F
         self.norm_guess: float | None = None  # the same from float32, for planning only
-        self.norm_K: float | None = None  # bound on |K|_F
+        self.norm_K = np.inf  # bound on |K|_F
+        self.frozen: int | None = None  # columns before the exploration began
+        self.starts = self.steps = 0  # of the exploration: random columns, passes since
+        self.patience = 2
         self.history: list[tuple[int, float]] = []
         self.Q = np.empty((self.n, 0), order="F")
         self.T = np.empty((0, 0))
@@ -344,7 +347,7 @@ class _Solver:
 
     def _search_pass(self, X: np.ndarray) -> np.ndarray:
         """H K X in float32; row sums ride along as one more column of the first pass."""
-        first = self.row_means is None
+        first = len(self.row_means) == 0
         U = np.hstack([X, np.ones((self.n, 1))]) if first else X
         U = U.astype(np.float32)
         if not first and self.norm_guess is None and hasattr(self.search_product, "pass_with_norm"):
@@ -362,7 +365,7 @@ class _Solver:
 
     def _exact_pass(self, X: np.ndarray, want_norm: bool) -> np.ndarray:
         """H K X in float64, with row sums (first time) and the Frobenius norm (where asked for) of the same tiles."""
-        if want_norm and self.row_means is not None and hasattr(self.product, "pass_with_norm"):
+        if want_norm and len(self.row_means) and hasattr(self.product, "pass_with_norm"):
             Y, sums, squares, *_ = self.product.pass_with_norm(X, self.row_means, self.grand_mean)
             self._set_norm(np.asarray(sums, dtype=np.float64).ravel(), float(squares))
         elif not self.row_means_exact:
@@ -398,7 +401,7 @@ class _Solver:
 
     def _size_K(self) -> float:
         """Bound on |K|_F: measured, or the trace of a semidefinite matrix; infinite where neither is known."""
-        candidates = [self.norm_K if self.norm_K is not None else np.inf]
+        candidates = [self.norm_K]
         if self.semidefinite and self.trace_K is not None:
             candidates.append(self.trace_K)
         return min(candidates)
@@ -409,7 +412,7 @@ class _Solver:
 
     def _trace(self) -> tuple[float, float] | None:
         """tr Kc = tr K - 1'K1 / n and a bound on its rounding."""
-        if self.trace_K is None or self.row_means is None:
+        if self.trace_K is None or not len(self.row_means):
             return None
         value = self.trace_K - self.n * self.grand_mean
         error = product_error(self.n, 1, self._size_K(), self.entry_error, self._error_bound())
@@ -441,7 +444,7 @@ class _Solver:
     def _mu_guess(self, theta: np.ndarray, m: int) -> float:
         """The mu to expect when the m first of these Ritz values are kept: for planning, not for proof."""
         guesses = [np.inf]
-        if self.semidefinite and self.trace_K is not None and self.row_means is not None:
+        if self.semidefinite and self.trace_K is not None and len(self.row_means):
             guesses.append(self.trace_K - self.n * self.grand_mean - float(theta[:m].sum()))
         norm = self.norm if self.norm is not None else self.norm_guess
         if norm is not None:
@@ -519,8 +522,8 @@ class _Solver:
             if self.passes >= self.max_passes - 1:
                 break
             if self.Q.shape[1] + 2 * X.shape[1] > self.columns:
-                keep = max(min(len(theta), self.columns // 2), min(self.c, len(theta)))
-                self.Q, self.T = np.asfortranarray(self.Q @ Y[:, :keep]), np.diag(theta[:keep])
+                some = max(min(len(theta), self.columns // 2), min(self.c, len(theta)))
+                self.Q, self.T = np.asfortranarray(self.Q @ Y[:, :some]), np.diag(theta[:some])
             if wanted is None:
                 X = self._widen(X)
         keep = self._columns_to_keep(theta)[0]
@@ -564,9 +567,6 @@ class _Solver:
         self.W = np.empty((n, 0), order="F")
         self.gram = np.empty((0, 0))
         self.compression = np.empty((0, 0))
-        self.frozen: int | None = None
-        self.patience = 2
-        self.steps = 0
         want_norm = not self.semidefinite or self.trace_K is None or self._norm_would_help()
         while True:
             self._append(X, self._exact_pass(X, want_norm and self.norm is None))
@@ -664,6 +664,7 @@ class _Solver:
         return certificate, c, mu_limited
 
     def _mu_features(self, theta: np.ndarray, eta: float) -> float:
+        assert self.info is not None
         seen, W = self.features_seen or (0, np.empty((0, len(self.info.moment))))
         W = np.vstack([W, self.info.project(self.Q[:, seen:])])
         self.features_seen = (self.Q.shape[1], W)
@@ -675,17 +676,19 @@ class _Solver:
 
     def _probabilistic_mu(self, eta: float) -> float:
         """Of the complement of the frozen columns, from the Krylov space of the random block (Rayleigh-Ritz on it)."""
+        frozen = self.frozen or 0
         largest = max(self._explored_end(), 0.0)
         # one of at most max_passes stopping times
         probability = _FAILURE / self.max_passes
-        eps = lanczos_failure_epsilon(self.n - self.frozen, self.steps, self.starts, probability)
+        eps = lanczos_failure_epsilon(self.n - frozen, self.steps, self.starts, probability)
         if self.semidefinite:
             lowest = -eta
-        elif self.norm is not None:
-            inside = np.linalg.norm(self.compression[: self.frozen, : self.frozen])
-            lowest = -float(np.sqrt(max(self._norm_bound() ** 2 - inside**2, 0.0))) - eta
         else:
-            return np.inf
+            norm = self._norm_bound()
+            if norm is None:
+                return np.inf
+            inside = float(np.linalg.norm(self.compression[:frozen, :frozen]))
+            lowest = -float(np.sqrt(max(norm**2 - inside**2, 0.0))) - eta
         return mu_lanczos(largest + eta, eps, lowest)
 
     def _explored_end(self) -> float:

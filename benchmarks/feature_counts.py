@@ -1,6 +1,6 @@
 """How many features a Gaussian needs on real data: by total degree, by ranked multi-indices, by pivots.
 
-    python benchmarks/feature_counts.py [FOLDER] [--max-features 5000]
+    python benchmarks/feature_counts.py [FOLDER] [--max-features 4000] [--sets protein kin40k]
 
 For each UCI set in FOLDER (default: shared/data beside the checkout), columns standardised, sigma^2 = f * (squared
 median distance) / 2 with f = 1 (the default bandwidth of the library), 2 and 4 (f = 4: "sigma^2 twice the squared
@@ -75,6 +75,7 @@ def main() -> None:
     here = Path(__file__).resolve().parents[1]
     parser.add_argument("folder", nargs="?", type=Path, default=here.parent / "shared" / "data")
     parser.add_argument("--max-features", type=int, default=4000)
+    parser.add_argument("--sets", nargs="+", default=SETS, choices=SETS)
     options = parser.parse_args()
     print(
         f"Python {platform.python_version()}, numpy {np.__version__}, scipy {scipy.__version__}, {platform.machine()}"
@@ -84,7 +85,7 @@ def main() -> None:
         f" | {'pivots':>7}{'all rows':>10}{'s':>7}{'rounds':>7}"
     )
     with execute.blas_threads():
-        for name in SETS:
+        for name in options.sets:
             file = options.folder / f"uci_{name}.npz"
             if not file.exists():
                 print(f"{name}: {file} not found")

@@ -96,7 +96,9 @@ def _dense(problem: Problem, plan: Plan) -> Solution:
     score = vectors * (_signs(vectors[problem.data.sample_index]) * np.sqrt(eigenvalues))
     slack = 4 * EPS * n * largest + n * (entry_error or 0.0)
     info = {"method": "dense", "passes": 1} | _negative(lowest, problem)
-    projector = _sample_projector(problem, score / eigenvalues, means)
+    coeff = score / eigenvalues
+    coeff -= coeff.mean(axis=0)  # projecting relies on 1'coeff = 0, which LAPACK keeps to u lambda_1 / lambda_i only
+    projector = _sample_projector(problem, coeff, means)
     message = _rounding_message(proof, eigenvalues, problem)
     return Solution(eigenvalues, proof, (total - slack, total + slack), projector, info, score, message)
 
@@ -325,4 +327,4 @@ def _sample_projector(problem: Problem, coeff: np.ndarray, means: np.ndarray) ->
     X = problem.rows.all()
     if np.shares_memory(X, problem.rows.source) if isinstance(problem.rows.source, np.ndarray) else False:
         X = X.copy()  # the model must not follow later changes of the user's array
-    return SampleProjector(X, coeff.astype(problem.dtype, copy=False), means)
+    return SampleProjector(X, np.ascontiguousarray(coeff, dtype=problem.dtype), means)

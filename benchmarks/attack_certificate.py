@@ -71,7 +71,11 @@ KERNELS = ["gaussian", "gaussian", "polynomial", "tanh", "laplacian"]
 
 
 def features_of(K, columns):
-    """Pivoted Cholesky of K: (Phi, residual trace with its rounding)."""
+    """Pivoted Cholesky of K: (Phi, residual trace with its rounding, defect).
+
+    The defect is the backward error of Cholesky factorisation, (r + 1) u K_max in each entry (Higham, Accuracy and
+    Stability, theorem 10.3): the K of this script is what float64 holds, not an exact kernel.
+    """
     n = len(K)
     residual = np.diag(K).copy()
     L = np.zeros((n, 0))
@@ -81,7 +85,9 @@ def features_of(K, columns):
             break
         L = np.hstack([L, ((K[:, p] - L @ L[p]) / np.sqrt(residual[p]))[:, None]])
         residual = np.maximum(np.diag(K) - np.sum(L**2, axis=1), 0.0)
-    return L, float(residual.sum()) + (n + L.shape[1]) * 1.1e-16 * float(np.trace(K)) * 4
+    r = L.shape[1]
+    missed = float(residual.sum()) + (n + r) * 1.1e-16 * float(np.trace(K)) * 4
+    return L, missed, (r + 4) * 1.1e-16 * float(K.diagonal().max())
 
 
 def problem(rng, largest=1500):
@@ -113,17 +119,19 @@ def attack_one(rng, largest=1500):
     yield "dense", name, outside(dense.eigenvalue_bounds, reference[:c], size), dense, 0.0, size, tol
     start = info = None
     if semidefinite and rng.random() < 0.5:
-        Phi, missed = features_of(K, int(rng.integers(1, 100)))
+        Phi, missed, defect = features_of(K, int(rng.integers(1, 100)))
         H = Phi - Phi.mean(axis=0)
         C = H.T @ H
         values, vectors = np.linalg.eigh(C)
         values, vectors = values[::-1], vectors[:, ::-1]
-        route = feature_certificate(values, c, n=n, residual_trace=missed, trace=float(np.trace(C)), kernel_trace=trace)
+        route = feature_certificate(
+            values, c, n=n, residual_trace=missed, defect=defect, trace=float(np.trace(C)), kernel_trace=trace
+        )
         found = np.pad(values, (0, max(0, c - len(values))))[:c]
         error = float(np.max(np.abs(found - reference[:c])))
         yield "features", name, outside(route.eigenvalue_bounds, reference[:c], size), route, error, size, tol
         start = H @ vectors[:, : c + 5]
-        info = FeatureInfo(C, lambda V: (V - V.mean(axis=0)).T @ H, missed)
+        info = FeatureInfo(C, lambda V: (V - V.mean(axis=0)).T @ H, missed, defect)
     mode = int(rng.integers(4))
     if mode == 1:  # starved: orthogonal to the leading eigenvectors
         leading = np.linalg.eigh(A)[1][:, -min(c, 3) :]

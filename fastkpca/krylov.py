@@ -345,12 +345,12 @@ class _Solver:
         if self.progress is not None:
             self.progress("krylov", self.passes, self.max_passes)
 
-    def _search_pass(self, X: np.ndarray) -> np.ndarray:
-        """H K X in float32; row sums ride along as one more column of the first pass."""
+    def _search_pass(self, X: np.ndarray, want_norm: bool) -> np.ndarray:
+        """H K X in float32; row sums ride along as one more column of the first pass, the norm with a later one."""
         first = len(self.row_means) == 0
         U = np.hstack([X, np.ones((self.n, 1))]) if first else X
         U = U.astype(np.float32)
-        if not first and self.norm_guess is None and hasattr(self.search_product, "pass_with_norm"):
+        if want_norm and not first and hasattr(self.search_product, "pass_with_norm"):
             Y, _, squares, *_ = self.search_product.pass_with_norm(U, self.row_means, self.grand_mean)
             self.norm_guess = float(np.sqrt(max(float(squares), 0.0)))
         else:
@@ -490,8 +490,9 @@ class _Solver:
         """float32 passes until one float64 pass is expected to finish; returns the columns for that pass."""
         widths: list[float] = []
         extra = 0
+        want_norm = False
         while True:
-            W = self._search_pass(X)
+            W = self._search_pass(X, want_norm)
             self.Q = np.hstack([self.Q, X]) if self.Q.shape[1] else X
             columns = self.Q.T @ W
             self.T = _grow(self.T, columns)
@@ -501,6 +502,9 @@ class _Solver:
             room = self.n - 1 - self.Q.shape[1]
             if room == 0 or noise > 1e-2 * theta[0]:
                 return self.Q @ Y[:, self._columns_to_keep(theta)[0]]
+            # without it the columns of the exact pass can't be planned, where the other forms of mu don't reach
+            known = self._columns_to_keep(theta)[1] <= 0.8 * theta[min(self.c, len(theta)) - 1]
+            want_norm = self.norm_guess is None and not known
             X = _orthonormal(W - self.Q @ columns, self.Q, self.rng, noise=0.0, projected=True)
             coupling = np.zeros((X.shape[1], len(theta)))
             coupling[:, -W.shape[1] :] = X.T @ W

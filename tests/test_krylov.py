@@ -74,10 +74,10 @@ def test_passes_on_digits(digits, seed):
 
 def test_fewer_passes_from_features(digits):
     K, reference = digits
-    Phi, missed = features_of(K, 300)
+    Phi, missed, defect = features_of(K, 300)
     H = Phi - Phi.mean(axis=0)
     vectors = np.linalg.eigh(H.T @ H)[1][:, ::-1]
-    info = FeatureInfo(H.T @ H, lambda V: (V - V.mean(axis=0)).T @ H, missed)
+    info = FeatureInfo(H.T @ H, lambda V: (V - V.mean(axis=0)).T @ H, missed, defect)
     result, _ = solve(K, 10, start=H @ vectors[:, :28], features_info=info, reference=reference)
     assert result.converged and result.passes <= 3
     assert error(result, reference) <= 1e-6
@@ -85,10 +85,10 @@ def test_fewer_passes_from_features(digits):
 
 
 def test_good_features_need_one_exact_pass(cube):
-    Phi, missed = features_of(cube, 350)
+    Phi, missed, defect = features_of(cube, 350)
     H = Phi - Phi.mean(axis=0)
     vectors = np.linalg.eigh(H.T @ H)[1][:, ::-1]
-    info = FeatureInfo(H.T @ H, lambda V: (V - V.mean(axis=0)).T @ H, missed)
+    info = FeatureInfo(H.T @ H, lambda V: (V - V.mean(axis=0)).T @ H, missed, defect)
     result, reference = solve(cube, 5, start=H @ vectors[:, :15], features_info=info, search=True, tol=1e-4)
     assert missed**2 <= 1e-4 * reference[0] ** 2
     assert (result.passes, result.search_passes) == (1, 0)

@@ -154,7 +154,7 @@ def features(
 def _best_offer(kernel: Kernel, data: Summary, rows: Rows, tol: float, max_features: int, name: str) -> Offer:
     if not kernel.positive_semidefinite:
         raise ValueError(f"{kernel!r} is not positive semidefinite, so no feature map exists; use gram()")
-    offers = [x for x in offers_of_maps(kernel, data, rows, tol, max_features) if name in ("auto", x.name)]
+    offers = offers_of_maps(kernel, data, rows, tol, max_features, name)
     if not offers:
         raise ValueError(
             f"{kernel!r} reaches tol={tol:g} on these rows with no feature map of at most {max_features} features; "

@@ -160,10 +160,13 @@ def make_plan(
     candidates = []
     if method in ("auto", "dense"):
         candidates.append(_dense_candidate(data, c, limit))
-    if method in ("auto", "features") and kernel.positive_semidefinite:
-        candidates += _feature_candidates(kernel, data, rows, k, tol, limit, features, forced=method == "features")
     if method in ("auto", "krylov"):
         candidates.append(_krylov_candidate(kernel, data, c, k, limit, products))
+    if method in ("auto", "features") and kernel.positive_semidefinite:
+        others = [x.seconds for x in candidates if not x.obstacle]
+        candidates += _feature_candidates(
+            kernel, data, rows, k, tol, limit, features, others, forced=method == "features"
+        )
     return _choose(candidates, method, data.n_samples, c)
 
 
@@ -176,15 +179,27 @@ def _dense_candidate(data: Summary, c: int | float | None, limit: float) -> Cand
 
 
 def _feature_candidates(
-    kernel: Kernel, data: Summary, rows: Rows, k: int, tol: float, limit: float, name: str, *, forced: bool
+    kernel: Kernel,
+    data: Summary,
+    rows: Rows,
+    k: int,
+    tol: float,
+    limit: float,
+    name: str,
+    others: list[float],
+    *,
+    forced: bool,
 ) -> list[Candidate]:
     n, d = data.n_samples, data.n_features
     # six matrices of D x D: accumulators in flight and in the tree, and the eigensolver's
     largest = int(min(MAX_FEATURES, np.sqrt(limit / 8 / 6)))
+    if others and not forced and name == "auto":
+        # a map whose second moment alone costs more than another whole route is not worth looking for
+        largest = min(largest, int(np.sqrt(min(others) * SYRK_RATE / n)) + 1)
     residual = min(0.5 * tol * leading_share(kernel, data), 1.0)
     offers: list[Offer] = []
     while True:
-        offers = [x for x in offers_of_maps(kernel, data, rows, residual, largest) if name in ("auto", x.name)]
+        offers = offers_of_maps(kernel, data, rows, residual, largest, name)
         if offers or not forced or residual >= 1.0:
             break
         residual = min(10 * residual, 1.0)  # asked for: the best that fits, and the interval says how good that is
@@ -202,11 +217,17 @@ def _feature_candidates(
     return found
 
 
-def offers_of_maps(kernel: Kernel, data: Summary, rows: Rows, residual: float, largest: int) -> list[Offer]:
+def offers_of_maps(
+    kernel: Kernel, data: Summary, rows: Rows, residual: float, largest: int, name: str = "auto"
+) -> list[Offer]:
     """What the kernel offers, and pivoted Cholesky, which works for any positive semidefinite kernel."""
+    if name not in ("auto", "pivots"):
+        return [x for x in kernel.feature_maps(data, residual, largest) if x.name == name]
     probe = probe_rank(kernel, data, residual, np.random.default_rng(0))
     cost = probe.cost(residual, kernel_flops=data.n_features + KERNEL_FLOPS)
-    offers = [x for x in kernel.feature_maps(data, residual, largest) if x.cost.n_features <= largest]
+    # a map with more features than pivots needs pays only where forming them is cheaper: up to twice as many
+    enough = min(largest, 2 * cost.n_features + 1000)
+    offers = [] if name == "pivots" else list(kernel.feature_maps(data, residual, enough))
     if cost.n_features <= largest:
 
         def build(sample: np.ndarray) -> FeatureMap:

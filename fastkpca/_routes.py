@@ -19,13 +19,15 @@ from .krylov import block_krylov, default_block_size
 from .model import FeatureProjector, SampleProjector
 from .moments import principal_axes
 from .operators import GramOperator
-from .protocol import FeatureMap, Kernel, Moments, Summary
+from .protocol import FeatureMap, Kernel, Moments, Summary, Summation
 from .rows import Rows
 from .summation.exact import ExactSummation
-from .summation.matrix import gram_matrix
+from .summation.matrix import MatrixSummation, gram_matrix
 
 __all__ = ["Problem", "Solution", "solve"]
 
+KEPT_MATRIX = 64 << 20
+"""Bytes up to which the krylov route holds K itself: every pass after the first is then a matrix product."""
 EPS = float(np.finfo(np.float64).eps)
 
 
@@ -175,8 +177,14 @@ def _krylov(problem: Problem, plan: Plan) -> Solution:
     """Block Krylov on exact products, with a certificate after each pass."""
     n, kernel, rows = problem.data.n_samples, problem.kernel, problem.rows
     asked = problem.c
-    product = ExactSummation(kernel, rows, n_threads=problem.n_threads)
-    search = ExactSummation(kernel, rows, n_threads=problem.n_threads, dtype=np.float32)
+    product: Summation
+    search: Summation | None = None
+    if 8 * n * n <= KEPT_MATRIX:
+        K = gram_matrix(kernel, rows, n_threads=problem.n_threads, progress=problem.report)
+        product = MatrixSummation(K, n_threads=problem.n_threads)
+    else:
+        product = ExactSummation(kernel, rows, n_threads=problem.n_threads)
+        search = ExactSummation(kernel, rows, n_threads=problem.n_threads, dtype=np.float32)
     trace = GramOperator(kernel, product, rows, None).trace()
     entry_error = kernel.entry_error(problem.data, np.dtype(np.float64))
     with execute.blas_threads():

@@ -223,7 +223,9 @@ class FeatureMap:
         raise NotImplementedError
 
     def residual(self, X: np.ndarray, Phi: np.ndarray | None = None) -> np.ndarray:
-        """k(x, x) - |phi(x)|^2 for a tile, shape (n,), never negative, rounding included: an upper bound.
+        """k(x, x) - |phi(x)|^2 for a tile, shape (n,), never negative, its own rounding included: an upper bound.
+
+        It is about the exact phi; how far the computed one may be from that is ``rounding``.
 
         ``Phi`` is ``features(X)`` where the caller has it.
         """

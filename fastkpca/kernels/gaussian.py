@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import sqrt
 
@@ -22,6 +22,8 @@ __all__ = ["Gaussian", "median_distance"]
 
 MEDIAN_ROWS = 512
 PROBE_ROWS = 256
+LEAST_WORK = 4e9  # flops of a moment pass below which the search would cost more than it saves
+PROBE_WORK = 2.0**22  # multiplications of the look at ranked features: a few milliseconds
 # exp(-R^2 / 2) underflows the whole expansion at R = 38.7
 LARGEST_RADIUS = 37.0
 
@@ -106,11 +108,14 @@ class Gaussian(Kernel):
         """All monomials below an order, about the candidate for a centre that needs the lowest one."""
         sigma, d = self._sigma, data.n_features
         best: tuple[int, np.ndarray, float] | None = None
+        most = _largest_order(d, max_features)
         for center in _centers(data):
             squares = np.sum(((data.sample - center) / sigma) ** 2, axis=1)
             if squares.max() > LARGEST_RADIUS**2:
                 continue
-            order = truncation.order_for_trace(squares, 0.9 * tol, _largest_order(d, max_features))
+            if best is None and truncation.residual(squares, most).mean() > 1e3 * tol:
+                break  # the candidates that follow move the centre a little; they don't gain this much
+            order = truncation.order_for_trace(squares, 0.9 * tol, most)
             if order >= 0 and (best is None or order < best[0]):
                 best = order, center, float(truncation.residual(squares, order).mean())
         if best is None:
@@ -123,10 +128,10 @@ class Gaussian(Kernel):
     def _ranked(self, data: Summary, tol: float, max_features: int) -> list[Offer]:
         """The heaviest multi-indices in principal axes; a search on a few rows says how many there would be."""
         sigma, d = self._sigma, data.n_features
-        if least_ranked(data, sigma, tol) > max_features:
+        if data.n_samples * float(max_features) ** 2 < LEAST_WORK or least_ranked(data, sigma, tol) > max_features:
             return []
         few = data.sample[np.linspace(0, len(data.sample) - 1, min(PROBE_ROWS, len(data.sample))).astype(np.intp)]
-        probe = ranked_map(replace(data, sample=few), sigma, tol=tol, max_features=max_features)
+        probe = ranked_map(replace(data, sample=few), sigma, tol=tol, max_features=max_features, max_work=PROBE_WORK)
         D = probe.n_features
         if not probe.reached or D == 0:
             return []
@@ -178,11 +183,12 @@ def _largest_order(d: int, max_features: int) -> int:
     return order
 
 
-def _centers(data: Summary) -> list[np.ndarray]:
+def _centers(data: Summary) -> Iterator[np.ndarray]:
     """Candidates for the centre: the mean, the middle of the box, and that of a small enclosing ball of the sample."""
-    middle = data.box.mean(axis=0)
+    yield data.mean
+    yield data.box.mean(axis=0)
     ball = data.sample.mean(axis=0)
     for step in range(1, 65):  # Badoiu & Clarkson 2003: towards the farthest row, by 1 / (step + 1)
         away = data.sample - ball
         ball = ball + away[np.argmax(np.einsum("ij,ij->i", away, away))] / (step + 1)
-    return [data.mean, middle, ball]
+    yield ball

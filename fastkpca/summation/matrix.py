@@ -1,15 +1,15 @@
-"""The whole kernel matrix, assembled tile by tile: for the dense route, where N x N fits and LAPACK is fastest."""
+"""The whole kernel matrix, assembled tile by tile: for small N, where evaluating the kernel once is what counts."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from .. import execute
-from ..protocol import Kernel
+from ..protocol import Kernel, Summation
 from ..rows import Rows
-from .exact import checked_block
+from .exact import NormPass, checked_block
 
-__all__ = ["gram_matrix"]
+__all__ = ["MatrixSummation", "gram_matrix"]
 
 
 def gram_matrix(
@@ -42,3 +42,46 @@ def gram_matrix(
     for _ in execute.run(task, len(pairs), n_threads=n_threads, progress=progress, stage="kernel"):
         pass
     return K
+
+
+class MatrixSummation(Summation):
+    """Products with a symmetric kernel matrix that is held whole.
+
+    Parameters
+    ----------
+    K : ndarray (N, N)
+    n_threads : int
+        Products have the same bits at any number: rows are cut into bands by N alone.
+    """
+
+    error_bound = 0.0
+    symmetric = True
+
+    def __init__(self, K: np.ndarray, *, n_threads: int = 1):
+        self.K = K
+        self.shape = (K.shape[0], K.shape[1])
+        self.n_threads = n_threads
+        step = execute.tile_rows(1024)
+        self._bands = [slice(i, min(len(K), i + step)) for i in range(0, len(K), step)]
+
+    def matmat(self, U: np.ndarray) -> np.ndarray:
+        """K U, shape (N, k)."""
+        product = np.empty((self.shape[0], U.shape[1]))
+
+        def task(i: int) -> None:
+            np.matmul(self.K[self._bands[i]], U, out=product[self._bands[i]])
+
+        for _ in execute.run(task, len(self._bands), n_threads=self.n_threads):
+            pass
+        return product
+
+    def pass_with_norm(self, V: np.ndarray, row_means: np.ndarray, grand_mean: float) -> NormPass:
+        """As ``ExactSummation.pass_with_norm``."""
+        product = self.matmat(np.column_stack([V, np.ones(len(V))]))
+        centred = square = 0.0
+        for band in self._bands:
+            part = self.K[band] - row_means
+            part -= (row_means[band] - grand_mean)[:, None]
+            centred += float(np.vdot(part, part))
+            square += float(np.vdot(self.K[band], self.K[band]))
+        return NormPass(product[:, :-1], product[:, -1].copy(), centred, square)

@@ -1,0 +1,175 @@
+"""gram and features as scipy LinearOperators: against kernel matrices made without the package."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import reference
+from scipy.sparse.linalg import LinearOperator, eigsh
+from sklearn.datasets import load_wine
+
+import fastkpca as fk
+
+KERNELS = [
+    ("linear", {}),
+    ("polynomial", {"degree": 3, "scale": 0.1, "offset": 0.5}),
+    ("gaussian", {"sigma": 2.0}),
+    ("tanh", {"scale": 0.05, "offset": 0.1}),
+]
+
+
+@pytest.fixture
+def X():
+    return reference.standardise(load_wine().data)[:, :6]
+
+
+@pytest.mark.parametrize("kernel, p", KERNELS)
+@pytest.mark.parametrize("products", ["exact", "auto"])
+def test_square(X, kernel, p, products):
+    rng = np.random.default_rng(0)
+    K = reference.gram(kernel, X, **p)
+    ours = fk.gram(X, kernel, products=products, **p)
+    assert isinstance(ours, LinearOperator)
+    assert ours.shape == K.shape
+    assert ours.dtype == np.float64
+    assert ours.error_bound == 0
+    U = rng.standard_normal((len(X), 3))
+    size = np.abs(K).sum(axis=1).max()
+    for left, right in (
+        (ours @ U, K @ U),
+        (ours @ U[:, 0], K @ U[:, 0]),
+        (ours.T @ U, K @ U),
+        (ours.H @ U, K @ U),
+        (ours.rmatvec(U[:, 1]), K @ U[:, 1]),
+        (ours.centered() @ U, reference.center(K) @ U),
+        (ours.centered().T @ U, reference.center(K) @ U),
+        (ours.diagonal(), np.diag(K)),
+        (ours.column_means(), K.mean(axis=0)),
+        (2 * ours @ U, 2 * K @ U),
+    ):
+        np.testing.assert_allclose(left, right, atol=1e-12 * size)
+    assert ours.trace() == pytest.approx(np.trace(K), rel=1e-12)
+    assert ours.centered().trace() == pytest.approx(np.trace(reference.center(K)), rel=1e-10)
+
+
+@pytest.mark.parametrize("kernel, p", KERNELS)
+@pytest.mark.parametrize("products", ["exact", "auto"])
+def test_rectangular(X, kernel, p, products):
+    A, B = X[:70], X[50:]
+    K = reference.gram(kernel, A, B, **p)
+    ours = fk.gram(A, kernel, B, products=products, **p)
+    rng = np.random.default_rng(1)
+    U, V = rng.standard_normal((len(B), 2)), rng.standard_normal((len(A), 4))
+    size = np.abs(K).sum()
+    np.testing.assert_allclose(ours @ U, K @ U, atol=1e-13 * size)
+    np.testing.assert_allclose(ours.T @ V, K.T @ V, atol=1e-13 * size)
+    np.testing.assert_allclose(ours.column_means(), K.mean(axis=0), atol=1e-13 * size)
+    # the adjoint is the adjoint
+    assert np.vdot(V[:, 0], ours @ U[:, 0]) == pytest.approx(np.vdot(ours.H @ V[:, 0], U[:, 0]), rel=1e-10)
+    with pytest.raises(ValueError, match="one set of rows with itself"):
+        ours.centered()
+    with pytest.raises(ValueError, match="Y has 3 columns"):
+        fk.gram(A, kernel, B[:, :3], **p)
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-6, 1e-12])
+@pytest.mark.parametrize("square", [True, False])
+def test_one_centre_expansion_keeps_its_tolerance(tol, square, attack):
+    """|error_i| <= tol sum |u|, in the worst places: on the rim, where sources and targets are parallel."""
+    for case in range(attack.count(100)):
+        rng = attack.rng("expansion", case)
+        d = int(rng.integers(1, 5))
+        A = rng.uniform(-1, 1, (60, d))
+        A /= np.maximum(np.abs(A).max(axis=1, keepdims=True), rng.random())
+        B = A if square else rng.uniform(-1, 1, (40, d)) + rng.uniform(-0.5, 0.5, d)
+        sigma = float(rng.uniform(1.0, 4.0))
+        ours = fk.gram(A, "gaussian", None if square else B, sigma=sigma, tol=tol, products="expansion")
+        assert ours.error_bound <= tol
+        long = np.longdouble
+        squares = ((A[:, None].astype(long) - B[None].astype(long)) ** 2).sum(axis=2)
+        K = np.exp(-squares / (2 * long(sigma) ** 2))
+        errors = np.abs(ours @ np.eye(len(B)) - K)
+        assert errors.max() <= tol
+        signs = rng.choice([-1.0, 1.0], len(B))
+        assert np.abs(ours @ signs - K @ signs).max() <= tol * len(B)
+
+
+def test_expansion_that_cannot_reach_tol_says_so():
+    X = np.random.default_rng(0).uniform(-1, 1, (50, 3))
+    with pytest.raises(ValueError, match="offers no products named 'expansion'"):
+        fk.gram(X, "gaussian", sigma=0.001, tol=1e-6, products="expansion")
+    # and on its own it takes exact tiles
+    assert fk.gram(X, "gaussian", sigma=0.001, tol=1e-6).error_bound == 0
+
+
+def test_eigsh_takes_it(X):
+    values = eigsh(fk.gram(X, "gaussian", sigma=2.0).centered(), k=4, return_eigenvectors=False, v0=np.arange(len(X)))
+    exact = reference.eigh(reference.gram("gaussian", X, sigma=2.0))[0]
+    np.testing.assert_allclose(np.sort(values)[::-1], exact[:4], rtol=1e-10)
+
+
+def test_complex_vectors_are_refused(X):
+    with pytest.raises(TypeError, match="real vectors"):
+        fk.gram(X, "linear") @ np.ones(len(X), dtype=complex)
+
+
+@pytest.mark.parametrize("name", ["monomial", "ranked", "pivots"])
+@pytest.mark.parametrize("tol", [1e-2, 1e-6, 1e-10])
+def test_features_of_the_gaussian(name, tol):
+    X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
+    F = fk.features(X, "gaussian", tol=tol, sigma=1.0, features=name)
+    K = reference.gram("gaussian", X, sigma=1.0)
+    n, D = F.shape
+    assert n == 300
+    Phi = F @ np.eye(D)
+    rest = K - Phi @ Phi.T
+    assert np.trace(rest) <= F.residual_trace + 2 * F.map.rounding * n
+    assert F.residual_trace <= max(tol, 1e-11) * n
+    assert np.linalg.eigvalsh(rest).min() >= -1e-12 * n
+    U = np.random.default_rng(1).standard_normal((n, 2))
+    np.testing.assert_allclose(F.T @ U, Phi.T @ U, atol=1e-11)
+    np.testing.assert_allclose(F.T @ U[:, 0], Phi.T @ U[:, 0], atol=1e-11)
+
+
+@pytest.mark.parametrize("kernel, p", KERNELS[:2])
+def test_exact_features_and_their_moments(X, kernel, p):
+    F = fk.features(X, kernel, features="monomial", **p)
+    Phi = F @ np.eye(F.shape[1])
+    K = reference.gram(kernel, X, **p)
+    np.testing.assert_allclose(Phi @ Phi.T, K, atol=1e-12 * np.abs(K).max())
+    moments = F.moments()
+    centered = Phi - Phi.mean(axis=0)
+    np.testing.assert_allclose(moments.dense(), centered.T @ centered, atol=1e-12 * np.abs(K).max() * len(X))
+    assert F.residual_trace <= 1e-12 * np.trace(K)
+    weights = np.random.default_rng(2).random(len(X))
+    weighted = F.moments(weights)
+    assert weighted.count == pytest.approx(weights.sum())
+    np.testing.assert_allclose(weighted.mean, weights @ Phi / weights.sum(), atol=1e-12 * np.abs(Phi).max())
+    with pytest.raises(ValueError, match="weights must be"):
+        F.moments(-weights)
+
+
+def test_features_that_do_not_exist():
+    X = np.random.default_rng(0).standard_normal((200, 30))
+    with pytest.raises(ValueError, match="not positive semidefinite"):
+        fk.features(X, "tanh")
+    with pytest.raises(ValueError, match="at most 10 features"):
+        fk.features(X, "gaussian", tol=1e-6, max_features=10)
+    with pytest.raises(ValueError, match="not positive semidefinite"):
+        fk.features(X, "polynomial", offset=-1.0)
+
+
+def test_far_from_the_origin_products_are_those_at_the_origin():
+    # multiples of 2^-20 stay exact at 1e8, so both are the same points
+    X = np.round(np.random.default_rng(0).random((100, 3)) * 2**20) / 2**20
+    U = np.random.default_rng(1).standard_normal((100, 2))
+    near, far = (fk.gram(X + shift, "gaussian", sigma=0.3) @ U for shift in (0.0, 1e8))
+    np.testing.assert_allclose(far, near, atol=1e-6)
+
+
+def test_same_bits_at_any_number_of_threads(X):
+    U = np.ones((len(X), 2))
+    for kernel, p in KERNELS:
+        for products in ("exact", "auto"):
+            one, two = (fk.gram(X, kernel, products=products, n_threads=k, **p) @ U for k in (1, 2))
+            np.testing.assert_array_equal(one, two)

@@ -90,7 +90,7 @@ def large() -> None:
     growth = np.log10(seconds["fastkpca"] / seconds["fastkpca, N=1e5"])
     memory = float(common.in_fresh_process(__file__, "--memory"))
     print(
-        f"ratio explicit map / fastkpca {seconds['explicit map'] / seconds['fastkpca']:.2f} (goal > 1), growth exponent "
+        f"ratio explicit map / fastkpca {seconds['explicit map'] / seconds['fastkpca']:.2f} (goal > 1), growth "
         f"{growth:.2f} (goal <= 1), whole process {memory:.0f} MB (goal 500), eigenvalues agree to {error:.1e}"
     )
 

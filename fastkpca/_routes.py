@@ -295,8 +295,9 @@ def _kept(eigenvalues: np.ndarray, floor: float, total: float, problem: Problem)
     positive = int(np.sum(eigenvalues > floor))
     if positive == 0:
         raise ValueError(
-            f"no component of {problem.kernel!r} carries variance on these {problem.data.n_samples} rows: the centred "
-            "Gram matrix is zero to rounding (or negative); check that the rows of X differ, and the kernel's parameters"
+            f"no component of {problem.kernel!r} carries variance on these {problem.data.n_samples} rows: the "
+            "centred Gram matrix is zero to rounding (or negative); check that the rows of X differ, and the kernel's "
+            "parameters"
         )
     asked = problem.c
     if asked is None:

@@ -169,7 +169,7 @@ class Kernel:
         return None
 
     def feature_maps(self, data: Summary, tol: float, max_features: int) -> Sequence[Offer]:
-        """Offers of feature maps with residual trace over trace at most ``tol`` and at most ``max_features`` features."""
+        """Offers of feature maps of at most ``max_features`` features, residual trace over trace at most ``tol``."""
         return ()
 
     def summations(self, data_x: Summary, data_y: Summary, tol: float | None) -> Sequence[Offer]:

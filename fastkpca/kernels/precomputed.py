@@ -16,7 +16,8 @@ class Precomputed(Kernel):
     """Precomputed kernel: X is the Gram matrix itself.
 
     ``kpca(K, "precomputed")`` takes the symmetric (N, N) matrix of the training rows, and
-    ``kpca_project(model, K_new)`` the (m, N) matrix between new and training rows. Positive semidefiniteness is not assumed.
+    ``kpca_project(model, K_new)`` the (m, N) matrix between new and training rows. Positive semidefiniteness is not
+    assumed.
     """
 
     api_version = 1

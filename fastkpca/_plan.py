@@ -223,7 +223,15 @@ def offers_of_maps(
     """What the kernel offers, and pivoted Cholesky, which works for any positive semidefinite kernel."""
     if name not in ("auto", "pivots"):
         return [x for x in kernel.feature_maps(data, residual, largest) if x.name == name]
-    probe = probe_rank(kernel, data, residual, np.random.default_rng(0))
+    few = data.n_samples < 8192  # a look that costs less than what it decides about
+    probe = probe_rank(
+        kernel,
+        data,
+        residual,
+        np.random.default_rng(0),
+        max_probe=128 if few else 256,
+        sample_rows=512 if few else 1024,
+    )
     cost = probe.cost(residual, kernel_flops=data.n_features + KERNEL_FLOPS)
     # a map with more features than pivots needs pays only where forming them is cheaper: up to twice as many
     enough = min(largest, 2 * cost.n_features + 1000)

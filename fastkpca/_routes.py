@@ -27,7 +27,8 @@ from .summation.matrix import MatrixSummation, gram_matrix
 __all__ = ["Problem", "Solution", "solve"]
 
 KEPT_MATRIX = 64 << 20
-"""Bytes up to which the krylov route holds K itself: every pass after the first is then a matrix product."""
+"""Bytes up to which the krylov route holds K itself where its values come from ``block``, in Python, and are dear; the
+compiled tiles are made again in each pass, in less time than a matrix of float64 takes to read."""
 EPS = float(np.finfo(np.float64).eps)
 
 
@@ -179,7 +180,7 @@ def _krylov(problem: Problem, plan: Plan) -> Solution:
     asked = problem.c
     product: Summation
     search: Summation | None = None
-    if 8 * n * n <= KEPT_MATRIX:
+    if getattr(kernel, "compiled_tile", None) is None and 8 * n * n <= KEPT_MATRIX:
         K = gram_matrix(kernel, rows, n_threads=problem.n_threads, progress=problem.report)
         product = MatrixSummation(K, n_threads=problem.n_threads)
     else:

@@ -441,17 +441,20 @@ class _Solver:
         reached = np.flatnonzero(np.cumsum(np.maximum(lower, 0.0)) >= self.fraction * (trace[0] + trace[1]))
         return int(reached[0]) + 1 if len(reached) else None
 
-    def _mu_guess(self, theta: np.ndarray, m: int) -> float:
-        """The mu to expect when the m first of these Ritz values are kept: for planning, not for proof."""
-        guesses = [np.inf]
+    def _mu_guesses(self, theta: np.ndarray) -> np.ndarray:
+        """The mu to expect when the first 1, 2, ... of these Ritz values are kept: for planning, not for proof."""
+        guess = np.full(len(theta), np.inf)
         if self.semidefinite and self.trace_K is not None and len(self.row_means):
-            guesses.append(self.trace_K - self.n * self.grand_mean - float(theta[:m].sum()))
+            guess = np.minimum(guess, self.trace_K - self.n * self.grand_mean - np.cumsum(theta))
         norm = self.norm if self.norm is not None else self.norm_guess
         if norm is not None:
-            guesses.append(float(np.sqrt(max(norm**2 - float((theta[:m] ** 2).sum()), 0.0))))
+            guess = np.minimum(guess, np.sqrt(np.maximum(norm**2 - np.cumsum(theta**2), 0.0)))
         if self.info is not None:
-            guesses.append(self.info.residual_trace + float(theta[min(m, len(theta) - 1)]))
-        return max(min(guesses), 0.0)
+            guess = np.minimum(guess, self.info.residual_trace + np.append(theta[1:], theta[-1]))
+        return np.maximum(guess, 0.0)
+
+    def _mu_guess(self, theta: np.ndarray, m: int) -> float:
+        return float(self._mu_guesses(theta)[m - 1])
 
     def _mu_falls(self, theta: np.ndarray, c: int, keeping: bool = False) -> bool:
         """Is mu not below the last wanted eigenvalue, but likely to get there with another few blocks?
@@ -554,11 +557,11 @@ class _Solver:
         least = min(c + 2, len(theta))
         order = _by_size(theta, least)
         most = max(min(len(theta), max(8 * c, c + 60), self.columns - self.block), least)
-        mu = np.inf
-        for m in range(least, most + 1):
-            mu = self._mu_guess(theta[order], m)
-            if mu <= 0.8 * theta[c - 1]:
-                return order[:m], mu
+        guesses = self._mu_guesses(theta[order])[least - 1 : most]
+        enough = np.flatnonzero(guesses <= 0.8 * theta[c - 1])
+        if len(enough):
+            return order[: least + enough[0]], float(guesses[enough[0]])
+        mu = float(guesses[-1])
         # out of reach; the exploration still has the easier task the more is known, but without it width is wasted
         if not self.probabilistic and mu > 1.1 * theta[c - 1]:
             most = max(min(self.block, most), least)

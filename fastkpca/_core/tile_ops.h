@@ -46,6 +46,8 @@ typedef struct {
     /* sums[0] += sum (K_ij - r_i - r_j + g)^2, sums[1] += sum K_ij^2; any nj */
     void (*squares)(ptrdiff_t ni, ptrdiff_t nj, const double *K, ptrdiff_t ldk, const double *ri, const double *rj,
                     double g, double *sums);
+    void (*squares_single)(ptrdiff_t ni, ptrdiff_t nj, const float *K, ptrdiff_t ldk, const double *ri,
+                           const double *rj, double g, double *sums);
 } fk_ops;
 
 extern const fk_ops fk_ops_baseline;

@@ -276,8 +276,6 @@ def product(kind, parameters, const double[:, ::1] X, Y, Ux, Uy, bint single=Fal
         if right.size:
             pair.Vy = &vy[0, 0]
     if rx is not None:
-        if single:
-            raise ValueError("the sums are of float64 tiles only")
         means_x = rx
         means_y = rx if same else ry
         if means_x.shape[0] != pair.n or means_y.shape[0] != pair.m:

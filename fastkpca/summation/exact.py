@@ -199,7 +199,9 @@ class ExactSummation(Summation):
         return self._multiply(U, transposed=not self.symmetric)
 
     def pass_with_norm(self, V: np.ndarray, row_means: np.ndarray, grand_mean: float) -> NormPass:
-        """K V, K 1, and the squared Frobenius norm about approximate row means, in one float64 pass (square case).
+        """K V, K 1, and the squared Frobenius norm about approximate row means, in one pass (square case).
+
+        From tiles in the summation's own dtype: what is to hold as a bound wants float64.
 
         Parameters
         ----------
@@ -216,8 +218,7 @@ class ExactSummation(Summation):
         r = np.ascontiguousarray(row_means, dtype=np.float64)
         if r.shape != (n,):
             raise ValueError(f"row_means has shape {r.shape}; one for each of the {n} rows is needed")
-        pair = self._pair if self.dtype == np.float64 else self._make_pair(False)
-        product, sums = self._square(pair, np.column_stack([V, np.ones(n)]), r, float(grand_mean))
+        product, sums = self._square(self._pair, np.column_stack([V, np.ones(n)]), r, float(grand_mean))
         self._check_finite(product, V)
         return NormPass(product[:, :-1], product[:, -1].copy(), float(sums[0]), float(sums[1]))
 

@@ -130,7 +130,8 @@ def features(
     Returns
     -------
     FeatureOperator
-        ``Phi @ C``, ``Phi.T @ U``, ``map``, ``moments(weights)``, ``residual_trace``.
+        ``Phi @ C``, ``Phi.T @ U``, ``map``, ``shift``, ``moments(weights)``,
+        ``residual_trace``.
 
     Raises
     ------

@@ -2,12 +2,16 @@
 
 A newcomer's map (each layer imports only what stands below it; tests/test_layers.py holds the imports to it)::
 
-    6  __init__, cli, plot                 faces: wording and shapes for one kind of user each
-    5  _kpca, _gram, model                 the story: validate, resolve, plan, solve, certify, return
+    6  __init__, cli, plot, demo           faces: wording and shapes for one kind of user each
+       datafiles                           tables from csv, npy, npz and mat files, for the command line
+    5  _kpca                               the story: validate, resolve, plan, solve, certify, return
+       _routes                             its middle: dense, features, krylov, one function each
+       _gram, model                        gram() and features(); what kpca returns, its projectors, save and load
     4  _plan, moments, krylov, certificate what runs and what it costs; one pass; eigenvalues; intervals
     3  operators, kernels/                 Gram and feature matrices as LinearOperators; kernels and their registry
     2  features/, summation/               feature maps; products
-    1  protocol, rows, execute, files, errors, validate
+    1  protocol, rows                      what a kernel is; where rows come from
+       execute, validate, files, errors    threads and fixed sums; checks of input; model files; errors and warnings
     0  _core/*.pyx                         compiled loops: arrays in, arrays out
 """
 

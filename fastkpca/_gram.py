@@ -120,6 +120,7 @@ def features(
     tol : float
         Residual trace over trace of K.
     max_features : int, optional
+        8192 by default.
     features : str
         "auto", or the name of a feature map to force.
     n_threads : int, optional
@@ -129,7 +130,8 @@ def features(
     Returns
     -------
     FeatureOperator
-        ``Phi @ C``, ``Phi.T @ U``, ``map``, ``moments(weights)``, ``residual_trace``.
+        ``Phi @ C``, ``Phi.T @ U``, ``map``, ``shift``, ``moments(weights)``,
+        ``residual_trace``.
 
     Raises
     ------
@@ -147,7 +149,8 @@ def features(
         n_threads=threads,
     )
     chosen = chosen.resolve(data)
-    offer = _best_offer(chosen, data, rows, tol, MAX_FEATURES if max_features is None else max_features, features)
+    most = MAX_FEATURES if max_features is None else validate.check_count(max_features, "max_features")
+    offer = _best_offer(chosen, data, rows, tol, most, features)
     return FeatureOperator(chosen, offer.build(data.sample), rows, threads)
 
 
@@ -155,6 +158,12 @@ def _best_offer(kernel: Kernel, data: Summary, rows: Rows, tol: float, max_featu
     if not kernel.positive_semidefinite:
         raise ValueError(f"{kernel!r} is not positive semidefinite, so no feature map exists; use gram()")
     offers = offers_of_maps(kernel, data, rows, tol, max_features, name)
+    if not offers and name != "auto":
+        others = {x.name for x in offers_of_maps(kernel, data, rows, tol, max_features, "auto")} - {name}
+        raise ValueError(
+            f"{kernel!r} has no feature map {name!r} of at most {max_features} features for tol={tol:g} on these rows; "
+            + (f"there is {' or '.join(map(repr, sorted(others)))}" if others else "raise tol or max_features")
+        )
     if not offers:
         raise ValueError(
             f"{kernel!r} reaches tol={tol:g} on these rows with no feature map of at most {max_features} features; "

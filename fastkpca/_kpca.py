@@ -15,9 +15,20 @@ from ._routes import Problem, Solution, solve
 from .errors import CertificateWarning, NotConvergedError
 from .kernels import get_kernel
 from .model import KPCAModel
+from .protocol import Kernel
 from .rows import summarize
 
 __all__ = ["kpca", "kpca_project", "plan"]
+
+OTHER_NAMES = {
+    "n_components": "c",
+    "NumComponents": "c",
+    "n_jobs": "n_threads",
+    "random_state": "rng",
+    "eigen_solver": "method",
+    "max_iter": "max_passes",
+}
+"""What scikit-learn and MATLAB call the arguments of kpca."""
 
 
 def kpca(
@@ -55,15 +66,17 @@ def kpca(
     method : {"auto", "dense", "features", "krylov"}
         "auto" takes what the plan predicts to be the fastest.
     features : str
-        "auto", or the name of a feature map to force: "monomial", "ranked", "pivots", or a kernel's own.
+        "auto", or the name of a feature map to force: "monomial", "ranked", "pivots", or a kernel's own. A name implies
+        ``method="features"``.
     products : {"auto", "exact"}
         The product that the krylov route uses.
     max_passes : int
         Most passes over the exact kernel values.
     memory_limit : int or str, optional
-        Bytes, or "500MB"; beside the rows themselves.
+        Bytes, or "500MB", beside the rows themselves; 2 GiB by default. The plan takes no route that needs more.
     n_threads : int, optional
-        Default: all processors. Results do not depend on it.
+        Default: all processors. Results do not depend on it. LAPACK, in the dense route, runs with BLAS's own threads
+        all the same (``OPENBLAS_NUM_THREADS``, threadpoolctl).
     rng : int, Generator, SeedSequence or None
         Randomness; 0 by default: same input, same output.
     return_scores : bool
@@ -107,6 +120,7 @@ def kpca(
     (1000, 3)
     """
     started = time.perf_counter()
+    method = _method(method, features)
     return_scores = validate.check_flag(return_scores, "return_scores")
     with execute.reporter(progress) as report:
         problem = _prepare(
@@ -206,8 +220,9 @@ def plan(
     Returns
     -------
     Plan
-        ``print`` it for the table of candidates.
+        Shows itself as the table of candidates.
     """
+    method = _method(method, features)
     problem = _prepare(X, kernel, c, tol, 20, method, memory_limit, n_threads, rng, None, kernel_parameters)
     return _choose(problem, method, features, products)
 
@@ -228,7 +243,7 @@ def _prepare(
     """Validate the input, look at the rows once, and resolve the kernel's parameters."""
     threads = execute.resolve_threads(n_threads)
     generator = validate.check_rng(rng)
-    chosen, X = get_kernel(kernel, **kernel_parameters).bind(X)
+    chosen, X = _kernel(kernel, kernel_parameters).bind(X)
     rows = validate.as_rows(X, at_least=2)
     c = validate.check_c(c, rows.n_samples)
     rows, data = summarize(rows, shift=chosen.translation is not None, rng=generator, n_threads=threads)
@@ -249,8 +264,30 @@ def _prepare(
     )
 
 
-def _choose(problem: Problem, method: str, features: str, products: str) -> Plan:
+def _method(method: str, features: str) -> str:
+    """The route to take: the name of a feature map forces its own."""
     validate.check_choice(method, "method", ("auto", "dense", "features", "krylov"))
+    if not isinstance(features, str):
+        raise TypeError(f"features is {features!r}; give 'auto', or the name of a feature map, as in 'pivots'")
+    if features == "auto":
+        return method
+    if method not in ("auto", "features"):
+        raise ValueError(f"features={features!r} forces a feature map, which method={method!r} does not use; drop one")
+    return "features"
+
+
+def _kernel(kernel: Any, parameters: dict[str, Any]) -> Kernel:
+    """The kernel; what it refuses because another library calls it so is told kpca's name."""
+    try:
+        return get_kernel(kernel, **parameters)
+    except TypeError as error:
+        hints = [f"{name} is called {OTHER_NAMES[name]} here" for name in parameters if name in OTHER_NAMES]
+        if not hints:
+            raise
+        raise TypeError(f"{error} ({'; '.join(hints)})") from error
+
+
+def _choose(problem: Problem, method: str, features: str, products: str) -> Plan:
     validate.check_choice(products, "products", ("auto", "exact"))
     return make_plan(
         problem.kernel,

@@ -49,9 +49,9 @@ class Candidate:
         return f"{self.method} ({self.name})"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Plan:
-    """What will run, and why; ``print(plan)`` shows every candidate.
+    """What will run, and why; shows itself as the table of all candidates.
 
     Attributes
     ----------
@@ -83,6 +83,8 @@ class Plan:
                 features = str(x.n_features) if x.n_features else "-"
                 lines.append(f"{mark} {x.label:<24}{features:>10}{x.seconds:>12.3g}{_size(x.memory):>12}")
         return "\n".join(lines)
+
+    __repr__ = __str__
 
     def state(self) -> dict:
         keys = ("method", "name", "seconds", "memory", "n_features", "obstacle")
@@ -204,7 +206,7 @@ def _feature_candidates(
             break
         residual = min(10 * residual, 1.0)  # asked for: the best that fits, and the interval says how good that is
     if not offers:
-        text = f"no map reaches tol={tol:g} within {largest} features"
+        text = f"no map{f' named {name!r}' if name != 'auto' else ''} reaches tol={tol:g} within {largest} features"
         return [Candidate("features", name if name != "auto" else "any", 0.0, 0.0, obstacle=text)]
     found = []
     for offer in offers:
@@ -295,9 +297,13 @@ def _too_much(memory: float, limit: float) -> str:
 
 def _choose(candidates: list[Candidate], method: str, n: int, c: object) -> Plan:
     possible = [x for x in candidates if not x.obstacle]
+    if not possible and not candidates:
+        raise ValueError(
+            f"method={method!r} is not possible: the kernel is not positive semidefinite, so it has no feature map; "
+            "take method='auto'"
+        )
     if not possible:
         reasons = "; ".join(f"{x.label}: {x.obstacle}" for x in candidates)
-        reasons = reasons or "the kernel is not positive semidefinite, so it has no feature map"
         what = "no route fits" if method == "auto" else f"method={method!r} is not possible"
         raise ValueError(
             f"{what} for {n} rows and c={c!r} ({reasons}); raise memory_limit or tol, ask for fewer components, or "

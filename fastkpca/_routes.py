@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
 from . import certificate, execute
 from ._plan import MAX_FEATURES, Plan, start_features
@@ -17,7 +16,7 @@ from .features.passes import accumulate, apply, feature_moments
 from .features.pivots import PivotMap, pivot_map, second_round
 from .krylov import block_krylov, default_block_size
 from .model import FeatureProjector, SampleProjector
-from .moments import principal_axes
+from .moments import largest_eigenpairs, principal_axes
 from .operators import GramOperator
 from .protocol import FeatureMap, Kernel, Moments, Summary, Summation
 from .rows import Rows
@@ -88,10 +87,8 @@ def _dense(problem: Problem, plan: Plan) -> Solution:
     total = float(np.trace(K))
     # one more than asked for: it says how far the last cluster is from the rest
     asked = problem.c + 1 if isinstance(problem.c, int) else n
-    subset = {"subset_by_index": [n - asked, n - 1], "driver": "evr"} if asked < n else {}
-    eigenvalues, vectors = scipy.linalg.eigh(K, overwrite_a=True, check_finite=False, **subset)
-    lowest = None if subset else float(eigenvalues[0])
-    eigenvalues, vectors = eigenvalues[::-1], vectors[:, ::-1]
+    eigenvalues, vectors = largest_eigenpairs(K, asked)
+    lowest = float(eigenvalues[-1]) if asked >= n else None
     kept = _kept(eigenvalues, 2 * EPS * n * largest, total, problem)
     entry_error = kernel.entry_error(problem.data, np.dtype(np.float64))
     proof = certificate.dense_certificate(eigenvalues, kept, n=n, norm=norm, entry_error=entry_error or 0.0)
@@ -313,6 +310,11 @@ def _kept(eigenvalues: np.ndarray, floor: float, total: float, problem: Problem)
                 stacklevel=5,
             )
         return min(asked, positive)
+    if not total > 0:
+        raise ValueError(
+            f"c={asked}: there is no fraction of the variance to explain, the trace of the centred Gram matrix of "
+            f"{problem.kernel!r} is {total:.3g}: negative eigenvalues outweigh the others; give a number of components"
+        )
     share = np.cumsum(eigenvalues[:positive]) / total
     enough = np.flatnonzero(share >= asked * (1 - 1e-12))
     if len(enough) == 0:

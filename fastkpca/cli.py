@@ -110,11 +110,14 @@ def _number_of_components(text: str) -> int | float | None:
     except ValueError:
         pass
     try:
-        return float(text)
+        fraction = float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(
             f"{text!r} is neither a number of components nor a fraction of the variance, nor 'all'"
         ) from None
+    if fraction == 1.0:
+        raise argparse.ArgumentTypeError(f"{text} may mean one component or all of the variance; write 1 or all")
+    return fraction
 
 
 def _bytes(text: str) -> int | None:
@@ -422,7 +425,10 @@ def summary(model: Any, seconds: float | None = None) -> str:
     print(file=out)
     low, high = model.total_variance_bounds
     # where the total variance is an interval, explained refers to its upper end
-    line("explained", f"{'at least ' if low < high * (1 - 1e-9) else ''}{explained.sum():.3f} % of the variance")
+    if not model.total_variance > 0:
+        line("explained", "not defined: negative eigenvalues outweigh the others")
+    else:
+        line("explained", f"{'at least ' if low < high * (1 - 1e-9) else ''}{explained.sum():.3f} % of the variance")
     line("intervals", f"{model.bound_kind}, at most {width:.1e} of the largest eigenvalue wide")
     return out.getvalue().rstrip("\n")
 

@@ -139,7 +139,12 @@ class KPCAModel:
 
     @property
     def explained(self) -> np.ndarray:
-        """Percent of the total variance that each component explains, shape (c,): of the whole trace."""
+        """Percent of the total variance that each component explains, shape (c,): of the whole trace.
+
+        For a kernel that is not positive semidefinite: possibly above 100 in sum, nan where the trace is not positive.
+        """
+        if not self.total_variance > 0:
+            return np.full(self.n_components, np.nan)
         return 100.0 * self.latent / self.total_variance
 
     @property
@@ -176,8 +181,10 @@ class KPCAModel:
     def __repr__(self) -> str:
         grows = ", model grows with n_samples" if self.projector.grows_with_n else ""
         width = float(np.max(self.eigenvalue_bounds[:, 1] - self.eigenvalue_bounds[:, 0]) / self.eigenvalues[0])
+        share = self.explained.sum()  # means nothing where negative eigenvalues weigh in the trace
+        explaining = f" explaining {share:.4g} %" if share < 100.1 else ""
         return (
-            f"<KPCAModel: {self.kernel!r}, {self.n_components} components explaining {self.explained.sum():.4g} %, "
+            f"<KPCAModel: {self.kernel!r}, {self.n_components} components{explaining}, "
             f"n_samples={self.n_samples}, n_features={self.n_features}, method={self.plan.method!r}, "
             f"{self.bound_kind} intervals within {width:.1e} of the largest eigenvalue{grows}>"
         )
@@ -282,7 +289,10 @@ def save(model: KPCAModel, path: Any, *, overwrite: bool = False, scores: bool =
     if not isinstance(model, KPCAModel):
         raise TypeError(f"model is a {type(model).__name__}; give what kpca() returned")
     header, arrays = model.state(scores=scores)
-    files.write(path, header, arrays, overwrite=overwrite)
+    try:
+        files.write(path, header, arrays, overwrite=overwrite)
+    except FileExistsError as error:
+        raise FileExistsError(f"{error}; save(..., overwrite=True) replaces it") from None
 
 
 def load(path: Any) -> KPCAModel:

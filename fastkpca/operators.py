@@ -148,6 +148,11 @@ class FeatureOperator(LinearOperator):
     def _rmatvec(self, u: np.ndarray) -> np.ndarray:
         return self._rmatmat(np.reshape(u, (-1, 1)))
 
+    @property
+    def shift(self) -> np.ndarray:
+        """What to subtract from other rows before ``map`` sees them, shape (d,); the zero vector for some kernels."""
+        return np.zeros(self._rows.n_features) if self._rows.shift is None else self._rows.shift
+
     def moments(self, weights: np.ndarray | None = None) -> Moments:
         """Count, mean and centred second moment of the features, in one pass; ``weights`` (N,) are non-negative."""
         if weights is not None:

@@ -279,7 +279,9 @@ def _real(value: Any, name: str, need: str) -> float:
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{name} is {value!r}; give {need}")
+        shown = repr(value)  # a whole array, perhaps
+        shown = shown if len(shown) <= 60 else f"of type {type(value).__name__}"
+        raise TypeError(f"{name} is {shown}; give {need}")
     if math.isnan(value):
         raise ValueError(f"{name} is nan; give {need}")
     return float(value)
@@ -347,7 +349,7 @@ _SIZE = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([kmgt]i?)?b?\s*", re.IGNORECASE
 
 
 def check_memory_limit(limit: Any) -> int | None:
-    """Bytes from a number of bytes or a text like "500MB" (10^6) or "2GiB" (2^30); None stays None: no limit."""
+    """Bytes from a number of bytes or a text like "500MB" (10^6) or "2GiB" (2^30); None stays None, the plan's own."""
     need = 'bytes as a whole number, or a text like "500MB" or "2GiB"'
     if limit is None:
         return None

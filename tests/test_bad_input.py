@@ -39,6 +39,29 @@ GOOD = {
 }
 
 
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [("n_components", "c"), ("NumComponents", "c"), ("n_jobs", "n_threads"), ("random_state", "rng")],
+)
+def test_names_of_other_libraries_are_told_ours(theirs, ours):
+    with pytest.raises(TypeError, match=f"no parameter '{theirs}'.*{theirs} is called {ours} here"):
+        fk.kpca(X, "gaussian", **{theirs: 3})
+    with pytest.raises(TypeError, match="no parameter 'sgima'; it takes: sigma, gamma$"):
+        fk.plan(X, "gaussian", sgima=3)
+
+
+def test_an_array_in_the_place_of_a_number_is_not_printed_whole():
+    with pytest.raises(TypeError, match="c is of type ndarray; give a whole number"):
+        fk.kpca(X, "gaussian", np.arange(len(X)))
+
+
+def test_saving_over_a_file_says_how(tmp_path):
+    model = fk.kpca(X, "gaussian", 2)
+    fk.save(model, tmp_path / "m.kpca")
+    with pytest.raises(FileExistsError, match=r"exists already.*save\(..., overwrite=True\) replaces it"):
+        fk.save(model, tmp_path / "m.kpca")
+
+
 @pytest.mark.parametrize("kind", GOOD)
 def test_every_kind_of_input_gives_the_same_answer(kind):
     given = GOOD[kind](X)

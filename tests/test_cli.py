@@ -462,8 +462,9 @@ def test_as_a_process(here, table):
     assert (done.returncode, done.stderr) == (0, "") and done.stdout.count("\n") == 121
     done = command("fit", table)
     assert done.returncode == 1 and done.stdout == "" and done.stderr.count("\n") == 1
-    done = command("fit", table, "-c", "x")
-    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    for components in ("x", "1.0"):
+        done = command("fit", table, "-c", components)
+        assert done.returncode == 2 and done.stderr.count("\n") == 1
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")

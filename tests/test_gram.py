@@ -149,6 +149,16 @@ def test_exact_features_and_their_moments(X, kernel, p):
         F.moments(-weights)
 
 
+@pytest.mark.parametrize(("kernel", "p"), [("gaussian", {"sigma": 3.0}), ("polynomial", {"degree": 2})])
+def test_the_map_of_features_on_other_rows(kernel, p):
+    rng = np.random.default_rng(0)
+    X, other = 5.0 + rng.standard_normal((300, 2)), 5.0 + rng.standard_normal((20, 2))
+    F = fk.features(X, kernel, tol=1e-10, **p)
+    exact = fk.gram(other, kernel, X, **p) @ np.eye(300)
+    approximate = F.map.features(np.ascontiguousarray(other - F.shift)) @ F.map.features(X - F.shift).T
+    np.testing.assert_allclose(approximate, exact, atol=1e-3 * np.abs(exact).max())
+
+
 def test_features_that_do_not_exist():
     X = np.random.default_rng(0).standard_normal((200, 30))
     with pytest.raises(ValueError, match="not positive semidefinite"):
@@ -157,6 +167,10 @@ def test_features_that_do_not_exist():
         fk.features(X, "gaussian", tol=1e-6, max_features=10)
     with pytest.raises(ValueError, match="not positive semidefinite"):
         fk.features(X, "polynomial", offset=-1.0)
+    with pytest.raises(ValueError, match="no feature map 'fourier'.* there is 'monomial' or 'pivots'"):
+        fk.features(X[:, :2], "gaussian", sigma=2.0, features="fourier")
+    with pytest.raises(ValueError, match="max_features is -2; give a whole number"):
+        fk.features(X, "linear", max_features=-2)
 
 
 def test_far_from_the_origin_products_are_those_at_the_origin():

@@ -123,4 +123,4 @@ def test_without_matplotlib(points, monkeypatch):
 
 def test_importing_imports_no_matplotlib():
     code = "import sys, fastkpca.plot, fastkpca.cli; assert 'matplotlib' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    subprocess.run([sys.executable, "-P", "-c", code], check=True)

@@ -2,6 +2,8 @@
 
 ============  =========================================================================================
 ``monomial``  the compress operator's monomials: exact for polynomials, truncated for the Gaussian
+``pivots``    randomly pivoted Cholesky, for any positive semidefinite kernel
+``ranked``    the Gaussian's multi-indices, heaviest over the data first
 ``passes``    a pass over all rows with any map: products and moments
 ============  =========================================================================================
 """

@@ -2,10 +2,11 @@
 
 ``from fastkpca.kernels import Kernel`` is all that a plugin needs; the contract is written in ``fastkpca.protocol``.
 
-=============  =====================================================================================
-``_registry``  names: the built-in table, the entry-point group ``fastkpca.kernels``, a session's own
-``_adapters``  functions on tiles, and objects with ``block``, as kernels
-=============  =====================================================================================
+===============  =====================================================================================
+``_registry``    names: the built-in table, the entry-point group ``fastkpca.kernels``, a session's own
+``_adapters``    functions on tiles, and objects with ``block``, as kernels
+``_parameters``  checks of parameters that several kernels share
+===============  =====================================================================================
 
 and one file a kernel. Those are imported when a kernel is asked for, not before.
 """

@@ -5,11 +5,12 @@ the promise is broken where the excess is above zero.
 
 Reference: kernel entries and centring in longdouble (u = 2^-64), eigenvalues by LAPACK of the result rounded to
 float64. Its own error is at most ``Reference.error``: n times the longdouble error of an entry, u |Kc|_F for the
-rounding to float64, and 10 u |Kc|_2 for LAPACK; `calibrate` measures the latter two against mpmath.
+rounding to float64, and 20 u |Kc|_2 for LAPACK; benchmarks/attack_kpca.py measures the latter two against mpmath.
 """
 
 from __future__ import annotations
 
+import re
 import tempfile
 import warnings
 from dataclasses import dataclass, field
@@ -108,7 +109,8 @@ def problem(rng, largest=1500):
     u = rng.random()
     most = largest if u > 0.97 else min(largest, 300)
     n = int(rng.integers(2, 12)) if u < 0.06 else int(np.exp(rng.uniform(np.log(min(50, most // 2)), np.log(most))))
-    d = int(rng.integers(1, 41)) if rng.random() < 0.4 else int(rng.integers(1, 9))
+    v = rng.random()  # distances are formed in another way beyond 32 coordinates
+    d = int(rng.integers(33, 41)) if v < 0.15 else int(rng.integers(1, 33)) if v < 0.4 else int(rng.integers(1, 9))
     data, name = str(rng.choice(ROWS)), str(rng.choice(KERNELS))
     X = rows(rng, data, n, d)
     if rng.random() < 0.15:
@@ -183,7 +185,7 @@ def spectrum(K, entry_error=0.0):
     n = len(K)
     Kc = center_long(K)
     narrow = np.asarray((Kc + Kc.T) / 2, dtype=np.float64)
-    values, vectors = scipy.linalg.eigh(narrow)
+    values, vectors = scipy.linalg.eigh(narrow, driver="evd")  # "evr" errs five times more
     largest, size = float(np.abs(K).max()), float(np.abs(values).max())
     entry_error += 4 * LONG_UNIT * largest
     return Reference(
@@ -194,7 +196,7 @@ def spectrum(K, entry_error=0.0):
         size=size,
         norm_K=float(np.sqrt(np.sum(K.astype(np.float64) ** 2))),
         largest=largest,
-        error=n * entry_error + UNIT * (float(np.linalg.norm(narrow)) + 10 * size),
+        error=n * entry_error + UNIT * (float(np.linalg.norm(narrow)) + 20 * size),
     )
 
 
@@ -216,6 +218,7 @@ class Outcome:
     model: object = None
     refused: str = ""
     categories: tuple = ()
+    texts: str = ""
 
 
 def run(given, **keywords):
@@ -223,15 +226,15 @@ def run(given, **keywords):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            model = fk.kpca(
-                given.X, given.kernel, given.c, tol=given.tol, n_threads=1, **keywords, **given.parameters
-            )
+            model = fk.kpca(given.X, given.kernel, given.c, tol=given.tol, n_threads=1, **keywords, **given.parameters)
         except ValueError as error:
             return Outcome(refused=f"{type(error).__name__}: {error}")
     others = [w for w in caught if not issubclass(w.category, CertificateWarning | ComponentsWarning)]
     if others:
         raise AssertionError(f"unexpected warning: {others[0].category.__name__}: {others[0].message}")
-    return Outcome(model=model, categories=tuple(w.category for w in caught))
+    return Outcome(
+        model=model, categories=tuple(w.category for w in caught), texts="\n".join(str(w.message) for w in caught)
+    )
 
 
 def check_eigenvalues(model, exact):
@@ -300,6 +303,12 @@ def check_count(given, outcome):
     said = ComponentsWarning in outcome.categories
     if isinstance(given.c, int):
         yield "count", float(k != given.c and not said)
+        if said and k < len(given.reference.values):
+            # "the other eigenvalues are ... (at most 1.2e-3)", rounded to two digits
+            exact = given.reference
+            most = float(re.search(r"\(at most ([0-9.e+-]+)\)", outcome.texts).group(1))
+            rounding = 1e-12 * exact.norm_K + exact.error
+            yield "what was left out", (float(exact.values[k]) - 1.06 * most - rounding) / exact.size
         return
     fewest, most = exact_count(given)
     yield "too few for the fraction", float(k < fewest and not said)
@@ -448,7 +457,7 @@ def attack_features(rng):
     yield f"residual trace within tol, {label}", F.residual_trace / trace / given.tol - 1.0
     E = np.asarray(K - Phi.astype(np.longdouble) @ Phi.T.astype(np.longdouble), dtype=np.float64)
     lowest = float(np.linalg.eigvalsh((E + E.T) / 2)[0])
-    allowed = n * F.map.defect + rounding + 4 * UNIT * np.linalg.norm(E)
+    allowed = F.map.defect_norm(n, trace) + rounding + 4 * UNIT * np.linalg.norm(E)
     yield f"semidefinite up to defect, {label}", (-lowest - allowed) / trace
 
 

@@ -1,8 +1,9 @@
 """Against what a user would pick: seconds, error and memory of scikit-learn, numpy and fastkpca in one run.
 
-One thread, c = 10. The error is that of the eigenvalues over the largest one, against a reference that is as exact as the size allows
-(LAPACK, or block Krylov at tol 1e-10). Peers: KernelPCA (dense, arpack, randomized), Nystroem(500) and (2000) + PCA, a blocked numpy
-product with eigsh, a blocked float32 numpy block Krylov, and pykeops with eigsh where it is installed.
+One thread, c = 10. The error is that of the eigenvalues over the largest one, against a reference that is as exact as
+the size allows (LAPACK, or block Krylov at tol 1e-10). Peers: KernelPCA (dense, arpack, randomized), Nystroem(500) and
+(2000) + PCA, a blocked numpy product with eigsh, a blocked float32 numpy block Krylov, and pykeops with eigsh where it is
+installed.
 
     python benchmarks/peers.py [case ...] [--quick]
 
@@ -12,6 +13,7 @@ product with eigsh, a blocked float32 numpy block Krylov, and pykeops with eigsh
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import subprocess
 import sys
 import time
@@ -165,6 +167,8 @@ PEERS: list[tuple[str, Callable[[np.ndarray, float], np.ndarray], int, int]] = [
     ("numpy blocked+eigsh", numpy_eigsh, 20_000, 5000),
     ("numpy float32 Krylov", numpy_krylov, 10**9, 20_000),
 ]
+if importlib.util.find_spec("pykeops") is not None:
+    PEERS.append(("pykeops+eigsh", keops, 20_000, 5000))
 
 
 def reference(X: np.ndarray, sigma: float) -> tuple[np.ndarray, str]:

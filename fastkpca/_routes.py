@@ -89,8 +89,8 @@ def _dense(problem: Problem, plan: Plan) -> Solution:
     asked = problem.c + 1 if isinstance(problem.c, int) else n
     eigenvalues, vectors = largest_eigenpairs(K, asked)
     lowest = float(eigenvalues[-1]) if asked >= n else None
-    kept = _kept(eigenvalues, 2 * EPS * n * largest, total, problem)
     entry_error = kernel.entry_error(problem.data, np.dtype(np.float64))
+    kept = _kept(eigenvalues, 2 * EPS * n * largest, total, problem, n * (entry_error or 0.0))
     proof = certificate.dense_certificate(eigenvalues, kept, n=n, norm=norm, entry_error=entry_error or 0.0)
     eigenvalues, vectors = eigenvalues[:kept].copy(), vectors[:, :kept]
     score = vectors * (_signs(vectors[problem.data.sample_index]) * np.sqrt(eigenvalues))
@@ -129,19 +129,19 @@ def _features(problem: Problem, plan: Plan) -> Solution:
     if _misses(moments, eigenvalues, problem) and not problem.forced and problem.c is not None:
         found = _krylov(problem, plan)
         return replace(found, info=found.info | {"features_tried": plan.name})
-    total = (moments.trace, moments.trace + moments.residual_trace)
     floor = feature_map.rounding**2 * _trace_of(moments) + 4 * EPS * len(eigenvalues) * max(float(eigenvalues[0]), 0.0)
-    kept = _kept(eigenvalues, floor, total[1], problem)
-    proof = certificate.feature_certificate(
-        eigenvalues,
-        kept,
-        n=problem.data.n_samples,
-        residual_trace=moments.residual_trace,
-        defect=feature_map.defect,
-        trace=moments.trace,
-        kernel_trace=_trace_of(moments),
-        rounding=feature_map.rounding,
-    )
+    known = {
+        "n": problem.data.n_samples,
+        "residual_trace": moments.residual_trace,
+        "defect": _defect(feature_map, moments),
+        "trace": moments.trace,
+        "kernel_trace": _trace_of(moments),
+        "rounding": feature_map.rounding,
+    }
+    unseen = moments.residual_trace + problem.data.n_samples * known["defect"]
+    kept = _kept(eigenvalues, floor, moments.trace + moments.residual_trace, problem, unseen)
+    proof = certificate.feature_certificate(eigenvalues, kept, **known)
+    total = certificate.feature_trace(**known)
     eigenvalues, axes = eigenvalues[:kept].copy(), np.ascontiguousarray(axes[:, :kept])
     constant = moments.mean @ axes
     sample = feature_map.apply(problem.data.sample, axes) - constant
@@ -165,6 +165,11 @@ def _leading(feature_map: FeatureMap, problem: Problem, wanted: int | None) -> t
 def _trace_of(moments: Moments) -> float:
     """tr K."""
     return moments.trace + moments.count * float(moments.mean @ moments.mean) + moments.residual_trace
+
+
+def _defect(feature_map: FeatureMap, moments: Moments) -> float:
+    """Defect of an entry, for all rows and not only the pivots: its norm over n."""
+    return feature_map.defect_norm(moments.count, _trace_of(moments)) / moments.count
 
 
 def _misses(moments: Moments, eigenvalues: np.ndarray, problem: Problem) -> bool:
@@ -207,7 +212,8 @@ def _krylov(problem: Problem, plan: Plan) -> Solution:
         )
     total = trace - n * found.grand_mean
     size = max(abs(trace), float(np.abs(found.theta).max()))
-    kept = _kept(found.theta, 2 * EPS * size, total, problem)
+    above = found.certificate.eigenvalue_bounds[:, 1] - found.theta
+    kept = _kept(found.theta, 2 * EPS * size, total, problem, above)
     eigenvalues = found.theta[:kept].copy()
     # score = Kc @ coeff to rounding, as for new rows: the image, not the vector times its Ritz value
     score = found.images[:, :kept] / np.sqrt(eigenvalues)
@@ -245,8 +251,11 @@ def _feature_message(proof: Certificate, eigenvalues: np.ndarray, feature_map: F
     )
 
 
-def _krylov_start(problem: Problem) -> tuple[np.ndarray, FeatureInfo]:
-    """Leading vectors of a few pivots' feature map, and what that map knows of the rest of the spectrum."""
+def _krylov_start(problem: Problem) -> tuple[np.ndarray | None, FeatureInfo | None]:
+    """Leading vectors of a few pivots' feature map, and what that map knows of the rest of the spectrum.
+
+    Nothing where there is no pivot to take: too few rows, or a kernel whose values are all zero.
+    """
     n, rows = problem.data.n_samples, problem.rows
     k = problem.c if isinstance(problem.c, int) else 10
     pivots = pivot_map(
@@ -258,6 +267,8 @@ def _krylov_start(problem: Problem) -> tuple[np.ndarray, FeatureInfo]:
         n_samples=n,
         entry_error=problem.kernel.entry_error(problem.data, np.dtype(np.float64)),
     )
+    if pivots.n_features == 0:
+        return None, None
     moments = feature_moments(pivots, rows, n_threads=problem.n_threads)
     eigenvalues, axes = principal_axes(moments, min(default_block_size(n, k), pivots.n_features))
     axes = axes[:, eigenvalues > 1e-12 * eigenvalues[0]]
@@ -269,7 +280,7 @@ def _krylov_start(problem: Problem) -> tuple[np.ndarray, FeatureInfo]:
 
     second = moments.dense()
     assert second is not None  # a pivot map's moments are
-    return start, FeatureInfo(second, project, moments.residual_trace, pivots.defect)
+    return start, FeatureInfo(second, project, moments.residual_trace, _defect(pivots, moments))
 
 
 def _first(proof: Certificate, kept: int) -> Certificate:
@@ -288,8 +299,13 @@ def _negative(lowest: float | None, problem: Problem) -> dict[str, float]:
     return {"most_negative_eigenvalue": min(float(lowest), 0.0)}
 
 
-def _kept(eigenvalues: np.ndarray, floor: float, total: float, problem: Problem) -> int:
-    """How many components to keep; eigenvalues at most ``floor`` are zero to rounding, or negative."""
+def _kept(
+    eigenvalues: np.ndarray, floor: float, total: float, problem: Problem, above: float | np.ndarray = 0.0
+) -> int:
+    """How many components to keep; eigenvalues at most ``floor`` are zero to rounding, or negative.
+
+    ``above``: how far above these (or above zero, beyond the last) the true ones may lie, for the text of the warning.
+    """
     positive = int(np.sum(eigenvalues > floor))
     if positive == 0:
         raise ValueError(
@@ -302,10 +318,15 @@ def _kept(eigenvalues: np.ndarray, floor: float, total: float, problem: Problem)
         return positive
     if isinstance(asked, int):
         if positive < asked:
-            why = "zero to rounding" if problem.kernel.positive_semidefinite else "zero to rounding, or negative"
+            above = np.broadcast_to(above, eigenvalues.shape)
+            others = np.maximum(eigenvalues, 0.0)[positive:] + above[positive:]
+            most = max(floor, float(others.max()) if len(others) else float(above.max()))
+            why = "zero to rounding" if most <= 10 * floor else "zero within the accuracy reached"
+            if not problem.kernel.positive_semidefinite:
+                why += ", or negative"
             warnings.warn(
                 f"{asked} components asked for, {positive} returned: the other eigenvalues are {why} "
-                f"(at most {floor:.2g}), and a component without variance has no direction",
+                f"(at most {most:.2g}), and a component without variance has no direction",
                 ComponentsWarning,
                 stacklevel=5,
             )

@@ -30,6 +30,7 @@ __all__ = [
     "cluster_labels",
     "dense_certificate",
     "feature_certificate",
+    "feature_trace",
     "intersect",
     "lanczos_failure_epsilon",
     "largest_eigenvalue_bound",
@@ -501,6 +502,29 @@ def feature_certificate(
     gram = np.eye(m) * (residual_trace + side) ** 2
     angles = angle_bounds(theta, gram, bounds, c, side)
     return Certificate(bounds[:c], "guaranteed", angles, cluster_labels(bounds)[:c], np.nan, "features", side)
+
+
+def feature_trace(
+    trace: float,
+    *,
+    n: int,
+    residual_trace: float,
+    defect: float = 0.0,
+    kernel_trace: float,
+    rounding: float = 64 * UNIT,
+) -> tuple[float, float]:
+    """Interval of tr(H K H) from a feature map alone: [T, T + tr E] for T = tr(Phi' H Phi), and rounding.
+
+    Parameters as in `feature_certificate`. sqrt(T) is the Frobenius norm of H Phi, so rounding of the features moves
+    it by at most r = rounding sqrt(tr K); the sum of squares adds (rounding_factor(n) + 8) u T; what is not
+    semidefinite has a trace of at most n * defect in size. The residual's part lies between 0 and tr E: its own
+    rounding is in ``residual_trace``.
+    """
+    own = (rounding_factor(n) + 8.0) * UNIT * trace
+    shift = rounding * np.sqrt(max(kernel_trace, 0.0))
+    low = max(float(np.sqrt(max(trace - own, 0.0))) - shift, 0.0) ** 2 - n * defect
+    high = (float(np.sqrt(trace + own)) + shift) ** 2 + residual_trace + n * defect
+    return float(low), float(high)
 
 
 def dense_certificate(values: np.ndarray, c: int, *, n: int, norm: float, entry_error: float = 0.0) -> Certificate:

@@ -328,6 +328,8 @@ class _Solver:
         self.row_means_exact = False
         self.grand_mean = 0.0
         self.norm: float | None = None  # |Kc|_F
+        self.norm_square_error = 0.0  # bound on the rounding of its square
+        self.norm_cancelled = False  # the row means were too far off: worth another pass
         self.norm_guess: float | None = None  # the same from float32, for planning only
         self.norm_K = np.inf  # bound on |K|_F
         self.frozen: int | None = None  # columns before the exploration began
@@ -385,17 +387,33 @@ class _Solver:
     def _set_norm(self, sums: np.ndarray, squares: float) -> None:
         """|Kc|_F from sum (K_ij - r_i - r_j + g)^2, whatever r the pass knew: the rest of the centring is exact.
 
-        M = K - r 1' - 1 r' + g 11' has HMH = Kc, and |M|^2 = |HMH|^2 + 2 n sum_i (a_i - mean a)^2 + (n mean a)^2 with
-        a = M 1 / n, so nothing cancels unless r was far off.
+        M = K - r 1' - 1 r' + g 11' has HMH = Kc, and |M|^2 = |HMH|^2 + 2 n |a - mean a|^2 + n |mean a 1|^2 with
+        a = M 1 / n, so nothing cancels unless r was far off: r from float32 is, where K is nearly constant.
+
+        Rounding of the square, with |K| for |K|_F: the entries of M err by a matrix of norm at most e = 8 u |K|, so
+        |M|^2 by 2 |M| e + e^2; a row of K sums to rounding_factor(n) u sqrt(n) |K_i|, so a errs by at most
+        f = (rounding_factor(n) + 8) u |K| / sqrt(n), and what is taken off by 2 n (2 |a| f + f^2).
         """
         n = self.n
         a = sums / n - self.row_means - self.row_means.mean() + self.grand_mean
         off = 2 * n * float(np.sum((a - a.mean()) ** 2)) + (n * float(a.mean())) ** 2
-        self.norm = float(np.sqrt(max(squares - off, 0.0)))
+        means_were_exact = self.row_means_exact
         self._set_means(sums, exact=True)
         r, g = self.row_means, self.grand_mean
         spread = 2 * n * float(np.sum((r - g) ** 2))
-        self.norm_K = float(np.sqrt(self.norm**2 + spread + (n * g) ** 2)) * (1 + 1e-8)
+        square = max(squares - off, 0.0)
+        # 1 + 1e-8: the rounding of this sum of squares, and of ``square`` over |K|^2
+        self.norm_K = float(np.sqrt(square + spread + (n * g) ** 2)) * (1 + 1e-8)
+        entry = 8 * UNIT * self.norm_K
+        mean = (rounding_factor(n) + 8.0) * UNIT * self.norm_K / np.sqrt(n)
+        size = float(np.linalg.norm(a))
+        self.norm = float(np.sqrt(square))
+        self.norm_square_error = (
+            rounding_factor(n) * UNIT * squares
+            + (2 * np.sqrt(squares) + entry) * entry
+            + 2 * n * (2 * size + mean) * mean
+        )
+        self.norm_cancelled = not means_were_exact and self.norm_square_error > 1e-3 * square
 
     # ------------------------------------------------------------------ what is known of the matrix
 
@@ -425,11 +443,10 @@ class _Solver:
         return float(getattr(self.product, "error_bound", 0.0))
 
     def _norm_bound(self) -> float | None:
-        """Upper bound on |Kc|_F from the computed one: rounding of the terms, of their sum, and of the entries."""
+        """Upper bound on |Kc|_F from the computed one: its rounding, and that of the entries."""
         if self.norm is None:
             return None
-        relative = rounding_factor(self.n) * UNIT
-        return self.norm * (1 + relative) + 8 * UNIT * self.norm_K + self.n * self.entry_error
+        return float(np.sqrt(self.norm**2 + self.norm_square_error)) + self.n * self.entry_error
 
     def _wanted(self, lower: np.ndarray) -> int | None:
         """Number of components to return; with a fraction the smallest whose lower ends reach it, None if none does."""
@@ -577,7 +594,7 @@ class _Solver:
         self.compression = np.empty((0, 0))
         want_norm = not self.semidefinite or self.trace_K is None or self._norm_would_help()
         while True:
-            self._append(X, self._exact_pass(X, want_norm and self.norm is None))
+            self._append(X, self._exact_pass(X, want_norm and (self.norm is None or self.norm_cancelled)))
             theta, Y, V, residual = self._ritz()
             if self.frozen is not None:
                 self.steps += 1

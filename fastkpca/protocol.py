@@ -231,6 +231,10 @@ class FeatureMap:
         """
         return np.zeros(len(X))
 
+    def defect_norm(self, n: float, trace: float) -> float:
+        """Bound on the norm, and the trace, of what is not semidefinite in K - Phi Phi' of n rows with tr K = trace."""
+        return n * self.defect
+
     def accumulate(self, X: np.ndarray, U: np.ndarray) -> np.ndarray:
         """Phi' U for a tile and a block of vectors U (n, k): shape (D, k)."""
         return self.features(X).T @ U

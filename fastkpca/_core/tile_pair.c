@@ -4,12 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Distances and products of at most this many coordinates are formed by differences along the tile, the rest by GEMM;
-   measured by benchmarks/exact_product.py --crossing. */
-#ifndef FK_DIRECT
-#define FK_DIRECT 32
-#endif
-
 /* A tile is FK_TILE_ROWS by FK_TILE_BYTES of each row: below half of a 1 MB second-level cache; and eight columns of U
    of that length half of the first level. For a product with one column and no GEMM a strip that stays in the first
    level is better. Rows are a multiple of FK_PAD, so that every tile of the symmetric walk begins at one. */
@@ -20,10 +14,6 @@
 #define FK_STRIP_BYTES 2048
 #endif
 
-/* The GEMM form |x|^2 + |y|^2 - 2 x.y of the exponent is off by about its first two terms times the unit roundoff.
-   Where that would pass these bounds the tile is recentred, then differences are taken. */
-#define FK_EXPONENT_ERROR_d 1e-13
-#define FK_EXPONENT_ERROR_s 1e-5
 #define FK_ROUNDOFF_d 0x1p-53
 #define FK_ROUNDOFF_s 0x1p-24
 /* Centred coordinates in float are off by |x| 2^-24: beyond this many sigma differences are taken in double. */

@@ -4,6 +4,18 @@
 #define FK_TILE_PAIR_H
 #include "tile_ops.h"
 
+/* Distances and products of at most this many coordinates are formed by differences along the tile, the rest by GEMM;
+   measured by benchmarks/exact_product.py --crossing. */
+#ifndef FK_DIRECT
+#define FK_DIRECT 32
+#endif
+
+/* The GEMM form |x|^2 + |y|^2 - 2 x.y of the exponent is off by its first two terms times the unit roundoff, times the
+   rounding of a sum of d terms (Gaussian.entry_error). Where the first two factors alone would pass these bounds the
+   tile is recentred, then differences are taken. */
+#define FK_EXPONENT_ERROR_d 1e-13
+#define FK_EXPONENT_ERROR_s 1e-5
+
 enum { FK_LINEAR, FK_POLYNOMIAL, FK_GAUSSIAN, FK_TANH };
 
 typedef struct {

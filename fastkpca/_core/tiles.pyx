@@ -6,8 +6,8 @@ when this module is imported; ``INSTRUCTION_SET`` says which) and ``tile_pair.c`
 cache). Here arrays become pointers, and the GIL is released for the whole of a call.
 
 Gaussian distances are differences along the tile in few dimensions, and |x|^2 + |y|^2 - 2 x.y by GEMM in many, about
-the joint mean of the two sets of rows; where the latter would cost the exponent more than 1e-13 (float32: 1e-5) the
-tile is recentred, and if that is not enough differences are taken. ``block(X, X)`` is symmetric bit for bit.
+the joint mean of the two sets of rows; where the latter's first two terms would cost the exponent more than 1e-13
+(float32: 1e-5) the tile is recentred, and if that is not enough differences are taken. ``block(X, X)`` is symmetric bit for bit.
 """
 
 import numpy as np
@@ -38,6 +38,10 @@ cdef extern from "tile_pair.h" nogil:
         FK_POLYNOMIAL
         FK_GAUSSIAN
         FK_TANH
+        FK_DIRECT
+
+    const double FK_EXPONENT_ERROR_d
+    const double FK_EXPONENT_ERROR_s
 
     ctypedef struct fk_kernel:
         int kind
@@ -99,6 +103,12 @@ def use_instruction_set(name=None):
 
 INSTRUCTION_SET = ""
 use_instruction_set()
+
+# What Gaussian.entry_error rests on: distances by differences up to this many coordinates, and beyond it the bound on
+# (|x|^2 + |y|^2) / (2 sigma^2) times the unit roundoff that a tile by products keeps to.
+DIRECT = FK_DIRECT
+EXPONENT_ERROR = FK_EXPONENT_ERROR_d
+EXPONENT_ERROR_SINGLE = FK_EXPONENT_ERROR_s
 
 
 cdef int as_kernel(object kind, object parameters, fk_kernel *kernel) except -1:

@@ -95,6 +95,10 @@ class PivotMap(FeatureMap):
         top = float(_diagonal(self.kernel, self.pivots).max())
         self.defect = (self._slope * np.sqrt(top) + self._level) ** 2
 
+    def defect_norm(self, n: float, trace: float) -> float:
+        """tr(R R') / nu' over n rows, by Minkowski; ``defect`` speaks of rows no larger than the largest pivot."""
+        return float(self._slope * np.sqrt(max(trace, 0.0)) + self._level * np.sqrt(n)) ** 2
+
     def _judge(self, judged: float, trace: float, n_rows: int, tol: float) -> PivotMap:
         """Set ``predicted`` from the pivots' own judgement, and what the shift and rounding add to it (for each row
         about twice nu: the residual of interpolation weights whose squares sum to about one)."""

@@ -98,8 +98,27 @@ class Gaussian(Kernel):
         return np.ones(len(X))
 
     def entry_error(self, data: Summary, dtype: np.dtype) -> float:
-        # t exp(-t) <= 1/e: the relative rounding of the exponent, and a few ulp of exp itself
-        return float(np.finfo(dtype).eps) * (data.n_features + 10)
+        """Bound on |computed - k|, k of the rows as they were given; R is the radius about the shift, u the roundoff.
+
+        - Differences: relative rounding of the exponent t, t exp(-t) <= 1/e, and a few ulp of exp: 2 (d + 10) u.
+        - Displaced points: subtracting the shift rounds every coordinate, so a row moves by at most u R, and a distance
+          by 2 u R; |d/dt exp(-t^2 / 2)| <= 0.61. Where tiles are centred once more (products, float32), about a centre
+          at most R away, another 2 u 2 R. For clusters far apart this is the larger part.
+        - Distances by products: |x|^2, |y|^2 and 2 x.y over 2 sigma^2 are sums of d terms, each off by at most
+          (min(d, 5 sqrt(d)) + 8) u times its terms' sizes (Higham and Mary 2019, as ``certificate.rounding_factor``),
+          together twice that of S = (|x|^2 + |y|^2) / (2 sigma^2) <= (2 R / sigma)^2. The tiles see to it that u S is at
+          most ``tiles.EXPONENT_ERROR``, or take differences.
+        """
+        d, single = data.n_features, np.dtype(dtype) == np.float32
+        unit = float(np.finfo(dtype).eps) / 2
+        reach = data.radius / self._sigma
+        by_products = d > tiles.DIRECT
+        displaced = 0.61 * unit * reach * (6.0 if by_products or single else 2.0)
+        error = 2.0 * (d + 10) * unit + displaced
+        if by_products:
+            most = tiles.EXPONENT_ERROR_SINGLE if single else tiles.EXPONENT_ERROR
+            error += 2.0 * (min(d, 5.0 * sqrt(d)) + 8.0) * min(most, unit * (2.0 * reach) ** 2)
+        return error
 
     def feature_maps(self, data: Summary, tol: float, max_features: int) -> Sequence[Offer]:
         return [*self._total_degree(data, tol, max_features), *self._ranked(data, tol, max_features)]

@@ -2,8 +2,8 @@
 
 One thread, c = 10. The error is that of the eigenvalues over the largest one, against a reference that is as exact as
 the size allows (LAPACK, or block Krylov at tol 1e-10). Peers: KernelPCA (dense, arpack, randomized), Nystroem(500) and
-(2000) + PCA, a blocked numpy product with eigsh, a blocked float32 numpy block Krylov, and pykeops with eigsh where it is
-installed.
+(2000) + PCA, a blocked numpy product with eigsh, a blocked float32 numpy block Krylov, and pykeops with eigsh where it
+is installed.
 
     python benchmarks/peers.py [case ...] [--quick]
 

@@ -142,7 +142,9 @@ def test_projection_of_new_rows(method):
     exact = (k_new - k_new.mean(axis=1)[:, None] - K.mean(axis=0) + K.mean()) @ alpha
     ours = fk.kpca_project(model, new)
     signs = np.sign(np.sum(ours * exact, axis=0))
-    np.testing.assert_allclose(ours, exact * signs, atol=1e-6 * np.abs(exact).max())
+    # an interval of 1e-10 leaves vectors good to the root of it
+    atol = 1e-4 if method == "krylov" else 1e-9
+    np.testing.assert_allclose(ours, exact * signs, atol=atol * np.abs(exact).max())
     assert model.projector.grows_with_n == (method != "features")
 
 

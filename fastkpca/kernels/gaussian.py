@@ -23,7 +23,7 @@ __all__ = ["Gaussian", "median_distance"]
 MEDIAN_ROWS = 512
 PROBE_ROWS = 256
 LEAST_WORK = 4e9  # flops of a moment pass below which the search would cost more than it saves
-PROBE_WORK = 2.0**22  # multiplications of the look at ranked features: a few milliseconds
+PROBE_WORK = 2.0**25  # multiplications of the look at ranked features: some ten milliseconds
 # exp(-R^2 / 2) underflows the whole expansion at R = 38.7
 LARGEST_RADIUS = 37.0
 
@@ -106,8 +106,8 @@ class Gaussian(Kernel):
           at most R away, another 2 u 2 R. For clusters far apart this is the larger part.
         - Distances by products: |x|^2, |y|^2 and 2 x.y over 2 sigma^2 are sums of d terms, each off by at most
           (min(d, 5 sqrt(d)) + 8) u times its terms' sizes (Higham and Mary 2019, as ``certificate.rounding_factor``),
-          together twice that of S = (|x|^2 + |y|^2) / (2 sigma^2) <= (2 R / sigma)^2. The tiles see to it that u S is at
-          most ``tiles.EXPONENT_ERROR``, or take differences.
+          together twice that of S = (|x|^2 + |y|^2) / (2 sigma^2) <= (2 R / sigma)^2. The tiles see to it that u S is
+          at most ``tiles.EXPONENT_ERROR``, or take differences.
         """
         d, single = data.n_features, np.dtype(dtype) == np.float32
         unit = float(np.finfo(dtype).eps) / 2

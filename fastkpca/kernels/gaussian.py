@@ -22,7 +22,7 @@ __all__ = ["Gaussian", "median_distance"]
 
 MEDIAN_ROWS = 512
 PROBE_ROWS = 256
-LEAST_WORK = 4e9  # flops of a moment pass below which the search would cost more than it saves
+LEAST_WORK = 1e9  # flops of a moment pass below which the search would cost more than it saves
 PROBE_WORK = 2.0**25  # multiplications of the look at ranked features: some ten milliseconds
 # exp(-R^2 / 2) underflows the whole expansion at R = 38.7
 LARGEST_RADIUS = 37.0

@@ -8,6 +8,7 @@ import numpy as np
 
 from . import execute, validate
 from ._plan import MAX_FEATURES, offers_of_maps
+from .features.pivots import PivotMap, second_round
 from .kernels import get_kernel
 from .operators import FeatureOperator, GramOperator
 from .protocol import Kernel, Offer, Summary
@@ -136,25 +137,42 @@ def features(
     Raises
     ------
     ValueError
-        No feature map reaches ``tol`` within ``max_features``.
+        No feature map reaches ``tol`` within ``max_features``, over all rows and not only the sample that it was
+        chosen on.
     """
     tol = validate.check_tol(tol)
     threads = execute.resolve_threads(n_threads)
     chosen = get_kernel(kernel, **kernel_parameters)
     chosen, X = chosen.bind(X)
-    rows, data = summarize(
-        validate.as_rows(X),
-        shift=chosen.translation == "kernel",
-        rng=validate.check_rng(rng),
-        n_threads=threads,
-    )
+    generator = validate.check_rng(rng)
+    rows, data = summarize(validate.as_rows(X), shift=chosen.translation == "kernel", rng=generator, n_threads=threads)
     chosen = chosen.resolve(data)
     most = MAX_FEATURES if max_features is None else validate.check_count(max_features, "max_features")
-    offer = _best_offer(chosen, data, rows, tol, most, features)
-    return FeatureOperator(chosen, offer.build(data.sample), rows, threads)
+    reached = np.inf
+    for offer in _offers(chosen, data, rows, tol, most, features):
+        operator = FeatureOperator(chosen, offer.build(data.sample), rows, threads)
+        target = tol * operator.trace()
+        for _ in range(3):
+            if operator.residual_trace <= target or not isinstance(operator.map, PivotMap):
+                break
+            # a sample can miss a small far cluster; all rows know where the residual lies
+            more, _ = second_round(
+                operator.map, rows, tol=0.5 * tol, max_features=most, rng=generator, n_threads=threads
+            )
+            if more is operator.map:
+                break
+            operator = FeatureOperator(chosen, more, rows, threads)
+        if operator.residual_trace <= target:
+            return operator
+        reached = min(reached, operator.residual_trace / operator.trace())
+    raise ValueError(
+        f"{chosen!r} reaches a residual of {reached:.2g} on these rows within {most} features, tol is {tol:g}; "
+        "raise tol or max_features, or use gram()"
+    )
 
 
-def _best_offer(kernel: Kernel, data: Summary, rows: Rows, tol: float, max_features: int, name: str) -> Offer:
+def _offers(kernel: Kernel, data: Summary, rows: Rows, tol: float, max_features: int, name: str) -> list[Offer]:
+    """The feature maps that are predicted to do, the smallest first."""
     if not kernel.positive_semidefinite:
         raise ValueError(f"{kernel!r} is not positive semidefinite, so no feature map exists; use gram()")
     offers = offers_of_maps(kernel, data, rows, tol, max_features, name)
@@ -169,4 +187,4 @@ def _best_offer(kernel: Kernel, data: Summary, rows: Rows, tol: float, max_featu
             f"{kernel!r} reaches tol={tol:g} on these rows with no feature map of at most {max_features} features; "
             "raise tol or max_features, or use gram()"
         )
-    return min(offers, key=lambda x: x.cost.n_features)
+    return sorted(offers, key=lambda x: x.cost.n_features)

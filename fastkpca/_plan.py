@@ -114,13 +114,14 @@ def leading_share(kernel: Kernel, data: Summary, rows: int = 256) -> float:
     X = data.sample[np.linspace(0, len(data.sample) - 1, min(rows, len(data.sample))).astype(np.intp)]
     K = np.array(kernel.block(X, X), dtype=np.float64)
     trace = float(np.trace(K))
-    if trace <= 0:
+    if not 0.0 < trace < np.inf:
         return 0.0
+    K /= trace  # no square leaves the range of float64
     K -= K.mean(axis=0)
     K -= K.mean(axis=1)[:, None]
     # |Kc|_F^2 / tr Kc <= lambda_1 <= |Kc|_F: the lower end errs on the side of more features
     centered = float(np.trace(K))
-    return float(np.sum(K * K)) / centered / trace if centered > 1e-14 * trace else 0.0
+    return float(np.sum(K * K)) / centered if centered > 1e-14 else 0.0
 
 
 def make_plan(

@@ -69,6 +69,7 @@ class Solution:
 
 def solve(problem: Problem, plan: Plan) -> Solution:
     """Run the route that the plan chose."""
+    _check_range(problem, plan)
     route = {"dense": _dense, "features": _features, "krylov": _krylov}[plan.method]
     return route(problem, plan)
 
@@ -187,7 +188,8 @@ def _krylov(problem: Problem, plan: Plan) -> Solution:
         product = MatrixSummation(K, n_threads=problem.n_threads)
     else:
         product = ExactSummation(kernel, rows, n_threads=problem.n_threads)
-        search = ExactSummation(kernel, rows, n_threads=problem.n_threads, dtype=np.float32)
+        if 1e-25 < _largest(problem) < 1e30:  # well within float32: products and sums need room on either side
+            search = ExactSummation(kernel, rows, n_threads=problem.n_threads, dtype=np.float32)
     trace = GramOperator(kernel, product, rows, None).trace()
     entry_error = kernel.entry_error(problem.data, np.dtype(np.float64))
     with execute.blas_threads():
@@ -227,6 +229,25 @@ def _krylov(problem: Problem, plan: Plan) -> Solution:
     projector = _sample_projector(problem, coeff, found.row_means)
     proof = _first(found.certificate, kept)
     return Solution(eigenvalues, proof, (total - slack, total + slack), projector, info, score, found.message)
+
+
+def _largest(problem: Problem, rows: int = 256) -> float:
+    """Largest |k| among a few rows of the sample, and on its diagonal (for semidefinite kernels the largest of all)."""
+    sample = problem.data.sample
+    X = sample[np.linspace(0, len(sample) - 1, min(rows, len(sample))).astype(np.intp)]
+    with np.errstate(over="ignore", invalid="ignore"):  # overflow is named where it is met
+        block, diagonal = problem.kernel.block(X, X), problem.kernel.diagonal(sample)
+    return max(float(np.abs(block).max()), float(np.abs(diagonal).max()))
+
+
+def _check_range(problem: Problem, plan: Plan) -> None:
+    """Norms and bounds need squares of kernel values, N^2 of them; features are square roots already."""
+    largest = _largest(problem)
+    if 1e140 < largest < np.inf or (0.0 < largest < 1e-140 and plan.method != "features"):
+        raise ValueError(
+            f"{problem.kernel!r} has values of size {largest:.2g} on these rows, whose squares leave the range of "
+            "float64; scale X or the kernel's parameters (or the matrix) so that they are nearer to 1"
+        )
 
 
 def _rounding_message(proof: Certificate, eigenvalues: np.ndarray, problem: Problem) -> str:

@@ -166,6 +166,12 @@ class FeatureOperator(LinearOperator):
             self._residual = moments.residual_trace
         return moments
 
+    def trace(self) -> float:
+        """tr K: the sum of k(x_i, x_i)."""
+        rows, n = self._rows, self._rows.n_samples
+        step = execute.tile_rows(rows.n_features)
+        return float(sum(self.kernel.diagonal(rows.tile(i, min(n, i + step))).sum() for i in range(0, n, step)))
+
     @property
     def residual_trace(self) -> float:
         """Trace of K - Phi Phi', an upper bound; one pass over the rows, kept."""

@@ -440,7 +440,8 @@ def attack_features(rng):
     name = str(rng.choice(["auto", *MAPS]))
     try:
         F = fk.features(given.X, given.kernel, tol=given.tol, features=name, n_threads=1, **given.parameters)
-    except ValueError:
+    except ValueError as error:
+        yield "refused with a reason", float("tol" not in str(error))
         return
     Phi = F @ np.eye(F.shape[1])
     X = given.X.astype(np.longdouble)

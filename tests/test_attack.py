@@ -136,20 +136,18 @@ def test_what_pivots_leave_indefinite_counts_rows_larger_than_every_pivot():
     assert -lowest <= feature_map.defect_norm(7, trace)
 
 
-def test_the_norm_of_a_nearly_constant_matrix_allows_for_rounding():
-    """Row means from the float32 search are off by 1e-8 of K, here a hundred times all that centring leaves."""
-    rng = np.random.default_rng(5)
-    n = 120
-    A = rng.standard_normal((n, 9))
-    A = cases.center_long((A @ A.T).astype(np.longdouble)).astype(np.float64)
-    for size in (1e-6, 1e-8, 1e-10, 1e-12):
-        K = 0.9 + size * (A + A.T)
-        exact = cases.spectrum(K.astype(np.longdouble))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            model = fk.kpca(K, "precomputed", 5, method="krylov", tol=1e-9)
-        for what, excess in cases.check_eigenvalues(model, exact):
-            assert excess <= 0, (size, what)
+@pytest.mark.parametrize("scale", [1e-6, 1e-8, 1e-10, 1e-12])
+def test_the_norm_of_a_nearly_constant_matrix_allows_for_rounding(scale):
+    """Row means from the float32 search are off by 1e-8 of K, up to a thousand times all that centring leaves."""
+    X = np.random.default_rng(5).standard_normal((120, 9))
+    p = {"scale": scale, "offset": -1.6}
+    exact = cases.reference("tanh", X, p)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = fk.kpca(X, "tanh", 5, method="krylov", tol=1e-9, **p)
+    assert model.info["search_passes"] > 0
+    for what, excess in cases.check_eigenvalues(model, exact):
+        assert excess <= 0, what
 
 
 def test_what_a_truncated_map_leaves_out_is_not_called_zero():
@@ -160,3 +158,47 @@ def test_what_a_truncated_map_leaves_out_is_not_called_zero():
     assert model.n_components < 7 and "within the accuracy reached" in str(caught[0].message)
     most = float(str(caught[0].message).split("(at most ")[1].split(")")[0])
     assert exact.values[model.n_components] <= 1.06 * most <= 1e-3 * exact.size
+
+
+@pytest.mark.parametrize(
+    "kernel, p",
+    [
+        ("tanh", {"scale": 1e-50, "offset": 0.0}),
+        ("polynomial", {"degree": 5, "scale": 1e10, "offset": 1.0}),
+        ("polynomial", {"degree": 5, "scale": 1e-10, "offset": 0.0}),
+    ],
+)
+def test_krylov_beyond_the_range_of_float32(kernel, p):
+    X = np.random.default_rng(0).standard_normal((80, 4))
+    exact = cases.reference(kernel, X, p)
+    model = fk.kpca(X, kernel, 3, method="krylov", **p)
+    assert model.info["search_passes"] == 0
+    for what, excess in cases.check_eigenvalues(model, exact):
+        assert excess <= 0, what
+
+
+@pytest.mark.parametrize("method", ["dense", "krylov", "auto"])
+@pytest.mark.parametrize("size", [1e-170, 1e150])
+def test_values_whose_squares_leave_float64_are_refused(size, method):
+    K = np.eye(30) * size
+    with pytest.raises(ValueError, match="squares leave the range of float64"):
+        fk.kpca(K, "precomputed", 3, method=method)
+    if size > 1 and method != "krylov":
+        with pytest.raises(ValueError, match="squares leave the range of float64"):
+            fk.kpca(np.diag(np.full(30, size)), "linear", 3, method=method)
+
+
+@pytest.mark.parametrize("kernel, p", [("gaussian", {"sigma": 1.0}), ("polynomial", {"degree": 2})])
+def test_a_feature_matrix_keeps_its_tolerance_on_rows_beyond_the_sample(kernel, p):
+    rng = np.random.default_rng(3)
+    n = 4400
+    X = rng.standard_normal((n, 2))
+    X[rng.permutation(n)[:3]] = 30.0 + rng.standard_normal((3, 2)) if kernel == "gaussian" else 1e4 * np.eye(3, 2)
+    F = fk.features(X, kernel, tol=1e-8, features="pivots", **p)
+    diagonal = np.ones(n) if kernel == "gaussian" else ((X**2).sum(axis=1) + 1) ** 2
+    Phi = F @ np.eye(F.shape[1])
+    assert (diagonal - (Phi**2).sum(axis=1)).sum() - 1e-13 * diagonal.sum() <= F.residual_trace
+    assert F.residual_trace <= 1e-8 * diagonal.sum()
+    if kernel == "gaussian":
+        with pytest.raises(ValueError, match="reaches a residual of .* tol is 1e-08"):
+            fk.features(X, kernel, tol=1e-8, features="ranked", **p)

@@ -7,7 +7,8 @@ cache). Here arrays become pointers, and the GIL is released for the whole of a 
 
 Gaussian distances are differences along the tile in few dimensions, and |x|^2 + |y|^2 - 2 x.y by GEMM in many, about
 the joint mean of the two sets of rows; where the latter's first two terms would cost the exponent more than 1e-13
-(float32: 1e-5) the tile is recentred, and if that is not enough differences are taken. ``block(X, X)`` is symmetric bit for bit.
+(float32: 1e-5) the tile is recentred, and if that is not enough differences are taken. ``block(X, X)`` is symmetric
+bit for bit.
 """
 
 import numpy as np

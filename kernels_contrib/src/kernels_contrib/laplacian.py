@@ -82,5 +82,8 @@ class Laplacian(Kernel):
     def entry_error(self, data: Summary, dtype: np.dtype) -> float:
         # A sum of d rounded differences and a division give t = |x - y|_1 / length_scale a relative error of at most
         # (d + 1) u, and t exp(-t) <= 1/e bounds what that does; two ulp for exp itself, one rounding to the tile type.
+        # The rows come with a shift subtracted, which rounds each coordinate: a row moves by at most u |x|_1 <=
+        # u sqrt(d) radius, and |d/dt exp(-t)| <= 1. For clusters far apart this is the larger part.
         u = float(np.finfo(np.float64).eps) / 2
-        return 1.01 * (data.n_features + 1) * u / math.e + 4 * u + float(np.finfo(dtype).eps)
+        moved = 2 * u * math.sqrt(data.n_features) * data.radius / self.length_scale
+        return 1.01 * (data.n_features + 1) * u / math.e + 4 * u + float(np.finfo(dtype).eps) + moved

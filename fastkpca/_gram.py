@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from . import execute, validate
-from ._plan import MAX_FEATURES, offers_of_maps
+from ._plan import MAX_FEATURES, look_at, offers_of_maps
 from .features.pivots import PivotMap, second_round
 from .kernels import get_kernel
 from .operators import FeatureOperator, GramOperator
@@ -175,9 +175,10 @@ def _offers(kernel: Kernel, data: Summary, rows: Rows, tol: float, max_features:
     """The feature maps that are predicted to do, the smallest first."""
     if not kernel.positive_semidefinite:
         raise ValueError(f"{kernel!r} is not positive semidefinite, so no feature map exists; use gram()")
-    offers = offers_of_maps(kernel, data, rows, tol, max_features, name)
+    look = look_at(kernel, data, tol)
+    offers = offers_of_maps(kernel, data, rows, look, tol, max_features, name)
     if not offers and name != "auto":
-        others = {x.name for x in offers_of_maps(kernel, data, rows, tol, max_features, "auto")} - {name}
+        others = {x.name for x in offers_of_maps(kernel, data, rows, look, tol, max_features, "auto")} - {name}
         raise ValueError(
             f"{kernel!r} has no feature map {name!r} of at most {max_features} features for tol={tol:g} on these rows; "
             + (f"there is {' or '.join(map(repr, sorted(others)))}" if others else "raise tol or max_features")

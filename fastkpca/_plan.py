@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from .features.pivots import pivot_map, probe_rank
+from .features.pivots import RankProbe, pivot_map, probe_rank
 from .protocol import FeatureMap, Kernel, Offer, Summary
 from .rows import Rows
 
-__all__ = ["MAX_FEATURES", "Candidate", "Plan", "leading_share", "make_plan", "offers_of_maps", "start_features"]
+__all__ = ["MAX_FEATURES", "Candidate", "Plan", "look_at", "make_plan", "offers_of_maps"]
 
 # One thread, a second; measured by benchmarks/calibrate.py.
 GEMM_RATE = 45e9  # flops
@@ -72,6 +72,11 @@ class Plan:
     def chosen(self) -> Candidate:
         return next(x for x in self.candidates if x.method == self.method and x.name == self.name)
 
+    @property
+    def start_features(self) -> int:
+        """Pivots of the map that the krylov route would start from."""
+        return next((x.n_features for x in self.candidates if x.method == "krylov"), 0)
+
     def __str__(self) -> str:
         lines = [f"{self.method} ({self.name}): {self.reason}", ""]
         lines.append(f"  {'candidate':<24}{'features':>10}{'seconds':>12}{'memory':>12}")
@@ -109,19 +114,43 @@ def _size(number: float) -> str:
     return f"{number:.3g} TB"
 
 
-def leading_share(kernel: Kernel, data: Summary, rows: int = 256) -> float:
-    """Estimate of lambda_1 / tr K from a few rows of the sample: what turns ``tol`` into a residual trace."""
-    X = data.sample[np.linspace(0, len(data.sample) - 1, min(rows, len(data.sample))).astype(np.intp)]
+@dataclass(frozen=True)
+class Look:
+    """What a look at a few rows of the sample tells before anything is run.
+
+    Attributes
+    ----------
+    shares : ndarray
+        Estimates of lambda_1 >= lambda_2 >= ... over tr K.
+    probe : RankProbe or None
+        Pivots needed for a residual trace; None where the kernel is not semidefinite.
+    """
+
+    shares: np.ndarray
+    probe: RankProbe | None
+
+    def share(self, i: int) -> float:
+        """lambda_i / tr K, i = 1, 2, ...; 0 beyond what the look resolved."""
+        return float(self.shares[i - 1]) if i <= len(self.shares) else 0.0
+
+
+def look_at(kernel: Kernel, data: Summary, residual: float = 1e-12) -> Look:
+    """A few milliseconds with some hundred rows of the sample."""
+    few = data.n_samples < 8192  # a look that costs less than what it decides about
+    X = data.sample[np.linspace(0, len(data.sample) - 1, min(192 if few else 384, len(data.sample))).astype(np.intp)]
     K = np.array(kernel.block(X, X), dtype=np.float64)
     trace = float(np.trace(K))
-    if not 0.0 < trace < np.inf:
-        return 0.0
-    K /= trace  # no square leaves the range of float64
     K -= K.mean(axis=0)
     K -= K.mean(axis=1)[:, None]
-    # |Kc|_F^2 / tr Kc <= lambda_1 <= |Kc|_F: the lower end errs on the side of more features
-    centered = float(np.trace(K))
-    return float(np.sum(K * K)) / centered if centered > 1e-14 else 0.0
+    values = np.linalg.eigvalsh((K + K.T) / 2)[::-1] if np.isfinite(K).all() else np.zeros(1)
+    shares = np.maximum(values, 0.0) / trace if trace > 0 else np.zeros(1)
+    probe = None
+    if kernel.positive_semidefinite:
+        sizes = (128, 512) if few else (256, 1024)
+        probe = probe_rank(
+            kernel, data, residual, np.random.default_rng(0), max_probe=sizes[0], sample_rows=sizes[1]
+        )
+    return Look(shares, probe)
 
 
 def make_plan(
@@ -160,15 +189,16 @@ def make_plan(
     """
     limit = DEFAULT_MEMORY if memory_limit is None else memory_limit
     k = c if isinstance(c, int) else min(50, data.n_samples)
+    look = look_at(kernel, data)
     candidates = []
     if method in ("auto", "dense"):
         candidates.append(_dense_candidate(data, c, limit))
     if method in ("auto", "krylov"):
-        candidates.append(_krylov_candidate(kernel, data, c, k, limit, products))
+        candidates.append(_krylov_candidate(look, data, c, k, limit, products))
     if method in ("auto", "features") and kernel.positive_semidefinite:
         others = [x.seconds for x in candidates if not x.obstacle]
         candidates += _feature_candidates(
-            kernel, data, rows, k, tol, limit, features, others, forced=method == "features"
+            kernel, data, rows, look, k, tol, limit, features, others, forced=method == "features"
         )
     return _choose(candidates, method, data.n_samples, c)
 
@@ -185,6 +215,7 @@ def _feature_candidates(
     kernel: Kernel,
     data: Summary,
     rows: Rows,
+    look: Look,
     k: int,
     tol: float,
     limit: float,
@@ -199,10 +230,10 @@ def _feature_candidates(
     if others and not forced and name == "auto":
         # a map whose second moment alone costs more than another whole route is not worth looking for
         largest = min(largest, int(np.sqrt(min(others) * SYRK_RATE / n)) + 1)
-    residual = min(0.5 * tol * leading_share(kernel, data), 1.0)
+    residual = min(0.5 * tol * look.share(1), 1.0)
     offers: list[Offer] = []
     while True:
-        offers = offers_of_maps(kernel, data, rows, residual, largest, name)
+        offers = offers_of_maps(kernel, data, rows, look, residual, largest, name)
         if offers or not forced or residual >= 1.0:
             break
         residual = min(10 * residual, 1.0)  # asked for: the best that fits, and the interval says how good that is
@@ -221,21 +252,13 @@ def _feature_candidates(
 
 
 def offers_of_maps(
-    kernel: Kernel, data: Summary, rows: Rows, residual: float, largest: int, name: str = "auto"
+    kernel: Kernel, data: Summary, rows: Rows, look: Look, residual: float, largest: int, name: str = "auto"
 ) -> list[Offer]:
     """What the kernel offers, and pivoted Cholesky, which works for any positive semidefinite kernel."""
     if name not in ("auto", "pivots"):
         return [x for x in kernel.feature_maps(data, residual, largest) if x.name == name]
-    few = data.n_samples < 8192  # a look that costs less than what it decides about
-    probe = probe_rank(
-        kernel,
-        data,
-        residual,
-        np.random.default_rng(0),
-        max_probe=128 if few else 256,
-        sample_rows=512 if few else 1024,
-    )
-    cost = probe.cost(residual, kernel_flops=data.n_features + KERNEL_FLOPS)
+    assert look.probe is not None
+    cost = look.probe.cost(residual, kernel_flops=data.n_features + KERNEL_FLOPS)
     # a map with more features than pivots needs pays only where forming them is cheaper: up to twice as many
     enough = min(largest, 2 * cost.n_features + 1000)
     offers = [] if name == "pivots" else list(kernel.feature_maps(data, residual, enough))
@@ -259,32 +282,41 @@ def offers_of_maps(
     return offers
 
 
-def start_features(n: int, k: int) -> int:
-    """Pivots of the map that a Krylov run starts from: its pass over rows costs a fraction of one over pairs."""
-    return int(min(1000, max(2 * k, 2 * np.sqrt(n)), n // 4))
+def start_features(look: Look, data: Summary, k: int, pass_seconds: float) -> int:
+    """Pivots of the map that a Krylov run starts from.
+
+    Few, so that its pass over rows costs a fraction of one over pairs; more where these would prove that nothing of
+    the size of lambda_k was left out (residual trace at most 0.4 lambda_k), at the price of a pass or two over pairs.
+    """
+    if look.probe is None:
+        return 0
+    n = data.n_samples
+    few = min(1000.0, max(2.0 * k, 2.0 * np.sqrt(n)))
+    enough = look.probe.rank(0.4 * look.share(k)) if look.share(k) > 0 else np.inf
+    worth = np.sqrt(1.5 * pass_seconds * SYRK_RATE / (3.0 * n))
+    return int(min(1.2 * enough if 1.2 * enough <= worth else few, n // 4, MAX_FEATURES))
 
 
 def _krylov_candidate(
-    kernel: Kernel, data: Summary, c: int | float | None, k: int, limit: float, products: str
+    look: Look, data: Summary, c: int | float | None, k: int, limit: float, products: str
 ) -> Candidate:
     n, d = data.n_samples, data.n_features
     block, rate = k + 10, entry_rate(d)
-    # two or three passes in float32 and one or two in float64, each of n^2 / 2 values used twice
-    single, double = KRYLOV_SINGLE, KRYLOV_DOUBLE
-    seconds = n * n / 2 * (single / (2 * rate) + double / rate + 4 * block * (single / 2 + double) / GEMM_RATE)
-    seconds += 12 * n * float(block * (single + double)) ** 2 / GEMM_RATE + KRYLOV_OVERHEAD
-    if kernel.positive_semidefinite:
-        D = start_features(n, k)
-        seconds += 4.0 * n * D * D / SYRK_RATE
+    # each of n^2 / 2 values is used twice; float32 is twice as fast
+    once = n * n / 2 * (1 / rate + 4 * block / GEMM_RATE)
+    seconds = once * (KRYLOV_SINGLE / 2 + KRYLOV_DOUBLE)
+    seconds += 12 * n * float(block * (KRYLOV_SINGLE + KRYLOV_DOUBLE)) ** 2 / GEMM_RATE + KRYLOV_OVERHEAD
+    D = start_features(look, data, k, once)
+    seconds += 3.0 * n * D * D / SYRK_RATE
     memory = 8.0 * n * (8 * block + 3 * d)
     obstacle = _too_much(memory, limit)
     if c is None:
         obstacle = "all components need the dense route or an exact feature map"
-    elif not isinstance(c, int) and not kernel.positive_semidefinite:
+    elif not isinstance(c, int) and look.probe is None:
         obstacle = "a fraction of the variance needs a positive semidefinite kernel, or the dense route"
     elif k >= n:
         obstacle = f"finds at most {n - 1} components"
-    return Candidate("krylov", "exact" if products == "auto" else products, seconds, memory, 0, obstacle)
+    return Candidate("krylov", "exact" if products == "auto" else products, seconds, memory, D, obstacle)
 
 
 def entry_rate(d: int) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from . import certificate, execute
-from ._plan import MAX_FEATURES, Plan, start_features
+from ._plan import MAX_FEATURES, Plan
 from .certificate import Certificate, FeatureInfo
 from .errors import ComponentsWarning
 from .features.passes import accumulate, apply, feature_moments
@@ -193,7 +193,7 @@ def _krylov(problem: Problem, plan: Plan) -> Solution:
     trace = GramOperator(kernel, product, rows, None).trace()
     entry_error = kernel.entry_error(problem.data, np.dtype(np.float64))
     with execute.blas_threads():
-        start, known = _krylov_start(problem) if kernel.positive_semidefinite else (None, None)
+        start, known = _krylov_start(problem, plan.start_features) if kernel.positive_semidefinite else (None, None)
         found = block_krylov(
             product,
             n,
@@ -272,7 +272,7 @@ def _feature_message(proof: Certificate, eigenvalues: np.ndarray, feature_map: F
     )
 
 
-def _krylov_start(problem: Problem) -> tuple[np.ndarray | None, FeatureInfo | None]:
+def _krylov_start(problem: Problem, n_pivots: int) -> tuple[np.ndarray | None, FeatureInfo | None]:
     """Leading vectors of a few pivots' feature map, and what that map knows of the rest of the spectrum.
 
     Nothing where there is no pivot to take: too few rows, or a kernel whose values are all zero.
@@ -283,7 +283,7 @@ def _krylov_start(problem: Problem) -> tuple[np.ndarray | None, FeatureInfo | No
         problem.kernel,
         problem.data.sample,
         tol=1e-12,
-        max_features=start_features(n, k),
+        max_features=n_pivots,
         rng=np.random.default_rng(0),
         n_samples=n,
         entry_error=problem.kernel.entry_error(problem.data, np.dtype(np.float64)),

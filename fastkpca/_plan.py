@@ -292,6 +292,8 @@ def start_features(look: Look, data: Summary, k: int, pass_seconds: float) -> in
         return 0
     n = data.n_samples
     few = min(1000.0, max(2.0 * k, 2.0 * np.sqrt(n)))
+    if look.probe.curve[min(int(few), len(look.probe.curve) - 1)] > 0.5:
+        return 0  # most of the trace would be left out: random columns start as well, and cost nothing
     enough = look.probe.rank(0.4 * look.share(k)) if look.share(k) > 0 else np.inf
     worth = np.sqrt(1.5 * pass_seconds * SYRK_RATE / (3.0 * n))
     return int(min(1.2 * enough if 1.2 * enough <= worth else few, n // 4, MAX_FEATURES))

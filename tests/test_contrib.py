@@ -112,3 +112,14 @@ def test_needs_a_length_scale_before_values():
         get_kernel("laplacian").block(np.eye(2), np.eye(2))
     with pytest.raises(TypeError, match="two spellings of one parameter"):
         get_kernel("laplacian", length_scale=1.0, gamma=1.0)
+
+
+def test_values_of_clusters_far_apart_within_the_stated_error(attack):
+    """The shift is subtracted before the kernel sees the rows, which moves those far from it."""
+    rng = attack.rng("laplacian far", 0)
+    X = 1e6 * rng.standard_normal((3, 4))[rng.integers(3, size=40)] + rng.standard_normal((40, 4))
+    rows, data = summarize(Rows(X), shift=True, rng=rng)
+    kernel = get_kernel("laplacian", length_scale=2.0)
+    exact = np.exp(-np.abs(X[:, None].astype(np.longdouble) - X[None]).sum(axis=2) / 2)
+    error = float(np.abs(kernel.block(rows.all(), rows.all()) - exact).max())
+    assert 1e-12 < error <= kernel.entry_error(data, np.dtype(np.float64))

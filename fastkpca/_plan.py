@@ -147,9 +147,7 @@ def look_at(kernel: Kernel, data: Summary, residual: float = 1e-12) -> Look:
     probe = None
     if kernel.positive_semidefinite:
         sizes = (128, 512) if few else (256, 1024)
-        probe = probe_rank(
-            kernel, data, residual, np.random.default_rng(0), max_probe=sizes[0], sample_rows=sizes[1]
-        )
+        probe = probe_rank(kernel, data, residual, np.random.default_rng(0), max_probe=sizes[0], sample_rows=sizes[1])
     return Look(shares, probe)
 
 

@@ -23,7 +23,7 @@ __all__ = ["Gaussian", "median_distance"]
 MEDIAN_ROWS = 512
 PROBE_ROWS = 256
 LEAST_WORK = 1e9  # flops of a moment pass below which the search would cost more than it saves
-PROBE_WORK = 2.0**25  # multiplications of the look at ranked features: some ten milliseconds
+PROBE_SHARE = 0.002  # of those flops, for the look at ranked features
 # exp(-R^2 / 2) underflows the whole expansion at R = 38.7
 LARGEST_RADIUS = 37.0
 
@@ -147,10 +147,13 @@ class Gaussian(Kernel):
     def _ranked(self, data: Summary, tol: float, max_features: int) -> list[Offer]:
         """The heaviest multi-indices in principal axes; a search on a few rows says how many there would be."""
         sigma, d = self._sigma, data.n_features
-        if data.n_samples * float(max_features) ** 2 < LEAST_WORK or least_ranked(data, sigma, tol) > max_features:
+        work = data.n_samples * float(max_features) ** 2
+        if work < LEAST_WORK or least_ranked(data, sigma, tol) > max_features:
             return []
         few = data.sample[np.linspace(0, len(data.sample) - 1, min(PROBE_ROWS, len(data.sample))).astype(np.intp)]
-        probe = ranked_map(replace(data, sample=few), sigma, tol=tol, max_features=max_features, max_work=PROBE_WORK)
+        probe = ranked_map(
+            replace(data, sample=few), sigma, tol=tol, max_features=max_features, max_work=PROBE_SHARE * work
+        )
         D = probe.n_features
         if not probe.reached or D == 0:
             return []

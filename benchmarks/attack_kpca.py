@@ -2,7 +2,7 @@
 
     python benchmarks/attack_kpca.py [--problems 2000] [--clusters 500] [--products 1000] [--seed 0] [--first 0]
 
-Each problem runs through every route that can be forced, and through "auto". Full scale takes about half an hour on
+Each problem runs through every route that can be forced, and through "auto". Full scale takes about five minutes on
 one core. tests/test_attack.py runs a fraction of the same cases; tests/attack_cases.py has the problems, the exact
 references and the checks.
 """

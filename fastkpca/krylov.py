@@ -608,6 +608,12 @@ class _Solver:
             if self.fraction is not None:
                 self.block = max(self.block, min(default_block_size(n, c), 128))
             room = n - 1 - self.Q.shape[1]
+            if room == 0 and not done and self._norm_missing() and self.passes < self.max_passes:
+                # the space is all there is, but without a bound on |K| and |Kc| no rounding is known
+                self._exact_pass(self.Q[:, :1], True)
+                certificate, c, _ = self._certify(theta, Y, residual.T @ residual)
+                self.history.append((self.passes, float(certificate.width / theta[0]) if theta[0] > 0 else np.inf))
+                done = self._done(certificate, theta, c)
             if done or self.passes >= self.max_passes or room == 0 or self._at_rounding(certificate, theta):
                 break
             if mu_limited and self.frozen is None and self.patience > 0 and self._mu_falls(theta, c):
@@ -627,6 +633,9 @@ class _Solver:
         rounding = 2 * certificate.rounding
         grew = len(self.history) >= 3 and self.history[-1][1] > self.history[-2][1] > self.history[-3][1]
         return rounding > 0.1 * self.tol * theta[0] and (certificate.width < 2 * rounding or grew)
+
+    def _norm_missing(self) -> bool:
+        return (self.norm is None or self.norm_cancelled) and hasattr(self.product, "pass_with_norm")
 
     def _norm_would_help(self) -> bool:
         if not len(self.T):

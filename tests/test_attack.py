@@ -204,3 +204,15 @@ def test_a_feature_matrix_keeps_its_tolerance_on_rows_beyond_the_sample(kernel, 
     if kernel == "gaussian":
         with pytest.raises(ValueError, match="reaches a residual of .* tol is 1e-08"):
             fk.features(X, kernel, tol=1e-8, features="ranked", **p)
+
+
+@pytest.mark.parametrize("n, c", [(2, 1), (5, 4), (20, 8), (28, 11)])
+def test_krylov_whose_first_block_is_the_whole_space(n, c):
+    """A matrix that is not known to be semidefinite needs its norm, and one pass had no row means to take it about."""
+    A = np.random.default_rng(n).standard_normal((n, n))
+    K = A @ A.T
+    exact = cases.spectrum(K.astype(np.longdouble))
+    model = fk.kpca(K, "precomputed", c, method="krylov")
+    assert model.n_components == c
+    for what, excess in [*cases.check_eigenvalues(model, exact), *cases.check_trace(model, exact)]:
+        assert excess <= 0, what

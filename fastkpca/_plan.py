@@ -19,13 +19,13 @@ __all__ = ["MAX_FEATURES", "Candidate", "Plan", "look_at", "make_plan", "offers_
 # One thread, a second; measured by benchmarks/calibrate.py.
 GEMM_RATE = 45e9  # flops
 SYRK_RATE = 40e9  # flops, counting n D^2 for D x D from n rows
-EIGEN_RATE = 12e9  # flops of LAPACK's symmetric eigensolver, counted as 4/3 n^3
+EIGEN_RATE = 25e9  # flops of LAPACK's symmetric eigensolver, counted as 4/3 n^3
 ENTRY_RATE = 1.0e9  # kernel values, beside the distances
 FEATURE_RATE = 5e9  # flops to form features
 ROW_RATE = 0.5e9  # numbers of X, for each look at them
 KERNEL_FLOPS = 20.0  # of a kernel value in a tile, in these flops
 OVERHEAD = 1e-3
-KRYLOV_OVERHEAD = 6e-3
+KRYLOV_OVERHEAD = 15e-3
 KRYLOV_SINGLE, KRYLOV_DOUBLE = 2.5, 1.5  # passes: what the sets of benchmarks/real_data.py needed
 
 DEFAULT_MEMORY = 2 << 30

@@ -125,7 +125,6 @@ class KPCAModel:
     shift: np.ndarray
     dtype: np.dtype
     projector: FeatureProjector | SampleProjector
-    moments: Any = field(default=None)
     _score: np.ndarray | None = field(default=None)
 
     @property

@@ -364,3 +364,47 @@ def test_what_depends_on_c():
         fk.kpca(X, "linear", 151)
     with pytest.raises(ValueError, match="needs at least 2|at least 2"):
         fk.kpca(X[:1], "linear", 1)
+
+
+def test_passes_over_the_kernel_values_on_digits():
+    """Eigenvalues good to 1e-6 after at most 4 passes, certified to 1e-6 after at most 5, through the public door."""
+    X = load_digits().data
+    sigma = fk.gram(X, "gaussian").kernel.sigma
+    exact = reference.eigh(reference.gram("gaussian", X, sigma=sigma))[0]
+    model = fk.kpca(X, "gaussian", 10, sigma=sigma, method="krylov", tol=1e-6)
+    assert model.info["passes"] <= 5
+    assert np.ptp(model.eigenvalue_bounds, axis=1).max() <= 1e-6 * exact[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CertificateWarning)
+        early = fk.kpca(X, "gaussian", 10, sigma=sigma, method="krylov", tol=1e-6, max_passes=4)
+    assert early.info["passes"] <= 4
+    assert np.abs(early.eigenvalues - exact[:10]).max() <= 1e-6 * exact[0]
+
+
+def test_passes_run_out():
+    X = reference.standardise(load_wine().data)
+    # an indefinite kernel needs a second pass for any upper end at all
+    with pytest.raises(fk.errors.NotConvergedError, match="no interval was reached") as caught:
+        fk.kpca(X, "tanh", 3, scale=0.02, method="krylov", max_passes=1)
+    partial = caught.value.partial
+    assert partial.score.shape == (len(X), 3)
+    assert np.isinf(partial.eigenvalue_bounds).any()
+    with pytest.warns(CertificateWarning, match="more passes"):
+        model = fk.kpca(X, "gaussian", 3, sigma=0.3, method="krylov", max_passes=1, tol=1e-8)
+    exact = reference.eigh(reference.gram("gaussian", X, sigma=0.3))[0]
+    assert (model.eigenvalue_bounds[:, 0] <= exact[:3]).all()
+    assert (exact[:3] <= model.eigenvalue_bounds[:, 1]).all()
+
+
+def test_a_small_far_cluster_is_not_missed():
+    """Pivots drawn on a sample can miss 60 of 20000 rows; the residual over all rows finds them."""
+    rng = np.random.default_rng(5)
+    X = rng.random((20_000, 2))
+    X[7000:7060] = 50 + rng.random((60, 2))
+    model = fk.kpca(X, "gaussian", 3, sigma=1.0, method="features", features="pivots", tol=1e-4)
+    exact = fk.kpca(X, "gaussian", 3, sigma=1.0, method="features", features="pivots", tol=1e-9)
+    width = np.ptp(model.eigenvalue_bounds, axis=1).max()
+    assert width <= 1e-4 * model.eigenvalues[0]
+    assert (np.abs(model.eigenvalues - exact.eigenvalues) <= width).all()
+    # the cluster is a component of its own: without it the far rows would project to nothing
+    assert np.abs(model.score[7000:7060]).max() > 0.5

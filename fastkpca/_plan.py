@@ -77,6 +77,11 @@ class Plan:
         """Pivots of the map that the krylov route would start from."""
         return next((x.n_features for x in self.candidates if x.method == "krylov"), 0)
 
+    def krylov_is_cheaper(self, n: int, n_features: int) -> bool:
+        """Than another pass with about so many features, chosen, formed and scored: where the first was not enough."""
+        other = next((x for x in self.candidates if x.method == "krylov" and not x.obstacle), None)
+        return other is not None and 3.0 * n * float(n_features) ** 2 / SYRK_RATE > other.seconds
+
     def __str__(self) -> str:
         lines = [f"{self.method} ({self.name}): {self.reason}", ""]
         lines.append(f"  {'candidate':<24}{'features':>10}{'seconds':>12}{'memory':>12}")

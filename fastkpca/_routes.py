@@ -115,6 +115,8 @@ def _features(problem: Problem, plan: Plan) -> Solution:
         rounds = 0
         while _misses(moments, eigenvalues, problem) and isinstance(feature_map, PivotMap) and rounds < 3:
             # a sample can miss a small far cluster; all rows know where the residual lies
+            if not problem.forced and plan.krylov_is_cheaper(problem.data.n_samples, 3 * feature_map.n_features // 2):
+                break
             more, _ = second_round(
                 feature_map,
                 problem.rows,

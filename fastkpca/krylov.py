@@ -630,6 +630,8 @@ class _Solver:
 
     def _at_rounding(self, certificate: Certificate, theta: np.ndarray) -> bool:
         """Is what is left of the width mostly rounding, and that more than tol? Then further passes only add to it."""
+        if self.fraction is not None and self._wanted(theta - certificate.rounding) is None:
+            return False  # more components are still to come
         rounding = 2 * certificate.rounding
         grew = len(self.history) >= 3 and self.history[-1][1] > self.history[-2][1] > self.history[-3][1]
         return rounding > 0.1 * self.tol * theta[0] and (certificate.width < 2 * rounding or grew)

@@ -458,13 +458,13 @@ class _Solver:
         reached = np.flatnonzero(np.cumsum(np.maximum(lower, 0.0)) >= self.fraction * (trace[0] + trace[1]))
         return int(reached[0]) + 1 if len(reached) else None
 
-    def _mu_guesses(self, theta: np.ndarray) -> np.ndarray:
+    def _mu_guesses(self, theta: np.ndarray, with_norm: bool = True) -> np.ndarray:
         """The mu to expect when the first 1, 2, ... of these Ritz values are kept: for planning, not for proof."""
         guess = np.full(len(theta), np.inf)
         if self.semidefinite and self.trace_K is not None and len(self.row_means):
             guess = np.minimum(guess, self.trace_K - self.n * self.grand_mean - np.cumsum(theta))
         norm = self.norm if self.norm is not None else self.norm_guess
-        if norm is not None:
+        if norm is not None and with_norm:
             guess = np.minimum(guess, np.sqrt(np.maximum(norm**2 - np.cumsum(theta**2), 0.0)))
         if self.info is not None:
             guess = np.minimum(guess, self.info.residual_trace + np.append(theta[1:], theta[-1]))
@@ -644,8 +644,10 @@ class _Solver:
             return False
         theta = _eigh_descending(self.T)[0]
         c = min(self._wanted(theta) or self.c, len(theta))
+        order = self._columns_to_keep(theta)[0]
+        without = float(self._mu_guesses(theta[order], with_norm=False)[-1])
         # what a feature map promises of mu it also proves; the trace's promise needs every column to converge
-        return self._columns_to_keep(theta)[1] > (0.3 if self.info is None else 0.8) * theta[c - 1]
+        return without > (0.3 if self.info is None else 0.8) * theta[c - 1]
 
     def _append(self, X: np.ndarray, W: np.ndarray) -> None:
         """Q, W and the Gram matrices Q'Q (not symmetrised away from what it is) and Q'W grow by a block."""

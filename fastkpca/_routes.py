@@ -7,12 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 
 from . import certificate, execute
 from ._plan import MAX_FEATURES, Plan
 from .certificate import Certificate, FeatureInfo
 from .errors import ComponentsWarning
-from .features.passes import accumulate, apply, feature_moments
+from .features.passes import accumulate, feature_moments
 from .features.pivots import PivotMap, pivot_map, second_round
 from .krylov import block_krylov, default_block_size
 from .model import FeatureProjector, SampleProjector
@@ -295,7 +296,10 @@ def _krylov_start(problem: Problem, n_pivots: int) -> tuple[np.ndarray | None, F
     moments = feature_moments(pivots, rows, n_threads=problem.n_threads)
     eigenvalues, axes = principal_axes(moments, min(default_block_size(n, k), pivots.n_features))
     axes = axes[:, eigenvalues > 1e-12 * eigenvalues[0]]
-    start = apply(pivots, rows, axes, problem.n_threads, constant=moments.mean @ axes)
+    # Phi W = K_XP (L^-T W): one small solve instead of one a row. It loses cond(L) u, which a start can afford
+    small = scipy.linalg.solve_triangular(pivots.factor, axes, lower=True, trans="T", check_finite=False)
+    start = ExactSummation(problem.kernel, rows, Rows(pivots.pivots), n_threads=problem.n_threads).matmat(small)
+    start -= start.mean(axis=0)
     start /= np.linalg.norm(start, axis=0)
 
     def project(V: np.ndarray) -> np.ndarray:

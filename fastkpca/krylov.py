@@ -502,6 +502,8 @@ class _Solver:
         """Will one float64 pass on the feature map's vectors do? Ritz values err by its square."""
         if self.info is None:
             return False
+        if self.info.residual_trace**2 > self.tol * float(np.trace(self.info.moment)) ** 2:
+            return False  # whatever the vectors are: a pass over the rows saved
         W = self.info.project(X)
         largest = float(np.max(np.einsum("ij,ij->i", W, W)))
         return self.info.residual_trace**2 <= self.tol * largest**2

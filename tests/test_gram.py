@@ -76,6 +76,7 @@ def test_rectangular(X, kernel, p, products):
 @pytest.mark.parametrize("square", [True, False])
 def test_one_centre_expansion_keeps_its_tolerance(tol, square, attack):
     """|error_i| <= tol sum |u|, in the worst places: on the rim, where sources and targets are parallel."""
+    answered = 0
     for case in range(attack.count(100)):
         rng = attack.rng("expansion", case)
         d = int(rng.integers(1, 5))
@@ -83,7 +84,13 @@ def test_one_centre_expansion_keeps_its_tolerance(tol, square, attack):
         A /= np.maximum(np.abs(A).max(axis=1, keepdims=True), rng.random())
         B = A if square else rng.uniform(-1, 1, (40, d)) + rng.uniform(-0.5, 0.5, d)
         sigma = float(rng.uniform(1.0, 4.0))
-        ours = fk.gram(A, "gaussian", None if square else B, sigma=sigma, tol=tol, products="expansion")
+        try:
+            ours = fk.gram(A, "gaussian", None if square else B, sigma=sigma, tol=tol, products="expansion")
+        except ValueError as error:  # rounding of so many terms alone may pass 1e-12, and nothing else may refuse
+            assert tol == 1e-12
+            assert "offers no products" in str(error)
+            continue
+        answered += 1
         assert ours.error_bound <= tol
         long = np.longdouble
         squares = ((A[:, None].astype(long) - B[None].astype(long)) ** 2).sum(axis=2)
@@ -92,6 +99,7 @@ def test_one_centre_expansion_keeps_its_tolerance(tol, square, attack):
         assert errors.max() <= tol
         signs = rng.choice([-1.0, 1.0], len(B))
         assert np.abs(ours @ signs - K @ signs).max() <= tol * len(B)
+    assert answered > 0
 
 
 def test_expansion_that_cannot_reach_tol_says_so():

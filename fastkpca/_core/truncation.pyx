@@ -19,6 +19,7 @@ from scipy.special.cython_special cimport gammainc
 import numpy as np
 
 cdef double SAFETY = 1.0 + 1e-11
+cdef double LEAST = 5e-324  # a positive bound that underflows is not zero
 
 
 cdef double poisson_tail(Py_ssize_t p, double t) noexcept nogil:
@@ -28,7 +29,7 @@ cdef double poisson_tail(Py_ssize_t p, double t) noexcept nogil:
     if t <= 0.0:
         return 0.0
     value = SAFETY * gammainc(<double>p, t)
-    return value if value < 1.0 else 1.0
+    return min(max(value, LEAST), 1.0)
 
 
 def pairwise_bound(a, b, Py_ssize_t p):
@@ -38,10 +39,13 @@ def pairwise_bound(a, b, Py_ssize_t p):
     out_array = np.empty(left.shape[0])
     cdef double[::1] out = out_array
     cdef Py_ssize_t i
+    cdef double tail
     with nogil:
         for i in range(left.shape[0]):
-            out[i] = SAFETY * exp(-0.5 * (left[i] - right[i]) * (left[i] - right[i])) * poisson_tail(
-                p, left[i] * right[i])
+            tail = poisson_tail(p, left[i] * right[i])
+            out[i] = SAFETY * exp(-0.5 * (left[i] - right[i]) * (left[i] - right[i])) * tail
+            if tail > 0.0 and out[i] < LEAST:
+                out[i] = LEAST
     return out_array.reshape(a.shape)[()]
 
 

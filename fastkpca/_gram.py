@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -55,9 +56,8 @@ def gram(
     """
     if tol is not None:
         tol = validate.check_tol(tol)
-    threads = execute.resolve_threads(n_threads)
-    chosen = get_kernel(kernel, **kernel_parameters)
-    chosen, X = chosen.bind(X)
+    chosen, X = get_kernel(kernel, **kernel_parameters).bind(X)
+    threads = execute.threads_for(chosen, n_threads)
     rows_x = validate.as_rows(X)
     generator = validate.check_rng(rng)
     rows_x, data_x = summarize(rows_x, shift=chosen.translation == "kernel", rng=generator, n_threads=threads)
@@ -90,8 +90,6 @@ def _flops(data: Summary):
 
 
 def _moved(data: Summary, shift: np.ndarray) -> Summary:
-    from dataclasses import replace
-
     if not shift.any():
         return data
     sample = data.sample - shift
@@ -141,9 +139,8 @@ def features(
         chosen on.
     """
     tol = validate.check_tol(tol)
-    threads = execute.resolve_threads(n_threads)
-    chosen = get_kernel(kernel, **kernel_parameters)
-    chosen, X = chosen.bind(X)
+    chosen, X = get_kernel(kernel, **kernel_parameters).bind(X)
+    threads = execute.threads_for(chosen, n_threads)
     generator = validate.check_rng(rng)
     rows, data = summarize(validate.as_rows(X), shift=chosen.translation == "kernel", rng=generator, n_threads=threads)
     chosen = chosen.resolve(data)

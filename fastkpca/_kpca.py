@@ -197,7 +197,9 @@ def kpca_project(
     if result is None:
         result = np.empty(shape, dtype=dtype)
     with execute.reporter(progress) as report:
-        model.projector.project(kernel, rows.shifted(model.shift), result, execute.resolve_threads(n_threads), report)
+        model.projector.project(
+            kernel, rows.shifted(model.shift), result, execute.threads_for(kernel, n_threads), report
+        )
     return result
 
 
@@ -241,9 +243,9 @@ def _prepare(
     kernel_parameters: dict[str, Any],
 ) -> Problem:
     """Validate the input, look at the rows once, and resolve the kernel's parameters."""
-    threads = execute.resolve_threads(n_threads)
     generator = validate.check_rng(rng)
     chosen, X = _kernel(kernel, kernel_parameters).bind(X)
+    threads = execute.threads_for(chosen, n_threads)
     rows = validate.as_rows(X, at_least=2)
     c = validate.check_c(c, rows.n_samples)
     rows, data = summarize(rows, shift=chosen.translation is not None, rng=generator, n_threads=threads)
@@ -255,7 +257,7 @@ def _prepare(
         tol=validate.check_tol(tol),
         max_passes=validate.check_count(max_passes, "max_passes"),
         memory_limit=validate.check_memory_limit(memory_limit),
-        n_threads=threads if chosen.thread_safe else 1,
+        n_threads=threads,
         rng=generator,
         dtype=np.dtype(np.float32 if rows.dtype == np.float32 else np.float64),
         n_columns=rows.n_features,

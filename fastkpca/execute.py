@@ -20,7 +20,7 @@ import numpy as np
 import scipy.linalg  # noqa: F401  (its BLAS must be loaded before the controller below looks for libraries)
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["Progress", "blas_threads", "reporter", "resolve_threads", "run", "tile_rows", "tree_reduce"]
+__all__ = ["Progress", "blas_threads", "reporter", "resolve_threads", "run", "threads_for", "tile_rows", "tree_reduce"]
 
 T = TypeVar("T")
 Progress = Callable[[str, int, int], None]
@@ -39,6 +39,12 @@ def resolve_threads(n_threads: int | None) -> int:
     if n_threads < 1:
         raise ValueError(f"n_threads is {n_threads}; give a positive whole number, or None for all processors")
     return int(n_threads)
+
+
+def threads_for(kernel: Any, n_threads: int | None) -> int:
+    """``resolve_threads``, and one for a kernel that says that it is not thread-safe."""
+    threads = resolve_threads(n_threads)
+    return threads if kernel.thread_safe else 1
 
 
 class _BlasCap:

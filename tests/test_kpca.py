@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.datasets import load_digits, load_iris, load_wine
 
 import fastkpca as fk
 from fastkpca.errors import CertificateWarning, ComponentsWarning, ScoresNotKeptError
+from fastkpca.kernels import Kernel
 
 ROUNDING = 1e-12
 
@@ -408,3 +410,24 @@ def test_a_small_far_cluster_is_not_missed():
     assert (np.abs(model.eigenvalues - exact.eigenvalues) <= width).all()
     # the cluster is a component of its own: without it the far rows would project to nothing
     assert np.abs(model.score[7000:7060]).max() > 0.5
+
+
+def test_a_kernel_that_is_not_thread_safe_is_called_from_one_thread():
+    callers = []
+
+    class Unsafe(Kernel):
+        positive_semidefinite = True
+        thread_safe = False
+
+        def block(self, A, B):
+            callers.append(threading.get_ident())
+            return np.exp(-((A[:, None] - B[None]) ** 2).sum(axis=2) / 2)
+
+    X = np.random.default_rng(0).random((30_000, 2))
+    model = fk.kpca(X, Unsafe(), 2, method="features", tol=1e-3, n_threads=2)
+    fk.kpca_project(model, X, n_threads=2)
+    Phi = fk.features(X, Unsafe(), tol=1e-3, n_threads=2)
+    Phi.T @ np.ones(len(X))
+    assert Phi.residual_trace <= 1e-3 * len(X)
+    fk.gram(X[:3000], Unsafe(), n_threads=2) @ np.ones(3000)
+    assert set(callers) == {threading.get_ident()}

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
 from . import execute
-from .features.passes import accumulate, apply, feature_moments
+from .features.passes import accumulate, apply, feature_moments, tile_rows
 from .protocol import FeatureMap, Kernel, Moments, Summation
 from .rows import Rows
 
@@ -176,7 +176,7 @@ class FeatureOperator(LinearOperator):
     def residual_trace(self) -> float:
         """Trace of K - Phi Phi', an upper bound; one pass over the rows, kept."""
         if self._residual is None:
-            n, step = self._rows.n_samples, execute.tile_rows(self.map.n_features)
+            n, step = self._rows.n_samples, tile_rows(self.map)
             self._residual = execute.tree_reduce(
                 lambda i: float(self.map.residual(self._rows.tile(i * step, min(n, (i + 1) * step))).sum()),
                 -(-n // step),

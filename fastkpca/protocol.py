@@ -83,6 +83,11 @@ class Cost:
         Bytes held at the peak, beside the rows themselves.
     residual : float
         Predicted residual trace over trace (feature map) or error bound (summation); 0 for an exact one.
+    column_flops : float, optional
+        For one row of each further column of a product, where that is less than ``row_flops`` (a kernel value or a
+        weight is evaluated once and multiplies every column); None: as ``row_flops``.
+
+    Flops are such that a few 1e9 of them take a second on one thread: what vectorises badly counts for more.
     """
 
     n_features: int = 0
@@ -90,6 +95,7 @@ class Cost:
     setup_flops: float = 0.0
     memory: float = 0.0
     residual: float = 0.0
+    column_flops: float | None = None
 
 
 @dataclass(frozen=True)
@@ -214,6 +220,9 @@ class FeatureMap:
     """Bound on the entries of K - Phi Phi' that are not positive semidefinite."""
     rounding: float = 64 * float(np.finfo(np.float64).eps)
     """Bound on |computed phi(x) - phi(x)| / |phi(x)| in float64."""
+    tile_rows: int | None = None
+    """Rows that a tile should have, for a map whose cost a tile does not hang on its rows (a fast transform); None: as
+    many as keep a tile of features in cache. A whole number that depends on shapes and parameters alone."""
 
     def features(self, X: np.ndarray) -> np.ndarray:
         """phi of a tile, shape (n, D), dtype of X; a new array, which the caller may overwrite.

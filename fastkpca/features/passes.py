@@ -11,12 +11,17 @@ from .. import execute
 from ..protocol import FeatureMap, Moments
 from ..rows import Rows
 
-__all__ = ["accumulate", "apply", "feature_moments"]
+__all__ = ["accumulate", "apply", "feature_moments", "tile_rows"]
+
+
+def tile_rows(feature_map: FeatureMap) -> int:
+    """Rows of a tile for this map."""
+    return feature_map.tile_rows or execute.tile_rows(feature_map.n_features)
 
 
 def accumulate(feature_map: FeatureMap, rows: Rows, U: np.ndarray, n_threads: int = 1) -> np.ndarray:
     """Phi' U over all rows: (D, k), float64."""
-    n, step = rows.n_samples, execute.tile_rows(feature_map.n_features)
+    n, step = rows.n_samples, tile_rows(feature_map)
     tiles_a_task = max(1, -(-n // (64 * step)))
     span = step * tiles_a_task
 
@@ -42,7 +47,7 @@ def apply(
     stage: str = "",
 ) -> np.ndarray:
     """Phi C - constant over all rows: (N, k), into ``out`` (any float dtype) where given."""
-    n, step = rows.n_samples, execute.tile_rows(feature_map.n_features)
+    n, step = rows.n_samples, tile_rows(feature_map)
     result = np.empty((n, C.shape[1])) if out is None else out
 
     def task(i: int) -> None:
@@ -77,7 +82,7 @@ def feature_moments(
     Moments
     """
     n, D = rows.n_samples, feature_map.n_features
-    step = execute.tile_rows(D)
+    step = tile_rows(feature_map)
     n_tiles = -(-n // step)
     # every task holds an accumulator of D^2 numbers, and log2(tasks) more wait in the tree: few tasks where D is large
     most_tasks = 64 if D <= 1024 else 4

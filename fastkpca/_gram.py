@@ -9,12 +9,12 @@ import numpy as np
 
 from . import execute, validate
 from ._plan import MAX_FEATURES, look_at, offers_of_maps
+from ._products import best_product, products_for, reachable
 from .features.pivots import PivotMap, second_round
 from .kernels import get_kernel
 from .operators import FeatureOperator, GramOperator
 from .protocol import Kernel, Offer, Summary
 from .rows import Rows, summarize
-from .summation.exact import ExactSummation
 
 __all__ = ["features", "gram"]
 
@@ -70,23 +70,22 @@ def gram(
         data_y = summarize(rows_y, shift=False, rng=generator, n_threads=threads)[1]
         rows_y = rows_y.shifted(rows_x.shift)
         data_y = _moved(data_y, data_x.shift)
-    offers = [] if products == "exact" else list(chosen.summations(data_x, data_y, tol))
-    if products not in ("auto", "exact"):
-        offers = [x for x in offers if x.name == products]
-        if not offers:
-            raise ValueError(f"{chosen!r} offers no products named {products!r} at tol={tol}; use products='auto'")
-    exact_flops = float(data_x.n_samples) * data_y.n_samples * (data_x.n_features + 12)
-    offer = min(offers, key=_flops(data_x), default=None)
-    if offer is not None and (products != "auto" or _flops(data_x)(offer) < exact_flops):
-        summation = offer.build(rows_x, rows_y)
-        summation.n_threads = threads
-    else:
-        summation = ExactSummation(chosen, rows_x, rows_y, n_threads=threads)
-    return GramOperator(chosen, summation, rows_x, rows_y, threads)
+    if tol is not None:
+        least = reachable(chosen, data_x, data_y)
+        if tol < least:
+            raise ValueError(
+                f"tol={tol:g} is below {least:.2g}, what products of {data_y.n_samples} terms keep for certain in "
+                "float64 on these rows; raise tol, or leave it out for products that are exact up to rounding"
+            )
+    found = products_for(chosen, data_x, data_y, tol, square=Y is None, name=_product_name(products))
+    product = best_product(found)
+    return GramOperator(chosen, product.build(rows_x, rows_y, threads), rows_x, rows_y, threads, name=product.name)
 
 
-def _flops(data: Summary):
-    return lambda offer: offer.cost.setup_flops + offer.cost.row_flops * data.n_samples
+def _product_name(products: object) -> str:
+    if not isinstance(products, str):
+        raise TypeError(f"products is {products!r}; give 'auto', 'exact', or the name of a product, as in 'grid'")
+    return products
 
 
 def _moved(data: Summary, shift: np.ndarray) -> Summary:

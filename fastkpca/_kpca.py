@@ -68,8 +68,10 @@ def kpca(
     features : str
         "auto", or the name of a feature map to force: "monomial", "ranked", "pivots", or a kernel's own. A name implies
         ``method="features"``.
-    products : {"auto", "exact"}
-        The product that the krylov route uses.
+    products : str
+        The product that the krylov route uses: "auto", "exact", or the name of one that the kernel offers ("grid",
+        "clusters", "fourier", "expansion"), whose error is then part of the certificate. A name implies
+        ``method="krylov"``.
     max_passes : int
         Most passes over the exact kernel values.
     memory_limit : int or str, optional
@@ -120,7 +122,7 @@ def kpca(
     (1000, 3)
     """
     started = time.perf_counter()
-    method = _method(method, features)
+    method = _method(method, features, products)
     return_scores = validate.check_flag(return_scores, "return_scores")
     with execute.reporter(progress) as report:
         problem = _prepare(
@@ -224,7 +226,7 @@ def plan(
     Plan
         Shows itself as the table of candidates.
     """
-    method = _method(method, features)
+    method = _method(method, features, products)
     problem = _prepare(X, kernel, c, tol, 20, method, memory_limit, n_threads, rng, None, kernel_parameters)
     return _choose(problem, method, features, products)
 
@@ -266,16 +268,26 @@ def _prepare(
     )
 
 
-def _method(method: str, features: str) -> str:
-    """The route to take: the name of a feature map forces its own."""
+def _method(method: str, features: str, products: str) -> str:
+    """The route to take: the name of a feature map, or of a product, forces its own."""
     validate.check_choice(method, "method", ("auto", "dense", "features", "krylov"))
     if not isinstance(features, str):
         raise TypeError(f"features is {features!r}; give 'auto', or the name of a feature map, as in 'pivots'")
-    if features == "auto":
-        return method
-    if method not in ("auto", "features"):
-        raise ValueError(f"features={features!r} forces a feature map, which method={method!r} does not use; drop one")
-    return "features"
+    if not isinstance(products, str):
+        raise TypeError(f"products is {products!r}; give 'auto', 'exact', or the name of a product, as in 'grid'")
+    if features != "auto" and products != "auto":
+        raise ValueError(
+            f"features={features!r} forces method='features' and products={products!r} method='krylov'; drop one"
+        )
+    for argument, value, forced in (("features", features, "features"), ("products", products, "krylov")):
+        if value == "auto":
+            continue
+        if method not in ("auto", forced):
+            raise ValueError(
+                f"{argument}={value!r} forces method={forced!r}, and method={method!r} was asked for; drop one"
+            )
+        return forced
+    return method
 
 
 def _kernel(kernel: Any, parameters: dict[str, Any]) -> Kernel:
@@ -290,7 +302,6 @@ def _kernel(kernel: Any, parameters: dict[str, Any]) -> Kernel:
 
 
 def _choose(problem: Problem, method: str, features: str, products: str) -> Plan:
-    validate.check_choice(products, "products", ("auto", "exact"))
     return make_plan(
         problem.kernel,
         problem.data,

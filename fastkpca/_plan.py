@@ -1,7 +1,6 @@
 """Costs, and the choice among what the kernel offers, explained in words. Runs nothing but a look at the sample.
 
-Predictions are counts (flops, kernel values, bytes) over the rates below, which ``benchmarks/calibrate.py`` measures.
-They ignore the number of threads and the free memory, so the same input takes the same route everywhere.
+Predictions are counts (flops, kernel values, bytes) over the rates of ``_rates``.
 """
 
 from __future__ import annotations
@@ -10,23 +9,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ._products import Product, products_for
+from ._rates import EIGEN_RATE, FEATURE_RATE, GEMM_RATE, KERNEL_FLOPS, OVERHEAD, ROW_RATE, SYRK_RATE, entry_rate
 from .features.pivots import RankProbe, pivot_map, probe_rank
 from .protocol import FeatureMap, Kernel, Offer, Summary
 from .rows import Rows
 
 __all__ = ["MAX_FEATURES", "Candidate", "Plan", "look_at", "make_plan", "offers_of_maps"]
 
-# One thread, a second; measured by benchmarks/calibrate.py.
-GEMM_RATE = 45e9  # flops
-SYRK_RATE = 40e9  # flops, counting n D^2 for D x D from n rows
-EIGEN_RATE = 25e9  # flops of LAPACK's symmetric eigensolver, counted as 4/3 n^3
-ENTRY_RATE = 1.0e9  # kernel values, beside the distances
-FEATURE_RATE = 5e9  # flops to form features
-ROW_RATE = 0.5e9  # numbers of X, for each look at them
-KERNEL_FLOPS = 20.0  # of a kernel value in a tile, in these flops
-OVERHEAD = 1e-3
 KRYLOV_OVERHEAD = 15e-3
 KRYLOV_SINGLE, KRYLOV_DOUBLE = 2.5, 1.5  # passes: what the sets of benchmarks/real_data.py needed
+KRYLOV_PRODUCT_SHARE = 0.02  # of tol, for the error of approximate products
 
 DEFAULT_MEMORY = 2 << 30
 MAX_FEATURES = 8192
@@ -42,7 +35,7 @@ class Candidate:
     memory: float
     n_features: int = 0
     obstacle: str = ""
-    offer: Offer | None = field(default=None, repr=False, compare=False)
+    offer: Offer | Product | None = field(default=None, repr=False, compare=False)
 
     @property
     def label(self) -> str:
@@ -73,13 +66,16 @@ class Plan:
         return next(x for x in self.candidates if x.method == self.method and x.name == self.name)
 
     @property
-    def start_features(self) -> int:
-        """Pivots of the map that the krylov route would start from."""
-        return next((x.n_features for x in self.candidates if x.method == "krylov"), 0)
+    def krylov(self) -> Candidate | None:
+        """The way the krylov route goes, or would go; None where that is out of the question."""
+        if self.method == "krylov":
+            return self.chosen
+        possible = [x for x in self.candidates if x.method == "krylov" and not x.obstacle]
+        return min(possible, key=lambda x: x.seconds, default=None)
 
     def krylov_is_cheaper(self, n: int, n_features: int) -> bool:
         """Than another pass with about so many features, chosen, formed and scored: where the first was not enough."""
-        other = next((x for x in self.candidates if x.method == "krylov" and not x.obstacle), None)
+        other = self.krylov
         return other is not None and 3.0 * n * float(n_features) ** 2 / SYRK_RATE > other.seconds
 
     def __str__(self) -> str:
@@ -197,7 +193,7 @@ def make_plan(
     if method in ("auto", "dense"):
         candidates.append(_dense_candidate(data, c, limit))
     if method in ("auto", "krylov"):
-        candidates.append(_krylov_candidate(look, data, c, k, limit, products))
+        candidates += _krylov_candidates(kernel, look, data, c, k, tol, limit, products)
     if method in ("auto", "features") and kernel.positive_semidefinite:
         others = [x.seconds for x in candidates if not x.obstacle]
         candidates += _feature_candidates(
@@ -302,31 +298,36 @@ def start_features(look: Look, data: Summary, k: int, pass_seconds: float) -> in
     return int(min(1.2 * enough if 1.2 * enough <= worth else few, n // 4, MAX_FEATURES))
 
 
-def _krylov_candidate(
-    look: Look, data: Summary, c: int | float | None, k: int, limit: float, products: str
-) -> Candidate:
-    n, d = data.n_samples, data.n_features
-    block, rate = k + 10, entry_rate(d)
-    # each of n^2 / 2 values is used twice; float32 is twice as fast
-    once = n * n / 2 * (1 / rate + 4 * block / GEMM_RATE)
-    seconds = once * (KRYLOV_SINGLE / 2 + KRYLOV_DOUBLE)
-    seconds += 12 * n * float(block * (KRYLOV_SINGLE + KRYLOV_DOUBLE)) ** 2 / GEMM_RATE + KRYLOV_OVERHEAD
-    D = start_features(look, data, k, once)
-    seconds += 3.0 * n * D * D / SYRK_RATE
-    memory = 8.0 * n * (8 * block + 3 * d)
-    obstacle = _too_much(memory, limit)
-    if c is None:
-        obstacle = "all components need the dense route or an exact feature map"
-    elif not isinstance(c, int) and look.probe is None:
-        obstacle = "a fraction of the variance needs a positive semidefinite kernel, or the dense route"
-    elif k >= n:
-        obstacle = f"finds at most {n - 1} components"
-    return Candidate("krylov", "exact" if products == "auto" else products, seconds, memory, D, obstacle)
-
-
-def entry_rate(d: int) -> float:
-    """Kernel values a second, one thread, float64; distances included."""
-    return 1.0 / (1.0 / ENTRY_RATE + 2.0 * d / GEMM_RATE)
+def _krylov_candidates(
+    kernel: Kernel, look: Look, data: Summary, c: int | float | None, k: int, tol: float, limit: float, name: str
+) -> list[Candidate]:
+    """Block Krylov on exact products, and on each approximate one that is accurate enough for ``tol``."""
+    n = data.n_samples
+    block = k + 10
+    # an error of at most e in each entry moves an eigenvalue by at most n e
+    size = float(kernel.diagonal(data.sample).mean())
+    allowed = KRYLOV_PRODUCT_SHARE * tol * look.share(1) * size
+    found = []
+    for product in products_for(
+        kernel, data, data, allowed if allowed > 0 else None, square=True, columns=block, name=name
+    ):
+        exact = product.name == "exact"
+        # exact tiles search in float32, twice as fast
+        passes = KRYLOV_SINGLE / 2 + KRYLOV_DOUBLE if exact else KRYLOV_SINGLE + KRYLOV_DOUBLE
+        seconds = product.seconds(passes) + KRYLOV_OVERHEAD
+        seconds += 12 * n * float(block * (KRYLOV_SINGLE + KRYLOV_DOUBLE)) ** 2 / GEMM_RATE
+        D = start_features(look, data, k, product.once)
+        seconds += 3.0 * n * D * D / SYRK_RATE
+        memory = 8.0 * n * (8 * block + 3 * data.n_features) + product.memory
+        obstacle = _too_much(memory, limit)
+        if c is None:
+            obstacle = "all components need the dense route or an exact feature map"
+        elif not isinstance(c, int) and look.probe is None:
+            obstacle = "a fraction of the variance needs a positive semidefinite kernel, or the dense route"
+        elif k >= n:
+            obstacle = f"finds at most {n - 1} components"
+        found.append(Candidate("krylov", product.name, seconds, memory, D, obstacle, product))
+    return found
 
 
 def _too_much(memory: float, limit: float) -> str:

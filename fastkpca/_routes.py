@@ -11,6 +11,8 @@ import scipy.linalg
 
 from . import certificate, execute
 from ._plan import MAX_FEATURES, Plan
+from ._products import Product
+from ._rates import is_compiled
 from .certificate import Certificate, FeatureInfo
 from .errors import ComponentsWarning
 from .features.passes import accumulate, feature_moments
@@ -19,7 +21,7 @@ from .krylov import block_krylov, default_block_size
 from .model import FeatureProjector, SampleProjector
 from .moments import largest_eigenpairs, principal_axes
 from .operators import GramOperator
-from .protocol import FeatureMap, Kernel, Moments, Summary, Summation
+from .protocol import FeatureMap, Kernel, Moments, Offer, Summary, Summation
 from .rows import Rows
 from .summation.exact import ExactSummation
 from .summation.matrix import MatrixSummation, gram_matrix
@@ -108,7 +110,7 @@ def _dense(problem: Problem, plan: Plan) -> Solution:
 def _features(problem: Problem, plan: Plan) -> Solution:
     """One pass over the rows for the moments of the features; scores are a second pass."""
     offer = plan.chosen.offer
-    assert offer is not None
+    assert isinstance(offer, Offer)
     wanted = problem.c + 1 if isinstance(problem.c, int) else None  # one more, as in the dense route
     with execute.blas_threads():
         feature_map = offer.build(problem.data.sample)
@@ -186,7 +188,12 @@ def _krylov(problem: Problem, plan: Plan) -> Solution:
     asked = problem.c
     product: Summation
     search: Summation | None = None
-    if getattr(kernel, "compiled_tile", None) is None and 8 * n * n <= KEPT_MATRIX:
+    way = plan.krylov
+    assert way is not None
+    if way.name != "exact":
+        assert isinstance(way.offer, Product)
+        product = way.offer.build(rows, None, problem.n_threads)
+    elif not is_compiled(kernel) and 8 * n * n <= KEPT_MATRIX:
         K = gram_matrix(kernel, rows, n_threads=problem.n_threads, progress=problem.report)
         product = MatrixSummation(K, n_threads=problem.n_threads)
     else:
@@ -196,7 +203,7 @@ def _krylov(problem: Problem, plan: Plan) -> Solution:
     trace = GramOperator(kernel, product, rows, None).trace()
     entry_error = kernel.entry_error(problem.data, np.dtype(np.float64))
     with execute.blas_threads():
-        start, known = _krylov_start(problem, plan.start_features) if kernel.positive_semidefinite else (None, None)
+        start, known = _krylov_start(problem, way.n_features) if kernel.positive_semidefinite else (None, None)
         found = block_krylov(
             product,
             n,
@@ -226,9 +233,8 @@ def _krylov(problem: Problem, plan: Plan) -> Solution:
     score *= signs
     coeff = found.vectors[:, :kept] * (signs / np.sqrt(eigenvalues))
     slack = 4 * EPS * n * size + n * (entry_error or 0.0)
-    info = {"method": "krylov", "passes": found.passes, "search_passes": found.search_passes} | _negative(
-        found.negative_end, problem
-    )
+    info = {"method": "krylov", "products": way.name, "passes": found.passes, "search_passes": found.search_passes}
+    info |= _negative(found.negative_end, problem)
     projector = _sample_projector(problem, coeff, found.row_means)
     proof = _first(found.certificate, kept)
     return Solution(eigenvalues, proof, (total - slack, total + slack), projector, info, score, found.message)

@@ -28,11 +28,23 @@ class GramOperator(LinearOperator):
     kernel : Kernel
     error_bound : float
         |error of (K @ U)_ik| <= error_bound * sum_j |U_jk|, beyond rounding; 0 for exact products.
+    products : str
+        The name of the product that was chosen.
     """
 
-    def __init__(self, kernel: Kernel, summation: Summation, rows_x: Rows, rows_y: Rows | None, n_threads: int = 1):
+    def __init__(
+        self,
+        kernel: Kernel,
+        summation: Summation,
+        rows_x: Rows,
+        rows_y: Rows | None,
+        n_threads: int = 1,
+        *,
+        name: str = "exact",
+    ):
         super().__init__(np.float64, summation.shape)
         self.kernel = kernel
+        self.products = name
         self._summation = summation
         self._rows_x, self._rows_y = rows_x, rows_y
         self._n_threads = n_threads

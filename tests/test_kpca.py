@@ -308,7 +308,7 @@ def test_a_model_of_features_does_not_grow_with_n(tmp_path):
         X = np.random.default_rng(0).standard_normal((n, 4))
         fk.save(fk.kpca(X, "polynomial", 5, degree=3), tmp_path / f"{n}.kpca")
         sizes.append((tmp_path / f"{n}.kpca").stat().st_size)
-    assert abs(sizes[0] - sizes[1]) < 100
+    assert abs(sizes[0] - sizes[1]) < 300  # of the plan's table; 3000 rows are 96,000 bytes
 
 
 def test_plan_shows_every_candidate_and_runs_nothing():

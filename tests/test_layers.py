@@ -27,6 +27,8 @@ FLOORS = {
     "summation": 2,
     "kernels": 3,
     "operators": 3,
+    "_rates": 4,
+    "_products": 4,
     "_plan": 4,
     "moments": 4,
     "krylov": 4,

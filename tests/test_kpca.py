@@ -341,7 +341,7 @@ def test_naming_a_feature_map_forces_it():
         assert (model.plan.method, model.plan.name) == ("features", name)
     with pytest.raises(ValueError, match="no map named 'fast'"):
         fk.kpca(X, "gaussian", 3, features="fast")
-    with pytest.raises(ValueError, match="method='dense' does not use"):
+    with pytest.raises(ValueError, match="method='dense' was asked for"):
         fk.kpca(X, "gaussian", 3, method="dense", features="pivots")
     with pytest.raises(TypeError, match="features is 3"):
         fk.plan(X, "gaussian", 3, features=3)

@@ -11,11 +11,15 @@ from scipy.spatial.distance import pdist
 
 from .._core import tiles, truncation
 from ..errors import KernelParameterError
+from ..features.fourier import FourierMap, fourier_offers
 from ..features.monomial import TaylorMap, taylor_size
 from ..features.ranked import RankedMap, least_ranked, ranked_map
 from ..protocol import Cost, FeatureMap, Kernel, Offer, Summary, Summation
 from ..rows import Rows
+from ..summation.clusters import cluster_offer
 from ..summation.expansion import ExpansionSummation
+from ..summation.fourier import fourier_offer
+from ..summation.grid import grid_offer
 from ._parameters import positive_number
 
 __all__ = ["Gaussian", "median_distance"]
@@ -121,7 +125,11 @@ class Gaussian(Kernel):
         return error
 
     def feature_maps(self, data: Summary, tol: float, max_features: int) -> Sequence[Offer]:
-        return [*self._total_degree(data, tol, max_features), *self._ranked(data, tol, max_features)]
+        return [
+            *self._total_degree(data, tol, max_features),
+            *self._ranked(data, tol, max_features),
+            *fourier_offers(data, self._sigma, tol),
+        ]
 
     def _total_degree(self, data: Summary, tol: float, max_features: int) -> list[Offer]:
         """All monomials below an order, about the candidate for a centre that needs the lowest one."""
@@ -169,7 +177,14 @@ class Gaussian(Kernel):
     def summations(self, data_x: Summary, data_y: Summary, tol: float | None) -> Sequence[Offer]:
         if tol is None:
             return ()
-        sigma, d = self._sigma, data_x.n_features
+        made = (self._one_centre, grid_offer, cluster_offer, fourier_offer)
+        offers = [make(data_x, data_y, self._sigma, tol) for make in made]
+        return [offer for offer in offers if offer is not None]
+
+    @staticmethod
+    def _one_centre(data_x: Summary, data_y: Summary, sigma: float, tol: float) -> Offer | None:
+        """All monomials below an order about one centre, for every pair that the boxes allow."""
+        d = data_x.n_features
         center = (np.minimum(data_x.box[0], data_y.box[0]) + np.maximum(data_x.box[1], data_y.box[1])) / 2
         # the boxes enclose every row, so their farthest corners do: the bound is for all pairs, seen or not
         corner = np.maximum(np.abs(data_x.box - center), np.abs(data_y.box - center)).max(axis=0)
@@ -178,10 +193,10 @@ class Gaussian(Kernel):
             max(x.radius + float(np.linalg.norm(center)) for x in (data_x, data_y)),
         )
         if radius / sigma > LARGEST_RADIUS:
-            return ()
+            return None
         order = truncation.order_for_ball(radius / sigma, 0.99 * tol, _largest_order(d, 1 << 16))
         if order < 0:
-            return ()
+            return None
         D = taylor_size(d, order)
         bound = float(truncation.ball_bound(radius / sigma, order)) + (6 * order + 3 * d + D + 20) * 2.0**-53
 
@@ -190,10 +205,10 @@ class Gaussian(Kernel):
 
         n_y = data_y.n_samples / max(1, data_x.n_samples)
         cost = Cost(D, row_flops=3.0 * D * (1 + n_y), setup_flops=50.0 * D, memory=8.0 * D, residual=bound)
-        return (Offer("expansion", cost, build),) if bound <= tol else ()
+        return Offer("expansion", cost, build) if bound <= tol else None
 
     def feature_map_from_state(self, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
-        made = TaylorMap if header["map"] == "taylor" else RankedMap
+        made = {"taylor": TaylorMap, "ranked": RankedMap, "fourier": FourierMap}[header["map"]]
         return made.from_state(header, arrays)
 
 

@@ -26,6 +26,8 @@ __all__ = ["Product", "best_product", "products_for", "reachable"]
 WORTH_PROBING = 0.03
 """Seconds; where exact tiles, or an offer, take less, no look is taken at how many pivots there would be."""
 WORTH_OFFERS = 3e-3
+WORTH_OTHERS = 1e-2
+"""The same for asking the kernel, and for asking it further once it has offered something."""
 
 
 @dataclass(frozen=True)
@@ -137,10 +139,14 @@ def _pivot_product(
     if tol is None or not kernel.positive_semidefinite:
         return []
     both = data_x.n_samples + (0 if data_y is data_x else data_y.n_samples)
-    probe = probe_rank(kernel, data_x, tol / 20, np.random.default_rng(0))
+    # so many that forming them alone takes as long as the best that was offered
+    most = min(8192.0, np.sqrt(limit * SYRK_RATE / (5.0 * both)))
+    probe = probe_rank(
+        kernel, data_x, tol / 20, np.random.default_rng(0), max_probe=int(min(128, most)), sample_rows=512
+    )
     size = float(kernel.diagonal(data_x.sample).mean())
     rank = probe.rank(min(1.0, tol / size / 20)) if size > 0 else 0.0  # the largest residual, by the mean one
-    if not rank < 8192:
+    if not rank < most:
         return []
     value = 1.0 / entry_rate(data_x.n_features) if is_compiled(kernel) else 1e-8
     form = both * rank * (value + rank / (0.6 * SYRK_RATE))
@@ -154,12 +160,12 @@ def _pivot_product(
     def build(X: Rows, Y: Rows | None, n_threads: int) -> Summation:
         sample = data_x.sample if Y is None else np.concatenate([data_x.sample, data_y.sample])
         generator = np.random.default_rng(0)
-        most = int(min(8192, 3 * rank + 100))
+        allowed = int(min(8192, 3 * rank + 100))
         found = pivot_map(
             kernel,
             sample,
             tol=tol / size / 20,
-            max_features=most,
+            max_features=allowed,
             rng=generator,
             n_samples=both,
             entry_error=entry_error,
@@ -173,9 +179,9 @@ def _pivot_product(
                 return ExpansionSummation(found, X, Y, error_bound=bound, n_threads=n_threads)
             rows = sides[int(np.argmax(worst))]
             more, _ = second_round(
-                found, rows, tol=1e-3 * tol / size, max_features=most, rng=generator, n_threads=n_threads
+                found, rows, tol=1e-3 * tol / size, max_features=allowed, rng=generator, n_threads=n_threads
             )
-            if more is found or more.n_features >= most:
+            if more is found or more.n_features >= allowed:
                 break
             found = more
         return ExactSummation(kernel, X, Y, n_threads=n_threads)

@@ -17,7 +17,7 @@ This module imports nothing from the package but the compiled second moments. AP
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -182,8 +182,12 @@ class Kernel:
         """Offers of feature maps of at most ``max_features`` features, residual trace over trace at most ``tol``."""
         return ()
 
-    def summations(self, data_x: Summary, data_y: Summary, tol: float | None) -> Sequence[Offer]:
-        """Offers of products with error at most ``tol`` * sum_j |u_j| in each entry (None: exact ones only)."""
+    def summations(self, data_x: Summary, data_y: Summary, tol: float | None) -> Iterable[Offer]:
+        """Offers of products with error at most ``tol`` * sum_j |u_j| in each entry (None: exact ones only).
+
+        A generator need not get to its end: the plan stops asking once an offer is so cheap that planning another
+        would cost more. So the ones that are cheap to plan come first.
+        """
         return ()
 
     def feature_map_from_state(self, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:

@@ -298,9 +298,7 @@ class _Solver:
         mu = self._explore(theta, c)
         if mu is None:
             return None
-        return ritz_certificate(
-            **arguments, c=min(c + 1, self.m), mu_probabilistic=mu, failure_probability=FAILURE
-        )
+        return ritz_certificate(**arguments, c=min(c + 1, self.m), mu_probabilistic=mu, failure_probability=FAILURE)
 
     def _explore(self, theta: np.ndarray, c: int) -> float | None:
         """Randomly started block Lanczos on the complement of the basis, which stays as it is."""

@@ -26,7 +26,15 @@ import scipy.fft
 from ..protocol import Cost, FeatureMap, Moments, Offer, Summary
 from . import transforms
 
-__all__ = ["FourierMap", "ToeplitzMoments", "fourier_offers", "gaussian_fourier_map", "gaussian_images", "gaussian_modes", "transform_cost"]
+__all__ = [
+    "FourierMap",
+    "ToeplitzMoments",
+    "fourier_offers",
+    "gaussian_fourier_map",
+    "gaussian_images",
+    "gaussian_modes",
+    "transform_cost",
+]
 
 UNIT = 2.0**-53
 LARGEST = 1 << 21
@@ -243,7 +251,9 @@ class ToeplitzMoments(Moments):
         """Two FFTs, each off by at most 4 log2(size) u in the 2-norm (Higham, Accuracy and Stability, section 24.1)."""
         symbol, total = self._prepared()
         size = float(np.abs(symbol).max()) * float(self.map.weights.max())
-        return UNIT * ((8.0 * np.log2(symbol.size) + 32.0) * size + 64.0 * float(total @ total) / max(self.count, 1e-300))
+        return UNIT * (
+            (8.0 * np.log2(symbol.size) + 32.0) * size + 64.0 * float(total @ total) / max(self.count, 1e-300)
+        )
 
     @property
     def indefinite(self) -> float:
@@ -266,7 +276,9 @@ class ToeplitzMoments(Moments):
         both = np.full((len(squares), *[1] * (squares.ndim - 1)), 2.0)
         both[0] = 1.0
         square = float(np.sum(both * squares * pairs))
-        rounding = 64.0 * np.log2(symbol.size) * UNIT * float(np.sum(both * squares)) * float(np.sum(self.map.weights**2))
+        rounding = (
+            64.0 * np.log2(symbol.size) * UNIT * float(np.sum(both * squares)) * float(np.sum(self.map.weights**2))
+        )
         image = self._uncentred(total[:, None])[:, 0]
         n = max(self.count, 1e-300)
         b = float(total @ total)

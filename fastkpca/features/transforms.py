@@ -63,9 +63,7 @@ def type2(P: np.ndarray, spectra: np.ndarray, half: tuple[int, ...], eps: float)
     return _finufft_type2(P, spectra, half, eps) if has_finufft() else _direct_type2(P, spectra, half)
 
 
-def convolve(
-    targets: np.ndarray, sources: np.ndarray, U: np.ndarray, weights: np.ndarray, eps: float
-) -> np.ndarray:
+def convolve(targets: np.ndarray, sources: np.ndarray, U: np.ndarray, weights: np.ndarray, eps: float) -> np.ndarray:
     """sum_j U_j sum_m w_m exp(i m.(x - y_j)) for real, symmetric weights of a centred box, by finufft: (targets, k).
 
     Two real columns are the two parts of a complex one throughout: nothing is taken apart in between.

@@ -12,7 +12,7 @@ when this module is imported. The GIL is released for the whole of a call.
 
 import numpy as np
 
-from libc.math cimport floor
+from libc.math cimport fabs, floor
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
@@ -93,12 +93,15 @@ cdef class Points:
         Numbers of the occupied boxes, ascending (the last axis runs fastest).
     start : ndarray (len(box) + 1,), int64
         Where each begins.
+    reach : float
+        Largest entry of |position|: above 1 by more than rounding where points lie outside the grid.
     """
 
     cdef readonly object order, position, box, start
+    cdef readonly double reach
 
-    def __init__(self, order, position, box, start):
-        self.order, self.position, self.box, self.start = order, position, box, start
+    def __init__(self, order, position, box, start, reach):
+        self.order, self.position, self.box, self.start, self.reach = order, position, box, start, reach
 
     def __len__(self):
         return len(self.order)
@@ -189,7 +192,7 @@ cdef class Grid:
         The order of the rows within a box is theirs in X.
         """
         cdef Py_ssize_t n = X.shape[0], d = X.shape[1], i, c, b, total = 1, at, occupied = 0
-        cdef double t, whole
+        cdef double t, whole, reach = 0.0
         cdef int64_t before, count
         if d != self.box.d:
             raise ValueError(f"rows of {d} numbers for a grid of {self.box.d} axes")
@@ -213,7 +216,10 @@ cdef class Grid:
                         whole = 0.0
                     elif whole > self.n[c] - 1:
                         whole = self.n[c] - 1
-                    local[i, c] = 2.0 * (t - whole) - 1.0
+                    t = 2.0 * (t - whole) - 1.0
+                    local[i, c] = t
+                    if fabs(t) > reach:
+                        reach = fabs(t)
                     b = b * self.n[c] + <Py_ssize_t>whole
                 number[i] = b
                 first[b + 1] += 1
@@ -240,7 +246,7 @@ cdef class Grid:
                 order[at] = i
                 for c in range(d):
                     position[c, at] = local[i, c]
-        return Points(order_, position_, box_, start_)
+        return Points(order_, position_, box_, start_, reach)
 
     cdef void copy(self, bint inwards, int64_t number, Py_ssize_t k, double *block, double *grid) noexcept nogil:
         # between a block (k, outer, padded) and its place in the nodal array

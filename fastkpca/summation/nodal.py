@@ -18,7 +18,9 @@ _RUN = 32768
 """Points of a task."""
 
 
-def spread(grid: Grid, points: Points, U: np.ndarray, n_threads: int = 1) -> np.ndarray:
+def spread(
+    grid: Grid, points: Points, U: np.ndarray, n_threads: int = 1, *, out: np.ndarray | None = None
+) -> np.ndarray:
     """L' U as a nodal array of shape (k, *grid.shape).
 
     Parameters
@@ -28,9 +30,15 @@ def spread(grid: Grid, points: Points, U: np.ndarray, n_threads: int = 1) -> np.
         From ``grid.sort(X)``.
     U : ndarray (n, k), C-contiguous float64
         Rows as those of X.
+    out : ndarray (k * product of grid.shape,), optional
+        Memory for the result: what a large array costs is the first touch of its pages.
     """
     n, k = U.shape
-    nodal = np.zeros((k, *grid.shape))
+    if out is None:
+        nodal = np.zeros((k, *grid.shape))
+    else:
+        out.fill(0.0)
+        nodal = out.reshape(k, *grid.shape)
     flat = nodal.reshape(-1)
 
     def task(i: int) -> list:

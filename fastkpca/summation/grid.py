@@ -8,7 +8,6 @@ rows it is symmetric and positive semidefinite. Errors and costs: ``grid_plan``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import inf, prod
 
 import numpy as np
@@ -17,15 +16,19 @@ from .. import execute
 from .._core.boxes import Grid, Points
 from ..protocol import Cost, Offer, Summary, Summation
 from ..rows import Rows
-from .grid_plan import GridPlan, plan_grid, rounding, series_weights
+from .grid_plan import LARGEST_DIMENSION, GridPlan, plan_grid, rounding, series_weights
+from .islands import PiecewiseSummation, exact_cost, exact_part, plan_pieces
 from .nodal import interpolate, spread
 
-__all__ = ["GridSummation", "grid_offer", "reachable_tol"]
+__all__ = ["GridSummation", "grid_offer", "piecewise", "reachable_tol"]
 
 MEMORY = 1 << 30
 """Bytes of nodal arrays, unless the caller says otherwise."""
 _COLUMNS_TOGETHER = 16
 _FLOPS_OF_A_TASK = 4e7
+_SMALL = 2e6  # nanoseconds of nodes below which no better grid is looked for
+_LARGE = 5e7  # nanoseconds of the whole from which on one is looked for in any case
+_LOOK = 150.0  # nanoseconds to find the island of a row
 
 
 def _multiply_axis(A: np.ndarray, matrix: np.ndarray, axis: int, out: np.ndarray, n_threads: int) -> np.ndarray:
@@ -205,30 +208,93 @@ class GridSummation(Summation):
 def reachable_tol(data_x: Summary, data_y: Summary, sigma: float) -> float:
     """The least tol that a grid over these rows can promise: what rounding allows."""
     low, high = np.minimum(data_x.box[0], data_y.box[0]), np.maximum(data_x.box[1], data_y.box[1])
-    return (2.0 + len(low)) * rounding((high - low) / sigma)
+    return (1.0 + len(low)) * rounding((high - low) / sigma)
 
 
 def grid_offer(
     data_x: Summary, data_y: Summary, sigma: float, tol: float, *, memory_limit: float = MEMORY
 ) -> Offer | None:
-    """The offer of a grid whose error is at most tol on every entry; None where there is none, or memory forbids it."""
+    """The offer of grids whose error is at most tol on every entry; None where there is none, or memory forbids it.
+
+    One grid over the box of all rows; where most of its cost would be the nodes and not the rows, the samples are
+    looked at for islands and for better axes (``islands``), and the cheaper one is offered.
+    """
     low, high = np.minimum(data_x.box[0], data_y.box[0]), np.maximum(data_x.box[1], data_y.box[1])
-    same = data_x is data_y
+    d, same = len(low), data_x is data_y
     n_x, n_y = data_x.n_samples, data_y.n_samples
-    plan = plan_grid(low, high, sigma, float(n_x + n_y), tol, memory_limit / 24)
-    if plan is None:
+    if not (1 <= d <= LARGEST_DIMENSION and tol < 1.0 and min(n_x, n_y) > 0):
         return None
-    held = (n_x if same else n_x + n_y) * 8.0 * (plan_axes := len(low)) + 16.0 * (n_x if same else n_x + n_y)
-    share = 1.0 + n_y / max(1, n_x)
+    points = float(n_x + n_y)
+    most = memory_limit / 24.0
+    plan = plan_grid(low, high, sigma, points, tol, most)
+    once, point, more, bound = inf, 0.0, 0.0, tol
+    memory = 8.0 * (d + 4.0) * (n_x if same else n_x + n_y)
+    if plan is not None:
+        once, point, more, bound = plan.once, plan.point * points, plan.more * points, plan.error_bound
+    if plan is None or plan.once_nodes > point + _SMALL or once + point > _LARGE:
+        pieces = plan_pieces(
+            data_x.sample,
+            None if same else data_y.sample,
+            sigma,
+            tol,
+            most,
+            scale=(n_x / len(data_x.sample), n_y / len(data_y.sample)),
+        )
+        if pieces is not None:
+            other = sum(x.once for x in pieces) + _LOOK * points, sum(x.point for x in pieces)
+            if sum(other) < 0.7 * (once + point) and (plan is not None or sum(other) < exact_cost(n_x, n_y, d, same)):
+                once, point, more, bound = *other, sum(x.more for x in pieces), tol
+                memory += 8.0 * d * points + 24.0 * max([x.plan.nodes for x in pieces if x.plan is not None], default=0)
+                plan = None
+            elif plan is None:
+                return None
+    if once == inf:
+        return None
+    if plan is not None:
+        memory += 24.0 * plan.nodes
     cost = Cost(
-        row_flops=5.0 * plan.point * share,
-        column_flops=5.0 * plan.more * share,
-        setup_flops=5.0 * plan.once,
-        memory=24.0 * plan.nodes + held + 8.0 * plan_axes * max(n_x, n_y),
-        residual=plan.error_bound,
+        row_flops=5.0 * point / n_x,
+        column_flops=5.0 * more / n_x,
+        setup_flops=5.0 * once,
+        memory=memory,
+        residual=bound,
     )
 
     def build(X: Rows, Y: Rows | None = None) -> Summation:
-        return GridSummation(sigma, plan, X, Y, memory_limit=memory_limit)
+        if plan is not None:
+            return GridSummation(sigma, plan, X, Y, memory_limit=memory_limit)
+        return piecewise(sigma, tol, X, Y, memory_limit=memory_limit)
 
     return Offer("grid", cost, build)
+
+
+def piecewise(
+    sigma: float, tol: float, rows_x: Rows, rows_y: Rows | None = None, *, memory_limit: float = MEMORY
+) -> Summation:
+    """Products island by island, each with a grid in its own axes or exact tiles, whichever is predicted to be faster.
+
+    Where the rows fall into too many islands, exact tiles for all of them.
+    """
+    X, Y = rows_x.all(), None if rows_y is None else rows_y.all()
+    pieces = plan_pieces(X, Y, sigma, tol, memory_limit / 24.0)
+    if pieces is None:
+        return exact_part(sigma, X, Y)
+    parts, bound = [], 0.0
+    for piece in pieces:
+        x, y = X[piece.index_x], None if Y is None else Y[piece.index_y]
+        if piece.plan is None:
+            parts.append((piece.index_x, piece.index_y, exact_part(sigma, x, y)))
+            continue
+        x, y = (None if z is None else z - piece.center for z in (x, y))
+        if piece.axes is not None:
+            x, y = (None if z is None else z @ piece.axes for z in (x, y))
+        made = GridSummation(sigma, piece.plan, Rows(x), None if y is None else Rows(y), memory_limit=memory_limit)
+        parts.append((piece.index_x, piece.index_y, made))
+        bound = max(bound, made.error_bound)
+    if (
+        len(pieces) > 1
+        or sum(len(x.index_x) for x in pieces) < len(X)
+        or (Y is not None and sum(len(x.index_y) for x in pieces) < len(Y))
+    ):
+        bound = max(bound, tol)  # between islands
+    return PiecewiseSummation((len(X), len(X if Y is None else Y)), parts, bound, Y is None)

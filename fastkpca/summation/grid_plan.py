@@ -2,21 +2,21 @@
 
 Lengths are in units of sigma, g(t) = exp(-t^2 / 2), one axis at a time.
 
-**Interpolation.** g is an average of exp(i w t) over standard normal w. With I the interpolation at q Chebyshev nodes of
-each box and D(w) = sup_x |exp(i w x) - I exp(i w x)|,
+**Interpolation.** g is an average of exp(i w t) over standard normal w. With I the interpolation at q Chebyshev nodes
+of each box and D(w) = sup_x |exp(i w x) - I exp(i w x)|,
 
     |exp(i w (x - y)) - I_x I_y exp(i w (x - y))| <= 2 D(w) + D(w)^2.
 
-On a box of side b, exp(i w x) = sum_m c_m(x) with |c_m| = 2 |J_m(w b / 2)| |T_m|, T_q is interpolated by 0 and T_(q + j)
-by -T_(q - j), so D(w) <= 2 |J_q| + 4 sum_(m > q) |J_m|, and |J_m(2 z)| <= z^m / m!. The absolute moments of the normal
-distribution make the mean of that a series of (b / (4 sqrt 2))^m / Gamma(m / 2 + 1). Its first term is attained.
+On a box of side b, exp(i w x) = sum_m c_m(x) with |c_m| = 2 |J_m(w b / 2)| |T_m|, T_q is interpolated by 0 and
+T_(q + j) by -T_(q - j), so D(w) <= 2 |J_q| + 4 sum_(m > q) |J_m|, and |J_m(2 z)| <= z^m / m!. The absolute moments of
+the normal distribution make the mean of that a series of (b / (4 sqrt 2))^m / Gamma(m / 2 + 1). Its first term is attained.
 
-**Translation.** Between the nodes of an axis stands either g itself (``series`` None) or its Fourier series of period P,
-sum_m w_m cos(2 pi m t / P), w_m > 0, cut off after m = m_0. Then what is interpolated is the series: the mean above is
-a finite sum over its frequencies, and g minus the series is bounded by the neighbouring periods and the weights cut
+**Translation.** Between the nodes of an axis stands either g itself (``series`` None) or its Fourier series of period
+P, sum_m w_m cos(2 pi m t / P), w_m > 0, cut off after m = m_0. Then what is interpolated is the series: the mean above
+is a finite sum over its frequencies, and g minus the series is bounded by the neighbouring periods and the weights cut
 off. Both matrices are positive semidefinite, so the whole of the approximated kernel matrix is.
 
-**d axes.** |prod g_c - prod (g_c + e_c)| <= prod (1 + |e_c|) - 1, for |g_c| <= 1; attained at pairs where all the e_c are.
+**d axes.** |prod g_c - prod (g_c + e_c)| <= prod (1 + |e_c|) - 1, for |g_c| <= 1; attained where all the e_c are.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ _ALIASING = 0.02
 _TRUNCATION = 0.05
 _ORDERS = np.arange(1, MOST_NODES + 1)
 _LEAST_EXTENT = 1e-15  # of an axis along which all points are equal
-_TERMS = np.arange(2 * MOST_NODES + 120)
+_TERMS = np.arange(2 * MOST_NODES + 60)  # those left out are below 1e-25 for every side up to _LARGEST_SIDE
+_LARGEST_SIDE = 6.0
 _LOG_GAMMA = gammaln(_TERMS / 2 + 1)
 
 # nanoseconds on one thread, measured on the loops of _core/box_ops.c with 8-entry vectors and scipy's dgemm
@@ -48,8 +49,11 @@ _PER_POINT = 4.0
 _PER_AXIS = 2.0
 _PER_VECTOR = 0.36
 _PER_VECTOR_MORE = 0.3  # in each further column
-_PER_NODE = 1.2
-_PER_FLOP = 0.025
+_PER_NODE = 2.0
+_PER_FLOP = 0.035
+_PER_ENTRY = 8.0  # of a translation matrix
+_TOUCH = 12.0  # a node of an array so large that the system hands out its pages one by one
+_LARGE = 4e6
 _SORT = 14.0
 _FIXED = 3e5
 
@@ -66,7 +70,7 @@ class GridPlan:
     series : tuple of d (period in units of sigma, m_0), or None where g itself stands between the nodes
     error_bound : float
         On every entry of the kernel matrix, rounding included.
-    point, more, once : float
+    point, more, once, once_nodes : float
         Predicted nanoseconds for one point and one column (there or back), for each further column, and for the rest.
     nodes : int
     """
@@ -80,6 +84,11 @@ class GridPlan:
     point: float
     more: float
     once: float
+    once_nodes: float
+
+    def cost(self, points: float) -> float:
+        """Predicted nanoseconds of a product with one column, set-up included."""
+        return self.point * points + self.once
 
     @property
     def nodes(self) -> int:
@@ -114,15 +123,17 @@ def _mean_errors(order: np.ndarray, side: np.ndarray) -> np.ndarray:
 @lru_cache(maxsize=256)
 def _sides(error: float) -> np.ndarray:
     """The largest side of a box for each of _ORDERS whose error is at most this."""
-    side = np.full(len(_ORDERS), 1.0)
-    for _ in range(12):  # the error goes as side^order to leading order
-        side = np.minimum(6.0, side * (error / _mean_errors(_ORDERS, side)) ** (1.0 / _ORDERS))
-    side *= 1.0 - 1e-6
+    # from the first term, and that the error goes as side^order
+    side = 4.0 * sqrt(2.0) * (error / 4.0 * np.exp(gammaln(_ORDERS / 2 + 1))) ** (1.0 / _ORDERS)
+    side = np.minimum(_LARGEST_SIDE, side)
+    for _ in range(5):
+        side = np.minimum(_LARGEST_SIDE, side * (error / _mean_errors(_ORDERS, side)) ** (1.0 / _ORDERS))
+    side *= 0.999
     while True:
         high = _mean_errors(_ORDERS, side) > error
         if not high.any():
             break
-        side = np.where(high, side * 0.99, side)
+        side = np.where(high, side * 0.98, side)
     side.flags.writeable = False
     return side
 
@@ -181,6 +192,16 @@ def _factored(series: tuple[float, int], nodes: int) -> bool:
     return 2 * series[1] + 1 < 0.7 * nodes
 
 
+def _ranks(shape: list[int], series: list[tuple[float, int]]) -> list[int]:
+    """Columns of the factor of each axis; 0 for a matrix between all its nodes."""
+    return [2 * x[1] + 1 if _factored(x, m) else 0 for x, m in zip(series, shape, strict=True)]
+
+
+def _entries(shape: list[int], ranks: list[int]) -> int:
+    """Of all translation matrices."""
+    return sum(m * (r or m) for m, r in zip(shape, ranks, strict=True))
+
+
 def _translation(shape: list[int], ranks: list[int]) -> float:
     """Flops of one translation; rank 0 stands for a matrix between all the nodes of an axis."""
     flops, sizes = 0.0, list(shape)
@@ -194,7 +215,9 @@ def _translation(shape: list[int], ranks: list[int]) -> float:
     return flops
 
 
-def plan_grid(low: np.ndarray, high: np.ndarray, sigma: float, points: float, tol: float, most: float) -> GridPlan | None:
+def plan_grid(
+    low: np.ndarray, high: np.ndarray, sigma: float, points: float, tol: float, most: float, spent: float = 0.0
+) -> GridPlan | None:
     """The cheapest grid over the box low..high whose error is at most ``tol``; None where there is none.
 
     Parameters
@@ -207,14 +230,16 @@ def plan_grid(low: np.ndarray, high: np.ndarray, sigma: float, points: float, to
     tol : float
     most : float
         Nodes that a grid may have.
+    spent : float
+        Error that was made before: it comes out of tol, and into the plan's bound.
     """
     d = len(low)
     extent = np.maximum((high - low) / sigma, _LEAST_EXTENT)
     if not (d <= LARGEST_DIMENSION and np.isfinite(extent).all()):
         return None
-    floor = rounding(extent)
+    floor = rounding(extent) + spent
     share = expm1(log1p(tol - floor) / d) if tol > floor else 0.0
-    if share < floor:
+    if share <= rounding(extent) / 2:
         return None
     sides = _sides(_INTERPOLATION * share)
     fewest = extent[:, None] / sides  # (d, orders)
@@ -233,9 +258,10 @@ def plan_grid(low: np.ndarray, high: np.ndarray, sigma: float, points: float, to
             counts[-1] = max(1, ceil(fewest[-1, pick - 1]))
             orders[-1] = pick
             shape = [n * q for n, q in zip(counts, orders, strict=True)]
-            if prod(shape) > most:
+            if prod(shape) + _entries(shape, _ranks(shape, series)) > most:
                 continue
-            cost = sum(_predict(counts, orders, series, points)[i] * w for i, w in ((0, points), (2, 1.0)))
+            point, _, once, _ = _predict(counts, orders, series, points)
+            cost = point * points + once
             if best is None or cost < best[0]:
                 best = cost, list(counts), list(orders)
     if best is None:
@@ -252,20 +278,23 @@ def plan_grid(low: np.ndarray, high: np.ndarray, sigma: float, points: float, to
     if bound > tol:
         return None
     width = [x * sigma for x in side]
-    point, more, once = _predict(counts, orders, series, points)
+    predicted = _predict(counts, orders, series, points)
     return GridPlan(
-        tuple(map(float, low)), tuple(map(float, width)), tuple(counts), tuple(orders), tuple(chosen), bound, point, more, once
+        tuple(map(float, low)), tuple(map(float, width)), tuple(counts), tuple(orders), tuple(chosen), bound, *predicted
     )
 
 
-def _predict(counts: list[int], orders: list[int], series: list[tuple[float, int]], points: float):
+def _predict(
+    counts: list[int], orders: list[int], series: list[tuple[float, int]], points: float
+) -> tuple[float, float, float, float]:
     d = len(counts)
     shape = [n * q for n, q in zip(counts, orders, strict=True)]
-    ranks = [2 * x[1] + 1 if _factored(x, m) else 0 for x, m in zip(series, shape, strict=True)]
+    ranks = _ranks(shape, series)
     vectors = prod(orders[:-1]) * (0.5 if orders[-1] <= 4 else -(-orders[-1] // 4) / 2 if orders[-1] > 8 else 1.0)
     # boxes of fewer points than a group of four pay for four
     per_box = points / max(1.0, prod(counts))
     fill = 1.0 if per_box > 16 else min(4.0, 1.0 + 3.0 / max(1.0, per_box))
     point = _PER_POINT + fill * (_PER_AXIS * d + _PER_VECTOR * vectors)
-    once = _FIXED + _SORT * points + _PER_FLOP * _translation(shape, ranks) + 2.0 * _PER_NODE * prod(shape)
-    return point, fill * _PER_VECTOR_MORE * vectors, once
+    nodes = _PER_FLOP * _translation(shape, ranks) + 2.0 * _PER_NODE * prod(shape)
+    nodes += _PER_ENTRY * _entries(shape, ranks) + _TOUCH * max(0.0, prod(shape) - _LARGE)
+    return point, fill * _PER_VECTOR_MORE * vectors, _FIXED + _SORT * points + nodes, nodes

@@ -178,6 +178,8 @@ class GridSummation(Summation):
         if not np.isfinite(U).all():
             raise ValueError("U contains NaN or infinity")
         k, step = U.shape[1], self._columns
+        if k == 0:
+            return np.zeros((len(targets), 0))
         if k <= step:
             return self._product(U, targets, sources)
         out = np.empty((len(targets), k))

@@ -9,7 +9,8 @@ of each box and D(w) = sup_x |exp(i w x) - I exp(i w x)|,
 
 On a box of side b, exp(i w x) = sum_m c_m(x) with |c_m| = 2 |J_m(w b / 2)| |T_m|, T_q is interpolated by 0 and
 T_(q + j) by -T_(q - j), so D(w) <= 2 |J_q| + 4 sum_(m > q) |J_m|, and |J_m(2 z)| <= z^m / m!. The absolute moments of
-the normal distribution make the mean of that a series of (b / (4 sqrt 2))^m / Gamma(m / 2 + 1). Its first term is attained.
+the normal distribution make the mean of that a series of (b / (4 sqrt 2))^m / Gamma(m / 2 + 1), whose first term is
+attained for even q.
 
 **Translation.** Between the nodes of an axis stands either g itself (``series`` None) or its Fourier series of period
 P, sum_m w_m cos(2 pi m t / P), w_m > 0, cut off after m = m_0. Then what is interpolated is the series: the mean above
@@ -123,11 +124,11 @@ def _mean_errors(order: np.ndarray, side: np.ndarray) -> np.ndarray:
 @lru_cache(maxsize=256)
 def _sides(error: float) -> np.ndarray:
     """The largest side of a box for each of _ORDERS whose error is at most this."""
-    # from the first term, and that the error goes as side^order
+    # from the first term; the error goes as side^order where it is small, and as side^(2 order) where it is not
     side = 4.0 * sqrt(2.0) * (error / 4.0 * np.exp(gammaln(_ORDERS / 2 + 1))) ** (1.0 / _ORDERS)
     side = np.minimum(_LARGEST_SIDE, side)
-    for _ in range(5):
-        side = np.minimum(_LARGEST_SIDE, side * (error / _mean_errors(_ORDERS, side)) ** (1.0 / _ORDERS))
+    for _ in range(8):
+        side = np.minimum(_LARGEST_SIDE, side * (error / _mean_errors(_ORDERS, side)) ** (1.0 / (1.5 * _ORDERS)))
     side *= 0.999
     while True:
         high = _mean_errors(_ORDERS, side) > error

@@ -155,7 +155,7 @@ class GridSummation(Summation):
 
     def _sorted(self, rows: Rows) -> Points:
         points = self.grid.sort(rows.all())
-        if points.reach > 1.0 + 1e-6:
+        if points.reach > 1.0 + 1e-8:
             raise ValueError(
                 f"rows lie outside the box {list(self.plan.low)} to "
                 f"{[a + n * b for a, n, b in zip(self.plan.low, self.plan.counts, self.plan.side, strict=True)]} that "
@@ -232,7 +232,12 @@ def grid_offer(
     once, point, more, bound = inf, 0.0, 0.0, tol
     memory = 8.0 * (d + 4.0) * (n_x if same else n_x + n_y)
     if plan is not None:
-        once, point, more, bound = plan.once, plan.point * points, plan.more * points, plan.error_bound
+        once, point, more, bound = (
+            plan.once,
+            plan.point * points,
+            plan.more * points + plan.once_nodes,
+            plan.error_bound,
+        )
     if plan is None or plan.once_nodes > point + _SMALL or once + point > _LARGE:
         pieces = plan_pieces(
             data_x.sample,
@@ -244,7 +249,9 @@ def grid_offer(
         )
         if pieces is not None:
             other = sum(x.once for x in pieces) + _LOOK * points, sum(x.point for x in pieces)
-            if sum(other) < 0.7 * (once + point) and (plan is not None or sum(other) < exact_cost(n_x, n_y, d, same)):
+            if sum(other) < 0.7 * (once + point) and (
+                plan is not None or sum(other) < 0.7 * exact_cost(n_x, n_y, d, same)
+            ):
                 once, point, more, bound = *other, sum(x.more for x in pieces), tol
                 memory += 8.0 * d * points + 24.0 * max([x.plan.nodes for x in pieces if x.plan is not None], default=0)
                 plan = None

@@ -42,7 +42,7 @@ class _Gaussian(Kernel):
 
 def exact_cost(targets: float, sources: float, d: int, same: bool) -> float:
     """Predicted nanoseconds of exact tiles for one column."""
-    return 3e4 + targets * sources * (0.9 + 0.1 * d) * (0.55 if same else 1.0)
+    return 3e4 + targets * sources * (0.14 + 0.015 * d) * (1.0 if same else 1.8)
 
 
 def cut_off(tol: float) -> float:
@@ -162,7 +162,7 @@ def plan_pieces(
         targets, sources = len(index_x) * scale[0], len(index_y) * scale[1]
         exact = exact_cost(targets, sources, d, Y is None)
         center, axes, plan = np.zeros(d), None, None
-        if exact > 1e6 and targets + sources > _LEAST_ROWS:
+        if exact > 5e5 and targets + sources > _LEAST_ROWS:
             center, axes, plan = _plan_piece(x, y, sigma, targets + sources, tol, most, 0.05 if sampled else 0.0)
         if plan is not None and plan.cost(targets + sources) < exact:
             points = targets + sources

@@ -144,7 +144,10 @@ def plan_pieces(
     ``scale``: how many rows each row of X and Y stands for, where they are samples; boxes then get a margin.
     """
     d, n = X.shape[1], len(X)
-    found = labels(X if Y is None else np.concatenate([X, Y]), cut_off(tol) * sigma)
+    rows = X if Y is None else np.concatenate([X, Y])
+    found = None
+    for coarser in (1.0, 4.0, 16.0, 64.0):  # larger cells are as safe, and fewer
+        found = found or labels(rows, coarser * cut_off(tol) * sigma)
     count, label = found if found is not None else (1, np.zeros(n + (0 if Y is None else len(Y)), dtype=np.int64))
     if count > _MOST_ISLANDS:
         return None

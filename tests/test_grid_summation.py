@@ -273,7 +273,7 @@ def test_islands_hold_the_bound_and_the_memory():
     rng, sigma, n = np.random.default_rng(10), 0.1, 30000
     centers = 1e5 * rng.standard_normal((6, 3))
     X = centers[rng.integers(0, 6, n)] + rng.random((n, 3))
-    X[:2] = 1e6, -1e6  # two rows alone
+    X[0], X[1] = 1e6, -1e6  # two rows alone
     for tol in (1e-3, 1e-8):
         summation, rows, _ = offered(X, sigma, tol)
         assert isinstance(summation, PiecewiseSummation)

@@ -278,8 +278,9 @@ def test_islands_hold_the_bound_and_the_memory():
         summation, rows, _ = offered(X, sigma, tol)
         assert isinstance(summation, PiecewiseSummation)
         assert len(summation.parts) == 8
-        assert sum(isinstance(part[2], GridSummation) for part in summation.parts) == 6
-        assert sum(part[2].plan.nodes for part in summation.parts if isinstance(part[2], GridSummation)) < 5e6
+        grids = [part[2] for part in summation.parts if isinstance(part[2], GridSummation)]
+        assert len(grids) == (6 if tol == 1e-3 else 0)  # at 1e-8 exact tiles are less work for 5000 rows
+        assert sum(grid.plan.nodes for grid in grids) < 1e6
         i = np.concatenate([[0, 1], np.sort(rng.integers(2, n, 30))])
         U = np.zeros((n, 32))
         U[i, np.arange(32)] = 1.0

@@ -118,6 +118,8 @@ class GridSummation(Summation):
         Bytes for nodal arrays; columns are taken as many at a time as it allows.
     n_threads : int
         Products have the same bits at any number.
+    keep : bool
+        Hold the nodal arrays of one product for the next.
 
     Raises
     ------
@@ -136,8 +138,10 @@ class GridSummation(Summation):
         *,
         memory_limit: float = MEMORY,
         n_threads: int = 1,
+        keep: bool = True,
     ):
         self.plan = plan
+        self.keep = keep
         self.error_bound = plan.error_bound
         self.symmetric = rows_y is None
         self.shape = (len(rows_x), len(rows_x if rows_y is None else rows_y))
@@ -202,7 +206,7 @@ class GridSummation(Summation):
             here, there = there, here
             nodal = _multiply_axis(nodal, matrix, axis + 1, here, self.n_threads)
         V = interpolate(self.grid, targets, nodal, self.n_threads)
-        if not self._spare:
+        if self.keep and not self._spare:
             self._spare.append(buffers)
         return V
 
@@ -297,7 +301,14 @@ def piecewise(
         x, y = (None if z is None else z - piece.center for z in (x, y))
         if piece.axes is not None:
             x, y = (None if z is None else z @ piece.axes for z in (x, y))
-        made = GridSummation(sigma, piece.plan, Rows(x), None if y is None else Rows(y), memory_limit=memory_limit)
+        made = GridSummation(
+            sigma,
+            piece.plan,
+            Rows(x),
+            None if y is None else Rows(y),
+            memory_limit=memory_limit,
+            keep=len(pieces) == 1,  # islands take turns: memory for the largest of them
+        )
         parts.append((piece.index_x, piece.index_y, made))
         bound = max(bound, made.error_bound)
     if (

@@ -270,15 +270,20 @@ def test_one_point_and_equal_points(d):
 
 
 def test_islands_hold_the_bound_and_the_memory():
-    rng, sigma = np.random.default_rng(10), 0.1
+    rng, sigma, n = np.random.default_rng(10), 0.1, 30000
     centers = 1e5 * rng.standard_normal((6, 3))
-    X = centers[rng.integers(0, 6, 3000)] + rng.random((3000, 3))
+    X = centers[rng.integers(0, 6, n)] + rng.random((n, 3))
+    X[0], X[1] = 1e6, -1e6  # two rows alone
     for tol in (1e-3, 1e-8):
         summation, rows, _ = offered(X, sigma, tol)
         assert isinstance(summation, PiecewiseSummation)
-        assert len(summation.parts) == 6
-        i = np.sort(rng.integers(0, 3000, 60))
-        U = np.eye(3000)[:, i]
+        assert len(summation.parts) == 8
+        grids = [part[2] for part in summation.parts if isinstance(part[2], GridSummation)]
+        assert len(grids) == (6 if tol == 1e-3 else 0)  # at 1e-8 exact tiles are less work for 5000 rows
+        assert sum(grid.plan.nodes for grid in grids) < 1e6
+        i = np.concatenate([[0, 1], np.sort(rng.integers(2, n, 30))])
+        U = np.zeros((n, 32))
+        U[i, np.arange(32)] = 1.0
         assert np.abs(summation.matmat(U) - gaussian(rows, rows[i], sigma)).max() <= summation.error_bound <= tol
 
 

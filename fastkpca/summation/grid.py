@@ -118,6 +118,8 @@ class GridSummation(Summation):
         Bytes for nodal arrays; columns are taken as many at a time as it allows.
     n_threads : int
         Products have the same bits at any number.
+    keep : bool
+        Hold the nodal arrays of one product for the next.
 
     Raises
     ------
@@ -136,8 +138,10 @@ class GridSummation(Summation):
         *,
         memory_limit: float = MEMORY,
         n_threads: int = 1,
+        keep: bool = True,
     ):
         self.plan = plan
+        self.keep = keep
         self.error_bound = plan.error_bound
         self.symmetric = rows_y is None
         self.shape = (len(rows_x), len(rows_x if rows_y is None else rows_y))
@@ -155,7 +159,7 @@ class GridSummation(Summation):
 
     def _sorted(self, rows: Rows) -> Points:
         points = self.grid.sort(rows.all())
-        if points.reach > 1.0 + 1e-6:
+        if points.reach > 1.0 + 1e-8:
             raise ValueError(
                 f"rows lie outside the box {list(self.plan.low)} to "
                 f"{[a + n * b for a, n, b in zip(self.plan.low, self.plan.counts, self.plan.side, strict=True)]} that "
@@ -202,7 +206,7 @@ class GridSummation(Summation):
             here, there = there, here
             nodal = _multiply_axis(nodal, matrix, axis + 1, here, self.n_threads)
         V = interpolate(self.grid, targets, nodal, self.n_threads)
-        if not self._spare:
+        if self.keep and not self._spare:
             self._spare.append(buffers)
         return V
 
@@ -232,7 +236,12 @@ def grid_offer(
     once, point, more, bound = inf, 0.0, 0.0, tol
     memory = 8.0 * (d + 4.0) * (n_x if same else n_x + n_y)
     if plan is not None:
-        once, point, more, bound = plan.once, plan.point * points, plan.more * points, plan.error_bound
+        once, point, more, bound = (
+            plan.once,
+            plan.point * points,
+            plan.more * points + plan.once_nodes,
+            plan.error_bound,
+        )
     if plan is None or plan.once_nodes > point + _SMALL or once + point > _LARGE:
         pieces = plan_pieces(
             data_x.sample,
@@ -244,7 +253,9 @@ def grid_offer(
         )
         if pieces is not None:
             other = sum(x.once for x in pieces) + _LOOK * points, sum(x.point for x in pieces)
-            if sum(other) < 0.7 * (once + point) and (plan is not None or sum(other) < exact_cost(n_x, n_y, d, same)):
+            if sum(other) < 0.7 * (once + point) and (
+                plan is not None or sum(other) < 0.7 * exact_cost(n_x, n_y, d, same)
+            ):
                 once, point, more, bound = *other, sum(x.more for x in pieces), tol
                 memory += 8.0 * d * points + 24.0 * max([x.plan.nodes for x in pieces if x.plan is not None], default=0)
                 plan = None
@@ -290,7 +301,14 @@ def piecewise(
         x, y = (None if z is None else z - piece.center for z in (x, y))
         if piece.axes is not None:
             x, y = (None if z is None else z @ piece.axes for z in (x, y))
-        made = GridSummation(sigma, piece.plan, Rows(x), None if y is None else Rows(y), memory_limit=memory_limit)
+        made = GridSummation(
+            sigma,
+            piece.plan,
+            Rows(x),
+            None if y is None else Rows(y),
+            memory_limit=memory_limit,
+            keep=len(pieces) == 1,  # islands take turns: memory for the largest of them
+        )
         parts.append((piece.index_x, piece.index_y, made))
         bound = max(bound, made.error_bound)
     if (

@@ -49,7 +49,8 @@ _LOG_GAMMA = gammaln(_TERMS / 2 + 1)
 _PER_POINT = 4.0
 _PER_AXIS = 2.0
 _PER_VECTOR = 0.36
-_PER_VECTOR_MORE = 0.3  # in each further column
+_PER_COLUMN = 2.0  # in each further column
+_PER_FAR_ROW = 8.0  # of more rows than the caches hold
 _PER_NODE = 2.0
 _PER_FLOP = 0.035
 _PER_ENTRY = 8.0  # of a translation matrix
@@ -106,7 +107,7 @@ def rounding(extent: np.ndarray) -> float:
     """
     d = len(extent)
     terms = float(np.sum(8.0 * extent + 120.0))
-    return _UNIT * (2.0**d * (5.0 * sqrt(terms) + 8.0) + 5.0 * float(np.sum(extent)))
+    return _UNIT * (2.0**d * (5.0 * sqrt(terms) + 8.0) + 8.0 * float(np.sum(extent)))
 
 
 def _mean_errors(order: np.ndarray, side: np.ndarray) -> np.ndarray:
@@ -295,7 +296,8 @@ def _predict(
     # boxes of fewer points than a group of four pay for four
     per_box = points / max(1.0, prod(counts))
     fill = 1.0 if per_box > 16 else min(4.0, 1.0 + 3.0 / max(1.0, per_box))
-    point = _PER_POINT + fill * (_PER_AXIS * d + _PER_VECTOR * vectors)
+    far = 0.0 if points < 4e5 else _PER_FAR_ROW
+    point = _PER_POINT + far + fill * (_PER_AXIS * d + _PER_VECTOR * vectors)
     nodes = _PER_FLOP * _translation(shape, ranks) + 2.0 * _PER_NODE * prod(shape)
     nodes += _PER_ENTRY * _entries(shape, ranks) + _TOUCH * max(0.0, prod(shape) - _LARGE)
-    return point, fill * _PER_VECTOR_MORE * vectors, _FIXED + _SORT * points + nodes, nodes
+    return point, _PER_COLUMN + fill * _PER_VECTOR * vectors, _FIXED + _SORT * points + nodes, nodes

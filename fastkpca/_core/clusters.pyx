@@ -6,8 +6,8 @@ sigma, y = c + t, x = z + s:
 
     k(x, y) = k(x, c) k(y, z) / k(z, c) exp(s.t),    exp(s.t) = sum_m (s.t)^m / m!  cut after m < p.
 
-With R = a b, D = |z - c|, delta a lower bound on |x - y|, and |x - y| >= |s - t| - D >= 2 sqrt(-s.t) - D for s.t < 0,
-the error of the pair is at most
+With R = a b, D = |z - c|, delta a lower bound on |x - y|, and |x - y| >= |s - t| - D >= 2 sqrt(-s.t) - D where
+s.t < 0, the error of the pair is at most
 
     s.t >= 0:  exp(-delta^2 / 2) P(p, R)                 (P: Poisson tail, truncation.pyx; increasing in s.t)
     s.t <  0:  exp(R - m^2 / 2) R^p / p!,    m = max(delta, 2 sqrt(R) - D)
@@ -57,6 +57,7 @@ cdef enum:
     LOOK = 4          # splits that may go by without gain before an expansion is taken as it is
 
 cdef double ROUNDOFF = 1.1102230246251565e-16
+cdef double AMPLIFIED = 1e3  # A at most: whatever tol is, both directions and both orders of a product agree to 1e-12
 cdef double REACH = 30.0  # |z - c| + radius: exp(-REACH^2 / 2) is far from underflow, exp(REACH^2 / 2) from overflow
 
 
@@ -275,7 +276,7 @@ cdef struct Plan:
     Py_ssize_t d
     double sigma, tol
     double dropped          # bound on |s.t - (s.t as expanded)|
-    double scale_x, scale_y # rows that one given row stands for
+    double scale_x, scale_y  # rows that one given row stands for
     Py_ssize_t orders
     const double *terms     # terms[p] for p <= orders
     double pair_cost, call_cost, row_cost, term_cost, monomial_cost
@@ -323,6 +324,8 @@ cdef Choice choose(const Plan *plan, Py_ssize_t i, Py_ssize_t j) noexcept nogil:
     D += slack
     grow = exp(plan.dropped)
     near = max(delta, 2.0 * sqrt(R) - D)
+    if exp(2.0 * R - 0.5 * near * near) > AMPLIFIED:
+        return choice
     power = exp(R - 0.5 * near * near)
     for p in range(1, plan.orders + 1):
         power *= R / p

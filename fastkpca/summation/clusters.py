@@ -110,6 +110,8 @@ def _principal(sides: list[_Side], sigma: float, tol: float) -> tuple[np.ndarray
         return None, 0.0
     mean = sides[0].rows.mean(axis=0)
     few = [(s.rows[:: max(1, len(s.rows) // 1024)] - mean) / sigma for s in sides]
+    if not max(float(np.abs(x).max()) for x in few) < 1e100:  # squares would leave the range of float64
+        return None, 0.0
     _, values, axes = np.linalg.svd(np.concatenate(few), full_matrices=False)
     # what is left over about a centre is within twice the largest such size: squared at most a hundredth of tol
     room = sqrt(0.01 * tol) / 2.0

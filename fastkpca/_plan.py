@@ -246,6 +246,10 @@ def _feature_candidates(
         seconds = n * (2 * form + D * D / SYRK_RATE + 2.0 * D * k / GEMM_RATE + 4 * d / ROW_RATE)
         seconds += offer.cost.setup_flops / GEMM_RATE + 4 / 3 * float(D) ** 3 / EIGEN_RATE + OVERHEAD
         memory = 8.0 * D * D * 6 + offer.cost.memory + 8.0 * n * k
+        if offer.cost.moment_flops is not None:  # a moment held as an operator: nothing of size D x D
+            seconds = n * ((offer.cost.moment_flops + k * offer.cost.row_flops) / FEATURE_RATE + 4 * d / ROW_RATE)
+            seconds += offer.cost.setup_flops / GEMM_RATE + OVERHEAD
+            memory = offer.cost.memory + 8.0 * n * k
         found.append(Candidate("features", offer.name, seconds, memory, D, _too_much(memory, limit), offer))
     return found
 

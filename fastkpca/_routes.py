@@ -19,10 +19,11 @@ from .features.passes import accumulate, feature_moments
 from .features.pivots import PivotMap, pivot_map, second_round
 from .krylov import block_krylov, default_block_size
 from .model import FeatureProjector, SampleProjector
-from .moments import largest_eigenpairs, principal_axes
+from .moments import largest_eigenpairs, leading_axes, principal_axes
 from .operators import GramOperator
 from .protocol import FeatureMap, Kernel, Moments, Offer, Summary, Summation
 from .rows import Rows
+from .subspace import Leading
 from .summation.exact import ExactSummation
 from .summation.matrix import MatrixSummation, gram_matrix
 
@@ -31,6 +32,8 @@ __all__ = ["Problem", "Solution", "solve"]
 KEPT_MATRIX = 64 << 20
 """Bytes up to which the krylov route holds K itself where its values come from ``block``, in Python, and are dear; the
 compiled tiles are made again in each pass, in less time than a matrix of float64 takes to read."""
+SOLVER_SHARE = 0.25
+"""Of tol, for the eigensolver of a moment held as an operator; the rest is for what the map leaves out."""
 EPS = float(np.finfo(np.float64).eps)
 
 
@@ -111,10 +114,9 @@ def _features(problem: Problem, plan: Plan) -> Solution:
     """One pass over the rows for the moments of the features; scores are a second pass."""
     offer = plan.chosen.offer
     assert isinstance(offer, Offer)
-    wanted = problem.c + 1 if isinstance(problem.c, int) else None  # one more, as in the dense route
     with execute.blas_threads():
         feature_map = offer.build(problem.data.sample)
-        moments, eigenvalues, axes = _leading(feature_map, problem, wanted)
+        moments, eigenvalues, axes, solved = _leading(feature_map, problem)
         rounds = 0
         while _misses(moments, eigenvalues, problem) and isinstance(feature_map, PivotMap) and rounds < 3:
             # a sample can miss a small far cluster; all rows know where the residual lies
@@ -131,7 +133,7 @@ def _features(problem: Problem, plan: Plan) -> Solution:
             if more is feature_map:
                 break
             feature_map, rounds = more, rounds + 1
-            moments, eigenvalues, axes = _leading(feature_map, problem, wanted)
+            moments, eigenvalues, axes, solved = _leading(feature_map, problem)
     if _misses(moments, eigenvalues, problem) and not problem.forced and problem.c is not None:
         found = _krylov(problem, plan)
         return replace(found, info=found.info | {"features_tried": plan.name})
@@ -146,7 +148,13 @@ def _features(problem: Problem, plan: Plan) -> Solution:
     }
     unseen = moments.residual_trace + problem.data.n_samples * known["defect"]
     kept = _kept(eigenvalues, floor, moments.trace + moments.residual_trace, problem, unseen)
-    proof = certificate.feature_certificate(eigenvalues, kept, **known)
+    proof = certificate.feature_certificate(
+        eigenvalues,
+        kept,
+        **known,
+        solved=None if solved is None else solved.certificate,
+        solved_residual=0.0 if solved is None else solved.residual,
+    )
     total = certificate.feature_trace(**known)
     eigenvalues, axes = eigenvalues[:kept].copy(), np.ascontiguousarray(axes[:, :kept])
     constant = moments.mean @ axes
@@ -163,9 +171,10 @@ def _features(problem: Problem, plan: Plan) -> Solution:
     return Solution(eigenvalues, proof, total, projector, info, message=message)
 
 
-def _leading(feature_map: FeatureMap, problem: Problem, wanted: int | None) -> tuple[Moments, np.ndarray, np.ndarray]:
+def _leading(feature_map: FeatureMap, problem: Problem) -> tuple[Moments, np.ndarray, np.ndarray, Leading | None]:
     moments = feature_moments(feature_map, problem.rows, n_threads=problem.n_threads, progress=problem.report)
-    return moments, *principal_axes(moments, wanted)
+    found = leading_axes(moments, problem.c, tol=SOLVER_SHARE * problem.tol, memory_limit=problem.memory_limit)
+    return moments, *found
 
 
 def _trace_of(moments: Moments) -> float:

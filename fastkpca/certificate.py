@@ -458,6 +458,8 @@ def feature_certificate(
     trace: float,
     kernel_trace: float,
     rounding: float = 64 * UNIT,
+    solved: Certificate | None = None,
+    solved_residual: float = 0.0,
 ) -> Certificate:
     """Intervals from a feature map alone: lambda_i(Phi) <= lambda_i <= lambda_i(Phi) + tr E, each +- n defect.
 
@@ -476,6 +478,11 @@ def feature_certificate(
         tr K, not centred.
     rounding : float
         ``FeatureMap.rounding``: relative rounding of phi(x).
+    solved : Certificate, optional
+        Of ``values``, where these are not LAPACK's but Ritz values of a moment held as an operator (at least c
+        intervals; the moment's own accumulation is then n terms of size at most 1, not a sum of squares).
+    solved_residual : float
+        |C V - V diag(values)|_2 of the vectors that go with them.
 
     Notes
     -----
@@ -488,20 +495,30 @@ def feature_certificate(
     """
     values = np.asarray(values, dtype=np.float64)
     D = len(values)
-    m = max(c + 1, D)
+    m = max(c + 1, D) if solved is None else D
     theta = np.zeros(m)
     theta[:D] = np.maximum(values, 0.0)
-    solver = (rounding_factor(n) + 8.0 * np.sqrt(max(D, 1)) + 8.0) * UNIT * max(trace, theta[0])
+    if solved is None:
+        solver = (rounding_factor(n) + 8.0 * np.sqrt(max(D, 1)) + 8.0) * UNIT * max(trace, theta[0])
+        low, high = theta - solver, theta + solver
+    else:
+        solver = 3.0 * (rounding_factor(n) + 8.0) * UNIT * kernel_trace
+        low, high = solved.eigenvalue_bounds[:m, 0] - solver, solved.eigenvalue_bounds[:m, 1] + solver
     shift = rounding * np.sqrt(max(kernel_trace, 0.0))
-    lo = np.maximum(np.sqrt(np.maximum(theta - solver, 0.0)) - shift, 0.0) ** 2 - n * defect
+    lo = np.maximum(np.sqrt(np.maximum(low, 0.0)) - shift, 0.0) ** 2 - n * defect
     # K is semidefinite, but its values as computed are that only up to their rounding; the ends hold for both
     lo = np.where(lo <= 0.0, lo - (16.0 + np.sqrt(max(D, 1))) * UNIT * kernel_trace, lo)
-    hi = (np.sqrt(theta + solver) + shift) ** 2 + residual_trace + n * defect
+    hi = (np.sqrt(high) + shift) ** 2 + residual_trace + n * defect
     bounds = np.column_stack([lo, hi])
     side = float(max(theta[0] - lo[0], hi[0] - theta[0] - residual_trace))
-    gram = np.eye(m) * (residual_trace + side) ** 2
+    # of v = Phi y / sqrt(theta) the residual is Phi (C y - theta y) / sqrt(theta), besides what the map leaves out
+    own = solved_residual * float(np.sqrt(hi[0] / max(theta[min(c, m) - 1], 1e-300))) if solved_residual else 0.0
+    gram = np.eye(m) * (residual_trace + side + own) ** 2
     angles = angle_bounds(theta, gram, bounds, c, side)
-    return Certificate(bounds[:c], "guaranteed", angles, cluster_labels(bounds)[:c], np.nan, "features", side)
+    proof = Certificate(bounds[:c], "guaranteed", angles, cluster_labels(bounds)[:c], np.nan, "features", side)
+    if solved is None or solved.bound_kind == "guaranteed":
+        return proof
+    return replace(proof, bound_kind=solved.bound_kind, failure_probability=solved.failure_probability)
 
 
 def feature_trace(

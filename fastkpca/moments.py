@@ -6,12 +6,15 @@ scores of all rows are H Phi W: nothing of size N x N is ever needed.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.linalg
 
 from .protocol import Moments
+from .subspace import FORMED, Leading, leading_pairs
 
-__all__ = ["largest_eigenpairs", "principal_axes"]
+__all__ = ["largest_eigenpairs", "leading_axes", "principal_axes"]
 
 
 def principal_axes(moments: Moments, c: int | None) -> tuple[np.ndarray, np.ndarray]:
@@ -33,6 +36,55 @@ def principal_axes(moments: Moments, c: int | None) -> tuple[np.ndarray, np.ndar
         raise NotImplementedError("moments that are held as an operator need an iterative solver")
     eigenvalues, axes = largest_eigenpairs(C, c)
     return eigenvalues.copy(), np.ascontiguousarray(axes)
+
+
+def leading_axes(
+    moments: Moments, c: int | float | None, *, tol: float, memory_limit: float | None = None
+) -> tuple[np.ndarray, np.ndarray, Leading | None]:
+    """Eigenvalues, axes, and for moments held as an operator what is known of them beyond LAPACK's rounding.
+
+    Parameters
+    ----------
+    moments : Moments
+        One without ``dense()`` has ``norm``, ``product_error`` and ``indefinite`` (see ``features.fourier``).
+    c : int, float or None
+        As asked of kpca: a number, a fraction of the trace (residual included), or all.
+    tol : float
+        Width of an eigenvalue's interval over the largest, where it is not LAPACK's.
+    memory_limit : float, optional
+        Bytes.
+    """
+    wanted = c + 1 if isinstance(c, int) else None  # one more says how far the last cluster is from the rest
+    C = moments.dense()
+    if C is not None:
+        eigenvalues, axes = largest_eigenpairs(C, wanted)
+        return eigenvalues.copy(), np.ascontiguousarray(axes), None
+    D = moments.map.n_features
+    operator: Any = moments
+    if c is None or (isinstance(c, int) and 4 * c > D):
+        if D > 2 * FORMED:
+            raise ValueError(
+                f"{'all' if c is None else c} components of {D} features held as an operator can't be found one by "
+                "one; ask for fewer, or take method='krylov' or 'dense'"
+            )
+        eigenvalues, axes = largest_eigenpairs(operator.form(), wanted)
+        # the products that formed it are rounded: a few roundoffs of the operator's size beside LAPACK's own
+        return eigenvalues.copy(), np.ascontiguousarray(axes), None
+    found = leading_pairs(
+        moments.matmat,
+        D,
+        c if isinstance(c, int) else 10,
+        tol=tol,
+        trace=moments.trace,
+        norm=operator.norm,
+        product_error=operator.product_error,
+        indefinite=operator.indefinite,
+        fraction=None if isinstance(c, int) else c,
+        total=moments.trace + moments.residual_trace,
+        form=operator.form,
+        memory_limit=memory_limit,
+    )
+    return found.values, found.vectors, found
 
 
 def largest_eigenpairs(A: np.ndarray, c: int | None) -> tuple[np.ndarray, np.ndarray]:

@@ -86,6 +86,9 @@ class Cost:
     column_flops : float, optional
         For one row of each further column of a product, where that is less than ``row_flops`` (a kernel value or a
         weight is evaluated once and multiplies every column); None: as ``row_flops``.
+    moment_flops : float, optional
+        For one row's share of the second moment, of a map that does not form it as a D x D matrix; ``row_flops`` is
+        then what a row of a product with one column takes, and ``setup_flops`` includes the eigenvectors. None: D^2.
 
     Flops are such that a few 1e9 of them take a second on one thread: what vectorises badly counts for more.
     """
@@ -96,6 +99,7 @@ class Cost:
     memory: float = 0.0
     residual: float = 0.0
     column_flops: float | None = None
+    moment_flops: float | None = None
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from scipy.spatial.distance import pdist
 
 from .._core import tiles, truncation
 from ..errors import KernelParameterError
+from ..features.fourier import FourierMap, fourier_offers
 from ..features.monomial import TaylorMap, taylor_size
 from ..features.ranked import RankedMap, least_ranked, ranked_map
 from ..protocol import Cost, FeatureMap, Kernel, Offer, Summary, Summation
@@ -121,7 +122,11 @@ class Gaussian(Kernel):
         return error
 
     def feature_maps(self, data: Summary, tol: float, max_features: int) -> Sequence[Offer]:
-        return [*self._total_degree(data, tol, max_features), *self._ranked(data, tol, max_features)]
+        return [
+            *self._total_degree(data, tol, max_features),
+            *self._ranked(data, tol, max_features),
+            *fourier_offers(data, self._sigma, tol),
+        ]
 
     def _total_degree(self, data: Summary, tol: float, max_features: int) -> list[Offer]:
         """All monomials below an order, about the candidate for a centre that needs the lowest one."""
@@ -193,7 +198,7 @@ class Gaussian(Kernel):
         return (Offer("expansion", cost, build),) if bound <= tol else ()
 
     def feature_map_from_state(self, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
-        made = TaylorMap if header["map"] == "taylor" else RankedMap
+        made = {"taylor": TaylorMap, "ranked": RankedMap, "fourier": FourierMap}[header["map"]]
         return made.from_state(header, arrays)
 
 

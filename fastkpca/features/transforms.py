@@ -1,0 +1,171 @@
+"""Sums of exponentials at scattered points, both ways: what Fourier features are made of.
+
+    type 1:  t_m  = sum_i u_i exp(-i m.p_i)          for all |m_c| <= M_c
+    type 2:  f_i  = sum_m c_m exp(+i m.p_i)          c Hermitian, so f is real
+
+for points p in [-pi, pi]^d, d = 1, 2, 3. A spectrum is Hermitian (c_-m is conj c_m), so only the half with m_1 >= 0 is
+kept, shape (columns, M_1 + 1, 2 M_2 + 1, ...), its plane m_1 = 0 whole.
+
+Two ways, chosen by what is installed: finufft (A. H. Barnett, J. Magland, L. af Klinteberg, SIAM J. Sci. Comput. 41,
+2019; the extra ``fastkpca[nufft]``), or products of one-dimensional exponentials by GEMM, which costs a factor M^(d-1)
+more and needs nothing. ``error_bound`` holds for both.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+__all__ = ["SMALLEST_EPS", "error_bound", "has_finufft", "type1", "type2"]
+
+UNIT = 2.0**-53
+SMALLEST_EPS, LARGEST_EPS = 1e-14, 1e-3
+SAFETY = 20.0
+"""Largest |error| over sum |u| (type 1) or sum |c| (type 2) of finufft, as a multiple of the eps asked for: at most 7
+was measured against direct sums for eps from 1e-14 to 1e-3, d = 1 to 3, points random, coincident and on the rim."""
+CHUNK = 1 << 21  # numbers in the widest array of the GEMM way
+
+
+def error_bound(half: tuple[int, ...], eps: float) -> float:
+    """Bound on |error of t_m| / sum |u| and |error of f_i| / sum |c|; beside the rounding of the sums themselves.
+
+    4 pi u M_c a coordinate is the rounding of the phases m p, |p| <= pi known to a few u.
+    """
+    return SAFETY * _clip(eps) + (4.0 * np.pi * sum(half) + 64.0) * UNIT
+
+
+def _clip(eps: float) -> float:
+    return float(min(max(eps, SMALLEST_EPS), LARGEST_EPS))
+
+
+def has_finufft() -> bool:
+    try:
+        import finufft  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def type1(P: np.ndarray, U: np.ndarray | None, half: tuple[int, ...], eps: float) -> np.ndarray:
+    """Half spectra of the columns of U (n, k) at the points P (n, d); U None: one column of ones."""
+    if has_finufft():
+        return _finufft_type1(P, U, half, eps)
+    return _direct_type1(P, np.ones((len(P), 1)) if U is None else U, half)
+
+
+def type2(P: np.ndarray, spectra: np.ndarray, half: tuple[int, ...], eps: float) -> np.ndarray:
+    """Values (n, k) at the points P (n, d) of k Hermitian half spectra."""
+    return _finufft_type2(P, spectra, half, eps) if has_finufft() else _direct_type2(P, spectra, half)
+
+
+def _flip(spectrum: np.ndarray) -> np.ndarray:
+    """m -> -m on all axes but the first."""
+    return spectrum[(slice(None), *[slice(None, None, -1)] * (spectrum.ndim - 1))]
+
+
+def _finufft_type1(P: np.ndarray, U: np.ndarray | None, half: tuple[int, ...], eps: float) -> np.ndarray:
+    import finufft
+
+    n, d = P.shape
+    k = 1 if U is None else U.shape[1]
+    strengths = np.ones((1, n), dtype=np.complex128) if U is None else np.zeros((-(-k // 2), n), dtype=np.complex128)
+    if U is not None:  # two real columns share a complex transform
+        strengths.real = U[:, 0::2].T
+        strengths.imag[: k // 2] = U[:, 1::2].T
+    modes = tuple(2 * m + 1 for m in half)
+    if n == 0:
+        return np.zeros((k, half[0] + 1, *modes[1:]), dtype=np.complex128)
+    # one thread: the pool outside runs several tiles, and finufft's own threads add up in an order that varies
+    transform = (finufft.nufft1d1, finufft.nufft2d1, finufft.nufft3d1)[d - 1]
+    found = transform(*np.ascontiguousarray(P.T), strengths, modes, eps=_clip(eps), isign=-1, nthreads=1)
+    found = found.reshape((len(strengths), *modes))
+    upper = found[:, half[0] :]
+    if U is None:
+        return upper
+    lower = np.conj(_flip(found)[:, half[0] :])
+    result = np.empty((k, *upper.shape[1:]), dtype=np.complex128)
+    result[0::2] = 0.5 * (upper + lower)
+    pairs = slice(0, k // 2)
+    result[1::2] = -0.5j * (upper[pairs] - lower[pairs])
+    return result
+
+
+def _finufft_type2(P: np.ndarray, spectra: np.ndarray, half: tuple[int, ...], eps: float) -> np.ndarray:
+    import finufft
+
+    n, d = P.shape
+    k = len(spectra)
+    if n == 0:
+        return np.zeros((0, k))
+    both = np.zeros((-(-k // 2), *[2 * m + 1 for m in half]), dtype=np.complex128)
+    for real_part, factor in ((True, 1.0), (False, 1.0j)):
+        part = spectra[0::2] if real_part else spectra[1::2]
+        both[: len(part), half[0] :] += factor * part
+        both[: len(part), : half[0]] += factor * np.conj(_flip(part)[:, :-1])
+    transform = (finufft.nufft1d2, finufft.nufft2d2, finufft.nufft3d2)[d - 1]
+    found = transform(*np.ascontiguousarray(P.T), both, eps=_clip(eps), isign=1, nthreads=1).reshape(len(both), n)
+    result = np.empty((n, k))
+    result[:, 0::2] = found.real.T
+    result[:, 1::2] = found.imag[: k // 2].T
+    return result
+
+
+def _exponentials(p: np.ndarray, lowest: int, highest: int) -> np.ndarray:
+    """exp(i m p) for lowest <= m <= highest: (n, modes)."""
+    angle = np.outer(p, np.arange(max(-lowest, highest) + 1.0))
+    upper = np.empty(angle.shape, dtype=np.complex128)
+    np.cos(angle, out=upper.real)
+    np.sin(angle, out=upper.imag)
+    return np.hstack([np.conj(upper[:, :0:-1]), upper]) if lowest else upper
+
+
+def _chunk(half: tuple[int, ...], n: int) -> int:
+    width = half[0] + 1
+    for m in half[1:-1]:
+        width *= 2 * m + 1
+    return max(1, min(n, CHUNK // max(width, 2 * half[-1] + 1)))
+
+
+def _factors(P: np.ndarray, half: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray | None]:
+    """exp(i m.p) as a product of two arrays: all axes but the last, and the last (None for d = 1)."""
+    first = _exponentials(P[:, 0], 0, half[0])
+    for c in range(1, len(half) - 1):
+        middle = _exponentials(P[:, c], -half[c], half[c])
+        first = (first[:, :, None] * middle[:, None, :]).reshape(len(P), -1)
+    if len(half) == 1:
+        return first, None
+    return first, _exponentials(P[:, -1], -half[-1], half[-1])
+
+
+def _direct_type1(P: np.ndarray, U: np.ndarray, half: tuple[int, ...]) -> np.ndarray:
+    n, k = U.shape
+    shape = (half[0] + 1, *[2 * m + 1 for m in half[1:]])
+    result = np.zeros((k, int(np.prod(shape[:-1])) if len(half) > 1 else shape[0], shape[-1] if len(half) > 1 else 1))
+    result = result.astype(np.complex128)
+    step = _chunk(half, n) if n else 1
+    for start in range(0, n, step):
+        part = slice(start, min(n, start + step))
+        first, last = _factors(P[part], half)
+        if last is None:
+            result[:, :, 0] += (first.T @ U[part]).T
+            continue
+        for j in range(k):
+            result[j] += first.T @ (U[part, j, None] * last)
+    return np.conj(result).reshape((k, *shape))
+
+
+def _direct_type2(P: np.ndarray, spectra: np.ndarray, half: tuple[int, ...]) -> np.ndarray:
+    n, k = len(P), len(spectra)
+    doubled = 2.0 * spectra  # m_1 > 0 stands for -m too
+    doubled[:, 0] = spectra[:, 0]
+    flat = doubled.reshape(k, -1, 2 * half[-1] + 1 if len(half) > 1 else 1)
+    result = np.empty((n, k))
+    step = _chunk(half, n) if n else 1
+    for start in range(0, n, step):
+        part = slice(start, min(n, start + step))
+        first, last = _factors(P[part], half)
+        if last is None:
+            result[part] = (first @ flat[:, :, 0].T).real
+            continue
+        for j in range(k):
+            result[part, j] = np.einsum("ij,ij->i", first @ flat[j], last).real
+    return result

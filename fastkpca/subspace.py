@@ -1,0 +1,335 @@
+"""Leading eigenpairs of a small, cheap semidefinite operator, with intervals: block Lanczos, every image kept.
+
+For second moments that exist only as products (``features.fourier``). Unlike ``krylov`` nothing here is a pass over
+data: a product takes a fraction of a millisecond, so blocks are narrow, and what must not cost is the bookkeeping.
+
+That no eigenvalue was missed follows from, in this order: the traces (sum and sum of squares of the eigenvalues that
+the whole Krylov space leaves over), a Cholesky factorisation of t I - P C P where C is small enough to be formed, and
+else randomly started Lanczos on the complement, with a stated probability (``certificate.mu_lanczos``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+
+from .certificate import (
+    UNIT,
+    Certificate,
+    lanczos_failure_epsilon,
+    largest_eigenvalue_bound,
+    mu_lanczos,
+    ritz_certificate,
+    rounding_factor,
+)
+
+__all__ = ["Leading", "leading_pairs"]
+
+FAILURE = 1e-6
+FORMED = 3000  # order up to which a Cholesky factorisation is worth it
+BLOCK = 6
+EXPLORE = 4  # random columns of an exploration
+MOST = 640  # columns of the space, where memory allows them
+
+
+@dataclass(frozen=True)
+class Leading:
+    """Ritz pairs of the operator; ``certificate`` is of its eigenvalues, residual_norms those of the pairs.
+
+    Attributes
+    ----------
+    values : ndarray (k,)
+    vectors : ndarray (n, k)
+    certificate : Certificate
+        Of all k; ``wanted`` of them were asked for, one more says how far the last is from the rest.
+    wanted : int
+    residual : float
+        |C V - V diag(values)|_2, rounding included.
+    steps : int
+        Products with a block.
+    columns : int
+        Columns multiplied, all together.
+    """
+
+    values: np.ndarray
+    vectors: np.ndarray
+    certificate: Certificate
+    wanted: int
+    residual: float
+    steps: int
+    columns: int
+
+
+def leading_pairs(
+    matmat: Callable[[np.ndarray], np.ndarray],
+    n: int,
+    c: int,
+    *,
+    tol: float,
+    trace: float,
+    norm: float,
+    product_error: float,
+    indefinite: float = 0.0,
+    fraction: float | None = None,
+    total: float = 0.0,
+    start: np.ndarray | None = None,
+    form: Callable[[], np.ndarray] | None = None,
+    memory_limit: float | None = None,
+    rng: np.random.Generator | int = 0,
+) -> Leading:
+    """The c largest eigenvalues of a symmetric semidefinite C (n x n), intervals at most tol * theta_1 wide.
+
+    Parameters
+    ----------
+    matmat : callable
+        U (n, k) -> C U.
+    n, c : int
+    tol : float
+    trace, norm : float
+        tr C; upper bound on |C|_F.
+    product_error : float
+        Bound on |computed C u - C u| / |u|.
+    indefinite : float
+        Distance (in norm) to a semidefinite matrix whose trace and mean it shares.
+    fraction, total : float
+        Instead of c (which then is where to begin): as many as carry this fraction of ``total``.
+    start : ndarray (n, k), optional
+        First block.
+    form : callable, optional
+        C itself, where that can be paid.
+    memory_limit : float, optional
+        Bytes.
+    rng : numpy.random.Generator or int
+    """
+    limit = MOST if memory_limit is None else int(memory_limit / (40.0 * n))
+    solver = _Solver(
+        matmat, n, c, tol, trace, norm, product_error, indefinite, fraction, total, form, max(limit, c + 2 * BLOCK)
+    )
+    return solver.run(start, np.random.default_rng(rng))
+
+
+@dataclass
+class _Solver:
+    matmat: Callable[[np.ndarray], np.ndarray]
+    n: int
+    c: int
+    tol: float
+    trace: float
+    norm: float
+    product_error: float
+    indefinite: float
+    fraction: float | None
+    total: float
+    form: Callable[[], np.ndarray] | None
+    limit: int
+
+    def run(self, start: np.ndarray | None, rng: np.random.Generator) -> Leading:
+        n, self.rng = self.n, rng
+        self.limit = min(self.limit, n)
+        self.steps = 0
+        capacity = min(self.limit, 96)
+        self.Q, self.W = np.empty((n, capacity), order="F"), np.empty((n, capacity), order="F")
+        self.m = 0
+        self.T = np.empty((0, 0))
+        X = self.rng.standard_normal((n, min(BLOCK, n))) if start is None else start
+        while True:
+            X = self._orthonormal(X)
+            X = self._append(X)
+            room = min(self.limit - self.m, n - self.m)
+            theta, Y = _eigh(self.T)
+            c = self._wanted(theta)
+            if self.m < c + 2 and room > 0:
+                continue
+            residuals = self._residuals(theta, Y, min(c, self.m))
+            mu = self._mu_guess(theta)
+            ready, settled = self._judge(theta, residuals, c, mu)
+            if ready or room <= 0:
+                found = self._certify(theta, Y, c)
+                if room <= 0 or self._narrow(found, theta, c):
+                    break
+                continue
+            if settled and not self._traces_will_do(theta, c, mu):
+                break
+        if not self._narrow(found := self._certify(theta, Y, c), theta, c):
+            other = self._other_mu(theta, Y, c)
+            found = other if other is not None and other.width < found.width else found
+        theta, Y = _eigh(self.T)
+        kept = min(c + 1, self.m)
+        R = self.W[:, : self.m] @ Y[:, :kept] - (self.Q[:, : self.m] @ Y[:, :kept]) * theta[:kept]
+        residual = float(np.linalg.norm(R[:, :c])) + self.product_error * np.sqrt(c)
+        return Leading(
+            theta[:kept].copy(),
+            np.ascontiguousarray(self.Q[:, : self.m] @ Y[:, :kept]),
+            found,
+            min(c, self.m),
+            residual,
+            self.steps,
+            self.m,
+        )
+
+    def _orthonormal(self, X: np.ndarray) -> np.ndarray:
+        """Columns orthonormal, and to the basis; random ones for those that vanish."""
+        Q = self.Q[:, : self.m]
+        X = X[:, : min(X.shape[1], self.n - self.m, self.limit - self.m)]
+        X = X / np.maximum(np.sqrt(np.einsum("ij,ij->j", X, X)), 1e-300)
+        for attempt in range(4):
+            X = X - Q @ (Q.T @ X)
+            X, r = np.linalg.qr(X)
+            small = np.abs(np.diag(r)) < 1e-10
+            if small.any():
+                X[:, small] = self.rng.standard_normal((self.n, int(small.sum()))) / np.sqrt(self.n)
+            elif attempt:
+                break
+        return X
+
+    def _append(self, X: np.ndarray) -> np.ndarray:
+        """The basis grows by X, its images by C X; what lies outside of the basis of them is returned."""
+        m, b = self.m, X.shape[1]
+        if m + b > self.Q.shape[1]:
+            capacity = min(self.limit, max(2 * self.Q.shape[1], m + b))
+            for name in ("Q", "W"):
+                grown = np.empty((self.n, capacity), order="F")
+                grown[:, :m] = getattr(self, name)[:, :m]
+                setattr(self, name, grown)
+        image = self.matmat(X)
+        self.steps += 1
+        self.Q[:, m : m + b], self.W[:, m : m + b] = X, image
+        self.m = m + b
+        border = self.Q[:, : self.m].T @ image
+        T = np.empty((self.m, self.m))
+        T[:m, :m] = self.T
+        T[:, m:] = border
+        T[m:, :m] = border[:m].T
+        T[m:, m:] = (border[m:] + border[m:].T) / 2
+        self.T = T
+        return image
+
+    def _wanted(self, theta: np.ndarray) -> int:
+        if self.fraction is None:
+            return self.c
+        share = np.cumsum(np.maximum(theta, 0.0)) / self.total
+        enough = np.flatnonzero(share >= self.fraction)
+        return int(enough[0]) + 1 if len(enough) else self.m + 1
+
+    def _residuals(self, theta: np.ndarray, Y: np.ndarray, c: int) -> np.ndarray:
+        R = self.W[:, : self.m] @ Y[:, :c] - self.Q[:, : self.m] @ (Y[:, :c] * theta[:c])
+        return np.einsum("ij,ij->j", R, R)
+
+    def _mu_guess(self, theta: np.ndarray) -> float:
+        """What the traces leave over; the residual's share of the sum of squares is not counted."""
+        by_sum = max(self.trace - float(theta.sum()), 0.0)
+        return min(by_sum, float(np.sqrt(max(self.norm**2 - float(theta @ theta), 0.0))))
+
+    def _judge(self, theta: np.ndarray, residuals: np.ndarray, c: int, mu: float) -> tuple[bool, bool]:
+        """Whether the intervals would be narrow with this mu; and with the best that one could hope for."""
+        if len(residuals) < c or not theta[0] > 0:
+            return False, False
+        aim = 0.7 * self.tol * theta[0]
+        hope = 0.7 * max(theta[c - 1], 0.0)
+        gaps = theta[:c] - mu
+        ready = bool(gaps.min() > 0 and (residuals / np.maximum(gaps, 1e-300)).max() <= aim)
+        settled = bool((residuals / np.maximum(theta[:c] - hope, 1e-300)).max() <= aim)
+        return ready, settled
+
+    def _traces_will_do(self, theta: np.ndarray, c: int, mu: float) -> bool:
+        """Will a few more columns bring what the traces leave over below the last eigenvalue?
+
+        A column takes at most about theta_c from the sum, and its square from the sum of squares. The rest of the
+        space holds smaller ones, so the count is an estimate from below; three times it, and the columns that are
+        there once more, must do.
+        """
+        last = 0.8 * max(theta[c - 1], 1e-300)
+        left = min(
+            max(self.trace - float(theta.sum()) - last, 0.0) / last,
+            max(self.norm**2 - float(theta @ theta) - last**2, 0.0) / last**2,
+        )
+        return self.m + 3.0 * left <= min(self.limit, self.n, 2 * self.m + 400)
+
+    def _arguments(self, theta: np.ndarray, Y: np.ndarray) -> dict:
+        Q, W = self.Q[:, : self.m], self.W[:, : self.m]
+        R = W @ Y - (Q @ Y) * theta
+        return {
+            "compression": Y.T @ (Q.T @ W) @ Y,
+            "gram": Y.T @ (Q.T @ Q) @ Y,
+            "residual_gram": R.T @ R,
+            "n": self.n,
+            "product_error": np.sqrt(self.m) * self.product_error,
+        }
+
+    def _certify(self, theta: np.ndarray, Y: np.ndarray, c: int) -> Certificate:
+        # the trace form is of the semidefinite matrix nearby: each of m + 2 quantities differs by ``indefinite``
+        error = 8.0 * rounding_factor(self.n) * UNIT * self.trace + (self.m + 4.0) * self.indefinite
+        found = ritz_certificate(
+            **self._arguments(theta, Y), c=min(c + 1, self.m), trace=(self.trace, error), norm=self.norm
+        )
+        return found
+
+    def _narrow(self, found: Certificate, theta: np.ndarray, c: int) -> bool:
+        ends = found.eigenvalue_bounds[:c]
+        return bool(len(ends) >= c and (ends[:, 1] - ends[:, 0]).max() <= self.tol * theta[0])
+
+    def _other_mu(self, theta: np.ndarray, Y: np.ndarray, c: int) -> Certificate | None:
+        arguments = self._arguments(theta, Y)
+        if self.form is not None and self.n <= FORMED:
+            Q, W = self.Q[:, : self.m], self.W[:, : self.m]
+            S = self.form()
+            S -= Q @ W.T
+            S -= W @ Q.T
+            S += Q @ self.T @ Q.T
+            # Q is orthonormal to rounding, so is what is left of the terms above
+            slack = 64.0 * (rounding_factor(self.n) + np.sqrt(self.m)) * UNIT * self.norm
+            slack += 4.0 * np.sqrt(self.n) * self.product_error
+            mu = largest_eigenvalue_bound((S + S.T) / 2) + slack
+            return ritz_certificate(**arguments, c=min(c + 1, self.m), mu={"cholesky": mu})
+        mu = self._explore(theta, c)
+        if mu is None:
+            return None
+        return ritz_certificate(
+            **arguments, c=min(c + 1, self.m), mu_probabilistic=mu, failure_probability=FAILURE
+        )
+
+    def _explore(self, theta: np.ndarray, c: int) -> float | None:
+        """Randomly started block Lanczos on the complement of the basis, which stays as it is."""
+        m, b = self.m, min(EXPLORE, self.n - self.m)
+        if b < 1:
+            return None
+        Q = self.Q[:, :m]
+        most = 60
+        basis = np.empty((self.n, 0), order="F")
+        T = np.empty((0, 0))
+        X = self.rng.standard_normal((self.n, b))
+        best = np.inf
+        for k in range(1, most + 1):
+            for _ in range(2):
+                X = X - Q @ (Q.T @ X)
+                X = X - basis @ (basis.T @ X)
+                X = np.linalg.qr(X)[0]
+            image = self.matmat(X)
+            self.steps += 1
+            image -= Q @ (Q.T @ image)
+            basis = np.asfortranarray(np.hstack([basis, X]))
+            border = basis.T @ image
+            old = len(T)
+            grown = np.empty((old + b, old + b))
+            grown[:old, :old] = T
+            grown[:, old:] = border
+            grown[old:, :old] = border[:old].T
+            T = grown
+            X = image
+            largest = max(float(np.linalg.eigvalsh((T + T.T) / 2)[-1]), 0.0)
+            eps = lanczos_failure_epsilon(self.n - m, k, b, FAILURE / most)
+            slack = 4.0 * np.sqrt(b * k) * self.product_error + 64.0 * rounding_factor(self.n) * UNIT * self.norm
+            best = min(best, mu_lanczos(largest + slack, eps, -self.indefinite - self.product_error))
+            if best < 0.85 * theta[c - 1] or (largest > 0.97 * theta[c - 1] and k > 8):
+                break
+            if basis.shape[1] + b > self.n - m:
+                break
+        return float(best)
+
+
+def _eigh(T: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    values, vectors = scipy.linalg.eigh(T, check_finite=False)
+    return values[::-1], vectors[:, ::-1]

@@ -135,7 +135,7 @@ class Look:
         return float(self.shares[i - 1]) if i <= len(self.shares) else 0.0
 
 
-def look_at(kernel: Kernel, data: Summary, residual: float = 1e-12) -> Look:
+def look_at(kernel: Kernel, data: Summary, residual: float = 1e-12, *, pivots: bool = True) -> Look:
     """A few milliseconds with some hundred rows of the sample."""
     few = data.n_samples < 8192  # a look that costs less than what it decides about
     X = data.sample[np.linspace(0, len(data.sample) - 1, min(192 if few else 384, len(data.sample))).astype(np.intp)]
@@ -146,7 +146,7 @@ def look_at(kernel: Kernel, data: Summary, residual: float = 1e-12) -> Look:
     values = np.linalg.eigvalsh((K + K.T) / 2)[::-1] if np.isfinite(K).all() else np.zeros(1)
     shares = np.maximum(values, 0.0) / trace if trace > 0 else np.zeros(1)
     probe = None
-    if kernel.positive_semidefinite:
+    if kernel.positive_semidefinite and pivots:
         sizes = (128, 512) if few else (256, 1024)
         probe = probe_rank(kernel, data, residual, np.random.default_rng(0), max_probe=sizes[0], sample_rows=sizes[1])
     return Look(shares, probe)
@@ -188,7 +188,8 @@ def make_plan(
     """
     limit = DEFAULT_MEMORY if memory_limit is None else memory_limit
     k = c if isinstance(c, int) else min(50, data.n_samples)
-    look = look_at(kernel, data)
+    # of a kernel's own map by name, and no other route, the look at pivots would tell nothing
+    look = look_at(kernel, data, pivots=method != "features" or features in ("auto", "pivots"))
     candidates = []
     if method in ("auto", "dense"):
         candidates.append(_dense_candidate(data, c, limit))
@@ -223,15 +224,22 @@ def _feature_candidates(
     *,
     forced: bool,
 ) -> list[Candidate]:
-    n, d = data.n_samples, data.n_features
+    n = data.n_samples
     # six matrices of D x D: accumulators in flight and in the tree, and the eigensolver's
     largest = int(min(MAX_FEATURES, np.sqrt(limit / 8 / 6)))
+    residual = min(0.5 * tol * look.share(1), 1.0)
+    # a moment held as an operator costs neither n D^2 nor D^3: cheap to look for, and what it costs limits the others
+    held = [
+        x
+        for x in ([] if name == "pivots" else kernel.feature_maps(data, residual, 1))
+        if x.cost.moment_flops is not None and name in ("auto", x.name)
+    ]
+    others = others + [_feature_seconds(x, data, k) for x in held if x.cost.memory <= limit]
     if others and not forced and name == "auto":
         # a map whose second moment alone costs more than another whole route is not worth looking for
         largest = min(largest, int(np.sqrt(min(others) * SYRK_RATE / n)) + 1)
-    residual = min(0.5 * tol * look.share(1), 1.0)
-    offers: list[Offer] = []
-    while True:
+    offers: list[Offer] = held if name != "auto" else []
+    while not offers:
         offers = offers_of_maps(kernel, data, rows, look, residual, largest, name)
         if offers or not forced or residual >= 1.0:
             break
@@ -241,17 +249,21 @@ def _feature_candidates(
         return [Candidate("features", name if name != "auto" else "any", 0.0, 0.0, obstacle=text)]
     found = []
     for offer in offers:
-        D = offer.cost.n_features
-        form = offer.cost.row_flops / FEATURE_RATE
-        seconds = n * (2 * form + D * D / SYRK_RATE + 2.0 * D * k / GEMM_RATE + 4 * d / ROW_RATE)
-        seconds += offer.cost.setup_flops / GEMM_RATE + 4 / 3 * float(D) ** 3 / EIGEN_RATE + OVERHEAD
-        memory = 8.0 * D * D * 6 + offer.cost.memory + 8.0 * n * k
-        if offer.cost.moment_flops is not None:  # a moment held as an operator: nothing of size D x D
-            seconds = n * ((offer.cost.moment_flops + k * offer.cost.row_flops) / FEATURE_RATE + 4 * d / ROW_RATE)
-            seconds += offer.cost.setup_flops / GEMM_RATE + OVERHEAD
-            memory = offer.cost.memory + 8.0 * n * k
+        D, dense = offer.cost.n_features, offer.cost.moment_flops is None
+        memory = (8.0 * D * D * 6 if dense else 0.0) + offer.cost.memory + 8.0 * n * k
+        seconds = _feature_seconds(offer, data, k)
         found.append(Candidate("features", offer.name, seconds, memory, D, _too_much(memory, limit), offer))
     return found
+
+
+def _feature_seconds(offer: Offer, data: Summary, k: int) -> float:
+    n, d, D = data.n_samples, data.n_features, offer.cost.n_features
+    if offer.cost.moment_flops is not None:
+        seconds = n * ((offer.cost.moment_flops + k * offer.cost.row_flops) / FEATURE_RATE + 4 * d / ROW_RATE)
+        return seconds + offer.cost.setup_flops / GEMM_RATE + OVERHEAD
+    form = offer.cost.row_flops / FEATURE_RATE
+    seconds = n * (2 * form + D * D / SYRK_RATE + 2.0 * D * k / GEMM_RATE + 4 * d / ROW_RATE)
+    return seconds + offer.cost.setup_flops / GEMM_RATE + 4 / 3 * float(D) ** 3 / EIGEN_RATE + OVERHEAD
 
 
 def offers_of_maps(

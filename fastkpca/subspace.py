@@ -135,6 +135,7 @@ class _Solver:
         self.m = 0
         self.T = np.empty((0, 0))
         X = self.rng.standard_normal((n, min(BLOCK, n))) if start is None else start
+        found: Certificate | None = None
         while True:
             X = self._orthonormal(X)
             X = self._append(X)
@@ -150,13 +151,13 @@ class _Solver:
                 found = self._certify(theta, Y, c)
                 if room <= 0 or self._narrow(found, theta, c):
                     break
-                continue
-            if settled and not self._traces_will_do(theta, c, mu):
+                found = None
+            elif settled and not self._traces_will_do(theta, c, mu):
                 break
-        if not self._narrow(found := self._certify(theta, Y, c), theta, c):
+        found = self._certify(theta, Y, c) if found is None else found
+        if not self._narrow(found, theta, c):
             other = self._other_mu(theta, Y, c)
             found = other if other is not None and other.width < found.width else found
-        theta, Y = _eigh(self.T)
         kept = min(c + 1, self.m)
         R = self.W[:, : self.m] @ Y[:, :kept] - (self.Q[:, : self.m] @ Y[:, :kept]) * theta[:kept]
         residual = float(np.linalg.norm(R[:, :c])) + self.product_error * np.sqrt(c)

@@ -76,6 +76,8 @@ class FourierMap(FeatureMap):
         self.n_features = self.weights.size
         self.centre = self.box.mean(axis=0)
         self.period = (self.box[1] - self.box[0]) + 2.0 * self.margin
+        # the phase of the box's own rim, with room for its rounding: what lies so little outside does no harm
+        self._inside = pi * (self.box[1] - self.box[0]) / self.period * (1.0 + 1e-12) + 1e-14
         self._half_root = np.sqrt(self.weights[self.half[0] :])
         total = float(self.weights.sum())
         # the moment's own: t_j errs by N eta, so S T S by N eta sum w in norm, and with its mean three times that
@@ -88,14 +90,16 @@ class FourierMap(FeatureMap):
         self.tile_rows = 1 << (min(max(grid // 2, LEAST_TILE), LARGEST_TILE).bit_length() - 1)
 
     def _points(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-        """Phases in [-pi, pi], and which rows count (None: all of them)."""
-        X = np.asarray(X, dtype=np.float64)
-        far = (X < self.box[0] - self.margin) | (X > self.box[1] + self.margin)
-        P = (X - self.centre) * (2.0 * pi / self.period)
-        if not far.any():
-            return np.clip(P, -pi, pi, out=P), None
-        near = ~far.any(axis=1)
-        P[~near] = 0.0
+        """Phases (d, n) in [-pi, pi], and which rows count (None: all of them)."""
+        P = np.array(np.asarray(X).T, dtype=np.float64, order="C")
+        near = None
+        if P.shape[1]:
+            low, high = self.box[0] - self.margin, self.box[1] + self.margin
+            if (P.min(axis=1) < low).any() or (P.max(axis=1) > high).any():
+                near = ((P >= low[:, None]) & (P <= high[:, None])).all(axis=0)
+                P[:, ~near] = self.centre[:, None]
+        P -= self.centre[:, None]
+        P *= (2.0 * pi / self.period)[:, None]
         return np.clip(P, -pi, pi, out=P), near
 
     # A real vector u of D numbers stands for the Hermitian one c with c_j = (u_j + i u_(-j)) / sqrt 2 for modes j
@@ -123,10 +127,10 @@ class FourierMap(FeatureMap):
 
     def features(self, X: np.ndarray) -> np.ndarray:
         P, near = self._points(X)
-        phases = np.zeros((len(P), 1))
+        phases = np.zeros((P.shape[1], 1))
         for c, m in enumerate(self.half):
-            step = P[:, c, None] * np.arange(-m, m + 1.0)
-            phases = (phases[:, :, None] + step[:, None, :]).reshape(len(P), -1)
+            step = P[c, :, None] * np.arange(-m, m + 1.0)
+            phases = (phases[:, :, None] + step[:, None, :]).reshape(P.shape[1], -1)
         middle = self.n_features // 2
         Phi = np.sqrt(2.0 * self.weights.ravel()) * np.hstack([np.sin(phases[:, :middle]), np.cos(phases[:, middle:])])
         Phi[:, middle] *= sqrt(0.5)
@@ -192,14 +196,12 @@ class ToeplitzMoments(Moments):
         self._ready: tuple[np.ndarray, np.ndarray] | None = None
 
     def update(self, X: np.ndarray, weights: np.ndarray | None = None) -> None:
-        X = np.asarray(X, dtype=np.float64)
-        low, high = self.map.box
-        if (X < low).any() or (X > high).any():
+        P, _ = self.map._points(X)
+        if P.size and (np.abs(P) > self.map._inside[:, None]).any():
             raise ValueError(
                 "rows lie outside the box for which this Fourier map was made, where its features are right only "
                 "against rows inside; make a map for all the rows"
             )
-        P, _ = self.map._points(X)
         U = None if weights is None else np.asarray(weights, dtype=np.float64)[:, None]
         self._sums += transforms.type1(P, U, self._doubled, self.map.eps)[0]
         count = float(len(X)) if weights is None else float(np.sum(weights))

@@ -46,14 +46,14 @@ def has_finufft() -> bool:
 
 
 def type1(P: np.ndarray, U: np.ndarray | None, half: tuple[int, ...], eps: float) -> np.ndarray:
-    """Half spectra of the columns of U (n, k) at the points P (n, d); U None: one column of ones."""
+    """Half spectra of the columns of U (n, k) at the points P (d, n); U None: one column of ones."""
     if has_finufft():
         return _finufft_type1(P, U, half, eps)
-    return _direct_type1(P, np.ones((len(P), 1)) if U is None else U, half)
+    return _direct_type1(P, np.ones((P.shape[1], 1)) if U is None else U, half)
 
 
 def type2(P: np.ndarray, spectra: np.ndarray, half: tuple[int, ...], eps: float) -> np.ndarray:
-    """Values (n, k) at the points P (n, d) of k Hermitian half spectra."""
+    """Values (n, k) at the points P (d, n) of k Hermitian half spectra."""
     return _finufft_type2(P, spectra, half, eps) if has_finufft() else _direct_type2(P, spectra, half)
 
 
@@ -65,7 +65,7 @@ def _flip(spectrum: np.ndarray) -> np.ndarray:
 def _finufft_type1(P: np.ndarray, U: np.ndarray | None, half: tuple[int, ...], eps: float) -> np.ndarray:
     import finufft
 
-    n, d = P.shape
+    d, n = P.shape
     k = 1 if U is None else U.shape[1]
     strengths = np.ones((1, n), dtype=np.complex128) if U is None else np.zeros((-(-k // 2), n), dtype=np.complex128)
     if U is not None:  # two real columns share a complex transform
@@ -76,7 +76,7 @@ def _finufft_type1(P: np.ndarray, U: np.ndarray | None, half: tuple[int, ...], e
         return np.zeros((k, half[0] + 1, *modes[1:]), dtype=np.complex128)
     # one thread: the pool outside runs several tiles, and finufft's own threads add up in an order that varies
     transform = (finufft.nufft1d1, finufft.nufft2d1, finufft.nufft3d1)[d - 1]
-    found = transform(*np.ascontiguousarray(P.T), strengths, modes, eps=_clip(eps), isign=-1, nthreads=1)
+    found = transform(*P, strengths, modes, eps=_clip(eps), isign=-1, nthreads=1)
     found = found.reshape((len(strengths), *modes))
     upper = found[:, half[0] :]
     if U is None:
@@ -92,7 +92,7 @@ def _finufft_type1(P: np.ndarray, U: np.ndarray | None, half: tuple[int, ...], e
 def _finufft_type2(P: np.ndarray, spectra: np.ndarray, half: tuple[int, ...], eps: float) -> np.ndarray:
     import finufft
 
-    n, d = P.shape
+    d, n = P.shape
     k = len(spectra)
     if n == 0:
         return np.zeros((0, k))
@@ -102,7 +102,7 @@ def _finufft_type2(P: np.ndarray, spectra: np.ndarray, half: tuple[int, ...], ep
         both[: len(part), half[0] :] += factor * part
         both[: len(part), : half[0]] += factor * np.conj(_flip(part)[:, :-1])
     transform = (finufft.nufft1d2, finufft.nufft2d2, finufft.nufft3d2)[d - 1]
-    found = transform(*np.ascontiguousarray(P.T), both, eps=_clip(eps), isign=1, nthreads=1).reshape(len(both), n)
+    found = transform(*P, both, eps=_clip(eps), isign=1, nthreads=1).reshape(len(both), n)
     result = np.empty((n, k))
     result[:, 0::2] = found.real.T
     result[:, 1::2] = found.imag[: k // 2].T
@@ -127,13 +127,13 @@ def _chunk(half: tuple[int, ...], n: int) -> int:
 
 def _factors(P: np.ndarray, half: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray | None]:
     """exp(i m.p) as a product of two arrays: all axes but the last, and the last (None for d = 1)."""
-    first = _exponentials(P[:, 0], 0, half[0])
+    first = _exponentials(P[0], 0, half[0])
     for c in range(1, len(half) - 1):
-        middle = _exponentials(P[:, c], -half[c], half[c])
-        first = (first[:, :, None] * middle[:, None, :]).reshape(len(P), -1)
+        middle = _exponentials(P[c], -half[c], half[c])
+        first = (first[:, :, None] * middle[:, None, :]).reshape(P.shape[1], -1)
     if len(half) == 1:
         return first, None
-    return first, _exponentials(P[:, -1], -half[-1], half[-1])
+    return first, _exponentials(P[-1], -half[-1], half[-1])
 
 
 def _direct_type1(P: np.ndarray, U: np.ndarray, half: tuple[int, ...]) -> np.ndarray:
@@ -144,7 +144,7 @@ def _direct_type1(P: np.ndarray, U: np.ndarray, half: tuple[int, ...]) -> np.nda
     step = _chunk(half, n) if n else 1
     for start in range(0, n, step):
         part = slice(start, min(n, start + step))
-        first, last = _factors(P[part], half)
+        first, last = _factors(P[:, part], half)
         if last is None:
             result[:, :, 0] += (first.T @ U[part]).T
             continue
@@ -154,7 +154,7 @@ def _direct_type1(P: np.ndarray, U: np.ndarray, half: tuple[int, ...]) -> np.nda
 
 
 def _direct_type2(P: np.ndarray, spectra: np.ndarray, half: tuple[int, ...]) -> np.ndarray:
-    n, k = len(P), len(spectra)
+    n, k = P.shape[1], len(spectra)
     doubled = 2.0 * spectra  # m_1 > 0 stands for -m too
     doubled[:, 0] = spectra[:, 0]
     flat = doubled.reshape(k, -1, 2 * half[-1] + 1 if len(half) > 1 else 1)
@@ -162,7 +162,7 @@ def _direct_type2(P: np.ndarray, spectra: np.ndarray, half: tuple[int, ...]) -> 
     step = _chunk(half, n) if n else 1
     for start in range(0, n, step):
         part = slice(start, min(n, start + step))
-        first, last = _factors(P[part], half)
+        first, last = _factors(P[:, part], half)
         if last is None:
             result[part] = (first @ flat[:, :, 0].T).real
             continue

@@ -1,4 +1,4 @@
-"""Leading eigenpairs of a small, cheap semidefinite operator, with intervals: block Lanczos, every image kept.
+"""Leading eigenpairs of a small, cheap semidefinite operator, with intervals: block Lanczos, the whole basis kept.
 
 For second moments that exist only as products (``features.fourier``). Unlike ``krylov`` nothing here is a pass over
 data: a product takes a fraction of a millisecond, so blocks are narrow, and what must not cost is the bookkeeping.
@@ -33,6 +33,8 @@ FORMED = 3000  # order up to which a Cholesky factorisation is worth it
 BLOCK = 6
 EXPLORE = 4  # random columns of an exploration
 MOST = 640  # columns of the space, where memory allows them
+WIDE = 20000  # order from which a pass over the basis costs more than a few columns too many
+DEFAULT_MEMORY = 2 << 30
 
 
 @dataclass(frozen=True)
@@ -104,9 +106,10 @@ def leading_pairs(
         Bytes.
     rng : numpy.random.Generator or int
     """
-    limit = MOST if memory_limit is None else int(memory_limit / (40.0 * n))
+    room = DEFAULT_MEMORY if memory_limit is None else memory_limit
+    limit = min(MOST, int(0.5 * room / (8.0 * n)))
     solver = _Solver(
-        matmat, n, c, tol, trace, norm, product_error, indefinite, fraction, total, form, max(limit, c + 2 * BLOCK)
+        matmat, n, c, tol, trace, norm, product_error, indefinite, fraction, total, form, max(limit, c + 4 * BLOCK)
     )
     return solver.run(start, np.random.default_rng(rng))
 
@@ -129,84 +132,84 @@ class _Solver:
     def run(self, start: np.ndarray | None, rng: np.random.Generator) -> Leading:
         n, self.rng = self.n, rng
         self.limit = min(self.limit, n)
-        self.steps = 0
-        capacity = min(self.limit, 96)
-        self.Q, self.W = np.empty((n, capacity), order="F"), np.empty((n, capacity), order="F")
-        self.m = 0
+        self.steps = self.m = 0
+        self.Q = np.empty((n, min(self.limit, 96)), order="F")
         self.T = np.empty((0, 0))
-        X = self.rng.standard_normal((n, min(BLOCK, n))) if start is None else start
+        block = min(BLOCK if n < WIDE else 2 * BLOCK, n)
+        X = self.rng.standard_normal((n, block)) if start is None else start
         found: Certificate | None = None
+        looked = 0
         while True:
-            X = self._orthonormal(X)
-            X = self._append(X)
-            room = min(self.limit - self.m, n - self.m)
+            X = self._append(self._orthonormal(X))
+            room = min(self.limit, n) - self.m
+            if self.m < 0.04 * self.m + looked and room >= block:
+                continue  # a look at a long recurrence costs as much as many of its steps
+            looked = self.m
             theta, Y = _eigh(self.T)
             c = self._wanted(theta)
-            if self.m < c + 2 and room > 0:
+            if self.m < c + 2 and room >= block:
                 continue
-            residuals = self._residuals(theta, Y, min(c, self.m))
+            outside = X.T @ X
+            residuals = self._residuals(Y, outside, min(c, self.m))
             mu = self._mu_guess(theta)
             ready, settled = self._judge(theta, residuals, c, mu)
-            if ready or room <= 0:
-                found = self._certify(theta, Y, c)
-                if room <= 0 or self._narrow(found, theta, c):
+            if ready or room < block:
+                found = self._certify(theta, Y, outside, c)
+                if room < block or self._narrow(found, theta, c):
                     break
                 found = None
             elif settled and not self._traces_will_do(theta, c, mu):
                 break
-        found = self._certify(theta, Y, c) if found is None else found
+        found = self._certify(theta, Y, outside, c) if found is None else found
         if not self._narrow(found, theta, c):
-            other = self._other_mu(theta, Y, c)
+            other = self._other_mu(theta, Y, outside, c)
             found = other if other is not None and other.width < found.width else found
         kept = min(c + 1, self.m)
-        R = self.W[:, : self.m] @ Y[:, :kept] - (self.Q[:, : self.m] @ Y[:, :kept]) * theta[:kept]
-        residual = float(np.linalg.norm(R[:, :c])) + self.product_error * np.sqrt(c)
-        return Leading(
-            theta[:kept].copy(),
-            np.ascontiguousarray(self.Q[:, : self.m] @ Y[:, :kept]),
-            found,
-            min(c, self.m),
-            residual,
-            self.steps,
-            self.m,
-        )
+        V = np.ascontiguousarray(self.Q[:, : self.m] @ Y[:, :kept])
+        c = min(c, self.m)
+        # the recurrence knows these residuals; computed ones don't rest on it
+        R = self.matmat(V[:, :c]) - V[:, :c] * theta[:c]
+        residual = float(np.linalg.norm(R)) + self.product_error * np.sqrt(c)
+        return Leading(theta[:kept].copy(), V, found, c, residual, self.steps, self.m)
 
     def _orthonormal(self, X: np.ndarray) -> np.ndarray:
-        """Columns orthonormal, and to the basis; random ones for those that vanish."""
+        """Orthonormal columns from ones that are orthogonal to the basis up to rounding; random for those that vanish.
+
+        Twice is enough (Kahan), the first time is behind. A column below 1e-10 of its length counts as none.
+        """
         Q = self.Q[:, : self.m]
-        X = X[:, : min(X.shape[1], self.n - self.m, self.limit - self.m)]
         X = X / np.maximum(np.sqrt(np.einsum("ij,ij->j", X, X)), 1e-300)
-        for attempt in range(4):
-            X = X - Q @ (Q.T @ X)
-            X, r = np.linalg.qr(X)
+        X, r = np.linalg.qr(X)
+        for _ in range(3):
             small = np.abs(np.diag(r)) < 1e-10
             if small.any():
                 X[:, small] = self.rng.standard_normal((self.n, int(small.sum()))) / np.sqrt(self.n)
-            elif attempt:
+            X = X - Q @ (Q.T @ X)
+            X, r = np.linalg.qr(X)
+            if not small.any() and np.abs(np.diag(r)).min() > 0.5:
                 break
         return X
 
     def _append(self, X: np.ndarray) -> np.ndarray:
-        """The basis grows by X, its images by C X; what lies outside of the basis of them is returned."""
+        """The basis grows by X; what of C X lies outside of the basis is returned."""
         m, b = self.m, X.shape[1]
         if m + b > self.Q.shape[1]:
-            capacity = min(self.limit, max(2 * self.Q.shape[1], m + b))
-            for name in ("Q", "W"):
-                grown = np.empty((self.n, capacity), order="F")
-                grown[:, :m] = getattr(self, name)[:, :m]
-                setattr(self, name, grown)
+            grown = np.empty((self.n, min(max(2 * self.Q.shape[1], m + b), max(self.limit, m + b))), order="F")
+            grown[:, :m] = self.Q[:, :m]
+            self.Q = grown
         image = self.matmat(X)
         self.steps += 1
-        self.Q[:, m : m + b], self.W[:, m : m + b] = X, image
+        self.Q[:, m : m + b] = X
         self.m = m + b
-        border = self.Q[:, : self.m].T @ image
+        Q = self.Q[:, : self.m]
+        border = Q.T @ image
         T = np.empty((self.m, self.m))
         T[:m, :m] = self.T
         T[:, m:] = border
         T[m:, :m] = border[:m].T
         T[m:, m:] = (border[m:] + border[m:].T) / 2
         self.T = T
-        return image
+        return image - Q @ border
 
     def _wanted(self, theta: np.ndarray) -> int:
         if self.fraction is None:
@@ -215,9 +218,10 @@ class _Solver:
         enough = np.flatnonzero(share >= self.fraction)
         return int(enough[0]) + 1 if len(enough) else self.m + 1
 
-    def _residuals(self, theta: np.ndarray, Y: np.ndarray, c: int) -> np.ndarray:
-        R = self.W[:, : self.m] @ Y[:, :c] - self.Q[:, : self.m] @ (Y[:, :c] * theta[:c])
-        return np.einsum("ij,ij->j", R, R)
+    def _residuals(self, Y: np.ndarray, outside: np.ndarray, c: int) -> np.ndarray:
+        """Squares of the residuals' norms: C Q - Q T is what the last block's image has outside the basis."""
+        last = Y[-len(outside) :, :c]
+        return np.einsum("ij,ij->j", last, outside @ last)
 
     def _mu_guess(self, theta: np.ndarray) -> float:
         """What the traces leave over; the residual's share of the sum of squares is not counted."""
@@ -249,37 +253,43 @@ class _Solver:
         )
         return self.m + 3.0 * left <= min(self.limit, self.n, 2 * self.m + 400)
 
-    def _arguments(self, theta: np.ndarray, Y: np.ndarray) -> dict:
-        Q, W = self.Q[:, : self.m], self.W[:, : self.m]
-        R = W @ Y - (Q @ Y) * theta
+    def _arguments(self, theta: np.ndarray, Y: np.ndarray, outside: np.ndarray) -> dict:
+        """What the certificate needs, from the recurrence.
+
+        C Q - Q T has its last block's columns, known, and else what orthonormalising took for nothing: at most 1e-10
+        of an image. In T, products Q_i' (C Q_j) stand for their transposes: two more product errors a column.
+        """
+        Q = self.Q[:, : self.m]
+        last = Y[-len(outside) :]
+        rest = 1e-20 * self.m * self.norm**2
         return {
-            "compression": Y.T @ (Q.T @ W) @ Y,
+            "compression": np.diag(theta),
             "gram": Y.T @ (Q.T @ Q) @ Y,
-            "residual_gram": R.T @ R,
+            "residual_gram": 1.001 * (last.T @ outside @ last) + 1001.0 * rest * np.eye(self.m),
             "n": self.n,
-            "product_error": np.sqrt(self.m) * self.product_error,
+            "product_error": 3.0 * np.sqrt(self.m) * self.product_error + 16.0 * self.m * UNIT * self.norm,
         }
 
-    def _certify(self, theta: np.ndarray, Y: np.ndarray, c: int) -> Certificate:
+    def _certify(self, theta: np.ndarray, Y: np.ndarray, outside: np.ndarray, c: int) -> Certificate:
         # the trace form is of the semidefinite matrix nearby: each of m + 2 quantities differs by ``indefinite``
         error = 8.0 * rounding_factor(self.n) * UNIT * self.trace + (self.m + 4.0) * self.indefinite
-        found = ritz_certificate(
-            **self._arguments(theta, Y), c=min(c + 1, self.m), trace=(self.trace, error), norm=self.norm
+        return ritz_certificate(
+            **self._arguments(theta, Y, outside), c=min(c + 1, self.m), trace=(self.trace, error), norm=self.norm
         )
-        return found
 
     def _narrow(self, found: Certificate, theta: np.ndarray, c: int) -> bool:
         ends = found.eigenvalue_bounds[:c]
         return bool(len(ends) >= c and (ends[:, 1] - ends[:, 0]).max() <= self.tol * theta[0])
 
-    def _other_mu(self, theta: np.ndarray, Y: np.ndarray, c: int) -> Certificate | None:
-        arguments = self._arguments(theta, Y)
+    def _other_mu(self, theta: np.ndarray, Y: np.ndarray, outside: np.ndarray, c: int) -> Certificate | None:
+        arguments = self._arguments(theta, Y, outside)
         if self.form is not None and self.n <= FORMED:
-            Q, W = self.Q[:, : self.m], self.W[:, : self.m]
+            Q = self.Q[:, : self.m]
             S = self.form()
+            W = S @ Q
             S -= Q @ W.T
             S -= W @ Q.T
-            S += Q @ self.T @ Q.T
+            S += Q @ (Q.T @ W) @ Q.T
             # Q is orthonormal to rounding, so is what is left of the terms above
             slack = 64.0 * (rounding_factor(self.n) + np.sqrt(self.m)) * UNIT * self.norm
             slack += 4.0 * np.sqrt(self.n) * self.product_error

@@ -26,7 +26,7 @@ import scipy.fft
 from ..protocol import Cost, FeatureMap, Moments, Offer, Summary
 from . import transforms
 
-__all__ = ["FourierMap", "ToeplitzMoments", "fourier_offers", "gaussian_fourier_map", "gaussian_modes"]
+__all__ = ["FourierMap", "ToeplitzMoments", "fourier_offers", "gaussian_fourier_map", "gaussian_images", "gaussian_modes", "transform_cost"]
 
 UNIT = 2.0**-53
 LARGEST = 1 << 21
@@ -346,7 +346,7 @@ def gaussian_modes(period: float, sigma: float, tail: float) -> tuple[np.ndarray
     return scale * np.exp(-a * m * m), beyond(most)
 
 
-def _images(reach: float, period: float, sigma: float) -> float:
+def gaussian_images(reach: float, period: float, sigma: float) -> float:
     """Bound on sum_(n != 0) g(s + n L) for |s| <= reach < L, one coordinate."""
     gap = max(period - reach, 0.0)
     first = exp(-0.5 * (gap / sigma) ** 2) * (1.0 + 8.0 * UNIT * (period / sigma) ** 2)
@@ -378,13 +378,13 @@ def gaussian_fourier_map(box: np.ndarray, sigma: float, tol: float) -> FourierMa
     tail = 0.0
     for c in range(d):
         tail += axes[c][1] * prod(kept[e] + axes[e][1] for e in range(d) if e != c)
-    images = prod(1.0 + _images(r, p, sigma) for r, p in zip(sides, periods)) - 1.0
+    images = prod(1.0 + gaussian_images(r, p, sigma) for r, p in zip(sides, periods)) - 1.0
     images = max(images, 0.0) + 4.0 * d * UNIT  # the product above rounds where its second terms are small
     # weights: rounding of the exponent, at most a m^2 <= log(1 / tail), of exp, and of their product
     largest = max(log(1.0 / max(float(one.min()), 1e-300)) for one, _ in axes)
     images += d * (6.0 * largest + 16.0) * UNIT * float(np.prod(kept))
     # outside by more than the margin: k itself, against 0; inside it the images, a margin away
-    outside = prod(1.0 + _images(r + m, p, sigma) for r, m, p in zip(sides, margin, periods)) - 1.0
+    outside = prod(1.0 + gaussian_images(r + m, p, sigma) for r, m, p in zip(sides, margin, periods)) - 1.0
     return FourierMap(
         box,
         margin,
@@ -392,7 +392,7 @@ def gaussian_fourier_map(box: np.ndarray, sigma: float, tol: float) -> FourierMa
         tail=(tail + 8.0 * UNIT) * (1.0 + 1e-12),
         images=images,
         beyond=max(outside, exp(-0.5 * (margin.min() / sigma) ** 2)) + images,
-        eps=max(tol / 480.0, transforms.SMALLEST_EPS),
+        eps=max(tol / (200.0 * d), transforms.SMALLEST_EPS),
     )
 
 
@@ -416,7 +416,7 @@ def fourier_offers(
         return []
     half = _sizes(data, sigma, tol)
     D = prod(2 * m + 1 for m in half)
-    eps = max(tol / 480.0, transforms.SMALLEST_EPS)
+    eps = max(tol / (200.0 * d), transforms.SMALLEST_EPS)
     if D > LARGEST or 3.01 * transforms.error_bound(tuple(2 * m for m in half), eps) > tol:
         return []
     grid = float(prod(4 * m + 1 for m in half))

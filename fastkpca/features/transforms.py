@@ -15,22 +15,27 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["SMALLEST_EPS", "error_bound", "has_finufft", "type1", "type2"]
+__all__ = ["SMALLEST_EPS", "WEIGHTED_SAFETY", "convolve", "error_bound", "has_finufft", "type1", "type2"]
 
 UNIT = 2.0**-53
 SMALLEST_EPS, LARGEST_EPS = 1e-14, 1e-3
-SAFETY = 20.0
-"""Largest |error| over sum |u| (type 1) or sum |c| (type 2) of finufft, as a multiple of the eps asked for: at most 7
-was measured against direct sums for eps from 1e-14 to 1e-3, d = 1 to 3, points random, coincident and on the rim."""
+SAFETY = 8.0
+"""Largest |error| over sum |u| (type 1) or sum |c| (type 2) of finufft, as a multiple of the eps asked for, for each
+axis (its kernel is a product over axes): at most 5.9 was measured against exponentials themselves, every mode at 4001
+points, M from 6 to 600, eps from 1e-14 to 1e-3, beside the rounding of phases."""
+WEIGHTED_SAFETY = 3.0
+"""The same where the weights of a Gaussian meet the modes, whose errors lie at the rim: 0.85 was measured."""
 CHUNK = 1 << 21  # numbers in the widest array of the GEMM way
 
 
-def error_bound(half: tuple[int, ...], eps: float) -> float:
+def error_bound(half: tuple[int, ...], eps: float, safety: float = SAFETY) -> float:
     """Bound on |error of t_m| / sum |u| and |error of f_i| / sum |c|; beside the rounding of the sums themselves.
+
+    With ``safety=WEIGHTED_SAFETY`` on the mean of the modes' errors, weighted by a Gaussian that falls to eps at M.
 
     4 pi u M_c a coordinate is the rounding of the phases m p, |p| <= pi known to a few u.
     """
-    return SAFETY * _clip(eps) + (4.0 * np.pi * sum(half) + 64.0) * UNIT
+    return safety * len(half) * _clip(eps) + (4.0 * np.pi * sum(half) + 64.0) * UNIT
 
 
 def _clip(eps: float) -> float:
@@ -57,6 +62,40 @@ def type2(P: np.ndarray, spectra: np.ndarray, half: tuple[int, ...], eps: float)
     return _finufft_type2(P, spectra, half, eps) if has_finufft() else _direct_type2(P, spectra, half)
 
 
+def convolve(
+    targets: np.ndarray, sources: np.ndarray, U: np.ndarray, weights: np.ndarray, eps: float
+) -> np.ndarray:
+    """sum_j U_j sum_m w_m exp(i m.(x - y_j)) for real, symmetric weights of a centred box, by finufft: (targets, k).
+
+    Two real columns are the two parts of a complex one throughout: nothing is taken apart in between.
+    """
+    import finufft
+
+    d, n = targets.shape
+    strengths = _paired(U)
+    result = np.empty((n, U.shape[1]))
+    if n == 0 or sources.shape[1] == 0:
+        result[:] = 0.0
+        return result
+    there = (finufft.nufft1d1, finufft.nufft2d1, finufft.nufft3d1)[d - 1]
+    back = (finufft.nufft1d2, finufft.nufft2d2, finufft.nufft3d2)[d - 1]
+    spectra = there(*sources, strengths, weights.shape, eps=_clip(eps), isign=-1, nthreads=1)
+    spectra = spectra.reshape(len(strengths), *weights.shape)
+    spectra *= weights
+    values = back(*targets, spectra, eps=_clip(eps), isign=1, nthreads=1).reshape(len(strengths), n)
+    result[:, 0::2] = values.real.T
+    result[:, 1::2] = values.imag[: U.shape[1] // 2].T
+    return result
+
+
+def _paired(U: np.ndarray) -> np.ndarray:
+    """Columns of U (n, k) as the parts of ceil(k / 2) complex rows."""
+    strengths = np.zeros((-(-U.shape[1] // 2), len(U)), dtype=np.complex128)
+    strengths.real = U[:, 0::2].T
+    strengths.imag[: U.shape[1] // 2] = U[:, 1::2].T
+    return strengths
+
+
 def _flip(spectrum: np.ndarray) -> np.ndarray:
     """m -> -m on all axes but the first."""
     return spectrum[(slice(None), *[slice(None, None, -1)] * (spectrum.ndim - 1))]
@@ -67,10 +106,8 @@ def _finufft_type1(P: np.ndarray, U: np.ndarray | None, half: tuple[int, ...], e
 
     d, n = P.shape
     k = 1 if U is None else U.shape[1]
-    strengths = np.ones((1, n), dtype=np.complex128) if U is None else np.zeros((-(-k // 2), n), dtype=np.complex128)
-    if U is not None:  # two real columns share a complex transform
-        strengths.real = U[:, 0::2].T
-        strengths.imag[: k // 2] = U[:, 1::2].T
+    # two real columns share a complex transform
+    strengths = np.ones((1, n), dtype=np.complex128) if U is None else _paired(U)
     modes = tuple(2 * m + 1 for m in half)
     if n == 0:
         return np.zeros((k, half[0] + 1, *modes[1:]), dtype=np.complex128)

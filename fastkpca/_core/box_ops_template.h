@@ -1,0 +1,114 @@
+/* The loops of box_ops.c for one padded number of nodes along the last axis: FK_PADDED entries in FK_VECTORS vectors
+   VEC of FK_LANES. No include guard: included once for each. */
+#define NAME(x) FK_CAT(x, FK_PADDED)
+#define LOAD(p) ((VEC) * (const MEM *)(p))
+#define STORE(p, v) (*(MEM *)(p) = (MEM)(v))
+
+/* Lagrange values of one point at the nodes of the last axis, vectors run over the nodes: value k is the product over
+   the q - 1 other nodes, met in cyclic order. */
+INLINE void NAME(values_along)(const fk_box *box, double s, VEC value[FK_VECTORS])
+{
+    const ptrdiff_t q = box->q[box->d - 1];
+    UNROLL
+    for (int v = 0; v < FK_VECTORS; v++)
+        value[v] = LOAD(box->last + v * FK_LANES);
+    for (ptrdiff_t t = 0; t < q - 1; t++)
+        UNROLL
+        for (int v = 0; v < FK_VECTORS; v++)
+            value[v] *= s - LOAD(box->turned + t * FK_PADDED + v * FK_LANES);
+}
+
+static void NAME(spread)(const fk_box *box, ptrdiff_t n, const double *position, ptrdiff_t stride,
+                         const int64_t *order, const double *U, ptrdiff_t k, double *work, double *block)
+{
+    const ptrdiff_t d = box->d, outer = box->outer;
+    double s[FK_MOST_AXES][FK_GROUP];
+    for (ptrdiff_t first = 0; first < n; first += FK_GROUP) {
+        const ptrdiff_t left = n - first;
+        VEC value[FK_GROUP][FK_VECTORS];
+        coordinates(box, left, position + first, stride, s);
+        outer_values(box, s, work);
+        UNROLL
+        for (int p = 0; p < FK_GROUP; p++)
+            NAME(values_along)(box, s[d - 1][p], value[p]);
+        for (ptrdiff_t j = 0; j < k; j++) {
+            VEC scaled[FK_GROUP][FK_VECTORS];
+            double *entry = block + j * outer * FK_PADDED;
+            UNROLL
+            for (int p = 0; p < FK_GROUP; p++) {
+                const double u = p < left ? U[order[first + p] * k + j] : 0.0;
+                UNROLL
+                for (int v = 0; v < FK_VECTORS; v++)
+                    scaled[p][v] = value[p][v] * u;
+            }
+            for (ptrdiff_t m = 0; m < outer; m++) {
+                const double *w = work + m * FK_GROUP;
+                UNROLL
+                for (int v = 0; v < FK_VECTORS; v++) {
+                    VEC sum = LOAD(entry + m * FK_PADDED + v * FK_LANES);
+                    UNROLL
+                    for (int p = 0; p < FK_GROUP; p++)
+                        sum += w[p] * scaled[p][v];
+                    STORE(entry + m * FK_PADDED + v * FK_LANES, sum);
+                }
+            }
+        }
+    }
+}
+
+static void NAME(interpolate)(const fk_box *box, ptrdiff_t n, const double *position, ptrdiff_t stride,
+                              const int64_t *order, double *V, ptrdiff_t k, double *work, const double *block)
+{
+    const ptrdiff_t d = box->d, outer = box->outer;
+    double s[FK_MOST_AXES][FK_GROUP];
+    for (ptrdiff_t first = 0; first < n; first += FK_GROUP) {
+        const ptrdiff_t left = n - first;
+        VEC value[FK_GROUP][FK_VECTORS];
+        coordinates(box, left, position + first, stride, s);
+        outer_values(box, s, work);
+        UNROLL
+        for (int p = 0; p < FK_GROUP; p++)
+            NAME(values_along)(box, s[d - 1][p], value[p]);
+        for (ptrdiff_t j = 0; j < k; j++) {
+            VEC sum[FK_GROUP][FK_VECTORS];
+            const double *entry = block + j * outer * FK_PADDED;
+            UNROLL
+            for (int p = 0; p < FK_GROUP; p++)
+                UNROLL
+                for (int v = 0; v < FK_VECTORS; v++)
+                    sum[p][v] = (VEC){0};
+            for (ptrdiff_t m = 0; m < outer; m++) {
+                const double *w = work + m * FK_GROUP;
+                UNROLL
+                for (int v = 0; v < FK_VECTORS; v++) {
+                    const VEC nodal = LOAD(entry + m * FK_PADDED + v * FK_LANES);
+                    UNROLL
+                    for (int p = 0; p < FK_GROUP; p++)
+                        sum[p][v] += w[p] * nodal;
+                }
+            }
+            UNROLL
+            for (int p = 0; p < FK_GROUP; p++) {
+                VEC total = sum[p][0] * value[p][0];
+                double out = 0.0;
+                UNROLL
+                for (int v = 1; v < FK_VECTORS; v++)
+                    total += sum[p][v] * value[p][v];
+                UNROLL
+                for (int t = 0; t < FK_LANES; t++)
+                    out += total[t];
+                if (p < left)
+                    V[order[first + p] * k + j] = out;
+            }
+        }
+    }
+}
+
+#undef NAME
+#undef LOAD
+#undef STORE
+#undef FK_PADDED
+#undef FK_VECTORS
+#undef FK_LANES
+#undef VEC
+#undef MEM

@@ -293,14 +293,16 @@ class _Solver:
             # Q is orthonormal to rounding, so is what is left of the terms above
             slack = 64.0 * (rounding_factor(self.n) + np.sqrt(self.m)) * UNIT * self.norm
             slack += 4.0 * np.sqrt(self.n) * self.product_error
-            mu = largest_eigenvalue_bound((S + S.T) / 2) + slack
+            S = (S + S.T) / 2
+            mu = largest_eigenvalue_bound(S) + slack
+            if mu > 0.8 * theta[c - 1]:  # it is generous by some percent: a flat spectrum needs LAPACK's
+                largest = float(scipy.linalg.eigvalsh(S, subset_by_index=[self.n - 1, self.n - 1])[-1])
+                mu = min(mu, largest + 4.0 * (self.n + 8) * UNIT * float(np.linalg.norm(S)) + slack)
             return ritz_certificate(**arguments, c=min(c + 1, self.m), mu={"cholesky": mu})
         mu = self._explore(theta, c)
         if mu is None:
             return None
-        return ritz_certificate(
-            **arguments, c=min(c + 1, self.m), mu_probabilistic=mu, failure_probability=FAILURE
-        )
+        return ritz_certificate(**arguments, c=min(c + 1, self.m), mu_probabilistic=mu, failure_probability=FAILURE)
 
     def _explore(self, theta: np.ndarray, c: int) -> float | None:
         """Randomly started block Lanczos on the complement of the basis, which stays as it is."""

@@ -8,10 +8,10 @@ import warnings
 
 import numpy as np
 import pytest
+import reference
 import scipy.linalg
 
 import fastkpca as fk
-import reference
 from fastkpca import _plan
 from fastkpca.features import transforms
 from fastkpca.features.fourier import FourierMap, ToeplitzMoments, fourier_offers, gaussian_fourier_map

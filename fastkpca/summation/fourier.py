@@ -116,8 +116,11 @@ def _plan(box: np.ndarray, sigma: float, tol: float) -> tuple[np.ndarray, list[n
     half = tuple(len(one) // 2 for one, _ in axes)
     rounding = d * (6.0 * largest + 24.0) * UNIT * total
     eps = max(0.89 * tol / (2.0 * transforms.WEIGHTED_SAFETY * d * max(total, 0.5)), transforms.SMALLEST_EPS)
-    bound = tail + images + rounding + 2.0 * total * (1.0 + 1e-3) * transforms.error_bound(
-        half, eps, transforms.WEIGHTED_SAFETY
+    bound = (
+        tail
+        + images
+        + rounding
+        + 2.0 * total * (1.0 + 1e-3) * transforms.error_bound(half, eps, transforms.WEIGHTED_SAFETY)
     )
     return periods, [one for one, _ in axes], bound, eps
 

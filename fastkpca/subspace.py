@@ -161,9 +161,20 @@ class _Solver:
             elif settled and not self._traces_will_do(theta, c, mu):
                 break
         found = self._certify(theta, Y, outside, c) if found is None else found
-        if not self._narrow(found, theta, c):
+        for attempt in range(4):
+            if self._narrow(found, theta, c):
+                break
+            if attempt:
+                # the rest of the spectrum reaches up closer than was hoped for: a longer recurrence, and once more
+                enough = min(self.limit - block, self.m + max(4 * block, self.m // 2))
+                if self.m > enough:
+                    break
+                while self.m <= enough:
+                    X = self._append(self._orthonormal(X))
+                theta, Y = _eigh(self.T)
+                c, outside = self._wanted(theta), X.T @ X
             other = self._other_mu(theta, Y, outside, c)
-            found = other if other is not None and other.width < found.width else found
+            found = other if other is not None and (attempt or other.width < found.width) else found
         kept = min(c + 1, self.m)
         V = np.ascontiguousarray(self.Q[:, : self.m] @ Y[:, :kept])
         c = min(c, self.m)

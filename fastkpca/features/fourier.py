@@ -455,7 +455,7 @@ def fourier_offers(
         n_features=D,
         row_flops=column,
         setup_flops=setup,
-        memory=16.0 * grid * (2.0**d + 4.0) * 2.0 + 16.0 * D * min(steps, D) * 1.5,
+        memory=16.0 * grid * (2.0**d + 4.0) * 2.0 + 8.0 * D * min(160.0, D),  # a longer basis only where there is room
         residual=tol,
         moment_flops=row,
     )

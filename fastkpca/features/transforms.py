@@ -15,6 +15,7 @@ nodes only, axis by axis. Their interpolation errs by at most 2 (M r / 2)^q / q!
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import ceil, factorial, log, pi, prod
 
 import numpy as np
@@ -279,7 +280,7 @@ def _slabs(P: np.ndarray, order: int, counts: tuple[int, ...]) -> list:
     sequence = np.argsort(number, kind="stable")
     starts = np.searchsorted(number[sequence], np.arange(-(-counts[0] // boxes) + 1))
     found = []
-    for i, (start, stop) in enumerate(zip(starts[:-1], starts[1:])):
+    for i, (start, stop) in enumerate(pairwise(starts)):
         if start == stop:
             continue
         rows = sequence[start:stop]

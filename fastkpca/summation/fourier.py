@@ -144,7 +144,7 @@ def fourier_offer(data_x: Summary, data_y: Summary, sigma: float, tol: float) ->
     D = prod(len(one) for one in axes)
     if D > LARGEST or bound > tol:
         return None
-    own, row, column = transform_cost(half, eps)
+    own, _, column = transform_cost(half, eps)
     n_x, n_y = data_x.n_samples, data_y.n_samples
     share = n_y / max(1, n_x)
     pair = column * (1.0 + share)  # type 2 at a target, type 1 at a source; a pair of columns costs as much as one

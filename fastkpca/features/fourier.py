@@ -344,6 +344,13 @@ def gaussian_modes(period: float, sigma: float, tail: float) -> tuple[np.ndarray
     """
     a = 2.0 * (pi * sigma / period) ** 2
     scale = sqrt(2.0 * pi) * sigma / period
+    most, left = _last_mode(a, scale, tail)
+    m = np.arange(-most, most + 1.0)
+    return scale * np.exp(-a * m * m), left
+
+
+def _last_mode(a: float, scale: float, tail: float) -> tuple[int, float]:
+    """The smallest M that leaves at most ``tail``, and what it leaves."""
 
     def beyond(m: int) -> float:
         return 2.0 * scale * exp(-a * (m + 1.0) ** 2) / -np.expm1(-a * (2 * m + 3.0)) * (1.0 + 1e-12)
@@ -354,8 +361,7 @@ def gaussian_modes(period: float, sigma: float, tail: float) -> tuple[np.ndarray
         most += 1 + most // 8
     while most > least and beyond(most - 1) <= tail:
         most -= 1
-    m = np.arange(-most, most + 1.0)
-    return scale * np.exp(-a * m * m), beyond(most)
+    return most, float(beyond(most))
 
 
 def gaussian_images(reach: float, period: float, sigma: float) -> float:
@@ -408,12 +414,18 @@ def gaussian_fourier_map(box: np.ndarray, sigma: float, tol: float) -> FourierMa
     )
 
 
-def _sizes(data: Summary, sigma: float, tol: float) -> tuple[int, ...]:
+def _sizes(data: Summary, sigma: float, tol: float) -> tuple[int, ...] | None:
+    """M by axis of ``gaussian_fourier_map``; None where there would be far too many."""
     sides = data.box[1] - data.box[0]
     d = data.n_features
-    margin = _margin(min(1e-4, 100.0 * tol), d) * sigma
-    a = 2.0 * (pi * sigma / (sides + 2.0 * margin)) ** 2
-    return tuple(int(m) for m in np.minimum(np.sqrt(log(12.0 * d / tol) / a) + 1, 1e9))
+    periods = sides + 2.0 * _margin(min(1e-4, 100.0 * tol), d) * sigma
+    if not np.prod(periods / sigma) < 16 * LARGEST:
+        return None
+    found = []
+    for period in periods:
+        a, scale = 2.0 * (pi * sigma / period) ** 2, sqrt(2.0 * pi) * sigma / period
+        found.append(_last_mode(a, scale, 0.3 * tol / d)[0])
+    return tuple(found)
 
 
 def fourier_offers(
@@ -427,6 +439,8 @@ def fourier_offers(
     if d > 3 or not 0.0 < tol < 1.0:
         return []
     half = _sizes(data, sigma, tol)
+    if half is None:
+        return []
     D = prod(2 * m + 1 for m in half)
     eps = max(tol / (200.0 * d), transforms.SMALLEST_EPS)
     if D > LARGEST or 3.01 * transforms.error_bound(tuple(2 * m for m in half), eps) > tol:
@@ -441,7 +455,7 @@ def fourier_offers(
         n_features=D,
         row_flops=column,
         setup_flops=setup,
-        memory=16.0 * grid * (2.0**d + 4.0) * 2.0 + 16.0 * D * min(steps, D) * 1.5,
+        memory=16.0 * grid * (2.0**d + 4.0) * 2.0 + 8.0 * D * min(160.0, D),  # a longer basis only where there is room
         residual=tol,
         moment_flops=row,
     )
@@ -459,8 +473,8 @@ def transform_cost(
     d = len(doubled)
     half = doubled if half is None else half
     if transforms.has_finufft():
-        width = -np.log10(max(eps, transforms.SMALLEST_EPS)) + 1.0
+        width = float(-np.log10(max(eps, transforms.SMALLEST_EPS))) + 1.0
         row = 150.0 + 1.5 * width**d + 20.0 * width
         return 20.0 * prod(4 * m + 2 for m in doubled) * 5.0, row, 0.6 * row
-    own = [2.0 * prod(2 * m + 1 for m in modes) * 4.0 / 8.0 + 100.0 * sum(modes) for modes in (doubled, half)]
-    return 0.0, own[0], own[1]
+    once, row = transforms.own_cost(doubled, eps)
+    return once, row, transforms.own_cost(half, eps)[1]

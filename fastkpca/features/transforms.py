@@ -6,16 +6,23 @@
 for points p in [-pi, pi]^d, d = 1, 2, 3. A spectrum is Hermitian (c_-m is conj c_m), so only the half with m_1 >= 0 is
 kept, shape (columns, M_1 + 1, 2 M_2 + 1, ...), its plane m_1 = 0 whole.
 
-Two ways, chosen by what is installed: finufft (A. H. Barnett, J. Magland, L. af Klinteberg, SIAM J. Sci. Comput. 41,
-2019; the extra ``fastkpca[nufft]``), or products of one-dimensional exponentials by GEMM, which costs a factor M^(d-1)
-more and needs nothing. ``error_bound`` holds for both.
+Chosen by what is installed: finufft (A. H. Barnett, J. Magland, L. af Klinteberg, SIAM J. Sci. Comput. 41, 2019; the
+extra ``fastkpca[nufft]``), or our own: products of one-dimensional exponentials by GEMM, exact, for few points; for
+many, points are spread onto Chebyshev nodes of a grid of boxes (``_core.boxes``), and the exponentials are needed at
+nodes only, axis by axis. Their interpolation errs by at most 2 (M r / 2)^q / q! for q nodes in a box of side 2 r
+(Lagrange's remainder). ``error_bound`` holds for all of them.
 """
 
 from __future__ import annotations
 
+from itertools import pairwise
+from math import ceil, factorial, log, pi, prod
+
 import numpy as np
 
-__all__ = ["SMALLEST_EPS", "WEIGHTED_SAFETY", "convolve", "error_bound", "has_finufft", "type1", "type2"]
+from .._core.boxes import MOST_NODES, Grid
+
+__all__ = ["SMALLEST_EPS", "WEIGHTED_SAFETY", "convolve", "error_bound", "has_finufft", "own_cost", "type1", "type2"]
 
 UNIT = 2.0**-53
 SMALLEST_EPS, LARGEST_EPS = 1e-14, 1e-3
@@ -23,7 +30,7 @@ SAFETY = 8.0
 """Largest |error| over sum |u| (type 1) or sum |c| (type 2) of finufft, as a multiple of the eps asked for, for each
 axis (its kernel is a product over axes): at most 5.9 was measured against exponentials themselves, every mode at 4001
 points, M from 6 to 600, eps from 1e-14 to 1e-3, beside the rounding of phases."""
-WEIGHTED_SAFETY = 1.5
+WEIGHTED_SAFETY = 1.45
 """The same where the weights of a Gaussian meet the modes, whose errors lie at the rim: at most 0.85 was
 measured, for M from 2 to 600 and eps from 1e-12 to 1e-3."""
 CHUNK = 1 << 21  # numbers in the widest array of the GEMM way
@@ -55,12 +62,21 @@ def type1(P: np.ndarray, U: np.ndarray | None, half: tuple[int, ...], eps: float
     """Half spectra of the columns of U (n, k) at the points P (d, n); U None: one column of ones."""
     if has_finufft():
         return _finufft_type1(P, U, half, eps)
-    return _direct_type1(P, np.ones((P.shape[1], 1)) if U is None else U, half)
+    U = np.ones((P.shape[1], 1)) if U is None else U
+    plan = _boxes(half, eps)
+    if plan is None or _direct_flops(half) * P.shape[1] < _boxes_flops(half, *plan, P.shape[1]):
+        return _direct_type1(P, U, half)
+    return _boxes_type1(P, U, half, *plan)
 
 
 def type2(P: np.ndarray, spectra: np.ndarray, half: tuple[int, ...], eps: float) -> np.ndarray:
     """Values (n, k) at the points P (d, n) of k Hermitian half spectra."""
-    return _finufft_type2(P, spectra, half, eps) if has_finufft() else _direct_type2(P, spectra, half)
+    if has_finufft():
+        return _finufft_type2(P, spectra, half, eps)
+    plan = _boxes(half, eps)
+    if plan is None or _direct_flops(half) * P.shape[1] < _boxes_flops(half, *plan, P.shape[1]):
+        return _direct_type2(P, spectra, half)
+    return _boxes_type2(P, spectra, half, *plan)
 
 
 def convolve(targets: np.ndarray, sources: np.ndarray, U: np.ndarray, weights: np.ndarray, eps: float) -> np.ndarray:
@@ -204,4 +220,125 @@ def _direct_type2(P: np.ndarray, spectra: np.ndarray, half: tuple[int, ...]) -> 
             continue
         for j in range(k):
             result[part, j] = np.einsum("ij,ij->i", first @ flat[j], last).real
+    return result
+
+
+# Boxes. In flops of which 5e9 take a second; GEMM does eight times as many.
+
+
+def _direct_flops(half: tuple[int, ...]) -> float:
+    """Of a point."""
+    return 4.0 * prod(2 * m + 1 for m in half) / 8.0 + 60.0 * sum(half)
+
+
+def _boxes_flops(half: tuple[int, ...], order: int, counts: tuple[int, ...], n: int) -> float:
+    nodes = float(prod(order * k for k in counts))
+    first = 4.0 * nodes * (half[-1] + 1)
+    second = 0.0
+    if len(half) > 1:
+        second = 8.0 * nodes / (order * counts[-1]) * (half[-1] + 1) * (2 * half[-2] + 1)
+    return (first + second) / 6.0 + nodes + n * (3.0 * order ** len(half) + 100.0 * len(half))
+
+
+def own_cost(half: tuple[int, ...], eps: float, n: int = 1 << 18) -> tuple[float, float]:
+    """(once for a tile of ``n`` points, for a point and column) of the way that costs less at that size."""
+    direct, plan = _direct_flops(half), _boxes(half, eps)
+    if plan is None or direct * n < _boxes_flops(half, *plan, n):
+        return 0.0, direct
+    once = _boxes_flops(half, *plan, 0)
+    return once, (_boxes_flops(half, *plan, n) - once) / n
+
+
+def _boxes(half: tuple[int, ...], eps: float) -> tuple[int, tuple[int, ...]] | None:
+    """(nodes of a box along an axis, boxes by axis) for points in [-pi, pi]^d; None where rounding would be in the way.
+
+    Interpolation axis by axis multiplies errors by Lebesgue constants, at most (2 / pi) log q + 1 each. Of the bound
+    SAFETY d eps the remainder takes seven eighths, the rounding of Lagrange values, some 30 q u Lebesgue^d, the rest.
+    """
+    if eps < 4e-13:
+        return None
+    best: tuple[float, int, tuple[int, ...]] | None = None
+    d = len(half)
+    for order in range(6, MOST_NODES + 1, 2):
+        lebesgue = 2.0 / pi * log(order) + 1.0
+        reach = 2.0 * (3.5 * _clip(eps) * factorial(order) / lebesgue ** (d - 1)) ** (1.0 / order)  # M r
+        counts = tuple(max(1, ceil(pi * m / reach)) for m in half)
+        cost = _boxes_flops(half, order, counts, 1 << 16)
+        if best is None or cost < best[0]:
+            best = cost, order, counts
+    assert best is not None
+    return best[1:]
+
+
+def _slabs(P: np.ndarray, order: int, counts: tuple[int, ...]) -> list:
+    """(grid, its sorted points, their numbers) for stretches of the first axis whose nodal values stay small."""
+    d = len(counts)
+    sides = [2.0 * pi / k for k in counts]
+    width = prod(order * k for k in counts[1:]) * order
+    boxes = max(1, min(counts[0], CHUNK // width))
+    number = np.minimum(((P[0] + pi) / sides[0]).astype(np.intp), counts[0] - 1) // boxes
+    sequence = np.argsort(number, kind="stable")
+    starts = np.searchsorted(number[sequence], np.arange(-(-counts[0] // boxes) + 1))
+    found = []
+    for i, (start, stop) in enumerate(pairwise(starts)):
+        if start == stop:
+            continue
+        rows = sequence[start:stop]
+        low = [-pi + i * boxes * sides[0], *[-pi] * (d - 1)]
+        here = min(boxes, counts[0] - i * boxes)
+        grid = Grid(low, sides, (here, *counts[1:]), (order,) * d)
+        found.append((grid, grid.sort(np.ascontiguousarray(P[:, rows].T)), rows))
+    return found
+
+
+def _at_nodes(grid: Grid, axis: int, lowest: int, highest: int) -> np.ndarray:
+    return _exponentials(grid.nodes(axis), lowest, highest)
+
+
+def _boxes_type1(
+    P: np.ndarray, U: np.ndarray, half: tuple[int, ...], order: int, counts: tuple[int, ...]
+) -> np.ndarray:
+    d, k = len(half), U.shape[1]
+    shape = (*[2 * m + 1 for m in half[:-1]], half[-1] + 1)  # halved along the last axis, while sums are made
+    total = np.zeros((k, *shape), dtype=np.complex128)
+    for grid, points, rows in _slabs(P, order, counts):
+        last = np.conj(_at_nodes(grid, d - 1, 0, half[-1]))
+        last = np.hstack([last.real, last.imag])  # nodal values are real: one real product
+        others = [np.conj(_at_nodes(grid, c, -half[c], half[c])) for c in range(d - 1)]
+        for j in range(k):
+            nodal = np.zeros(prod(grid.shape))
+            edges = grid.spread(points, np.ascontiguousarray(U[rows, j : j + 1]), nodal, 0, len(rows))
+            grid.add(edges, nodal)
+            part = nodal.reshape(-1, grid.shape[-1]) @ last
+            part = (part[:, : half[-1] + 1] + 1j * part[:, half[-1] + 1 :]).reshape(*grid.shape[:-1], -1)
+            for c in range(d - 2, -1, -1):
+                part = np.moveaxis(np.tensordot(others[c], part, axes=(0, c)), 0, c)
+            total[j] += part
+    if d == 1:
+        return total
+    # the same half, taken along the first axis: t_-m = conj t_m
+    upper = total[:, half[0] :]
+    lower = np.conj(_flip(total)[:, half[0] :, ..., :-1])
+    return np.concatenate([lower, upper], axis=d)
+
+
+def _boxes_type2(
+    P: np.ndarray, spectra: np.ndarray, half: tuple[int, ...], order: int, counts: tuple[int, ...]
+) -> np.ndarray:
+    d, k = len(half), len(spectra)
+    doubled = 2.0 * spectra  # m_1 > 0 stands for -m too
+    doubled[:, 0] = spectra[:, 0]
+    result = np.empty((P.shape[1], k))
+    for grid, points, rows in _slabs(P, order, counts):
+        first = _at_nodes(grid, 0, 0, half[0])
+        first = np.hstack([first.real, -first.imag])
+        values = np.empty((len(rows), 1))
+        for j in range(k):
+            part = doubled[j]
+            for c in range(d - 1, 0, -1):
+                part = np.moveaxis(np.tensordot(_at_nodes(grid, c, -half[c], half[c]), part, axes=(1, c)), 0, c)
+            part = part.reshape(half[0] + 1, -1)
+            nodal = first @ np.vstack([part.real, part.imag])
+            grid.interpolate(points, nodal.ravel(), values, 0, len(rows))
+            result[rows, j] = values[:, 0]
     return result

@@ -106,7 +106,7 @@ def _plan(box: np.ndarray, sigma: float, tol: float) -> tuple[np.ndarray, list[n
     d = len(sides)
     gap = sigma * sqrt(2.0 * log(4.0 * d / (0.03 * tol)))
     periods = sides + gap
-    axes = [gaussian_modes(period, sigma, 0.03 * tol / d) for period in periods]
+    axes = [gaussian_modes(period, sigma, 0.07 * tol / d) for period in periods]
     kept = [float(one.sum()) for one, _ in axes]
     tail = sum(axes[c][1] * prod(kept[e] + axes[e][1] for e in range(d) if e != c) for c in range(d))
     images = sum(gaussian_images(r, p, sigma) for r, p in zip(sides, periods))
@@ -115,7 +115,7 @@ def _plan(box: np.ndarray, sigma: float, tol: float) -> tuple[np.ndarray, list[n
     total = prod(kept)
     half = tuple(len(one) // 2 for one, _ in axes)
     rounding = d * (6.0 * largest + 24.0) * UNIT * total
-    eps = max(0.92 * tol / (2.0 * transforms.WEIGHTED_SAFETY * d * max(total, 0.5)), transforms.SMALLEST_EPS)
+    eps = max(0.89 * tol / (2.0 * transforms.WEIGHTED_SAFETY * d * max(total, 0.5)), transforms.SMALLEST_EPS)
     bound = (
         tail
         + images
@@ -144,7 +144,7 @@ def fourier_offer(data_x: Summary, data_y: Summary, sigma: float, tol: float) ->
     D = prod(len(one) for one in axes)
     if D > LARGEST or bound > tol:
         return None
-    own, row, column = transform_cost(half, eps)
+    own, _, column = transform_cost(half, eps)
     n_x, n_y = data_x.n_samples, data_y.n_samples
     share = n_y / max(1, n_x)
     pair = column * (1.0 + share)  # type 2 at a target, type 1 at a source; a pair of columns costs as much as one

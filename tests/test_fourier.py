@@ -1,0 +1,396 @@
+"""Fourier features, their Toeplitz moments, products by finufft: bounds attacked, references dense or direct."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import warnings
+
+import numpy as np
+import pytest
+import reference
+import scipy.linalg
+
+import fastkpca as fk
+from fastkpca import _plan
+from fastkpca.features import transforms
+from fastkpca.features.fourier import FourierMap, ToeplitzMoments, fourier_offers, gaussian_fourier_map
+from fastkpca.features.passes import accumulate, apply, feature_moments
+from fastkpca.protocol import Summary
+from fastkpca.rows import Rows, summarize
+from fastkpca.subspace import leading_pairs
+from fastkpca.summation.fourier import FourierSummation, fourier_offer
+
+
+@pytest.fixture(params=["finufft", "own"])
+def backend(request, monkeypatch):
+    """Both ways of the transforms; None in sys.modules makes an import fail."""
+    if request.param == "own":
+        monkeypatch.setitem(sys.modules, "finufft", None)
+        assert not transforms.has_finufft()
+    else:
+        pytest.importorskip("finufft")
+    return request.param
+
+
+def corners(low, high):
+    return np.array(list(itertools.product(*zip(low, high))))
+
+
+def attack_rows(rng, d, n=40):
+    """Rows of a box of unequal sides: random, coincident, and its corners and rim, where images are nearest."""
+    sides = rng.uniform(0.2, 1.0, d)
+    X = rng.random((n, d)) * sides
+    X[: n // 8] = X[0]
+    X[n // 8 : n // 4, 0] = 0.0
+    return np.vstack([X, corners(np.zeros(d), sides)])
+
+
+def box_of(X):
+    return np.stack([X.min(axis=0), X.max(axis=0)])
+
+
+def long_gaussian(X, Y, sigma):
+    X, Y = X.astype(np.longdouble), Y.astype(np.longdouble)
+    return np.exp(-(((X[:, None] - Y[None]) / np.longdouble(sigma)) ** 2).sum(-1) / 2)
+
+
+def summary(X, shift=True):
+    return summarize(Rows(X), shift=shift, rng=np.random.default_rng(0))
+
+
+CASES = [(1, s, t) for s in (0.02, 0.1, 1, 10) for t in (1e-2, 1e-6, 1e-12)]
+CASES += [(2, s, t) for s in (0.1, 0.4, 3) for t in (1e-2, 1e-6, 1e-12)]
+CASES += [(3, s, t) for s in (0.3, 2) for t in (1e-2, 1e-5)]
+
+
+@pytest.mark.parametrize(("d", "sigma", "tol"), CASES)
+def test_the_bounds_hold_in_every_entry(d, sigma, tol):
+    """K - Phi Phi' = semidefinite with diagonal tail, and entries at most ``images``; both are needed, and not wide."""
+    X = attack_rows(np.random.default_rng(int(1000 * sigma)), d)
+    m = gaussian_fourier_map(box_of(X), sigma, tol)
+    Phi = m.features(X)
+    E = (long_gaussian(X, X, sigma) - (Phi @ Phi.T).astype(np.longdouble)).astype(np.float64)
+    rounding = 2 * m.rounding + 1e-15
+    assert np.abs(np.diag(E)).max() <= m.tail + m.images + rounding
+    assert np.abs(E).max() <= m.tail + m.images + rounding
+    lowest = np.linalg.eigvalsh((E + E.T) / 2)[0]
+    assert lowest >= -len(X) * (m.images + rounding)
+    assert m.tail <= tol and (m.residual(X) == m.tail).all()
+    if tol >= 1e-6:
+        assert np.diag(E).max() >= 0.05 * m.tail  # a bound a hundred times too large would say nothing
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_images_are_as_near_as_the_bound_says(d):
+    """With a small margin aliasing is there, of the size of ``images`` at opposite corners, and not beyond it."""
+    from fastkpca.features.fourier import gaussian_images
+
+    sigma, side = 0.5, 1.0
+    for gap in (1.0, 2.0, 3.0):
+        period = side + gap * sigma
+        s = np.linspace(-side, side, 401)
+        true = sum(np.exp(-((s + n * period) ** 2) / (2 * sigma**2)) for n in range(-20, 21) if n)
+        bound = gaussian_images(side, period, sigma)
+        assert true.max() <= bound <= 4 * true.max()
+        assert (1 + true.max()) ** d - 1 <= (1 + bound) ** d - 1
+
+
+def test_a_new_row_anywhere_is_right_and_meets_no_ghost(backend):
+    """Rows from inside the box to many periods away, and exactly where the periodic images of the data lie."""
+    rng = np.random.default_rng(3)
+    for d, sigma, tol in ((1, 0.1, 1e-6), (2, 0.2, 1e-4), (2, 0.2, 1e-8)):
+        X = rng.random((60, d))
+        m = gaussian_fourier_map(box_of(X), sigma, tol)
+        steps = np.concatenate([np.linspace(-2.5, 2.5, 41), [10.0, -1e6]])
+        new = np.vstack([X[:3] + t * m.period * e for t in steps for e in np.vstack([np.eye(d), np.ones(d)])])
+        C = accumulate(m, Rows(X), np.eye(60))
+        values = apply(m, Rows(new), C)
+        error = np.abs(values - reference.gram("gaussian", new, X, sigma=sigma))
+        slack = 3 * transforms.error_bound(m.half, m.eps) * np.sqrt(m.n_features)
+        assert error.max() <= m.beyond + m.tail + slack
+        assert m.beyond <= 1e-3
+        far = np.abs(new - X.mean(axis=0)).max(axis=1) > m.period.max()
+        assert far.any() and (values[far] == 0).all()
+        assert (m.features(new)[far] == 0).all()
+
+
+def test_far_rows_project_to_minus_the_mean():
+    X = np.random.default_rng(0).random((500, 2))
+    model = fk.kpca(X, "gaussian", 3, sigma=0.2, features="fourier")
+    p = model.projector
+    ghosts = X[:5] + p.map.period
+    Z = fk.kpca_project(model, np.vstack([ghosts, [[1e9, -1e9]]]))
+    assert np.allclose(Z, -(p.mean @ p.axes), atol=0, rtol=1e-12)
+    dense = fk.kpca(X, "gaussian", 3, sigma=0.2, method="dense")
+    near = np.random.default_rng(1).random((50, 2)) * 2.0 - 0.5
+    A, B = fk.kpca_project(model, near), fk.kpca_project(dense, near)
+    assert np.abs(A - B * np.sign((A * B).sum(axis=0))).max() < 2e-3 * np.abs(B).max()
+
+
+def test_moments_refuse_rows_outside_their_box():
+    m = gaussian_fourier_map(np.array([[0.0, 0.0], [1.0, 1.0]]), 0.3, 1e-4)
+    with pytest.raises(ValueError, match="outside the box"):
+        m.new_moments().update(np.array([[0.5, 1.01]]))
+
+
+@pytest.mark.parametrize(("d", "sigma", "tol"), [(1, 0.1, 1e-8), (2, 0.2, 1e-6), (2, 1.0, 1e-12), (3, 0.5, 1e-4)])
+def test_toeplitz_moments_equal_dense_ones(backend, d, sigma, tol):
+    rng = np.random.default_rng(5)
+    X = attack_rows(rng, d, 100)
+    m = gaussian_fourier_map(box_of(X), sigma, tol)
+    weights = rng.random(len(X))
+    Phi = m.features(X)
+    for w in (None, weights):
+        whole, first, second = (m.new_moments() for _ in range(3))
+        assert isinstance(whole, ToeplitzMoments)
+        whole.update(X, w)
+        first.update(X[:30], None if w is None else w[:30])
+        second.update(X[30:], None if w is None else w[30:])
+        first.merge(second)
+        v = np.ones(len(X)) if w is None else w
+        mean = v @ Phi / v.sum()
+        C = (Phi - mean).T @ (v[:, None] * (Phi - mean))
+        error = v.sum() * m.transform_error + 1e-12 * v.sum()
+        for moments in (whole, first):
+            U = rng.standard_normal((m.n_features, 3))
+            U /= np.linalg.norm(U, axis=0)
+            assert np.linalg.norm(moments.matmat(U) - C @ U, 2) <= 2 * error
+            assert abs(moments.trace - np.trace(C)) <= error
+            assert np.linalg.norm(C) - error <= moments.norm <= np.linalg.norm(C) + error + 1e-6 * v.sum()
+            assert np.abs(moments.mean - mean).max() <= error
+            assert moments.count == pytest.approx(v.sum(), rel=1e-14)
+            assert moments.residual_trace == pytest.approx(v.sum() * m.tail, rel=1e-12)
+            dense = moments.dense()
+            if dense is not None:
+                assert np.abs(dense - C).max() <= 2 * error
+
+
+def test_accumulate_and_apply_are_adjoint_and_equal_features(backend):
+    rng = np.random.default_rng(7)
+    X = attack_rows(rng, 2)
+    m = gaussian_fourier_map(box_of(X), 0.3, 1e-6)
+    U, C = rng.standard_normal((len(X), 3)), rng.standard_normal((m.n_features, 4))
+    eta = transforms.error_bound(m.half, m.eps)
+    assert np.abs(m.accumulate(X, U) - m.features(X).T @ U).max() <= eta * np.abs(U).sum(axis=0).max()
+    assert np.abs(m.apply(X, C) - m.features(X) @ C).max() <= eta * np.abs(C).sum(axis=0).max()
+    assert m.apply(X[:0], C).shape == (0, 4) and m.accumulate(X[:0], U[:0]).shape == (m.n_features, 3)
+
+
+@pytest.mark.parametrize("half", [(3,), (150,), (4, 9), (40, 30), (3, 2, 5), (12, 11, 10)])
+def test_transforms_against_direct_sums(backend, half):
+    d, rng = len(half), np.random.default_rng(sum(half))
+    modes = [np.arange(-m, m + 1) for m in half]
+    for eps, kind in itertools.product((1e-3, 1e-5, 1e-9, 1e-14), ("random", "rim", "one")):
+        n = 1 if kind == "one" else 60
+        P = np.pi * (rng.choice([-1.0, 1.0], (d, n)) if kind == "rim" else rng.uniform(-1, 1, (d, n)))
+        U = rng.standard_normal((n, 3))
+        E = np.ones((n, 1), dtype=np.clongdouble)
+        for c in range(d):
+            one = np.exp(1j * P[c].astype(np.longdouble)[:, None] * modes[c])
+            E = (E[:, :, None] * one[:, None, :]).reshape(n, -1)
+        bound = transforms.error_bound(half, eps)
+        shape = [2 * m + 1 for m in half]
+        exact = (E.conj().T @ U).T.reshape(3, *shape)[:, half[0] :]
+        found = transforms.type1(P, U, half, eps)
+        assert np.abs(found - exact).max() <= bound * np.abs(U).sum(axis=0).max()
+        ones = transforms.type1(P, None, half, eps)
+        assert np.abs(ones - E.conj().sum(axis=0).reshape(1, *shape)[:, half[0] :]).max() <= bound * n
+        c = rng.standard_normal((3, *shape)) + 1j * rng.standard_normal((3, *shape))
+        c += np.conj(c[(slice(None), *[slice(None, None, -1)] * d)])  # Hermitian
+        exact = (E @ c.reshape(3, -1).T).real
+        found = transforms.type2(P, c[:, half[0] :], half, eps)
+        assert np.abs(found - exact).max() <= bound * np.abs(c).reshape(3, -1).sum(axis=1).max()
+
+
+def certified(X, sigma, c, tol, **more):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", fk.errors.CertificateWarning)
+        model = fk.kpca(X, "gaussian", c, sigma=sigma, tol=tol, features="fourier", **more)
+    values = reference.eigh(reference.gram("gaussian", X, sigma=sigma))[0]
+    ends, k = model.eigenvalue_bounds, len(model.eigenvalues)
+    error = 1e-13 * len(X)
+    assert (ends[:, 0] <= values[:k] + error).all() and (values[:k] <= ends[:, 1] + error).all()
+    assert model.info["method"] == "features"
+    return model, values
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "sigma", "tol"),
+    [
+        (300, 1, 0.01, 1e-6),
+        (300, 1, 1.0, 1e-9),
+        (600, 2, 0.1, 1e-3),
+        (600, 2, 0.1, 1e-6),
+        (600, 2, 0.1, 1e-10),
+        (400, 2, 2.0, 1e-6),
+        (300, 3, 0.3, 1e-4),
+    ],
+)
+def test_intervals_contain_the_dense_eigenvalues(backend, n, d, sigma, tol):
+    rng = np.random.default_rng(n + d)
+    for kind in ("uniform", "clustered", "duplicates"):
+        X = rng.random((n, d))
+        if kind == "clustered":
+            X = 0.02 * rng.standard_normal((n, d)) + rng.random((5, d))[rng.integers(5, size=n)]
+        if kind == "duplicates":
+            X = X[rng.integers(n // 4, size=n)]
+        model, values = certified(X, sigma, 6, tol)
+        width = np.ptp(model.eigenvalue_bounds, axis=1).max()
+        if model.bound_kind == "guaranteed" and tol >= 1e-9:
+            assert width <= 1.5 * tol * values[0]
+        vectors = reference.eigh(reference.gram("gaussian", X, sigma=sigma))[1]
+        score = model.score / np.linalg.norm(model.score, axis=0)
+        for label in np.unique(model.clusters):  # angles: of each cluster's span to the true one
+            mine = np.flatnonzero(model.clusters == label)
+            if len(mine) > 1 or mine[0] + 1 == 6:
+                continue
+            sine = np.linalg.norm(score[:, mine[0]] - vectors[:, mine] @ (vectors[:, mine].T @ score[:, mine[0]]))
+            assert sine <= np.sin(min(model.angle_bounds[mine[0]], np.pi / 2)) + 1e-9
+
+
+def test_a_flat_spectrum_is_proved_or_says_probabilistic():
+    """Well separated rows: hundreds of eigenvalues near 1, none of which may be missed."""
+    X = np.stack(np.meshgrid(np.arange(12.0), np.arange(12.0)), axis=-1).reshape(-1, 2)
+    X = X + 0.05 * np.random.default_rng(0).standard_normal(X.shape)
+    model, values = certified(X, 0.3, 5, 1e-4)
+    assert (np.abs(model.eigenvalues - values[:5]) <= 1e-3 * values[0]).all()
+
+
+def test_fraction_all_and_many_components():
+    X = np.random.default_rng(0).random((400, 2))
+    model, values = certified(X, 0.1, 0.8, 1e-6)
+    share = np.cumsum(values) / values.sum()
+    assert share[len(model.eigenvalues) - 1] >= 0.8 > share[len(model.eigenvalues) - 2] - 1e-6
+    few = certified(X, 0.5, 20, 1e-6)[0]
+    assert len(few.eigenvalues) == 20
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        everything = fk.kpca(X[:50], "gaussian", None, sigma=0.3, features="fourier")
+    assert len(everything.eigenvalues) >= 40
+
+
+def test_results_do_not_depend_on_threads(backend, monkeypatch):
+    X = np.random.default_rng(0).random((40000, 2))
+    found = [fk.kpca(X, "gaussian", 3, sigma=0.3, features="fourier", n_threads=k) for k in (1, 2, 3)]
+    for other in found[1:]:
+        for name in ("eigenvalues", "eigenvalue_bounds", "score"):
+            assert (getattr(found[0], name) == getattr(other, name)).all()
+
+
+def test_both_ways_agree_within_the_bound(monkeypatch):
+    pytest.importorskip("finufft")
+    X = np.random.default_rng(0).random((500, 2))
+    with_it = fk.kpca(X, "gaussian", 4, sigma=0.2, tol=1e-8, features="fourier")
+    monkeypatch.setitem(sys.modules, "finufft", None)
+    without = fk.kpca(X, "gaussian", 4, sigma=0.2, tol=1e-8, features="fourier")
+    assert np.abs(with_it.eigenvalues - without.eigenvalues).max() <= 1e-8 * with_it.eigenvalues[0]
+    assert with_it.info["n_features"] == without.info["n_features"]
+
+
+def test_a_model_is_small_and_comes_back(tmp_path):
+    rng = np.random.default_rng(0)
+    sizes = []
+    for n in (2000, 20000):
+        model = fk.kpca(rng.random((n, 2)), "gaussian", 4, sigma=0.2, features="fourier", tol=1e-5)
+        path = tmp_path / f"{n}.kpca"
+        fk.save(model, path)
+        sizes.append(path.stat().st_size)
+        again = fk.load(path)
+        assert isinstance(again.projector.map, FourierMap)
+        new = rng.random((50, 2)) * 3 - 1
+        assert (fk.kpca_project(model, new) == fk.kpca_project(again, new)).all()
+    assert sizes[1] < 1.2 * sizes[0]
+
+
+def test_offers_and_the_plan():
+    X = np.random.default_rng(0).random((50000, 2))
+    rows, data = summary(X)
+    (offer,) = fourier_offers(data, 0.05, 1e-7)
+    built = offer.build(data.sample)
+    assert abs(built.n_features / offer.cost.n_features - 1) < 0.2
+    assert fourier_offers(data, 1e-6, 1e-7) == []  # too many modes
+    assert fourier_offers(data, 0.05, 1e-16) == []  # below what the transforms reach
+    assert fourier_offers(summary(np.random.default_rng(0).random((50, 4)))[1], 0.5, 1e-3) == []
+    plan = fk.plan(X, "gaussian", 10, sigma=0.05)
+    candidate = next(x for x in plan.candidates if x.name == "fourier")
+    assert candidate.memory < 8 * candidate.n_features**2 and candidate.seconds < 1
+    assert plan.name == "fourier" and isinstance(plan, _plan.Plan) and len(rows) == 50000
+    moments = feature_moments(built, rows)
+    assert moments.dense() is None
+
+
+def test_leading_pairs_misses_no_eigenvalue():
+    """Clusters and repeated eigenvalues, against what is known of them; all three ways to a bound on the rest."""
+    rng = np.random.default_rng(0)
+    n = 700
+    basis = np.linalg.qr(rng.standard_normal((n, n)))[0]
+    for name, values in {
+        "repeated": np.concatenate([np.full(9, 1.0), np.full(n - 9, 1e-3)]),
+        "close": np.concatenate([1 - 1e-9 * np.arange(12), np.linspace(0.1, 0, n - 12)]),
+        "flat": np.linspace(1.0, 0.5, n),
+        "steep": np.exp(-np.arange(n) * 0.3),
+    }.items():
+        A = (basis * values) @ basis.T
+        for form in (lambda A=A: A.copy(), None):
+            found = leading_pairs(
+                lambda U, A=A: A @ U,
+                n,
+                5,
+                tol=1e-6,
+                trace=float(values.sum()),
+                norm=float(np.linalg.norm(values)) * (1 + 1e-12),
+                product_error=1e-13,
+                form=form,
+            )
+            ends = found.certificate.eigenvalue_bounds
+            assert (ends[:5, 0] <= values[:5]).all() and (values[:5] <= ends[:5, 1]).all(), name
+            residual = A @ found.vectors[:, :5] - found.vectors[:, :5] * found.values[:5]
+            assert np.linalg.norm(residual, 2) <= found.residual
+            assert scipy.linalg.norm(found.vectors.T @ found.vectors - np.eye(found.vectors.shape[1])) < 1e-12
+            if name != "flat" or form is not None:
+                assert np.ptp(ends[:5], axis=1).max() <= 1e-6 * values[0], name
+
+
+SUMS = [(1, s, t) for s in (0.02, 1.0) for t in (1e-2, 1e-7, 1e-11)]
+SUMS += [(2, s, t) for s in (0.05, 3.0) for t in (1e-2, 1e-7, 1e-11)] + [(3, 0.3, 1e-3), (3, 0.3, 1e-9)]
+
+
+@pytest.mark.parametrize(("d", "sigma", "tol"), SUMS)
+def test_products_keep_their_bound(d, sigma, tol):
+    pytest.importorskip("finufft")
+    rng = np.random.default_rng(d)
+    X, Y = attack_rows(rng, d, 200), attack_rows(rng, d, 77) - 0.3
+    rows, data = summary(X)
+    others = Rows(Y).shifted(rows.shift)
+    data_y = summary(others.all(), shift=False)[1]
+    for U in (rng.standard_normal((len(X), 3)), np.ones((len(X), 1)), np.eye(len(X))[:, :2]):
+        product = fourier_offer(data, data, sigma, tol).build(rows)
+        exact = long_gaussian(X, X, sigma) @ U
+        assert product.error_bound <= tol and product.symmetric
+        assert (np.abs(product.matmat(U) - exact) <= tol * np.abs(U).sum(axis=0)).all()
+        product = fourier_offer(data_y, data, sigma, tol).build(others, rows)
+        exact = long_gaussian(Y, X, sigma) @ U
+        assert product.shape == (len(Y), len(X)) and not product.symmetric
+        assert (np.abs(product.matmat(U) - exact) <= tol * np.abs(U).sum(axis=0)).all()
+        V = rng.standard_normal((len(Y), 2))
+        assert np.allclose(V.T @ product.matmat(U), product.rmatmat(V).T @ U, atol=2 * tol * 300 * len(X))
+
+
+def test_products_refuse_what_they_cannot_do(monkeypatch):
+    pytest.importorskip("finufft")
+    rows, data = summary(np.random.default_rng(0).random((50, 2)))
+    assert fourier_offer(data, data, 0.3, 1e-16) is None
+    assert fourier_offer(data, data, 1e-9, 1e-3) is None
+    assert isinstance(data, Summary)
+    with pytest.raises(ValueError, match="out of reach"):
+        FourierSummation(data.box, 0.3, 1e-16, rows)
+    product = fourier_offer(data, data, 0.3, 1e-3).build(rows)
+    with pytest.raises(ValueError, match=r"\(50, k\) is needed"):
+        product.matmat(np.ones((49, 1)))
+    with pytest.raises(ValueError, match="NaN"):
+        product.matmat(np.full((50, 1), np.nan))
+    monkeypatch.setitem(sys.modules, "finufft", None)
+    assert fourier_offer(data, data, 0.3, 1e-3) is None
+    with pytest.raises(ImportError, match=r"fastkpca\[nufft\]"):
+        FourierSummation(data.box, 0.3, 1e-3, rows)

@@ -279,7 +279,7 @@ def test_a_part_s_own_array_is_not_overwritten():
 
 def only_map(kernel, data, tol, max_features=5000, name=None):
     offers = kernel.feature_maps(data, tol, max_features)
-    return next(x for x in offers if name in (None, x.name))
+    return next((x for x in offers if name in (None, x.name)), None)
 
 
 WIDE = get_kernel("gaussian", sigma=6.0)
@@ -301,7 +301,9 @@ MAPS = {
 @pytest.mark.parametrize("kernel, cls, name", MAPS.values(), ids=MAPS)
 def test_maps_leave_out_what_they_say(kernel, cls, name, attack):
     """K - Phi Phi' is positive semidefinite, and its diagonal at most the residual: with values in long double."""
-    for case in range(attack.count(200, least=8)):
+    met = 0
+    cases = attack.count(200, least=8)
+    for case in range(cases):
         rng = attack.rng(f"combined maps {name} {kernel!r}", case)
         A = rng.standard_normal((60, int(rng.integers(1, 4)))) * rng.uniform(0.3, 1.5) + rng.uniform(-1, 1)
         A[:3] *= 2
@@ -309,6 +311,9 @@ def test_maps_leave_out_what_they_say(kernel, cls, name, attack):
         A = rows.all()
         tol = 10.0 ** rng.uniform(-12, -1)
         offer = only_map(kernel, data, tol, name=name)
+        if offer is None:  # the Gaussian's monomials would be too many
+            continue
+        met += 1
         made = offer.build(data.sample)
         assert type(made) is cls
         assert made.n_features <= 5000
@@ -331,6 +336,7 @@ def test_maps_leave_out_what_they_say(kernel, cls, name, attack):
         again = kernel.feature_map_from_state(json.loads(json.dumps(header)), arrays)
         assert np.array_equal(again.features(A), Phi) and np.array_equal(again.residual(A), made.residual(A))
         assert again.rounding == made.rounding and again.defect == made.defect
+    assert met > cases / 2
 
 
 def test_the_tolerance_goes_where_it_is_needed():
@@ -426,13 +432,13 @@ SUMS = {
 
 
 @pytest.mark.parametrize("kernel", SUMS.values(), ids=SUMS)
-@pytest.mark.parametrize("tol", [1e-3, 1e-8, 1e-12, None])
+@pytest.mark.parametrize("tol", [1e-3, 1e-8, 1e-10, None])
 def test_products_keep_their_bound(kernel, tol):
     name = "sum" if isinstance(kernel, SumKernel) else "expansion"
     for sources in (None, Y):
         offers = kernel.summations(summary(X)[1], summary(X if sources is None else sources)[1], tol)
         if not offers:
-            assert tol in (None, 1e-12)
+            assert tol in (None, 1e-10)
             continue
         K = fk.gram(X, kernel, sources, tol=tol, products=name)
         values = exact(kernel, X, X if sources is None else sources)

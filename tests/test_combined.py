@@ -430,21 +430,23 @@ SUMS = {
     "sum": 0.5 * get_kernel("gaussian", sigma=6.0) + P,
     "exact": 2 * P + get_kernel("polynomial", degree=3),
     "with tiles": P + LAPLACIAN,
+    "compiled tiles": G + 2 * get_kernel("gaussian", sigma=0.1),
 }
 
 
 @pytest.mark.parametrize("kernel", SUMS.values(), ids=SUMS)
 @pytest.mark.parametrize("tol", [1e-3, 1e-8, 1e-10, None])
 def test_products_keep_their_bound(kernel, tol):
-    name = "sum" if isinstance(kernel, SumKernel) else "expansion"
     for sources in (None, Y):
         offers = kernel.summations(summary(X)[1], summary(X if sources is None else sources)[1], tol)
         if not offers:
             assert tol in (None, 1e-10)
             continue
+        name = offers[0].name
+        assert name == "sum" if isinstance(kernel, SumKernel) else name in ("expansion", "tiles")
         K = fk.gram(X, kernel, sources, tol=tol, products=name)
         values = exact(kernel, X, X if sources is None else sources)
-        assert K.error_bound <= (tol or 0.0)
+        assert K.error_bound <= (tol or 1e-13 * np.abs(values).max())
         for A, B in ((K, values), (K.T, values.T)):
             U = np.random.default_rng(0).standard_normal((A.shape[1], 3))
             rounding = 1e-13 * np.abs(values).max()
@@ -455,10 +457,29 @@ def test_products_keep_their_bound(kernel, tol):
 
 
 def test_products_without_anything_fast_are_exact_tiles():
+    unknown = get_kernel(lambda X, Y: X @ Y.T)
+    assert not (unknown + P).summations(summary(X)[1], summary(X)[1], None)  # how it rounds can't be told
     for kernel in (LAPLACIAN + G, 2 * LAPLACIAN, G * P):
         data = summary(X)[1]
         assert not kernel.summations(data, data, None)
         np.testing.assert_allclose(fk.gram(X, kernel) @ np.eye(90), exact(kernel, X, X).astype(float), atol=1e-12)
+
+
+def test_scaled_tiles_are_compiled():
+    K = fk.gram(X, 3 * G, products="tiles")
+    U = RNG.standard_normal((90, 2))
+    np.testing.assert_allclose(K @ U, 3 * exact(G, X, X).astype(float) @ U, rtol=1e-12, atol=1e-12)
+    assert K.error_bound == 0.0
+    assert not (3 * LAPLACIAN).summations(summary(X)[1], summary(X)[1], None)
+
+
+def test_indefinite_sums_keep_the_pass_that_gives_the_norm():
+    data = summary(X)[1]
+    for kernel in (3 * TANH, TANH + G, TANH + P):
+        assert not kernel.summations(data, data, 1e-3)
+    rows = np.random.default_rng(3).standard_normal((1500, 3))
+    model = fk.kpca(rows, TANH + 0.5 * G, 2, method="krylov", tol=1e-4)
+    assert np.isfinite(model.eigenvalue_bounds).all()
 
 
 def test_threads_reach_the_parts():
@@ -472,6 +493,9 @@ def test_threads_reach_the_parts():
 
 def test_costs_are_composed():
     class Offering(Kernel):
+        def value_bound(self, data):
+            return 0.0
+
         def summations(self, data_x, data_y, tol):
             return (Offer("own", Cost(5, 100.0, 7.0, 11.0, 0.0, 3.0), None),)
 

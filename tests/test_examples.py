@@ -166,8 +166,10 @@ def texts_of_the_package():
 
 def test_the_errors_on_the_page_exist():
     texts = list(texts_of_the_package())
-    quoted = re.findall(r"^\| `([^`]+)` (\(numpy\) )?\|", PAGE[PAGE.index("## When it doesn't work") :], re.MULTILINE)
-    assert len(quoted) >= 20
+    quoted = re.findall(
+        r"^\| `([^`]+)` (\((?:numpy|Python)\) )?\|", PAGE[PAGE.index("## When it doesn't work") :], re.MULTILINE
+    )
+    assert len(quoted) >= 24
     for error, foreign in quoted:
         if not foreign:
             pieces = [piece.strip() for piece in error.split("...")]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable, Sequence
-from math import isfinite, prod
+from math import isfinite, prod, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -183,7 +183,12 @@ class ScaledKernel(Kernel):
             return Offer(offer.name, cost, lambda X, Y=None: ScaledSummation(offer.build(X, Y), self.factor))
 
         own = None if tol is None else tol / self.factor * (1 - 1e-12)
-        return [scaled(offer) for offer in self.kernel.summations(data_x, data_y, own)]
+        offers = [scaled(offer) for offer in self.kernel.summations(data_x, data_y, own)]
+        if self.positive_semidefinite and _is_compiled(self.kernel):  # those of the scaled kernel come from ``block``
+            cost = _tiles_cost(self.kernel, data_x, data_y)
+            tiles = Offer("tiles", cost, lambda X, Y=None: ExactSummation(self.kernel, X, Y))
+            offers.append(scaled(tiles))
+        return offers
 
     def feature_map_from_state(self, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
         [state] = parts_of(header, arrays)
@@ -197,9 +202,12 @@ def _replaced(cost: Cost, **values: Any) -> Cost:
     return Cost(**{**cost.__dict__, **values})
 
 
+def _is_compiled(part: Kernel) -> bool:
+    return getattr(part, "compiled_tile", lambda: None)() is not None
+
+
 def _tiles_cost(part: Kernel, data_x: Summary, data_y: Summary) -> Cost:
-    compiled = getattr(part, "compiled_tile", lambda: None)() is not None
-    value = 0.25 * data_x.n_features + (COMPILED_FLOPS if compiled else BLOCK_FLOPS)
+    value = 0.25 * data_x.n_features + (COMPILED_FLOPS if _is_compiled(part) else BLOCK_FLOPS)
     value *= 0.5 if data_x is data_y else 1.0  # each serves two entries
     return Cost(row_flops=data_y.n_samples * value, column_flops=0.25 * data_y.n_samples)
 
@@ -351,22 +359,34 @@ class SumKernel(_OfParts):
         return SumMap(self._part_maps(header, arrays))
 
     def summations(self, data_x: Summary, data_y: Summary, tol: float | None) -> Sequence[Offer]:
-        """The sum of the parts' own products; a part without one takes exact tiles, unless all do."""
-        n_x = max(1, data_x.n_samples)
+        """The sum of the parts' own products, exact tiles for a part without one; compiled tiles throughout beat those
+        of the sum, which come from ``block``."""
+        sizes = [part.value_bound(data) for data in (data_x, data_y) for part in self.parts]
+        known = [size for size in sizes if size is not None]
+        if len(known) < len(sizes):
+            return ()
+        # what each part's product loses by rounding may be more than the values of the sum tell: they may cancel
+        n, n_y = len(self.parts), data_y.n_samples
+        size = sum(map(max, known[:n], known[n:]))
+        rounding = (min(n_y, 5.0 * sqrt(n_y)) + 8.0 + n) * 2.0**-53 * size
+        if tol is not None and not rounding < tol:
+            return ()
 
         def flops(offer: Offer) -> float:
-            return offer.cost.setup_flops + offer.cost.row_flops * n_x
+            return offer.cost.setup_flops + offer.cost.row_flops * data_x.n_samples
 
         found = [_cheapest(part.summations(data_x, data_y, None), flops) for part in self.parts]
         loose = found.count(None)
         if tol is not None and loose:
-            share = tol / loose * (1 - 1e-12)
+            share = (tol - rounding) / loose * (1 - 1e-12)
             found = [
                 offer or _cheapest(part.summations(data_x, data_y, share), flops)
                 for part, offer in zip(self.parts, found)
             ]
-        if not any(found):
-            return ()
+        if not all(found) and not self.positive_semidefinite:
+            return ()  # the tiles of the sum itself also give the norm, on which such a kernel's certificate rests
+        if not any(found) and not all(map(_is_compiled, self.parts)):
+            return ()  # the tiles of the sum itself are as good
         costs = [
             _tiles_cost(part, data_x, data_y) if offer is None else offer.cost for part, offer in zip(self.parts, found)
         ]
@@ -375,7 +395,7 @@ class SumKernel(_OfParts):
             row_flops=sum(cost.row_flops for cost in costs),
             setup_flops=sum(cost.setup_flops for cost in costs),
             memory=sum(cost.memory for cost in costs),
-            residual=sum(cost.residual for cost in costs),
+            residual=sum(cost.residual for cost in costs) + rounding,
             column_flops=sum(cost.row_flops if cost.column_flops is None else cost.column_flops for cost in costs),
         )
 
@@ -384,7 +404,8 @@ class SumKernel(_OfParts):
                 [
                     ExactSummation(part, X, Y) if offer is None else offer.build(X, Y)
                     for part, offer in zip(self.parts, found)
-                ]
+                ],
+                rounding,
             )
 
         return (Offer(self.word, cost, build),)
@@ -429,8 +450,8 @@ class ProductKernel(_OfParts):
         return None if None in bounds else prod(bounds) * ABOVE  # type: ignore[arg-type]
 
     def feature_maps(self, data: Summary, tol: float, max_features: int) -> Sequence[Offer]:
-        bounds = [part.value_bound(data) for part in self.parts]
-        if not self.positive_semidefinite or None in bounds:
+        bounds = [bound for part in self.parts if (bound := part.value_bound(data)) is not None]
+        if not self.positive_semidefinite or len(bounds) < len(self.parts):
             return ()
         # the relative residual of a product is at most about the sum of those of its parts, row by row
         ones = np.ones(len(self.parts))

@@ -30,11 +30,11 @@ class _OfParts(Summation):
 
 
 class SumSummation(_OfParts):
-    """(K_1 + K_2 + ...) U; error bounds add."""
+    """(K_1 + K_2 + ...) U; error bounds add, and ``rounding`` on top."""
 
-    def __init__(self, parts: Sequence[Summation]):
+    def __init__(self, parts: Sequence[Summation], rounding: float = 0.0):
         super().__init__(parts)
-        self.error_bound = sum(part.error_bound for part in self.parts) * (1 + len(self.parts) * 2.0**-53)
+        self.error_bound = (sum(part.error_bound for part in self.parts) + rounding) * (1 + len(self.parts) * 2.0**-52)
 
     def matmat(self, U: np.ndarray) -> np.ndarray:
         return sum(part.matmat(U) for part in self.parts)  # type: ignore[return-value]

@@ -493,6 +493,8 @@ def test_threads_reach_the_parts():
 
 def test_costs_are_composed():
     class Offering(Kernel):
+        positive_semidefinite = True
+
         def value_bound(self, data):
             return 0.0
 

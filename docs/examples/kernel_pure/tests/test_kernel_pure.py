@@ -5,7 +5,7 @@ from fastkpca.testing import check_kernel
 
 
 def test_it_is_what_it_says():
-    check_kernel(fk.get_kernel("cauchy"))
+    check_kernel("cauchy")
     check_kernel(fk.get_kernel("cauchy", scale=0.3))
 
 

@@ -22,22 +22,25 @@ class Intersection(Kernel):
 
     def block(self, X, Y):
         out = np.empty((len(X), len(Y)))
-        _intersection.values(np.asarray(X, np.float64), np.asarray(Y, np.float64), out)
+        _intersection.values(np.ascontiguousarray(X, np.float64), np.ascontiguousarray(Y, np.float64), out)
         return out.astype(X.dtype, copy=False)
 
     def diagonal(self, X):
-        return X.sum(axis=1)
+        return X.sum(axis=1, dtype=np.float64)
+
+    def value_bound(self, data):
+        return 1.01 * float(data.box[1].sum())
 
     def entry_error(self, data, dtype):
         # d - 1 additions and the rounding to the tiles' type, each at most u times the largest value
         unit = float(np.finfo(dtype).eps) / 2
-        return 1.01 * (data.n_features * UNIT + unit) * float(data.box[1].sum())
+        return (data.n_features * UNIT + unit) * self.value_bound(data)
 
     def summations(self, data_x, data_y, tol):
         """O(N d log N) in place of O(N^2 d)."""
         n, d = data_y.n_samples, data_y.n_features
-        size = float(np.maximum(data_x.box[1], data_y.box[1]).sum())
-        rounding = 2.02 * (n + d + 4) * UNIT * size
+        # of a coordinate: n + 1 roundings of the sum below, 2 n of that above, all of sizes up to x_i sum_j |u_j|
+        rounding = (3 * n + d + 4) * UNIT * max(self.value_bound(data_x), self.value_bound(data_y))
         if tol is not None and rounding > tol:
             return ()
         sorting = 30.0 * d * np.log2(n + 2)  # flops a row

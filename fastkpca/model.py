@@ -17,7 +17,7 @@ from ._plan import Plan
 from .errors import ModelFileError, ScoresNotKeptError
 from .features.passes import apply
 from .features.pivots import PivotMap
-from .kernels import get_kernel, kernel_state
+from .kernels import kernel_from_state, kernel_state
 from .protocol import FeatureMap, Kernel
 from .rows import Rows
 from .summation.exact import ExactSummation
@@ -227,7 +227,7 @@ class KPCAModel:
     def from_state(cls, header: dict, arrays: dict[str, np.ndarray]) -> KPCAModel:
         """The model that ``state`` described; a header or arrays that do not fit raise ModelFileError."""
         try:
-            kernel = get_kernel(header["kernel"]["name"], **header["kernel"]["parameters"])
+            kernel = kernel_from_state(header["kernel"])
             projector: FeatureProjector | SampleProjector
             if "map" in header:
                 own = {name[4:]: array for name, array in arrays.items() if name.startswith("map.")}

@@ -133,6 +133,8 @@ class Kernel:
     """False makes the core call this kernel from one thread only."""
     parameters: ClassVar[Mapping[str, Any]] = {}
     aliases: ClassVar[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {}
+    __array_ufunc__ = None  # numpy's numbers leave ``np.float64(2) * kernel`` to __rmul__
+    _algebra: ClassVar[Any] = None  # set by fastkpca.kernels, where sums and products live: imports run downwards
 
     def __init__(self, **parameters: Any):
         values = dict(self.parameters)
@@ -178,6 +180,17 @@ class Kernel:
         """
         return None
 
+    def value_bound(self, data: Summary) -> float | None:
+        """Bound on |k(x, y)| over all rows within ``data.radius`` of the origin; None: unknown.
+
+        Known without help for semidefinite kernels that depend on x - y alone, where it is k(x, x). Sums and products
+        need it for their ``entry_error``, products for feature maps.
+        """
+        if not (self.positive_semidefinite and self.translation == "kernel"):
+            return None
+        error = self.entry_error(data, np.dtype(np.float64))
+        return float(np.max(self.diagonal(data.sample[:1]))) * (1 + 1e-12) + (error or 0.0)
+
     def feature_maps(self, data: Summary, tol: float, max_features: int) -> Sequence[Offer]:
         """Offers of feature maps of at most ``max_features`` features, residual trace over trace at most ``tol``."""
         return ()
@@ -201,6 +214,18 @@ class Kernel:
         kernel on row indices here; every other kernel leaves its input alone.
         """
         return self, X
+
+    def __add__(self, other: Any) -> Kernel:
+        """k1 + k2: its feature map is both maps, one after the other."""
+        return self._algebra.add(self, other)
+
+    __radd__ = __add__  # sum(kernels) begins with 0 + kernel
+
+    def __mul__(self, other: Any) -> Kernel:
+        """k1 * k2, or a positive number times k."""
+        return self._algebra.multiply(self, other)
+
+    __rmul__ = __mul__
 
     def get_parameters(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.parameters}

@@ -6,6 +6,7 @@
 ``_registry``    names: the built-in table, the entry-point group ``fastkpca.kernels``, a session's own
 ``_adapters``    functions on tiles, and objects with ``block``, as kernels
 ``_parameters``  checks of parameters that several kernels share
+``combined``     sums, scalings and products of kernels: what ``+`` and ``*`` make
 ===============  =====================================================================================
 
 and one file a kernel. Those are imported when a kernel is asked for, not before.
@@ -18,8 +19,19 @@ from typing import Any
 
 from ..errors import KernelParameterError
 from ..protocol import Cost, FeatureMap, Kernel, Moments, Offer, Summary, Summation
+from . import combined as _combined
 from ._adapters import CallableKernel, ObjectKernel
-from ._registry import BUILTINS, KernelEntry, KernelTable, get_kernel, kernel_state, list_kernels, register_kernel
+from ._registry import (
+    BUILTINS,
+    KernelEntry,
+    KernelTable,
+    get_kernel,
+    kernel_from_state,
+    kernel_state,
+    list_kernels,
+    register_kernel,
+)
+from .combined import ProductKernel, ScaledKernel, SumKernel
 
 __all__ = [
     "CallableKernel",
@@ -32,13 +44,19 @@ __all__ = [
     "Moments",
     "ObjectKernel",
     "Offer",
+    "ProductKernel",
+    "ScaledKernel",
+    "SumKernel",
     "Summary",
     "Summation",
     "get_kernel",
+    "kernel_from_state",
     "kernel_state",
     "list_kernels",
     "register_kernel",
 ]
+
+Kernel._algebra = _combined
 
 _CLASSES = {name: module for module, name in (entry.value.split(":") for entry in BUILTINS.values())}
 

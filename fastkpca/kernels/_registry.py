@@ -24,8 +24,17 @@ from typing import Any
 from ..errors import PluginError, PluginWarning, UnknownKernelError
 from ..protocol import API_VERSION, Kernel
 from ._adapters import CallableKernel, ObjectKernel
+from .combined import ProductKernel, ScaledKernel, SumKernel
 
-__all__ = ["KernelEntry", "KernelTable", "get_kernel", "kernel_state", "list_kernels", "register_kernel"]
+__all__ = [
+    "KernelEntry",
+    "KernelTable",
+    "get_kernel",
+    "kernel_from_state",
+    "kernel_state",
+    "list_kernels",
+    "register_kernel",
+]
 
 GROUP = "fastkpca.kernels"
 OWN = "fastkpca"
@@ -367,15 +376,25 @@ def get_kernel(kernel: str | Kernel | type | Callable[..., Any] | Any, **paramet
 
 
 def kernel_state(kernel: Kernel) -> dict[str, Any]:
-    """What a model file says about its kernel: ``get_kernel(state["name"], **state["parameters"])`` makes it again.
+    """What a model file says about its kernel; ``kernel_from_state`` makes it again.
 
     Kernels of other distributions go by their qualified name, which stays unambiguous whatever else is installed.
+    Sums, scalings and products are described by their parts.
+
+    Returns
+    -------
+    dict
+        {"name", "parameters"}, or {"sum": [states]}, {"product": [states]}, {"factor", "kernel": state}.
 
     Raises
     ------
     ValueError
         No name leads to this kernel: it has to be registered, or come from an installed distribution.
     """
+    if isinstance(kernel, ScaledKernel):
+        return {"factor": kernel.factor, "kernel": kernel_state(kernel.kernel)}
+    if isinstance(kernel, (SumKernel, ProductKernel)):
+        return {kernel.word: [kernel_state(part) for part in kernel.parts]}
     cls = type(kernel)
     path = f"{cls.__module__}:{cls.__qualname__}"
     for entry in BUILTINS.values():
@@ -398,6 +417,16 @@ def kernel_state(kernel: Kernel) -> dict[str, Any]:
             f"and wherever the file is read, or install it as an entry point in the group {GROUP!r}"
         )
     return {"name": known[0].qualified, "parameters": kernel.get_parameters()}
+
+
+def kernel_from_state(state: Mapping[str, Any]) -> Kernel:
+    """The kernel that ``kernel_state`` described."""
+    if "factor" in state:
+        return ScaledKernel(factor=state["factor"], kernel=kernel_from_state(state["kernel"]))
+    for cls in (SumKernel, ProductKernel):
+        if cls.word in state:
+            return cls(parts=tuple(kernel_from_state(part) for part in state[cls.word]))
+    return get_kernel(state["name"], **state["parameters"])
 
 
 class _Registration:

@@ -81,6 +81,9 @@ class Polynomial(Kernel):
             (data.n_features + self.degree + 4) * self.degree * float(np.finfo(dtype).eps) * self.largest(data.radius)
         )
 
+    def value_bound(self, data: Summary) -> float:
+        return self.largest(data.radius) * (1 + 1e-12)
+
     def feature_maps(self, data: Summary, tol: float, max_features: int) -> Sequence[Offer]:
         d, degree, scale, offset = data.n_features, self.degree, self.scale, self.offset
         if offset < 0:

@@ -48,3 +48,6 @@ class Tanh(Kernel):
         # the argument's rounding passes with slope at most 1; tanh itself is good to a few ulp of at most 1
         argument = abs(self.scale) * data.radius**2 + abs(self.offset)
         return float(np.finfo(dtype).eps) * ((data.n_features + 4) * argument + 8)
+
+    def value_bound(self, data: Summary) -> float:
+        return 1.0

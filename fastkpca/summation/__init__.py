@@ -3,6 +3,7 @@
 =============  ===============================================================================
 ``exact``      tiles of kernel values, each used for both halves of a symmetric matrix
 ``matrix``     the whole kernel matrix in memory, for small N
+``combined``   of sums and scalings, from the products of their parts
 ``expansion``  through a feature map: two passes over rows and nothing over pairs of them
 =============  ===============================================================================
 """

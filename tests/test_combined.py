@@ -1,0 +1,595 @@
+"""Sums, scalings and products of kernels: values, declarations, certificates, feature maps, products, model files."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+import reference
+
+import fastkpca as fk
+from fastkpca.errors import KernelParameterError, PluginError
+from fastkpca.features.combined import ScaledMap, SumMap, TensorMap
+from fastkpca.kernels import (
+    Kernel,
+    Offer,
+    ProductKernel,
+    ScaledKernel,
+    SumKernel,
+    get_kernel,
+    kernel_from_state,
+    kernel_state,
+)
+from fastkpca.protocol import Cost, FeatureMap
+from fastkpca.rows import Rows, summarize
+
+G, L = get_kernel("gaussian", sigma=2.0), get_kernel("linear")
+P = get_kernel("polynomial", degree=2, scale=0.5, offset=1.5)
+LAPLACIAN = get_kernel("laplacian", length_scale=3.0)
+TANH = get_kernel("tanh", scale=0.3)
+
+RNG = np.random.default_rng(11)
+X, Y = RNG.standard_normal((90, 3)), RNG.standard_normal((40, 3))
+
+
+def exact(kernel, X, Y):
+    """Values in long double, by the formulas and not by the package."""
+    X, Y = X.astype(np.longdouble), Y.astype(np.longdouble)
+    if isinstance(kernel, ScaledKernel):
+        return np.longdouble(kernel.factor) * exact(kernel.kernel, X, Y)
+    if isinstance(kernel, SumKernel):
+        return sum(exact(part, X, Y) for part in kernel.parts)
+    if isinstance(kernel, ProductKernel):
+        return np.prod([exact(part, X, Y) for part in kernel.parts], axis=0)
+    name = kernel_state(kernel)["name"].rpartition(":")[2]
+    difference = X[:, None, :] - Y[None, :, :]
+    if name == "gaussian":
+        return np.exp(-(difference**2).sum(axis=2) / (2 * np.longdouble(kernel.sigma) ** 2))
+    if name == "laplacian":
+        return np.exp(-np.abs(difference).sum(axis=2) / np.longdouble(kernel.length_scale))
+    product = (X[:, None, :] * Y[None, :, :]).sum(axis=2)
+    if name == "linear":
+        return product
+    if name == "tanh":
+        return np.tanh(np.longdouble(kernel.scale) * product + np.longdouble(kernel.offset))
+    return (np.longdouble(kernel.scale) * product + np.longdouble(kernel.offset)) ** kernel.degree
+
+
+def summary(X, kernel=None):
+    shift = kernel is not None and kernel.translation is not None
+    return summarize(Rows(X), shift=shift, rng=np.random.default_rng(0))
+
+
+COMBINED = {
+    "scaled": 0.3 * G,
+    "sum": 0.5 * G + L,
+    "three": G + 2.5 * P + L,
+    "product": G * P,
+    "with a product": 0.7 * (G * L) + P,
+    "product of a sum": (G + L) * LAPLACIAN,
+    "product of three": G * L * P,
+    "indefinite": 3 * TANH + G * TANH,
+}
+
+
+# Making them ----------------------------------------------------------------------------------------------------
+
+
+def test_what_the_operators_make():
+    assert 0.5 * G + L == SumKernel(parts=(ScaledKernel(factor=0.5, kernel=G), L))
+    assert G * 2 == 2 * G == np.float64(2) * G == np.int64(2) * G == G * np.float32(2)
+    assert 2 * (3 * G) == 6 * G
+    assert (G + L) + P == G + (L + P) == sum([G, L, P])
+    assert (G * L) * P == G * (L * P)
+    assert G + L != L + G or hash(G + L) == hash(L + G)
+    assert hash(0.5 * G + L) == hash(0.5 * G + L)
+    assert 0.5 * G + L != 0.25 * G + L
+    assert G + L != G * L
+
+
+def test_they_print_as_they_are_written():
+    assert repr(0.5 * G + L) == "0.5 * Gaussian(sigma=2.0) + Linear()"
+    assert repr(2 * (G + L) * L) == "2.0 * (Gaussian(sigma=2.0) + Linear()) * Linear()"
+    for kernel in COMBINED.values():
+        names = {type(x).__name__: type(x) for x in (G, L, P, LAPLACIAN, TANH)}
+        assert repr(eval(repr(kernel), names)) == repr(kernel)
+
+
+@pytest.mark.parametrize("kernel", COMBINED.values(), ids=COMBINED)
+def test_pickled_and_made_again(kernel):
+    assert pickle.loads(pickle.dumps(kernel)) == kernel
+    assert type(kernel)(**kernel.get_parameters()) == kernel
+    state = json.loads(json.dumps(kernel_state(kernel)))
+    assert kernel_from_state(state) == kernel
+
+
+@pytest.mark.parametrize("factor", [0, -1, -0.5, np.inf, np.nan, True])
+def test_factors_that_are_refused(factor):
+    with pytest.raises(KernelParameterError, match="positive"):
+        factor * G
+    with pytest.raises(KernelParameterError, match="positive"):
+        ScaledKernel(factor=factor, kernel=G)
+
+
+def test_a_factor_that_underflows():
+    with pytest.raises(KernelParameterError, match="positive"):
+        1e-200 * (1e-200 * G)
+
+
+def test_what_cannot_be_combined():
+    with pytest.raises(TypeError, match="a constant does not change the centred kernel matrix"):
+        G + 1.0
+    for other in ("gaussian", None, lambda X, Y: X @ Y.T, np.ones(3)):
+        for attempt in (lambda other: G + other, lambda other: other + G, lambda other: G * other):
+            with pytest.raises(TypeError):
+                attempt(other)
+    with pytest.raises(TypeError, match="is not a kernel"):
+        SumKernel(parts=(G, "linear"))
+    with pytest.raises(KernelParameterError, match="at least two"):
+        SumKernel(parts=(G,))
+    with pytest.raises(KernelParameterError, match="combine the matrices instead"):
+        get_kernel("precomputed") + G
+    with pytest.raises(KernelParameterError, match="combine the matrices instead"):
+        0.5 * get_kernel("precomputed")
+    with pytest.raises(TypeError, match="already has its own"):
+        fk.kpca(X, G + L, 2, sigma=1.0)
+
+
+def test_operators_work_on_an_author_s_kernel():
+    class Own(Kernel):
+        api_version = 1
+        parameters = {"scale": 2.0}
+
+        def block(self, X, Y):
+            return self.scale * (X @ Y.T)
+
+    np.testing.assert_allclose((Own() + 0.5 * Own(scale=4.0)).block(X, Y), 4 * (X @ Y.T))
+    function = get_kernel(lambda X, Y: X @ Y.T)
+    np.testing.assert_allclose((function * function).block(X, Y), (X @ Y.T) ** 2)
+
+
+# What they declare ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", COMBINED.values(), ids=COMBINED)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_values_are_within_the_stated_error(kernel, dtype, attack):
+    for case in range(attack.count(100, least=6)):
+        rng = attack.rng(f"combined values {kernel!r}", case)
+        scale, offset = 10.0 ** rng.uniform(-3, 1.5), 10.0 ** rng.uniform(-2, 2)
+        A = (scale * rng.standard_normal((30, int(rng.integers(1, 12)))) + offset).astype(dtype)
+        rows, data = summary(A)  # no shift: about the rows as they are
+        A = rows.all().astype(dtype)
+        error = kernel.entry_error(data, np.dtype(dtype))
+        found = kernel.block(A, A[:9])
+        assert found.dtype == dtype and found.shape == (30, 9) and found.flags.writeable
+        assert np.abs(found - exact(kernel, A, A[:9])).max() <= error
+        wide = A.astype(np.float64)
+        diagonal = kernel.diagonal(wide)
+        assert np.abs(diagonal - exact(kernel, wide, wide).diagonal()).max() <= kernel.entry_error(
+            data, np.dtype(np.float64)
+        )
+        assert np.abs(exact(kernel, A, A)).max() <= kernel.value_bound(data)
+
+
+def test_unknown_errors_stay_unknown():
+    data = summary(X)[1]
+    unknown = get_kernel(lambda X, Y: X @ Y.T, positive_semidefinite=True)
+    for kernel in (2 * unknown, unknown + G, G * unknown):
+        assert kernel.entry_error(data, np.dtype(np.float64)) is None
+
+
+def test_semidefinite_only_if_all_parts_are():
+    assert all((0.5 * G).positive_semidefinite is True for _ in range(1))
+    assert (G + L).positive_semidefinite and (G * L).positive_semidefinite
+    assert not (G + TANH).positive_semidefinite
+    assert not (G * TANH).positive_semidefinite
+    assert not (2 * TANH).positive_semidefinite
+    assert not (TANH * TANH).feature_maps(summary(X)[1], 0.1, 1000)
+    assert not (TANH + G).feature_maps(summary(X)[1], 0.1, 1000)
+
+
+def test_thread_safe_only_if_all_parts_are():
+    lone = get_kernel(lambda X, Y: X @ Y.T, thread_safe=False)
+    assert (G + L).thread_safe
+    assert not any(k.thread_safe for k in (G + lone, lone * G, 2 * lone, 2 * (G + lone)))
+
+
+@pytest.mark.parametrize(
+    "kernel, expected",
+    [
+        (0.5 * G, "kernel"),
+        (G + LAPLACIAN, "kernel"),
+        (G * LAPLACIAN, "kernel"),
+        (2 * L, "centered"),
+        (L + L, "centered"),
+        (G + L, "centered"),
+        (G * LAPLACIAN + 3 * L, "centered"),
+        (G + P, None),
+        (L + P, None),
+        (G * L, None),
+        (L * L, None),
+        (G * L + G, None),
+    ],
+    ids=repr,
+)
+def test_translation_is_what_a_shift_does(kernel, expected):
+    assert kernel.translation == expected
+    K = exact(kernel, X, X)
+    moved = exact(kernel, X + 0.7, X + 0.7)
+    plain = float(np.abs(moved - K).max())
+    centred = float(np.abs(reference.center(moved) - reference.center(K)).max())
+    assert (plain < 1e-12) == (expected == "kernel")
+    assert (centred < 1e-12) == (expected is not None)
+
+
+def test_far_from_the_origin():
+    far = 1e8 + np.round(X * 2**20) / 2**20  # representable there to 1e-8
+    far = np.asarray(far, dtype=np.float64)
+    near = far - 1e8
+    for kernel in (0.5 * G + L, G * LAPLACIAN):
+        here, there = (fk.kpca(rows, kernel, 4) for rows in (near, far))
+        np.testing.assert_allclose(there.eigenvalues, here.eigenvalues, rtol=1e-10)
+
+
+def test_parts_are_resolved():
+    for made in (2 * get_kernel("gaussian"), get_kernel("gaussian") + L, L * get_kernel("gaussian")):
+        model = fk.kpca(X, made, 2)
+        assert "sigma=None" in repr(made) and "None" not in repr(model.kernel)
+        data = summary(X, made)[1]
+        assert made.resolve(data) == model.kernel
+        assert made.resolve(data).resolve(data) == model.kernel
+    data = summary(X)[1]
+    resolved = 0.5 * G + G * L
+    assert resolved.resolve(data) is resolved
+
+
+def test_parts_are_checked_one_by_one():
+    class Thin(Kernel):
+        def block(self, X, Y):
+            return np.ones((len(X), 1))  # would broadcast
+
+        def diagonal(self, X):
+            return np.ones(1)
+
+    for kernel in (G + Thin(), Thin() * G, 2 * Thin()):
+        with pytest.raises(PluginError, match=r"Thin.block returned shape \(90, 1\)"):
+            kernel.block(X, Y)
+        with pytest.raises(PluginError, match=r"Thin.diagonal returned shape \(1,\)"):
+            kernel.diagonal(X)
+
+
+def test_a_part_s_own_array_is_not_overwritten():
+    kept = np.ones((90, 40))
+    kept.flags.writeable = False
+
+    class Keeper(Kernel):
+        def block(self, X, Y):
+            return kept
+
+    np.testing.assert_allclose((3 * Keeper()).block(X, Y), 3.0)
+    np.testing.assert_allclose((Keeper() + L).block(X, Y), 1 + X @ Y.T)
+    assert (kept == 1).all()
+
+
+# Feature maps ---------------------------------------------------------------------------------------------------
+
+
+def only_map(kernel, data, tol, max_features=5000, name=None):
+    offers = kernel.feature_maps(data, tol, max_features)
+    return next((x for x in offers if name in (None, x.name)), None)
+
+
+WIDE = get_kernel("gaussian", sigma=6.0)
+MAPS = {
+    "scaled": (0.3 * G, ScaledMap, "monomial"),
+    "sum": (0.5 * G + L, SumMap, "sum"),
+    "sum of three": (G + get_kernel("gaussian", sigma=5.0) + 4 * P, SumMap, "sum"),
+    "tensor": (get_kernel("gaussian", sigma=4.0) * L, TensorMap, "product"),
+    "tensor of three": (
+        get_kernel("gaussian", sigma=6.0) * L * get_kernel("gaussian", sigma=5.0),
+        TensorMap,
+        "product",
+    ),
+    "scaled product": (1e-3 * (L * P), ScaledMap, "product"),
+    "sum with a product": (get_kernel("gaussian", sigma=4.0) * (7 * L) + P, SumMap, "sum"),
+}
+
+
+@pytest.mark.parametrize("kernel, cls, name", MAPS.values(), ids=MAPS)
+def test_maps_leave_out_what_they_say(kernel, cls, name, attack):
+    """K - Phi Phi' is positive semidefinite, and its diagonal at most the residual: with values in long double."""
+    met = 0
+    cases = attack.count(200, least=8)
+    for case in range(cases):
+        rng = attack.rng(f"combined maps {name} {kernel!r}", case)
+        A = rng.standard_normal((60, int(rng.integers(1, 4)))) * rng.uniform(0.3, 1.5) + rng.uniform(-1, 1)
+        A[:3] *= 2
+        rows, data = summary(A, kernel)
+        A = rows.all()
+        tol = 10.0 ** rng.uniform(-12, -1)
+        offer = only_map(kernel, data, tol, name=name)
+        if offer is None:  # the Gaussian's monomials would be too many
+            continue
+        met += 1
+        made = offer.build(data.sample)
+        assert type(made) is cls
+        assert made.n_features <= 5000
+        Phi = made.features(A)
+        assert Phi.shape == (60, made.n_features) and Phi.dtype == np.float64
+        K = exact(kernel, A, A)
+        wide = Phi.astype(np.longdouble)
+        E = K - wide @ wide.T
+        size = float(np.abs(K).max())
+        for residual in (made.residual(A), made.residual(A, Phi)):
+            assert (residual >= 0).all()
+            slack = 2 * made.rounding * K.diagonal()  # the bound is about the exact phi
+            assert (E.diagonal() <= residual + slack).all()
+            # a product whose parts must be tighter than foreseen may not fit; the residual says so
+            if made.n_features < 1500:
+                assert residual.sum() <= 1.02 * tol * float(K.diagonal().sum()) + 1e-13 * 60 * size
+        assert np.linalg.eigvalsh(E.astype(np.float64)).min() >= -60 * (2 * made.rounding + made.defect) * size
+        U, C = rng.standard_normal((60, 2)), rng.standard_normal((made.n_features, 2))
+        np.testing.assert_allclose(made.accumulate(A, U), Phi.T @ U, atol=1e-12 * np.abs(Phi).sum())
+        np.testing.assert_allclose(made.apply(A, C), Phi @ C, atol=1e-12 * np.abs(Phi).sum())
+        header, arrays = made.state()
+        again = kernel.feature_map_from_state(json.loads(json.dumps(header)), arrays)
+        assert np.array_equal(again.features(A), Phi) and np.array_equal(again.residual(A), made.residual(A))
+        assert again.rounding == made.rounding and again.defect == made.defect
+    assert met > cases / 2
+
+
+def test_the_tolerance_goes_where_it_is_needed():
+    """Exact parts leave their share: beside a large linear kernel the Gaussian needs few features."""
+    data = summary(X, G + L)[1]
+    alone = only_map(G, data, 1e-6, name="monomial").cost.n_features
+    beside = only_map(G + 1e4 * L, data, 1e-6).cost.n_features - 3
+    assert beside < alone
+    assert only_map(G + 1e9 * L, data, 1e-6).cost.n_features <= 4
+
+
+def test_maps_that_do_not_fit_are_not_offered():
+    data = summary(X)[1]
+    assert only_map(0.5 * P + L, data, 1e-6, 13).cost.n_features == 13
+    assert not (0.5 * P + L).feature_maps(data, 1e-6, 12)
+    assert not (0.5 * G + L).feature_maps(data, 1e-6, 20)
+    D = only_map(L * P, data, 1e-6).cost.n_features
+    assert D == 30
+    assert (L * P).feature_maps(data, 1e-6, 30)
+    assert not (L * P).feature_maps(data, 1e-6, 29)
+    assert not (LAPLACIAN + G).feature_maps(data, 1e-6, 5000)  # no map of its own: pivots serve for the whole
+    assert not (LAPLACIAN * G).feature_maps(data, 1e-6, 5000)
+
+
+class WithDefect(FeatureMap):
+    """The exact map of x.y, spoilt by entries of at most ``defect``, as an aliased Fourier map is."""
+
+    rounding = 1e-15
+
+    def __init__(self, defect):
+        self.defect, self.n_features = defect, 3
+
+    def features(self, X):
+        return X.copy()
+
+
+@pytest.mark.parametrize("defect", [0.0, 1e-3])
+def test_defects_of_sums_and_products(defect):
+    rng = np.random.default_rng(2)
+    n = len(X)
+    D = [defect * np.sign(rng.standard_normal((n, n))) for _ in range(2)]
+    D = [np.triu(x) + np.triu(x, 1).T for x in D]
+    E = [np.diag(rng.random(n)) for _ in range(2)]  # what the maps leave out besides
+    K = [X @ X.T + e + d for e, d in zip(E, D)]
+    parts = WithDefect(defect), WithDefect(defect)
+    bounds = tuple(float(np.abs(k).max()) for k in K)
+    for made, whole, left in (
+        (SumMap(parts), K[0] + K[1], E[0] + E[1]),
+        (TensorMap(*parts, bounds), K[0] * K[1], E[0] * (X @ X.T) + (X @ X.T) * E[1] + E[0] * E[1]),
+        (ScaledMap(parts[0], 2.5), 2.5 * K[0], 2.5 * E[0]),
+    ):
+        Phi = made.features(X)
+        rest = whole - Phi @ Phi.T - left
+        assert np.abs(rest).max() <= made.defect * (1 + 1e-12) + 1e-13
+        assert np.linalg.norm(rest, 2) <= made.defect_norm(n, float(np.trace(whole))) + 1e-12
+        assert (made.defect > 0) == (defect > 0)
+
+
+@pytest.mark.parametrize("kernel", [0.25 * G, 3.0 * (L * P), 0.7 * (G + P)], ids=repr)
+def test_scaled_moments_are_those_of_the_part(kernel):
+    data = summary(X, kernel)[1]
+    offer = kernel.feature_maps(data, 1e-8, 5000)[0]
+    made = offer.build(data.sample)
+    moments, other, both = made.new_moments(), made.new_moments(), made.new_moments()
+    weights = np.random.default_rng(0).random(90)
+    moments.update(X[:50], weights[:50])
+    other.update(X[50:], weights[50:])
+    moments.merge(other)
+    both.update(X, weights)
+    Phi = made.features(X)
+    mean = weights @ Phi / weights.sum()
+    second = (Phi - mean).T @ ((Phi - mean) * weights[:, None])
+    for x in (moments, both):
+        assert x.count == pytest.approx(weights.sum())
+        np.testing.assert_allclose(x.mean, mean, atol=1e-13 * np.abs(mean).max())
+        np.testing.assert_allclose(x.dense(), second, atol=1e-12 * np.abs(second).max())
+        np.testing.assert_allclose(x.matmat(Phi.T), second @ Phi.T, atol=1e-11 * np.abs(second @ Phi.T).max())
+        assert x.trace == pytest.approx(np.trace(second))
+        exactly = float(weights @ (exact(kernel, X, X).diagonal() - (Phi.astype(np.longdouble) ** 2).sum(axis=1)))
+        slack = 2 * made.rounding * float(weights @ kernel.diagonal(X))
+        assert exactly - slack <= x.residual_trace <= max(exactly, 0) + 3 * slack + 1e-12
+
+
+# Products -------------------------------------------------------------------------------------------------------
+
+SUMS = {
+    "scaled": 40.0 * get_kernel("gaussian", sigma=6.0),
+    "small": 1e-9 * get_kernel("gaussian", sigma=6.0),
+    "sum": 0.5 * get_kernel("gaussian", sigma=6.0) + P,
+    "exact": 2 * P + get_kernel("polynomial", degree=3),
+    "with tiles": P + LAPLACIAN,
+    "compiled tiles": G + 2 * get_kernel("gaussian", sigma=0.1),
+}
+
+
+@pytest.mark.parametrize("kernel", SUMS.values(), ids=SUMS)
+@pytest.mark.parametrize("tol", [1e-3, 1e-8, 1e-10, None])
+def test_products_keep_their_bound(kernel, tol):
+    for sources in (None, Y):
+        offers = kernel.summations(summary(X)[1], summary(X if sources is None else sources)[1], tol)
+        if not offers:
+            assert tol in (None, 1e-10)
+            continue
+        name = offers[0].name
+        assert name == "sum" if isinstance(kernel, SumKernel) else name in ("expansion", "tiles")
+        K = fk.gram(X, kernel, sources, tol=tol, products=name)
+        values = exact(kernel, X, X if sources is None else sources)
+        assert K.error_bound <= (tol or 1e-13 * np.abs(values).max())
+        for A, B in ((K, values), (K.T, values.T)):
+            U = np.random.default_rng(0).standard_normal((A.shape[1], 3))
+            rounding = 1e-13 * np.abs(values).max()
+            error = np.abs(A @ U - B @ U.astype(np.longdouble))
+            assert (error <= (K.error_bound + rounding) * np.abs(U).sum(axis=0)).all()
+        again = fk.gram(X, kernel, sources, tol=tol, products=name, n_threads=1)
+        assert np.array_equal(again @ U, K.__class__.__matmul__(K, U)) if A.shape == K.shape else True
+
+
+def test_products_without_anything_fast_are_exact_tiles():
+    unknown = get_kernel(lambda X, Y: X @ Y.T)
+    assert not (unknown + P).summations(summary(X)[1], summary(X)[1], None)  # how it rounds can't be told
+    for kernel in (LAPLACIAN + G, 2 * LAPLACIAN, G * P):
+        data = summary(X)[1]
+        assert not kernel.summations(data, data, None)
+        np.testing.assert_allclose(fk.gram(X, kernel) @ np.eye(90), exact(kernel, X, X).astype(float), atol=1e-12)
+
+
+def test_scaled_tiles_are_compiled():
+    K = fk.gram(X, 3 * G, products="tiles")
+    U = RNG.standard_normal((90, 2))
+    np.testing.assert_allclose(K @ U, 3 * exact(G, X, X).astype(float) @ U, rtol=1e-12, atol=1e-12)
+    assert K.error_bound == 0.0
+    assert not (3 * LAPLACIAN).summations(summary(X)[1], summary(X)[1], None)
+
+
+def test_indefinite_sums_keep_the_pass_that_gives_the_norm():
+    data = summary(X)[1]
+    for kernel in (3 * TANH, TANH + G, TANH + P):
+        assert not kernel.summations(data, data, 1e-3)
+    rows = np.random.default_rng(3).standard_normal((1500, 3))
+    model = fk.kpca(rows, TANH + 0.5 * G, 2, method="krylov", tol=1e-4)
+    assert np.isfinite(model.eigenvalue_bounds).all()
+
+
+def test_threads_reach_the_parts():
+    K = fk.gram(X, 0.5 * P + 2 * (P + L), products="sum", n_threads=2)
+    assert K._summation.n_threads == 2
+    for kernel in SUMS.values():
+        U = RNG.standard_normal((90, 2))
+        one, two = (fk.gram(X, kernel, tol=1e-3, n_threads=n) @ U for n in (1, 2))
+        assert np.array_equal(one, two)
+
+
+def test_costs_are_composed():
+    class Offering(Kernel):
+        positive_semidefinite = True
+
+        def value_bound(self, data):
+            return 0.0
+
+        def summations(self, data_x, data_y, tol):
+            return (Offer("own", Cost(5, 100.0, 7.0, 11.0, 0.0, 3.0), None),)
+
+    data = summary(X)[1]
+    both = (Offering() + Offering()).summations(data, data, None)[0].cost
+    assert both == Cost(5, 200.0, 14.0, 22.0, 0.0, 6.0)
+    assert (2 * Offering()).summations(data, data, None)[0].cost == Cost(5, 100.0, 7.0, 11.0, 0.0, 3.0)
+    tiles = (Offering() + LAPLACIAN).summations(data, data, None)[0].cost
+    assert tiles.row_flops > 100.0 and tiles.column_flops > 3.0
+
+
+# Through the public door ----------------------------------------------------------------------------------------
+
+
+def dense_reference(kernel, rows):
+    return np.linalg.eigvalsh(reference.center(exact(kernel, rows, rows)).astype(np.float64))[::-1]
+
+
+@pytest.mark.parametrize("kernel", COMBINED.values(), ids=COMBINED)
+@pytest.mark.parametrize("method", ["dense", "krylov", "features"])
+def test_certified_against_the_dense_matrix(kernel, method):
+    rows = np.random.default_rng(4).standard_normal((400, 3))
+    if method == "features" and not kernel.positive_semidefinite:
+        pytest.skip("no feature map exists")
+    tol = 1e-3 if method == "features" else 1e-6
+    model = fk.kpca(rows, kernel, 3, method=method, tol=tol)
+    true = dense_reference(kernel, rows)[:3]
+    low, high = model.eigenvalue_bounds.T
+    assert (low <= true * (1 + 1e-14)).all() and (true <= high * (1 + 1e-14)).all()
+    assert ((high - low) <= tol * true[0]).all()
+    Z = fk.kpca_project(model, rows)
+    np.testing.assert_allclose(Z, model.score, atol=1e-7 * np.abs(model.score).max())
+
+
+@pytest.mark.parametrize("name", ["sum", "product", "monomial"])
+def test_forced_maps_saved_and_loaded(name, tmp_path):
+    wide = get_kernel("gaussian", sigma=4.0)
+    kernel = {"sum": 0.5 * wide + L * P, "product": wide * L, "monomial": 2 * wide}[name]
+    model = fk.kpca(X, kernel, 3, features=name, tol=1e-5)
+    assert model.plan.name == name and not model.projector.grows_with_n
+    true = dense_reference(kernel, X)[:3]
+    low, high = model.eigenvalue_bounds.T
+    assert (low <= true).all() and (true <= high).all() and (high - low <= 1e-5 * true[0]).all()
+    fk.save(model, tmp_path / "m.kpca")
+    again = fk.load(tmp_path / "m.kpca")
+    assert again.kernel == kernel
+    assert np.array_equal(fk.kpca_project(again, Y), fk.kpca_project(model, Y))
+
+
+@pytest.mark.parametrize("kernel", COMBINED.values(), ids=COMBINED)
+@pytest.mark.parametrize("method", ["dense", "auto", "features"])
+def test_models_are_saved_and_loaded(kernel, method, tmp_path):
+    if method == "features" and not kernel.positive_semidefinite:
+        pytest.skip("no feature map exists")
+    options = {"features": "pivots"} if method == "features" else {"method": method}
+    model = fk.kpca(X, kernel, 2, tol=1e-3, **options)
+    fk.save(model, tmp_path / "m.kpca")
+    again = fk.load(tmp_path / "m.kpca")
+    assert again.kernel == model.kernel and repr(again.kernel) == repr(model.kernel)
+    assert np.array_equal(fk.kpca_project(again, Y), fk.kpca_project(model, Y))
+
+
+def test_a_part_without_a_name_cannot_be_saved(tmp_path):
+    model = fk.kpca(X, get_kernel(lambda X, Y: X @ Y.T) + G, 2)
+    with pytest.raises(ValueError, match="register_kernel"):
+        fk.save(model, tmp_path / "m.kpca")
+
+
+@pytest.mark.parametrize("kernel", [G, G + L, G * L], ids=repr)
+@pytest.mark.parametrize("method", ["dense", "features", "krylov"])
+def test_scaling_a_kernel_scales_the_result(kernel, method):
+    """By a power of two exactly, by any other number up to rounding."""
+    plain = fk.kpca(X, kernel, 3, method=method, tol=1e-4)
+    for factor in (4.0, 2.0**-40, 0.3, 1e9):
+        scaled = fk.kpca(X, factor * kernel, 3, method=method, tol=1e-4)
+        width = np.ptp(plain.eigenvalue_bounds, axis=1)
+        assert (np.abs(scaled.eigenvalues / factor - plain.eigenvalues) <= width + 1e-12 * plain.eigenvalues).all()
+        np.testing.assert_allclose(scaled.eigenvalue_bounds / factor, plain.eigenvalue_bounds, rtol=1e-4)
+        np.testing.assert_allclose(scaled.explained, plain.explained, rtol=1e-4)
+        atol = 1e-3 * np.abs(plain.score).max()
+        np.testing.assert_allclose(scaled.score / np.sqrt(factor), plain.score, atol=atol)
+
+
+def test_features_and_projection_of_a_sum():
+    F = fk.features(X, 0.5 * G + P, tol=1e-8)
+    K = exact(0.5 * G + P, X, X).astype(np.float64)
+    assert np.abs(F @ (F.T @ np.eye(90)) - K).max() <= F.residual_trace + 1e-12 * np.abs(K).max()
+    assert F.residual_trace <= 1e-8 * np.trace(K)
+
+
+def test_a_registered_combination():
+    with fk.register_kernel("half", 0.5 * get_kernel("gaussian") + L):
+        model = fk.kpca(X, "half", 2)
+        assert isinstance(model.kernel, SumKernel)
+        assert kernel_from_state(kernel_state(model.kernel)) == model.kernel

@@ -4,6 +4,7 @@
 
 ===============  =====================================================================================
 ``_registry``    names: the built-in table, the entry-point group ``fastkpca.kernels``, a session's own
+``_guard``       what stands between the core and kernels from outside: names failures, looks at claims
 ``_adapters``    functions on tiles, and objects with ``block``, as kernels
 ``_parameters``  checks of parameters that several kernels share
 ===============  =====================================================================================
@@ -19,6 +20,7 @@ from typing import Any
 from ..errors import KernelParameterError
 from ..protocol import Cost, FeatureMap, Kernel, Moments, Offer, Summary, Summation
 from ._adapters import CallableKernel, ObjectKernel
+from ._guard import guarded
 from ._registry import BUILTINS, KernelEntry, KernelTable, get_kernel, kernel_state, list_kernels, register_kernel
 
 __all__ = [
@@ -35,6 +37,7 @@ __all__ = [
     "Summary",
     "Summation",
     "get_kernel",
+    "guarded",
     "kernel_state",
     "list_kernels",
     "register_kernel",

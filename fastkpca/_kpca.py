@@ -13,7 +13,7 @@ from . import execute, validate
 from ._plan import Plan, make_plan
 from ._routes import Problem, Solution, solve
 from .errors import CertificateWarning, NotConvergedError
-from .kernels import get_kernel, guarded
+from .kernels import get_kernel, guarded, naming
 from .model import KPCAModel
 from .protocol import Kernel
 from .rows import summarize
@@ -128,9 +128,10 @@ def kpca(
         problem = _prepare(
             X, kernel, c, tol, max_passes, method, memory_limit, n_threads, rng, report, kernel_parameters
         )
-        chosen = _choose(problem, method, features, products)
-        solution = solve(problem, chosen)
-        score = _scores(problem, solution, out) if return_scores else None
+        with naming(problem.kernel):
+            chosen = _choose(problem, method, features, products)
+            solution = solve(problem, chosen)
+            score = _scores(problem, solution, out) if return_scores else None
     info = solution.info | {"seconds": time.perf_counter() - started}
     low, high = (x / (problem.data.n_samples - 1) for x in solution.total)
     model = KPCAModel(

@@ -20,7 +20,7 @@ from typing import Any
 from ..errors import KernelParameterError
 from ..protocol import Cost, FeatureMap, Kernel, Moments, Offer, Summary, Summation
 from ._adapters import CallableKernel, ObjectKernel
-from ._guard import guarded
+from ._guard import guarded, naming
 from ._registry import BUILTINS, KernelEntry, KernelTable, get_kernel, kernel_state, list_kernels, register_kernel
 
 __all__ = [
@@ -40,6 +40,7 @@ __all__ = [
     "guarded",
     "kernel_state",
     "list_kernels",
+    "naming",
     "register_kernel",
 ]
 

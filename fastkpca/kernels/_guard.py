@@ -16,7 +16,8 @@ their largest value, others to what they claim.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -28,7 +29,7 @@ from ..rows import Rows
 from ._adapters import CallableKernel, ObjectKernel
 from ._registry import Origin, origin
 
-__all__ = ["Guard", "guarded"]
+__all__ = ["Guard", "guarded", "naming"]
 
 MOST_ROWS = 64
 SHARE = 14
@@ -45,6 +46,17 @@ def guarded(kernel: Kernel) -> Kernel:
         return kernel
     found = origin(kernel)
     return kernel if found is None else Guard(kernel, found)
+
+
+@contextmanager
+def naming(kernel: Kernel) -> Iterator[None]:
+    """A note on what goes wrong inside, beyond the calls into the kernel: it may be the kernel's doing."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(kernel, Guard) and not isinstance(error, PluginError):
+            error.add_note(f"while {kernel._watch.origin.who} was in use")
+        raise
 
 
 def _shapes(arguments: Sequence[Any]) -> str:

@@ -38,7 +38,7 @@ class PluginError(RuntimeError):
 
 
 class KernelContractError(PluginError, ValueError):
-    """A kernel from outside returned what its contract rules out: a wrong shape or type, NaN, an asymmetric tile, ..."""
+    """A kernel from outside breaks its contract: a wrong shape or type, NaN, asymmetry, a claim that does not hold."""
 
 
 class NotConvergedError(RuntimeError):

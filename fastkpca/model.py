@@ -231,7 +231,9 @@ class KPCAModel:
             projector: FeatureProjector | SampleProjector
             if "map" in header:
                 own = {name[4:]: array for name, array in arrays.items() if name.startswith("map.")}
-                projector = FeatureProjector(_restore_map(guarded(kernel), header["map"], own), arrays["axes"], arrays["mean"])
+                projector = FeatureProjector(
+                    _restore_map(guarded(kernel), header["map"], own), arrays["axes"], arrays["mean"]
+                )
             else:
                 projector = SampleProjector(arrays["X"], arrays["coeff"], arrays["column_means"])
             low, high = header["total_variance_bounds"]

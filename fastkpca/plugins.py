@@ -177,7 +177,7 @@ class Group:
     # Which entry a name means
 
     def find(self, name: str, plugins: Sequence[Entry], session: Mapping[str, Entry]) -> Entry:
-        """The entry that ``name`` ("name" or "distribution:name") means; raises where there is none or more than one."""
+        """The entry that ``name`` ("name" or "distribution:name") means; raises where there is not just one."""
         distribution, colon, bare = name.rpartition(":")
         if not colon:
             if name in session:

@@ -1,4 +1,4 @@
-"""Broken, lying and careless plugins, through the public door: each is named, chained to its cause, and breaks nobody."""
+"""Broken, lying and careless plugins, through the public door: each is named and chained to its cause."""
 
 from __future__ import annotations
 
@@ -98,7 +98,9 @@ CASES = {
     "import error": Case("import nothing_of_that_name", PluginError, ("cannot be imported",), ModuleNotFoundError),
     "missing attribute": Case("Other = 3", PluginError, ("AttributeError", "Bad"), AttributeError),
     "old api_version": Case(
-        "class Bad(Kernel):\n    api_version = 0\n    block = print", PluginError, ("api_version 0", "upgrade the plugin")
+        "class Bad(Kernel):\n    api_version = 0\n    block = print",
+        PluginError,
+        ("api_version 0", "upgrade the plugin"),
     ),
     "wrong signature": Case(kernel("def block(self, X): return X"), PluginError, (BLOCK, "TypeError"), TypeError),
     "a kernel of two points": Case(
@@ -154,7 +156,9 @@ CASES = {
         use="far row",
     ),
     "infinity": Case(
-        kernel("def block(self, X, Y): return super().block(X, Y) + np.inf"), KernelContractError, (BLOCK, "returned inf")
+        kernel("def block(self, X, Y): return super().block(X, Y) + np.inf"),
+        KernelContractError,
+        (BLOCK, "returned inf"),
     ),
     "asymmetric": Case(
         kernel("def block(self, X, Y): return super().block(X, Y) * (1 + 0.01 * np.tanh(X[:, :1]))"),
@@ -162,7 +166,7 @@ CASES = {
         (BLOCK, "is not symmetric: k\\(x, y\\) = ", "kernels are symmetric"),
     ),
     "asymmetric between tiles": Case(
-        kernel("def block(self, X, Y): return super().block(X, Y) * (1.0 if X is Y or len(X) == len(Y) and (X == Y).all() else 1.01)"),
+        kernel("def block(self, X, Y): return super().block(X, Y) * (1.0 if len(X) == len(Y) else 1.01)"),
         KernelContractError,
         ("Bad.block on shapes", "differ by", "a value depends on its two rows alone"),
     ),
@@ -198,7 +202,10 @@ CASES = {
         (r"Bad\.compiled_tile", "differs from block"),
     ),
     "unknown compiled tile": Case(
-        kernel("def compiled_tile(self): return 'cosine', {}"), PluginError, (r"Bad\.compiled_tile", "raised"), Exception
+        kernel("def compiled_tile(self): return 'cosine', {}"),
+        PluginError,
+        (r"Bad\.compiled_tile", "raised"),
+        Exception,
     ),
     "writes into its input": Case(
         kernel("def block(self, X, Y):\n    X -= 1\n    return super().block(X, Y)"),
@@ -464,7 +471,7 @@ def test_what_they_are_made_of_is_fine(plugins):
 
 
 def test_a_defect_that_shows_when_projecting(plugins):
-    source = kernel("limit = [4000]\ndef block(self, X, Y):\n    assert len(Y) != 77 or 1\n    return super().block(X, Y)[: self.limit[0]]")
+    source = kernel("limit = [4000]\ndef block(self, X, Y): return super().block(X, Y)[: self.limit[0]]")
     plugins("hostile-kernels", {"bad": "hostile_module:Bad"}, {"hostile_module": source})
     model = fk.kpca(X, "bad", 3, method="dense")
     sys.modules["hostile_module"].Bad.limit[0] = 3
@@ -527,10 +534,12 @@ def test_bad_names(plugins, name, text):
 
 
 def test_listing_with_load(plugins):
-    for number, (case, about) in enumerate(CASES.items()):
+    for number, about in enumerate(CASES.values()):
         module = f"hostile_{number}"
         plugins(f"hostile-{number}", {f"bad{number}": f"{module}:Bad"}, {module: about.source})
-    plugins("zeta", {"own": "zeta_module:Own", "fast": "zeta_module:Fast"}, {"zeta_module": GOOD + MAP + PRODUCT}, "2.5")
+    plugins(
+        "zeta", {"own": "zeta_module:Own", "fast": "zeta_module:Fast"}, {"zeta_module": GOOD + MAP + PRODUCT}, "2.5"
+    )
     with fk.register_kernel("mine", lambda X, Y: X @ Y.T):
         rows = {row.name: row for row in fk.list_kernels(load=True)}
     states = {case: rows[f"bad{number}"].state for number, case in enumerate(CASES)}
@@ -539,7 +548,11 @@ def test_listing_with_load(plugins):
     assert "No module named 'nothing_of_that_name'" in rows["bad0"].error and "hostile-0 1.0" in rows["bad0"].error
     assert rows["own"].state == "loaded" and rows["own"].error == ""
     assert rows["own"].capabilities == (
-        "positive semidefinite", "translation=kernel", "thread-safe", "feature maps", "entry error"
+        "positive semidefinite",
+        "translation=kernel",
+        "thread-safe",
+        "feature maps",
+        "entry error",
     )
     assert "summations" in rows["fast"].capabilities
     assert "compiled tiles" in rows["gaussian"].capabilities
@@ -567,9 +580,10 @@ def test_nothing_is_imported_before_it_is_asked_for(tmp_path, command):
         "methods": "import fastkpca; assert 'poison' in fastkpca.list_methods().names",
         "cli": "from fastkpca.cli import main; main(['kernels'])",
     }[command]
-    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {code}; assert not [m for m in sys.modules if 'poison' in m]"
+    first = f"import sys; sys.path.insert(0, {str(tmp_path)!r})"
+    code = f"{first}; {code}; assert not [m for m in sys.modules if 'poison' in m]"
     subprocess.run([sys.executable, "-P", "-c", code], check=True, capture_output=True)
-    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from fastkpca.cli import main; main(['kernels', '--load'])"
+    code = f"{first}; from fastkpca.cli import main; main(['kernels', '--load'])"
     if command == "cli":
         done = subprocess.run([sys.executable, "-P", "-c", code], check=True, capture_output=True, text=True)
         line = next(line for line in done.stdout.splitlines() if line.startswith("poison"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import subprocess
 import sys
@@ -22,7 +23,7 @@ from fastkpca.errors import (
     UnknownKernelError,
     UnknownMethodError,
 )
-from fastkpca.kernels import _registry
+from fastkpca.kernels import _registry, guarded
 from fastkpca.methods import _METHODS
 from fastkpca.testing import ConformanceError, check_thread_safety
 
@@ -661,3 +662,60 @@ def test_a_session_kernel_keeps_the_type_of_its_own_errors():
     with pytest.raises(KernelContractError, match=r"kernel .*<lambda> .*is not symmetric"):
         fk.kpca(X, lambda X, Y: np.exp(X[:, :1] - 2 * Y[:, :1].T), 2)
     assert threading.active_count() < 50
+
+
+# The guard itself ---------------------------------------------------------------------------------------------------
+
+
+def test_the_guard_is_not_seen(plugins, tmp_path):
+    plugins("fine", {"own": "fine_module:Own"}, {"fine_module": GOOD + MAP})
+    kernel = fk.get_kernel("own")
+    guard = guarded(kernel)
+    assert guarded(guard) is guard and guarded(fk.get_kernel("gaussian")) == fk.get_kernel("gaussian")
+    assert (repr(guard), hash(guard)) == (repr(kernel), hash(kernel))
+    assert guard == kernel and guard == guarded(fk.get_kernel("own"))
+    assert guard.get_parameters() == kernel.get_parameters()
+    again = pickle.loads(pickle.dumps(guard))
+    assert again == guard and type(again) is type(guard)
+    assert not hasattr(guard, "compiled_tile")
+    for method, features in (("dense", "auto"), ("krylov", "auto"), ("features", "pivots")):
+        model = fk.kpca(X, kernel, 2, tol=1e-2, method=method, features=features)
+        assert model.kernel == kernel and type(model.kernel) is type(kernel)
+        fk.save(model, tmp_path / f"{method}.kpca")
+        np.testing.assert_array_equal(
+            fk.kpca_project(fk.load(tmp_path / f"{method}.kpca"), X[:5]), fk.kpca_project(model, X[:5])
+        )
+    with pytest.raises(AttributeError, match="nothing"):
+        guard.nothing  # noqa: B018
+
+
+def test_a_product_that_breaks_its_bound_inside_kpca(plugins):
+    plugins("hostile", {"bad": "hostile_module:Bad"}, {"hostile_module": CASES["product breaks its bound"].source})
+    with pytest.raises(KernelContractError, match=r"'bad' of distribution hostile 1\.0: Rough\.matmat .* is off by"):
+        fk.kpca(X, "bad", 3, tol=1e-3, products="own")
+
+
+@pytest.mark.parametrize("method", ["dense", "krylov", "features"])
+def test_nan_for_a_single_pair_is_named(plugins, method):
+    source = kernel("""
+        translation = None
+        def block(self, X, Y):
+            K = super().block(X, Y)
+            K[cdist(X, Y) > 15] = np.nan
+            return K
+    """)
+    plugins("hostile", {"bad": "hostile_module:Bad"}, {"hostile_module": source})
+    rows = np.concatenate([X, X])
+    rows[300], rows[700] = 5.0, -5.0
+    with pytest.raises(ValueError, match=r"nan|not finite|NaN") as caught:
+        fk.kpca(rows, "bad", 2, tol=1e-2, method=method)
+    told = str(caught.value) + "".join(getattr(caught.value, "__notes__", ()))
+    assert "kernel 'bad' of distribution hostile 1.0" in told
+
+
+def test_all_plugins_can_be_left_out(plugins, monkeypatch):
+    plugins("hostile", {"bad": "hostile_module:Bad"}, {"hostile_module": "raise RuntimeError"})
+    monkeypatch.setenv("FASTKPCA_DISABLE_PLUGINS", "1")
+    assert "bad" not in fk.list_kernels(load=True).names and len(fk.list_methods()) == 0
+    with pytest.raises(UnknownMethodError, match="methods of other distributions are left out"):
+        fk.get_method("klda")

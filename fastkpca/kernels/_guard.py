@@ -42,9 +42,14 @@ EPS = float(np.finfo(np.float64).eps)
 
 
 def guarded(kernel: Kernel) -> Kernel:
-    """The kernel for the core to use: itself where it is fastkpca's own, else behind a ``Guard``."""
+    """The kernel for the core to use: itself where it is fastkpca's own, else behind a ``Guard``.
+
+    A kernel of fastkpca's that is made of others says so by ``over_parts(function)``: its parts are guarded each.
+    """
     if isinstance(kernel, Guard):
         return kernel
+    if hasattr(kernel, "over_parts") and type(kernel).__module__.startswith("fastkpca."):
+        return kernel.over_parts(guarded)
     found = origin(kernel)
     return kernel if found is None else Guard(kernel, found)
 
@@ -289,6 +294,15 @@ def _negative(A: np.ndarray, noise: float) -> float:
     except np.linalg.LinAlgError:
         lowest = float(np.linalg.eigvalsh(A)[0])
         return lowest if lowest < -noise else 0.0
+
+
+def _forwarded(name: str) -> property:
+    return property(lambda self: getattr(self._inner, name))
+
+
+for _name in vars(Kernel):  # what a guard does not look at is the kernel's own all the same, not the base class's
+    if not _name.startswith("_") and _name not in vars(Guard):
+        setattr(Guard, _name, _forwarded(_name))
 
 
 class _Look:

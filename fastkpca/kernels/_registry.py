@@ -350,18 +350,13 @@ class Origin:
 
 
 def origin(kernel: Kernel) -> Origin | None:
-    """Where a kernel came from, by its class; None for fastkpca's own.
-
-    A kernel of fastkpca's that is made of others (a parameter is a kernel, or holds some) is as foreign as these.
-    """
+    """Where a kernel came from, by its class; None for fastkpca's own."""
     cls = type(kernel)
     if isinstance(kernel, (CallableKernel, ObjectKernel)):
         thing = kernel.wrapped
         cls = thing if callable(thing) and hasattr(thing, "__qualname__") else type(thing)
     elif cls.__module__.partition(".")[0] == OWN:
-        parts = (x for value in kernel.get_parameters().values() for x in _kernels_in(value))
-        found = {found.who: found for found in map(origin, parts) if found is not None}
-        return Origin(", ".join(found), any(x.installed for x in found.values())) if found else None
+        return None
     label = f"{cls.__module__}.{getattr(cls, '__qualname__', cls)}"
     with _session_lock:
         session = list(_session.values())
@@ -373,9 +368,3 @@ def origin(kernel: Kernel) -> Origin | None:
     if entries:
         return Origin(_KERNELS.who(entries[0]), True)
     return Origin(f"kernel {label} (of no installed distribution)", False)
-
-
-def _kernels_in(value: Any) -> list[Kernel]:
-    if isinstance(value, Kernel):
-        return [value]
-    return [x for part in value for x in _kernels_in(part)] if isinstance(value, (tuple, list)) else []

@@ -23,7 +23,7 @@ from fastkpca.errors import (
     UnknownKernelError,
     UnknownMethodError,
 )
-from fastkpca.kernels import _registry, guarded
+from fastkpca.kernels import Kernel, _registry, guarded
 from fastkpca.methods import _METHODS
 from fastkpca.testing import ConformanceError, check_thread_safety
 
@@ -719,3 +719,42 @@ def test_all_plugins_can_be_left_out(plugins, monkeypatch):
     assert "bad" not in fk.list_kernels(load=True).names and len(fk.list_methods()) == 0
     with pytest.raises(UnknownMethodError, match="methods of other distributions are left out"):
         fk.get_method("klda")
+
+
+def test_the_guard_stands_in_for_every_part_of_a_kernel():
+    """A method that the protocol gains is the kernel's own behind a guard, never the base class's default."""
+
+    class Large(Kernel):
+        positive_semidefinite = True
+        parameters = {"scale": 2.0}
+        aliases = {"gamma": ("scale", float)}
+
+        def block(self, X, Y):
+            return self.scale * (X @ Y.T)
+
+    guard = guarded(Large())
+    public = [name for name in vars(Kernel) if not name.startswith("_")]
+    assert not [name for name in public if name not in vars(type(guard))]
+    assert (guard.parameters, guard.scale, guard.api_version) == ({"scale": 2.0}, 2.0, None)
+    assert guard.aliases == Large.aliases
+
+
+def test_each_part_of_a_combined_kernel_is_guarded():
+    class Combined(Kernel):
+        parameters = {"parts": ()}
+        __module__ = "fastkpca.kernels.combined"
+
+        def block(self, X, Y):
+            return sum(part.block(X, Y) for part in self.parts)
+
+        def resolve(self, data):
+            return self.over_parts(lambda part: part.resolve(data))
+
+        def over_parts(self, function):
+            return Combined(parts=tuple(map(function, self.parts)))
+
+    wrong = fk.get_kernel(lambda X, Y: -np.exp(X @ Y.T), positive_semidefinite=True)
+    with pytest.raises(KernelContractError, match="<lambda>.* is not"):
+        fk.gram(X, Combined(parts=(fk.get_kernel("linear"), wrong)))
+    right = fk.get_kernel(lambda X, Y: np.exp(0.1 * X @ Y.T), positive_semidefinite=True)
+    assert fk.gram(X, Combined(parts=(fk.get_kernel("linear"), right))).shape == (400, 400)

@@ -23,7 +23,7 @@ from fastkpca.errors import (
     UnknownKernelError,
     UnknownMethodError,
 )
-from fastkpca.kernels import Kernel, _registry, guarded
+from fastkpca.kernels import Kernel, _registry, guarded, kernel_state
 from fastkpca.methods import _METHODS
 from fastkpca.testing import ConformanceError, check_thread_safety
 
@@ -678,6 +678,12 @@ def test_the_guard_is_not_seen(plugins, tmp_path):
     again = pickle.loads(pickle.dumps(guard))
     assert again == guard and type(again) is type(guard)
     assert not hasattr(guard, "compiled_tile")
+    operator = fk.gram(X, "own")
+    assert operator.kernel == kernel and kernel_state(operator.kernel) == kernel_state(kernel)
+    assert type(fk.gram(X, operator.kernel).kernel) is type(guard)
+    one = fk.gram(X[:1], "own") @ np.ones((1, 1))
+    np.testing.assert_allclose(one, [[1.0]], rtol=1e-15)
+    np.testing.assert_allclose(fk.gram(X[:3], "own", X[:1]) @ np.ones((1, 1)), kernel.block(X[:3], X[:1]), rtol=1e-12)
     for method, features in (("dense", "auto"), ("krylov", "auto"), ("features", "pivots")):
         model = fk.kpca(X, kernel, 2, tol=1e-2, method=method, features=features)
         assert model.kernel == kernel and type(model.kernel) is type(kernel)

@@ -112,7 +112,8 @@ class _Watch:
             self.refuse(owner, method, arguments, f"returned {values.dtype} values", f"real numbers, {dtype}, are due")
         if values.shape != shape:
             self.refuse(owner, method, arguments, f"returned shape {values.shape}", f"shape {shape} is due")
-        return values.astype(dtype, copy=False)
+        # a bound that comes in float64 is not rounded to float32
+        return values.astype(dtype, copy=False) if values.ndim == 2 else values
 
 
 class Guard(Kernel):
@@ -144,6 +145,10 @@ class Guard(Kernel):
     def unbound(self) -> Kernel:
         """The kernel itself, as a model keeps it."""
         return getattr(self._inner, "unbound", lambda: self._inner)()
+
+    def unguarded(self) -> Kernel:
+        """The kernel itself."""
+        return self._inner
 
     # What it declares
 
@@ -328,6 +333,8 @@ class _Look:
     def at_tile(self) -> None:
         """Symmetry, within a tile and across two; diagonal; semidefiniteness."""
         K, S, guard = self.values, self.rows, self.guard
+        if len(S) < 2:
+            return
         gap = np.abs(K - K.T)
         h = -(-len(S) // 3)  # tiles of unequal sides: one that is transposed shows
         here, there = guard.block(S[:h], S[h:]), guard.block(S[h:], S[:h])

@@ -189,6 +189,7 @@ def kernel_state(kernel: Kernel) -> dict[str, Any]:
     ValueError
         No name leads to this kernel: it has to be registered, or come from an installed distribution.
     """
+    kernel = getattr(kernel, "unguarded", lambda: kernel)()
     cls = type(kernel)
     path = f"{cls.__module__}:{cls.__qualname__}"
     for entry in BUILTINS.values():

@@ -244,7 +244,7 @@ def _need(condition: Any, text: str) -> None:
         raise _Fault(text)
 
 
-def _agree(found: np.ndarray, expected: np.ndarray, error: float, text: str) -> None:
+def _agree(found: Any, expected: Any, error: float, text: str) -> None:
     found, expected = np.asarray(found), np.asarray(expected)
     _need(found.shape == expected.shape, f"{text}: shape {found.shape}, where {expected.shape} is due")
     _need(np.isfinite(found).all(), f"{text}: not finite")
@@ -553,7 +553,7 @@ def check_entry_error(kernel: Kernel, X: Any = None) -> str | None:
             single = each.X.astype(np.float32)
             rows = single.astype(np.float64)
             data = summarize(Rows(rows), shift=False, rng=np.random.default_rng(0))[1]
-            bounds = [k.entry_error(data, np.dtype(t)) for t in (np.float32, np.float64)]
+            bounds: list[Any] = [k.entry_error(data, np.dtype(t)) for t in (np.float32, np.float64)]
             if bounds[1] is None:
                 continue
             offered = True
@@ -577,6 +577,10 @@ def _summarized(X: np.ndarray, kernel: Kernel) -> tuple[Rows, Summary, np.ndarra
     return rows, data, rows.all()
 
 
+def _on_tiles(function: Callable[[np.ndarray], Any], tiles: Sequence[np.ndarray]) -> Callable[[int], np.ndarray]:
+    return lambda i: np.asarray(function(tiles[i]))
+
+
 @_check
 def check_thread_safety(kernel: Kernel, X: Any = None) -> str | None:
     """The same bits from eight threads at once as from one, where ``thread_safe`` is not False."""
@@ -585,13 +589,10 @@ def check_thread_safety(kernel: Kernel, X: Any = None) -> str | None:
     for case in _cases(kernel, X):
         k, S = case.kernel, case.X
         tiles = [np.ascontiguousarray(np.roll(S, i, axis=0)[: len(S) - 3 * i]) for i in range(8)]
-        calls: list[Callable[[int], np.ndarray]] = [
-            lambda i, k=k, tiles=tiles: np.asarray(k.block(tiles[i], tiles[-1 - i])),
-            lambda i, k=k, tiles=tiles: np.asarray(k.diagonal(tiles[i])),
-        ]
+        calls: list[Callable[[int], Any]] = [_on_tiles(k.diagonal, tiles)]
+        calls.append(_on_tiles(lambda tile, k=k, others=tiles: k.block(tile, others[len(tile) % 8]), tiles))  # type: ignore[misc]
         for feature_map in _maps(case, (1e-3,)):
-            calls.append(lambda i, phi=feature_map, tiles=tiles: np.asarray(phi.features(tiles[i])))
-            calls.append(lambda i, phi=feature_map, tiles=tiles: np.asarray(phi.residual(tiles[i])))
+            calls += [_on_tiles(feature_map.features, tiles), _on_tiles(feature_map.residual, tiles)]
         interval = sys.getswitchinterval()
         sys.setswitchinterval(1e-5)
         try:

@@ -65,6 +65,10 @@ def naming(kernel: Kernel) -> Iterator[None]:
         raise
 
 
+def _is_bound(value: Any, most: float = np.inf) -> bool:
+    return isinstance(value, (int, float, np.number)) and bool(np.isfinite(value)) and 0.0 <= float(value) <= most
+
+
 def _shapes(arguments: Sequence[Any]) -> str:
     found = [str(x.shape) for x in arguments if isinstance(x, np.ndarray)]
     return f" on shape{'s' * (len(found) > 1)} {' and '.join(found)}" if found else ""
@@ -196,7 +200,7 @@ class Guard(Kernel):
     def entry_error(self, data: Summary, dtype: np.dtype) -> float | None:
         inner = self._inner
         error = self._watch.call(inner, "entry_error", inner.entry_error, data, dtype)
-        if error is not None and not (np.isscalar(error) and 0.0 <= error < np.inf):
+        if error is not None and not _is_bound(error):
             self._watch.refuse(inner, "entry_error", (), f"returned {error!r}", "a finite bound, or None, is due")
         return None if error is None else float(error)
 
@@ -269,7 +273,7 @@ class Guard(Kernel):
             if tuple(made.shape) != shape:
                 self._watch.refuse(inner, label, (), f"has shape {made.shape}", f"shape {shape} is due")
             most = 1e-10 if tol is None else tol  # None: rounding alone
-            if not (np.isscalar(made.error_bound) and 0.0 <= made.error_bound <= most):
+            if not _is_bound(made.error_bound, most):
                 found = f"has error_bound {made.error_bound!r}"
                 self._watch.refuse(inner, label, (), found, f"at most {most:g} was asked for")
             return _GuardedSummation(made, self, X, Y, self._known(data))
@@ -314,7 +318,8 @@ class _Look:
     """One look at what a kernel claims, on a few rows of the sample; keeps the tile for what is built later."""
 
     def __init__(self, guard: Guard, data: Summary):
-        self.guard, self.inner, self.watch = guard, guard._inner, guard._watch
+        self.guard, self.inner = guard, guard._inner
+        self.watch: _Watch = guard._watch
         size = max(2, min(MOST_ROWS, data.n_samples // SHARE, len(data.sample)))
         index = np.random.default_rng(0).choice(len(data.sample), min(size, len(data.sample)), replace=False)
         self.n_samples = data.n_samples
@@ -352,8 +357,8 @@ class _Look:
         diagonal = guard.diagonal(S) if own else K.diagonal()
         off = np.abs(diagonal - K.diagonal())
         if off.max() > 2 * self.error:
-            i = int(off.argmax())
-            found = f"says k(x, x) = {diagonal[i]:.17g} where block says {K[i, i]:.17g}"
+            row = int(off.argmax())
+            found = f"says k(x, x) = {diagonal[row]:.17g} where block says {K[row, row]:.17g}"
             self._refuse("diagonal", found, "the two must agree", S)
         if guard.positive_semidefinite:
             lowest = _negative(K, len(S) * (self.error + 4 * EPS * self.largest))

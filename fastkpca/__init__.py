@@ -3,6 +3,7 @@
 A newcomer's map (each layer imports only what stands below it; tests/test_layers.py holds the imports to it)::
 
     6  __init__, cli, plot, demo           faces: wording and shapes for one kind of user each
+       testing                             checks for the authors of kernels
        datafiles                           tables from csv, npy, npz and mat files, for the command line
     5  _kpca                               the story: validate, resolve, plan, solve, certify, return
        _routes                             its middle: dense, features, krylov, one function each
@@ -11,6 +12,7 @@ A newcomer's map (each layer imports only what stands below it; tests/test_layer
     3  operators, kernels/                 Gram and feature matrices as LinearOperators; kernels and their registry
     2  features/, summation/               feature maps; products
     1  protocol, rows                      what a kernel is; where rows come from
+       plugins, methods                    names that other distributions bring; methods by name
        execute, validate, files, errors    threads and fixed sums; checks of input; model files; errors and warnings
     0  _core/*.pyx                         compiled loops: arrays in, arrays out
 """
@@ -32,6 +34,7 @@ from importlib import metadata as _metadata
 from ._gram import features, gram
 from ._kpca import kpca, kpca_project, plan
 from .kernels import get_kernel, list_kernels, register_kernel
+from .methods import get_method, list_methods
 from .model import KPCAModel, load, save
 
 __version__ = _metadata.version("fastkpca")
@@ -41,10 +44,12 @@ __all__ = [
     "__version__",
     "features",
     "get_kernel",
+    "get_method",
     "gram",
     "kpca",
     "kpca_project",
     "list_kernels",
+    "list_methods",
     "load",
     "plan",
     "register_kernel",

@@ -11,7 +11,7 @@ from . import execute, validate
 from ._plan import MAX_FEATURES, look_at, offers_of_maps
 from ._products import best_product, products_for, reachable
 from .features.pivots import PivotMap, second_round
-from .kernels import get_kernel
+from .kernels import get_kernel, guarded
 from .operators import FeatureOperator, GramOperator
 from .protocol import Kernel, Offer, Summary
 from .rows import Rows, summarize
@@ -56,7 +56,7 @@ def gram(
     """
     if tol is not None:
         tol = validate.check_tol(tol)
-    chosen, X = get_kernel(kernel, **kernel_parameters).bind(X)
+    chosen, X = guarded(get_kernel(kernel, **kernel_parameters)).bind(X)
     threads = execute.threads_for(chosen, n_threads)
     rows_x = validate.as_rows(X)
     generator = validate.check_rng(rng)
@@ -138,7 +138,7 @@ def features(
         chosen on.
     """
     tol = validate.check_tol(tol)
-    chosen, X = get_kernel(kernel, **kernel_parameters).bind(X)
+    chosen, X = guarded(get_kernel(kernel, **kernel_parameters)).bind(X)
     threads = execute.threads_for(chosen, n_threads)
     generator = validate.check_rng(rng)
     rows, data = summarize(validate.as_rows(X), shift=chosen.translation == "kernel", rng=generator, n_threads=threads)

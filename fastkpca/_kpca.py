@@ -13,7 +13,7 @@ from . import execute, validate
 from ._plan import Plan, make_plan
 from ._routes import Problem, Solution, solve
 from .errors import CertificateWarning, NotConvergedError
-from .kernels import get_kernel
+from .kernels import get_kernel, guarded, naming
 from .model import KPCAModel
 from .protocol import Kernel
 from .rows import summarize
@@ -128,9 +128,10 @@ def kpca(
         problem = _prepare(
             X, kernel, c, tol, max_passes, method, memory_limit, n_threads, rng, report, kernel_parameters
         )
-        chosen = _choose(problem, method, features, products)
-        solution = solve(problem, chosen)
-        score = _scores(problem, solution, out) if return_scores else None
+        with naming(problem.kernel):
+            chosen = _choose(problem, method, features, products)
+            solution = solve(problem, chosen)
+            score = _scores(problem, solution, out) if return_scores else None
     info = solution.info | {"seconds": time.perf_counter() - started}
     low, high = (x / (problem.data.n_samples - 1) for x in solution.total)
     model = KPCAModel(
@@ -188,10 +189,11 @@ def kpca_project(
     """
     if not isinstance(model, KPCAModel):
         raise TypeError(f"model is a {type(model).__name__}; give what kpca() or load() returned")
-    kernel, X = model.kernel.bind(X, range(model.n_samples))
+    own = guarded(model.kernel)
+    kernel, X = own.bind(X, range(model.n_samples))
     rows = validate.as_rows(X)
     validate.check_finite(rows)
-    if kernel is model.kernel:
+    if kernel is own:
         validate.check_columns(model.n_features, rows.n_features)
     dtype = np.dtype(np.float32 if rows.dtype == np.float32 and model.dtype == np.float32 else np.float64)
     shape = (rows.n_samples, model.n_components)
@@ -293,7 +295,7 @@ def _method(method: str, features: str, products: str) -> str:
 def _kernel(kernel: Any, parameters: dict[str, Any]) -> Kernel:
     """The kernel; what it refuses because another library calls it so is told kpca's name."""
     try:
-        return get_kernel(kernel, **parameters)
+        return guarded(get_kernel(kernel, **parameters))
     except TypeError as error:
         hints = [f"{name} is called {OTHER_NAMES[name]} here" for name in parameters if name in OTHER_NAMES]
         if not hints:

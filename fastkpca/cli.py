@@ -235,6 +235,9 @@ def _parser() -> argparse.ArgumentParser:
     info.set_defaults(run=_info)
 
     kernels = commands.add_parser("kernels", help="list the kernels", description="List the kernels.")
+    kernels.add_argument(
+        "--load", action="store_true", help="import each, and show its parameters and what it offers, or what failed"
+    )
     kernels.add_argument("--debug", action="store_true", help="show the whole traceback of an error")
     kernels.set_defaults(run=_kernels)
 
@@ -327,7 +330,7 @@ def _info(options: argparse.Namespace) -> None:
 def _kernels(options: argparse.Namespace) -> None:
     import fastkpca as fk
 
-    print(fk.list_kernels())
+    print(fk.list_kernels(load=options.load))
 
 
 def _demo(options: argparse.Namespace) -> None:

@@ -9,6 +9,7 @@ __all__ = [
     "CertificateWarning",
     "ComponentsWarning",
     "DataFileError",
+    "KernelContractError",
     "KernelParameterError",
     "ModelFileError",
     "NotConvergedError",
@@ -16,11 +17,16 @@ __all__ = [
     "PluginWarning",
     "ScoresNotKeptError",
     "UnknownKernelError",
+    "UnknownMethodError",
 ]
 
 
 class UnknownKernelError(ValueError):
     """No kernel of that name is registered; the text names near matches and the call that lists them."""
+
+
+class UnknownMethodError(ValueError):
+    """No method of that name is registered; the text names near matches and the call that lists them."""
 
 
 class KernelParameterError(ValueError):
@@ -29,6 +35,10 @@ class KernelParameterError(ValueError):
 
 class PluginError(RuntimeError):
     """A kernel from outside fastkpca failed; the text names plugin, distribution and call, the cause is chained."""
+
+
+class KernelContractError(PluginError, ValueError):
+    """A kernel from outside breaks its contract: a wrong shape or type, NaN, asymmetry, a claim that does not hold."""
 
 
 class NotConvergedError(RuntimeError):

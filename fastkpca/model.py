@@ -17,7 +17,7 @@ from ._plan import Plan
 from .errors import ModelFileError, ScoresNotKeptError
 from .features.passes import apply
 from .features.pivots import PivotMap
-from .kernels import kernel_from_state, kernel_state
+from .kernels import guarded, kernel_from_state, kernel_state
 from .protocol import FeatureMap, Kernel
 from .rows import Rows
 from .summation.exact import ExactSummation
@@ -231,7 +231,9 @@ class KPCAModel:
             projector: FeatureProjector | SampleProjector
             if "map" in header:
                 own = {name[4:]: array for name, array in arrays.items() if name.startswith("map.")}
-                projector = FeatureProjector(_restore_map(kernel, header["map"], own), arrays["axes"], arrays["mean"])
+                projector = FeatureProjector(
+                    _restore_map(guarded(kernel), header["map"], own), arrays["axes"], arrays["mean"]
+                )
             else:
                 projector = SampleProjector(arrays["X"], arrays["coeff"], arrays["column_means"])
             low, high = header["total_variance_bounds"]

@@ -23,6 +23,8 @@ FLOORS = {
     "files": 1,
     "errors": 1,
     "validate": 1,
+    "plugins": 1,
+    "methods": 1,
     "features": 2,
     "summation": 2,
     "kernels": 3,

@@ -80,6 +80,11 @@ def feature_moments(
     Returns
     -------
     Moments
+
+    Raises
+    ------
+    ValueError
+        Features, or residuals, are not finite.
     """
     n, D = rows.n_samples, feature_map.n_features
     step = tile_rows(feature_map)
@@ -96,6 +101,13 @@ def feature_moments(
             moments.update(rows.tile(start, stop), None if weights is None else weights[start:stop])
         return moments
 
-    return execute.tree_reduce(
+    moments = execute.tree_reduce(
         task, -(-n // span), lambda a, b: a.merge(b), n_threads=n_threads, progress=progress, stage="moments"
     )
+    if not (np.isfinite(moments.trace) and np.isfinite(moments.residual_trace)):
+        kernel = getattr(feature_map, "kernel", None)
+        raise ValueError(
+            f"the features of {feature_map if kernel is None else kernel!r} are not finite on some of these rows: its "
+            "values overflow or are NaN; scale the data down, or change the kernel's parameters"
+        )
+    return moments

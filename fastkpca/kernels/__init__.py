@@ -4,6 +4,7 @@
 
 ===============  =====================================================================================
 ``_registry``    names: the built-in table, the entry-point group ``fastkpca.kernels``, a session's own
+``_guard``       what stands between the core and kernels from outside: names failures, looks at claims
 ``_adapters``    functions on tiles, and objects with ``block``, as kernels
 ``_parameters``  checks of parameters that several kernels share
 ``combined``     sums, scalings and products of kernels: what ``+`` and ``*`` make
@@ -21,6 +22,7 @@ from ..errors import KernelParameterError
 from ..protocol import Cost, FeatureMap, Kernel, Moments, Offer, Summary, Summation
 from . import combined as _combined
 from ._adapters import CallableKernel, ObjectKernel
+from ._guard import guarded, naming
 from ._registry import (
     BUILTINS,
     KernelEntry,
@@ -51,8 +53,10 @@ __all__ = [
     "Summation",
     "get_kernel",
     "kernel_from_state",
+    "guarded",
     "kernel_state",
     "list_kernels",
+    "naming",
     "register_kernel",
 ]
 

@@ -1,27 +1,19 @@
 """Kernels by name: a literal table of the built-in ones, the entry-point group for the rest, and a session's own.
 
-Nothing is imported until a kernel is asked for by name, and a built-in name is found without looking at what is
-installed. The functions over entry points are pure, so plugins are tested without installing them::
-
-    read_plugins(entry points) -> entries, problems      what the installed distributions claim
-    find(name, plugins, session) -> entry                which claim a name means; raises, never guesses
-    load(entry) -> class                                 the import, and what a plugin has to fulfil
+How names are read, found and loaded is ``fastkpca.plugins``; here is what is particular to kernels: the table, what a
+class has to fulfil, objects and functions in the place of a name, and where a kernel came from.
 """
 
 from __future__ import annotations
 
-import difflib
-import os
-import re
-import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from importlib import metadata
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
-from ..errors import PluginError, PluginWarning, UnknownKernelError
+from ..errors import PluginError, UnknownKernelError
+from ..plugins import NAME, OWN, Entry, Group, Table, warn_of
 from ..protocol import API_VERSION, Kernel
 from ._adapters import CallableKernel, ObjectKernel
 from .combined import ProductKernel, ScaledKernel, SumKernel
@@ -37,40 +29,10 @@ __all__ = [
 ]
 
 GROUP = "fastkpca.kernels"
-OWN = "fastkpca"
-DISABLE = "FASTKPCA_DISABLE_PLUGINS"
 _SESSION = "(this session)"
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*")
 
-
-@dataclass(frozen=True)
-class KernelEntry:
-    """One name in the registry, and what is known about it without importing it.
-
-    Attributes
-    ----------
-    name : str
-    value : str
-        "module:attribute", as in the entry point.
-    distribution, version, summary : str
-        Of the distribution that brings it; for fastkpca's own kernels the summary is the kernel's.
-    aliases : tuple of str
-        Other names that mean the same kernel.
-    """
-
-    name: str
-    value: str
-    distribution: str
-    version: str = ""
-    summary: str = ""
-    aliases: tuple[str, ...] = ()
-    target: Any = field(default=None, repr=False, compare=False)
-    """What ``register_kernel`` was given; None where the kernel is found by ``value``."""
-
-    @property
-    def qualified(self) -> str:
-        return f"{self.distribution}:{self.name}"
-
+KernelEntry = Entry
+KernelTable = Table
 
 # The same names stand as entry points in pyproject.toml, for independent readers; a test holds the two equal.
 BUILTINS: Mapping[str, KernelEntry] = {
@@ -83,153 +45,6 @@ BUILTINS: Mapping[str, KernelEntry] = {
         ("precomputed", "precomputed:Precomputed", (), "a Gram matrix in place of X"),
     )
 }
-_RESERVED: Mapping[str, KernelEntry] = {
-    name: entry for entry in BUILTINS.values() for name in (entry.name, *entry.aliases)
-}
-
-
-# What is installed ----------------------------------------------------------------------------------------------
-
-
-def _normal(distribution: str) -> str:
-    return re.sub(r"[-_.]+", "-", distribution).lower()  # PEP 503
-
-
-def _describe(point: metadata.EntryPoint) -> tuple[str, str, str]:
-    """Name, version and summary of the distribution behind an entry point, whatever state its metadata is in."""
-    try:
-        about = point.dist.metadata  # type: ignore[union-attr]
-        return about["Name"] or "unknown", about["Version"] or "", about["Summary"] or ""
-    except Exception:  # a broken METADATA of somebody else's must not break this listing
-        return "unknown", "", ""
-
-
-def read_plugins(points: Iterable[metadata.EntryPoint]) -> tuple[tuple[KernelEntry, ...], tuple[str, ...]]:
-    """(entries, problems) of the kernels that distributions other than fastkpca claim, in the order of their names.
-
-    The order of entry points depends on ``sys.path``; here it is by name and distribution. Claims on a built-in
-    name, and names that could not be asked for, are left out and described in ``problems``.
-    """
-    entries, problems = [], []
-    for point in points:
-        distribution, version, summary = _describe(point)
-        if _normal(distribution) == OWN:
-            continue  # the literal table speaks for these
-        if point.name in _RESERVED:
-            problems.append(
-                f"distribution {distribution} {version} claims the kernel name {point.name!r}, which is reserved for "
-                f"fastkpca's own kernel {_RESERVED[point.name].name!r}; the claim is ignored"
-            )
-        elif not _NAME.fullmatch(point.name):
-            problems.append(
-                f"distribution {distribution} {version} registers a kernel under the name {point.name!r}, which is "
-                "not a name (letters, digits, '_', '.', '-'); it is ignored"
-            )
-        else:
-            entries.append(KernelEntry(point.name, point.value, distribution, version, summary))
-    unique = sorted(set(entries), key=lambda e: (e.name, _normal(e.distribution), e.version, e.value))
-    return tuple(unique), tuple(sorted(set(problems)))
-
-
-def _plugins_disabled() -> bool:
-    return os.environ.get(DISABLE, "").strip().lower() not in ("", "0", "false", "no")
-
-
-# Scanning every distribution takes milliseconds, so it is done once per search path.
-_scanned: dict[tuple[str, ...], tuple[tuple[KernelEntry, ...], tuple[str, ...]]] = {}
-
-
-def _plugins(*, fresh: bool = False) -> tuple[tuple[KernelEntry, ...], tuple[str, ...]]:
-    if _plugins_disabled():
-        return (), ()
-    path = tuple(sys.path)
-    if fresh or path not in _scanned:
-        _scanned.clear()
-        _scanned[path] = read_plugins(metadata.entry_points(group=GROUP))
-    return _scanned[path]
-
-
-def _warn(problems: Sequence[str]) -> None:
-    for problem in problems:
-        warnings.warn(problem, PluginWarning, stacklevel=3)
-
-
-# Which entry a name means ---------------------------------------------------------------------------------------
-
-
-def find(name: str, plugins: Sequence[KernelEntry], session: Mapping[str, KernelEntry]) -> KernelEntry:
-    """The entry that ``name`` ("name" or "distribution:name") means; raises where there is none or more than one."""
-    distribution, colon, bare = name.rpartition(":")
-    if not colon:
-        if name in session:
-            return session[name]
-        if name in _RESERVED:
-            return _RESERVED[name]
-        claims = [entry for entry in plugins if entry.name == name]
-    elif _normal(distribution) == OWN:
-        claims = [_RESERVED[bare]] if bare in _RESERVED else []
-    else:
-        claims = [e for e in plugins if e.name == bare and _normal(e.distribution) == _normal(distribution)]
-    if len(claims) == 1:
-        return claims[0]
-    if not claims:
-        raise UnknownKernelError(_unknown(name, plugins, session))
-    holders = sorted({entry.distribution for entry in claims})
-    if len(holders) == 1:
-        raise PluginError(
-            f"distribution {holders[0]} registers the kernel name {claims[0].name!r} more than once "
-            f"({', '.join(entry.value for entry in claims)}); its authors have to choose one"
-        )
-    found = ", ".join(f"{entry.distribution} {entry.version}".strip() for entry in claims)
-    ways = " or ".join(repr(entry.qualified) for entry in claims)
-    raise PluginError(
-        f"the kernel name {claims[0].name!r} is claimed by {len(holders)} distributions ({found}); ask for {ways}, "
-        "or uninstall one of them"
-    )
-
-
-def _unknown(name: str, plugins: Sequence[KernelEntry], session: Mapping[str, KernelEntry]) -> str:
-    spellings = [*_RESERVED, *session, *(e.name for e in plugins), *(e.qualified for e in plugins)]
-    by_lower = {spelling.lower(): spelling for spelling in spellings}
-    bare = name.rpartition(":")[2]
-    near: dict[str, None] = {}
-    for attempt in (name.lower(), bare.lower()):
-        near.update((by_lower[m], None) for m in difflib.get_close_matches(attempt, by_lower, n=3))
-    text = f"no kernel is named {name!r}; "
-    if near:
-        text += f"did you mean {' or '.join(repr(m) for m in near)}? "
-    text += "fastkpca.list_kernels() lists every name"
-    if ":" in name and bare in _RESERVED:
-        text += f" ({bare!r} is reserved for fastkpca's own kernel: another distribution's claim on it is ignored)"
-    if _plugins_disabled():
-        text += f" (kernels of other distributions are left out while {DISABLE} is set)"
-    return text
-
-
-# From entry to kernel -------------------------------------------------------------------------------------------
-
-_loaded: dict[KernelEntry, type[Kernel]] = {}
-
-
-def load(entry: KernelEntry) -> type[Kernel]:
-    """Import the class that an entry names, and refuse a plugin that is not one of this protocol's version."""
-    if entry in _loaded:
-        return _loaded[entry]
-    point = metadata.EntryPoint(entry.name, entry.value, GROUP)
-    if entry.distribution == OWN:
-        cls = point.load()
-    else:
-        who = f"kernel {entry.name!r} of distribution {entry.distribution} {entry.version}".rstrip()
-        try:
-            cls = point.load()
-        except (Exception, SystemExit) as error:
-            raise PluginError(
-                f"{who} cannot be imported from {entry.value!r}: {type(error).__name__}: {error}; "
-                "reinstall it, or report this to its authors"
-            ) from error
-        _check_plugin(cls, who, entry.value)
-    _loaded[entry] = cls
-    return cls
 
 
 def _check_plugin(cls: Any, who: str, value: str) -> None:
@@ -252,20 +67,27 @@ def _check_plugin(cls: Any, who: str, value: str) -> None:
         raise PluginError(f"{who}: {cls.__name__} does not define block(X, Y), the one required method")
 
 
+_KERNELS = Group(GROUP, "kernel", BUILTINS, UnknownKernelError, _check_plugin)
+_RESERVED = _KERNELS.reserved
+_scanned, _loaded = _KERNELS.scanned, _KERNELS.loaded
+read_plugins, find, load = _KERNELS.read, _KERNELS.find, _KERNELS.load
+
+
 def _make(entry: KernelEntry, parameters: dict[str, Any]) -> Kernel:
     if entry.target is not None:
         return _from_object(entry.target, parameters)
     cls = load(entry)
     try:
         return cls(**parameters)
-    except (TypeError, ValueError):
-        raise  # about the parameters: the user's to mend
+    except (TypeError, ValueError) as error:  # about the parameters: the user's to mend
+        if entry.distribution != OWN:
+            error.add_note(f"raised by {_KERNELS.who(entry)}, {cls.__name__}({', '.join(parameters)})")
+        raise
     except Exception as error:
         if entry.distribution == OWN:
             raise
         raise PluginError(
-            f"kernel {entry.name!r} of distribution {entry.distribution} {entry.version}: "
-            f"{cls.__name__}({', '.join(parameters)}) raised {type(error).__name__}: {error}"
+            f"{_KERNELS.who(entry)}: {cls.__name__}({', '.join(parameters)}) raised {type(error).__name__}: {error}"
         ) from error
 
 
@@ -363,16 +185,7 @@ def get_kernel(kernel: str | Kernel | type | Callable[..., Any] | Any, **paramet
         return _from_object(kernel, parameters)
     with _session_lock:
         session = dict(_session)
-    if kernel in session or kernel in _RESERVED:
-        return _make(find(kernel, (), session), parameters)
-    try:
-        entry = find(kernel, _plugins()[0], session)
-    except UnknownKernelError:
-        # perhaps installed since the last scan
-        plugins, problems = _plugins(fresh=True)
-        _warn(problems)
-        entry = find(kernel, plugins, session)
-    return _make(entry, parameters)
+    return _make(_KERNELS.lookup(kernel, session), parameters)
 
 
 def kernel_state(kernel: Kernel) -> dict[str, Any]:
@@ -391,6 +204,7 @@ def kernel_state(kernel: Kernel) -> dict[str, Any]:
     ValueError
         No name leads to this kernel: it has to be registered, or come from an installed distribution.
     """
+    kernel = getattr(kernel, "unguarded", lambda: kernel)()
     if isinstance(kernel, ScaledKernel):
         return {"factor": kernel.factor, "kernel": kernel_state(kernel.kernel)}
     if isinstance(kernel, (SumKernel, ProductKernel)):
@@ -410,7 +224,7 @@ def kernel_state(kernel: Kernel) -> dict[str, Any]:
         if isinstance(kernel, (CallableKernel, ObjectKernel)) and entry.target is kernel.wrapped:
             return {"name": entry.name, "parameters": kernel.declarations()}
     known = [entry for entry, loaded in _loaded.items() if loaded is cls]
-    known += [entry for entry in _plugins()[0] if entry.value == path]
+    known += [entry for entry in _KERNELS.plugins()[0] if entry.value == path]
     if not known:
         raise ValueError(
             f"{kernel!r} cannot be written down by name; make it known with fastkpca.register_kernel(name, ...) here "
@@ -474,7 +288,7 @@ def register_kernel(name: str, kernel: Any, overwrite: bool = False) -> _Registr
     TypeError
         ``kernel`` is not something that ``get_kernel`` takes.
     """
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
+    if not isinstance(name, str) or not NAME.fullmatch(name):
         raise ValueError(f"{name!r} cannot name a kernel; use letters, digits, '_', '.', '-', starting with a letter")
     if name in _RESERVED:
         raise ValueError(f"the kernel name {name!r} is reserved for fastkpca's own kernel; choose another name")
@@ -484,7 +298,7 @@ def register_kernel(name: str, kernel: Any, overwrite: bool = False) -> _Registr
     with _session_lock:
         before = _session.get(name)
         if not overwrite:
-            holders = [e.distribution for e in _plugins()[0] if e.name == name]
+            holders = [e.distribution for e in _KERNELS.plugins()[0] if e.name == name]
             if before is not None:
                 holders.append("this session")
             if holders:
@@ -496,56 +310,91 @@ def register_kernel(name: str, kernel: Any, overwrite: bool = False) -> _Registr
     return _Registration(entry, before)
 
 
-class KernelTable(Sequence[KernelEntry]):
-    """The rows of ``list_kernels``: a sequence of entries that prints as a table."""
+def list_kernels(load: bool = False) -> KernelTable:
+    """Every kernel that ``get_kernel`` finds by name.
 
-    def __init__(self, entries: Iterable[KernelEntry]):
-        self._entries = tuple(entries)
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
-    def __getitem__(self, index: Any) -> Any:
-        return self._entries[index]
-
-    def __iter__(self) -> Iterator[KernelEntry]:
-        return iter(self._entries)
-
-    @property
-    def names(self) -> list[str]:
-        """How each row is asked for: the bare name, or "distribution:name" where two distributions share it."""
-        bare = [entry.name for entry in self._entries]
-        return [e.qualified if bare.count(e.name) > 1 and e.target is None else e.name for e in self._entries]
-
-    def __repr__(self) -> str:
-        heads = ("name", "aliases", "distribution", "version", "summary")
-        rows = [
-            (name, ", ".join(e.aliases), e.distribution, e.version, e.summary)
-            for name, e in zip(self.names, self._entries)
-        ]
-        widths = [max(map(len, column)) for column in zip(heads, *rows)]
-        lines = [heads, tuple("-" * width for width in widths), *rows]
-        return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
-
-
-def list_kernels() -> KernelTable:
-    """Every kernel that ``get_kernel`` finds by name, without importing any of them.
+    Parameters
+    ----------
+    load : bool, default False
+        False: no kernel is imported. True: each is, and the table shows its parameters and what it offers, or, where
+        that fails, why; a broken plugin leaves the others as they are.
 
     Returns
     -------
     KernelTable
-        A sequence of entries with ``name``, ``aliases``, ``distribution``, ``version`` and ``summary``; prints as a
-        table.
+        A sequence of entries with ``name``, ``aliases``, ``distribution``, ``version`` and ``summary``, and with
+        ``load=True`` also ``state`` ("loaded" or "failed"), ``error``, ``parameters`` (name -> default) and
+        ``capabilities``; prints as a table.
 
     Warns
     -----
     PluginWarning
         A distribution claims a reserved or impossible name; it is left out.
     """
-    plugins, problems = _plugins(fresh=True)
-    _warn(problems)
+    plugins, problems = _KERNELS.plugins(fresh=True)
+    warn_of(problems)
     with _session_lock:
         session = list(_session.values())
-    version = metadata.version(OWN)
-    own = [replace(entry, version=version) for entry in BUILTINS.values()]
-    return KernelTable([*own, *plugins, *session])
+    entries = [*_KERNELS.own(), *plugins, *session]
+    return KernelTable(map(_inspected, entries) if load else entries)
+
+
+def _inspected(entry: Entry) -> Entry:
+    """The entry with what its kernel says of itself, or with what failed."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a listing is not the place for what an import has to say
+            kernel = _from_object(entry.target, {}) if entry.target is not None else _make(entry, {})
+            return replace(
+                entry, state="loaded", parameters=kernel.get_parameters(), capabilities=_capabilities(kernel)
+            )
+    except (Exception, SystemExit) as error:
+        text = str(error) if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
+        return replace(entry, state="failed", error=text)
+
+
+def _capabilities(kernel: Kernel) -> tuple[str, ...]:
+    cls = type(kernel)
+    found = {
+        "positive semidefinite": bool(kernel.positive_semidefinite),
+        f"translation={kernel.translation}": kernel.translation is not None,
+        "thread-safe": bool(kernel.thread_safe),
+        "not thread-safe": not kernel.thread_safe,
+        "feature maps": cls.feature_maps is not Kernel.feature_maps,
+        "summations": cls.summations is not Kernel.summations,
+        "compiled tiles": getattr(kernel, "compiled_tile", None) is not None,
+        "entry error": cls.entry_error is not Kernel.entry_error,
+    }
+    return tuple(name for name, offered in found.items() if offered)
+
+
+# Where a kernel came from -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Whose kernel it is: ``who`` for the text of an error; ``installed``: by an entry point, of a distribution."""
+
+    who: str
+    installed: bool
+
+
+def origin(kernel: Kernel) -> Origin | None:
+    """Where a kernel came from, by its class; None for fastkpca's own."""
+    cls = type(kernel)
+    if isinstance(kernel, (CallableKernel, ObjectKernel)):
+        thing = kernel.wrapped
+        cls = thing if callable(thing) and hasattr(thing, "__qualname__") else type(thing)
+    elif cls.__module__.partition(".")[0] == OWN:
+        return None
+    label = f"{cls.__module__}.{getattr(cls, '__qualname__', cls)}"
+    with _session_lock:
+        session = list(_session.values())
+    for entry in session:
+        if entry.target is kernel or entry.target is cls or entry.target is getattr(kernel, "wrapped", kernel):
+            return Origin(f"kernel {entry.name!r} registered in this session ({label})", False)
+    entries = [entry for entry, loaded in list(_loaded.items()) if loaded is type(kernel)]
+    entries += [e for e in _KERNELS.plugins()[0] if e.value == f"{cls.__module__}:{cls.__qualname__}"]
+    if entries:
+        return Origin(_KERNELS.who(entries[0]), True)
+    return Origin(f"kernel {label} (of no installed distribution)", False)

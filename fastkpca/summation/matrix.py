@@ -34,6 +34,12 @@ def gram_matrix(
     def task(t: int) -> None:
         i, j = pairs[t]
         tile = checked_block(kernel, X[i : i + step], X[j : j + step])
+        if not np.isfinite(tile).all():  # here, where it can be named: LAPACK would only fail, or not even that
+            row, column = np.argwhere(~np.isfinite(tile))[0]
+            raise ValueError(
+                f"{kernel!r} is {tile[row, column]} for rows {i + row} and {j + column}; scale the data down, or "
+                "change the kernel's parameters"
+            )
         if i == j:  # a kernel from outside may round its two halves differently
             tile = np.tril(tile) + np.tril(tile, -1).T
         K[i : i + step, j : j + step] = tile

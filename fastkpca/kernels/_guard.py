@@ -1,0 +1,582 @@
+"""Between the core and kernels from outside: every call is named where it fails, every claim is looked at once.
+
+``guarded(kernel)`` is the kernel itself for fastkpca's own. For any other it is a ``Guard`` around it, which
+
+- hands tiles on read-only, and checks the shape and type of what comes back (and a row, a column and the diagonal of
+  each tile for NaN and infinity);
+- turns what a plugin raises into a PluginError that says which kernel, which distribution, which call on which shapes;
+- looks at the claims once for each public call, when the parameters are resolved: a tile of at most 64 x 64 values for
+  symmetry, diagonal, translation and semidefiniteness, at most as many rows for a feature map, one row of exact
+  values for each direction of a summation.
+
+The looks are random samples: what they find is wrong, but what they do not find may still be (docs/kernels.md). They
+read no more than 1 % of the values that an exact product needs. Kernels without ``entry_error`` are judged to 1e-6 of
+their largest value, others to what they claim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from math import isfinite
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ..errors import KernelContractError, KernelParameterError, PluginError
+from ..protocol import Cost, FeatureMap, Kernel, Moments, Offer, Summary, Summation
+from ..rows import Rows
+from ._adapters import CallableKernel, ObjectKernel
+from ._registry import Origin, origin
+
+__all__ = ["Guard", "guarded", "naming"]
+
+MOST_ROWS = 64
+SHARE = 14
+"""A look at m = N / 14 rows reads m^2 + 2 m/3 2m/3 + (m/3)^2 < 1.6 m^2 < 0.8 % of N^2 values, and m on the diagonal."""
+MAP_SHARE = 50
+UNKNOWN = 1e-6
+"""Error of a kernel value, over the largest, that is allowed for where the kernel states none."""
+EPS = float(np.finfo(np.float64).eps)
+
+
+def guarded(kernel: Kernel) -> Kernel:
+    """The kernel for the core to use: itself where it is fastkpca's own, else behind a ``Guard``.
+
+    A kernel of fastkpca's that is made of others says so by ``over_parts(function)``: its parts are guarded each.
+    """
+    if isinstance(kernel, Guard):
+        return kernel
+    if hasattr(kernel, "over_parts") and type(kernel).__module__.startswith("fastkpca."):
+        return kernel.over_parts(guarded)
+    found = origin(kernel)
+    return kernel if found is None else Guard(kernel, found)
+
+
+@contextmanager
+def naming(kernel: Kernel) -> Iterator[None]:
+    """A note on what goes wrong inside, beyond the calls into the kernel: it may be the kernel's doing."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(kernel, Guard) and not isinstance(error, PluginError):
+            error.add_note(f"while {kernel._watch.origin.who} was in use")
+        raise
+
+
+def _is_bound(value: Any, most: float = np.inf) -> bool:
+    return isinstance(value, (int, float, np.number)) and bool(np.isfinite(value)) and 0.0 <= float(value) <= most
+
+
+def _shapes(arguments: Sequence[Any]) -> str:
+    found = [str(x.shape) for x in arguments if isinstance(x, np.ndarray)]
+    return f" on shape{'s' * (len(found) > 1)} {' and '.join(found)}" if found else ""
+
+
+def _read_only(X: np.ndarray) -> np.ndarray:
+    X = X.view()
+    X.flags.writeable = False
+    return X
+
+
+class _Watch:
+    """Names the plugin in whatever goes wrong in a call into it."""
+
+    def __init__(self, found: Origin):
+        self.origin = found
+
+    def call(self, owner: Any, method: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        try:
+            return function(*arguments)
+        except (KernelParameterError, PluginError, MemoryError):
+            raise  # the user's to mend, named already, or nobody's fault
+        except (Exception, SystemExit) as error:
+            text = self.text(owner, method, arguments)
+            if not self.origin.installed:  # the user's own code: the type stays what it was
+                if not isinstance(owner, (CallableKernel, ObjectKernel)):
+                    error.add_note(f"raised by {text}")
+                raise
+            raise PluginError(
+                f"{text} raised {type(error).__name__}: {error}; report this to its authors (where it fails only with "
+                "several threads, n_threads=1 helps, and the kernel must say thread_safe = False)"
+            ) from error
+
+    def text(self, owner: Any, method: str, arguments: Sequence[Any]) -> str:
+        return f"{self.origin.who}: {type(owner).__name__}.{method}{_shapes(arguments)}"
+
+    def refuse(self, owner: Any, method: str, arguments: Sequence[Any], found: str, needed: str) -> NoReturn:
+        raise KernelContractError(f"{self.text(owner, method, arguments)} {found}; {needed}")
+
+    def array(self, owner: Any, method: str, result: Any, shape: tuple[int, ...], *arguments: np.ndarray) -> np.ndarray:
+        """What a call returned, as an array of this shape and at least the precision of the first argument."""
+        values = np.asarray(result)
+        dtype = arguments[0].dtype
+        if values.dtype.kind != "f" or values.dtype.itemsize < dtype.itemsize:
+            self.refuse(owner, method, arguments, f"returned {values.dtype} values", f"real numbers, {dtype}, are due")
+        if values.shape != shape:
+            self.refuse(owner, method, arguments, f"returned shape {values.shape}", f"shape {shape} is due")
+        # a bound that comes in float64 is not rounded to float32
+        return values.astype(dtype, copy=False) if values.ndim == 2 else values
+
+
+class Guard(Kernel):
+    """A kernel from outside, as the core sees it."""
+
+    def __init__(self, kernel: Kernel, found: Origin):
+        self.__dict__.update(_inner=kernel, _watch=_Watch(found), _look=None)
+
+    def __reduce__(self) -> tuple:
+        return Guard, (self._inner, self._watch.origin)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name in ("_inner", "_watch"):
+            raise AttributeError(name)
+        return getattr(self._inner, name)
+
+    def __repr__(self) -> str:
+        return repr(self._inner)
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self._inner == (other._inner if isinstance(other, Guard) else other))
+
+    def __hash__(self) -> int:
+        return hash(self._inner)
+
+    def get_parameters(self) -> dict[str, Any]:
+        return self._inner.get_parameters()
+
+    def unbound(self) -> Kernel:
+        """The kernel itself, as a model keeps it."""
+        return getattr(self._inner, "unbound", lambda: self._inner)()
+
+    def unguarded(self) -> Kernel:
+        """The kernel itself."""
+        return self._inner
+
+    # What it declares
+
+    def _declared(self, name: str, allowed: tuple) -> Any:
+        value = self._watch.call(self._inner, name, getattr, self._inner, name)
+        if not any(type(value) is type(x) and value == x for x in allowed) and not isinstance(value, np.bool_):
+            self._watch.refuse(self._inner, name, (), f"is {value!r}", f"it must be one of {allowed}")
+        return value
+
+    @property
+    def positive_semidefinite(self) -> bool:  # type: ignore[override]
+        return bool(self._declared("positive_semidefinite", (False, True)))
+
+    @property
+    def thread_safe(self) -> bool:  # type: ignore[override]
+        return bool(self._declared("thread_safe", (False, True)))
+
+    @property
+    def translation(self) -> str | None:  # type: ignore[override]
+        return self._declared("translation", (None, "kernel", "centered"))
+
+    # What it computes
+
+    def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        inner, watch = self._inner, self._watch
+        X, Y = _read_only(X), _read_only(Y)
+        K = watch.array(inner, "block", watch.call(inner, "block", inner.block, X, Y), (len(X), len(Y)), X, Y)
+        if K.size and not _looks_finite(K) and not np.isfinite(K).all():
+            row, column = np.argwhere(~np.isfinite(K))[0]
+            found = f"returned {K[row, column]} (first at row {row}, column {column} of the tile)"
+            watch.refuse(inner, "block", (X, Y), found, "kernel values are finite; scale X, or its parameters")
+        return K
+
+    def diagonal(self, X: np.ndarray) -> np.ndarray:
+        inner, watch = self._inner, self._watch
+        if type(inner).diagonal is Kernel.diagonal:
+            return Kernel.diagonal(self, X)
+        X = _read_only(X)
+        found = watch.array(inner, "diagonal", watch.call(inner, "diagonal", inner.diagonal, X), (len(X),), X)
+        if not np.isfinite(found).all():
+            row = int(np.argmin(np.isfinite(found)))
+            watch.refuse(inner, "diagonal", (X,), f"returned {found[row]} (first at row {row})", "k(x, x) is finite")
+        return found
+
+    def entry_error(self, data: Summary, dtype: np.dtype) -> float | None:
+        inner = self._inner
+        error = self._watch.call(inner, "entry_error", inner.entry_error, data, dtype)
+        if error is not None and not _is_bound(error):
+            self._watch.refuse(inner, "entry_error", (), f"returned {error!r}", "a finite bound, or None, is due")
+        return None if error is None else float(error)
+
+    def bind(self, X: Any, Y: Any = None) -> tuple[Kernel, Any]:
+        inner = self._inner
+        if type(inner).bind is Kernel.bind:
+            return self, X
+        bound, rows = self._watch.call(inner, "bind", inner.bind, X, Y)
+        return self if bound is inner else Guard(bound, self._watch.origin), rows
+
+    def resolve(self, data: Summary) -> Kernel:
+        inner = self._inner
+        resolved = self._watch.call(inner, "resolve", inner.resolve, data)
+        if not isinstance(resolved, Kernel):
+            self._watch.refuse(inner, "resolve", (), f"returned {resolved!r}", "a kernel is due")
+        guard = Guard(resolved, self._watch.origin)
+        guard.__dict__["_look"] = _Look(guard, data)
+        return guard
+
+    # What it offers
+
+    def feature_maps(self, data: Summary, tol: float, max_features: int) -> Sequence[Offer]:
+        inner = self._inner
+        offers = self._watch.call(inner, "feature_maps", inner.feature_maps, data, tol, max_features)
+        return [self._map_offer(offer, data) for offer in self._offers(offers, "feature_maps")]
+
+    def summations(self, data_x: Summary, data_y: Summary, tol: float | None) -> Sequence[Offer]:
+        inner = self._inner
+        offers = self._watch.call(inner, "summations", inner.summations, data_x, data_y, tol)
+        return [self._summation_offer(offer, data_x, tol) for offer in self._offers(offers, "summations")]
+
+    def _offers(self, offers: Any, method: str) -> list[Offer]:
+        try:
+            offers = list(offers)
+        except TypeError:
+            offers = [offers]
+        for offer in offers:
+            if not (isinstance(offer, Offer) and isinstance(offer.cost, Cost) and callable(offer.build)):
+                self._watch.refuse(self._inner, method, (), f"returned {offer!r}", "a sequence of Offer is due")
+        return offers
+
+    def _map_offer(self, offer: Offer, data: Summary) -> Offer:
+        def build(*arguments: Any) -> FeatureMap:
+            label = f"feature_maps()[{offer.name!r}].build"
+            feature_map = self._own_map(self._watch.call(self._inner, label, offer.build, *arguments), label)
+            self._known(data).at_map(feature_map)
+            return feature_map
+
+        return replace(offer, build=build)
+
+    def _own_map(self, feature_map: Any, label: str) -> FeatureMap:
+        if not isinstance(feature_map, FeatureMap):
+            self._watch.refuse(self._inner, label, (), f"returned {feature_map!r}", "a FeatureMap is due")
+        if type(feature_map).__module__.startswith("fastkpca."):
+            return feature_map
+        return _GuardedMap(feature_map, self._watch)
+
+    def feature_map_from_state(self, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
+        inner = self._inner
+        made = self._watch.call(inner, "feature_map_from_state", inner.feature_map_from_state, header, arrays)
+        return self._own_map(made, "feature_map_from_state")
+
+    def _summation_offer(self, offer: Offer, data: Summary, tol: float | None) -> Offer:
+        def build(X: Rows, Y: Rows | None = None) -> Summation:
+            inner, label = self._inner, f"summations()[{offer.name!r}].build"
+            made = self._watch.call(inner, label, offer.build, X, Y)
+            if not isinstance(made, Summation):
+                self._watch.refuse(inner, label, (), f"returned {made!r}", "a Summation is due")
+            shape = (len(X), len(X if Y is None else Y))
+            if tuple(made.shape) != shape:
+                self._watch.refuse(inner, label, (), f"has shape {made.shape}", f"shape {shape} is due")
+            most = 1e-10 if tol is None else tol  # None: rounding alone
+            if not _is_bound(made.error_bound, most):
+                found = f"has error_bound {made.error_bound!r}"
+                self._watch.refuse(inner, label, (), found, f"at most {most:g} was asked for")
+            return _GuardedSummation(made, self, X, Y, self._known(data))
+
+        return replace(offer, build=build)
+
+    def _known(self, data: Summary) -> _Look:
+        if self._look is None:
+            self.__dict__["_look"] = _Look(self, data)
+        return self._look
+
+
+def _looks_finite(K: np.ndarray) -> bool:
+    """By its first row, first column and diagonal, where a row that the kernel cannot take shows; microseconds."""
+    row, column, diagonal = K[0], K[:, 0], K.diagonal()
+    return isfinite(row.dot(row) + column.dot(column) + diagonal.dot(diagonal))
+
+
+def _negative(A: np.ndarray, noise: float) -> float:
+    """The lowest eigenvalue of a symmetric matrix where that is below -noise, else 0."""
+    A = (A + A.T) / 2
+    shifted = A.copy()
+    shifted.flat[:: len(A) + 1] += noise
+    try:  # a tenth of the time of the eigenvalues
+        np.linalg.cholesky(shifted)
+        return 0.0
+    except np.linalg.LinAlgError:
+        lowest = float(np.linalg.eigvalsh(A)[0])
+        return lowest if lowest < -noise else 0.0
+
+
+def _forwarded(name: str) -> property:
+    return property(lambda self: getattr(self._inner, name))
+
+
+for _name in vars(Kernel):  # what a guard does not look at is the kernel's own all the same, not the base class's
+    if not _name.startswith("_") and _name not in vars(Guard):
+        setattr(Guard, _name, _forwarded(_name))
+
+
+class _Look:
+    """One look at what a kernel claims, on a few rows of the sample; keeps the tile for what is built later."""
+
+    def __init__(self, guard: Guard, data: Summary):
+        self.guard, self.inner = guard, guard._inner
+        self.watch: _Watch = guard._watch
+        size = max(2, min(MOST_ROWS, data.n_samples // SHARE, len(data.sample)))
+        index = np.random.default_rng(0).choice(len(data.sample), min(size, len(data.sample)), replace=False)
+        self.n_samples = data.n_samples
+        self.rows = np.ascontiguousarray(data.sample[index])
+        self.values = guard.block(self.rows, self.rows)
+        self.largest = float(np.abs(self.values).max(initial=0.0))
+        error = guard.entry_error(data, np.dtype(np.float64))
+        self.error = UNKNOWN * self.largest if error is None else error + 8 * EPS * self.largest
+        self.at_tile()
+        self.at_translation(data)
+        self.at_compiled_tile()
+
+    def _refuse(self, method: str, found: str, needed: str, *arguments: np.ndarray) -> NoReturn:
+        self.watch.refuse(self.inner, method, arguments or (self.rows, self.rows), found, needed)
+
+    def at_tile(self) -> None:
+        """Symmetry, within a tile and across two; diagonal; semidefiniteness."""
+        K, S, guard = self.values, self.rows, self.guard
+        if len(S) < 2:
+            return
+        gap = np.abs(K - K.T)
+        h = -(-len(S) // 3)  # tiles of unequal sides: one that is transposed shows
+        here, there = guard.block(S[:h], S[h:]), guard.block(S[h:], S[:h])
+        if np.shares_memory(here, there):
+            self._refuse("block", "returns the same memory in two calls", "each call returns a new array")
+        if gap.max() > 2 * self.error:
+            i, j = np.unravel_index(int(gap.argmax()), gap.shape)
+            found = f"is not symmetric: k(x, y) = {K[i, j]:.17g}, k(y, x) = {K[j, i]:.17g} (rows {i} and {j})"
+            self._refuse("block", found, "kernels are symmetric, to rounding or to their entry_error")
+        if max(np.abs(here - K[:h, h:]).max(), np.abs(there - K[h:, :h]).max()) > 2 * self.error:
+            off = float(max(np.abs(here - K[:h, h:]).max(), np.abs(there - K[h:, :h]).max()))
+            found = f"returns values that differ by {off:.3g} from those of the same rows in one tile"
+            self._refuse("block", found, "a value depends on its two rows alone, in either order", S[:h], S[h:])
+        own = type(self.inner).diagonal is not Kernel.diagonal
+        diagonal = guard.diagonal(S) if own else K.diagonal()
+        off = np.abs(diagonal - K.diagonal())
+        if off.max() > 2 * self.error:
+            row = int(off.argmax())
+            found = f"says k(x, x) = {diagonal[row]:.17g} where block says {K[row, row]:.17g}"
+            self._refuse("diagonal", found, "the two must agree", S)
+        if guard.positive_semidefinite:
+            lowest = _negative(K, len(S) * (self.error + 4 * EPS * self.largest))
+            if lowest < 0.0:
+                found = f"has values with the eigenvalue {lowest:.3g} (the largest value is {self.largest:.3g})"
+                self._refuse("block", found, "the kernel says positive_semidefinite = True, and is not")
+
+    def at_translation(self, data: Summary) -> None:
+        """k(x + s, y + s) = k(x, y), or that of centred values, for one s as long as the rows are."""
+        kind = self.guard.translation
+        h = -(-len(self.rows) // 3)
+        if kind is None or h < 2:
+            return
+        S = self.rows[:h]
+        size = float(np.sqrt(np.mean(S * S))) or 1.0
+        away = self.guard.block(S + size, S + size)
+        here = self.values[:h, :h]
+        largest = max(self.largest, float(np.abs(away).max()))
+        if kind == "centered":
+            here, away = ((x - x.mean(axis=0)) - (x - x.mean(axis=0)).mean(axis=1)[:, None] for x in (here, away))
+        off = float(np.abs(here - away).max())
+        if off > 2 * self.error + UNKNOWN * largest:
+            found = f"changes by {off:.3g} where both tiles move by {size:.3g} in each column"
+            self._refuse("block", found, f"the kernel says translation = {kind!r}, and that does not hold", S, S)
+
+    def at_compiled_tile(self) -> None:
+        """``compiled_tile`` names one of the core's own tiles; it must be that of ``block``."""
+        if getattr(self.inner, "compiled_tile", None) is None:
+            return
+        from ..summation.exact import ExactSummation
+
+        compiled = self.watch.call(self.inner, "compiled_tile", self.inner.compiled_tile)
+        if compiled is None:
+            return
+        product = self.watch.call(
+            self.inner,
+            "compiled_tile",
+            ExactSummation(self.inner, Rows(self.rows)).matmat,
+            np.eye(len(self.rows), min(8, len(self.rows))),
+        )
+        off = float(np.abs(product - self.values[:, : product.shape[1]]).max())
+        if off > 2 * self.error + UNKNOWN * self.largest:
+            self._refuse("compiled_tile", f"{compiled!r} differs from block by {off:.3g}", "the two must agree")
+
+    def at_map(self, feature_map: FeatureMap) -> None:
+        """K - Phi Phi' is semidefinite up to the defect, its diagonal at most the residual; products agree."""
+        m = max(2, min(len(self.rows), self.n_samples // MAP_SHARE))
+        S, K = self.rows[:m], self.values[:m, :m]
+        m = len(S)
+        Phi, residual = feature_map.features(S), feature_map.residual(S)
+        squares = np.einsum("ij,ij->i", Phi, Phi)
+        relative = 2.1 * feature_map.rounding + 2 * EPS * max(1, Phi.shape[1])
+        inner = getattr(feature_map, "_inner", feature_map)
+
+        def refuse(method: str, found: str, needed: str) -> NoReturn:
+            self.watch.refuse(inner, method, (S,), found, needed)
+
+        E = K - Phi @ Phi.T
+        noise = m * self.error + relative * float(squares.sum()) + feature_map.defect_norm(m, float(np.trace(K)))
+        lowest = _negative(E, noise)
+        if lowest < 0.0:
+            found = f"makes K - Phi Phi' have the eigenvalue {lowest:.3g} on {m} rows (allowed: {-noise:.2g})"
+            refuse("features", found, "the residual is negative: the map exceeds the kernel")
+        off = E.diagonal() - residual - relative * squares - self.error - feature_map.defect
+        if off.max() > 0:
+            i = int(off.argmax())
+            found = f"is {residual[i]:.6g} where k(x, x) - |phi(x)|^2 is {E[i, i]:.6g}"
+            refuse("residual", found, "it must be an upper bound")
+        rng = np.random.default_rng(1)
+        C, U = rng.standard_normal((Phi.shape[1], 1)), rng.standard_normal((m, 1))
+        size = float(np.sqrt(squares.sum()))
+        for method, product, expected, factor in (
+            ("apply", feature_map.apply(S, C), Phi @ C, C),
+            ("accumulate", feature_map.accumulate(S, U), Phi.T @ U, U),
+        ):
+            if np.abs(product - expected).max(initial=0.0) > 16 * relative * size * (float(np.linalg.norm(factor)) + 1):
+                refuse(method, "differs from the product with features", "the two must agree to rounding")
+
+
+class _GuardedMap(FeatureMap):
+    """A feature map of a class from outside."""
+
+    def __init__(self, feature_map: FeatureMap, watch: _Watch):
+        self.__dict__.update(_inner=feature_map, _watch=watch)
+
+    def __reduce__(self) -> tuple:
+        return _GuardedMap, (self._inner, self._watch)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name in ("_inner", "_watch"):
+            raise AttributeError(name)
+        return getattr(self._inner, name)
+
+    def __repr__(self) -> str:
+        return repr(self._inner)
+
+    @property
+    def n_features(self) -> int:  # type: ignore[override]
+        return int(self._inner.n_features)
+
+    @property
+    def defect(self) -> float:  # type: ignore[override]
+        return self._inner.defect
+
+    @property
+    def rounding(self) -> float:  # type: ignore[override]
+        return self._inner.rounding
+
+    @property
+    def tile_rows(self) -> int | None:  # type: ignore[override]
+        return self._inner.tile_rows
+
+    def _call(self, method: str, shape: tuple[int, ...], X: np.ndarray, *others: Any) -> np.ndarray:
+        inner, watch = self._inner, self._watch
+        X = _read_only(X)
+        result = watch.call(inner, method, getattr(inner, method), X, *others)
+        return watch.array(inner, method, result, shape, X, *(x for x in others if x is not None))
+
+    def features(self, X: np.ndarray) -> np.ndarray:
+        return self._call("features", (len(X), self.n_features), X)
+
+    def residual(self, X: np.ndarray, Phi: np.ndarray | None = None) -> np.ndarray:
+        residual = self._call("residual", (len(X),), X, Phi)
+        if not (residual >= 0).all():
+            row = int(np.argmin(residual >= 0))
+            found = f"returned {residual[row]} (first at row {row})"
+            self._watch.refuse(self._inner, "residual", (X,), found, "it is never negative: an upper bound")
+        return residual
+
+    def defect_norm(self, n: float, trace: float) -> float:
+        return float(self._watch.call(self._inner, "defect_norm", self._inner.defect_norm, n, trace))
+
+    def accumulate(self, X: np.ndarray, U: np.ndarray) -> np.ndarray:
+        if type(self._inner).accumulate is FeatureMap.accumulate:
+            return FeatureMap.accumulate(self, X, U)
+        return self._call("accumulate", (self.n_features, U.shape[1]), X, U)
+
+    def apply(self, X: np.ndarray, C: np.ndarray) -> np.ndarray:
+        if type(self._inner).apply is FeatureMap.apply:
+            return FeatureMap.apply(self, X, C)
+        return self._call("apply", (len(X), C.shape[1]), X, C)
+
+    def new_moments(self) -> Moments:
+        if type(self._inner).new_moments is FeatureMap.new_moments:
+            return Moments(self)
+        return self._watch.call(self._inner, "new_moments", self._inner.new_moments)
+
+    def state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        return self._watch.call(self._inner, "state", self._inner.state)
+
+
+class _GuardedSummation(Summation):
+    """A product from outside; the first one in each direction is held against one row of exact values."""
+
+    def __init__(self, summation: Summation, guard: Guard, rows_x: Rows, rows_y: Rows | None, look: _Look):
+        self.__dict__.update(
+            _inner=summation,
+            _guard=guard,
+            _rows=(rows_x, rows_x if rows_y is None else rows_y),
+            _look=look,
+            _done=set(),
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "_inner":
+            raise AttributeError(name)
+        return getattr(self._inner, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._inner, name, value)
+
+    @property
+    def error_bound(self) -> float:  # type: ignore[override]
+        return float(self._inner.error_bound)
+
+    @property
+    def symmetric(self) -> bool:  # type: ignore[override]
+        return bool(self._inner.symmetric)
+
+    @property
+    def shape(self) -> tuple[int, int]:  # type: ignore[override]
+        return self._inner.shape
+
+    def matmat(self, U: np.ndarray) -> np.ndarray:
+        return self._product("matmat", U, *self._rows)
+
+    def rmatmat(self, U: np.ndarray) -> np.ndarray:
+        return self._product("rmatmat", U, *self._rows[::-1])
+
+    def _product(self, method: str, U: np.ndarray, targets: Rows, sources: Rows) -> np.ndarray:
+        inner, watch = self._inner, self._guard._watch
+        U = _read_only(np.ascontiguousarray(U, dtype=np.float64))
+        result = watch.call(inner, method, getattr(inner, method), U)
+        product = watch.array(inner, method, result, (len(targets), U.shape[1]), U)
+        if not np.isfinite(product.sum()) and not np.isfinite(product).all() and np.isfinite(U).all():
+            row = int(np.argwhere(~np.isfinite(product))[0, 0])
+            watch.refuse(
+                inner, method, (U,), f"returned a product that is not finite (first at row {row})", "it must be"
+            )
+        if method not in self._done and U.size:
+            self._done.add(method)
+            self._check(method, U, product, targets, sources)
+        return product
+
+    def _check(self, method: str, U: np.ndarray, product: np.ndarray, targets: Rows, sources: Rows) -> None:
+        n, m = len(targets), len(sources)
+        index = np.random.default_rng(n).integers(n, size=1)
+        X = targets.take(index)
+        exact, sizes = np.zeros((len(index), U.shape[1])), np.zeros((len(index), U.shape[1]))
+        for start in range(0, m, 8192):
+            K = self._guard.block(X, sources.tile(start, min(m, start + 8192)))
+            exact += K @ U[start : start + 8192]
+            sizes += np.abs(K) @ np.abs(U[start : start + 8192])
+        allowed = (self.error_bound + self._look.error) * np.abs(U).sum(axis=0) + (m + 8) * EPS * sizes
+        off = np.abs(product[index] - exact)
+        if (off > allowed).any():
+            i, k = np.unravel_index(int((off - allowed).argmax()), off.shape)
+            found = (
+                f"is off by {off[i, k]:.3g} in row {index[i]}, column {k}, where error_bound allows {allowed[i, k]:.3g}"
+            )
+            self._guard._watch.refuse(self._inner, method, (U,), found, "a summation keeps the bound that it states")

@@ -1,0 +1,865 @@
+"""Checks for the authors of kernels: what the core relies on, one named check each, in two lines of a test-suite.
+
+    from fastkpca.testing import check_kernel
+    def test_my_kernel():
+        check_kernel(MyKernel(width=2.0))
+
+or one test for each check:
+
+    from fastkpca.testing import parametrize_with_kernel_checks
+    @parametrize_with_kernel_checks([MyKernel(), MyKernel(width=2.0)])
+    def test_my_kernels(kernel, check):
+        check(kernel)
+
+A check takes anything that ``get_kernel`` takes, and rows to look at (by default 90 rows each in one, two and three
+dimensions). It returns "passed", or "not offered" where the kernel has nothing of the kind, and raises
+ConformanceError. Values are compared up to what ``Kernel.entry_error`` says; where that is None, to half the digits of
+the type. A sample can prove a claim wrong, never right: semidefiniteness, a summation's bound and thread safety are
+the author's to prove.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from .kernels import CallableKernel, ObjectKernel, get_kernel
+from .protocol import API_VERSION, FeatureMap, Kernel, Offer, Summary, Summation
+from .rows import Rows, summarize
+from .summation.exact import ExactSummation
+
+__all__ = [
+    "CHECKS",
+    "ConformanceError",
+    "check_block_invariance",
+    "check_compiled_tile",
+    "check_declarations",
+    "check_diagonal",
+    "check_dtype",
+    "check_entry_error",
+    "check_feature_map_products",
+    "check_feature_map_residual",
+    "check_feature_map_state",
+    "check_finite",
+    "check_kernel",
+    "check_moments",
+    "check_output",
+    "check_parameters",
+    "check_pickling",
+    "check_positive_semidefinite",
+    "check_read_only_input",
+    "check_strides",
+    "check_summation_adjoint",
+    "check_summation_bound",
+    "check_symmetry",
+    "check_thread_safety",
+    "check_translation",
+    "parametrize_with_kernel_checks",
+]
+
+PASSED, NOT_OFFERED = "passed", "not offered"
+EPS = float(np.finfo(np.float64).eps)
+TOLERANCES = (1e-1, 1e-3, 1e-6, 1e-10)
+
+
+class ConformanceError(AssertionError):
+    """A kernel does not keep its contract; ``failures`` holds (name of the check, what was found)."""
+
+    def __init__(self, message: str, failures: Sequence[tuple[str, str]] = ()):
+        super().__init__(message)
+        self.failures = tuple(failures)
+
+
+class _Fault(Exception):
+    """What a check has found; its wrapper adds kernel and check."""
+
+
+Check = Callable[..., str]
+CHECKS: list[Check] = []
+"""All checks, in the order in which ``check_kernel`` runs them."""
+
+
+def _check(function: Callable[[Kernel, Any], str | None]) -> Check:
+    @wraps(function)
+    def check(kernel: Any, X: Any = None) -> str:
+        made = get_kernel(kernel)
+        try:
+            return function(made, X) or PASSED
+        except _Fault as fault:
+            text = str(fault)
+            cause = None
+        except ConformanceError:
+            raise
+        except Exception as error:
+            text = f"{type(error).__name__}: {error}"
+            cause = error
+        name = function.__name__
+        raise ConformanceError(f"{made!r} fails {name}: {text}", [(name, text)]) from cause
+
+    CHECKS.append(check)
+    return check
+
+
+def check_kernel(kernel: Any, X: Any = None, *, skip: Iterable[str] = ()) -> dict[str, str]:
+    """Run every check, and say all that failed in one error.
+
+    Parameters
+    ----------
+    kernel : Kernel, class, name, object with ``block`` or function on tiles
+    X : array_like (N, d), optional
+        Rows that are in the kernel's domain (some kernels want positive numbers, or a Gram matrix); 50 to 200 of them.
+        Default: 90 normal rows each in one, two and three dimensions.
+    skip : names of checks, optional
+
+    Returns
+    -------
+    dict
+        Name of the check -> "passed" or "not offered".
+
+    Raises
+    ------
+    ConformanceError
+        An AssertionError that lists every check that failed, and what it found.
+
+    Examples
+    --------
+    >>> report = check_kernel("gaussian")
+    >>> report["check_symmetry"]
+    'passed'
+    """
+    skip = set(skip)
+    unknown = skip - {check.__name__ for check in CHECKS}
+    if unknown:
+        raise ValueError(f"there is no check named {', '.join(sorted(unknown))}; fastkpca.testing.CHECKS lists them")
+    made = get_kernel(kernel)
+    report: dict[str, str] = {}
+    failures: list[tuple[str, str]] = []
+    causes: list[BaseException] = []
+    for check in CHECKS:
+        if check.__name__ in skip:
+            continue
+        try:
+            report[check.__name__] = check(made, X)
+        except ConformanceError as error:
+            failures += error.failures
+            causes += [error.__cause__] if error.__cause__ is not None else []
+    if failures:
+        lines = "\n".join(f"  {name}: {text}" for name, text in failures)
+        raise ConformanceError(
+            f"{made!r} fails {len(failures)} of {len(failures) + len(report)} checks:\n{lines}", failures
+        ) from (causes[0] if causes else None)
+    return report
+
+
+def parametrize_with_kernel_checks(kernels: Iterable[Any], X: Any = None) -> Any:
+    """A pytest decorator: the test gets ``kernel`` and ``check``, once for each pair, and calls ``check(kernel)``.
+
+    Parameters
+    ----------
+    kernels : sequence
+        Of what ``get_kernel`` takes.
+    X : array_like (N, d), optional
+        As for ``check_kernel``.
+
+    Examples
+    --------
+    >>> @parametrize_with_kernel_checks(["gaussian", "tanh"])
+    ... def test_kernels(kernel, check):
+    ...     check(kernel)
+    """
+    import pytest
+
+    def with_rows(check: Check) -> Check:
+        if X is None:
+            return check
+        return wraps(check)(lambda kernel: check(kernel, X))
+
+    pairs = [
+        pytest.param(kernel, with_rows(check), id=f"{get_kernel(kernel)!r}-{check.__name__}")
+        for kernel in kernels
+        for check in CHECKS
+    ]
+    return pytest.mark.parametrize("kernel, check", pairs)
+
+
+# What the checks look at --------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Case:
+    """A resolved kernel and the rows that it is called with: shifted, as the core would."""
+
+    kernel: Kernel
+    rows: Rows
+    data: Summary
+    X: np.ndarray
+
+    @property
+    def largest(self) -> float:
+        return float(np.abs(self.kernel.block(self.X, self.X)).max(initial=0.0))
+
+    def error(self, dtype: Any = np.float64, data: Summary | None = None) -> float:
+        """Bound on the error of a value: the kernel's own, or half the digits."""
+        stated = self.kernel.entry_error(self.data if data is None else data, np.dtype(dtype))
+        if stated is None:
+            return float(np.sqrt(np.finfo(dtype).eps)) * self.largest
+        return float(stated) + 8 * EPS * self.largest
+
+
+def _own_input(kernel: Kernel) -> bool:
+    """Whether the kernel's rows are what it makes of its input: made-up rows mean nothing to it."""
+    return type(kernel).bind is not Kernel.bind
+
+
+def _case(kernel: Kernel, X: Any) -> _Case:
+    kernel, X = kernel.bind(X)
+    rows = Rows(np.asarray(X, dtype=np.float64))
+    rows, data = summarize(rows, shift=kernel.translation is not None, rng=np.random.default_rng(0))
+    return _Case(kernel.resolve(data), rows, data, rows.all())
+
+
+def _cases(kernel: Kernel, X: Any) -> Iterator[_Case]:
+    if X is not None:
+        yield _case(kernel, X)
+        return
+    if _own_input(kernel):
+        raise _Fault("its input is not rows of coordinates; give X, as in check_kernel(kernel, X)")
+    rng = np.random.default_rng(20)
+    for d in (1, 2, 3):
+        yield _case(kernel, rng.standard_normal((90, d)))
+
+
+def _need(condition: Any, text: str) -> None:
+    if not condition:
+        raise _Fault(text)
+
+
+def _agree(found: Any, expected: Any, error: float, text: str) -> None:
+    found, expected = np.asarray(found), np.asarray(expected)
+    _need(found.shape == expected.shape, f"{text}: shape {found.shape}, where {expected.shape} is due")
+    _need(np.isfinite(found).all(), f"{text}: not finite")
+    off = float(np.abs(found.astype(np.float64) - expected).max(initial=0.0))
+    _need(off <= error, f"{text}: they differ by {off:.3g}, allowed is {error:.3g}")
+
+
+# What it says of itself ---------------------------------------------------------------------------------------------
+
+
+@_check
+def check_declarations(kernel: Kernel, X: Any = None) -> None:
+    """``api_version``, ``positive_semidefinite``, ``translation`` and ``thread_safe`` are what the core can read."""
+    cls = type(kernel)
+    if cls.__module__.partition(".")[0] != "fastkpca":
+        version = cls.__dict__.get("api_version")
+        _need(
+            version == API_VERSION and type(version) is int,
+            f"api_version is {version!r} in the class's own body; write `api_version = {API_VERSION}`",
+        )
+    for name in ("positive_semidefinite", "thread_safe"):
+        value = getattr(kernel, name)
+        _need(isinstance(value, (bool, np.bool_)), f"{name} is {value!r}; it must be True or False")
+    _need(
+        kernel.translation in (None, "kernel", "centered"),
+        f'translation is {kernel.translation!r}; it must be "kernel", "centered" or None',
+    )
+
+
+@_check
+def check_parameters(kernel: Kernel, X: Any = None) -> str | None:
+    """Unknown parameters and two spellings are refused, ``resolve`` fills in what is None, and settles."""
+    cls: Any = type(kernel)
+    if isinstance(kernel, (CallableKernel, ObjectKernel)):
+        return NOT_OFFERED
+    values = kernel.get_parameters()
+    _need(cls(**values) == kernel, f"{cls.__name__}(**get_parameters()) is {cls(**values)!r}")
+    for case in _cases(kernel, X):
+        resolved = case.kernel.get_parameters()
+        _need(set(resolved) == set(values), f"resolve changes the parameters: {sorted(resolved)}")
+        missing = [name for name, value in resolved.items() if value is None]
+        _need(not missing, f"resolve leaves {', '.join(missing)} at None")
+        for name, value in values.items():
+            if isinstance(value, (bool, int, float, str)):  # a kernel, or several, have parameters of their own
+                _need(resolved[name] == value, f"resolve changes {name}, which was given")
+        _need(case.kernel.resolve(case.data) == case.kernel, "resolve of a resolved kernel changes it")
+    given = {name: value for name, value in values.items() if value is not None}
+    try:
+        cls(**given, no_such_parameter=1)
+    except TypeError:
+        pass
+    else:
+        raise _Fault("an unknown parameter is accepted; TypeError is due")
+    for other, (name, _) in cls.aliases.items():
+        value = next(iter(c.kernel.get_parameters()[name] for c in _cases(kernel, X)))
+        try:
+            cls(**{name: value, other: value})
+        except TypeError:
+            continue
+        raise _Fault(f"{name!r} and {other!r} are accepted together; TypeError is due")
+    return None
+
+
+@_check
+def check_pickling(kernel: Kernel, X: Any = None) -> None:
+    """Pickles and copies are equal kernels with equal hash and values; repr shows the parameters."""
+    for case in _cases(kernel, X):
+        bound = case.kernel
+        expected = bound.block(case.X[:9], case.X[:5])
+        for how, make in (
+            ("pickle", lambda k: pickle.loads(pickle.dumps(k))),
+            ("copy", copy.copy),
+            ("deepcopy", copy.deepcopy),
+        ):
+            other = make(bound)
+            _need(other == bound and bound == other, f"its {how} is not equal to it")
+            _need(hash(other) == hash(bound), f"its {how} has another hash")
+            _need(repr(other) == repr(bound), f"its {how} shows itself as {other!r}")
+            np.testing.assert_array_equal(other.block(case.X[:9], case.X[:5]), expected, f"values of its {how}")
+        for name, value in bound.get_parameters().items():
+            parts = value if isinstance(value, tuple) else (value,)
+            shown = f"{name}=" in repr(bound) or all(repr(part) in repr(bound) for part in parts)
+            _need(shown, f"its repr {bound!r} does not show {name}")
+    _need(kernel != object(), "it is equal to an object of another class")
+
+
+# Values of a tile ---------------------------------------------------------------------------------------------------
+
+
+@_check
+def check_output(kernel: Kernel, X: Any = None) -> None:
+    """``block`` returns a new array of shape (n, m) on each call, which the caller may overwrite."""
+    for case in _cases(kernel, X):
+        k, S = case.kernel, case.X
+        for n, m in ((1, 1), (1, 7), (7, 1), (5, 9), (20, 20)):
+            first, second = k.block(S[:n], S[:m]), k.block(S[:n], S[:m])
+            _need(isinstance(first, np.ndarray), f"block returns a {type(first).__name__}; an array is due")
+            _need(first.shape == (n, m), f"block returns shape {first.shape} for tiles of {n} and {m} rows")
+            _need(first.flags.writeable, "block returns a read-only array")
+            _need(not np.shares_memory(first, second), "block returns the same memory in two calls")
+            _need(not np.shares_memory(first, S), "block returns a view of its input")
+            kept = second.copy()
+            first[...] = np.pi
+            _need(np.array_equal(k.block(S[:n], S[:m]), kept), "overwriting what block returned changes later values")
+            diagonal = k.diagonal(S[:n])
+            _need(np.shape(diagonal) == (n,), f"diagonal returns shape {np.shape(diagonal)} for {n} rows")
+
+
+@_check
+def check_symmetry(kernel: Kernel, X: Any = None) -> None:
+    """k(x, y) = k(y, x), within a tile and between two."""
+    for case in _cases(kernel, X):
+        k, S, error = case.kernel, case.X, 2 * case.error()
+        K = k.block(S, S)
+        _agree(K, K.T, error, "k(x, y) and k(y, x) in one tile")
+        h = len(S) // 3
+        _agree(k.block(S[:h], S[h:]), k.block(S[h:], S[:h]).T, error, "k(x, y) and k(y, x) in two tiles")
+
+
+@_check
+def check_diagonal(kernel: Kernel, X: Any = None) -> None:
+    """``diagonal`` is that of ``block``, and not negative where the kernel says that it is semidefinite."""
+    for case in _cases(kernel, X):
+        k, S = case.kernel, case.X
+        diagonal = np.asarray(k.diagonal(S))
+        _agree(diagonal, np.diagonal(k.block(S, S)), 2 * case.error(), "diagonal and block")
+        if k.positive_semidefinite:
+            _need((diagonal >= 0).all(), f"k(x, x) = {diagonal.min():.3g} for a positive semidefinite kernel")
+
+
+@_check
+def check_block_invariance(kernel: Kernel, X: Any = None) -> None:
+    """A value depends on its two rows alone: not on the tile's size, its other rows, or their order."""
+    for case in _cases(kernel, X):
+        k, S, error = case.kernel, case.X, 2 * case.error()
+        K = k.block(S, S)
+        for step in (1, 7, 32):
+            for i in range(0, len(S), 5 * step):
+                part = k.block(S[i : i + step], S[i // 2 :])
+                _agree(part, K[i : i + step, i // 2 :], error, f"values from tiles of {step} rows and of {len(S)}")
+        order = np.random.default_rng(0).permutation(len(S))
+        moved = np.ascontiguousarray(S[order])
+        _agree(k.block(moved, S), K[order], error, "values of the same rows in another order")
+
+
+@_check
+def check_dtype(kernel: Kernel, X: Any = None) -> None:
+    """float64 tiles give float64 values, float32 tiles float32 values, and the two agree."""
+    for case in _cases(kernel, X):
+        k = case.kernel
+        single = case.X.astype(np.float32)
+        double = single.astype(np.float64)
+        expected, found = k.block(double, double), k.block(single, single)
+        _need(expected.dtype == np.float64, f"float64 tiles give {expected.dtype} values")
+        _need(found.dtype == np.float32, f"float32 tiles give {found.dtype} values")
+        _agree(found, expected, case.error(np.float32) + case.error(), "values from float32 and from float64 tiles")
+        for tile in (single, double):
+            diagonal = np.asarray(k.diagonal(tile))
+            _need(diagonal.dtype.kind == "f", f"diagonal returns {diagonal.dtype}")
+        both = case.error(np.float32) + case.error()
+        _agree(k.diagonal(single), np.diagonal(expected), both, "diagonal of float32 rows")
+
+
+@_check
+def check_strides(kernel: Kernel, X: Any = None) -> None:
+    """Rows in column order, every second row, rows backwards, part of the columns: the same values as their copies."""
+    for case in _cases(kernel, X):
+        k, S, error = case.kernel, case.X, 2 * case.error()
+        wide = np.full((len(S), 2 * S.shape[1] + 1), 1e3)
+        wide[:, 1::2] = S
+        for how, tile in (
+            ("in column order", np.asfortranarray(S)),
+            ("every second", S[::2]),
+            ("backwards", S[::-1]),
+            ("of a wider array", wide[:, 1::2]),
+        ):
+            plain = np.ascontiguousarray(tile)
+            expected = k.block(plain, plain[:7])
+            _agree(k.block(tile, tile[:7]), expected, error, f"values of rows {how} and of their copy")
+            _agree(k.diagonal(tile), k.diagonal(plain), error, f"diagonal of rows {how} and of their copy")
+
+
+@_check
+def check_read_only_input(kernel: Kernel, X: Any = None) -> None:
+    """Read-only tiles work, and no call changes its input."""
+    for case in _cases(kernel, X):
+        k = case.kernel
+        for dtype in (np.float64, np.float32):
+            locked, free = case.X.astype(dtype), case.X.astype(dtype)
+            locked.flags.writeable = False
+            before = free.copy()
+            for tile in (free, locked):
+                k.block(tile[:40], tile)
+                k.block(tile, tile)
+                k.diagonal(tile)
+                _need(np.array_equal(tile, before), "a call changes its input")
+
+
+@_check
+def check_finite(kernel: Kernel, X: Any = None) -> str | None:
+    """Equal rows, tiny and huge ones: finite values, or a ValueError (a KernelParameterError) that says why not."""
+    if _own_input(kernel) or X is not None:
+        return NOT_OFFERED  # the kernel's domain is its own
+    rng = np.random.default_rng(4)
+    normal = rng.standard_normal((30, 3))
+    sets = {
+        "rows in pairs": np.repeat(normal, 2, axis=0),
+        "equal rows": np.ones((20, 2)),
+        "zeros": np.concatenate([np.zeros((5, 3)), normal]),
+        "rows of size 1e-150": 1e-150 * normal,
+        "rows of size 1e-8": 1e-8 * normal,
+        "rows of size 1e8": 1e8 * normal,
+        "rows of size 1e60": 1e60 * normal,
+        "one row far away": np.concatenate([normal, [[1e9, -1e9, 1e9]]]),
+        "60 columns": rng.standard_normal((30, 60)),
+    }
+    for what, rows in sets.items():
+        try:
+            case = _case(kernel, rows)
+            with np.errstate(all="ignore"):
+                K, diagonal = case.kernel.block(case.X, case.X), case.kernel.diagonal(case.X)
+        except ValueError:
+            continue  # refused, and not in silence
+        _need(np.isfinite(K).all(), f"{what}: block is not finite")
+        _need(np.isfinite(diagonal).all(), f"{what}: diagonal is not finite")
+        if case.kernel.positive_semidefinite and case.kernel.entry_error(case.data, np.dtype(float)) is not None:
+            root = np.sqrt(np.maximum(np.diagonal(K), 0.0))
+            slack = case.error() + 1e-12 * case.largest
+            _need((np.abs(K) <= np.outer(root, root) + slack).all(), f"{what}: |k(x, y)|^2 > k(x, x) k(y, y)")
+    return None
+
+
+# What it claims -----------------------------------------------------------------------------------------------------
+
+
+@_check
+def check_positive_semidefinite(kernel: Kernel, X: Any = None) -> str | None:
+    """No eigenvalue below rounding on rows at several scales, in clusters, and on a line, where the kernel says so."""
+    claimed = False
+    for case in _cases(kernel, X):
+        if not case.kernel.positive_semidefinite:
+            continue
+        claimed = True
+        sets = [case.X]
+        if X is None:
+            rng = np.random.default_rng(3)
+            near = np.repeat(case.X[:12], 6, axis=0)
+            sets += [0.1 * case.X, 4.0 * case.X, near + 0.01 * rng.standard_normal(near.shape)]
+            sets += [np.linspace(-2, 2, 60)[:, None] * np.ones(case.X.shape[1])]
+        for S in sets:
+            S = np.ascontiguousarray(S)
+            K = case.kernel.block(S, S)
+            data = summarize(Rows(S), shift=False, rng=np.random.default_rng(0))[1]
+            size = float(np.abs(K).max(initial=0.0))
+            stated = case.kernel.entry_error(data, np.dtype(np.float64))
+            error = 1e-8 * size if stated is None else stated
+            lowest = float(np.linalg.eigvalsh((K + K.T) / 2)[0])
+            _need(
+                lowest >= -len(S) * (error + 8 * EPS * size),
+                f"its values on {len(S)} rows have the eigenvalue {lowest:.3g}, allowed is "
+                f"{-len(S) * (error + 8 * EPS * size):.2g}",
+            )
+    return None if claimed else NOT_OFFERED
+
+
+@_check
+def check_translation(kernel: Kernel, X: Any = None) -> str | None:
+    """k(x + s, y + s) = k(x, y), or that of centred values, where ``translation`` says so."""
+    claimed = False
+    for case in _cases(kernel, X):
+        k = case.kernel
+        if k.translation is None:
+            continue
+        claimed = True
+        S = np.round(case.X * 2.0**20) / 2.0**20  # so that adding the shift below is exact
+        here = k.block(S, S)
+        for shift in (1.0, -3.0, 64.0):
+            moved = S + shift * (1 + np.arange(S.shape[1]))
+            data = summarize(Rows(moved), shift=False, rng=np.random.default_rng(0))[1]
+            there = k.block(moved, moved)
+            error = 2 * case.error() + 2 * case.error(data=data) + 64 * EPS * float(np.abs(there).max())
+            if k.translation == "centered":
+                centred = [x - x.mean(axis=0) for x in (here, there)]
+                centred = [x - x.mean(axis=1)[:, None] for x in centred]
+                _agree(centred[1], centred[0], 4 * error, f"centred values before and after a shift by {shift}")
+            else:
+                _agree(there, here, error, f"values before and after a shift by {shift}")
+    return None if claimed else NOT_OFFERED
+
+
+@_check
+def check_entry_error(kernel: Kernel, X: Any = None) -> str | None:
+    """float32 values are within ``entry_error`` of float64 ones; the bound is finite, and float64's is the smaller.
+
+    ``X`` is tried as it is, and, where it is made up here, also in clusters far apart.
+    """
+    offered = False
+    for case in _cases(kernel, X):
+        cases = [case]
+        if X is None:
+            rng = np.random.default_rng(5)
+            far = case.X + 1e3 * rng.standard_normal((3, case.X.shape[1]))[rng.integers(3, size=len(case.X))]
+            cases.append(_Case(case.kernel, *_summarized(far, case.kernel)))
+        for each in cases:
+            k = each.kernel
+            single = each.X.astype(np.float32)
+            rows = single.astype(np.float64)
+            data = summarize(Rows(rows), shift=False, rng=np.random.default_rng(0))[1]
+            bounds: list[Any] = [k.entry_error(data, np.dtype(t)) for t in (np.float32, np.float64)]
+            if bounds[1] is None:
+                continue
+            offered = True
+            for bound in bounds:
+                _need(bound is not None and 0 <= bound < np.inf, f"entry_error is {bound!r}; a finite bound is due")
+            _need(bounds[1] <= bounds[0], "entry_error is larger for float64 than for float32")
+            off = np.abs(k.block(single, single) - k.block(rows, rows)).max()
+            allowed = bounds[0] + bounds[1]
+            _need(off <= allowed, f"float32 values are off by {off:.3g}, where entry_error says {allowed:.3g}")
+            # two evaluations of the same float64 values in another order
+            K, back = k.block(rows, rows), k.block(rows[::-1].copy(), rows[::-1].copy())[::-1, ::-1]
+            off = np.abs(K - back).max()
+            _need(off <= 2 * bounds[1], f"float64 values differ by {off:.3g}, where entry_error says {bounds[1]:.3g}")
+            off = np.abs(np.diagonal(K) - k.diagonal(rows)).max()
+            _need(off <= 2 * bounds[1], f"diagonal is off by {off:.3g}, where entry_error says {bounds[1]:.3g}")
+    return None if offered else NOT_OFFERED
+
+
+def _summarized(X: np.ndarray, kernel: Kernel) -> tuple[Rows, Summary, np.ndarray]:
+    rows, data = summarize(Rows(X), shift=kernel.translation is not None, rng=np.random.default_rng(0))
+    return rows, data, rows.all()
+
+
+def _on_tiles(function: Callable[[np.ndarray], Any], tiles: Sequence[np.ndarray]) -> Callable[[int], np.ndarray]:
+    return lambda i: np.asarray(function(tiles[i]))
+
+
+@_check
+def check_thread_safety(kernel: Kernel, X: Any = None) -> str | None:
+    """The same bits from eight threads at once as from one, where ``thread_safe`` is not False."""
+    if not kernel.thread_safe:
+        return NOT_OFFERED
+    for case in _cases(kernel, X):
+        k, S = case.kernel, case.X
+        tiles = [np.ascontiguousarray(np.roll(S, i, axis=0)[: len(S) - 3 * i]) for i in range(8)]
+        calls: list[Callable[[int], Any]] = [_on_tiles(k.diagonal, tiles)]
+        calls.append(_on_tiles(lambda tile, k=k, others=tiles: k.block(tile, others[len(tile) % 8]), tiles))  # type: ignore[misc]
+        for feature_map in _maps(case, (1e-3,)):
+            calls += [_on_tiles(feature_map.features, tiles), _on_tiles(feature_map.residual, tiles)]
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(1e-5)
+        try:
+            for call in calls:
+                expected = [call(i).copy() for i in range(8)]
+                start = threading.Barrier(8)
+
+                def work(i: int, call: Any = call, start: Any = start) -> list[np.ndarray]:
+                    start.wait()
+                    return [call(i) for _ in range(10)]
+
+                with ThreadPoolExecutor(8) as pool:
+                    found = list(pool.map(work, range(8)))
+                for one, several in zip(expected, found):
+                    for other in several:
+                        _need(
+                            np.array_equal(one, other),
+                            "values from eight threads at once are not those from one thread; let each call have its "
+                            "own work arrays, or declare thread_safe = False",
+                        )
+        finally:
+            sys.setswitchinterval(interval)
+    return None
+
+
+@_check
+def check_compiled_tile(kernel: Kernel, X: Any = None) -> str | None:
+    """Where ``compiled_tile`` names one of the core's tiles, that is the kernel of ``block``."""
+    offered = False
+    for case in _cases(kernel, X):
+        make = getattr(case.kernel, "compiled_tile", None)
+        if make is None or make() is None:
+            continue
+        offered = True
+        U = np.random.default_rng(2).standard_normal((len(case.X), 3))
+        expected = case.kernel.block(case.X, case.X) @ U
+        error = 2 * (case.error() + len(U) * EPS * case.largest) * float(np.abs(U).sum(axis=0).max())
+        _agree(
+            ExactSummation(case.kernel, case.rows).matmat(U), expected, error, "products of compiled tiles and block"
+        )
+    return None if offered else NOT_OFFERED
+
+
+# Feature maps -------------------------------------------------------------------------------------------------------
+
+
+def _maps(case: _Case, tolerances: Sequence[float] = TOLERANCES) -> Iterator[FeatureMap]:
+    for tol in tolerances:
+        for offer in case.kernel.feature_maps(case.data, tol, 3000):
+            _need(isinstance(offer, Offer), f"feature_maps offers {offer!r}; an Offer is due")
+            feature_map = offer.build(case.data.sample)
+            _need(isinstance(feature_map, FeatureMap), f"{offer.name!r} builds {feature_map!r}; a FeatureMap is due")
+            _need(feature_map.n_features <= 3000, f"{offer.name!r} builds more features than max_features")
+            yield feature_map
+
+
+def _map_rows(case: _Case) -> np.ndarray:
+    """The rows, and others between them: a residual is known at every point, not only where the map was chosen."""
+    if len(np.unique(case.X)) == len(case.X) == case.X.size and (np.diff(case.X[:, 0]) == 1).all():
+        return case.X  # numbers of rows: there is nothing between them
+    return np.ascontiguousarray(np.concatenate([case.X, (case.X[:40] + case.X[20:60]) / 2]))
+
+
+def _relative(feature_map: FeatureMap) -> float:
+    return 2.1 * feature_map.rounding + 2 * EPS * max(1, feature_map.n_features)
+
+
+@_check
+def check_feature_map_residual(kernel: Kernel, X: Any = None) -> str | None:
+    """K - Phi Phi' is semidefinite up to ``defect``, and its diagonal at most ``residual``, at rows seen and unseen.
+
+    The residual's sum over the rows keeps the tolerance that was asked for, within a factor of two and rounding.
+    """
+    offered = False
+    for case in _cases(kernel, X):
+        S = _map_rows(case)
+        K = case.kernel.block(S, S)
+        n, trace = len(S), float(np.trace(K))
+        for tol in TOLERANCES:
+            for phi in _maps(case, (tol,)):
+                offered = True
+                Phi, residual = phi.features(S), phi.residual(S)
+                _need(Phi.shape == (n, phi.n_features), f"features have shape {Phi.shape}")
+                _need(np.shape(residual) == (n,), f"residual has shape {np.shape(residual)}")
+                _need(np.isfinite(Phi).all() and np.isfinite(residual).all(), "features or residual are not finite")
+                _need((residual >= 0).all(), f"residual is {residual.min():.3g}; it is never negative")
+                _agree(phi.residual(S, Phi), residual, 1e-12 * trace, "residual with and without Phi")
+                squares = np.einsum("ij,ij->i", Phi, Phi)
+                E = K - Phi @ Phi.T
+                noise = n * case.error() + _relative(phi) * float(squares.sum()) + phi.defect_norm(n, trace)
+                lowest = float(np.linalg.eigvalsh((E + E.T) / 2)[0])
+                _need(
+                    lowest >= -noise,
+                    f"K - Phi Phi' has the eigenvalue {lowest:.3g} at tol={tol:g}, allowed is {-noise:.2g}: the map "
+                    "exceeds the kernel",
+                )
+                gap = E.diagonal() - residual - _relative(phi) * squares - case.error() - phi.defect
+                _need(
+                    gap.max() <= 0,
+                    f"residual is less than k(x, x) - |phi(x)|^2 by {gap.max():.3g} at tol={tol:g}: no upper bound",
+                )
+    return None if offered else NOT_OFFERED
+
+
+@_check
+def check_feature_map_products(kernel: Kernel, X: Any = None) -> str | None:
+    """``accumulate`` and ``apply`` are Phi' U and Phi C; features of a tile do not depend on its other rows."""
+    offered = False
+    for case in _cases(kernel, X):
+        S = _map_rows(case)
+        rng = np.random.default_rng(6)
+        for phi in _maps(case):
+            offered = True
+            Phi = phi.features(S)
+            before = Phi.copy()
+            size, D = float(np.linalg.norm(Phi)), phi.n_features
+            for columns in (1, 4):
+                U, C = rng.standard_normal((len(S), columns)), rng.standard_normal((D, columns))
+                error = 16 * _relative(phi) * size
+                _agree(phi.accumulate(S, U), Phi.T @ U, error * float(np.linalg.norm(U)), "accumulate and Phi' U")
+                _agree(phi.apply(S, C), Phi @ C, error * (float(np.linalg.norm(C)) + 1e-300), "apply and Phi C")
+            _agree(phi.features(S[5:20].copy()), Phi[5:20], 4 * _relative(phi) * size, "features of part of the rows")
+            Phi[...] = np.pi
+            _need(np.array_equal(phi.features(S), before), "overwriting what features returned changes later features")
+    return None if offered else NOT_OFFERED
+
+
+@_check
+def check_moments(kernel: Kernel, X: Any = None) -> str | None:
+    """Moments from tiles, merged in another order, and with weights, are those of the features."""
+    offered = False
+    for case in _cases(kernel, X):
+        S = _map_rows(case)
+        n = len(S)
+        weights = np.random.default_rng(7).uniform(0.2, 2.0, n)
+        for phi in _maps(case, (1e-2, 1e-8)):
+            offered = True
+            Phi, residual = phi.features(S), phi.residual(S)
+            for w in (None, weights):
+                given = np.ones(n) if w is None else w
+                whole, left, right = phi.new_moments(), phi.new_moments(), phi.new_moments()
+                whole.update(S, w)
+                cut = n // 3
+                left.update(S[:cut], None if w is None else w[:cut])
+                for start in range(cut, n, 17):
+                    right.update(S[start : start + 17], None if w is None else w[start : start + 17])
+                merged = left.merge(right)
+                mean = given @ Phi / given.sum()
+                centred = Phi - mean
+                second = (centred * given[:, None]).T @ centred
+                size = float((given[:, None] * Phi**2).sum())
+                error = 64 * _relative(phi) * size
+                C = np.random.default_rng(8).standard_normal((phi.n_features, 2))
+                for how, moments in (("moments", whole), ("moments merged from tiles", merged)):
+                    _agree(moments.count, given.sum(), 1e-12 * given.sum(), f"count of {how}")
+                    level = _relative(phi) * float(np.abs(Phi).max(initial=0.0)) * 64
+                    _agree(moments.mean, mean, level, f"mean of {how}")
+                    _agree(moments.trace, np.trace(second), error, f"trace of {how}")
+                    total = float(given @ residual)
+                    _agree(
+                        moments.residual_trace, total, 1e-10 * abs(total) + 64 * EPS * size, f"residual_trace of {how}"
+                    )
+                    dense = moments.dense()
+                    if dense is not None:
+                        _agree(dense, second, error, f"second moment of {how}")
+                    factor = float(np.linalg.norm(C)) + 1e-300
+                    _agree(moments.matmat(C), second @ C, error * factor, f"matmat of {how}")
+    return None if offered else NOT_OFFERED
+
+
+@_check
+def check_feature_map_state(kernel: Kernel, X: Any = None) -> str | None:
+    """``state`` is JSON and arrays, and ``feature_map_from_state`` makes the same map of it."""
+    offered = False
+    for case in _cases(kernel, X):
+        S = _map_rows(case)
+        for phi in _maps(case, (1e-3,)):
+            offered = True
+            header, arrays = phi.state()
+            header = json.loads(json.dumps(header))
+            for name, array in arrays.items():
+                _need(isinstance(array, np.ndarray), f"state holds {name!r} as {type(array).__name__}; an array is due")
+            copies = {name: np.array(array) for name, array in arrays.items()}
+            again = case.kernel.feature_map_from_state(header, copies)
+            _need(again.n_features == phi.n_features, "the map from its state has another number of features")
+            size = float(np.abs(phi.features(S)).max(initial=0.0))
+            _agree(again.features(S), phi.features(S), 4 * EPS * size, "features of the map and of that from its state")
+            _agree(
+                again.residual(S), phi.residual(S), 1e-12 * size**2, "residual of the map and of that from its state"
+            )
+            _need(
+                (again.defect, again.rounding) == (phi.defect, phi.rounding),
+                "defect or rounding is not that of the map whose state it was made from",
+            )
+    return None if offered else NOT_OFFERED
+
+
+# Summations ---------------------------------------------------------------------------------------------------------
+
+
+def _summations(case: _Case) -> Iterator[tuple[Summation, np.ndarray, np.ndarray, float]]:
+    """(summation, target rows, source rows, the bound that was asked for), square and rectangular."""
+    few = np.ascontiguousarray(case.X[::2][:37])
+    few_rows = Rows(few)
+    few_data = summarize(few_rows, shift=False, rng=np.random.default_rng(0))[1]
+    for tol in (None, 1e-2, 1e-5, 1e-9, 1e-12):
+        for rows_y, data_y, Y in ((None, case.data, case.X), (few_rows, few_data, few)):
+            for offer in case.kernel.summations(case.data, data_y, tol):
+                _need(isinstance(offer, Offer), f"summations offers {offer!r}; an Offer is due")
+                made = offer.build(case.rows, rows_y)
+                _need(isinstance(made, Summation), f"{offer.name!r} builds {made!r}; a Summation is due")
+                _need(
+                    tuple(made.shape) == (len(case.X), len(Y)),
+                    f"{offer.name!r} has shape {made.shape} for {len(case.X)} and {len(Y)} rows",
+                )
+                yield made, case.X, Y, 1e-10 if tol is None else tol
+
+
+@_check
+def check_summation_bound(kernel: Kernel, X: Any = None) -> str | None:
+    """Products keep the ``error_bound`` that they state, in each entry, and state no more than was asked for."""
+    offered = False
+    for case in _cases(kernel, X):
+        for S, rows_x, rows_y, most in _summations(case):
+            offered = True
+            _need(0 <= S.error_bound <= most, f"error_bound is {S.error_bound:.3g}, at most {most:g} was asked for")
+            _bound(S.matmat, S, case, case.kernel.block(rows_x, rows_y), "matmat")
+    return None if offered else NOT_OFFERED
+
+
+def _bound(product: Any, S: Summation, case: _Case, K: np.ndarray, name: str) -> None:
+    m = K.shape[1]
+    rng = np.random.default_rng(9)
+    U = np.column_stack([np.ones(m), rng.standard_normal((m, 2)), np.eye(m)[:, m // 2], np.zeros(m)])
+    U[:, 2] *= 10.0 ** rng.integers(-6, 7, m)
+    kept = U.copy()
+    found = np.asarray(product(U))
+    _need(np.array_equal(U, kept), f"{name} changes its input")
+    _need(found.shape == (len(K), U.shape[1]), f"{name} returns shape {found.shape} for {U.shape}")
+    _need(np.isfinite(found).all(), f"{name} is not finite")
+    off = np.abs(found - K @ U)
+    allowed = (S.error_bound + case.error()) * np.abs(U).sum(axis=0) + (m + 30) * EPS * (np.abs(K) @ np.abs(U))
+    worst = float((off - allowed).max())
+    _need(worst <= 0, f"{name} is off by {off.max():.3g}, beyond its error_bound {S.error_bound:.3g} by {worst:.3g}")
+    one = np.asarray(product(np.ascontiguousarray(U[:, 1:2])))
+    same = 2 * S.error_bound * np.abs(U[:, 1]).sum() + 2 * (m + 30) * EPS * (np.abs(K) @ np.abs(U[:, 1:2]))
+    _need((np.abs(one - found[:, 1:2]) <= same).all(), f"{name} of one column is not that of the same among several")
+
+
+@_check
+def check_summation_adjoint(kernel: Kernel, X: Any = None) -> str | None:
+    """``rmatmat`` keeps the bound for K' U; where ``symmetric``, it is ``matmat``."""
+    offered = False
+    for case in _cases(kernel, X):
+        for S, rows_x, rows_y, _ in _summations(case):
+            offered = True
+            K = case.kernel.block(rows_x, rows_y)
+            _bound(S.rmatmat, S, case, np.ascontiguousarray(K.T), "rmatmat")
+            if S.symmetric:
+                _need(S.shape[0] == S.shape[1], "a rectangular summation says that it is symmetric")
+                n = len(K)
+                rng = np.random.default_rng(10)
+                U, V = rng.standard_normal((2, n, 2))
+                forth, back = float(np.vdot(V, S.matmat(U))), float(np.vdot(S.matmat(V), U))
+                size = float(np.abs(V).sum() * np.abs(U).sum()) * max(case.largest, EPS)
+                _need(
+                    abs(forth - back) <= 64 * n * EPS * size,
+                    f"it says that it is symmetric, and v'Su = {forth:.17g}, u'Sv = {back:.17g}",
+                )
+    return None if offered else NOT_OFFERED

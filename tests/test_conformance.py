@@ -1,0 +1,613 @@
+"""The conformance kit: every kernel that there is passes, and each check catches a kernel broken in just that way."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections import Counter
+
+import numpy as np
+import pytest
+from scipy.linalg import solve_triangular
+from scipy.spatial.distance import cdist
+
+import fastkpca as fk
+from fastkpca import testing
+from fastkpca.kernels import Cost, FeatureMap, Kernel, Moments, Offer, Summation
+from fastkpca.testing import CHECKS, ConformanceError, check_kernel, parametrize_with_kernel_checks
+
+RNG = np.random.default_rng(11)
+ROWS = RNG.standard_normal((70, 3))
+GRAM = ROWS @ ROWS.T
+
+KERNELS = [
+    "linear",
+    fk.get_kernel("polynomial", degree=1, offset=0.0),
+    fk.get_kernel("polynomial", degree=2, offset=0.5, scale=0.3),
+    "polynomial",
+    fk.get_kernel("polynomial", degree=3, offset=-1.0),
+    "gaussian",
+    fk.get_kernel("gaussian", sigma=0.3),
+    fk.get_kernel("gaussian", gamma=0.02),
+    "tanh",
+    fk.get_kernel("tanh", scale=-0.5, offset=1.0),
+]
+CONTRIB = [row.qualified for row in fk.list_kernels() if row.distribution == "fastkpca-kernels-contrib"]
+
+
+@parametrize_with_kernel_checks([*KERNELS, *CONTRIB])
+def test_every_kernel_passes(kernel, check):
+    assert check(kernel) in ("passed", "not offered")
+
+
+@parametrize_with_kernel_checks(["precomputed"], GRAM)
+def test_a_matrix_passes(kernel, check):
+    assert check(kernel) in ("passed", "not offered")
+
+
+def test_functions_and_objects_pass():
+    report = check_kernel(fk.get_kernel(product_of_rows, positive_semidefinite=True))
+    assert report["check_positive_semidefinite"] == "passed"
+    assert report["check_parameters"] == report["check_feature_map_residual"] == "not offered"
+
+
+def product_of_rows(X, Y):
+    return X @ Y.T
+
+
+# A kernel that offers everything ------------------------------------------------------------------------------------
+
+
+class GoodMap(FeatureMap):
+    def __init__(self, points, sigma):
+        self.points, self.sigma = np.ascontiguousarray(points), sigma
+        K = np.exp(-cdist(self.points, self.points, "sqeuclidean") / (2 * sigma**2))
+        self.factor = np.linalg.cholesky(K + 1e-9 * np.eye(len(K)))
+        self.n_features = len(K)
+        self.rounding = 1e-9
+
+    def features(self, X):
+        K = np.exp(-cdist(self.points, X, "sqeuclidean") / (2 * self.sigma**2))
+        return solve_triangular(self.factor, K, lower=True).T
+
+    def residual(self, X, Phi=None):
+        Phi = self.features(X) if Phi is None else Phi
+        return np.maximum(1.0 - np.einsum("ij,ij->i", Phi, Phi), 0.0) + 1e-12
+
+    def state(self):
+        return {"map": "good", "sigma": self.sigma}, {"points": self.points}
+
+
+class GoodProduct(Summation):
+    error_bound = 1e-13
+
+    def __init__(self, sigma, X, Y=None):
+        self.K = np.exp(-cdist(X.all(), (X if Y is None else Y).all(), "sqeuclidean") / (2 * sigma**2))
+        self.symmetric = Y is None
+        self.shape = self.K.shape
+
+    def matmat(self, U):
+        return self.K @ U
+
+    def rmatmat(self, U):
+        return self.K.T @ U
+
+
+class Good(Kernel):
+    """exp(-|x - y|^2 / (2 sigma^2)), with a feature map, a product and everything else of its own."""
+
+    api_version = 1
+    positive_semidefinite = True
+    translation = "kernel"
+    parameters = {"sigma": None}
+    aliases = {"width": ("sigma", float)}
+    map_class = GoodMap
+    product_class = GoodProduct
+
+    def resolve(self, data):
+        return self if self.sigma is not None else type(self)(sigma=max(1.5, 0.5 * data.radius))
+
+    def block(self, X, Y):
+        return np.exp(-cdist(X, Y, "sqeuclidean") / (2 * self.sigma**2)).astype(X.dtype)
+
+    def diagonal(self, X):
+        return np.ones(len(X))
+
+    def entry_error(self, data, dtype):
+        return (data.n_features + 8) * float(np.finfo(dtype).eps) + 2.5e-16 * data.radius / self.sigma
+
+    def compiled_tile(self):
+        return "gaussian", {"sigma": self.sigma}
+
+    def feature_maps(self, data, tol, max_features):
+        return [Offer("good", Cost(30, residual=tol), lambda sample: self.map_class(sample[:30], self.sigma))]
+
+    def feature_map_from_state(self, header, arrays):
+        return self.map_class(arrays["points"], header["sigma"])
+
+    def summations(self, data_x, data_y, tol):
+        if tol is not None and tol < 1e-13:
+            return ()
+        return [Offer("good", Cost(0), lambda X, Y=None: self.product_class(self.sigma, X, Y))]
+
+
+@parametrize_with_kernel_checks([Good(), Good(sigma=0.7)])
+def test_the_good_kernel_passes(kernel, check):
+    assert check(kernel) == "passed"
+
+
+# Kernels broken in just one way -------------------------------------------------------------------------------------
+
+
+class NoVersion(Good):
+    """Does not say which protocol it was written for."""
+
+
+class OddDeclaration(Good):
+    api_version = 1
+    thread_safe = "yes"
+
+
+class LeavesNone(Good):
+    api_version = 1
+    parameters = {"sigma": None, "other": None}
+
+
+class TakesAnything(Good):
+    api_version = 1
+
+    def __init__(self, **parameters):
+        super().__init__(**{k: v for k, v in parameters.items() if k in ("sigma", "width")})
+
+
+class TwoSpellings(Good):
+    api_version = 1
+
+    def __init__(self, sigma=None, width=None, **others):
+        super().__init__(sigma=sigma if sigma is not None else width, **others)
+
+
+class HoldsALock(Good):
+    api_version = 1
+
+    def check(self):
+        self.__dict__["lock"] = threading.Lock()
+
+
+class NeverEqual(Good):
+    api_version = 1
+
+    def __eq__(self, other):
+        return self is other
+
+    def __hash__(self):
+        return id(self)
+
+
+class Workspace(Good):
+    """Returns its own work array: a later call changes an earlier result."""
+
+    api_version = 1
+    thread_safe = False
+    space = np.empty((300, 300))
+
+    def block(self, X, Y):
+        out = self.space[: len(X), : len(Y)].astype(X.dtype, copy=False)
+        out[...] = super().block(X, Y)
+        return out
+
+
+class Asymmetric(Good):
+    api_version = 1
+    positive_semidefinite = False
+
+    def block(self, X, Y):
+        K = super().block(X, Y).astype(np.float64)
+        return (K * (1 + 1e-3 * np.tanh(X.sum(axis=1))[:, None] * (K < 1))).astype(X.dtype)
+
+
+class WrongDiagonal(Good):
+    api_version = 1
+
+    def diagonal(self, X):
+        return np.full(len(X), 1.0 + 1e-6)
+
+
+class TileDependent(Good):
+    """Scaled by the largest distance in the tile."""
+
+    api_version = 1
+
+    def block(self, X, Y):
+        return np.exp(-cdist(X, Y, "sqeuclidean") / (2 * self.sigma**2) * (1 + 1e-6 * (len(X) > 60))).astype(X.dtype)
+
+
+class AlwaysDouble(Good):
+    api_version = 1
+
+    def block(self, X, Y):
+        return super().block(X.astype(np.float64), Y.astype(np.float64)).astype(np.float64)
+
+
+class WantsContiguous(Good):
+    """Reads its input's memory as if it were in row order."""
+
+    api_version = 1
+
+    def block(self, X, Y):
+        def straight(A):
+            if A.flags.c_contiguous:
+                return A
+            return np.lib.stride_tricks.as_strided(A, A.shape, (A.itemsize * A.shape[1] * 0, abs(A.strides[1])))
+
+        return super().block(straight(X), straight(Y))
+
+
+class Writes(Good):
+    api_version = 1
+
+    def diagonal(self, X):
+        if X.flags.writeable:
+            X[0, 0] = np.nextafter(X[0, 0], 9.0, dtype=X.dtype)
+        return super().diagonal(X)
+
+
+class WantsWriteable(Good):
+    api_version = 1
+
+    def diagonal(self, X):
+        X[...] = X
+        return super().diagonal(X)
+
+
+class NanWhereEqual(Good):
+    """0 / 0 where all rows are zero."""
+
+    api_version = 1
+
+    def block(self, X, Y):
+        with np.errstate(invalid="ignore", divide="ignore"):
+            x = X / (X != 0).any(axis=1)[:, None]
+        return super().block(np.ascontiguousarray(x, dtype=X.dtype), Y)
+
+
+class Overflows(Good):
+    """A median heuristic that does not see rows that are all equal."""
+
+    api_version = 1
+
+    def resolve(self, data):
+        return type(self)(sigma=float(np.sqrt(np.trace(data.covariance)))) if self.sigma is None else self
+
+    def block(self, X, Y):
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.exp(-cdist(X, Y, "sqeuclidean") / (2 * np.float64(self.sigma) ** 2)).astype(X.dtype)
+
+
+class NotSemidefinite(Good):
+    """exp(-d^3) is not positive semidefinite."""
+
+    api_version = 1
+
+    def block(self, X, Y):
+        return np.exp(-((cdist(X, Y) / self.sigma) ** 3)).astype(X.dtype)
+
+    def compiled_tile(self):
+        return None
+
+    feature_maps = Kernel.feature_maps
+    summations = Kernel.summations
+
+
+class NotInvariant(Good):
+    api_version = 1
+
+    def block(self, X, Y):
+        weight = [1 / (1 + np.einsum("ij,ij->i", A, A)) for A in (X.astype(float), Y.astype(float))]
+        return (super().block(X, Y) * np.outer(*weight)).astype(X.dtype)
+
+    def diagonal(self, X):
+        return (1 / (1 + np.einsum("ij,ij->i", X, X))) ** 2
+
+    def compiled_tile(self):
+        return None
+
+    feature_maps = Kernel.feature_maps
+    summations = Kernel.summations
+
+
+class BoldError(Good):
+    """Values of float32 by another formula, a thousand roundings off, and a bound that does not know."""
+
+    api_version = 1
+
+    def block(self, X, Y):
+        K = super().block(X, Y)
+        if X.dtype == np.float32:
+            K *= np.float32(1 + 2e-4)
+        return K
+
+
+class Careless(Good):
+    """Writes its distances to one array for all threads."""
+
+    api_version = 1
+    space = np.empty((300, 300))
+
+    def block(self, X, Y):
+        squares = self.space[: len(X), : len(Y)]
+        squares[...] = cdist(X, Y, "sqeuclidean")
+        if threading.active_count() > 4:
+            time.sleep(1e-4)
+        return np.exp(squares / (-2 * self.sigma**2)).astype(X.dtype)
+
+
+class OtherTile(Good):
+    api_version = 1
+
+    def compiled_tile(self):
+        return "gaussian", {"sigma": 1.0001 * self.sigma}
+
+
+class LargeMap(GoodMap):
+    def features(self, X):
+        return 1.0001 * super().features(X)
+
+    def residual(self, X, Phi=None):
+        return super().residual(X, self.features(X) / 1.0001)
+
+
+class SmallResidual(GoodMap):
+    def residual(self, X, Phi=None):
+        return 0.9 * super().residual(X, Phi)
+
+
+class NegativeResidual(GoodMap):
+    def residual(self, X, Phi=None):
+        return super().residual(X, Phi) - 1e-3
+
+
+class OtherApply(GoodMap):
+    def apply(self, X, C):
+        return self.features(X) @ C * (1 + 1e-4)
+
+
+class OtherAccumulate(GoodMap):
+    def accumulate(self, X, U):
+        return self.features(X[::-1]).T @ U
+
+
+class Unmerged(Moments):
+    def merge(self, other):
+        self.count += other.count
+        self.residual_trace += other.residual_trace
+        return self
+
+
+class OtherMoments(GoodMap):
+    def new_moments(self):
+        return Unmerged(self)
+
+
+class Unweighted(Moments):
+    def update(self, X, weights=None):
+        super().update(X)
+
+
+class IgnoresWeights(GoodMap):
+    def new_moments(self):
+        return Unweighted(self)
+
+
+class Forgetful(GoodMap):
+    def state(self):
+        return {"map": "good", "sigma": self.sigma}, {"points": self.points[:-1]}
+
+
+class Unwritable(GoodMap):
+    def state(self):
+        return {"map": "good", "sigma": self.sigma, "points": self.points}, {}
+
+
+class RoughProduct(GoodProduct):
+    def matmat(self, U):
+        return self.K @ U + (1e-11 * np.abs(U).sum(axis=0))
+
+    def rmatmat(self, U):
+        return self.matmat(U) if self.symmetric else self.K.T @ U
+
+
+class RoughBound(GoodProduct):
+    error_bound = 1e-3
+
+
+class OneColumn(GoodProduct):
+    def matmat(self, U):
+        return np.repeat(self.K @ U[:, :1], U.shape[1], axis=1)
+
+    def rmatmat(self, U):
+        return self.K.T @ U
+
+
+class OtherAdjoint(GoodProduct):
+    def rmatmat(self, U):
+        return self.K.T @ U * (1 + 1e-9)
+
+
+class FalselySymmetric(GoodProduct):
+    """Within its bound, but not symmetric."""
+
+    def matmat(self, U):
+        error = 0.5 * self.error_bound * np.linspace(0, 1, len(self.K))[:, None] * U.sum(axis=0)
+        return self.K @ U + (error if self.symmetric else 0.0)
+
+    def rmatmat(self, U):
+        return self.matmat(U) if self.symmetric else self.K.T @ U
+
+
+class WithFalselySymmetric(Good):
+    api_version = 1
+
+    def summations(self, data_x, data_y, tol):
+        def build(X, Y=None):
+            made = FalselySymmetric(self.sigma, X, Y)
+            made.error_bound = tol
+            return made
+
+        return [] if tol is None else [Offer("good", Cost(0), build)]
+
+
+def with_map(cls):
+    return type("With" + cls.__name__, (Good,), {"api_version": 1, "map_class": cls, "__module__": __name__})
+
+
+def with_product(cls):
+    return type("With" + cls.__name__, (Good,), {"api_version": 1, "product_class": cls, "__module__": __name__})
+
+
+PARTS = [LargeMap, SmallResidual, NegativeResidual, OtherApply, OtherAccumulate, OtherMoments, IgnoresWeights]
+PARTS += [Forgetful, Unwritable]
+PRODUCTS = [RoughProduct, RoughBound, OneColumn, OtherAdjoint]
+for _made in [*map(with_map, PARTS), *map(with_product, PRODUCTS)]:
+    globals()[_made.__name__] = _made  # so that they pickle
+
+VALUES = {"check_compiled_tile", "check_feature_map_residual", "check_summation_bound", "check_summation_adjoint"}
+"""Where values of block are wrong, what is built on the right ones no longer fits them."""
+
+# class -> (the check that is there for it, what it says, others that cannot but fail too)
+BROKEN = {
+    "NoVersion": ("check_declarations", "api_version is None", set()),
+    "OddDeclaration": ("check_declarations", "thread_safe is 'yes'", set()),
+    "LeavesNone": ("check_parameters", "resolve leaves other at None", set()),
+    "TakesAnything": ("check_parameters", "unknown parameter is accepted", set()),
+    "TwoSpellings": ("check_parameters", "'sigma' and 'width' are accepted together", set()),
+    "HoldsALock": ("check_pickling", "cannot pickle", set()),
+    "NeverEqual": ("check_pickling", "not equal", {"check_parameters"}),
+    "Workspace": ("check_output", "same memory", {"check_symmetry", "check_block_invariance", "check_entry_error"}),
+    "Asymmetric": ("check_symmetry", "k\\(x, y\\) and k\\(y, x\\)", VALUES | {"check_translation"}),
+    "WrongDiagonal": ("check_diagonal", "differ by 1e-06", {"check_entry_error", "check_dtype"}),
+    "TileDependent": ("check_block_invariance", "tiles of 1 rows and of 90", VALUES | {"check_symmetry"}),
+    "AlwaysDouble": ("check_dtype", "float32 tiles give float64", set()),
+    "WantsContiguous": ("check_strides", "and of their copy: they differ", set()),
+    "Writes": ("check_read_only_input", "a call changes its input", set()),
+    "WantsWriteable": ("check_read_only_input", "read-only", set()),
+    "NanWhereEqual": ("check_finite", "block is not finite", set()),
+    "Overflows": ("check_finite", "equal rows: block is not finite", set()),
+    "NotSemidefinite": ("check_positive_semidefinite", "eigenvalue -", set()),
+    "NotInvariant": ("check_translation", "before and after a shift", set()),
+    "BoldError": ("check_entry_error", "float32 values are off", {"check_dtype"}),
+    "Careless": ("check_thread_safety", "eight threads", set()),
+    "OtherTile": ("check_compiled_tile", "compiled tiles and block", set()),
+    "WithLargeMap": ("check_feature_map_residual", "exceeds the kernel", set()),
+    "WithSmallResidual": ("check_feature_map_residual", "no upper bound", set()),
+    "WithNegativeResidual": ("check_feature_map_residual", "never negative", set()),
+    "WithOtherApply": ("check_feature_map_products", "apply and Phi C", set()),
+    "WithOtherAccumulate": ("check_feature_map_products", "accumulate and Phi' U", set()),
+    "WithOtherMoments": ("check_moments", "merged from tiles", set()),
+    "WithIgnoresWeights": ("check_moments", "count of moments", set()),
+    "WithForgetful": ("check_feature_map_state", "another number of features", set()),
+    "WithUnwritable": ("check_feature_map_state", "not JSON serializable", set()),
+    "WithRoughProduct": ("check_summation_bound", "beyond its error_bound 1e-13", {"check_summation_adjoint"}),
+    "WithRoughBound": ("check_summation_bound", "error_bound is 0.001, at most 1e-10 was asked for", set()),
+    "WithOneColumn": ("check_summation_bound", "is off by", {"check_summation_adjoint"}),
+    "WithOtherAdjoint": ("check_summation_adjoint", "rmatmat is off", set()),
+    "WithFalselySymmetric": ("check_summation_adjoint", "says that it is symmetric", set()),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_the_check_catches_what_it_is_there_for_and_nothing_else(name):
+    check, text, others = BROKEN[name]
+    kernel = globals()[name]()
+    with pytest.raises(ConformanceError, match=text) as caught:
+        getattr(testing, check)(kernel)
+    assert check in str(caught.value) and name in str(caught.value)
+    with pytest.raises(AssertionError, match=check) as caught:
+        check_kernel(kernel)
+    failed = {failure for failure, _ in caught.value.failures}
+    assert check in failed
+    assert failed <= {check} | others, caught.value
+
+
+def test_every_check_has_its_broken_kernel():
+    names = [check.__name__ for check in CHECKS]
+    assert set(names) == {check for check, _, _ in BROKEN.values()}
+    assert set(names) | {"CHECKS", "ConformanceError", "check_kernel", "parametrize_with_kernel_checks"} == set(
+        testing.__all__
+    )
+    assert max(Counter(names).values()) == 1
+    assert all(check.__doc__ for check in CHECKS)
+
+
+# The two doors ------------------------------------------------------------------------------------------------------
+
+
+def test_one_error_lists_all_that_failed():
+    class Several(Good):
+        def diagonal(self, X):
+            return np.full(len(X), 2.0)
+
+    with pytest.raises(ConformanceError, match=r"Several.* fails \d+ of 22 checks") as caught:
+        check_kernel(Several())
+    lines = str(caught.value).splitlines()
+    assert len(lines) == 1 + len(caught.value.failures)
+    assert any(line.startswith("  check_declarations: api_version is None") for line in lines)
+    assert any(line.startswith("  check_diagonal: diagonal and block") for line in lines)
+    with pytest.raises(ConformanceError) as caught:
+        check_kernel(Several(), skip=["check_declarations"])
+    assert "check_declarations" not in str(caught.value)
+    with pytest.raises(ValueError, match="no check named check_smell"):
+        check_kernel(Several(), skip=["check_smell"])
+
+
+def test_what_a_kernel_raises_is_the_cause():
+    class Raises(Good):
+        def block(self, X, Y):
+            raise RuntimeError("the licence has expired")
+
+    with pytest.raises(ConformanceError, match="RuntimeError: the licence has expired") as caught:
+        testing.check_symmetry(Raises())
+    assert isinstance(caught.value.__cause__, RuntimeError)
+
+
+def test_rows_of_the_authors_own_choice():
+    class Positive(Kernel):
+        """sum of square roots of products: rows are not negative."""
+
+        api_version = 1
+        positive_semidefinite = True
+
+        def block(self, X, Y):
+            if X.min() < 0 or Y.min() < 0:
+                raise ValueError("negative entries")
+            return np.sqrt(X) @ np.sqrt(Y).T
+
+    with pytest.raises(ConformanceError, match="negative entries"):
+        check_kernel(Positive())
+    assert check_kernel(Positive(), np.abs(ROWS), skip=["check_pickling"])["check_finite"] == "not offered"
+
+
+def test_in_a_suite_of_the_authors_own(tmp_path):
+    (tmp_path / "test_mine.py").write_text(
+        textwrap.dedent("""
+            from fastkpca.testing import parametrize_with_kernel_checks
+            from fastkpca.kernels import get_kernel
+
+            @parametrize_with_kernel_checks([get_kernel("gaussian", sigma=2.0), "tanh"])
+            def test_kernels(kernel, check):
+                check(kernel)
+        """)
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_mine.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=dict(os.environ))
+    assert done.returncode == 0, done.stdout
+    assert f"{2 * len(CHECKS)} passed" in done.stdout
+
+
+def test_pytest_is_not_needed_for_the_import():
+    code = "import sys, fastkpca.testing; assert 'pytest' not in sys.modules; fastkpca.testing.check_kernel('tanh')"
+    subprocess.run([sys.executable, "-P", "-c", code], check=True)

@@ -1,0 +1,766 @@
+"""Broken, lying and careless plugins, through the public door: each is named and chained to its cause."""
+
+from __future__ import annotations
+
+import pickle
+import re
+import subprocess
+import sys
+import textwrap
+import threading
+from dataclasses import dataclass, field
+
+import fake_plugins
+import numpy as np
+import pytest
+
+import fastkpca as fk
+from fastkpca.errors import (
+    CertificateWarning,
+    KernelContractError,
+    PluginError,
+    PluginWarning,
+    UnknownKernelError,
+    UnknownMethodError,
+)
+from fastkpca.kernels import Kernel, _registry, guarded, kernel_state
+from fastkpca.methods import _METHODS
+from fastkpca.testing import ConformanceError, check_thread_safety
+
+KERNELS = "fastkpca.kernels"
+X = np.random.default_rng(7).standard_normal((400, 3))
+
+GOOD = """
+    class Good(Kernel):
+        api_version = 1
+        positive_semidefinite = True
+        translation = "kernel"
+        def block(self, X, Y):
+            return np.exp(-cdist(X, Y, "sqeuclidean") / 2).astype(X.dtype)
+        def entry_error(self, data, dtype):
+            return 40 * float(np.finfo(dtype).eps) * (1 + data.radius)
+"""
+MAP = """
+    class Map(FeatureMap):
+        def __init__(self, sample):
+            self.points = np.array(sample[:20])
+            K = np.exp(-cdist(self.points, self.points, "sqeuclidean") / 2)
+            self.factor = np.linalg.cholesky(K + 1e-12 * np.eye(len(K)))
+            self.n_features = len(K)
+        def features(self, X):
+            return np.linalg.solve(self.factor, np.exp(-cdist(self.points, X, "sqeuclidean") / 2)).T
+        def residual(self, X, Phi=None):
+            Phi = self.features(X) if Phi is None else Phi
+            return np.maximum(1 - (Phi**2).sum(axis=1), 0) + 1e-9
+    class Own(Good):
+        api_version = 1
+        def feature_maps(self, data, tol, max_features):
+            return (Offer("own", Cost(20, 1.0, 1.0, 1.0, tol), Map),)
+"""
+PRODUCT = """
+    class Product(Summation):
+        error_bound = 1e-9
+        def __init__(self, X, Y=None):
+            self.X, self.Y = X.all(), (X if Y is None else Y).all()
+            self.symmetric = Y is None
+            self.shape = len(self.X), len(self.Y)
+        def matmat(self, U):
+            return np.exp(-cdist(self.X, self.Y, "sqeuclidean") / 2) @ U
+        def rmatmat(self, U):
+            return np.exp(-cdist(self.Y, self.X, "sqeuclidean") / 2) @ U
+    class Fast(Good):
+        api_version = 1
+        def summations(self, data_x, data_y, tol):
+            return (Offer("own", Cost(0, 1.0, 1.0, 1.0, 1e-9), Product),)
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """What a plugin's module holds, and what has to be said about it (``words`` are regular expressions)."""
+
+    source: str
+    error: type[Exception]
+    words: tuple[str, ...]
+    cause: type[BaseException] | None = None
+    use: str = "kpca"
+    name: str = "Bad"
+    api: dict = field(default_factory=dict)
+
+
+def kernel(body: str, base: str = "Good", before: str = GOOD) -> str:
+    inner = textwrap.indent(textwrap.dedent(body).strip(), " " * 8)
+    return before + f"\n    class Bad({base}):\n        api_version = 1\n{inner}\n"
+
+
+BLOCK = r"Bad\.block on shapes \(\d+, 3\) and \(\d+, 3\)"
+VALUES = 'np.exp(-cdist(X, Y, "sqeuclidean") / 2)'
+CASES = {
+    "import error": Case("import nothing_of_that_name", PluginError, ("cannot be imported",), ModuleNotFoundError),
+    "missing attribute": Case("Other = 3", PluginError, ("AttributeError", "Bad"), AttributeError),
+    "old api_version": Case(
+        "class Bad(Kernel):\n    api_version = 0\n    block = print",
+        PluginError,
+        ("api_version 0", "upgrade the plugin"),
+    ),
+    "wrong signature": Case(kernel("def block(self, X): return X"), PluginError, (BLOCK, "TypeError"), TypeError),
+    "a kernel of two points": Case(
+        kernel("def block(self, x, y): return float(np.exp(-np.sum(x * y)))"),
+        KernelContractError,
+        (BLOCK, "float64 values|returned shape"),
+    ),
+    "wrong shape": Case(
+        kernel("def block(self, X, Y): return np.ones((len(X), len(Y) + 1))"),
+        KernelContractError,
+        (BLOCK, r"returned shape \(\d+, \d+\)", r"shape \(\d+, \d+\) is due"),
+    ),
+    "transposed": Case(
+        kernel("def block(self, X, Y): return super().block(Y, X)"),
+        KernelContractError,
+        ("Bad.block on shapes", "returned shape"),
+    ),
+    "object values": Case(
+        kernel("def block(self, X, Y): return super().block(X, Y).astype(object)"),
+        KernelContractError,
+        (BLOCK, "returned object values"),
+    ),
+    "complex values": Case(
+        kernel("def block(self, X, Y): return super().block(X, Y) + 0j"),
+        KernelContractError,
+        (BLOCK, "returned complex128 values"),
+    ),
+    "whole numbers": Case(
+        kernel("def block(self, X, Y): return (9 * super().block(X, Y)).astype(int)"),
+        KernelContractError,
+        (BLOCK, "returned int64 values"),
+    ),
+    "float32 for float64": Case(
+        kernel("def block(self, X, Y): return super().block(X, Y).astype(np.float32)"),
+        KernelContractError,
+        (BLOCK, "returned float32 values", "float64, are due"),
+    ),
+    "None": Case(kernel("def block(self, X, Y): pass"), KernelContractError, (BLOCK, "returned object values")),
+    "NaN": Case(
+        kernel("def block(self, X, Y): return super().block(X, Y) * np.nan"),
+        KernelContractError,
+        (BLOCK, r"returned nan \(first at row 0, column 0 of the tile\)"),
+    ),
+    "NaN for one row": Case(
+        kernel(f"""
+            translation = None
+            def block(self, X, Y):
+                with np.errstate(invalid="ignore", divide="ignore"):
+                    return {VALUES} * (X[:, :1] - 2.75) / (X[:, :1] - 2.75)
+        """),
+        KernelContractError,
+        ("Bad.block on shapes", "returned nan"),
+        use="far row",
+    ),
+    "infinity": Case(
+        kernel("def block(self, X, Y): return super().block(X, Y) + np.inf"),
+        KernelContractError,
+        (BLOCK, "returned inf"),
+    ),
+    "asymmetric": Case(
+        kernel("def block(self, X, Y): return super().block(X, Y) * (1 + 0.01 * np.tanh(X[:, :1]))"),
+        KernelContractError,
+        (BLOCK, "is not symmetric: k\\(x, y\\) = ", "kernels are symmetric"),
+    ),
+    "asymmetric between tiles": Case(
+        kernel("def block(self, X, Y): return super().block(X, Y) * (1.0 if len(X) == len(Y) else 1.01)"),
+        KernelContractError,
+        ("Bad.block on shapes", "differ by", "a value depends on its two rows alone"),
+    ),
+    "depends on the tile": Case(
+        kernel("def block(self, X, Y): return np.exp(-cdist(X, Y, 'sqeuclidean') / (1 + len(X)))"),
+        KernelContractError,
+        ("Bad.block on shapes", "differ by"),
+    ),
+    "not semidefinite": Case(
+        kernel("def block(self, X, Y): return -cdist(X, Y)\ntranslation = 'kernel'"),
+        KernelContractError,
+        (BLOCK, "eigenvalue -", "positive_semidefinite = True, and is not"),
+    ),
+    "wrong diagonal": Case(
+        kernel("def diagonal(self, X): return np.full(len(X), 1.001)"),
+        KernelContractError,
+        (r"Bad\.diagonal on shape \(\d+, 3\)", "k\\(x, x\\) = 1.00", "block says 1"),
+    ),
+    "wrong shape of the diagonal": Case(
+        kernel("def diagonal(self, X): return np.ones((len(X), 1))"),
+        KernelContractError,
+        (r"Bad\.diagonal on shape", r"returned shape \(\d+, 1\)"),
+    ),
+    "wrong translation": Case(
+        kernel("def block(self, X, Y): return (1 + X @ Y.T) ** 2\ndef entry_error(self, data, dtype): return None"),
+        KernelContractError,
+        (BLOCK, "translation = 'kernel', and that does not hold"),
+    ),
+    "impossible translation": Case(kernel("translation = 'yes'"), KernelContractError, ("translation is 'yes'",)),
+    "wrong compiled tile": Case(
+        kernel("def compiled_tile(self): return 'gaussian', {'sigma': 1.1}"),
+        KernelContractError,
+        (r"Bad\.compiled_tile", "differs from block"),
+    ),
+    "unknown compiled tile": Case(
+        kernel("def compiled_tile(self): return 'cosine', {}"),
+        PluginError,
+        (r"Bad\.compiled_tile", "raised"),
+        Exception,
+    ),
+    "writes into its input": Case(
+        kernel("def block(self, X, Y):\n    X -= 1\n    return super().block(X, Y)"),
+        PluginError,
+        (BLOCK, "read-only"),
+        ValueError,
+    ),
+    "raises halfway": Case(
+        kernel("""
+            calls = []
+            def block(self, X, Y):
+                self.calls.append(1)
+                if len(self.calls) > 5:
+                    raise RuntimeError("the licence has expired")
+                return super().block(X, Y)
+        """),
+        PluginError,
+        (BLOCK, "RuntimeError: the licence has expired"),
+        RuntimeError,
+    ),
+    "exits": Case(kernel("def block(self, X, Y): raise SystemExit(3)"), PluginError, (BLOCK, "SystemExit"), SystemExit),
+    "resolve raises": Case(
+        kernel("def resolve(self, data): return data.nothing"), PluginError, (r"Bad\.resolve raised",), AttributeError
+    ),
+    "resolve forgets to return": Case(
+        kernel("def resolve(self, data): pass"), KernelContractError, (r"Bad\.resolve returned None", "a kernel is due")
+    ),
+    "constructor raises": Case(kernel("def check(self): 1 / 0"), PluginError, ("Bad\\(\\) raised",), ZeroDivisionError),
+    "offers nonsense": Case(
+        kernel("def feature_maps(self, data, tol, max_features): return [('own', 3)]"),
+        KernelContractError,
+        (r"Bad\.feature_maps returned \('own', 3\)", "sequence of Offer"),
+        use="features",
+    ),
+    "map cannot be built": Case(
+        kernel("def feature_maps(self, *a): return [Offer('own', Cost(5), lambda sample: 1 / 0)]"),
+        PluginError,
+        (r"Bad\.feature_maps\(\)\['own'\]\.build", "ZeroDivisionError"),
+        ZeroDivisionError,
+        use="features",
+    ),
+    "map exceeds the kernel": Case(
+        GOOD
+        + MAP
+        + """
+    class Large(Map):
+        def features(self, X):
+            return 1.001 * super().features(X)
+    class Bad(Own):
+        api_version = 1
+        def feature_maps(self, data, tol, max_features):
+            return (Offer("own", Cost(20, 1.0, 1.0, 1.0, tol), Large),)
+    """,
+        KernelContractError,
+        (r"Large\.features on shape \(\d+, 3\)", "the residual is negative: the map exceeds the kernel"),
+        use="features",
+    ),
+    "negative residual": Case(
+        GOOD
+        + MAP
+        + """
+    class Large(Map):
+        def residual(self, X, Phi=None):
+            return -np.ones(len(X))
+    class Bad(Own):
+        api_version = 1
+        def feature_maps(self, data, tol, max_features):
+            return (Offer("own", Cost(20, 1.0, 1.0, 1.0, tol), Large),)
+    """,
+        KernelContractError,
+        (r"Large\.residual on shape \(\d+, 3\) returned -1", "never negative"),
+        use="features",
+    ),
+    "residual too small": Case(
+        GOOD
+        + MAP
+        + """
+    class Large(Map):
+        def residual(self, X, Phi=None):
+            return np.full(len(X), 1e-12)
+    class Bad(Own):
+        api_version = 1
+        def feature_maps(self, data, tol, max_features):
+            return (Offer("own", Cost(20, 1.0, 1.0, 1.0, tol), Large),)
+    """,
+        KernelContractError,
+        (r"Large\.residual on shape \(\d+, 3\) is 1e-12 where", "upper bound"),
+        use="features",
+    ),
+    "products of a map differ": Case(
+        GOOD
+        + MAP
+        + """
+    class Large(Map):
+        def apply(self, X, C):
+            return self.features(X) @ C + 1e-3
+    class Bad(Own):
+        api_version = 1
+        def feature_maps(self, data, tol, max_features):
+            return (Offer("own", Cost(20, 1.0, 1.0, 1.0, tol), Large),)
+    """,
+        KernelContractError,
+        (r"Large\.apply on shape \(\d+, 3\) differs from the product with features",),
+        use="features",
+    ),
+    "product breaks its bound": Case(
+        GOOD
+        + PRODUCT
+        + """
+    class Rough(Product):
+        def matmat(self, U):
+            return super().matmat(U) + 1e-6 * np.abs(U).sum(axis=0)
+    class Bad(Fast):
+        api_version = 1
+        def summations(self, data_x, data_y, tol):
+            return (Offer("own", Cost(0, 1.0, 1.0, 1.0, 1e-9), Rough),)
+    """,
+        KernelContractError,
+        (r"Rough\.matmat on shape \(400, 2\) is off by 0\.0\d+ in row \d+", "error_bound"),
+        use="gram",
+    ),
+    "product of the wrong shape": Case(
+        GOOD
+        + PRODUCT
+        + """
+    class Rough(Product):
+        def matmat(self, U):
+            return super().matmat(U)[:-1]
+    class Bad(Fast):
+        api_version = 1
+        def summations(self, data_x, data_y, tol):
+            return (Offer("own", Cost(0, 1.0, 1.0, 1.0, 1e-9), Rough),)
+    """,
+        KernelContractError,
+        (r"Rough\.matmat on shape \(400, 2\) returned shape \(399, 2\)",),
+        use="gram",
+    ),
+    "bound above tol": Case(
+        GOOD
+        + PRODUCT
+        + """
+    class Rough(Product):
+        error_bound = 0.1
+    class Bad(Fast):
+        api_version = 1
+        def summations(self, data_x, data_y, tol):
+            return (Offer("own", Cost(0, 1.0, 1.0, 1.0, 1e-9), Rough),)
+    """,
+        KernelContractError,
+        ("has error_bound 0.1", "at most 1e-06 was asked for"),
+        use="gram",
+    ),
+    "product of NaN": Case(
+        GOOD
+        + PRODUCT
+        + """
+    class Rough(Product):
+        def matmat(self, U):
+            return super().matmat(U) * np.nan
+    class Bad(Fast):
+        api_version = 1
+        def summations(self, data_x, data_y, tol):
+            return (Offer("own", Cost(0, 1.0, 1.0, 1.0, 1e-9), Rough),)
+    """,
+        KernelContractError,
+        (r"Rough\.matmat", r"not finite \(first at row 0\)"),
+        use="gram",
+    ),
+    "not thread-safe, returns its workspace": Case(
+        kernel(f"""
+            space = np.empty((4096, 4096))
+            def block(self, X, Y):
+                out = self.space[: len(X), : len(Y)]
+                out[...] = {VALUES}
+                return out
+        """),
+        KernelContractError,
+        ("Bad.block on shapes", "the same memory in two calls", "new array"),
+    ),
+    "not thread-safe, fails when it notices": Case(
+        kernel("""
+            busy = threading.Lock()
+            def block(self, X, Y):
+                if not self.busy.acquire(blocking=False):
+                    raise RuntimeError("entered twice")
+                try:
+                    time.sleep(0.002)
+                    return super().block(X, Y)
+                finally:
+                    self.busy.release()
+        """),
+        PluginError,
+        (BLOCK, "entered twice", "thread_safe = False"),
+        RuntimeError,
+        use="threads",
+    ),
+}
+
+
+@pytest.fixture
+def plugins(tmp_path, monkeypatch):
+    """add(distribution, entries, sources, version=, group=): a distribution on sys.path that was never installed."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def add(distribution, entries, sources, version="1.0", group=KERNELS):
+        fake_plugins.write(tmp_path, distribution, entries, sources, version=version, group=group)
+        _registry._scanned.clear()
+        _METHODS.scanned.clear()
+
+    yield add
+    fake_plugins.forget(tmp_path, _registry._KERNELS, _METHODS)
+
+
+def use(how: str, name: str):
+    """The public door that meets the defect."""
+    if how == "features":
+        return fk.features(X, name, tol=0.5, features="own")
+    if how == "gram":
+        return fk.gram(X, name, tol=1e-6, products="own") @ X[:, :2]
+    if how == "threads":
+        return fk.gram(np.tile(X, (8, 1)), name, n_threads=4) @ np.ones((3200, 1))
+    if how == "far row":
+        far = np.tile(X, (4, 1))
+        far[777] = 2.75
+        return fk.gram(far, name) @ np.ones((1600, 1))
+    return fk.kpca(X, name, 3)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_it_is_named_and_breaks_nobody(plugins, case):
+    about = CASES[case]
+    plugins("hostile-kernels", {"bad": "hostile_module:Bad"}, {"hostile_module": about.source}, "3.1")
+    plugins("zeta", {"good": "zeta_module:Good"}, {"zeta_module": GOOD})
+    with pytest.raises(about.error) as caught:
+        use(about.use, "bad")
+    text = str(caught.value)
+    assert "kernel 'bad' of distribution hostile-kernels 3.1" in text
+    for words in about.words:
+        assert re.search(words, text), (words, text)
+    if about.cause is None:
+        assert caught.value.__cause__ is None
+    else:
+        assert isinstance(caught.value.__cause__, about.cause)
+    assert {"bad", "good"} <= set(fk.list_kernels().names)
+    assert fk.kpca(X[:60], "good", 2).n_components == 2
+    assert fk.gram(X, "good", tol=1e-6).shape == (400, 400)
+
+
+def test_what_they_are_made_of_is_fine(plugins):
+    """The cases above differ from these in one thing each."""
+    source = GOOD + MAP + PRODUCT
+    plugins("fine", {"own": "fine_module:Own", "fast": "fine_module:Fast"}, {"fine_module": source})
+    phi = fk.features(X, "own", tol=0.5, features="own")
+    assert phi.shape == (400, 20) and 0 < phi.residual_trace < 200
+    assert type(phi.map.points) is np.ndarray
+    exact = fk.gram(X, "own") @ X
+    np.testing.assert_allclose(fk.gram(X, "fast", tol=1e-6, products="own") @ X, exact, rtol=1e-12)
+    with pytest.warns(CertificateWarning, match="20 features leave"):
+        model = fk.kpca(X, "own", 3, tol=0.9, features="own")
+    assert model.info["n_features"] == 20
+    assert type(model.kernel).__name__ == "Own" and type(model.kernel).__module__ == "fine_module"
+    fk.kpca_project(model, X[:5])
+
+
+def test_a_defect_that_shows_when_projecting(plugins):
+    source = kernel("limit = [4000]\ndef block(self, X, Y): return super().block(X, Y)[: self.limit[0]]")
+    plugins("hostile-kernels", {"bad": "hostile_module:Bad"}, {"hostile_module": source})
+    model = fk.kpca(X, "bad", 3, method="dense")
+    sys.modules["hostile_module"].Bad.limit[0] = 3
+    with pytest.raises(KernelContractError, match=r"'bad' of distribution hostile-kernels.*returned shape \(3, \d+\)"):
+        fk.kpca_project(model, X[:5])
+
+
+def test_declared_not_thread_safe_is_called_from_one_thread(plugins):
+    source = kernel("""
+        thread_safe = False
+        inside = []
+        def block(self, X, Y):
+            self.inside.append(1)
+            assert len(self.inside) == 1, "entered twice"
+            time.sleep(0.0005)
+            K = super().block(X, Y)
+            self.inside.pop()
+            return K
+    """)
+    plugins("careful", {"careful": "careful_module:Bad"}, {"careful_module": source})
+    large = np.tile(X, (3, 1))
+    expected = fk.gram(large, "gaussian", sigma=1.0) @ large
+    np.testing.assert_allclose(fk.gram(large, "careful", n_threads=4) @ large, expected, rtol=1e-10, atol=1e-10)
+    for method in ("dense", "features", "krylov"):
+        assert fk.kpca(large, "careful", 2, tol=1e-2, method=method, n_threads=4).n_components == 2
+
+
+def test_not_thread_safe_and_silent_is_for_the_conformance_kit(plugins):
+    source = kernel(f"""
+        space = np.empty((4096, 4096))
+        def block(self, X, Y):
+            out = self.space[: len(X), : len(Y)]
+            out[...] = {VALUES}
+            time.sleep(0.001)
+            return out.copy()
+    """)
+    plugins("careless", {"careless": "careless_module:Bad"}, {"careless_module": source})
+    with pytest.raises(ConformanceError, match="thread"):
+        check_thread_safety(fk.get_kernel("careless"))
+
+
+def test_two_distributions_one_name(plugins):
+    plugins("acme", {"same": "acme_module:Good"}, {"acme_module": GOOD})
+    plugins("zeta", {"same": "zeta_module:Good"}, {"zeta_module": GOOD}, "2.0")
+    with pytest.raises(PluginError, match=r"'same' is claimed by 2 distributions \(acme 1\.0, zeta 2\.0\)"):
+        fk.kpca(X, "same", 2)
+    assert fk.kpca(X, "zeta:same", 2).n_components == 2
+
+
+@pytest.mark.parametrize("name, text", [("gaussian", "reserved"), ("two words", "which is not a name")])
+def test_bad_names(plugins, name, text):
+    plugins("hostile", {name: "hostile_module:Good", "good": "hostile_module:Good"}, {"hostile_module": GOOD}, "0.3")
+    with pytest.warns(PluginWarning, match=rf"hostile 0\.3 .*{name!r}.*{text}"):
+        table = fk.list_kernels()
+    assert [e.name for e in table if e.distribution == "hostile"] == ["good"]
+    assert fk.kpca(X, "gaussian", 2).kernel.__class__.__module__ == "fastkpca.kernels.gaussian"
+
+
+# Listing ----------------------------------------------------------------------------------------------------------
+
+
+def test_listing_with_load(plugins):
+    for number, about in enumerate(CASES.values()):
+        module = f"hostile_{number}"
+        plugins(f"hostile-{number}", {f"bad{number}": f"{module}:Bad"}, {module: about.source})
+    plugins(
+        "zeta", {"own": "zeta_module:Own", "fast": "zeta_module:Fast"}, {"zeta_module": GOOD + MAP + PRODUCT}, "2.5"
+    )
+    with fk.register_kernel("mine", lambda X, Y: X @ Y.T):
+        rows = {row.name: row for row in fk.list_kernels(load=True)}
+    states = {case: rows[f"bad{number}"].state for number, case in enumerate(CASES)}
+    at_load = {"import error", "missing attribute", "old api_version", "constructor raises"}
+    assert {case for case, state in states.items() if state == "failed"} == at_load
+    assert "No module named 'nothing_of_that_name'" in rows["bad0"].error and "hostile-0 1.0" in rows["bad0"].error
+    assert rows["own"].state == "loaded" and rows["own"].error == ""
+    assert rows["own"].capabilities == (
+        "positive semidefinite",
+        "translation=kernel",
+        "thread-safe",
+        "feature maps",
+        "entry error",
+    )
+    assert "summations" in rows["fast"].capabilities
+    assert "compiled tiles" in rows["gaussian"].capabilities
+    assert rows["polynomial"].parameters == {"degree": 3, "scale": 1.0, "offset": 1.0}
+    assert "thread-safe" not in rows["mine"].capabilities or rows["mine"].state == "loaded"
+    text = repr(fk.list_kernels(load=True))
+    assert "failed" in text and "degree=3, scale=1.0, offset=1.0" in text
+    assert all(row.state == "not loaded" and row.parameters is None for row in fk.list_kernels())
+
+
+POISON = """
+    raise RuntimeError("imported")
+"""
+
+
+@pytest.mark.parametrize("command", ["import", "list", "methods", "cli"])
+def test_nothing_is_imported_before_it_is_asked_for(tmp_path, command):
+    for group in (KERNELS, "fastkpca.methods"):
+        kind = group.rpartition(".")[2]
+        fake_plugins.write(tmp_path, f"poison-{kind}", {"poison": f"poison_{kind}:Bad"}, {}, group=group)
+        (tmp_path / f"poison_{kind}.py").write_text(textwrap.dedent(POISON))
+    code = {
+        "import": "import fastkpca, fastkpca.kernels, fastkpca.testing",
+        "list": "import fastkpca; assert 'poison' in repr(fastkpca.list_kernels())",
+        "methods": "import fastkpca; assert 'poison' in fastkpca.list_methods().names",
+        "cli": "from fastkpca.cli import main; main(['kernels'])",
+    }[command]
+    first = f"import sys; sys.path.insert(0, {str(tmp_path)!r})"
+    code = f"{first}; {code}; assert not [m for m in sys.modules if 'poison' in m]"
+    subprocess.run([sys.executable, "-P", "-c", code], check=True, capture_output=True)
+    code = f"{first}; from fastkpca.cli import main; main(['kernels', '--load'])"
+    if command == "cli":
+        done = subprocess.run([sys.executable, "-P", "-c", code], check=True, capture_output=True, text=True)
+        line = next(line for line in done.stdout.splitlines() if line.startswith("poison"))
+        assert "failed" in line and "RuntimeError: imported" in line
+        assert "gaussian" in done.stdout
+
+
+# Methods ----------------------------------------------------------------------------------------------------------
+
+
+def test_methods(plugins):
+    source = """
+    def klda(X, labels, kernel="gaussian"):
+        '''Discriminants in feature space.'''
+        return X.shape
+    number = 3
+    """
+    group = "fastkpca.methods"
+    entries = {"klda": "acme_methods:klda", "number": "acme_methods:number", "gone": "acme_methods:gone"}
+    plugins("acme", entries, {"acme_methods": source}, "1.2", group=group)
+    rows = {row.name: row for row in fk.list_methods()}
+    assert set(rows) >= set(entries) and "acme_methods" not in sys.modules
+    assert fk.get_method("klda")(X, None) == (400, 3) == fk.get_method("acme:klda")(X, None)
+    with pytest.raises(UnknownMethodError, match=r"no method is named 'kldA'; did you mean 'klda'.*list_methods\(\)"):
+        fk.get_method("kldA")
+    with pytest.raises(UnknownMethodError, match="no method is named 'gaussian'"):
+        fk.get_method("gaussian")
+    with pytest.raises(UnknownKernelError):
+        fk.get_kernel("klda")
+    with pytest.raises(PluginError, match=r"method 'number' of distribution acme 1\.2: .* is 3; .* to call"):
+        fk.get_method("number")
+    with pytest.raises(PluginError, match=r"method 'gone' of distribution acme 1\.2 cannot be imported") as caught:
+        fk.get_method("gone")
+    assert isinstance(caught.value.__cause__, AttributeError)
+    with pytest.raises(TypeError, match="give the name of a method"):
+        fk.get_method(fk.kpca)
+    loaded = {row.name: row for row in fk.list_methods(load=True)}
+    assert [loaded[name].state for name in entries] == ["loaded", "failed", "failed"]
+    assert loaded["klda"].capabilities == ("Discriminants in feature space.",)
+    plugins("zeta", {"klda": "zeta_methods:klda"}, {"zeta_methods": source}, group=group)
+    with pytest.raises(PluginError, match=r"the method name 'klda' is claimed by 2 distributions"):
+        fk.get_method("klda")
+
+
+# What the looks cost ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [100, 400, 1000, 3000])
+def test_the_looks_read_at_most_one_percent(plugins, n):
+    source = kernel("""
+        values = []
+        lock = threading.Lock()
+        def block(self, X, Y):
+            with self.lock:
+                self.values.append(len(X) * len(Y))
+            return super().block(X, Y)
+    """)
+    plugins("counting", {"counting": "counting_module:Bad"}, {"counting_module": source})
+    rows = np.random.default_rng(n).standard_normal((n, 3))
+    fk.gram(rows, "counting")
+    count = sys.modules["counting_module"].Bad.values
+    looked = sum(count)
+    assert 0 < looked <= 0.01 * n * n
+    fk.kpca(rows, "counting", 3)
+    assert sum(count) - looked > 10 * looked or n < 200
+
+
+def test_a_session_kernel_keeps_the_type_of_its_own_errors():
+    def broken(X, Y):
+        raise KeyError("nothing")
+
+    with pytest.raises(KeyError, match="nothing") as caught:
+        fk.kpca(X, broken, 2)
+    assert "broken" in "".join(caught.value.__notes__)
+    with pytest.raises(KernelContractError, match=r"kernel .*<lambda> .*is not symmetric"):
+        fk.kpca(X, lambda X, Y: np.exp(X[:, :1] - 2 * Y[:, :1].T), 2)
+    assert threading.active_count() < 50
+
+
+# The guard itself ---------------------------------------------------------------------------------------------------
+
+
+def test_the_guard_is_not_seen(plugins, tmp_path):
+    plugins("fine", {"own": "fine_module:Own"}, {"fine_module": GOOD + MAP})
+    kernel = fk.get_kernel("own")
+    guard = guarded(kernel)
+    assert guarded(guard) is guard and guarded(fk.get_kernel("gaussian")) == fk.get_kernel("gaussian")
+    assert (repr(guard), hash(guard)) == (repr(kernel), hash(kernel))
+    assert guard == kernel and guard == guarded(fk.get_kernel("own"))
+    assert guard.get_parameters() == kernel.get_parameters()
+    again = pickle.loads(pickle.dumps(guard))
+    assert again == guard and type(again) is type(guard)
+    assert not hasattr(guard, "compiled_tile")
+    operator = fk.gram(X, "own")
+    assert operator.kernel == kernel and kernel_state(operator.kernel) == kernel_state(kernel)
+    assert type(fk.gram(X, operator.kernel).kernel) is type(guard)
+    one = fk.gram(X[:1], "own") @ np.ones((1, 1))
+    np.testing.assert_allclose(one, [[1.0]], rtol=1e-15)
+    np.testing.assert_allclose(fk.gram(X[:3], "own", X[:1]) @ np.ones((1, 1)), kernel.block(X[:3], X[:1]), rtol=1e-12)
+    for method, features in (("dense", "auto"), ("krylov", "auto"), ("features", "pivots")):
+        model = fk.kpca(X, kernel, 2, tol=1e-2, method=method, features=features)
+        assert model.kernel == kernel and type(model.kernel) is type(kernel)
+        fk.save(model, tmp_path / f"{method}.kpca")
+        np.testing.assert_array_equal(
+            fk.kpca_project(fk.load(tmp_path / f"{method}.kpca"), X[:5]), fk.kpca_project(model, X[:5])
+        )
+    with pytest.raises(AttributeError, match="nothing"):
+        guard.nothing  # noqa: B018
+
+
+def test_a_product_that_breaks_its_bound_inside_kpca(plugins):
+    plugins("hostile", {"bad": "hostile_module:Bad"}, {"hostile_module": CASES["product breaks its bound"].source})
+    with pytest.raises(KernelContractError, match=r"'bad' of distribution hostile 1\.0: Rough\.matmat .* is off by"):
+        fk.kpca(X, "bad", 3, tol=1e-3, products="own")
+
+
+@pytest.mark.parametrize("method", ["dense", "krylov", "features"])
+def test_nan_for_a_single_pair_is_named(plugins, method):
+    source = kernel("""
+        translation = None
+        def block(self, X, Y):
+            K = super().block(X, Y)
+            K[cdist(X, Y) > 15] = np.nan
+            return K
+    """)
+    plugins("hostile", {"bad": "hostile_module:Bad"}, {"hostile_module": source})
+    rows = np.concatenate([X, X])
+    rows[300], rows[700] = 5.0, -5.0
+    with pytest.raises(ValueError, match=r"nan|not finite|NaN") as caught:
+        fk.kpca(rows, "bad", 2, tol=1e-2, method=method)
+    told = str(caught.value) + "".join(getattr(caught.value, "__notes__", ()))
+    assert "kernel 'bad' of distribution hostile 1.0" in told
+
+
+def test_all_plugins_can_be_left_out(plugins, monkeypatch):
+    plugins("hostile", {"bad": "hostile_module:Bad"}, {"hostile_module": "raise RuntimeError"})
+    monkeypatch.setenv("FASTKPCA_DISABLE_PLUGINS", "1")
+    assert "bad" not in fk.list_kernels(load=True).names and len(fk.list_methods()) == 0
+    with pytest.raises(UnknownMethodError, match="methods of other distributions are left out"):
+        fk.get_method("klda")
+
+
+def test_the_guard_stands_in_for_every_part_of_a_kernel():
+    """A method that the protocol gains is the kernel's own behind a guard, never the base class's default."""
+
+    class Large(Kernel):
+        positive_semidefinite = True
+        parameters = {"scale": 2.0}
+        aliases = {"gamma": ("scale", float)}
+
+        def block(self, X, Y):
+            return self.scale * (X @ Y.T)
+
+    guard = guarded(Large())
+    public = [name for name in vars(Kernel) if not name.startswith("_")]
+    assert not [name for name in public if name not in vars(type(guard))]
+    assert (guard.parameters, guard.scale, guard.api_version) == ({"scale": 2.0}, 2.0, None)
+    assert guard.aliases == Large.aliases
+
+
+def test_each_part_of_a_combined_kernel_is_guarded():
+    class Combined(Kernel):
+        parameters = {"parts": ()}
+        __module__ = "fastkpca.kernels.combined"
+
+        def block(self, X, Y):
+            return sum(part.block(X, Y) for part in self.parts)
+
+        def resolve(self, data):
+            return self.over_parts(lambda part: part.resolve(data))
+
+        def over_parts(self, function):
+            return Combined(parts=tuple(map(function, self.parts)))
+
+    wrong = fk.get_kernel(lambda X, Y: -np.exp(X @ Y.T), positive_semidefinite=True)
+    with pytest.raises(KernelContractError, match="<lambda>.* is not"):
+        fk.gram(X, Combined(parts=(fk.get_kernel("linear"), wrong)))
+    right = fk.get_kernel(lambda X, Y: np.exp(0.1 * X @ Y.T), positive_semidefinite=True)
+    assert fk.gram(X, Combined(parts=(fk.get_kernel("linear"), right))).shape == (400, 400)

@@ -13,9 +13,9 @@ s.t < 0, the error of the pair is at most
     s.t <  0:  exp(R - m^2 / 2) R^p / p!,    m = max(delta, 2 sqrt(R) - D)
 
 the second for p >= R: T^p exp(T - (2 sqrt(T) - D)_+^2 / 2) has its maximum over T = -s.t at sqrt(T) =
-(D + sqrt(D^2 + 4 p)) / 2 >= sqrt(p), so up to T = R it increases, and so does its minimum with T^p exp(T - delta^2 / 2).
-About two centres the order depends on a b alone, not on the distance as about one centre; and the error is the same in
-both directions, so that a product with one set of rows is symmetric.
+(D + sqrt(D^2 + 4 p)) / 2 >= sqrt(p), so up to T = R it increases, and so does its minimum with
+T^p exp(T - delta^2 / 2). About two centres the order depends on a b alone, not on the distance as about one centre;
+the error is the same in both directions, so that a product with one set of rows is symmetric.
 
 Every intermediate term of a pair is at most A = exp(2 R - max(delta, 2 sqrt(R) - D)^2 / 2) in size (|s||t| - s.t
 <= 2 R), which is what its rounding is measured by.

@@ -46,9 +46,10 @@ NEAR_ROWS = 1024
 PER_CANDIDATE = 1.3e-9
 PER_NEAR_PAIR = 6e-9
 PER_NEAR_COLUMN = 1.0e-9
-PER_GRID_POINT = 3.2e-9
-PER_SPREAD = 2.5e-9
+PER_GRID_POINT = 4.5e-9
+PER_SPREAD = 0.8e-9
 FLOPS = 5e9
+LEAST_SECONDS = 0.005
 
 
 class Plan(NamedTuple):
@@ -99,14 +100,14 @@ class _Split(NamedTuple):
 
 
 def _places(mixture: Mixture, tol: float) -> list[_Split]:
-    """Every place to split at, and the distance beyond which the rest is at most ``tol`` in sum."""
-    budget = tol - mixture.error
-    if not budget > 0.0:
+    """Every place to split at, and the distance beyond which the rest is at most a share of tol in sum."""
+    if not 0.35 * tol > mixture.error:
         return []
     weights, widths = mixture.weights, mixture.widths
     found = []
     for wide in range(len(weights) + 1):
         w, s = weights[wide:], widths[wide:]
+        budget = (0.35 if wide else 0.95) * tol - mixture.error
         if w.sum() <= budget:
             found.append(_Split(wide, 0.0, float(w.sum())))
             break
@@ -131,7 +132,7 @@ def make_plan(mixture: Mixture, data_x: Summary, data_y: Summary, tol: float, ex
     volume = {1: 1.5, 2: 2.3, 3: 4.2}[d]
     best: Plan | None = None
     seconds = exact
-    for place in _places(mixture, 0.35 * tol):
+    for place in _places(mixture, tol):
         near = near_column = 0.0
         if place.cut > 0.0:
             pairs = n * (m * (np.searchsorted(squares, place.cut**2) + 1.0) / len(squares) + 1.0)
@@ -147,7 +148,8 @@ def make_plan(mixture: Mixture, data_x: Summary, data_y: Summary, tol: float, ex
             best, seconds = plan, near
             continue
         for q in ORDERS:
-            factor = _interpolation_error(q, d) * float(w @ s ** (-0.5 * q))
+            with np.errstate(over="ignore"):
+                factor = _interpolation_error(q, d) * float(w @ s ** (-0.5 * q))
             if not 0.0 < factor < math.inf:
                 continue
             step = (0.6 * tol / factor) ** (1.0 / q)
@@ -156,7 +158,7 @@ def make_plan(mixture: Mixture, data_x: Summary, data_y: Summary, tol: float, ex
             if not counts.prod() * 2.0**d < 2.0 * MOST_POINTS:
                 continue
             points = tuple(int(c) for c in counts)
-            padded = tuple(fft.next_fast_len(2 * c - 1, real=True) for c in points)
+            padded = tuple(2 * fft.next_fast_len(c, real=True) for c in points)
             size = math.prod(padded)
             if size > MOST_POINTS:
                 continue
@@ -276,12 +278,15 @@ class SplitSummation(Summation):
     # the grid
 
     def _kernel_transform(self) -> np.ndarray:
-        """Transform of wide(differences of corners), wrapped around: real, because the kernel is even."""
+        """Transform of wide(differences of corners), wrapped around: real, because the kernel is even.
+
+        Even along each axis, so a cosine transform of one half (an octant, in three dimensions) holds all of it.
+        """
         plan = self.plan
         d = len(plan.points)
         axes = []
         for size in plan.padded:
-            distance = np.minimum(np.arange(size), size - np.arange(size)) * plan.step
+            distance = np.arange(size // 2 + 1) * plan.step
             axes.append(np.exp(-(distance**2) / (2.0 * plan.widths[:, None])))
         axes[0] = plan.weights[:, None] * axes[0]
         if d == 1:
@@ -290,8 +295,11 @@ class SplitSummation(Summation):
             values = axes[0].T @ axes[1]
         else:
             rest = (axes[1][:, :, None] * axes[2][:, None, :]).reshape(len(plan.weights), -1)
-            values = (axes[0].T @ rest).reshape(plan.padded)
-        return np.ascontiguousarray(fft.rfftn(values).real)
+            values = (axes[0].T @ rest).reshape([len(axis[0]) for axis in axes])
+        values = fft.dctn(values, type=1, overwrite_x=True)
+        for axis, size in enumerate(plan.padded[:-1]):
+            values = values.take(np.minimum(np.arange(size), size - np.arange(size)), axis=axis)
+        return np.ascontiguousarray(values)
 
     def _corners(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(order of the points, number of the first corner of each stencil, position within the cell)."""
@@ -344,12 +352,15 @@ def split_offers(
     data_y: Summary,
     tol: float | None,
 ) -> list[Offer]:
-    """The split product, where rows have at most three coordinates and it takes fewer operations than exact tiles."""
+    """The split product, where rows have at most three coordinates and it is not far dearer than exact tiles."""
     d, n, m = data_x.n_features, data_x.n_samples, data_y.n_samples
     if tol is None or d > 3:
         return []
     exact = float(n) * m * (d + 12) / FLOPS
-    plan = make_plan(mixture(0.02 * tol), data_x, data_y, tol, exact)
+    if exact < LEAST_SECONDS:  # looking for a plan would take longer than the product
+        return []
+    # dearer ones are offered too: a product asked for by name need not be the fastest
+    plan = make_plan(mixture(0.02 * tol), data_x, data_y, tol, 20.0 * exact)
     if plan is None:
         return []
 
@@ -360,7 +371,7 @@ def split_offers(
     cost = Cost(
         row_flops=FLOPS * plan.seconds / n,
         column_flops=FLOPS * plan.column_seconds / n,
-        setup_flops=FLOPS * (2e-7 * (n + m) + 6.0 * PER_GRID_POINT * size),
+        setup_flops=FLOPS * (3e-7 * (n + m) + 3.0 * PER_GRID_POINT * size),
         memory=8.0 * (4.0 * size + 12.0 * (n + m)),
         residual=plan.error,
     )

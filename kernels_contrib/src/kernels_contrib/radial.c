@@ -31,11 +31,11 @@ KC_INLINE int64_t to_bits(double x)
     return bits;
 }
 
-/* exp(x) for x <= 700, within 1.5 units in the last place; exactly 0 where it underflows. */
+/* exp(x) for -700 <= x <= 700, within 1.5 units in the last place. What may underflow takes exp(x / 2) twice, the second
+ * time as its last factor: a result that is subnormal is then rounded once. */
 KC_INLINE double exp_of(double x)
 {
     const double magic = 6755399441055744.0; /* 1.5 * 2^52: adding it rounds to an integer, kept in the low bits */
-    x = x > -760.0 ? x : -760.0;
     double shifted = x * 1.4426950408889634074 + magic;
     double n = shifted - magic;
     double r = (x - n * 6.93147180369123816490e-01) - n * 1.90821492927058770002e-10;
@@ -52,11 +52,8 @@ KC_INLINE double exp_of(double x)
     p = p * r + 1.0 / 6.0;
     p = p * r + 0.5;
     p = 1.0 + (r + r * r * p);
-    /* 2^n in two factors, each a normal number: the result is rounded once where it is subnormal */
     int64_t whole = to_bits(shifted) - to_bits(magic);
-    int64_t half = (int64_t)((uint64_t)(whole + 4096) >> 1) - 2048;
-    return p * from_bits((half + 1023) * (int64_t)4503599627370496) *
-           from_bits((whole - half + 1023) * (int64_t)4503599627370496);
+    return p * from_bits((int64_t)((uint64_t)(whole + 1023) << 52));
 }
 
 /* t = c r and what its rounding lost: exp(-t) would turn t * 1e-16 into a relative error of 7e-14 at the far end. */
@@ -75,17 +72,20 @@ KC_CLONES static void closed(const kc_profile *p, Py_ssize_t n, double *restrict
     if (p->kind == KC_EXP)
         for (Py_ssize_t i = 0; i < n; i++) {
             double rest, t = scaled(p, r[i] < largest ? r[i] : largest, &rest);
-            r[i] = exp_of(-t) * (1.0 - rest);
+            double half = exp_of(-0.5 * t);
+            r[i] = (1.0 - rest) * half * half;
         }
     else if (p->kind == KC_THREE_HALVES)
         for (Py_ssize_t i = 0; i < n; i++) {
             double rest, t = scaled(p, r[i] < largest ? r[i] : largest, &rest);
-            r[i] = (1.0 + t) * (exp_of(-t) * (1.0 - rest));
+            double half = exp_of(-0.5 * t);
+            r[i] = ((1.0 + t) * (1.0 - rest)) * half * half;
         }
     else
         for (Py_ssize_t i = 0; i < n; i++) {
             double rest, t = scaled(p, r[i] < largest ? r[i] : largest, &rest);
-            r[i] = (1.0 + (t + t * t * (1.0 / 3.0))) * (exp_of(-t) * (1.0 - rest));
+            double half = exp_of(-0.5 * t);
+            r[i] = ((1.0 + (t + t * t * (1.0 / 3.0))) * (1.0 - rest)) * half * half;
         }
 }
 
@@ -133,11 +133,12 @@ static void general(const kc_profile *p, Py_ssize_t n, double *r)
         }
         if (p->kind == KC_TABLE) {
             t = scaled(p, r[i], &rest);
-            double half = exp_of(-0.5 * t); /* twice: k need not underflow where exp(-t) does */
-            r[i] = tabulated(p, t) * half * half * (1.0 - rest);
+            double half = exp_of(-0.5 * t); /* exp(-t) may underflow where k does not: t^(nu - 1/2) is large */
+            r[i] = (tabulated(p, t) * (1.0 - rest)) * half * half;
         } else {
             double nu = p->order, h = t * t / (sqrt(nu * nu + t * t) + nu);
-            r[i] = tabulated(p, t) * exp_of(-(h - nu * log1p(h / (2.0 * nu))));
+            double half = exp_of(-0.5 * (h - nu * log1p(h / (2.0 * nu))));
+            r[i] = tabulated(p, t) * half * half;
         }
     }
 }

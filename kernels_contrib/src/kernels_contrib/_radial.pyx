@@ -188,12 +188,12 @@ cdef class NearPairs:
         low = sources.min(axis=0)
         extent = sources.max(axis=0) - low
         # cells of half the cut (a little more, for rounding), or of all of it where that would be too many
-        for reach, size in ((2, 0.5 * cut), (1, cut), (1, 2.0 * cut), (1, 4.0 * cut), (1, 8.0 * cut), (1, np.inf)):
-            size = size * (1.0 + 1e-9)
+        for share in (0.5, 1.0, 2.0, 4.0, 8.0, np.inf):
+            size = share * cut * (1.0 + 1e-9)
             counts = np.floor(np.minimum(extent / size, 1e9)) + 1.0
             if counts.prod() <= most_cells:
                 break
-        self.near.reach = reach
+        self.near.reach = 2 if share < 1.0 else 1
         self.low, self.per_cell, self.cells = low, np.full(self.d, 1.0 / size), counts.astype(np.int64)
         for a in range(3):
             self.near.cells[a], self.near.low[a], self.near.per_cell[a] = 1, 0.0, 0.0

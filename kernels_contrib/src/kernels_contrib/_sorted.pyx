@@ -2,8 +2,8 @@
 """Sums of exponentials times polynomials over sorted points on a line, by one sweep.
 
 With t the distance, sum_j u_j sum_m C_m t_ij^m / m! exp(-t_ij) over the points to one side follows from the moments
-Z_l = sum_j u_j (-s_j)^l / l! exp(s_j) about an anchor (s_j = position after the anchor), which move to the next anchor at
-distance D as Z_m = exp(-D) sum_l D^(m-l) / (m-l)! Z_l: decays only. Points within a window share an anchor and their
+Z_l = sum_j u_j (-s_j)^l / l! exp(s_j) about an anchor (s_j = position after the anchor), which move to the next anchor
+at distance D as Z_m = exp(-D) sum_l D^(m-l) / (m-l)! Z_l: decays only. Points within a window share an anchor and their
 moments are added in doubled precision; so errors do not add up along a window, and from window to window they decay.
 """
 
@@ -38,7 +38,7 @@ cdef void move(double *Z, double *low, double D, int p, Py_ssize_t k) noexcept n
     """The moments about an anchor D further on; the doubled precision is folded in."""
     cdef double power[MOST]
     cdef double decay = exp(-D), z
-    cdef int m, l
+    cdef int m, order
     cdef Py_ssize_t c
     if decay == 0.0:
         memset(Z, 0, (p + 1) * k * sizeof(double))
@@ -50,8 +50,8 @@ cdef void move(double *Z, double *low, double D, int p, Py_ssize_t k) noexcept n
     for m in range(p, -1, -1):  # from the highest: those below are still the old ones
         for c in range(k):
             z = 0.0
-            for l in range(m + 1):
-                z = z + power[m - l] * (Z[l * k + c] + low[l * k + c])
+            for order in range(m + 1):
+                z = z + power[m - order] * (Z[order * k + c] + low[order * k + c])
             Z[m * k + c] = z
             low[m * k + c] = 0.0
 
@@ -68,7 +68,7 @@ def sweep(
     units of the length, ``decay`` = exp(-at) and ``grow`` = exp(at).
     """
     cdef int p = <int> C.shape[0] - 1
-    cdef int l, m
+    cdef int order, m
     cdef Py_ssize_t n = xs.shape[0], ns = ys.shape[0], k = U.shape[1], q, i, j, step, c
     cdef int64_t window = -1, target
     cdef double tau, s, value, x, total, b, D
@@ -98,14 +98,14 @@ def sweep(
                     window = target
                 s = -y_at[j]
                 value = y_grow[j]
-                for l in range(p + 1):
+                for order in range(p + 1):
                     for c in range(k):
                         x = value * U[j, c]
-                        total = Z[l * k + c] + x  # two-sum (Knuth)
-                        b = total - Z[l * k + c]
-                        low[l * k + c] += (Z[l * k + c] - (total - b)) + (x - b)
-                        Z[l * k + c] = total
-                    value = value * s / (l + 1)
+                        total = Z[order * k + c] + x  # two-sum (Knuth)
+                        b = total - Z[order * k + c]
+                        low[order * k + c] += (Z[order * k + c] - (total - b)) + (x - b)
+                        Z[order * k + c] = total
+                    value = value * s / (order + 1)
                 j += step
             target = x_window[i]
             if target != window:
@@ -114,14 +114,14 @@ def sweep(
                     move(Z, low, scale * (D if D > 0.0 else -D), p, k)
                 window = target
             tau = x_at[i]
-            for l in range(p + 1):
+            for order in range(p + 1):
                 value = C[p]
-                for m in range(p - 1, l - 1, -1):
-                    value = value * tau / (m - l + 1) + C[m]
-                weight[l] = value * x_decay[i]
+                for m in range(p - 1, order - 1, -1):
+                    value = value * tau / (m - order + 1) + C[m]
+                weight[order] = value * x_decay[i]
             for c in range(k):
                 value = 0.0
-                for l in range(p + 1):
-                    value = value + weight[l] * (Z[l * k + c] + low[l * k + c])
+                for order in range(p + 1):
+                    value = value + weight[order] * (Z[order * k + c] + low[order * k + c])
                 V[i, c] = value
     free(Z)

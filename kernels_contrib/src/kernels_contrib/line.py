@@ -112,12 +112,12 @@ class LineSummation(Summation):
                 forms = (WIDTH - x_at, x_grow / far), (WIDTH - y_at, y_decay * far)
             else:
                 forms = (x_at, x_decay), (y_at, y_grow)
-            _sorted.sweep(
-                self._C, self._scale, self._anchors, xs, *forms[0], x_window, ys, *forms[1], y_window, backward, part, out
-            )
+            x_side, y_side = (xs, *forms[0], x_window), (ys, *forms[1], y_window)
+            _sorted.sweep(self._C, self._scale, self._anchors, *x_side, *y_side, backward, part, out)
             return start, out
 
         n_tasks = 2 * -(-U.shape[1] // step)
+        before = V[:, :0]
         for i, (start, out) in enumerate(execute.run(task, n_tasks, n_threads=self.n_threads)):
             if i % 2:
                 V[out_order, start : start + step] = before + out

@@ -27,8 +27,8 @@ class Matern(Kernel):
     (1 + t) exp(-t), nu = 5/2 is (1 + t + t^2 / 3) exp(-t), each with its own t, and nu = inf is the Gaussian with
     sigma = length_scale. Sample paths of a Gaussian process with this covariance have ceil(nu) - 1 derivatives.
 
-    Values are within a few units in the last place for half-integer nu up to 5/2, and within 1e-13 relative for others up
-    to 50 (1e-12 beyond), from distance zero down to underflow.
+    Values are within a few units in the last place for half-integer nu up to 5/2, and within 1e-13 relative for others
+    up to 50 (1e-12 beyond), from distance zero down to underflow.
 
     Parameters
     ----------
@@ -50,9 +50,9 @@ class Matern(Kernel):
                                   K_alpha(sqrt(2 alpha) |x - x'| / gamma),
 
     so nu = alpha and length_scale = gamma exactly. (Not the gamma = 1 / (2 sigma^2) of the Gaussian kernel, nor the
-    1 / length_scale of the Laplacian.) Special cases for alpha = 3/2 and 5/2 that are printed with exp(-|x - x'| / gamma),
-    or with sqrt(3) in the latter, do not follow from this definition: the exponentials are exp(-sqrt(3) |x - x'| / gamma)
-    and exp(-sqrt(5) |x - x'| / gamma).
+    1 / length_scale of the Laplacian.) Special cases for alpha = 3/2 and 5/2 that are printed with
+    exp(-|x - x'| / gamma), or with sqrt(3) in the latter, do not follow from this definition: the exponentials are
+    exp(-sqrt(3) |x - x'| / gamma) and exp(-sqrt(5) |x - x'| / gamma).
 
     References
     ----------
@@ -75,10 +75,10 @@ class Matern(Kernel):
 
     @property
     def translation(self) -> str | None:  # type: ignore[override]
-        """"kernel"; None for nu < 1/2.
+        """Moves with the rows ("kernel"), but may not be shifted for nu < 1/2 (None).
 
-        There k falls from 1 infinitely steeply, as 1 - c r^(2 nu): what subtracting a shift does to the last place of the
-        rows would cost 6e-4 for nu = 0.1. Distances are taken by differences, which need no shift.
+        There k falls from 1 infinitely steeply, as 1 - c r^(2 nu): what subtracting a shift does to the last place of
+        the rows would cost 6e-4 for nu = 0.1. Distances are taken by differences, which need no shift.
         """
         return "kernel" if self.nu >= 0.5 else None
 
@@ -100,10 +100,10 @@ class Matern(Kernel):
     def entry_error(self, data: Summary, dtype: np.dtype) -> float | None:
         """Bound on |computed - k|, k of the rows as they were given; u is the roundoff.
 
-        As a mixture of Gaussians of widths s, |r k'(r)| <= sup (r^2 / s) exp(-r^2 / (2 s)) = 2 / e: that is what a relative
-        error of the distance does. Differences have one of (d + 4) u / 2; products, mended where they are less than
-        1/64 of |x|^2 + |y|^2, one of 64 (d + 8) u. Rows come with a shift subtracted, which moves each by u times the
-        radius: see ``_moved``. The values themselves: 1e-13 (1e-12) relative, and the rounding to the tile's type.
+        As a mixture of Gaussians of widths s, |r k'(r)| <= sup (r^2 / s) exp(-r^2 / (2 s)) = 2 / e: that is what a
+        relative error of the distance does. Differences have one of (d + 4) u / 2; products, mended where they are less
+        than 1/64 of |x|^2 + |y|^2, one of 64 (d + 8) u. Rows come with a shift subtracted, which moves each by u times
+        the radius: see ``_moved``. The values themselves: 1e-13 (1e-12) relative, and the rounding to the tile's type.
         """
         if self._gaussian is not None:
             return self._gaussian.entry_error(data, dtype)

@@ -54,10 +54,11 @@ def gamma_mixture(a: float, width_of_one: float, *, inverse: bool, tol: float) -
     lowest = (math.log(0.3 * tol * -math.expm1(-h * a) / h) + log_gamma) / a
     # above: the ratio of neighbours is at most exp(h a - v (e^h - 1)), which is at most 1/2 where the search ends
     highest = math.log(a + 1.0)
-    while (
-        math.exp(min(700.0, a * highest - math.exp(highest) - log_gamma)) * 2.0 * h > 0.3 * tol
-        or h * a - math.exp(highest) * math.expm1(h) > -math.log(2.0)
-    ):
+    while True:
+        v = math.exp(highest)
+        small = 2.0 * h * math.exp(min(700.0, a * highest - v - log_gamma)) <= 0.3 * tol
+        if small and h * a - v * math.expm1(h) <= -math.log(2.0):
+            break
         highest += 0.05
     first, last = math.floor(lowest / h), math.ceil(highest / h)
     log_v = h * np.arange(first, last + 1)

@@ -126,10 +126,10 @@ def _table(nu: float) -> dict:
         # (t / 2)^(2 nu) or t^2 / (4 nu - 4), times less than 5
         first = -4 if nu < 0.75 else -40 if nu <= 4.0 else -28
         last = 11
-        largest = 2.0**last * (1.0 - 1e-12)
+        largest = 1390.0  # k < e^-1000 there, and exp(-t / 2) is still a normal number
     else:
         first = math.floor(math.log2(nu * 1e-9))
-        # E >= h - nu log1p(h / (2 nu)) >= h / 2 >= 760
+        # E = h - nu log1p(h / (2 nu)) >= h / 2 = 760 and, for nu > 50, at most 1380
         h = 1520.0
         largest = math.sqrt(h * (h + 2.0 * nu))
         last = math.ceil(math.log2(largest)) + 1
@@ -146,7 +146,14 @@ def _table(nu: float) -> dict:
         even = gamma(1.0 - nu) / (factorial * gamma(j + 1.0 - nu))
         odd = gamma(1.0 - nu) / (factorial * gamma(j + 1.0 + nu))
         series = (even, odd)
-    return dict(order=nu, largest=largest, table=table, lowest=2.0**first, pieces_an_octave=pieces, series=series)
+    return {
+        "order": nu,
+        "largest": largest,
+        "table": table,
+        "lowest": 2.0**first,
+        "pieces_an_octave": pieces,
+        "series": series,
+    }
 
 
 def matern_profile(nu: float, length_scale: float) -> Profile:

@@ -9,8 +9,8 @@ A kernel that is a mixture of Gaussians (``mixture``) is split in two by their w
   exp(-x^2 / (2 s)) along a coordinate is at most (q - 1)!! s^(-q/2) (its Fourier transform is positive, so zero is
   where it is largest), which bounds the error of each of the 2 d interpolations; earlier ones enlarge it by at most
   their Lebesgue constants.
-- k - wide is evaluated pair by pair (rows sorted into cells) up to a distance beyond which it is negligible: there it is
-  at most the narrow Gaussians' sum and the quadrature's error. Nothing is lost where rows coincide.
+- k - wide is evaluated pair by pair (rows sorted into cells) up to a distance beyond which it is negligible: there it
+  is at most the narrow Gaussians' sum and the quadrature's error. Nothing is lost where rows coincide.
 
 Where to split, the order q and the step follow from a cost model; an error bound is a sum of the above and of rounding.
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import pickle
 from importlib import metadata
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from sklearn.metrics.pairwise import laplacian_kernel
 
+import fastkpca
 from fastkpca.errors import KernelParameterError
 from fastkpca.kernels import get_kernel, kernel_state, list_kernels
 from fastkpca.rows import Rows, summarize
@@ -29,6 +31,41 @@ def test_is_installed_and_not_the_folder_of_the_repository():
     assert Path(module.__file__).parent != ROOT / "kernels_contrib"
     row = next(entry for entry in list_kernels() if entry.name == "laplacian")
     assert (row.distribution, row.version) == (NAME, metadata.version(NAME))
+
+
+@pytest.mark.parametrize("name", ["cosine", "laplacian", "matern", "rational_quadratic"])
+def test_every_kernel_is_found_saved_and_projects(name, tmp_path):
+    assert {entry.name: entry.distribution for entry in list_kernels()}[name] == NAME
+    X = np.random.default_rng(2).standard_normal((60, 3))
+    X[7] = 0.0
+    for method in ("dense", "features"):
+        model = fastkpca.kpca(X, name, 2, method=method, tol=1e-2)
+        path = tmp_path / f"{name}-{method}.kpca"
+        fastkpca.save(model, path)
+        loaded = fastkpca.load(path)
+        assert loaded.kernel == model.kernel
+        np.testing.assert_array_equal(fastkpca.kpca_project(loaded, X[:9]), fastkpca.kpca_project(model, X[:9]))
+        np.testing.assert_allclose(fastkpca.kpca_project(loaded, X[:9]), model.score[:9], atol=1e-9)
+    assert pickle.loads(pickle.dumps(model.kernel)) == model.kernel
+
+
+def test_cosine_has_an_exact_feature_map():
+    X = np.random.default_rng(5).standard_normal((80, 4)) * 10.0 ** np.arange(-150, 170, 4)[:, None]
+    X[3] = 0.0
+    F = fastkpca.features(X, "cosine", tol=1e-12)
+    assert F.shape == (80, 4) and F.residual_trace == 0.0
+    K = get_kernel("cosine").block(X, X)
+    np.testing.assert_allclose(F @ (F.T @ np.eye(80)), K, atol=1e-14)
+    diagonal = get_kernel("cosine").diagonal(X)
+    np.testing.assert_allclose(np.diag(K), diagonal, atol=1e-15)
+    assert diagonal[3] == 0.0 and (np.delete(diagonal, 3) == 1.0).all() and not K[3].any()
+
+
+def test_compiled_parts_import_nothing_of_the_first_distribution():
+    sources = sorted((ROOT / "kernels_contrib" / "src").rglob("*.pyx"))
+    assert sources
+    for path in sources:
+        assert "fastkpca" not in path.read_text().replace("kernels_contrib", "")
 
 
 def test_uses_only_the_public_surface():

@@ -51,7 +51,7 @@ def test_every_compiled_source_is_built():
 
 def test_contrib_install_list_equals_the_tree():
     folder = ROOT / "kernels_contrib"
-    assert listed(folder / "meson.build") == tree(folder / "src", ".py", ".pyi", ".pyx", ".typed")
+    assert listed(folder / "meson.build") == tree(folder / "src", ".py", ".pyi", ".pyx", ".c", ".h", ".typed")
 
 
 @pytest.mark.skipif(is_editable(), reason="an editable install is the source tree")

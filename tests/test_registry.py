@@ -471,7 +471,7 @@ def test_names_of_plugins_are_not_clobbered(plugin_folder):
     with register_kernel("product", Squared, overwrite=True):
         assert isinstance(get_kernel("product"), Squared)
         assert type(get_kernel("acme:product")).__module__ == "acme_product"
-        assert list_kernels().names[-2:] == ["acme:product", "product"]
+        assert [name for name in list_kernels().names if "product" in name] == ["acme:product", "product"]
     assert type(get_kernel("product")).__module__ == "acme_product"
 
 

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import math
-from numbers import Real
+from collections.abc import Sequence
+from decimal import Decimal, localcontext
 
 import numpy as np
-from scipy.spatial.distance import cdist, pdist
+from scipy.spatial.distance import pdist
 
-from fastkpca.kernels import Kernel, KernelParameterError, Summary
+from fastkpca.kernels import Kernel, KernelParameterError, Offer, Summary
+
+from ._radial import Profile, distances
+from .line import line_offers
+from .parameters import positive
+from .profiles import scale_of
 
 __all__ = ["Laplacian"]
 
 MEDIAN_ROWS = 1000
 
 
-def _positive(name: str, value: object) -> float:
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real) or not 0.0 < value < math.inf:
-        raise KernelParameterError(f"laplacian: {name} is {value!r}; give a positive, finite number")
-    return float(value)
-
-
 def _length_of_gamma(gamma: object) -> float:
-    return 1.0 / _positive("gamma", gamma)
+    return 1.0 / positive("laplacian", "gamma", gamma)
 
 
 class Laplacian(Kernel):
@@ -52,7 +52,7 @@ class Laplacian(Kernel):
 
     def check(self) -> None:
         if self.length_scale is not None:
-            self.__dict__["length_scale"] = _positive("length_scale", self.length_scale)
+            self.__dict__["length_scale"] = positive("laplacian", "length_scale", self.length_scale)
 
     def resolve(self, data: Summary) -> Laplacian:
         if self.length_scale is not None:
@@ -67,20 +67,30 @@ class Laplacian(Kernel):
             )
         return Laplacian(length_scale=float(np.median(distances) or np.median(distances[distances > 0.0])))
 
-    def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    def _scale(self) -> tuple[float, float]:
         if self.length_scale is None:
             raise KernelParameterError(
                 "laplacian: length_scale is not set; give it, or resolve the kernel on data first"
             )
-        distances = cdist(X, Y, "cityblock")  # float64 whatever the tiles are
-        distances /= -self.length_scale
-        return np.exp(distances, out=distances).astype(X.dtype, copy=False)
+        with localcontext() as context:
+            context.prec = 50
+            return scale_of(1 / Decimal(self.length_scale))
+
+    def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        profile = Profile("exp", self._scale())
+        values = distances(X, Y, city_block=True)  # float64 whatever the tiles are
+        profile.apply(values)
+        return values.astype(X.dtype, copy=False)
+
+    def summations(self, data_x: Summary, data_y: Summary, tol: float | None) -> Sequence[Offer]:
+        # in more dimensions a product of such kernels, one for each coordinate, whose sums do not come apart
+        return line_offers(0, self._scale()[0], data_x, data_y, tol)
 
     def diagonal(self, X: np.ndarray) -> np.ndarray:
         return np.ones(len(X))
 
     def entry_error(self, data: Summary, dtype: np.dtype) -> float:
-        # A sum of d rounded differences and a division give t = |x - y|_1 / length_scale a relative error of at most
+        # A sum of d rounded differences and a product give t = |x - y|_1 / length_scale a relative error of at most
         # (d + 1) u, and t exp(-t) <= 1/e bounds what that does; two ulp for exp itself, one rounding to the tile type.
         # The rows come with a shift subtracted, which rounds each coordinate: a row moves by at most u |x|_1 <=
         # u sqrt(d) radius, and |d/dt exp(-t)| <= 1. For clusters far apart this is the larger part.

@@ -1,0 +1,341 @@
+/* Vector loops are compiled for several instruction sets where the compiler can; products and sums are not contracted,
+ * so that every one of them gives the same bits. */
+#include "radial.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__)
+#define KC_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define KC_CLONES
+#endif
+#if defined(__GNUC__)
+#define KC_INLINE static inline __attribute__((always_inline))
+#else
+#define KC_INLINE static inline
+#endif
+
+KC_INLINE double from_bits(int64_t bits)
+{
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+KC_INLINE int64_t to_bits(double x)
+{
+    int64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+/* exp(x) for -700 <= x <= 700, within 1.5 units in the last place. What may underflow takes exp(x / 2) twice, the second
+ * time as its last factor: a result that is subnormal is then rounded once. */
+KC_INLINE double exp_of(double x)
+{
+    const double magic = 6755399441055744.0; /* 1.5 * 2^52: adding it rounds to an integer, kept in the low bits */
+    double shifted = x * 1.4426950408889634074 + magic;
+    double n = shifted - magic;
+    double r = (x - n * 6.93147180369123816490e-01) - n * 1.90821492927058770002e-10;
+    double p = 1.0 / 6227020800.0;
+    p = p * r + 1.0 / 479001600.0;
+    p = p * r + 1.0 / 39916800.0;
+    p = p * r + 1.0 / 3628800.0;
+    p = p * r + 1.0 / 362880.0;
+    p = p * r + 1.0 / 40320.0;
+    p = p * r + 1.0 / 5040.0;
+    p = p * r + 1.0 / 720.0;
+    p = p * r + 1.0 / 120.0;
+    p = p * r + 1.0 / 24.0;
+    p = p * r + 1.0 / 6.0;
+    p = p * r + 0.5;
+    p = 1.0 + (r + r * r * p);
+    int64_t whole = to_bits(shifted) - to_bits(magic);
+    return p * from_bits((int64_t)((uint64_t)(whole + 1023) << 52));
+}
+
+/* t = c r and what its rounding lost: exp(-t) would turn t * 1e-16 into a relative error of 7e-14 at the far end. */
+KC_INLINE double scaled(const kc_profile *p, double r, double *rest)
+{
+    double high = from_bits(to_bits(r) & (int64_t)0xFFFFFFFFF8000000);
+    double low = r - high;
+    double t = r * p->c;
+    *rest = ((high * p->c_high - t) + (high * p->c_low + low * p->c_high)) + (low * p->c_low + r * p->c_rest);
+    return t;
+}
+
+KC_CLONES static void closed(const kc_profile *p, Py_ssize_t n, double *restrict r)
+{
+    const double largest = p->largest / p->c;
+    if (p->kind == KC_EXP)
+        for (Py_ssize_t i = 0; i < n; i++) {
+            double rest, t = scaled(p, r[i] < largest ? r[i] : largest, &rest);
+            double half = exp_of(-0.5 * t);
+            r[i] = (1.0 - rest) * half * half;
+        }
+    else if (p->kind == KC_THREE_HALVES)
+        for (Py_ssize_t i = 0; i < n; i++) {
+            double rest, t = scaled(p, r[i] < largest ? r[i] : largest, &rest);
+            double half = exp_of(-0.5 * t);
+            r[i] = ((1.0 + t) * (1.0 - rest)) * half * half;
+        }
+    else
+        for (Py_ssize_t i = 0; i < n; i++) {
+            double rest, t = scaled(p, r[i] < largest ? r[i] : largest, &rest);
+            double half = exp_of(-0.5 * t);
+            r[i] = ((1.0 + (t + t * t * (1.0 / 3.0))) * (1.0 - rest)) * half * half;
+        }
+}
+
+/* What is left of k once its exponential is taken out: a polynomial on each piece of an octave. */
+KC_INLINE double tabulated(const kc_profile *p, double t)
+{
+    int64_t bits = to_bits(t), piece = (bits >> p->shift) - p->first;
+    piece = piece < p->pieces ? piece : p->pieces - 1;
+    /* the bits below the piece's own say where in it t lies: -1 <= x < 1, exactly */
+    int64_t below = (bits << (52 - p->shift)) & (int64_t)0x000FFFFFFFFFFFFF;
+    double x = 2.0 * from_bits(below | (int64_t)0x3FF0000000000000) - 3.0;
+    const double *a = p->table + KC_TERMS * piece;
+    double even = a[KC_TERMS - 2], odd = a[KC_TERMS - 1], xx = x * x;
+    for (int j = KC_TERMS - 4; j >= 0; j -= 2) {
+        even = even * xx + a[j];
+        odd = odd * xx + a[j + 1];
+    }
+    return even + x * odd;
+}
+
+/* 1 - k is too large for a table to start where k is 1: sum_j (t^2 / 4)^j (even_j - odd_j (t / 2)^(2 nu)). */
+static double near_zero(const kc_profile *p, double t)
+{
+    double z = 0.25 * t * t, even = 0.0, odd = 0.0;
+    if (!(t > 0.0))
+        return 1.0;
+    for (int j = KC_SERIES - 1; j >= 0; j--) {
+        even = even * z + p->even[j];
+        odd = odd * z + p->odd[j];
+    }
+    return even - pow(0.5 * t, 2.0 * p->order) * odd;
+}
+
+static void general(const kc_profile *p, Py_ssize_t n, double *r)
+{
+    for (Py_ssize_t i = 0; i < n; i++) {
+        double rest = 0.0, t = r[i] * p->c;
+        if (!(t < p->largest)) {
+            r[i] = t >= p->largest ? 0.0 : t; /* NaN stays NaN */
+            continue;
+        }
+        if (t < p->lowest) {
+            r[i] = p->series ? near_zero(p, t) : 1.0;
+            continue;
+        }
+        if (p->kind == KC_TABLE) {
+            t = scaled(p, r[i], &rest);
+            double half = exp_of(-0.5 * t); /* exp(-t) may underflow where k does not: t^(nu - 1/2) is large */
+            r[i] = (tabulated(p, t) * (1.0 - rest)) * half * half;
+        } else {
+            double nu = p->order, h = t * t / (sqrt(nu * nu + t * t) + nu);
+            double half = exp_of(-0.5 * (h - nu * log1p(h / (2.0 * nu))));
+            r[i] = tabulated(p, t) * half * half;
+        }
+    }
+}
+
+static void power(const kc_profile *p, Py_ssize_t n, double *r)
+{
+    for (Py_ssize_t i = 0; i < n; i++) {
+        double t = r[i] * p->c;
+        /* log(1 + t^2) where t^2 overflows */
+        r[i] = exp(-p->order * (t < 1e100 ? log1p(t * t) : 2.0 * log(t)));
+    }
+}
+
+void kc_profile_array(const kc_profile *p, Py_ssize_t n, double *r)
+{
+    if (p->kind <= KC_FIVE_HALVES)
+        closed(p, n, r);
+    else if (p->kind == KC_POWER)
+        power(p, n, r);
+    else
+        general(p, n, r);
+}
+
+/* One row of distances to m sources, which are given coordinate by coordinate. */
+KC_INLINE void one_row(int squares, int city_block, Py_ssize_t m, Py_ssize_t stride, Py_ssize_t d, const double *x,
+                       const double *Yt, double *restrict out)
+{
+    if (d == 1) {
+        for (Py_ssize_t j = 0; j < m; j++) {
+            double r = fabs(x[0] - Yt[j]);
+            out[j] = squares ? r * r : r;
+        }
+        return;
+    }
+    for (Py_ssize_t j = 0; j < m; j++)
+        out[j] = 0.0;
+    for (Py_ssize_t a = 0; a < d; a++) {
+        const double *restrict y = Yt + a * stride;
+        const double xa = x[a];
+        if (city_block)
+            for (Py_ssize_t j = 0; j < m; j++)
+                out[j] += fabs(xa - y[j]);
+        else
+            for (Py_ssize_t j = 0; j < m; j++) {
+                double r = xa - y[j];
+                out[j] += r * r;
+            }
+    }
+    if (!squares && !city_block)
+        for (Py_ssize_t j = 0; j < m; j++)
+            out[j] = sqrt(out[j]);
+}
+
+KC_CLONES void kc_distances(int squares, int city_block, Py_ssize_t n, Py_ssize_t m, Py_ssize_t d, const double *X,
+                            const double *Yt, double *out)
+{
+    for (Py_ssize_t i = 0; i < n; i++)
+        for (Py_ssize_t j = 0; j < m; j += 512)
+            one_row(squares, city_block, m - j < 512 ? m - j : 512, m, d, X + i * d, Yt + j, out + i * m + j);
+}
+
+/* out holds x.y: make it |x - y|. Where that cancels, take differences: a close pair stays as exact as a far one. */
+KC_CLONES void kc_mend_products(int same, int squares, Py_ssize_t n, Py_ssize_t m, Py_ssize_t d, const double *X,
+                                const double *Y, const double *xx, const double *yy, double *out)
+{
+    for (Py_ssize_t i = 0; i < n; i++) {
+        double *restrict row = out + i * m;
+        const double a = xx[i];
+        Py_ssize_t close = 0;
+        for (Py_ssize_t j = 0; j < m; j++) {
+            double size = a + yy[j], s = size - 2.0 * row[j];
+            close += s < size * 0.015625;
+            row[j] = s;
+        }
+        if (close)
+            for (Py_ssize_t j = 0; j < m; j++)
+                if (row[j] < (a + yy[j]) * 0.015625) {
+                    const double *restrict x = X + i * d, *restrict y = Y + j * d;
+                    double s = 0.0;
+                    for (Py_ssize_t c = 0; c < d; c++)
+                        s += (x[c] - y[c]) * (x[c] - y[c]);
+                    row[j] = s;
+                }
+        if (same)
+            for (Py_ssize_t j = 0; j < i; j++)
+                row[j] = out[j * m + i];
+        if (!squares)
+            for (Py_ssize_t j = same ? i : 0; j < m; j++)
+                row[j] = sqrt(row[j]);
+    }
+}
+
+#define KC_BATCH 256
+
+typedef struct {
+    Py_ssize_t count;
+    int64_t index[KC_BATCH + 8];
+    double square[KC_BATCH + 8];
+    double value[KC_BATCH + 8];
+} batch;
+
+static void flush(const kc_near *p, batch *b, double *restrict V)
+{
+    const Py_ssize_t n = b->count, k = p->k;
+    b->count = 0;
+    for (Py_ssize_t q = 0; q < n; q++)
+        b->value[q] = sqrt(b->square[q]);
+    kc_profile_array(p->profile, n, b->value);
+    if (p->wide.table)
+        for (Py_ssize_t q = 0; q < n; q++) {
+            double at = b->square[q] * p->wide.per_unit;
+            Py_ssize_t piece = (Py_ssize_t)at;
+            piece = piece < p->wide.pieces ? piece : p->wide.pieces - 1;
+            const double *a = p->wide.table + KC_WIDE_TERMS * piece;
+            double x = 2.0 * (at - (double)piece) - 1.0;
+            b->value[q] -= ((((a[5] * x + a[4]) * x + a[3]) * x + a[2]) * x + a[1]) * x + a[0];
+        }
+    if (k == 1) {
+        double sum = 0.0;
+        for (Py_ssize_t q = 0; q < n; q++)
+            sum += b->value[q] * p->U[b->index[q]];
+        V[0] += sum;
+    } else
+        for (Py_ssize_t q = 0; q < n; q++) {
+            const double *restrict u = p->U + b->index[q] * k;
+            const double w = b->value[q];
+            for (Py_ssize_t c = 0; c < k; c++)
+                V[c] += w * u[c];
+        }
+}
+
+static int64_t cell_of(double x, double low, double per_cell, int64_t cells)
+{
+    double at = (x - low) * per_cell;
+    if (!(at > 0.0))
+        return 0;
+    return at < (double)(cells - 1) ? (int64_t)at : cells - 1;
+}
+
+/* V of targets begin to end: sum over the sources within the cut of (k - wide) u, always in the order of cells. */
+int kc_near_sum(const kc_near *p, Py_ssize_t begin, Py_ssize_t end, double *V)
+{
+    batch *b = malloc(sizeof *b);
+    if (!b)
+        return 1;
+    b->count = 0;
+    for (Py_ssize_t t = begin; t < end; t++) {
+        const double *x = p->targets + t * p->d;
+        int64_t low[3] = {0, 0, 0}, high[3] = {0, 0, 0};
+        double at[3] = {0.0, 0.0, 0.0};
+        const double *y[3] = {p->sources, p->sources, p->sources};
+        for (Py_ssize_t a = 0; a < p->d; a++) {
+            const Py_ssize_t slot = a + 3 - p->d; /* the last axis always runs fastest */
+            int64_t cell = cell_of(x[a], p->low[slot], p->per_cell[slot], p->cells[slot]);
+            low[slot] = cell > p->reach ? cell - p->reach : 0;
+            high[slot] = cell + p->reach < p->cells[slot] ? cell + p->reach : p->cells[slot] - 1;
+            at[a] = x[a];
+            y[a] = p->sources + a * p->m;
+        }
+        const Py_ssize_t d = p->d;
+        for (int64_t i = low[0]; i <= high[0]; i++)
+            for (int64_t j = low[1]; j <= high[1]; j++) {
+                int64_t row = (i * p->cells[1] + j) * p->cells[2];
+                int64_t from = p->start[row + low[2]], to = p->start[row + high[2] + 1];
+                for (int64_t s = from; s < to;) {
+                    int64_t stop = s + (KC_BATCH - b->count);
+                    stop = stop < to ? stop : to;
+                    Py_ssize_t count = b->count;
+                    if (d == 1)
+                        for (; s < stop; s++) {
+                            double e = at[0] - y[0][s], square = e * e;
+                            b->index[count] = s;
+                            b->square[count] = square;
+                            count += square <= p->cut;
+                        }
+                    else if (d == 2)
+                        for (; s < stop; s++) {
+                            double e = at[0] - y[0][s], f = at[1] - y[1][s], square = e * e + f * f;
+                            b->index[count] = s;
+                            b->square[count] = square;
+                            count += square <= p->cut;
+                        }
+                    else
+                        for (; s < stop; s++) {
+                            double e = at[0] - y[0][s], f = at[1] - y[1][s], g = at[2] - y[2][s];
+                            double square = e * e + f * f + g * g;
+                            b->index[count] = s;
+                            b->square[count] = square;
+                            count += square <= p->cut;
+                        }
+                    b->count = count;
+                    if (count == KC_BATCH)
+                        flush(p, b, V + t * p->k);
+                }
+            }
+        flush(p, b, V + t * p->k);
+    }
+    free(b);
+    return 0;
+}

@@ -1,0 +1,96 @@
+"""The rational quadratic kernel."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from decimal import Decimal, localcontext
+
+import numpy as np
+
+from fastkpca.kernels import Kernel, Offer, Summary
+
+from ._radial import DIRECT, Profile, distances
+from .mixture import gamma_mixture
+from .parameters import positive
+from .profiles import scale_of
+from .split import split_offers
+
+__all__ = ["RationalQuadratic"]
+
+
+class RationalQuadratic(Kernel):
+    """Rational quadratic kernel k(x, y) = (1 + |x - y|^2 / (2 alpha length_scale^2))^-alpha.
+
+    A mixture of Gaussians over a gamma density of 1 / sigma^2, so positive semidefinite in any dimension; alpha to
+    infinity gives the Gaussian with sigma = length_scale. The names are scikit-learn's.
+
+    Parameters
+    ----------
+    alpha : float, default 1.0
+        Positive.
+    length_scale : float, default 1.0
+        Positive, in the units of X.
+
+    Raises
+    ------
+    KernelParameterError
+        ``alpha`` or ``length_scale`` is not positive and finite.
+    """
+
+    api_version = 1
+    positive_semidefinite = True
+    translation = "kernel"
+    parameters = {"alpha": 1.0, "length_scale": 1.0}
+
+    alpha: float
+    length_scale: float
+
+    def check(self) -> None:
+        self.__dict__.update(
+            alpha=positive("rational_quadratic", "alpha", self.alpha),
+            length_scale=positive("rational_quadratic", "length_scale", self.length_scale),
+        )
+
+    def _profile(self) -> Profile:
+        with localcontext() as context:
+            context.prec = 50
+            scale = 1 / ((2 * Decimal(self.alpha)).sqrt() * Decimal(self.length_scale))
+        return Profile("power", scale_of(scale), order=self.alpha)
+
+    def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        values = distances(X, Y, squares=True)  # numpy's vector loops for log1p and exp from here on
+        with np.errstate(over="ignore", under="ignore"):
+            values *= 0.5 / self.alpha / self.length_scale / self.length_scale
+            np.log1p(values, out=values)
+            values *= -self.alpha
+            np.exp(values, out=values)
+        return values.astype(X.dtype, copy=False)
+
+    def diagonal(self, X: np.ndarray) -> np.ndarray:
+        return np.ones(len(X))
+
+    def entry_error(self, data: Summary, dtype: np.dtype) -> float:
+        """Bound on |computed - k|, k of the rows as they were given; u is the roundoff.
+
+        With z = r^2 / (2 alpha length_scale^2), a relative error of z changes k by at most alpha z (1 + z)^(-alpha - 1)
+        <= 1 times it, one of log1p and its product by at most alpha log(1 + z) k <= 1 / e times it. Distances as in
+        ``Matern``; slopes at most exp(-1/2) / sigma on average, E[1 / sigma] <= 1 / length_scale, and a row moves by u
+        times the radius.
+        """
+        u, d = 2.0**-53, data.n_features
+        relative = (128.0 * (d + 8) if d > DIRECT else d + 4.0) * u
+        moved = 0.61 * 2.0 * u * data.radius / self.length_scale
+        return relative + 16.0 * u + float(np.finfo(dtype).eps) + moved
+
+    def summations(self, data_x: Summary, data_y: Summary, tol: float | None) -> Sequence[Offer]:
+        alpha, length_scale = self.alpha, self.length_scale
+        if not 1e-3 <= alpha <= 1e6 or not math.isfinite(length_scale**2):
+            return ()
+        return split_offers(
+            self._profile,
+            lambda error: gamma_mixture(alpha, alpha * length_scale**2, inverse=True, tol=error),
+            data_x,
+            data_y,
+            tol,
+        )

@@ -1,0 +1,398 @@
+"""Matérn and its relatives: values against many digits, and products of their own that keep their bounds."""
+
+from __future__ import annotations
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from sklearn.gaussian_process import kernels as sklearn_kernels
+from sklearn.metrics.pairwise import cosine_similarity
+
+import fastkpca
+from fastkpca.errors import KernelParameterError
+from fastkpca.kernels import get_kernel
+from fastkpca.rows import Rows, summarize
+
+contrib_line = pytest.importorskip("kernels_contrib.line")
+from kernels_contrib.mixture import gamma_mixture  # noqa: E402
+from kernels_contrib.profiles import matern_profile  # noqa: E402
+
+ORDERS = [0.1, 0.5, 1.0, 1.5, 2.2, 2.5, 7.3, 30.0]
+
+
+def matern_of(nu, length_scale, r):
+    nu = mpmath.mpf(nu)
+    t = mpmath.sqrt(2 * nu) * mpmath.mpf(r) / mpmath.mpf(length_scale)
+    return 2 ** (1 - nu) / mpmath.gamma(nu) * t**nu * mpmath.besselk(nu, t) if t else mpmath.mpf(1)
+
+
+def summary(X, kernel=None):
+    shift = kernel is None or kernel.translation == "kernel"
+    return summarize(Rows(X), shift=shift, rng=np.random.default_rng(0))[1]
+
+
+@pytest.mark.parametrize("nu", [0.05, *ORDERS, 0.75, 1.0 + 1e-9, 4.0, 4.1, 50.0])
+def test_values_to_thirteen_digits(attack, nu):
+    rng = attack.rng("matern values", int(nu * 100))
+    length_scale = 1.0 if nu in ORDERS else 0.37
+    r = np.concatenate(
+        [10 ** rng.uniform(-12, 3, 60), 10 ** rng.uniform(-2, 1.5, 40), rng.uniform(0, 800 / math.sqrt(2 * nu), 40)]
+    )
+    # through the public door: rows on a line, so that distances are exact
+    values = get_kernel("matern", nu=nu, length_scale=length_scale).block(np.zeros((1, 1)), r[:, None])[0]
+    compared = 0
+    with mpmath.workdps(40):
+        for x, value in zip(r, values):
+            exact = matern_of(nu, length_scale, float(x))
+            if exact < 3e-308:  # subnormal, or less than that: one unit of the least number away
+                assert abs(value - float(exact)) <= 5e-324 + 1e-13 * float(exact)
+                continue
+            compared += 1
+            assert abs(mpmath.mpf(float(value)) - exact) <= 1e-13 * exact, (nu, x)
+    assert compared > 80
+
+
+@pytest.mark.parametrize("nu", [0.05, 0.3, 0.5, 1.0, 1.5, 2.5, 6.0, 80.0, 1e4, 1e9, math.inf])
+def test_both_ends(nu):
+    kernel = get_kernel("matern", nu=nu, length_scale=0.5)
+    r = np.array([0.0, 5e-324, 1e-300, 1e-200, 1e4, 1e8, 1e100, 1e300, 1.7e308])
+    values = kernel.block(np.zeros((1, 1)), r[:, None])[0]
+    assert values[0] == 1.0 and (values[1:4] > 0.99).all()
+    assert (values[4:] == 0.0).all()
+    if nu != math.inf:
+        with np.errstate(over="ignore"):
+            squares = kernel.block(np.zeros((1, 3)), np.outer(r, np.ones(3)))[0]
+        assert np.isfinite(squares).all() and (squares[4:] == 0.0).all() and (squares[:4] > 0.99).all()
+
+
+def test_continuous_in_the_order():
+    r = np.concatenate([np.logspace(-12, 2, 400), [0.0]])
+    for nu in (0.5, 0.75, 1.0, 1.5, 2.0, 2.5, 4.0, 50.0, 200.0):
+        at = matern_profile(nu, 0.8)(r)
+        for other in (np.nextafter(nu, 0), np.nextafter(nu, 100), nu * (1 + 1e-11), nu * (1 - 1e-11)):
+            beside = matern_profile(float(other), 0.8)(r)
+            np.testing.assert_allclose(beside, at, rtol=1e-13 if nu < 5 else 2e-12, atol=2e-11)
+            np.testing.assert_allclose(beside[r < 10], at[r < 10], rtol=1e-9)
+
+
+def test_large_orders_are_nearly_gaussian_and_infinity_is():
+    r = np.linspace(0, 6, 200)[:, None]
+    gaussian = get_kernel("gaussian", sigma=1.3)
+    exact = gaussian.block(r, np.zeros((1, 1)))
+    for nu, tol in ((1e3, 1e-3), (1e6, 1e-6), (1e12, 1e-11), (1e15, 1e-14), (math.inf, 0)):
+        np.testing.assert_allclose(
+            get_kernel("matern", nu=nu, length_scale=1.3).block(r, np.zeros((1, 1))), exact, rtol=0, atol=tol
+        )
+    X = np.random.default_rng(0).random((200, 2))
+    kernel = get_kernel("matern", nu=math.inf, length_scale=0.7)
+    names = {offer.name for offer in kernel.feature_maps(summary(X), 1e-3, 1000)}
+    assert names == {o.name for o in get_kernel("gaussian", sigma=0.7).feature_maps(summary(X), 1e-3, 1000)}
+
+
+@pytest.mark.parametrize("nu", ORDERS)
+@pytest.mark.parametrize("d", [1, 2, 16, 17, 60])
+def test_blocks_within_the_stated_error(attack, nu, d):
+    rng = attack.rng("matern blocks", d)
+    X, Y = rng.standard_normal((12, d)), rng.standard_normal((9, d))
+    Y[:6] = X[:6] + 10.0 ** rng.uniform(-15, -3, (6, 1)) * rng.standard_normal((6, d))  # near-duplicates
+    Y[6] = X[6]
+    X[:3] += 1e3
+    Y[:3] += 1e3
+    kernel = get_kernel("matern", nu=nu, length_scale=1.5 * math.sqrt(d))
+    for dtype in (np.float64, np.float32):
+        x, y = X.astype(dtype), Y.astype(dtype)
+        values = kernel.block(x, y)
+        assert values.dtype == dtype
+        error = kernel.entry_error(summary(np.concatenate([X, Y]), kernel), np.dtype(dtype))
+        assert error < (1e-11 if dtype == np.float64 else 1e-6)
+        with mpmath.workdps(40):
+            for i in range(len(x)):
+                for j in range(len(y)):
+                    square = mpmath.fsum((mpmath.mpf(float(a)) - mpmath.mpf(float(b))) ** 2 for a, b in zip(x[i], y[j]))
+                    exact = matern_of(nu, kernel.length_scale, mpmath.sqrt(square))
+                    assert abs(mpmath.mpf(float(values[i, j])) - exact) <= error
+    K = kernel.block(X, X)
+    np.testing.assert_array_equal(K, K.T)
+    np.testing.assert_array_equal(np.diag(K), kernel.diagonal(X))
+    assert np.linalg.eigvalsh(K).min() > -1e-12
+
+
+def test_as_scikit_learn_has_them():
+    rng = np.random.default_rng(1)
+    X, Y = rng.standard_normal((20, 3)), rng.standard_normal((15, 3))
+    for nu in (0.5, 1.5, 2.5, 1.7, math.inf):
+        theirs = sklearn_kernels.Matern(length_scale=0.8, nu=nu)(X, Y)
+        np.testing.assert_allclose(get_kernel("matern", length_scale=0.8, nu=nu).block(X, Y), theirs, rtol=1e-11)
+    for alpha in (0.3, 1.0, 4.0):
+        theirs = sklearn_kernels.RationalQuadratic(length_scale=0.8, alpha=alpha)(X, Y)
+        ours = get_kernel("rational_quadratic", length_scale=0.8, alpha=alpha).block(X, Y)
+        np.testing.assert_allclose(ours, theirs, rtol=1e-13)
+    X[3] = 0.0
+    np.testing.assert_allclose(get_kernel("cosine").block(X, Y), cosine_similarity(X, Y), atol=1e-15)
+
+
+def test_spellings_and_errors():
+    assert get_kernel("matern") == get_kernel("matern", nu=1.5, length_scale=1.0)
+    assert get_kernel("matern", alpha=2.2, gamma=0.3) == get_kernel("matern", nu=2.2, length_scale=0.3)
+    # the definition in those letters
+    r, alpha, gamma = 0.7, 2.2, 0.3
+    value = get_kernel("matern", alpha=alpha, gamma=gamma).block(np.zeros((1, 1)), np.array([[r]]))[0, 0]
+    t = mpmath.sqrt(2 * mpmath.mpf(alpha)) * r / gamma
+    assert value == pytest.approx(
+        float(2 ** (1 - mpmath.mpf(alpha)) / mpmath.gamma(alpha) * t**alpha * mpmath.besselk(alpha, t)), rel=1e-13
+    )
+    with pytest.raises(TypeError, match="two spellings of one parameter"):
+        get_kernel("matern", nu=1.5, alpha=1.5)
+    for name in ("nu", "length_scale"):
+        for value in (0, -1.0, float("nan"), "1", True, [1.0]):
+            with pytest.raises(KernelParameterError, match=f"matern: {name} is .*; give a positive, finite number"):
+                get_kernel("matern", **{name: value})
+    with pytest.raises(KernelParameterError, match=r"matern: nu is 0\.01; give a number of at least 0\.05"):
+        get_kernel("matern", nu=0.01)
+    with pytest.raises(KernelParameterError, match="length_scale is inf; give a positive, finite"):
+        get_kernel("matern", length_scale=math.inf)
+    for name in ("alpha", "length_scale"):
+        with pytest.raises(KernelParameterError, match=f"rational_quadratic: {name} is .*; give a positive, finite"):
+            get_kernel("rational_quadratic", **{name: math.inf})
+
+
+# products on a line
+
+
+def line_reference(nu, length_scale, x, y, U):
+    """Sums in longdouble, row by row, over half-integer polynomials in longdouble."""
+    p = int(nu - 0.5)
+    f = math.factorial
+    c = [np.longdouble(f(p) * f(2 * p - m) * 2**m) / np.longdouble(f(2 * p) * f(m) * f(p - m)) for m in range(p + 1)]
+    scale = np.sqrt(np.longdouble(2 * nu)) / np.longdouble(length_scale)
+    y, U = y.astype(np.longdouble), U.astype(np.longdouble)
+    out = np.empty((len(x), U.shape[1]), dtype=np.longdouble)
+    for i, at in enumerate(x.astype(np.longdouble)):
+        t = np.abs(at - y) * scale
+        out[i] = (np.exp(-t) * np.polynomial.polynomial.polyval(t, c)) @ U
+    return out
+
+
+POINTS = {
+    "uniform": lambda rng, n: rng.random(n),
+    "within one length": lambda rng, n: 1e-3 * rng.random(n),
+    "gaps": lambda rng, n: np.floor(6 * rng.random(n)) * 40 + rng.random(n),
+    "duplicates": lambda rng, n: rng.integers(0, 40, n) * 0.1,
+    "spread": lambda rng, n: 1e4 * rng.random(n),
+    "heavy tails": lambda rng, n: rng.standard_cauchy(n),
+    "one point": lambda rng, n: np.full(n, 0.3),
+}
+
+
+@pytest.mark.parametrize("kind", POINTS)
+@pytest.mark.parametrize("nu", [0.5, 1.5, 2.5, 3.5, 7.5])
+def test_sums_on_a_line(attack, kind, nu):
+    for case in range(attack.count(100, least=2)):
+        rng = attack.rng(f"line {kind} {nu}", case)
+        x, y = POINTS[kind](rng, 240), POINTS[kind](rng, 180)
+        length_scale = 10 ** rng.uniform(-1.5, 1.5)
+        for other in (None, y):
+            K = fastkpca.gram(
+                x[:, None],
+                "matern",
+                None if other is None else other[:, None],
+                nu=nu,
+                length_scale=length_scale,
+                products="sorted",
+            )
+            assert 0.0 < K.error_bound <= 1e-12
+            sources = x if other is None else other
+            U = rng.standard_normal((len(sources), 3))
+            U[:, 2] = 0.0
+            U[rng.integers(len(sources)), 2] = 1.0
+            error = np.abs(K @ U - line_reference(nu, length_scale, x, sources, U)).max(axis=0)
+            assert (error <= K.error_bound * np.abs(U).sum(axis=0)).all()
+            W = rng.standard_normal((len(x), 2))
+            error = np.abs(K.T @ W - line_reference(nu, length_scale, sources, x, W)).max(axis=0)
+            assert (error <= K.error_bound * np.abs(W).sum(axis=0)).all()
+
+
+@pytest.mark.parametrize("nu", [0.5, 2.5])
+def test_errors_on_a_line_do_not_grow_with_the_points(nu):
+    n = 200_000
+    x = np.random.default_rng(5).random(n)
+    u = np.ones((n, 1)) / n  # one sign: no rounding averages out in the sum itself
+    for length_scale in (1e-2, 3.0):
+        K = fastkpca.gram(x[:, None], "matern", nu=nu, length_scale=length_scale)
+        some = np.array([0, 1, n // 2, n - 1])
+        exact = line_reference(nu, length_scale, x[some], x, u)
+        assert np.abs((K @ u)[some] - exact).max() <= 2e-14
+
+
+def test_laplacian_on_a_line_is_the_exponential():
+    x = np.random.default_rng(6).standard_normal((500, 1))
+    U = np.random.default_rng(7).standard_normal((500, 2))
+    laplacian = fastkpca.gram(x, "laplacian", length_scale=0.4, products="sorted")
+    matern = fastkpca.gram(x, "matern", nu=0.5, length_scale=0.4, products="sorted")
+    np.testing.assert_allclose(laplacian @ U, matern @ U, rtol=1e-14)
+    np.testing.assert_allclose(laplacian @ U, get_kernel("laplacian", length_scale=0.4).block(x, x) @ U, rtol=1e-12)
+
+
+# mixtures, and the product that splits them
+
+
+@pytest.mark.parametrize("a", [0.1, 0.5, 1.5, 2.2, 7.3, 30.0, 100.0])
+@pytest.mark.parametrize("tol", [1e-3, 1e-6, 1e-10])
+def test_mixtures_within_their_bound(a, tol):
+    r = np.concatenate([[0.0], np.logspace(-9, 3, 4000)])
+    mixture = gamma_mixture(a, 1.0 / a, inverse=False, tol=tol)
+    assert (mixture.weights > 0).all() and mixture.error <= tol + 1e-12
+    with np.errstate(under="ignore"):
+        gaussians = np.exp(-(r[:, None] ** 2) / (2 * mixture.widths))
+    assert np.abs(gaussians @ mixture.weights - matern_profile(a, 1.0)(r)).max() <= mixture.error
+    mixture = gamma_mixture(a, a, inverse=True, tol=tol)
+    with np.errstate(under="ignore"):
+        gaussians = np.exp(-(r[:, None] ** 2) / (2 * mixture.widths))
+    assert np.abs(gaussians @ mixture.weights - (1 + r**2 / (2 * a)) ** -a).max() <= mixture.error
+
+
+def rows_of(kind, rng, n, d):
+    X = rng.random((n, d))
+    if kind == "clusters":
+        X = rng.random((6, d))[rng.integers(6, size=n)] + 0.01 * rng.standard_normal((n, d))
+    elif kind == "duplicates":
+        X = X[rng.integers(n // 20, size=n)]
+    elif kind == "flat":
+        X[:, 1:] *= 1e-6
+    elif kind == "far":
+        X += 1e5 * rng.integers(2, size=(n, 1))
+    return X
+
+
+KINDS = ["uniform", "clusters", "duplicates", "flat", "far"]
+
+
+def keeps_its_bound(rng, name, X, Y, tol, parameters):
+    """Error over error_bound of both products, for single entries and for a vector of signs; None: refused."""
+    offers = {p.name for p in _offers(X, Y, name, tol, parameters)}
+    if "split" not in offers:
+        return None
+    try:
+        K = fastkpca.gram(X, name, Y, tol=tol, products="split", **parameters)
+    except ValueError as refused:  # rows so far apart, in length scales, that float64 does not hold them to tol
+        assert "keep for certain in float64" in str(refused)
+        return None
+    exact = fastkpca.gram(X, name, Y, products="exact", **parameters)
+    assert 0.0 < K.error_bound <= tol
+    worst = 0.0
+    for A, E, n in ((K, exact, K.shape[1]), (K.T, exact.T, K.shape[0])):
+        U = np.zeros((n, 13))
+        U[rng.choice(n, 12, replace=False), np.arange(12)] = 1.0
+        U[:, 12] = rng.choice([-1.0, 1.0], n) / n
+        worst = max(worst, float(np.abs(A @ U - E @ U).max()))
+    return worst / K.error_bound
+
+
+def _offers(X, Y, name, tol, parameters):
+    kernel = get_kernel(name, **parameters)
+    data_x = summary(X, kernel)
+    return kernel.summations(data_x, data_x if Y is None else summary(Y, kernel), tol)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_split_products_keep_their_bound(attack, kind, d):
+    built = []
+    for case in range(attack.count(150, least=3)):
+        rng = attack.rng(f"split {kind} {d}", case)
+        X = rows_of(kind, rng, 2500, d)
+        Y = rows_of(kind, rng, 2000, d) if case % 2 else None
+        length_scale, tol = 10 ** rng.uniform(-2, 1), 10 ** -rng.uniform(2, 11)
+        if case % 4 == 3:
+            name, shape = "rational_quadratic", {"alpha": float(rng.choice([0.1, 0.5, 1, 3, 20]))}
+        else:
+            name, shape = "matern", {"nu": float(rng.choice([*ORDERS, 100.0]))}
+        ratio = keeps_its_bound(rng, name, X, Y, tol, {"length_scale": length_scale, **shape})
+        if ratio is not None:
+            built.append(ratio)
+            assert ratio <= 1.0, (name, shape, length_scale, tol)
+    assert len(built) >= 2
+
+
+def test_split_products_of_real_points(shared_data):
+    X = np.load(shared_data / "lidar.npz", allow_pickle=False)["X"]
+    X = X[np.random.default_rng(0).permutation(len(X))[:3000]].astype(np.float64)
+    scale = float((X - X.mean(0)).std())
+    rng = np.random.default_rng(1)
+    for columns in (2, 3):
+        for nu in (0.5, 1.5, 2.5):
+            for tol in (1e-3, 1e-6):
+                parameters = {"nu": nu, "length_scale": 0.2 * scale}
+                ratio = keeps_its_bound(rng, "matern", X[:, :columns], None, tol, parameters)
+                assert ratio is not None and ratio <= 1.0
+
+
+@pytest.mark.parametrize("d, products", [(1, "sorted"), (1, "split"), (2, "split"), (3, "split")])
+def test_same_bits_at_any_number_of_threads(d, products):
+    rng = np.random.default_rng(d)
+    X, U = rng.random((6000, d)), rng.standard_normal((6000, 20))
+    first = None
+    for n_threads in (1, 2, 5):
+        K = fastkpca.gram(X, "matern", nu=0.5, length_scale=0.2, tol=1e-5, products=products, n_threads=n_threads)
+        result = np.column_stack([K @ U, K @ U[:, 0]])
+        first = result if first is None else first
+        np.testing.assert_array_equal(result, first)
+
+
+def test_products_refuse_what_they_cannot_use():
+    X = np.random.default_rng(0).random((3000, 2))
+    U = np.ones(3000)
+    U[7] = np.nan
+    with pytest.raises(ValueError, match="the product is not finite: U contains NaN"):
+        fastkpca.gram(X, "matern", length_scale=0.3, tol=1e-4, products="split") @ U
+    with pytest.raises(ValueError, match="the product is not finite: U contains NaN"):
+        fastkpca.gram(X[:, :1], "matern", length_scale=0.3, products="sorted") @ U
+    assert not list(get_kernel("matern").summations(summary(X), summary(X), None))
+    assert not list(get_kernel("matern").summations(summary(X), summary(X), 1e-17))
+    wide = np.random.default_rng(0).random((3000, 4))
+    assert not list(get_kernel("matern").summations(summary(wide), summary(wide), 1e-3))
+
+
+@pytest.mark.parametrize("d, tol, name", [(1, 1e-6, "sorted"), (2, 1e-4, "split"), (3, 1e-3, "split")])
+def test_own_products_are_called_by_gram_and_by_kpca(monkeypatch, d, tol, name):
+    from kernels_contrib.line import LineSummation
+    from kernels_contrib.split import SplitSummation
+
+    kind = LineSummation if name == "sorted" else SplitSummation
+    calls = []
+    plain = kind.matmat
+    monkeypatch.setattr(kind, "matmat", lambda self, U: calls.append(U.shape) or plain(self, U))
+    X = np.random.default_rng(d).random((12000, d))
+    K = fastkpca.gram(X, "matern", nu=1.5, length_scale=0.5, tol=tol)
+    K @ np.ones(len(X))
+    assert len(calls) == 1
+    calls.clear()
+    model = fastkpca.kpca(X, "matern", 3, nu=1.5, length_scale=0.5, tol=max(tol, 1e-3), products=name)
+    assert model.info["products"] == name and calls
+    widths = np.diff(model.eigenvalue_bounds, axis=1).ravel()
+    assert (widths <= max(tol, 1e-3) * model.eigenvalues[0]).all()
+
+
+# certificates on real rows
+
+
+@pytest.mark.parametrize("nu", [1.5, 2.5])
+@pytest.mark.parametrize("name", ["uci_kin40k", "uci_protein", "lidar"])
+def test_intervals_contain_the_eigenvalues_of_real_data(shared_data, name, nu):
+    X = np.load(shared_data / f"{name}.npz", allow_pickle=False)["X"].astype(np.float64)
+    X = X[np.random.default_rng(2).choice(len(X), 1000, replace=False)]
+    X -= X.mean(axis=0)
+    X /= X.std(axis=0) if name != "lidar" else X.std()
+    length_scale = math.sqrt(X.shape[1])
+    kernel = get_kernel("matern", nu=nu, length_scale=length_scale)
+    K = kernel.block(X, X)
+    K = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
+    exact = np.linalg.eigvalsh(K)[::-1][:5]
+    for method in ("dense", "krylov"):
+        model = fastkpca.kpca(X, kernel, 5, tol=1e-3, method=method)
+        low, high = model.eigenvalue_bounds.T
+        rounding = 1e-12 * exact[0]
+        assert (low <= exact + rounding).all() and (exact <= high + rounding).all()
+        assert (high - low <= 1e-3 * exact[0]).all()

@@ -175,8 +175,8 @@ def test_features_that_do_not_exist():
         fk.features(X, "gaussian", tol=1e-6, max_features=10)
     with pytest.raises(ValueError, match="not positive semidefinite"):
         fk.features(X, "polynomial", offset=-1.0)
-    with pytest.raises(ValueError, match="no feature map 'fourier'.* there is 'monomial' or 'pivots'"):
-        fk.features(X[:, :2], "gaussian", sigma=2.0, features="fourier")
+    with pytest.raises(ValueError, match="no feature map 'nystrom'.* there is 'fourier' or 'monomial' or 'pivots'"):
+        fk.features(X[:, :2], "gaussian", sigma=2.0, features="nystrom")
     with pytest.raises(ValueError, match="max_features is -2; give a whole number"):
         fk.features(X, "linear", max_features=-2)
 

@@ -262,7 +262,8 @@ class _Solver:
             max(self.trace - float(theta.sum()) - last, 0.0) / last,
             max(self.norm**2 - float(theta @ theta) - last**2, 0.0) / last**2,
         )
-        return self.m + 3.0 * left <= min(self.limit, self.n, 2 * self.m + 400)
+        # where a column is dear, a proof may cost as much again as the vectors did, and not several times as much
+        return self.m + 3.0 * left <= min(self.limit, self.n, 2 * self.m + (400 if self.n < WIDE else 100))
 
     def _arguments(self, theta: np.ndarray, Y: np.ndarray, outside: np.ndarray) -> dict:
         """What the certificate needs, from the recurrence.

@@ -2,8 +2,9 @@
 
 The error of an entry of the kernel matrix is at most tail + images + what the two transforms err by: type 1 errs by
 eta_m sum |u| in mode m, type 2 by eta_m |w_m t_m|, and sum_m w_m eta_m is far below the largest eta_m.
-Columns go in pairs, as the real and the imaginary part of one complex transform; for one set of rows the computed
-operator is symmetric up to that error, since type 2 is the adjoint of type 1.
+Columns go in pairs, as the real and the imaginary part of one complex transform, each divided by its sum |u| before:
+otherwise a large column's error would drown a small one's value. A pair then errs by up to twice what one column does.
+For one set of rows the computed operator is symmetric up to that error, since type 2 is the adjoint of type 1.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ UNIT = 2.0**-53
 LARGEST = 1 << 25
 """Most modes: 2^d times as many complex numbers are the transform's own grid."""
 COLUMNS_TOGETHER = 16
+PAIR = 2.0
+"""sum |u + i v| over sum |u| = sum |v|, at most."""
 
 
 class FourierSummation(Summation):
@@ -93,7 +96,10 @@ class FourierSummation(Summation):
 
         def task(i: int) -> None:
             part = slice(i * step, (i + 1) * step)
-            result[:, part] = transforms.convolve(targets, sources, U[:, part], self._weights, self.eps)
+            size = np.abs(U[:, part]).sum(axis=0)
+            size[size == 0.0] = 1.0
+            result[:, part] = transforms.convolve(targets, sources, U[:, part] / size, self._weights, self.eps)
+            result[:, part] *= size
 
         for _ in execute.run(task, -(-U.shape[1] // step), n_threads=self.n_threads):
             pass
@@ -115,12 +121,12 @@ def _plan(box: np.ndarray, sigma: float, tol: float) -> tuple[np.ndarray, list[n
     total = prod(kept)
     half = tuple(len(one) // 2 for one, _ in axes)
     rounding = d * (6.0 * largest + 24.0) * UNIT * total
-    eps = max(0.89 * tol / (2.0 * transforms.WEIGHTED_SAFETY * d * max(total, 0.5)), transforms.SMALLEST_EPS)
+    eps = max(0.89 * tol / (PAIR * 2.0 * transforms.WEIGHTED_SAFETY * d * max(total, 0.5)), transforms.SMALLEST_EPS)
     bound = (
         tail
         + images
         + rounding
-        + 2.0 * total * (1.0 + 1e-3) * transforms.error_bound(half, eps, transforms.WEIGHTED_SAFETY)
+        + PAIR * 2.0 * total * (1.0 + 1e-3) * transforms.error_bound(half, eps, transforms.WEIGHTED_SAFETY)
     )
     return periods, [one for one, _ in axes], bound, eps
 

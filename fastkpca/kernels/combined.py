@@ -7,7 +7,7 @@ Everything follows from the parts: values and their errors, what may be shifted,
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import isfinite, prod, sqrt
 from typing import Any, ClassVar
 
@@ -89,7 +89,7 @@ def _diagonal(kernel: Kernel, X: np.ndarray) -> np.ndarray:
     return values
 
 
-def _cheapest(offers: Sequence[Offer], cost: Callable[[Offer], float]) -> Offer | None:
+def _cheapest(offers: Iterable[Offer], cost: Callable[[Offer], float]) -> Offer | None:
     return min(offers, key=cost, default=None)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import sqrt
+from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import pdist
@@ -210,7 +211,7 @@ class Gaussian(Kernel):
         return Offer("expansion", cost, build) if bound <= tol else None
 
     def feature_map_from_state(self, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
-        made = {"taylor": TaylorMap, "ranked": RankedMap, "fourier": FourierMap}[header["map"]]
+        made: Any = {"taylor": TaylorMap, "ranked": RankedMap, "fourier": FourierMap}[header["map"]]
         return made.from_state(header, arrays)
 
 

@@ -35,6 +35,7 @@ class _Gaussian(Kernel):
     """What exact tiles need to know of the kernel."""
 
     parameters = {"sigma": None}
+    sigma: float
 
     def compiled_tile(self) -> tuple[str, dict]:
         return "gaussian", {"sigma": self.sigma}
@@ -233,7 +234,7 @@ class PiecewiseSummation(Summation):
     def n_threads(self, value: int) -> None:
         self._n_threads = value
         for _, _, summation in self.parts:
-            summation.n_threads = value
+            summation.n_threads = value  # type: ignore[attr-defined]
 
     def matmat(self, U: np.ndarray) -> np.ndarray:
         """K U, shape (shape[0], k)."""

@@ -1,6 +1,7 @@
 """Gaussian products on a uniform cube: every product against the blocked GEMM + exp product of numpy, in one run.
 
-Set-up included, one column, one thread, float64, processor seconds. Ratios are to numpy's blocked product (higher is faster); "choice" is
+Set-up included, one column, one thread, float64, processor seconds. Ratios are to numpy's blocked product (higher is
+faster); "choice" is
 the automatic one's time over the fastest one's. finufft, where it is installed, is called by hand as well, with the
 modes and the box that the tolerance needs.
 

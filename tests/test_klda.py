@@ -163,11 +163,11 @@ def test_indefinite_kernel_and_precomputed():
 
 def test_routes_agree_on_digits_and_predict_well():
     digits = load_digits()
-    X, y = digits.data[:900] / 16, digits.target[:900]
+    X, y = digits.data[:500] / 16, digits.target[:500]
     features = klda(X, y, sigma=2.0, regularization=1e-2)
     gram = klda(X, y, sigma=2.0, regularization=1e-2, method="gram", tol=1e-9)
     np.testing.assert_allclose(features.quotients, gram.quotients, rtol=1e-2)
-    new, truth = digits.data[900:] / 16, digits.target[900:]
+    new, truth = digits.data[500:] / 16, digits.target[500:]
     assert np.mean(features.predict(new) == truth) > 0.94
     assert np.mean(features.predict(new) == gram.predict(new)) > 0.995
 

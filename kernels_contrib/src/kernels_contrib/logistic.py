@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fastkpca.kernels import Kernel
+from fastkpca.kernels import Kernel, Precomputed
 
 from ._errors import AccuracyWarning
 from ._functions import KernelFunction, rows_of
@@ -133,6 +133,11 @@ def kernel_logistic(
         n_threads=n_threads,
         rng=rng,
     )
+    if not products.kernel.positive_semidefinite and not isinstance(products.kernel, Precomputed):
+        raise ValueError(
+            f"{products.kernel!r} is not positive semidefinite, so its functions have no norm to penalise; take "
+            "kernel_pc_logistic, or another kernel"
+        )
     target = indicator(codes, len(classes))
     if products.features is None:
         found = fit_logit(target, strength, lift=lambda R: (R, products.matmat(R)), tol=tol, most=max_iterations)

@@ -118,9 +118,12 @@ def solve_contrasts(
 
     def solve(E: np.ndarray) -> np.ndarray:
         target = products.matmat(E)
+        size = np.linalg.norm(target, axis=0)
         if penalty == "norm":
             target = project(target)
-        found, iterations, residual = _conjugate_gradients(operator, target, precondition, tol, max_iterations)
+            # E - z cancels: what counts is the residual of (P K + mu I) a = E, which is 1 / mu times this one
+            size = mu * np.linalg.norm(E, axis=0)
+        found, iterations, residual = _conjugate_gradients(operator, target, size, precondition, tol, max_iterations)
         info["iterations"] += iterations
         info["residual"] = max(info["residual"], residual)
         return found if penalty == "coefficients" else (E - found) / mu
@@ -171,11 +174,10 @@ def _preconditioner(products: Products, project: Projector, mu: float, penalty: 
 
 
 def _conjugate_gradients(
-    operator: Projector, B: np.ndarray, precondition: Projector, tol: float, max_iterations: int
+    operator: Projector, B: np.ndarray, size: np.ndarray, precondition: Projector, tol: float, max_iterations: int
 ) -> tuple[np.ndarray, int, float]:
-    """Conjugate gradients for each column, one product a step for all: (X, steps, largest relative residual)."""
-    size = np.linalg.norm(B, axis=0)
-    size[size == 0.0] = 1.0
+    """Conjugate gradients for each column, one product a step for all: (X, steps, largest residual over ``size``)."""
+    size = np.where(size > 0.0, size, 1.0)
     X, R = np.zeros_like(B), B.copy()
     Z = precondition(R)
     D = Z.copy()

@@ -64,7 +64,7 @@ def same_up_to_sign(A, B, tol):
 
 
 def unit(A):
-    """Columns of zero mean and unit spread: scikit-learn's solvers centre, and divide by numbers of rows, as they like."""
+    """Columns of zero mean and unit spread: scikit-learn's solvers differ in both."""
     return (A - A.mean(axis=0)) / A.std(axis=0)
 
 

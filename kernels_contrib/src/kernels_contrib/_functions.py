@@ -18,7 +18,15 @@ def rows_of(X: Any) -> Any:
     """X as an array or CSR matrix that can be sliced; what its values must be is checked where they are read."""
     if sp.issparse(X):
         return X.tocsr()
-    return X if isinstance(X, np.ndarray) else np.asarray(X)
+    if X is None:
+        raise TypeError("X is None; give an array of shape (rows, columns)")
+    try:
+        rows = X if isinstance(X, np.ndarray) else np.asarray(X)
+    except ValueError as error:
+        raise ValueError(f"X cannot be made an array of rows of one length: {error}") from None
+    if rows.ndim == 0:
+        raise ValueError(f"X is {X!r}; give an array of shape (rows, columns)")
+    return rows
 
 
 def _tile(X: Any, start: int, stop: int, shift: np.ndarray) -> np.ndarray:

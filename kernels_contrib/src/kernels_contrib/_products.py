@@ -21,6 +21,8 @@ __all__ = ["Products", "class_moments", "held_features", "products_for"]
 
 MAX_FEATURES = 2048
 """Features up to which D x D matrices are taken rather than products with K."""
+DRAFT_ROWS = 8192
+"""Rows that a map is chosen on where one pass over all of them will show what it misses anyway."""
 HELD = 512 << 20
 """Bytes up to which an (N, D) matrix of features is held rather than formed again for each product."""
 
@@ -93,20 +95,35 @@ def products_for(
     max_features: int | None = None,
     n_threads: int | None = None,
     rng: Any = 0,
+    draft: bool = False,
 ) -> Products:
     """Through features where a map of at most ``max_features`` misses at most ``tol`` of the trace, else products.
 
-    ``method`` "features" or "gram" asks for one of them; "auto" takes features where there are any.
+    ``method`` "features" or "gram" asks for one of them; "auto" takes features where there are any. With ``draft`` the
+    map of many rows may be chosen on some of them (``features`` is then about those): the caller passes over all rows
+    once, sees what the map misses, and calls again without ``draft`` where that is too much.
     """
     if method not in ("auto", "features", "gram"):
         raise ValueError(f"method is {method!r}; give 'auto', 'features' or 'gram'")
     X = rows_of(X)
     if method != "gram":
         most = min(MAX_FEATURES, X.shape[0] if X.ndim else 1) if max_features is None else max_features
+        part, aim = X, tol
+        if draft and X.ndim == 2 and X.shape[0] > 2 * DRAFT_ROWS:
+            kernel, parameters = fk.gram(X, kernel, products="exact", rng=rng, **parameters).kernel, {}
+            if hasattr(kernel, "unbound"):
+                kernel = kernel.unbound()
+            else:
+                part, aim = (
+                    X[np.sort(np.random.default_rng(0).choice(X.shape[0], DRAFT_ROWS, replace=False))],
+                    0.85 * tol,
+                )
         try:
             features = fk.features(
-                X, kernel, tol=tol, max_features=max(1, most), n_threads=n_threads, rng=rng, **parameters
+                part, kernel, tol=aim, max_features=max(1, most), n_threads=n_threads, rng=rng, **parameters
             )
+            if part is not X and not _holds_beyond(features, tol):
+                features = fk.features(X, kernel, tol=tol, max_features=max(1, most), n_threads=n_threads, rng=rng)
             return Products(X, features.kernel, features=features, n_threads=n_threads)
         except ValueError:  # no such map; what else it may be, gram raises again
             if method == "features":
@@ -115,8 +132,14 @@ def products_for(
     return Products(X, gram.kernel, gram=gram, n_threads=n_threads)
 
 
-def class_moments(products: Products, members: Sequence[np.ndarray]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Mean (D,) and scatter about it (D, D) of the features of each class, one after the other: one pass over the rows.
+def _holds_beyond(features: Any, tol: float) -> bool:
+    """Whether rows that the map was not chosen on will miss at most ``tol``: its pivots are rows that miss nothing."""
+    n, d = features.shape
+    return features.residual_trace * n <= tol * features.trace() * max(1, n - d)
+
+
+def class_moments(products: Products, members: Sequence[np.ndarray]) -> Iterator[tuple[np.ndarray, np.ndarray, float]]:
+    """Mean (D,), scatter about it (D, D) and residual trace of each class, one after the other: one pass over the rows.
 
     Each class is centred by its own mean tile by tile, so that nothing cancels, however far the classes are apart.
     """
@@ -131,4 +154,4 @@ def class_moments(products: Products, members: Sequence[np.ndarray]) -> Iterator
         scatter = moments.dense()
         if scatter is None:  # held as an operator only
             scatter = moments.matmat(np.eye(features.shape[1]))
-        yield np.array(moments.mean), scatter
+        yield np.array(moments.mean), scatter, moments.residual_trace

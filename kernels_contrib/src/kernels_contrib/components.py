@@ -69,7 +69,7 @@ def kernel_pcr(
     RegressionModel
     """
     rows = rows_of(X)
-    n = len(rows) if rows.ndim == 1 else rows.shape[0]
+    n = rows.shape[0]
     targets = np.asarray(t)
     if targets.dtype.kind not in "fiub" or targets.ndim not in (1, 2) or len(targets) != n:
         raise ValueError(
@@ -133,7 +133,7 @@ def kernel_pc_logistic(
         For ``logistic_predict`` and ``logistic_probability``.
     """
     rows = rows_of(X)
-    n = len(rows) if rows.ndim == 1 else rows.shape[0]
+    n = rows.shape[0]
     classes, codes = class_codes(y, n, purpose="kernel_pc_logistic")
     if not 0.0 <= regularization < np.inf:
         raise ValueError(f"regularization is {regularization!r}; give zero or a positive number")

@@ -106,28 +106,32 @@ def kbda(
         new rows.
     """
     X = rows_of(X)
-    n = len(X) if X.ndim == 1 else X.shape[0]
+    n = X.shape[0]
     chosen = subset(positive, n, purpose="kbda")
     if isinstance(c, (bool, np.bool_)) or not isinstance(c, (int, np.integer)):
         raise TypeError(f"c is {c!r}; give a whole number of directions")
     n_others = n - int(chosen.sum())
     if not 1 <= c <= n_others:
         raise ValueError(f"c is {c}; {n_others} other rows have 1 to {n_others} directions")
-    products = products_for(
-        X,
-        kernel,
-        kernel_parameters,
-        method=method,
-        tol=tol,
-        max_features=max_features,
-        n_threads=n_threads,
-        rng=rng,
-    )
-    mu = check_penalty(regularization, penalty, products.mean_diagonal(), products.kernel.positive_semidefinite)
-    if products.features is None:
-        function, quotients, info = _from_gram(products, chosen, mu, penalty, int(c), tol, max_iterations)
-    else:
-        function, quotients, info = _from_features(products, chosen, mu, penalty, int(c))
+    for draft in (True, False):
+        products = products_for(
+            X,
+            kernel,
+            kernel_parameters,
+            method=method,
+            tol=tol,
+            max_features=max_features,
+            n_threads=n_threads,
+            rng=rng,
+            draft=draft,
+        )
+        mu = check_penalty(regularization, penalty, products.mean_diagonal(), products.kernel.positive_semidefinite)
+        if products.features is None:
+            function, quotients, info = _from_gram(products, chosen, mu, penalty, int(c), tol, max_iterations)
+        else:
+            function, quotients, info = _from_features(products, chosen, mu, penalty, int(c))
+        if info.get("residual_trace", 0.0) <= tol * n * products.mean_diagonal():
+            break
     return KBDAModel(
         quotients,
         getattr(products.kernel, "unbound", lambda: products.kernel)(),
@@ -143,7 +147,7 @@ def kbda(
 def _from_features(products: Products, chosen: np.ndarray, mu: float, penalty: str, c: int) -> tuple:
     n, n_positive = len(chosen), int(chosen.sum())
     moments = class_moments(products, [np.flatnonzero(chosen), np.flatnonzero(~chosen)])
-    (mean, within), (other_mean, others) = moments
+    (mean, within, missed), (other_mean, others, others_missed) = moments
     step = other_mean - mean
     spread = others + (n - n_positive) * np.outer(step, step)
     second = None
@@ -156,7 +160,11 @@ def _from_features(products: Products, chosen: np.ndarray, mu: float, penalty: s
     found = feature_directions(within, vectors[:, kept] * np.sqrt(values[kept]), second, mu, c)
     weights = found.columns * np.sqrt(n_positive - 1)
     weights = weights * np.where(step @ weights < 0, -1.0, 1.0)
-    return products.feature_function(weights, mean @ weights), found.quotients, {}
+    return (
+        products.feature_function(weights, mean @ weights),
+        found.quotients,
+        {"residual_trace": missed + others_missed},
+    )
 
 
 def _from_gram(

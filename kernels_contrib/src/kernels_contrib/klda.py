@@ -138,24 +138,28 @@ def klda(
         The iterations stopped short of ``tol``.
     """
     X = rows_of(X)
-    classes, codes = class_codes(y, len(X) if X.ndim == 1 else X.shape[0], least=2, purpose="klda")
+    classes, codes = class_codes(y, X.shape[0], least=2, purpose="klda")
     counts = np.bincount(codes)
     c = _check_c(c, len(classes))
-    products = products_for(
-        X,
-        kernel,
-        kernel_parameters,
-        method=method,
-        tol=tol,
-        max_features=max_features,
-        n_threads=n_threads,
-        rng=rng,
-    )
-    mu = check_penalty(regularization, penalty, products.mean_diagonal(), products.kernel.positive_semidefinite)
-    fit = _from_gram if products.features is None else _from_features
-    function, class_means, within, quotients, info = fit(
-        products, codes, counts, mu, penalty, c, tol=tol, max_iterations=max_iterations
-    )
+    for draft in (True, False):
+        products = products_for(
+            X,
+            kernel,
+            kernel_parameters,
+            method=method,
+            tol=tol,
+            max_features=max_features,
+            n_threads=n_threads,
+            rng=rng,
+            draft=draft,
+        )
+        mu = check_penalty(regularization, penalty, products.mean_diagonal(), products.kernel.positive_semidefinite)
+        fit = _from_gram if products.features is None else _from_features
+        function, class_means, within, quotients, info = fit(
+            products, codes, counts, mu, penalty, c, tol=tol, max_iterations=max_iterations
+        )
+        if info.get("residual_trace", 0.0) <= tol * len(codes) * products.mean_diagonal():
+            break
     return KLDAModel(
         classes,
         counts,
@@ -195,10 +199,11 @@ def _from_features(
 ) -> tuple:
     """D x D matrices from the moments of each class."""
     n, n_classes = len(codes), len(counts)
-    within, means = None, []
-    for mean, scatter in class_moments(products, [np.flatnonzero(codes == k) for k in range(n_classes)]):
+    within, means, residual = None, [], 0.0
+    for mean, scatter, missed in class_moments(products, [np.flatnonzero(codes == k) for k in range(n_classes)]):
         within = scatter if within is None else within + scatter
         means.append(mean)
+        residual += missed
     assert within is not None
     class_means = np.array(means)
     mean = counts @ class_means / n
@@ -212,7 +217,7 @@ def _from_features(
     weights = weights * _signs((class_means - mean) @ weights)
     pooled = weights.T @ within @ weights / (n - n_classes)
     function = products.feature_function(weights, mean @ weights)
-    return function, (class_means - mean) @ weights, pooled, found.quotients, {}
+    return function, (class_means - mean) @ weights, pooled, found.quotients, {"residual_trace": residual}
 
 
 def _from_gram(
@@ -329,7 +334,7 @@ def kernel_fisherfaces(
         For ``klda_project`` and ``klda_predict``; ``penalty`` is "components".
     """
     X = rows_of(X)
-    n = len(X) if X.ndim == 1 else X.shape[0]
+    n = X.shape[0]
     classes, codes = class_codes(y, n, least=2, purpose="kernel_fisherfaces")
     counts = np.bincount(codes)
     c = _check_c(c, len(classes))

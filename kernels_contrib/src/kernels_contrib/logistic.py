@@ -120,7 +120,7 @@ def kernel_logistic(
         Newton's steps stopped short of ``tol``.
     """
     X = rows_of(X)
-    n = len(X) if X.ndim == 1 else X.shape[0]
+    n = X.shape[0]
     classes, codes = class_codes(y, n, purpose="kernel_logistic")
     strength = _check_strength(regularization)
     products = products_for(

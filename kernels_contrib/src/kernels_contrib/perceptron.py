@@ -122,7 +122,7 @@ def kernel_perceptron(
     tile through its own small kernel matrix, so that the coefficients are those of the row-by-row rule.
     """
     X = rows_of(X)
-    n = len(X) if X.ndim == 1 else X.shape[0]
+    n = X.shape[0]
     classes, codes = class_codes(y, n, purpose="kernel_perceptron")
     if multiclass not in ("ovr", "joint"):
         raise ValueError(f"multiclass is {multiclass!r}; give 'ovr' or 'joint'")

@@ -5,6 +5,8 @@ scikit-learn's linear models see the kernel through an exact factor F of its mat
 
 from __future__ import annotations
 
+from importlib import metadata
+
 import numpy as np
 import pytest
 import scipy.linalg
@@ -17,6 +19,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, Perceptro
 from sklearn.pipeline import make_pipeline
 
 SIGMA = 1.1
+DISTRIBUTION = "fastkpca-kernels-contrib"
 
 
 def sample(n=160, d=3, classes=2, seed=0):
@@ -236,3 +239,14 @@ def test_errors_of_parameters():
         perceptron_predict(None, X)
     with pytest.raises(ValueError, match="positive semidefinite"):
         kernel_logistic(X, codes, "tanh")
+
+
+def test_methods_stand_in_the_entry_point_group():
+    names = {
+        "kbda", "kernel_fisherfaces", "kernel_logistic", "kernel_pc_logistic", "kernel_pcr", "kernel_perceptron", "klda",
+    }  # fmt: skip
+    found = {x.name: x for x in metadata.entry_points(group="fastkpca.methods") if x.dist.name == DISTRIBUTION}
+    assert names <= set(found)
+    for name in names:
+        method = found[name].load()
+        assert callable(method) and method.__name__ == name and method.__doc__

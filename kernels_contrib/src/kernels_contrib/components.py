@@ -168,6 +168,6 @@ def kernel_pc_logistic(
             "components": model.n_components,
             "kpca": model.plan.method,
             "iterations": found.iterations,
-            "gradient": found.gradient,
+            "gradient": float(found.gradient),
         },
     )

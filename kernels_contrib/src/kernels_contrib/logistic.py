@@ -162,7 +162,8 @@ def kernel_logistic(
         getattr(products.kernel, "unbound", lambda: products.kernel)(),
         function,
         found.log_likelihood,
-        products.info | {"iterations": found.iterations, "products_used": found.lifts, "gradient": found.gradient},
+        products.info
+        | {"iterations": found.iterations, "products_used": found.lifts, "gradient": float(found.gradient)},
     )
 
 

@@ -27,10 +27,8 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-import fastkpca as fk
-
 from ._errors import AccuracyWarning
-from ._products import HELD, Products
+from ._products import HELD, Products, small_features
 
 __all__ = ["Directions", "check_penalty", "feature_directions", "solve_contrasts"]
 
@@ -141,7 +139,7 @@ def _preconditioner(products: Products, project: Projector, mu: float, penalty: 
     coarse = None
     for residual in (1e-3, 1e-2, 1e-1, 0.5):
         try:
-            coarse = fk.features(
+            coarse = small_features(
                 products.X, products.kernel, tol=residual, max_features=max(1, most), n_threads=products.n_threads
             )
             break

@@ -17,7 +17,7 @@ from fastkpca.kernels import Kernel, Precomputed
 
 from ._functions import FeatureFunction, SampleFunction, rows_of
 
-__all__ = ["Products", "class_moments", "held_features", "products_for"]
+__all__ = ["Products", "class_moments", "held_features", "products_for", "small_features"]
 
 MAX_FEATURES = 2048
 """Features up to which D x D matrices are taken rather than products with K."""
@@ -85,6 +85,14 @@ def held_features(features: Any) -> np.ndarray | None:
     return features @ np.eye(d) if 8 * n * d <= HELD else None
 
 
+def small_features(X: Any, kernel: Any, *, max_features: int, **options: Any) -> Any:
+    """``fastkpca.features`` with a map for D x D matrices: one that is large but has structure gives way to pivots."""
+    features = fk.features(X, kernel, max_features=max_features, **options)
+    if features.shape[1] > max_features:
+        features = fk.features(X, kernel, max_features=max_features, **(options | {"features": "pivots"}))
+    return features
+
+
 def products_for(
     X: Any,
     kernel: Any,
@@ -119,11 +127,11 @@ def products_for(
                     0.85 * tol,
                 )
         try:
-            features = fk.features(
+            features = small_features(
                 part, kernel, tol=aim, max_features=max(1, most), n_threads=n_threads, rng=rng, **parameters
             )
             if part is not X and not _holds_beyond(features, tol):
-                features = fk.features(X, kernel, tol=tol, max_features=max(1, most), n_threads=n_threads, rng=rng)
+                features = small_features(X, kernel, tol=tol, max_features=max(1, most), n_threads=n_threads, rng=rng)
             return Products(X, features.kernel, features=features, n_threads=n_threads)
         except ValueError:  # no such map; what else it may be, gram raises again
             if method == "features":

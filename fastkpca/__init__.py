@@ -7,6 +7,7 @@ A newcomer's map (each layer imports only what stands below it; tests/test_layer
        datafiles                           tables from csv, npy, npz and mat files, for the command line
     5  _kpca                               the story: validate, resolve, plan, solve, certify, return
        _routes                             its middle: dense, features, krylov, one function each
+       _pca                                the linear case
        _gram, model                        gram() and features(); what kpca returns, its projectors, save and load
     4  _plan, moments, krylov, certificate what runs and what it costs; one pass; eigenvalues; intervals
     3  operators, kernels/                 Gram and feature matrices as LinearOperators; kernels and their registry
@@ -33,6 +34,7 @@ from importlib import metadata as _metadata
 
 from ._gram import features, gram
 from ._kpca import kpca, kpca_project, plan
+from ._pca import pca
 from .kernels import get_kernel, list_kernels, register_kernel
 from .methods import get_method, list_methods
 from .model import KPCAModel, load, save
@@ -51,6 +53,7 @@ __all__ = [
     "list_kernels",
     "list_methods",
     "load",
+    "pca",
     "plan",
     "register_kernel",
     "save",

@@ -10,7 +10,7 @@ import numpy as np
 from . import execute, validate
 from ._plan import MAX_FEATURES, look_at, offers_of_maps
 from ._products import best_product, products_for, reachable
-from .features.pivots import PivotMap, second_round
+from .features.pivots import PivotMap, RankProbe, second_round
 from .kernels import get_kernel, guarded
 from .operators import FeatureOperator, GramOperator
 from .protocol import Kernel, Offer, Summary
@@ -173,6 +173,11 @@ def _offers(kernel: Kernel, data: Summary, rows: Rows, tol: float, max_features:
         raise ValueError(f"{kernel!r} is not positive semidefinite, so no feature map exists; use gram()")
     look = look_at(kernel, data, tol)
     offers = offers_of_maps(kernel, data, rows, look, tol, max_features, name)
+    n = data.n_samples
+    if not offers and n <= max_features and name in ("auto", "pivots"):
+        # what a few rows predict need not fit; all rows as pivots miss nothing
+        whole = RankProbe(np.append(np.ones(n), 0.0), n, exhausted=True)
+        offers = offers_of_maps(kernel, data, rows, replace(look, probe=whole), tol, max_features, "pivots")
     if not offers and name != "auto":
         others = {x.name for x in offers_of_maps(kernel, data, rows, look, tol, max_features, "auto")} - {name}
         raise ValueError(

@@ -45,8 +45,8 @@ class Summary:
         Smallest and largest value of each coordinate, after the shift.
     radius : float
         Largest Euclidean norm of a row, after the shift.
-    covariance : ndarray (n_features, n_features)
-        Divided by n_samples, about the mean.
+    covariance : ndarray (n_features, n_features), or None
+        Divided by n_samples, about the mean; None for more than 1024 columns, where it would cost more than the rest.
     mean : ndarray (n_features,)
         After the shift (so zero up to rounding where the shift is the mean).
     sample : ndarray (at most 4096, n_features)
@@ -61,7 +61,7 @@ class Summary:
     shift: np.ndarray
     box: np.ndarray
     radius: float
-    covariance: np.ndarray
+    covariance: np.ndarray | None
     mean: np.ndarray
     sample: np.ndarray
     sample_index: np.ndarray

@@ -17,6 +17,8 @@ from .protocol import Summary
 __all__ = ["Rows", "summarize"]
 
 SAMPLE_ROWS = 4096
+MAX_COVARIANCE = 1024
+"""Columns up to which a summary has their covariance: beyond, it would cost more than most of what it could decide."""
 
 
 class Rows:
@@ -64,6 +66,7 @@ def summarize(rows: Rows, *, shift: bool, rng: np.random.Generator, n_threads: i
     rows = rows.shifted(None)
     step = execute.tile_rows(2 * d)
     n_tasks = -(-n // step)
+    wide = d > MAX_COVARIANCE
 
     def first(i: int) -> tuple:
         X = rows.tile(i * step, min(n, (i + 1) * step))
@@ -76,14 +79,21 @@ def summarize(rows: Rows, *, shift: bool, rng: np.random.Generator, n_threads: i
                 f"X contains {word} (first at row {i * step + row}, column {column}); "
                 "drop or impute these rows before kpca"
             )
-        mean, scatter = np.zeros((2, d)), np.zeros((d, d))
+        mean, scatter = np.zeros((2, d)), np.zeros((0, 0) if wide else (d, d))
         with np.errstate(over="ignore", invalid="ignore"):
             square = 0.0 if shift else float(np.einsum("ij,ij->i", X, X).max())
-            count = _moments.update(columns, None, 0.0, mean, scatter)
+            if wide:
+                count, mean[0] = float(len(X)), columns.mean(axis=1)
+            else:
+                count = _moments.update(columns, None, 0.0, mean, scatter)
         return low, high, count, mean, scatter, square
 
     def join(a: tuple, b: tuple) -> tuple:
-        count = _moments.merge(a[2], a[3], a[4], b[2], b[3], b[4])
+        if wide:
+            count = a[2] + b[2]
+            a[3][0] += (b[3][0] - a[3][0]) * (b[2] / count)
+        else:
+            count = _moments.merge(a[2], a[3], a[4], b[2], b[3], b[4])
         return np.minimum(a[0], b[0]), np.maximum(a[1], b[1]), count, a[3], a[4], max(a[5], b[5])
 
     low, high, _, (mean, _), scatter, square = execute.tree_reduce(first, n_tasks, join, n_threads=n_threads)
@@ -98,7 +108,7 @@ def summarize(rows: Rows, *, shift: bool, rng: np.random.Generator, n_threads: i
 
         square = execute.tree_reduce(second, n_tasks, max, n_threads=n_threads)
     index = np.arange(n) if n <= SAMPLE_ROWS else np.sort(rng.choice(n, SAMPLE_ROWS, replace=False))
-    covariance = np.tril(scatter) + np.tril(scatter, -1).T
+    covariance = None if wide else (np.tril(scatter) + np.tril(scatter, -1).T) / n
     return rows, Summary(
         n_samples=n,
         n_features=d,
@@ -106,7 +116,7 @@ def summarize(rows: Rows, *, shift: bool, rng: np.random.Generator, n_threads: i
         shift=shift_by,
         box=np.stack([low - shift_by, high - shift_by]),
         radius=float(np.sqrt(square)),
-        covariance=covariance / n,
+        covariance=covariance,
         mean=mean - shift_by,
         sample=rows.take(index),
         sample_index=index,

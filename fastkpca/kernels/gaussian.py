@@ -157,7 +157,7 @@ class Gaussian(Kernel):
         """The heaviest multi-indices in principal axes; a search on a few rows says how many there would be."""
         sigma, d = self._sigma, data.n_features
         work = data.n_samples * float(max_features) ** 2
-        if work < LEAST_WORK or least_ranked(data, sigma, tol) > max_features:
+        if data.covariance is None or work < LEAST_WORK or least_ranked(data, sigma, tol) > max_features:
             return []
         few = data.sample[np.linspace(0, len(data.sample) - 1, min(PROBE_ROWS, len(data.sample))).astype(np.intp)]
         probe = ranked_map(

@@ -1,0 +1,211 @@
+"""Directions that spread one thing and hold another together: the algebra that KLDA and KBDA share.
+
+Both maximise w' S_b w / (w' S_w w + penalty). In terms of w = sum_j a_j phi(x_j), with P the projector that centres
+what is to be held together (rows of a class about their mean) and E the contrasts that are to be spread,
+
+    S_w = Phi' P Phi,    S_b = Phi' E E' Phi,    P E = 0,
+
+so that K P K and (K E)(K E)' are the matrices N and M of Mika et al. (1999) and Mueller et al. (2001, equation 29).
+Two penalties are known: mu |a|^2 ("coefficients": N + mu I, theirs) and mu |w|^2 = mu a'Ka ("norm": N + mu K). With
+features both are D x D problems: |a|^2 of the shortest a with Phi'a = w is w' (Phi'Phi)^(-1) w, and in the coordinates
+w = T z, T T' = Phi'Phi, it is |z|^2, so nothing is inverted. Without features each is solved for the few columns of E
+by conjugate gradients on products with K:
+
+    coefficients:  (K P K + mu I) a = K E
+    norm:          a = (E - z) / mu,  (P K P + mu I) z = P K E
+
+and the quotient is left to be maximised over the span of the columns of a, where it is the symmetric matrix E' K a.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from ._errors import AccuracyWarning
+from ._products import HELD, Products, small_features
+
+__all__ = ["Directions", "check_penalty", "feature_directions", "solve_contrasts"]
+
+EPS = float(np.finfo(np.float64).eps)
+Projector = Callable[[np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Directions:
+    """Columns w (D, c) or a (N, c) with unit w' S_w w + penalty, and the quotient that each reaches."""
+
+    columns: np.ndarray
+    quotients: np.ndarray
+
+
+def check_penalty(regularization: Any, penalty: str, mean_diagonal: float, semidefinite: bool) -> float:
+    """mu: as given, or 1e-3 in the units of what it is added to."""
+    if penalty not in ("coefficients", "norm"):
+        raise ValueError(f"penalty is {penalty!r}; give 'coefficients' (N + mu I) or 'norm' (N + mu K)")
+    if penalty == "norm" and not semidefinite:
+        raise ValueError("penalty='norm' needs a positive semidefinite kernel; take penalty='coefficients'")
+    if regularization is None:
+        scale = abs(mean_diagonal) or 1.0
+        return 1e-3 * (scale**2 if penalty == "coefficients" else scale)
+    if isinstance(regularization, (bool, np.bool_)) or not isinstance(regularization, (int, float, np.number)):
+        raise TypeError(f"regularization is {regularization!r}; give a positive number, as in 1e-3")
+    if not 0.0 < regularization < np.inf:
+        raise ValueError(
+            f"regularization is {regularization!r}; give a positive, finite number: without one the directions are not "
+            "determined, since there are as many coefficients as rows"
+        )
+    return float(regularization)
+
+
+def feature_directions(
+    within: np.ndarray, contrasts: np.ndarray, second: np.ndarray | None, mu: float, c: int
+) -> Directions:
+    """The best ``c`` directions from D x D matrices.
+
+    Parameters
+    ----------
+    within : ndarray (D, D)
+        S_w.
+    contrasts : ndarray (D, m)
+        Phi'E: S_b = contrasts contrasts'; m may exceed D.
+    second : ndarray (D, D) or None
+        Phi'Phi, about zero, for the penalty on coefficients; None for the one on the norm.
+    mu : float
+    c : int
+    """
+    change = None
+    if second is not None:
+        values, vectors = scipy.linalg.eigh(second)
+        kept = values > EPS * len(values) * values[-1]
+        change = vectors[:, kept] * np.sqrt(values[kept])
+        within, contrasts = change.T @ within @ change, change.T @ contrasts
+    held = within + mu * np.eye(len(within))
+    try:
+        factor = scipy.linalg.cholesky(held, lower=True)
+    except scipy.linalg.LinAlgError:
+        raise ValueError(
+            f"the scatter to be held together is singular to rounding with regularization={mu:.2g} (its largest "
+            f"eigenvalue is {np.linalg.norm(within, 2):.2g}); give a larger one"
+        ) from None
+    spread = scipy.linalg.solve_triangular(factor, contrasts, lower=True)
+    left, size, _ = scipy.linalg.svd(spread, full_matrices=False)
+    columns = scipy.linalg.solve_triangular(factor, left[:, :c], lower=True, trans="T")
+    return Directions(columns if change is None else change @ columns, size[:c] ** 2)
+
+
+def solve_contrasts(
+    products: Products, project: Projector, mu: float, penalty: str, *, tol: float, max_iterations: int
+) -> tuple[Callable[[np.ndarray], np.ndarray], dict[str, Any]]:
+    """(E -> a for the columns of a contrast, what the iterations came to), with products only.
+
+    A coarse feature map, where there is one, preconditions: what it spans is inverted exactly.
+    """
+    precondition = _preconditioner(products, project, mu, penalty)
+    info: dict[str, Any] = {"iterations": 0, "residual": 0.0}
+
+    def operator(V: np.ndarray) -> np.ndarray:
+        if penalty == "coefficients":
+            return products.matmat(project(products.matmat(V))) + mu * V
+        return project(products.matmat(project(V))) + mu * V
+
+    def solve(E: np.ndarray) -> np.ndarray:
+        target = products.matmat(E)
+        size = np.linalg.norm(target, axis=0)
+        if penalty == "norm":
+            target = project(target)
+            # E - z cancels: what counts is the residual of (P K + mu I) a = E, which is 1 / mu times this one
+            size = mu * np.linalg.norm(E, axis=0)
+        found, iterations, residual = _conjugate_gradients(operator, target, size, precondition, tol, max_iterations)
+        info["iterations"] += iterations
+        info["residual"] = max(info["residual"], residual)
+        return found if penalty == "coefficients" else (E - found) / mu
+
+    return solve, info
+
+
+def _preconditioner(products: Products, project: Projector, mu: float, penalty: str) -> Projector:
+    """The inverse on the span of a coarse map's features, the smallest that it saw plus mu beyond (Frangella, Tropp,
+    Udell 2023); nothing where there is no such map."""
+    n = products.n_samples
+    if not products.kernel.positive_semidefinite:
+        return lambda R: R
+    most = int(min(1000, n // 4, HELD // (8 * n)))
+    coarse = None
+    for residual in (1e-3, 1e-2, 1e-1, 0.5):
+        try:
+            coarse = small_features(
+                products.X, products.kernel, tol=residual, max_features=max(1, most), n_threads=products.n_threads
+            )
+            break
+        except ValueError:
+            continue
+    if coarse is None:
+        return lambda R: R
+    Phi = coarse @ np.eye(coarse.shape[1])
+    centred = project(Phi)
+    if penalty == "norm":
+        basis, second = centred, centred.T @ centred
+    else:
+        basis, second = Phi, Phi.T @ Phi
+    values, vectors = scipy.linalg.eigh(second)
+    kept = values > 1e-12 * values[-1]
+    if values[-1] <= 0 or not kept.any():
+        return lambda R: R
+    root = np.sqrt(values[kept])
+    Q = basis @ (vectors[:, kept] / root)
+    if penalty == "norm":
+        theta = values[kept]
+    else:
+        scaled = vectors[:, kept] * root
+        theta, turn = scipy.linalg.eigh(scaled.T @ (centred.T @ centred) @ scaled)
+        Q = Q @ turn
+    theta = np.maximum(theta, 0.0)
+    beyond = 1.0 / (theta.min() + mu)
+    weights = (1.0 / (theta + mu) - beyond)[:, None]
+    return lambda R: beyond * R + Q @ (weights * (Q.T @ R))
+
+
+def _conjugate_gradients(
+    operator: Projector, B: np.ndarray, size: np.ndarray, precondition: Projector, tol: float, max_iterations: int
+) -> tuple[np.ndarray, int, float]:
+    """Conjugate gradients for each column, one product a step for all: (X, steps, largest residual over ``size``)."""
+    size = np.where(size > 0.0, size, 1.0)
+    X, R = np.zeros_like(B), B.copy()
+    Z = precondition(R)
+    D = Z.copy()
+    rho = np.einsum("ij,ij->j", R, Z)
+    best, best_X, since = np.full(B.shape[1], np.inf), X.copy(), 0
+    steps = 0
+    while True:
+        residual = np.linalg.norm(R, axis=0) / size
+        better = residual < best
+        # rounding sets in where products are large: stop once nothing has improved for a while
+        since = 0 if np.any(residual < 0.9 * best) else since + 1
+        best_X[:, better], best[better] = X[:, better], residual[better]
+        live = best > tol
+        if not live.any() or steps >= max_iterations or since > 50:
+            break
+        AD = operator(D)
+        curvature = np.einsum("ij,ij->j", D, AD)
+        step = np.where(live & (curvature > 0), rho / np.where(curvature > 0, curvature, 1.0), 0.0)
+        X += step * D
+        R -= step * AD
+        Z = precondition(R)
+        rho, old = np.einsum("ij,ij->j", R, Z), rho
+        D = Z + np.where(old > 0, rho / np.where(old > 0, old, 1.0), 0.0) * D
+        steps += 1
+    worst = float(best.max())
+    if worst > tol:
+        warnings.warn(
+            f"conjugate gradients stopped after {steps} steps at a relative residual of {worst:.2g}, tol is {tol:.2g}; "
+            "a larger regularization converges sooner, max_iterations allows more steps, a larger tol asks for less",
+            AccuracyWarning,
+            stacklevel=5,
+        )
+    return best_X, steps, worst

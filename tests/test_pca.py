@@ -1,0 +1,83 @@
+"""pca: the linear case against LAPACK, primal and dual."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.decomposition import PCA
+
+import fastkpca as fk
+
+
+def sample(n, d, seed=0, offset=3.0):
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((n, d)) * np.linspace(3.0, 0.5, d) + offset
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "method"), [(2000, 7, "features"), (60, 3000, "dense"), (50, 50, None), (30, 1, None)]
+)
+def test_pca_is_scikit_learns(n, d, method):
+    X = sample(n, d)
+    c = min(5, d)
+    model = fk.pca(X, c)
+    assert method is None or model.plan.method == method
+    reference = PCA(c, svd_solver="full").fit(X)
+    np.testing.assert_allclose(model.latent, reference.explained_variance_, rtol=1e-10)
+    np.testing.assert_allclose(model.explained, 100 * reference.explained_variance_ratio_, rtol=1e-10)
+    np.testing.assert_allclose(np.abs(model.score), np.abs(reference.transform(X)), atol=1e-8)
+    axes = (X - X.mean(axis=0)).T @ model.coeff
+    np.testing.assert_allclose(np.abs(axes.T), np.abs(reference.components_), atol=1e-8)
+    new = sample(9, d, 1)
+    np.testing.assert_allclose(np.abs(fk.kpca_project(model, new)), np.abs(reference.transform(new)), atol=1e-8)
+
+
+@pytest.mark.parametrize("method", ["features", "dense", "krylov"])
+def test_intervals_hold_on_every_way(method):
+    X = sample(300, 40, offset=1e4)
+    exact = np.linalg.svd((X - X.mean(axis=0)).astype(np.longdouble).astype(float), compute_uv=False)[:6] ** 2
+    model = fk.pca(X, 6, method=method)
+    low, high = model.eigenvalue_bounds.T
+    assert (low <= exact * (1 + 1e-12)).all() and (exact * (1 - 1e-12) <= high).all()
+    assert np.max(high - low) <= 1e-6 * exact[0]
+
+
+def test_all_components_and_a_fraction():
+    X = sample(12, 40)
+    assert fk.pca(X).n_components == 11
+    assert fk.pca(sample(100, 6)).n_components == 6
+    model = fk.pca(sample(100, 6), 0.9)
+    assert model.explained.sum() >= 90 > model.explained[:-1].sum()
+
+
+def test_many_columns_are_never_squared():
+    """20000 columns: their covariance alone would take 3.2 GB."""
+    import tracemalloc
+
+    X = sample(40, 20_000)
+    tracemalloc.start()
+    model = fk.pca(X, 3)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 200e6
+    exact = np.linalg.eigvalsh((X - X.mean(axis=0)) @ (X - X.mean(axis=0)).T)[::-1][:3]
+    np.testing.assert_allclose(model.eigenvalues, exact, rtol=1e-10)
+    assert fk.kpca(X, "gaussian", 2).n_components == 2
+
+
+def test_wide_rows_have_the_mean_and_the_box_of_their_tiles():
+    from fastkpca.rows import Rows, summarize
+
+    X = sample(700, 1500, offset=1e3)
+    data = summarize(Rows(X), shift=True, rng=np.random.default_rng(0))[1]
+    assert data.covariance is None
+    np.testing.assert_allclose(data.shift, X.mean(axis=0), rtol=1e-13)
+    np.testing.assert_allclose(data.box + data.shift, [X.min(axis=0), X.max(axis=0)], rtol=1e-12)
+    assert data.radius == pytest.approx(np.linalg.norm(X - X.mean(axis=0), axis=1).max(), rel=1e-12)
+
+
+def test_no_other_kernel():
+    with pytest.raises(TypeError, match="pca has no kernel"):
+        fk.pca(sample(10, 3), 2, kernel="gaussian")
+    with pytest.raises(TypeError, match="n_components is called c"):
+        fk.pca(sample(10, 3), n_components=2)

@@ -31,6 +31,7 @@ import numpy as np
 import scipy.linalg
 
 import fastkpca
+from fastkpca.kernels import Gaussian
 
 __all__ = ["KICAModel", "kica", "kica_contrast", "kica_project"]
 
@@ -40,8 +41,11 @@ SEARCH_ROWS = 2000  # rows that decide where a descent starts
 DESCENT_ROWS = 5000  # rows of a first descent, where there are several times as many
 ANGLES = 18  # of a plane, over the quarter turn after which two components only change places
 SWEEPS = 4
+SAME = 2e-3  # relative difference of contrasts that are the same minimum
 TILE_ENTRIES = 1 << 20
+MOST_FEATURES = 6000  # of all components: ten dense matrices of this order take 3 GB
 KEEP_ENTRIES = 1 << 23  # features kept from the value to its gradient; more are formed again
+LEAST_REGULARIZATION = 1e-8
 TURN = 0.05  # radians, for second differences
 DIFFERENCE = 1e-4  # of the length scale, for phi': an error of about 1e-8 of it
 
@@ -67,7 +71,7 @@ class KICAModel:
     info : dict
         ``contrast``: its name; ``regularization``, ``tol``; ``n_features`` of the common map and the ``residual`` that
         it leaves, trace over trace; ``iterations``, ``evaluations``, ``gradient`` (largest entry at the end),
-        ``converged``; ``starts``: the contrast that each start led to, on the rows that decided.
+        ``converged``; ``starts``: the contrast that each of several starts led to, on the rows that decided.
     """
 
     unmixing: np.ndarray
@@ -87,7 +91,7 @@ def kica(
     *,
     regularization: float | None = None,
     tol: float | None = None,
-    n_starts: int = 1,
+    n_starts: int | None = None,
     max_iter: int = 100,
     rng: Any = 0,
     **kernel_parameters: Any,
@@ -109,8 +113,10 @@ def kica(
         kappa. Default: 2e-2 for N up to 1000 and 2e-3 beyond.
     tol : float, optional
         Residual trace over trace of the feature map. Default: 1e-2 kappa.
-    n_starts : int
-        The first is found by turning pairs of whitened components; each further one does so after a random rotation.
+    n_starts : int, optional
+        Most starts: the first is found by turning pairs of whitened components, each further one likewise after a
+        random rotation, until the two best lead to the same contrast. Default: 8, or 1 for two components, where the
+        search sees the whole circle.
     max_iter : int
         Of each descent.
     rng : int, Generator, SeedSequence or None
@@ -136,26 +142,33 @@ def kica(
     X = _matrix(X)
     n, d = X.shape
     c = d if c is None else _count(c, "c")
-    n_starts, max_iter = _count(n_starts, "n_starts"), _count(max_iter, "max_iter")
+    n_starts = (8 if c > 2 else 1) if n_starts is None else _count(n_starts, "n_starts")
+    max_iter = _count(max_iter, "max_iter")
     kernel, kappa, tol = _parameters(kernel, kernel_parameters, n, regularization, tol)
     generator = np.random.default_rng(rng)
-    mean, whitening = _whitening(X, c)
+    mean, whitening, coloring = _whitening(X, c)
     Z = (X - mean) @ whitening.T
     if c == 1:
         info = {"contrast": contrast, "regularization": kappa, "tol": tol, "converged": True}
-        return _model(X, mean, whitening, 0.0, kernel, info)
+        return _model(X, mean, whitening, coloring, 0.0, kernel, info)
 
     few = Z if n <= SEARCH_ROWS else Z[np.sort(generator.choice(n, SEARCH_ROWS, replace=False))]
     search = _Contrast(few, _common_map(few, kernel, tol, generator), contrast, kappa)
+    kernel = search.map.kernel  # what it left to the data is settled
     starts = []
     for i in range(n_starts):
         W = _turn_pairs(search, np.eye(c) if i == 0 else _rotation(generator, c))
-        if contrast == "kcca" and c > 2:  # its corners hold a descent from far away; kgv has none
-            W, _, _ = _descend(search.named("kgv"), W, max_iter)
         value = math.nan
-        if n_starts > 1:
-            W, value, _ = _descend(search, W, max_iter)
+        if n_starts > 1 or (contrast == "kcca" and c > 2):
+            # tails are longest where the sources are: a map of these components, so that starts can be compared
+            own = _Contrast(few, _line_map(_reference(few @ W.T, generator), kernel, 0.5 * tol), contrast, kappa)
+            if contrast == "kcca" and c > 2:  # its corners hold a descent from far away; kgv has none
+                W, _, _ = _descend(own.named("kgv"), W, max_iter)
+            W, value, _ = _descend(own, W, max_iter)
         starts.append((value, W))
+        best = sorted(value for value, _ in starts)
+        if i and best[1] - best[0] <= SAME * best[0]:
+            break
     _, W = min(starts, key=lambda x: x[0])
 
     curvature = _Curvature()
@@ -187,9 +200,9 @@ def kica(
         "evaluations": evaluations,
         "gradient": done["gradient"],
         "converged": done["converged"],
-        "starts": [value for value, _ in starts],
+        "starts": [value for value, _ in starts if n_starts > 1],
     }
-    return _model(X, mean, W @ whitening, value, kernel, info)
+    return _model(X, mean, W @ whitening, coloring @ W.T, value, kernel, info)
 
 
 def kica_project(model: KICAModel, X: Any) -> np.ndarray:
@@ -267,23 +280,30 @@ def _parameters(
     kernel: Any, kernel_parameters: dict, n: int, regularization: float | None, tol: float | None
 ) -> tuple[Any, float, float]:
     """The kernel, kappa and tol; sizes of the paper's section 4.5 where they are not given."""
-    if kernel == "gaussian" and not kernel_parameters:
-        kernel_parameters = {"sigma": 1.0 if n <= 1000 else 0.5}
     kernel = fastkpca.get_kernel(kernel, **kernel_parameters)
+    if isinstance(kernel, Gaussian) and kernel.sigma is None:
+        kernel = Gaussian(sigma=1.0 if n <= 1000 else 0.5)
     if not kernel.positive_semidefinite:
         raise ValueError(f"{kernel!r} is not positive semidefinite, so it has no canonical correlations")
     kappa = (2e-2 if n <= 1000 else 2e-3) if regularization is None else _positive(regularization, "regularization")
+    if kappa < LEAST_REGULARIZATION:
+        raise ValueError(
+            f"regularization is {kappa:g}; give at least {LEAST_REGULARIZATION:g}, below which canonical correlations "
+            "come within rounding of one (the paper's values are 2e-2 and 2e-3)"
+        )
     return kernel, kappa, 1e-2 * min(kappa, 1.0) if tol is None else _positive(tol, "tol")
 
 
-def _whitening(X: np.ndarray, c: int) -> tuple[np.ndarray, np.ndarray]:
-    """Mean (d,), and (c, d) that takes rows minus the mean to uncorrelated ones of unit variance."""
+def _whitening(X: np.ndarray, c: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mean (d,), the matrix (c, d) that takes rows minus the mean to uncorrelated ones of unit variance, and its
+    pseudo-inverse (d, c)."""
     n, d = X.shape
     if n <= c:
         raise ValueError(f"X has {n} rows, too few for {c} components; give more rows (hundreds, for a useful answer)")
     mean = X.mean(axis=0)
-    scale = X.std(axis=0)
     size = np.abs(X).max(axis=0)
+    size[size == 0.0] = 1.0
+    scale = (X / size).std(axis=0) * size  # squares of the largest numbers would overflow
     flat = np.flatnonzero(scale <= 8 * np.finfo(float).eps * size)
     if len(flat):
         raise ValueError(f"column {flat[0]} of X is constant: it holds no source; drop it before kica")
@@ -299,21 +319,24 @@ def _whitening(X: np.ndarray, c: int) -> tuple[np.ndarray, np.ndarray]:
             "drop those"
         )
     if c < d:  # the largest variances in the units of X, as usual
-        values, vectors = np.linalg.eigh((standard.T @ standard / n) * np.outer(scale, scale))
-        scale = np.ones(d)
+        unit = scale.max()
+        values, vectors = np.linalg.eigh((standard.T @ standard / n) * np.outer(scale / unit, scale / unit))
+        scale = np.full(d, unit)
     values, vectors = values[: -c - 1 : -1], vectors[:, : -c - 1 : -1]
-    return mean, (vectors / np.sqrt(values)).T / scale
+    return mean, (vectors / np.sqrt(values)).T / scale, vectors * np.sqrt(values) * scale[:, None]
 
 
-def _model(X: np.ndarray, mean: np.ndarray, unmixing: np.ndarray, value: float, kernel: Any, info: dict) -> KICAModel:
-    mixing = np.linalg.pinv(unmixing)
-    # the share of the variance of X, each column in its own unit
-    order = np.argsort(-np.sum((mixing / X.std(axis=0)[:, None]) ** 2, axis=0), kind="stable")
+def _model(
+    X: np.ndarray, mean: np.ndarray, unmixing: np.ndarray, mixing: np.ndarray, value: float, kernel: Any, info: dict
+) -> KICAModel:
+    # the share of the variance of X, each column in its own unit: sources have unit variance
+    columns = mixing / np.abs(mixing).max(axis=1, keepdims=True)
+    columns /= np.linalg.norm(columns, axis=1, keepdims=True)
+    order = np.argsort(-np.sum(columns**2, axis=0), kind="stable")
     mixing = mixing[:, order]
     sign = np.sign(mixing[np.argmax(np.abs(mixing), axis=0), np.arange(len(order))])
-    mixing = mixing * sign
     unmixing = unmixing[order] * sign[:, None]
-    return KICAModel(unmixing, mixing, mean, (X - mean) @ unmixing.T, value, kernel, info)
+    return KICAModel(unmixing, mixing * sign, mean, (X - mean) @ unmixing.T, value, kernel, info)
 
 
 # ---- one feature map for all components and rotations
@@ -324,7 +347,7 @@ class _LineMap:
 
     def __init__(self, operator: Any, step: float):
         self._map, self._shift, self._step = operator.map, float(operator.shift[0]), step
-        self.n_features = self._map.n_features
+        self.kernel, self.n_features = operator.kernel, self._map.n_features
 
     def _rows(self, y: np.ndarray) -> np.ndarray:
         return np.ascontiguousarray(y - self._shift).reshape(-1, 1)
@@ -382,6 +405,11 @@ class _Contrast:
         self.Z, self.map, self.name, self.kappa = Z, line_map, name, kappa
         self.n, self.c = Z.shape
         width = self.c * line_map.n_features
+        if width > MOST_FEATURES:
+            raise ValueError(
+                f"{self.c} components of {line_map.n_features} features each are {width}, too many for dense matrices "
+                f"of that order (at most {MOST_FEATURES}); lower c, or raise tol or the kernel's length scale"
+            )
         self._tile = 1 << max(6, (TILE_ENTRIES // max(1, width)).bit_length() - 1)
         self._keep = self.n * width <= KEEP_ENTRIES
 
@@ -473,12 +501,18 @@ def _value_and_slope(C: np.ndarray, kappa: float, name: str) -> tuple[float, Any
     R *= t[:, None]
     R.flat[:: c * D + 1] += 1.0
     if name == "kgv":
-        factor = scipy.linalg.cholesky(R, lower=True, check_finite=False)
-        value = -float(np.log(np.diagonal(factor)).sum())
+        factor, failed = scipy.linalg.lapack.dpotrf(R, lower=True)
+        diagonal = np.diagonal(factor)
+        least = -1.0 if failed else float(diagonal.min()) ** 2
     else:
         smallest, vector = scipy.linalg.eigh(R, subset_by_index=[0, 0], check_finite=False)
         least = float(smallest[0])
-        value = -0.5 * math.log(least)
+    if least < 1e-12:
+        raise ValueError(
+            f"regularization={kappa:g} is too small for these values of the kernel: canonical correlations come within "
+            "rounding of one; raise it, or scale the kernel to k(y, y) = 1"
+        )
+    value = -float(np.log(diagonal).sum()) if name == "kgv" else -0.5 * math.log(least)
 
     def slope() -> np.ndarray:
         if name == "kgv":

@@ -144,6 +144,7 @@ def kica(
     c = d if c is None else _count(c, "c")
     n_starts = (8 if c > 2 else 1) if n_starts is None else _count(n_starts, "n_starts")
     max_iter = _count(max_iter, "max_iter")
+    coarse = _parameters(kernel, kernel_parameters, SEARCH_ROWS // 2, regularization, tol)
     kernel, kappa, tol = _parameters(kernel, kernel_parameters, n, regularization, tol)
     generator = np.random.default_rng(rng)
     mean, whitening, coloring = _whitening(X, c)
@@ -153,15 +154,19 @@ def kica(
         return _model(X, mean, whitening, coloring, 0.0, kernel, info)
 
     few = Z if n <= SEARCH_ROWS else Z[np.sort(generator.choice(n, SEARCH_ROWS, replace=False))]
-    search = _Contrast(few, _common_map(few, kernel, tol, generator), contrast, kappa)
-    kernel = search.map.kernel  # what it left to the data is settled
+    # with the parameters for few rows, where none are given: they see as far, in a third of the features
+    rough, kappa_rough, tol_rough = coarse
+    search = _Contrast(few, _common_map(few, rough, tol_rough, generator), contrast, kappa_rough)
+    rough = search.map.kernel  # what it left to the data is settled
+    kernel = kernel if isinstance(kernel, Gaussian) else rough
     starts = []
     for i in range(n_starts):
         W = _turn_pairs(search, np.eye(c) if i == 0 else _rotation(generator, c))
         value = math.nan
         if n_starts > 1 or (contrast == "kcca" and c > 2):
             # tails are longest where the sources are: a map of these components, so that starts can be compared
-            own = _Contrast(few, _line_map(_reference(few @ W.T, generator), kernel, 0.5 * tol), contrast, kappa)
+            points = _reference(few @ W.T, generator)
+            own = _Contrast(few, _line_map(points, rough, 0.5 * tol_rough), contrast, kappa_rough)
             if contrast == "kcca" and c > 2:  # its corners hold a descent from far away; kgv has none
                 W, _, _ = _descend(own.named("kgv"), W, max_iter)
             W, value, _ = _descend(own, W, max_iter)
@@ -172,10 +177,10 @@ def kica(
     _, W = min(starts, key=lambda x: x[0])
 
     curvature = _Curvature()
-    curvature.look(search, W)
+    part = Z if n <= DESCENT_ROWS else Z[np.sort(generator.choice(n, DESCENT_ROWS, replace=False))]
+    target = _Contrast(part, _line_map(_reference(part @ W.T, generator), kernel, tol), contrast, kappa)
+    curvature.look(target, W)
     if n > 3 * DESCENT_ROWS:
-        part = Z[np.sort(generator.choice(n, DESCENT_ROWS, replace=False))]
-        target = _Contrast(part, _line_map(_reference(part @ W.T, generator), kernel, tol), contrast, kappa)
         W, _, _ = _descend(target, W, max_iter, curvature)
     reference = _reference(Z @ W.T, generator)
     iterations = evaluations = 0
@@ -279,7 +284,7 @@ def _matrix(X: Any) -> np.ndarray:
 def _parameters(
     kernel: Any, kernel_parameters: dict, n: int, regularization: float | None, tol: float | None
 ) -> tuple[Any, float, float]:
-    """The kernel, kappa and tol; sizes of the paper's section 4.5 where they are not given."""
+    """The kernel, kappa and tol; the paper's for n rows where they are not given."""
     kernel = fastkpca.get_kernel(kernel, **kernel_parameters)
     if isinstance(kernel, Gaussian) and kernel.sigma is None:
         kernel = Gaussian(sigma=1.0 if n <= 1000 else 0.5)

@@ -255,6 +255,11 @@ def test_errors():
         kica(X * 1j)
     with pytest.raises(ValueError, match="not positive semidefinite"):
         kica(X, "tanh")
+    with pytest.raises(ValueError, match="tol is 2; give a share of the kernel's trace"):
+        kica(X, tol=2.0)
+    for blind in ({"sigma": 1e3}, {"kernel": "linear"}):
+        with pytest.raises(ValueError, match="cannot tell dependence from correlation"):
+            kica(X, **blind)
     with pytest.raises(fk.errors.UnknownKernelError):
         kica(X, "gausian")
     with pytest.raises(ValueError, match="regularization is 1e-09; give at least 1e-08"):

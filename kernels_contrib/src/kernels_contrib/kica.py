@@ -43,7 +43,7 @@ ANGLES = 18  # of a plane, over the quarter turn after which two components only
 SWEEPS = 4
 SAME = 2e-3  # relative difference of contrasts that are the same minimum
 TILE_ENTRIES = 1 << 20
-MOST_FEATURES = 6000  # of all components: ten dense matrices of this order take 3 GB
+MOST_FEATURES = 4000  # of all components: ten dense matrices of this order take 1.3 GB
 KEEP_ENTRIES = 1 << 23  # features kept from the value to its gradient; more are formed again
 LEAST_REGULARIZATION = 1e-8
 TURN = 0.05  # radians, for second differences
@@ -158,6 +158,11 @@ def kica(
     rough, kappa_rough, tol_rough = coarse
     search = _Contrast(few, _common_map(few, rough, tol_rough, generator), contrast, kappa_rough)
     rough = search.map.kernel  # what it left to the data is settled
+    if search.map.n_features == 1:
+        raise ValueError(
+            f"{rough!r} on components of unit variance is one function up to tol={tol_rough:g}, which cannot tell "
+            "dependence from correlation; give a shorter length scale, a nonlinear kernel, or a smaller tol"
+        )
     kernel = kernel if isinstance(kernel, Gaussian) else rough
     starts = []
     for i in range(n_starts):
@@ -296,7 +301,10 @@ def _parameters(
             f"regularization is {kappa:g}; give at least {LEAST_REGULARIZATION:g}, below which canonical correlations "
             "come within rounding of one (the paper's values are 2e-2 and 2e-3)"
         )
-    return kernel, kappa, 1e-2 * min(kappa, 1.0) if tol is None else _positive(tol, "tol")
+    tol = 1e-2 * min(kappa, 1.0) if tol is None else _positive(tol, "tol")
+    if tol >= 1.0:
+        raise ValueError(f"tol is {tol:g}; give a share of the kernel's trace, well below regularization={kappa:g}")
+    return kernel, kappa, tol
 
 
 def _whitening(X: np.ndarray, c: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -474,6 +482,9 @@ class _Contrast:
     def planes(self, y: np.ndarray, angles: np.ndarray) -> np.ndarray:
         """The generalised variance of two components y (2, N), turned by each angle."""
         D, k = self.map.n_features, len(angles)
+        most = max(1, KEEP_ENTRIES // (2 * D * y.shape[1]))
+        if k > most:
+            return np.concatenate([self.planes(y, angles[i : i + most]) for i in range(0, k, most)])
         cos, sin = np.cos(angles)[:, None], np.sin(angles)[:, None]
         turned = np.stack([cos * y[0] + sin * y[1], cos * y[1] - sin * y[0]], axis=1)  # (k, 2, N)
         Phi = np.stack([self.map(pair) for pair in turned])  # (k, D, 2, N)

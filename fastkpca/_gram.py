@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from . import execute, validate
-from ._plan import MAX_FEATURES, look_at, offers_of_maps
+from ._plan import MAX_FEATURES, look_at, offers_of_maps, small_offers
 from ._products import best_product, products_for, reachable
 from .features.pivots import PivotMap, RankProbe, second_round
 from .kernels import get_kernel, guarded
@@ -167,11 +168,13 @@ def features(
     )
 
 
-def _offers(kernel: Kernel, data: Summary, rows: Rows, tol: float, max_features: int, name: str) -> list[Offer]:
-    """The feature maps that are predicted to do, the smallest first."""
+def _offers(kernel: Kernel, data: Summary, rows: Rows, tol: float, max_features: int, name: str) -> Iterator[Offer]:
+    """The feature maps that are predicted to do: one that is not worth a look, or else the smallest first."""
     if not kernel.positive_semidefinite:
         raise ValueError(f"{kernel!r} is not positive semidefinite, so no feature map exists; use gram()")
-    look = look_at(kernel, data, tol)
+    if name == "auto":
+        yield from small_offers(kernel, data, rows, tol, max_features)
+    look = look_at(kernel, data, tol, shares=False)
     offers = offers_of_maps(kernel, data, rows, look, tol, max_features, name)
     n = data.n_samples
     if not offers and n <= max_features and name in ("auto", "pivots"):
@@ -189,4 +192,4 @@ def _offers(kernel: Kernel, data: Summary, rows: Rows, tol: float, max_features:
             f"{kernel!r} reaches tol={tol:g} on these rows with no feature map of at most {max_features} features; "
             "raise tol or max_features, or use gram()"
         )
-    return sorted(offers, key=lambda x: x.cost.n_features)
+    yield from sorted(offers, key=lambda x: x.cost.n_features)

@@ -12,10 +12,10 @@ import numpy as np
 from ._products import Product, products_for
 from ._rates import EIGEN_RATE, FEATURE_RATE, GEMM_RATE, KERNEL_FLOPS, OVERHEAD, ROW_RATE, SYRK_RATE, entry_rate
 from .features.pivots import RankProbe, pivot_map, probe_rank
-from .protocol import FeatureMap, Kernel, Offer, Summary
+from .protocol import Cost, FeatureMap, Kernel, Offer, Summary
 from .rows import Rows
 
-__all__ = ["MAX_FEATURES", "Candidate", "Plan", "look_at", "make_plan", "offers_of_maps"]
+__all__ = ["MAX_FEATURES", "Candidate", "Plan", "look_at", "make_plan", "offers_of_maps", "small_offers"]
 
 KRYLOV_OVERHEAD = 15e-3
 KRYLOV_SINGLE, KRYLOV_DOUBLE = 2.5, 1.5  # passes: what the sets of benchmarks/real_data.py needed
@@ -135,21 +135,26 @@ class Look:
         return float(self.shares[i - 1]) if i <= len(self.shares) else 0.0
 
 
-def look_at(kernel: Kernel, data: Summary, residual: float = 1e-12, *, pivots: bool = True) -> Look:
-    """A few milliseconds with some hundred rows of the sample."""
+def look_at(
+    kernel: Kernel, data: Summary, residual: float = 1e-12, *, pivots: bool = True, shares: bool = True
+) -> Look:
+    """A few milliseconds with some hundred rows of the sample; half of them for the ``shares``."""
     few = data.n_samples < 8192  # a look that costs less than what it decides about
+    probe = None
+    if kernel.positive_semidefinite and pivots:
+        sizes = (128, 512) if few else (256, 1024)
+        probe = probe_rank(kernel, data, residual, np.random.default_rng(0), max_probe=sizes[0], sample_rows=sizes[1])
+    return Look(_shares(kernel, data, few) if shares else np.zeros(0), probe)
+
+
+def _shares(kernel: Kernel, data: Summary, few: bool) -> np.ndarray:
     X = data.sample[np.linspace(0, len(data.sample) - 1, min(192 if few else 384, len(data.sample))).astype(np.intp)]
     K = np.array(kernel.block(X, X), dtype=np.float64)
     trace = float(np.trace(K))
     K -= K.mean(axis=0)
     K -= K.mean(axis=1)[:, None]
     values = np.linalg.eigvalsh((K + K.T) / 2)[::-1] if np.isfinite(K).all() else np.zeros(1)
-    shares = np.maximum(values, 0.0) / trace if trace > 0 else np.zeros(1)
-    probe = None
-    if kernel.positive_semidefinite and pivots:
-        sizes = (128, 512) if few else (256, 1024)
-        probe = probe_rank(kernel, data, residual, np.random.default_rng(0), max_probe=sizes[0], sample_rows=sizes[1])
-    return Look(shares, probe)
+    return np.maximum(values, 0.0) / trace if trace > 0 else np.zeros(1)
 
 
 def make_plan(
@@ -278,23 +283,37 @@ def offers_of_maps(
     enough = min(largest, 2 * cost.n_features + 1000)
     offers = [] if name == "pivots" else list(kernel.feature_maps(data, residual, enough))
     if cost.n_features <= largest:
-
-        def build(sample: np.ndarray) -> FeatureMap:
-            # judged on rows that are not pivots: several of these for each pivot
-            more = 4 * cost.n_features > len(sample)
-            return pivot_map(
-                kernel,
-                rows if more else sample,
-                tol=0.9 * residual,  # its own rounding comes on top
-                max_features=largest,
-                rng=np.random.default_rng(0),
-                n_samples=data.n_samples,
-                sample_rows=max(4 * cost.n_features, len(sample)),
-                entry_error=kernel.entry_error(data, np.dtype(np.float64)),
-            )
-
-        offers.append(Offer("pivots", cost, build))
+        offers.append(_pivots(kernel, data, rows, cost, residual, largest))
     return offers
+
+
+def _pivots(kernel: Kernel, data: Summary, rows: Rows, cost: Cost, residual: float, largest: int) -> Offer:
+    def build(sample: np.ndarray) -> FeatureMap:
+        # judged on rows that are not pivots: several of these for each pivot
+        more = 4 * cost.n_features > len(sample)
+        return pivot_map(
+            kernel,
+            rows if more else sample,
+            tol=0.9 * residual,  # its own rounding comes on top
+            max_features=largest,
+            rng=np.random.default_rng(0),
+            n_samples=data.n_samples,
+            sample_rows=max(4 * cost.n_features, len(sample)),
+            entry_error=kernel.entry_error(data, np.dtype(np.float64)),
+        )
+
+    return Offer("pivots", cost, build)
+
+
+def small_offers(kernel: Kernel, data: Summary, rows: Rows, residual: float, largest: int) -> list[Offer]:
+    """Pivots without a look, for few rows of one coordinate: methods on projections ask for these hundreds of times.
+
+    On a line the spectrum of a translation-invariant kernel falls fast, no other map has fewer features, and choosing
+    the pivots among all rows costs less than a look at some of them.
+    """
+    if data.n_features > 1 or data.n_samples > len(data.sample) or kernel.translation != "kernel":
+        return []
+    return [_pivots(kernel, data, rows, Cost(data.n_samples), residual, largest)]
 
 
 def start_features(look: Look, data: Summary, k: int, pass_seconds: float) -> int:

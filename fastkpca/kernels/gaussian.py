@@ -143,8 +143,8 @@ class Gaussian(Kernel):
                 continue
             if best is None and truncation.residual(squares, most).mean() > 1e3 * tol:
                 break  # the candidates that follow move the centre a little; they don't gain this much
-            order = truncation.order_for_trace(squares, 0.9 * tol, most)
-            if order >= 0 and (best is None or order < best[0]):
+            order = truncation.order_for_trace(squares, 0.9 * tol, most if best is None else best[0] - 1)
+            if order >= 0:
                 best = order, center, float(truncation.residual(squares, order).mean())
         if best is None:
             return []
@@ -217,6 +217,8 @@ class Gaussian(Kernel):
 
 def _largest_order(d: int, max_features: int) -> int:
     """Largest order whose expansion has at most max_features terms (within 1000, beyond which R > 37 anyway)."""
+    if d == 1:
+        return min(max_features, 2000)
     order = 0
     while order < 2000 and taylor_size(d, order + 1) <= max_features:
         order += 1
@@ -227,6 +229,8 @@ def _centers(data: Summary) -> Iterator[np.ndarray]:
     """Candidates for the centre: the mean, the middle of the box, and that of a small enclosing ball of the sample."""
     yield data.mean
     yield data.box.mean(axis=0)
+    if data.n_features == 1:
+        return  # the box is the ball
     ball = data.sample.mean(axis=0)
     for step in range(1, 65):  # Badoiu & Clarkson 2003: towards the farthest row, by 1 / (step + 1)
         away = data.sample - ball

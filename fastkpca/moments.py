@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
+from .nested import nested_pairs
 from .protocol import Moments
 from .subspace import FORMED, Leading, leading_pairs
 
@@ -70,6 +71,9 @@ def leading_axes(
         eigenvalues, axes = largest_eigenpairs(operator.form(), wanted)
         # the products that formed it are rounded: a few roundoffs of the operator's size beside LAPACK's own
         return eigenvalues.copy(), np.ascontiguousarray(axes), None
+    nested = nested_pairs(operator, c, tol=tol) if isinstance(c, int) and hasattr(moments, "heavy") else None
+    if nested is not None:
+        return nested.values, nested.vectors, nested
     found = leading_pairs(
         moments.matmat,
         D,

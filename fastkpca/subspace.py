@@ -26,7 +26,7 @@ from .certificate import (
     rounding_factor,
 )
 
-__all__ = ["Leading", "leading_pairs"]
+__all__ = ["FAILURE", "Leading", "Solver", "leading_pairs"]
 
 FAILURE = 1e-6
 FORMED = 3000  # order up to which a Cholesky factorisation is worth it
@@ -108,14 +108,14 @@ def leading_pairs(
     """
     room = DEFAULT_MEMORY if memory_limit is None else memory_limit
     limit = min(MOST, int(0.5 * room / (8.0 * n)))
-    solver = _Solver(
+    solver = Solver(
         matmat, n, c, tol, trace, norm, product_error, indefinite, fraction, total, form, max(limit, c + 4 * BLOCK)
     )
     return solver.run(start, np.random.default_rng(rng))
 
 
 @dataclass
-class _Solver:
+class Solver:
     matmat: Callable[[np.ndarray], np.ndarray]
     n: int
     c: int
@@ -129,12 +129,20 @@ class _Solver:
     form: Callable[[], np.ndarray] | None
     limit: int
 
-    def run(self, start: np.ndarray | None, rng: np.random.Generator) -> Leading:
-        n, self.rng = self.n, rng
-        self.limit = min(self.limit, n)
+    def begin(self, rng: np.random.Generator) -> None:
+        self.rng = rng
+        self.limit = min(self.limit, self.n)
         self.steps = self.m = 0
-        self.Q = np.empty((n, min(self.limit, 96)), order="F")
+        self.Q = np.empty((self.n, min(self.limit, 96)), order="F")
         self.T = np.empty((0, 0))
+
+    def pairs(self) -> tuple[np.ndarray, np.ndarray]:
+        """Ritz values, descending, and their vectors in the basis."""
+        return _eigh(self.T)
+
+    def run(self, start: np.ndarray | None, rng: np.random.Generator) -> Leading:
+        n = self.n
+        self.begin(rng)
         block = min(BLOCK if n < WIDE else 2 * BLOCK, n)
         X = self.rng.standard_normal((n, block)) if start is None else start
         found: Certificate | None = None
@@ -316,8 +324,11 @@ class _Solver:
             return None
         return ritz_certificate(**arguments, c=min(c + 1, self.m), mu_probabilistic=mu, failure_probability=FAILURE)
 
-    def _explore(self, theta: np.ndarray, c: int) -> float | None:
-        """Randomly started block Lanczos on the complement of the basis, which stays as it is."""
+    def _explore(self, theta: np.ndarray, c: int, share: float = 0.85) -> float | None:
+        """Randomly started block Lanczos on the complement of the basis, which stays as it is.
+
+        Until its bound is below ``share`` of the c-th Ritz value.
+        """
         m, b = self.m, min(EXPLORE, self.n - self.m)
         if b < 1:
             return None
@@ -348,7 +359,7 @@ class _Solver:
             eps = lanczos_failure_epsilon(self.n - m, k, b, FAILURE / most)
             slack = 4.0 * np.sqrt(b * k) * self.product_error + 64.0 * rounding_factor(self.n) * UNIT * self.norm
             best = min(best, mu_lanczos(largest + slack, eps, -self.indefinite - self.product_error))
-            if best < 0.85 * theta[c - 1] or (largest > 0.97 * theta[c - 1] and k > 8):
+            if best < share * theta[c - 1] or (largest > 0.97 * theta[c - 1] and k > 8):
                 break
             if basis.shape[1] + b > self.n - m:
                 break

@@ -35,6 +35,7 @@ FLOORS = {
     "moments": 4,
     "krylov": 4,
     "subspace": 4,
+    "nested": 4,
     "certificate": 4,
     "_kpca": 5,
     "_routes": 5,

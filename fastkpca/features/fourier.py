@@ -302,6 +302,41 @@ class ToeplitzMoments(Moments):
         total = self._prepared()[1]
         return self._uncentred(C) - np.outer(total, total @ C / max(self.count, 1e-300))
 
+    def heavy(self, share: float) -> tuple[ToeplitzMoments, np.ndarray, float]:
+        """The moment of the box of modes that weigh more than ``share`` of the heaviest along an axis.
+
+        Returns it, the numbers of its features among all, and a bound on the norm of the moment of the others:
+        S T S restricted to them is at most their largest weight times the largest eigenvalue of T, a compression of the
+        circulant matrix whose eigenvalues the symbol is.
+        """
+        whole = self.map
+        weights, d = whole.weights, whole.weights.ndim
+        half = []
+        for axis, m in enumerate(whole.half):
+            line = weights[tuple(slice(m, None) if e == axis else whole.half[e] for e in range(d))]
+            half.append(max(1, int(np.sum(line > share * line[0])) - 1) if m else 0)
+        inner = tuple(slice(m - k, m + k + 1) for m, k in zip(whole.half, half))
+        part = FourierMap(
+            whole.box,
+            whole.margin,
+            weights[inner],
+            tail=whole.tail,
+            images=whole.images,
+            beyond=whole.beyond,
+            eps=whole.eps,
+        )
+        symbol, _ = self._prepared()
+        small = ToeplitzMoments(part)
+        around = tuple(slice(2 * (m - k), 2 * (m + k) + 1) for m, k in zip(whole.half[1:], half[1:]))
+        small._sums = np.ascontiguousarray(self._sums[(slice(0, 2 * half[0] + 1), *around)])
+        small.count = self.count
+        kept = np.arange(weights.size).reshape(weights.shape)[inner].ravel()
+        others = weights.copy()
+        others[inner] = 0.0
+        largest = float(np.abs(symbol).max()) * (1.0 + 16.0 * log(symbol.size + 2.0) * UNIT)
+        left = float(others.max()) * largest * (1.0 + 1e-12)
+        return small, kept, left
+
     def dense(self) -> np.ndarray | None:
         """The centred second moment where it is small; None else."""
         return self.form() if self.map.n_features <= DENSE else None

@@ -1,0 +1,250 @@
+"""Leading eigenpairs of a large operator that has a small copy of itself: two levels, with intervals.
+
+The modes of ``features.fourier`` have weights that fall by nine orders, yet what the leading eigenvectors have in the
+light ones is little, and follows from the rest. With A = [[A1, B'], [B, A2]], A1 the heavy modes and A2 the light:
+
+- Search. The heavy modes are a few percent of all, so a block Lanczos there costs next to nothing. Its vectors start a
+  block Davidson iteration on A: a residual r is corrected by r / theta where the modes are light, since A2 is far below
+  theta, and by conjugate gradients with theta - A1 where they are heavy. A handful of products a vector are enough.
+- Proof. A semidefinite, lambda_(p+1)(A) <= lambda_(p+1)(A1) + lambda_1(A2) (Aronszajn's inequality; Bhatia, Matrix
+  Analysis, section III.2 for its relatives): that no eigenvalue was missed is shown on the heavy modes alone. If so at
+  most p eigenvalues of A lie above beta, and V (p columns) has Ritz values theta_i > beta and residual R, then by the
+  inertia of A - beta I and its Schur complement P A P <= beta + |R|^2 / (theta_p - beta) on the complement of V.
+
+p is c or somewhat more: where the spectrum has a gap.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .certificate import UNIT, Certificate, ritz_certificate, upper_ends
+from .subspace import FAILURE, Leading, Solver
+
+__all__ = ["nested_pairs"]
+
+SHARES = (2e-3, 2e-4, 2e-5)
+"""Weights of the heavy modes, from 1 down to these: the first that proves enough is taken."""
+LEAST = 4000
+"""Features from which two levels pay."""
+MOST_HEAVY = 0.4
+ROUNDS = 8
+HOPE = 0.9
+INNER = 12
+"""Steps of conjugate gradients at most."""
+
+
+def nested_pairs(operator: Any, c: int, *, tol: float, rng: np.random.Generator | int = 0) -> Leading | None:
+    """The c largest eigenvalues, intervals at most tol * theta_1 wide; None where two levels don't get there.
+
+    Parameters
+    ----------
+    operator : Moments
+        With ``matmat``, ``product_error``, ``indefinite``, ``norm``, and ``heavy(share)``, which returns (the operator
+        of the heavy modes, their numbers, a bound on the norm of the operator of the others).
+    c : int
+    tol : float
+    rng : numpy.random.Generator or int
+    """
+    n = operator.map.n_features
+    if n < LEAST:
+        return None
+    rng = np.random.default_rng(rng)
+    for share in SHARES:
+        small, kept, left = operator.heavy(share)
+        if len(kept) > MOST_HEAVY * n or len(kept) < 8 * c + 100:
+            return None
+        search = _Heavy(small, c, rng)
+        found = search.run(left)
+        if found is not None:
+            return _Refined(operator, kept, search, found + left + operator.indefinite, c, tol).run()
+    return None
+
+
+class _Heavy:
+    """Block Lanczos on the heavy modes: p, Ritz vectors, and a bound on lambda_(p+1)."""
+
+    def __init__(self, operator: Any, c: int, rng: np.random.Generator):
+        self.operator, self.c = operator, c
+        self.solver = Solver(
+            operator.matmat,
+            operator.map.n_features,
+            c,
+            0.0,
+            operator.trace,
+            operator.norm,
+            operator.product_error,
+            operator.indefinite,
+            None,
+            0.0,
+            None,
+            640,
+        )
+        self.solver.begin(rng)
+
+    def run(self, left: float) -> float | None:
+        """The bound; None where the light modes, up to ``left``, would fill the gap, or the search was too long."""
+        solver = self.solver
+        X = solver.rng.standard_normal((solver.n, 6))
+        looked = 0
+        while True:
+            if solver.m + X.shape[1] > solver.limit:
+                return None
+            X = solver._append(solver._orthonormal(X))
+            if solver.m < 3 * self.c + 20 or solver.m < 1.06 * looked:
+                continue
+            looked = solver.m
+            theta, Y = solver.pairs()
+            if not theta[0] > 0:
+                return None
+            residuals = np.sqrt(solver._residuals(Y, X.T @ X, 2 * self.c + 7))
+            gaps = theta[self.c - 1 : 2 * self.c + 6] - theta[self.c : 2 * self.c + 7]
+            # each column more is a product more: a gap farther on must be worth it
+            worth = gaps / (1.0 + 0.1 * np.arange(len(gaps)))
+            p = self.c + int(np.argmax(worth))
+            gap = float(gaps[p - self.c])
+            if residuals[:p].max() > 0.3 * gap:
+                continue
+            if gap < 3.0 * left:
+                return None
+            # the proof will find what is outside of the basis below HOPE theta_p: would that do?
+            R = np.linalg.qr(X, mode="r") @ Y[-X.shape[1] :]
+            if upper_ends(np.diag(theta), R, HOPE * theta[p])[p] < theta[p] + 0.25 * gap:
+                break
+        self.p, self.theta = p, theta
+        outside = X.T @ X
+        mu = solver._explore(theta, p + 1, HOPE)
+        if mu is None:
+            return None
+        proof = ritz_certificate(
+            **solver._arguments(theta, Y, outside), c=p + 1, mu_probabilistic=mu, failure_probability=FAILURE
+        )
+        beta = float(proof.eigenvalue_bounds[p, 1])
+        print("beta", beta, left, mu, gap)
+        if beta + left > theta[p - 1] - 0.1 * gap:
+            return None
+        # what the corrections deflate: vectors that are eigenvectors well enough
+        residuals = np.sqrt(solver._residuals(Y, outside, len(theta)))
+        good = int(np.argmax(residuals > 0.05 * theta[0])) or len(theta)
+        good = max(p + 1, min(good, 8 * p))
+        self.vectors = np.ascontiguousarray(solver.Q[:, : solver.m] @ Y[:, :good])
+        self.steps, self.columns = solver.steps, solver.m
+        solver.Q = np.empty((solver.n, 0))
+        return beta
+
+    def correct(self, R: np.ndarray, theta: np.ndarray) -> np.ndarray:
+        """About (theta - A1)^-1 R, without what lies in the first p vectors."""
+        Y, p = self.vectors, self.p
+        values = self.theta[: Y.shape[1]]
+        along = Y.T @ R
+        R = R - Y @ along
+        gaps = theta - values[p:, None]
+        along = along[p:] / np.maximum(gaps, 1e-3 * theta[0])
+        # conjugate gradients, a column each, on the complement of the vectors
+        X = np.zeros_like(R)
+        D = R.copy()
+        rho = np.einsum("ij,ij->j", R, R)
+        goal = 1e-4 * rho
+        for _ in range(INNER):
+            image = theta * D - self.operator.matmat(D)
+            image -= Y @ (Y.T @ image)
+            curvature = np.einsum("ij,ij->j", D, image)
+            step = np.where(curvature > 0, rho / np.where(curvature > 0, curvature, 1.0), 0.0)
+            X += step * D
+            R = R - step * image
+            new = np.einsum("ij,ij->j", R, R)
+            if (new <= goal).all():
+                break
+            D = R + (new / np.maximum(rho, 1e-300)) * D
+            rho = new
+        return X + Y[:, p:] @ along
+
+
+class _Refined:
+    """Block Davidson on all modes, from the vectors of the heavy ones."""
+
+    def __init__(self, operator: Any, kept: np.ndarray, search: _Heavy, beta: float, c: int, tol: float):
+        self.operator, self.kept, self.search = operator, kept, search
+        self.beta, self.c, self.tol = beta, c, tol
+        self.n = operator.map.n_features
+        self.steps, self.columns = search.steps, search.columns
+
+    def _product(self, V: np.ndarray) -> np.ndarray:
+        self.steps += 1
+        self.columns += V.shape[1]
+        return self.operator.matmat(V)
+
+    def run(self) -> Leading | None:
+        p, c, beta = self.search.p, self.c, self.beta
+        V = np.zeros((self.n, p + 1), order="F")
+        V[self.kept] = self.search.vectors[:, : p + 1]
+        V = np.linalg.qr(V)[0]
+        images = self._product(V)
+        for _ in range(ROUNDS):
+            theta, S = _largest(V.T @ images, p + 1)
+            if not theta[p - 1] > beta:
+                return None
+            X, Y = V @ S, images @ S
+            R = Y - X * theta
+            squares = np.einsum("ij,ij->j", R, R)
+            rho = float(np.linalg.norm(R[:, :p], 2)) ** 2
+            mu = beta + rho / (theta[p - 1] - beta)
+            aim = 0.4 * self.tol * theta[0]
+            gaps = np.maximum(theta - mu, 0.1 * (theta[p - 1] - beta))
+            wide = squares / gaps
+            # beyond the c-th they only have to keep mu where it is
+            active = np.flatnonzero(
+                np.where(np.arange(p + 1) < c, wide > aim / c, squares > 0.1 * (theta[p - 1] - beta) ** 2)[:p]
+            )
+            if wide[:c].sum() <= aim and rho <= 0.25 * (theta[p - 1] - beta) ** 2:
+                active = active[:0]
+            if len(active) == 0:
+                break
+            T = R[:, active] / theta[active]
+            T[self.kept] = self.search.correct(np.ascontiguousarray(R[self.kept][:, active]), theta[active])
+            T /= np.maximum(np.linalg.norm(T, axis=0), 1e-300)
+            for _ in range(2):
+                T -= V @ (V.T @ T)
+                T = np.linalg.qr(T)[0]
+            V = np.hstack([V, T])
+            images = np.hstack([images, self._product(T)])
+        return self._certified(X)
+
+    def _certified(self, X: np.ndarray) -> Leading | None:
+        p, c = self.search.p, self.c
+        X = np.linalg.qr(X)[0]
+        Y = self._product(X)
+        H = X.T @ Y
+        theta, S = _largest(H, p + 1)
+        X, Y = X @ S, Y @ S
+        R = Y - X * theta
+        # a rotation of the images is a product of p + 1 terms each
+        error = np.sqrt(p + 1.0) * self.operator.product_error + 16.0 * (p + 1) * UNIT * self.operator.norm
+        rho = float(np.linalg.norm(R[:, :p], 2)) * (1.0 + 1e-6) + error
+        low = theta[p - 1] - error - 1e-12 * theta[0]
+        if not low > self.beta:
+            return None
+        mu = self.beta + 1.001 * rho**2 / (low - self.beta)
+        found: Certificate = ritz_certificate(
+            X.T @ Y,
+            X.T @ X,
+            R.T @ R,
+            c=min(c + 1, p + 1),
+            n=self.n,
+            product_error=error,
+            mu_probabilistic=mu,
+            failure_probability=FAILURE,
+        )
+        ends = found.eigenvalue_bounds[:c]
+        if (ends[:, 1] - ends[:, 0]).max() > self.tol * theta[0]:
+            return None
+        residual = float(np.linalg.norm(R[:, :c])) + error
+        kept = c + 1
+        return Leading(theta[:kept].copy(), np.ascontiguousarray(X[:, :kept]), found, c, residual, self.steps, self.columns)
+
+
+def _largest(H: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    values, vectors = np.linalg.eigh((H + H.T) / 2)
+    return values[::-1][:k], vectors[:, ::-1][:, :k]

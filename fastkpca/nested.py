@@ -25,8 +25,8 @@ from .subspace import FAILURE, Leading, Solver
 
 __all__ = ["nested_pairs"]
 
-SHARES = (2e-3, 2e-4, 2e-5)
-"""Weights of the heavy modes, from 1 down to these: the first that proves enough is taken."""
+SHARE = 1e-3
+"""Heavy modes have weights from 1 down to this, or less where that does not prove enough."""
 LEAST = 4000
 """Features from which two levels pay."""
 MOST_HEAVY = 0.4
@@ -52,7 +52,8 @@ def nested_pairs(operator: Any, c: int, *, tol: float, rng: np.random.Generator 
     if n < LEAST:
         return None
     rng = np.random.default_rng(rng)
-    for share in SHARES:
+    share = SHARE
+    for _ in range(3):
         small, kept, left = operator.heavy(share)
         if len(kept) > MOST_HEAVY * n or len(kept) < 8 * c + 100:
             return None
@@ -60,6 +61,7 @@ def nested_pairs(operator: Any, c: int, *, tol: float, rng: np.random.Generator 
         found = search.run(left)
         if found is not None:
             return _Refined(operator, kept, search, found + left + operator.indefinite, c, tol).run()
+        share *= min(0.3, search.gap / (5.0 * left))
     return None
 
 
@@ -67,10 +69,10 @@ class _Heavy:
     """Block Lanczos on the heavy modes: p, Ritz vectors, and a bound on lambda_(p+1)."""
 
     def __init__(self, operator: Any, c: int, rng: np.random.Generator):
-        self.operator, self.c = operator, c
+        self.operator, self.c, self.gap = operator, c, 0.0
         self.solver = Solver(
             operator.matmat,
-            operator.map.n_features,
+            operator.n_features,
             c,
             0.0,
             operator.trace,
@@ -105,6 +107,7 @@ class _Heavy:
             worth = gaps / (1.0 + 0.1 * np.arange(len(gaps)))
             p = self.c + int(np.argmax(worth))
             gap = float(gaps[p - self.c])
+            self.gap = gap
             if residuals[:p].max() > 0.3 * gap:
                 continue
             if gap < 3.0 * left:

@@ -25,13 +25,15 @@ from .subspace import FAILURE, Leading, Solver
 
 __all__ = ["nested_pairs"]
 
-SHARE = 1e-3
+SHARE = 2e-4
 """Heavy modes have weights from 1 down to this, or less where that does not prove enough."""
 LEAST = 4000
 """Features from which two levels pay."""
 MOST_HEAVY = 0.4
 ROUNDS = 8
+BLOCK = 6
 HOPE = 0.9
+STEPS = 24
 INNER = 12
 """Steps of conjugate gradients at most."""
 
@@ -52,15 +54,16 @@ def nested_pairs(operator: Any, c: int, *, tol: float, rng: np.random.Generator 
     if n < LEAST:
         return None
     rng = np.random.default_rng(rng)
-    share = SHARE
+    share, proofs = SHARE, 0
     for _ in range(3):
         small, kept, left = operator.heavy(share)
         if len(kept) > MOST_HEAVY * n or len(kept) < 8 * c + 100:
             return None
         search = _Heavy(small, c, rng)
         found = search.run(left)
+        proofs += search.proofs
         if found is not None:
-            return _Refined(operator, kept, search, found + left + operator.indefinite, c, tol).run()
+            return _Refined(operator, kept, search, found + left + operator.indefinite, c, tol, proofs * FAILURE).run()
         share *= min(0.3, search.gap / (5.0 * left))
     return None
 
@@ -69,7 +72,7 @@ class _Heavy:
     """Block Lanczos on the heavy modes: p, Ritz vectors, and a bound on lambda_(p+1)."""
 
     def __init__(self, operator: Any, c: int, rng: np.random.Generator):
-        self.operator, self.c, self.gap = operator, c, 0.0
+        self.operator, self.c, self.gap, self.proofs = operator, c, 0.0, 0
         self.solver = Solver(
             operator.matmat,
             operator.n_features,
@@ -89,45 +92,50 @@ class _Heavy:
     def run(self, left: float) -> float | None:
         """The bound; None where the light modes, up to ``left``, would fill the gap, or the search was too long."""
         solver = self.solver
-        X = solver.rng.standard_normal((solver.n, 6))
-        looked = 0
-        while True:
-            if solver.m + X.shape[1] > solver.limit:
-                return None
+        X = solver.rng.standard_normal((solver.n, BLOCK))
+        least = 3 * self.c + 20
+        while solver.m + BLOCK <= solver.limit:
             X = solver._append(solver._orthonormal(X))
-            if solver.m < 3 * self.c + 20 or solver.m < 1.06 * looked:
+            if solver.m < least:
                 continue
-            looked = solver.m
+            least = 1.06 * solver.m
             theta, Y = solver.pairs()
             if not theta[0] > 0:
                 return None
-            residuals = np.sqrt(solver._residuals(Y, X.T @ X, 2 * self.c + 7))
+            outside = X.T @ X
+            # a gap farther on must be worth the products with the columns before it
             gaps = theta[self.c - 1 : 2 * self.c + 6] - theta[self.c : 2 * self.c + 7]
-            # each column more is a product more: a gap farther on must be worth it
-            worth = gaps / (1.0 + 0.1 * np.arange(len(gaps)))
-            p = self.c + int(np.argmax(worth))
-            gap = float(gaps[p - self.c])
-            self.gap = gap
-            if residuals[:p].max() > 0.3 * gap:
+            p = self.c + int(np.argmax(gaps / (1.0 + 0.1 * np.arange(len(gaps)))))
+            self.gap = gap = float(gaps[p - self.c])
+            if np.sqrt(solver._residuals(Y, outside, p).max()) > 0.3 * gap:
                 continue
             if gap < 3.0 * left:
                 return None
-            # the proof will find what is outside of the basis below HOPE theta_p: would that do?
-            R = np.linalg.qr(X, mode="r") @ Y[-X.shape[1] :]
-            if upper_ends(np.diag(theta), R, HOPE * theta[p])[p] < theta[p] + 0.25 * gap:
-                break
-        self.p, self.theta = p, theta
-        outside = X.T @ X
-        mu = solver._explore(theta, p + 1, HOPE)
-        if mu is None:
-            return None
+            # the proof must find what is outside of the basis below HOPE theta_p: would that do?
+            L = np.linalg.qr(X, mode="r") @ Y[-BLOCK:]
+            if upper_ends(np.diag(theta), L, HOPE * theta[p])[p] > theta[p] + 0.25 * gap:
+                continue
+            beta = self._proved(theta, Y, outside, p)
+            if beta + left <= theta[p - 1] - 0.1 * gap:
+                self._keep(theta, Y, outside, p)
+                return beta
+            least = 1.3 * solver.m
+        return None
+
+    def _proved(self, theta: np.ndarray, Y: np.ndarray, outside: np.ndarray, p: int) -> float:
+        """An upper bound on lambda_(p+1) of the heavy modes; each call fails with probability FAILURE."""
+        self.proofs += 1
+        mu = self.solver._explore(theta, p + 1, HOPE, STEPS)
+        if mu is None or not np.isfinite(mu):
+            return np.inf
         proof = ritz_certificate(
-            **solver._arguments(theta, Y, outside), c=p + 1, mu_probabilistic=mu, failure_probability=FAILURE
+            **self.solver._arguments(theta, Y, outside), c=p + 1, mu_probabilistic=mu, failure_probability=FAILURE
         )
-        beta = float(proof.eigenvalue_bounds[p, 1])
-        print("beta", beta, left, mu, gap)
-        if beta + left > theta[p - 1] - 0.1 * gap:
-            return None
+        return float(proof.eigenvalue_bounds[p, 1])
+
+    def _keep(self, theta: np.ndarray, Y: np.ndarray, outside: np.ndarray, p: int) -> None:
+        solver = self.solver
+        self.p, self.theta = p, theta
         # what the corrections deflate: vectors that are eigenvectors well enough
         residuals = np.sqrt(solver._residuals(Y, outside, len(theta)))
         good = int(np.argmax(residuals > 0.05 * theta[0])) or len(theta)
@@ -135,7 +143,6 @@ class _Heavy:
         self.vectors = np.ascontiguousarray(solver.Q[:, : solver.m] @ Y[:, :good])
         self.steps, self.columns = solver.steps, solver.m
         solver.Q = np.empty((solver.n, 0))
-        return beta
 
     def correct(self, R: np.ndarray, theta: np.ndarray) -> np.ndarray:
         """About (theta - A1)^-1 R, without what lies in the first p vectors."""
@@ -168,9 +175,9 @@ class _Heavy:
 class _Refined:
     """Block Davidson on all modes, from the vectors of the heavy ones."""
 
-    def __init__(self, operator: Any, kept: np.ndarray, search: _Heavy, beta: float, c: int, tol: float):
+    def __init__(self, operator: Any, kept: np.ndarray, search: _Heavy, beta: float, c: int, tol: float, failure: float):
         self.operator, self.kept, self.search = operator, kept, search
-        self.beta, self.c, self.tol = beta, c, tol
+        self.beta, self.c, self.tol, self.failure = beta, c, tol, failure
         self.n = operator.map.n_features
         self.steps, self.columns = search.steps, search.columns
 
@@ -238,7 +245,7 @@ class _Refined:
             n=self.n,
             product_error=error,
             mu_probabilistic=mu,
-            failure_probability=FAILURE,
+            failure_probability=self.failure,
         )
         ends = found.eigenvalue_bounds[:c]
         if (ends[:, 1] - ends[:, 0]).max() > self.tol * theta[0]:

@@ -324,16 +324,15 @@ class Solver:
             return None
         return ritz_certificate(**arguments, c=min(c + 1, self.m), mu_probabilistic=mu, failure_probability=FAILURE)
 
-    def _explore(self, theta: np.ndarray, c: int, share: float = 0.85) -> float | None:
+    def _explore(self, theta: np.ndarray, c: int, share: float = 0.85, most: int = 60) -> float | None:
         """Randomly started block Lanczos on the complement of the basis, which stays as it is.
 
-        Until its bound is below ``share`` of the c-th Ritz value.
+        Until its bound is below ``share`` of the c-th Ritz value, or that is out of reach; ``most`` steps.
         """
         m, b = self.m, min(EXPLORE, self.n - self.m)
         if b < 1:
             return None
         Q = self.Q[:, :m]
-        most = 60
         basis = np.empty((self.n, 0), order="F")
         T = np.empty((0, 0))
         X = self.rng.standard_normal((self.n, b))
@@ -359,7 +358,7 @@ class Solver:
             eps = lanczos_failure_epsilon(self.n - m, k, b, FAILURE / most)
             slack = 4.0 * np.sqrt(b * k) * self.product_error + 64.0 * rounding_factor(self.n) * UNIT * self.norm
             best = min(best, mu_lanczos(largest + slack, eps, -self.indefinite - self.product_error))
-            if best < share * theta[c - 1] or (largest > 0.97 * theta[c - 1] and k > 8):
+            if best < share * theta[c - 1] or (k > 8 and largest > (0.97 if share < 0.86 else share) * theta[c - 1]):
                 break
             if basis.shape[1] + b > self.n - m:
                 break

@@ -313,7 +313,7 @@ def test_offers_and_the_plan():
     assert fourier_offers(data, 0.05, 1e-16) == []  # below what the transforms reach
     assert fourier_offers(summary(np.random.default_rng(0).random((50, 4)))[1], 0.5, 1e-3) == []
     plan = fk.plan(X, "gaussian", 10, sigma=0.05)
-    candidate = next(x for x in plan.candidates if x.name == "fourier")
+    candidate = next(x for x in plan.candidates if x.label == "features (fourier)")
     assert candidate.memory < 8 * candidate.n_features**2 and candidate.seconds < 1
     assert plan.name == "fourier" and isinstance(plan, _plan.Plan) and len(rows) == 50000
     moments = feature_moments(built, rows)

@@ -30,10 +30,13 @@ SHARE = 2e-4
 LEAST = 4000
 """Features from which two levels pay."""
 MOST_HEAVY = 0.4
+"""Share of the modes from which the heavy ones are no longer few."""
 ROUNDS = 8
 BLOCK = 6
 HOPE = 0.9
+"""The search goes on until what it left would not hurt if it were below this times lambda_(p+1); then that is proved."""
 STEPS = 24
+"""Block steps of such a proof at most."""
 INNER = 12
 """Steps of conjugate gradients at most."""
 
@@ -175,7 +178,9 @@ class _Heavy:
 class _Refined:
     """Block Davidson on all modes, from the vectors of the heavy ones."""
 
-    def __init__(self, operator: Any, kept: np.ndarray, search: _Heavy, beta: float, c: int, tol: float, failure: float):
+    def __init__(
+        self, operator: Any, kept: np.ndarray, search: _Heavy, beta: float, c: int, tol: float, failure: float
+    ):
         self.operator, self.kept, self.search = operator, kept, search
         self.beta, self.c, self.tol, self.failure = beta, c, tol, failure
         self.n = operator.map.n_features
@@ -252,7 +257,9 @@ class _Refined:
             return None
         residual = float(np.linalg.norm(R[:, :c])) + error
         kept = c + 1
-        return Leading(theta[:kept].copy(), np.ascontiguousarray(X[:, :kept]), found, c, residual, self.steps, self.columns)
+        return Leading(
+            theta[:kept].copy(), np.ascontiguousarray(X[:, :kept]), found, c, residual, self.steps, self.columns
+        )
 
 
 def _largest(H: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:

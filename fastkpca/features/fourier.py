@@ -336,8 +336,9 @@ class ToeplitzMoments(Moments):
         so the largest of others times the largest of these; where rows are few, the symbol peaks at each of them.
         And others <= e w^q for a q < 1, the weights of a narrower Gaussian g: then S T S is at most e times the
         largest eigenvalue of the matrix of g, whose entries are positive, so at most e times its largest row sum, of
-        f(x) = sum_j g(x - x_j). Of that only values on a grid are known: |x - y|^2 >= |z - y|^2 / (1 + a) - |x - z|^2 / a,
-        so f(x) is at most exp(|x - z|^2 / (2 a s^2)) times the same sum at the next node z for s^2 (1 + a), which is q (1 + a).
+        f(x) = sum_j g(x - x_j). Of that only values on a grid are known. With z the node next to x,
+        |x - y|^2 >= |z - y|^2 / (1 + a) - |x - z|^2 / a, so f(x) is at most exp(|x - z|^2 / (2 a s^2)) times the same
+        sum at z for the variance s^2 (1 + a), which is the power q (1 + a).
         """
         whole = self.map
         symbol, _ = self._prepared()
@@ -357,7 +358,9 @@ class ToeplitzMoments(Moments):
                 narrow = np.multiply.outer(narrow, np.exp(-q * r * np.arange(-(m // 2), m // 2 + 1.0) ** 2))
                 line = np.exp(-(1.0 + a) * q * r * modes**2)
                 wide = np.multiply.outer(wide, line)
-                left *= float(line.sum()) + 2.0 * exp(-(1.0 + a) * q * r * (m + 1.0) ** 2) / -np.expm1(-(1.0 + a) * q * r * (2 * m + 3.0))
+                left *= float(line.sum()) + 2.0 * exp(-(1.0 + a) * q * r * (m + 1.0) ** 2) / -np.expm1(
+                    -(1.0 + a) * q * r * (2 * m + 3.0)
+                )
             left -= float(wide.sum())
             # the images of a wrapped Gaussian obey the same inequality, each on its own; scales: g and its wider one
             # have (1 + a)^(d / 2) between their heights

@@ -34,7 +34,7 @@ MOST_HEAVY = 0.4
 ROUNDS = 8
 BLOCK = 6
 HOPE = 0.9
-"""The search goes on until what it left would not hurt if it were below this times lambda_(p+1); then that is proved."""
+"""The search goes on until what it left would do no harm below this times lambda_(p+1); then that is proved."""
 STEPS = 24
 """Block steps of such a proof at most."""
 INNER = 12

@@ -36,7 +36,7 @@ CASES = [(kind, 2, 0.1) for kind in ("uniform", "clusters", "lattice", "heavy")]
 def test_intervals_hold(kind, d, sigma, tol, monkeypatch):
     monkeypatch.setattr(nested, "LEAST", 200)
     monkeypatch.setattr(nested, "MOST_HEAVY", 0.8)
-    moments = moments_of(data(kind, 1000, d, 3), sigma)
+    moments = moments_of(data(kind, 1000, d, 3), sigma, 1e-5 if d == 2 else 1e-2)
     found = nested.nested_pairs(moments, 5, tol=tol)
     if found is None:
         assert (kind, d) != ("uniform", 2)  # there two levels do get there
@@ -55,7 +55,7 @@ def test_intervals_hold(kind, d, sigma, tol, monkeypatch):
 @pytest.mark.parametrize(("kind", "d", "sigma"), CASES)
 @pytest.mark.parametrize("share", [1e-1, 1e-3, 1e-5])
 def test_bound_on_the_light_modes(kind, d, sigma, share):
-    moments = moments_of(data(kind, 1000, d, 4), sigma)
+    moments = moments_of(data(kind, 1000, d, 4), sigma, 1e-5 if d == 2 else 1e-2)
     C = moments.form()
     small, kept, left = moments.heavy(share)
     others = np.setdiff1d(np.arange(len(C)), kept)

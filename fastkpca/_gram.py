@@ -172,9 +172,10 @@ def _offers(kernel: Kernel, data: Summary, rows: Rows, tol: float, max_features:
     if not kernel.positive_semidefinite:
         raise ValueError(f"{kernel!r} is not positive semidefinite, so no feature map exists; use gram()")
     look = look_at(kernel, data, tol)
-    offers = offers_of_maps(kernel, data, rows, look, tol, max_features, name)
+    offers = _small(offers_of_maps(kernel, data, rows, look, tol, max_features, name), max_features)
     if not offers and name != "auto":
-        others = {x.name for x in offers_of_maps(kernel, data, rows, look, tol, max_features, "auto")} - {name}
+        every = offers_of_maps(kernel, data, rows, look, tol, max_features, "auto")
+        others = {x.name for x in _small(every, max_features)} - {name}
         raise ValueError(
             f"{kernel!r} has no feature map {name!r} of at most {max_features} features for tol={tol:g} on these rows; "
             + (f"there is {' or '.join(map(repr, sorted(others)))}" if others else "raise tol or max_features")
@@ -185,3 +186,8 @@ def _offers(kernel: Kernel, data: Summary, rows: Rows, tol: float, max_features:
             "raise tol or max_features, or use gram()"
         )
     return sorted(offers, key=lambda x: x.cost.n_features)
+
+
+def _small(offers: list[Offer], max_features: int) -> list[Offer]:
+    """Those of at most so many features: a map with a transform of its own is offered at any size."""
+    return [x for x in offers if x.cost.n_features <= max_features]

@@ -171,10 +171,12 @@ def _pivot_product(
             entry_error=entry_error,
         )
         sides = [X] if Y is None else [X, Y]
+        top = max(_largest_diagonal(kernel, rows, n_threads) for rows in sides)
         for _ in range(4):
             worst = [_largest_residual(found, rows, n_threads) for rows in sides]
             # entry (i, j): its semidefinite part, what is negative, and the rounding of the two features
-            bound = float(np.sqrt(worst[0] * worst[-1])) + 2 * found.defect + 4 * found.rounding * _top(kernel, data_x)
+            bound = float(np.sqrt(worst[0] * worst[-1])) + 2 * found.defect_norm(1, top)
+            bound += 4 * found.rounding * top
             if bound <= tol:
                 return ExpansionSummation(found, X, Y, error_bound=bound, n_threads=n_threads)
             rows = sides[int(np.argmax(worst))]
@@ -190,8 +192,15 @@ def _pivot_product(
     return [Product("pivots", setup, once, memory, tol, build)]
 
 
-def _top(kernel: Kernel, data: Summary) -> float:
-    return float(kernel.diagonal(data.sample).max())
+def _largest_diagonal(kernel: Kernel, rows: Rows, n_threads: int) -> float:
+    """Over all rows: a sample misses a far one, where a kernel that grows is largest."""
+    n, step = rows.n_samples, execute.tile_rows(rows.n_features)
+    return execute.tree_reduce(
+        lambda i: float(kernel.diagonal(rows.tile(i * step, min(n, (i + 1) * step))).max()),
+        -(-n // step),
+        max,
+        n_threads=n_threads if kernel.thread_safe else 1,
+    )
 
 
 def _largest_residual(feature_map: PivotMap, rows: Rows, n_threads: int) -> float:

@@ -5,6 +5,8 @@ The dimensions, layouts and scales of benchmarks/attack_products.py and others, 
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -146,6 +148,27 @@ def test_long_sums_of_equal_terms():
         V = (K @ np.full((n, 1), value))[:: n // 5, 0]
         error = np.abs(V - exact(few, few, sigma).sum(axis=1) * (n // 5) * LONG(value))
         assert float(error.max()) <= tol * n * value
+
+
+def test_what_moving_the_rows_costs_comes_out_of_the_tolerance():
+    """Clusters a million sigma apart: subtracting the mean moves rows by units of that distance."""
+    for case in (1, 2, 3, 4, 5, 6, 86):
+        rng = np.random.default_rng([case, 11])
+        d, n, far = int(rng.integers(1, 4)), int(rng.integers(100, 400)), 10.0 ** rng.uniform(5, 10)
+        X = far * rng.standard_normal((2, d))[rng.integers(0, 2, n)]
+        X += rng.standard_normal((n, d)) * 10.0 ** rng.uniform(-1, 0.5)
+        with pytest.raises(ValueError, match="keep for certain") as refused:
+            fk.gram(X, "gaussian", sigma=1.0, tol=1e-15)
+        least = float(re.search(r"is below ([0-9.e+-]+)", str(refused.value)).group(1))
+        tol = min(least * rng.uniform(1.02, 4.0), 0.45)
+        K = exact(X, X, 1.0)
+        for name in ("auto", "clusters", "pivots"):
+            try:
+                ours = fk.gram(X, "gaussian", sigma=1.0, tol=tol, products=name, n_threads=1)
+            except ValueError as error:
+                assert "offers no products" in str(error)
+                continue
+            assert float(np.abs(ours @ np.eye(n) - K).max()) <= tol, (case, name)
 
 
 def test_the_total_variance_knows_of_the_products_error():

@@ -175,14 +175,15 @@ def _offers(kernel: Kernel, data: Summary, rows: Rows, tol: float, max_features:
     if name == "auto":
         yield from small_offers(kernel, data, rows, tol, max_features)
     look = look_at(kernel, data, tol, shares=False)
-    offers = offers_of_maps(kernel, data, rows, look, tol, max_features, name)
+    offers = _small(offers_of_maps(kernel, data, rows, look, tol, max_features, name), max_features)
     n = data.n_samples
     if not offers and n <= max_features and name in ("auto", "pivots"):
         # what a few rows predict need not fit; all rows as pivots miss nothing
         whole = RankProbe(np.append(np.ones(n), 0.0), n, exhausted=True)
         offers = offers_of_maps(kernel, data, rows, replace(look, probe=whole), tol, max_features, "pivots")
     if not offers and name != "auto":
-        others = {x.name for x in offers_of_maps(kernel, data, rows, look, tol, max_features, "auto")} - {name}
+        every = offers_of_maps(kernel, data, rows, look, tol, max_features, "auto")
+        others = {x.name for x in _small(every, max_features)} - {name}
         raise ValueError(
             f"{kernel!r} has no feature map {name!r} of at most {max_features} features for tol={tol:g} on these rows; "
             + (f"there is {' or '.join(map(repr, sorted(others)))}" if others else "raise tol or max_features")
@@ -193,3 +194,8 @@ def _offers(kernel: Kernel, data: Summary, rows: Rows, tol: float, max_features:
             "raise tol or max_features, or use gram()"
         )
     yield from sorted(offers, key=lambda x: x.cost.n_features)
+
+
+def _small(offers: list[Offer], max_features: int) -> list[Offer]:
+    """Those of at most so many features: a map with a transform of its own is offered at any size."""
+    return [x for x in offers if x.cost.n_features <= max_features]

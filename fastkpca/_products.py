@@ -92,8 +92,11 @@ def products_for(
     if name == "exact":
         return [exact]
     found = [exact]
-    if tol is None or name != "auto" or exact.once > WORTH_OFFERS:
-        for offer in kernel.summations(data_x, data_y, tol):
+    # a kernel value is known to that only, rows being moved by rounding where they are shifted: the rest is for the
+    # approximation. A row of Y so far out that it is moved by more has no neighbour among those of X
+    rest = tol if tol is None else tol - (kernel.entry_error(data_x, np.dtype(np.float64)) or 0.0)
+    if (rest is None or rest > 0.0) and (tol is None or name != "auto" or exact.once > WORTH_OFFERS):
+        for offer in kernel.summations(data_x, data_y, rest):
             cost = offer.cost
             further = cost.row_flops if cost.column_flops is None else cost.column_flops
             once = n * (cost.row_flops + (columns - 1) * further) / FEATURE_RATE
@@ -101,7 +104,7 @@ def products_for(
             found.append(Product(offer.name, cost.setup_flops / FEATURE_RATE, once, cost.memory, cost.residual, build))
     least = min(x.seconds() for x in found)
     if name == "pivots" or (name == "auto" and least > WORTH_PROBING):
-        found += _pivot_product(kernel, data_x, data_y, tol, columns, np.inf if name == "pivots" else least)
+        found += _pivot_product(kernel, data_x, data_y, rest, columns, np.inf if name == "pivots" else least)
     if name == "auto":
         return found
     named = [x for x in found if x.name == name]
@@ -136,7 +139,7 @@ def _pivot_product(
     kernel: Kernel, data_x: Summary, data_y: Summary, tol: float | None, columns: int, limit: float
 ) -> list[Product]:
     """Through pivots: |E_ij| <= sqrt(E_ii E_jj), E being semidefinite, so the largest residual bounds every entry."""
-    if tol is None or not kernel.positive_semidefinite:
+    if tol is None or tol <= 0.0 or not kernel.positive_semidefinite:
         return []
     both = data_x.n_samples + (0 if data_y is data_x else data_y.n_samples)
     # so many that forming them alone takes as long as the best that was offered
@@ -171,10 +174,12 @@ def _pivot_product(
             entry_error=entry_error,
         )
         sides = [X] if Y is None else [X, Y]
+        top = max(_largest_diagonal(kernel, rows, n_threads) for rows in sides)
         for _ in range(4):
             worst = [_largest_residual(found, rows, n_threads) for rows in sides]
             # entry (i, j): its semidefinite part, what is negative, and the rounding of the two features
-            bound = float(np.sqrt(worst[0] * worst[-1])) + 2 * found.defect + 4 * found.rounding * _top(kernel, data_x)
+            bound = float(np.sqrt(worst[0] * worst[-1])) + 2 * found.defect_norm(1, top)
+            bound += 4 * found.rounding * top
             if bound <= tol:
                 return ExpansionSummation(found, X, Y, error_bound=bound, n_threads=n_threads)
             rows = sides[int(np.argmax(worst))]
@@ -190,8 +195,15 @@ def _pivot_product(
     return [Product("pivots", setup, once, memory, tol, build)]
 
 
-def _top(kernel: Kernel, data: Summary) -> float:
-    return float(kernel.diagonal(data.sample).max())
+def _largest_diagonal(kernel: Kernel, rows: Rows, n_threads: int) -> float:
+    """Over all rows: a sample misses a far one, where a kernel that grows is largest."""
+    n, step = rows.n_samples, execute.tile_rows(rows.n_features)
+    return execute.tree_reduce(
+        lambda i: float(kernel.diagonal(rows.tile(i * step, min(n, (i + 1) * step))).max()),
+        -(-n // step),
+        max,
+        n_threads=n_threads if kernel.thread_safe else 1,
+    )
 
 
 def _largest_residual(feature_map: PivotMap, rows: Rows, n_threads: int) -> float:

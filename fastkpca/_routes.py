@@ -241,7 +241,8 @@ def _krylov(problem: Problem, plan: Plan) -> Solution:
     signs = _signs(score[problem.data.sample_index])
     score *= signs
     coeff = found.vectors[:, :kept] * (signs / np.sqrt(eigenvalues))
-    slack = 4 * EPS * n * size + n * (entry_error or 0.0)
+    # the mean of all entries errs by no more than an entry does
+    slack = 4 * EPS * n * size + n * ((entry_error or 0.0) + product.error_bound)
     info = {"method": "krylov", "products": way.name, "passes": found.passes, "search_passes": found.search_passes}
     info |= _negative(found.negative_end, problem)
     projector = _sample_projector(problem, coeff, found.row_means)

@@ -203,6 +203,35 @@ def test_transforms_against_direct_sums(backend, half):
         assert np.abs(found - exact).max() <= bound * np.abs(c).reshape(3, -1).sum(axis=1).max()
 
 
+@pytest.mark.parametrize(("half", "eps"), [((499,), 1.36e-8), ((592,), 1.4e-9), ((45, 45), 1.05e-9), ((50, 3), 1.6e-8)])
+def test_transforms_keep_their_bound_where_points_are_dense(half, eps):
+    """Many points on few modes: finufft then takes a coarser grid, whose error is a larger multiple of eps."""
+    pytest.importorskip("finufft")
+    d, n = len(half), 150000
+    rng = np.random.default_rng(0)
+    P = rng.uniform(-np.pi, np.pi, (d, n))
+    singles = 24
+    U = np.zeros((n, singles))
+    U[np.arange(singles), np.arange(singles)] = 1.0
+    found = transforms.type1(P, U, half, eps)
+    exact = np.ones((singles, *[1] * d), dtype=np.complex128)
+    for c in range(d):
+        modes = np.arange(0 if c == 0 else -half[c], half[c] + 1)
+        shape = [singles, *[1] * d]
+        shape[c + 1] = len(modes)
+        exact = exact * np.exp(-1j * np.outer(P[c, :singles], modes)).reshape(shape)
+    assert np.abs(found - exact).max() <= transforms.error_bound(half, eps)
+
+
+def test_a_zero_column_stays_zero_beside_any_other():
+    pytest.importorskip("finufft")
+    X = np.random.default_rng(1).random((50, 2))
+    U = np.zeros((50, 3))
+    U[:, 1] = 1e8
+    V = fk.gram(X, "gaussian", sigma=0.3, tol=1e-4, products="fourier") @ U
+    assert V[:, 1].all() and not V[:, [0, 2]].any()
+
+
 def certified(X, sigma, c, tol, **more):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", fk.errors.CertificateWarning)
@@ -313,7 +342,7 @@ def test_offers_and_the_plan():
     assert fourier_offers(data, 0.05, 1e-16) == []  # below what the transforms reach
     assert fourier_offers(summary(np.random.default_rng(0).random((50, 4)))[1], 0.5, 1e-3) == []
     plan = fk.plan(X, "gaussian", 10, sigma=0.05)
-    candidate = next(x for x in plan.candidates if x.label == "features (fourier)")
+    candidate = next(x for x in plan.candidates if (x.method, x.name) == ("features", "fourier"))
     assert candidate.memory < 8 * candidate.n_features**2 and candidate.seconds < 1
     assert plan.name == "fourier" and isinstance(plan, _plan.Plan) and len(rows) == 50000
     moments = feature_moments(built, rows)

@@ -80,6 +80,29 @@ def chebyshev_nodes(int order):
     return (half - half[::-1]) / 2
 
 
+cdef enum:
+    TOGETHER = 512  # a multiple of FK_GROUP
+
+
+cdef void spread_box(const fk_box *box, Py_ssize_t kind, Py_ssize_t count, const double *position, Py_ssize_t n,
+                     const int64_t *order, const double *U, Py_ssize_t k, double *work, double *block,
+                     Py_ssize_t size) noexcept nogil:
+    """What the points of one box give its nodes; many points in parts, each summed by itself.
+
+    Equal points with equal values err in the same direction at every step, so one long sum errs by as many units as
+    it has terms, not by their root. ``work`` holds FK_GROUP * outer + size numbers.
+    """
+    cdef Py_ssize_t i, at = TOGETHER
+    cdef double *part = work + FK_GROUP * box.outer
+    ops.spread[kind](box, min(count, <Py_ssize_t>TOGETHER), position, n, order, U, k, work, block)
+    while at < count:
+        memset(part, 0, size * sizeof(double))
+        ops.spread[kind](box, min(count - at, <Py_ssize_t>TOGETHER), position + at, n, order + at, U, k, work, part)
+        for i in range(size):
+            block[i] += part[i]
+        at += TOGETHER
+
+
 cdef class Points:
     """Points sorted by box: what ``Grid.sort`` returns.
 
@@ -330,14 +353,14 @@ cdef class Grid:
             if lo > start[at] or hi < start[at + 1]:
                 part = np.zeros((k, self.box.outer, self.box.padded))
                 edge = part
-                buffer = np.empty(FK_GROUP * self.box.outer)
+                buffer = np.empty(FK_GROUP * self.box.outer + size)
                 self.one(kind, hi - lo, &position[0, lo], n, &order[lo], &U[0, 0], k, buffer, &edge[0, 0, 0])
                 edges.append((box[at], part))
             if at == b_first:  # to the last one
                 at = max(at + 1, np.searchsorted(points.start, last, side="left") - 1)
             else:
                 at += 1
-        block = <double *>malloc((size + FK_GROUP * self.box.outer + 8) * sizeof(double))
+        block = <double *>malloc((2 * size + FK_GROUP * self.box.outer + 8) * sizeof(double))
         if block is NULL:
             raise MemoryError(f"no memory for the {size} nodal values of a box")
         with nogil:
@@ -346,8 +369,8 @@ cdef class Grid:
             while at < box.shape[0] and start[at] < last:
                 if start[at] >= first and start[at + 1] <= last:
                     memset(block, 0, size * sizeof(double))
-                    ops.spread[kind](&self.box, start[at + 1] - start[at], &position[0, start[at]], n,
-                                     &order[start[at]], &U[0, 0], k, work, block)
+                    spread_box(&self.box, kind, start[at + 1] - start[at], &position[0, start[at]], n,
+                               &order[start[at]], &U[0, 0], k, work, block, size)
                     self.copy(False, box[at], k, block, &flat[0])
                 at += 1
             free(block)
@@ -357,7 +380,8 @@ cdef class Grid:
                  const double *U, Py_ssize_t k, buffer, double *block) except -1:
         cdef double[::1] work = buffer
         with nogil:
-            ops.spread[kind](&self.box, count, position, n, order, U, k, &work[0], block)
+            spread_box(&self.box, kind, count, position, n, order, U, k, &work[0], block,
+                       k * self.box.outer * self.box.padded)
         return 0
 
     def add(self, list edges, double[::1] flat):

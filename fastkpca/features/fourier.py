@@ -504,7 +504,7 @@ def gaussian_fourier_map(box: np.ndarray, sigma: float, tol: float) -> FourierMa
         tail=(tail + 8.0 * UNIT) * (1.0 + 1e-12),
         images=images,
         beyond=max(outside, exp(-0.5 * (margin.min() / sigma) ** 2)) + images,
-        eps=max(tol / (200.0 * d), transforms.SMALLEST_EPS),
+        eps=transforms.eps_for(0.04 * tol, d),
     )
 
 
@@ -536,7 +536,7 @@ def fourier_offers(
     if half is None:
         return []
     D = prod(2 * m + 1 for m in half)
-    eps = max(tol / (200.0 * d), transforms.SMALLEST_EPS)
+    eps = transforms.eps_for(0.04 * tol, d)
     if D > LARGEST or 3.01 * transforms.error_bound(tuple(2 * m for m in half), eps) > tol:
         return []
     grid = float(prod(4 * m + 1 for m in half))

@@ -22,8 +22,8 @@ from ..rows import Rows
 __all__ = ["FourierSummation", "fourier_offer"]
 
 UNIT = 2.0**-53
-LARGEST = 1 << 25
-"""Most modes: 2^d times as many complex numbers are the transform's own grid."""
+LARGEST = 1 << 26
+"""Most complex numbers of the transform's own grid, 2^d times the modes: 1 GB, as other products may take."""
 COLUMNS_TOGETHER = 16
 PAIR = 2.0
 """sum |u + i v| over sum |u| = sum |v|, at most."""
@@ -97,9 +97,9 @@ class FourierSummation(Summation):
         def task(i: int) -> None:
             part = slice(i * step, (i + 1) * step)
             size = np.abs(U[:, part]).sum(axis=0)
-            size[size == 0.0] = 1.0
-            result[:, part] = transforms.convolve(targets, sources, U[:, part] / size, self._weights, self.eps)
-            result[:, part] *= size
+            scaled = U[:, part] / np.where(size == 0.0, 1.0, size)
+            result[:, part] = transforms.convolve(targets, sources, scaled, self._weights, self.eps)
+            result[:, part] *= size  # a column of zeros stays one, whatever its neighbour leaves in it
 
         for _ in execute.run(task, -(-U.shape[1] // step), n_threads=self.n_threads):
             pass
@@ -121,7 +121,7 @@ def _plan(box: np.ndarray, sigma: float, tol: float) -> tuple[np.ndarray, list[n
     total = prod(kept)
     half = tuple(len(one) // 2 for one, _ in axes)
     rounding = d * (6.0 * largest + 24.0) * UNIT * total
-    eps = max(0.89 * tol / (PAIR * 2.0 * transforms.WEIGHTED_SAFETY * d * max(total, 0.5)), transforms.SMALLEST_EPS)
+    eps = max(0.89 * tol / (PAIR * 2.0 * transforms.WEIGHTED_SAFETY * max(total, 0.5)), transforms.SMALLEST_EPS)
     bound = (
         tail
         + images
@@ -148,7 +148,7 @@ def fourier_offer(data_x: Summary, data_y: Summary, sigma: float, tol: float) ->
     _, axes, bound, eps = _plan(box, sigma, tol)
     half = tuple(len(one) // 2 for one in axes)
     D = prod(len(one) for one in axes)
-    if D > LARGEST or bound > tol:
+    if D > LARGEST >> d or bound > tol:
         return None
     own, _, column = transform_cost(half, eps)
     n_x, n_y = data_x.n_samples, data_y.n_samples

@@ -803,7 +803,15 @@ class _Solver:
         width = certificate.width / theta[0] if theta[0] > 0 else np.inf
         text = f"after {self.passes} passes the widest of {c} intervals is {width:.2g} of the largest eigenvalue"
         if done:
-            return f"{text}, but it holds only with probability {1 - _FAILURE:.6f} (bound_kind 'probabilistic')"
+            text += f", but it holds only with probability {1 - _FAILURE:.6f} (bound_kind 'probabilistic')"
+            if not hasattr(self.product, "pass_with_norm"):  # it is the norm that proves a flat spectrum's end
+                text += "; products='exact' measures the matrix's norm as well, and with that may prove it"
+            return text
+        if self.n * self._error_bound() > 0.01 * self.tol * theta[0] and c == self.c:
+            return (
+                f"{text}, tol is {self.tol:.2g}; the products are approximate, and their own error counts in it: "
+                "products='exact' helps"
+            )
         if certificate.rounding > 0.4 * self.tol * theta[0]:
             floor = 2 * certificate.rounding / theta[0]
             return (

@@ -50,6 +50,11 @@ class GramOperator(LinearOperator):
         self._n_threads = n_threads
         self._means: np.ndarray | None = None
 
+    def __repr__(self) -> str:
+        n, m = self.shape
+        how = f"products={self.products!r}, error_bound={self.error_bound:.2g}"
+        return f"<{n}x{m} GramOperator of {self.kernel!r}, {how}>"
+
     @property
     def error_bound(self) -> float:
         return self._summation.error_bound

@@ -183,7 +183,11 @@ class Guard(Kernel):
         if K.size and not _looks_finite(K) and not np.isfinite(K).all():
             row, column = np.argwhere(~np.isfinite(K))[0]
             found = f"returned {K[row, column]} (first at row {row}, column {column} of the tile)"
-            watch.refuse(inner, "block", (X, Y), found, "kernel values are finite; scale X, or its parameters")
+            needed = (
+                "kernel values are finite: look for a division by zero where x = y, the root of a number that rounding "
+                "made negative, and for overflow (there X on a smaller scale, or other parameters, help)"
+            )
+            watch.refuse(inner, "block", (X, Y), found, needed)
         return K
 
     def diagonal(self, X: np.ndarray) -> np.ndarray:

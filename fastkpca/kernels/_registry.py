@@ -116,9 +116,12 @@ def _from_object(thing: Any, parameters: dict[str, Any]) -> Kernel:
     kind = _kind(thing)
     if kind == "kernel":
         if parameters:
+            advice = f"give them to {type(thing).__name__}(...), or pass the class or the name instead of the object"
+            if isinstance(thing, (SumKernel, ProductKernel, ScaledKernel)):
+                advice = "give them to the kernels that it is made of"
             raise TypeError(
                 f"kernel parameters ({', '.join(parameters)}) were given beside {thing!r}, which already has its own; "
-                f"give them to {type(thing).__name__}(...), or pass the class or the name instead of the object"
+                + advice
             )
         return thing
     if kind == "class":

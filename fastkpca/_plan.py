@@ -19,7 +19,8 @@ __all__ = ["MAX_FEATURES", "Candidate", "Plan", "look_at", "make_plan", "offers_
 
 KRYLOV_OVERHEAD = 15e-3
 KRYLOV_SINGLE, KRYLOV_DOUBLE = 2.5, 1.5  # passes: what the sets of benchmarks/real_data.py needed
-KRYLOV_PRODUCT_SHARE = 0.02  # of tol, for the error of approximate products
+KRYLOV_EXPLORING = 15.0  # passes of an approximate product where no deterministic bound on the rest is in sight
+KRYLOV_PRODUCT_SHARE = 2e-3  # of tol, for the error of approximate products: it enters twice, times sqrt(columns)
 
 DEFAULT_MEMORY = 2 << 30
 MAX_FEATURES = 8192
@@ -342,13 +343,19 @@ def _krylov_candidates(
     # an error of at most e in each entry moves an eigenvalue by at most n e
     size = float(kernel.diagonal(data.sample).mean())
     allowed = KRYLOV_PRODUCT_SHARE * tol * look.share(1) * size
+    # will the trace that the Krylov space leaves over fall below the last wanted eigenvalue?
+    left = float(look.shares[int(block * (KRYLOV_SINGLE + KRYLOV_DOUBLE)) :].sum())
+    steep = left <= 0.5 * look.share(k)
     found = []
     for product in products_for(
         kernel, data, data, allowed if allowed > 0 else None, square=True, columns=block, name=name
     ):
         exact = product.name == "exact"
-        # exact tiles search in float32, twice as fast
-        passes = KRYLOV_SINGLE / 2 + KRYLOV_DOUBLE if exact else KRYLOV_SINGLE + KRYLOV_DOUBLE
+        # exact tiles search in float32, twice as fast, and bring |Kc|_F, which bounds the rest of a flat spectrum
+        if exact:
+            passes = KRYLOV_SINGLE / 2 + KRYLOV_DOUBLE
+        else:
+            passes = KRYLOV_SINGLE + KRYLOV_DOUBLE if steep else KRYLOV_EXPLORING
         seconds = product.seconds(passes) + KRYLOV_OVERHEAD
         seconds += 12 * n * float(block * (KRYLOV_SINGLE + KRYLOV_DOUBLE)) ** 2 / GEMM_RATE
         D = start_features(look, data, k, product.once)

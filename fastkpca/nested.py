@@ -96,7 +96,7 @@ class _Heavy:
         """The bound; None where the light modes, up to ``left``, would fill the gap, or the search was too long."""
         solver = self.solver
         X = solver.rng.standard_normal((solver.n, BLOCK))
-        least = 3 * self.c + 20
+        least = 3.0 * self.c + 20.0
         while solver.m + BLOCK <= solver.limit:
             X = solver._append(solver._orthonormal(X))
             if solver.m < least:

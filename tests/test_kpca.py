@@ -431,3 +431,33 @@ def test_a_kernel_that_is_not_thread_safe_is_called_from_one_thread():
     assert Phi.residual_trace <= 1e-3 * len(X)
     fk.gram(X[:3000], Unsafe(), n_threads=2) @ np.ones(3000)
     assert set(callers) == {threading.get_ident()}
+
+
+@pytest.mark.parametrize("products", ["grid", "clusters"])
+@pytest.mark.parametrize("tol", [1e-1, 1e-3, 1e-6])
+@pytest.mark.parametrize("sigma", [0.15, 1.0])
+def test_approximate_products_keep_the_tolerance(products, tol, sigma):
+    """Their error enters the certificate by the square root of the columns, and must not use tol up; flat and steep."""
+    X = np.random.default_rng(0).uniform(-1, 1, (900, 2))
+    exact = reference.eigh(reference.gram("gaussian", X, sigma=sigma))[0][:5]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CertificateWarning)  # probabilistic, where the spectrum is flat
+        try:
+            model = fk.kpca(X, "gaussian", 5, sigma=sigma, tol=tol, products=products)
+        except ValueError as error:
+            assert "offers no products" in str(error) and products == "clusters"
+            return
+    assert (model.plan.method, model.plan.name) == ("krylov", products)
+    assert np.ptp(model.eigenvalue_bounds, axis=1).max() <= tol * model.eigenvalues[0]
+    slack = 1e-12 * exact[0]
+    assert (model.eigenvalue_bounds[:, 0] <= exact + slack).all()
+    assert (exact - slack <= model.eigenvalue_bounds[:, 1]).all()
+    np.testing.assert_allclose(fk.kpca_project(model, X), model.score, atol=max(tol, 1e-7) * np.abs(model.score).max())
+
+
+def test_a_flat_spectrum_is_not_left_to_a_product_without_a_norm():
+    """Predicted at a near tie, an approximate product would lose the guarantee that exact tiles have."""
+    X = np.random.default_rng(0).standard_normal((2000, 3))
+    model = fk.kpca(X, "gaussian", 5, sigma=0.5)
+    assert model.bound_kind == "guaranteed"
+    assert np.ptp(model.eigenvalue_bounds, axis=1).max() <= 1e-6 * model.eigenvalues[0]

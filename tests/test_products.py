@@ -6,6 +6,7 @@ The dimensions, layouts and scales of benchmarks/attack_products.py and others, 
 from __future__ import annotations
 
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -186,3 +187,13 @@ def test_features_that_are_too_many_are_refused():
     X = np.random.default_rng(0).random((400, 2))
     with pytest.raises(ValueError, match="at most 100 features"):
         fk.features(X, "gaussian", sigma=0.1, tol=1e-6, features="fourier", max_features=100)
+
+
+@pytest.mark.parametrize("n", [2, 8, 40])
+def test_never_more_components_than_centred_rows_have_directions(n):
+    X = np.random.default_rng(n).random((n, 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = fk.kpca(X, "gaussian", None, sigma=0.3, tol=1e-2, method="features", features="fourier")
+    assert model.n_components < n
+    assert np.abs(model.coeff.sum(axis=0)).max() <= 1e-12 * np.abs(model.coeff).sum(axis=0).max()

@@ -137,6 +137,8 @@ def _features(problem: Problem, plan: Plan) -> Solution:
     if _misses(moments, eigenvalues, problem) and not problem.forced and problem.c is not None:
         found = _krylov(problem, plan)
         return replace(found, info=found.info | {"features_tried": plan.name})
+    # n centred rows have n - 1 directions at most; what a map's defect adds beyond is not of theirs
+    eigenvalues, axes = eigenvalues[: problem.data.n_samples - 1], axes[:, : problem.data.n_samples - 1]
     floor = feature_map.rounding**2 * _trace_of(moments) + 4 * EPS * len(eigenvalues) * max(float(eigenvalues[0]), 0.0)
     known = {
         "n": problem.data.n_samples,

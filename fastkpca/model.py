@@ -167,7 +167,9 @@ class KPCAModel:
         """alpha, shape (N, c): score = Kc @ coeff; score / eigenvalues."""
         if isinstance(self.projector, SampleProjector):
             return self.projector.coeff
-        return (self.score / self.eigenvalues).astype(self.score.dtype, copy=False)
+        coeff = self.score / self.eigenvalues
+        # zero already, but for what a map's transforms err by over a small eigenvalue
+        return (coeff - coeff.mean(axis=0)).astype(self.score.dtype, copy=False)
 
     @cached_property
     def tsquared(self) -> np.ndarray:

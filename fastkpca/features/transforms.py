@@ -117,10 +117,15 @@ def convolve(targets: np.ndarray, sources: np.ndarray, U: np.ndarray, weights: n
         return result
     there = (finufft.nufft1d1, finufft.nufft2d1, finufft.nufft3d1)[d - 1]
     back = (finufft.nufft1d2, finufft.nufft2d2, finufft.nufft3d2)[d - 1]
-    spectra = there(*sources, strengths, weights.shape, eps=_clip(eps), isign=-1, nthreads=1)
+    # one grid for both: left to itself finufft may take another for type 2, which then is not the adjoint to rounding.
+    # 1.25 times the modes where the FFT of many modes is what costs (d = 3)
+    eps = _clip(eps)
+    fine = d < 3 or eps < FINE or n + sources.shape[1] >= 2 * weights.size
+    grid = {"upsampfac": 2.0 if fine else 1.25}
+    spectra = there(*sources, strengths, weights.shape, eps=eps, isign=-1, nthreads=1, **grid)
     spectra = spectra.reshape(len(strengths), *weights.shape)
     spectra *= weights
-    values = back(*targets, spectra, eps=_clip(eps), isign=1, nthreads=1).reshape(len(strengths), n)
+    values = back(*targets, spectra, eps=eps, isign=1, nthreads=1, **grid).reshape(len(strengths), n)
     result[:, 0::2] = values.real.T
     result[:, 1::2] = values.imag[: U.shape[1] // 2].T
     return result

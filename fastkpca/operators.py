@@ -17,7 +17,11 @@ def _columns(U: np.ndarray) -> np.ndarray:
     U = np.asarray(U)
     if np.iscomplexobj(U):
         raise TypeError("products with a kernel matrix take real vectors; apply it to .real and .imag apart")
-    return np.ascontiguousarray(U, dtype=np.float64)
+    U = np.ascontiguousarray(U, dtype=np.float64)
+    if not np.isfinite(U).all():  # said here, or a kernel from outside would be blamed for the product
+        row = np.argwhere(~np.isfinite(U))[0, 0]
+        raise ValueError(f"U contains NaN or infinity (first in row {row}); products need finite vectors")
+    return U
 
 
 class GramOperator(LinearOperator):

@@ -597,23 +597,23 @@ def test_nothing_is_imported_before_it_is_asked_for(tmp_path, command):
 
 def test_methods(plugins):
     source = """
-    def klda(X, labels, kernel="gaussian"):
+    def kmda(X, labels, kernel="gaussian"):
         '''Discriminants in feature space.'''
         return X.shape
     number = 3
     """
     group = "fastkpca.methods"
-    entries = {"klda": "acme_methods:klda", "number": "acme_methods:number", "gone": "acme_methods:gone"}
+    entries = {"kmda": "acme_methods:kmda", "number": "acme_methods:number", "gone": "acme_methods:gone"}
     plugins("acme", entries, {"acme_methods": source}, "1.2", group=group)
     rows = {row.name: row for row in fk.list_methods()}
     assert set(rows) >= set(entries) and "acme_methods" not in sys.modules
-    assert fk.get_method("klda")(X, None) == (400, 3) == fk.get_method("acme:klda")(X, None)
-    with pytest.raises(UnknownMethodError, match=r"no method is named 'kldA'; did you mean 'klda'.*list_methods\(\)"):
-        fk.get_method("kldA")
+    assert fk.get_method("kmda")(X, None) == (400, 3) == fk.get_method("acme:kmda")(X, None)
+    with pytest.raises(UnknownMethodError, match=r"no method is named 'kmdA'; did you mean 'kmda'.*list_methods\(\)"):
+        fk.get_method("kmdA")
     with pytest.raises(UnknownMethodError, match="no method is named 'gaussian'"):
         fk.get_method("gaussian")
     with pytest.raises(UnknownKernelError):
-        fk.get_kernel("klda")
+        fk.get_kernel("kmda")
     with pytest.raises(PluginError, match=r"method 'number' of distribution acme 1\.2: .* is 3; .* to call"):
         fk.get_method("number")
     with pytest.raises(PluginError, match=r"method 'gone' of distribution acme 1\.2 cannot be imported") as caught:
@@ -623,10 +623,10 @@ def test_methods(plugins):
         fk.get_method(fk.kpca)
     loaded = {row.name: row for row in fk.list_methods(load=True)}
     assert [loaded[name].state for name in entries] == ["loaded", "failed", "failed"]
-    assert loaded["klda"].capabilities == ("Discriminants in feature space.",)
-    plugins("zeta", {"klda": "zeta_methods:klda"}, {"zeta_methods": source}, group=group)
-    with pytest.raises(PluginError, match=r"the method name 'klda' is claimed by 2 distributions"):
-        fk.get_method("klda")
+    assert loaded["kmda"].capabilities == ("Discriminants in feature space.",)
+    plugins("zeta", {"kmda": "zeta_methods:kmda"}, {"zeta_methods": source}, group=group)
+    with pytest.raises(PluginError, match=r"the method name 'kmda' is claimed by 2 distributions"):
+        fk.get_method("kmda")
 
 
 # What the looks cost ------------------------------------------------------------------------------------------------

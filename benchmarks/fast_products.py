@@ -149,7 +149,7 @@ def growth(path: str, tol: float) -> None:
         ax.loglog(counts, seconds, marker="o", label=label)
     middle = float(np.median([s[-1] for s in curves.values()]))
     ax.loglog(counts, [middle * n / counts[-1] for n in counts], color="0.6", linestyle="--", label="linear in N")
-    ax.set(xlabel="rows N", ylabel=f"seconds for one product at tol = {tol:g}, one thread")
+    ax.set(xlabel="rows N", ylabel=f"seconds (one product, tol {tol:g})")
     ax.legend(frameon=False)
     figure.savefig(path, metadata={"Date": None} if path.endswith("svg") else None)
 

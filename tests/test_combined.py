@@ -443,7 +443,7 @@ def test_products_keep_their_bound(kernel, tol):
             assert tol in (None, 1e-10)
             continue
         name = offers[0].name
-        assert name == "sum" if isinstance(kernel, SumKernel) else name in ("expansion", "tiles")
+        assert name == "sum" if isinstance(kernel, SumKernel) else name in ("grid", "expansion", "tiles")
         K = fk.gram(X, kernel, sources, tol=tol, products=name)
         values = exact(kernel, X, X if sources is None else sources)
         assert K.error_bound <= (tol or 1e-13 * np.abs(values).max())

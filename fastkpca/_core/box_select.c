@@ -1,5 +1,6 @@
 /* Which table of box loops this processor runs. */
 #include "box_ops.h"
+#include "isa.h"
 
 #include <string.h>
 
@@ -7,12 +8,11 @@ static int runs(const fk_box_ops *ops)
 {
 #ifdef FK_HAVE_AVX512
     if (ops == &fk_box_ops_avx512)
-        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")
-               && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw");
+        return fk_runs_avx512();
 #endif
 #ifdef FK_HAVE_AVX2
     if (ops == &fk_box_ops_avx2)
-        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+        return fk_runs_avx2();
 #endif
     return ops == &fk_box_ops_baseline;
 }

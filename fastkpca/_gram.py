@@ -55,6 +55,7 @@ def gram(
         Shape (N, M); ``K @ U``, ``K.T``, ``centered()``, ``diagonal()``, ``trace()``, ``column_means()``,
         ``error_bound``.
     """
+    validate.check_name(products, "products", "'auto', 'exact', or the name of a product, as in 'grid'")
     if tol is not None:
         tol = validate.check_tol(tol)
     chosen, X = guarded(get_kernel(kernel, **kernel_parameters)).bind(X)
@@ -78,15 +79,9 @@ def gram(
                 f"tol={tol:g} is below {least:.2g}, what products of {data_y.n_samples} terms keep for certain in "
                 "float64 on these rows; raise tol, or leave it out for products that are exact up to rounding"
             )
-    found = products_for(chosen, data_x, data_y, tol, square=Y is None, name=_product_name(products))
+    found = products_for(chosen, data_x, data_y, tol, square=Y is None, name=products)
     product = best_product(found)
     return GramOperator(chosen, product.build(rows_x, rows_y, threads), rows_x, rows_y, threads, name=product.name)
-
-
-def _product_name(products: object) -> str:
-    if not isinstance(products, str):
-        raise TypeError(f"products is {products!r}; give 'auto', 'exact', or the name of a product, as in 'grid'")
-    return products
 
 
 def _moved(data: Summary, shift: np.ndarray) -> Summary:

@@ -273,10 +273,8 @@ def _prepare(
 def _method(method: str, features: str, products: str) -> str:
     """The route to take: the name of a feature map, or of a product, forces its own."""
     validate.check_choice(method, "method", ("auto", "dense", "features", "krylov"))
-    if not isinstance(features, str):
-        raise TypeError(f"features is {features!r}; give 'auto', or the name of a feature map, as in 'pivots'")
-    if not isinstance(products, str):
-        raise TypeError(f"products is {products!r}; give 'auto', 'exact', or the name of a product, as in 'grid'")
+    validate.check_name(features, "features", "'auto', or the name of a feature map, as in 'pivots'")
+    validate.check_name(products, "products", "'auto', 'exact', or the name of a product, as in 'grid'")
     if features != "auto" and products != "auto":
         raise ValueError(
             f"features={features!r} forces method='features' and products={products!r} method='krylov'; drop one"

@@ -7,6 +7,7 @@ so the same input takes the same route everywhere.
 from __future__ import annotations
 
 from .protocol import Kernel
+from .summation.exact import compiled_tile
 
 GEMM_RATE = 45e9  # flops
 SYRK_RATE = 40e9  # flops, counting n D^2 for D x D from n rows
@@ -26,7 +27,7 @@ def entry_rate(d: int) -> float:
 
 def is_compiled(kernel: Kernel) -> bool:
     """Whether its exact products run in compiled tiles."""
-    return getattr(kernel, "compiled_tile", lambda: None)() is not None
+    return compiled_tile(kernel) is not None
 
 
 def pass_seconds(kernel: Kernel, n: float, m: float, d: int, columns: int, *, square: bool) -> float:

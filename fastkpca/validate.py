@@ -29,6 +29,7 @@ __all__ = [
     "check_finite",
     "check_flag",
     "check_memory_limit",
+    "check_name",
     "check_out",
     "check_rng",
     "check_tol",
@@ -383,6 +384,12 @@ def check_rng(rng: Any) -> np.random.Generator:
         return np.random.default_rng(rng)
     except (ValueError, TypeError) as error:
         raise type(error)(f"rng is {rng!r} ({error}); give {need}") from error
+
+
+def check_name(value: object, argument: str, needed: str) -> None:
+    """Raise TypeError for a name that is no string; ``needed`` says what to give."""
+    if not isinstance(value, str):
+        raise TypeError(f"{argument} is {value!r}; give {needed}")
 
 
 def check_choice(value: Any, name: str, choices: Sequence[str]) -> str:

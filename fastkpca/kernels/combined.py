@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from math import isfinite, prod, sqrt
 from typing import Any, ClassVar
 
@@ -18,7 +19,7 @@ from ..features.combined import ScaledMap, SumMap, TensorMap, parts_of
 from ..protocol import Cost, FeatureMap, Kernel, Offer, Summary, Summation
 from ..rows import Rows
 from ..summation.combined import ScaledSummation, SumSummation
-from ..summation.exact import ExactSummation, checked_block
+from ..summation.exact import ExactSummation, checked_block, compiled_tile
 
 __all__ = ["ProductKernel", "ScaledKernel", "SumKernel", "add", "multiply"]
 
@@ -179,12 +180,14 @@ class ScaledKernel(Kernel):
 
     def summations(self, data_x: Summary, data_y: Summary, tol: float | None) -> Sequence[Offer]:
         def scaled(offer: Offer) -> Offer:
-            cost = _replaced(offer.cost, residual=offer.cost.residual * self.factor)
+            cost = replace(offer.cost, residual=offer.cost.residual * self.factor)
             return Offer(offer.name, cost, lambda X, Y=None: ScaledSummation(offer.build(X, Y), self.factor))
 
         own = None if tol is None else tol / self.factor * (1 - 1e-12)
         offers = [scaled(offer) for offer in self.kernel.summations(data_x, data_y, own)]
-        if self.positive_semidefinite and _is_compiled(self.kernel):  # those of the scaled kernel come from ``block``
+        if (
+            self.positive_semidefinite and compiled_tile(self.kernel) is not None
+        ):  # those of the scaled kernel come from ``block``
             cost = _tiles_cost(self.kernel, data_x, data_y)
             tiles = Offer("tiles", cost, lambda X, Y=None: ExactSummation(self.kernel, X, Y))
             offers.append(scaled(tiles))
@@ -198,16 +201,8 @@ class ScaledKernel(Kernel):
         return f"{self.factor!r} * {_bracketed(self.kernel)}"
 
 
-def _replaced(cost: Cost, **values: Any) -> Cost:
-    return Cost(**{**cost.__dict__, **values})
-
-
-def _is_compiled(part: Kernel) -> bool:
-    return getattr(part, "compiled_tile", lambda: None)() is not None
-
-
 def _tiles_cost(part: Kernel, data_x: Summary, data_y: Summary) -> Cost:
-    value = 0.25 * data_x.n_features + (COMPILED_FLOPS if _is_compiled(part) else BLOCK_FLOPS)
+    value = 0.25 * data_x.n_features + (COMPILED_FLOPS if compiled_tile(part) is not None else BLOCK_FLOPS)
     value *= 0.5 if data_x is data_y else 1.0  # each serves two entries
     return Cost(row_flops=data_y.n_samples * value, column_flops=0.25 * data_y.n_samples)
 
@@ -385,7 +380,7 @@ class SumKernel(_OfParts):
             ]
         if not all(found) and not self.positive_semidefinite:
             return ()  # the tiles of the sum itself also give the norm, on which such a kernel's certificate rests
-        if not any(found) and not all(map(_is_compiled, self.parts)):
+        if not any(found) and any(compiled_tile(part) is None for part in self.parts):
             return ()  # the tiles of the sum itself are as good
         costs = [
             _tiles_cost(part, data_x, data_y) if offer is None else offer.cost for part, offer in zip(self.parts, found)

@@ -28,7 +28,7 @@ from ..errors import PluginError
 from ..protocol import Kernel, Summation
 from ..rows import Rows
 
-__all__ = ["ExactSummation", "NormPass", "checked_block"]
+__all__ = ["ExactSummation", "NormPass", "checked_block", "compiled_tile"]
 
 _TILE = 512
 """Rows and columns of a tile from ``Kernel.block``: 2 MB of float64, and few enough calls into Python."""
@@ -83,6 +83,11 @@ def _compiled_pair(kind: str, parameters: dict[str, Any], single: bool) -> _Pair
         return _tiles.product(kind, parameters, X, Y, ask.Ux, ask.Uy, single, ask.rx, ask.ry, ask.g)
 
     return pair
+
+
+def compiled_tile(kernel: Kernel) -> tuple[str, dict[str, Any]] | None:
+    """(kind, parameters) of the kernel's compiled tiles; None where its values come from ``block``."""
+    return getattr(kernel, "compiled_tile", lambda: None)()
 
 
 def checked_block(kernel: Kernel, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
@@ -187,7 +192,7 @@ class ExactSummation(Summation):
         self._pair = self._make_pair(self.dtype == np.float32)
 
     def _make_pair(self, single: bool) -> _Pair:
-        compiled = getattr(self.kernel, "compiled_tile", lambda: None)()
+        compiled = compiled_tile(self.kernel)
         return _compiled_pair(*compiled, single) if compiled is not None else _block_pair(self.kernel, single)
 
     def matmat(self, U: np.ndarray) -> np.ndarray:

@@ -39,6 +39,7 @@ FLOORS = {
     "certificate": 4,
     "_kpca": 5,
     "_routes": 5,
+    "_ridge": 5,
     "_pca": 5,
     "_gram": 5,
     "model": 5,
@@ -52,6 +53,7 @@ FLOORS = {
     "demo": 6,
     "plot": 6,
     "sklearn": 6,
+    "_sklearn_kernels": 6,
     "testing": 6,
 }
 RUNTIME = {"numpy", "scipy", "threadpoolctl"}  # what is installed with fastkpca

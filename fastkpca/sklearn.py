@@ -56,10 +56,13 @@ EXACT = 1e-13
 USABLE = 1e-6
 """Width of an interval, over the largest eigenvalue, from which on a warning is due where tol=0 asked for the best."""
 GUARD = 5
-"""Components beyond those asked for, where tol=0. The error of a component is about the root of its eigenvalue's, and the
-last ones are the least converged: with these the scores agree with LAPACK's to 1e-8 instead of 5e-7, at no more passes."""
+"""Components beyond those asked for, where tol=0. The error of a component is about the root of its eigenvalue's, and
+the last ones are the least converged: with these, scores agree with LAPACK's to 1e-8 instead of 5e-7, at no more
+passes."""
 SMALL = 500
 """Rows up to which every named solver is LAPACK: nothing is faster."""
+MODEST = 2000
+"""Rows up to which LAPACK is asked where tol=0 and what the plan chose left an interval wide: a second or two."""
 
 
 class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -439,35 +442,38 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             c += GUARD if c + GUARD < n else 0
         state = self.random_state
         seed = 0 if state is None else int(check_random_state(state).randint(np.iinfo(np.int32).max))
+        settings: dict[str, Any] = {
+            "tol": EXACT if self.tol == 0 else min(float(self.tol), 0.5),
+            "max_passes": 20 if self.max_iter is None else self.max_iter,
+            "memory_limit": self.memory_limit,
+            "n_threads": self._n_threads(),
+            "rng": seed,
+        }
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ComponentsWarning)
             if self.tol == 0:
                 warnings.simplefilter("ignore", CertificateWarning)
             try:
-                model = kpca(
-                    X,
-                    kernel,
-                    c,
-                    tol=EXACT if self.tol == 0 else min(float(self.tol), 0.5),
-                    method=route,
-                    max_passes=20 if self.max_iter is None else self.max_iter,
-                    memory_limit=self.memory_limit,
-                    n_threads=self._n_threads(),
-                    rng=seed,
-                )
+                model = kpca(X, kernel, c, method=route, **settings)
+                if self.tol == 0 and route == "auto" and n <= MODEST and self._width(model) > USABLE:
+                    model = kpca(X, kernel, c, method="dense", **settings)
             except NoVarianceError as error:
                 return None, error.bound
-        low, high = model.eigenvalue_bounds[: self._most(X)].T
-        width = float(np.max(high - low))
-        if self.tol == 0 and width > USABLE * model.eigenvalues[0]:
+        if self.tol == 0 and self._width(model) > USABLE:
             warnings.warn(
-                f"the widest interval around an eigenvalue is {width / model.eigenvalues[0]:.2g} of the largest one "
-                "(tol=0 asks for the best that can be had): a larger max_iter or eigen_solver='dense' may narrow it, "
-                "and tol says what is wide enough",
+                f"the widest interval around an eigenvalue is {self._width(model):.2g} of the largest one (tol=0 asks "
+                "for the best that can be had): a larger max_iter or eigen_solver='dense' may narrow it, and tol says "
+                "what is wide enough",
                 CertificateWarning,
                 stacklevel=3,
             )
         return model, 0.0
+
+    def _width(self, model: KPCAModel) -> float:
+        """Of the widest interval around an eigenvalue that was asked for, over the largest one."""
+        asked = self.n_components if isinstance(self.n_components, Integral) else None
+        low, high = model.eigenvalue_bounds[:asked].T
+        return float(np.max(high - low) / model.eigenvalues[0])
 
     def _n_zero(self, model: KPCAModel | None, X: Any, kernel: Kernel) -> int:
         """How many of the components asked for have no variance; an error where they have less than none."""

@@ -337,7 +337,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
                 "inverse_transform needs what fit learns only with fit_inverse_transform=True; set it and fit again"
             )
         check_is_fitted(self)
-        block = self._inverse_kernel()
+        block = self._inverse_kernel().block
         Z = self.X_transformed_fit_
         X = np.asarray(X.toarray() if sp.issparse(X) else X)
         step = execute.tile_rows(64)
@@ -527,18 +527,18 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     # The inverse
 
-    def _inverse_kernel(self) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    def _inverse_kernel(self) -> Kernel:
         """The kernel between scores: with the same parameters, gamma = 1 / (number of columns of X) among them."""
         kernel = self._kernel(np.zeros((1, 1)))
         if not is_theirs(self.kernel) and self.model_ is not None:
             kernel = self.model_.kernel  # what was resolved from the data
-        return guarded(kernel).block
+        return guarded(kernel)
 
     def _fit_inverse(self, X: Any) -> None:
         self.X_transformed_fit_ = self._scores()
         limit = validate.check_memory_limit(self.memory_limit) or DEFAULT_MEMORY
         self.dual_coef_ = solve_ridge(
-            guarded(self._kernel(X)), self.X_transformed_fit_, X, float(self.alpha), limit, self._n_threads()
+            self._inverse_kernel(), self.X_transformed_fit_, X, float(self.alpha), limit, self._n_threads()
         )
 
 

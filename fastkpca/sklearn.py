@@ -51,8 +51,9 @@ from .summation.matrix import gram_matrix
 
 __all__ = ["KernelPCA"]
 
-EXACT = 1e-13
-"""What tol=0 aims at: about what rounding allows."""
+EXACT = 1e-10
+"""What tol=0 aims at. Intervals get no narrower than some 1e-11 where rounding is counted in, and with less to aim at
+feature maps could not be taken: their components are as exact, in a tenth of the time for many rows."""
 USABLE = 1e-6
 """Width of an interval, over the largest eigenvalue, from which on a warning is due where tol=0 asked for the best."""
 GUARD = 5
@@ -98,8 +99,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         iterations (LAPACK up to 500 rows), which find what both of them look for: as in scikit-learn 'randomized'
         takes the eigenvalues that are largest in size, so that it refuses a kernel whose negative ones are among them.
     tol : float, default=0
-        Width to aim at of the interval around an eigenvalue, relative to the largest one. 0 is as exact as rounding
-        allows, and what scikit-learn gives; 1e-6 is good for figures and much faster for many rows.
+        Width to aim at of the interval around an eigenvalue, relative to the largest one. 0 aims at 1e-10, with
+        scores that agree with scikit-learn's to about 1e-8; 1e-6 is good for figures and much faster for many rows.
     max_iter : int, default=None
         Most passes over the kernel values (20 if None).
     iterated_power : int or 'auto', default='auto'
@@ -175,7 +176,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     True
     """
 
-    _parameter_constraints: dict = {
+    _parameter_constraints: dict[str, list[Any]] = {
         "n_components": [
             Interval(Integral, 1, None, closed="left"),
             Interval(RealNotInt, 0, 1, closed="neither"),
@@ -580,7 +581,8 @@ def _spectrum(kernel: Kernel, X: Any, n_threads: int) -> np.ndarray:
     K = gram_matrix(own, Rows(X), n_threads=execute.threads_for(own, n_threads))
     K -= K.mean(axis=0)
     K -= K.mean(axis=1)[:, None]
-    return scipy.linalg.eigvalsh(K, overwrite_a=True)
+    spectrum: np.ndarray = scipy.linalg.eigvalsh(K, overwrite_a=True)
+    return spectrum
 
 
 def _reduced(model: KPCAModel, keep: int, column_means: np.ndarray | None) -> KPCAModel:

@@ -42,7 +42,7 @@ def test_every_kernel_is_found_saved_and_projects(name, tmp_path):
         model = fastkpca.kpca(X, name, 2, method=method, tol=1e-2)
         path = tmp_path / f"{name}-{method}.kpca"
         fastkpca.save(model, path)
-        loaded = fastkpca.load(path)
+        loaded = fastkpca.load(path, plugins=["fastkpca-kernels-contrib"])
         assert loaded.kernel == model.kernel
         np.testing.assert_array_equal(fastkpca.kpca_project(loaded, X[:9]), fastkpca.kpca_project(model, X[:9]))
         np.testing.assert_allclose(fastkpca.kpca_project(loaded, X[:9]), model.score[:9], atol=1e-9)

@@ -21,6 +21,7 @@ FLOORS = {
     "rows": 1,
     "execute": 1,
     "files": 1,
+    "stored": 1,
     "errors": 1,
     "validate": 1,
     "plugins": 1,

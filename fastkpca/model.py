@@ -19,6 +19,7 @@ from .features.passes import apply
 from .features.pivots import PivotMap
 from .features.stored import stored_size
 from .kernels import guarded, kernel_from_state, kernel_state
+from .kernels.precomputed import Precomputed
 from .protocol import FeatureMap, Kernel
 from .rows import Rows
 from .stored import Record, refusing
@@ -243,6 +244,8 @@ class KPCAModel:
             raise own.refuse(f"its {c} eigenvalues of {n} rows are not positive and descending")
         bounds = own.array("eigenvalue_bounds", (c, 2), infinite=True)
         slack = 1e-9 * eigenvalues[0]
+        if not (bounds[:, 0] <= bounds[:, 1]).all():
+            raise own.refuse("an interval's ends are in the wrong order")
         if not ((bounds[:, 0] <= eigenvalues + slack) & (eigenvalues <= bounds[:, 1] + slack)).all():
             raise own.refuse("an eigenvalue lies outside its interval")
         angles = own.array("angle_bounds", (c,), least=0.0)
@@ -343,8 +346,14 @@ def _checked_info(info: Any) -> dict:
 def _try(model: KPCAModel) -> None:
     """Project one row: what fits together by type and shape may still not work, and here is where that is told."""
     own = guarded(model.kernel)
-    if type(own).bind is not Kernel.bind:
-        return  # its rows are not coordinates, and what they are is not in the file
+    if isinstance(model.kernel, Precomputed):  # its rows are numbers of rows, and the matrix is not in the file
+        numbers = np.arange(model.n_samples, dtype=np.float64)[:, None]
+        projector = model.projector
+        if not isinstance(projector, SampleProjector) or not np.array_equal(projector.X, numbers) or model.shift.any():
+            raise ModelFileError("the rows of a precomputed kernel's model are not their numbers")
+        return
+    if type(model.kernel).bind is not Kernel.bind:
+        return  # its rows are not coordinates, and what they stand for is not in the file
     if isinstance(model.projector, SampleProjector):
         row = model.projector.X[:1]
     elif isinstance(model.projector.map, PivotMap):

@@ -84,7 +84,8 @@ def test_uses_only_the_public_surface():
 def test_by_name_and_back():
     kernel = get_kernel("laplacian", gamma=4.0)
     assert kernel == get_kernel(f"{NAME}:laplacian", length_scale=0.25)
-    assert kernel_state(kernel) == {"name": f"{NAME}:laplacian", "parameters": {"length_scale": 0.25}}
+    state = {"name": f"{NAME}:laplacian", "parameters": {"length_scale": 0.25}, "version": metadata.version(NAME)}
+    assert kernel_state(kernel) == state
 
 
 @pytest.mark.parametrize("d", [1, 3, 40])

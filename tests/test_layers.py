@@ -39,6 +39,7 @@ FLOORS = {
     "nested": 4,
     "certificate": 4,
     "_kpca": 5,
+    "_mat": 5,
     "_routes": 5,
     "_pca": 5,
     "_gram": 5,

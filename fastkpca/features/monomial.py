@@ -15,7 +15,7 @@ from .._core import multiindex, truncation
 from ..protocol import FeatureMap
 from ..stored import Record
 
-__all__ = ["PolynomialMap", "TaylorMap", "polynomial_size", "taylor_size"]
+__all__ = ["PolynomialMap", "TaylorMap", "exponents", "polynomial_size", "taylor_size"]
 
 UNIT_ROUNDOFF = np.finfo(np.float64).eps / 2
 
@@ -36,6 +36,16 @@ def _table(d: int, degree: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.
     for array in (parent, coordinate, exponent, start):
         array.flags.writeable = False
     return parent, coordinate, exponent, start
+
+
+def exponents(d: int, degree: int) -> np.ndarray:
+    """All multi-indices of total degree at most ``degree``, (D, d), in the order of the features."""
+    parent, coordinate, _, _ = _table(d, degree)
+    alpha = np.zeros((len(parent), d), dtype=np.intp)
+    for i in range(1, len(parent)):
+        alpha[i] = alpha[parent[i]]
+        alpha[i, coordinate[i]] += 1
+    return alpha
 
 
 class _ExpansionMap(FeatureMap):

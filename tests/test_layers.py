@@ -39,6 +39,8 @@ FLOORS = {
     "certificate": 4,
     "_kpca": 5,
     "_routes": 5,
+    "_descent": 5,
+    "_ridge": 5,
     "_pca": 5,
     "_gram": 5,
     "model": 5,

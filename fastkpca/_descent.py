@@ -198,8 +198,8 @@ def descend(
 
     For the Gaussian kernel the step sigma^2 / (2 f) along the gradient *is* the fixed-point iteration
     x <- sum w_i k(x, x_i) x_i / sum w_i k(x, x_i) of Mika et al. (1998), whatever P is an expansion of; it is
-    lengthened by Barzilai & Borwein's rule, as far as eight times, and shortened wherever J would rise, which weights of
-    both signs can make it do. Elsewhere Barzilai & Borwein's rule alone sets the step.
+    lengthened by Barzilai & Borwein's rule, as far as eight times, and shortened wherever J would rise, which weights
+    of both signs can make it do. Elsewhere Barzilai & Borwein's rule alone sets the step.
     """
     x = np.array(start, dtype=np.float64, order="C")
     b = len(x)

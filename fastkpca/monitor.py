@@ -122,8 +122,9 @@ def kpca_spe(
         k~(x, x) - |z|^2, with k~ the kernel centred in feature space and z the scores. Never negative, but for kernels
         that are not positive semidefinite, where it is not a squared distance.
     interval : ndarray (m, 2), float64
-        With ``bounds=True``: what SPE in the kernel's own feature space can be, rounding included; for a kernel
-        without ``entry_error``, of the values that it returns.
+        With ``bounds=True``: what SPE in the kernel's own feature space can be, about the subspace that the model's
+        components span (``angle_bounds`` say how near that is to the true one), rounding included; for a kernel without
+        ``entry_error``, of the values that it returns.
 
     Notes
     -----
@@ -151,7 +152,7 @@ def kpca_spe(
     given = _given(model, X)
     bounds = validate.check_flag(bounds, "bounds")
     threads = execute.threads_for(given.kernel, n_threads)
-    with execute.reporter(progress) as report:
+    with execute.reporter(progress) as report, execute.blas_threads():
         found = _statistics(model, given, _diagonal(given, diagonal), threads, report, bounds)
     spe = found.spe.astype(given.dtype, copy=False)
     return (spe, found.interval) if bounds else spe
@@ -228,7 +229,7 @@ def kpca_limits(
     confidence = float(confidence)
     given = _training(model) if X is None else _given(model, X)
     threads = execute.threads_for(given.kernel, n_threads)
-    with execute.reporter(progress) as report:
+    with execute.reporter(progress) as report, execute.blas_threads():
         found = _statistics(model, given, _diagonal(given, diagonal), threads, report)
     n, c = model.n_samples, model.n_components
     if t2 == "empirical":

@@ -133,7 +133,7 @@ def kpca_preimage(
     kernel = guarded(model.kernel)
     threads = execute.threads_for(kernel, n_threads)
     method = _method(method, kernel, model, X, start)
-    with execute.reporter(progress) as report:
+    with execute.reporter(progress) as report, execute.blas_threads():
         if method == "linear":
             found = _linear(model, scores)
         elif method == "ridge":

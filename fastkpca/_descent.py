@@ -7,7 +7,7 @@ work on a block of points at once, each with its own P; which points make a bloc
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
 
@@ -30,19 +30,23 @@ DIFFERENCE = 6e-6
 
 @dataclass
 class _Values:
-    """J, f, the gradient of J, and the rounding noise of J, of a block of points."""
+    """J, f, grad J, the rounding noise of J, and the f below which P cannot be seen, of a block of points."""
 
     objective: np.ndarray
     inner: np.ndarray
     gradient: np.ndarray
     noise: np.ndarray
+    floor: np.ndarray
 
     def __getitem__(self, index: np.ndarray) -> _Values:
-        return _Values(self.objective[index], self.inner[index], self.gradient[index], self.noise[index])
+        return _Values(*(getattr(self, name)[index] for name in _FIELDS))
 
     def put(self, index: np.ndarray, other: _Values) -> None:
-        self.objective[index], self.inner[index] = other.objective, other.inner
-        self.gradient[index], self.noise[index] = other.gradient, other.noise
+        for name in _FIELDS:
+            getattr(self, name)[index] = getattr(other, name)
+
+
+_FIELDS = [x.name for x in fields(_Values)]
 
 
 class RowsTarget:
@@ -87,7 +91,8 @@ class RowsTarget:
         if isinstance(self.kernel, Gaussian):
             gradient -= lines[:, None] * x
         own, own_gradient = _own(self.kernel, x, shifts)
-        return _Values(own - 2.0 * f, f, own_gradient - 2.0 * gradient, 8.0 * EPS * (np.abs(own) + 2.0 * noise))
+        floor = 32.0 * EPS * noise
+        return _Values(own - 2.0 * f, f, own_gradient - 2.0 * gradient, 8.0 * EPS * (np.abs(own) + 2.0 * noise), floor)
 
 
 class MapTarget:
@@ -115,7 +120,9 @@ class MapTarget:
             gradient[:, j] = _difference(lambda at: np.einsum("ij,ij->i", self.map.features(at), B), x, j, shifts)
         own, own_gradient = _own(self.kernel, x, shifts)
         noise = 2.0 * (8.0 * EPS + self.map.rounding) * noise + 8.0 * EPS * np.abs(own)
-        return _Values(own - 2.0 * f, f, own_gradient - 2.0 * gradient, noise)
+        # of what the map leaves out f knows nothing
+        floor = noise + np.sqrt(self.map.residual(x, Phi) * np.einsum("ij,ij->i", B, B))
+        return _Values(own - 2.0 * f, f, own_gradient - 2.0 * gradient, noise, floor)
 
 
 def _inner(kernel: Kernel, weights: np.ndarray, Y: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -171,7 +178,7 @@ class Found:
 
     x: np.ndarray
     objective: np.ndarray
-    inner: np.ndarray
+    seen: np.ndarray
     converged: np.ndarray
     iterations: int
 
@@ -180,7 +187,7 @@ class Found:
         take = (other.objective < self.objective[index]) | (other.converged & ~self.converged[index])
         rows = index[take]
         self.x[rows], self.objective[rows] = other.x[take], other.objective[take]
-        self.inner[rows], self.converged[rows] = other.inner[take], other.converged[take]
+        self.seen[rows], self.converged[rows] = other.seen[take], other.converged[take]
         self.iterations = max(self.iterations, other.iterations)
 
 
@@ -237,7 +244,7 @@ def descend(
         done = short | still | (rejected[active] > 40)
         converged[active] = short | still
         active = active[~done]
-    return Found(x, now.objective, now.inner, converged, iterations)
+    return Found(x, now.objective, now.inner > now.floor, converged, iterations)
 
 
 def _plain_step(values: _Values, sigma: float | None, length: float) -> np.ndarray:

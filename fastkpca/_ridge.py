@@ -21,7 +21,7 @@ from .rows import Rows
 __all__ = ["Ridge", "fit_ridge"]
 
 MAX_FEATURES = 1024
-PIVOT_TOL = 1e-8
+PIVOT_TOL = 1e-11
 WIDTHS = (1.0, 2.0, 4.0, 8.0)
 """Multiples of the median heuristic's sigma that are tried, on a sample."""
 TRIAL_ROWS, TRIAL_FEATURES = 1024, 256

@@ -345,8 +345,8 @@ def _nearest(
             said.append(f"{lost} of {m} did not converge in {max_iter} steps; a larger max_iter or tol helps")
         if nowhere:
             said.append(
-                f"for {nowhere} of {m} no row is nearer to what the scores stand for than rows far away are, from any "
-                "start; give start= or X= (training rows), or a larger sigma"
+                f"for {nowhere} of {m} no row was found that is nearer to what the scores stand for than rows far away "
+                "are; give start= or X= (training rows), or fit with a larger sigma"
             )
         warnings.warn(f"pre-images: {'; '.join(said)}", PreimageWarning, stacklevel=3)
     return result + model.shift
@@ -354,7 +354,7 @@ def _nearest(
 
 def _arrived(found: Found, sigma: float | None) -> np.ndarray:
     """Converged, and for the Gaussian nearer to P than infinity is."""
-    return found.converged & (found.inner > 0.0) if sigma is not None else found.converged
+    return found.converged & found.seen if sigma is not None else found.converged
 
 
 def _length(known: _Known | None, begin: Rows | None) -> float:
@@ -404,7 +404,7 @@ def _starts(target: Any, z: np.ndarray, known: _Known | None, begin: np.ndarray 
 def _seen(target: Any, begin: np.ndarray, other: np.ndarray) -> np.ndarray:
     """``begin``, but ``other`` where the former is so far away that f is nothing but rounding there."""
     values = target(begin, np.arange(len(begin)))
-    fine = np.isfinite(values.objective) & (np.abs(values.inner) > 4.0 * values.noise)
+    fine = np.isfinite(values.objective) & (np.abs(values.inner) > values.floor)
     return np.where(fine[:, None], begin, other)
 
 

@@ -100,7 +100,7 @@ def test_the_interval_covers_rounding(name, parameters, options):
     """Values that cancel: nearly constant kernels, large polynomials."""
     X, new = rows(100, 3), rows(40, 3, seed=5)
     model = fit(X, name, 2, parameters | options)
-    spe, interval = fk.kpca_spe(model, new, bounds=True)
+    _, interval = fk.kpca_spe(model, new, bounds=True)
     K, k = (kernel_matrix(name, parameters, A, X) for A in (X, new))
     own = np.array([kernel_matrix(name, parameters, y[None], y[None])[0, 0] for y in new])
     coeff = model.coeff.astype(np.longdouble)
@@ -151,7 +151,7 @@ def test_types_threads_files_and_progress(tmp_path):
         assert np.array_equal(fk.kpca_spe(loaded, X), one[0])
         assert fk.kpca_limits(loaded, X) == fk.kpca_limits(model, X)
         seen = []
-        fk.kpca_spe(model, X, progress=lambda stage, done, total: seen.append((done, total)))
+        fk.kpca_spe(model, X, progress=lambda stage, done, total, seen=seen: seen.append((done, total)))
         assert seen and seen[-1][0] == seen[-1][1]
 
 

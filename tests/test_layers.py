@@ -41,6 +41,8 @@ FLOORS = {
     "_kpca": 5,
     "_mat": 5,
     "_routes": 5,
+    "_descent": 5,
+    "_ridge": 5,
     "_pca": 5,
     "_gram": 5,
     "model": 5,

@@ -45,6 +45,7 @@ FLOORS = {
     "_ridge": 5,
     "_pca": 5,
     "_gram": 5,
+    "_gram_solve": 5,
     "model": 5,
     "preimage": 5,
     "monitor": 5,
@@ -56,6 +57,7 @@ FLOORS = {
     "demo": 6,
     "plot": 6,
     "sklearn": 6,
+    "_sklearn_kernels": 6,
     "testing": 6,
 }
 RUNTIME = {"numpy", "scipy", "threadpoolctl"}  # what is installed with fastkpca

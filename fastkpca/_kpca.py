@@ -132,7 +132,7 @@ def kpca(
             chosen = _choose(problem, method, features, products)
             solution = solve(problem, chosen)
             score = _scores(problem, solution, out) if return_scores else None
-    info = solution.info | {"seconds": time.perf_counter() - started}
+    info = solution.info | {"tol": problem.tol, "seconds": time.perf_counter() - started}
     low, high = (x / (problem.data.n_samples - 1) for x in solution.total)
     model = KPCAModel(
         eigenvalues=solution.eigenvalues,

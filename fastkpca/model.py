@@ -119,7 +119,7 @@ class KPCAModel:
     total_variance_bounds: tuple[float, float]
     kernel: Kernel
     plan: Plan
-    info: dict
+    info: dict[str, Any]
     n_samples: int
     n_features: int
     shift: np.ndarray

@@ -265,7 +265,7 @@ def _count(value: object, name: str) -> int:
 
 
 def _positive(value: object, name: str) -> float:
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real) or not 0.0 < value < math.inf:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real) or not 0.0 < float(value) < math.inf:
         raise ValueError(f"{name} is {value!r}; give a positive, finite number")
     return float(value)
 

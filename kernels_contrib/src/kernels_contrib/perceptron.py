@@ -13,7 +13,7 @@ import numpy as np
 import fastkpca as fk
 from fastkpca.kernels import Kernel
 
-from ._functions import KernelFunction, rows_of
+from ._functions import FeatureFunction, KernelFunction, SampleFunction, rows_of
 from ._labels import class_codes
 from ._products import Products, held_features, products_for
 
@@ -138,6 +138,7 @@ def kernel_perceptron(
     )
     used = mean_alpha if averaged else alpha
     zero = np.zeros(used.shape[1])
+    function: SampleFunction | FeatureFunction
     if products.features is None:
         function = products.function(used, zero)
     else:

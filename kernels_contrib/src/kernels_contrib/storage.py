@@ -126,7 +126,7 @@ def _put_function(function: Any, header: dict, arrays: dict) -> None:
 
 
 def _get_function(header: dict, arrays: dict) -> Any:
-    cls = FUNCTIONS[header["function"]]
+    cls: Any = FUNCTIONS[header["function"]]
     if cls is ComponentFunction:
         own = {name[5:]: array for name, array in arrays.items() if name.startswith("kpca.")}
         components = fk.KPCAModel.from_state(header["kpca"], own)

@@ -301,6 +301,14 @@ def save(model: KPCAModel, path: Any, *, overwrite: bool = False, scores: bool =
 def load(path: Any) -> KPCAModel:
     """Read a model that ``save`` wrote.
 
+    Parameters
+    ----------
+    path : str or Path
+
+    Returns
+    -------
+    KPCAModel
+
     Raises
     ------
     ModelFileError

@@ -2,8 +2,8 @@
 Model size against the number of rows
 =====================================
 
-Where a feature map is used, the model holds as many numbers for a million rows as for a thousand; on the other routes it
-holds the training rows.
+Where a feature map is used, the model holds as many numbers for a million rows as for a thousand; on the other routes
+it holds the training rows.
 """
 
 # %%

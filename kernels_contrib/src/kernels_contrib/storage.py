@@ -34,6 +34,14 @@ def save(model: Any, path: Any, *, overwrite: bool = False) -> None:
 
     Coefficients of the training rows (``gamma``, ``alpha``) are left out where prediction does not need them.
 
+    Parameters
+    ----------
+    model : object
+        What ``klda``, ``kbda``, ``kica``, a perceptron, logistic regression or regression on components returned.
+    path : str or Path
+    overwrite : bool
+        False: an existing file is left alone.
+
     Raises
     ------
     FileExistsError
@@ -73,6 +81,15 @@ def save(model: Any, path: Any, *, overwrite: bool = False) -> None:
 
 def load(path: Any) -> Any:
     """Read a model that ``save`` wrote.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Returns
+    -------
+    object
+        Of the type that was saved.
 
     Raises
     ------

@@ -1,83 +1,157 @@
-"""Kernel ridge regression, (K + alpha I) A = Y: by Cholesky where the matrix fits, by conjugate gradients beyond."""
+"""Kernel ridge regression from scores back to rows, for pre-images: learned once, evaluated at any scores.
+
+Bakir, Weston & Schoelkopf, Learning to find pre-images, NIPS 2003. The regression is on the pivoted-Cholesky features
+of a Gaussian kernel on the scores, so that it needs one pass over the rows and D x (D + d) numbers, never N x N; where
+D reaches the number of rows it is kernel ridge regression itself.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
 
 from . import execute
-from .errors import NotConvergedError
-from .protocol import Kernel
+from .features.passes import apply, feature_moments, tile_rows
+from .features.pivots import PivotMap, pivot_map
+from .kernels.gaussian import Gaussian, median_distance
 from .rows import Rows
-from .summation.exact import ExactSummation
-from .summation.matrix import gram_matrix
 
-__all__ = ["solve_ridge"]
+__all__ = ["Ridge", "fit_ridge"]
 
-RESIDUAL = 1e-10
-"""Of the iterations, over the norm of each column."""
+MAX_FEATURES = 1024
+PIVOT_TOL = 1e-11
+WIDTHS = (1.0, 2.0, 4.0, 8.0)
+"""Multiples of the median heuristic's sigma that are tried, on a sample."""
+TRIAL_ROWS, TRIAL_FEATURES = 1024, 256
 
 
-def solve_ridge(
-    kernel: Kernel, Z: np.ndarray, Y: np.ndarray, alpha: float, memory_limit: int, n_threads: int = 1
-) -> np.ndarray:
-    """A with (K + alpha I) A = Y, K the kernel matrix of the rows of Z.
+@dataclass(frozen=True)
+class Ridge:
+    """x = mean_x + (phi(z) - mean_phi) weights.
+
+    Attributes
+    ----------
+    map : PivotMap, or None
+        None: all scores are alike, and every row is the mean.
+    alpha, sigma : float
+        What |f|^2 is multiplied by in sum |x - f(z)|^2 + alpha |f|^2, and the width of the kernel on scores.
+    """
+
+    map: PivotMap | None
+    weights: np.ndarray
+    mean_phi: np.ndarray
+    mean_x: np.ndarray
+    alpha: float
+    sigma: float
+
+    def predict(self, Z: np.ndarray, n_threads: int = 1, progress: execute.Progress | None = None) -> np.ndarray:
+        """Rows for scores Z (m, c): (m, d)."""
+        if self.map is None:
+            return np.tile(self.mean_x, (len(Z), 1))
+        constant = self.mean_phi @ self.weights - self.mean_x
+        return apply(
+            self.map, Rows(Z), self.weights, n_threads, constant=constant, progress=progress, stage="pre-images"
+        )
+
+
+def fit_ridge(
+    scores: np.ndarray,
+    rows: Rows,
+    *,
+    alpha: float | None = None,
+    n_threads: int = 1,
+    progress: execute.Progress | None = None,
+) -> Ridge:
+    """Learn rows from their scores.
 
     Parameters
     ----------
-    kernel : Kernel
-        Resolved; positive semidefinite, or ``alpha`` makes K + alpha I positive definite.
-    Z : ndarray (N, c)
-    Y : ndarray (N, d)
-    alpha : float
-        Not negative.
-    memory_limit : int
-        Bytes; where the matrix needs more, it is never formed.
-
-    Returns
-    -------
-    ndarray (N, d), of the type of Z
-
-    Raises
-    ------
-    numpy.linalg.LinAlgError
-        K + alpha I is not positive definite.
-    NotConvergedError
-        The iterations did not reach their residual.
+    scores : ndarray (N, c)
+    rows : Rows (N, d)
+    alpha : float, optional
+        Regularisation; by default what generalised cross-validation finds best (Golub, Heath & Wahba 1979).
     """
-    rows, threads = Rows(Z), execute.threads_for(kernel, n_threads)
-    Y = np.asarray(Y, dtype=np.float64)
-    if 8 * len(Z) ** 2 <= memory_limit:
-        K = gram_matrix(kernel, rows, n_threads=threads)
-        K.flat[:: len(Z) + 1] += alpha
-        solution = scipy.linalg.solve(K, Y, assume_a="pos", overwrite_a=True)
-    else:
-        solution = _iterate(ExactSummation(kernel, rows, n_threads=threads), Y, alpha)
-    return solution.astype(Z.dtype, copy=False)
+    n = len(scores)
+    rng = np.random.default_rng(0)
+    few = np.sort(rng.choice(n, TRIAL_ROWS, replace=False)) if n > TRIAL_ROWS else np.arange(n)
+    sample, targets = np.ascontiguousarray(scores[few], dtype=np.float64), rows.take(few)
+    if not (sample != sample[0]).any():
+        return Ridge(None, np.zeros((0, 0)), np.zeros(0), _mean(rows, n_threads), 0.0, 0.0)
+    heuristic = median_distance(sample) / np.sqrt(2.0)
+    trials = []
+    for factor in WIDTHS:
+        feature_map = _map(Rows(sample), factor * heuristic, TRIAL_FEATURES)
+        trials.append(_solve(feature_map, Rows(sample), Rows(targets), alpha, 1)[1])
+    sigma = WIDTHS[int(np.argmin(trials))] * heuristic
+    return _solve(_map(Rows(scores), sigma, MAX_FEATURES), Rows(scores), rows, alpha, n_threads, progress)[0]
 
 
-def _iterate(product: ExactSummation, Y: np.ndarray, alpha: float, most: int = 1000) -> np.ndarray:
-    """Conjugate gradients, each column its own, all of them in one product a step (Hestenes, Stiefel 1952)."""
-    A = np.zeros_like(Y)
-    R = Y.copy()
-    P = R.copy()
-    goal = (RESIDUAL * np.linalg.norm(Y, axis=0)) ** 2
-    square = np.einsum("ij,ij->j", R, R)
-    for _ in range(most):
-        open_ = square > goal
-        if not open_.any():
-            return A
-        Q = product.matmat(np.ascontiguousarray(P)) + alpha * P
-        curvature = np.einsum("ij,ij->j", P, Q)
-        if (curvature[open_] <= 0).any():
-            raise np.linalg.LinAlgError("K + alpha I is not positive definite; give a larger alpha")
-        step = np.divide(square, curvature, out=np.zeros_like(square), where=open_)
-        A += step * P
-        R -= step * Q
-        before, square = square, np.einsum("ij,ij->j", R, R)
-        P = R + np.divide(square, before, out=np.zeros_like(square), where=open_) * P
-    left = RESIDUAL * float(np.sqrt((square / np.maximum(goal, 1e-300)).max()))
-    raise NotConvergedError(
-        f"the regression of {len(Y)} rows did not converge within {most} products (residual {left:.1e} of the rows); a "
-        "larger alpha helps, or a larger memory_limit, within which the matrix is factored"
+def _map(scores: Rows, sigma: float, most: int) -> PivotMap:
+    return pivot_map(
+        Gaussian(sigma=sigma),
+        scores,
+        tol=PIVOT_TOL,
+        max_features=min(most, len(scores)),
+        rng=np.random.default_rng(0),
+        sample_rows=4096,
+        entry_error=0.0,
     )
+
+
+def _mean(rows: Rows, n_threads: int) -> np.ndarray:
+    n, step = rows.n_samples, execute.tile_rows(2 * rows.n_features)
+
+    def task(i: int) -> np.ndarray:
+        return rows.tile(i * step, min(n, (i + 1) * step)).sum(axis=0)
+
+    return execute.tree_reduce(task, -(-n // step), np.add, n_threads=n_threads) / n
+
+
+def _solve(
+    feature_map: PivotMap,
+    scores: Rows,
+    rows: Rows,
+    alpha: float | None,
+    n_threads: int,
+    progress: execute.Progress | None = None,
+) -> tuple[Ridge, float]:
+    """The regression, and its score by generalised cross-validation (of the given alpha, or of the best)."""
+    n, step = len(scores), tile_rows(feature_map)
+    n_tiles = -(-n // step)
+    span = step * max(1, -(-n_tiles // 16))  # every task holds D x d numbers
+    moments = feature_moments(feature_map, scores, n_threads=n_threads, progress=progress)
+    mean_phi, mean_x = moments.mean.copy(), _mean(rows, n_threads)
+    squares = np.zeros(-(-n // span))
+
+    def task(i: int) -> np.ndarray:
+        total = np.zeros((feature_map.n_features, rows.n_features))
+        for start in range(i * span, min(n, (i + 1) * span), step):
+            stop = min(n, start + step)
+            X = rows.tile(start, stop) - mean_x
+            squares[i] += float(np.einsum("ij,ij->", X, X))
+            total += (feature_map.features(scores.tile(start, stop)) - mean_phi).T @ X
+        return total
+
+    cross = execute.tree_reduce(task, len(squares), np.add, n_threads=n_threads, progress=progress, stage="regression")
+    second = moments.dense()
+    assert second is not None
+    eigenvalues, axes = scipy.linalg.eigh(second)
+    eigenvalues = np.maximum(eigenvalues, 0.0)
+    along = axes.T @ cross
+    power, total = np.einsum("ij,ij->i", along, along), float(squares.sum())
+    top = float(eigenvalues[-1])
+
+    def validation(a: float) -> float:
+        left = max(total - float(power @ ((eigenvalues + 2.0 * a) / (eigenvalues + a) ** 2)), 1e-14 * total)
+        freedom = 1.0 + float((eigenvalues / (eigenvalues + a)).sum())
+        return n * left / (n - freedom) ** 2 if freedom < n else np.inf
+
+    if alpha is None:
+        tried = np.logspace(-12, 1, 53) * top
+        found = [validation(a) for a in tried]
+        alpha = float(tried[int(np.argmin(found))])
+    weights = axes @ (along / (eigenvalues + alpha)[:, None])
+    sigma = float(feature_map.kernel.sigma)  # type: ignore[attr-defined]
+    return Ridge(feature_map, weights, mean_phi, mean_x, alpha, sigma), validation(alpha)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -262,10 +263,16 @@ def _krylov(problem: Problem, plan: Plan) -> Solution:
     # the mean of all entries errs by no more than an entry does
     slack = 4 * EPS * n * size + n * ((entry_error or 0.0) + product.error_bound)
     info = {"method": "krylov", "products": way.name, "passes": found.passes, "search_passes": found.search_passes}
+    info |= {"widths": _history(found.history), "search_widths": _history(found.search_history)}
     info |= _negative(found.negative_end, problem)
     projector = _sample_projector(problem, coeff, found.row_means)
     proof = _first(found.certificate, kept)
     return Solution(eigenvalues, proof, (total - slack, total + slack), projector, info, score, found.message)
+
+
+def _history(pairs: Sequence[tuple[int, float]]) -> list[list]:
+    """[pass, width] as JSON has them; where no width was known yet, None."""
+    return [[passes, width if np.isfinite(width) else None] for passes, width in pairs]
 
 
 def _largest(problem: Problem, rows: int = 256) -> float:

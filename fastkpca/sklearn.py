@@ -3,7 +3,8 @@
     from fastkpca.sklearn import KernelPCA      # was: from sklearn.decomposition import KernelPCA
 
 The face only: what scikit-learn's words mean is decided here, ``kpca`` does the work. Its kernels, and functions of
-two rows, are made kernels of ours in ``_sklearn_kernels``; the inverse transform is a ridge regression in ``_gram_solve``.
+two rows, are made kernels of ours in ``_sklearn_kernels``; the inverse transform is a ridge regression in
+``_gram_solve``.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ from sklearn.utils._param_validation import HasMethods, Interval, InvalidParamet
 from sklearn.utils.validation import _check_psd_eigenvalues, check_is_fitted
 
 from . import execute, validate
+from ._gram_solve import solve_ridge
 from ._kpca import kpca, kpca_project
 from ._plan import DEFAULT_MEMORY
-from ._gram_solve import solve_ridge
 from ._routes import NoVarianceError
 from ._sklearn_kernels import is_theirs, kernel_for
 from .errors import CertificateWarning, ComponentsWarning, UnknownKernelError

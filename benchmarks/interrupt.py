@@ -4,8 +4,8 @@
 
 For each route one process runs it again and again and is sent SIGINT at random moments of the run. Printed: the median,
 the 95th percentile and the worst time from the signal until KeyboardInterrupt has left the call. After each interrupt
-the process runs a small kpca, whose result must have the same bits as before; BLAS must have its threads back. Threads of ours
-that are left over must end by themselves: how long the last one lasted is printed.
+the process runs a small kpca, whose result must have the same bits as before; BLAS must have its threads back. Threads
+of ours that are left over must end by themselves: how long the last one lasted is printed.
 """
 
 from __future__ import annotations

@@ -347,9 +347,8 @@ def _try(model: KPCAModel) -> None:
     """Project one row: what fits together by type and shape may still not work, and here is where that is told."""
     own = guarded(model.kernel)
     if isinstance(model.kernel, Precomputed):  # its rows are numbers of rows, and the matrix is not in the file
-        numbers = np.arange(model.n_samples, dtype=np.float64)[:, None]
-        projector = model.projector
-        if not isinstance(projector, SampleProjector) or not np.array_equal(projector.X, numbers) or model.shift.any():
+        rows = getattr(model.projector, "X", np.empty((0, 1)))
+        if len(rows) == 0 or not np.array_equal(rows, np.arange(float(len(rows)))[:, None]) or model.shift.any():
             raise ModelFileError("the rows of a precomputed kernel's model are not their numbers")
         return
     if type(model.kernel).bind is not Kernel.bind:

@@ -10,6 +10,7 @@ A newcomer's map (each layer imports only what stands below it; tests/test_layer
        _pca                                the linear case
        _gram, model                        gram() and features(); what kpca returns, its projectors, save and load
        _mat                                models for MATLAB and Octave
+       preimage, monitor                   from scores back to rows (_descent, _ridge); SPE, T^2 and control limits
     4  _plan, moments, krylov, certificate what runs and what it costs; one pass; eigenvalues; intervals
     3  operators, kernels/                 Gram and feature matrices as LinearOperators; kernels and their registry
     2  features/, summation/               feature maps; products
@@ -41,6 +42,8 @@ from ._pca import pca
 from .kernels import get_kernel, list_kernels, register_kernel
 from .methods import get_method, list_methods
 from .model import KPCAModel, load, save
+from .monitor import kpca_limits, kpca_spe, kpca_t2
+from .preimage import kpca_preimage
 
 __version__ = _metadata.version("fastkpca")
 
@@ -53,7 +56,11 @@ __all__ = [
     "get_method",
     "gram",
     "kpca",
+    "kpca_limits",
+    "kpca_preimage",
     "kpca_project",
+    "kpca_spe",
+    "kpca_t2",
     "list_kernels",
     "list_methods",
     "load",

@@ -6,7 +6,7 @@ A FeatureProjector holds D x c numbers whatever N was; a SampleProjector holds t
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -122,7 +122,7 @@ class KPCAModel:
     total_variance_bounds: tuple[float, float]
     kernel: Kernel
     plan: Plan
-    info: dict
+    info: dict[str, Any]
     n_samples: int
     n_features: int
     shift: np.ndarray
@@ -192,6 +192,19 @@ class KPCAModel:
             f"n_samples={self.n_samples}, n_features={self.n_features}, method={self.plan.method!r}, "
             f"{self.bound_kind} intervals within {width:.1e} of the largest eigenvalue{grows}>"
         )
+
+    def __reduce__(self) -> tuple:
+        """For pickle and copy: feature maps go by their state, and the plan without the functions of its offers."""
+        parts = {x.name: getattr(self, x.name) for x in fields(self)} | {"plan": None}
+        state = None
+        if isinstance(self.projector, FeatureProjector):
+            try:
+                state = self.projector.map.state()
+            except NotImplementedError:  # of a kernel from outside: by itself then
+                pass
+            else:
+                parts["projector"] = replace(self.projector, map=None)  # type: ignore[arg-type]
+        return _unpickled, (parts, self.plan.state(), state)
 
     def state(self, *, scores: bool = False) -> tuple[dict, dict[str, np.ndarray]]:
         """(header, arrays) for the model file."""
@@ -365,6 +378,14 @@ def _try(model: KPCAModel) -> None:
         model.projector.project(own, Rows(np.array(row, dtype=np.float64)), out, 1)
     if not np.isfinite(out).all():
         raise ModelFileError("the model does not project rows to finite scores: its kernel, map and weights do not fit")
+
+
+def _unpickled(parts: dict, plan: dict, state: tuple[dict, dict[str, np.ndarray]] | None) -> KPCAModel:
+    projector = parts["projector"]
+    if state is not None:
+        own = restore_map(parts["kernel"], *state, n_features=len(projector.axes), n_columns=parts["n_features"])
+        projector = replace(projector, map=own)
+    return KPCAModel(**parts | {"plan": Plan.from_state(plan), "projector": projector})
 
 
 def save(model: KPCAModel, path: Any, *, overwrite: bool = False, scores: bool = False) -> None:

@@ -41,8 +41,11 @@ FLOORS = {
     "_kpca": 5,
     "_mat": 5,
     "_routes": 5,
+    "_descent": 5,
+    "_ridge": 5,
     "_pca": 5,
     "_gram": 5,
+    "_gram_solve": 5,
     "model": 5,
     "preimage": 5,
     "monitor": 5,
@@ -54,6 +57,7 @@ FLOORS = {
     "demo": 6,
     "plot": 6,
     "sklearn": 6,
+    "_sklearn_kernels": 6,
     "testing": 6,
 }
 RUNTIME = {"numpy", "scipy", "threadpoolctl"}  # what is installed with fastkpca

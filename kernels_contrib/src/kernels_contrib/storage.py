@@ -36,6 +36,14 @@ def save(model: Any, path: Any, *, overwrite: bool = False) -> None:
 
     Coefficients of the training rows (``gamma``, ``alpha``) are left out where prediction does not need them.
 
+    Parameters
+    ----------
+    model : object
+        What ``klda``, ``kbda``, ``kica``, a perceptron, logistic regression or regression on components returned.
+    path : str or Path
+    overwrite : bool
+        False: an existing file is left alone.
+
     Raises
     ------
     FileExistsError
@@ -81,6 +89,11 @@ def load(path: Any, *, plugins: bool | str | Collection[str] = ()) -> Any:
     path : str or Path
     plugins : bool, str or collection of str
         Kernels of which other distributions than this one may be imported, as for ``fastkpca.load``.
+
+    Returns
+    -------
+    object
+        Of the type that was saved.
 
     Raises
     ------
@@ -132,7 +145,7 @@ def _put_function(function: Any, header: dict, arrays: dict) -> None:
 
 
 def _get_function(header: dict, arrays: dict, plugins: Any) -> Any:
-    cls = FUNCTIONS[header["function"]]
+    cls: Any = FUNCTIONS[header["function"]]
     if cls is ComponentFunction:
         own = {name[5:]: array for name, array in arrays.items() if name.startswith("kpca.")}
         components = fk.KPCAModel.from_state(header["kpca"], own, plugins=plugins)

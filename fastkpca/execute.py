@@ -206,7 +206,7 @@ def checkpoint() -> None:
 
 
 def aside(call: Callable[[], T]) -> T:
-    """call(), for one call into LAPACK that takes long: Ctrl-C is raised at once, not when LAPACK has ended.
+    """call(), for one call into LAPACK or the like that takes long: Ctrl-C is raised at once, not when it has ended.
 
     Nothing can stop LAPACK. It goes on in a thread of its own until it has ended (a second for 3000 rows, a minute for
     12000, as many as the default memory limit lets the plan take), holding its matrix that long; nobody waits for it,

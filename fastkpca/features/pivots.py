@@ -179,6 +179,10 @@ class PivotMap(FeatureMap):
             raise own.refuse(f"its factor is not that of {self.kernel!r} on its pivots")
 
 
+QUICK = 1500
+"""Pivots up to which their matrix is factored in a fraction of a second."""
+
+
 def _block(kernel: Kernel, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
     return np.require(kernel.block(X, Y), dtype=np.float64, requirements=["C", "W"])
 
@@ -208,7 +212,7 @@ def _factor(kernel: Kernel, pivots: np.ndarray, entry_error: float) -> tuple[np.
     while nu <= max(1e-5 * trace, 4.0 * surely, tiny):
         L = K.copy()
         L.flat[:: r + 1] += nu
-        if _core.factor(L):
+        if execute.aside(lambda: _core.factor(L)) if r > QUICK else _core.factor(L):  # noqa: B023
             traces = _schur_traces(L)
             bound = 1.01 * UNIT * ((b + 3) * float(traces[0]) + float(traces[1:].sum())) + r * entry_error
             if nu >= 1.2 * bound:

@@ -315,6 +315,10 @@ def _restore_projector(own: Record, kernel: Kernel, n: int, d: int, c: int) -> F
     if "map" not in own.header:
         own.names((*_ARRAYS, "X", "coeff", "column_means"), ("score",))
         X, coeff, means = own.array("X", (n, d)), own.array("coeff", (n, c)), own.array("column_means", (n,))
+        # orthonormal vectors over sqrt(eigenvalue), but for their means, which were taken away
+        norms = np.sqrt(np.einsum("ij,ij->j", coeff, coeff, dtype=np.float64) * own.arrays["eigenvalues"])
+        if not norms.max() < 1.01:
+            raise own.refuse("its coefficients are too large for its eigenvalues")
         return SampleProjector(X, coeff, means)
     arrays = {name[4:]: array for name, array in own.arrays.items() if name.startswith("map.")}
     own.names((*_ARRAYS, "axes", "mean", *(f"map.{name}" for name in arrays)), ("score",))
@@ -373,7 +377,7 @@ def _try(model: KPCAModel) -> None:
     else:
         row = np.zeros((1, model.n_features))
     row = row if len(row) else np.zeros((1, model.n_features))
-    out = np.empty((1, model.n_components))
+    out = np.empty((1, model.n_components), dtype=model.dtype)
     with refusing("the model"):
         model.projector.project(own, Rows(np.array(row, dtype=np.float64)), out, 1)
     if not np.isfinite(out).all():

@@ -458,6 +458,7 @@ WRONG = {
     "n_features": ("rows", lambda h, a: h.update(n_features=3), "shift has shape"),
     "dtype": ("rows", lambda h, a: h.update(dtype="O"), "one of float32, float64"),
     "column means": ("rows", lambda h, a: a["column_means"].__setitem__(3, np.inf), "NaN or infinity"),
+    "coefficients": ("rows", lambda h, a: a["coeff"].__imul__(1.1), "too large for its eigenvalues"),
     "rows of complex": ("rows", lambda h, a: a.update(X=a["X"] + 0j), "of type complex128"),
     "scores": ("rows", lambda h, a: a.update(score=np.zeros((59, 2))), "score has shape"),
     "info": ("rows", lambda h, a: h["info"].update(seconds="x"), "seconds is 'x'"),

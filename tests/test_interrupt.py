@@ -82,13 +82,13 @@ def test_an_exception_of_the_callback_ends_the_call(route, threads, error):
 def test_projecting_is_cancelled_too():
     for method in ("dense", "features"):
         model = fk.kpca(X, "polynomial", 3, method=method)
-        out = np.zeros((20_000, 3))
+        out = np.zeros((300_000, 3))
 
         def progress(stage, done, total):
             raise Cancelled
 
         with pytest.raises(Cancelled):
-            fk.kpca_project(model, RNG.standard_normal((20_000, 3)), out=out, n_threads=2, progress=progress)
+            fk.kpca_project(model, RNG.standard_normal((300_000, 3)), out=out, n_threads=2, progress=progress)
         assert not out.all()  # it did not go on to the end
 
 

@@ -353,11 +353,16 @@ def restore_map(
 def _checked_info(info: Any) -> dict:
     own = Record(info, {}, "what the model says of its making")
     for key, value in own.header.items():
-        if isinstance(value, (list, dict)):
-            raise own.refuse(f"{key[:60]} is a {type(value).__name__}")
+        if isinstance(value, dict) or (isinstance(value, list) and not _numbers(value)):
+            raise own.refuse(f"{key[:60]} is neither a value nor a list of numbers")
     if "seconds" in own.header:
         own.number("seconds", least=0.0)
     return dict(own.header)
+
+
+def _numbers(value: Any) -> bool:
+    """Numbers, or lists of them, as in a history of (pass, width)."""
+    return all(map(_numbers, value)) if isinstance(value, list) else type(value) in (int, float)
 
 
 def _try(model: KPCAModel) -> None:

@@ -103,6 +103,8 @@ _blas_cap = _BlasCap()
 class _Hold:
     """A hold on the cap, from its making until it is left or gone."""
 
+    left = False
+
     def __init__(self) -> None:
         _blas_cap.take(id(self))
 
@@ -111,9 +113,10 @@ class _Hold:
 
     def __exit__(self, *exc: object) -> None:
         _blas_cap.leave(id(self))
+        self.left = True
 
     def __del__(self) -> None:
-        if id(self) in _blas_cap._holders:
+        if not self.left:
             _blas_cap.leave(id(self))
 
 

@@ -203,7 +203,10 @@ def _factor(kernel: Kernel, pivots: np.ndarray, entry_error: float) -> tuple[np.
     r = len(pivots)
     if r == 0:
         return np.zeros((0, 0)), 0.0, 0.0, entry_error
-    K = _block(kernel, pivots, pivots)
+    K = np.empty((r, r))
+    strip = r if r <= QUICK else 1024  # Ctrl-C is seen between two of them
+    for i in range(0, r, strip):
+        K[i : i + strip] = _block(kernel, pivots[i : i + strip], pivots)
     trace = float(np.trace(K))
     b = _core.FACTOR_BLOCK
     tiny = float(np.finfo(float).tiny)

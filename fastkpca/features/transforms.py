@@ -125,10 +125,12 @@ def convolve(targets: np.ndarray, sources: np.ndarray, U: np.ndarray, weights: n
     eps = _clip(eps)
     fine = d < 3 or eps < FINE or n + sources.shape[1] >= 2 * weights.size
     grid = {"upsampfac": 2.0 if fine else 1.25}
-    spectra = there(*sources, strengths, weights.shape, eps=eps, isign=-1, nthreads=1, **grid)
+    first = partial(there, *sources, strengths, weights.shape, eps=eps, isign=-1, nthreads=1, **grid)
+    spectra = execute.aside(first) if strengths.size > MANY else first()
     spectra = spectra.reshape(len(strengths), *weights.shape)
     spectra *= weights
-    values = back(*targets, spectra, eps=eps, isign=1, nthreads=1, **grid).reshape(len(strengths), n)
+    second = partial(back, *targets, spectra, eps=eps, isign=1, nthreads=1, **grid)
+    values = (execute.aside(second) if n * len(strengths) > MANY else second()).reshape(len(strengths), n)
     result[:, 0::2] = values.real.T
     result[:, 1::2] = values.imag[: U.shape[1] // 2].T
     return result

@@ -204,6 +204,14 @@ def kpca_project(
         model.projector.project(
             kernel, rows.shifted(model.shift), result, execute.threads_for(kernel, n_threads), report
         )
+    for start in range(0, len(result), 8192):
+        part = result[start : start + 8192]
+        if not np.isfinite(part).all():
+            row = start + int(np.argwhere(~np.isfinite(part))[0, 0])
+            raise ValueError(
+                f"the scores of row {row} of X are not finite: the values of {model.kernel!r} overflow {dtype} so far "
+                "from the training rows; scale X as the training rows were, or leave that row out"
+            )
     return result
 
 

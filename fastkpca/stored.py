@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ import numpy as np
 from .errors import ModelFileError
 
 __all__ = ["Record", "refusing"]
+
+_TRUTH = (bool, np.bool_)  # a state that was not through a file holds numpy's numbers
 
 
 def _shown(value: Any) -> str:
@@ -86,7 +89,7 @@ class Record:
     def number(self, key: str, *, least: float = -math.inf, above: float = -math.inf, most: float = math.inf) -> float:
         """A finite number, at least ``least``, more than ``above``, at most ``most``."""
         value = self.get(key)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or abs(value) > 1.7e308 or value != value:
+        if isinstance(value, _TRUTH) or not isinstance(value, Real) or abs(value) > 1.7e308 or value != value:
             raise self.refuse(f"{key} is {_shown(value)}; a finite number is needed")
         if not (value >= least and value > above and value <= most):
             raise self.refuse(f"{key} is {value!r}, out of its range")
@@ -94,15 +97,15 @@ class Record:
 
     def whole(self, key: str, *, least: int, most: int) -> int:
         value = self.get(key)
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        if isinstance(value, _TRUTH) or not isinstance(value, Integral) or not least <= value <= most:
             raise self.refuse(f"{key} is {_shown(value)}; a whole number from {least} to {most} is needed")
-        return value
+        return int(value)
 
     def flag(self, key: str) -> bool:
         value = self.get(key)
-        if not isinstance(value, bool):
+        if not isinstance(value, _TRUTH):
             raise self.refuse(f"{key} is {_shown(value)}; true or false is needed")
-        return value
+        return bool(value)
 
     def text(self, key: str, among: Collection[str] = ()) -> str:
         value = self.get(key)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
+import sys
 import warnings
 from importlib import metadata
+from pathlib import Path
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: small figures, and others are at work
+
+sys.path.insert(0, str(Path(__file__).parent))  # gallery_order
 
 project = "fastkpca"
 author = "The fastkpca developers"
@@ -58,8 +63,9 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_memory": False,
     "show_signature": False,
+    "write_computation_times": False,
     "min_reported_time": 1e9,  # a time on the builder's machine means nothing
-    "within_subsection_order": "ExampleTitleSortKey",
+    "within_subsection_order": "gallery_order.Order",
     "plot_gallery": True,
 }
 suppress_warnings = ["config.cache"]
@@ -71,6 +77,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sphinx = False
+html_show_copyright = False
 pygments_style = "friendly"
 
 
@@ -89,5 +96,13 @@ def escape_bars(app, what, name, obj, options, lines: list[str]) -> None:
             literal = indent
 
 
+def leave_out_constructor(app, what, name, obj, options, signature, return_annotation):
+    """Results are made by functions, not by their users: attributes say what they hold."""
+    if what == "class" and dataclasses.is_dataclass(obj) and not name.startswith("fastkpca.kernels"):
+        return "", None
+    return None
+
+
 def setup(app) -> None:
     app.connect("autodoc-process-docstring", escape_bars, priority=100)  # before numpydoc
+    app.connect("autodoc-process-signature", leave_out_constructor)

@@ -29,6 +29,7 @@ templates_path = ["_templates"]
 exclude_patterns = ["examples", "gallery", "_build"]
 nitpicky = True
 highlight_language = "text"
+smartquotes = False  # a prime in a formula is no apostrophe
 
 # Pages are Markdown that reads as well where it is kept; formulas are plain text, so that no page needs a network.
 myst_enable_extensions = ["colon_fence"]

@@ -7,11 +7,11 @@ import importlib
 import inspect
 import pkgutil
 
-import kernels_contrib
 import numpy as np
 import pytest
 
 import fastkpca
+import kernels_contrib
 
 pytest.importorskip("matplotlib", reason="examples of fastkpca.plot need matplotlib, which is not installed")
 LEFT_OUT = ("_core", "__main__")  # compiled, or run when imported

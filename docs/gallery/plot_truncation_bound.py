@@ -60,7 +60,7 @@ axes[0].legend(frameon=False)
 plt.show()
 
 # %%
-# At radius 2 the paper's bound is hundreds of times too large:
+# At radius 2 the paper's bound is more than a thousand times too large:
 
 for p in (5, 10, 15, 20):
     sharp = gammainc(p, 4.0)

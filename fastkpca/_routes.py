@@ -28,7 +28,7 @@ from .subspace import Leading
 from .summation.exact import ExactSummation
 from .summation.matrix import MatrixSummation, gram_matrix
 
-__all__ = ["Problem", "Solution", "solve"]
+__all__ = ["NoVarianceError", "Problem", "Solution", "solve"]
 
 KEPT_MATRIX = 64 << 20
 """Bytes up to which the krylov route holds K itself where its values come from ``block``, in Python, and are dear; the
@@ -36,6 +36,17 @@ compiled tiles are made again in each pass, in less time than a matrix of float6
 SOLVER_SHARE = 0.25
 """Of tol, for the eigensolver of a moment held as an operator; the rest is for what the map leaves out."""
 EPS = float(np.finfo(np.float64).eps)
+
+
+class NoVarianceError(ValueError):
+    """The centred Gram matrix is zero to rounding, or negative; no eigenvalue is above ``bound``."""
+
+    def __init__(self, message: str, bound: float):
+        super().__init__(message, bound)
+        self.bound = bound
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 @dataclass(frozen=True)
@@ -360,10 +371,11 @@ def _kept(
     """
     positive = int(np.sum(eigenvalues > floor))
     if positive == 0:
-        raise ValueError(
+        raise NoVarianceError(
             f"no component of {problem.kernel!r} carries variance on these {problem.data.n_samples} rows: the "
             "centred Gram matrix is zero to rounding (or negative); check that the rows of X differ, and the kernel's "
-            "parameters"
+            "parameters",
+            2 * floor + max(float(np.max(eigenvalues, initial=0.0)), 0.0) + float(np.max(above)),
         )
     asked = problem.c
     if asked is None:

@@ -15,6 +15,7 @@ import fastkpca
 from fastkpca import plot
 
 SCRIPT = Path(__file__).parent / "typed" / "every_call.py"
+installed = pytest.mark.skipif(is_editable(), reason="mypy does not find an editable install")
 METHODS = ("components", "kbda", "kica", "klda", "logistic", "perceptron", "storage")
 # made by Cython, or said only of classes written in C
 NOT_IN_STUBS = r"""
@@ -44,6 +45,7 @@ def test_every_public_call_is_in_the_script():
         assert {x for x in public if x not in ("load", "save")} <= named, name
 
 
+@installed
 def test_every_public_call_passes_mypy_strict(tmp_path):
     pytest.importorskip("mypy")
     # elsewhere, so that the installed package is read as a user's checker reads it: no settings of ours
@@ -55,7 +57,7 @@ def test_the_script_runs(tmp_path):
     importlib.import_module("typed.every_call").main(tmp_path)
 
 
-@pytest.mark.skipif(is_editable(), reason="stubtest looks beside the compiled modules, and stubs are elsewhere")
+@installed
 @pytest.mark.parametrize(
     "module", ["fastkpca._core", "kernels_contrib._grid", "kernels_contrib._radial", "kernels_contrib._sorted"]
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -19,6 +19,36 @@ if TYPE_CHECKING:
 _DRAWN = 2000  # more rows than this would hide the contours
 
 
+@overload
+def contours(
+    model: Any,
+    X: Any = None,
+    ax: Any = None,
+    *,
+    component: int = 0,
+    inputs: Sequence[int | str] = (0, 1),
+    at: Any = None,
+    labels: Any = None,
+    limits: Any = None,
+    levels: int = 12,
+    resolution: int = 100,
+    points: bool = True,
+) -> Axes: ...
+@overload
+def contours(
+    model: Any,
+    X: Any = None,
+    ax: Any = None,
+    *,
+    component: Sequence[int],
+    inputs: Sequence[int | str] = (0, 1),
+    at: Any = None,
+    labels: Any = None,
+    limits: Any = None,
+    levels: int = 12,
+    resolution: int = 100,
+    points: bool = True,
+) -> np.ndarray: ...
 def contours(
     model: Any,
     X: Any = None,

@@ -24,6 +24,7 @@ from kernels_contrib.storage import save as save_method
 import fastkpca as fk
 from fastkpca import errors, plot
 from fastkpca.kernels import Kernel, KernelTable, Offer, Summary
+from fastkpca.monitor import Limits
 from fastkpca.testing import check_kernel
 
 if TYPE_CHECKING:
@@ -106,9 +107,28 @@ def kernels(X: Array) -> None:
     assert_type(fk.kpca(X, product_of_rows, 2), fk.KPCAModel)
 
 
-def pictures(model: fk.KPCAModel, labels: Array, folder: Path) -> None:
+def rows_again(X: Array, folder: Path) -> None:
+    model = fk.kpca(X, "gaussian", 5, sigma=2.0)
+    assert_type(fk.kpca_preimage(model, model.score[:4], method="fixed-point"), Array)
+    limits = fk.kpca_limits(model, confidence=0.99)
+    assert_type(limits, Limits)
+    assert_type(fk.kpca_t2(model, X), Array)
+    spe, interval = fk.kpca_spe(model, X, bounds=True)
+    assert_type(interval, Array)
+    assert_type(fk.kpca_spe(model, X), Array)
+    assert_type(limits.exceeded(spe=spe), Array)
+    fk.export_mat(model, folder / "model.mat")
+
+
+def pictures(model: fk.KPCAModel, X: Array, labels: Array, folder: Path) -> None:
     axes: Axes = plot.scores(model, labels)
     plot.save(axes, folder / "scores.png")
+    axes = plot.scree(model)
+    axes = plot.contours(model, X, component=1)
+    assert_type(plot.contours(model, X, component=[0, 1]), Array)
+    axes = plot.accuracy([model])
+    axes = plot.convergence(fk.kpca(X, "gaussian", 2, method="krylov"))
+    axes = plot.candidates(model.plan)
 
 
 def methods(X: Array, y: Array, folder: Path) -> None:
@@ -147,5 +167,6 @@ def main(folder: Path) -> None:
     models(X, folder)
     products(X)
     kernels(X)
-    pictures(fk.kpca(X, "gaussian", 2, sigma=1.5), y, folder)
+    rows_again(X, folder)
+    pictures(fk.kpca(X, "gaussian", 2, sigma=1.5), X, y, folder)
     methods(X, y, folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import fields
 from typing import Any
 
@@ -11,8 +12,8 @@ import scipy.sparse as sp
 import fastkpca as fk
 from fastkpca import files
 from fastkpca.errors import ModelFileError
-from fastkpca.features.pivots import PivotMap
-from fastkpca.kernels import kernel_state
+from fastkpca.kernels import kernel_from_state, kernel_state
+from fastkpca.model import restore_map
 
 from ._functions import ComponentFunction, FeatureFunction, SampleFunction
 from .components import RegressionModel
@@ -23,6 +24,7 @@ from .perceptron import PerceptronModel
 
 __all__ = ["load", "save"]
 
+DISTRIBUTION = "fastkpca-kernels-contrib"
 MODELS = {x.__name__: x for x in (KLDAModel, KBDAModel, PerceptronModel, LogisticModel, RegressionModel)}
 FUNCTIONS = {x.__name__: x for x in (FeatureFunction, SampleFunction, ComponentFunction)}
 TRAINING = {"gamma", "alpha"}
@@ -79,12 +81,14 @@ def save(model: Any, path: Any, *, overwrite: bool = False) -> None:
     files.write(path, header, arrays, overwrite=overwrite)
 
 
-def load(path: Any) -> Any:
+def load(path: Any, *, plugins: bool | str | Collection[str] = ()) -> Any:
     """Read a model that ``save`` wrote.
 
     Parameters
     ----------
     path : str or Path
+    plugins : bool, str or collection of str
+        Kernels of which other distributions than this one may be imported, as for ``fastkpca.load``.
 
     Returns
     -------
@@ -94,15 +98,17 @@ def load(path: Any) -> Any:
     Raises
     ------
     ModelFileError
-        The file is truncated, altered, of an unknown version, or none of these models.
+        The file is truncated, altered, of an unknown version, or none of these models; or its kernel is not allowed.
     """
     header, arrays = files.read(path)
+    if not isinstance(plugins, bool):
+        plugins = [*([plugins] if isinstance(plugins, str) else plugins), DISTRIBUTION]
     try:
         cls = MODELS[header["contrib"]]
         values = dict(header["values"])
         if "kernel" in header:
-            values["kernel"] = _kernel(header["kernel"])
-        values["function"] = function = _get_function(header, arrays)
+            values["kernel"] = kernel_from_state(header["kernel"], plugins=plugins or DISTRIBUTION)
+        values["function"] = function = _get_function(header, arrays, plugins or DISTRIBUTION)
         if "labels" in header:
             values["classes"] = np.array(header["labels"])
         for item in fields(cls):
@@ -122,10 +128,6 @@ def load(path: Any) -> Any:
         ) from error
 
 
-def _kernel(state: dict) -> Any:
-    return fk.get_kernel(state["name"], **state["parameters"])
-
-
 def _put_function(function: Any, header: dict, arrays: dict) -> None:
     header["function"] = type(function).__name__
     arrays["f.constant"] = function.constant
@@ -142,18 +144,16 @@ def _put_function(function: Any, header: dict, arrays: dict) -> None:
         arrays["f.weights"] = function.weights
 
 
-def _get_function(header: dict, arrays: dict) -> Any:
+def _get_function(header: dict, arrays: dict, plugins: Any) -> Any:
     cls: Any = FUNCTIONS[header["function"]]
     if cls is ComponentFunction:
         own = {name[5:]: array for name, array in arrays.items() if name.startswith("kpca.")}
-        components = fk.KPCAModel.from_state(header["kpca"], own)
+        components = fk.KPCAModel.from_state(header["kpca"], own, plugins=plugins)
         return cls(components, arrays["f.weights"], arrays["f.constant"])
-    kernel = _kernel(header["kernel"])
+    kernel = kernel_from_state(header["kernel"], plugins=plugins)
     if cls is SampleFunction:
         return cls(kernel, arrays["f.X"], arrays["f.coefficients"], arrays["f.constant"])
     own = {name[4:]: array for name, array in arrays.items() if name.startswith("map.")}
-    pivots = header["map"]["map"] == "pivots"
-    restored = (
-        PivotMap.from_state(kernel, header["map"], own) if pivots else kernel.feature_map_from_state(header["map"], own)
-    )
-    return cls(restored, arrays["f.shift"], arrays["f.weights"], arrays["f.constant"])
+    shift, weights = arrays["f.shift"], arrays["f.weights"]
+    restored = restore_map(kernel, header["map"], own, n_features=len(weights), n_columns=len(shift))
+    return cls(restored, shift, weights, arrays["f.constant"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import sys
 import warnings
 from importlib import metadata
@@ -69,7 +70,7 @@ sphinx_gallery_conf = {
     "within_subsection_order": "gallery_order.Order",
     "plot_gallery": True,
 }
-suppress_warnings = ["config.cache"]
+suppress_warnings = ["toc.empty_glob"]  # pages of one kind are listed by pattern, also while there is none
 warnings.filterwarnings("ignore", category=UserWarning, message=".*non-interactive.*")
 
 html_theme = "furo"
@@ -82,8 +83,12 @@ html_show_copyright = False
 pygments_style = "friendly"
 
 
-def escape_bars(app, what, name, obj, options, lines: list[str]) -> None:
-    """|x| in a docstring is a norm, not a substitution; code and literal blocks are left alone."""
+def name_escaped(text: str) -> str:
+    return re.sub(r"\b([A-Za-z]\w*)_(?!\w)", r"\1\\_", text)
+
+
+def escape(app, what, name, obj, options, lines: list[str]) -> None:
+    """|x| in a docstring is a norm and eigenvalues_ a name, neither is a reference; code and literal blocks stay."""
     literal: int | None = None
     for i, line in enumerate(lines):
         indent = len(line) - len(line.lstrip())
@@ -92,6 +97,12 @@ def escape_bars(app, what, name, obj, options, lines: list[str]) -> None:
         if literal is None and not line.lstrip().startswith((">>>", "...")):
             parts = line.split("``")
             parts[::2] = [part.replace("|", r"\|") for part in parts[::2]]
+            # numpydoc sees to the names of attributes, before the colon
+            begin = line.find(" : ") if re.fullmatch(r"[\w, ]+( : .*)?", line.strip()) else 0
+            if len(parts) == 1 and begin > 0:
+                parts = [parts[0][:begin] + name_escaped(parts[0][begin:])]
+            elif begin == 0:
+                parts[::2] = [name_escaped(part) for part in parts[::2]]
             lines[i] = "``".join(parts)
         if literal is None and line.rstrip().endswith("::"):
             literal = indent
@@ -105,5 +116,5 @@ def leave_out_constructor(app, what, name, obj, options, signature, return_annot
 
 
 def setup(app) -> None:
-    app.connect("autodoc-process-docstring", escape_bars, priority=100)  # before numpydoc
+    app.connect("autodoc-process-docstring", escape, priority=100)  # before numpydoc
     app.connect("autodoc-process-signature", leave_out_constructor)

@@ -37,9 +37,9 @@ from sklearn.utils._param_validation import HasMethods, Interval, InvalidParamet
 from sklearn.utils.validation import _check_psd_eigenvalues, check_is_fitted
 
 from . import execute, validate
+from ._gram_solve import solve_ridge
 from ._kpca import kpca, kpca_project
 from ._plan import DEFAULT_MEMORY
-from ._gram_solve import solve_ridge
 from ._routes import NoVarianceError
 from ._sklearn_kernels import is_theirs, kernel_for
 from .errors import CertificateWarning, ComponentsWarning, UnknownKernelError

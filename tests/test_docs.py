@@ -9,13 +9,14 @@ import shlex
 import tomllib
 from dataclasses import fields
 from functools import cached_property
+from importlib import metadata
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import fastkpca as fk
-from fastkpca import errors
+from fastkpca import errors, plot, protocol
 from fastkpca.cli import main
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -149,7 +150,9 @@ def test_the_check_of_links_finds_what_is_wrong(tmp_path):
     spec = importlib.util.spec_from_file_location("check_links", ROOT / "docs" / "check_links.py")
     check = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(check)
-    good = '<a href="b.html#there">x</a><a href="#top">y</a><a id="top"></a><img src="p.png"><a href="https://x.y">z</a>'
+    good = (
+        '<a href="b.html#there">x</a><a href="#top">y</a><a id="top"></a><img src="p.png"><a href="https://x.y">z</a>'
+    )
     (tmp_path / "a.html").write_text(good)
     (tmp_path / "b.html").write_text('<p id="there"><a href="a.html">a</a></p>')
     (tmp_path / "p.png").write_bytes(b"")
@@ -169,3 +172,13 @@ def test_the_check_of_links_finds_what_is_wrong(tmp_path):
     (tmp_path / "a.html").write_text(good)
     (tmp_path / "s.css").write_text("@font-face { src: url(https://x.y/f.woff) }")
     assert len(check.problems(tmp_path)[0]) == 1
+
+
+def test_the_api_page_has_everything_public():
+    page = (ROOT / "docs" / "api.rst").read_text(encoding="utf-8")
+    listed = set(re.findall(r"^   ([\w.]+)$", page, re.MULTILINE))
+    public = [name for name in fk.__all__ if not name.startswith("__")] + errors.__all__ + plot.__all__
+    public += [x for x in fk.kernels.__all__ if x in vars(protocol) or x.endswith("Kernel")]
+    public += [entry.value.rpartition(":")[2] for entry in metadata.entry_points(group="fastkpca.methods")]
+    missing = [name for name in public if not any(x == name or x.endswith(f".{name}") for x in listed)]
+    assert not missing

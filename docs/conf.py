@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import os
 import re
 import sys
@@ -70,7 +71,8 @@ sphinx_gallery_conf = {
     "within_subsection_order": "gallery_order.Order",
     "plot_gallery": True,
 }
-suppress_warnings = ["toc.empty_glob"]  # pages of one kind are listed by pattern, also while there is none
+# Pages of one kind are listed by pattern (docs/index.md), also while there is none.
+logging.getLogger("sphinx.sphinx.directives.other").addFilter(lambda record: "glob pattern" not in str(record.msg))
 warnings.filterwarnings("ignore", category=UserWarning, message=".*non-interactive.*")
 
 html_theme = "furo"

@@ -5,7 +5,7 @@ ORDER = [
     "contours",
     "sigma",
     "scree",
-    "denoising",
+    "denoise_digits",
     "novelty",
     "accuracy",
     "convergence",

@@ -9,6 +9,7 @@ A newcomer's map (each layer imports only what stands below it; tests/test_layer
        _routes                             its middle: dense, features, krylov, one function each
        _pca                                the linear case
        _gram, model                        gram() and features(); what kpca returns, its projectors, save and load
+       state                               the same files for what other methods return
     4  _plan, moments, krylov, certificate what runs and what it costs; one pass; eigenvalues; intervals
     3  operators, kernels/                 Gram and feature matrices as LinearOperators; kernels and their registry
     2  features/, summation/               feature maps; products

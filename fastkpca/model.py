@@ -22,7 +22,7 @@ from .protocol import FeatureMap, Kernel
 from .rows import Rows
 from .summation.exact import ExactSummation
 
-__all__ = ["FeatureProjector", "KPCAModel", "SampleProjector", "load", "save"]
+__all__ = ["FeatureProjector", "KPCAModel", "SampleProjector", "load", "restore_map", "save"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,7 +234,7 @@ class KPCAModel:
             if "map" in header:
                 own = {name[4:]: array for name, array in arrays.items() if name.startswith("map.")}
                 projector = FeatureProjector(
-                    _restore_map(guarded(kernel), header["map"], own), arrays["axes"], arrays["mean"]
+                    restore_map(guarded(kernel), header["map"], own), arrays["axes"], arrays["mean"]
                 )
             else:
                 projector = SampleProjector(arrays["X"], arrays["coeff"], arrays["column_means"])
@@ -264,7 +264,8 @@ class KPCAModel:
         return model
 
 
-def _restore_map(kernel: Kernel, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
+def restore_map(kernel: Kernel, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
+    """The feature map of ``kernel`` that ``FeatureMap.state`` described."""
     if header["map"] == "pivots":  # the core's own, for any kernel
         return PivotMap.from_state(kernel, header, arrays)
     return kernel.feature_map_from_state(header, arrays)

@@ -25,6 +25,7 @@ from pathlib import Path
 
 import numpy as np
 from setting import data, header, table
+from sklearn import config_context
 from sklearn.svm import SVC
 
 import fastkpca as fk
@@ -62,10 +63,12 @@ class Record:
 def machines(K: np.ndarray, y: np.ndarray, strength: float) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients of the rows, one column a class against the rest, and the constants."""
     coefficients, constants = np.zeros((len(K), 10)), np.zeros(10)
-    for digit in range(10):
-        machine = SVC(C=strength, kernel="precomputed", cache_size=400).fit(K, y == digit)
-        coefficients[machine.support_, digit] = machine.dual_coef_[0]
-        constants[digit] = machine.intercept_[0]
+    K = np.asarray(K, dtype=np.float64)  # once, not in each of the ten
+    with config_context(assume_finite=True):
+        for digit in range(10):
+            machine = SVC(C=strength, kernel="precomputed", cache_size=400).fit(K, y == digit)
+            coefficients[machine.support_, digit] = machine.dual_coef_[0]
+            constants[digit] = machine.intercept_[0]
     return coefficients, constants
 
 
@@ -79,7 +82,7 @@ def cross_validated(K: np.ndarray, y: np.ndarray) -> float:
     wrong = np.zeros(len(GRID))
     for i in range(3):
         kept, left = np.flatnonzero(part != i), np.flatnonzero(part == i)
-        own, other = K[np.ix_(kept, kept)], K[np.ix_(left, kept)]
+        own, other = K[np.ix_(kept, kept)].astype(np.float64), K[np.ix_(left, kept)]
         for j, strength in enumerate(GRID):
             coefficients, constants = machines(own, y[kept], strength)
             wrong[j] += np.sum(np.argmax(other @ coefficients + constants, axis=1) != y[left])

@@ -34,6 +34,8 @@ import fastkpca
 from fastkpca import execute
 from fastkpca.kernels import Gaussian
 
+from .parameters import regularization_strength
+
 __all__ = ["KICAModel", "kica", "kica_contrast", "kica_project"]
 
 CONTRASTS = ("kgv", "kcca")
@@ -318,7 +320,7 @@ def _parameters(
         kernel = Gaussian(sigma=1.0 if n <= 1000 else 0.5)
     if not kernel.positive_semidefinite:
         raise ValueError(f"{kernel!r} is not positive semidefinite, so it has no canonical correlations")
-    kappa = (2e-2 if n <= 1000 else 2e-3) if regularization is None else _positive(regularization, "regularization")
+    kappa = (2e-2 if n <= 1000 else 2e-3) if regularization is None else regularization_strength(regularization)
     if kappa < LEAST_REGULARIZATION:
         raise ValueError(
             f"regularization is {kappa:g}; give at least {LEAST_REGULARIZATION:g}, below which canonical correlations "

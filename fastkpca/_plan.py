@@ -214,9 +214,9 @@ def _dense_candidate(data: Summary, c: int | float | None, limit: float) -> Cand
     n, few = data.n_samples, isinstance(c, int) and not takes_all(data.n_samples, c)
     seconds = n * n / 2 / entry_rate(data.n_features) + n * n / ROW_RATE
     seconds += (4 / 3 if few else 6) * float(n) ** 3 / EIGEN_RATE + OVERHEAD
-    # the matrix, LAPACK's vectors, and those that are kept
+    # the matrix and LAPACK's vectors, of all or of the kept ones; then scores and coefficients beside the vectors
     kept = min(c, n) if isinstance(c, int) else n
-    memory = 8.0 * n * (n * 1.1 + 2.0 * kept if few else n * 2.1 + kept)
+    memory = 8.0 * n * (1.1 * n + 2.0 * kept if few else max(2.1 * n, 1.1 * n + 3.0 * kept))
     return Candidate("dense", "LAPACK", seconds, memory, obstacle=_too_much(memory, limit))
 
 

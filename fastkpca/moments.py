@@ -108,6 +108,7 @@ def largest_eigenpairs(A: np.ndarray, c: int | None) -> tuple[np.ndarray, np.nda
         None: all of them.
     """
     n = len(A)
+    A = A.T if A.flags.c_contiguous else A  # the same matrix, in the order in which LAPACK needs no copy
     if c is not None and not takes_all(n, c):
         diagonal = A.diagonal().copy()
         try:

@@ -132,7 +132,7 @@ def kpca(
             chosen = _choose(problem, method, features, products)
             solution = solve(problem, chosen)
             score = _scores(problem, solution, out) if return_scores else None
-    info = solution.info | {"seconds": time.perf_counter() - started}
+    info = solution.info | {"tol": problem.tol, "seconds": time.perf_counter() - started}
     low, high = (x / (problem.data.n_samples - 1) for x in solution.total)
     model = KPCAModel(
         eigenvalues=solution.eigenvalues,
@@ -221,12 +221,39 @@ def plan(
     rng: Any = 0,
     **kernel_parameters: Any,
 ) -> Plan:
-    """What ``kpca`` would run, what it costs, and why, before it runs; parameters as in ``kpca``.
+    """What ``kpca`` would run, what it costs, and why, before it runs.
+
+    Parameters
+    ----------
+    X : array_like (N, d)
+        As in ``kpca``, like everything that follows.
+    kernel : str, Kernel, object with ``block``, or callable
+    c : int, float or None
+    tol : float
+    method : {"auto", "dense", "features", "krylov"}
+    features : str
+    products : str
+    memory_limit : int or str, optional
+    n_threads : int, optional
+    rng : int, Generator, SeedSequence or None
+    **kernel_parameters
 
     Returns
     -------
     Plan
         Shows itself as the table of candidates.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For input, and where no route fits: the text then gives each candidate's obstacle.
+
+    Examples
+    --------
+    >>> import numpy as np, fastkpca as fk
+    >>> X = np.random.default_rng(0).standard_normal((1000, 5))
+    >>> fk.plan(X, "polynomial", 3, degree=2).method
+    'features'
     """
     method = _method(method, features, products)
     problem = _prepare(X, kernel, c, tol, 20, method, memory_limit, n_threads, rng, None, kernel_parameters)

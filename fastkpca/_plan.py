@@ -5,7 +5,9 @@ Predictions are counts (flops, kernel values, bytes) over the rates of ``_rates`
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +17,7 @@ from .features.pivots import RankProbe, pivot_map, probe_rank
 from .moments import takes_all
 from .protocol import Cost, FeatureMap, Kernel, Offer, Summary
 from .rows import Rows
+from .stored import Record
 
 __all__ = ["MAX_FEATURES", "Candidate", "Plan", "look_at", "make_plan", "offers_of_maps", "small_offers"]
 
@@ -25,6 +28,7 @@ KRYLOV_PRODUCT_SHARE = 2e-3  # of tol, for the error of approximate products: it
 
 DEFAULT_MEMORY = 2 << 30
 MAX_FEATURES = 8192
+METHODS = ("dense", "features", "krylov")
 
 
 @dataclass(frozen=True)
@@ -105,8 +109,24 @@ class Plan:
 
     @classmethod
     def from_state(cls, state: dict) -> Plan:
-        candidates = tuple(Candidate(**x) for x in state["candidates"])
-        return cls(state["method"], state["name"], state["reason"], candidates)
+        own = Record(state, {}, "the plan")
+        own.keys(("method", "name", "reason", "candidates"))
+        candidates = tuple(_candidate(x) for x in own.list("candidates"))
+        method, name = own.text("method", METHODS), own.text("name")
+        if not any((x.method, x.name) == (method, name) for x in candidates):
+            raise own.refuse("what was chosen is not among the candidates")
+        return cls(method, name, own.text("reason"), candidates)
+
+
+def _candidate(state: Any) -> Candidate:
+    own = Record(state, {}, "a candidate of the plan")
+    own.keys(("method", "name", "seconds", "memory", "n_features", "obstacle"))
+    # what is out of the question may have no finite cost
+    seconds, memory = (
+        math.inf if own.get(key) == math.inf else own.number(key, least=0.0) for key in ("seconds", "memory")
+    )
+    n_features = own.whole("n_features", least=0, most=1 << 62)
+    return Candidate(own.text("method", METHODS), own.text("name"), seconds, memory, n_features, own.text("obstacle"))
 
 
 def _size(number: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -27,7 +28,7 @@ from .subspace import Leading
 from .summation.exact import ExactSummation
 from .summation.matrix import MatrixSummation, gram_matrix
 
-__all__ = ["Problem", "Solution", "solve"]
+__all__ = ["NoVarianceError", "Problem", "Solution", "solve"]
 
 KEPT_MATRIX = 64 << 20
 """Bytes up to which the krylov route holds K itself where its values come from ``block``, in Python, and are dear; the
@@ -35,6 +36,17 @@ compiled tiles are made again in each pass, in less time than a matrix of float6
 SOLVER_SHARE = 0.25
 """Of tol, for the eigensolver of a moment held as an operator; the rest is for what the map leaves out."""
 EPS = float(np.finfo(np.float64).eps)
+
+
+class NoVarianceError(ValueError):
+    """The centred Gram matrix is zero to rounding, or negative; no eigenvalue is above ``bound``."""
+
+    def __init__(self, message: str, bound: float):
+        super().__init__(message, bound)
+        self.bound = bound
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 @dataclass(frozen=True)
@@ -247,10 +259,16 @@ def _krylov(problem: Problem, plan: Plan) -> Solution:
     # the mean of all entries errs by no more than an entry does
     slack = 4 * EPS * n * size + n * ((entry_error or 0.0) + product.error_bound)
     info = {"method": "krylov", "products": way.name, "passes": found.passes, "search_passes": found.search_passes}
+    info |= {"widths": _history(found.history), "search_widths": _history(found.search_history)}
     info |= _negative(found.negative_end, problem)
     projector = _sample_projector(problem, coeff, found.row_means)
     proof = _first(found.certificate, kept)
     return Solution(eigenvalues, proof, (total - slack, total + slack), projector, info, score, found.message)
+
+
+def _history(pairs: Sequence[tuple[int, float]]) -> list[list]:
+    """[pass, width] as JSON has them; where no width was known yet, None."""
+    return [[passes, width if np.isfinite(width) else None] for passes, width in pairs]
 
 
 def _largest(problem: Problem, rows: int = 256) -> float:
@@ -354,10 +372,11 @@ def _kept(
     """
     positive = int(np.sum(eigenvalues > floor))
     if positive == 0:
-        raise ValueError(
+        raise NoVarianceError(
             f"no component of {problem.kernel!r} carries variance on these {problem.data.n_samples} rows: the "
             "centred Gram matrix is zero to rounding (or negative); check that the rows of X differ, and the kernel's "
-            "parameters"
+            "parameters",
+            2 * floor + max(float(np.max(eigenvalues, initial=0.0)), 0.0) + float(np.max(above)),
         )
     asked = problem.c
     if asked is None:

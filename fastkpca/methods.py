@@ -36,6 +36,11 @@ def get_method(name: str) -> Callable[..., Any]:
     name : str
         As in ``list_methods()``, or "distribution:name".
 
+    Returns
+    -------
+    callable
+        Such as ``klda(X, y, kernel, c)``.
+
     Raises
     ------
     UnknownMethodError

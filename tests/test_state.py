@@ -9,7 +9,7 @@ import pytest
 
 import fastkpca as fk
 from fastkpca import files
-from fastkpca.errors import ModelFileError, UnknownKernelError
+from fastkpca.errors import ModelFileError
 from fastkpca.kernels import Gaussian, Kernel
 from fastkpca.state import load_state, save_state
 
@@ -56,9 +56,14 @@ def test_plain_values_and_arrays_come_back(tmp_path):
 def test_kernels_maps_and_models_come_back(name, kind, tmp_path):
     operator = fk.features(X, KERNELS[name], tol=1e-3, features=kind)
     model = fk.kpca(X, operator.kernel, 3)
-    values = {"kernel": operator.kernel, "map": operator.map, "parts": {"model": model, "map": operator.map}}
+    one = {"map": operator.map, "shift": operator.shift}
+    values = {"kernel": operator.kernel, **one, "parts": {"model": model, **one}}
     save_state(tmp_path / "s", "k", values)
-    found = load_state(tmp_path / "s")[1]
+    if name == "laplacian":
+        with pytest.raises(ModelFileError, match="plugins"):
+            load_state(tmp_path / "s")
+    found = load_state(tmp_path / "s", plugins=["fastkpca-kernels-contrib"])[1]
+    assert list(found) == list(values) and list(found["parts"]) == list(values["parts"])
     assert found["kernel"] == KERNELS[name]
     tile = np.ascontiguousarray(NEW - operator.shift)
     for again in (found["map"], found["parts"]["map"]):
@@ -68,12 +73,44 @@ def test_kernels_maps_and_models_come_back(name, kind, tmp_path):
     np.testing.assert_array_equal(fk.kpca_project(again, NEW), fk.kpca_project(model, NEW))
 
 
-def test_a_map_needs_its_kernel(tmp_path):
+def test_a_map_needs_its_kernel_and_its_shift(tmp_path):
     operator = fk.features(X, "gaussian", sigma=1.0)
-    for values in ({"map": operator.map}, {"map": operator.map, "kernel": "gaussian"}):
-        with pytest.raises(ValueError, match="map is a feature map; add its kernel under the name 'kernel'"):
+    one = {"map": operator.map, "shift": operator.shift}
+    for values in (
+        one,
+        {"kernel": "gaussian", **one},
+        {"kernel": operator.kernel, "map": operator.map},
+        {"kernel": operator.kernel, "shift": operator.shift, "inside": {"map": operator.map}},
+    ):
+        with pytest.raises(ValueError, match="map is a feature map; add its kernel as 'kernel' in values, and its"):
             save_state(tmp_path / "s", "k", values)
     assert not (tmp_path / "s").exists()
+
+
+@pytest.mark.parametrize("kind", ["auto", "pivots"])
+def test_a_small_file_makes_no_large_map(kind, tmp_path):
+    operator = fk.features(X, "polynomial", degree=2, offset=1.0, features=kind)
+    save_state(
+        tmp_path / "s", "k", {"kernel": operator.kernel, "map": operator.map, "shift": operator.shift, "w": np.ones(2)}
+    )
+    header, arrays = files.read(tmp_path / "s")
+
+    def altered(name, array=None, **changes):
+        described = header["values"] | {
+            "map": header["values"]["map"] | {"map": header["values"]["map"]["map"] | changes}
+        }
+        files.write(tmp_path / name, {"kind": "k", "values": described}, arrays | (array or {}))
+        with pytest.raises(ModelFileError, match="map"):
+            load_state(tmp_path / name)
+
+    altered("length", {"map.length": np.zeros(operator.shape[1] + 1, dtype=np.int8)})
+    altered("floats", {"map.length": np.zeros(operator.shape[1])})
+    altered("shift", {"shift": np.zeros(3)})
+    altered("flat", {"shift": np.zeros((2, 1))})
+    altered("other", map="nothing")
+    if kind == "auto":
+        altered("degree", degree=60)
+        altered("columns", d=100000)
 
 
 def test_what_cannot_be_written(tmp_path):
@@ -131,5 +168,5 @@ def test_files_of_another_kind_and_broken_ones(tmp_path):
             load_state(tmp_path / f"broken{i}")
     unknown = {"kernel": {"kernel": {"name": "nowhere:such", "parameters": {}}}}
     files.write(tmp_path / "unknown", {"kind": "k", "values": unknown}, {})
-    with pytest.raises(UnknownKernelError):
-        load_state(tmp_path / "unknown")
+    with pytest.raises(ModelFileError, match="nowhere:such"):
+        load_state(tmp_path / "unknown", plugins=True)

@@ -238,7 +238,18 @@ def _fit(
 
 
 def kica_project(model: KICAModel, X: Any) -> np.ndarray:
-    """Sources of new rows, (N, c)."""
+    """Sources of new rows.
+
+    Parameters
+    ----------
+    model : KICAModel
+    X : array_like (m, d)
+        New rows, with the columns of the training rows.
+
+    Returns
+    -------
+    ndarray (m, c)
+    """
     X = _matrix(X)
     if X.shape[1] != len(model.mean):
         raise ValueError(f"X has {X.shape[1]} columns, the model was fitted to {len(model.mean)}")
@@ -261,8 +272,18 @@ def kica_contrast(
     ----------
     Y : array_like (N, c)
         Columns of about unit variance, for the default length scale.
-    kernel, contrast, regularization, tol, n_threads, **kernel_parameters
-        As for ``kica``.
+    kernel : str or fastkpca.kernels.Kernel
+        As for ``kica``, like the following.
+    contrast : {"kgv", "kcca"}
+    regularization : float, optional
+    tol : float, optional
+    n_threads : int, optional
+    **kernel_parameters
+
+    Returns
+    -------
+    float
+        Zero where the kernel sees no dependence.
     """
     contrast = _contrast_name(contrast)
     Y = _matrix(Y)
@@ -290,7 +311,7 @@ def _count(value: object, name: str) -> int:
 
 
 def _positive(value: object, name: str) -> float:
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real) or not 0.0 < value < math.inf:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real) or not 0.0 < float(value) < math.inf:
         raise ValueError(f"{name} is {value!r}; give a positive, finite number")
     return float(value)
 

@@ -261,9 +261,19 @@ def _from_gram(
 
 
 def klda_project(model: KLDAModel, X: Any, *, n_threads: int | None = None) -> np.ndarray:
-    """Coordinates of new rows along the discriminant directions, shape (m, c).
+    """Coordinates of new rows along the discriminant directions.
 
-    For a precomputed kernel X is the (m, N) matrix between new and training rows.
+    Parameters
+    ----------
+    model : KLDAModel
+    X : array_like (m, d)
+        New rows; for a precomputed kernel the (m, N) matrix between new and training rows.
+    n_threads : int, optional
+        Default: all processors.
+
+    Returns
+    -------
+    ndarray (m, c)
     """
     if not isinstance(model, KLDAModel):
         raise TypeError(f"model is a {type(model).__name__}; give what klda() returned")
@@ -279,6 +289,8 @@ def klda_predict(model: KLDAModel, X: Any, *, prior: Any = None, n_threads: int 
     X : array_like (m, d)
     prior : array_like (C,), optional
         Probability of each class before a row is seen; default: its share of the training rows.
+    n_threads : int, optional
+        Default: all processors.
 
     Returns
     -------

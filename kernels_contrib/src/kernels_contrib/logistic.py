@@ -188,7 +188,21 @@ def warn_short(found: Any, tol: float) -> None:
 
 
 def logistic_probability(model: LogisticModel, X: Any, *, n_threads: int | None = None) -> np.ndarray:
-    """Probability of each class for new rows, shape (m, C), columns in the order of ``model.classes``."""
+    """Probability of each class for new rows.
+
+    Parameters
+    ----------
+    model : LogisticModel
+    X : array_like (m, d)
+        New rows, with the columns of the training rows.
+    n_threads : int, optional
+        Default: all processors.
+
+    Returns
+    -------
+    ndarray (m, C)
+        Columns in the order of ``model.classes``.
+    """
     logits = _logits(model, X, n_threads)
     if logits.shape[1] == 1:
         with np.errstate(over="ignore"):
@@ -200,7 +214,21 @@ def logistic_probability(model: LogisticModel, X: Any, *, n_threads: int | None 
 
 
 def logistic_predict(model: LogisticModel, X: Any, *, n_threads: int | None = None) -> np.ndarray:
-    """The most probable label of new rows."""
+    """The most probable label of new rows.
+
+    Parameters
+    ----------
+    model : LogisticModel
+    X : array_like (m, d)
+        New rows, with the columns of the training rows.
+    n_threads : int, optional
+        Default: all processors.
+
+    Returns
+    -------
+    ndarray (m,)
+        Of the type of the labels.
+    """
     logits = _logits(model, X, n_threads)
     if logits.shape[1] == 1:
         return model.classes[(logits[:, 0] > 0).astype(int)]

@@ -14,7 +14,7 @@ __all__ = ["positive", "regularization_strength"]
 
 def positive(kernel: str, name: str, value: object, *, least: float = 0.0, infinite: bool = False) -> float:
     """A positive number, of at least ``least``; finite, or else ``infinite`` says that infinity has a meaning."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real) or not 0.0 < value <= math.inf:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real) or not 0.0 < float(value) <= math.inf:
         raise KernelParameterError(f"{kernel}: {name} is {value!r}; give a positive, finite number")
     number = float(value)
     if math.isinf(number) and not infinite:

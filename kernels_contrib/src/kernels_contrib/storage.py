@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import fields
 from typing import Any
 
@@ -24,6 +25,7 @@ __all__ = ["load", "save"]
 MODELS = {x.__name__: x for x in (KLDAModel, KBDAModel, KICAModel, PerceptronModel, LogisticModel, RegressionModel)}
 FUNCTIONS = {x.__name__: x for x in (FeatureFunction, SampleFunction, ComponentFunction)}
 KIND = "kernels_contrib:"
+DISTRIBUTION = "fastkpca-kernels-contrib"
 LEFT_OUT = {"gamma", "alpha", "sources"}
 """What grows with the training rows and no prediction needs: not written, None or empty in what comes back."""
 
@@ -32,6 +34,14 @@ def save(model: Any, path: Any, *, overwrite: bool = False) -> None:
     """Write what a function of this package returned to a file.
 
     Values of the training rows (``gamma``, ``alpha``, ``sources``) are left out where prediction does not need them.
+
+    Parameters
+    ----------
+    model : object
+        What ``klda``, ``kbda``, ``kica``, a perceptron, logistic regression or regression on components returned.
+    path : str or Path
+    overwrite : bool
+        False: an existing file is left alone.
 
     Raises
     ------
@@ -62,15 +72,29 @@ def save(model: Any, path: Any, *, overwrite: bool = False) -> None:
     save_state(path, KIND + name, values, overwrite=overwrite)
 
 
-def load(path: Any) -> Any:
+def load(path: Any, *, plugins: bool | str | Collection[str] = ()) -> Any:
     """Read a model that ``save`` wrote.
+
+    Parameters
+    ----------
+    path : str or Path
+    plugins : bool, str or collection of str
+        Kernels of which other distributions than this one may be imported, as for ``fastkpca.load``.
+
+    Returns
+    -------
+    object
+        Of the type that was saved.
 
     Raises
     ------
     ModelFileError
-        The file is truncated, altered, of an unknown version, or none of these models.
+        The file is truncated, altered, of an unknown version, or none of these models; or its kernel is not allowed.
     """
-    kind, values = load_state(path)
+    if plugins is not True:  # the kernels of this package, whatever else
+        others = [] if plugins is False else [plugins] if isinstance(plugins, str) else plugins
+        plugins = [DISTRIBUTION, *others]
+    kind, values = load_state(path, plugins=plugins)
     cls = MODELS.get(kind.removeprefix(KIND)) if kind.startswith(KIND) else None
     if cls is None:
         raise ModelFileError(f"{path} holds a {kind!r}, not a model of kernels_contrib")

@@ -9,6 +9,7 @@ A newcomer's map (each layer imports only what stands below it; tests/test_layer
        _routes                             its middle: dense, features, krylov, one function each
        _pca                                the linear case
        _gram, model                        gram() and features(); what kpca returns, its projectors, save and load
+       state                               the same files for what other methods return
        _mat                                models for MATLAB and Octave
        preimage, monitor                   from scores back to rows (_descent, _ridge); SPE, T^2 and control limits
     4  _plan, moments, krylov, certificate what runs and what it costs; one pass; eigenvalues; intervals

@@ -51,6 +51,7 @@ def here(tmp_path, monkeypatch):
 
 def test_the_pages_are_found_and_every_snippet_is_of_a_known_kind():
     assert {page.name for page in PAGES} >= {"README.md", "guide.md", "kernels.md", "theory.md", "write_a_kernel.md"}
+    assert (ROOT / "docs" / "preimages_and_novelty.md") in PAGES
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
         found = FENCE.findall(text)

@@ -37,7 +37,7 @@ def error(images):
 # -------------------
 # Few lose the digit, many keep the noise. Linear PCA is the linear kernel, whose pre-images are exact; those of the
 # Gaussian kernel are found by the fixed-point iteration, from the noisy image. Its sigma is about the length of the
-# noise, 0.33 times the square root of 64: with a smaller one, all digits are equally far from a noisy image.
+# noise, 0.33 times the square root of 64: with a much smaller one, all digits are equally far from a noisy image.
 
 sigma = 3.0
 counts = [2, 4, 8, 16, 24, 32, 48, 64, 128, 256, 512]
@@ -45,9 +45,9 @@ linear, gaussian = {}, {}
 for c in counts:
     if c < 64:
         model = fk.kpca(train, "linear", c)
-        linear[c] = fk.kpca_preimage(model, fk.kpca_project(model, noisy))
+        linear[c] = fk.kpca_denoise(model, noisy)
     model = fk.kpca(train, "gaussian", c, sigma=sigma, method="dense")
-    gaussian[c] = fk.kpca_preimage(model, fk.kpca_project(model, noisy), start=noisy)
+    gaussian[c] = fk.kpca_denoise(model, noisy)
 
 fig, ax = plt.subplots(figsize=(6.4, 4), layout="constrained")
 for name, found in (("linear PCA", linear), ("kernel PCA", gaussian)):

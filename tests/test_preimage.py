@@ -113,24 +113,24 @@ def test_denoising_is_projection_without_centring(route, sigma):
     assert np.allclose(found, weights[:, :-1] / share, rtol=1e-3, atol=1e-3 * np.abs(found).max())
 
 
-@pytest.mark.parametrize("route", ROUTES, ids=str)
+@pytest.mark.parametrize("route", ROUTES[:3], ids=str)
 def test_denoising_in_many_columns(route):
     """Noise that is as long as sigma: the mean would draw a pre-image of the centred projection to the middle."""
     rng = np.random.default_rng(0)
     axes = np.linalg.qr(rng.standard_normal((40, 3)))[0].T
     X, clean = (6.0 * curve(n, seed=s) @ axes for n, s in ((400, 0), (60, 1)))
-    noisy = clean + 0.6 * rng.standard_normal(clean.shape)
-    model = fit(X, "gaussian", 12, sigma=4.0, **route)
+    noisy = clean + rng.standard_normal(clean.shape)
+    model = fit(X, "gaussian", 6, sigma=2.0, **route)
 
     def error(rows):
         return np.mean(np.sum((rows - clean) ** 2, axis=1))
 
     plain = fk.kpca_preimage(model, fk.kpca_project(model, noisy), start=noisy)
     found = fk.kpca_denoise(model, noisy)
-    assert error(found) < 0.5 * error(plain) < 0.5 * error(noisy)
+    assert error(found) < 0.5 * error(plain) < 0.1 * error(noisy)
     assert np.array_equal(found, fk.kpca_denoise(model, noisy, n_threads=3))
     rows = {"train": X} if isinstance(model.projector, FeatureProjector) else {}
-    assert error(fk.kpca_denoise(model, noisy, method="ridge", **rows)) < 0.2 * error(noisy)
+    assert error(fk.kpca_denoise(model, noisy, method="ridge", **rows)) < 0.1 * error(noisy)
 
 
 def test_denoising_elsewhere():

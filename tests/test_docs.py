@@ -57,6 +57,7 @@ def test_the_pages_are_found_and_every_snippet_is_of_a_known_kind():
         "from_sklearn.md",
         "guide.md",
         "kernels.md",
+        "preimages_and_novelty.md",
         "theory.md",
         "write_a_kernel.md",
     }

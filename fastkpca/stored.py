@@ -91,7 +91,7 @@ class Record:
     def number(self, key: str, *, least: float = -math.inf, above: float = -math.inf, most: float = math.inf) -> float:
         """A finite number, at least ``least``, more than ``above``, at most ``most``."""
         value = self.get(key)
-        if isinstance(value, _TRUTH) or not isinstance(value, _NUMBER) or abs(value) > 1.7e308 or value != value:
+        if isinstance(value, _TRUTH) or not isinstance(value, _NUMBER) or not -1.7e308 <= value <= 1.7e308:
             raise self.refuse(f"{key} is {_shown(value)}; a finite number is needed")
         if not (value >= least and value > above and value <= most):
             raise self.refuse(f"{key} is {value!r}, out of its range")

@@ -107,6 +107,7 @@ def _dense(problem: Problem, plan: Plan) -> Solution:
     # one more than asked for: it says how far the last cluster is from the rest
     asked = problem.c + 1 if isinstance(problem.c, int) else n
     eigenvalues, vectors = largest_eigenpairs(K, asked)
+    del K  # overwritten; scores and coefficients need the room
     lowest = float(eigenvalues[-1]) if asked >= n else None
     entry_error = kernel.entry_error(problem.data, np.dtype(np.float64))
     kept = _kept(eigenvalues, 2 * EPS * n * largest, total, problem, n * (entry_error or 0.0))

@@ -415,6 +415,14 @@ def save(model: KPCAModel, path: Any, *, overwrite: bool = False, scores: bool =
         The kernel has no registered name under which ``load`` could find it.
     ScoresNotKeptError
         ``scores=True`` for a model that does not hold them.
+
+    Examples
+    --------
+    >>> import numpy as np, fastkpca as fk
+    >>> X = np.random.default_rng(0).standard_normal((1000, 3))
+    >>> fk.save(fk.kpca(X, "polynomial", 2, degree=2), "rows.kpca")
+    >>> fk.load("rows.kpca").n_components
+    2
     """
     if not isinstance(model, KPCAModel):
         raise TypeError(f"model is a {type(model).__name__}; give what kpca() returned")

@@ -48,6 +48,7 @@ FLOORS = {
     "_gram_solve": 5,
     "model": 5,
     "preimage": 5,
+    "state": 5,
     "monitor": 5,
     "merge": 5,
     "__init__": 6,

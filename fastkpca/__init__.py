@@ -9,6 +9,7 @@ A newcomer's map (each layer imports only what stands below it; tests/test_layer
        _routes                             its middle: dense, features, krylov, one function each
        _pca                                the linear case
        _gram, model                        gram() and features(); what kpca returns, its projectors, save and load
+       state                               the same files for what other methods return
        _mat                                models for MATLAB and Octave
        preimage, monitor                   from scores back to rows (_descent, _ridge); SPE, T^2 and control limits
     4  _plan, moments, krylov, certificate what runs and what it costs; one pass; eigenvalues; intervals
@@ -43,7 +44,7 @@ from .kernels import get_kernel, list_kernels, register_kernel
 from .methods import get_method, list_methods
 from .model import KPCAModel, load, save
 from .monitor import kpca_limits, kpca_spe, kpca_t2
-from .preimage import kpca_preimage
+from .preimage import kpca_denoise, kpca_preimage
 
 __version__ = _metadata.version("fastkpca")
 
@@ -56,6 +57,7 @@ __all__ = [
     "get_method",
     "gram",
     "kpca",
+    "kpca_denoise",
     "kpca_limits",
     "kpca_preimage",
     "kpca_project",

@@ -14,6 +14,7 @@ import numpy as np
 from ._products import Product, products_for
 from ._rates import EIGEN_RATE, FEATURE_RATE, GEMM_RATE, KERNEL_FLOPS, OVERHEAD, ROW_RATE, SYRK_RATE, entry_rate
 from .features.pivots import RankProbe, pivot_map, probe_rank
+from .moments import takes_all
 from .protocol import Cost, FeatureMap, Kernel, Offer, Summary
 from .rows import Rows
 from .stored import Record
@@ -230,10 +231,12 @@ def make_plan(
 
 
 def _dense_candidate(data: Summary, c: int | float | None, limit: float) -> Candidate:
-    n, some = data.n_samples, isinstance(c, int)
+    n, few = data.n_samples, isinstance(c, int) and not takes_all(data.n_samples, c)
     seconds = n * n / 2 / entry_rate(data.n_features) + n * n / ROW_RATE
-    seconds += (4 / 3 if some else 6) * float(n) ** 3 / EIGEN_RATE + OVERHEAD
-    memory = 8.0 * n * n * (1.1 if some else 3.1)
+    seconds += (4 / 3 if few else 6) * float(n) ** 3 / EIGEN_RATE + OVERHEAD
+    # the matrix and LAPACK's vectors, of all or of the kept ones; then scores and coefficients beside the vectors
+    kept = min(c, n) if isinstance(c, int) else n
+    memory = 8.0 * n * (1.1 * n + 2.0 * kept if few else max(2.1 * n, 1.1 * n + 3.0 * kept))
     return Candidate("dense", "LAPACK", seconds, memory, obstacle=_too_much(memory, limit))
 
 

@@ -29,6 +29,7 @@ import scipy.linalg
 
 from ._errors import AccuracyWarning
 from ._products import HELD, Products, small_features
+from .parameters import regularization_strength
 
 __all__ = ["Directions", "check_penalty", "feature_directions", "solve_contrasts"]
 
@@ -53,14 +54,9 @@ def check_penalty(regularization: Any, penalty: str, mean_diagonal: float, semid
     if regularization is None:
         scale = abs(mean_diagonal) or 1.0
         return 1e-3 * (scale**2 if penalty == "coefficients" else scale)
-    if isinstance(regularization, (bool, np.bool_)) or not isinstance(regularization, (int, float, np.number)):
-        raise TypeError(f"regularization is {regularization!r}; give a positive number, as in 1e-3")
-    if not 0.0 < regularization < np.inf:
-        raise ValueError(
-            f"regularization is {regularization!r}; give a positive, finite number: without one the directions are not "
-            "determined, since there are as many coefficients as rows"
-        )
-    return float(regularization)
+    return regularization_strength(
+        regularization, ": without one the directions are not determined, since there are as many coefficients as rows"
+    )
 
 
 def feature_directions(

@@ -18,6 +18,7 @@ from ._discriminant import check_penalty, feature_directions, solve_contrasts
 from ._functions import ComponentFunction, KernelFunction, rows_of
 from ._labels import class_codes
 from ._products import Products, class_moments, products_for
+from .parameters import regularization_strength
 
 __all__ = ["KLDAModel", "kernel_fisherfaces", "klda", "klda_predict", "klda_project"]
 
@@ -350,8 +351,7 @@ def kernel_fisherfaces(
     classes, codes = class_codes(y, n, least=2, purpose="kernel_fisherfaces")
     counts = np.bincount(codes)
     c = _check_c(c, len(classes))
-    if not 0.0 <= regularization < np.inf:
-        raise ValueError(f"regularization is {regularization!r}; give zero or a positive number")
+    regularization = regularization_strength(regularization, zero=True)
     asked = n - len(classes) if components is None else components
     model = fk.kpca(X, kernel, asked, tol=tol, n_threads=n_threads, rng=rng, **kernel_parameters)
     score = np.asarray(model.score, dtype=np.float64)

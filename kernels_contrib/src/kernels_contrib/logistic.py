@@ -20,6 +20,7 @@ from ._functions import KernelFunction, rows_of
 from ._labels import class_codes
 from ._logit import fit_logit
 from ._products import held_features, products_for
+from .parameters import regularization_strength
 
 __all__ = ["LogisticModel", "kernel_logistic", "logistic_predict", "logistic_probability"]
 
@@ -122,7 +123,9 @@ def kernel_logistic(
     X = rows_of(X)
     n = X.shape[0]
     classes, codes = class_codes(y, n, purpose="kernel_logistic")
-    strength = _check_strength(regularization)
+    strength = regularization_strength(
+        regularization, " (there are as many coefficients as rows), or take kernel_pc_logistic, which needs none"
+    )
     products = products_for(
         X,
         kernel,
@@ -165,17 +168,6 @@ def kernel_logistic(
         products.info
         | {"iterations": found.iterations, "products_used": found.lifts, "gradient": float(found.gradient)},
     )
-
-
-def _check_strength(value: Any) -> float:
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.number)):
-        raise TypeError(f"regularization is {value!r}; give a positive number")
-    if not 0.0 < value < np.inf:
-        raise ValueError(
-            f"regularization is {value!r}; give a positive, finite number (there are as many coefficients as rows), "
-            "or take kernel_pc_logistic, which needs none"
-        )
-    return float(value)
 
 
 def indicator(codes: np.ndarray, n_classes: int) -> np.ndarray:

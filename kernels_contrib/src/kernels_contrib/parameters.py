@@ -9,7 +9,7 @@ import numpy as np
 
 from fastkpca.kernels import KernelParameterError
 
-__all__ = ["positive"]
+__all__ = ["positive", "regularization_strength"]
 
 
 def positive(kernel: str, name: str, value: object, *, least: float = 0.0, infinite: bool = False) -> float:
@@ -22,3 +22,13 @@ def positive(kernel: str, name: str, value: object, *, least: float = 0.0, infin
     if number < least:
         raise KernelParameterError(f"{kernel}: {name} is {value!r}; give a number of at least {least:g}")
     return number
+
+
+def regularization_strength(value: object, reason: str = "", *, zero: bool = False) -> float:
+    """A method's ``regularization``: positive, or zero where ``zero``; ``reason`` says what it is needed for."""
+    wanted = "zero or a positive, finite number" if zero else "a positive, finite number"
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+        raise TypeError(f"regularization is {value!r}; give {wanted}{reason}")
+    if not (0.0 < float(value) < math.inf or (zero and value == 0.0)):
+        raise ValueError(f"regularization is {value!r}; give {wanted}{reason}")
+    return float(value)

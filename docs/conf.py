@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
+import logging
 import os
+import re
+import sys
 import warnings
 from importlib import metadata
+from pathlib import Path
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: small figures, and others are at work
+
+sys.path.insert(0, str(Path(__file__).parent))  # gallery_order
 
 project = "fastkpca"
 author = "The fastkpca developers"
@@ -24,6 +31,7 @@ templates_path = ["_templates"]
 exclude_patterns = ["examples", "gallery", "_build"]
 nitpicky = True
 highlight_language = "text"
+smartquotes = False  # a prime in a formula is no apostrophe
 
 # Pages are Markdown that reads as well where it is kept; formulas are plain text, so that no page needs a network.
 myst_enable_extensions = ["colon_fence"]
@@ -58,11 +66,13 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_memory": False,
     "show_signature": False,
+    "write_computation_times": False,
     "min_reported_time": 1e9,  # a time on the builder's machine means nothing
-    "within_subsection_order": "ExampleTitleSortKey",
+    "within_subsection_order": "gallery_order.Order",
     "plot_gallery": True,
 }
-suppress_warnings = ["config.cache"]
+# Pages of one kind are listed by pattern (docs/index.md), also while there is none.
+logging.getLogger("sphinx.sphinx.directives.other").addFilter(lambda record: "glob pattern" not in str(record.msg))
 warnings.filterwarnings("ignore", category=UserWarning, message=".*non-interactive.*")
 
 html_theme = "furo"
@@ -71,11 +81,16 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sphinx = False
+html_show_copyright = False
 pygments_style = "friendly"
 
 
-def escape_bars(app, what, name, obj, options, lines: list[str]) -> None:
-    """|x| in a docstring is a norm, not a substitution; code and literal blocks are left alone."""
+def name_escaped(text: str) -> str:
+    return re.sub(r"\b([A-Za-z]\w*)_(?!\w)", r"\1\\_", text)
+
+
+def escape(app, what, name, obj, options, lines: list[str]) -> None:
+    """|x| in a docstring is a norm and eigenvalues_ a name, neither is a reference; code and literal blocks stay."""
     literal: int | None = None
     for i, line in enumerate(lines):
         indent = len(line) - len(line.lstrip())
@@ -84,10 +99,24 @@ def escape_bars(app, what, name, obj, options, lines: list[str]) -> None:
         if literal is None and not line.lstrip().startswith((">>>", "...")):
             parts = line.split("``")
             parts[::2] = [part.replace("|", r"\|") for part in parts[::2]]
+            # numpydoc sees to the names of attributes, before the colon
+            begin = line.find(" : ") if re.fullmatch(r"[\w, ]+( : .*)?", line.strip()) else 0
+            if len(parts) == 1 and begin > 0:
+                parts = [parts[0][:begin] + name_escaped(parts[0][begin:])]
+            elif begin == 0:
+                parts[::2] = [name_escaped(part) for part in parts[::2]]
             lines[i] = "``".join(parts)
         if literal is None and line.rstrip().endswith("::"):
             literal = indent
 
 
+def leave_out_constructor(app, what, name, obj, options, signature, return_annotation):
+    """Results are made by functions, not by their users: attributes say what they hold."""
+    if what == "class" and dataclasses.is_dataclass(obj) and not name.startswith("fastkpca.kernels"):
+        return "", None
+    return None
+
+
 def setup(app) -> None:
-    app.connect("autodoc-process-docstring", escape_bars, priority=100)  # before numpydoc
+    app.connect("autodoc-process-docstring", escape, priority=100)  # before numpydoc
+    app.connect("autodoc-process-signature", leave_out_constructor)

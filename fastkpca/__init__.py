@@ -44,7 +44,7 @@ from .kernels import get_kernel, list_kernels, register_kernel
 from .methods import get_method, list_methods
 from .model import KPCAModel, load, save
 from .monitor import kpca_limits, kpca_spe, kpca_t2
-from .preimage import kpca_preimage
+from .preimage import kpca_denoise, kpca_preimage
 
 __version__ = _metadata.version("fastkpca")
 
@@ -57,6 +57,7 @@ __all__ = [
     "get_method",
     "gram",
     "kpca",
+    "kpca_denoise",
     "kpca_limits",
     "kpca_preimage",
     "kpca_project",

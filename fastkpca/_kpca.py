@@ -186,6 +186,19 @@ def kpca_project(
     ndarray (m, c)
         ``coeff' (k(X_train, x) - column means)`` for each new row x: only the column means of K are needed for
         centring, since 1'coeff = 0.
+
+    Raises
+    ------
+    ValueError, TypeError
+        The rows have other columns than the training rows, are not finite, or ``out`` does not fit.
+
+    Examples
+    --------
+    >>> import numpy as np, fastkpca as fk
+    >>> X = np.random.default_rng(0).standard_normal((1000, 3))
+    >>> model = fk.kpca(X, "gaussian", 2, sigma=2.0)
+    >>> fk.kpca_project(model, X[:10]).shape
+    (10, 2)
     """
     if not isinstance(model, KPCAModel):
         raise TypeError(f"model is a {type(model).__name__}; give what kpca() or load() returned")
@@ -204,6 +217,14 @@ def kpca_project(
         model.projector.project(
             kernel, rows.shifted(model.shift), result, execute.threads_for(kernel, n_threads), report
         )
+    for start in range(0, len(result), 8192):
+        part = result[start : start + 8192]
+        if not np.isfinite(part).all():
+            row = start + int(np.argwhere(~np.isfinite(part))[0, 0])
+            raise ValueError(
+                f"the scores of row {row} of X are not finite: the values of {model.kernel!r} overflow {dtype} so far "
+                "from the training rows; scale X as the training rows were, or leave that row out"
+            )
     return result
 
 

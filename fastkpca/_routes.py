@@ -138,7 +138,7 @@ def _features(problem: Problem, plan: Plan) -> Solution:
             more, _ = second_round(
                 feature_map,
                 problem.rows,
-                tol=0.5 * problem.tol * max(float(eigenvalues[0]), 0.0) / _trace_of(moments),
+                tol=0.5 * problem.tol * _top(eigenvalues) / _trace_of(moments),
                 max_features=min(MAX_FEATURES, problem.data.n_samples, 2 * feature_map.n_features + 100),
                 rng=problem.rng,
                 n_threads=problem.n_threads,
@@ -152,7 +152,7 @@ def _features(problem: Problem, plan: Plan) -> Solution:
         return replace(found, info=found.info | {"features_tried": plan.name})
     # n centred rows have n - 1 directions at most; what a map's defect adds beyond is not of theirs
     eigenvalues, axes = eigenvalues[: problem.data.n_samples - 1], axes[:, : problem.data.n_samples - 1]
-    floor = feature_map.rounding**2 * _trace_of(moments) + 4 * EPS * len(eigenvalues) * max(float(eigenvalues[0]), 0.0)
+    floor = feature_map.rounding**2 * _trace_of(moments) + 4 * EPS * len(eigenvalues) * _top(eigenvalues)
     known = {
         "n": problem.data.n_samples,
         "residual_trace": moments.residual_trace,
@@ -203,7 +203,12 @@ def _defect(feature_map: FeatureMap, moments: Moments) -> float:
 
 
 def _misses(moments: Moments, eigenvalues: np.ndarray, problem: Problem) -> bool:
-    return moments.residual_trace > problem.tol * max(float(eigenvalues[0]), 0.0)
+    return moments.residual_trace > problem.tol * _top(eigenvalues)
+
+
+def _top(eigenvalues: np.ndarray) -> float:
+    """The largest, or zero: rows that are all equal leave none."""
+    return max(float(eigenvalues[0]), 0.0) if len(eigenvalues) else 0.0
 
 
 def _krylov(problem: Problem, plan: Plan) -> Solution:

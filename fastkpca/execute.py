@@ -103,6 +103,8 @@ _blas_cap = _BlasCap()
 class _Hold:
     """A hold on the cap, from its making until it is left or gone."""
 
+    left = False
+
     def __init__(self) -> None:
         _blas_cap.take(id(self))
 
@@ -111,9 +113,10 @@ class _Hold:
 
     def __exit__(self, *exc: object) -> None:
         _blas_cap.leave(id(self))
+        self.left = True
 
     def __del__(self) -> None:
-        if id(self) in _blas_cap._holders:
+        if not self.left:
             _blas_cap.leave(id(self))
 
 
@@ -126,14 +129,50 @@ def blas_threads() -> Iterator[None]:
 
 @contextmanager
 def reporter(progress: bool | Progress, stream: TextIO | None = None) -> Iterator[Progress | None]:
-    """A callable from what a user gives as ``progress``: theirs, a line on stderr that rewrites itself, or None."""
+    """A callable from what a user gives as ``progress``: theirs, a bar of tqdm's (a line on stderr that rewrites itself
+    where tqdm is not installed, or a stream is given), or None."""
     if callable(progress):
         yield progress
         return
     if not progress:
         yield None
         return
-    out = sys.stderr if stream is None else stream
+    try:
+        if stream is not None:
+            raise ImportError
+        from tqdm.auto import tqdm  # a widget in notebooks
+    except ImportError:
+        with _line(sys.stderr if stream is None else stream) as line:
+            yield line
+        return
+    with _bars(tqdm) as bars:
+        yield bars
+
+
+@contextmanager
+def _bars(tqdm: Any) -> Iterator[Progress]:
+    """A bar of tqdm's for each stage; the last one stays until the next begins or all is done."""
+    bar: Any = None
+    stage_now = ""
+    quiet = type("Bar", (tqdm,), {"monitor_interval": 0})  # without the thread that tqdm would leave behind
+
+    def update(stage: str, done: int, total: int) -> None:
+        nonlocal bar, stage_now
+        if bar is None or stage != stage_now or total != bar.total or done < bar.n:
+            if bar is not None:
+                bar.close()
+            bar, stage_now = quiet(total=total, desc=stage, leave=False, mininterval=0.1), stage
+        bar.update(done - bar.n)
+
+    try:
+        yield update
+    finally:
+        if bar is not None:
+            bar.close()
+
+
+@contextmanager
+def _line(out: TextIO) -> Iterator[Progress]:
     last_time, last_length = 0.0, 0
 
     def line(stage: str, done: int, total: int) -> None:
@@ -170,7 +209,7 @@ def checkpoint() -> None:
 
 
 def aside(call: Callable[[], T]) -> T:
-    """call(), for one call into LAPACK that takes long: Ctrl-C is raised at once, not when LAPACK has ended.
+    """call(), for one call into LAPACK or the like that takes long: Ctrl-C is raised at once, not when it has ended.
 
     Nothing can stop LAPACK. It goes on in a thread of its own until it has ended (a second for 3000 rows, a minute for
     12000, as many as the default memory limit lets the plan take), holding its matrix that long; nobody waits for it,

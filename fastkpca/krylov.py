@@ -818,7 +818,7 @@ class _Solver:
                 f"{text}, tol is {self.tol:.2g}; the products are approximate, and their own error counts in it: "
                 "products='exact' helps"
             )
-        if certificate.rounding > 0.4 * self.tol * theta[0]:
+        if theta[0] > 0 and certificate.rounding > 0.4 * self.tol * theta[0]:
             floor = 2 * certificate.rounding / theta[0]
             return (
                 f"{text}, tol is {self.tol:.2g}; rounding in float64 alone is {floor:.2g}: the kernel matrix is nearly "

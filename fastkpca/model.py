@@ -315,6 +315,10 @@ def _restore_projector(own: Record, kernel: Kernel, n: int, d: int, c: int) -> F
     if "map" not in own.header:
         own.names((*_ARRAYS, "X", "coeff", "column_means"), ("score",))
         X, coeff, means = own.array("X", (n, d)), own.array("coeff", (n, c)), own.array("column_means", (n,))
+        # orthonormal vectors over sqrt(eigenvalue), but for their means, which were taken away
+        norms = np.sqrt(np.einsum("ij,ij->j", coeff, coeff, dtype=np.float64) * own.arrays["eigenvalues"])
+        if not norms.max() < 1.01:
+            raise own.refuse("its coefficients are too large for its eigenvalues")
         return SampleProjector(X, coeff, means)
     arrays = {name[4:]: array for name, array in own.arrays.items() if name.startswith("map.")}
     own.names((*_ARRAYS, "axes", "mean", *(f"map.{name}" for name in arrays)), ("score",))
@@ -349,20 +353,24 @@ def restore_map(
 def _checked_info(info: Any) -> dict:
     own = Record(info, {}, "what the model says of its making")
     for key, value in own.header.items():
-        if isinstance(value, (list, dict)):
-            raise own.refuse(f"{key[:60]} is a {type(value).__name__}")
+        if isinstance(value, dict) or (isinstance(value, list) and not _numbers(value)):
+            raise own.refuse(f"{key[:60]} is neither a value nor a list of numbers")
     if "seconds" in own.header:
         own.number("seconds", least=0.0)
     return dict(own.header)
+
+
+def _numbers(value: Any) -> bool:
+    """Numbers, or lists of them, as in a history of (pass, width)."""
+    return all(map(_numbers, value)) if isinstance(value, list) else type(value) in (int, float)
 
 
 def _try(model: KPCAModel) -> None:
     """Project one row: what fits together by type and shape may still not work, and here is where that is told."""
     own = guarded(model.kernel)
     if isinstance(model.kernel, Precomputed):  # its rows are numbers of rows, and the matrix is not in the file
-        numbers = np.arange(model.n_samples, dtype=np.float64)[:, None]
-        projector = model.projector
-        if not isinstance(projector, SampleProjector) or not np.array_equal(projector.X, numbers) or model.shift.any():
+        rows = getattr(model.projector, "X", np.empty((0, 1)))
+        if len(rows) == 0 or not np.array_equal(rows, np.arange(float(len(rows)))[:, None]) or model.shift.any():
             raise ModelFileError("the rows of a precomputed kernel's model are not their numbers")
         return
     if type(model.kernel).bind is not Kernel.bind:
@@ -374,7 +382,7 @@ def _try(model: KPCAModel) -> None:
     else:
         row = np.zeros((1, model.n_features))
     row = row if len(row) else np.zeros((1, model.n_features))
-    out = np.empty((1, model.n_components))
+    out = np.empty((1, model.n_components), dtype=model.dtype)
     with refusing("the model"):
         model.projector.project(own, Rows(np.array(row, dtype=np.float64)), out, 1)
     if not np.isfinite(out).all():
@@ -407,6 +415,14 @@ def save(model: KPCAModel, path: Any, *, overwrite: bool = False, scores: bool =
         The kernel has no registered name under which ``load`` could find it.
     ScoresNotKeptError
         ``scores=True`` for a model that does not hold them.
+
+    Examples
+    --------
+    >>> import numpy as np, fastkpca as fk
+    >>> X = np.random.default_rng(0).standard_normal((1000, 3))
+    >>> fk.save(fk.kpca(X, "polynomial", 2, degree=2), "rows.kpca")
+    >>> fk.load("rows.kpca").n_components
+    2
     """
     if not isinstance(model, KPCAModel):
         raise TypeError(f"model is a {type(model).__name__}; give what kpca() returned")

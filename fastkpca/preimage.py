@@ -23,6 +23,7 @@ from . import execute, validate
 from ._descent import Found, MapTarget, RowsTarget, descend
 from ._ridge import fit_ridge
 from .errors import PreimageWarning
+from .features.passes import apply
 from .features.pivots import PivotMap
 from .kernels import guarded
 from .kernels.gaussian import Gaussian, median_distance
@@ -31,8 +32,9 @@ from .kernels.precomputed import Precomputed
 from .model import FeatureProjector, KPCAModel, SampleProjector
 from .protocol import Kernel
 from .rows import Rows
+from .summation.exact import ExactSummation
 
-__all__ = ["kpca_preimage"]
+__all__ = ["kpca_denoise", "kpca_preimage"]
 
 BLOCK = 64
 """Points that descend together."""
@@ -45,7 +47,7 @@ def kpca_preimage(
     Z: Any,
     *,
     method: str = "auto",
-    X: Any = None,
+    train: Any = None,
     start: Any = None,
     alpha: float | None = None,
     tol: float = 1e-6,
@@ -68,7 +70,7 @@ def kpca_preimage(
         learns the way back by kernel ridge regression from the scores of known rows, and suits any kernel, a
         precomputed one included. "auto" takes "linear" and "fixed-point" for their kernels, else "ridge" where rows
         are known, else "gradient".
-    X : array_like (n, d), optional
+    train : array_like (n, d), optional
         Known rows, best the training rows: to learn from, and to start from. A model that holds its training rows needs
         none. For a precomputed kernel, whatever describes the N training rows, in their order.
     start : array_like (m, d), optional
@@ -123,6 +125,97 @@ def kpca_preimage(
     >>> bool(abs(np.linalg.norm(x) - 1) < 0.05)
     True
     """
+    return _preimages(model, Z, method, train, start, alpha, tol, max_iter, n_threads, progress, stacklevel=3)
+
+
+def kpca_denoise(
+    model: KPCAModel,
+    X: Any,
+    *,
+    method: str = "auto",
+    train: Any = None,
+    alpha: float | None = None,
+    tol: float = 1e-6,
+    max_iter: int = 500,
+    n_threads: int | None = None,
+    progress: bool | Callable[[str, int, int], None] = False,
+) -> np.ndarray:
+    """Rows without what the components of a model do not hold.
+
+    Parameters
+    ----------
+    model : KPCAModel
+        Best made of rows without noise.
+    X : array_like (m, d)
+        Noisy rows.
+    method, train, alpha, tol, max_iter, n_threads, progress
+        As for ``kpca_preimage``.
+
+    Returns
+    -------
+    ndarray (m, d)
+
+    Warns
+    -----
+    PreimageWarning
+        As for ``kpca_preimage``.
+
+    Notes
+    -----
+    For kernels that are not translation-invariant this is ``kpca_preimage(model, kpca_project(model, X), start=X)``.
+
+    Under a translation-invariant kernel, noise n makes a row's image small as the components see it: for the Gaussian
+    all k(x + n, x_i) are k(x, x_i) times about exp(-|n|^2 / (2 sigma^2)), since n is at nearly right angles to every
+    x_i - x where columns are many. That common factor says nothing about x, but against the mean, which does not
+    shrink, it draws the projection to the middle of all rows. So the image is projected on the linear span of mean and
+    components instead of the affine one, as kernel PCA without centring does (and as Mika et al. seem to have done),
+    and its multiple whose share of the mean is one goes back to a row.
+
+    Examples
+    --------
+    >>> import numpy as np, fastkpca as fk
+    >>> rng = np.random.default_rng(0)
+    >>> t = rng.uniform(0, 2 * np.pi, 400)
+    >>> X = np.column_stack([np.cos(t), np.sin(t)])
+    >>> model = fk.kpca(X, "gaussian", 12, sigma=0.6)
+    >>> noisy = X + 0.1 * rng.standard_normal(X.shape)
+    >>> clean = fk.kpca_denoise(model, noisy)
+    >>> bool(np.abs(np.linalg.norm(clean, axis=1) - 1).mean() < 0.02)
+    True
+    """
+    if not isinstance(model, KPCAModel):
+        raise TypeError(f"model is a {type(model).__name__}; give what kpca() or load() returned")
+    kernel = guarded(model.kernel)
+    if isinstance(kernel, Precomputed):
+        raise ValueError(
+            "a precomputed matrix holds no rows that noise could be taken from; kpca_preimage(model, Z, train=...) "
+            "learns rows from scores"
+        )
+    rows = validate.as_rows(X, purpose="kpca_denoise")
+    validate.check_finite(rows, purpose="kpca_denoise")
+    validate.check_columns(model.n_features, rows.n_features)
+    dtype = np.dtype(np.float32 if rows.dtype == np.float32 and model.dtype == np.float32 else np.float64)
+    threads = execute.threads_for(kernel, n_threads)
+    with execute.blas_threads():
+        Z = _scores_in_span(model, kernel, rows.shifted(model.shift), threads)
+    found = _preimages(model, Z, method, train, X, alpha, tol, max_iter, n_threads, progress, stacklevel=3)
+    return found.astype(dtype, copy=False)
+
+
+def _preimages(
+    model: KPCAModel,
+    Z: Any,
+    method: str,
+    train: Any,
+    start: Any,
+    alpha: float | None,
+    tol: float,
+    max_iter: int,
+    n_threads: int | None,
+    progress: bool | Callable[[str, int, int], None],
+    *,
+    stacklevel: int,
+) -> np.ndarray:
     if not isinstance(model, KPCAModel):
         raise TypeError(f"model is a {type(model).__name__}; give what kpca() or load() returned")
     validate.check_choice(method, "method", ("auto", "linear", "fixed-point", "gradient", "ridge"))
@@ -132,16 +225,18 @@ def kpca_preimage(
     scores, dtype = _scores(model, Z)
     kernel = guarded(model.kernel)
     threads = execute.threads_for(kernel, n_threads)
-    method = _method(method, kernel, model, X, start)
+    method = _method(method, kernel, model, train, start)
     with execute.reporter(progress) as report, execute.blas_threads():
         if method == "linear":
             found = _linear(model, scores)
         elif method == "ridge":
-            found = _ridge(model, kernel, scores, X, alpha, threads, report)
+            found = _ridge(model, kernel, scores, train, alpha, threads, report)
         else:
-            known = _known_rows(model, kernel, X, threads)
+            known = _known_rows(model, kernel, train, threads)
             begin = _start(model, start, scores)
-            found = _nearest(model, kernel, scores, known, begin, method, tol, max_iter, threads, report)
+            found, said = _nearest(model, kernel, scores, known, begin, tol, max_iter, threads, report)
+            if said:
+                warnings.warn(f"pre-images: {said}", PreimageWarning, stacklevel=stacklevel)
     if not np.isfinite(found).all():
         row = int(np.argmin(np.isfinite(found).all(axis=1)))
         raise ValueError(f"the pre-image of row {row} of Z is not finite: its scores are too large for this model")
@@ -178,7 +273,7 @@ def _scores(model: KPCAModel, Z: Any) -> tuple[np.ndarray, np.dtype]:
     return rows.all(), dtype
 
 
-def _method(method: str, kernel: Kernel, model: KPCAModel, X: Any, start: Any) -> str:
+def _method(method: str, kernel: Kernel, model: KPCAModel, train: Any, start: Any) -> str:
     """The method to use, or an error that says why it cannot be the one asked for."""
     projector = model.projector
     precomputed = isinstance(kernel, Precomputed)
@@ -188,7 +283,7 @@ def _method(method: str, kernel: Kernel, model: KPCAModel, X: Any, start: Any) -
             method = "linear"
         elif isinstance(kernel, Gaussian):
             method = "fixed-point"
-        elif held or precomputed or X is not None:
+        elif held or precomputed or train is not None:
             method = "ridge"
         else:
             method = "gradient"
@@ -197,22 +292,24 @@ def _method(method: str, kernel: Kernel, model: KPCAModel, X: Any, start: Any) -
     if method == "fixed-point" and not isinstance(kernel, Gaussian):
         raise ValueError(f"method='fixed-point' is for the Gaussian kernel; {kernel!r} needs 'ridge' or 'gradient'")
     if method == "gradient" and precomputed:
-        raise ValueError("a precomputed kernel knows no rows to move; method='ridge' learns from X, given with X=")
-    if method == "ridge" and not held and X is None:
+        raise ValueError(
+            "a precomputed kernel knows no rows to move; method='ridge' learns from rows given with train="
+        )
+    if method == "ridge" and not held and train is None:
         raise ValueError(
             "method='ridge' learns from rows, and this model holds none"
             + (
-                " (its kernel is precomputed); give X=, one row for each of the training rows, in their order"
+                " (its kernel is precomputed); give train=, one row for each of the training rows, in their order"
                 if precomputed
-                else " (it is a feature map); give X=, the training rows or others like them"
+                else " (it is a feature map); give train=, the training rows or others like them"
             )
         )
     has_pivots = isinstance(projector, FeatureProjector) and isinstance(projector.map, PivotMap)
-    may_start = held or has_pivots or isinstance(kernel, Gaussian) or X is not None or start is not None
+    may_start = held or has_pivots or isinstance(kernel, Gaussian) or train is not None or start is not None
     if method == "gradient" and not may_start:
         raise ValueError(
             f"{kernel!r} needs rows to start from or to learn from, and this model holds none (it is a feature map); "
-            "give X=, the training rows or others like them (or start=, one row for each row of Z)"
+            "give train=, the training rows or others like them (or start=, one row for each row of Z)"
         )
     return method
 
@@ -223,20 +320,20 @@ def _project(model: KPCAModel, kernel: Kernel, rows: Rows, n_threads: int) -> np
     return result
 
 
-def _known_rows(model: KPCAModel, kernel: Kernel, X: Any, n_threads: int) -> _Known | None:
+def _known_rows(model: KPCAModel, kernel: Kernel, train: Any, n_threads: int) -> _Known | None:
     """Rows to start or to learn from, with their scores: those given, or held by the model, or its pivots."""
     projector = model.projector
-    if X is not None:
-        rows = validate.as_rows(X)
-        validate.check_finite(rows, purpose="kpca_preimage")
+    if train is not None:
+        rows = validate.as_rows(train, name="train", purpose="kpca_preimage")
+        validate.check_finite(rows, name="train", purpose="kpca_preimage")
         if isinstance(kernel, Precomputed):
             if rows.n_samples != model.n_samples:
                 raise ValueError(
-                    f"X has {rows.n_samples} rows, and the model was made of {model.n_samples}; for a precomputed "
-                    "kernel X describes the training rows, one by one"
+                    f"train has {rows.n_samples} rows, and the model was made of {model.n_samples}; for a "
+                    "precomputed kernel it describes the training rows, one by one"
                 )
             return _Known(rows, _training_scores(model))
-        validate.check_columns(model.n_features, rows.n_features)
+        validate.check_columns(model.n_features, rows.n_features, name="train")
         rows = rows.shifted(model.shift)
         return _Known(rows, _project(model, kernel, rows, n_threads))
     if isinstance(projector, SampleProjector):
@@ -252,6 +349,38 @@ def _training_scores(model: KPCAModel) -> np.ndarray:
     if isinstance(model.projector, SampleProjector):
         return np.asarray(model.projector.coeff, dtype=np.float64) * model.eigenvalues
     return np.asarray(model.score, dtype=np.float64)
+
+
+def _scores_in_span(model: KPCAModel, kernel: Kernel, rows: Rows, n_threads: int) -> np.ndarray:
+    """Scores of rows projected on the linear span of mean and components, scaled so that the mean has weight one.
+
+    With b = W' mean, the part of the mean at right angles to the components has the squared length |mean|^2 - |b|^2,
+    and phi(x) has t times that part, t = (<phi(x), mean> - (z + b).b) / (|mean|^2 - |b|^2). The projection is
+    t mean + W (z + (1 - t) b), and divided by t it is that of the scores z / t + (1 / t - 1) b.
+    """
+    projector, n = model.projector, rows.n_samples
+    if kernel.translation != "kernel":
+        return _project(model, kernel, rows, n_threads)
+    if isinstance(projector, FeatureProjector):
+        mean = projector.mean
+        found = apply(projector.map, rows, np.column_stack([projector.axes, mean]), n_threads)
+        b, square = mean @ projector.axes, float(mean @ mean)
+        least = 10.0 * np.sqrt(max(float(model.info.get("residual_trace", 0.0)), 0.0) / model.n_samples)
+    else:
+        N = len(projector.coeff)
+        columns = np.hstack([np.asarray(projector.coeff, dtype=np.float64), np.full((N, 1), 1.0 / N)])
+        found, step, least = np.empty((n, columns.shape[1])), execute.tile_rows(64), 1e-12
+        for at in range(0, n, step):
+            tile = Rows(rows.tile(at, min(n, at + step)))
+            found[at : at + step] = ExactSummation(kernel, tile, Rows(projector.X), n_threads=n_threads).matmat(columns)
+        b, square = projector.column_means @ columns[:, :-1], float(np.mean(projector.column_means))
+    inside, along = found[:, :-1], found[:, -1]  # W' phi(x) and <phi(x), mean>
+    part = square - float(b @ b)
+    if not part > 1e-10 * square:
+        return inside - b
+    # a share that rounding, or what a map leaves out, could be all of is not divided by
+    share = np.maximum((along - inside @ b) / part, max(least, 1e-12))[:, None]
+    return (inside - b) / share + (1.0 / share - 1.0) * b
 
 
 def _start(model: KPCAModel, start: Any, Z: np.ndarray) -> Rows | None:
@@ -289,12 +418,12 @@ def _ridge(
     model: KPCAModel,
     kernel: Kernel,
     Z: np.ndarray,
-    X: Any,
+    train: Any,
     alpha: float | None,
     n_threads: int,
     progress: execute.Progress | None,
 ) -> np.ndarray:
-    known = _known_rows(model, kernel, X, n_threads)
+    known = _known_rows(model, kernel, train, n_threads)
     assert known is not None
     learned = fit_ridge(known.scores, known.rows, alpha=alpha, n_threads=n_threads, progress=progress)
     found = learned.predict(Z, n_threads, progress)
@@ -307,12 +436,11 @@ def _nearest(
     Z: np.ndarray,
     known: _Known | None,
     begin: Rows | None,
-    method: str,
     tol: float,
     max_iter: int,
     n_threads: int,
     progress: execute.Progress | None,
-) -> np.ndarray:
+) -> tuple[np.ndarray, str]:
     """Descents in blocks of points, each from the best of its starts, and from the others where that fails."""
     m, d = len(Z), model.n_features
     sigma = kernel._sigma if isinstance(kernel, Gaussian) else None
@@ -339,17 +467,15 @@ def _nearest(
     for found in execute.run(task, -(-m // BLOCK), n_threads=n_threads, progress=progress, stage="pre-images"):
         counts += found
     lost, nowhere = (int(x) for x in counts)
-    if lost or nowhere:
-        said = []
-        if lost:
-            said.append(f"{lost} of {m} did not converge in {max_iter} steps; a larger max_iter or tol helps")
-        if nowhere:
-            said.append(
-                f"for {nowhere} of {m} no row was found that is nearer to what the scores stand for than rows far away "
-                "are; give start= or X= (training rows), or fit with a larger sigma"
-            )
-        warnings.warn(f"pre-images: {'; '.join(said)}", PreimageWarning, stacklevel=3)
-    return result + model.shift
+    said = []
+    if lost:
+        said.append(f"{lost} of {m} did not converge in {max_iter} steps; a larger max_iter or tol helps")
+    if nowhere:
+        said.append(
+            f"for {nowhere} of {m} no row was found that is nearer to what the scores stand for than rows far away "
+            "are; give start= or train= (training rows), or fit with a larger sigma"
+        )
+    return result + model.shift, "; ".join(said)
 
 
 def _arrived(found: Found, sigma: float | None) -> np.ndarray:

@@ -18,6 +18,11 @@ from .errors import ModelFileError
 
 __all__ = ["Record", "refusing"]
 
+# a state that was not through a file holds numpy's numbers
+_TRUTH = (bool, np.bool_)
+_WHOLE = (int, np.integer)
+_NUMBER = (int, float, np.integer, np.floating)
+
 
 def _shown(value: Any) -> str:
     """A value for the text of an error: files may hold megabytes where a number belongs."""
@@ -86,7 +91,7 @@ class Record:
     def number(self, key: str, *, least: float = -math.inf, above: float = -math.inf, most: float = math.inf) -> float:
         """A finite number, at least ``least``, more than ``above``, at most ``most``."""
         value = self.get(key)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or abs(value) > 1.7e308 or value != value:
+        if isinstance(value, _TRUTH) or not isinstance(value, _NUMBER) or not -1.7e308 <= value <= 1.7e308:
             raise self.refuse(f"{key} is {_shown(value)}; a finite number is needed")
         if not (value >= least and value > above and value <= most):
             raise self.refuse(f"{key} is {value!r}, out of its range")
@@ -94,15 +99,15 @@ class Record:
 
     def whole(self, key: str, *, least: int, most: int) -> int:
         value = self.get(key)
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        if isinstance(value, _TRUTH) or not isinstance(value, _WHOLE) or not least <= value <= most:
             raise self.refuse(f"{key} is {_shown(value)}; a whole number from {least} to {most} is needed")
-        return value
+        return int(value)
 
     def flag(self, key: str) -> bool:
         value = self.get(key)
-        if not isinstance(value, bool):
+        if not isinstance(value, _TRUTH):
             raise self.refuse(f"{key} is {_shown(value)}; true or false is needed")
-        return value
+        return bool(value)
 
     def text(self, key: str, among: Collection[str] = ()) -> str:
         value = self.get(key)

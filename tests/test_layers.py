@@ -62,7 +62,8 @@ FLOORS = {
     "testing": 6,
 }
 RUNTIME = {"numpy", "scipy", "threadpoolctl"}  # what is installed with fastkpca
-EXTRAS = {"features.transforms": {"finufft"}}  # optional, imported where it is called (the last test below)
+# optional, imported where it is called (the last test below)
+EXTRAS = {"features.transforms": {"finufft"}, "execute": {"tqdm"}}
 
 
 def module_name(path: Path, package: Path = PACKAGE) -> str:
@@ -180,6 +181,7 @@ def test_import_brings_nothing_optional():
         import fastkpca, fastkpca.kernels
         fastkpca.kernels.list_kernels()
         heavy = {"matplotlib", "sklearn", "pandas", "polars", "dask", "mpmath", "pytest", "kernels_contrib", "finufft"}
+        heavy |= {"tqdm"}
         found = heavy & {name.split(".")[0] for name in sys.modules}
         assert not found, found
     """

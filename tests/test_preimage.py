@@ -94,6 +94,69 @@ def distance(X):
     return np.sqrt(((X[:, None] - on) ** 2).sum(axis=2).min(axis=1).mean())
 
 
+@pytest.mark.parametrize("route", ROUTES, ids=str)
+@pytest.mark.parametrize("sigma", [0.5, 1.5])
+def test_denoising_is_projection_without_centring(route, sigma):
+    """P of kpca_denoise is the multiple of the projection of phi(x) on the span of mean and components: solved by the
+    Gram matrix of both, written out."""
+    from fastkpca.preimage import _scores_in_span
+    from fastkpca.rows import Rows
+
+    X, new = curve(150, noise=0.1), curve(20, seed=1, noise=0.3)
+    model = fit(X, "gaussian", 4, sigma=sigma, tol=1e-9, **route)
+    K, k = (np.exp(-((A[:, None] - X) ** 2).sum(axis=2) / (2 * sigma**2)) for A in (X, new))
+    basis = np.column_stack([model.coeff - model.coeff.mean(axis=0), np.full(150, 1 / 150)])  # in phi(x_i)
+    weights = np.linalg.solve(basis.T @ K @ basis, (k @ basis).T).T
+    share = weights[:, -1:]
+    found = _scores_in_span(model, model.kernel, Rows(new - model.shift), 1)
+    assert (share > 1e-3).all()
+    assert np.allclose(found, weights[:, :-1] / share, rtol=1e-3, atol=1e-3 * np.abs(found).max())
+
+
+@pytest.mark.parametrize("route", ROUTES[:3], ids=str)
+def test_denoising_in_many_columns(route):
+    """Noise that is as long as sigma: the mean would draw a pre-image of the centred projection to the middle."""
+    rng = np.random.default_rng(0)
+    axes = np.linalg.qr(rng.standard_normal((40, 3)))[0].T
+    X, clean = (6.0 * curve(n, seed=s) @ axes for n, s in ((400, 0), (60, 1)))
+    noisy = clean + rng.standard_normal(clean.shape)
+    model = fit(X, "gaussian", 6, sigma=2.0, **route)
+
+    def error(rows):
+        return np.mean(np.sum((rows - clean) ** 2, axis=1))
+
+    plain = fk.kpca_preimage(model, fk.kpca_project(model, noisy), start=noisy)
+    found = fk.kpca_denoise(model, noisy)
+    assert error(found) < 0.5 * error(plain) < 0.1 * error(noisy)
+    assert np.array_equal(found, fk.kpca_denoise(model, noisy, n_threads=3))
+    rows = {"train": X} if isinstance(model.projector, FeatureProjector) else {}
+    assert error(fk.kpca_denoise(model, noisy, method="ridge", **rows)) < 0.1 * error(noisy)
+
+
+def test_denoising_elsewhere():
+    X = curve(100, noise=0.1)
+    for kernel in ("linear", "polynomial"):
+        model = fit(X, kernel, 2, method="dense")
+        plain = fk.kpca_preimage(model, fk.kpca_project(model, X), start=X)
+        assert np.array_equal(fk.kpca_denoise(model, X), plain)
+    single = fit(X.astype(np.float32), "gaussian", 5, sigma=0.8, method="dense")
+    assert fk.kpca_denoise(single, X.astype(np.float32)).dtype == np.float32
+    assert fk.kpca_denoise(single, X).dtype == np.float64
+    far = np.array([[1e3, 0, 0], [0, 1e160, 0], [4.0, 0, 0]])  # the kernel vanishes, or nearly
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PreimageWarning)
+        found = fk.kpca_denoise(single, far)
+    assert np.isfinite(found).all() and np.abs(found).max() < 10
+    assert np.linalg.norm(found[2] - [1, 0, 0.3]) < 0.3
+    K = X @ X.T
+    with pytest.raises(ValueError, match="precomputed"):
+        fk.kpca_denoise(fk.kpca(K, "precomputed", 2, method="dense"), K)
+    with pytest.raises(ValueError, match="columns"):
+        fk.kpca_denoise(single, X[:, :2])
+    with pytest.raises(TypeError, match="give what kpca"):
+        fk.kpca_denoise(X, X)
+
+
 @pytest.mark.parametrize("route", [{"method": "dense"}, {"method": "features"}, {"features": "pivots"}], ids=str)
 @pytest.mark.parametrize("offset", [0.0, 1e8])
 def test_linear_is_exact(route, offset):
@@ -113,7 +176,7 @@ def test_descent_of_polynomials(seed):
     X = np.random.default_rng(seed).standard_normal((200, 4))
     for options in ({"method": "dense"}, {"features": "pivots"}, {"features": "monomial"}):
         model = fit(X, "polynomial", 14, degree=2, **options)  # all of them: exact
-        rows = {"X": X} if isinstance(model.projector, FeatureProjector) else {}
+        rows = {"train": X} if isinstance(model.projector, FeatureProjector) else {}
         found = fk.kpca_preimage(model, model.score[:40], method="gradient", **rows)
         assert np.abs(found - X[:40]).max() < 1e-4
         begin = X[:40] + 0.05
@@ -174,7 +237,7 @@ def test_ridge_finds_the_rows_again(n):
     found = fk.kpca_preimage(model, fk.kpca_project(model, new), method="ridge")
     assert np.abs(found - new).max() < (0.2 if n == 40 else 0.01)
     features = fit(X, "gaussian", 8, sigma=0.8, features="pivots")
-    other = fk.kpca_preimage(features, fk.kpca_project(features, new), method="ridge", X=X)
+    other = fk.kpca_preimage(features, fk.kpca_project(features, new), method="ridge", train=X)
     assert np.allclose(other, found, atol=0.05 if n == 40 else 5e-3)
 
 
@@ -204,16 +267,16 @@ def test_ridge_smooths_noise_that_scores_do_not_hold():
     noisy = X + 0.2 * np.random.default_rng(1).standard_normal(X.shape)
     K = np.exp(-((X[:, None] - X) ** 2).sum(axis=2))
     model = fk.kpca(K, "precomputed", 6, method="dense")
-    found = fk.kpca_preimage(model, model.score, X=noisy)
+    found = fk.kpca_preimage(model, model.score, train=noisy)
     assert np.abs(found - X).mean() < 0.4 * np.abs(noisy - X).mean()
-    rough = fk.kpca_preimage(model, model.score, X=noisy, alpha=1e-12)
+    rough = fk.kpca_preimage(model, model.score, train=noisy, alpha=1e-12)
     assert np.abs(rough - X).mean() > np.abs(found - X).mean()
     with pytest.raises(ValueError, match="999 rows"):
-        fk.kpca_preimage(model, model.score, X=noisy[1:])
+        fk.kpca_preimage(model, model.score, train=noisy[1:])
     with pytest.raises(ValueError, match="precomputed"):
         fk.kpca_preimage(model, model.score)
     with pytest.raises(ValueError, match="precomputed"):
-        fk.kpca_preimage(model, model.score, method="gradient", X=noisy)
+        fk.kpca_preimage(model, model.score, method="gradient", train=noisy)
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=str)
@@ -278,9 +341,9 @@ def test_no_start_in_sight_is_said():
     t = np.linspace(0, 2 * np.pi, 600, endpoint=False)
     X = np.column_stack([np.cos(t), np.sin(t)])
     model = fit(X, "gaussian", 8, sigma=0.05, features="fourier")
-    with pytest.warns(PreimageWarning, match=r"give start= or X="):
+    with pytest.warns(PreimageWarning, match=r"give start= or train="):
         fk.kpca_preimage(model, model.score[:5])
-    assert np.abs(np.linalg.norm(fk.kpca_preimage(model, model.score[:5], X=X), axis=1) - 1).max() < 0.05
+    assert np.abs(np.linalg.norm(fk.kpca_preimage(model, model.score[:5], train=X), axis=1) - 1).max() < 0.05
 
 
 @pytest.mark.parametrize("route", [*ROUTES, {"method": "dense", "how": "ridge"}], ids=str)
@@ -336,8 +399,8 @@ def test_bad_input():
     other = fit(X, "polynomial", 3, degree=2, features="monomial")
     with pytest.raises(ValueError, match="'ridge' or 'gradient'"):
         fk.kpca_preimage(other, other.score, method="fixed-point")
-    with pytest.raises(ValueError, match="give X="):
+    with pytest.raises(ValueError, match="give train="):
         fk.kpca_preimage(other, other.score)
-    with pytest.raises(ValueError, match="give X="):
+    with pytest.raises(ValueError, match="give train="):
         fk.kpca_preimage(other, other.score, method="ridge")
-    assert np.isfinite(fk.kpca_preimage(other, other.score, X=X)).all()
+    assert np.isfinite(fk.kpca_preimage(other, other.score, train=X)).all()

@@ -77,6 +77,13 @@ def test_usps(tmp_path):
     assert record.read_text() == lines and line(again, "64") == [published, ours]
 
 
+def test_denoise():
+    text = run(
+        "denoise.py", "--rows", "30", "--tests", "3", "--sizes", "16", "32", "64", "--sigma", "8", data="usps.npz"
+    )
+    assert line(text, "gaussian: linear / kernel")[0] > 1.0 < line(text, "speckle: linear / kernel")[0]
+
+
 @pytest.mark.parametrize("script", sorted(x.name for x in FOLDER.glob("*.py") if x.name != "setting.py"))
 def test_every_script_says_what_it_does_and_can_be_scaled_down(script):
     text = (FOLDER / script).read_text(encoding="utf-8")

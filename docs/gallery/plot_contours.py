@@ -8,7 +8,7 @@ have one score.
 
 # %%
 # Three blobs, the example of Schölkopf, Smola and Müller (1998). With a Gaussian of about the blobs' own width the
-# first two components separate the blobs, the next three split each of them, and the next ones split them across.
+# first two components separate the blobs, the next ones split each of them.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -20,10 +20,10 @@ from fastkpca import plot
 rng = np.random.default_rng(0)
 centres = np.array([[-0.5, -0.2], [0.0, 0.6], [0.5, 0.0]])
 blobs = np.vstack([rng.normal(centre, 0.1, (60, 2)) for centre in centres])
-model = fk.kpca(blobs, "gaussian", 8, sigma=0.22)
+model = fk.kpca(blobs, "gaussian", 6, sigma=0.22)
 
-fig, axes = plt.subplots(2, 4, figsize=(14, 6), layout="constrained")
-plot.contours(model, blobs, axes, component=range(8))
+fig, axes = plt.subplots(3, 2, figsize=(8.5, 9.5), layout="constrained")
+plot.contours(model, blobs, axes, component=range(6))
 plt.show()
 
 # %%
@@ -34,7 +34,7 @@ rings, ring = make_circles(500, factor=0.35, noise=0.06, random_state=0)
 names = np.array(["outer", "inner"])[ring]
 model = fk.kpca(rings, "gaussian", 3, sigma=0.6)
 
-fig, axes = plt.subplots(1, 3, figsize=(13, 4), layout="constrained")
+fig, axes = plt.subplots(1, 3, figsize=(10, 3), layout="constrained")
 plot.contours(model, rings, axes, component=[0, 1, 2], labels=names)
 plt.show()
 
@@ -53,7 +53,7 @@ wine = load_wine(as_frame=True)
 frame = (wine.data - wine.data.mean()) / wine.data.std()
 model = fk.kpca(frame, "gaussian", 2)
 
-fig, axes = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
+fig, axes = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
 plot.contours(
     model, frame, axes, component=[0, 1], inputs=("flavanoids", "color_intensity"),
     labels=wine.target_names[wine.target],

@@ -17,19 +17,21 @@ import fastkpca as fk
 from fastkpca import plot
 
 X, _ = load_digits(return_X_y=True)
-fig, axes = plt.subplots(1, 3, figsize=(14, 4.4), layout="constrained", sharey=True)
+fig, axes = plt.subplots(1, 3, figsize=(9, 3.8), layout="constrained", sharey=True)
 for ax, tol in zip(axes, (1e-4, 1e-8, 1e-11)):
     model = fk.kpca(X, "gaussian", 10, method="krylov", tol=tol)
     plot.convergence(model, ax)
-    ax.set_title(f"tol = {tol:g}: {model.info['passes']} passes", fontsize="medium", pad=34)
+    ax.label_outer()
+    ax.set_title(f"tol = {tol:g}: {model.info['passes']} passes", fontsize="medium")
 plt.show()
 
 # %%
 # More components at one tolerance need about as many passes, because the block grows with them:
 
-fig, axes = plt.subplots(1, 3, figsize=(14, 4.4), layout="constrained", sharey=True)
+fig, axes = plt.subplots(1, 3, figsize=(9, 3.8), layout="constrained", sharey=True)
 for ax, c in zip(axes, (2, 20, 60)):
     model = fk.kpca(X, "gaussian", c, method="krylov", tol=1e-8)
     plot.convergence(model, ax)
-    ax.set_title(f"{c} components: {model.info['passes']} passes", fontsize="medium", pad=34)
+    ax.label_outer()
+    ax.set_title(f"{c} components: {model.info['passes']} passes", fontsize="medium")
 plt.show()

@@ -7,7 +7,7 @@ components are those of ordinary principal component analysis.
 """
 
 # %%
-# Wine, thirteen standardised inputs, at a quarter, half, once, twice and four times the width of the median heuristic.
+# Wine, thirteen standardised inputs, from a quarter to eight times the width of the median heuristic.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -22,13 +22,11 @@ kind = np.array(["barolo", "grignolino", "barbera"])[kind]
 median = fk.kpca(X, "gaussian", 2).kernel.sigma
 print(f"median heuristic: sigma = {median:.3g}")
 
-fig, axes = plt.subplots(1, 5, figsize=(17, 3.6), layout="constrained")
-for ax, factor in zip(axes, (0.25, 0.5, 1, 2, 4)):
+fig, axes = plt.subplots(2, 3, figsize=(9, 5.6), layout="constrained")
+for ax, factor in zip(axes.flat, (0.25, 0.5, 1, 2, 4, 8)):
     model = fk.kpca(X, "gaussian", 2, sigma=factor * median)
-    plot.scores(model, kind if factor == 4 else None, ax)
-    if factor < 4:
-        ax.collections[0].remove()
-        plot.scores(model, kind, ax)
+    plot.scores(model, kind, ax)
+    if factor != 1:
         ax.get_legend().remove()
     ax.set_title(f"{factor:g} x median", fontsize="medium")
 plt.show()

@@ -39,7 +39,7 @@ def error(x: np.ndarray, y: np.ndarray, p: int) -> np.ndarray:
 
 
 rng = np.random.default_rng(0)
-fig, axes = plt.subplots(1, 3, figsize=(14, 4.4), layout="constrained", sharey=True)
+fig, axes = plt.subplots(1, 3, figsize=(9, 3.8), layout="constrained", sharey=True)
 for ax, R in zip(axes, (0.5, 1.0, 2.0)):
     orders = np.arange(1, 26)
     # pairs in the ball of radius R, and each point of the rim with itself
@@ -60,7 +60,7 @@ axes[0].legend(frameon=False)
 plt.show()
 
 # %%
-# At radius 2 the paper's bound is hundreds of times too large:
+# At radius 2 the paper's bound is more than a thousand times too large:
 
 for p in (5, 10, 15, 20):
     sharp = gammainc(p, 4.0)

@@ -179,6 +179,10 @@ class PivotMap(FeatureMap):
             raise own.refuse(f"its factor is not that of {self.kernel!r} on its pivots")
 
 
+QUICK = 1500
+"""Pivots up to which their matrix is factored in a fraction of a second."""
+
+
 def _block(kernel: Kernel, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
     return np.require(kernel.block(X, Y), dtype=np.float64, requirements=["C", "W"])
 
@@ -199,7 +203,10 @@ def _factor(kernel: Kernel, pivots: np.ndarray, entry_error: float) -> tuple[np.
     r = len(pivots)
     if r == 0:
         return np.zeros((0, 0)), 0.0, 0.0, entry_error
-    K = _block(kernel, pivots, pivots)
+    K = np.empty((r, r))
+    strip = r if r <= QUICK else 1024  # Ctrl-C is seen between two of them
+    for i in range(0, r, strip):
+        K[i : i + strip] = _block(kernel, pivots[i : i + strip], pivots)
     trace = float(np.trace(K))
     b = _core.FACTOR_BLOCK
     tiny = float(np.finfo(float).tiny)
@@ -208,7 +215,7 @@ def _factor(kernel: Kernel, pivots: np.ndarray, entry_error: float) -> tuple[np.
     while nu <= max(1e-5 * trace, 4.0 * surely, tiny):
         L = K.copy()
         L.flat[:: r + 1] += nu
-        if _core.factor(L):
+        if execute.aside(lambda: _core.factor(L)) if r > QUICK else _core.factor(L):  # noqa: B023
             traces = _schur_traces(L)
             bound = 1.01 * UNIT * ((b + 3) * float(traces[0]) + float(traces[1:].sum())) + r * entry_error
             if nu >= 1.2 * bound:

@@ -182,8 +182,10 @@ def get_kernel(kernel: str | Kernel | type | Callable[..., Any] | Any, **paramet
     --------
     >>> get_kernel("gaussian", sigma=0.5)
     Gaussian(sigma=0.5)
-    >>> get_kernel(lambda X, Y: X @ Y.T, positive_semidefinite=True).block(np.eye(2), np.eye(2)).trace()
-    2.0
+    >>> get_kernel("rbf", gamma=0.5)
+    Gaussian(sigma=1.0)
+    >>> get_kernel(lambda X, Y: X @ Y.T, positive_semidefinite=True).positive_semidefinite
+    True
     """
     if not isinstance(kernel, str):
         return _from_object(kernel, parameters)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._plan import Plan
-from ._figure import AMBER, BLUE, GREY, RED, decades_at_least, key_above, new_axes, open_frame, require_matplotlib
+from ._figure import AMBER, BLUE, GREY, RED, decades_at_least, new_axes, open_frame, require_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -87,14 +87,14 @@ def accuracy(
         every.append(error)
         drawn.plot(asked, error, "D-", color=RED, linewidth=1, markersize=5, label="achieved: largest error")
     together = np.concatenate(every)
-    decades_at_least(drawn, "y", float(together.min()), float(together.max()), least=1e3)
+    decades_at_least(drawn, "y", float(together.min()), 30 * float(together.max()), least=1e3)
     drawn.set_xlim(line)
     drawn.set_xlabel("asked for (tol)")
     drawn.set_ylabel("relative to the largest eigenvalue")
     drawn.grid(True, which="major", color="0.92", linewidth=0.6)
     drawn.set_axisbelow(True)
     open_frame(drawn)
-    key_above(drawn, columns=2)
+    drawn.legend(loc="upper left", fontsize="small")  # above the line nothing is drawn that was reached
     return ax
 
 
@@ -173,7 +173,7 @@ def convergence(model: Any, ax: Axes | None = None) -> Axes:
         every = np.append(every, tol)
     every = every[every > 0]
     if len(every):
-        decades_at_least(drawn, "y", float(every.min()), float(every.max()))
+        decades_at_least(drawn, "y", float(every.min()), 10 * float(every.max()), least=1e3)
     last = max([1, *passes, *searched])
     drawn.set_xlim(0.5, last + 0.5)
     drawn.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
@@ -182,7 +182,7 @@ def convergence(model: Any, ax: Axes | None = None) -> Axes:
     drawn.grid(True, axis="y", which="major", color="0.92", linewidth=0.6)
     drawn.set_axisbelow(True)
     open_frame(drawn)
-    key_above(drawn, columns=2)
+    drawn.legend(loc="upper right", fontsize="small")  # widths fall to the right
     return ax
 
 

@@ -60,7 +60,7 @@ def scores(
     >>> from fastkpca import plot
     >>> X = np.random.default_rng(0).standard_normal((60, 3))
     >>> plot.scores(fk.kpca(X, "gaussian", 2, sigma=2.0)).get_xlabel()
-    'PC1 (20.2 %)'
+    'PC1 (31.0 %)'
     """
     require_matplotlib()
     table = np.asarray(model if isinstance(model, np.ndarray) else model.score)

@@ -68,7 +68,7 @@ def main() -> None:
     parser.add_argument("--tests", type=int, default=50, help="test digits of each kind")
     parser.add_argument("--draws", type=int, default=1)
     parser.add_argument("--sizes", type=int, nargs="+", default=list(COUNTS), help="numbers of components")
-    parser.add_argument("--sigma", type=float, nargs="+", default=[8.0, 10.0])
+    parser.add_argument("--sigma", type=float, nargs="+", default=[5.0, 8.0, 9.5])
     parser.add_argument("--affine", action="store_true", help="also pre-images of the centred projection")
     options = parser.parse_args()
     digits = dict(data("usps.npz"))

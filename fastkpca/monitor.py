@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 from scipy import stats
@@ -93,6 +93,26 @@ def kpca_t2(
     return _t2(model, z).astype(given.dtype, copy=False)
 
 
+@overload
+def kpca_spe(
+    model: KPCAModel,
+    X: Any,
+    *,
+    diagonal: Any = None,
+    bounds: Literal[False] = False,
+    n_threads: int | None = None,
+    progress: bool | Callable[[str, int, int], None] = False,
+) -> np.ndarray: ...
+@overload
+def kpca_spe(
+    model: KPCAModel,
+    X: Any,
+    *,
+    diagonal: Any = None,
+    bounds: Literal[True],
+    n_threads: int | None = None,
+    progress: bool | Callable[[str, int, int], None] = False,
+) -> tuple[np.ndarray, np.ndarray]: ...
 def kpca_spe(
     model: KPCAModel,
     X: Any,

@@ -28,6 +28,7 @@ def accumulate(feature_map: FeatureMap, rows: Rows, U: np.ndarray, n_threads: in
     def task(i: int) -> np.ndarray:
         total = np.zeros((feature_map.n_features, U.shape[1]))
         for start in range(i * span, min(n, (i + 1) * span), step):
+            execute.checkpoint()
             stop = min(n, start + step)
             total += feature_map.accumulate(rows.tile(start, stop), U[start:stop])
         return total
@@ -97,6 +98,7 @@ def feature_moments(
     def task(i: int) -> Moments:
         moments = feature_map.new_moments()
         for start in range(i * span, min(n, (i + 1) * span), step):
+            execute.checkpoint()
             stop = min(n, start + step)
             moments.update(rows.tile(start, stop), None if weights is None else weights[start:stop])
         return moments

@@ -96,7 +96,7 @@ def load_state(path: Any, *, plugins: bool | str | Collection[str] = False) -> t
 
 def _describe_all(values: Mapping[str, Any], place: str, kernel: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     """JSON for values; their arrays join the others under names that begin with their place."""
-    found = {}
+    found: dict[str, Any] = {}
     for name, value in values.items():
         here = f"{place}{name}"
         if isinstance(value, np.ndarray):

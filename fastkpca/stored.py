@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,10 @@ from .errors import ModelFileError
 
 __all__ = ["Record", "refusing"]
 
-_TRUTH = (bool, np.bool_)  # a state that was not through a file holds numpy's numbers
+# a state that was not through a file holds numpy's numbers
+_TRUTH = (bool, np.bool_)
+_WHOLE = (int, np.integer)
+_NUMBER = (int, float, np.integer, np.floating)
 
 
 def _shown(value: Any) -> str:
@@ -89,7 +91,7 @@ class Record:
     def number(self, key: str, *, least: float = -math.inf, above: float = -math.inf, most: float = math.inf) -> float:
         """A finite number, at least ``least``, more than ``above``, at most ``most``."""
         value = self.get(key)
-        if isinstance(value, _TRUTH) or not isinstance(value, Real) or abs(value) > 1.7e308 or value != value:
+        if isinstance(value, _TRUTH) or not isinstance(value, _NUMBER) or not -1.7e308 <= value <= 1.7e308:
             raise self.refuse(f"{key} is {_shown(value)}; a finite number is needed")
         if not (value >= least and value > above and value <= most):
             raise self.refuse(f"{key} is {value!r}, out of its range")
@@ -97,7 +99,7 @@ class Record:
 
     def whole(self, key: str, *, least: int, most: int) -> int:
         value = self.get(key)
-        if isinstance(value, _TRUTH) or not isinstance(value, Integral) or not least <= value <= most:
+        if isinstance(value, _TRUTH) or not isinstance(value, _WHOLE) or not least <= value <= most:
             raise self.refuse(f"{key} is {_shown(value)}; a whole number from {least} to {most} is needed")
         return int(value)
 

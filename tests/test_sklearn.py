@@ -27,7 +27,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fastkpca as fk
-from fastkpca._ridge import _iterate, solve_ridge
+from fastkpca._gram_solve import _iterate, solve_ridge
 from fastkpca.errors import CertificateWarning
 from fastkpca.kernels import CallableKernel, Kernel, get_kernel
 from fastkpca.rows import Rows

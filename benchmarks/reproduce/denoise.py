@@ -88,7 +88,7 @@ def main() -> None:
         for noise, images in noisy.items():
             nothing.setdefault(noise, []).append(float(np.mean(np.sum((images - clean) ** 2, axis=1))))
         most = min(max(options.sizes), len(train) - 1)
-        models: dict[float | None, fk.KPCAModel] = {None: fk.kpca(train, "linear", min(most, train.shape[1]))}
+        models: dict[float | None, fk.KPCAModel] = {None: fk.kpca(train, "linear", min(most, train.shape[1] - 1))}
         for sigma in options.sigma:
             models[sigma] = fk.kpca(train, "gaussian", most, sigma=sigma, method="dense")
         for name, sigma, affine in ways:

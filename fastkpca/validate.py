@@ -133,6 +133,8 @@ def _from_array(X: Any, name: str) -> np.ndarray:
         return X.view(np.ndarray)  # without the habits of subclasses (np.matrix, units), in the same memory
     if isinstance(X, (str, bytes)):
         raise TypeError(f"{name} is a string; give an array (the command line `fastkpca fit FILE` reads files)")
+    if isinstance(X, dict) and (names := [key for key in X if isinstance(key, str) and not key.startswith("_")]):
+        raise TypeError(f"{name} is of type dict; {_NEED_ARRAY}: one of its entries, as {name}[{names[0]!r}]")
     if isinstance(X, (dict, set, frozenset)) or (hasattr(X, "__next__") and not hasattr(X, "__array__")):
         raise TypeError(f"{name} is of type {type(X).__name__}; {_NEED_ARRAY}")
     try:
@@ -179,10 +181,24 @@ def _check_shape(source: Any, name: str, at_least: int, purpose: str) -> None:
     if n == 0:
         raise ValueError(f"{name} has no rows, shape {tuple(shape)}; {purpose} needs at least {at_least}")
     if n < at_least:
+        if n == 1:
+            _refuse_nested(source, name)
         hint = ""
         if n == 1:
             hint = f": one row has no variance (if the rows lie along the columns, pass {name}.T)"
         raise ValueError(f"{name} has {n} row{'s' * (n > 1)}; {purpose} needs at least {at_least}{hint}")
+
+
+def _refuse_nested(source: Any, name: str) -> None:
+    """A cell array or a struct as scipy.io.loadmat returns it: one row of arrays, but not one row too few."""
+    if fields := source.dtype.names:
+        inner = f"{name}[{fields[0]!r}][0, 0]"
+    elif source.dtype.kind == "O" and isinstance(source[0, 0], np.ndarray):
+        inner = f"{name}[0, 0]"
+    else:
+        return
+    kind = "struct" if fields else "cell array"
+    raise TypeError(f"{name} holds arrays, as a {kind} of MATLAB does; {_NEED_ARRAY}: one of those, as {inner}")
 
 
 def _check_dtype(dtype: np.dtype, name: str, sparse: bool) -> None:

@@ -169,11 +169,21 @@ def spoiled(value, dtype=object):
     return X
 
 
+def cells():
+    """{1, 'a'} as scipy.io.loadmat reads it."""
+    X = np.empty((1, 2), dtype=object)
+    X[0, 0], X[0, 1] = np.array([[1.0]]), np.array(["a"])
+    return X
+
+
 REFUSED = {
     "None": (None, TypeError, "X is None"),
     "number": (3.0, ValueError, "single value"),
     "string": ("data.csv", TypeError, "X is a string"),
-    "dict": ({"a": [1]}, TypeError, "of type dict"),
+    "dict": ({"__header__": b"", "a": [1]}, TypeError, r"of type dict; .* as \w+\['a'\]"),
+    "dict of nothing": ({}, TypeError, "of type dict"),
+    "cell array": (cells(), TypeError, r"cell array of MATLAB .* as \w+\[0, 0\]"),
+    "struct": (np.zeros((1, 1), [("a", object)]), TypeError, r"struct of MATLAB .* as \w+\['a'\]\[0, 0\]"),
     "set": ({1, 2}, TypeError, "of type set"),
     "generator": ((i for i in range(3)), TypeError, "of type generator"),
     "object": (object(), TypeError, "X is of type object"),

@@ -7,6 +7,19 @@ function score = fastkpca_project(model, X)
 % For kernel "precomputed", X is the m x N matrix between new and training rows.
 % Works in MATLAB R2016b and newer, and in GNU Octave.
   p = model.projector;
+  X = double(X);
+  if strcmp(model.kernel.name, 'precomputed')
+    d = numel(p.column_means);
+  else
+    d = numel(model.shift);
+  end
+  if size(X, 2) ~= d
+    error('fastkpca_project: X has %d columns, the model needs %d; rows are observations', size(X, 2), d);
+  end
+  bad = find(~all(isfinite(X), 2), 1);      % max(NaN, 0) is 0: without this NaN would pass for a distance of 0
+  if ~isempty(bad)
+    error('fastkpca_project: X contains NaN or infinity (first in row %d); drop or impute such rows', bad);
+  end
   if strcmp(p.kind, 'samples')
     if strcmp(model.kernel.name, 'precomputed')
       K = X;

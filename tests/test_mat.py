@@ -130,6 +130,21 @@ def test_octave_projects_new_rows(tmp_path, names):
         np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10 * np.abs(expected).max(), err_msg=name)
 
 
+def test_octave_refuses_rows_that_cannot_be_projected(tmp_path):
+    fk.export_mat(fitted("gaussian, rows"), tmp_path / "m.mat")
+    scipy.io.savemat(tmp_path / "x.mat", {"X": NEW.round().astype(np.int16)})
+    out, err = octave(
+        tmp_path,
+        "m = load('m.mat'); x = load('x.mat'); "
+        "try, fastkpca_project(m, [1 2 3; 1 NaN 3]), catch e, disp(e.message), end; "
+        "try, fastkpca_project(m, ones(3, 5)), catch e, disp(e.message), end; "
+        "s = fastkpca_project(m, x.X); save('-v7', 'o.mat', 's');",
+    )
+    assert "NaN or infinity (first in row 2)" in out and "X has 5 columns, the model needs 3" in out, err
+    expected = fk.kpca_project(fitted("gaussian, rows"), NEW.round())
+    np.testing.assert_allclose(scipy.io.loadmat(tmp_path / "o.mat")["s"], expected, atol=1e-10, rtol=1e-10)
+
+
 def test_octave_takes_a_precomputed_matrix(tmp_path):
     model = fk.kpca(X @ X.T, "precomputed", 2)
     fk.export_mat(model, tmp_path / "m.mat")

@@ -221,7 +221,9 @@ def _parser() -> argparse.ArgumentParser:
     work.add_argument("--memory-limit", type=_bytes, metavar="SIZE", help="for example 500M or 4G")
     work.add_argument("--seed", type=int, default=0, help="of the random choices (0)")
     out = fit.add_argument_group("output")
-    out.add_argument("-o", "--output", metavar="MODEL", help="write the model, for 'fastkpca project'")
+    out.add_argument(
+        "-o", "--output", metavar="MODEL", help="write the model, for 'fastkpca project'; NAME.mat: for MATLAB"
+    )
     out.add_argument("--scores", metavar="FILE", help="write the scores: .csv, .csv.gz or .npy")
     out.add_argument("--plot", metavar="FILE", help=f"plot the first two components: {' '.join(_PICTURES)}")
     out.add_argument("--label-column", metavar="NAME", help="colours the plot, is left out of the data")
@@ -298,7 +300,8 @@ def _fit(options: argparse.Namespace) -> None:
         )
         seconds = time.perf_counter() - start
         if options.output is not None:
-            fk.save(model, options.output, overwrite=options.force)
+            write_model = fk.export_mat if options.output.lower().endswith(".mat") else fk.save
+            write_model(model, options.output, overwrite=options.force)
         if write_scores is not None:
             progress.update(f"writing {options.scores}", 0, 0)
             write_scores(model.score, options.force)

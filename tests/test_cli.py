@@ -115,6 +115,16 @@ def test_fit_project_info(run, here, table, X):
     assert sorted(os.listdir()) == ["m.kpca", "new.npy", "p.npy", "s.csv", "s.png", "x.csv"]
 
 
+def test_a_model_for_matlab(run, here, table, X):
+    fit = ("fit", table, *FIT, "--label-column", "kind", "-o", "m.mat")
+    code, _, err = run(*fit)
+    assert (code, err) == (0, "")
+    assert same_up_to_sign(scipy.io.loadmat("m.mat")["score"], reference(X, 3)[2])
+    code, _, err = run(*fit)
+    assert code == 1 and "m.mat" in err and "--force" in err
+    assert run(*fit, "--force")[0] == 0
+
+
 @pytest.mark.parametrize("kind", ["csv", "csv without header", "csv.gz", "tsv", "npy", "npz", "mat"])
 def test_every_kind_of_file_gives_the_same(run, here, X, kind):
     path, more = "x." + kind.split()[0], ()

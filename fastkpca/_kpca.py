@@ -27,6 +27,9 @@ OTHER_NAMES = {
     "random_state": "rng",
     "eigen_solver": "method",
     "max_iter": "max_passes",
+    "KernelFunction": "kernel",
+    "KernelScale": "sqrt(2) * sigma (Gaussian), 1 / sqrt(scale) (polynomial)",
+    "PolynomialOrder": "degree",
 }
 """What scikit-learn and MATLAB call the arguments of kpca."""
 

@@ -41,10 +41,16 @@ GOOD = {
 
 @pytest.mark.parametrize(
     ("theirs", "ours"),
-    [("n_components", "c"), ("NumComponents", "c"), ("n_jobs", "n_threads"), ("random_state", "rng")],
+    [
+        ("n_components", "c"),
+        ("NumComponents", "c"),
+        ("n_jobs", "n_threads"),
+        ("random_state", "rng"),
+        ("KernelScale", r"sqrt\(2\) \* sigma"),
+    ],
 )
 def test_names_of_other_libraries_are_told_ours(theirs, ours):
-    with pytest.raises(TypeError, match=f"no parameter '{theirs}'.*{theirs} is called {ours} here"):
+    with pytest.raises(TypeError, match=f"no parameter '{theirs}'.*{theirs} is called {ours}.* here"):
         fk.kpca(X, "gaussian", **{theirs: 3})
     with pytest.raises(TypeError, match="no parameter 'sgima'; it takes: sigma, gamma$"):
         fk.plan(X, "gaussian", sgima=3)

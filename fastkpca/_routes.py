@@ -18,6 +18,7 @@ from .certificate import Certificate, FeatureInfo
 from .errors import ComponentsWarning
 from .features.passes import accumulate, feature_moments
 from .features.pivots import PivotMap, pivot_map, second_round
+from .kernels.precomputed import Precomputed
 from .krylov import block_krylov, default_block_size
 from .model import FeatureProjector, SampleProjector
 from .moments import largest_eigenpairs, leading_axes, principal_axes
@@ -377,10 +378,12 @@ def _kept(
     """
     positive = int(np.sum(eigenvalues > floor))
     if positive == 0:
+        own_matrix = isinstance(problem.kernel, Precomputed)
+        hint = "; distances D are no kernel matrix, -0.5 * D ** 2 is one" if own_matrix else ""
         raise NoVarianceError(
             f"no component of {problem.kernel!r} carries variance on these {problem.data.n_samples} rows: the "
             "centred Gram matrix is zero to rounding (or negative); check that the rows of X differ, and the kernel's "
-            "parameters",
+            f"parameters{hint}",
             2 * floor + max(float(np.max(eigenvalues, initial=0.0)), 0.0) + float(np.max(above)),
         )
     asked = problem.c

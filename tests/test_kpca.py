@@ -215,6 +215,17 @@ def test_equal_rows_are_an_error_that_says_so():
         fk.kpca(np.ones((20, 3)), "gaussian", 2)
 
 
+@pytest.mark.parametrize("method", ["dense", "krylov"])
+def test_distances_in_the_place_of_a_kernel_matrix_are_told_what_to_do(method):
+    points = np.random.default_rng(5).standard_normal((40, 3))
+    squared = ((points[:, None] - points) ** 2).sum(axis=2)
+    for D in (squared, np.sqrt(squared)):
+        with pytest.raises(ValueError, match=r"-0\.5 \* D \*\* 2"):
+            fk.kpca(D, "precomputed", 2, method=method)
+    model = fk.kpca(-0.5 * squared, "precomputed", 2, method=method)
+    np.testing.assert_allclose(model.eigenvalues, fk.pca(points, 2).eigenvalues)
+
+
 def test_overflow_names_the_kernel_and_the_scale():
     X = 1e30 * np.random.default_rng(0).standard_normal((50, 3))
     with pytest.raises(ValueError, match=r"polynomial kernel overflows.*scale=1.*standardise"):

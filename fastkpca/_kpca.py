@@ -44,6 +44,7 @@ def kpca(
     memory_limit: int | str | None = None,
     n_threads: int | None = None,
     rng: Any = 0,
+    sample_weight: Any = None,
     return_scores: bool = True,
     out: np.ndarray | None = None,
     progress: bool | Callable[[str, int, int], None] = False,
@@ -54,8 +55,10 @@ def kpca(
     Parameters
     ----------
     X : array_like (N, d)
-        Rows are observations: array, memory map, data frame or sparse matrix; or the Gram matrix (N, N) for
-        ``kernel="precomputed"``. Never modified; a memory map is never copied whole.
+        Rows are observations: array, memory map, data frame or sparse matrix; a source that is not in memory (an HDF5
+        or zarr dataset, Parquet, a Dask collection, or blocks of rows: an iterable that starts anew each time, or a
+        function that returns a new iterator); or the Gram matrix (N, N) for ``kernel="precomputed"``. Never modified,
+        and never loaded whole unless the plan says so.
     kernel : str, Kernel, object with ``block``, or callable
         A name (``fastkpca.list_kernels()``), or a kernel; a callable takes two tiles of rows and returns the matrix
         between them.
@@ -81,6 +84,10 @@ def kpca(
         all the same (``OPENBLAS_NUM_THREADS``, threadpoolctl).
     rng : int, Generator, SeedSequence or None
         Randomness; 0 by default: same input, same output.
+    sample_weight : array_like (N,), optional
+        Non-negative; a whole number is that many copies of the row. N in the variances becomes the sum of the weights,
+        and ``coeff`` of a row the sum of its copies' (``score == Kc @ coeff``, with weighted centring). A row of
+        weight zero takes no part, but has its scores.
     return_scores : bool
         False: the model alone; its ``score`` then raises ScoresNotKeptError.
     out : ndarray (N, c), optional
@@ -126,14 +133,25 @@ def kpca(
     return_scores = validate.check_flag(return_scores, "return_scores")
     with execute.reporter(progress) as report:
         problem = _prepare(
-            X, kernel, c, tol, max_passes, method, memory_limit, n_threads, rng, report, kernel_parameters
+            X,
+            kernel,
+            c,
+            tol,
+            max_passes,
+            method,
+            memory_limit,
+            n_threads,
+            rng,
+            report,
+            sample_weight,
+            kernel_parameters,
         )
         with naming(problem.kernel):
-            chosen = _choose(problem, method, features, products)
+            chosen = _choose(problem, method, features, products, return_scores and out is None)
             solution = solve(problem, chosen)
             score = _scores(problem, solution, out) if return_scores else None
     info = solution.info | {"seconds": time.perf_counter() - started}
-    low, high = (x / (problem.data.n_samples - 1) for x in solution.total)
+    low, high = (x / (problem.count - 1) for x in solution.total)
     model = KPCAModel(
         eigenvalues=solution.eigenvalues,
         eigenvalue_bounds=solution.certificate.eigenvalue_bounds,
@@ -151,6 +169,8 @@ def kpca(
         dtype=problem.dtype,
         projector=solution.projector,
         _score=score,
+        sample_weight=None if score is None else problem.rows.weights,
+        weight_sum=problem.weight_sum,
     )
     if not np.isfinite(model.eigenvalue_bounds).all():
         raise NotConvergedError(f"no interval was reached: {solution.message}", partial=model)
@@ -219,6 +239,8 @@ def plan(
     memory_limit: int | str | None = None,
     n_threads: int | None = None,
     rng: Any = 0,
+    sample_weight: Any = None,
+    return_scores: bool = True,
     **kernel_parameters: Any,
 ) -> Plan:
     """What ``kpca`` would run, what it costs, and why, before it runs; parameters as in ``kpca``.
@@ -229,8 +251,10 @@ def plan(
         Shows itself as the table of candidates.
     """
     method = _method(method, features, products)
-    problem = _prepare(X, kernel, c, tol, 20, method, memory_limit, n_threads, rng, None, kernel_parameters)
-    return _choose(problem, method, features, products)
+    problem = _prepare(
+        X, kernel, c, tol, 20, method, memory_limit, n_threads, rng, None, sample_weight, kernel_parameters
+    )
+    return _choose(problem, method, features, products, return_scores)
 
 
 def _prepare(
@@ -244,6 +268,7 @@ def _prepare(
     n_threads: int | None,
     rng: Any,
     report: execute.Progress | None,
+    sample_weight: Any,
     kernel_parameters: dict[str, Any],
 ) -> Problem:
     """Validate the input, look at the rows once, and resolve the kernel's parameters."""
@@ -251,8 +276,11 @@ def _prepare(
     chosen, X = _kernel(kernel, kernel_parameters).bind(X)
     threads = execute.threads_for(chosen, n_threads)
     rows = validate.as_rows(X, at_least=2)
-    c = validate.check_c(c, rows.n_samples)
+    c = validate.check_c(c, rows.n_samples) if rows.counted else c
+    if sample_weight is not None:
+        rows = rows.weighted(validate.check_weights(sample_weight, rows.n_samples))
     rows, data = summarize(rows, shift=chosen.translation is not None, rng=generator, n_threads=threads)
+    c = validate.check_c(c, rows.n_samples)
     return Problem(
         rows=rows,
         kernel=chosen.resolve(data),
@@ -267,6 +295,7 @@ def _prepare(
         n_columns=rows.n_features,
         forced=method != "auto",
         report=report,
+        weight_sum=None if rows.weights is None else float(np.sum(rows.weights, dtype=np.float64)),
     )
 
 
@@ -301,7 +330,7 @@ def _kernel(kernel: Any, parameters: dict[str, Any]) -> Kernel:
         raise TypeError(f"{error} ({'; '.join(hints)})") from error
 
 
-def _choose(problem: Problem, method: str, features: str, products: str) -> Plan:
+def _choose(problem: Problem, method: str, features: str, products: str, keep_scores: bool) -> Plan:
     return make_plan(
         problem.kernel,
         problem.data,
@@ -312,6 +341,7 @@ def _choose(problem: Problem, method: str, features: str, products: str) -> Plan
         features=features,
         products=products,
         memory_limit=problem.memory_limit,
+        keep_scores=keep_scores,
     )
 
 

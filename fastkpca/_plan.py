@@ -5,7 +5,7 @@ Predictions are counts (flops, kernel values, bytes) over the rates of ``_rates`
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -169,6 +169,7 @@ def make_plan(
     features: str = "auto",
     products: str = "auto",
     memory_limit: int | None = None,
+    keep_scores: bool = True,
 ) -> Plan:
     """Choose among dense, features and krylov.
 
@@ -186,6 +187,8 @@ def make_plan(
         "auto", or the name to force.
     memory_limit : int, optional
         Bytes.
+    keep_scores : bool
+        Whether the scores are to be held in memory.
 
     Raises
     ------
@@ -198,22 +201,31 @@ def make_plan(
     look = look_at(kernel, data, pivots=method != "features" or features in ("auto", "pivots"))
     candidates = []
     if method in ("auto", "dense"):
-        candidates.append(_dense_candidate(data, c, limit))
+        candidates.append(_dense_candidate(data, rows, c, limit))
     if method in ("auto", "krylov"):
-        candidates += _krylov_candidates(kernel, look, data, c, k, tol, limit, products)
+        candidates += _krylov_candidates(kernel, look, data, rows, c, k, tol, limit, products)
     if method in ("auto", "features") and kernel.positive_semidefinite:
         others = [x.seconds for x in candidates if not x.obstacle]
         candidates += _feature_candidates(
-            kernel, data, rows, look, k, tol, limit, features, others, forced=method == "features"
+            kernel, data, rows, look, k, tol, limit, features, others, forced=method == "features", scores=keep_scores
         )
-    return _choose(candidates, method, data.n_samples, c)
+    found = _choose(candidates, method, data.n_samples, c)
+    if rows.sequential and found.method != "features":
+        size = _size(_rows_size(rows, data))
+        found = replace(found, reason=f"{found.reason}; loads all rows ({size}), which come in order only")
+    return found
 
 
-def _dense_candidate(data: Summary, c: int | float | None, limit: float) -> Candidate:
+def _rows_size(rows: Rows, data: Summary) -> float:
+    """Bytes of the rows where they have to be loaded for random access."""
+    return float(data.n_samples * data.n_features * rows.dtype.itemsize) if rows.sequential else 0.0
+
+
+def _dense_candidate(data: Summary, rows: Rows, c: int | float | None, limit: float) -> Candidate:
     n, some = data.n_samples, isinstance(c, int)
     seconds = n * n / 2 / entry_rate(data.n_features) + n * n / ROW_RATE
     seconds += (4 / 3 if some else 6) * float(n) ** 3 / EIGEN_RATE + OVERHEAD
-    memory = 8.0 * n * n * (1.1 if some else 3.1)
+    memory = 8.0 * n * n * (1.1 if some else 3.1) + _rows_size(rows, data)
     return Candidate("dense", "LAPACK", seconds, memory, obstacle=_too_much(memory, limit))
 
 
@@ -229,6 +241,7 @@ def _feature_candidates(
     others: list[float],
     *,
     forced: bool,
+    scores: bool,
 ) -> list[Candidate]:
     n = data.n_samples
     # six matrices of D x D: accumulators in flight and in the tree, and the eigensolver's
@@ -256,9 +269,13 @@ def _feature_candidates(
     found = []
     for offer in offers:
         D, dense = offer.cost.n_features, offer.cost.moment_flops is None
-        memory = (8.0 * D * D * 6 if dense else 0.0) + offer.cost.memory + 8.0 * n * k
+        memory = (8.0 * D * D * 6 if dense else 0.0) + offer.cost.memory
+        kept = float(rows.dtype.itemsize if rows.dtype == np.float32 else 8) * n * k if scores else 0.0
         seconds = _feature_seconds(offer, data, k)
-        found.append(Candidate("features", offer.name, seconds, memory, D, _too_much(memory, limit), offer))
+        obstacle = _too_much(memory + kept, limit)
+        if obstacle and memory <= limit:
+            obstacle += f", of which scores are {_size(kept)}: return_scores=False, or out=, does without"
+        found.append(Candidate("features", offer.name, seconds, memory + kept, D, obstacle, offer))
     return found
 
 
@@ -291,7 +308,8 @@ def offers_of_maps(
 def _pivots(kernel: Kernel, data: Summary, rows: Rows, cost: Cost, residual: float, largest: int) -> Offer:
     def build(sample: np.ndarray) -> FeatureMap:
         # judged on rows that are not pivots: several of these for each pivot
-        more = 4 * cost.n_features > len(sample)
+        # (a row of weight zero may lie where the bounds of the others don't hold: the sample has none)
+        more = 4 * cost.n_features > len(sample) and rows.weights is None
         return pivot_map(
             kernel,
             rows if more else sample,
@@ -335,7 +353,15 @@ def start_features(look: Look, data: Summary, k: int, pass_seconds: float) -> in
 
 
 def _krylov_candidates(
-    kernel: Kernel, look: Look, data: Summary, c: int | float | None, k: int, tol: float, limit: float, name: str
+    kernel: Kernel,
+    look: Look,
+    data: Summary,
+    rows: Rows,
+    c: int | float | None,
+    k: int,
+    tol: float,
+    limit: float,
+    name: str,
 ) -> list[Candidate]:
     """Block Krylov on exact products, and on each approximate one that is accurate enough for ``tol``."""
     n = data.n_samples
@@ -360,14 +386,14 @@ def _krylov_candidates(
         seconds += 12 * n * float(block * (KRYLOV_SINGLE + KRYLOV_DOUBLE)) ** 2 / GEMM_RATE
         D = start_features(look, data, k, product.once)
         seconds += 3.0 * n * D * D / SYRK_RATE
-        memory = 8.0 * n * (8 * block + 3 * data.n_features) + product.memory
+        memory = 8.0 * n * (8 * block + 3 * data.n_features) + product.memory + _rows_size(rows, data)
         obstacle = _too_much(memory, limit)
         if c is None:
             obstacle = "all components need the dense route or an exact feature map"
         elif not isinstance(c, int) and look.probe is None:
             obstacle = "a fraction of the variance needs a positive semidefinite kernel, or the dense route"
-        elif k >= n:
-            obstacle = f"finds at most {n - 1} components"
+        elif k >= (present := n if rows.weights is None else np.count_nonzero(rows.weights)):
+            obstacle = f"finds at most {present - 1} components"
         found.append(Candidate("krylov", product.name, seconds, memory, D, obstacle, product))
     return found
 

@@ -125,7 +125,7 @@ def tile_rows(width: int, *, entries: int = 1 << 18, least: int = 64, most: int 
 
 def run(
     task: Callable[[int], T],
-    n_tasks: int,
+    n_tasks: int | None,
     *,
     n_threads: int = 1,
     progress: Progress | None = None,
@@ -134,10 +134,18 @@ def run(
 ) -> Iterator[T]:
     """Yield task(0), task(1), ... in order, computed by ``n_threads`` threads, at most ``window`` ahead.
 
+    ``n_tasks`` None: until a task returns None, one after the other (rows that nobody has counted yet).
+
     The first exception of a task (or Ctrl-C in the calling thread) stops the submission of more and is raised once
     the tasks that already run have ended; tasks are small, so that takes a fraction of a second.
     """
     with _blas_cap:
+        if n_tasks is None:
+            i = 0
+            while (result := task(i)) is not None:
+                yield result
+                i += 1
+            return
         if n_threads == 1 or n_tasks <= 1:
             for i in range(n_tasks):
                 result = task(i)
@@ -165,7 +173,7 @@ def run(
 
 def tree_reduce(
     task: Callable[[int], T],
-    n_tasks: int,
+    n_tasks: int | None,
     combine: Callable[[T, T], T],
     *,
     n_threads: int = 1,
@@ -176,7 +184,7 @@ def tree_reduce(
 
     Holds at most log2(n_tasks) partial results beside those in flight.
     """
-    if n_tasks < 1:
+    if n_tasks is not None and n_tasks < 1:
         raise ValueError("nothing to reduce")
     stack: list[tuple[int, T]] = []
     for result in run(task, n_tasks, n_threads=n_threads, progress=progress, stage=stage):
@@ -186,6 +194,8 @@ def tree_reduce(
             result = combine(left, result)
             level += 1
         stack.append((level, result))
+    if not stack:
+        raise ValueError("nothing to reduce")
     _, total = stack.pop()
     while stack:
         _, left = stack.pop()

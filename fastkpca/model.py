@@ -108,6 +108,10 @@ class KPCAModel:
         What really happened: method, seconds, passes, n_features, ...
     n_samples, n_features : int
         Of the training rows.
+    sample_weight : ndarray (N,) or None
+        Weights of the training rows, where there were any and the scores are kept.
+    weight_sum : float or None
+        Their sum, which takes the place of N in the variances.
     """
 
     eigenvalues: np.ndarray
@@ -126,6 +130,8 @@ class KPCAModel:
     dtype: np.dtype
     projector: FeatureProjector | SampleProjector
     _score: np.ndarray | None = field(default=None)
+    sample_weight: np.ndarray | None = field(default=None)
+    weight_sum: float | None = None
 
     @property
     def n_components(self) -> int:
@@ -133,8 +139,8 @@ class KPCAModel:
 
     @property
     def latent(self) -> np.ndarray:
-        """Variances of the components, eigenvalues / (N - 1), shape (c,)."""
-        return self.eigenvalues / (self.n_samples - 1)
+        """Variances of the components, eigenvalues / (N - 1), shape (c,); with weights N is their sum."""
+        return self.eigenvalues / ((self.n_samples if self.weight_sum is None else self.weight_sum) - 1)
 
     @property
     def explained(self) -> np.ndarray:
@@ -168,8 +174,13 @@ class KPCAModel:
         if isinstance(self.projector, SampleProjector):
             return self.projector.coeff
         coeff = self.score / self.eigenvalues
-        # zero already, but for what a map's transforms err by over a small eigenvalue
-        return (coeff - coeff.mean(axis=0)).astype(self.score.dtype, copy=False)
+        # the sum over columns is zero already, but for what a map's transforms err by over a small eigenvalue
+        if self.sample_weight is None:
+            coeff = coeff - coeff.mean(axis=0)
+        else:
+            w = np.asarray(self.sample_weight, dtype=np.float64)[:, None]
+            coeff = w * (coeff - (w * coeff).sum(axis=0) / w.sum())
+        return coeff.astype(self.score.dtype, copy=False)
 
     @cached_property
     def tsquared(self) -> np.ndarray:
@@ -203,6 +214,8 @@ class KPCAModel:
             "n_features": self.n_features,
             "dtype": self.dtype.name,
         }
+        if self.weight_sum is not None:
+            header["weight_sum"] = self.weight_sum
         arrays = {
             "eigenvalues": self.eigenvalues,
             "eigenvalue_bounds": self.eigenvalue_bounds,
@@ -223,6 +236,8 @@ class KPCAModel:
             }
         if scores:
             arrays["score"] = self.score
+            if self.sample_weight is not None:
+                arrays["sample_weight"] = np.asarray(self.sample_weight, dtype=np.float64)
         return header, arrays
 
     @classmethod
@@ -256,6 +271,8 @@ class KPCAModel:
                 dtype=np.dtype(header["dtype"]),
                 projector=projector,
                 _score=arrays.get("score"),
+                sample_weight=arrays.get("sample_weight"),
+                weight_sum=header.get("weight_sum"),
             )
         except (KeyError, TypeError) as error:
             raise ModelFileError(

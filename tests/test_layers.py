@@ -19,6 +19,7 @@ FLOORS = {
     "_core": 0,
     "protocol": 1,
     "rows": 1,
+    "sources": 1,
     "execute": 1,
     "files": 1,
     "errors": 1,
@@ -55,7 +56,8 @@ FLOORS = {
     "testing": 6,
 }
 RUNTIME = {"numpy", "scipy", "threadpoolctl"}  # what is installed with fastkpca
-EXTRAS = {"features.transforms": {"finufft"}}  # optional, imported where it is called (the last test below)
+# optional, imported where it is called (the last test below)
+EXTRAS = {"features.transforms": {"finufft"}, "sources": {"pyarrow"}}
 
 
 def module_name(path: Path, package: Path = PACKAGE) -> str:
@@ -173,6 +175,7 @@ def test_import_brings_nothing_optional():
         import fastkpca, fastkpca.kernels
         fastkpca.kernels.list_kernels()
         heavy = {"matplotlib", "sklearn", "pandas", "polars", "dask", "mpmath", "pytest", "kernels_contrib", "finufft"}
+        heavy |= {"h5py", "zarr", "pyarrow"}
         found = heavy & {name.split(".")[0] for name in sys.modules}
         assert not found, found
     """

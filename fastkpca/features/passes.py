@@ -11,12 +11,28 @@ from .. import execute
 from ..protocol import FeatureMap, Moments
 from ..rows import Rows
 
-__all__ = ["accumulate", "apply", "feature_moments", "tile_rows"]
+__all__ = ["accumulate", "apply", "feature_moments", "task_rows", "tile_rows"]
+
+SMALL_MAP = 256
+TASK_ROWS = 1 << 14
 
 
 def tile_rows(feature_map: FeatureMap) -> int:
     """Rows of a tile for this map."""
     return feature_map.tile_rows or execute.tile_rows(feature_map.n_features)
+
+
+def task_rows(feature_map: FeatureMap, n: int) -> int:
+    """Rows of a task that accumulates moments: whole tiles, by shapes alone.
+
+    Every task holds an accumulator, of D^2 numbers where it is dense, and log2(tasks) more wait in the tree: few tasks
+    where D is large. Else few rows, so that tasks that run at once read rows that lie near each other.
+    """
+    step, D = tile_rows(feature_map), feature_map.n_features
+    if D > SMALL_MAP:
+        most_tasks = 64 if D <= 1024 else 4
+        return step * -(-n // (step * most_tasks))
+    return max(step, TASK_ROWS)
 
 
 def accumulate(feature_map: FeatureMap, rows: Rows, U: np.ndarray, n_threads: int = 1) -> np.ndarray:
@@ -75,7 +91,7 @@ def feature_moments(
     feature_map : FeatureMap
     rows : Rows
     weights : ndarray (N,), optional
-        Non-negative.
+        Non-negative; by default those of the rows.
 
     Returns
     -------
@@ -86,19 +102,20 @@ def feature_moments(
     ValueError
         Features, or residuals, are not finite.
     """
-    n, D = rows.n_samples, feature_map.n_features
+    n = rows.n_samples
     step = tile_rows(feature_map)
-    n_tiles = -(-n // step)
-    # every task holds an accumulator of D^2 numbers, and log2(tasks) more wait in the tree: few tasks where D is large
-    most_tasks = 64 if D <= 1024 else 4
-    tiles_a_task = -(-n_tiles // most_tasks)
-    span = step * tiles_a_task
+    span = task_rows(feature_map, n)
+    rows = rows if weights is None else rows.weighted(weights)
 
     def task(i: int) -> Moments:
         moments = feature_map.new_moments()
         for start in range(i * span, min(n, (i + 1) * span), step):
             stop = min(n, start + step)
-            moments.update(rows.tile(start, stop), None if weights is None else weights[start:stop])
+            X, w = rows.tile(start, stop), rows.tile_weights(start, stop)
+            if w is not None and not w.all():  # a row of no weight may lie anywhere, out of the map's reach too
+                X, w = X[w > 0], w[w > 0]
+            if len(X):
+                moments.update(X, w)
         return moments
 
     moments = execute.tree_reduce(

@@ -36,6 +36,7 @@ from ._gram import features, gram
 from ._kpca import kpca, kpca_project, plan
 from ._pca import pca
 from .kernels import get_kernel, list_kernels, register_kernel
+from .merge import kpca_merge, kpca_update
 from .methods import get_method, list_methods
 from .model import KPCAModel, load, save
 
@@ -49,7 +50,9 @@ __all__ = [
     "get_method",
     "gram",
     "kpca",
+    "kpca_merge",
     "kpca_project",
+    "kpca_update",
     "list_kernels",
     "list_methods",
     "load",

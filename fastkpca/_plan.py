@@ -15,7 +15,16 @@ from .features.pivots import RankProbe, pivot_map, probe_rank
 from .protocol import Cost, FeatureMap, Kernel, Offer, Summary
 from .rows import Rows
 
-__all__ = ["MAX_FEATURES", "Candidate", "Plan", "look_at", "make_plan", "offers_of_maps", "small_offers"]
+__all__ = [
+    "MAX_FEATURES",
+    "Candidate",
+    "Plan",
+    "look_at",
+    "make_plan",
+    "offers_of_maps",
+    "plan_for_map",
+    "small_offers",
+]
 
 KRYLOV_OVERHEAD = 15e-3
 KRYLOV_SINGLE, KRYLOV_DOUBLE = 2.5, 1.5  # passes: what the sets of benchmarks/real_data.py needed
@@ -216,6 +225,29 @@ def make_plan(
     return found
 
 
+def plan_for_map(
+    feature_map: FeatureMap,
+    name: str,
+    data: Summary,
+    rows: Rows,
+    c: int | float | None,
+    *,
+    memory_limit: int | None,
+    keep_scores: bool,
+) -> Plan:
+    """The plan where the feature map is given."""
+    limit = DEFAULT_MEMORY if memory_limit is None else memory_limit
+    D = feature_map.n_features
+    dense = type(feature_map).new_moments is FeatureMap.new_moments
+    offer = Offer(
+        name, Cost(n_features=D, row_flops=2.0 * D, moment_flops=None if dense else 2.0 * D), lambda _: feature_map
+    )
+    k = c if isinstance(c, int) else min(50, data.n_samples)
+    found = _feature_candidate(offer, data, rows, k, limit, keep_scores)
+    plan = _choose([found], "features", data.n_samples, c)
+    return replace(plan, reason="the feature map of the model given as like")
+
+
 def _rows_size(rows: Rows, data: Summary) -> float:
     """Bytes of the rows where they have to be loaded for random access."""
     return float(data.n_samples * data.n_features * rows.dtype.itemsize) if rows.sequential else 0.0
@@ -262,21 +294,22 @@ def _feature_candidates(
         offers = offers_of_maps(kernel, data, rows, look, residual, largest, name)
         if offers or not forced or residual >= 1.0:
             break
-        residual = min(10 * residual, 1.0)  # asked for: the best that fits, and the interval says how good that is
+        # asked for: the best that fits, and the interval says how good that is
+        residual = min(max(10 * residual, 1e-15), 1.0)
     if not offers:
         text = f"no map{f' named {name!r}' if name != 'auto' else ''} reaches tol={tol:g} within {largest} features"
         return [Candidate("features", name if name != "auto" else "any", 0.0, 0.0, obstacle=text)]
-    found = []
-    for offer in offers:
-        D, dense = offer.cost.n_features, offer.cost.moment_flops is None
-        memory = (8.0 * D * D * 6 if dense else 0.0) + offer.cost.memory
-        kept = float(rows.dtype.itemsize if rows.dtype == np.float32 else 8) * n * k if scores else 0.0
-        seconds = _feature_seconds(offer, data, k)
-        obstacle = _too_much(memory + kept, limit)
-        if obstacle and memory <= limit:
-            obstacle += f", of which scores are {_size(kept)}: return_scores=False, or out=, does without"
-        found.append(Candidate("features", offer.name, seconds, memory + kept, D, obstacle, offer))
-    return found
+    return [_feature_candidate(offer, data, rows, k, limit, scores) for offer in offers]
+
+
+def _feature_candidate(offer: Offer, data: Summary, rows: Rows, k: int, limit: float, scores: bool) -> Candidate:
+    D, dense = offer.cost.n_features, offer.cost.moment_flops is None
+    memory = (8.0 * D * D * 6 if dense else 0.0) + offer.cost.memory
+    kept = (4.0 if rows.dtype == np.float32 else 8.0) * data.n_samples * k if scores else 0.0
+    obstacle = _too_much(memory + kept, limit)
+    if obstacle and memory <= limit:
+        obstacle += f", of which scores are {_size(kept)}: return_scores=False, or out=, does without"
+    return Candidate("features", offer.name, _feature_seconds(offer, data, k), memory + kept, D, obstacle, offer)
 
 
 def _feature_seconds(offer: Offer, data: Summary, k: int) -> float:

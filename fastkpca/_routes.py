@@ -14,11 +14,11 @@ from ._plan import MAX_FEATURES, Plan
 from ._products import Product
 from ._rates import is_compiled
 from .certificate import Certificate, FeatureInfo
-from .errors import ComponentsWarning
+from .errors import CertificateWarning, ComponentsWarning, NotConvergedError
 from .features.passes import accumulate, feature_moments
 from .features.pivots import PivotMap, pivot_map, second_round
 from .krylov import block_krylov, default_block_size
-from .model import FeatureProjector, SampleProjector
+from .model import FeatureProjector, KPCAModel, SampleProjector
 from .moments import largest_eigenpairs, leading_axes, principal_axes
 from .operators import GramOperator
 from .protocol import FeatureMap, Kernel, Moments, Offer, Summary, Summation
@@ -28,7 +28,7 @@ from .summation.exact import ExactSummation
 from .summation.matrix import MatrixSummation, gram_matrix
 from .summation.weighted import WeightedExactSummation, WeightedSummation
 
-__all__ = ["Problem", "Solution", "solve"]
+__all__ = ["Problem", "Solution", "components", "model_of", "solve"]
 
 KEPT_MATRIX = 64 << 20
 """Bytes up to which the krylov route holds K itself where its values come from ``block``, in Python, and are dear; the
@@ -56,6 +56,7 @@ class Problem:
     forced: bool
     report: execute.Progress | None = None
     weight_sum: float | None = None
+    like: KPCAModel | None = None  # its feature map is taken, and not improved on
 
     @property
     def count(self) -> float:
@@ -78,6 +79,7 @@ class Solution:
     info: dict[str, Any]
     score: np.ndarray | None = field(default=None, repr=False)
     message: str = ""
+    moments: Moments | None = field(default=None, repr=False)
 
 
 def solve(problem: Problem, plan: Plan) -> Solution:
@@ -158,7 +160,8 @@ def _features(problem: Problem, plan: Plan) -> Solution:
         feature_map = offer.build(problem.data.sample)
         moments, eigenvalues, axes, solved = _leading(feature_map, problem)
         rounds = 0
-        while _misses(moments, eigenvalues, problem) and isinstance(feature_map, PivotMap) and rounds < 3:
+        free = isinstance(feature_map, PivotMap) and problem.like is None
+        while free and _misses(moments, eigenvalues, problem) and rounds < 3:
             # a sample can miss a small far cluster; all rows know where the residual lies
             if not problem.forced and plan.krylov_is_cheaper(problem.data.n_samples, 3 * feature_map.n_features // 2):
                 break
@@ -177,11 +180,27 @@ def _features(problem: Problem, plan: Plan) -> Solution:
     if _misses(moments, eigenvalues, problem) and not problem.forced and problem.c is not None:
         found = _krylov(problem, plan)
         return replace(found, info=found.info | {"features_tried": plan.name})
+    return components(problem, feature_map, moments, eigenvalues, axes, solved)
+
+
+def components(
+    problem: Problem,
+    feature_map: FeatureMap,
+    moments: Moments,
+    eigenvalues: np.ndarray,
+    axes: np.ndarray,
+    solved: Leading | None,
+    reference: np.ndarray | None = None,
+) -> Solution:
+    """Components and their certificate from the moments of all rows; nothing is read.
+
+    ``reference`` (D, k): axes that give the signs where there is no sample.
+    """
     # n centred rows have n - 1 directions at most; what a map's defect adds beyond is not of theirs
     most = (problem.data.n_samples if problem.rows.weights is None else np.count_nonzero(problem.rows.weights)) - 1
     eigenvalues, axes = eigenvalues[:most], axes[:, :most]
     floor = feature_map.rounding**2 * _trace_of(moments) + 4 * EPS * len(eigenvalues) * max(float(eigenvalues[0]), 0.0)
-    known = {
+    known: dict[str, Any] = {
         "n": problem.data.n_samples,
         "count": moments.count,
         "residual_trace": moments.residual_trace,
@@ -202,17 +221,51 @@ def _features(problem: Problem, plan: Plan) -> Solution:
     total = certificate.feature_trace(**known)
     eigenvalues, axes = eigenvalues[:kept].copy(), np.ascontiguousarray(axes[:, :kept])
     constant = moments.mean @ axes
-    sample = feature_map.apply(problem.data.sample, axes) - constant
-    axes = axes * _signs(sample)
+    if reference is None:
+        axes = axes * _signs(feature_map.apply(problem.data.sample, axes) - constant)
+    else:  # as the component of the reference that it resembles most
+        axes = axes * _signs(reference.T @ axes)
     info = {
         "method": "features",
         "passes": 0,
         "n_features": feature_map.n_features,
         "residual_trace": moments.residual_trace,
+        "radius": problem.data.radius,
     }
     projector = FeatureProjector(feature_map, np.ascontiguousarray(axes), moments.mean)
     message = _feature_message(proof, eigenvalues, feature_map, problem)
-    return Solution(eigenvalues, proof, total, projector, info, message=message)
+    return Solution(eigenvalues, proof, total, projector, info, message=message, moments=moments)
+
+
+def model_of(problem: Problem, solution: Solution, plan: Plan, score: Any, *, keep_moments: bool) -> KPCAModel:
+    """The result as the user gets it; a certificate that falls short is a warning, none at all an error."""
+    low, high = (x / (problem.count - 1) for x in solution.total)
+    model = KPCAModel(
+        eigenvalues=solution.eigenvalues,
+        eigenvalue_bounds=solution.certificate.eigenvalue_bounds,
+        bound_kind=solution.certificate.bound_kind,
+        angle_bounds=solution.certificate.angle_bounds,
+        clusters=solution.certificate.clusters,
+        total_variance=high,
+        total_variance_bounds=(low, high),
+        kernel=getattr(problem.kernel, "unbound", lambda: problem.kernel)(),
+        plan=plan,
+        info=solution.info,
+        n_samples=problem.data.n_samples,
+        n_features=problem.n_columns,
+        shift=problem.data.shift,
+        dtype=problem.dtype,
+        projector=solution.projector,
+        _score=score,
+        sample_weight=None if score is None else problem.rows.weights,
+        weight_sum=problem.weight_sum,
+        _moments=solution.moments if keep_moments else None,
+    )
+    if not np.isfinite(model.eigenvalue_bounds).all():
+        raise NotConvergedError(f"no interval was reached: {solution.message}", partial=model)
+    if solution.message:
+        warnings.warn(solution.message, CertificateWarning, stacklevel=3)
+    return model
 
 
 def _leading(feature_map: FeatureMap, problem: Problem) -> tuple[Moments, np.ndarray, np.ndarray, Leading | None]:

@@ -18,11 +18,12 @@ from .errors import ModelFileError, ScoresNotKeptError
 from .features.passes import apply
 from .features.pivots import PivotMap
 from .kernels import guarded, kernel_from_state, kernel_state
-from .protocol import FeatureMap, Kernel
+from .protocol import FeatureMap, Kernel, Moments
 from .rows import Rows
+from .sources import Sink
 from .summation.exact import ExactSummation
 
-__all__ = ["FeatureProjector", "KPCAModel", "SampleProjector", "load", "save"]
+__all__ = ["FeatureProjector", "KPCAModel", "SampleProjector", "load", "restore_map", "save"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +43,7 @@ class FeatureProjector:
     mean: np.ndarray
     grows_with_n = False
 
-    def project(self, kernel: Kernel, rows: Rows, out: np.ndarray, n_threads: int, progress: Any = None) -> None:
+    def project(self, kernel: Kernel, rows: Rows, out: Any, n_threads: int, progress: Any = None) -> None:
         constant = self.mean @ self.axes
         apply(self.map, rows, self.axes, n_threads, constant=constant, out=out, progress=progress, stage="scores")
 
@@ -65,19 +66,21 @@ class SampleProjector:
     column_means: np.ndarray
     grows_with_n = True
 
-    def project(self, kernel: Kernel, rows: Rows, out: np.ndarray, n_threads: int, progress: Any = None) -> None:
+    def project(self, kernel: Kernel, rows: Rows, out: Any, n_threads: int, progress: Any = None) -> None:
         # blocks of rows: K(new, train) @ coeff never exists for all of them at once
         step = execute.tile_rows(64)
         train = Rows(self.X)
         constant = self.column_means @ self.coeff
         n = rows.n_samples
+        sink = Sink(out)
         for start in range(0, n, step):
             stop = min(n, start + step)
             block = Rows(rows.tile(start, stop))
             product = ExactSummation(kernel, block, train, n_threads=n_threads)
-            out[start:stop] = product.matmat(np.ascontiguousarray(self.coeff, dtype=np.float64)) - constant
+            sink.write(product.matmat(np.ascontiguousarray(self.coeff, dtype=np.float64)) - constant)
             if progress is not None:
                 progress("scores", stop, n)
+        sink.close()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -132,6 +135,7 @@ class KPCAModel:
     _score: np.ndarray | None = field(default=None)
     sample_weight: np.ndarray | None = field(default=None)
     weight_sum: float | None = None
+    _moments: Moments | None = field(default=None)
 
     @property
     def n_components(self) -> int:
@@ -234,8 +238,11 @@ class KPCAModel:
                 "coeff": self.projector.coeff,
                 "column_means": self.projector.column_means,
             }
+        if self._moments is not None:
+            header["moments"], own = self._moments.state()
+            arrays |= {f"moments.{name}": array for name, array in own.items()}
         if scores:
-            arrays["score"] = self.score
+            arrays["score"] = np.asarray(self.score)
             if self.sample_weight is not None:
                 arrays["sample_weight"] = np.asarray(self.sample_weight, dtype=np.float64)
         return header, arrays
@@ -249,10 +256,14 @@ class KPCAModel:
             if "map" in header:
                 own = {name[4:]: array for name, array in arrays.items() if name.startswith("map.")}
                 projector = FeatureProjector(
-                    _restore_map(guarded(kernel), header["map"], own), arrays["axes"], arrays["mean"]
+                    restore_map(guarded(kernel), header["map"], own), arrays["axes"], arrays["mean"]
                 )
             else:
                 projector = SampleProjector(arrays["X"], arrays["coeff"], arrays["column_means"])
+            moments = None
+            if "moments" in header and isinstance(projector, FeatureProjector):
+                own = {name[8:]: array for name, array in arrays.items() if name.startswith("moments.")}
+                moments = projector.map.new_moments().restore(header["moments"], own)
             low, high = header["total_variance_bounds"]
             model = cls(
                 eigenvalues=arrays["eigenvalues"],
@@ -273,6 +284,7 @@ class KPCAModel:
                 _score=arrays.get("score"),
                 sample_weight=arrays.get("sample_weight"),
                 weight_sum=header.get("weight_sum"),
+                _moments=moments,
             )
         except (KeyError, TypeError) as error:
             raise ModelFileError(
@@ -281,7 +293,8 @@ class KPCAModel:
         return model
 
 
-def _restore_map(kernel: Kernel, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
+def restore_map(kernel: Kernel, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
+    """The map that ``FeatureMap.state`` described."""
     if header["map"] == "pivots":  # the core's own, for any kernel
         return PivotMap.from_state(kernel, header, arrays)
     return kernel.feature_map_from_state(header, arrays)

@@ -351,6 +351,18 @@ class Moments:
         """Centred second moment times C (D, k)."""
         return self.dense() @ C
 
+    def state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        """(JSON header, arrays) that ``restore`` takes; a subclass with arrays of its own overrides both."""
+        header = {"count": self.count, "residual_trace": self.residual_trace}
+        return header, {"mean": self._mean, "scatter": np.tril(self._scatter)}
+
+    def restore(self, header: dict, arrays: dict[str, np.ndarray]) -> Moments:
+        """Become what ``state`` described, an accumulator of the same map; returns self."""
+        self.count, self.residual_trace = float(header["count"]), float(header["residual_trace"])
+        self._mean = np.array(arrays["mean"], dtype=np.float64, order="C").reshape(self._mean.shape)
+        self._scatter = np.array(arrays["scatter"], dtype=np.float64, order="C").reshape(self._scatter.shape)
+        return self
+
 
 class Summation:
     """Products with the kernel matrix of two sets of rows (or of one set with itself).

@@ -111,8 +111,12 @@ class Rows:
         return Rows(self.source[index], self.shift, np.asarray(self.weights)[index]), index
 
 
-def summarize(rows: Rows, *, shift: bool, rng: np.random.Generator, n_threads: int = 1) -> tuple[Rows, Summary]:
+def summarize(
+    rows: Rows, *, shift: bool, rng: np.random.Generator, n_threads: int = 1, shift_by: np.ndarray | None = None
+) -> tuple[Rows, Summary]:
     """One pass (a second, cheap one for the radius where the rows are shifted): (shifted rows, their Summary).
+
+    ``shift_by`` is what to shift by instead of the mean.
 
     With weights the mean and the covariance are weighted, rows of weight zero count in nothing, and the sample is one
     of the rows repeated so often.
@@ -124,7 +128,7 @@ def summarize(rows: Rows, *, shift: bool, rng: np.random.Generator, n_threads: i
     step = execute.tile_rows(2 * d)
     wide = d > MAX_COVARIANCE
 
-    def first(i: int) -> tuple | None:
+    def first(i: int) -> Any:  # a tuple, or None beyond the last row
         stop = (i + 1) * step
         X = rows.tile(i * step, min(rows.n_samples, stop) if rows.counted else stop)
         if len(X) == 0:
@@ -167,12 +171,13 @@ def summarize(rows: Rows, *, shift: bool, rng: np.random.Generator, n_threads: i
     n_tasks = -(-rows.n_samples // step) if rows.counted else None
     low, high, total, (mean, _), scatter, square = execute.tree_reduce(first, n_tasks, join, n_threads=n_threads)
     n = rows.n_samples
-    shift_by = np.zeros(d)
     index = _sample_index(rows, total, rng)
     sample: np.ndarray | None = None
-    if shift:
-        shift_by = mean
-        rows = rows.shifted(mean)
+    if not shift:
+        shift_by = np.zeros(d)
+    else:
+        shift_by = mean if shift_by is None else np.asarray(shift_by, dtype=np.float64)
+        rows = rows.shifted(shift_by)
         sample = np.empty((len(index), d)) if isinstance(rows.source, Source) else None
 
         def second(i: int) -> float:
@@ -202,17 +207,30 @@ def summarize(rows: Rows, *, shift: bool, rng: np.random.Generator, n_threads: i
 
 
 def _sample_index(rows: Rows, total: float, rng: np.random.Generator) -> np.ndarray:
-    """Numbers of the rows of the sample, in order; where weights differ, of rows repeated so often."""
+    """Numbers of the rows of the sample, in order; none of weight zero.
+
+    Few copies are all taken, and so are few rows. Of many, half are drawn by weight (systematically, so that a heavy
+    row comes several times) and half whatever their weight, for a row whose weight outweighs all others says nothing
+    of these.
+    """
     n, w = rows.n_samples, rows.weights
-    if w is None or _all_equal(w):
+    if w is None:
         return np.arange(n) if n <= SAMPLE_ROWS else np.sort(rng.choice(n, SAMPLE_ROWS, replace=False))
-    if total <= SAMPLE_ROWS and n <= SAMPLE_ROWS and np.array_equal(w, np.rint(w)):
-        return np.repeat(np.arange(n), np.asarray(w, dtype=np.intp))
-    count = min(SAMPLE_ROWS, max(n, 2))
-    marks = (np.arange(count) + rng.random()) / count * total  # systematic: a row comes w / total times, rounded
-    found, before, step = np.zeros(count, dtype=np.intp), 0.0, 1 << 16
+    if n <= SAMPLE_ROWS:
+        if total <= SAMPLE_ROWS and np.array_equal(w, np.rint(w)):
+            return np.repeat(np.arange(n), np.asarray(w, dtype=np.intp))
+        return np.flatnonzero(w)
+    half = SAMPLE_ROWS // 2
+    systematic = (np.arange(half) + rng.random()) / half
+    uniform = np.sort(rng.choice(n, SAMPLE_ROWS - half, replace=False))
+    return np.sort(np.concatenate([_by_weight(w, systematic * total), uniform[np.asarray(w[uniform]) > 0]]))
+
+
+def _by_weight(w: np.ndarray, marks: np.ndarray) -> np.ndarray:
+    """The rows in which the running sum of the weights passes these marks."""
+    found, before, step = np.zeros(len(marks), dtype=np.intp), 0.0, 1 << 16
     last = 0
-    for start in range(0, n, step):
+    for start in range(0, len(w), step):
         part = np.asarray(w[start : start + step], dtype=np.float64)
         ends = before + np.cumsum(part)
         inside = (marks >= before) & (marks < ends[-1])
@@ -221,8 +239,3 @@ def _sample_index(rows: Rows, total: float, rng: np.random.Generator) -> np.ndar
             before, last = float(ends[-1]), start + int(np.flatnonzero(part)[-1])
     found[marks >= before] = last  # rounding of the sum
     return found
-
-
-def _all_equal(w: np.ndarray) -> bool:
-    step = 1 << 20
-    return all(np.all(w[i : i + step] == w[0]) for i in range(0, len(w), step))

@@ -25,7 +25,7 @@ import numpy as np
 
 from .errors import DataChangedError
 
-__all__ = ["Source", "find_source"]
+__all__ = ["Sink", "Source", "find_source"]
 
 PAGE_BYTES = 1 << 18
 """Bytes of a page: enough to hide the cost of a call, few enough to stay in cache between reading and use."""
@@ -187,7 +187,7 @@ class Source:
         result = np.empty((len(index), self.n_features), dtype=self.dtype)
         order = np.argsort(index, kind="stable")
         pages = index[order] // self.page_rows
-        begins = np.flatnonzero(np.r_[True, pages[1:] != pages[:-1]]) if len(index) else []
+        begins: list[int] = np.flatnonzero(np.r_[True, pages[1:] != pages[:-1]]).tolist() if len(index) else []
         for a, b in zip(begins, [*begins[1:], len(index)]):
             page = self.page(int(pages[a]))
             assert page is not None
@@ -315,7 +315,9 @@ class _Reader:
     """An open iterator of blocks, cut into pages."""
 
     def __init__(self, blocks: Iterator[np.ndarray], start: int, rows_in_page: int):
-        self._blocks, self._block, self._at = blocks, None, 0
+        self._blocks = blocks
+        self._block: np.ndarray | None = None
+        self._at = 0
         self.next_page = start // rows_in_page
         self._skip = 0
 
@@ -553,3 +555,35 @@ def _iterable_source(X: Any, name: str, convert: Callable[[Any, str], np.ndarray
         return iter(found)
 
     return SequentialSource(name, start, convert, None)
+
+
+# Where scores go ---------------------------------------------------------------------------------------------------
+
+
+class Sink:
+    """Rows written in order into a dataset that can be assigned to by slice (h5py, zarr), whole chunks at a time."""
+
+    def __init__(self, out: Any):
+        self._out, self._start, self._held = out, 0, 0
+        self._parts: list[np.ndarray] = []
+        chunks = getattr(out, "shards", None) or getattr(out, "chunks", None)
+        row_bytes = out.shape[1] * np.dtype(out.dtype).itemsize
+        self._rows = page_rows(row_bytes)
+        if chunks and chunks[0] * row_bytes <= LARGEST_CHUNK:
+            self._rows = -(-self._rows // int(chunks[0])) * int(chunks[0])
+
+    def write(self, part: np.ndarray) -> None:
+        """The next rows."""
+        self._parts.append(part)
+        self._held += len(part)
+        while self._held >= self._rows:
+            self._flush(self._rows)
+
+    def close(self) -> None:
+        if self._held:
+            self._flush(self._held)
+
+    def _flush(self, rows: int) -> None:
+        held = np.concatenate(self._parts)
+        self._out[self._start : self._start + rows] = held[:rows].astype(self._out.dtype, copy=False)
+        self._start, self._held, self._parts = self._start + rows, self._held - rows, [held[rows:]]

@@ -150,7 +150,7 @@ def _from_block(X: Any, name: str) -> np.ndarray:
 
 def _from_arrow(X: Any, name: str) -> np.ndarray:
     """Columns of a table or record batch side by side; what is null becomes NaN, found later."""
-    columns = []
+    columns: list[np.ndarray] = []
     for label, column in zip(X.schema.names, X.columns):
         word = str(column.type)
         if not word.startswith(("float", "double", "halffloat", "int", "uint", "bool")):
@@ -296,13 +296,13 @@ def check_finite(rows: Rows, name: str = "X", purpose: str = "kpca_project") -> 
             )
 
 
-def check_weights(weights: Any, n_samples: int, name: str = "sample_weight") -> np.ndarray | None:
+def check_weights(weights: Any, n_samples: int, name: str = "sample_weight", *, fit: bool = True) -> np.ndarray | None:
     """Weights of the rows, (N,), non-negative; None stays None. A memory map is read in place.
 
     Raises
     ------
     TypeError, ValueError
-        They are not N finite numbers >= 0, all are zero, or they sum to no more than 1.
+        They are not N finite numbers >= 0; or, to ``fit``, all but one are zero or they sum to no more than 1.
     """
     if weights is None:
         return None
@@ -324,6 +324,8 @@ def check_weights(weights: Any, n_samples: int, name: str = "sample_weight") -> 
             raise ValueError(f"{name} contains {part[row]} (first at row {start + row}); {need}")
         total += float(part.sum())
         present += int(np.count_nonzero(part))
+    if not fit:
+        return w
     if present < 2:
         raise ValueError(f"{name} leaves {present} rows of positive weight; kpca needs at least 2")
     if not np.isfinite(total) or not total > 1.0 + 1e-9:
@@ -491,15 +493,17 @@ def check_flag(value: Any, name: str) -> bool:
     return bool(value)
 
 
-def check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype, name: str = "out") -> np.ndarray | None:
-    """An array (or memory map) that the result can be written into as it is; None stays None."""
+def check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype, name: str = "out") -> Any:
+    """What the result can be written into as it is: an array, memory map, HDF5 or zarr dataset; None stays None."""
     if out is None:
         return None
     need = f"a writeable array of shape {shape} and type {np.dtype(dtype)}, as np.empty({shape}, {np.dtype(dtype)})"
-    if not isinstance(out, np.ndarray):
-        raise TypeError(f"{name} is of type {type(out).__name__}; give {need}")
-    if out.shape != shape or out.dtype != dtype:
-        raise ValueError(f"{name} has shape {out.shape} and type {out.dtype}; give {need}")
-    if not out.flags.writeable:
+    dataset = all(hasattr(out, x) for x in ("shape", "dtype", "__setitem__", "__getitem__"))
+    if not isinstance(out, np.ndarray) and (not dataset or hasattr(out, "dask")):
+        hint = "; a Dask array can't be written to: give the zarr or HDF5 dataset" if hasattr(out, "dask") else ""
+        raise TypeError(f"{name} is of type {type(out).__name__}; give {need}{hint}")
+    if tuple(out.shape) != shape or out.dtype != dtype:
+        raise ValueError(f"{name} has shape {tuple(out.shape)} and type {out.dtype}; give {need}")
+    if isinstance(out, np.ndarray) and not out.flags.writeable:
         raise ValueError(f"{name} is read-only; give {need}")
     return out

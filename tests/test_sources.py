@@ -187,10 +187,13 @@ def test_gram_and_features_of_a_stream():
 # One pass is one pass -----------------------------------------------------------------------------------------------
 
 
-def test_a_pass_reads_the_rows_once():
+def test_a_pass_reads_the_rows_once(monkeypatch):
     """Counting, summary and the rest: as few readings as the passes need, at any number of threads."""
-    for n_threads in (1, 2, 4):
-        X = Blocks(DATA, [1000])
+    monkeypatch.setattr(sources, "PAGE_BYTES", 1 << 18)
+    monkeypatch.setattr(SequentialSource, "kept", 1 << 21)
+    many = np.tile(DATA, (10, 1)) + np.float32(0.1)  # 3.6 MB
+    for n_threads in (1, 2, 3):
+        X = Blocks(many, [1000])
         fk.kpca(X, "linear", 2, method="features", n_threads=n_threads, return_scores=False)
         assert X.starts == 3  # summary (which counts), radius and sample, moments
         fk.kpca(X, "linear", 2, method="features", n_threads=n_threads)

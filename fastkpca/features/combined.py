@@ -98,6 +98,13 @@ class _ScaledMoments(Moments):
         self._own = self._own.merge(other._own)
         return self
 
+    def state(self) -> State:
+        return self._own.state()
+
+    def restore(self, header: dict, arrays: dict[str, np.ndarray]) -> _ScaledMoments:
+        self._own.restore(header, arrays)
+        return self
+
     @property
     def count(self) -> float:  # type: ignore[override]
         return self._own.count

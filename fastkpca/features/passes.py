@@ -5,16 +5,19 @@ Tiles depend on shapes alone and sums follow a fixed tree: equal bits at any num
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .. import execute
 from ..protocol import FeatureMap, Moments
 from ..rows import Rows
+from ..sources import Sink
 
 __all__ = ["accumulate", "apply", "feature_moments", "task_rows", "tile_rows"]
 
 SMALL_MAP = 256
-TASK_ROWS = 1 << 14
+TASK_ROWS, TASK_BYTES = 1 << 14, 1 << 22
 
 
 def tile_rows(feature_map: FeatureMap) -> int:
@@ -22,7 +25,7 @@ def tile_rows(feature_map: FeatureMap) -> int:
     return feature_map.tile_rows or execute.tile_rows(feature_map.n_features)
 
 
-def task_rows(feature_map: FeatureMap, n: int) -> int:
+def task_rows(feature_map: FeatureMap, n: int, n_columns: int) -> int:
     """Rows of a task that accumulates moments: whole tiles, by shapes alone.
 
     Every task holds an accumulator, of D^2 numbers where it is dense, and log2(tasks) more wait in the tree: few tasks
@@ -32,7 +35,8 @@ def task_rows(feature_map: FeatureMap, n: int) -> int:
     if D > SMALL_MAP:
         most_tasks = 64 if D <= 1024 else 4
         return step * -(-n // (step * most_tasks))
-    return max(step, TASK_ROWS)
+    few = min(TASK_ROWS, TASK_BYTES // (8 * n_columns))
+    return max(step, 1 << max(0, few.bit_length() - 1))
 
 
 def accumulate(feature_map: FeatureMap, rows: Rows, U: np.ndarray, n_threads: int = 1) -> np.ndarray:
@@ -58,21 +62,30 @@ def apply(
     n_threads: int = 1,
     *,
     constant: np.ndarray | None = None,
-    out: np.ndarray | None = None,
+    out: Any = None,
     progress: execute.Progress | None = None,
     stage: str = "",
-) -> np.ndarray:
-    """Phi C - constant over all rows: (N, k), into ``out`` (any float dtype) where given."""
+) -> Any:
+    """Phi C - constant over all rows: (N, k), into ``out`` (array or dataset of any float dtype) where given."""
     n, step = rows.n_samples, tile_rows(feature_map)
     result = np.empty((n, C.shape[1])) if out is None else out
+    # chunks of a dataset are not to be written by two threads at once
+    sink = None if isinstance(result, np.ndarray) else Sink(result)
 
-    def task(i: int) -> None:
+    def task(i: int) -> np.ndarray | None:
         start, stop = i * step, min(n, (i + 1) * step)
         part = feature_map.apply(rows.tile(start, stop), C)
-        result[start:stop] = part if constant is None else part - constant
+        part = part if constant is None else part - constant
+        if sink is not None:
+            return part
+        result[start:stop] = part
+        return None
 
-    for _ in execute.run(task, -(-n // step), n_threads=n_threads, progress=progress, stage=stage):
-        pass
+    for part in execute.run(task, -(-n // step), n_threads=n_threads, progress=progress, stage=stage):
+        if sink is not None:
+            sink.write(part)
+    if sink is not None:
+        sink.close()
     return result
 
 
@@ -104,7 +117,7 @@ def feature_moments(
     """
     n = rows.n_samples
     step = tile_rows(feature_map)
-    span = task_rows(feature_map, n)
+    span = task_rows(feature_map, n, rows.n_features)
     rows = rows if weights is None else rows.weighted(weights)
 
     def task(i: int) -> Moments:

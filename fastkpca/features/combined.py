@@ -16,6 +16,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from math import sqrt
 
+from typing import Any
+
 import numpy as np
 
 from ..protocol import FeatureMap, Moments
@@ -127,6 +129,27 @@ class _ScaledMoments(Moments):
 
     def matmat(self, C: np.ndarray) -> np.ndarray:
         return self._factor * self._own.matmat(C)
+
+    # what a moment that is held as an operator has besides (``ToeplitzMoments``)
+
+    @property
+    def norm(self) -> float:
+        own: Any = self._own
+        return self._factor * own.norm * (1 + 8 * UNIT)
+
+    @property
+    def product_error(self) -> float:
+        own: Any = self._own
+        return self._factor * (own.product_error + 4 * UNIT * own.norm)
+
+    @property
+    def indefinite(self) -> float:
+        own: Any = self._own
+        return self._factor * own.indefinite + 4 * UNIT * self.norm
+
+    def form(self) -> np.ndarray:
+        own: Any = self._own
+        return self._factor * own.form()
 
 
 class SumMap(FeatureMap):

@@ -9,12 +9,16 @@ A newcomer's map (each layer imports only what stands below it; tests/test_layer
        _routes                             its middle: dense, features, krylov, one function each
        _pca                                the linear case
        _gram, model                        gram() and features(); what kpca returns, its projectors, save and load
+       state                               the same files for what other methods return
+       _mat                                models for MATLAB and Octave
+       preimage, monitor                   from scores back to rows (_descent, _ridge); SPE, T^2 and control limits
     4  _plan, moments, krylov, certificate what runs and what it costs; one pass; eigenvalues; intervals
     3  operators, kernels/                 Gram and feature matrices as LinearOperators; kernels and their registry
     2  features/, summation/               feature maps; products
     1  protocol, rows                      what a kernel is; where rows come from
        plugins, methods                    names that other distributions bring; methods by name
        execute, validate, files, errors    threads and fixed sums; checks of input; model files; errors and warnings
+       stored                              values from a model file, checked one by one
     0  _core/*.pyx                         compiled loops: arrays in, arrays out
 """
 
@@ -34,24 +38,33 @@ from importlib import metadata as _metadata
 
 from ._gram import features, gram
 from ._kpca import kpca, kpca_project, plan
+from ._mat import export_mat
 from ._pca import pca
 from .kernels import get_kernel, list_kernels, register_kernel
 from .merge import kpca_merge, kpca_update
 from .methods import get_method, list_methods
 from .model import KPCAModel, load, save
+from .monitor import kpca_limits, kpca_spe, kpca_t2
+from .preimage import kpca_denoise, kpca_preimage
 
 __version__ = _metadata.version("fastkpca")
 
 __all__ = [
     "KPCAModel",
     "__version__",
+    "export_mat",
     "features",
     "get_kernel",
     "get_method",
     "gram",
     "kpca",
+    "kpca_denoise",
+    "kpca_limits",
     "kpca_merge",
+    "kpca_preimage",
     "kpca_project",
+    "kpca_spe",
+    "kpca_t2",
     "kpca_update",
     "list_kernels",
     "list_methods",

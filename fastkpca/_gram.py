@@ -54,6 +54,19 @@ def gram(
     GramOperator
         Shape (N, M); ``K @ U``, ``K.T``, ``centered()``, ``diagonal()``, ``trace()``, ``column_means()``,
         ``error_bound``.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For input; for a tolerance below what float64 keeps, and for a product that the kernel does not offer.
+
+    Examples
+    --------
+    >>> import numpy as np, fastkpca as fk
+    >>> X = np.random.default_rng(0).standard_normal((1000, 3))
+    >>> K = fk.gram(X, "gaussian", sigma=1.0, tol=1e-6)
+    >>> (K @ np.ones((1000, 2))).shape, K.error_bound <= 1e-6
+    ((1000, 2), True)
     """
     validate.check_name(products, "products", "'auto', 'exact', or the name of a product, as in 'grid'")
     if tol is not None:
@@ -132,6 +145,14 @@ def features(
     ValueError
         No feature map reaches ``tol`` within ``max_features``, over all rows and not only the sample that it was
         chosen on.
+
+    Examples
+    --------
+    >>> import numpy as np, fastkpca as fk
+    >>> X = np.random.default_rng(0).standard_normal((1000, 3))
+    >>> F = fk.features(X, "polynomial", degree=2)
+    >>> F.shape, F.residual_trace
+    ((1000, 10), 0.0)
     """
     tol = validate.check_tol(tol)
     chosen, X = guarded(get_kernel(kernel, **kernel_parameters)).bind(X)

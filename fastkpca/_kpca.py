@@ -161,7 +161,7 @@ def kpca(
             chosen = _choose(problem, method, features, products, return_scores and out is None)
             solution = solve(problem, chosen)
             score = _scores(problem, solution, out) if return_scores or out is not None else None
-    info = solution.info | {"seconds": time.perf_counter() - started}
+    info = solution.info | {"tol": problem.tol, "seconds": time.perf_counter() - started}
     return model_of(problem, replace(solution, info=info), chosen, score, keep_moments=keep_moments)
 
 
@@ -192,6 +192,19 @@ def kpca_project(
     ndarray (m, c), or ``out``
         ``coeff' (k(X_train, x) - column means)`` for each new row x: only the column means of K are needed for
         centring, since 1'coeff = 0.
+
+    Raises
+    ------
+    ValueError, TypeError
+        The rows have other columns than the training rows, are not finite, or ``out`` does not fit.
+
+    Examples
+    --------
+    >>> import numpy as np, fastkpca as fk
+    >>> X = np.random.default_rng(0).standard_normal((1000, 3))
+    >>> model = fk.kpca(X, "gaussian", 2, sigma=2.0)
+    >>> fk.kpca_project(model, X[:10]).shape
+    (10, 2)
     """
     if not isinstance(model, KPCAModel):
         raise TypeError(f"model is a {type(model).__name__}; give what kpca() or load() returned")
@@ -216,6 +229,14 @@ def kpca_project(
         model.projector.project(
             kernel, rows.shifted(model.shift), result, execute.threads_for(kernel, n_threads), report
         )
+    for start in range(0, len(result), 8192):
+        part = result[start : start + 8192]
+        if not np.isfinite(part).all():
+            row = start + int(np.argwhere(~np.isfinite(part))[0, 0])
+            raise ValueError(
+                f"the scores of row {row} of X are not finite: the values of {model.kernel!r} overflow {dtype} so far "
+                "from the training rows; scale X as the training rows were, or leave that row out"
+            )
     return result
 
 
@@ -237,12 +258,39 @@ def plan(
     return_scores: bool = True,
     **kernel_parameters: Any,
 ) -> Plan:
-    """What ``kpca`` would run, what it costs, and why, before it runs; parameters as in ``kpca``.
+    """What ``kpca`` would run, what it costs, and why, before it runs.
+
+    Parameters
+    ----------
+    X : array_like (N, d)
+        As in ``kpca``, like everything that follows.
+    kernel : str, Kernel, object with ``block``, or callable
+    c : int, float or None
+    tol : float
+    method : {"auto", "dense", "features", "krylov"}
+    features : str
+    products : str
+    memory_limit : int or str, optional
+    n_threads : int, optional
+    rng : int, Generator, SeedSequence or None
+    **kernel_parameters
 
     Returns
     -------
     Plan
         Shows itself as the table of candidates.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For input, and where no route fits: the text then gives each candidate's obstacle.
+
+    Examples
+    --------
+    >>> import numpy as np, fastkpca as fk
+    >>> X = np.random.default_rng(0).standard_normal((1000, 5))
+    >>> fk.plan(X, "polynomial", 3, degree=2).method
+    'features'
     """
     method = _method(method, features, products, like, keep_moments)
     problem = _prepare(

@@ -5,15 +5,19 @@ Predictions are counts (flops, kernel values, bytes) over the rates of ``_rates`
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from ._products import Product, products_for
 from ._rates import EIGEN_RATE, FEATURE_RATE, GEMM_RATE, KERNEL_FLOPS, OVERHEAD, ROW_RATE, SYRK_RATE, entry_rate
 from .features.pivots import RankProbe, pivot_map, probe_rank
+from .moments import takes_all
 from .protocol import Cost, FeatureMap, Kernel, Offer, Summary
 from .rows import Rows
+from .stored import Record
 
 __all__ = [
     "MAX_FEATURES",
@@ -33,6 +37,7 @@ KRYLOV_PRODUCT_SHARE = 2e-3  # of tol, for the error of approximate products: it
 
 DEFAULT_MEMORY = 2 << 30
 MAX_FEATURES = 8192
+METHODS = ("dense", "features", "krylov")
 
 
 @dataclass(frozen=True)
@@ -113,8 +118,24 @@ class Plan:
 
     @classmethod
     def from_state(cls, state: dict) -> Plan:
-        candidates = tuple(Candidate(**x) for x in state["candidates"])
-        return cls(state["method"], state["name"], state["reason"], candidates)
+        own = Record(state, {}, "the plan")
+        own.keys(("method", "name", "reason", "candidates"))
+        candidates = tuple(_candidate(x) for x in own.list("candidates"))
+        method, name = own.text("method", METHODS), own.text("name")
+        if not any((x.method, x.name) == (method, name) for x in candidates):
+            raise own.refuse("what was chosen is not among the candidates")
+        return cls(method, name, own.text("reason"), candidates)
+
+
+def _candidate(state: Any) -> Candidate:
+    own = Record(state, {}, "a candidate of the plan")
+    own.keys(("method", "name", "seconds", "memory", "n_features", "obstacle"))
+    # what is out of the question may have no finite cost
+    seconds, memory = (
+        math.inf if own.get(key) == math.inf else own.number(key, least=0.0) for key in ("seconds", "memory")
+    )
+    n_features = own.whole("n_features", least=0, most=1 << 62)
+    return Candidate(own.text("method", METHODS), own.text("name"), seconds, memory, n_features, own.text("obstacle"))
 
 
 def _size(number: float) -> str:
@@ -254,10 +275,12 @@ def _rows_size(rows: Rows, data: Summary) -> float:
 
 
 def _dense_candidate(data: Summary, rows: Rows, c: int | float | None, limit: float) -> Candidate:
-    n, some = data.n_samples, isinstance(c, int)
+    n, few = data.n_samples, isinstance(c, int) and not takes_all(data.n_samples, c)
     seconds = n * n / 2 / entry_rate(data.n_features) + n * n / ROW_RATE
-    seconds += (4 / 3 if some else 6) * float(n) ** 3 / EIGEN_RATE + OVERHEAD
-    memory = 8.0 * n * n * (1.1 if some else 3.1) + _rows_size(rows, data)
+    seconds += (4 / 3 if few else 6) * float(n) ** 3 / EIGEN_RATE + OVERHEAD
+    # the matrix and LAPACK's vectors, of all or of the kept ones; then scores and coefficients beside the vectors
+    kept = min(c, n) if isinstance(c, int) else n
+    memory = 8.0 * n * (1.1 * n + 2.0 * kept if few else max(2.1 * n, 1.1 * n + 3.0 * kept)) + _rows_size(rows, data)
     return Candidate("dense", "LAPACK", seconds, memory, obstacle=_too_much(memory, limit))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -28,7 +29,7 @@ from .summation.exact import ExactSummation
 from .summation.matrix import MatrixSummation, gram_matrix
 from .summation.weighted import WeightedExactSummation, WeightedSummation
 
-__all__ = ["Problem", "Solution", "components", "model_of", "solve"]
+__all__ = ["NoVarianceError", "Problem", "Solution", "components", "model_of", "solve"]
 
 KEPT_MATRIX = 64 << 20
 """Bytes up to which the krylov route holds K itself where its values come from ``block``, in Python, and are dear; the
@@ -36,6 +37,17 @@ compiled tiles are made again in each pass, in less time than a matrix of float6
 SOLVER_SHARE = 0.25
 """Of tol, for the eigensolver of a moment held as an operator; the rest is for what the map leaves out."""
 EPS = float(np.finfo(np.float64).eps)
+
+
+class NoVarianceError(ValueError):
+    """The centred Gram matrix is zero to rounding, or negative; no eigenvalue is above ``bound``."""
+
+    def __init__(self, message: str, bound: float):
+        super().__init__(message, bound)
+        self.bound = bound
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 @dataclass(frozen=True)
@@ -116,6 +128,7 @@ def _dense(problem: Problem, plan: Plan) -> Solution:
     # one more than asked for: it says how far the last cluster is from the rest
     asked = problem.c + 1 if isinstance(problem.c, int) else n
     eigenvalues, vectors = largest_eigenpairs(K, asked)
+    del K  # overwritten; scores and coefficients need the room
     lowest = float(eigenvalues[-1]) if asked >= n else None
     entry_error = (kernel.entry_error(problem.data, np.dtype(np.float64)) or 0.0) * count
     kept = _kept(eigenvalues, 2 * EPS * count * largest, total, problem, entry_error)
@@ -168,7 +181,7 @@ def _features(problem: Problem, plan: Plan) -> Solution:
             more, _ = second_round(
                 feature_map,
                 problem.rows,
-                tol=0.5 * problem.tol * max(float(eigenvalues[0]), 0.0) / _trace_of(moments),
+                tol=0.5 * problem.tol * _top(eigenvalues) / _trace_of(moments),
                 max_features=min(MAX_FEATURES, problem.data.n_samples, 2 * feature_map.n_features + 100),
                 rng=problem.rng,
                 n_threads=problem.n_threads,
@@ -199,7 +212,7 @@ def components(
     # n centred rows have n - 1 directions at most; what a map's defect adds beyond is not of theirs
     most = (problem.data.n_samples if problem.rows.weights is None else np.count_nonzero(problem.rows.weights)) - 1
     eigenvalues, axes = eigenvalues[:most], axes[:, :most]
-    floor = feature_map.rounding**2 * _trace_of(moments) + 4 * EPS * len(eigenvalues) * max(float(eigenvalues[0]), 0.0)
+    floor = feature_map.rounding**2 * _trace_of(moments) + 4 * EPS * len(eigenvalues) * _top(eigenvalues)
     known: dict[str, Any] = {
         "n": problem.data.n_samples,
         "count": moments.count,
@@ -285,7 +298,12 @@ def _defect(feature_map: FeatureMap, moments: Moments) -> float:
 
 
 def _misses(moments: Moments, eigenvalues: np.ndarray, problem: Problem) -> bool:
-    return moments.residual_trace > problem.tol * max(float(eigenvalues[0]), 0.0)
+    return moments.residual_trace > problem.tol * _top(eigenvalues)
+
+
+def _top(eigenvalues: np.ndarray) -> float:
+    """The largest, or zero: rows that are all equal leave none."""
+    return max(float(eigenvalues[0]), 0.0) if len(eigenvalues) else 0.0
 
 
 def _krylov(problem: Problem, plan: Plan) -> Solution:
@@ -366,6 +384,7 @@ def _krylov(problem: Problem, plan: Plan) -> Solution:
     # the mean of all entries errs by no more than an entry does
     slack = 4 * EPS * n * size + n * (entry_error + product.error_bound)
     info = {"method": "krylov", "products": way.name, "passes": found.passes, "search_passes": found.search_passes}
+    info |= {"widths": _history(found.history), "search_widths": _history(found.search_history)}
     info |= _negative(found.negative_end, problem)
     if present is not None:  # rows of no weight are projected as new ones are
         coeff, means = _scattered(coeff, present, problem), _scattered(means, present, problem)
@@ -373,6 +392,11 @@ def _krylov(problem: Problem, plan: Plan) -> Solution:
     proof = _first(found.certificate, kept)
     kept_score = score if present is None else None
     return Solution(eigenvalues, proof, (total - slack, total + slack), projector, info, kept_score, found.message)
+
+
+def _history(pairs: Sequence[tuple[int, float]]) -> list[list]:
+    """[pass, width] as JSON has them; where no width was known yet, None."""
+    return [[passes, width if np.isfinite(width) else None] for passes, width in pairs]
 
 
 def _largest(problem: Problem, rows: int = 256) -> float:
@@ -484,10 +508,11 @@ def _kept(
     """
     positive = int(np.sum(eigenvalues > floor))
     if positive == 0:
-        raise ValueError(
+        raise NoVarianceError(
             f"no component of {problem.kernel!r} carries variance on these {problem.data.n_samples} rows: the "
             "centred Gram matrix is zero to rounding (or negative); check that the rows of X differ, and the kernel's "
-            "parameters"
+            "parameters",
+            2 * floor + max(float(np.max(eigenvalues, initial=0.0)), 0.0) + float(np.max(above)),
         )
     asked = problem.c
     if asked is None:

@@ -165,6 +165,16 @@ def _add_input(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_plugins(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--plugins",
+        type=lambda text: True if text.strip() == "all" else _words(text),
+        default=False,
+        metavar="LIST",
+        help="distributions whose kernels MODEL may import and run, or 'all'; by default none",
+    )
+
+
 def _add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--force", action="store_true", help="overwrite existing files")
     parser.add_argument("--quiet", action="store_true", help="no progress, no notes, no summary")
@@ -225,12 +235,14 @@ def _parser() -> argparse.ArgumentParser:
     project.add_argument(
         "-o", "--output", metavar="FILE", help="scores: .csv, .csv.gz or .npy (by default csv to stdout)"
     )
+    _add_plugins(project)
     _add_input(project)
     _add_common(project)
     project.set_defaults(run=_project)
 
     info = commands.add_parser("info", help="what a model file holds", description="What a model file holds.")
     info.add_argument("model", metavar="MODEL")
+    _add_plugins(info)
     info.add_argument("--debug", action="store_true", help="show the whole traceback of an error")
     info.set_defaults(run=_info)
 
@@ -308,7 +320,7 @@ def _project(options: argparse.Namespace) -> None:
     import fastkpca as fk
 
     with _Progress(enabled=not options.quiet) as progress:
-        model = fk.load(options.model)
+        model = fk.load(options.model, plugins=options.plugins)
         table = _read(options, progress)
         scores = fk.kpca_project(model, table.X, progress=progress.update)
         if write_scores is not None:
@@ -322,7 +334,7 @@ def _project(options: argparse.Namespace) -> None:
 def _info(options: argparse.Namespace) -> None:
     import fastkpca as fk
 
-    model = fk.load(options.model)
+    model = fk.load(options.model, plugins=options.plugins)
     print(summary(model))
     print(f"{'size of the file':<18}{_size(os.path.getsize(options.model))}")
 

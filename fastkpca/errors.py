@@ -16,6 +16,7 @@ __all__ = [
     "NotConvergedError",
     "PluginError",
     "PluginWarning",
+    "PreimageWarning",
     "ScoresNotKeptError",
     "UnknownKernelError",
     "UnknownMethodError",
@@ -76,3 +77,7 @@ class ComponentsWarning(UserWarning):
 
 class PluginWarning(UserWarning):
     """Something that another distribution claims is ignored; the text names the distribution and the claim."""
+
+
+class PreimageWarning(UserWarning):
+    """Some pre-images are not where an iteration ends, but the best that was found; the text says what would help."""

@@ -41,7 +41,7 @@ _PREFIX = struct.Struct("<8sIIQ")
 _DIGEST = hashlib.sha256().digest_size
 _ALIGN = 64
 _CHUNK = 1 << 24
-_MAX_HEADER = 1 << 26
+_MAX_HEADER = 1 << 22  # Python objects take up to some 25 times as much as the JSON that describes them
 _MAX_DIMENSIONS = 32
 _MAX_DEPTH = 100  # of nested lists and objects; far below where the JSON reader of any Python version gives up
 _DTYPES = {
@@ -316,10 +316,22 @@ def _parse(text: bytes, name: str) -> tuple[dict[str, Any], list[dict[str, Any]]
         raise ModelFileError(f"{name}: the header is not valid JSON: {reason}") from None
     if not isinstance(content, dict) or set(content) != {"header", "arrays"}:
         raise ModelFileError(f"{name}: the header does not consist of 'header' and 'arrays'")
+    if not _is_shallow(content):
+        raise ModelFileError(f"{name}: the header is not valid JSON: it is nested too deeply")
     header, table = content["header"], content["arrays"]
     if not isinstance(header, dict) or not isinstance(table, list):
         raise ModelFileError(f"{name}: 'header' must be an object and 'arrays' a list")
     return header, table
+
+
+def _is_shallow(value: Any) -> bool:
+    """No deeper than what ``write`` takes, found without recursion: whoever reads on may recurse."""
+    level = [value]
+    for _ in range(_MAX_DEPTH + 2):
+        level = [x for y in level for x in (y.values() if isinstance(y, dict) else y) if isinstance(x, (dict, list))]
+        if not level:
+            return True
+    return False
 
 
 def _check_layout(table: list[Any], room: int, name: str) -> None:

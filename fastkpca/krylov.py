@@ -65,6 +65,8 @@ class KrylovResult:
         Most negative Ritz value, 0 if none is: how indefinite the matrix is at least.
     history : tuple of (passes, width / theta_1)
         After each float64 pass.
+    search_history : tuple of (passes, width / theta_1)
+        What the search expected after its float32 passes: estimates, no bounds.
     row_means : ndarray (n,)
         Of K.
     grand_mean : float
@@ -86,6 +88,7 @@ class KrylovResult:
     block_size: int
     negative_end: float
     history: tuple[tuple[int, float], ...]
+    search_history: tuple[tuple[int, float], ...]
     row_means: np.ndarray
     grand_mean: float
     trace: float | None
@@ -336,6 +339,7 @@ class _Solver:
         self.starts = self.steps = 0  # of the exploration: random columns, passes since
         self.patience = 2
         self.history: list[tuple[int, float]] = []
+        self.search_history: list[tuple[int, float]] = []
         self.Q = np.empty((self.n, 0), order="F")
         self.T = np.empty((0, 0))
         self.features_seen: tuple[int, np.ndarray] | None = None
@@ -538,6 +542,7 @@ class _Solver:
                 mu = min(mu, 0.999 * float(theta[wanted - 1]))
                 ends = upper_ends(self.T, coupling, max(mu, 0.0))[:wanted]
                 widths.append(float(np.max(ends - theta[:wanted])) / float(theta[0]))
+                self.search_history.append((self.passes, widths[-1]))
                 target = max(0.3 * self.tol, 100 * (noise / theta[0]) ** 2)
                 # what the exact pass gains: as much as the last one did, or what subspace iteration would
                 rate = widths[-1] / widths[-2] if len(widths) > 1 else (mu / float(theta[wanted - 1])) ** 2
@@ -792,6 +797,7 @@ class _Solver:
             block_size=self.block,
             negative_end=min(float(theta[-1]), 0.0),
             history=tuple(self.history),
+            search_history=tuple(self.search_history),
             row_means=self.row_means,
             grand_mean=self.grand_mean,
             trace=None if trace is None else trace[0],
@@ -812,7 +818,7 @@ class _Solver:
                 f"{text}, tol is {self.tol:.2g}; the products are approximate, and their own error counts in it: "
                 "products='exact' helps"
             )
-        if certificate.rounding > 0.4 * self.tol * theta[0]:
+        if theta[0] > 0 and certificate.rounding > 0.4 * self.tol * theta[0]:
             floor = 2 * certificate.rounding / theta[0]
             return (
                 f"{text}, tol is {self.tol:.2g}; rounding in float64 alone is {floor:.2g}: the kernel matrix is nearly "

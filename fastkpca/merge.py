@@ -184,7 +184,7 @@ def map_for_rows(model: KPCAModel, kernel: Kernel, data: Summary) -> FeatureMap:
     found, changed = _reaching(header, arrays, kernel, data, float(model.info.get("radius", 0.0)))
     if not changed:
         return feature_map
-    return restore_map(kernel, found, arrays)
+    return restore_map(model.kernel, found, arrays, n_features=feature_map.n_features, n_columns=model.n_features)
 
 
 def _reaching(

@@ -36,12 +36,23 @@ def get_method(name: str) -> Callable[..., Any]:
     name : str
         As in ``list_methods()``, or "distribution:name".
 
+    Returns
+    -------
+    callable
+        Such as ``klda(X, y, kernel, c)``.
+
     Raises
     ------
     UnknownMethodError
         No method of that name; near matches are named.
     PluginError
         It cannot be imported, is not callable, or its name is claimed by two distributions.
+
+    Examples
+    --------
+    >>> import fastkpca as fk
+    >>> fk.get_method("klda").__name__
+    'klda'
     """
     if not isinstance(name, str):
         raise TypeError(f"name is {name!r}; give the name of a method (fastkpca.list_methods() lists them)")

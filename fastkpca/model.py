@@ -5,8 +5,8 @@ A FeatureProjector holds D x c numbers whatever N was; a SampleProjector holds t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,10 +17,13 @@ from ._plan import Plan
 from .errors import ModelFileError, ScoresNotKeptError
 from .features.passes import apply
 from .features.pivots import PivotMap
+from .features.stored import stored_size
 from .kernels import guarded, kernel_from_state, kernel_state
+from .kernels.precomputed import Precomputed
 from .protocol import FeatureMap, Kernel, Moments
 from .rows import Rows
 from .sources import Sink
+from .stored import Record, refusing
 from .summation.exact import ExactSummation
 
 __all__ = ["FeatureProjector", "KPCAModel", "SampleProjector", "load", "restore_map", "save"]
@@ -126,7 +129,7 @@ class KPCAModel:
     total_variance_bounds: tuple[float, float]
     kernel: Kernel
     plan: Plan
-    info: dict
+    info: dict[str, Any]
     n_samples: int
     n_features: int
     shift: np.ndarray
@@ -205,6 +208,20 @@ class KPCAModel:
             f"{self.bound_kind} intervals within {width:.1e} of the largest eigenvalue{grows}>"
         )
 
+    def __reduce__(self) -> tuple:
+        """For pickle and copy: feature maps go by their state, and the plan without the functions of its offers."""
+        parts = {x.name: getattr(self, x.name) for x in fields(self)} | {"plan": None}
+        state = None
+        if isinstance(self.projector, FeatureProjector):
+            try:
+                state = self.projector.map.state()
+            except NotImplementedError:  # of a kernel from outside: by itself then
+                pass
+            else:
+                parts["projector"] = replace(self.projector, map=None)  # type: ignore[arg-type]
+                parts["_moments"] = None if self._moments is None else self._moments.state()
+        return _unpickled, (parts, self.plan.state(), state)
+
     def state(self, *, scores: bool = False) -> tuple[dict, dict[str, np.ndarray]]:
         """(header, arrays) for the model file."""
         header: dict[str, Any] = {
@@ -248,56 +265,185 @@ class KPCAModel:
         return header, arrays
 
     @classmethod
-    def from_state(cls, header: dict, arrays: dict[str, np.ndarray]) -> KPCAModel:
-        """The model that ``state`` described; a header or arrays that do not fit raise ModelFileError."""
-        try:
-            kernel = kernel_from_state(header["kernel"])
-            projector: FeatureProjector | SampleProjector
-            if "map" in header:
-                own = {name[4:]: array for name, array in arrays.items() if name.startswith("map.")}
-                projector = FeatureProjector(
-                    restore_map(guarded(kernel), header["map"], own), arrays["axes"], arrays["mean"]
-                )
-            else:
-                projector = SampleProjector(arrays["X"], arrays["coeff"], arrays["column_means"])
-            moments = None
-            if "moments" in header and isinstance(projector, FeatureProjector):
-                own = {name[8:]: array for name, array in arrays.items() if name.startswith("moments.")}
-                moments = projector.map.new_moments().restore(header["moments"], own)
-            low, high = header["total_variance_bounds"]
-            model = cls(
-                eigenvalues=arrays["eigenvalues"],
-                eigenvalue_bounds=arrays["eigenvalue_bounds"],
-                bound_kind=header["bound_kind"],
-                angle_bounds=arrays["angle_bounds"],
-                clusters=arrays["clusters"],
-                total_variance=header["total_variance"],
-                total_variance_bounds=(low, high),
-                kernel=kernel,
-                plan=Plan.from_state(header["plan"]),
-                info=header["info"],
-                n_samples=header["n_samples"],
-                n_features=header["n_features"],
-                shift=arrays["shift"],
-                dtype=np.dtype(header["dtype"]),
-                projector=projector,
-                _score=arrays.get("score"),
-                sample_weight=arrays.get("sample_weight"),
-                weight_sum=header.get("weight_sum"),
-                _moments=moments,
-            )
-        except (KeyError, TypeError) as error:
-            raise ModelFileError(
-                f"the file is a fastkpca file but not a model: {error!r} is missing or wrong"
-            ) from error
+    def from_state(
+        cls, header: Any, arrays: dict[str, np.ndarray], *, plugins: bool | str | Collection[str] = False
+    ) -> KPCAModel:
+        """The model that ``state`` described, all of it checked (ModelFileError); ``plugins`` as for ``load``."""
+        own = Record(header, arrays)
+        own.keys(_KEYS, ("map", "moments", "weight_sum"))
+        n, d = own.whole("n_samples", least=2, most=1 << 62), own.whole("n_features", least=1, most=1 << 62)
+        dtype = np.dtype(own.text("dtype", ("float32", "float64")))
+        shift = own.array("shift", (d,))
+        eigenvalues = own.array("eigenvalues", (None,))
+        c = len(eigenvalues)
+        if not (1 <= c <= n and (np.diff(eigenvalues) <= 0).all() and eigenvalues[-1] > 0):
+            raise own.refuse(f"its {c} eigenvalues of {n} rows are not positive and descending")
+        bounds = own.array("eigenvalue_bounds", (c, 2), infinite=True)
+        slack = 1e-9 * eigenvalues[0]
+        if not (bounds[:, 0] <= bounds[:, 1]).all():
+            raise own.refuse("an interval's ends are in the wrong order")
+        if not ((bounds[:, 0] <= eigenvalues + slack) & (eigenvalues <= bounds[:, 1] + slack)).all():
+            raise own.refuse("an eigenvalue lies outside its interval")
+        angles = own.array("angle_bounds", (c,), least=0.0)
+        if angles.max() > 1.5708:
+            raise own.refuse("an angle is larger than a right one")
+        clusters = own.array("clusters", (c,), kind="i", least=0)
+        if clusters[0] != 0 or not np.isin(np.diff(clusters), (0, 1)).all():
+            raise own.refuse("its clusters are not numbered one after the other")
+        high = own.number("total_variance")
+        ends = dict(enumerate(own.list("total_variance_bounds", 2)))
+        total = Record({"low": ends[0], "high": ends[1]}, {}, "the total variance")
+        if not total.number("low") <= total.number("high") == high:
+            raise own.refuse("the ends of its total variance are in the wrong order")
+        score = own.array("score", (n, c)) if "score" in own.arrays else None
+        if score is not None and score.dtype != dtype:
+            raise own.refuse(f"its scores are {score.dtype}, the model is {dtype}")
+        model = cls(
+            eigenvalues=eigenvalues,
+            eigenvalue_bounds=bounds,
+            bound_kind=own.text("bound_kind", ("guaranteed", "probabilistic")),
+            angle_bounds=angles,
+            clusters=clusters,
+            total_variance=high,
+            total_variance_bounds=(total.number("low"), high),
+            kernel=(kernel := kernel_from_state(own.get("kernel"), plugins=plugins)),
+            plan=Plan.from_state(own.get("plan")),
+            info=_checked_info(own.get("info")),
+            n_samples=n,
+            n_features=d,
+            shift=shift,
+            dtype=dtype,
+            projector=(projector := _restore_projector(own, kernel, n, d, c)),
+            _score=score,
+            sample_weight=own.array("sample_weight", (n,), least=0.0) if "sample_weight" in own.arrays else None,
+            weight_sum=own.number("weight_sum", above=1.0) if "weight_sum" in own.header else None,
+            _moments=_restore_moments(own, projector),
+        )
+        _try(model)
         return model
 
 
-def restore_map(kernel: Kernel, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
-    """The map that ``FeatureMap.state`` described."""
-    if header["map"] == "pivots":  # the core's own, for any kernel
-        return PivotMap.from_state(kernel, header, arrays)
-    return kernel.feature_map_from_state(header, arrays)
+_KEYS = (
+    "kernel",
+    "bound_kind",
+    "total_variance_bounds",
+    "total_variance",
+    "plan",
+    "info",
+    "n_samples",
+    "n_features",
+    "dtype",
+)
+_ARRAYS = ("eigenvalues", "eigenvalue_bounds", "angle_bounds", "clusters", "shift")
+
+
+def _restore_projector(own: Record, kernel: Kernel, n: int, d: int, c: int) -> FeatureProjector | SampleProjector:
+    if "map" not in own.header:
+        own.names((*_ARRAYS, "X", "coeff", "column_means"), ("score", "sample_weight"))
+        X, coeff, means = own.array("X", (n, d)), own.array("coeff", (n, c)), own.array("column_means", (n,))
+        # orthonormal vectors over sqrt(eigenvalue), but for their means, which were taken away
+        norms = np.sqrt(np.einsum("ij,ij->j", coeff, coeff, dtype=np.float64) * own.arrays["eigenvalues"])
+        if not norms.max() < 1.01 and "weight_sum" not in own.header:
+            raise own.refuse("its coefficients are too large for its eigenvalues")
+        return SampleProjector(X, coeff, means)
+    arrays = {name[4:]: array for name, array in own.arrays.items() if name.startswith("map.")}
+    moments = [name for name in own.arrays if name.startswith("moments.")] if "moments" in own.header else []
+    own.names((*_ARRAYS, "axes", "mean", *(f"map.{name}" for name in arrays), *moments), ("score", "sample_weight"))
+    axes = own.array("axes", (None, c))
+    mean = own.array("mean", (len(axes),))
+    if not np.abs(axes.T @ axes - np.eye(c)).max() < 1e-6:
+        raise own.refuse("its axes are not orthonormal")
+    return FeatureProjector(restore_map(kernel, own.get("map"), arrays, n_features=len(axes), n_columns=d), axes, mean)
+
+
+def _restore_moments(own: Record, projector: FeatureProjector | SampleProjector) -> Moments | None:
+    if "moments" not in own.header:
+        return None
+    if not isinstance(projector, FeatureProjector):
+        raise own.refuse("it has moments and no feature map")
+    arrays = {name[8:]: array for name, array in own.arrays.items() if name.startswith("moments.")}
+    found = Record(own.get("moments"), arrays, "the moments")
+    found.keys(("count", "residual_trace"))
+    count = found.number("count", above=0.0)
+    found.number("residual_trace", least=0.0)
+    if abs(count - own.header.get("weight_sum", own.header["n_samples"])) > 1e-9 * count:
+        raise found.refuse(f"they are of {count:.9g} rows, the model of {own.header['n_samples']}")
+    D = projector.map.n_features
+    # of the size of what is in the file, before anything of that size is made
+    if "scatter" in arrays:
+        found.array("scatter", (D, D))
+    with refusing("the moments"):
+        return projector.map.new_moments().restore(dict(found.header), arrays)
+
+
+def restore_map(
+    kernel: Kernel, header: Any, arrays: dict[str, np.ndarray], *, n_features: int, n_columns: int
+) -> FeatureMap:
+    """The feature map of a model file, with as many features and for rows of as many columns as the model has.
+
+    Both are compared before anything of that size is made. Raises ModelFileError.
+    """
+    own = Record(header, arrays, "the feature map")
+    size = stored_size(header, arrays, n_columns)
+    if size is not None and size != n_features:
+        raise own.refuse(f"it has {size} features, the model {n_features}")
+    with refusing("the feature map"):
+        if own.header.get("map") == "pivots":  # the core's own, for any kernel
+            found: FeatureMap = PivotMap.from_state(guarded(kernel), dict(own.header), arrays)
+        else:
+            found = guarded(kernel).feature_map_from_state(dict(own.header), arrays)
+        if found.n_features != n_features:
+            raise own.refuse(f"it has {found.n_features} features, the model {n_features}")
+    return found
+
+
+def _checked_info(info: Any) -> dict:
+    own = Record(info, {}, "what the model says of its making")
+    for key, value in own.header.items():
+        if isinstance(value, dict) or (isinstance(value, list) and not _numbers(value)):
+            raise own.refuse(f"{key[:60]} is neither a value nor a list of numbers")
+    if "seconds" in own.header:
+        own.number("seconds", least=0.0)
+    return dict(own.header)
+
+
+def _numbers(value: Any) -> bool:
+    """Numbers, or lists of them, as in a history of (pass, width)."""
+    return all(map(_numbers, value)) if isinstance(value, list) else type(value) in (int, float)
+
+
+def _try(model: KPCAModel) -> None:
+    """Project one row: what fits together by type and shape may still not work, and here is where that is told."""
+    own = guarded(model.kernel)
+    if isinstance(model.kernel, Precomputed):  # its rows are numbers of rows, and the matrix is not in the file
+        rows = getattr(model.projector, "X", np.empty((0, 1)))
+        if len(rows) == 0 or not np.array_equal(rows, np.arange(float(len(rows)))[:, None]) or model.shift.any():
+            raise ModelFileError("the rows of a precomputed kernel's model are not their numbers")
+        return
+    if type(model.kernel).bind is not Kernel.bind:
+        return  # its rows are not coordinates, and what they stand for is not in the file
+    if isinstance(model.projector, SampleProjector):
+        row = model.projector.X[:1]
+    elif isinstance(model.projector.map, PivotMap):
+        row = model.projector.map.pivots[:1]
+    else:
+        row = np.zeros((1, model.n_features))
+    row = row if len(row) else np.zeros((1, model.n_features))
+    out = np.empty((1, model.n_components), dtype=model.dtype)
+    with refusing("the model"):
+        model.projector.project(own, Rows(np.array(row, dtype=np.float64)), out, 1)
+    if not np.isfinite(out).all():
+        raise ModelFileError("the model does not project rows to finite scores: its kernel, map and weights do not fit")
+
+
+def _unpickled(parts: dict, plan: dict, state: tuple[dict, dict[str, np.ndarray]] | None) -> KPCAModel:
+    projector = parts["projector"]
+    if state is not None:
+        own = restore_map(parts["kernel"], *state, n_features=len(projector.axes), n_columns=parts["n_features"])
+        projector = replace(projector, map=own)
+        if parts["_moments"] is not None:
+            parts = parts | {"_moments": own.new_moments().restore(*parts["_moments"])}
+    return KPCAModel(**parts | {"plan": Plan.from_state(plan), "projector": projector})
 
 
 def save(model: KPCAModel, path: Any, *, overwrite: bool = False, scores: bool = False) -> None:
@@ -318,6 +464,14 @@ def save(model: KPCAModel, path: Any, *, overwrite: bool = False, scores: bool =
         The kernel has no registered name under which ``load`` could find it.
     ScoresNotKeptError
         ``scores=True`` for a model that does not hold them.
+
+    Examples
+    --------
+    >>> import numpy as np, fastkpca as fk
+    >>> X = np.random.default_rng(0).standard_normal((1000, 3))
+    >>> fk.save(fk.kpca(X, "polynomial", 2, degree=2), "rows.kpca")
+    >>> fk.load("rows.kpca").n_components
+    2
     """
     if not isinstance(model, KPCAModel):
         raise TypeError(f"model is a {type(model).__name__}; give what kpca() returned")
@@ -328,14 +482,37 @@ def save(model: KPCAModel, path: Any, *, overwrite: bool = False, scores: bool =
         raise FileExistsError(f"{error}; save(..., overwrite=True) replaces it") from None
 
 
-def load(path: Any) -> KPCAModel:
+def load(path: Any, *, plugins: bool | str | Collection[str] = False) -> KPCAModel:
     """Read a model that ``save`` wrote.
+
+    Nothing in a file is executed, and nothing that it names is imported unless ``plugins`` allows it.
+
+    Parameters
+    ----------
+    path : str or Path
+    plugins : bool, str or collection of str, default False
+        Kernels of which other distributions may be imported: none; any that is installed (True); or those named, as in
+        ``plugins=["fastkpca-kernels-contrib"]`` or, for one kernel, ``["fastkpca-kernels-contrib:matern"]``. Kernels
+        that you registered in this session need no permission.
+
+    Returns
+    -------
+    KPCAModel
 
     Raises
     ------
     ModelFileError
-        The file is truncated, altered, of an unknown version, or no model.
-    UnknownKernelError
-        Its kernel is not installed here.
+        The file is truncated, altered, of an unknown version, or no model; what it says does not fit together; or its
+        kernel is not allowed, or not installed here: the text says which one, of which distribution and version.
+    FileNotFoundError
+
+    Warns
+    -----
+    PluginWarning
+        The kernel's distribution is installed in another version than the one that wrote the file.
     """
-    return KPCAModel.from_state(*files.read(path))
+    header, arrays = files.read(path)
+    try:
+        return KPCAModel.from_state(header, arrays, plugins=plugins)
+    except ModelFileError as error:
+        raise ModelFileError(f"{path}: {error}") from error

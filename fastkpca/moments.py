@@ -6,16 +6,21 @@ scores of all rows are H Phi W: nothing of size N x N is ever needed.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 
+from . import execute
 from .nested import nested_pairs
 from .protocol import Moments
 from .subspace import FORMED, Leading, leading_pairs
 
-__all__ = ["largest_eigenpairs", "leading_axes", "principal_axes"]
+__all__ = ["largest_eigenpairs", "leading_axes", "principal_axes", "takes_all"]
+
+QUICK = 1000
+"""Order of a matrix below which LAPACK takes a tenth of a second, and is not worth a thread."""
 
 
 def principal_axes(moments: Moments, c: int | None) -> tuple[np.ndarray, np.ndarray]:
@@ -91,6 +96,12 @@ def leading_axes(
     return found.values, found.vectors, found
 
 
+def takes_all(n: int, c: int) -> bool:
+    """Whether ``largest_eigenpairs`` computes all n: bisection and inverse iteration for more than a third of them take
+    longer (twice as long for two thirds)."""
+    return 3 * c > n
+
+
 def largest_eigenpairs(A: np.ndarray, c: int | None) -> tuple[np.ndarray, np.ndarray]:
     """LAPACK's c largest eigenvalues of a symmetric matrix, descending, and their vectors as columns.
 
@@ -102,12 +113,16 @@ def largest_eigenpairs(A: np.ndarray, c: int | None) -> tuple[np.ndarray, np.nda
         None: all of them.
     """
     n = len(A)
-    if c is not None and c < n:
+    A = A.T if A.flags.c_contiguous else A  # the same matrix, in the order in which LAPACK needs no copy
+
+    def eigh(A: np.ndarray, **options: Any) -> Any:
+        call = partial(scipy.linalg.eigh, A, **options, overwrite_a=True, check_finite=False)
+        return call() if n < QUICK else execute.aside(call)
+
+    if c is not None and not takes_all(n, c):
         diagonal = A.diagonal().copy()
         try:
-            values, vectors = scipy.linalg.eigh(
-                A, subset_by_index=[n - c, n - 1], driver="evr", overwrite_a=True, check_finite=False
-            )
+            values, vectors = eigh(A, subset_by_index=[n - c, n - 1], driver="evr")
         except np.linalg.LinAlgError:
             values = np.empty(0)
         if len(values) == c:
@@ -115,6 +130,6 @@ def largest_eigenpairs(A: np.ndarray, c: int | None) -> tuple[np.ndarray, np.nda
         # asked for a few of many equal eigenvalues (a matrix near the identity), bisection returns fewer, or none;
         # the upper triangle is as it was
         A[np.diag_indices(n)] = diagonal
-    values, vectors = scipy.linalg.eigh(A, lower=False, overwrite_a=True, check_finite=False)
+    values, vectors = eigh(A, lower=False)
     kept = slice(None, -(n if c is None else min(c, n)) - 1, -1)
     return values[kept], vectors[:, kept]

@@ -22,7 +22,7 @@ from typing import Any
 
 from .errors import PluginError, PluginWarning
 
-__all__ = ["DISABLE", "NAME", "OWN", "Entry", "Group", "Table", "plugins_disabled", "warn_of"]
+__all__ = ["DISABLE", "NAME", "OWN", "Entry", "Group", "Table", "normal", "plugins_disabled", "warn_of"]
 
 OWN = "fastkpca"
 DISABLE = "FASTKPCA_DISABLE_PLUGINS"
@@ -84,7 +84,7 @@ def warn_of(problems: Sequence[str]) -> None:
         warnings.warn(problem, PluginWarning, stacklevel=3)
 
 
-def _normal(distribution: str) -> str:
+def normal(distribution: str) -> str:
     return re.sub(r"[-_.]+", "-", distribution).lower()  # PEP 503
 
 
@@ -140,7 +140,7 @@ class Group:
         entries, problems = [], []
         for point in points:
             distribution, version, summary = _describe(point)
-            if _normal(distribution) == OWN:
+            if normal(distribution) == OWN:
                 continue  # the literal table speaks for these
             if point.name in self.reserved:
                 problems.append(
@@ -154,7 +154,7 @@ class Group:
                 )
             else:
                 entries.append(Entry(point.name, point.value, distribution, version, summary))
-        unique = sorted(set(entries), key=lambda e: (e.name, _normal(e.distribution), e.version, e.value))
+        unique = sorted(set(entries), key=lambda e: (e.name, normal(e.distribution), e.version, e.value))
         return tuple(unique), tuple(sorted(set(problems)))
 
     def plugins(self, *, fresh: bool = False) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
@@ -185,10 +185,10 @@ class Group:
             if name in self.reserved:
                 return self.reserved[name]
             claims = [entry for entry in plugins if entry.name == name]
-        elif _normal(distribution) == OWN:
+        elif normal(distribution) == OWN:
             claims = [self.reserved[bare]] if bare in self.reserved else []
         else:
-            claims = [e for e in plugins if e.name == bare and _normal(e.distribution) == _normal(distribution)]
+            claims = [e for e in plugins if e.name == bare and normal(e.distribution) == normal(distribution)]
         if len(claims) == 1:
             return claims[0]
         if not claims:

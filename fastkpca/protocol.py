@@ -359,8 +359,12 @@ class Moments:
     def restore(self, header: dict, arrays: dict[str, np.ndarray]) -> Moments:
         """Become what ``state`` described, an accumulator of the same map; returns self."""
         self.count, self.residual_trace = float(header["count"]), float(header["residual_trace"])
-        self._mean = np.array(arrays["mean"], dtype=np.float64, order="C").reshape(self._mean.shape)
-        self._scatter = np.array(arrays["scatter"], dtype=np.float64, order="C").reshape(self._scatter.shape)
+        mean, scatter = (np.array(arrays[name], dtype=np.float64, order="C") for name in ("mean", "scatter"))
+        if mean.shape != self._mean.shape or scatter.shape != self._scatter.shape:
+            raise ValueError(
+                f"moments of shape {mean.shape} and {scatter.shape} are not of {self.map.n_features} features"
+            )
+        self._mean, self._scatter = mean, scatter
         return self
 
 

@@ -173,6 +173,10 @@ def parametrize_with_kernel_checks(kernels: Iterable[Any], X: Any = None) -> Any
     X : array_like (N, d), optional
         As for ``check_kernel``.
 
+    Returns
+    -------
+    decorator
+
     Examples
     --------
     >>> @parametrize_with_kernel_checks(["gaussian", "tanh"])

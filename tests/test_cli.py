@@ -498,3 +498,14 @@ def test_control_c(here):
         out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (130, "", "fastkpca: error: interrupted\n")
     assert os.listdir() == ["x.csv"]
+
+
+def test_a_plugin_is_imported_only_when_allowed(run, here, X):
+    pytest.importorskip("kernels_contrib")
+    np.save("x.npy", X)
+    assert run("fit", "x.npy", "--kernel", "laplacian", "-c", 2, "-o", "m.kpca", "--quiet")[0] == 0
+    for command in (["info", "m.kpca"], ["project", "m.kpca", "x.npy"]):
+        code, out, err = run(*command)
+        assert (code, out) == (1, "") and "plugins=['fastkpca-kernels-contrib:laplacian']" in err
+        for allowed in ("all", "fastkpca-kernels-contrib", "other,fastkpca-kernels-contrib:laplacian"):
+            assert run(*command, "--plugins", allowed)[0] == 0

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from kernels_contrib.components import kernel_pc_logistic, kernel_pcr
 from kernels_contrib.kbda import kbda
+from kernels_contrib.kica import kica, kica_project
 from kernels_contrib.klda import kernel_fisherfaces, klda
 from kernels_contrib.logistic import kernel_logistic
 from kernels_contrib.perceptron import kernel_perceptron
@@ -13,6 +14,8 @@ from kernels_contrib.storage import load, save
 
 import fastkpca as fk
 from fastkpca.errors import ModelFileError
+from fastkpca.kernels import Gaussian
+from fastkpca.state import save_state
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((80, 3))
@@ -21,6 +24,8 @@ FITS = {
     "klda features": lambda: klda(X, Y, sigma=2.0),
     "klda monomial": lambda: klda(X, Y == "a", "polynomial"),
     "klda gram": lambda: klda(X, np.arange(80) % 3, "laplacian", method="gram", length_scale=3.0),
+    "klda sum": lambda: klda(X, Y, Gaussian(sigma=2.0) + 0.1 * fk.get_kernel("linear")),
+    "kica": lambda: kica(X),
     "fisherfaces": lambda: kernel_fisherfaces(X, Y, "gaussian", components=20),
     "kbda": lambda: kbda(X, Y == "a", c=3),
     "perceptron": lambda: kernel_perceptron(X, Y, max_epochs=3),
@@ -41,6 +46,8 @@ def test_there_and_back(name, tmp_path):
     for call in ("project", "predict", "probability", "decision"):
         if hasattr(model, call):
             np.testing.assert_array_equal(getattr(again, call)(new), getattr(model, call)(new))
+    if name == "kica":
+        np.testing.assert_array_equal(kica_project(again, new), kica_project(model, new))
     assert type(again) is type(model)
     if hasattr(model, "info"):
         assert again.info == model.info and again.kernel == model.kernel
@@ -53,10 +60,16 @@ def test_errors(tmp_path):
     with pytest.raises(TypeError, match="what klda"):
         save(fk.kpca(X, c=2), tmp_path / "k")
     fk.save(fk.kpca(X, c=2), tmp_path / "k")
-    with pytest.raises(ModelFileError, match="not a model of kernels_contrib"):
+    with pytest.raises(ModelFileError, match=r"fastkpca\.load reads models of kpca"):
         load(tmp_path / "k")
     with pytest.raises(ModelFileError):
         fk.load(tmp_path / "m")
+    save_state(tmp_path / "other", "mine:Model", {"x": 1})
+    with pytest.raises(ModelFileError, match="'mine:Model', not a model of kernels_contrib"):
+        load(tmp_path / "other")
+    save_state(tmp_path / "part", "kernels_contrib:KLDAModel", {"function": {"class": "FeatureFunction", "fields": {}}})
+    with pytest.raises(ModelFileError, match="not a whole model"):
+        load(tmp_path / "part")
     labels = np.empty(80, dtype=object)
     labels[:] = [(k % 2, 0) for k in range(80)]
     with pytest.raises(TypeError, match="labels are of type object"):

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
 import re
 import shlex
 import tomllib
 from dataclasses import fields
 from functools import cached_property
+from importlib import metadata
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import fastkpca as fk
-from fastkpca import errors
+from fastkpca import errors, plot, protocol
 from fastkpca.cli import main
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -50,7 +52,15 @@ def here(tmp_path, monkeypatch):
 
 
 def test_the_pages_are_found_and_every_snippet_is_of_a_known_kind():
-    assert {page.name for page in PAGES} >= {"README.md", "guide.md", "kernels.md", "theory.md", "write_a_kernel.md"}
+    assert {page.name for page in PAGES} >= {
+        "README.md",
+        "from_sklearn.md",
+        "guide.md",
+        "kernels.md",
+        "preimages_and_novelty.md",
+        "theory.md",
+        "write_a_kernel.md",
+    }
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
         found = FENCE.findall(text)
@@ -131,3 +141,52 @@ def test_the_guide_has_every_kernel_and_parameter():
         kernel = type(fk.get_kernel(entry.name))
         for word in (entry.name, *entry.aliases, *kernel.parameters, *kernel.aliases):
             assert re.search(rf"`{word}\b", GUIDE), word
+
+
+def test_the_benchmarks_of_the_readme_are_those_of_the_site_and_name_their_scripts():
+    readme, page = (ROOT / "README.md").read_text("utf-8"), (ROOT / "docs" / "benchmarks.md").read_text("utf-8")
+    table = [line for line in readme.partition("## How fast")[2].partition("## More")[0].splitlines() if line]
+    rows = [line for line in table if line.startswith("|")][2:]
+    assert len(rows) >= 10
+    for line in table[1:]:  # the first says how it was measured, which the page does at length
+        assert line in page.splitlines(), f"docs/benchmarks.md lacks the line of the README: {line}"
+    for row in rows:
+        assert re.search(r"\| (`benchmarks/\w+\.py`|the same) \|$", row), row
+
+
+def test_the_check_of_links_finds_what_is_wrong(tmp_path):
+    spec = importlib.util.spec_from_file_location("check_links", ROOT / "docs" / "check_links.py")
+    check = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(check)
+    good = (
+        '<a href="b.html#there">x</a><a href="#top">y</a><a id="top"></a><img src="p.png"><a href="https://x.y">z</a>'
+    )
+    (tmp_path / "a.html").write_text(good)
+    (tmp_path / "b.html").write_text('<p id="there"><a href="a.html">a</a></p>')
+    (tmp_path / "p.png").write_bytes(b"")
+    assert check.problems(tmp_path) == ([], 4)
+    wrong = {
+        '<a href="c.html">': "not there",
+        '<a href="b.html#nowhere">': "no such place",
+        '<a href="../outside.html">': "not there",
+        '<img src="q.png">': "not there",
+        '<script src="https://x.y/z.js"></script>': "loads https://x.y/z.js",
+        '<link rel="stylesheet" href="//x.y/z.css">': "loads //x.y/z.css",
+    }
+    for text, message in wrong.items():
+        (tmp_path / "a.html").write_text(good + text)
+        found, _ = check.problems(tmp_path)
+        assert len(found) == 1 and message in found[0], (text, found)
+    (tmp_path / "a.html").write_text(good)
+    (tmp_path / "s.css").write_text("@font-face { src: url(https://x.y/f.woff) }")
+    assert len(check.problems(tmp_path)[0]) == 1
+
+
+def test_the_api_page_has_everything_public():
+    page = (ROOT / "docs" / "api.rst").read_text(encoding="utf-8")
+    listed = set(re.findall(r"^   ([\w.]+)$", page, re.MULTILINE))
+    public = [name for name in fk.__all__ if not name.startswith("__")] + errors.__all__ + plot.__all__
+    public += [x for x in fk.kernels.__all__ if x in vars(protocol) or x.endswith("Kernel")]
+    public += [entry.value.rpartition(":")[2] for entry in metadata.entry_points(group="fastkpca.methods")]
+    missing = [name for name in public if not any(x == name or x.endswith(f".{name}") for x in listed)]
+    assert not missing

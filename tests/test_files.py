@@ -7,12 +7,18 @@ import json
 import math
 import os
 import struct
+import subprocess
+import sys
+import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import fastkpca as fk
 from fastkpca import files
-from fastkpca.errors import ModelFileError
+from fastkpca.errors import ModelFileError, PluginError, PluginWarning
+from fastkpca.kernels import _registry
 
 PREFIX = struct.Struct("<8sIIQ")
 DTYPES = ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "c8", "c16"]
@@ -376,3 +382,302 @@ def test_random_mutants_with_a_right_checksum(small, attack):
         assert isinstance(header, dict)
         assert sum(a.nbytes for a in arrays.values()) <= len(body)
     print(f"{accepted} mutants were valid files")
+
+
+# What a file says, with a right checksum ---------------------------------------------------------------------------
+
+
+def rewritten(path, change):
+    """The file with its header and arrays changed, and a checksum that is right."""
+    header, arrays = files.read(path)
+    change(header, arrays)
+    files.write(path, header, arrays, overwrite=True)
+    return path
+
+
+@pytest.fixture(scope="module")
+def models():
+    """Name -> (model, rows): each projector and each of fastkpca's own feature maps."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 2))
+    made = {
+        "rows": fk.kpca(X, "gaussian", 2, sigma=1.0, method="dense"),
+        "precomputed": fk.kpca(X @ X.T, "precomputed", 2, method="dense"),
+        "polynomial": fk.kpca(X, "polynomial", 2, degree=2, method="features"),
+        "linear": fk.kpca(X, "linear", 2, method="features"),
+        "taylor": fk.kpca(X, "gaussian", 2, sigma=8.0, features="monomial", tol=1e-3),
+        "ranked": fk.kpca(X, "gaussian", 2, sigma=5.0, features="ranked", tol=1e-2),
+        "pivots": fk.kpca(X, "gaussian", 2, sigma=3.0, features="pivots", tol=1e-2),
+        "fourier": fk.kpca(X, "gaussian", 2, sigma=1.5, features="fourier", tol=1e-2),
+        "sum": fk.kpca(X, fk.get_kernel("linear") + 0.5 * fk.get_kernel("polynomial", degree=2), 2, method="features"),
+        "product": fk.kpca(X, fk.get_kernel("linear") * fk.get_kernel("polynomial", degree=2), 2, method="features"),
+    }
+    return {name: (model, X @ X.T if name == "precomputed" else X) for name, model in made.items()}
+
+
+def place(header, path):
+    for key in path[:-1]:
+        header = header[key]
+    return header
+
+
+WRONG = {
+    # what is wrong -> (model, change, what the error says)
+    "no kernel": ("rows", lambda h, a: h.pop("kernel"), "kernel is missing"),
+    "surplus key": ("rows", lambda h, a: h.update(more=1), "no place for 'more'"),
+    "surplus array": ("rows", lambda h, a: a.update(more=np.zeros(2)), "no place for an array 'more'"),
+    "sigma missing": ("rows", lambda h, a: h["kernel"]["parameters"].clear(), "takes the parameters sigma"),
+    "sigma negative": ("rows", lambda h, a: h["kernel"]["parameters"].update(sigma=-1.0), "positive"),
+    "sigma unresolved": ("rows", lambda h, a: h["kernel"]["parameters"].update(sigma=None), "cannot be restored"),
+    "sigma a list": ("rows", lambda h, a: h["kernel"]["parameters"].update(sigma=[1.0]), "give a number"),
+    "unknown kernel": ("rows", lambda h, a: h["kernel"].update(name="gausian"), "not known here.*did you mean"),
+    "unknown distribution": (
+        "rows",
+        lambda h, a: h["kernel"].update(name="acme-kernels:gausian", version="1.5"),
+        "install acme-kernels 1.5",
+    ),
+    "kernel a list": ("rows", lambda h, a: h.update(kernel=[]), "an object belongs there"),
+    "a sum of one": ("rows", lambda h, a: h.update(kernel={"sum": [h["kernel"]]}), "at least two parts"),
+    "factor zero": ("rows", lambda h, a: h.update(kernel={"factor": 0, "kernel": h["kernel"]}), "out of its range"),
+    "deep kernel": ("rows", lambda h, a: h.update(kernel=deep(40, h["kernel"])), "at least two parts"),
+    "eigenvalue nan": ("rows", lambda h, a: a["eigenvalues"].__setitem__(0, np.nan), "NaN"),
+    "eigenvalues ascending": ("rows", lambda h, a: a.update(eigenvalues=a["eigenvalues"][::-1]), "descending"),
+    "eigenvalue zero": ("rows", lambda h, a: a["eigenvalues"].__setitem__(1, 0.0), "not positive"),
+    "no eigenvalues": ("rows", lambda h, a: a.update(eigenvalues=np.zeros(0)), "0 eigenvalues"),
+    "ends swapped": ("rows", lambda h, a: a.update(eigenvalue_bounds=a["eigenvalue_bounds"][:, ::-1]), "wrong order"),
+    "outside": ("rows", lambda h, a: a["eigenvalue_bounds"].__iadd__(100.0), "outside its interval"),
+    "bounds of three": ("rows", lambda h, a: a.update(eigenvalue_bounds=np.zeros((3, 2))), "has shape"),
+    "angle": ("rows", lambda h, a: a["angle_bounds"].__setitem__(0, 3.0), "right one"),
+    "clusters of floats": ("rows", lambda h, a: a.update(clusters=np.zeros(2)), "of type float64"),
+    "clusters": ("rows", lambda h, a: a["clusters"].__setitem__(1, 1000), "numbered one after the other"),
+    "bound kind": ("rows", lambda h, a: h.update(bound_kind="sure"), "one of guaranteed, probabilistic"),
+    "total": ("rows", lambda h, a: h.update(total_variance=2 * h["total_variance"]), "wrong order"),
+    "n_samples": ("rows", lambda h, a: h.update(n_samples=61), "the array X has shape"),
+    "n_samples huge": ("rows", lambda h, a: h.update(n_samples=2**60), "has shape"),
+    "n_samples a float": ("rows", lambda h, a: h.update(n_samples=60.0), "a whole number"),
+    "n_features": ("rows", lambda h, a: h.update(n_features=3), "shift has shape"),
+    "dtype": ("rows", lambda h, a: h.update(dtype="O"), "one of float32, float64"),
+    "column means": ("rows", lambda h, a: a["column_means"].__setitem__(3, np.inf), "NaN or infinity"),
+    "coefficients": ("rows", lambda h, a: a["coeff"].__imul__(1.1), "too large for its eigenvalues"),
+    "rows of complex": ("rows", lambda h, a: a.update(X=a["X"] + 0j), "of type complex128"),
+    "scores": ("rows", lambda h, a: a.update(score=np.zeros((59, 2))), "score has shape"),
+    "info": ("rows", lambda h, a: h["info"].update(seconds="x"), "seconds is 'x'"),
+    "info nested": ("rows", lambda h, a: h["info"].update(more=["x"]), "more is neither"),
+    "plan": ("rows", lambda h, a: h.update(plan=None), "the plan is None"),
+    "plan without choice": ("rows", lambda h, a: h["plan"].update(candidates=[]), "not among the candidates"),
+    "candidate": ("rows", lambda h, a: h["plan"]["candidates"][0].update(seconds="x"), "seconds is 'x'"),
+    "row numbers": ("precomputed", lambda h, a: a["X"].__setitem__(2, 7.0), "not their numbers"),
+    "degree huge": ("polynomial", lambda h, a: h["map"].update(degree=2**40), "degree is"),
+    "d huge": ("polynomial", lambda h, a: h["map"].update(d=2**30), "rows of 1073741824 columns"),
+    "features huge": ("polynomial", lambda h, a: h["map"].update(degree=64), "it has 2145 features, the model 6"),
+    "another offset": ("polynomial", lambda h, a: h["map"].update(offset=2.0), "not one of Polynomial"),
+    "offset negative": ("polynomial", lambda h, a: h["map"].update(offset=-1.0), "out of its range"),
+    "another kernel": ("polynomial", lambda h, a: h["kernel"]["parameters"].update(degree=3), "not one of"),
+    "another map": ("linear", lambda h, a: h["map"].update(map="taylor"), "order is missing"),
+    "no map": ("linear", lambda h, a: h["map"].clear(), "is missing"),
+    "an unknown map": ("linear", lambda h, a: h["map"].update(map="x"), "map is 'x'"),
+    "axes": ("linear", lambda h, a: a["axes"].__imul__(2.0), "not orthonormal"),
+    "mean": ("linear", lambda h, a: a.update(mean=np.zeros(3)), "mean has shape"),
+    "another sigma": ("taylor", lambda h, a: h["map"].update(sigma=7.0), "not one of Gaussian"),
+    "order huge": ("taylor", lambda h, a: h["map"].update(order=2000), "the model"),
+    "order beyond": ("taylor", lambda h, a: h["map"].update(order=10**9), "order is"),
+    "centre": ("taylor", lambda h, a: a["map.center"].__setitem__(0, np.nan), "NaN"),
+    "index huge": ("ranked", lambda h, a: a["map.indices"].__setitem__((-1, 0), 2**31 - 1), "out of range"),
+    "index negative": ("ranked", lambda h, a: a["map.indices"].__setitem__((0, 0), -1), "below 0"),
+    "indices twice": ("ranked", lambda h, a: a["map.indices"].__setitem__(1, a["map.indices"][0]), "not in order"),
+    "rotation": ("ranked", lambda h, a: a["map.axes"].__setitem__((0, 0), 5.0), "not orthonormal"),
+    "pivots moved": ("pivots", lambda h, a: a["map.pivots"].__setitem__(0, 9.0), "factor"),
+    "factor": ("pivots", lambda h, a: a["map.factor"].__setitem__((0, 0), 0.0), "singular"),
+    "factor above": ("pivots", lambda h, a: a["map.factor"].__setitem__((0, 1), 1.0), "triangular"),
+    "sigma of pivots": ("pivots", lambda h, a: h["kernel"]["parameters"].update(sigma=2.5), "not that of"),
+    "margin": ("pivots", lambda h, a: h["map"].update(margin=0.0), "singular"),
+    "weights negative": ("fourier", lambda h, a: a["map.weights"].__setitem__((0, 0), -1.0), "below 0"),
+    "weights": ("fourier", lambda h, a: a["map.weights"].__setitem__((0, 0), 1.0), "not symmetric"),
+    "weights of another": ("fourier", lambda h, a: a["map.weights"].__imul__(2.0), "not one of Gaussian"),
+    "box": ("fourier", lambda h, a: a.update({"map.box": a["map.box"][::-1]}), "negative length"),
+    "margin nan": ("fourier", lambda h, a: a["map.margin"].__setitem__(0, np.nan), "NaN"),
+    "eps": ("fourier", lambda h, a: h["map"].update(eps=0.0), "out of its range"),
+    "parts": ("sum", lambda h, a: h["map"]["parts"].pop(), "the model 8"),
+    "parts swapped": ("sum", lambda h, a: h["map"]["parts"].reverse(), "map"),
+    "array of no part": ("sum", lambda h, a: a.update({"map.9.x": np.zeros(1)}), "of none of them"),
+    "bounds": ("product", lambda h, a: h["map"].update(bounds=[1.0]), "a list of 2"),
+    "bounds nan": ("product", lambda h, a: h["map"].update(bounds=[1.0, math.nan]), "finite number"),
+}  # fmt: skip
+
+
+def deep(levels, kernel):
+    for _ in range(levels):
+        kernel = {"sum": [kernel]}
+    return kernel
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_what_a_signed_file_says_is_checked(models, tmp_path, what):
+    name, change, says = WRONG[what]
+    fk.save(models[name][0], tmp_path / "m", scores=False)
+    rewritten(tmp_path / "m", change)
+    with pytest.raises(ModelFileError, match=says) as caught:
+        fk.load(tmp_path / "m")
+    assert str(tmp_path / "m") in str(caught.value) and len(str(caught.value)) < 1000
+
+
+def test_untouched_models_come_back(models, tmp_path):
+    for name, (model, X) in models.items():
+        fk.save(model, tmp_path / "m", scores=True, overwrite=True)
+        rewritten(tmp_path / "m", lambda header, arrays: None)
+        again = fk.load(tmp_path / "m")
+        np.testing.assert_array_equal(fk.kpca_project(again, X), fk.kpca_project(model, X), err_msg=name)
+        assert repr(again) == repr(model) and str(again.plan) == str(model.plan)
+        np.testing.assert_array_equal(again.score, model.score)
+
+
+def test_every_number_of_the_header_replaced(models, tmp_path):
+    """Refused, or a model that projects: no other exception, for hostile values in each place of the header."""
+
+    def places(value, path=()):
+        yield from [path] if path else []
+        for key in value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ():
+            yield from places(value[key], (*path, key))
+
+    hostile = [None, True, -1, 2**63, 10**400, math.nan, math.inf, 1e300, "", "gaussian", [], [[]], {}, {"sum": []}]
+    refused = 0
+    for model, X in models.values():
+        fk.save(model, tmp_path / "m", overwrite=True)
+        header, arrays = files.read(tmp_path / "m")
+        for number, path in enumerate(places(header)):
+            changed = json.loads(json.dumps(header))
+            value = hostile[number % len(hostile)]
+            place(changed, path)[path[-1]] = value
+            files.write(tmp_path / "m", changed, arrays, overwrite=True)
+            try:
+                again = fk.load(tmp_path / "m")
+            except ModelFileError:
+                refused += 1
+                continue
+            try:
+                assert np.isfinite(fk.kpca_project(again, X[:3])).all()
+            except ValueError as error:
+                assert "overflow" in str(error) or "finite" in str(error)
+    assert refused > 300
+
+
+def test_nothing_large_is_made_of_what_a_header_says(models, tmp_path):
+    fk.save(models["polynomial"][0], tmp_path / "m")
+    rewritten(tmp_path / "m", lambda h, a: h["map"].update(degree=64, d=2))
+    tracemalloc.start()
+    try:
+        with pytest.raises(ModelFileError):
+            fk.load(tmp_path / "m")
+        assert tracemalloc.get_traced_memory()[1] < 20 << 20
+    finally:
+        tracemalloc.stop()
+
+
+# Kernels of other distributions ------------------------------------------------------------------------------------
+
+SOURCE = """
+import numpy as np
+from fastkpca.kernels import Kernel
+class Product(Kernel):
+    api_version = 1
+    positive_semidefinite = True
+    parameters = {"scale": 1.0}
+    def block(self, X, Y):
+        return self.scale * (X @ Y.T)
+"""
+
+
+@pytest.fixture
+def plugin(tmp_path, monkeypatch):
+    """A distribution acme-kernels 1.0 with the kernel "product" in the module acme_files, and a model file of it."""
+    info = tmp_path / "acme_kernels-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-kernels\nVersion: 1.0\nSummary: Fine\n")
+    (info / "entry_points.txt").write_text("[fastkpca.kernels]\nproduct = acme_files:Product\n")
+    (tmp_path / "acme_files.py").write_text(SOURCE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    X = np.random.default_rng(0).standard_normal((30, 3))
+    fk.save(fk.kpca(X, "product", 2, scale=2.0), tmp_path / "m")
+    fk.save(fk.kpca(X, fk.get_kernel("product") + fk.get_kernel("linear"), 2), tmp_path / "sum")
+    yield tmp_path
+    sys.modules.pop("acme_files", None)
+    _registry._loaded.clear()
+    _registry._scanned.clear()
+
+
+def test_no_plugin_is_imported_unless_allowed(plugin):
+    assert files.read(plugin / "m")[0]["kernel"] == {
+        "name": "acme-kernels:product",
+        "parameters": {"scale": 2.0},
+        "version": "1.0",
+    }
+    for name in ("m", "sum"):
+        for allowed in (False, [], ["other"], "other:product", ["acme-kernels:other"]):
+            sys.modules.pop("acme_files", None)
+            _registry._loaded.clear()
+            with pytest.raises(ModelFileError, match=r"'product' of the distribution acme-kernels 1.0 .*allows") as e:
+                fk.load(plugin / name, plugins=allowed)
+            assert "plugins=['acme-kernels:product']" in str(e.value)
+            assert "acme_files" not in sys.modules
+        for allowed in (True, "acme_kernels", ["ACME-Kernels:product"], {"acme-kernels"}):
+            model = fk.load(plugin / name, plugins=allowed)
+            assert np.isfinite(fk.kpca_project(model, np.ones((1, 3)))).all()
+    with pytest.raises(TypeError, match="plugins is 1"):
+        fk.load(plugin / "m", plugins=1)
+
+
+def test_a_bare_name_needs_permission_too(plugin):
+    rewritten(plugin / "m", lambda h, a: h["kernel"].update(name="product"))
+    sys.modules.pop("acme_files", None)
+    _registry._loaded.clear()
+    with pytest.raises(ModelFileError, match="allows"):
+        fk.load(plugin / "m")
+    assert "acme_files" not in sys.modules
+    fk.load(plugin / "m", plugins=["acme-kernels"])
+
+
+def test_another_version_of_a_plugin_is_told(plugin):
+    rewritten(plugin / "m", lambda h, a: h["kernel"].update(version="0.9"))
+    with pytest.raises(ModelFileError, match=r"acme-kernels 1.0 \(written with acme-kernels 0.9"):
+        fk.load(plugin / "m")
+    with pytest.warns(PluginWarning, match=r"written with acme-kernels 0.9, and 1.0 is installed"):
+        fk.load(plugin / "m", plugins=True)
+
+
+def test_a_plugin_that_is_gone_is_named(plugin):
+    for file in (plugin / "acme_kernels-1.0.dist-info").iterdir():
+        file.unlink()
+    (plugin / "acme_kernels-1.0.dist-info").rmdir()
+    _registry._scanned.clear()
+    with pytest.raises(ModelFileError, match="'acme-kernels:product' is not known here; install acme-kernels 1.0"):
+        fk.load(plugin / "m", plugins=True)
+
+
+def test_a_plugin_refuses_parameters(plugin):
+    rewritten(plugin / "m", lambda h, a: h["kernel"].update(parameters={"scal": 1.0}))
+    with pytest.raises(ModelFileError, match="no parameter 'scal'"):
+        fk.load(plugin / "m", plugins=True)
+
+
+def test_a_broken_plugin_is_not_the_file(plugin):
+    (plugin / "acme_files.py").write_text("raise OSError('broken')")
+    sys.modules.pop("acme_files", None)
+    _registry._loaded.clear()
+    with pytest.raises(PluginError, match="cannot be imported"):
+        fk.load(plugin / "m", plugins=True)
+
+
+def test_kernels_of_this_session_need_no_permission(tmp_path):
+    X = np.random.default_rng(0).standard_normal((30, 3))
+    with fk.register_kernel("mine", lambda A, B: A @ B.T):
+        fk.save(fk.kpca(X, "mine", 2), tmp_path / "m")
+        fk.load(tmp_path / "m")
+    with pytest.raises(ModelFileError, match=r"'mine' is not known here; register it first"):
+        fk.load(tmp_path / "m")
+
+
+def test_fuzz():
+    """A small run of benchmarks/fuzz_model_files.py, which says how it is run in full."""
+    script = Path(__file__).parents[1] / "benchmarks" / "fuzz_model_files.py"
+    run = subprocess.run([sys.executable, script, "--mutants", "600"], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr

@@ -10,7 +10,15 @@ import pytest
 from kernels_contrib.kica import kica, kica_contrast, kica_project
 
 import fastkpca as fk
+from fastkpca import execute
 from kernels_contrib import kica as module
+
+
+@pytest.fixture(autouse=True)
+def one_blas_thread():
+    """The references' small matrices: threads of BLAS only wait for each other there. kica does this itself."""
+    with execute.blas_threads():
+        yield
 
 
 def dense_contrast(Y, sigma, kappa, name):
@@ -87,6 +95,23 @@ def test_gradient_against_differences(name, small_tiles, monkeypatch):
             found[i, j] = (target.value(W + E)[0] - target.value(W - E)[0]) / (2 * h)
     np.testing.assert_allclose(slope, found, atol=1e-6 * np.abs(found).max())
     assert value == pytest.approx(kica_contrast(Z @ W.T, contrast=name, sigma=1.0, regularization=2e-2, tol=1e-8), 1e-5)
+
+
+@pytest.mark.parametrize("keep", [1 << 23, 0])
+def test_the_number_of_threads_changes_nothing(keep, monkeypatch):
+    monkeypatch.setattr(module, "TILE_ENTRIES", 1 << 12)  # many tiles, and one angle a task
+    monkeypatch.setattr(module, "KEEP_ENTRIES", keep)
+    S, A = sources(700, 3)
+    X = S @ A.T
+    one, three = kica(X, n_threads=1, n_starts=2), kica(X, n_threads=3, n_starts=2)
+    np.testing.assert_array_equal(one.unmixing, three.unmixing)
+    assert one.contrast == three.contrast and one.info == three.info
+    assert kica_contrast(X, n_threads=1) == kica_contrast(X, n_threads=3)
+    monkeypatch.undo()  # other tiles: the same up to rounding
+    np.testing.assert_allclose(kica(X, n_starts=2).unmixing, one.unmixing, atol=1e-6 * np.abs(one.unmixing).max())
+    for wrong in (0, True, 1.5):
+        with pytest.raises((TypeError, ValueError), match="n_threads is"):
+            kica(X, n_threads=wrong)
 
 
 def test_planes_are_the_contrast_of_two_turned_components():

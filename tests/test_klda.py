@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.linalg
+from kernels_contrib._discriminant import _root
 from kernels_contrib._errors import AccuracyWarning
 from kernels_contrib.kbda import kbda, kbda_project
 from kernels_contrib.klda import kernel_fisherfaces, klda, klda_predict, klda_project
@@ -88,6 +89,16 @@ def test_klda_is_the_dense_solution(method, penalty, kernel, classes, mu):
     np.testing.assert_allclose(model.quotients, quotients, rtol=1e-5)
     reference = (k(new, X) - k(X, X).mean(axis=0)) @ alpha * np.sqrt(len(X) - classes)
     same_up_to_sign(klda_project(model, new), reference, 1e-4)
+
+
+@pytest.mark.parametrize("sigma", [0.3, 3.0, 1e2, 1e5])
+def test_root_of_a_moment_however_near_to_singular(sigma):
+    X = sample(120)[0]
+    K = gaussian(X, X, sigma)
+    scale = np.exp(np.linspace(0, 20, len(X)))
+    for second in (K, K * scale * scale[:, None], np.zeros((3, 3)), K[:, :5] @ K[:5]):
+        root = _root((second + second.T) / 2)
+        np.testing.assert_allclose(root @ root.T, (second + second.T) / 2, rtol=0, atol=1e-13 * np.trace(second))
 
 
 def test_two_classes_are_the_difference_of_means():

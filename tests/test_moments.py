@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
+import fastkpca as fk
 from fastkpca.features.monomial import PolynomialMap, TaylorMap
 from fastkpca.features.passes import accumulate, apply, feature_moments
 from fastkpca.moments import largest_eigenpairs
@@ -93,10 +96,24 @@ def test_merging_parts_is_the_whole(attack):
 def test_a_few_of_many_equal_eigenvalues(n, order):
     # LAPACK's bisection by index may return none of them; overwriting goes on in the order that it works in
     for A, top in ((np.eye(n) - 1 / n, 1.0), (np.diag(np.arange(1.0, n + 1)), float(n))):
-        for c in (1, 4, n - 1, n, None):
+        for c in (1, 4, n // 3, n // 3 + 1, n - 1, n, None):
             values, vectors = largest_eigenpairs(np.array(A, order=order), c)
             k = n if c is None else c
             assert values.shape == (k,) and vectors.shape == (n, k)
             assert values[0] == pytest.approx(top, rel=1e-12) and (np.diff(values) <= 0).all()
             np.testing.assert_allclose(A @ vectors, vectors * values, atol=1e-12 * n)
             np.testing.assert_allclose(vectors.T @ vectors, np.eye(k), atol=1e-12)
+
+
+def test_dense_memory_is_what_the_plan_says():
+    X = np.random.default_rng(0).standard_normal((1600, 2))
+    fk.kpca(X[:50], "gaussian", 3, sigma=1.0, method="dense")
+    for c in (3, 1200):
+        tracemalloc.start()
+        model = fk.kpca(X, "gaussian", c, sigma=0.1, method="dense", n_threads=1)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        (planned,) = [x.memory for x in model.plan.candidates if x.method == "dense"]
+        assert model.n_components == c
+        tiles = 4 * 8 * 512**2
+        assert 0.7 * planned < peak < planned + tiles

@@ -250,7 +250,7 @@ def test_a_plugin_is_found_and_imported_when_asked_for(plugin_folder):
     np.testing.assert_array_equal(kernel.block(X, Y), 2.0 * (X @ Y.T))
     assert get_kernel("acme_kernels:product", scale=2.0) == kernel
     state = kernel_state(kernel)
-    assert state == {"name": "acme-kernels:product", "parameters": {"scale": 2.0}}
+    assert state == {"name": "acme-kernels:product", "parameters": {"scale": 2.0}, "version": "1.4"}
     assert get_kernel(state["name"], **state["parameters"]) == kernel
 
 

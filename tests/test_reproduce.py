@@ -66,10 +66,22 @@ def test_faces():
         assert line(text, name)[3] <= 2
 
 
-def test_usps():
-    text = run("usps.py", "--draws", "1", "--rows", "500", "--degrees", "2", "--sizes", "32", "64", data="usps.npz")
+def test_usps(tmp_path):
+    options = ("--draws", "1", "--rows", "500", "--degrees", "2", "--sizes", "32", "64")
+    record = tmp_path / "found"
+    text = run("usps.py", *options, "-C", "10", "--record", str(record), data="usps.npz")
     published, ours = line(text, "64")
     assert np.isclose(published, 7.3) and 5 < ours < 20
+    lines = record.read_text()
+    again = run("usps.py", *options, "-C", "10", "--record", str(record), data="usps.npz")
+    assert record.read_text() == lines and line(again, "64") == [published, ours]
+
+
+def test_denoise():
+    text = run(
+        "denoise.py", "--rows", "30", "--tests", "3", "--sizes", "16", "32", "64", "--sigma", "8", data="usps.npz"
+    )
+    assert line(text, "gaussian: linear / kernel")[0] > 1.0 < line(text, "speckle: linear / kernel")[0]
 
 
 @pytest.mark.parametrize("script", sorted(x.name for x in FOLDER.glob("*.py") if x.name != "setting.py"))

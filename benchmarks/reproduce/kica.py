@@ -6,7 +6,7 @@ table 1); neither text was at hand to check them digit by digit (their row of me
 densities are those of the authors' program (``usr_distrib`` of kernel-ica 1.2); samples are scaled to unit variance and
 mixed by matrices with a condition number between 1 and 2, as in the paper's section 6.1.
 
-    python benchmarks/reproduce/kica.py [--replicates 100] [--part pairs|random|large|all] [--pdfs a,b,c]
+    python benchmarks/reproduce/kica.py [--replicates 100] [--part pairs|random|large|all] [--pdfs abc] [--m 2 4 8]
 
 Each table prints mean Amari x 100, the standard error of that mean, and seconds of processor time a run.
 """
@@ -154,24 +154,28 @@ def pairs(replicates: int, n: int, letters: str) -> None:
         print(f"{'mean':<14}" + "".join(f"  {x:6.2f} {'':>18}" for x in np.mean(total, axis=0)) + f"   [{published}]")
 
 
-def random_sources(replicates: int, n: int) -> None:
+def random_sources(replicates: int, n: int, counts: list[int]) -> None:
     """m sources of densities drawn at random from the 18."""
     print(f"\n## random densities, N = {n}, {replicates} replicates: 100 x Amari\n")
     title((*METHODS, "kgv better"), "m")
-    for m in (2, 4, 8):
+    for m in counts:
         rng = np.random.default_rng([18, m, n])
-        runs = [replicate(list(rng.choice(list(PDFS), m)), n, rng, METHODS) for _ in range(replicates)]
+        runs = []
+        while len(runs) < replicates:
+            runs.append(replicate(list(rng.choice(list(PDFS), m)), n, rng, METHODS))
+            if len(runs) % 20 == 0 and len(runs) < replicates:
+                print(f"# m = {m}, {len(runs)} replicates: {summarize(runs, METHODS)[0]}", file=sys.stderr, flush=True)
         better = np.mean([run["kgv"][0] < run["FastICA"][0] for run in runs])
         medians = ", ".join(f"{np.median([run[x][0] for run in runs]):.2f}" for x in METHODS)
         print(f"{m:<14}{summarize(runs, METHODS)[0]}   in {100 * better:.0f} % of runs; medians {medians}", flush=True)
 
 
-def large(replicates: int, n: int) -> None:
+def large(replicates: int, n: int, counts: list[int]) -> None:
     """Time and memory where N x N would be 80 GB."""
     print(f"\n## random densities, N = {n}, {replicates} replicates: 100 x Amari, seconds of processor time\n")
     methods = ("FastICA", "kgv")
     title(methods, "m")
-    for m in (2, 4, 8):
+    for m in counts:
         rng = np.random.default_rng([19, m, n])
         runs = [replicate(list(rng.choice(list(PDFS), m)), n, rng, methods) for _ in range(replicates)]
         memory = {
@@ -194,7 +198,8 @@ def main() -> None:
     parser.add_argument("--replicates", type=int, default=100)
     parser.add_argument("--part", choices=("pairs", "random", "large", "all"), default="all")
     parser.add_argument("--pdfs", default=PDFS, help="of the first table, as in acq")
-    parser.add_argument("--rows", type=int, default=1000)
+    parser.add_argument("--rows", type=int, default=1000, help="of the first two tables")
+    parser.add_argument("--m", type=int, nargs="+", default=[2, 4, 8], help="numbers of components, of the other two")
     parser.add_argument("--memory", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.memory:
@@ -204,9 +209,9 @@ def main() -> None:
     if given.part in ("pairs", "all"):
         pairs(given.replicates, given.rows, given.pdfs)
     if given.part in ("random", "all"):
-        random_sources(given.replicates, given.rows)
+        random_sources(given.replicates, given.rows, given.m)
     if given.part in ("large", "all"):
-        large(max(1, given.replicates // 20), 100000)
+        large(max(1, given.replicates // 20), 100000, given.m)
     return None
 
 

@@ -2,6 +2,7 @@
 
 ===============  ==========================================================================
 ``boxes``        Chebyshev nodes in a grid of boxes: points sorted, spread onto nodes, read off them; C beside it
+``clusters``     bisection trees, what to do with each pair of nodes, expansions about two centres; C beside it
 ``multiindex``   the compress operator: graded multi-index tables and monomials along a tile
 ``moments``      centred second moments of feature tiles (BLAS 3), and their merging
 ``pivots``       pivoted Cholesky: rejection in a block, factor and solve, residual diagonals

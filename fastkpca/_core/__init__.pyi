@@ -1,4 +1,8 @@
-# The compiled modules carry their signatures in their docstrings; type checkers see them as Any.
-from typing import Any
-
-def __getattr__(name: str) -> Any: ...
+from . import boxes as boxes
+from . import clusters as clusters
+from . import moments as moments
+from . import multiindex as multiindex
+from . import pivots as pivots
+from . import ranked as ranked
+from . import tiles as tiles
+from . import truncation as truncation

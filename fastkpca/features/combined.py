@@ -15,12 +15,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 from math import sqrt
-
 from typing import Any
 
 import numpy as np
 
+from ..errors import ModelFileError
 from ..protocol import FeatureMap, Moments
+from ..stored import Record
 
 __all__ = ["ScaledMap", "SumMap", "TensorMap", "parts_of", "with_parts"]
 
@@ -37,11 +38,15 @@ def with_parts(header: dict, parts: Sequence[State]) -> State:
 
 def parts_of(header: dict, arrays: dict[str, np.ndarray]) -> list[State]:
     """The states from which ``with_parts`` made one."""
-    found: list[dict[str, np.ndarray]] = [{} for _ in header["parts"]]
+    parts = Record(header, arrays, "the feature map").list("parts")
+    found: list[dict[str, np.ndarray]] = [{} for _ in parts]
+    places = {str(i): own for i, own in enumerate(found)}
     for name, array in arrays.items():
         number, _, own = name.partition(".")
-        found[int(number)][own] = array
-    return list(zip(header["parts"], found))
+        if number not in places:
+            raise ModelFileError(f"the feature map has {len(parts)} parts, and an array {name[:60]!r} of none of them")
+        places[number][own] = array
+    return list(zip(parts, found))
 
 
 class ScaledMap(FeatureMap):

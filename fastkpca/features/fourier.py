@@ -24,6 +24,7 @@ import numpy as np
 import scipy.fft
 
 from ..protocol import Cost, FeatureMap, Moments, Offer, Summary
+from ..stored import Record
 from . import transforms
 
 __all__ = [
@@ -175,11 +176,26 @@ class FourierMap(FeatureMap):
 
     @classmethod
     def from_state(cls, header: dict, arrays: dict[str, np.ndarray]) -> FourierMap:
+        own = Record(header, arrays, "the Fourier feature map")
+        own.keys(("map", "tail", "images", "beyond", "eps"))
+        own.names(("box", "margin", "weights"))
+        box = own.array("box", (2, None))
+        d = box.shape[1]
+        margin, weights = own.array("margin", (d,), least=0.0), own.array("weights", (None,) * d, least=0.0)
+        if not (1 <= d <= 3 and (box[1] >= box[0]).all()):
+            raise own.refuse(f"its box has {d} sides, or one of negative length")
+        if any(n % 2 == 0 for n in weights.shape) or not (weights == np.flip(weights)).all():
+            raise own.refuse(f"its weights of shape {weights.shape} are not symmetric about a middle one")
+        with np.errstate(over="ignore"):
+            period = box[1] - box[0] + 2.0 * margin
+            if not ((period > 1e-300).all() and np.isfinite(period).all() and np.isfinite(weights.sum())):
+                raise own.refuse("its period is zero or infinite, or its weights overflow")
         return cls(
-            arrays["box"],
-            arrays["margin"],
-            arrays["weights"],
-            **{name: header[name] for name in ("tail", "images", "beyond", "eps")},
+            box,
+            margin,
+            weights,
+            **{name: own.number(name, least=0.0) for name in ("tail", "images", "beyond")},
+            eps=own.number("eps", above=0.0, most=1.0),
         )
 
 
@@ -231,7 +247,10 @@ class ToeplitzMoments(Moments):
 
     def restore(self, header: dict, arrays: dict[str, np.ndarray]) -> ToeplitzMoments:
         self.count, self.residual_trace = float(header["count"]), float(header["residual_trace"])
-        self._sums = (arrays["real"] + 1j * arrays["imag"]).reshape(self._sums.shape)
+        sums = arrays["real"] + 1j * arrays["imag"]
+        if sums.shape != self._sums.shape:
+            raise ValueError(f"sums of shape {sums.shape}; {self._sums.shape} are needed")
+        self._sums = sums
         self._ready = None
         return self
 

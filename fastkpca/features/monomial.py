@@ -13,8 +13,9 @@ import numpy as np
 
 from .._core import multiindex, truncation
 from ..protocol import FeatureMap
+from ..stored import Record
 
-__all__ = ["PolynomialMap", "TaylorMap", "polynomial_size", "taylor_size"]
+__all__ = ["PolynomialMap", "TaylorMap", "exponents", "polynomial_size", "taylor_size"]
 
 UNIT_ROUNDOFF = np.finfo(np.float64).eps / 2
 
@@ -35,6 +36,16 @@ def _table(d: int, degree: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.
     for array in (parent, coordinate, exponent, start):
         array.flags.writeable = False
     return parent, coordinate, exponent, start
+
+
+def exponents(d: int, degree: int) -> np.ndarray:
+    """All multi-indices of total degree at most ``degree``, (D, d), in the order of the features."""
+    parent, coordinate, _, _ = _table(d, degree)
+    alpha = np.zeros((len(parent), d), dtype=np.intp)
+    for i in range(1, len(parent)):
+        alpha[i] = alpha[parent[i]]
+        alpha[i, coordinate[i]] += 1
+    return alpha
 
 
 class _ExpansionMap(FeatureMap):
@@ -101,7 +112,15 @@ class PolynomialMap(_ExpansionMap):
 
     @classmethod
     def from_state(cls, header: dict, arrays: dict[str, np.ndarray]) -> PolynomialMap:
-        return cls(header["d"], header["degree"], header["scale"], header["offset"])
+        own = Record(header, arrays, "the polynomial feature map")
+        own.keys(("map", "d", "degree", "scale", "offset"))
+        own.names(())
+        return cls(
+            own.whole("d", least=1, most=1 << 31),
+            own.whole("degree", least=1, most=64),
+            own.number("scale", above=0.0),
+            own.number("offset", least=0.0),
+        )
 
 
 class TaylorMap(_ExpansionMap):
@@ -144,4 +163,9 @@ class TaylorMap(_ExpansionMap):
 
     @classmethod
     def from_state(cls, header: dict, arrays: dict[str, np.ndarray]) -> TaylorMap:
-        return cls(header["d"], header["sigma"], header["order"], arrays["center"])
+        own = Record(header, arrays, "the Taylor feature map")
+        own.keys(("map", "d", "sigma", "order"))
+        own.names(("center",))
+        d = own.whole("d", least=1, most=1 << 31)
+        order = own.whole("order", least=0, most=2001)
+        return cls(d, own.number("sigma", above=0.0), order, own.array("center", (d,)))

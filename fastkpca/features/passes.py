@@ -48,6 +48,7 @@ def accumulate(feature_map: FeatureMap, rows: Rows, U: np.ndarray, n_threads: in
     def task(i: int) -> np.ndarray:
         total = np.zeros((feature_map.n_features, U.shape[1]))
         for start in range(i * span, min(n, (i + 1) * span), step):
+            execute.checkpoint()
             stop = min(n, start + step)
             total += feature_map.accumulate(rows.tile(start, stop), U[start:stop])
         return total
@@ -123,6 +124,7 @@ def feature_moments(
     def task(i: int) -> Moments:
         moments = feature_map.new_moments()
         for start in range(i * span, min(n, (i + 1) * span), step):
+            execute.checkpoint()
             stop = min(n, start + step)
             X, w = rows.tile(start, stop), rows.tile_weights(start, stop)
             if w is not None and not w.all():  # a row of no weight may lie anywhere, out of the map's reach too

@@ -33,6 +33,7 @@ from .. import execute
 from .._core import pivots as _core
 from ..protocol import Cost, FeatureMap, Kernel, Summary
 from ..rows import Rows
+from ..stored import Record, refusing
 
 __all__ = ["PivotMap", "RankProbe", "pivot_map", "probe_rank", "second_round"]
 
@@ -144,18 +145,42 @@ class PivotMap(FeatureMap):
     @classmethod
     def from_state(cls, kernel: Kernel, header: dict, arrays: dict[str, np.ndarray]) -> PivotMap:
         """The map that ``state`` described; the kernel is not part of the state."""
+        own = Record(header, arrays, "the pivots' feature map")
+        own.keys(("map", "entry_error", "nu", "margin", "reached", "predicted"))
+        own.names(("pivots", "factor"))
         self = cls.__new__(cls)
         self.kernel = kernel
-        self.pivots = np.ascontiguousarray(arrays["pivots"], dtype=np.float64)
-        self.factor = np.ascontiguousarray(arrays["factor"], dtype=np.float64)
-        self.n_features = len(self.pivots)
-        self.entry_error = float(header["entry_error"])
-        self.nu = float(header["nu"])
-        self.reached = bool(header["reached"])
-        self.predicted = float("nan") if header["predicted"] is None else float(header["predicted"])
-        self._margin = float(header["margin"])
+        self.pivots = np.ascontiguousarray(own.array("pivots", (None, None)), dtype=np.float64)
+        r = self.n_features = len(self.pivots)
+        self.factor = np.ascontiguousarray(own.array("factor", (r, r)), dtype=np.float64)
+        self.entry_error = own.number("entry_error", least=0.0)
+        self.nu = own.number("nu", least=0.0)
+        self.reached = own.flag("reached")
+        self.predicted = float("nan") if header["predicted"] is None else own.number("predicted", least=0.0)
+        self._margin = own.number("margin", least=0.0)
+        if r:
+            self._check_factor(own)
         self._set_rounding()
         return self
+
+    def _check_factor(self, own: Record) -> None:
+        """L is lower triangular with a positive diagonal, and its last row that of K_PP + nu I, so that pivots, factor
+        and kernel belong together; all rows would cost as much as to make L anew."""
+        L, r = self.factor, self.n_features
+        if not (self._margin > 0.0 and L.diagonal().min() > 0.0 and self.nu > 0.0):
+            raise own.refuse("its factor is singular")
+        if any(L[i, i + 1 :].any() for i in range(r)):
+            raise own.refuse("its factor is not lower triangular")
+        with refusing("the pivots' feature map"):
+            row = _block(self.kernel, self.pivots[-1:], self.pivots)[0]
+            row[-1] += self.nu
+            off, size = float(np.abs(L @ L[-1] - row).max()), float(np.abs(row).max())
+        if not off <= 1e-6 * size + 4.0 * r * (self.nu + self.entry_error):
+            raise own.refuse(f"its factor is not that of {self.kernel!r} on its pivots")
+
+
+QUICK = 1500
+"""Pivots up to which their matrix is factored in a fraction of a second."""
 
 
 def _block(kernel: Kernel, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
@@ -178,7 +203,10 @@ def _factor(kernel: Kernel, pivots: np.ndarray, entry_error: float) -> tuple[np.
     r = len(pivots)
     if r == 0:
         return np.zeros((0, 0)), 0.0, 0.0, entry_error
-    K = _block(kernel, pivots, pivots)
+    K = np.empty((r, r))
+    strip = r if r <= QUICK else 1024  # Ctrl-C is seen between two of them
+    for i in range(0, r, strip):
+        K[i : i + strip] = _block(kernel, pivots[i : i + strip], pivots)
     trace = float(np.trace(K))
     b = _core.FACTOR_BLOCK
     tiny = float(np.finfo(float).tiny)
@@ -187,7 +215,7 @@ def _factor(kernel: Kernel, pivots: np.ndarray, entry_error: float) -> tuple[np.
     while nu <= max(1e-5 * trace, 4.0 * surely, tiny):
         L = K.copy()
         L.flat[:: r + 1] += nu
-        if _core.factor(L):
+        if execute.aside(lambda: _core.factor(L)) if r > QUICK else _core.factor(L):  # noqa: B023
             traces = _schur_traces(L)
             bound = 1.01 * UNIT * ((b + 3) * float(traces[0]) + float(traces[1:].sum())) + r * entry_error
             if nu >= 1.2 * bound:

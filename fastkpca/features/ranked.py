@@ -23,12 +23,15 @@ import scipy.special
 
 from .._core import ranked as _core
 from ..protocol import Cost, FeatureMap, Summary
+from ..stored import Record
 
 __all__ = ["RankedMap", "least_ranked", "ranked_map"]
 
 UNIT = 2.0**-53
 TABLE_ENTRIES = 1 << 22
 """Most numbers in the mass tables of a search (32 MB): orders of all coordinates together, times points."""
+MOST_ORDERS = 1 << 14
+"""Most orders of all coordinates together, for each of which a map makes a table of every tile (16 MB)."""
 MAX_WORK = 2.0**29
 """Most multiplications of one search: a few tenths of a second."""
 
@@ -120,9 +123,27 @@ class RankedMap(FeatureMap):
     @classmethod
     def from_state(cls, header: dict, arrays: dict[str, np.ndarray]) -> RankedMap:
         """The map that ``state`` described."""
-        self = cls(header["sigma"], arrays["centre"], arrays["axes"], arrays["indices"], header["radius"])
-        self.reached = bool(header["reached"])
-        self.predicted = float("nan") if header["predicted"] is None else float(header["predicted"])
+        own = Record(header, arrays, "the ranked feature map")
+        own.keys(("map", "sigma", "radius", "reached", "predicted"))
+        own.names(("centre", "axes", "indices"))
+        centre = own.array("centre", (None,))
+        d = len(centre)
+        axes, indices = own.array("axes", (d, d)), own.array("indices", (None, d), kind="i", least=0)
+        if not np.abs(axes.T @ axes - np.eye(d)).max(initial=0.0) < 1e-8:
+            raise own.refuse("its axes are not orthonormal")
+        # tables of h_k up to the highest order are made for each tile
+        if indices.size and int(indices.max(axis=0).sum(dtype=np.int64)) > max(32 * d, MOST_ORDERS) + d:
+            raise own.refuse("its indices are out of range")
+        differs = indices[1:] != indices[:-1]
+        first = differs.argmax(axis=1) if d else np.zeros(0, dtype=np.intp)
+        step = np.take_along_axis(indices[1:], first[:, None], axis=1) > np.take_along_axis(
+            indices[:-1], first[:, None], axis=1
+        )
+        if not step.all():
+            raise own.refuse("its indices are not in order, or one occurs twice")
+        self = cls(own.number("sigma", above=0.0), centre, axes, indices, own.number("radius", least=0.0))
+        self.reached = own.flag("reached")
+        self.predicted = float("nan") if header["predicted"] is None else own.number("predicted", least=0.0)
         return self
 
 
@@ -197,7 +218,7 @@ class _Search:
         # orders beyond which next to nothing lies, but for a share of the points that tol allows to be lost
         far = np.quantile(z * z, max(0.0, 1.0 - tol / (4 * d)), axis=1)
         need = np.ceil(far + 10.0 * np.sqrt(far) + 30.0)
-        most = total = max(32.0 * d, TABLE_ENTRIES / max(1, n))
+        most = total = max(32.0 * d, min(MOST_ORDERS, TABLE_ENTRIES / max(1, n)))
         while np.minimum(need, most).sum() > total:
             most *= 0.9
         self._masses = [_core.one_dimensional(np.ascontiguousarray(x), int(min(k, most))) ** 2 for x, k in zip(z, need)]

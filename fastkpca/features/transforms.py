@@ -15,11 +15,13 @@ nodes only, axis by axis. Their interpolation errs by at most 2 (M r / 2)^q / q!
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 from math import ceil, factorial, log, pi, prod
 
 import numpy as np
 
+from .. import execute
 from .._core.boxes import MOST_NODES, Grid
 
 __all__ = [
@@ -47,6 +49,7 @@ d = 1, 2, 3 and a grid of twice the modes, 23.4, 30.6 and 33.8 for the other."""
 WEIGHTED_SAFETY = 3.0
 """The same where the weights of a Gaussian meet the modes, whose errors lie at the rim, whatever d: at most 2.2 was
 measured on either grid, for M from 1 to 2000 and eps from 1e-14 to 1e-3, at equal coordinates too, where errors add."""
+MANY = 1 << 17  # points times columns of a call that takes long enough to be worth a thread of its own
 CHUNK = 1 << 21  # numbers in the widest array of the GEMM way
 
 
@@ -122,10 +125,12 @@ def convolve(targets: np.ndarray, sources: np.ndarray, U: np.ndarray, weights: n
     eps = _clip(eps)
     fine = d < 3 or eps < FINE or n + sources.shape[1] >= 2 * weights.size
     grid = {"upsampfac": 2.0 if fine else 1.25}
-    spectra = there(*sources, strengths, weights.shape, eps=eps, isign=-1, nthreads=1, **grid)
+    first = partial(there, *sources, strengths, weights.shape, eps=eps, isign=-1, nthreads=1, **grid)
+    spectra = execute.aside(first) if strengths.size > MANY else first()
     spectra = spectra.reshape(len(strengths), *weights.shape)
     spectra *= weights
-    values = back(*targets, spectra, eps=eps, isign=1, nthreads=1, **grid).reshape(len(strengths), n)
+    second = partial(back, *targets, spectra, eps=eps, isign=1, nthreads=1, **grid)
+    values = (execute.aside(second) if n * len(strengths) > MANY else second()).reshape(len(strengths), n)
     result[:, 0::2] = values.real.T
     result[:, 1::2] = values.imag[: U.shape[1] // 2].T
     return result
@@ -156,7 +161,8 @@ def _finufft_type1(P: np.ndarray, U: np.ndarray | None, half: tuple[int, ...], e
         return np.zeros((k, half[0] + 1, *modes[1:]), dtype=np.complex128)
     # one thread: the pool outside runs several tiles, and finufft's own threads add up in an order that varies
     transform = (finufft.nufft1d1, finufft.nufft2d1, finufft.nufft3d1)[d - 1]
-    found = transform(*P, strengths, modes, eps=_clip(eps), isign=-1, nthreads=1)
+    call = partial(transform, *P, strengths, modes, eps=_clip(eps), isign=-1, nthreads=1)
+    found = execute.aside(call) if strengths.size > MANY else call()
     found = found.reshape((len(strengths), *modes))
     upper = found[:, half[0] :]
     if U is None:
@@ -182,7 +188,8 @@ def _finufft_type2(P: np.ndarray, spectra: np.ndarray, half: tuple[int, ...], ep
         both[: len(part), half[0] :] += factor * part
         both[: len(part), : half[0]] += factor * np.conj(_flip(part)[:, :-1])
     transform = (finufft.nufft1d2, finufft.nufft2d2, finufft.nufft3d2)[d - 1]
-    found = transform(*P, both, eps=_clip(eps), isign=1, nthreads=1).reshape(len(both), n)
+    call = partial(transform, *P, both, eps=_clip(eps), isign=1, nthreads=1)
+    found = (execute.aside(call) if n * len(both) > MANY else call()).reshape(len(both), n)
     result = np.empty((n, k))
     result[:, 0::2] = found.real.T
     result[:, 1::2] = found.imag[: k // 2].T

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..errors import PluginError, UnknownKernelError
-from ..plugins import NAME, OWN, Entry, Group, Table, warn_of
+from ..errors import PluginError, PluginWarning, UnknownKernelError
+from ..plugins import NAME, OWN, Entry, Group, Table, normal, warn_of
 from ..protocol import API_VERSION, Kernel
+from ..stored import Record, refusing
 from ._adapters import CallableKernel, ObjectKernel
 from .combined import ProductKernel, ScaledKernel, SumKernel
 
@@ -181,8 +182,10 @@ def get_kernel(kernel: str | Kernel | type | Callable[..., Any] | Any, **paramet
     --------
     >>> get_kernel("gaussian", sigma=0.5)
     Gaussian(sigma=0.5)
-    >>> get_kernel(lambda X, Y: X @ Y.T, positive_semidefinite=True).block(np.eye(2), np.eye(2)).trace()
-    2.0
+    >>> get_kernel("rbf", gamma=0.5)
+    Gaussian(sigma=1.0)
+    >>> get_kernel(lambda X, Y: X @ Y.T, positive_semidefinite=True).positive_semidefinite
+    True
     """
     if not isinstance(kernel, str):
         return _from_object(kernel, parameters)
@@ -200,7 +203,8 @@ def kernel_state(kernel: Kernel) -> dict[str, Any]:
     Returns
     -------
     dict
-        {"name", "parameters"}, or {"sum": [states]}, {"product": [states]}, {"factor", "kernel": state}.
+        {"name", "parameters"}, with the "version" of another distribution; or {"sum": [states]}, {"product": [states]},
+        {"factor", "kernel": state}.
 
     Raises
     ------
@@ -233,17 +237,109 @@ def kernel_state(kernel: Kernel) -> dict[str, Any]:
             f"{kernel!r} cannot be written down by name; make it known with fastkpca.register_kernel(name, ...) here "
             f"and wherever the file is read, or install it as an entry point in the group {GROUP!r}"
         )
-    return {"name": known[0].qualified, "parameters": kernel.get_parameters()}
+    return {"name": known[0].qualified, "parameters": kernel.get_parameters(), "version": known[0].version}
 
 
-def kernel_from_state(state: Mapping[str, Any]) -> Kernel:
-    """The kernel that ``kernel_state`` described."""
-    if "factor" in state:
-        return ScaledKernel(factor=state["factor"], kernel=kernel_from_state(state["kernel"]))
+def kernel_from_state(state: Any, *, plugins: bool | str | Collection[str] = False) -> Kernel:
+    """The kernel that ``kernel_state`` described, as read from a file.
+
+    Parameters
+    ----------
+    state : dict
+    plugins : bool, str or collection of str, default False
+        Whose kernels may be imported: False: fastkpca's own and those registered in this session; True: any that is
+        installed; or the distributions, as in ``["fastkpca-kernels-contrib"]`` or ``["distribution:kernel"]``.
+
+    Raises
+    ------
+    ModelFileError
+        It describes no kernel, one that is not allowed, or one that is not known here.
+    PluginError
+        A kernel that was allowed cannot be imported.
+
+    Warns
+    -----
+    PluginWarning
+        Another version of the kernel's distribution is installed than the one that wrote the file.
+    """
+    return _restored(state, _allowed(plugins))
+
+
+def _allowed(plugins: bool | str | Collection[str]) -> bool | frozenset[str]:
+    """``plugins`` of ``load``, checked: True or False, or a set of distributions and qualified names, normalised."""
+    if isinstance(plugins, bool):
+        return plugins
+    names = [plugins] if isinstance(plugins, str) else list(plugins) if isinstance(plugins, Collection) else [None]
+    if not all(isinstance(name, str) for name in names):
+        raise TypeError(
+            f"plugins is {plugins!r}; give True, False, or the distributions whose kernels may be imported, as in "
+            "plugins=['fastkpca-kernels-contrib']"
+        )
+    return frozenset(_normal_name(name) for name in names if isinstance(name, str))
+
+
+def _normal_name(name: str) -> str:
+    distribution, colon, kernel = name.partition(":")
+    return normal(distribution) + colon + kernel
+
+
+def _restored(state: Any, allowed: bool | frozenset[str]) -> Kernel:
+    own = Record(state, {}, "the kernel")
+    if "factor" in own.header:
+        own.keys(("factor", "kernel"))
+        factor, part = own.number("factor", above=0.0), _restored(own.get("kernel"), allowed)
+        with refusing("the kernel"):
+            return ScaledKernel(factor=factor, kernel=part)
     for cls in (SumKernel, ProductKernel):
-        if cls.word in state:
-            return cls(parts=tuple(kernel_from_state(part) for part in state[cls.word]))
-    return get_kernel(state["name"], **state["parameters"])
+        if cls.word in own.header:
+            own.keys((cls.word,))
+            parts = tuple(_restored(part, allowed) for part in own.list(cls.word))
+            with refusing("the kernel"):
+                return cls(parts=parts)
+    own.keys(("name", "parameters"), ("version",))
+    name, version = own.text("name"), own.text("version") if "version" in own.header else ""
+    parameters = dict(Record(own.get("parameters"), {}, "the kernel's parameters").header)
+    entry = _allowed_entry(own, name, version, allowed)
+    if entry.target is None:
+        load(entry)  # a distribution that is broken is not the file's fault
+    with refusing(f"the kernel {name!r}"):
+        kernel = _make(entry, parameters)
+        if entry.target is None and set(parameters) != set(kernel.get_parameters()):
+            raise own.refuse(f"{name!r} takes the parameters {', '.join(kernel.get_parameters()) or 'none'}")
+    return kernel
+
+
+def _allowed_entry(own: Record, name: str, version: str, allowed: bool | frozenset[str]) -> Entry:
+    with _session_lock:
+        session = dict(_session)
+    shown = repr(name[:100])
+    try:
+        entry = _KERNELS.lookup(name, session)
+    except UnknownKernelError as error:
+        distribution, colon, _ = name.rpartition(":")
+        release = f"{distribution} {version}".rstrip()
+        how = f"install {release[:100]}" if colon else "register it first: fastkpca.register_kernel(name, ...)"
+        raise own.refuse(f"{shown} is not known here; {how} ({str(error)[:300]})") from error
+    except PluginError as error:
+        raise own.refuse(f"{shown}: {str(error)[:300]}") from error
+    if entry.target is not None or entry.distribution == OWN:
+        return entry
+    names = {normal(entry.distribution), _normal_name(entry.qualified)}
+    if allowed is not True and not (isinstance(allowed, frozenset) and allowed & names):
+        wrote = f"written with {entry.distribution} {version}, " if version and version != entry.version else ""
+        raise own.refuse(
+            f"it is {entry.name!r} of the distribution {entry.release} ({wrote}not part of fastkpca): to load it means "
+            f"to import and run that distribution's code; plugins=[{entry.qualified!r}] allows this one, "
+            f"plugins=[{entry.distribution!r}] all of that distribution, plugins=True any that is installed"
+        )
+    if version and version != entry.version:
+        warnings.warn(
+            f"the file was written with {entry.distribution} {version[:60]}, and {entry.version} is installed: its "
+            f"kernel {entry.name!r} may have changed meanwhile; install {version[:60]}, or fit anew",
+            PluginWarning,
+            stacklevel=6,
+        )
+    return entry
 
 
 class _Registration:

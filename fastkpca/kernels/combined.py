@@ -18,6 +18,7 @@ from ..errors import KernelParameterError, PluginError
 from ..features.combined import ScaledMap, SumMap, TensorMap, parts_of
 from ..protocol import Cost, FeatureMap, Kernel, Offer, Summary, Summation
 from ..rows import Rows
+from ..stored import Record
 from ..summation.combined import ScaledSummation, SumSummation
 from ..summation.exact import ExactSummation, checked_block, compiled_tile
 
@@ -194,6 +195,10 @@ class ScaledKernel(Kernel):
         return offers
 
     def feature_map_from_state(self, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
+        own = Record(header, arrays, "the feature map of a scaling")
+        own.keys(("map", "parts"))
+        own.text("map", ("scaled",))
+        own.list("parts", 1)
         [state] = parts_of(header, arrays)
         return ScaledMap(self.kernel.feature_map_from_state(*state), self.factor)
 
@@ -290,6 +295,10 @@ class _OfParts(Kernel):
         return None if None in chosen else chosen  # type: ignore[return-value]
 
     def _part_maps(self, header: dict, arrays: dict[str, np.ndarray]) -> list[FeatureMap]:
+        own = Record(header, arrays, "the feature map of a sum")
+        own.keys(("map", "parts"))
+        own.text("map", ("sum",))
+        own.list("parts", len(self.parts))
         return [part.feature_map_from_state(*own) for part, own in zip(self.parts, parts_of(header, arrays))]
 
 
@@ -493,9 +502,15 @@ class ProductKernel(_OfParts):
         first, *others = self.parts
         if len(others) > 1:
             first, others = ProductKernel(parts=self.parts[:-1]), [self.parts[-1]]
+        own = Record(header, arrays, "the feature map of a product")
+        own.keys(("map", "bounds", "parts"))
+        own.text("map", ("tensor",))
+        own.list("parts", 2)
+        bounds = Record({str(i): bound for i, bound in enumerate(own.list("bounds", 2))}, {}, "the bounds of a product")
+        most = (bounds.number("0", least=0.0), bounds.number("1", least=0.0))
         states = parts_of(header, arrays)
         maps = [part.feature_map_from_state(*own) for part, own in zip((first, *others), states)]
-        return TensorMap(maps[0], maps[1], tuple(header["bounds"]))
+        return TensorMap(maps[0], maps[1], most)
 
     def __repr__(self) -> str:
         return " * ".join(map(_bracketed, self.parts))

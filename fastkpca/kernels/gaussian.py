@@ -17,6 +17,7 @@ from ..features.monomial import TaylorMap, taylor_size
 from ..features.ranked import RankedMap, least_ranked, ranked_map
 from ..protocol import Cost, FeatureMap, Kernel, Offer, Summary, Summation
 from ..rows import Rows
+from ..stored import Record
 from ..summation.clusters import cluster_offer
 from ..summation.expansion import ExpansionSummation
 from ..summation.fourier import fourier_offer
@@ -211,8 +212,18 @@ class Gaussian(Kernel):
         return Offer("expansion", cost, build) if bound <= tol else None
 
     def feature_map_from_state(self, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
-        made: Any = {"taylor": TaylorMap, "ranked": RankedMap, "fourier": FourierMap}[header["map"]]
-        return made.from_state(header, arrays)
+        own = Record(header, arrays, "the feature map")
+        made: Any = {"taylor": TaylorMap, "ranked": RankedMap, "fourier": FourierMap}
+        found = made[own.text("map", tuple(made))].from_state(header, arrays)
+        # no number of a Fourier map is sigma itself, but its weights add up to k(0) = 1 but for tail and images
+        agrees = (
+            abs(float(found.weights.sum()) + found.tail - 1.0) <= 2.0 * found.images + found.tail + 1e-9
+            if isinstance(found, FourierMap)
+            else found.sigma == self._sigma
+        )
+        if not agrees:
+            raise own.refuse(f"it is not one of {self!r}")
+        return found
 
 
 def _largest_order(d: int, max_features: int) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 from .._core import tiles
 from ..features.monomial import PolynomialMap
 from ..protocol import Cost, FeatureMap, Kernel, Offer, Summary
+from ..stored import Record
 
 __all__ = ["Linear"]
 
@@ -42,4 +43,9 @@ class Linear(Kernel):
         return (Offer("monomial", Cost(d, row_flops=d, memory=8.0 * d * d), lambda sample: PolynomialMap(d, 1)),)
 
     def feature_map_from_state(self, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
-        return PolynomialMap.from_state(header, arrays)
+        own = Record(header, arrays, "the feature map")
+        own.text("map", ("polynomial",))
+        found = PolynomialMap.from_state(header, arrays)
+        if (found.degree, found.scale, found.offset) != (1, 1.0, 0.0):
+            raise own.refuse(f"it is not one of {self!r}")
+        return found

@@ -11,6 +11,7 @@ from ..errors import KernelParameterError
 from ..features.monomial import PolynomialMap, polynomial_size
 from ..protocol import Cost, FeatureMap, Kernel, Offer, Summary, Summation
 from ..rows import Rows
+from ..stored import Record
 from ..summation.expansion import ExpansionSummation
 from ._parameters import finite_number, positive_number, whole_number
 
@@ -109,4 +110,9 @@ class Polynomial(Kernel):
         )
 
     def feature_map_from_state(self, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
-        return PolynomialMap.from_state(header, arrays)
+        own = Record(header, arrays, "the feature map")
+        own.text("map", ("polynomial",))
+        found = PolynomialMap.from_state(header, arrays)
+        if (found.degree, found.scale, found.offset) != (self.degree, self.scale, self.offset):
+            raise own.refuse(f"it is not one of {self!r}")
+        return found

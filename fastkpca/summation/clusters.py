@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import comb, expm1, sqrt
+from typing import Any
 
 import numpy as np
 
@@ -357,8 +358,8 @@ class _Near:
     """Exact tiles of some rows of x with runs of rows of y, or (None) with themselves."""
 
     rows: slice
-    start: np.ndarray | None = None
-    stop: np.ndarray | None = None
+    start: Any = None  # both ndarray, or neither
+    stop: Any = None
 
 
 def _grouped(pairs: np.ndarray, x: _Side, y: _Side, same: bool) -> list[_Near]:

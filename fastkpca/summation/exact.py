@@ -30,6 +30,8 @@ from ..rows import Rows
 
 __all__ = ["ExactSummation", "NormPass", "checked_block", "compiled_tile"]
 
+MOST_WORK = 1 << 32
+"""Multiplications of a task: a quarter of a second."""
 _TILE = 512
 """Rows and columns of a tile from ``Kernel.block``: 2 MB of float64, and few enough calls into Python."""
 
@@ -73,9 +75,13 @@ _Part = tuple[np.ndarray | None, np.ndarray | None, tuple[float, float] | None]
 _Pair = Callable[[np.ndarray, np.ndarray | None, _Ask], _Part]
 
 
-def _band_rows(n: int) -> int:
-    """Rows of a band, by their number alone: large enough to hide the cost of a task, several to a small problem."""
-    return 2048 if n > 16384 else 1024 if n > 4096 else 512
+def _band_rows(n: int, d: int) -> int:
+    """Rows of a band, by the shape alone: large enough to hide the cost of a task, several to a small problem, and few
+    enough that a task takes a fraction of a second where rows are long: nothing interrupts it."""
+    rows = 2048 if n > 16384 else 1024 if n > 4096 else 512
+    while rows > 256 and rows * rows * d > MOST_WORK:
+        rows //= 2
+    return rows
 
 
 def _compiled_pair(kind: str, parameters: dict[str, Any], single: bool) -> _Pair:
@@ -123,6 +129,7 @@ def _block_pair(kernel: Kernel, single: bool) -> _Pair:
         for i in range(0, len(X), _TILE):
             I = slice(i, min(len(X), i + _TILE))
             for j in range(i if same else 0, len(Y), _TILE):
+                execute.checkpoint()
                 J = slice(j, min(len(Y), j + _TILE))
                 mirror = same and i != j
                 K = checked_block(kernel, X[I], Y[J]).astype(dtype, copy=False)
@@ -254,7 +261,7 @@ class ExactSummation(Summation):
     def _square(
         self, pair: _Pair, U: np.ndarray, r: np.ndarray | None = None, g: float = 0.0
     ) -> tuple[np.ndarray, np.ndarray]:
-        n, step = self.shape[0], _band_rows(self.shape[0])
+        n, step = self.shape[0], _band_rows(self.shape[0], self.rows_x.n_features)
         n_bands = -(-n // step)
         pairs = [(i, j) for i in range(n_bands) for j in range(i, n_bands)]
         product, sums = np.zeros((n, U.shape[1])), np.zeros(2)
@@ -281,7 +288,7 @@ class ExactSummation(Summation):
         n, m = self.shape
         rows_y = self.rows_y
         assert rows_y is not None
-        step_x, step_y = _band_rows(n), _band_rows(m)
+        step_x, step_y = _band_rows(n, rows_y.n_features), _band_rows(m, rows_y.n_features)
         bands_y = -(-m // step_y)
         product = np.zeros((m if transposed else n, U.shape[1]))
 

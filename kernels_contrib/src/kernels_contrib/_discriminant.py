@@ -29,6 +29,7 @@ import scipy.linalg
 
 from ._errors import AccuracyWarning
 from ._products import HELD, Products, small_features
+from .parameters import regularization_strength
 
 __all__ = ["Directions", "check_penalty", "feature_directions", "solve_contrasts"]
 
@@ -53,14 +54,9 @@ def check_penalty(regularization: Any, penalty: str, mean_diagonal: float, semid
     if regularization is None:
         scale = abs(mean_diagonal) or 1.0
         return 1e-3 * (scale**2 if penalty == "coefficients" else scale)
-    if isinstance(regularization, (bool, np.bool_)) or not isinstance(regularization, (int, float, np.number)):
-        raise TypeError(f"regularization is {regularization!r}; give a positive number, as in 1e-3")
-    if not 0.0 < regularization < np.inf:
-        raise ValueError(
-            f"regularization is {regularization!r}; give a positive, finite number: without one the directions are not "
-            "determined, since there are as many coefficients as rows"
-        )
-    return float(regularization)
+    return regularization_strength(
+        regularization, ": without one the directions are not determined, since there are as many coefficients as rows"
+    )
 
 
 def feature_directions(
@@ -81,9 +77,7 @@ def feature_directions(
     """
     change = None
     if second is not None:
-        values, vectors = scipy.linalg.eigh(second)
-        kept = values > EPS * len(values) * values[-1]
-        change = vectors[:, kept] * np.sqrt(values[kept])
+        change = _root(second)
         within, contrasts = change.T @ within @ change, change.T @ contrasts
     held = within + mu * np.eye(len(within))
     try:
@@ -97,6 +91,20 @@ def feature_directions(
     left, size, _ = scipy.linalg.svd(spread, full_matrices=False)
     columns = scipy.linalg.solve_triangular(factor, left[:, :c], lower=True, trans="T")
     return Directions(columns if change is None else change @ columns, size[:c] ** 2)
+
+
+def _root(second: np.ndarray) -> np.ndarray:
+    """T with T T' = Phi'Phi to rounding: a Cholesky factor, where a shift of the size of rounding makes one possible,
+    at a tenth of what eigenvectors cost."""
+    size = len(second)
+    shifted = np.array(second, order="F")
+    shifted.flat[:: size + 1] += 2 * EPS * np.trace(second)
+    try:
+        return scipy.linalg.cholesky(shifted, lower=True, overwrite_a=True)
+    except scipy.linalg.LinAlgError:
+        values, vectors = scipy.linalg.eigh(second)
+        kept = values > EPS * size * values[-1]
+        return vectors[:, kept] * np.sqrt(values[kept])
 
 
 def solve_contrasts(

@@ -90,7 +90,21 @@ def kernel_pcr(
 
 
 def pcr_predict(model: RegressionModel, X: Any, *, n_threads: int | None = None) -> np.ndarray:
-    """The targets at new rows, shape (m,) or (m, k) as they were given."""
+    """The targets at new rows.
+
+    Parameters
+    ----------
+    model : RegressionModel
+    X : array_like (m, d)
+        New rows, with the columns of the training rows.
+    n_threads : int, optional
+        Default: all processors.
+
+    Returns
+    -------
+    ndarray (m,) or (m, k)
+        As the targets were given.
+    """
     if not isinstance(model, RegressionModel):
         raise TypeError(f"model is a {type(model).__name__}; give what kernel_pcr() returned")
     values = model.function(X, n_threads)

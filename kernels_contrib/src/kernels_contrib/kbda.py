@@ -95,8 +95,15 @@ def kbda(
     kernel : str, Kernel, object with ``block``, or callable
     c : int
         Number of directions, at most the number of other rows.
-    regularization, penalty, tol, method, max_features, max_iterations, n_threads, rng
-        As in ``klda``.
+    regularization : float, optional
+        As in ``klda``, like the following.
+    penalty : {"coefficients", "norm"}
+    tol : float
+    method : {"auto", "features", "gram"}
+    max_features : int, optional
+    max_iterations : int
+    n_threads : int, optional
+    rng : int, Generator, SeedSequence or None
     **kernel_parameters
 
     Returns
@@ -213,7 +220,20 @@ def _from_gram(
 
 
 def kbda_project(model: KBDAModel, X: Any, *, n_threads: int | None = None) -> np.ndarray:
-    """Coordinates of new rows, shape (m, c): measured from the mean of the positive rows."""
+    """Coordinates of new rows, measured from the mean of the positive ones.
+
+    Parameters
+    ----------
+    model : KBDAModel
+    X : array_like (m, d)
+        New rows, with the columns of the training rows.
+    n_threads : int, optional
+        Default: all processors.
+
+    Returns
+    -------
+    ndarray (m, c)
+    """
     if not isinstance(model, KBDAModel):
         raise TypeError(f"model is a {type(model).__name__}; give what kbda() returned")
     return model.function(X, n_threads)

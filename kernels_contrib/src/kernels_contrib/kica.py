@@ -22,7 +22,7 @@ which is a smooth function of C where T is not (the square root of eigenvalues n
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any
@@ -31,7 +31,10 @@ import numpy as np
 import scipy.linalg
 
 import fastkpca
+from fastkpca import execute
 from fastkpca.kernels import Gaussian
+
+from .parameters import regularization_strength
 
 __all__ = ["KICAModel", "kica", "kica_contrast", "kica_project"]
 
@@ -82,6 +85,10 @@ class KICAModel:
     kernel: Any
     info: dict = field(repr=False)
 
+    def project(self, X: Any) -> np.ndarray:
+        """As ``kica_project``."""
+        return kica_project(self, X)
+
 
 def kica(
     X: Any,
@@ -94,6 +101,7 @@ def kica(
     n_starts: int | None = None,
     max_iter: int = 100,
     rng: Any = 0,
+    n_threads: int | None = None,
     **kernel_parameters: Any,
 ) -> KICAModel:
     """Independent components by kernel canonical correlations, without an N x N matrix.
@@ -120,6 +128,8 @@ def kica(
     max_iter : int
         Of each descent.
     rng : int, Generator, SeedSequence or None
+    n_threads : int, optional
+        Default: all processors. The result is the same with any number.
     **kernel_parameters
         As ``sigma``.
 
@@ -134,9 +144,15 @@ def kica(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> sources = rng.uniform(-1, 1, (400, 2))
+    >>> X = sources @ [[1.0, 0.4], [-0.5, 0.8]]
     >>> model = kica(X, contrast="kgv")
-    >>> model.sources, model.unmixing
-    >>> kica_project(model, Xnew)
+    >>> np.abs(np.corrcoef(model.sources.T, sources.T)[:2, 2:]).max(axis=1).round(1).tolist()
+    [1.0, 1.0]
+    >>> kica_project(model, X[:3]).shape
+    (3, 2)
     """
     contrast = _contrast_name(contrast)
     X = _matrix(X)
@@ -146,7 +162,19 @@ def kica(
     max_iter = _count(max_iter, "max_iter")
     coarse = _parameters(kernel, kernel_parameters, SEARCH_ROWS // 2, regularization, tol)
     kernel, kappa, tol = _parameters(kernel, kernel_parameters, n, regularization, tol)
+    threads = execute.threads_for(kernel, n_threads)
     generator = np.random.default_rng(rng)
+    with execute.blas_threads():
+        return _fit(X, c, contrast, coarse, (kernel, kappa, tol), n_starts, max_iter, generator, threads)
+
+
+def _fit(
+    X: np.ndarray, c: int, contrast: str, coarse: tuple, fine: tuple, n_starts: int, max_iter: int,
+    generator: np.random.Generator, threads: int,
+) -> KICAModel:  # fmt: skip
+    """Whiten, search, descend; ``coarse`` and ``fine`` are (kernel, kappa, tol) for few rows and for all."""
+    kernel, kappa, tol = fine
+    n = len(X)
     mean, whitening, coloring = _whitening(X, c)
     Z = (X - mean) @ whitening.T
     if c == 1:
@@ -156,7 +184,7 @@ def kica(
     few = Z if n <= SEARCH_ROWS else Z[np.sort(generator.choice(n, SEARCH_ROWS, replace=False))]
     # with the parameters for few rows, where none are given: they see as far, in a third of the features
     rough, kappa_rough, tol_rough = coarse
-    search = _Contrast(few, _common_map(few, rough, tol_rough, generator), contrast, kappa_rough)
+    search = _Contrast(few, _common_map(few, rough, tol_rough, generator), contrast, kappa_rough, threads)
     rough = search.map.kernel  # what it left to the data is settled
     if search.map.n_features == 1:
         raise ValueError(
@@ -171,7 +199,7 @@ def kica(
         if n_starts > 1 or (contrast == "kcca" and c > 2):
             # tails are longest where the sources are: a map of these components, so that starts can be compared
             points = _reference(few @ W.T, generator)
-            own = _Contrast(few, _line_map(points, rough, 0.5 * tol_rough), contrast, kappa_rough)
+            own = _Contrast(few, _line_map(points, rough, 0.5 * tol_rough), contrast, kappa_rough, threads)
             if contrast == "kcca" and c > 2:  # its corners hold a descent from far away; kgv has none
                 W, _, _ = _descend(own.named("kgv"), W, max_iter)
             W, value, _ = _descend(own, W, max_iter)
@@ -183,7 +211,7 @@ def kica(
 
     curvature = _Curvature()
     part = Z if n <= DESCENT_ROWS else Z[np.sort(generator.choice(n, DESCENT_ROWS, replace=False))]
-    target = _Contrast(part, _line_map(_reference(part @ W.T, generator), kernel, tol), contrast, kappa)
+    target = _Contrast(part, _line_map(_reference(part @ W.T, generator), kernel, tol), contrast, kappa, threads)
     curvature.look(target, W)
     if n > 3 * DESCENT_ROWS:
         W, _, _ = _descend(target, W, max_iter, curvature)
@@ -191,7 +219,7 @@ def kica(
     iterations = evaluations = 0
     for attempt in range(4):
         # the components turn a little after this, and the rows are more than the points: half of tol
-        target = _Contrast(Z, _line_map(reference, kernel, 0.5 * tol), contrast, kappa)
+        target = _Contrast(Z, _line_map(reference, kernel, 0.5 * tol), contrast, kappa, threads)
         W, value, done = _descend(target, W, max_iter, curvature)
         iterations += done["iterations"]
         evaluations += done["evaluations"]
@@ -216,7 +244,18 @@ def kica(
 
 
 def kica_project(model: KICAModel, X: Any) -> np.ndarray:
-    """Sources of new rows, (N, c)."""
+    """Sources of new rows.
+
+    Parameters
+    ----------
+    model : KICAModel
+    X : array_like (m, d)
+        New rows, with the columns of the training rows.
+
+    Returns
+    -------
+    ndarray (m, c)
+    """
     X = _matrix(X)
     if X.shape[1] != len(model.mean):
         raise ValueError(f"X has {X.shape[1]} columns, the model was fitted to {len(model.mean)}")
@@ -230,6 +269,7 @@ def kica_contrast(
     *,
     regularization: float | None = None,
     tol: float | None = None,
+    n_threads: int | None = None,
     **kernel_parameters: Any,
 ) -> float:
     """How far the columns of Y are from independent: the contrast that ``kica`` minimises, of Y as it is.
@@ -238,15 +278,27 @@ def kica_contrast(
     ----------
     Y : array_like (N, c)
         Columns of about unit variance, for the default length scale.
-    kernel, contrast, regularization, tol, **kernel_parameters
-        As for ``kica``.
+    kernel : str or fastkpca.kernels.Kernel
+        As for ``kica``, like the following.
+    contrast : {"kgv", "kcca"}
+    regularization : float, optional
+    tol : float, optional
+    n_threads : int, optional
+    **kernel_parameters
+
+    Returns
+    -------
+    float
+        Zero where the kernel sees no dependence.
     """
     contrast = _contrast_name(contrast)
     Y = _matrix(Y)
     kernel, kappa, tol = _parameters(kernel, kernel_parameters, len(Y), regularization, tol)
+    threads = execute.threads_for(kernel, n_threads)
     if Y.shape[1] == 1:
         return 0.0
-    return _Contrast(Y, _line_map(Y.ravel(), kernel, tol), contrast, kappa).value(np.eye(Y.shape[1]))[0]
+    with execute.blas_threads():
+        return _Contrast(Y, _line_map(Y.ravel(), kernel, tol), contrast, kappa, threads).value(np.eye(Y.shape[1]))[0]
 
 
 # ---- input
@@ -265,7 +317,7 @@ def _count(value: object, name: str) -> int:
 
 
 def _positive(value: object, name: str) -> float:
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real) or not 0.0 < value < math.inf:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real) or not 0.0 < float(value) < math.inf:
         raise ValueError(f"{name} is {value!r}; give a positive, finite number")
     return float(value)
 
@@ -295,7 +347,7 @@ def _parameters(
         kernel = Gaussian(sigma=1.0 if n <= 1000 else 0.5)
     if not kernel.positive_semidefinite:
         raise ValueError(f"{kernel!r} is not positive semidefinite, so it has no canonical correlations")
-    kappa = (2e-2 if n <= 1000 else 2e-3) if regularization is None else _positive(regularization, "regularization")
+    kappa = (2e-2 if n <= 1000 else 2e-3) if regularization is None else regularization_strength(regularization)
     if kappa < LEAST_REGULARIZATION:
         raise ValueError(
             f"regularization is {kappa:g}; give at least {LEAST_REGULARIZATION:g}, below which canonical correlations "
@@ -385,7 +437,7 @@ class _LineMap:
 
 
 def _line_map(points: np.ndarray, kernel: Any, tol: float) -> _LineMap:
-    operator = fastkpca.features(points.reshape(-1, 1), kernel, tol=tol)
+    operator = fastkpca.features(points.reshape(-1, 1), kernel, tol=tol, n_threads=1)
     scale = getattr(operator.kernel, "sigma", None)
     return _LineMap(operator, DIFFERENCE * (scale if isinstance(scale, float) else 1.0))
 
@@ -412,10 +464,10 @@ def _rotation(generator: np.random.Generator, c: int) -> np.ndarray:
 
 
 class _Contrast:
-    """J(W) for y = Z W', and dJ/dW."""
+    """J(W) for y = Z W', and dJ/dW. Sums go over tiles in order: they are the same with any number of threads."""
 
-    def __init__(self, Z: np.ndarray, line_map: _LineMap, name: str, kappa: float):
-        self.Z, self.map, self.name, self.kappa = Z, line_map, name, kappa
+    def __init__(self, Z: np.ndarray, line_map: _LineMap, name: str, kappa: float, n_threads: int = 1):
+        self.Z, self.map, self.name, self.kappa, self.n_threads = Z, line_map, name, kappa, n_threads
         self.n, self.c = Z.shape
         width = self.c * line_map.n_features
         if width > MOST_FEATURES:
@@ -428,63 +480,90 @@ class _Contrast:
 
     def named(self, name: str) -> _Contrast:
         """The other contrast of the same rows."""
-        return _Contrast(self.Z, self.map, name, self.kappa)
+        return _Contrast(self.Z, self.map, name, self.kappa, self.n_threads)
 
-    def _tiles(self, W: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        for start in range(0, self.n, self._tile):
-            Z = self.Z[start : start + self._tile]
-            yield Z, np.ascontiguousarray(W @ Z.T)
+    def _tiles(self, W: np.ndarray, task: Callable[[np.ndarray, np.ndarray, int], Any]) -> Iterator[Any]:
+        """task(rows of Z, their components (c, n), tile) of each tile, in order."""
+
+        def run(i: int) -> Any:
+            Z = self.Z[i * self._tile : (i + 1) * self._tile]
+            return task(Z, np.ascontiguousarray(W @ Z.T), i)
+
+        return execute.run(run, -(-self.n // self._tile), n_threads=self.n_threads)
 
     def value(self, W: np.ndarray) -> tuple[float, tuple]:
         """J, and what its gradient needs."""
         D, c = self.map.n_features, self.c
-        kept, first = [], None
-        total, second = np.zeros(D * c), np.zeros((D * c, D * c))
-        for _, Y in self._tiles(W):
+
+        def moments(_: Any, Y: np.ndarray, i: int) -> tuple:
             Phi = self.map(Y).reshape(D * c, -1)  # row a c + i: feature a of component i
-            if first is None:
-                first = Phi.mean(axis=1, keepdims=True)  # near the mean, so that nothing cancels below
-            Phi -= first
-            total += Phi.sum(axis=1)
-            second += Phi @ Phi.T
+            own = Phi.mean(axis=1)
+            Phi -= own[:, None]
+            return Phi.shape[1], own, Phi @ Phi.T, Phi if self._keep else None
+
+        kept = []
+        count, mean, second = 0, np.zeros(D * c), np.zeros((D * c, D * c))
+        for n, own, part, Phi in self._tiles(W, moments):
+            # each tile about its own mean (Chan, Golub & LeVeque 1983), so that nothing cancels
+            count += n
+            step = own - mean
+            second += part
+            if count > n:
+                second += np.outer(step, step * ((count - n) * n / count))
+            mean += step * (n / count)
             if self._keep:
-                kept.append(Phi)
-        mean = total / self.n
-        C = second / self.n - np.outer(mean, mean)
-        value, G = _value_and_slope(C.reshape(D, c, D, c).transpose(1, 0, 3, 2), self.kappa, self.name)
-        return value, (G, first, mean, kept)
+                kept.append((own, Phi))
+        C = (second / self.n).reshape(D, c, D, c).transpose(1, 0, 3, 2)
+        value, G = _value_and_slope(C, self.kappa, self.name)
+        return value, (G, mean, kept)
 
     def gradient(self, W: np.ndarray, state: tuple) -> np.ndarray:
         """dJ/dW, (c, c)."""
         D, c = self.map.n_features, self.c
-        slope, first, mean, kept = state
+        slope, mean, kept = state
         G = np.ascontiguousarray(slope().transpose(1, 0, 3, 2)).reshape(D * c, D * c)
-        result = np.zeros((c, c))
-        for i, (Z, Y) in enumerate(self._tiles(W)):
-            Phi = kept[i] if kept else self.map(Y).reshape(D * c, -1) - first
-            weights = G @ (Phi - mean[:, None])
+
+        def part(Z: np.ndarray, Y: np.ndarray, i: int) -> np.ndarray:
+            if kept:
+                own, Phi = kept[i]
+                weights = G @ Phi
+                weights += (G @ (own - mean))[:, None]
+            else:
+                weights = G @ (self.map(Y).reshape(D * c, -1) - mean[:, None])
             weights *= self.map.derivative(Y).reshape(D * c, -1)
-            result += weights.reshape(D, c, -1).sum(axis=0) @ Z
-        return result * (2.0 / self.n)
+            return weights.reshape(D, c, -1).sum(axis=0) @ Z
+
+        return sum(self._tiles(W, part), np.zeros((c, c))) * (2.0 / self.n)
 
     def residual(self, W: np.ndarray) -> tuple[float, np.ndarray]:
         """Residual trace over trace at W, and the numbers that contribute most to it."""
+
+        def part(_: Any, Y: np.ndarray, i: int) -> tuple:
+            left, whole = self.map.residual(Y)
+            order = np.argsort(-left.ravel(), kind="stable")[: REFERENCE // 32]
+            return float(left.sum()), float(whole.sum()), np.stack([left.ravel()[order], Y.ravel()[order]])
+
         left = trace = 0.0
         worst = np.zeros((2, 0))
-        for _, Y in self._tiles(W):
-            part = self.map.residual(Y)
-            left += float(part[0].sum())
-            trace += float(part[1].sum())
-            worst = np.concatenate([worst, np.stack([part[0].ravel(), Y.ravel()])], axis=1)
+        for tile_left, tile_trace, tile_worst in self._tiles(W, part):
+            left += tile_left
+            trace += tile_trace
+            worst = np.concatenate([worst, tile_worst], axis=1)
             worst = worst[:, np.argsort(-worst[0], kind="stable")[: REFERENCE // 32]]
         return left / trace, worst[1]
 
     def planes(self, y: np.ndarray, angles: np.ndarray) -> np.ndarray:
         """The generalised variance of two components y (2, N), turned by each angle."""
+        most = max(1, TILE_ENTRIES // (2 * self.map.n_features * y.shape[1]))
+        parts = execute.run(
+            lambda i: self._planes(y, angles[i * most : (i + 1) * most]),
+            -(-len(angles) // most),
+            n_threads=self.n_threads,
+        )
+        return np.concatenate(list(parts))
+
+    def _planes(self, y: np.ndarray, angles: np.ndarray) -> np.ndarray:
         D, k = self.map.n_features, len(angles)
-        most = max(1, KEEP_ENTRIES // (2 * D * y.shape[1]))
-        if k > most:
-            return np.concatenate([self.planes(y, angles[i : i + most]) for i in range(0, k, most)])
         cos, sin = np.cos(angles)[:, None], np.sin(angles)[:, None]
         turned = np.stack([cos * y[0] + sin * y[1], cos * y[1] - sin * y[0]], axis=1)  # (k, 2, N)
         Phi = np.stack([self.map(pair) for pair in turned])  # (k, D, 2, N)

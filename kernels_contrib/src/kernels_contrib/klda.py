@@ -18,6 +18,7 @@ from ._discriminant import check_penalty, feature_directions, solve_contrasts
 from ._functions import ComponentFunction, KernelFunction, rows_of
 from ._labels import class_codes
 from ._products import Products, class_moments, products_for
+from .parameters import regularization_strength
 
 __all__ = ["KLDAModel", "kernel_fisherfaces", "klda", "klda_predict", "klda_project"]
 
@@ -260,9 +261,19 @@ def _from_gram(
 
 
 def klda_project(model: KLDAModel, X: Any, *, n_threads: int | None = None) -> np.ndarray:
-    """Coordinates of new rows along the discriminant directions, shape (m, c).
+    """Coordinates of new rows along the discriminant directions.
 
-    For a precomputed kernel X is the (m, N) matrix between new and training rows.
+    Parameters
+    ----------
+    model : KLDAModel
+    X : array_like (m, d)
+        New rows; for a precomputed kernel the (m, N) matrix between new and training rows.
+    n_threads : int, optional
+        Default: all processors.
+
+    Returns
+    -------
+    ndarray (m, c)
     """
     if not isinstance(model, KLDAModel):
         raise TypeError(f"model is a {type(model).__name__}; give what klda() returned")
@@ -278,6 +289,8 @@ def klda_predict(model: KLDAModel, X: Any, *, prior: Any = None, n_threads: int 
     X : array_like (m, d)
     prior : array_like (C,), optional
         Probability of each class before a row is seen; default: its share of the training rows.
+    n_threads : int, optional
+        Default: all processors.
 
     Returns
     -------
@@ -338,8 +351,7 @@ def kernel_fisherfaces(
     classes, codes = class_codes(y, n, least=2, purpose="kernel_fisherfaces")
     counts = np.bincount(codes)
     c = _check_c(c, len(classes))
-    if not 0.0 <= regularization < np.inf:
-        raise ValueError(f"regularization is {regularization!r}; give zero or a positive number")
+    regularization = regularization_strength(regularization, zero=True)
     asked = n - len(classes) if components is None else components
     model = fk.kpca(X, kernel, asked, tol=tol, n_threads=n_threads, rng=rng, **kernel_parameters)
     score = np.asarray(model.score, dtype=np.float64)

@@ -94,6 +94,7 @@ class Laplacian(Kernel):
         # (d + 1) u, and t exp(-t) <= 1/e bounds what that does; two ulp for exp itself, one rounding to the tile type.
         # The rows come with a shift subtracted, which rounds each coordinate: a row moves by at most u |x|_1 <=
         # u sqrt(d) radius, and |d/dt exp(-t)| <= 1. For clusters far apart this is the larger part.
+        assert self.length_scale is not None  # resolved
         u = float(np.finfo(np.float64).eps) / 2
         moved = 2 * u * math.sqrt(data.n_features) * data.radius / self.length_scale
         return 1.01 * (data.n_features + 1) * u / math.e + 4 * u + float(np.finfo(dtype).eps) + moved

@@ -20,6 +20,7 @@ from ._functions import KernelFunction, rows_of
 from ._labels import class_codes
 from ._logit import fit_logit
 from ._products import held_features, products_for
+from .parameters import regularization_strength
 
 __all__ = ["LogisticModel", "kernel_logistic", "logistic_predict", "logistic_probability"]
 
@@ -122,7 +123,9 @@ def kernel_logistic(
     X = rows_of(X)
     n = X.shape[0]
     classes, codes = class_codes(y, n, purpose="kernel_logistic")
-    strength = _check_strength(regularization)
+    strength = regularization_strength(
+        regularization, " (there are as many coefficients as rows), or take kernel_pc_logistic, which needs none"
+    )
     products = products_for(
         X,
         kernel,
@@ -167,17 +170,6 @@ def kernel_logistic(
     )
 
 
-def _check_strength(value: Any) -> float:
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.number)):
-        raise TypeError(f"regularization is {value!r}; give a positive number")
-    if not 0.0 < value < np.inf:
-        raise ValueError(
-            f"regularization is {value!r}; give a positive, finite number (there are as many coefficients as rows), "
-            "or take kernel_pc_logistic, which needs none"
-        )
-    return float(value)
-
-
 def indicator(codes: np.ndarray, n_classes: int) -> np.ndarray:
     """One column for two classes (the second), else one a class."""
     if n_classes == 2:
@@ -196,7 +188,21 @@ def warn_short(found: Any, tol: float) -> None:
 
 
 def logistic_probability(model: LogisticModel, X: Any, *, n_threads: int | None = None) -> np.ndarray:
-    """Probability of each class for new rows, shape (m, C), columns in the order of ``model.classes``."""
+    """Probability of each class for new rows.
+
+    Parameters
+    ----------
+    model : LogisticModel
+    X : array_like (m, d)
+        New rows, with the columns of the training rows.
+    n_threads : int, optional
+        Default: all processors.
+
+    Returns
+    -------
+    ndarray (m, C)
+        Columns in the order of ``model.classes``.
+    """
     logits = _logits(model, X, n_threads)
     if logits.shape[1] == 1:
         with np.errstate(over="ignore"):
@@ -208,7 +214,21 @@ def logistic_probability(model: LogisticModel, X: Any, *, n_threads: int | None 
 
 
 def logistic_predict(model: LogisticModel, X: Any, *, n_threads: int | None = None) -> np.ndarray:
-    """The most probable label of new rows."""
+    """The most probable label of new rows.
+
+    Parameters
+    ----------
+    model : LogisticModel
+    X : array_like (m, d)
+        New rows, with the columns of the training rows.
+    n_threads : int, optional
+        Default: all processors.
+
+    Returns
+    -------
+    ndarray (m,)
+        Of the type of the labels.
+    """
     logits = _logits(model, X, n_threads)
     if logits.shape[1] == 1:
         return model.classes[(logits[:, 0] > 0).astype(int)]

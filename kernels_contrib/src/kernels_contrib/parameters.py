@@ -9,12 +9,12 @@ import numpy as np
 
 from fastkpca.kernels import KernelParameterError
 
-__all__ = ["positive"]
+__all__ = ["positive", "regularization_strength"]
 
 
 def positive(kernel: str, name: str, value: object, *, least: float = 0.0, infinite: bool = False) -> float:
     """A positive number, of at least ``least``; finite, or else ``infinite`` says that infinity has a meaning."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real) or not 0.0 < value <= math.inf:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real) or not 0.0 < float(value) <= math.inf:
         raise KernelParameterError(f"{kernel}: {name} is {value!r}; give a positive, finite number")
     number = float(value)
     if math.isinf(number) and not infinite:
@@ -22,3 +22,13 @@ def positive(kernel: str, name: str, value: object, *, least: float = 0.0, infin
     if number < least:
         raise KernelParameterError(f"{kernel}: {name} is {value!r}; give a number of at least {least:g}")
     return number
+
+
+def regularization_strength(value: object, reason: str = "", *, zero: bool = False) -> float:
+    """A method's ``regularization``: positive, or zero where ``zero``; ``reason`` says what it is needed for."""
+    wanted = "zero or a positive, finite number" if zero else "a positive, finite number"
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+        raise TypeError(f"regularization is {value!r}; give {wanted}{reason}")
+    if not (0.0 < float(value) < math.inf or (zero and value == 0.0)):
+        raise ValueError(f"regularization is {value!r}; give {wanted}{reason}")
+    return float(value)

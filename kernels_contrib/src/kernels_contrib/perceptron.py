@@ -13,7 +13,7 @@ import numpy as np
 import fastkpca as fk
 from fastkpca.kernels import Kernel
 
-from ._functions import KernelFunction, rows_of
+from ._functions import FeatureFunction, KernelFunction, SampleFunction, rows_of
 from ._labels import class_codes
 from ._products import Products, held_features, products_for
 
@@ -108,8 +108,10 @@ def kernel_perceptron(
         where they are fewer than a quarter of the rows.
     tol : float
         The part of the trace of K that features may miss.
-    max_features, n_threads, rng
-        As in ``klda``.
+    max_features : int, optional
+        As in ``klda``, like the following.
+    n_threads : int, optional
+    rng : int, Generator, SeedSequence or None
     **kernel_parameters
 
     Returns
@@ -138,6 +140,7 @@ def kernel_perceptron(
     )
     used = mean_alpha if averaged else alpha
     zero = np.zeros(used.shape[1])
+    function: SampleFunction | FeatureFunction
     if products.features is None:
         function = products.function(used, zero)
     else:
@@ -274,7 +277,21 @@ def _bound(products: Products) -> bool:
 
 
 def perceptron_decision(model: PerceptronModel, X: Any, *, n_threads: int | None = None) -> np.ndarray:
-    """sum_j alpha_j k(x, x_j): shape (m,) for two classes (positive: the second), else (m, C)."""
+    """The decision sum_j alpha_j k(x, x_j) for new rows.
+
+    Parameters
+    ----------
+    model : PerceptronModel
+    X : array_like (m, d)
+        New rows, with the columns of the training rows.
+    n_threads : int, optional
+        Default: all processors.
+
+    Returns
+    -------
+    ndarray (m,) or (m, C)
+        One number a row for two classes (positive: the second), else one a class.
+    """
     if not isinstance(model, PerceptronModel):
         raise TypeError(f"model is a {type(model).__name__}; give what kernel_perceptron() returned")
     values = model.function(X, n_threads)
@@ -282,7 +299,21 @@ def perceptron_decision(model: PerceptronModel, X: Any, *, n_threads: int | None
 
 
 def perceptron_predict(model: PerceptronModel, X: Any, *, n_threads: int | None = None) -> np.ndarray:
-    """Labels of new rows, of the type of the labels."""
+    """Labels of new rows.
+
+    Parameters
+    ----------
+    model : PerceptronModel
+    X : array_like (m, d)
+        New rows, with the columns of the training rows.
+    n_threads : int, optional
+        Default: all processors.
+
+    Returns
+    -------
+    ndarray (m,)
+        Of the type of the labels.
+    """
     values = perceptron_decision(model, X, n_threads=n_threads)
     if values.ndim == 1:
         return model.classes[(values > 0).astype(int)]

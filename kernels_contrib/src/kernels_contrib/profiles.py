@@ -42,9 +42,9 @@ def _interpolation() -> tuple[np.ndarray, np.ndarray]:
     """
     chebyshev = np.polynomial.chebyshev
     to_powers = np.zeros((TERMS, TERMS))
-    for j, row in enumerate(np.eye(TERMS)):
-        power = chebyshev.cheb2poly(row[: j + 1])
-        to_powers[j, : len(power)] = power
+    for degree, row in enumerate(np.eye(TERMS)):
+        power = chebyshev.cheb2poly(row[: degree + 1])
+        to_powers[degree, : len(power)] = power
     j = np.arange(TERMS)
     from_values = 2.0 / TERMS * np.cos(np.outer((j + 0.5) * np.pi / TERMS, j))
     from_values[:, 0] /= 2.0
@@ -142,7 +142,7 @@ def _table(nu: float) -> dict:
     series = None
     if nu < 0.75:
         j = np.arange(SERIES)
-        factorial = np.array([math.factorial(i) for i in j], dtype=float)
+        factorial = np.array([math.factorial(i) for i in range(SERIES)], dtype=float)
         even = gamma(1.0 - nu) / (factorial * gamma(j + 1.0 - nu))
         odd = gamma(1.0 - nu) / (factorial * gamma(j + 1.0 + nu))
         series = (even, odd)

@@ -135,7 +135,7 @@ def make_plan(mixture: Mixture, data_x: Summary, data_y: Summary, tol: float, ex
     for place in _places(mixture, tol):
         near = near_column = 0.0
         if place.cut > 0.0:
-            pairs = n * (m * (np.searchsorted(squares, place.cut**2) + 1.0) / len(squares) + 1.0)
+            pairs = n * (m * (float(np.searchsorted(squares, place.cut**2)) + 1.0) / len(squares) + 1.0)
             pairs = min(pairs, float(n) * m)
             candidates = min(volume * pairs, float(n) * m)
             near_column = PER_NEAR_COLUMN * pairs + 2e-8 * (n + m)

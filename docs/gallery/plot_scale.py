@@ -1,0 +1,44 @@
+"""
+Model size against the number of rows
+=====================================
+
+Where a feature map is used, the model holds as many numbers for a million rows as for a thousand; on the other routes
+it holds the training rows.
+"""
+
+# %%
+# Points in the unit cube, five components, a polynomial kernel (an exact feature map) and a narrow Gaussian on the
+# krylov route. Sizes are those of the saved files.
+
+import tempfile
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import fastkpca as fk
+
+rng = np.random.default_rng(0)
+
+
+def size(model) -> int:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "m.kpca"
+        fk.save(model, path)
+        return path.stat().st_size
+
+
+few, many = (1_000, 3_000, 10_000), (1_000, 10_000, 100_000, 1_000_000)
+features = [size(fk.kpca(rng.random((n, 3)), "polynomial", 5, degree=3, return_scores=False)) for n in many]
+gaussian = [size(fk.kpca(rng.random((n, 3)), "gaussian", 5, sigma=1.0, return_scores=False)) for n in many]
+krylov = [size(fk.kpca(rng.random((n, 10)), "gaussian", 5, method="krylov", tol=1e-3)) for n in few]
+
+fig, ax = plt.subplots(figsize=(7, 4.4), layout="constrained")
+ax.loglog(few, np.array(krylov) / 1e6, "s--", label="krylov, Gaussian, d = 10")
+ax.loglog(many, np.array(gaussian) / 1e6, "o-", label="features, Gaussian, sigma = 1, d = 3")
+ax.loglog(many, np.array(features) / 1e6, "^-", label="features, polynomial of degree 3, d = 3")
+ax.set_xlabel("training rows")
+ax.set_ylabel("model file (MB)")
+ax.grid(color="0.92", linewidth=0.6)
+ax.legend(frameon=False)
+plt.show()

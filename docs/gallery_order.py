@@ -1,0 +1,28 @@
+"""The order of the gallery: from the first look to the fine print."""
+
+ORDER = [
+    "five_minutes",
+    "contours",
+    "sigma",
+    "scree",
+    "denoise_digits",
+    "novelty",
+    "accuracy",
+    "convergence",
+    "truncation_bound",
+    "scale",
+]
+
+
+class Order:
+    """Sort key of sphinx-gallery: what is not listed comes last, by name."""
+
+    def __init__(self, folder: str):
+        self.folder = folder
+
+    def __call__(self, filename: str) -> tuple[int, str]:
+        name = filename.removeprefix("plot_").removesuffix(".py")
+        return (ORDER.index(name) if name in ORDER else len(ORDER), name)
+
+    def __repr__(self) -> str:
+        return "Order"

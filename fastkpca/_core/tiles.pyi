@@ -1,0 +1,35 @@
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+_Reals = npt.NDArray[np.float64]
+_Tile = npt.NDArray[np.floating[Any]]
+
+INSTRUCTION_SET: str
+DIRECT: int
+EXPONENT_ERROR: float
+EXPONENT_ERROR_SINGLE: float
+
+def use_instruction_set(name: str | None = None) -> str: ...
+def block(kind: str, parameters: Mapping[str, Any], X: _Tile, Y: _Tile) -> _Tile: ...
+def gaussian_block(X: _Tile, Y: _Tile, sigma: float) -> _Tile: ...
+def polynomial_block(X: _Tile, Y: _Tile, scale: float, offset: float, degree: int) -> _Tile: ...
+def tanh_block(X: _Tile, Y: _Tile, scale: float, offset: float) -> _Tile: ...
+def linear_block(X: _Tile, Y: _Tile) -> _Tile: ...
+
+# K Uy, K' Ux and two sums; None for what was not asked for
+def product(
+    kind: str,
+    parameters: Mapping[str, Any],
+    X: _Reals,
+    Y: _Reals | None,
+    Ux: _Reals | None,
+    Uy: _Reals | None,
+    single: bool = False,
+    rx: _Reals | None = None,
+    ry: _Reals | None = None,
+    g: float = 0.0,
+) -> tuple[Any, Any, Any]: ...
+def exp_nonpositive(x: _Tile) -> _Tile: ...

@@ -1,0 +1,255 @@
+"""A component as a function: its contours over the plane of two inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+
+from .. import validate
+from .._kpca import kpca_project
+from ..model import SampleProjector
+from ._figure import component_label, new_axes, require_matplotlib, short
+from ._scores import check_components, check_labels, draw_points
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_DRAWN = 2000  # more rows than this would hide the contours
+
+
+@overload
+def contours(
+    model: Any,
+    X: Any = None,
+    ax: Any = None,
+    *,
+    component: int = 0,
+    inputs: Sequence[int | str] = (0, 1),
+    at: Any = None,
+    labels: Any = None,
+    limits: Any = None,
+    levels: int = 12,
+    resolution: int = 100,
+    points: bool = True,
+) -> Axes: ...
+@overload
+def contours(
+    model: Any,
+    X: Any = None,
+    ax: Any = None,
+    *,
+    component: Sequence[int],
+    inputs: Sequence[int | str] = (0, 1),
+    at: Any = None,
+    labels: Any = None,
+    limits: Any = None,
+    levels: int = 12,
+    resolution: int = 100,
+    points: bool = True,
+) -> np.ndarray: ...
+def contours(
+    model: Any,
+    X: Any = None,
+    ax: Any = None,
+    *,
+    component: int | Sequence[int] = 0,
+    inputs: Sequence[int | str] = (0, 1),
+    at: Any = None,
+    labels: Any = None,
+    limits: Any = None,
+    levels: int = 12,
+    resolution: int = 100,
+    points: bool = True,
+) -> Axes | np.ndarray:
+    """Contours of components over the plane of two inputs: where lines are dense, a component tells rows apart.
+
+    Parameters
+    ----------
+    model : KPCAModel
+        On rows; a precomputed kernel has no inputs.
+    X : array_like (n, d), optional
+        Rows to draw, which also give the limits, and the values of the other inputs. By default the training rows,
+        where the model holds them.
+    ax : Axes or array of Axes, optional
+        Where to draw: one for each component. By default a new figure.
+    component : int or sequence of int
+        Columns of the scores, from 0.
+    inputs : two int or str
+        Columns of the rows, from 0, or their names where X is a data frame.
+    at : array_like (d,), optional
+        Values of the other inputs; their mean over X by default.
+    labels : array_like (n,), optional
+        Colours the rows, as in ``scores``.
+    limits : ((low, high), (low, high)), optional
+        Of the two inputs; by default those of X, and a tenth more on each side.
+    levels : int
+        Contour lines, about.
+    resolution : int
+        Points of the grid in each direction.
+    points : bool
+        False: the rows are not drawn. Of more than 2000 a seeded sample is.
+
+    Returns
+    -------
+    matplotlib.axes.Axes, or ndarray of them
+        One for one component, an array for a sequence.
+
+    Raises
+    ------
+    ImportError
+        matplotlib is not installed.
+    ValueError
+        The model is of a precomputed matrix or of one column, holds no rows and got none, there are no such inputs or
+        components, or not as many axes as components.
+
+    Examples
+    --------
+    >>> import numpy as np, fastkpca as fk
+    >>> from fastkpca import plot
+    >>> X = np.random.default_rng(0).standard_normal((60, 2))
+    >>> model = fk.kpca(X, "gaussian", 4, sigma=1.0)
+    >>> plot.contours(model, X, component=[0, 1, 2, 3]).shape
+    (4,)
+    """
+    require_matplotlib()
+    several = np.ndim(component) > 0
+    chosen = [int(i) for i in np.atleast_1d(component)]
+    check_components(chosen, model.n_components)
+    if getattr(model.kernel, "name", "") == "precomputed" or type(model.kernel).__name__ == "Precomputed":
+        raise ValueError("a model of a precomputed matrix has no inputs to draw contours over")
+    rows = _rows(model, X)
+    first, second = _inputs(inputs, X, model.n_features)
+    labels = check_labels(labels, 0 if rows is None else len(rows))
+    spans = _limits(limits, rows, (first, second))
+    grid, x, y = _grid(model, rows, at, (first, second), spans, resolution)
+    values = kpca_project(model, grid)[:, chosen]
+
+    axes = _axes(ax, len(chosen))
+    classes: list[Any] = []
+    for one, i, column in zip(axes, chosen, values.T):
+        _draw(one, x, y, column.reshape(len(y), len(x)), levels)
+        if points and rows is not None:
+            seen = slice(None) if len(rows) <= _DRAWN else np.random.default_rng(0).permutation(len(rows))[:_DRAWN]
+            classes = _rows_on_top(one, rows[seen][:, [first, second]], None if labels is None else labels[seen])
+        one.set_xlim(spans[0])
+        one.set_ylim(spans[1])
+        one.set_xlabel(_name(X, first))
+        one.set_ylabel(_name(X, second))
+        one.set_title(component_label(i, model.explained), fontsize="medium")
+    if classes and ax is None:
+        axes[0].figure.legend(handles=classes, loc="outside upper center", ncols=min(len(classes), 6), frameon=False)
+    elif classes:
+        axes[-1].legend(handles=classes, fontsize="small")
+    return np.array(axes, dtype=object) if several else axes[0]
+
+
+def _rows(model: Any, X: Any) -> np.ndarray | None:
+    if X is not None:
+        rows = validate.as_rows(X)
+        validate.check_finite(rows)
+        validate.check_columns(model.n_features, rows.n_features)
+        return rows.all()
+    if isinstance(model.projector, SampleProjector):
+        return model.projector.X + model.shift
+    return None
+
+
+def _inputs(inputs: Sequence[int | str], X: Any, d: int) -> tuple[int, int]:
+    if d < 2:
+        raise ValueError("contours need two inputs, the rows of this model have one column")
+    if isinstance(inputs, str) or len(inputs) != 2:
+        raise ValueError(f"inputs is {inputs!r}; two columns of the rows, as in (0, 1), are needed")
+    names = [str(name) for name in getattr(X, "columns", [])]
+    found = []
+    for given in inputs:
+        if isinstance(given, str):
+            if given not in names:
+                raise ValueError(f"there is no input {given!r}; the columns of X are {names or 'not named'}")
+            found.append(names.index(given))
+        else:
+            found.append(int(given))
+            if not 0 <= given < d:
+                raise ValueError(f"there is no input {given}: the rows have {d} columns, counted from 0")
+    if found[0] == found[1]:
+        raise ValueError(f"inputs is {inputs!r}; two different columns are needed")
+    return found[0], found[1]
+
+
+def _limits(limits: Any, rows: np.ndarray | None, inputs: tuple[int, int]) -> np.ndarray:
+    if limits is not None:
+        spans = np.asarray(limits, dtype=float)
+        if spans.shape != (2, 2) or not np.isfinite(spans).all() or not (spans[:, 0] < spans[:, 1]).all():
+            raise ValueError(f"limits are {limits!r}; ((low, high), (low, high)) of the two inputs are needed")
+        return spans
+    if rows is None:
+        raise ValueError("this model does not hold its training rows; give X, or limits and at")
+    spans = np.array([[rows[:, i].min(), rows[:, i].max()] for i in inputs], dtype=float)
+    width = spans[:, 1] - spans[:, 0]
+    margin = np.where(width > 0, 0.1 * width, 0.5)
+    return spans + np.outer(margin, [-1, 1])
+
+
+def _grid(
+    model: Any, rows: np.ndarray | None, at: Any, inputs: tuple[int, int], spans: np.ndarray, resolution: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    d = model.n_features
+    if at is not None:
+        rest = np.asarray(at, dtype=np.float64)
+        if rest.shape != (d,):
+            raise ValueError(f"at has shape {rest.shape}; a value for each of the {d} inputs is needed")
+    elif rows is not None:
+        rest = rows.mean(axis=0, dtype=np.float64)
+    elif d == 2:
+        rest = np.zeros(2)
+    else:
+        raise ValueError("this model does not hold its training rows; give X, or the values of the other inputs (at)")
+    if resolution < 2:
+        raise ValueError(f"resolution is {resolution}; at least 2 points in each direction are needed")
+    x, y = (np.linspace(low, high, resolution) for low, high in spans)
+    grid = np.tile(rest, (resolution * resolution, 1))
+    grid[:, inputs[0]] = np.tile(x, resolution)
+    grid[:, inputs[1]] = np.repeat(y, resolution)
+    return grid, x, y
+
+
+def _axes(ax: Any, count: int) -> list[Any]:
+    if ax is None:
+        columns = min(count, 4) if count != 5 else 3
+        lines = -(-count // columns)
+        size = (6.2, 5) if count == 1 else (3.6 * columns, 3.1 * lines)
+        every = list(new_axes(lines, columns, size).flat)
+        for empty in every[count:]:
+            empty.remove()
+        return every[:count]
+    given = list(np.ravel(np.asarray(ax, dtype=object)))
+    if len(given) != count:
+        raise ValueError(f"{count} components and {len(given)} axes; one for each is needed")
+    return given
+
+
+def _draw(ax: Any, x: np.ndarray, y: np.ndarray, values: np.ndarray, levels: int) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    largest = float(np.abs(values).max()) or 1.0
+    # whole steps on either side of zero, where the component changes sign
+    steps = MaxNLocator(levels, symmetric=True).tick_values(-largest, largest)
+    filled = ax.contourf(x, y, values, levels=steps, cmap="RdBu_r", vmin=steps[0], vmax=steps[-1], alpha=0.75)
+    ax.contour(x, y, values, levels=steps, colors="0.35", linewidths=0.5, linestyles="solid")
+    if values.min() < 0 < values.max():
+        ax.contour(x, y, values, levels=[0.0], colors="black", linewidths=1.4)
+    bar = ax.figure.colorbar(filled, ax=ax, pad=0.02)
+    bar.outline.set_visible(False)
+
+
+def _rows_on_top(ax: Any, points: np.ndarray, labels: np.ndarray | None) -> list[Any]:
+    size = float(np.clip(4e3 / max(len(points), 1), 1, 10))
+    if labels is None:
+        return draw_points(ax, points, None, color="black", s=size, alpha=0.6)
+    return draw_points(ax, points, labels, bar=False, s=2 * size, alpha=0.9, edgecolors="white", linewidths=0.3)
+
+
+def _name(X: Any, i: int) -> str:
+    names = list(getattr(X, "columns", []))
+    return short(str(names[i])) if names else f"input {i}"

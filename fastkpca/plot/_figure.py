@@ -1,0 +1,117 @@
+"""What the pictures share: axes of their own, colours that everybody can tell apart, labels, writing files."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import files
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# M. A. Petroff, Accessible color sequences for data visualization, 2021: ten that colour-blind readers tell apart
+COLOURS = (
+    "#3f90da",
+    "#ffa90e",
+    "#bd1f01",
+    "#94a4a2",
+    "#832db6",
+    "#a96b59",
+    "#e76300",
+    "#b9ac70",
+    "#717581",
+    "#92dadd",
+)
+BLUE, AMBER, RED, GREY, ORANGE = COLOURS[0], COLOURS[1], COLOURS[2], COLOURS[8], COLOURS[6]
+
+
+def require_matplotlib() -> None:
+    """Raise an ImportError that says what to install, where matplotlib is missing.
+
+    Raises
+    ------
+    ImportError
+        matplotlib is not installed.
+    """
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise ImportError("plots need matplotlib, which is not installed: pip install matplotlib") from None
+
+
+def save(ax: Axes, path: str | os.PathLike, *, overwrite: bool = False) -> None:
+    """Write the figure of ``ax`` in the format that the ending of ``path`` says, completely or not at all.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes
+        What a function of this module returned; of an array of axes any one.
+    path : str or Path
+        Such as ``scores.png``, ``scores.pdf`` or ``scores.svg``.
+    overwrite : bool
+        False: an existing file is left alone and FileExistsError raised.
+
+    Raises
+    ------
+    FileExistsError
+        The file exists and ``overwrite`` is false.
+    ValueError
+        matplotlib does not write that format.
+    """
+    figure: Any = ax.figure
+    with files.atomic(path, overwrite=overwrite) as file:
+        figure.savefig(file, format=Path(path).suffix[1:].lower())
+
+
+def new_axes(rows: int = 1, columns: int = 1, size: tuple[float, float] = (7, 5), projection: str | None = None) -> Any:
+    """An array of axes on a Figure of its own, not pyplot's: works without a display, and nothing has to be closed."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, dpi=150, layout="constrained")
+    return figure.subplots(rows, columns, squeeze=False, subplot_kw={"projection": projection} if projection else None)
+
+
+def component_label(i: int, explained: Any) -> str:
+    """ "PC1 (61.2 %)"; without the percentage where it is not known."""
+    if explained is None or len(explained) <= i or not np.isfinite(explained[i]):
+        return f"PC{i + 1}"
+    percent = f"{explained[i]:.1f}" if abs(explained[i]) >= 0.1 else f"{explained[i]:.2g}"
+    return f"PC{i + 1} ({percent} %)"
+
+
+def short(text: str, length: int = 40) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def open_frame(ax: Any) -> None:
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def key_above(ax: Any, handles: Any = None, columns: int = 3) -> None:
+    """The legend in one line over the axes, where it hides no data."""
+    given = {} if handles is None else {"handles": handles}
+    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, frameon=False, borderaxespad=0.2, **given)
+
+
+def decades_at_least(ax: Any, axis: str, low: float, high: float, least: float = 10.0) -> None:
+    """Limits of a logarithmic axis around low..high, wide enough for its ticks to carry numbers."""
+    if high < least * low:
+        middle = np.sqrt(low * high)
+        low, high = middle / np.sqrt(least), middle * np.sqrt(least)
+    margin = (high / low) ** 0.05
+    getattr(ax, f"set_{axis}lim")(low / margin, high * margin)
+
+
+def plain_numbers(axis: Any) -> None:
+    """20, 50, 100 in place of powers of ten, where a logarithmic axis spans few decades of ordinary numbers."""
+    low, high = axis.get_view_interval()
+    if high / low < 500 and 1e-3 < low and high < 1e5:
+        from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_minor_formatter(NullFormatter())

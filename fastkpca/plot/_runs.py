@@ -1,0 +1,283 @@
+"""What was asked for and what was reached: tolerances, passes, and the candidates of a plan."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._plan import Plan
+from ._figure import AMBER, BLUE, GREY, RED, decades_at_least, new_axes, open_frame, require_matplotlib
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_LEAST = 1e-17  # an error of zero has no place on a logarithmic scale
+
+
+def accuracy(
+    models: Sequence[Any], reference: Any = None, ax: Axes | None = None, *, tol: Sequence[float] | None = None
+) -> Axes:
+    """Accuracy asked for against accuracy guaranteed, and the true one where a reference is given.
+
+    Parameters
+    ----------
+    models : sequence of KPCAModel
+        Of the same rows, at several tolerances.
+    reference : array_like (c,), optional
+        Eigenvalues known to be better than any of the models'; from ``method="dense"``, for example.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; by default a new figure.
+    tol : sequence of float, optional
+        What was asked for; by default what the models recorded.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Against tol: the width of the widest interval and the largest error, both over the largest eigenvalue. Hollow
+        marks are intervals that hold with a stated probability.
+
+    Raises
+    ------
+    ImportError
+        matplotlib is not installed.
+    ValueError
+        There is no model, a model does not say its tol, or the reference is shorter than a model's eigenvalues.
+
+    Examples
+    --------
+    >>> import numpy as np, fastkpca as fk
+    >>> from fastkpca import plot
+    >>> X = np.random.default_rng(0).standard_normal((200, 3))
+    >>> models = [fk.kpca(X, "gaussian", 3, sigma=2.0, tol=tol) for tol in (1e-3, 1e-6)]
+    >>> exact = fk.kpca(X, "gaussian", 3, sigma=2.0, method="dense").eigenvalues
+    >>> plot.accuracy(models, exact).get_xlabel()
+    'asked for (tol)'
+    """
+    require_matplotlib()
+    models = list(models)
+    if not models:
+        raise ValueError("models is empty; one or more fitted models are needed")
+    asked = np.array([_tol(model) for model in models] if tol is None else tol, dtype=float)
+    if asked.shape != (len(models),):
+        raise ValueError(f"tol has shape {asked.shape}; one for each of the {len(models)} models is needed")
+    order = np.argsort(asked, kind="stable")
+    asked, models = asked[order], [models[i] for i in order]
+    width = np.array([np.ptp(model.eigenvalue_bounds, axis=1).max() / model.eigenvalues[0] for model in models])
+    error = None if reference is None else np.array([_error(model, reference) for model in models])
+    if ax is None:
+        ax = new_axes(size=(6, 5))[0, 0]
+    drawn: Any = ax
+    drawn.set_xscale("log")
+    drawn.set_yscale("log")
+    line = (asked.min() / 10, asked.max() * 10)
+    drawn.plot(line, line, color=GREY, linestyle="--", linewidth=1, label="asked for")
+    sure = np.array([model.bound_kind == "guaranteed" for model in models])
+    width = np.maximum(width, _LEAST)
+    drawn.plot(asked, width, color=BLUE, linewidth=1)
+    if sure.any():
+        drawn.plot(asked[sure], width[sure], "o", color=BLUE, label="guaranteed: widest interval")
+    if not sure.all():
+        drawn.plot(asked[~sure], width[~sure], "o", color=BLUE, markerfacecolor="white", label="probable interval")
+    every = [width, asked]
+    if error is not None:
+        error = np.maximum(error, _LEAST)
+        every.append(error)
+        drawn.plot(asked, error, "D-", color=RED, linewidth=1, markersize=5, label="achieved: largest error")
+    together = np.concatenate(every)
+    decades_at_least(drawn, "y", float(together.min()), 30 * float(together.max()), least=1e3)
+    drawn.set_xlim(line)
+    drawn.set_xlabel("asked for (tol)")
+    drawn.set_ylabel("relative to the largest eigenvalue")
+    drawn.grid(True, which="major", color="0.92", linewidth=0.6)
+    drawn.set_axisbelow(True)
+    open_frame(drawn)
+    drawn.legend(loc="upper left", fontsize="small")  # above the line nothing is drawn that was reached
+    return ax
+
+
+def _tol(model: Any) -> float:
+    value = model.info.get("tol")
+    if value is None:
+        raise ValueError("a model does not record its tol (it comes from an older file); give tol=, one a model")
+    return float(value)
+
+
+def _error(model: Any, reference: Any) -> float:
+    exact = np.asarray(reference, dtype=float)
+    c = model.n_components
+    if exact.ndim != 1 or len(exact) < c:
+        raise ValueError(f"reference has shape {exact.shape}; the {c} largest eigenvalues, descending, are needed")
+    return float(np.abs(model.eigenvalues - exact[:c]).max() / exact[0])
+
+
+def convergence(model: Any, ax: Axes | None = None) -> Axes:
+    """Width of the widest interval after each pass over the kernel values.
+
+    Parameters
+    ----------
+    model : KPCAModel
+        Of the krylov route.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; by default a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Solid marks are intervals, after float64 passes; hollow ones what the float32 passes of the search expected.
+        The dashed line is what was asked for.
+
+    Raises
+    ------
+    ImportError
+        matplotlib is not installed.
+    ValueError
+        The model was not made in passes over the kernel values, or does not record them.
+
+    Examples
+    --------
+    >>> import numpy as np, fastkpca as fk
+    >>> from fastkpca import plot
+    >>> X = np.random.default_rng(0).standard_normal((200, 3))
+    >>> plot.convergence(fk.kpca(X, "gaussian", 3, sigma=2.0, method="krylov")).get_xlabel()
+    'pass over the kernel values'
+    """
+    require_matplotlib()
+    recorded = model.info.get("widths")
+    if recorded is None:
+        how = model.info.get("method", "another")
+        raise ValueError(
+            f"the passes are recorded on the krylov route, this model is of the {how} route; fit with method='krylov'"
+        )
+    passes, widths = _history(recorded)
+    searched, expected = _history(model.info.get("search_widths", []))
+    if ax is None:
+        ax = new_axes(size=(6, 4.2))[0, 0]
+    drawn: Any = ax
+    drawn.set_yscale("log")
+    every = np.concatenate([widths, expected])
+    tol = model.info.get("tol")
+    if len(searched):
+        # the search leads to the first interval: one line through both
+        joined = np.append(searched, passes[:1]), np.append(expected, widths[:1])
+        drawn.plot(*joined, color=BLUE, linewidth=1, linestyle=":")
+        drawn.plot(
+            searched, expected, "o", color=BLUE, markerfacecolor="white", label="expected, float32 (no bound)", zorder=3
+        )
+    kind = "guaranteed" if model.bound_kind == "guaranteed" else "probabilistic (last)"
+    drawn.plot(passes, widths, "o-", color=BLUE, label=f"widest interval, {kind}", zorder=3)
+    if tol:
+        drawn.axhline(tol, color=GREY, linestyle="--", linewidth=1, label="asked for (tol)")
+        every = np.append(every, tol)
+    every = every[every > 0]
+    if len(every):
+        decades_at_least(drawn, "y", float(every.min()), 10 * float(every.max()), least=1e3)
+    last = max([1, *passes, *searched])
+    drawn.set_xlim(0.5, last + 0.5)
+    drawn.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
+    drawn.set_xlabel("pass over the kernel values")
+    drawn.set_ylabel("width / largest eigenvalue")
+    drawn.grid(True, axis="y", which="major", color="0.92", linewidth=0.6)
+    drawn.set_axisbelow(True)
+    open_frame(drawn)
+    drawn.legend(loc="upper right", fontsize="small")  # widths fall to the right
+    return ax
+
+
+def _history(pairs: Sequence[Sequence[Any]]) -> tuple[np.ndarray, np.ndarray]:
+    """Passes and widths; a pass after which nothing was known yet is a gap."""
+    return (
+        np.array([pair[0] for pair in pairs], dtype=int),
+        np.array([np.nan if pair[1] is None else pair[1] for pair in pairs], dtype=float),
+    )
+
+
+_UNITS = {"seconds": "predicted seconds", "memory": "predicted memory (MB)"}
+
+
+def candidates(plan: Any, ax: Axes | None = None, *, quantity: str = "seconds") -> Axes:
+    """What a plan chose among: bars of predicted seconds or memory, the fastest first.
+
+    Parameters
+    ----------
+    plan : Plan or KPCAModel
+        What ``fastkpca.plan`` returned, or a model, whose plan is drawn.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; by default a new figure.
+    quantity : {"seconds", "memory"}
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The chosen candidate in blue; those that are out of the question hatched, with the reason.
+
+    Raises
+    ------
+    ImportError
+        matplotlib is not installed.
+    ValueError
+        There is no such quantity.
+    TypeError
+        What was given has no plan.
+
+    Examples
+    --------
+    >>> import numpy as np, fastkpca as fk
+    >>> from fastkpca import plot
+    >>> X = np.random.default_rng(0).standard_normal((200, 3))
+    >>> plot.candidates(fk.plan(X, "gaussian", 3)).get_xlabel()
+    'predicted seconds'
+    """
+    require_matplotlib()
+    if quantity not in _UNITS:
+        raise ValueError(f"quantity is {quantity!r}; {' or '.join(map(repr, _UNITS))} is needed")
+    plan = getattr(plan, "plan", plan)
+    if not isinstance(plan, Plan):
+        raise TypeError(f"plan is a {type(plan).__name__}; give what fastkpca.plan() or kpca() returned")
+    listed = sorted(plan.candidates, key=lambda x: (bool(x.obstacle), x.seconds))
+    values = np.array([x.seconds if quantity == "seconds" else x.memory / 1e6 for x in listed], dtype=float)
+    if ax is None:
+        ax = new_axes(size=(8, 1.3 + 0.5 * len(listed)))[0, 0]
+    drawn: Any = ax
+    drawn.set_xscale("log")
+    positive = values[np.isfinite(values) & (values > 0)]
+    low, high = (float(positive.min()), float(positive.max())) if len(positive) else (1.0, 1.0)
+    left, high = low / 3, max(high, 10 * low)
+    right = high * (high / left) ** 0.25  # room for what is written behind the bars
+    drawn.set_xlim(left, right)
+    for i, (one, value) in enumerate(zip(listed, values)):
+        end = value if np.isfinite(value) and value > 0 else left
+        chosen = one is plan.chosen
+        colour = BLUE if chosen else "white" if one.obstacle else AMBER
+        if end > left:
+            look = {"edgecolor": "0.7", "hatch": "////"} if one.obstacle else {"edgecolor": colour}
+            drawn.barh(i, end - left, left=left, height=0.66, color=colour, **look)
+        text = textwrap.fill(one.obstacle, 40) if one.obstacle else _amount(value, quantity)
+        # behind the bar; a reason, which is longer, in a bar that leaves it no room
+        inside = bool(one.obstacle) and np.log(end / left) > 0.5 * np.log(right / left)
+        drawn.annotate(
+            text + (", chosen" if chosen else ""),
+            (end, i),
+            (-5 if inside else 5, 0),
+            textcoords="offset points",
+            va="center",
+            ha="right" if inside else "left",
+            fontsize="small",
+            color="0.3" if one.obstacle else "black",
+            fontweight="bold" if chosen else "normal",
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5} if inside else None,
+        )
+    drawn.set_yticks(range(len(listed)), [x.label for x in listed])
+    drawn.set_ylim(len(listed) - 0.4, -0.6)
+    drawn.set_xlabel(_UNITS[quantity])
+    drawn.tick_params(axis="y", length=0)
+    open_frame(drawn)
+    return ax
+
+
+def _amount(value: float, quantity: str) -> str:
+    if quantity == "memory":
+        return f"{value:.3g} MB" if value < 1000 else f"{value / 1000:.3g} GB"
+    return f"{value:.2g} s" if value < 100 else f"{value:,.0f} s"

@@ -1,0 +1,220 @@
+"""The rows of a fitted model in its leading components."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ._figure import COLOURS, component_label, new_axes, open_frame, require_matplotlib, short
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_CLASSES = 12  # more distinct labels than this are drawn on a colour scale where they are numbers
+_LEGEND = 48  # a longer legend would be larger than the picture: the colours then stand alone
+_MARKERS = "o^sDvXP*"  # each with ten colours
+_POINTS_AS_PIXELS = 20_000  # more points than this go into vector formats as one picture
+
+
+def scores(
+    model: Any,
+    labels: Any = None,
+    ax: Axes | None = None,
+    *,
+    components: Sequence[int] = (0, 1),
+    label_name: str = "",
+) -> Axes:
+    """Scatter of the rows in two or three components; of one against the row number.
+
+    Parameters
+    ----------
+    model : fitted model, or ndarray (n, c) of scores
+        A model also gives the percentages on the axes.
+    labels : array-like (n,), optional
+        Colours the points: a legend for words and for few whole numbers, a colour bar for other numbers.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; by default a new figure. Three components need axes made with ``projection="3d"``.
+    components : sequence of 1 to 3 int
+        Columns of the scores, from 0. The first two by default; the only one where there is one.
+    label_name : str
+        Stands over the legend, or beside the colour bar.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        ``save`` writes its figure.
+
+    Raises
+    ------
+    ImportError
+        matplotlib is not installed.
+    ValueError
+        The scores are not a table or not finite, there is not one label a row, labels are missing or not finite, or
+        there is no such component.
+
+    Examples
+    --------
+    >>> import numpy as np, fastkpca as fk
+    >>> from fastkpca import plot
+    >>> X = np.random.default_rng(0).standard_normal((60, 3))
+    >>> plot.scores(fk.kpca(X, "gaussian", 2, sigma=2.0)).get_xlabel()
+    'PC1 (31.0 %)'
+    """
+    require_matplotlib()
+    table = np.asarray(model if isinstance(model, np.ndarray) else model.score)
+    explained = getattr(model, "explained", None)
+    if table.ndim != 2 or table.shape[1] == 0:
+        raise ValueError(f"scores have shape {table.shape}; a row for every point and a column for every component")
+    if table.shape[1] == 1 and tuple(components) == (0, 1):
+        components = (0,)
+    columns = _columns(components, table.shape[1])
+    points = table[:, columns]
+    if not np.isfinite(points).all():
+        row = int(np.flatnonzero(~np.isfinite(points).all(axis=1))[0])
+        raise ValueError(f"scores are not finite (first at row {row}); drop these rows before drawing")
+    labels = check_labels(labels, len(points))
+    flat = len(columns) < 3
+    own = ax is None
+    if ax is None:
+        ax = new_axes(projection=None if flat else "3d")[0, 0]
+    elif (getattr(ax, "name", "") == "3d") == flat:
+        need = "two-dimensional axes" if flat else 'axes made with projection="3d"'
+        raise ValueError(f"{len(columns)} components are drawn on {need}, ax is {type(ax).__name__}")
+    drawn: Any = ax
+    if len(columns) == 1:
+        points = np.column_stack([np.arange(1, len(points) + 1), points[:, 0]])
+        drawn.set_xlabel("row")
+        drawn.set_ylabel(component_label(columns[0], explained))
+    else:
+        for axis, column in zip("xyz", columns):
+            getattr(drawn, f"set_{axis}label")(component_label(column, explained))
+    classes = draw_points(drawn, points, labels, label_name=label_name)
+    if classes:
+        _legend(drawn, classes, label_name, own)
+    if flat:
+        # the origin is the mean of the training rows in feature space
+        drawn.axhline(0, color="0.85", linewidth=0.8, zorder=0)
+        if len(columns) > 1:
+            drawn.axvline(0, color="0.85", linewidth=0.8, zorder=0)
+        open_frame(drawn)
+    return ax
+
+
+def check_labels(labels: Any, n: int) -> np.ndarray | None:
+    """Labels as an array of numbers or words, one a row, none missing."""
+    if labels is None:
+        return None
+    array = np.asarray(labels)
+    if array.shape != (n,):
+        raise ValueError(f"labels have shape {array.shape}; one for each of the {n} points is needed")
+    if array.dtype.kind == "O":
+        missing = np.array([value is None or value != value for value in array.tolist()])
+    elif array.dtype.kind in "fcmM":
+        missing = ~np.isfinite(array)
+    else:
+        return array
+    if missing.any():
+        raise ValueError(
+            f"labels are missing or not finite (first at row {int(np.argmax(missing))}); give each row a label, or "
+            "leave these rows out"
+        )
+    return array.astype(str) if array.dtype.kind in "OcmM" else array
+
+
+def draw_points(
+    ax: Any, points: np.ndarray, labels: np.ndarray | None, *, label_name: str = "", bar: bool = True, **changed: Any
+) -> list[Any]:
+    """Points (n, 2 or 3) on the axes, coloured by labels, in an order that lets no class lie on top of the others.
+
+    Returns what a legend would show: nothing where there is a colour bar, no label, or far too many.
+    """
+    style: dict[str, Any] = {
+        "s": float(np.clip(4e4 / max(len(points), 1), 2, 24)),
+        "alpha": float(np.clip(60 / np.sqrt(max(len(points), 1)), 0.3, 0.85)),
+        "linewidths": 0,
+        "rasterized": len(points) > _POINTS_AS_PIXELS,
+    } | changed
+    if labels is None:
+        ax.scatter(*points.T, **{"color": COLOURS[0]} | style)
+        return []
+    values = np.unique(labels)
+    numeric = labels.dtype.kind in "biuf"
+    whole = numeric and bool(np.all(values == np.round(values)))
+    order = np.random.default_rng(0).permutation(len(points))
+    points, labels = points[order], labels[order]
+    if numeric and not (whole and len(values) <= _CLASSES):
+        _coloured_by_value(ax, points, labels.astype(float), label_name, bar, style)
+        return []
+    colours, markers = _looks(len(values))
+    index = np.searchsorted(values, labels)
+    for marker in dict.fromkeys(markers):
+        own = np.array([m == marker for m in markers])[index]
+        ax.scatter(*points[own].T, c=colours[index[own]], marker=marker, **style)
+    if len(values) > _LEGEND:
+        return []
+    nowhere: list[list] = [[]] * points.shape[1]
+    named = style | {"s": 30, "alpha": None, "rasterized": False}
+    return [
+        ax.scatter(
+            *nowhere, color=[colour], marker=marker, label=f"{value:g}" if numeric else short(str(value)), **named
+        )
+        for value, colour, marker in zip(values, colours, markers)
+    ]
+
+
+def _legend(ax: Any, classes: list[Any], title: str, own: bool) -> None:
+    """Beside the axes; a figure of our own gets as much wider as that needs."""
+    columns = -(-len(classes) // 24)
+    layout: dict[str, Any] = {"frameon": False, "handletextpad": 0.2, "alignment": "left"}
+    layout |= {"ncols": columns, "title": title or None}
+    if not own:
+        ax.legend(loc="center left", bbox_to_anchor=(1.01 if ax.name != "3d" else 1.12, 0.5), **layout)
+        return
+    longest = max([len(one.get_label()) for one in classes] + [len(title) / columns])
+    ax.figure.set_figwidth(6.2 + columns * (0.4 + 0.09 * longest))
+    ax.figure.legend(handles=classes, loc="outside right center", **layout)
+
+
+def _coloured_by_value(
+    ax: Any, points: np.ndarray, values: np.ndarray, label_name: str, with_bar: bool, style: dict[str, Any]
+) -> None:
+    drawn = ax.scatter(*points.T, c=values, cmap="viridis", **style)
+    if not with_bar:
+        return
+    drawn.set_alpha(None)  # a transparent bar would not show the colours of its scale
+    bar = ax.figure.colorbar(drawn, ax=ax, label=label_name, pad=0.02 if points.shape[1] == 2 else 0.12)
+    drawn.set_alpha(style["alpha"])
+    bar.outline.set_visible(False)
+
+
+def _looks(classes: int) -> tuple[np.ndarray, list[str]]:
+    """A colour and a marker for each class, no two alike; beyond the longest legend only a scale of colours."""
+    import matplotlib
+    from matplotlib.colors import to_rgba_array
+
+    if classes > _LEGEND:
+        colormaps: Any = matplotlib.colormaps
+        return colormaps["viridis"](np.linspace(0, 1, classes)), ["o"] * classes
+    n = len(COLOURS)
+    return to_rgba_array([COLOURS[i % n] for i in range(classes)]), [_MARKERS[i // n] for i in range(classes)]
+
+
+def _columns(components: Sequence[int], available: int) -> list[int]:
+    try:
+        columns = [int(i) for i in components]
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"components is {components!r}; one to three columns of the scores, as in (0, 1), are needed"
+        ) from None
+    if not 1 <= len(columns) <= 3 or columns != list(components):
+        raise ValueError(f"components is {components!r}; one to three columns of the scores, as in (0, 1), are needed")
+    check_components(columns, available)
+    return columns
+
+
+def check_components(columns: Sequence[int], available: int) -> None:
+    for i in columns:
+        if not 0 <= i < available:
+            raise ValueError(f"there is no component {i}: the model has {available}, counted from 0")

@@ -1,0 +1,120 @@
+"""Eigenvalues with their intervals, and how much of the variance the components explain."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ._figure import BLUE, ORANGE, decades_at_least, key_above, new_axes, plain_numbers, require_matplotlib
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def scree(model: Any, ax: Axes | None = None, *, n_components: int | None = None, cumulative: bool = True) -> Axes:
+    """Eigenvalues with the intervals that they lie in, and the cumulative percentage of the variance.
+
+    The eigenvalues are on a logarithmic scale, on the left; bars reach from the lower to the upper end of each interval
+    (to the foot of the picture where the lower end is not positive). The percentage is on the right, with a band where
+    the total variance is only known within bounds.
+
+    Parameters
+    ----------
+    model : KPCAModel
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; by default a new figure.
+    n_components : int, optional
+        The first so many components; all by default.
+    cumulative : bool
+        False: no percentage, and no second axis.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        That of the eigenvalues.
+
+    Raises
+    ------
+    ImportError
+        matplotlib is not installed.
+    ValueError
+        n_components is not between 1 and the model's.
+
+    Examples
+    --------
+    >>> import numpy as np, fastkpca as fk
+    >>> from fastkpca import plot
+    >>> X = np.random.default_rng(0).standard_normal((60, 3))
+    >>> plot.scree(fk.kpca(X, "gaussian", 10, sigma=2.0)).get_yscale()
+    'log'
+    """
+    require_matplotlib()
+    c = model.n_components if n_components is None else n_components
+    if not 1 <= c <= model.n_components:
+        raise ValueError(f"n_components is {n_components}; the model has 1 to {model.n_components}")
+    if ax is None:
+        ax = new_axes()[0, 0]
+    number = np.arange(1, c + 1)
+    values, bounds = model.eigenvalues[:c], model.eigenvalue_bounds[:c]
+    width = float(np.max(bounds[:, 1] - bounds[:, 0]) / model.eigenvalues[0])
+    # what lies so far below the last eigenvalue is "nothing is known" on this scale
+    foot = float(values.min()) / 10
+    low = np.maximum(bounds[:, 0], foot)
+    drawn: Any = ax
+    drawn.set_yscale("log")
+    size = float(np.clip(300 / c, 2, 6))
+    interval = drawn.errorbar(
+        number,
+        values,
+        yerr=[np.maximum(values - low, 0), np.maximum(bounds[:, 1] - values, 0)],
+        fmt="o",
+        color=BLUE,
+        markersize=size,
+        markeredgewidth=0,
+        ecolor="black",
+        elinewidth=float(np.clip(60 / c, 0.6, 1.2)),
+        capsize=float(np.clip(90 / c, 0, 4)),
+        capthick=0.9,  # markeredgewidth would take the caps away
+        label=f"eigenvalue, {model.bound_kind} interval ≤ {width:.1g} of the largest",
+    )
+    decades_at_least(drawn, "y", float(min(low.min(), values.min())), float(bounds[:, 1].max()))
+    plain_numbers(drawn.yaxis)
+    drawn.set_xlim(0.4, c + 0.6)
+    drawn.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
+    drawn.set_xlabel("component")
+    drawn.set_ylabel("eigenvalue of the centred Gram matrix")
+    drawn.spines["top"].set_visible(False)
+    handles = [interval]
+    if cumulative and np.isfinite(model.explained).all():
+        handles.append(_cumulative(drawn, model, number))
+    else:
+        drawn.spines["right"].set_visible(False)
+    key_above(drawn, handles, columns=1)
+    return ax
+
+
+def _cumulative(ax: Any, model: Any, number: np.ndarray) -> Any:
+    """The percentage on a second axis; its band is what the intervals of eigenvalues and of the trace leave open."""
+    c = len(number)
+    low_total, high_total = (x * (model.n_samples - 1) for x in model.total_variance_bounds)
+    explained = np.cumsum(model.explained[:c])
+    other = ax.twinx()
+    low = 100 * np.cumsum(np.maximum(model.eigenvalue_bounds[:c, 0], 0)) / high_total
+    if low_total > 0:
+        high = 100 * np.cumsum(model.eigenvalue_bounds[:c, 1]) / low_total
+        if explained[-1] <= 100:
+            high = np.minimum(high, 100)  # negative eigenvalues aside, no more can be explained
+    else:
+        high = np.full(c, 100.0)
+    other.fill_between(number, low, high, color=ORANGE, alpha=0.25, linewidth=0)
+    marker = {"marker": "s", "markersize": 4} if c <= 30 else {}
+    (line,) = other.plot(number, explained, color=ORANGE, label="cumulative share of the variance", **marker)
+    other.set_ylim(0, max(100.0, 1.05 * float(np.max(explained))) * 1.02)
+    other.set_ylabel("cumulative share of the variance (%)", color=ORANGE)
+    other.tick_params(axis="y", colors=ORANGE)
+    other.spines["top"].set_visible(False)
+    # points and intervals in front of the line
+    ax.set_zorder(other.get_zorder() + 1)
+    ax.patch.set_visible(False)
+    return line

@@ -1,0 +1,309 @@
+"""Pictures of eigenvalues, contours, accuracy, passes and plans: what is drawn is what the model holds."""
+
+from __future__ import annotations
+
+import warnings
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import fastkpca as fk
+from fastkpca import plot
+from fastkpca._plan import Candidate, Plan
+
+pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+
+
+@pytest.fixture(scope="module")
+def X():
+    return np.random.default_rng(0).standard_normal((300, 3)) * [1.0, 0.7, 0.4] + [10.0, -5.0, 2.0]
+
+
+@pytest.fixture(scope="module")
+def model(X):
+    return fk.kpca(X, "gaussian", 6, sigma=1.5, method="krylov")
+
+
+def line(ax, label: str):
+    (found,) = [x for x in ax.lines if x.get_label().startswith(label)]
+    return found
+
+
+def fits(ax) -> None:
+    """The layout works, and nothing written is cut off."""
+    ax.figure.draw_without_rendering()
+    box, figure = ax.get_tightbbox(), ax.figure.bbox
+    assert box.x0 >= -1 and box.y0 >= -1 and box.x1 <= figure.x1 + 1 and box.y1 <= figure.y1 + 1, (box, figure)
+
+
+# Scree --------------------------------------------------------------------------------------------------------------
+
+
+def intervals(ax) -> np.ndarray:
+    (container,) = ax.containers
+    return np.array([segment[:, 1] for segment in container[2][0].get_segments()])
+
+
+def test_scree_shows_eigenvalues_intervals_and_percentages(model):
+    ax = plot.scree(model)
+    (container,) = ax.containers
+    np.testing.assert_array_equal(container[0].get_ydata(), model.eigenvalues)
+    np.testing.assert_allclose(intervals(ax), model.eigenvalue_bounds, rtol=1e-14)
+    (other,) = [x for x in ax.figure.axes if x is not ax]
+    np.testing.assert_allclose(line(other, "cumulative").get_ydata(), np.cumsum(model.explained))
+    band = other.collections[0].get_paths()[0].vertices[:, 1]
+    assert band.min() <= model.explained[0] and band.max() >= model.explained.sum()
+    assert other.get_ylim()[0] == 0 and other.get_ylim()[1] >= 100
+    assert "guaranteed" in ax.get_legend().get_texts()[0].get_text()
+    fits(ax)
+
+
+def test_scree_of_a_lower_end_below_zero_reaches_the_foot(model):
+    radius = model.eigenvalues[-1]
+    bounds = np.column_stack([model.eigenvalues - radius, model.eigenvalues + radius])
+    wide = SimpleNamespace(
+        eigenvalues=model.eigenvalues,
+        eigenvalue_bounds=bounds,
+        bound_kind="probabilistic",
+        n_components=6,
+        n_samples=300,
+        explained=model.explained,
+        total_variance_bounds=model.total_variance_bounds,
+    )
+    ax = plot.scree(wide)
+    drawn = intervals(ax)
+    below = bounds[:, 0] <= model.eigenvalues[-1] / 10
+    assert below.any() and not below.all()
+    np.testing.assert_allclose(drawn[below, 0], model.eigenvalues[-1] / 10)
+    np.testing.assert_allclose(drawn[~below], bounds[~below])
+    np.testing.assert_allclose(drawn[:, 1], bounds[:, 1])
+    assert "probabilistic" in ax.get_legend().get_texts()[0].get_text()
+
+
+@pytest.mark.parametrize("c", [1, 200])
+def test_scree_of_one_and_of_many(X, c):
+    many = fk.kpca(X, "gaussian", c, sigma=0.3, method="dense")
+    ax = plot.scree(many)
+    assert len(ax.containers[0][0].get_ydata()) == c
+    assert ax.get_xlim()[0] < 1 and ax.get_xlim()[1] > c
+    assert all(tick == round(tick) for tick in ax.get_xticks())
+    fits(ax)
+    assert len(plot.scree(many, n_components=1).containers[0][0].get_ydata()) == 1
+    assert len(plot.scree(many, cumulative=False).figure.axes) == 1
+    for wrong in (0, c + 1):
+        with pytest.raises(ValueError, match=f"the model has 1 to {c}"):
+            plot.scree(many, n_components=wrong)
+
+
+def test_scree_of_an_indefinite_kernel(X):
+    ax = plot.scree(fk.kpca(X - X.mean(axis=0), "tanh", 5, scale=1.0, offset=-0.5, method="dense"))
+    other = ax.figure.axes[1]
+    assert other.get_ylim()[1] > line(other, "cumulative").get_ydata().max() > 100  # negative ones weigh in the trace
+
+
+# Contours -----------------------------------------------------------------------------------------------------------
+
+
+def on_lines(contours, rng) -> list[tuple[float, np.ndarray]]:
+    """(level, a point on its line) for some points of each line."""
+    found = []
+    for level, path in zip(contours.levels, contours.get_paths()):
+        if len(path.vertices):
+            found += [(level, point) for point in rng.choice(path.vertices, 5)]
+    return found
+
+
+def test_contours_are_those_of_the_projection(model, X):
+    at = np.array([10.0, -5.0, 2.3])
+    axes = plot.contours(model, X, component=[0, 2], inputs=(2, 0), at=at, resolution=150)
+    assert axes.shape == (2,)
+    rng = np.random.default_rng(1)
+    for ax, component in zip(axes, (0, 2)):
+        filled, lines, _ = (x for x in ax.collections if type(x).__name__ == "QuadContourSet")
+        assert filled.filled and filled.levels.tolist() == lines.levels.tolist() and len(lines.levels) > 6
+        assert ax.get_xlabel() == "input 2" and ax.get_ylabel() == "input 0"
+        assert ax.get_title().startswith(f"PC{component + 1} (")
+        checked = on_lines(lines, rng)
+        assert len({level for level, _ in checked}) >= 5
+        for level, (x, y) in checked:
+            value = fk.kpca_project(model, [[y, at[1], x]])[0, component]
+            assert abs(value - level) < 0.02 * np.ptp(filled.levels[:2])  # lines are straight within a cell
+        rows = np.concatenate([c.get_offsets() for c in ax.collections if type(c).__name__ == "PathCollection"])
+        assert {tuple(p) for p in np.asarray(rows).tolist()} == {tuple(p) for p in X[:, [2, 0]].tolist()}
+        fits(ax)
+
+
+def test_the_zero_line_and_the_scale_are_symmetric(model):
+    ax = plot.contours(model)
+    filled, _, zero = (x for x in ax.collections if type(x).__name__ == "QuadContourSet")
+    np.testing.assert_allclose(filled.levels, -filled.levels[::-1], atol=1e-12)
+    assert zero.levels.tolist() == [0.0]
+    vertices = zero.get_paths()[0].vertices
+    x, y = vertices[len(vertices) // 2]
+    values = fk.kpca_project(model, [[x, y, model.projector.X[:, 2].mean() + model.shift[2]]])
+    assert abs(values[0, 0]) < 0.01 * filled.levels[-1]
+
+
+def test_contours_by_names_labels_limits_and_axes(X):
+    pandas = pytest.importorskip("pandas")
+    from matplotlib.figure import Figure
+
+    frame = pandas.DataFrame(X, columns=["height", "weight", "age"])
+    features = fk.kpca(frame, "polynomial", 3, degree=2)  # holds no rows
+    assert not features.projector.grows_with_n
+    labels = np.array(["a", "b", "c"])[np.arange(300) % 3]
+    ax = plot.contours(features, frame, inputs=("age", "weight"), labels=labels)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("age", "weight")
+    assert [text.get_text() for text in ax.figure.legends[0].get_texts()] == ["a", "b", "c"]
+    given = Figure().subplots(1, 2)
+    axes = plot.contours(features, frame, given, component=(0, 1), labels=labels, limits=((0, 4), (-8, 0)))
+    assert list(axes) == list(given) and axes[0].get_xlim() == (0, 4) and axes[1].get_ylim() == (-8, 0)
+    without = plot.contours(features, limits=((0, 4), (-8, 0)), at=[10.0, -5.0, 2.0])
+    assert not [c for c in without.collections if type(c).__name__ == "PathCollection"]
+
+
+def test_of_many_rows_a_sample_is_drawn(model):
+    rows = np.random.default_rng(3).standard_normal((50_000, 3))
+    ax = plot.contours(model, rows, labels=np.arange(50_000) % 2)
+    drawn = np.concatenate([c.get_offsets() for c in ax.collections if type(c).__name__ == "PathCollection"])
+    assert len(drawn) == 2000 and {tuple(p) for p in drawn.tolist()} <= {tuple(p) for p in rows[:, :2].tolist()}
+
+
+def test_contours_refuse_what_they_cannot_draw(model, X):
+    features = fk.kpca(X, "polynomial", 3, degree=2)
+    K = X @ X.T
+    cases = [
+        (lambda: plot.contours(features), "does not hold its training rows; give X, or limits"),
+        (lambda: plot.contours(features, limits=((0, 1), (0, 1))), "values of the other inputs"),
+        (lambda: plot.contours(fk.kpca(K, "precomputed", 2)), "precomputed matrix has no inputs"),
+        (lambda: plot.contours(fk.kpca(X[:, :1], "gaussian", 2)), "have one column"),
+        (lambda: plot.contours(model, inputs=(0, 3)), "no input 3: the rows have 3 columns"),
+        (lambda: plot.contours(model, inputs=(1, 1)), "two different columns"),
+        (lambda: plot.contours(model, inputs=("height", "age")), "not named"),
+        (lambda: plot.contours(model, inputs="ab"), "two columns of the rows"),
+        (lambda: plot.contours(model, component=6), "no component 6: the model has 6"),
+        (lambda: plot.contours(model, at=[1.0]), "a value for each of the 3 inputs"),
+        (lambda: plot.contours(model, limits=((1, 0), (0, 1))), "of the two inputs are needed"),
+        (lambda: plot.contours(model, resolution=1), "at least 2 points"),
+        (lambda: plot.contours(model, labels=[1, 2]), "one for each of the 300"),
+        (lambda: plot.contours(model, X[:, :2]), "columns"),
+        (lambda: plot.contours(model, ax=[plot.contours(model)], component=(0, 1)), "2 components and 1 axes"),
+    ]
+    for call, message in cases:
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+# Accuracy and convergence -------------------------------------------------------------------------------------------
+
+
+def test_accuracy_draws_what_was_asked_guaranteed_and_achieved(X):
+    asked = [1e-8, 1e-2, 1e-5]
+    models = [fk.kpca(X, "gaussian", 4, sigma=1.5, tol=tol, method="krylov") for tol in asked]
+    exact = fk.kpca(X, "gaussian", 8, sigma=1.5, method="dense").eigenvalues
+    ax = plot.accuracy(models, exact)
+    widths = {m.info["tol"]: np.ptp(m.eigenvalue_bounds, axis=1).max() / m.eigenvalues[0] for m in models}
+    errors = {m.info["tol"]: np.abs(m.eigenvalues - exact[:4]).max() / exact[0] for m in models}
+    for label, expected in (("guaranteed", widths), ("achieved", errors)):
+        x, y = line(ax, label).get_data()
+        assert list(x) == sorted(asked)
+        np.testing.assert_allclose(y, np.maximum([expected[t] for t in sorted(asked)], 1e-17))
+    x, y = line(ax, "asked for").get_data()
+    np.testing.assert_array_equal(x, y)
+    fits(ax)
+    assert len(plot.accuracy(models[:1]).lines) == 3  # no line for what was not given
+    forged = plot.accuracy(models, tol=[1e-1, 1e-2, 1e-3])
+    assert list(line(forged, "guaranteed").get_xdata()) == [1e-3, 1e-2, 1e-1]
+
+
+def test_probable_intervals_are_hollow(X):
+    models = [fk.kpca(X, "gaussian", 4, sigma=1.5, tol=tol) for tol in (1e-3, 1e-6)]
+    object.__setattr__(models[0], "bound_kind", "probabilistic")
+    ax = plot.accuracy(models)
+    assert line(ax, "probable").get_markerfacecolor() == "white"
+    assert list(line(ax, "probable").get_xdata()) == [1e-3] and list(line(ax, "guaranteed").get_xdata()) == [1e-6]
+
+
+def test_accuracy_refuses(model):
+    for call, message in (
+        (lambda: plot.accuracy([]), "models is empty"),
+        (lambda: plot.accuracy([model], [1.0]), "the 6 largest eigenvalues"),
+        (lambda: plot.accuracy([model], tol=[1.0, 2.0]), "one for each of the 1 models"),
+        (lambda: plot.accuracy([SimpleNamespace(info={})]), "does not record its tol"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+def test_the_passes_are_recorded_and_drawn(X, tmp_path):
+    model = fk.kpca(X, "gaussian", 5, sigma=0.7, tol=1e-9, method="krylov")
+    widths, expected = model.info["widths"], model.info["search_widths"]
+    assert widths[-1][0] == model.info["passes"] and model.info["search_passes"] >= len(expected) >= 1
+    assert widths[-1][1] == pytest.approx(np.ptp(model.eigenvalue_bounds, axis=1).max() / model.eigenvalues[0])
+    assert [p for p, _ in expected + widths] == sorted({p for p, _ in expected + widths})
+    ax = plot.convergence(model)
+    np.testing.assert_array_equal(np.column_stack(line(ax, "widest").get_data()), widths)
+    np.testing.assert_array_equal(np.column_stack(line(ax, "expected").get_data()), expected)
+    assert line(ax, "asked for").get_ydata() == [1e-9, 1e-9]
+    assert line(ax, "expected").get_markerfacecolor() == "white"
+    fits(ax)
+    fk.save(model, tmp_path / "m.kpca")  # what is recorded is kept in the file
+    again = fk.load(tmp_path / "m.kpca")
+    assert again.info == model.info and len(plot.convergence(again).lines) == len(ax.lines)
+
+
+def test_a_pass_without_an_interval_is_a_gap(model):
+    info = model.info | {"widths": [[1, None], [2, 1e-3]], "search_widths": []}
+    ax = plot.convergence(SimpleNamespace(info=info, bound_kind="guaranteed"))
+    np.testing.assert_array_equal(line(ax, "widest").get_ydata(), [np.nan, 1e-3])
+
+
+@pytest.mark.parametrize("method", ["dense", "features"])
+def test_other_routes_have_no_passes(X, method):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        other = fk.kpca(X, "gaussian", 3, sigma=1.5, method=method)
+    with pytest.raises(ValueError, match=f"this model is of the {method} route"):
+        plot.convergence(other)
+
+
+# Candidates ---------------------------------------------------------------------------------------------------------
+
+
+def test_candidates_are_bars_with_the_chosen_one_marked(X):
+    found = Plan(
+        "krylov",
+        "exact",
+        "because",
+        (
+            Candidate("dense", "LAPACK", 30.0, 4e8, obstacle="needs 400 MB, the limit is 100 MB"),
+            Candidate("krylov", "exact", 0.5, 2e6),
+            Candidate("features", "pivots", 2.0, 9e6, 100),
+            Candidate("features", "any", float("inf"), float("inf"), obstacle="no map reaches tol"),
+        ),
+    )
+    for quantity, ends in (("seconds", [0.5, 2.0, 30.0]), ("memory", [2.0, 9.0, 400.0])):
+        ax = plot.candidates(found, quantity=quantity)
+        bars = list(ax.patches)
+        np.testing.assert_allclose([bar.get_x() + bar.get_width() for bar in bars], ends)
+        names = [tick.get_text() for tick in ax.get_yticklabels()]
+        assert names == ["krylov (exact)", "features (pivots)", "dense (LAPACK)", "features (any)"]
+        texts = [text.get_text().replace("\n", " ") for text in ax.texts]
+        assert texts[0] == {"seconds": "0.5 s, chosen", "memory": "2 MB, chosen"}[quantity]
+        assert texts[1] == {"seconds": "2 s", "memory": "9 MB"}[quantity]
+        assert texts[2:] == ["needs 400 MB, the limit is 100 MB", "no map reaches tol"]
+        assert [bar.get_hatch() for bar in bars] == [None, None, "////"]
+        assert bars[0].get_facecolor() != bars[1].get_facecolor()
+        fits(ax)
+    with pytest.raises(ValueError, match="'seconds' or 'memory'"):
+        plot.candidates(found, quantity="flops")
+    with pytest.raises(TypeError, match=r"give what fastkpca\.plan\(\) or kpca\(\) returned"):
+        plot.candidates(X)
+
+
+def test_candidates_of_real_plans_fit(X, model):
+    for plan in (model, fk.plan(X, "gaussian", 3), fk.plan(np.tile(X, (200, 1)), "polynomial", None, degree=3)):
+        ax = plot.candidates(plan)
+        assert len(ax.get_yticks()) == len(getattr(plan, "plan", plan).candidates)
+        fits(ax)

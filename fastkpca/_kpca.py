@@ -229,7 +229,7 @@ def kpca_project(
         model.projector.project(
             kernel, rows.shifted(model.shift), result, execute.threads_for(kernel, n_threads), report
         )
-    for start in range(0, len(result), 8192):
+    for start in range(0, shape[0], 8192):
         part = result[start : start + 8192]
         if not np.isfinite(part).all():
             row = start + int(np.argwhere(~np.isfinite(part))[0, 0])

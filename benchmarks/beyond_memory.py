@@ -4,9 +4,9 @@
 
 Writes a float32 memory map of N x 4 rows, uniform in the unit cube (1.6 GB for N = 1e8), fits polynomial degree 3 and
 Gaussian sigma 1 with c = 10 and no scores, each in a process of its own, and deletes the file. Memory is the peak
-resident set beyond that of the interpreter with fastkpca imported. Times are processor seconds of the process, so that other work
-on the machine counts little; the growth exponent is from the smallest N to the largest. With --sklearn the largest N
-is sought at which scikit-learn's KernelPCA (arpack) ends within two minutes.
+resident set beyond that of the interpreter with fastkpca imported. Times are processor seconds of the process, so
+that other work on the machine counts little; the growth exponent is from the smallest N to the largest. With
+--sklearn the largest N is sought at which scikit-learn's KernelPCA (arpack) ends within two minutes.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ MAPS = {
     "fourier held as an operator": ("gaussian", {"sigma": 0.5, "features": "fourier"}),
     "sum": ("sum", {}),
     "product": ("product", {}),
-    "scaled": ("scaled", {"features": "fourier"}),
+    "scaled": ("scaled", {}),
 }
 
 
@@ -101,7 +101,7 @@ def test_the_interval_of_the_union_holds(which, seed):
     rng = np.random.default_rng(seed)
     X[100:200, 0] = np.clip(X[100:200, 0] * 0.1 + 8.5, 4.0, 10.0)
     X[200:] = np.clip(7.0 + 0.01 * rng.standard_normal((100, D)), 4.0, 10.0)
-    for tol in (1e-2, 1e-6, 1e-11):
+    for tol in (1e-2, 1e-8):
         first = fit(X[:100], which, tol=tol)
         together = merge(first, *(shard(X[i : i + 100], first, tol=tol) for i in (100, 200)), tol=tol)
         K = np.asarray(fk.gram(X, together.kernel) @ np.eye(len(X)), dtype=np.longdouble)

@@ -14,7 +14,7 @@ from ._plan import DEFAULT_MEMORY, Plan, make_plan, plan_for_map
 from ._routes import Problem, Solution, model_of, solve
 from .kernels import get_kernel, guarded, naming
 from .merge import map_for_rows, map_of
-from .model import KPCAModel
+from .model import KPCAModel, check_model
 from .protocol import Kernel
 from .rows import summarize
 from .sources import Source
@@ -209,8 +209,7 @@ def kpca_project(
     >>> fk.kpca_project(model, X[:10]).shape
     (10, 2)
     """
-    if not isinstance(model, KPCAModel):
-        raise TypeError(f"model is a {type(model).__name__}; give what kpca() or load() returned")
+    check_model(model)
     own = guarded(model.kernel)
     kernel, X = own.bind(X, range(model.n_samples))
     rows = validate.as_rows(X)

@@ -14,7 +14,7 @@ from .features.monomial import PolynomialMap, TaylorMap, exponents
 from .features.pivots import PivotMap
 from .features.ranked import RankedMap
 from .kernels import kernel_state
-from .model import FeatureProjector, KPCAModel
+from .model import FeatureProjector, KPCAModel, check_model
 from .protocol import FeatureMap
 
 __all__ = ["export_mat"]
@@ -51,8 +51,7 @@ def export_mat(model: KPCAModel, path: Any, *, overwrite: bool = False) -> None:
     --------
     save : for Python.
     """
-    if not isinstance(model, KPCAModel):
-        raise TypeError(f"model is a {type(model).__name__}; give what kpca() or load() returned")
+    check_model(model)
     from scipy.io import savemat  # milliseconds that nobody else needs
 
     values: dict[str, Any] = {

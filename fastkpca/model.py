@@ -26,7 +26,7 @@ from .sources import Sink
 from .stored import Record, refusing
 from .summation.exact import ExactSummation
 
-__all__ = ["FeatureProjector", "KPCAModel", "SampleProjector", "load", "restore_map", "save"]
+__all__ = ["FeatureProjector", "KPCAModel", "SampleProjector", "check_model", "load", "restore_map", "save"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -473,8 +473,7 @@ def save(model: KPCAModel, path: Any, *, overwrite: bool = False, scores: bool =
     >>> fk.load("rows.kpca").n_components
     2
     """
-    if not isinstance(model, KPCAModel):
-        raise TypeError(f"model is a {type(model).__name__}; give what kpca() returned")
+    check_model(model)
     header, arrays = model.state(scores=scores)
     try:
         files.write(path, header, arrays, overwrite=overwrite)
@@ -516,3 +515,16 @@ def load(path: Any, *, plugins: bool | str | Collection[str] = False) -> KPCAMod
         return KPCAModel.from_state(header, arrays, plugins=plugins)
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from error
+
+
+def check_model(model: Any) -> None:
+    """Raise TypeError unless ``model`` is a KPCAModel; an estimator of ``fastkpca.sklearn`` holds one as ``model_``."""
+    if isinstance(model, KPCAModel):
+        return
+    if isinstance(getattr(model, "model_", None), KPCAModel):
+        hint = "give its attribute model_, which is what kpca() returned"
+    elif isinstance(model, type) or hasattr(model, "get_params"):
+        hint = "fit an estimator of fastkpca.sklearn first, and give its attribute model_"
+    else:
+        hint = "give what kpca() or load() returned"
+    raise TypeError(f"model is of type {type(model).__name__}; {hint}")

@@ -29,7 +29,7 @@ from .kernels import guarded
 from .kernels.gaussian import Gaussian, median_distance
 from .kernels.linear import Linear
 from .kernels.precomputed import Precomputed
-from .model import FeatureProjector, KPCAModel, SampleProjector
+from .model import FeatureProjector, KPCAModel, SampleProjector, check_model
 from .protocol import Kernel
 from .rows import Rows
 from .summation.exact import ExactSummation
@@ -189,8 +189,7 @@ def kpca_denoise(
     >>> bool(np.abs(np.linalg.norm(clean, axis=1) - 1).mean() < 0.02)
     True
     """
-    if not isinstance(model, KPCAModel):
-        raise TypeError(f"model is a {type(model).__name__}; give what kpca() or load() returned")
+    check_model(model)
     kernel = guarded(model.kernel)
     if isinstance(kernel, Precomputed):
         raise ValueError(
@@ -222,8 +221,7 @@ def _preimages(
     *,
     stacklevel: int,
 ) -> np.ndarray:
-    if not isinstance(model, KPCAModel):
-        raise TypeError(f"model is a {type(model).__name__}; give what kpca() or load() returned")
+    check_model(model)
     validate.check_choice(method, "method", ("auto", "linear", "fixed-point", "gradient", "ridge"))
     max_iter = validate.check_count(max_iter, "max_iter")
     tol = validate.check_tol(tol)

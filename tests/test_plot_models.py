@@ -310,3 +310,13 @@ def test_candidates_of_real_plans_fit(X, model):
         ax = plot.candidates(plan)
         assert len(ax.get_yticks()) == len(getattr(plan, "plan", plan).candidates)
         fits(ax)
+
+
+def test_an_array_of_axes_is_saved_as_one_figure(model, X, tmp_path):
+    plot.save(plot.contours(model, X, component=[0, 1], inputs=(0, 1)), tmp_path / "two.png")
+    assert (tmp_path / "two.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_scree_points_from_what_holds_a_model_to_the_model(model):
+    with pytest.raises(TypeError, match="give its attribute model_"):
+        plot.scree(SimpleNamespace(model_=model))

@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 import textwrap
+import warnings
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -503,3 +504,51 @@ def test_the_import_without_scikit_learn_says_how_to_install(tmp_path):
     assert "pip install 'fastkpca[sklearn]'" in result.stdout
     text = (Path(__file__).parents[1] / "pyproject.toml").read_text()
     assert '\nsklearn = ["scikit-learn' in text
+
+
+def test_a_flat_spectrum_of_few_rows_goes_to_lapack():
+    X = np.random.default_rng(0).standard_normal((700, 40))
+    estimator = KernelPCA(20, kernel="rbf", gamma=0.1).fit(X)
+    assert estimator.model_.info["method"] == "dense"
+    theirs = Theirs(20, kernel="rbf", gamma=0.1, eigen_solver="dense").fit(X)
+    np.testing.assert_allclose(estimator.eigenvalues_, theirs.eigenvalues_, rtol=1e-9)
+
+
+def test_a_flat_spectrum_where_lapack_does_not_fit_has_all_passes():
+    X = np.random.default_rng(0).standard_normal((700, 40))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CertificateWarning)
+        estimator = KernelPCA(20, kernel="rbf", gamma=0.1, memory_limit="4MB").fit(X)
+    assert estimator.model_.info["method"] == "krylov"
+    assert estimator.model_.info["passes"] > 8
+
+
+def test_a_fit_that_failed_leaves_no_fitted_estimator():
+    X = np.random.default_rng(0).standard_normal((600, 5))
+    estimator = KernelPCA(3, kernel="rbf", memory_limit=1)
+    with pytest.raises(ValueError, match="memory_limit"):
+        estimator.fit(X)
+    assert estimator.n_features_in_ == 5
+    with pytest.raises(NotFittedError):
+        estimator.transform(X)
+
+
+def test_functions_of_models_point_from_an_estimator_to_its_model(tmp_path):
+    X = np.random.default_rng(0).standard_normal((50, 3))
+    estimator = KernelPCA(2, kernel="rbf").fit(X)
+    calls = [
+        lambda e: fk.kpca_project(e, X),
+        lambda e: fk.kpca_denoise(e, X),
+        lambda e: fk.kpca_preimage(e, X[:, :2]),
+        lambda e: fk.kpca_spe(e, X),
+        lambda e: fk.save(e, tmp_path / "m.kpca"),
+        lambda e: fk.export_mat(e, tmp_path / "m.mat"),
+    ]
+    for call in calls:
+        call(estimator.model_)
+        with pytest.raises(TypeError, match="give its attribute model_"):
+            call(estimator)
+        with pytest.raises(TypeError, match="fit an estimator"):
+            call(KernelPCA(2))
+        with pytest.raises(TypeError, match=r"type ndarray; give what kpca\(\)"):
+            call(X)

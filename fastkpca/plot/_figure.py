@@ -43,13 +43,13 @@ def require_matplotlib() -> None:
         raise ImportError("plots need matplotlib, which is not installed: pip install matplotlib") from None
 
 
-def save(ax: Axes, path: str | os.PathLike, *, overwrite: bool = False) -> None:
+def save(ax: Axes | np.ndarray, path: str | os.PathLike, *, overwrite: bool = False) -> None:
     """Write the figure of ``ax`` in the format that the ending of ``path`` says, completely or not at all.
 
     Parameters
     ----------
-    ax : matplotlib.axes.Axes
-        What a function of this module returned; of an array of axes any one.
+    ax : matplotlib.axes.Axes or array of them
+        What a function of this module returned.
     path : str or Path
         Such as ``scores.png``, ``scores.pdf`` or ``scores.svg``.
     overwrite : bool
@@ -62,7 +62,8 @@ def save(ax: Axes, path: str | os.PathLike, *, overwrite: bool = False) -> None:
     ValueError
         matplotlib does not write that format.
     """
-    figure: Any = ax.figure
+    first: Any = ax.flat[0] if isinstance(ax, np.ndarray) else ax
+    figure: Any = first.figure
     with files.atomic(path, overwrite=overwrite) as file:
         figure.savefig(file, format=Path(path).suffix[1:].lower())
 

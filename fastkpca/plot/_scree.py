@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..model import check_model
 from ._figure import BLUE, ORANGE, decades_at_least, key_above, new_axes, plain_numbers, require_matplotlib
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ def scree(model: Any, ax: Axes | None = None, *, n_components: int | None = None
     'log'
     """
     require_matplotlib()
+    if not hasattr(model, "eigenvalue_bounds"):
+        check_model(model)
     c = model.n_components if n_components is None else n_components
     if not 1 <= c <= model.n_components:
         raise ValueError(f"n_components is {n_components}; the model has 1 to {model.n_components}")

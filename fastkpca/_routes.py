@@ -264,6 +264,7 @@ def _krylov(problem: Problem, plan: Plan) -> Solution:
     # the mean of all entries errs by no more than an entry does
     slack = 4 * EPS * n * size + n * ((entry_error or 0.0) + product.error_bound)
     info = {"method": "krylov", "products": way.name, "passes": found.passes, "search_passes": found.search_passes}
+    info |= {"product_error": float(product.error_bound)} if product.error_bound else {}
     info |= {"widths": _history(found.history), "search_widths": _history(found.search_history)}
     info |= _negative(found.negative_end, problem)
     projector = _sample_projector(problem, coeff, found.row_means)

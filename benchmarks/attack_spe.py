@@ -20,6 +20,7 @@ import argparse
 import sys
 import warnings
 from collections import defaultdict
+from dataclasses import replace
 from math import factorial
 from typing import Any
 
@@ -125,6 +126,9 @@ def exact_spe(
     model: fk.KPCAModel, name: str, parameters: dict[str, Any], X: np.ndarray, new: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """SPE of new rows about the model's own components, and what this reference can err by."""
+    if name == "linear":  # SPE does not depend on where zero is, but the size of what cancels does
+        X, new = (np.asarray(A, dtype=LONG) - model.shift.astype(LONG) for A in (X, new))
+        model = replace(model, shift=np.zeros_like(model.shift))
     K, k = kernel_values(name, parameters, X, X), kernel_values(name, parameters, new, X)
     own = np.array([kernel_values(name, parameters, y[None], y[None])[0, 0] for y in new])
     means = K.mean(axis=0)

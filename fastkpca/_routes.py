@@ -147,7 +147,7 @@ def _features(problem: Problem, plan: Plan) -> Solution:
                 break
             feature_map, rounds = more, rounds + 1
             moments, eigenvalues, axes, solved = _leading(feature_map, problem)
-    if _misses(moments, eigenvalues, problem) and not problem.forced and problem.c is not None:
+    if _misses(moments, eigenvalues, problem) and not problem.forced and problem.c is not None and plan.krylov:
         found = _krylov(problem, plan)
         return replace(found, info=found.info | {"features_tried": plan.name})
     # n centred rows have n - 1 directions at most; what a map's defect adds beyond is not of theirs

@@ -149,6 +149,11 @@ def exact_spe(
         axes = model.projector.axes.astype(LONG)
         z = (own_new - Phi.mean(axis=0)) @ axes
         inside = (z * solve(axes.T @ axes, z.T.copy()).T).sum(axis=1)
+        if isinstance(model.projector.map, PolynomialMap):  # nothing is left out: no cancellation of squares
+            left = own_new - Phi.mean(axis=0) - solve(axes.T @ axes, z.T.copy()).T @ axes.T
+            square = (left**2).sum(axis=1)
+            off = REFERENCE * (np.sqrt((own_new**2).sum(axis=1)) + np.sqrt((Phi**2).sum(axis=1).max()))
+            return square, 2 * np.sqrt(square) * off + off**2
         if isinstance(model.projector.map, PivotMap):  # the triangular solve amplifies the entries' own rounding
             size = size / np.sqrt(np.maximum(model.projector.map.nu / np.maximum(float(size.max()), 1e-300), 1e-18))
     return centred - inside, REFERENCE * len(X) * size
@@ -184,6 +189,7 @@ def case(rng: np.random.Generator) -> tuple[str, dict[str, Any], dict[str, Any],
     )
     if rng.random() < 0.4:
         new = new[: -3 if rng.random() < 0.5 else 8]  # without far rows, and without any that were seen
+    edge = X.max(axis=0)
     X, new = X + offset, new + offset
     if rng.random() < 0.25:
         X, new = X.astype(np.float32), new.astype(np.float32)
@@ -209,6 +215,13 @@ def case(rng: np.random.Generator) -> tuple[str, dict[str, Any], dict[str, Any],
     else:
         parameters = {"scale": float(rng.choice([1.0, 0.1])), "offset": float(rng.choice([0.0, -1.0, 1.0]))}
     options = dict(routes[int(rng.integers(len(routes)))])
+    # where a periodic map's images begin to be seen, and where the mean's own rounding is all that there is
+    reach = parameters.get("sigma", 1.0) * rng.uniform(3.0, 6.0, (3, 1)) * np.eye(d)[0]
+    at = np.asarray(X, dtype=np.float64).mean(axis=0) + 10.0 ** -rng.uniform(2, 12, (3, 1)) * rng.standard_normal((3, d))
+    new = np.vstack([new, edge + offset + reach, at]).astype(new.dtype)
+    if name in ("linear", "polynomial") and offset == 0.0 and rng.random() < 0.3:
+        scale = new.dtype.type(10.0 ** rng.integers(-3, 6 if name == "linear" else 3))
+        X, new = X * scale, new * scale
     options["tol"] = float(10.0 ** rng.integers(-12, -1))
     c = int(rng.choice([1, 2, 3, 5, 8, 12]))
     return name, parameters, options, X, new, c

@@ -365,8 +365,11 @@ def _by_features(
     rows, n, D = given.rows, given.rows.n_samples, feature_map.n_features
     z = np.empty((n, axes.shape[1]))
     within, outside, surely, size = np.empty((4, n))
+    away = np.zeros(n)
     length = float(np.sqrt(mean @ mean))
-    delta = feature_map.rounding + rounding_factor(D) * EPS
+    # the mean errs by rounding of the features that it is the mean of, which may be much larger than it is
+    features = float(np.sqrt(length**2 + max(model.total_variance_bounds[1], 0.0)))
+    delta = feature_map.rounding + rounding_factor(max(D, model.n_samples)) * EPS
     # a map with a transform of its own has too many features to form them: cancellation, and no lower end for e
     transform = feature_map.tile_rows is not None
     step = tile_rows(feature_map) if transform else execute.tile_rows(D)
@@ -393,7 +396,9 @@ def _by_features(
             z[part] = Phi @ axes
             Phi -= z[part] @ axes.T
             within[part] = np.einsum("ij,ij->i", Phi, Phi)
-        size[part] = np.sqrt(squares) + length
+        size[part] = np.sqrt(squares) + features
+        if hasattr(feature_map, "beyond"):  # images of the rows, as seen from outside of their box
+            away[part] = feature_map.beyond * ((X < feature_map.box[0]) | (X > feature_map.box[1])).any(axis=1)
 
     for _ in execute.run(task, -(-n // step), n_threads=n_threads, progress=progress, stage="spe"):
         pass
@@ -401,7 +406,7 @@ def _by_features(
         slack = (4.0 * delta + 8.0 * getattr(feature_map, "eps", 0.0)) * size**2
     else:  # |r|^2 of an r that is off by this much
         slack = 4.0 * np.sqrt(within) * (delta * size) + 4.0 * (delta * size) ** 2
-    slack += 4.0 * feature_map.defect
+    slack += 4.0 * feature_map.defect + 2.0 * away
     train = np.sqrt(max(float(model.info.get("residual_trace", 0.0)), 0.0) / model.n_samples)
     high = within + (np.sqrt(outside) + train) ** 2 + slack
     low = np.maximum(within + np.maximum(np.sqrt(surely) - train, 0.0) ** 2 - slack, 0.0)

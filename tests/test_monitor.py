@@ -175,6 +175,39 @@ def test_column_means_of_approximate_products(products):
     assert (np.diff(interval, axis=1)[:, 0] >= 4 * model.info["product_error"]).all() or (interval[:, 0] == 0).any()
 
 
+@long_double
+@pytest.mark.parametrize("seed", range(5))
+def test_rows_near_the_mean_of_large_ones(seed):
+    """The mean of features errs by rounding of what it is the mean of, however small itself."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal(((300, 57)[seed % 2], 3)) * 1e3
+    model = fit(X, "linear", 1, {"features": "monomial"})
+    new = X.mean(axis=0) + 10.0 ** -np.arange(0.0, 15.0, 3.0)[:, None] * rng.standard_normal((5, 3))
+    _, interval = fk.kpca_spe(model, new, bounds=True)
+    exact, error = attack().exact_spe(model, "linear", {}, X, new)
+    assert (interval[:, 0] <= exact + error).all() and (exact - error <= interval[:, 1]).all()
+    assert np.diff(interval[:1]) <= 1e-9 * exact[0]
+
+
+@long_double
+@pytest.mark.parametrize("d", [1, 2])
+@pytest.mark.parametrize("tol", [1e-5, 1e-8])
+def test_rows_around_the_box_of_fourier_features(d, tol):
+    """From there the periodic images of the training rows are nearer than from inside."""
+    pytest.importorskip("finufft")
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (40, d))
+    X[:20] = np.abs(X[:20]) ** 0.05
+    model = fit(X, "gaussian", 1, {"sigma": 0.5, "features": "fourier", "tol": tol})
+    new = np.repeat(X.max(axis=0)[None], 60, axis=0)
+    new[:, 0] += np.linspace(0, 4.0, 60)
+    _, interval = fk.kpca_spe(model, new, bounds=True)
+    exact, error = attack().exact_spe(model, "gaussian", {"sigma": 0.5}, X, new)
+    assert (interval[:, 0] <= exact + error).all() and (exact - error <= interval[:, 1]).all()
+    _, inside = fk.kpca_spe(model, X, bounds=True)
+    assert np.diff(inside, axis=1).max() <= 8 * tol
+
+
 def test_no_interval_reaches_beyond_what_no_component_leaves():
     """Components of noise are no axes at all, but SPE is never more than the whole of a row."""
     X = np.random.default_rng(0).standard_normal((40, 2))

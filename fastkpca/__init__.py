@@ -41,6 +41,7 @@ from ._kpca import kpca, kpca_project, plan
 from ._mat import export_mat
 from ._pca import pca
 from .kernels import get_kernel, list_kernels, register_kernel
+from .merge import kpca_merge, kpca_update
 from .methods import get_method, list_methods
 from .model import KPCAModel, load, save
 from .monitor import kpca_limits, kpca_spe, kpca_t2
@@ -59,10 +60,12 @@ __all__ = [
     "kpca",
     "kpca_denoise",
     "kpca_limits",
+    "kpca_merge",
     "kpca_preimage",
     "kpca_project",
     "kpca_spe",
     "kpca_t2",
+    "kpca_update",
     "list_kernels",
     "list_methods",
     "load",

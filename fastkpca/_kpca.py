@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from . import execute, validate
-from ._plan import Plan, make_plan
-from ._routes import Problem, Solution, solve
-from .errors import CertificateWarning, NotConvergedError
+from ._plan import DEFAULT_MEMORY, Plan, make_plan, plan_for_map
+from ._routes import Problem, Solution, model_of, solve
 from .kernels import get_kernel, guarded, naming
+from .merge import map_for_rows, map_of
 from .model import KPCAModel
 from .protocol import Kernel
 from .rows import summarize
+from .sources import Source
 
 __all__ = ["kpca", "kpca_project", "plan"]
 
@@ -44,8 +45,11 @@ def kpca(
     memory_limit: int | str | None = None,
     n_threads: int | None = None,
     rng: Any = 0,
+    sample_weight: Any = None,
+    like: KPCAModel | None = None,
+    keep_moments: bool = False,
     return_scores: bool = True,
-    out: np.ndarray | None = None,
+    out: Any = None,
     progress: bool | Callable[[str, int, int], None] = False,
     **kernel_parameters: Any,
 ) -> KPCAModel:
@@ -54,8 +58,10 @@ def kpca(
     Parameters
     ----------
     X : array_like (N, d)
-        Rows are observations: array, memory map, data frame or sparse matrix; or the Gram matrix (N, N) for
-        ``kernel="precomputed"``. Never modified; a memory map is never copied whole.
+        Rows are observations: array, memory map, data frame or sparse matrix; a source that is not in memory (an HDF5
+        or zarr dataset, Parquet, a Dask collection, or blocks of rows: an iterable that starts anew each time, or a
+        function that returns a new iterator); or the Gram matrix (N, N) for ``kernel="precomputed"``. Never modified,
+        and never loaded whole unless the plan says so.
     kernel : str, Kernel, object with ``block``, or callable
         A name (``fastkpca.list_kernels()``), or a kernel; a callable takes two tiles of rows and returns the matrix
         between them.
@@ -81,10 +87,21 @@ def kpca(
         all the same (``OPENBLAS_NUM_THREADS``, threadpoolctl).
     rng : int, Generator, SeedSequence or None
         Randomness; 0 by default: same input, same output.
+    sample_weight : array_like (N,), optional
+        Non-negative; a whole number is that many copies of the row. N in the variances becomes the sum of the weights,
+        and ``coeff`` of a row the sum of its copies' (``score == Kc @ coeff``, with weighted centring). A row of
+        weight zero takes no part, but has its scores.
+    like : KPCAModel, optional
+        Take this model's kernel, shift and feature map (and, where c is None, number of components): for shards of one
+        set of rows. Implies ``method="features"``.
+    keep_moments : bool
+        Keep the moments of the features, D x D numbers for D features, in the model: ``kpca_merge`` and
+        ``kpca_update`` add them up. Implies ``method="features"``.
     return_scores : bool
         False: the model alone; its ``score`` then raises ScoresNotKeptError.
-    out : ndarray (N, c), optional
-        Where to write the scores.
+    out : ndarray, h5py.Dataset or zarr.Array (N, c), optional
+        Where to write the scores as they are made, memory maps included. The type is that of the rows, float32 or
+        float64. Datasets are not kept in the model.
     progress : bool or callable
         True writes to stderr; a callable gets (stage, done, total).
     **kernel_parameters
@@ -122,51 +139,40 @@ def kpca(
     (1000, 3)
     """
     started = time.perf_counter()
-    method = _method(method, features, products)
+    method = _method(method, features, products, like, keep_moments)
     return_scores = validate.check_flag(return_scores, "return_scores")
     with execute.reporter(progress) as report:
         problem = _prepare(
-            X, kernel, c, tol, max_passes, method, memory_limit, n_threads, rng, report, kernel_parameters
+            X,
+            kernel,
+            c,
+            tol,
+            max_passes,
+            method,
+            memory_limit,
+            n_threads,
+            rng,
+            report,
+            sample_weight,
+            like,
+            kernel_parameters,
         )
         with naming(problem.kernel):
-            chosen = _choose(problem, method, features, products)
+            chosen = _choose(problem, method, features, products, return_scores and out is None)
             solution = solve(problem, chosen)
-            score = _scores(problem, solution, out) if return_scores else None
+            score = _scores(problem, solution, out) if return_scores or out is not None else None
     info = solution.info | {"tol": problem.tol, "seconds": time.perf_counter() - started}
-    low, high = (x / (problem.data.n_samples - 1) for x in solution.total)
-    model = KPCAModel(
-        eigenvalues=solution.eigenvalues,
-        eigenvalue_bounds=solution.certificate.eigenvalue_bounds,
-        bound_kind=solution.certificate.bound_kind,
-        angle_bounds=solution.certificate.angle_bounds,
-        clusters=solution.certificate.clusters,
-        total_variance=high,
-        total_variance_bounds=(low, high),
-        kernel=getattr(problem.kernel, "unbound", lambda: problem.kernel)(),
-        plan=chosen,
-        info=info,
-        n_samples=problem.data.n_samples,
-        n_features=problem.n_columns,
-        shift=problem.data.shift,
-        dtype=problem.dtype,
-        projector=solution.projector,
-        _score=score,
-    )
-    if not np.isfinite(model.eigenvalue_bounds).all():
-        raise NotConvergedError(f"no interval was reached: {solution.message}", partial=model)
-    if solution.message:
-        warnings.warn(solution.message, CertificateWarning, stacklevel=2)
-    return model
+    return model_of(problem, replace(solution, info=info), chosen, score, keep_moments=keep_moments)
 
 
 def kpca_project(
     model: KPCAModel,
     X: Any,
     *,
-    out: np.ndarray | None = None,
+    out: Any = None,
     n_threads: int | None = None,
     progress: bool | Callable[[str, int, int], None] = False,
-) -> np.ndarray:
+) -> Any:
     """Project new rows onto the components of a model.
 
     Parameters
@@ -175,15 +181,15 @@ def kpca_project(
     X : array_like (m, d)
         New rows, with the columns of the training rows; for a precomputed kernel the (m, N) matrix between new and
         training rows.
-    out : ndarray (m, c), optional
-        Where to write them.
+    out : ndarray, h5py.Dataset or zarr.Array (m, c), optional
+        Where to write them; needed for rows that are not in memory where the scores would take more than 2 GiB.
     n_threads : int, optional
         Default: all processors.
     progress : bool or callable
 
     Returns
     -------
-    ndarray (m, c)
+    ndarray (m, c), or ``out``
         ``coeff' (k(X_train, x) - column means)`` for each new row x: only the column means of K are needed for
         centring, since 1'coeff = 0.
 
@@ -212,12 +218,18 @@ def kpca_project(
     shape = (rows.n_samples, model.n_components)
     result = validate.check_out(out, shape, dtype)
     if result is None:
+        size = shape[0] * shape[1] * dtype.itemsize
+        if isinstance(rows.source, Source) and size > DEFAULT_MEMORY:
+            raise ValueError(
+                f"the scores of {shape[0]} rows take {size / 1e9:.3g} GB; give out=, a memory map or a dataset of "
+                f"shape {shape} and type {dtype}"
+            )
         result = np.empty(shape, dtype=dtype)
     with execute.reporter(progress) as report:
         model.projector.project(
             kernel, rows.shifted(model.shift), result, execute.threads_for(kernel, n_threads), report
         )
-    for start in range(0, len(result), 8192):
+    for start in range(0, shape[0], 8192):
         part = result[start : start + 8192]
         if not np.isfinite(part).all():
             row = start + int(np.argwhere(~np.isfinite(part))[0, 0])
@@ -240,6 +252,10 @@ def plan(
     memory_limit: int | str | None = None,
     n_threads: int | None = None,
     rng: Any = 0,
+    sample_weight: Any = None,
+    like: KPCAModel | None = None,
+    keep_moments: bool = False,
+    return_scores: bool = True,
     **kernel_parameters: Any,
 ) -> Plan:
     """What ``kpca`` would run, what it costs, and why, before it runs.
@@ -276,9 +292,11 @@ def plan(
     >>> fk.plan(X, "polynomial", 3, degree=2).method
     'features'
     """
-    method = _method(method, features, products)
-    problem = _prepare(X, kernel, c, tol, 20, method, memory_limit, n_threads, rng, None, kernel_parameters)
-    return _choose(problem, method, features, products)
+    method = _method(method, features, products, like, keep_moments)
+    problem = _prepare(
+        X, kernel, c, tol, 20, method, memory_limit, n_threads, rng, None, sample_weight, like, kernel_parameters
+    )
+    return _choose(problem, method, features, products, return_scores)
 
 
 def _prepare(
@@ -292,15 +310,27 @@ def _prepare(
     n_threads: int | None,
     rng: Any,
     report: execute.Progress | None,
+    sample_weight: Any,
+    like: KPCAModel | None,
     kernel_parameters: dict[str, Any],
 ) -> Problem:
     """Validate the input, look at the rows once, and resolve the kernel's parameters."""
     generator = validate.check_rng(rng)
-    chosen, X = _kernel(kernel, kernel_parameters).bind(X)
+    own = _kernel(kernel, kernel_parameters) if like is None else _kernel_like(like, kernel, kernel_parameters)
+    chosen, X = own.bind(X)
     threads = execute.threads_for(chosen, n_threads)
     rows = validate.as_rows(X, at_least=2)
+    c = validate.check_c(c, rows.n_samples) if rows.counted else c
+    if sample_weight is not None:
+        rows = rows.weighted(validate.check_weights(sample_weight, rows.n_samples))
+    shift_by = None
+    if like is not None:
+        validate.check_columns(like.n_features, rows.n_features)
+        shift_by, c = like.shift, like.n_components if c is None else c
+    rows, data = summarize(
+        rows, shift=chosen.translation is not None, rng=generator, n_threads=threads, shift_by=shift_by
+    )
     c = validate.check_c(c, rows.n_samples)
-    rows, data = summarize(rows, shift=chosen.translation is not None, rng=generator, n_threads=threads)
     return Problem(
         rows=rows,
         kernel=chosen.resolve(data),
@@ -314,12 +344,19 @@ def _prepare(
         dtype=np.dtype(np.float32 if rows.dtype == np.float32 else np.float64),
         n_columns=rows.n_features,
         forced=method != "auto",
+        like=like,
         report=report,
+        weight_sum=None if rows.weights is None else float(np.sum(rows.weights, dtype=np.float64)),
     )
 
 
-def _method(method: str, features: str, products: str) -> str:
+def _method(method: str, features: str, products: str, like: Any, keep_moments: bool) -> str:
     """The route to take: the name of a feature map, or of a product, forces its own."""
+    validate.check_flag(keep_moments, "keep_moments")
+    if like is not None:
+        map_of(like)
+        if features != "auto":
+            raise ValueError(f"features={features!r} and like=: the model given as like has its feature map; drop one")
     validate.check_choice(method, "method", ("auto", "dense", "features", "krylov"))
     validate.check_name(features, "features", "'auto', or the name of a feature map, as in 'pivots'")
     validate.check_name(products, "products", "'auto', 'exact', or the name of a product, as in 'grid'")
@@ -327,15 +364,31 @@ def _method(method: str, features: str, products: str) -> str:
         raise ValueError(
             f"features={features!r} forces method='features' and products={products!r} method='krylov'; drop one"
         )
-    for argument, value, forced in (("features", features, "features"), ("products", products, "krylov")):
-        if value == "auto":
-            continue
-        if method not in ("auto", forced):
-            raise ValueError(
-                f"{argument}={value!r} forces method={forced!r}, and method={method!r} was asked for; drop one"
-            )
-        return forced
+    asked = (
+        (f"features={features!r}", features != "auto", "features"),
+        (f"products={products!r}", products != "auto", "krylov"),
+        ("like=", like is not None, "features"),
+        ("keep_moments=True", keep_moments, "features"),
+    )
+    for text, given, forced in asked:
+        if given and method not in ("auto", forced):
+            raise ValueError(f"{text} forces method={forced!r}, and method={method!r} was asked for; drop one")
+        method = forced if given else method
     return method
+
+
+def _kernel_like(like: KPCAModel, kernel: Any, parameters: dict[str, Any]) -> Kernel:
+    """The kernel of that model, where what is asked for besides does not contradict it."""
+    own = guarded(like.kernel)
+    if kernel == "gaussian" and not parameters:
+        return own
+    asked = _kernel(kernel, parameters)
+    given = {k: v for k, v in asked.get_parameters().items() if v is not None}
+    if type(getattr(asked, "inner", asked)) is not type(getattr(own, "inner", own)) or any(
+        own.get_parameters().get(k) != v for k, v in given.items()
+    ):
+        raise ValueError(f"like= brings its kernel, {own!r}, and {asked!r} was asked for; drop one")
+    return own
 
 
 def _kernel(kernel: Any, parameters: dict[str, Any]) -> Kernel:
@@ -349,7 +402,17 @@ def _kernel(kernel: Any, parameters: dict[str, Any]) -> Kernel:
         raise TypeError(f"{error} ({'; '.join(hints)})") from error
 
 
-def _choose(problem: Problem, method: str, features: str, products: str) -> Plan:
+def _choose(problem: Problem, method: str, features: str, products: str, keep_scores: bool) -> Plan:
+    if problem.like is not None:
+        return plan_for_map(
+            map_for_rows(problem.like, problem.kernel, problem.data),
+            problem.like.plan.name,
+            problem.data,
+            problem.rows,
+            problem.c,
+            memory_limit=problem.memory_limit,
+            keep_scores=keep_scores,
+        )
     return make_plan(
         problem.kernel,
         problem.data,
@@ -360,16 +423,18 @@ def _choose(problem: Problem, method: str, features: str, products: str) -> Plan
         features=features,
         products=products,
         memory_limit=problem.memory_limit,
+        keep_scores=keep_scores,
     )
 
 
-def _scores(problem: Problem, solution: Solution, out: np.ndarray | None) -> np.ndarray:
+def _scores(problem: Problem, solution: Solution, out: Any) -> np.ndarray | None:
+    """The scores, or None where they went to a dataset."""
     shape = (problem.data.n_samples, len(solution.eigenvalues))
     result = validate.check_out(out, shape, problem.dtype)
     if result is None:
         result = np.empty(shape, dtype=problem.dtype)
     if solution.score is not None:
-        result[...] = solution.score
+        result[...] = solution.score.astype(result.dtype, copy=False)
     else:
         solution.projector.project(problem.kernel, problem.rows, result, problem.n_threads, problem.report)
-    return result
+    return result if isinstance(result, np.ndarray) else None

@@ -6,7 +6,7 @@ Predictions are counts (flops, kernel values, bytes) over the rates of ``_rates`
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,23 @@ from . import execute
 from ._products import Product, products_for
 from ._rates import EIGEN_RATE, FEATURE_RATE, GEMM_RATE, KERNEL_FLOPS, OVERHEAD, ROW_RATE, SYRK_RATE, entry_rate
 from .features.pivots import RankProbe, pivot_map, probe_rank
+from .krylov import default_block_size
 from .moments import takes_all
 from .protocol import Cost, FeatureMap, Kernel, Offer, Summary
 from .rows import Rows
 from .stored import Record
 
-__all__ = ["MAX_FEATURES", "Candidate", "Plan", "look_at", "make_plan", "offers_of_maps", "small_offers"]
+__all__ = [
+    "MAX_FEATURES",
+    "Candidate",
+    "Plan",
+    "basis_memory",
+    "look_at",
+    "make_plan",
+    "offers_of_maps",
+    "plan_for_map",
+    "small_offers",
+]
 
 KRYLOV_OVERHEAD = 15e-3
 KRYLOV_SINGLE, KRYLOV_DOUBLE = 2.5, 1.5  # passes: what the sets of benchmarks/real_data.py needed
@@ -192,6 +203,7 @@ def make_plan(
     features: str = "auto",
     products: str = "auto",
     memory_limit: int | None = None,
+    keep_scores: bool = True,
 ) -> Plan:
     """Choose among dense, features and krylov.
 
@@ -209,6 +221,8 @@ def make_plan(
         "auto", or the name to force.
     memory_limit : int, optional
         Bytes.
+    keep_scores : bool
+        Whether the scores are to be held in memory.
 
     Raises
     ------
@@ -221,24 +235,56 @@ def make_plan(
     look = look_at(kernel, data, pivots=method != "features" or features in ("auto", "pivots"))
     candidates = []
     if method in ("auto", "dense"):
-        candidates.append(_dense_candidate(data, c, limit))
+        candidates.append(_dense_candidate(data, rows, c, limit))
     if method in ("auto", "krylov"):
-        candidates += _krylov_candidates(kernel, look, data, c, k, tol, limit, products)
+        candidates += _krylov_candidates(kernel, look, data, rows, c, k, tol, limit, products)
     if method in ("auto", "features") and kernel.positive_semidefinite:
         others = [x.seconds for x in candidates if not x.obstacle]
         candidates += _feature_candidates(
-            kernel, data, rows, look, k, tol, limit, features, others, forced=method == "features"
+            kernel, data, rows, look, k, tol, limit, features, others, forced=method == "features", scores=keep_scores
         )
-    return _choose(candidates, method, data.n_samples, c)
+    found = _choose(candidates, method, data.n_samples, c)
+    if rows.sequential and found.method != "features":
+        size = _size(_rows_size(rows, data))
+        found = replace(found, reason=f"{found.reason}; loads all rows ({size}), which come in order only")
+    return found
 
 
-def _dense_candidate(data: Summary, c: int | float | None, limit: float) -> Candidate:
+def plan_for_map(
+    feature_map: FeatureMap,
+    name: str,
+    data: Summary,
+    rows: Rows,
+    c: int | float | None,
+    *,
+    memory_limit: int | None,
+    keep_scores: bool,
+) -> Plan:
+    """The plan where the feature map is given."""
+    limit = DEFAULT_MEMORY if memory_limit is None else memory_limit
+    D = feature_map.n_features
+    dense = type(feature_map).new_moments is FeatureMap.new_moments
+    offer = Offer(
+        name, Cost(n_features=D, row_flops=2.0 * D, moment_flops=None if dense else 2.0 * D), lambda _: feature_map
+    )
+    k = c if isinstance(c, int) else min(50, data.n_samples)
+    found = _feature_candidate(offer, data, rows, k, limit, keep_scores)
+    plan = _choose([found], "features", data.n_samples, c)
+    return replace(plan, reason="the feature map of the model given as like")
+
+
+def _rows_size(rows: Rows, data: Summary) -> float:
+    """Bytes of the rows where they have to be loaded for random access."""
+    return float(data.n_samples * data.n_features * rows.dtype.itemsize) if rows.sequential else 0.0
+
+
+def _dense_candidate(data: Summary, rows: Rows, c: int | float | None, limit: float) -> Candidate:
     n, few = data.n_samples, isinstance(c, int) and not takes_all(data.n_samples, c)
     seconds = n * n / 2 / entry_rate(data.n_features) + n * n / ROW_RATE
     seconds += (4 / 3 if few else 6) * float(n) ** 3 / EIGEN_RATE + OVERHEAD
     # the matrix and LAPACK's vectors, of all or of the kept ones; then scores and coefficients beside the vectors
     kept = min(c, n) if isinstance(c, int) else n
-    memory = 8.0 * n * (1.1 * n + 2.0 * kept if few else max(2.1 * n, 1.1 * n + 3.0 * kept))
+    memory = 8.0 * n * (1.1 * n + 2.0 * kept if few else max(2.1 * n, 1.1 * n + 3.0 * kept)) + _rows_size(rows, data)
     return Candidate("dense", "LAPACK", seconds, memory, obstacle=_too_much(memory, limit))
 
 
@@ -254,6 +300,7 @@ def _feature_candidates(
     others: list[float],
     *,
     forced: bool,
+    scores: bool,
 ) -> list[Candidate]:
     n = data.n_samples
     # six matrices of D x D: accumulators in flight and in the tree, and the eigensolver's
@@ -274,17 +321,22 @@ def _feature_candidates(
         offers = offers_of_maps(kernel, data, rows, look, residual, largest, name)
         if offers or not forced or residual >= 1.0:
             break
-        residual = min(10 * residual, 1.0)  # asked for: the best that fits, and the interval says how good that is
+        # asked for: the best that fits, and the interval says how good that is
+        residual = min(max(10 * residual, 1e-15), 1.0)
     if not offers:
         text = f"no map{f' named {name!r}' if name != 'auto' else ''} reaches tol={tol:g} within {largest} features"
         return [Candidate("features", name if name != "auto" else "any", 0.0, 0.0, obstacle=text)]
-    found = []
-    for offer in offers:
-        D, dense = offer.cost.n_features, offer.cost.moment_flops is None
-        memory = (8.0 * D * D * 6 if dense else 0.0) + offer.cost.memory + 8.0 * n * k
-        seconds = _feature_seconds(offer, data, k)
-        found.append(Candidate("features", offer.name, seconds, memory, D, _too_much(memory, limit), offer))
-    return found
+    return [_feature_candidate(offer, data, rows, k, limit, scores) for offer in offers]
+
+
+def _feature_candidate(offer: Offer, data: Summary, rows: Rows, k: int, limit: float, scores: bool) -> Candidate:
+    D, dense = offer.cost.n_features, offer.cost.moment_flops is None
+    memory = (8.0 * D * D * 6 if dense else 0.0) + offer.cost.memory
+    kept = (4.0 if rows.dtype == np.float32 else 8.0) * data.n_samples * k if scores else 0.0
+    obstacle = _too_much(memory + kept, limit)
+    if obstacle and memory <= limit:
+        obstacle += f", of which scores are {_size(kept)}: return_scores=False, or out=, does without"
+    return Candidate("features", offer.name, _feature_seconds(offer, data, k), memory + kept, D, obstacle, offer)
 
 
 def _feature_seconds(offer: Offer, data: Summary, k: int) -> float:
@@ -316,7 +368,8 @@ def offers_of_maps(
 def _pivots(kernel: Kernel, data: Summary, rows: Rows, cost: Cost, residual: float, largest: int) -> Offer:
     def build(sample: np.ndarray) -> FeatureMap:
         # judged on rows that are not pivots: several of these for each pivot
-        more = 4 * cost.n_features > len(sample)
+        # (a row of weight zero may lie where the bounds of the others don't hold: the sample has none)
+        more = 4 * cost.n_features > len(sample) and rows.weights is None
         return pivot_map(
             kernel,
             rows if more else sample,
@@ -360,7 +413,15 @@ def start_features(look: Look, data: Summary, k: int, pass_seconds: float) -> in
 
 
 def _krylov_candidates(
-    kernel: Kernel, look: Look, data: Summary, c: int | float | None, k: int, tol: float, limit: float, name: str
+    kernel: Kernel,
+    look: Look,
+    data: Summary,
+    rows: Rows,
+    c: int | float | None,
+    k: int,
+    tol: float,
+    limit: float,
+    name: str,
 ) -> list[Candidate]:
     """Block Krylov on exact products, and on each approximate one that is accurate enough for ``tol``."""
     n = data.n_samples
@@ -385,16 +446,28 @@ def _krylov_candidates(
         seconds += 12 * n * float(block * (KRYLOV_SINGLE + KRYLOV_DOUBLE)) ** 2 / GEMM_RATE
         D = start_features(look, data, k, product.once)
         seconds += 3.0 * n * D * D / SYRK_RATE
-        memory = 8.0 * n * (8 * block + 3 * data.n_features) + product.memory
+        # the least basis that the solver takes, with its images and what they are made of; rows and columns in flight
+        least = min(k + 2 * default_block_size(n, k), n - 1)
+        memory = 32.0 * n * max(least, 2 * block) + _beside_basis(data) + product.memory + _rows_size(rows, data)
         obstacle = _too_much(memory, limit)
         if c is None:
             obstacle = "all components need the dense route or an exact feature map"
         elif not isinstance(c, int) and look.probe is None:
             obstacle = "a fraction of the variance needs a positive semidefinite kernel, or the dense route"
-        elif k >= n:
-            obstacle = f"finds at most {n - 1} components"
+        elif k >= (present := n if rows.weights is None else np.count_nonzero(rows.weights)):
+            obstacle = f"finds at most {present - 1} components"
         found.append(Candidate("krylov", product.name, seconds, memory, D, obstacle, product))
     return found
+
+
+def _beside_basis(data: Summary) -> float:
+    """Bytes of a krylov run that its basis does not count: the model's rows, two copies of them under way."""
+    return 24.0 * data.n_samples * data.n_features
+
+
+def basis_memory(data: Summary, memory_limit: float | None) -> float:
+    """What of the limit is left for the basis of a krylov run."""
+    return (DEFAULT_MEMORY if memory_limit is None else memory_limit) - _beside_basis(data)
 
 
 def _too_much(memory: float, limit: float) -> str:

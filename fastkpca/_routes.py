@@ -11,15 +11,15 @@ import numpy as np
 import scipy.linalg
 
 from . import certificate, execute
-from ._plan import MAX_FEATURES, Plan
+from ._plan import MAX_FEATURES, Plan, basis_memory
 from ._products import Product
 from ._rates import is_compiled
 from .certificate import Certificate, FeatureInfo
-from .errors import ComponentsWarning
+from .errors import CertificateWarning, ComponentsWarning, NotConvergedError
 from .features.passes import accumulate, feature_moments
 from .features.pivots import PivotMap, pivot_map, second_round
 from .krylov import block_krylov, default_block_size
-from .model import FeatureProjector, SampleProjector
+from .model import FeatureProjector, KPCAModel, SampleProjector
 from .moments import largest_eigenpairs, leading_axes, principal_axes
 from .operators import GramOperator
 from .protocol import FeatureMap, Kernel, Moments, Offer, Summary, Summation
@@ -27,8 +27,9 @@ from .rows import Rows
 from .subspace import Leading
 from .summation.exact import ExactSummation
 from .summation.matrix import MatrixSummation, gram_matrix
+from .summation.weighted import WeightedExactSummation, WeightedSummation
 
-__all__ = ["NoVarianceError", "Problem", "Solution", "solve"]
+__all__ = ["NoVarianceError", "Problem", "Solution", "components", "model_of", "solve"]
 
 KEPT_MATRIX = 64 << 20
 """Bytes up to which the krylov route holds K itself where its values come from ``block``, in Python, and are dear; the
@@ -66,6 +67,13 @@ class Problem:
     n_columns: int
     forced: bool
     report: execute.Progress | None = None
+    weight_sum: float | None = None
+    like: KPCAModel | None = None  # its feature map is taken, and not improved on
+
+    @property
+    def count(self) -> float:
+        """Number of rows, or the sum of their weights."""
+        return float(self.data.n_samples) if self.weight_sum is None else self.weight_sum
 
 
 @dataclass(frozen=True)
@@ -83,6 +91,7 @@ class Solution:
     info: dict[str, Any]
     score: np.ndarray | None = field(default=None, repr=False)
     message: str = ""
+    moments: Moments | None = field(default=None, repr=False)
 
 
 def solve(problem: Problem, plan: Plan) -> Solution:
@@ -93,34 +102,71 @@ def solve(problem: Problem, plan: Plan) -> Solution:
 
 
 def _dense(problem: Problem, plan: Plan) -> Solution:
-    """The centred Gram matrix, whole, and LAPACK; the reference for every other route."""
-    n, kernel = problem.data.n_samples, problem.kernel
-    K = gram_matrix(kernel, problem.rows, n_threads=problem.n_threads, progress=problem.report)
-    largest, norm = float(max(K.max(), -K.min())), float(np.linalg.norm(K))
-    means = K.mean(axis=0)
-    grand = means.mean()
+    """The centred Gram matrix, whole, and LAPACK; the reference for every other route.
+
+    With weights D = diag(w) it is D^(1/2) (I - 1 w'/W) K (I - w 1'/W) D^(1/2): the matrix of the rows repeated w_i
+    times has the same eigenvalues, and its eigenvectors repeat those of this one, divided by w_i^(1/2).
+    """
+    problem = replace(problem, rows=problem.rows.loaded())
+    rows, present = problem.rows.present()
+    n, kernel, weights = rows.n_samples, problem.kernel, rows.weights
+    K = gram_matrix(kernel, rows, n_threads=problem.n_threads, progress=problem.report)
+    largest = float(max(K.max(), -K.min()))
+    root = np.ones(n) if weights is None else np.sqrt(np.asarray(weights, dtype=np.float64))
+    count = float(root @ root)
+    norm, means = _weighted_norm(K, root), K.mean(axis=0) if weights is None else root**2 @ K / count
+    grand = means.mean() if weights is None else root**2 @ means / count
     for start in range(0, n, 512):  # in place: no second N x N
-        K[start : start + 512] -= means
-        K[start : start + 512] -= means[start : start + 512, None]
-        K[start : start + 512] += grand
+        part = K[start : start + 512]
+        part -= means
+        part -= means[start : start + 512, None]
+        part += grand
+        if weights is not None:
+            part *= root[start : start + 512, None]
+            part *= root
     total = float(np.trace(K))
     # one more than asked for: it says how far the last cluster is from the rest
     asked = problem.c + 1 if isinstance(problem.c, int) else n
     eigenvalues, vectors = largest_eigenpairs(K, asked)
     del K  # overwritten; scores and coefficients need the room
     lowest = float(eigenvalues[-1]) if asked >= n else None
-    entry_error = kernel.entry_error(problem.data, np.dtype(np.float64))
-    kept = _kept(eigenvalues, 2 * EPS * n * largest, total, problem, n * (entry_error or 0.0))
-    proof = certificate.dense_certificate(eigenvalues, kept, n=n, norm=norm, entry_error=entry_error or 0.0)
+    entry_error = (kernel.entry_error(problem.data, np.dtype(np.float64)) or 0.0) * count
+    kept = _kept(eigenvalues, 2 * EPS * count * largest, total, problem, entry_error)
+    proof = certificate.dense_certificate(eigenvalues, kept, n=n, norm=norm, entry_error=entry_error / n)
     eigenvalues, vectors = eigenvalues[:kept].copy(), vectors[:, :kept]
-    score = vectors * (_signs(vectors[problem.data.sample_index]) * np.sqrt(eigenvalues))
-    slack = 4 * EPS * n * largest + n * (entry_error or 0.0)
+    if weights is not None:
+        vectors = vectors / root[:, None]
+    sample = problem.data.sample_index if present is None else np.searchsorted(present, problem.data.sample_index)
+    score = vectors * (_signs(vectors[sample]) * np.sqrt(eigenvalues))
+    slack = 4 * EPS * count * largest + entry_error
     info = {"method": "dense", "passes": 1} | _negative(lowest, problem)
     coeff = score / eigenvalues
-    coeff -= coeff.mean(axis=0)  # projecting relies on 1'coeff = 0, which LAPACK keeps to u lambda_1 / lambda_i only
+    if weights is not None:
+        coeff *= (root**2)[:, None]
+    # projecting relies on 1'coeff = 0, which LAPACK keeps to u lambda_1 / lambda_i only
+    coeff -= coeff.mean(axis=0) if weights is None else np.outer(root**2 / count, coeff.sum(axis=0))
+    if present is not None:  # rows of no weight are projected as new ones are
+        coeff, means = _scattered(coeff, present, problem), _scattered(means, present, problem)
     projector = _sample_projector(problem, coeff, means)
     message = _rounding_message(proof, eigenvalues, problem)
-    return Solution(eigenvalues, proof, (total - slack, total + slack), projector, info, score, message)
+    kept_score = score if present is None else None
+    return Solution(eigenvalues, proof, (total - slack, total + slack), projector, info, kept_score, message)
+
+
+def _weighted_norm(K: np.ndarray, root: np.ndarray) -> float:
+    """|D^(1/2) K D^(1/2)|_F for D^(1/2) = diag(root)."""
+    if np.all(root == 1.0):
+        return float(np.linalg.norm(K))
+    step = 512
+    parts = (np.linalg.norm(K[i : i + step] * root[i : i + step, None] * root) for i in range(0, len(K), step))
+    return float(np.sqrt(sum(float(x) ** 2 for x in parts)))
+
+
+def _scattered(values: np.ndarray, present: np.ndarray, problem: Problem) -> np.ndarray:
+    """These for the rows that are present, zero for the others."""
+    whole = np.zeros((problem.data.n_samples, *values.shape[1:]))
+    whole[present] = values
+    return whole
 
 
 def _features(problem: Problem, plan: Plan) -> Solution:
@@ -131,7 +177,8 @@ def _features(problem: Problem, plan: Plan) -> Solution:
         feature_map = offer.build(problem.data.sample)
         moments, eigenvalues, axes, solved = _leading(feature_map, problem)
         rounds = 0
-        while _misses(moments, eigenvalues, problem) and isinstance(feature_map, PivotMap) and rounds < 3:
+        free = isinstance(feature_map, PivotMap) and problem.like is None
+        while free and _misses(moments, eigenvalues, problem) and rounds < 3:
             # a sample can miss a small far cluster; all rows know where the residual lies
             if not problem.forced and plan.krylov_is_cheaper(problem.data.n_samples, 3 * feature_map.n_features // 2):
                 break
@@ -150,18 +197,36 @@ def _features(problem: Problem, plan: Plan) -> Solution:
     if _misses(moments, eigenvalues, problem) and not problem.forced and problem.c is not None and plan.krylov:
         found = _krylov(problem, plan)
         return replace(found, info=found.info | {"features_tried": plan.name})
+    return components(problem, feature_map, moments, eigenvalues, axes, solved)
+
+
+def components(
+    problem: Problem,
+    feature_map: FeatureMap,
+    moments: Moments,
+    eigenvalues: np.ndarray,
+    axes: np.ndarray,
+    solved: Leading | None,
+    reference: np.ndarray | None = None,
+) -> Solution:
+    """Components and their certificate from the moments of all rows; nothing is read.
+
+    ``reference`` (D, k): axes that give the signs where there is no sample.
+    """
     # n centred rows have n - 1 directions at most; what a map's defect adds beyond is not of theirs
-    eigenvalues, axes = eigenvalues[: problem.data.n_samples - 1], axes[:, : problem.data.n_samples - 1]
+    most = (problem.data.n_samples if problem.rows.weights is None else np.count_nonzero(problem.rows.weights)) - 1
+    eigenvalues, axes = eigenvalues[:most], axes[:, :most]
     floor = feature_map.rounding**2 * _trace_of(moments) + 4 * EPS * len(eigenvalues) * _top(eigenvalues)
-    known = {
+    known: dict[str, Any] = {
         "n": problem.data.n_samples,
+        "count": moments.count,
         "residual_trace": moments.residual_trace,
         "defect": _defect(feature_map, moments),
         "trace": moments.trace,
         "kernel_trace": _trace_of(moments),
         "rounding": feature_map.rounding,
     }
-    unseen = moments.residual_trace + problem.data.n_samples * known["defect"]
+    unseen = moments.residual_trace + moments.count * known["defect"]
     kept = _kept(eigenvalues, floor, moments.trace + moments.residual_trace, problem, unseen)
     proof = certificate.feature_certificate(
         eigenvalues,
@@ -173,17 +238,51 @@ def _features(problem: Problem, plan: Plan) -> Solution:
     total = certificate.feature_trace(**known)
     eigenvalues, axes = eigenvalues[:kept].copy(), np.ascontiguousarray(axes[:, :kept])
     constant = moments.mean @ axes
-    sample = feature_map.apply(problem.data.sample, axes) - constant
-    axes = axes * _signs(sample)
+    if reference is None:
+        axes = axes * _signs(feature_map.apply(problem.data.sample, axes) - constant)
+    else:  # as the component of the reference that it resembles most
+        axes = axes * _signs(reference.T @ axes)
     info = {
         "method": "features",
         "passes": 0,
         "n_features": feature_map.n_features,
         "residual_trace": moments.residual_trace,
+        "radius": problem.data.radius,
     }
     projector = FeatureProjector(feature_map, np.ascontiguousarray(axes), moments.mean)
     message = _feature_message(proof, eigenvalues, feature_map, problem)
-    return Solution(eigenvalues, proof, total, projector, info, message=message)
+    return Solution(eigenvalues, proof, total, projector, info, message=message, moments=moments)
+
+
+def model_of(problem: Problem, solution: Solution, plan: Plan, score: Any, *, keep_moments: bool) -> KPCAModel:
+    """The result as the user gets it; a certificate that falls short is a warning, none at all an error."""
+    low, high = (x / (problem.count - 1) for x in solution.total)
+    model = KPCAModel(
+        eigenvalues=solution.eigenvalues,
+        eigenvalue_bounds=solution.certificate.eigenvalue_bounds,
+        bound_kind=solution.certificate.bound_kind,
+        angle_bounds=solution.certificate.angle_bounds,
+        clusters=solution.certificate.clusters,
+        total_variance=high,
+        total_variance_bounds=(low, high),
+        kernel=getattr(problem.kernel, "unbound", lambda: problem.kernel)(),
+        plan=plan,
+        info=solution.info,
+        n_samples=problem.data.n_samples,
+        n_features=problem.n_columns,
+        shift=problem.data.shift,
+        dtype=problem.dtype,
+        projector=solution.projector,
+        _score=score,
+        sample_weight=None if score is None else problem.rows.weights,
+        weight_sum=problem.weight_sum,
+        _moments=solution.moments if keep_moments else None,
+    )
+    if not np.isfinite(model.eigenvalue_bounds).all():
+        raise NotConvergedError(f"no interval was reached: {solution.message}", partial=model)
+    if solution.message:
+        warnings.warn(solution.message, CertificateWarning, stacklevel=3)
+    return model
 
 
 def _leading(feature_map: FeatureMap, problem: Problem) -> tuple[Moments, np.ndarray, np.ndarray, Leading | None]:
@@ -213,15 +312,19 @@ def _top(eigenvalues: np.ndarray) -> float:
 
 def _krylov(problem: Problem, plan: Plan) -> Solution:
     """Block Krylov on exact products, with a certificate after each pass."""
-    n, kernel, rows = problem.data.n_samples, problem.kernel, problem.rows
+    problem = replace(problem, rows=problem.rows.loaded())
+    rows, present = problem.rows.present()
+    n, kernel = rows.n_samples, problem.kernel
     asked = problem.c
     product: Summation
     search: Summation | None = None
     way = plan.krylov
     assert way is not None
+    exact = True
     if way.name != "exact":
         assert isinstance(way.offer, Product)
         product = way.offer.build(rows, None, problem.n_threads)
+        exact = False
     elif not is_compiled(kernel) and 8 * n * n <= KEPT_MATRIX:
         K = gram_matrix(kernel, rows, n_threads=problem.n_threads, progress=problem.report)
         product = MatrixSummation(K, n_threads=problem.n_threads)
@@ -229,10 +332,25 @@ def _krylov(problem: Problem, plan: Plan) -> Solution:
         product = ExactSummation(kernel, rows, n_threads=problem.n_threads)
         if 1e-25 < _largest(problem) < 1e30:  # well within float32: products and sums need room on either side
             search = ExactSummation(kernel, rows, n_threads=problem.n_threads, dtype=np.float32)
-    trace = GramOperator(kernel, product, rows, None).trace()
-    entry_error = kernel.entry_error(problem.data, np.dtype(np.float64))
+    diagonal = GramOperator(kernel, product, rows, None).diagonal()
+    weights = None if rows.weights is None else np.asarray(rows.weights, dtype=np.float64)
+    count = float(n) if weights is None else float(weights.sum())
+    trace = float(diagonal.sum() if weights is None else diagonal @ weights)
+    # entries err by e, and the weighted matrix by sum w times that in norm
+    entry_error = (kernel.entry_error(problem.data, np.dtype(np.float64)) or 0.0) * (count / n)
+    weighted: WeightedSummation | None = None
+    if weights is not None:
+        size = count * max(_largest(problem), float(np.abs(diagonal).max()))
+        extra = 4.0 * certificate.rounding_factor(n) * EPS * (trace if kernel.positive_semidefinite else size) / n
+        if exact:
+            weighted = WeightedExactSummation(product, weights, extra, kernel, rows, problem.n_threads)
+        else:
+            weighted = WeightedSummation(product, weights, extra)
+        product, search = weighted, None if search is None else WeightedSummation(search, weights)
     with execute.blas_threads():
-        start, known = _krylov_start(problem, way.n_features) if kernel.positive_semidefinite else (None, None)
+        start, known = None, None
+        if kernel.positive_semidefinite:
+            start, known = _krylov_start(problem, rows, way.n_features, weighted)
         found = block_krylov(
             product,
             n,
@@ -245,8 +363,8 @@ def _krylov(problem: Problem, plan: Plan) -> Solution:
             search_product=search,
             trace=trace,
             positive_semidefinite=kernel.positive_semidefinite,
-            entry_error=entry_error or 0.0,
-            memory_limit=problem.memory_limit,
+            entry_error=entry_error,
+            memory_limit=basis_memory(problem.data, problem.memory_limit),
             rng=problem.rng,
             progress=problem.report,
             warn=False,
@@ -256,20 +374,29 @@ def _krylov(problem: Problem, plan: Plan) -> Solution:
     above = found.certificate.eigenvalue_bounds[:, 1] - found.theta
     kept = _kept(found.theta, 2 * EPS * size, total, problem, above)
     eigenvalues = found.theta[:kept].copy()
+    images, vectors, means = found.images[:, :kept], found.vectors[:, :kept], found.row_means
+    if weighted is not None:
+        images, vectors = weighted.reflect(images) / weighted.root[:, None], weighted.reflect(vectors)
+        vectors *= weighted.root[:, None]
+        means = weighted.row_means(means)
     # score = Kc @ coeff to rounding, as for new rows: the image, not the vector times its Ritz value
-    score = found.images[:, :kept] / np.sqrt(eigenvalues)
-    signs = _signs(score[problem.data.sample_index])
+    score = images / np.sqrt(eigenvalues)
+    sample = problem.data.sample_index if present is None else np.searchsorted(present, problem.data.sample_index)
+    signs = _signs(score[sample])
     score *= signs
-    coeff = found.vectors[:, :kept] * (signs / np.sqrt(eigenvalues))
+    coeff = vectors * (signs / np.sqrt(eigenvalues))
     # the mean of all entries errs by no more than an entry does
-    slack = 4 * EPS * n * size + n * ((entry_error or 0.0) + product.error_bound)
+    slack = 4 * EPS * n * size + n * (entry_error + product.error_bound)
     info = {"method": "krylov", "products": way.name, "passes": found.passes, "search_passes": found.search_passes}
     info |= {"product_error": float(product.error_bound)} if product.error_bound else {}
     info |= {"widths": _history(found.history), "search_widths": _history(found.search_history)}
     info |= _negative(found.negative_end, problem)
-    projector = _sample_projector(problem, coeff, found.row_means)
+    if present is not None:  # rows of no weight are projected as new ones are
+        coeff, means = _scattered(coeff, present, problem), _scattered(means, present, problem)
+    projector = _sample_projector(problem, coeff, means)
     proof = _first(found.certificate, kept)
-    return Solution(eigenvalues, proof, (total - slack, total + slack), projector, info, score, found.message)
+    kept_score = score if present is None else None
+    return Solution(eigenvalues, proof, (total - slack, total + slack), projector, info, kept_score, found.message)
 
 
 def _history(pairs: Sequence[tuple[int, float]]) -> list[list[float]]:
@@ -318,12 +445,14 @@ def _feature_message(proof: Certificate, eigenvalues: np.ndarray, feature_map: F
     )
 
 
-def _krylov_start(problem: Problem, n_pivots: int) -> tuple[np.ndarray | None, FeatureInfo | None]:
+def _krylov_start(
+    problem: Problem, rows: Rows, n_pivots: int, weighted: WeightedSummation | None
+) -> tuple[np.ndarray | None, FeatureInfo | None]:
     """Leading vectors of a few pivots' feature map, and what that map knows of the rest of the spectrum.
 
     Nothing where there is no pivot to take: too few rows, or a kernel whose values are all zero.
     """
-    n, rows = problem.data.n_samples, problem.rows
+    n = rows.n_samples
     k = problem.c if isinstance(problem.c, int) else 10
     pivots = pivot_map(
         problem.kernel,
@@ -342,15 +471,21 @@ def _krylov_start(problem: Problem, n_pivots: int) -> tuple[np.ndarray | None, F
     # Phi W = K_XP (L^-T W): one small solve instead of one a row. It loses cond(L) u, which a start can afford
     small = scipy.linalg.solve_triangular(pivots.factor, axes, lower=True, trans="T", check_finite=False)
     start = ExactSummation(problem.kernel, rows, Rows(pivots.pivots), n_threads=problem.n_threads).matmat(small)
+    if weighted is not None:
+        start = weighted.reflect(weighted.root[:, None] * start)
     start -= start.mean(axis=0)
     start /= np.linalg.norm(start, axis=0)
 
     def project(V: np.ndarray) -> np.ndarray:
-        return accumulate(pivots, rows, V - V.mean(axis=0), problem.n_threads).T
+        V = V - V.mean(axis=0)
+        if weighted is not None:
+            V = weighted.root[:, None] * weighted.reflect(V)
+        return accumulate(pivots, rows, V, problem.n_threads).T
 
     second = moments.dense()
     assert second is not None  # a pivot map's moments are
-    return start, FeatureInfo(second, project, moments.residual_trace, _defect(pivots, moments))
+    defect = _defect(pivots, moments) * (moments.count / n)
+    return start, FeatureInfo(second, project, moments.residual_trace, defect)
 
 
 def _first(proof: Certificate, kept: int) -> Certificate:

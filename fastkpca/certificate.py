@@ -453,6 +453,7 @@ def feature_certificate(
     c: int,
     *,
     n: int,
+    count: float | None = None,
     residual_trace: float,
     defect: float = 0.0,
     trace: float,
@@ -469,7 +470,9 @@ def feature_certificate(
         Eigenvalues of the centred second moment Phi' H Phi, descending, as LAPACK computed them; where there are
         fewer than c the others are zero. The one after c bounds the angle of the last cluster.
     n : int
-        Number of rows.
+        Number of rows: terms of the sums that round.
+    count : float, optional
+        Sum of their weights, where they have any: what an entry's error counts with.
     residual_trace : float
         Upper bound on tr E, its own rounding included.
     trace : float
@@ -494,6 +497,7 @@ def feature_certificate(
     where K is nearly constant, since tr K is then 1 / rounding' times the largest centred eigenvalue.
     """
     values = np.asarray(values, dtype=np.float64)
+    count = float(n) if count is None else count
     D = len(values)
     m = max(c + 1, D) if solved is None else D
     theta = np.zeros(m)
@@ -505,10 +509,10 @@ def feature_certificate(
         solver = 3.0 * (rounding_factor(n) + 8.0) * UNIT * kernel_trace
         low, high = solved.eigenvalue_bounds[:m, 0] - solver, solved.eigenvalue_bounds[:m, 1] + solver
     shift = rounding * np.sqrt(max(kernel_trace, 0.0))
-    lo = np.maximum(np.sqrt(np.maximum(low, 0.0)) - shift, 0.0) ** 2 - n * defect
+    lo = np.maximum(np.sqrt(np.maximum(low, 0.0)) - shift, 0.0) ** 2 - count * defect
     # K is semidefinite, but its values as computed are that only up to their rounding; the ends hold for both
     lo = np.where(lo <= 0.0, lo - (16.0 + np.sqrt(max(D, 1))) * UNIT * kernel_trace, lo)
-    hi = (np.sqrt(high) + shift) ** 2 + residual_trace + n * defect
+    hi = (np.sqrt(high) + shift) ** 2 + residual_trace + count * defect
     bounds = np.column_stack([lo, hi])
     side = float(max(theta[0] - lo[0], hi[0] - theta[0] - residual_trace))
     # of v = Phi y / sqrt(theta) the residual is Phi (C y - theta y) / sqrt(theta), besides what the map leaves out
@@ -525,6 +529,7 @@ def feature_trace(
     trace: float,
     *,
     n: int,
+    count: float | None = None,
     residual_trace: float,
     defect: float = 0.0,
     kernel_trace: float,
@@ -537,10 +542,11 @@ def feature_trace(
     semidefinite has a trace of at most n * defect in size. The residual's part lies between 0 and tr E: its own
     rounding is in ``residual_trace``.
     """
+    count = float(n) if count is None else count
     own = (rounding_factor(n) + 8.0) * UNIT * trace
     shift = rounding * np.sqrt(max(kernel_trace, 0.0))
-    low = max(float(np.sqrt(max(trace - own, 0.0))) - shift, 0.0) ** 2 - n * defect
-    high = (float(np.sqrt(trace + own)) + shift) ** 2 + residual_trace + n * defect
+    low = max(float(np.sqrt(max(trace - own, 0.0))) - shift, 0.0) ** 2 - count * defect
+    high = (float(np.sqrt(trace + own)) + shift) ** 2 + residual_trace + count * defect
     return float(low), float(high)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 __all__ = [
     "CertificateWarning",
     "ComponentsWarning",
+    "DataChangedError",
     "DataFileError",
     "KernelContractError",
     "KernelParameterError",
@@ -52,6 +53,10 @@ class NotConvergedError(RuntimeError):
 
 class ModelFileError(ValueError):
     """A file is not a fastkpca model, or it is truncated, altered or of an unknown version."""
+
+
+class DataChangedError(ValueError):
+    """Rows that are read several times are not the same each time: other values, fewer or more of them."""
 
 
 class DataFileError(ValueError):

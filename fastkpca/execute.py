@@ -246,7 +246,7 @@ def tile_rows(width: int, *, entries: int = 1 << 18, least: int = 64, most: int 
 
 def run(
     task: Callable[[int], T],
-    n_tasks: int,
+    n_tasks: int | None,
     *,
     n_threads: int = 1,
     progress: Progress | None = None,
@@ -255,11 +255,21 @@ def run(
 ) -> Iterator[T]:
     """Yield task(0), task(1), ... in order, computed by ``n_threads`` threads, at most ``window`` ahead.
 
+    ``n_tasks`` None: until a task returns None, one after the other (rows that nobody has counted yet).
+
     The first exception of a task, one in the calling thread, or a generator that is closed stops the submission of
     more, and is raised once the tasks that already run have ended: tasks are small, and long ones call ``checkpoint``,
     so that takes a fraction of a second. Ctrl-C waits ``PATIENCE`` seconds at most.
     """
     with _Hold():
+        if n_tasks is None:
+            i = 0
+            checkpoint()
+            while (result := task(i)) is not None:
+                yield result
+                i += 1
+                checkpoint()
+            return
         if n_threads == 1 or n_tasks <= 1:
             for i in range(n_tasks):
                 checkpoint()
@@ -289,6 +299,10 @@ def run(
                 if progress is not None:
                     progress(stage, i + 1, n_tasks)
                 yield result
+        except RuntimeError as error:
+            if "start new thread" in str(error):
+                raise MemoryError(f"no memory for the stack of a thread ({error}); n_threads=1 needs none") from error
+            raise
         except (KeyboardInterrupt, GeneratorExit):  # the latter: it was raised where the results are used
             patience = PATIENCE
             raise
@@ -308,7 +322,7 @@ PATIENCE = 0.25
 
 def tree_reduce(
     task: Callable[[int], T],
-    n_tasks: int,
+    n_tasks: int | None,
     combine: Callable[[T, T], T],
     *,
     n_threads: int = 1,
@@ -319,7 +333,7 @@ def tree_reduce(
 
     Holds at most log2(n_tasks) partial results beside those in flight.
     """
-    if n_tasks < 1:
+    if n_tasks is not None and n_tasks < 1:
         raise ValueError("nothing to reduce")
     stack: list[tuple[int, T]] = []
     for result in run(task, n_tasks, n_threads=n_threads, progress=progress, stage=stage):
@@ -329,6 +343,8 @@ def tree_reduce(
             result = combine(left, result)
             level += 1
         stack.append((level, result))
+    if not stack:
+        raise ValueError("nothing to reduce")
     _, total = stack.pop()
     while stack:
         _, left = stack.pop()

@@ -20,8 +20,9 @@ from .features.pivots import PivotMap
 from .features.stored import stored_size
 from .kernels import guarded, kernel_from_state, kernel_state
 from .kernels.precomputed import Precomputed
-from .protocol import FeatureMap, Kernel
+from .protocol import FeatureMap, Kernel, Moments
 from .rows import Rows
+from .sources import Sink
 from .stored import Record, refusing
 from .summation.exact import ExactSummation
 
@@ -45,7 +46,7 @@ class FeatureProjector:
     mean: np.ndarray
     grows_with_n = False
 
-    def project(self, kernel: Kernel, rows: Rows, out: np.ndarray, n_threads: int, progress: Any = None) -> None:
+    def project(self, kernel: Kernel, rows: Rows, out: Any, n_threads: int, progress: Any = None) -> None:
         constant = self.mean @ self.axes
         apply(self.map, rows, self.axes, n_threads, constant=constant, out=out, progress=progress, stage="scores")
 
@@ -68,19 +69,21 @@ class SampleProjector:
     column_means: np.ndarray
     grows_with_n = True
 
-    def project(self, kernel: Kernel, rows: Rows, out: np.ndarray, n_threads: int, progress: Any = None) -> None:
+    def project(self, kernel: Kernel, rows: Rows, out: Any, n_threads: int, progress: Any = None) -> None:
         # blocks of rows: K(new, train) @ coeff never exists for all of them at once
         step = execute.tile_rows(64)
         train = Rows(self.X)
         constant = self.column_means @ self.coeff
         n = rows.n_samples
+        sink = Sink(out)
         for start in range(0, n, step):
             stop = min(n, start + step)
             block = Rows(rows.tile(start, stop))
             product = ExactSummation(kernel, block, train, n_threads=n_threads)
-            out[start:stop] = product.matmat(np.ascontiguousarray(self.coeff, dtype=np.float64)) - constant
+            sink.write(product.matmat(np.ascontiguousarray(self.coeff, dtype=np.float64)) - constant)
             if progress is not None:
                 progress("scores", stop, n)
+        sink.close()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -111,6 +114,10 @@ class KPCAModel:
         What really happened: method, seconds, passes, n_features, ...
     n_samples, n_features : int
         Of the training rows.
+    sample_weight : ndarray (N,) or None
+        Weights of the training rows, where there were any and the scores are kept.
+    weight_sum : float or None
+        Their sum, which takes the place of N in the variances.
     """
 
     eigenvalues: np.ndarray
@@ -129,6 +136,9 @@ class KPCAModel:
     dtype: np.dtype
     projector: FeatureProjector | SampleProjector
     _score: np.ndarray | None = field(default=None)
+    sample_weight: np.ndarray | None = field(default=None)
+    weight_sum: float | None = None
+    _moments: Moments | None = field(default=None)
 
     @property
     def n_components(self) -> int:
@@ -136,8 +146,8 @@ class KPCAModel:
 
     @property
     def latent(self) -> np.ndarray:
-        """Variances of the components, eigenvalues / (N - 1), shape (c,)."""
-        return self.eigenvalues / (self.n_samples - 1)
+        """Variances of the components, eigenvalues / (N - 1), shape (c,); with weights N is their sum."""
+        return self.eigenvalues / ((self.n_samples if self.weight_sum is None else self.weight_sum) - 1)
 
     @property
     def explained(self) -> np.ndarray:
@@ -171,8 +181,13 @@ class KPCAModel:
         if isinstance(self.projector, SampleProjector):
             return self.projector.coeff
         coeff = self.score / self.eigenvalues
-        # zero already, but for what a map's transforms err by over a small eigenvalue
-        return (coeff - coeff.mean(axis=0)).astype(self.score.dtype, copy=False)
+        # the sum over columns is zero already, but for what a map's transforms err by over a small eigenvalue
+        if self.sample_weight is None:
+            coeff = coeff - coeff.mean(axis=0)
+        else:
+            w = np.asarray(self.sample_weight, dtype=np.float64)[:, None]
+            coeff = w * (coeff - (w * coeff).sum(axis=0) / w.sum())
+        return coeff.astype(self.score.dtype, copy=False)
 
     @cached_property
     def tsquared(self) -> np.ndarray:
@@ -204,6 +219,7 @@ class KPCAModel:
                 pass
             else:
                 parts["projector"] = replace(self.projector, map=None)  # type: ignore[arg-type]
+                parts["_moments"] = None if self._moments is None else self._moments.state()
         return _unpickled, (parts, self.plan.state(), state)
 
     def state(self, *, scores: bool = False) -> tuple[dict, dict[str, np.ndarray]]:
@@ -219,6 +235,8 @@ class KPCAModel:
             "n_features": self.n_features,
             "dtype": self.dtype.name,
         }
+        if self.weight_sum is not None:
+            header["weight_sum"] = self.weight_sum
         arrays = {
             "eigenvalues": self.eigenvalues,
             "eigenvalue_bounds": self.eigenvalue_bounds,
@@ -237,8 +255,13 @@ class KPCAModel:
                 "coeff": self.projector.coeff,
                 "column_means": self.projector.column_means,
             }
+        if self._moments is not None:
+            header["moments"], own = self._moments.state()
+            arrays |= {f"moments.{name}": array for name, array in own.items()}
         if scores:
-            arrays["score"] = self.score
+            arrays["score"] = np.asarray(self.score)
+            if self.sample_weight is not None:
+                arrays["sample_weight"] = np.asarray(self.sample_weight, dtype=np.float64)
         return header, arrays
 
     @classmethod
@@ -247,7 +270,7 @@ class KPCAModel:
     ) -> KPCAModel:
         """The model that ``state`` described, all of it checked (ModelFileError); ``plugins`` as for ``load``."""
         own = Record(header, arrays)
-        own.keys(_KEYS, ("map",))
+        own.keys(_KEYS, ("map", "moments", "weight_sum"))
         n, d = own.whole("n_samples", least=2, most=1 << 62), own.whole("n_features", least=1, most=1 << 62)
         dtype = np.dtype(own.text("dtype", ("float32", "float64")))
         shift = own.array("shift", (d,))
@@ -290,8 +313,11 @@ class KPCAModel:
             n_features=d,
             shift=shift,
             dtype=dtype,
-            projector=_restore_projector(own, kernel, n, d, c),
+            projector=(projector := _restore_projector(own, kernel, n, d, c)),
             _score=score,
+            sample_weight=own.array("sample_weight", (n,), least=0.0) if "sample_weight" in own.arrays else None,
+            weight_sum=own.number("weight_sum", above=1.0) if "weight_sum" in own.header else None,
+            _moments=_restore_moments(own, projector),
         )
         _try(model)
         return model
@@ -313,20 +339,41 @@ _ARRAYS = ("eigenvalues", "eigenvalue_bounds", "angle_bounds", "clusters", "shif
 
 def _restore_projector(own: Record, kernel: Kernel, n: int, d: int, c: int) -> FeatureProjector | SampleProjector:
     if "map" not in own.header:
-        own.names((*_ARRAYS, "X", "coeff", "column_means"), ("score",))
+        own.names((*_ARRAYS, "X", "coeff", "column_means"), ("score", "sample_weight"))
         X, coeff, means = own.array("X", (n, d)), own.array("coeff", (n, c)), own.array("column_means", (n,))
         # orthonormal vectors over sqrt(eigenvalue), but for their means, which were taken away
         norms = np.sqrt(np.einsum("ij,ij->j", coeff, coeff, dtype=np.float64) * own.arrays["eigenvalues"])
-        if not norms.max() < 1.01:
+        if not norms.max() < 1.01 and "weight_sum" not in own.header:
             raise own.refuse("its coefficients are too large for its eigenvalues")
         return SampleProjector(X, coeff, means)
     arrays = {name[4:]: array for name, array in own.arrays.items() if name.startswith("map.")}
-    own.names((*_ARRAYS, "axes", "mean", *(f"map.{name}" for name in arrays)), ("score",))
+    moments = [name for name in own.arrays if name.startswith("moments.")] if "moments" in own.header else []
+    own.names((*_ARRAYS, "axes", "mean", *(f"map.{name}" for name in arrays), *moments), ("score", "sample_weight"))
     axes = own.array("axes", (None, c))
     mean = own.array("mean", (len(axes),))
     if not np.abs(axes.T @ axes - np.eye(c)).max() < 1e-6:
         raise own.refuse("its axes are not orthonormal")
     return FeatureProjector(restore_map(kernel, own.get("map"), arrays, n_features=len(axes), n_columns=d), axes, mean)
+
+
+def _restore_moments(own: Record, projector: FeatureProjector | SampleProjector) -> Moments | None:
+    if "moments" not in own.header:
+        return None
+    if not isinstance(projector, FeatureProjector):
+        raise own.refuse("it has moments and no feature map")
+    arrays = {name[8:]: array for name, array in own.arrays.items() if name.startswith("moments.")}
+    found = Record(own.get("moments"), arrays, "the moments")
+    found.keys(("count", "residual_trace"))
+    count = found.number("count", above=0.0)
+    found.number("residual_trace", least=0.0)
+    if abs(count - own.header.get("weight_sum", own.header["n_samples"])) > 1e-9 * count:
+        raise found.refuse(f"they are of {count:.9g} rows, the model of {own.header['n_samples']}")
+    D = projector.map.n_features
+    # of the size of what is in the file, before anything of that size is made
+    if "scatter" in arrays:
+        found.array("scatter", (D, D))
+    with refusing("the moments"):
+        return projector.map.new_moments().restore(dict(found.header), arrays)
 
 
 def restore_map(
@@ -394,6 +441,8 @@ def _unpickled(parts: dict, plan: dict, state: tuple[dict, dict[str, np.ndarray]
     if state is not None:
         own = restore_map(parts["kernel"], *state, n_features=len(projector.axes), n_columns=parts["n_features"])
         projector = replace(projector, map=own)
+        if parts["_moments"] is not None:
+            parts = parts | {"_moments": own.new_moments().restore(*parts["_moments"])}
     return KPCAModel(**parts | {"plan": Plan.from_state(plan), "projector": projector})
 
 

@@ -351,6 +351,22 @@ class Moments:
         """Centred second moment times C (D, k)."""
         return self.dense() @ C
 
+    def state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        """(JSON header, arrays) that ``restore`` takes; a subclass with arrays of its own overrides both."""
+        header = {"count": self.count, "residual_trace": self.residual_trace}
+        return header, {"mean": self._mean, "scatter": np.tril(self._scatter)}
+
+    def restore(self, header: dict, arrays: dict[str, np.ndarray]) -> Moments:
+        """Become what ``state`` described, an accumulator of the same map; returns self."""
+        self.count, self.residual_trace = float(header["count"]), float(header["residual_trace"])
+        mean, scatter = (np.array(arrays[name], dtype=np.float64, order="C") for name in ("mean", "scatter"))
+        if mean.shape != self._mean.shape or scatter.shape != self._scatter.shape:
+            raise ValueError(
+                f"moments of shape {mean.shape} and {scatter.shape} are not of {self.map.n_features} features"
+            )
+        self._mean, self._scatter = mean, scatter
+        return self
+
 
 class Summation:
     """Products with the kernel matrix of two sets of rows (or of one set with itself).

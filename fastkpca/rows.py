@@ -1,10 +1,12 @@
-"""Where rows come from: one view over arrays, memory maps and sparse matrices, read tile by tile.
+"""Where rows come from: one view over arrays, sparse matrices and sources that are not in memory, read tile by tile.
 
-Nothing is copied whole: a tile is converted to float64 and shifted when it is asked for.
+Nothing is copied whole: a tile is converted to float64 and shifted when it is asked for. Rows may have weights: a
+whole number counts a row so many times, and zero leaves it out of the model (its score is computed all the same).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ import scipy.sparse as sp
 from . import execute
 from ._core import moments as _moments
 from .protocol import Summary
+from .sources import Source
 
 __all__ = ["Rows", "summarize"]
 
@@ -22,20 +25,46 @@ MAX_COVARIANCE = 1024
 
 
 class Rows:
-    """N rows of d numbers, minus a shift; ``source`` is a 2-D array, a memory map or a CSR matrix."""
+    """N rows of d numbers, minus a shift; ``source`` is a 2-D array, a memory map, a CSR matrix or a ``Source``.
 
-    def __init__(self, source: Any, shift: np.ndarray | None = None):
+    ``weights`` is an array (N,) of non-negative numbers, or None.
+    """
+
+    def __init__(self, source: Any, shift: np.ndarray | None = None, weights: np.ndarray | None = None):
         self.source = source.tocsr() if sp.issparse(source) else source
-        self.n_samples, self.n_features = (int(n) for n in source.shape)
+        self._n = None if isinstance(source, Source) else int(source.shape[0])
+        self.n_features = source.n_features if isinstance(source, Source) else int(source.shape[1])
         self.dtype = np.dtype(source.dtype).newbyteorder("=")
         self.shift = None if shift is None or not np.any(shift) else np.asarray(shift, dtype=np.float64)
+        self.weights = weights
+
+    @property
+    def n_samples(self) -> int:
+        """N; a source of unknown length is read once to count it."""
+        if self._n is None:
+            self._n = self.source.n_samples
+        return self._n
+
+    @property
+    def counted(self) -> bool:
+        """Whether N is known without reading."""
+        return self._n is not None or self.source.counted
+
+    @property
+    def sequential(self) -> bool:
+        """Rows can be read in order only: what needs them at random loads them."""
+        return isinstance(self.source, Source) and self.source.sequential
 
     def __len__(self) -> int:
         return self.n_samples
 
     def shifted(self, shift: np.ndarray | None) -> Rows:
         """The same source with this shift instead."""
-        return Rows(self.source, shift)
+        return Rows(self.source, shift, self.weights)
+
+    def weighted(self, weights: np.ndarray | None) -> Rows:
+        """The same rows with these weights."""
+        return Rows(self.source, self.shift, weights)
 
     def _finish(self, part: Any) -> np.ndarray:
         if sp.issparse(part):
@@ -48,6 +77,20 @@ class Rows:
         """Rows start to stop as a C-contiguous float64 array, shifted. Treat it as read-only: it may be a view."""
         return self._finish(self.source[start:stop])
 
+    def tile_weights(self, start: int, stop: int) -> np.ndarray | None:
+        """The weights of these rows, float64, or None."""
+        return None if self.weights is None else np.ascontiguousarray(self.weights[start:stop], dtype=np.float64)
+
+    def tiles(self, step: int) -> Iterator[tuple[int, np.ndarray]]:
+        """(number of the first row, tile), in order, for rows that need not be counted."""
+        start = 0
+        while not (self.counted and start >= self.n_samples):
+            stop = min(self.n_samples, start + step) if self.counted else start + step
+            tile = self.tile(start, stop)
+            if len(tile):
+                yield start, tile
+            start += step
+
     def take(self, index: np.ndarray) -> np.ndarray:
         """The rows of these numbers, as ``tile``."""
         return self._finish(self.source[index])
@@ -56,20 +99,40 @@ class Rows:
         """Every row at once, for routes that are in-memory by nature."""
         return self.tile(0, self.n_samples)
 
+    def loaded(self) -> Rows:
+        """These rows in memory, in their own type, where the source can be read in order only."""
+        return Rows(self.source[0 : self.n_samples], self.shift, self.weights) if self.sequential else self
 
-def summarize(rows: Rows, *, shift: bool, rng: np.random.Generator, n_threads: int = 1) -> tuple[Rows, Summary]:
+    def present(self) -> tuple[Rows, np.ndarray | None]:
+        """(the rows of positive weight, their numbers); (these rows, None) where no weight is zero."""
+        if self.weights is None or np.all(self.weights):
+            return self, None
+        index = np.flatnonzero(self.weights)
+        return Rows(self.source[index], self.shift, np.asarray(self.weights)[index]), index
+
+
+def summarize(
+    rows: Rows, *, shift: bool, rng: np.random.Generator, n_threads: int = 1, shift_by: np.ndarray | None = None
+) -> tuple[Rows, Summary]:
     """One pass (a second, cheap one for the radius where the rows are shifted): (shifted rows, their Summary).
+
+    ``shift_by`` is what to shift by instead of the mean.
+
+    With weights the mean and the covariance are weighted, rows of weight zero count in nothing, and the sample is one
+    of the rows repeated so often.
 
     Raises ValueError that names the first row and column where a value is NaN or infinite.
     """
-    n, d = rows.n_samples, rows.n_features
+    d = rows.n_features
     rows = rows.shifted(None)
     step = execute.tile_rows(2 * d)
-    n_tasks = -(-n // step)
     wide = d > MAX_COVARIANCE
 
-    def first(i: int) -> tuple:
-        X = rows.tile(i * step, min(n, (i + 1) * step))
+    def first(i: int) -> Any:  # a tuple, or None beyond the last row
+        stop = (i + 1) * step
+        X = rows.tile(i * step, min(rows.n_samples, stop) if rows.counted else stop)
+        if len(X) == 0:
+            return None
         columns = np.array(X.T, order="C")  # reductions along contiguous memory: three times faster where d is small
         low, high = columns.min(axis=1), columns.max(axis=1)
         if not (np.isfinite(low).all() and np.isfinite(high).all()):
@@ -79,36 +142,56 @@ def summarize(rows: Rows, *, shift: bool, rng: np.random.Generator, n_threads: i
                 f"X contains {word} (first at row {i * step + row}, column {column}); "
                 "drop or impute these rows before kpca"
             )
+        w = rows.tile_weights(i * step, i * step + len(X))
+        if w is not None and not w.all():
+            present = w > 0
+            X, w = X[present], w[present]
+            columns = np.array(X.T, order="C")
+            low, high = columns.min(axis=1, initial=np.inf), columns.max(axis=1, initial=-np.inf)
         mean, scatter = np.zeros((2, d)), np.zeros((0, 0) if wide else (d, d))
         with np.errstate(over="ignore", invalid="ignore"):
-            square = 0.0 if shift else float(np.einsum("ij,ij->i", X, X).max())
-            if wide:
-                count, mean[0] = float(len(X)), columns.mean(axis=1)
+            square = 0.0 if shift else float(np.einsum("ij,ij->i", X, X).max(initial=0.0))
+            if len(X) == 0:
+                count = 0.0
+            elif wide:
+                count = float(len(X)) if w is None else float(w.sum())
+                mean[0] = columns.mean(axis=1) if w is None else columns @ w / count
             else:
-                count = _moments.update(columns, None, 0.0, mean, scatter)
+                count = _moments.update(columns, w, 0.0, mean, scatter)
         return low, high, count, mean, scatter, square
 
     def join(a: tuple, b: tuple) -> tuple:
         if wide:
             count = a[2] + b[2]
-            a[3][0] += (b[3][0] - a[3][0]) * (b[2] / count)
+            a[3][0] += (b[3][0] - a[3][0]) * (b[2] / count if count else 0.0)
         else:
             count = _moments.merge(a[2], a[3], a[4], b[2], b[3], b[4])
         return np.minimum(a[0], b[0]), np.maximum(a[1], b[1]), count, a[3], a[4], max(a[5], b[5])
 
-    low, high, _, (mean, _), scatter, square = execute.tree_reduce(first, n_tasks, join, n_threads=n_threads)
-    shift_by = np.zeros(d)
-    if shift:
-        shift_by = mean
-        rows = rows.shifted(mean)
+    n_tasks = -(-rows.n_samples // step) if rows.counted else None
+    low, high, total, (mean, _), scatter, square = execute.tree_reduce(first, n_tasks, join, n_threads=n_threads)
+    n = rows.n_samples
+    index = _sample_index(rows, total, rng)
+    sample: np.ndarray | None = None
+    if not shift:
+        shift_by = np.zeros(d)
+    else:
+        shift_by = mean if shift_by is None else np.asarray(shift_by, dtype=np.float64)
+        rows = rows.shifted(shift_by)
+        sample = np.empty((len(index), d)) if isinstance(rows.source, Source) else None
 
         def second(i: int) -> float:
-            X = rows.tile(i * step, min(n, (i + 1) * step))
-            return float(np.einsum("ij,ij->i", X, X).max())
+            start, stop = i * step, min(n, (i + 1) * step)
+            X = rows.tile(start, stop)
+            if sample is not None:  # a source is read in order: its sample comes with this pass
+                a, b = np.searchsorted(index, (start, stop))
+                sample[a:b] = X[index[a:b] - start]
+            squares = np.einsum("ij,ij->i", X, X)
+            w = rows.tile_weights(start, stop)
+            return float((squares if w is None else squares[w > 0]).max(initial=0.0))
 
-        square = execute.tree_reduce(second, n_tasks, max, n_threads=n_threads)
-    index = np.arange(n) if n <= SAMPLE_ROWS else np.sort(rng.choice(n, SAMPLE_ROWS, replace=False))
-    covariance = None if wide else (np.tril(scatter) + np.tril(scatter, -1).T) / n
+        square = execute.tree_reduce(second, -(-n // step), max, n_threads=n_threads)
+    covariance = None if wide else (np.tril(scatter) + np.tril(scatter, -1).T) / (n if rows.weights is None else total)
     return rows, Summary(
         n_samples=n,
         n_features=d,
@@ -118,6 +201,41 @@ def summarize(rows: Rows, *, shift: bool, rng: np.random.Generator, n_threads: i
         radius=float(np.sqrt(square)),
         covariance=covariance,
         mean=mean - shift_by,
-        sample=rows.take(index),
+        sample=rows.take(index) if sample is None else sample,
         sample_index=index,
     )
+
+
+def _sample_index(rows: Rows, total: float, rng: np.random.Generator) -> np.ndarray:
+    """Numbers of the rows of the sample, in order; none of weight zero.
+
+    Few copies are all taken, and so are few rows. Of many, half are drawn by weight (systematically, so that a heavy
+    row comes several times) and half whatever their weight, for a row whose weight outweighs all others says nothing
+    of these.
+    """
+    n, w = rows.n_samples, rows.weights
+    if w is None:
+        return np.arange(n) if n <= SAMPLE_ROWS else np.sort(rng.choice(n, SAMPLE_ROWS, replace=False))
+    if n <= SAMPLE_ROWS:
+        if total <= SAMPLE_ROWS and np.array_equal(w, np.rint(w)):
+            return np.repeat(np.arange(n), np.asarray(w, dtype=np.intp))
+        return np.flatnonzero(w)
+    half = SAMPLE_ROWS // 2
+    systematic = (np.arange(half) + rng.random()) / half
+    uniform = np.sort(rng.choice(n, SAMPLE_ROWS - half, replace=False))
+    return np.sort(np.concatenate([_by_weight(w, systematic * total), uniform[np.asarray(w[uniform]) > 0]]))
+
+
+def _by_weight(w: np.ndarray, marks: np.ndarray) -> np.ndarray:
+    """The rows in which the running sum of the weights passes these marks."""
+    found, before, step = np.zeros(len(marks), dtype=np.intp), 0.0, 1 << 16
+    last = 0
+    for start in range(0, len(w), step):
+        part = np.asarray(w[start : start + step], dtype=np.float64)
+        ends = before + np.cumsum(part)
+        inside = (marks >= before) & (marks < ends[-1])
+        found[inside] = start + np.searchsorted(ends, marks[inside], side="right")
+        if ends[-1] > before:
+            before, last = float(ends[-1]), start + int(np.flatnonzero(part)[-1])
+    found[marks >= before] = last  # rounding of the sum
+    return found

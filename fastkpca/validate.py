@@ -19,6 +19,7 @@ import scipy.sparse as sp
 
 from . import execute
 from .rows import Rows
+from .sources import find_source
 
 __all__ = [
     "as_rows",
@@ -33,6 +34,7 @@ __all__ = [
     "check_out",
     "check_rng",
     "check_tol",
+    "check_weights",
 ]
 
 
@@ -42,10 +44,11 @@ _NEED_ARRAY = "give an array, sparse matrix or data frame of shape (rows, column
 
 
 def as_rows(X: Any, *, name: str = "X", at_least: int = 1, purpose: str = "kpca") -> Rows:
-    """Rows of numbers from an array, memory map, sparse matrix, data frame or nested sequence.
+    """Rows of numbers from an array, sparse matrix, data frame or nested sequence, or from what is not in memory.
 
-    Arrays, memory maps and CSR matrices are read in place, tile by tile, whatever their byte order, strides or type;
-    nothing is ever written to. NaN and infinity are left to the pass that reads the values (``rows.summarize``,
+    Arrays, memory maps and CSR matrices are read in place, tile by tile, whatever their byte order, strides or type,
+    and so are HDF5 and zarr datasets, Parquet, Dask collections and iterables of blocks (``sources``); nothing is ever
+    written to. NaN and infinity are left to the pass that reads the values (``rows.summarize``,
     ``check_finite``).
 
     Parameters
@@ -71,8 +74,14 @@ def as_rows(X: Any, *, name: str = "X", at_least: int = 1, purpose: str = "kpca"
     """
     if X is None:
         raise TypeError(f"{name} is None; {_NEED_ARRAY}")
+    source: Any
     if sp.issparse(X):
         source = X.tocsr() if X.ndim == 2 else X
+    elif (source := find_source(X, name, _from_block)) is not None:
+        _check_dtype(source.dtype, name, False)
+        if source.counted or at_least > 2:
+            _check_shape(source, name, at_least, purpose)
+        return Rows(source)
     elif _is_frame(X):
         source = _from_frame(X, name)
     else:
@@ -117,6 +126,45 @@ def _from_frame(X: Any, name: str) -> np.ndarray:
         return X.to_numpy(dtype=dtype, na_value=np.nan)
     values = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
     return values if values.dtype.kind in "fiub" else values.astype(dtype)
+
+
+def _from_block(X: Any, name: str) -> np.ndarray:
+    """One block of an iterable: an array, sparse matrix, data frame, or table of Arrow's."""
+    if isinstance(X, np.ndarray):
+        block = _from_array(X, name)
+    elif sp.issparse(X):
+        block = X.toarray()
+    elif hasattr(X, "num_columns") and hasattr(X, "schema"):
+        block = _from_arrow(X, name)
+    elif _is_frame(X):
+        block = _from_frame(X, name)
+    else:
+        block = _from_array(X, name)
+    if block.dtype.kind == "O" and block.ndim == 2:
+        block = _from_objects(block, name)
+    _check_dtype(block.dtype, name, False)
+    if block.dtype.kind == "f" and block.dtype.itemsize > 8 and block.ndim == 2:
+        _check_range(block, name)
+    return block
+
+
+def _from_arrow(X: Any, name: str) -> np.ndarray:
+    """Columns of a table or record batch side by side; what is null becomes NaN, found later."""
+    columns: list[np.ndarray] = []
+    for label, column in zip(X.schema.names, X.columns):
+        word = str(column.type)
+        if not word.startswith(("float", "double", "halffloat", "int", "uint", "bool")):
+            raise TypeError(
+                f"{name} has the column {label!r} (number {len(columns)}) of type {word}; kpca needs numbers: convert "
+                "it, or leave it out"
+            )
+        chunks = hasattr(column, "chunks")
+        columns.append(column.to_numpy() if chunks else column.to_numpy(zero_copy_only=False))
+    single = bool(columns) and all(str(t) in ("float", "halffloat") for t in X.schema.types)
+    block = np.empty((X.num_rows, len(columns)), dtype=np.float32 if single else np.float64)
+    for j, column in enumerate(columns):
+        block[:, j] = column
+    return block
 
 
 def _from_array(X: Any, name: str) -> np.ndarray:
@@ -237,9 +285,7 @@ def _check_range(source: Any, name: str) -> None:
 
 def check_finite(rows: Rows, name: str = "X", purpose: str = "kpca_project") -> None:
     """Raise ValueError that names the first row and column of ``rows`` where a value is NaN or infinite."""
-    step = execute.tile_rows(2 * rows.n_features)
-    for start in range(0, rows.n_samples, step):
-        tile = rows.tile(start, min(rows.n_samples, start + step))
+    for start, tile in rows.tiles(execute.tile_rows(2 * rows.n_features)):
         finite = np.isfinite(tile)
         if not finite.all():
             row, column = np.argwhere(~finite)[0]
@@ -248,6 +294,46 @@ def check_finite(rows: Rows, name: str = "X", purpose: str = "kpca_project") -> 
                 f"{name} contains {word} (first at row {start + row}, column {column}); "
                 f"drop or impute these rows before {purpose}"
             )
+
+
+def check_weights(weights: Any, n_samples: int, name: str = "sample_weight", *, fit: bool = True) -> np.ndarray | None:
+    """Weights of the rows, (N,), non-negative; None stays None. A memory map is read in place.
+
+    Raises
+    ------
+    TypeError, ValueError
+        They are not N finite numbers >= 0; or, to ``fit``, all but one are zero or they sum to no more than 1.
+    """
+    if weights is None:
+        return None
+    need = f"give {n_samples} numbers, zero or positive, one for each row"
+    try:
+        w = weights if isinstance(weights, np.ndarray) else np.asarray(weights)
+    except ValueError as error:
+        raise ValueError(f"{name} cannot be made an array ({error}); {need}") from error
+    if w.dtype.kind not in "fiub":
+        raise TypeError(f"{name} has the type {w.dtype}; {need}")
+    if w.shape != (n_samples,):
+        raise ValueError(f"{name} has shape {w.shape}; {need}")
+    step, total, present = 1 << 16, 0.0, 0
+    for start in range(0, n_samples, step):
+        part = np.asarray(w[start : start + step], dtype=np.float64)
+        wrong = ~(np.isfinite(part) & (part >= 0))
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise ValueError(f"{name} contains {part[row]} (first at row {start + row}); {need}")
+        total += float(part.sum())
+        present += int(np.count_nonzero(part))
+    if not fit:
+        return w
+    if present < 2:
+        raise ValueError(f"{name} leaves {present} rows of positive weight; kpca needs at least 2")
+    if not np.isfinite(total) or not total > 1.0 + 1e-9:
+        raise ValueError(
+            f"{name} sums to {total:g}; weights count rows, and variances divide by their sum minus 1: scale them, as "
+            f"in {name} * (N / {name}.sum())"
+        )
+    return w
 
 
 def check_columns(n_features: int, found: int, name: str = "X") -> None:
@@ -407,15 +493,17 @@ def check_flag(value: Any, name: str) -> bool:
     return bool(value)
 
 
-def check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype, name: str = "out") -> np.ndarray | None:
-    """An array (or memory map) that the result can be written into as it is; None stays None."""
+def check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype, name: str = "out") -> Any:
+    """What the result can be written into as it is: an array, memory map, HDF5 or zarr dataset; None stays None."""
     if out is None:
         return None
     need = f"a writeable array of shape {shape} and type {np.dtype(dtype)}, as np.empty({shape}, {np.dtype(dtype)})"
-    if not isinstance(out, np.ndarray):
-        raise TypeError(f"{name} is of type {type(out).__name__}; give {need}")
-    if out.shape != shape or out.dtype != dtype:
-        raise ValueError(f"{name} has shape {out.shape} and type {out.dtype}; give {need}")
-    if not out.flags.writeable:
+    dataset = all(hasattr(out, x) for x in ("shape", "dtype", "__setitem__", "__getitem__"))
+    if not isinstance(out, np.ndarray) and (not dataset or hasattr(out, "dask")):
+        hint = "; a Dask array can't be written to: give the zarr or HDF5 dataset" if hasattr(out, "dask") else ""
+        raise TypeError(f"{name} is of type {type(out).__name__}; give {need}{hint}")
+    if tuple(out.shape) != shape or out.dtype != dtype:
+        raise ValueError(f"{name} has shape {tuple(out.shape)} and type {out.dtype}; give {need}")
+    if isinstance(out, np.ndarray) and not out.flags.writeable:
         raise ValueError(f"{name} is read-only; give {need}")
     return out

@@ -19,6 +19,7 @@ FLOORS = {
     "_core": 0,
     "protocol": 1,
     "rows": 1,
+    "sources": 1,
     "execute": 1,
     "files": 1,
     "stored": 1,
@@ -63,7 +64,7 @@ FLOORS = {
 }
 RUNTIME = {"numpy", "scipy", "threadpoolctl"}  # what is installed with fastkpca
 # optional, imported where it is called (the last test below)
-EXTRAS = {"features.transforms": {"finufft"}, "execute": {"tqdm"}}
+EXTRAS = {"features.transforms": {"finufft"}, "execute": {"tqdm"}, "sources": {"pyarrow"}}
 
 
 def module_name(path: Path, package: Path = PACKAGE) -> str:
@@ -181,7 +182,7 @@ def test_import_brings_nothing_optional():
         import fastkpca, fastkpca.kernels
         fastkpca.kernels.list_kernels()
         heavy = {"matplotlib", "sklearn", "pandas", "polars", "dask", "mpmath", "pytest", "kernels_contrib", "finufft"}
-        heavy |= {"tqdm"}
+        heavy |= {"tqdm", "h5py", "zarr", "pyarrow"}
         found = heavy & {name.split(".")[0] for name in sys.modules}
         assert not found, found
     """

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 from fastkpca import validate
 from fastkpca.rows import summarize
+from fastkpca.sources import Source
 
 RNG = np.random.default_rng(7)
 DENSE = RNG.integers(-40, 40, size=(37, 3)) / 8.0  # exact in every type below, float16 included
@@ -122,9 +123,14 @@ def test_memory_map_is_never_copied(tmp_path):
     np.save(path, DENSE)
     X = np.load(path, mmap_mode="r")
     rows = validate.as_rows(X)
-    assert np.shares_memory(rows.source, X)
+    assert isinstance(rows.source, Source) and rows.source.kept < 1 << 23  # its file is read, page by page
     np.testing.assert_array_equal(rows.all(), DENSE)
-    assert np.shares_memory(validate.as_rows(X[::2, 1:]).source, X)
+    strided = validate.as_rows(X[::2, 1:])
+    assert isinstance(strided.source, Source)
+    np.testing.assert_array_equal(strided.all(), DENSE[::2, 1:])
+    private = np.load(path, mmap_mode="c")  # may differ from its file
+    assert np.shares_memory(validate.as_rows(private).source, private)
+    assert np.shares_memory(validate.as_rows(X.T).source, X)
 
 
 def test_csr_is_not_copied():

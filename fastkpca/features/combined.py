@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 from math import sqrt
+from typing import Any
 
 import numpy as np
 
@@ -104,6 +105,13 @@ class _ScaledMoments(Moments):
         self._own = self._own.merge(other._own)
         return self
 
+    def state(self) -> State:
+        return self._own.state()
+
+    def restore(self, header: dict, arrays: dict[str, np.ndarray]) -> _ScaledMoments:
+        self._own.restore(header, arrays)
+        return self
+
     @property
     def count(self) -> float:  # type: ignore[override]
         return self._own.count
@@ -126,6 +134,27 @@ class _ScaledMoments(Moments):
 
     def matmat(self, C: np.ndarray) -> np.ndarray:
         return self._factor * self._own.matmat(C)
+
+    # what a moment that is held as an operator has besides (``ToeplitzMoments``)
+
+    @property
+    def norm(self) -> float:
+        own: Any = self._own
+        return self._factor * own.norm * (1 + 8 * UNIT)
+
+    @property
+    def product_error(self) -> float:
+        own: Any = self._own
+        return self._factor * (own.product_error + 4 * UNIT * own.norm)
+
+    @property
+    def indefinite(self) -> float:
+        own: Any = self._own
+        return self._factor * own.indefinite + 4 * UNIT * self.norm
+
+    def form(self) -> np.ndarray:
+        own: Any = self._own
+        return self._factor * own.form()
 
 
 class SumMap(FeatureMap):

@@ -241,6 +241,19 @@ class ToeplitzMoments(Moments):
         self._ready = None
         return self
 
+    def state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        header = {"count": self.count, "residual_trace": self.residual_trace}
+        return header, {"real": self._sums.real.copy(), "imag": self._sums.imag.copy()}
+
+    def restore(self, header: dict, arrays: dict[str, np.ndarray]) -> ToeplitzMoments:
+        self.count, self.residual_trace = float(header["count"]), float(header["residual_trace"])
+        sums = arrays["real"] + 1j * arrays["imag"]
+        if sums.shape != self._sums.shape:
+            raise ValueError(f"sums of shape {sums.shape}; {self._sums.shape} are needed")
+        self._sums = sums
+        self._ready = None
+        return self
+
     def _prepared(self) -> tuple[np.ndarray, np.ndarray]:
         """The symbol on the grid (real: t is Hermitian), and Phi'1."""
         if self._ready is None:

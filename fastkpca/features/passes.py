@@ -5,18 +5,38 @@ Tiles depend on shapes alone and sums follow a fixed tree: equal bits at any num
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .. import execute
 from ..protocol import FeatureMap, Moments
 from ..rows import Rows
+from ..sources import Sink
 
-__all__ = ["accumulate", "apply", "feature_moments", "tile_rows"]
+__all__ = ["accumulate", "apply", "feature_moments", "task_rows", "tile_rows"]
+
+SMALL_MAP = 256
+TASK_ROWS, TASK_BYTES = 1 << 14, 1 << 22
 
 
 def tile_rows(feature_map: FeatureMap) -> int:
     """Rows of a tile for this map."""
     return feature_map.tile_rows or execute.tile_rows(feature_map.n_features)
+
+
+def task_rows(feature_map: FeatureMap, n: int, n_columns: int) -> int:
+    """Rows of a task that accumulates moments: whole tiles, by shapes alone.
+
+    Every task holds an accumulator, of D^2 numbers where it is dense, and log2(tasks) more wait in the tree: few tasks
+    where D is large. Else few rows, so that tasks that run at once read rows that lie near each other.
+    """
+    step, D = tile_rows(feature_map), feature_map.n_features
+    if D > SMALL_MAP:
+        most_tasks = 64 if D <= 1024 else 4
+        return step * -(-n // (step * most_tasks))
+    few = min(TASK_ROWS, TASK_BYTES // (8 * n_columns))
+    return max(step, 1 << max(0, few.bit_length() - 1))
 
 
 def accumulate(feature_map: FeatureMap, rows: Rows, U: np.ndarray, n_threads: int = 1) -> np.ndarray:
@@ -43,21 +63,30 @@ def apply(
     n_threads: int = 1,
     *,
     constant: np.ndarray | None = None,
-    out: np.ndarray | None = None,
+    out: Any = None,
     progress: execute.Progress | None = None,
     stage: str = "",
-) -> np.ndarray:
-    """Phi C - constant over all rows: (N, k), into ``out`` (any float dtype) where given."""
+) -> Any:
+    """Phi C - constant over all rows: (N, k), into ``out`` (array or dataset of any float dtype) where given."""
     n, step = rows.n_samples, tile_rows(feature_map)
     result = np.empty((n, C.shape[1])) if out is None else out
+    # chunks of a dataset are not to be written by two threads at once
+    sink = None if isinstance(result, np.ndarray) else Sink(result)
 
-    def task(i: int) -> None:
+    def task(i: int) -> np.ndarray | None:
         start, stop = i * step, min(n, (i + 1) * step)
         part = feature_map.apply(rows.tile(start, stop), C)
-        result[start:stop] = part if constant is None else part - constant
+        part = part if constant is None else part - constant
+        if sink is not None:
+            return part
+        result[start:stop] = part
+        return None
 
-    for _ in execute.run(task, -(-n // step), n_threads=n_threads, progress=progress, stage=stage):
-        pass
+    for part in execute.run(task, -(-n // step), n_threads=n_threads, progress=progress, stage=stage):
+        if sink is not None:
+            sink.write(part)
+    if sink is not None:
+        sink.close()
     return result
 
 
@@ -76,7 +105,7 @@ def feature_moments(
     feature_map : FeatureMap
     rows : Rows
     weights : ndarray (N,), optional
-        Non-negative.
+        Non-negative; by default those of the rows.
 
     Returns
     -------
@@ -87,20 +116,21 @@ def feature_moments(
     ValueError
         Features, or residuals, are not finite.
     """
-    n, D = rows.n_samples, feature_map.n_features
+    n = rows.n_samples
     step = tile_rows(feature_map)
-    n_tiles = -(-n // step)
-    # every task holds an accumulator of D^2 numbers, and log2(tasks) more wait in the tree: few tasks where D is large
-    most_tasks = 64 if D <= 1024 else 4
-    tiles_a_task = -(-n_tiles // most_tasks)
-    span = step * tiles_a_task
+    span = task_rows(feature_map, n, rows.n_features)
+    rows = rows if weights is None else rows.weighted(weights)
 
     def task(i: int) -> Moments:
         moments = feature_map.new_moments()
         for start in range(i * span, min(n, (i + 1) * span), step):
             execute.checkpoint()
             stop = min(n, start + step)
-            moments.update(rows.tile(start, stop), None if weights is None else weights[start:stop])
+            X, w = rows.tile(start, stop), rows.tile_weights(start, stop)
+            if w is not None and not w.all():  # a row of no weight may lie anywhere, out of the map's reach too
+                X, w = X[w > 0], w[w > 0]
+            if len(X):
+                moments.update(X, w)
         return moments
 
     moments = execute.tree_reduce(

@@ -100,7 +100,7 @@ class PivotMap(FeatureMap):
         """tr(R R') / nu' over n rows, by Minkowski; ``defect`` speaks of rows no larger than the largest pivot."""
         return float(self._slope * np.sqrt(max(trace, 0.0)) + self._level * np.sqrt(n)) ** 2
 
-    def _judge(self, judged: float, trace: float, n_rows: int, tol: float) -> PivotMap:
+    def _judge(self, judged: float, trace: float, n_rows: float, tol: float) -> PivotMap:
         """Set ``predicted`` from the pivots' own judgement, and what the shift and rounding add to it (for each row
         about twice nu: the residual of interpolation weights whose squares sum to about one)."""
         added = 2.0 * (self.nu + self.defect) * n_rows
@@ -425,6 +425,8 @@ def second_round(
     # rows that were all but sure to be drawn stand for themselves, the others for those that were not
     known = expected >= SURE_DRAWS
     weights = np.where(known, 1.0, counts / expected)
+    if rows.weights is not None:
+        weights *= np.asarray(rows.weights[index], dtype=np.float64)
     start = np.ascontiguousarray(old.features(S).T)
     found = _select(
         old.kernel,
@@ -439,7 +441,8 @@ def second_round(
         entry_error=old.entry_error,
     )
     new = PivotMap(old.kernel, np.concatenate([old.pivots, S[found.index]]), entry_error=old.entry_error)
-    new._judge(float(found.trace[-1]), trace, rows.n_samples, tol)
+    total_rows = rows.n_samples if rows.weights is None else float(np.sum(rows.weights, dtype=np.float64))
+    new._judge(float(found.trace[-1]), trace, total_rows, tol)
     return new, before
 
 
@@ -458,11 +461,14 @@ def _scan(
 
     def task(i: int) -> tuple:
         X = rows.tile(i * step, min(n, (i + 1) * step))
-        residual = feature_map.residual(X)
+        residual, diagonal = feature_map.residual(X), _diagonal(feature_map.kernel, X)
+        w = rows.tile_weights(i * step, min(n, (i + 1) * step))
+        if w is not None:
+            residual, diagonal = np.where(w > 0, w * residual, 0.0), np.where(w > 0, w * diagonal, 0.0)
         cumulative = np.cumsum(residual)
         draws = np.random.default_rng([seed, i]).random(n_draws) * cumulative[-1]
         at = np.minimum(np.searchsorted(cumulative, draws, side="right"), len(X) - 1)
-        trace = float(_diagonal(feature_map.kernel, X).sum())
+        trace = float(diagonal.sum())
         return i, float(cumulative[-1]), trace, at + i * step, residual[at]
 
     def join(a: tuple, b: tuple) -> tuple:
@@ -533,7 +539,8 @@ class RankProbe:
             n_features=int(rank),
             row_flops=rank * (kernel_flops + rank + 3.0),
             setup_flops=SAMPLE_ROWS * rank * (kernel_flops + rank + 3.0) + rank**3 / 3.0,
-            memory=8.0 * (SAMPLE_ROWS * rank + 2.0 * rank**2),
+            # the features of the sample, which double in place of growing
+            memory=8.0 * (3.0 * SAMPLE_ROWS * rank + 2.0 * rank**2),
             residual=tol,
         )
 

@@ -82,6 +82,13 @@ def models(X: Array, folder: Path) -> None:
         assert_type(error, errors.UnknownKernelError)
 
 
+def shards(X: Array) -> None:
+    first = fk.kpca(X[:60], "polynomial", 2, degree=2, keep_moments=True, sample_weight=np.ones(60))
+    second = fk.kpca(X[60:90], "polynomial", 2, degree=2, keep_moments=True, like=first)
+    assert_type(fk.kpca_merge(first, second), fk.KPCAModel)
+    assert_type(fk.kpca_update(first, X[90:]), fk.KPCAModel)
+
+
 def products(X: Array) -> None:
     K = fk.gram(X, "gaussian", sigma=1.0, tol=1e-6)
     assert_type(K.diagonal(), Array)
@@ -166,6 +173,7 @@ def main(folder: Path) -> None:
     X = rng.standard_normal((120, 3))
     y = (X[:, 0] > 0).astype(int)
     models(X, folder)
+    shards(X)
     products(X)
     kernels(X)
     rows_again(X, folder)

@@ -1,0 +1,273 @@
+"""Models that add up: merged from moments, they are the model of all the rows."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+
+import fastkpca as fk
+from fastkpca.errors import CertificateWarning
+
+N, D, C = 3000, 2, 5
+MAPS = {
+    "monomial": ("polynomial", {"degree": 3, "offset": 0.5}),
+    "linear": ("linear", {}),
+    "ranked": ("gaussian", {"sigma": 2.0, "features": "ranked"}),
+    "pivots": ("gaussian", {"sigma": 1.5, "features": "pivots"}),
+    "fourier": ("gaussian", {"sigma": 1.5, "features": "fourier"}),
+    "fourier held as an operator": ("gaussian", {"sigma": 0.5, "features": "fourier"}),
+    "sum": ("sum", {}),
+    "product": ("product", {}),
+    "scaled": ("scaled", {}),
+}
+
+
+def kernel_of(name):
+    gaussian, polynomial = fk.get_kernel("gaussian", sigma=2.0), fk.get_kernel("polynomial", degree=2)
+    return {"sum": gaussian + polynomial, "product": gaussian * polynomial, "scaled": 3.0 * gaussian}.get(name, name)
+
+
+def data(seed=0, n=N, box=3.0):
+    """Rows in a box whose corners are the first rows, so that any part with these spans it."""
+    rng = np.random.default_rng(seed)
+    X = np.clip(rng.standard_normal((n, D)) * [1.0, 0.6], -box, box)
+    corners = np.array([[i, j] for i in (-box, box) for j in (-box, box)])
+    X[:4] = corners
+    return X + 7.0
+
+
+def fit(X, which, c=C, **more):
+    kernel, options = MAPS[which]
+    c = 2 if kernel == "linear" else c
+    options = {"tol": 1e-6} | options | more
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CertificateWarning)
+        return fk.kpca(X, kernel_of(kernel), c, keep_moments=True, return_scores=False, **options)
+
+
+def shard(X, first, **more):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CertificateWarning)
+        return fk.kpca(X, like=first, keep_moments=True, **more)
+
+
+def merge(*models, **more):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CertificateWarning)
+        return fk.kpca_merge(*models, **more)
+
+
+def same(one, other, tol=1e-13):
+    """One model is the other to rounding, signs apart."""
+    top = other.eigenvalues[0]
+    scale = tol * top + 1e-11 * max(0.0, np.ptp(other.eigenvalue_bounds, axis=1).max())
+    np.testing.assert_allclose(one.eigenvalues, other.eigenvalues, rtol=0, atol=scale)
+    np.testing.assert_allclose(one.eigenvalue_bounds, other.eigenvalue_bounds, rtol=0, atol=100 * scale)
+    np.testing.assert_allclose(one.latent, other.latent, rtol=0, atol=scale / other.n_samples)
+    np.testing.assert_allclose(one.explained, other.explained, rtol=1e-9)
+    assert one.bound_kind == other.bound_kind
+    assert one.n_samples == other.n_samples
+
+
+@pytest.mark.parametrize("which", MAPS)
+def test_shards_are_the_whole(which):
+    X = data()
+    first = fit(X[:1000], which)
+    second, third = shard(X[1000:1700], first), shard(X[1700:], first)
+    together = merge(first, second, third)
+    whole = shard(X, first)
+    # an eigensolver of its own stops at a share of tol
+    tol = 1e-8 if "operator" in which else 1e-13
+    same(together, whole, tol)
+    # first of two, then of three: the same to rounding, whatever the order
+    same(merge(merge(first, second), third), whole, tol)
+    same(merge(merge(third, first), second), whole, tol)
+    Z, expected = fk.kpca_project(together, X[:50]), fk.kpca_project(whole, X[:50])
+    signs = np.sign(np.sum(Z * expected, axis=0))
+    np.testing.assert_allclose(Z * signs, expected, atol=1e-6 * np.abs(expected).max())
+    # the parts are not touched by it
+    same(shard(X[1000:1700], first), second, tol)
+    assert first.n_samples == 1000 and together.n_samples == N
+
+
+@pytest.mark.parametrize("which", MAPS)
+@pytest.mark.parametrize("seed", range(3))
+def test_the_interval_of_the_union_holds(which, seed):
+    """Against dense eigenvalues; the shards differ in place and spread, so that the means lie apart."""
+    X = data(seed, n=300)
+    rng = np.random.default_rng(seed)
+    X[100:200, 0] = np.clip(X[100:200, 0] * 0.1 + 8.5, 4.0, 10.0)
+    X[200:] = np.clip(7.0 + 0.01 * rng.standard_normal((100, D)), 4.0, 10.0)
+    for tol in (1e-2, 1e-8):
+        first = fit(X[:100], which, tol=tol)
+        together = merge(first, *(shard(X[i : i + 100], first, tol=tol) for i in (100, 200)), tol=tol)
+        K = np.asarray(fk.gram(X, together.kernel) @ np.eye(len(X)), dtype=np.longdouble)
+        K = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
+        true = np.linalg.eigvalsh(np.asarray(K, dtype=np.float64))[::-1][: together.n_components]
+        rounding = 1e-14 * float(np.sum(fk.gram(X, together.kernel).diagonal()))
+        assert np.all(together.eigenvalue_bounds[:, 0] <= true + rounding)
+        assert np.all(together.eigenvalue_bounds[:, 1] >= true - rounding)
+        low, high = (x * (len(X) - 1) for x in together.total_variance_bounds)
+        assert low <= float(np.trace(K)) + rounding and high >= float(np.trace(K)) - rounding
+
+
+@pytest.mark.parametrize("which", ["monomial", "ranked", "pivots"])
+def test_rows_far_beyond_those_of_the_first_model(which):
+    """The map's residual and its rounding know of them: the interval is wide, but it holds; or they are refused."""
+    X = data(1, n=300)
+    far = np.random.default_rng(5).standard_normal((40, D)) * 300.0
+    first = fit(X, which)
+    if which == "pivots":
+        with pytest.raises(ValueError, match="the rounding of the kernel's values there exceeds what the pivots allow"):
+            fk.kpca_update(first, far)
+        far = data(2, n=40) + [4.0, -4.0]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        together = fk.kpca_update(first, far)
+    assert which == "monomial" or any("features leave the widest" in str(w.message) for w in caught)
+    both = np.vstack([X, far])
+    K = np.asarray(fk.gram(both, together.kernel) @ np.eye(len(both)))
+    K = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
+    true = np.linalg.eigvalsh(K)[::-1][: together.n_components]
+    slack = 1e-13 * true[0]
+    assert np.all(together.eigenvalue_bounds[:, 0] <= true + slack)
+    assert np.all(together.eigenvalue_bounds[:, 1] >= true - slack)
+
+
+def test_rows_outside_the_box_of_fourier_features():
+    X = data()
+    first = fit(X[:500], "fourier")
+    with pytest.raises(ValueError, match=r"outside the box .*coordinate 1, .*features='ranked'"):
+        shard(X + [0.0, 5.0], first)
+    with pytest.raises(ValueError, match="outside the box"):
+        fk.kpca_update(first, X + [0.0, 5.0])
+
+
+def test_rows_farther_out_than_a_product_of_kernels_allows():
+    X = data()
+    first = fit(X[:500], "product")
+    with pytest.raises(ValueError, match=r"rows lie up to .* whose own lie up to"):
+        shard(X * 3, first)
+
+
+@pytest.mark.parametrize("which", MAPS)
+def test_update_row_by_row_and_in_lumps(which):
+    X = data()
+    first = fit(X[:1500], which)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CertificateWarning)
+        model = first
+        for part in (X[1500:1501], X[1501:1503], X[1503:]):
+            model = fk.kpca_update(model, part)
+    same(model, shard(X, first), 1e-8 if "operator" in which else 1e-13)
+
+
+def test_update_with_blocks_and_weights():
+    X = data()
+    rng = np.random.default_rng(0)
+    w = rng.integers(0, 4, N).astype(float)
+    first = fit(X[:1000], "ranked", sample_weight=w[:1000] + 1.0)
+    more = fk.kpca_update(first, [X[1000:2000], X[2000:]], sample_weight=w[1000:])
+    whole = shard(X, first, sample_weight=np.r_[w[:1000] + 1.0, w[1000:]])
+    same(more, whole)
+    assert more.weight_sum == w.sum() + 1000
+    repeated = np.repeat(X, np.r_[w[:1000] + 1.0, w[1000:]].astype(int), axis=0)
+    other = shard(repeated, first)
+    np.testing.assert_allclose(more.eigenvalues, other.eigenvalues, rtol=0, atol=1e-12 * other.eigenvalues[0])
+    np.testing.assert_allclose(more.latent, other.latent, rtol=0, atol=1e-12 * other.latent[0])
+    # weights on one side only
+    mixed = merge(first, shard(X[1000:], first))
+    assert mixed.weight_sum == w[:1000].sum() + 1000 + 2000
+
+
+@pytest.mark.parametrize("which", MAPS)
+def test_moments_in_a_file(which, tmp_path):
+    X = data()
+    first = fit(X[:1000], which)
+    second = shard(X[1000:], first)
+    for i, model in enumerate((first, second)):
+        fk.save(model, tmp_path / f"{i}.kpca")
+    a, b = (fk.load(tmp_path / f"{i}.kpca") for i in range(2))
+    copied = pickle.loads(pickle.dumps(first))
+    for pair in ((copied, b), (a, b), (first, b), (a, second)):
+        found, expected = merge(*pair), merge(first, second)
+        np.testing.assert_array_equal(found.eigenvalues, expected.eigenvalues)
+        np.testing.assert_array_equal(found.eigenvalue_bounds, expected.eigenvalue_bounds)
+    fk.save(merge(a, b), tmp_path / "c.kpca")
+    again = fk.load(tmp_path / "c.kpca")
+    same(merge(again, second), merge(first, second, second), 1e-8 if "operator" in which else 1e-13)
+
+
+def test_like_takes_kernel_shift_and_map():
+    X = data()
+    first = fit(X[:1000], "pivots")
+    second = shard(X[1000:], first)
+    assert second.kernel == first.kernel and np.array_equal(second.shift, first.shift)
+    assert second.n_components == first.n_components
+    np.testing.assert_array_equal(second.projector.map.pivots, first.projector.map.pivots)
+    assert "like" in second.plan.reason
+    third = fk.kpca(X[1000:], "gaussian", 2, sigma=1.5, like=first, tol=1e-2)
+    assert third.n_components == 2 and third._moments is None and third.score.shape == (2000, 2)
+    assert "like" in fk.plan(X, like=first, tol=1e-2).reason
+
+
+def test_a_model_that_is_merged_with_itself():
+    X = data()
+    first = fit(X, "ranked")
+    twice = merge(first, first)
+    np.testing.assert_allclose(twice.eigenvalues, 2 * first.eigenvalues, rtol=1e-13)
+    np.testing.assert_array_equal(np.sign(np.sum(twice.projector.axes * first.projector.axes, axis=0)), 1.0)
+
+
+def test_signs_follow_the_first_model():
+    X = data()
+    first = fit(X[:1500], "ranked")
+    model = fk.kpca_update(first, X[1500:])
+    assert np.all(np.sum(model.projector.axes * first.projector.axes, axis=0) > 0.5)
+
+
+def test_what_does_not_fit_together():
+    X = data()
+    first = fit(X[:1000], "ranked")
+    plain = fk.kpca(X[:500], "gaussian", 2, sigma=2.0, method="features", tol=1e-3)
+    wrong = {
+        "model 1 has no moments to add up; make it with kpca": plain,
+        "model 1 is of .*sigma=3.0.*like=": fk.kpca(X, sigma=3.0, c=2, tol=1e-3, keep_moments=True),
+        r"measures its rows from another origin \(shift\)": fit(X[1000:], "ranked"),
+        "another feature map than model 0": fk.kpca(
+            X[:1000], "gaussian", 2, sigma=2.0, features="pivots", tol=1e-3, keep_moments=True
+        ),
+    }
+    for text, model in wrong.items():
+        with pytest.raises(ValueError, match=text):
+            fk.kpca_merge(first, model)
+    with pytest.raises(ValueError, match="model 0 has no moments"):
+        fk.kpca_update(plain, X)
+    with pytest.raises(TypeError, match="model 1 is a ndarray"):
+        fk.kpca_merge(first, X)
+    with pytest.raises(ValueError, match=r"X has 3 columns, the model was fitted on 2"):
+        fk.kpca_update(first, np.ones((5, 3)))
+    with pytest.raises(ValueError, match=r"NaN \(first at row 1, column 0\)"):
+        fk.kpca_update(first, [[7.0, 7.0], [np.nan, 7.0]])
+    dense = fk.kpca(X[:100], "gaussian", 2, sigma=2.0, method="dense")
+    with pytest.raises(ValueError, match="like was made with method='dense', which has no feature map"):
+        fk.kpca(X, like=dense)
+    with pytest.raises(ValueError, match="like= brings its kernel"):
+        fk.kpca(X, "gaussian", 2, sigma=1.0, like=first)
+    with pytest.raises(ValueError, match="keep_moments=True forces method='features'"):
+        fk.kpca(X, "gaussian", 2, sigma=2.0, keep_moments=True, method="dense")
+    with pytest.raises(ValueError, match=r"features='pivots' and like="):
+        fk.kpca(X, features="pivots", like=first)
+
+
+def test_pivots_at_equal_places_but_not_the_same_are_another_map():
+    X = data()
+    first = fit(X, "pivots")
+    moved = fit(X, "pivots")
+    assert fk.kpca_merge(first, moved, tol=1e-3).n_samples == 2 * N  # equal rows, equal map: nothing is random
+    moved.projector.map.pivots[3, 1] = np.nextafter(moved.projector.map.pivots[3, 1], 100.0)
+    with pytest.raises(ValueError, match="another feature map"):
+        fk.kpca_merge(first, moved)

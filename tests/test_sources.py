@@ -1,0 +1,464 @@
+"""Rows that are not in memory: the same bits as from an array, whatever the source and its chunks."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import fastkpca as fk
+from fastkpca import sources, validate
+from fastkpca.errors import DataChangedError
+from fastkpca.rows import summarize
+from fastkpca.sources import SequentialSource, Source, checksum
+
+N, D = 30000, 3
+DATA = (np.random.default_rng(0).standard_normal((N, D)) * [2.0, 1.0, 0.5] + [5.0, -3.0, 100.0]).astype(np.float32)
+
+
+class Blocks:
+    """Starts anew with every iter(); counts how often."""
+
+    def __init__(self, X, sizes, wrap=lambda x: x):
+        self.X, self.sizes, self.wrap, self.starts = X, sizes, wrap, 0
+
+    def __iter__(self):
+        self.starts += 1
+        start = 0
+        for i in range(10**9):
+            if start >= len(self.X):
+                return
+            size = self.sizes[i % len(self.sizes)]
+            yield self.wrap(self.X[start : start + size])
+            start += size
+
+
+def memmap(X, folder):
+    X.tofile(folder / "x.bin")
+    return np.memmap(folder / "x.bin", dtype=X.dtype, mode="r", shape=X.shape)
+
+
+def hdf5(chunks):
+    def make(X, folder):
+        h5py = pytest.importorskip("h5py")
+        file = h5py.File(folder / "x.h5", "w")
+        return file.create_dataset("x", data=X, chunks=chunks and tuple(map(min, chunks, X.shape)))
+
+    return make
+
+
+def zarr_array(X, folder):
+    zarr = pytest.importorskip("zarr")
+    z = zarr.create_array(folder / "x.zarr", shape=X.shape, chunks=(777, 2), dtype=X.dtype)
+    z[:] = X
+    return z
+
+
+def arrow(X):
+    pa = pytest.importorskip("pyarrow")
+    return pa.table({f"c{j}": X[:, j] for j in range(X.shape[1])})
+
+
+def parquet(kind):
+    def make(X, folder):
+        table = arrow(X)
+        import pyarrow.dataset
+        import pyarrow.parquet
+
+        path = folder / "x.parquet"
+        pyarrow.parquet.write_table(table, path, row_group_size=4321)
+        return {
+            "path": lambda: path,
+            "text": lambda: str(path),
+            "file": lambda: pyarrow.parquet.ParquetFile(path),
+            "dataset": lambda: pyarrow.dataset.dataset(path),
+            "table": lambda: table,
+            "batch": lambda: table.combine_chunks().to_batches()[0],
+        }[kind]()
+
+    return make
+
+
+def dask_array(X, folder):
+    da = pytest.importorskip("dask.array")
+    return da.from_array(X, chunks=(4567, 2))
+
+
+def dask_frame(X, folder):
+    dd = pytest.importorskip("dask.dataframe")
+    pd = pytest.importorskip("pandas")
+    return dd.from_pandas(pd.DataFrame(X, columns=list("abc")), npartitions=7)
+
+
+def frame_blocks(X, folder):
+    pd = pytest.importorskip("pandas")
+    return Blocks(X, [999, 5000], pd.DataFrame)
+
+
+SOURCES = {
+    "memory map": memmap,
+    "columns of a memory map": lambda X, f: memmap(np.hstack([X, X]), f)[:, :D],
+    "hdf5": hdf5(None),
+    "hdf5 in chunks": hdf5((1000, 2)),
+    "hdf5 in one chunk": hdf5(DATA.shape),
+    "zarr": zarr_array,
+    "parquet path": parquet("path"),
+    "parquet path as text": parquet("text"),
+    "parquet file": parquet("file"),
+    "parquet dataset": parquet("dataset"),
+    "arrow table": parquet("table"),
+    "arrow batch": parquet("batch"),
+    "dask array": dask_array,
+    "dask frame": dask_frame,
+    "iterable": lambda X, f: Blocks(X, [1, 17, 4096, 0, 10000]),
+    "iterable of frames": frame_blocks,
+    "iterable of sparse matrices": lambda X, f: Blocks(X, [3333], sp.csr_matrix),
+    "iterable of lists": lambda X, f: Blocks(X, [3000], lambda x: x.astype(np.float64).tolist()),
+    "function": lambda X, f: lambda: iter(np.array_split(X, 13)),
+    "generator function": lambda X, f: lambda: (x for x in np.array_split(X, 7)),
+    "list of blocks": lambda X, f: np.array_split(X, 11),
+}
+MODEL = {}
+
+
+@pytest.fixture(autouse=True)
+def small_pages(monkeypatch):
+    """Else all of the rows would be kept after the first pass."""
+    monkeypatch.setattr(sources, "PAGE_BYTES", 1 << 14)
+    monkeypatch.setattr(SequentialSource, "kept", 1 << 16)
+    monkeypatch.setattr(Source, "kept", 1 << 15)
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_the_same_bits_whatever_the_source(kind, tmp_path):
+    X = SOURCES[kind](DATA, tmp_path)
+    double = kind == "iterable of lists"
+    for name, options in {
+        "gaussian": {"sigma": 4.0, "features": "ranked"},
+        "polynomial": {"degree": 2, "features": "monomial"},
+    }.items():
+        key = name, double
+        if key not in MODEL:
+            MODEL[key] = fk.kpca(DATA.astype(np.float64) if double else DATA, name, 3, tol=1e-5, **options)
+        expected = MODEL[key]
+        for n_threads in (1, 2, 3):
+            model = fk.kpca(X, name, 3, tol=1e-5, n_threads=n_threads, **options)
+            np.testing.assert_array_equal(model.eigenvalues, expected.eigenvalues)
+            np.testing.assert_array_equal(model.eigenvalue_bounds, expected.eigenvalue_bounds)
+            np.testing.assert_array_equal(model.score, expected.score)
+    np.testing.assert_array_equal(fk.kpca_project(expected, X), expected.score)
+
+
+@pytest.mark.parametrize("kind", ["memory map", "hdf5 in chunks", "zarr", "parquet path", "dask array", "iterable"])
+@pytest.mark.parametrize("method", ["dense", "krylov"])
+def test_exact_routes(kind, method, tmp_path):
+    few = DATA[:900]
+    X = SOURCES[kind](few, tmp_path)
+    model, expected = (fk.kpca(x, "gaussian", 4, sigma=3.0, method=method) for x in (X, few))
+    np.testing.assert_array_equal(model.eigenvalues, expected.eigenvalues)
+    np.testing.assert_array_equal(model.score, expected.score)
+    text = str(fk.plan(X, "gaussian", 4, sigma=3.0, method=method))
+    assert ("loads all rows (10.8 kB)" in text) == (kind in ("parquet path", "dask array", "iterable"))
+
+
+def test_pivots_that_need_rows_beyond_the_sample(tmp_path):
+    X = DATA.copy()
+    X[20123] += 60.0
+    expected = fk.kpca(X, "gaussian", 3, sigma=3.0, features="pivots", tol=1e-5)
+    model = fk.kpca(Blocks(X, [2500]), "gaussian", 3, sigma=3.0, features="pivots", tol=1e-5)
+    np.testing.assert_array_equal(model.eigenvalues, expected.eigenvalues)
+    np.testing.assert_array_equal(model.score, expected.score)
+
+
+def test_gram_and_features_of_a_stream():
+    few = DATA[:3000]
+    X = Blocks(few, [100, 1])
+    U = np.random.default_rng(1).standard_normal((3000, 2))
+    np.testing.assert_array_equal(fk.gram(X, "gaussian", sigma=2.0) @ U, fk.gram(few, "gaussian", sigma=2.0) @ U)
+    F, G = (fk.features(x, "gaussian", sigma=4.0, tol=1e-6) for x in (X, few))
+    np.testing.assert_array_equal(F.T @ U, G.T @ U)
+
+
+# One pass is one pass -----------------------------------------------------------------------------------------------
+
+
+def test_a_pass_reads_the_rows_once(monkeypatch):
+    """Counting, summary and the rest: as few readings as the passes need, at any number of threads."""
+    monkeypatch.setattr(sources, "PAGE_BYTES", 1 << 18)
+    monkeypatch.setattr(SequentialSource, "kept", 1 << 21)
+    many = np.tile(DATA, (10, 1)) + np.float32(0.1)  # 3.6 MB
+    for n_threads in (1, 2, 3):
+        X = Blocks(many, [1000])
+        fk.kpca(X, "linear", 2, method="features", n_threads=n_threads, return_scores=False)
+        assert X.starts == 3  # summary (which counts), radius and sample, moments
+        fk.kpca(X, "linear", 2, method="features", n_threads=n_threads)
+        assert X.starts == 7
+
+
+def test_a_source_keeps_few_rows():
+    big = np.zeros((1 << 20, 16))
+    source = validate.as_rows(Blocks(big, [5000])).source
+    for start in range(0, len(big), 8192):
+        source[start : start + 8192]
+    held = sum(page.nbytes for page in source._pages.values())
+    assert source.n_samples == len(big) and 0 < held <= source.kept < big.nbytes // 4
+
+
+def test_rows_at_random_and_backwards():
+    rng = np.random.default_rng(3)
+    X = Blocks(DATA, [1234])
+    rows = validate.as_rows(X)
+    for _ in range(20):
+        a, b = np.sort(rng.integers(0, N, 2))
+        np.testing.assert_array_equal(rows.tile(a, b), DATA[a:b])
+    index = rng.integers(0, N, 500)
+    np.testing.assert_array_equal(rows.take(index), DATA[index])
+    assert rows.n_samples == N == len(rows.source)
+    assert rows.take(np.arange(0)).shape == (0, D)
+
+
+@pytest.mark.parametrize("n", [2, 63, 64, 65, 8192, 1 << 14, (1 << 14) + 1, 1 << 15])
+@pytest.mark.parametrize("counted", [False, True])
+def test_lengths_about_the_size_of_a_page(n, counted):
+    X = np.random.default_rng(0).standard_normal((n, 2))
+    stream = Blocks(X, [1 << 13])
+    source = validate.as_rows(np.array_split(X, 2) if counted else stream)
+    assert source.counted == counted
+    rows, data = summarize(source, shift=True, rng=np.random.default_rng(0))
+    own, expected = summarize(validate.as_rows(X), shift=True, rng=np.random.default_rng(0))
+    assert rows.n_samples == n
+    np.testing.assert_array_equal(data.sample, expected.sample)
+    np.testing.assert_array_equal(data.covariance, expected.covariance)
+    np.testing.assert_array_equal(rows.all(), own.all())
+
+
+def test_a_buffer_that_is_filled_again():
+    """An iterable may hand out one array again and again, with new contents."""
+
+    def blocks():
+        buffer = np.empty((700, D), dtype=np.float32)
+        for start in range(0, N, 700):
+            part = DATA[start : start + 700]
+            buffer[: len(part)] = part
+            yield buffer[: len(part)]
+
+    rows = validate.as_rows(blocks)
+    np.testing.assert_array_equal(rows.all(), DATA)
+
+
+# What is wrong is found ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+@pytest.mark.parametrize("value, word", [(np.nan, "NaN"), (np.inf, "infinity")])
+def test_the_place_of_what_is_not_finite(kind, value, word, tmp_path):
+    X = DATA.copy()
+    X[23456, 1] = X[29000, 0] = value
+    source = SOURCES[kind](X, tmp_path)
+    text = rf"contains {word} \(first at row 23456, column 1\)"
+    with pytest.raises(ValueError, match=text):
+        fk.kpca(source, "gaussian", 2, sigma=1.0)
+    model = fk.kpca(DATA[:500], "gaussian", 2, sigma=1.0)
+    with pytest.raises(ValueError, match=text):
+        fk.kpca_project(model, source)
+
+
+def test_nulls_of_a_table_are_missing_values():
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table({"a": [1.0, 2.0, 3.0], "b": pa.array([1, None, 3])})
+    with pytest.raises(ValueError, match=r"NaN \(first at row 1, column 1\)"):
+        fk.kpca(table, "gaussian", 1, sigma=1.0)
+    with pytest.raises(TypeError, match=r"column 'b' \(number 1\) of type string"):
+        fk.kpca(pa.table({"a": [1.0, 2.0], "b": ["x", "y"]}), "gaussian", 1, sigma=1.0)
+
+
+class Changing(Blocks):
+    """Another content from the given start on."""
+
+    def __init__(self, change, when):
+        super().__init__(DATA, [1000])
+        self.change, self.when = change, when
+
+    def __iter__(self):
+        if self.starts + 1 == self.when:
+            self.X = self.change(self.X.copy())
+        return super().__iter__()
+
+
+def one_value(X):
+    X[17000, 1] = np.nextafter(X[17000, 1], np.float32(np.inf))
+    return X
+
+
+def swapped(X):
+    X[[10, 11]] = X[[11, 10]]
+    return X
+
+
+CHANGES = {
+    "a value": (one_value, "rows 16384 to 17407 are not what they were"),
+    "two rows": (swapped, "rows 0 to 1023 are not what they were"),
+    "shorter": (lambda X: X[:-1], "29999 rows now, 30000 in an earlier pass"),
+    "much shorter": (lambda X: X[:100], "100 rows now, 30000 in an earlier pass|changed while"),
+    "empty": (lambda X: X[:0], "0 rows now, 30000 in an earlier pass"),
+    "longer": (lambda X: np.vstack([X, X[:1]]), "more rows than the 30000|changed while"),
+    "another type": (lambda X: X.astype(np.float64), "3 columns of float64, the first block 3 of float32"),
+    "another column": (lambda X: np.hstack([X, X[:, :1]]), "4 columns of float32, the first block 3"),
+    "shuffled": (lambda X: np.random.default_rng(0).permutation(X), "are not what they were"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("when", [2, 3, 4])
+def test_a_stream_that_changes_between_passes(change, when):
+    make, text = CHANGES[change]
+    with pytest.raises(ValueError, match=text) as caught:
+        fk.kpca(Changing(make, when), "gaussian", 2, sigma=3.0, method="features", n_threads=2)
+    if "type" not in change and "column" not in change:
+        assert isinstance(caught.value, DataChangedError)
+
+
+def test_a_memory_map_that_changes(tmp_path):
+    X = memmap(DATA, tmp_path)
+    stage = []
+
+    def progress(name, done, total):
+        if name == "moments" and not stage:
+            stage.append(name)
+            with open(tmp_path / "x.bin", "r+b") as file:
+                file.seek(4 * D * 29990)
+                file.write(np.float32(7.5).tobytes())
+
+    with pytest.raises(DataChangedError, match="X changed while it was read: rows 29696 to 29999"):
+        fk.kpca(X, "gaussian", 2, sigma=3.0, method="features", progress=progress, n_threads=1)
+
+
+def test_a_file_cut_short_is_an_error_and_not_the_end_of_the_process(tmp_path):
+    """Read through the mapping this would be SIGBUS."""
+    DATA.tofile(tmp_path / "x.bin")
+    code = f"""
+        import numpy as np, os
+        import fastkpca as fk
+        from fastkpca import sources
+        sources.PAGE_BYTES, sources.Source.kept = 1 << 14, 1 << 15
+        path = {str(tmp_path / "x.bin")!r}
+        X = np.memmap(path, dtype=np.float32, mode="r", shape=({N}, {D}))
+        def progress(name, done, total):
+            if name == "moments":
+                os.truncate(path, 4 * {D} * 10000)
+        try:
+            fk.kpca(X, "gaussian", 2, sigma=3.0, method="features", progress=progress, n_threads=1)
+        except fk.errors.DataChangedError as error:
+            print(error)
+        try:
+            fk.kpca(X, "gaussian", 2, sigma=3.0)
+        except fk.errors.DataChangedError as error:
+            print(error)
+    """
+    found = subprocess.run(
+        [sys.executable, "-P", "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True
+    )
+    first, second = found.stdout.strip().splitlines()
+    assert "10000 rows in the file now, 30000 in an earlier pass" in first
+    assert "which has 120000 bytes now; 360000 are needed" in second
+
+
+def test_a_memory_map_whose_file_was_replaced_or_deleted(tmp_path):
+    X = memmap(DATA, tmp_path)
+    (DATA + 1).tofile(tmp_path / "y.bin")
+    os.replace(tmp_path / "y.bin", tmp_path / "x.bin")
+    np.testing.assert_array_equal(validate.as_rows(X).tile(0, 10), DATA[:10])
+    os.remove(tmp_path / "x.bin")
+    np.testing.assert_array_equal(validate.as_rows(X).tile(0, 10), DATA[:10])
+
+
+def test_maps_with_an_offset_and_parts_of_them(tmp_path):
+    with open(tmp_path / "x.bin", "wb") as file:
+        file.write(b"x" * 5003)
+        DATA.tofile(file)
+    X = np.memmap(tmp_path / "x.bin", dtype=np.float32, mode="r", offset=5003, shape=(N, D))
+    np.save(tmp_path / "x.npy", DATA)
+    for map_ in (X, np.load(tmp_path / "x.npy", mmap_mode="r")):
+        for part, same in ((map_, DATA), (map_[7:], DATA[7:]), (map_[3:20000:3, 1:], DATA[3:20000:3, 1:])):
+            rows = validate.as_rows(part)
+            assert isinstance(rows.source, Source)
+            np.testing.assert_array_equal(rows.all(), same)
+        assert not isinstance(validate.as_rows(map_[::-1]).source, Source)
+        np.testing.assert_array_equal(validate.as_rows(map_[::-1]).all(), DATA[::-1])
+
+
+def used_up():
+    blocks = iter(np.array_split(DATA, 3))
+    return lambda: blocks
+
+
+REFUSED = {
+    "generator": (lambda: (x for x in [DATA]), TypeError, "can be read once only"),
+    "iterator": (lambda: iter([DATA]), TypeError, "can be read once only"),
+    "the same iterator again": (used_up, TypeError, "same iterator twice"),
+    "no blocks": (lambda: lambda: iter([]), ValueError, "no rows: the iterable yields no block"),
+    "empty blocks": (lambda: Blocks(DATA[:0], [1]), ValueError, "no rows"),
+    "vectors": (lambda: lambda: iter(DATA), ValueError, r"block 0 of X \(from row 0\) has shape \(3,\)"),
+    "widths": (
+        lambda: lambda: iter([DATA, DATA[:, :2]]),
+        ValueError,
+        r"block 1 of X \(from row 30000\) has 2 columns of float32, the first block 3",
+    ),
+    "words": (lambda: lambda: iter([[["a", "b"]]]), TypeError, r"block 0 of X .*contains 'a'"),
+    "complex": (lambda: lambda: iter([DATA * 1j]), TypeError, "block 0 of X .* is complex"),
+    "one row": (lambda: lambda: iter([DATA[:1]]), ValueError, "1 row"),
+    "not a block": (lambda: lambda: iter([None]), ValueError, r"block 0 of X \(from row 0\) has shape \(\)"),
+    "a parquet path that is not there": (lambda: "nowhere.parquet", FileNotFoundError, "nowhere"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused(case):
+    make, error, text = REFUSED[case]
+    if "parquet" in case:
+        pytest.importorskip("pyarrow")
+    with pytest.raises(error, match=text):
+        fk.kpca(make(), "gaussian", 2, sigma=3.0)
+
+
+def test_an_error_of_the_iterable_comes_through():
+    def blocks():
+        yield DATA[:5000]
+        raise OSError("the tape broke")
+
+    with pytest.raises(OSError, match="the tape broke"):
+        fk.kpca(blocks, "gaussian", 2, sigma=1.0)
+
+
+def test_too_many_components_of_a_stream():
+    with pytest.raises(ValueError, match="c is 31, but X has 30 rows"):
+        fk.kpca(Blocks(DATA[:30], [7]), "gaussian", 31, sigma=1.0)
+
+
+def test_checksum():
+    rng = np.random.default_rng(0)
+    page = rng.standard_normal((1000, 3)).astype(np.float32)
+    seen = {checksum(page)}
+    for _ in range(300):
+        other = page.copy().view(np.uint8)
+        other.reshape(-1)[rng.integers(other.size)] ^= 1 << int(rng.integers(8))
+        seen.add(checksum(other.view(np.float32)))
+    for i in range(1, 60):
+        other = page.copy()
+        other[[0, i]] = other[[i, 0]]
+        seen.add(checksum(other))
+    assert len(seen) > 330  # a byte may be hit twice
+    assert checksum(page) == checksum(page.copy())
+    assert len({checksum(np.zeros((n, 1), dtype=np.int8)) for n in (1, 9, 100)}) == 1  # lengths are compared apart
+
+
+def test_sequential_source_by_itself():
+    source = SequentialSource("X", lambda: iter([DATA[:10], DATA[10:]]), lambda x, name: x, None)
+    assert not source.counted
+    np.testing.assert_array_equal(source[29990:30005], DATA[29990:])
+    assert source.counted and source.shape == (N, D)

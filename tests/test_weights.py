@@ -1,0 +1,209 @@
+"""Weights of rows: a whole number is so many copies of the row, on every route that takes weights."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import fastkpca as fk
+from fastkpca.errors import ComponentsWarning
+
+N, D, C = 150, 3, 4
+ROUTES = {
+    "dense": ("gaussian", {"sigma": 1.5, "method": "dense"}),
+    "dense, tanh": ("tanh", {"scale": 0.1, "offset": 0.2, "method": "dense"}),
+    "monomial": ("polynomial", {"degree": 3, "offset": 0.7, "features": "monomial"}),
+    "linear": ("linear", {"method": "features"}),
+    "ranked": ("gaussian", {"sigma": 2.0, "features": "ranked"}),
+    "pivots": ("gaussian", {"sigma": 1.5, "features": "pivots"}),
+    "fourier": ("gaussian", {"sigma": 1.0, "features": "fourier"}),
+    "sum": (None, {"method": "features"}),
+    "krylov": ("gaussian", {"sigma": 1.5, "method": "krylov"}),
+    "krylov, tanh": ("tanh", {"scale": 0.1, "offset": 0.2, "method": "krylov"}),
+    "krylov, fast products": ("gaussian", {"sigma": 1.0, "products": "fourier"}),
+}
+
+
+def data(seed: int = 0, n: int = N) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, D)) * [1.0, 0.8, 0.5] + 3.0
+    w = rng.integers(0, 6, n).astype(float)
+    w[:5] = [0.0, 0.0, 40.0, 1.0, 1.0]
+    X[:2] += 50.0  # far out, and of no weight
+    return X, w
+
+
+def kernel_of(kernel):
+    if kernel is None:
+        return fk.get_kernel("gaussian", sigma=2.0) + fk.get_kernel("linear")
+    return kernel
+
+
+def fit(X, route, c=C, **more):
+    kernel, options = ROUTES[route]
+    c = 2 if kernel == "linear" else c
+    return fk.kpca(X, kernel_of(kernel), c, tol=1e-7, **(options | more))
+
+
+def same_columns(A, B, scale, tol):
+    """A and B are equal up to the sign of each column."""
+    signs = np.sign(np.sum(A * B, axis=0))
+    np.testing.assert_allclose(A * signs, B, atol=tol * scale)
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_whole_weights_are_repeated_rows(route):
+    X, w = data()
+    times = w.astype(int)
+    one, other = fit(X, route, sample_weight=w), fit(np.repeat(X, times, axis=0), route)
+    top = other.eigenvalues[0]
+    # approximations differ in what they leave out, within the stated bounds; what is exact is equal to rounding
+    slack = max(1e-12, *(np.ptp(x.eigenvalue_bounds, axis=1).max() / top for x in (one, other)))
+    np.testing.assert_allclose(one.eigenvalues, other.eigenvalues, rtol=0, atol=2 * slack * top)
+    np.testing.assert_allclose(one.latent, other.latent, rtol=0, atol=2 * slack * other.latent[0])
+    np.testing.assert_allclose(one.explained, other.explained, rtol=2 * slack + 1e-12, atol=300 * slack)
+    angle = 1e-9 + max(one.angle_bounds.max(), 0.0) + max(other.angle_bounds.max(), 0.0)
+    assert angle < 2e-2
+    scale = np.abs(other.score).max()
+    present = w > 0
+    same_columns(np.repeat(one.score, times, axis=0), other.score, scale, angle)
+    copies = np.add.reduceat(other.coeff, np.r_[0, np.cumsum(times[present])[:-1]], axis=0)
+    assert not np.any(one.coeff[~present])
+    same_columns(one.coeff[present], copies, np.abs(copies).max(), 10 * angle)
+    np.testing.assert_allclose(np.repeat(one.tsquared, times), other.tsquared, rtol=100 * angle)
+    new = np.vstack([X[~present], X[:40] + 0.1])
+    same_columns(fk.kpca_project(one, new), fk.kpca_project(other, new), scale, angle)
+    # rows of weight zero have the scores of new rows
+    np.testing.assert_allclose(one.score[~present], fk.kpca_project(one, X[~present]), atol=1e-9 * scale)
+    assert one.weight_sum == w.sum() and one.n_samples == len(X)
+
+
+def exact_eigenvalues(kernel, X, w, c):
+    """Dense reference: weighted centring of the exact matrix, longdouble where it cancels."""
+    K = np.asarray(fk.gram(X, kernel) @ np.eye(len(X)), dtype=np.longdouble)
+    w = np.asarray(w, dtype=np.longdouble)
+    mean = K @ w / w.sum()
+    K = K - mean - mean[:, None] + w @ mean / w.sum()
+    A = np.sqrt(w)[:, None] * K * np.sqrt(w)
+    return np.linalg.eigvalsh(np.asarray(A, dtype=np.float64))[::-1][:c], float(np.trace(A))
+
+
+@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("case", ["uniform", "tiny", "huge", "wide", "one row"])
+def test_intervals_hold_with_weights(route, case):
+    kernel, options = ROUTES[route]
+    for seed, tol in enumerate([1e-2, 1e-5, 1e-9]):
+        if route == "fourier" and case == "wide" and tol < 1e-5:
+            continue  # half a minute of Lanczos on a moment whose spectrum spans sixteen decades
+        if "fast products" in route and tol < 1e-5:
+            continue  # not offered
+        X, _ = data(seed)
+        rng = np.random.default_rng(100 + seed)
+        w = {
+            "uniform": rng.random(N),
+            "tiny": 0.1 * rng.random(N),
+            "huge": 1e9 * rng.random(N),
+            "wide": 10.0 ** rng.uniform(-8, 8, N),
+            "one row": np.where(np.arange(N) == 7, 1e6, 1.0),
+        }[case]
+        w[:2] = 0.0
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            c = 2 if kernel == "linear" else C
+            model = fk.kpca(X, kernel_of(kernel), c, sample_weight=w, **(options | {"tol": tol}))
+        true, trace = exact_eigenvalues(model.kernel, X[2:], w[2:], model.n_components)
+        rounding = 5e-14 * float(np.sum(w[2:] * fk.gram(X[2:], model.kernel).diagonal()))
+        assert np.all(model.eigenvalue_bounds[:, 0] <= true + rounding)
+        assert np.all(model.eigenvalue_bounds[:, 1] >= true - rounding)
+        low, high = (x * (w.sum() - 1) for x in model.total_variance_bounds)
+        assert low <= trace + rounding and high >= trace - rounding
+
+
+@pytest.mark.parametrize("route", ["dense", "pivots", "krylov"])
+def test_all_ones_is_no_weights(route):
+    X, _ = data()
+    X = X[2:]
+    one, other = fit(X, route, sample_weight=np.ones(len(X))), fit(X, route)
+    np.testing.assert_allclose(one.eigenvalues, other.eigenvalues, rtol=1e-12)
+    tol = max(1e-9, one.angle_bounds.max() + other.angle_bounds.max())
+    np.testing.assert_allclose(one.coeff, other.coeff, atol=tol * np.abs(other.coeff).max())
+
+
+def test_far_rows_that_only_weight_brings_in():
+    """A second round of pivots goes where weight times residual is large."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20000, 2))
+    X[17] += 40.0
+    w = np.ones(len(X))
+    w[17] = 1e4
+    model = fk.kpca(X, "gaussian", 3, sigma=3.0, features="pivots", tol=1e-6, sample_weight=w)
+    heavy = fk.kpca(np.vstack([X, np.repeat(X[17:18], 9999, axis=0)]), "gaussian", 3, sigma=3.0, tol=1e-6)
+    np.testing.assert_allclose(model.eigenvalues, heavy.eigenvalues, rtol=0, atol=2e-6 * heavy.eigenvalues[0])
+
+
+def test_default_bandwidth_is_that_of_the_repeated_rows():
+    X, w = data()
+    one = fk.kpca(X, "gaussian", 2, sample_weight=w, method="dense")
+    other = fk.kpca(np.repeat(X, w.astype(int), axis=0), "gaussian", 2, method="dense")
+    assert one.kernel == other.kernel
+
+
+def test_float32_and_sources():
+    X, w = data(n=5000)
+    X = X.astype(np.float32)
+    stream = [X[:1234], X[1234:1300], X[1300:]]
+    a = fk.kpca(X, "polynomial", 3, degree=2, sample_weight=w, method="features")
+    b = fk.kpca(stream, "polynomial", 3, degree=2, sample_weight=w.tolist(), method="features")
+    assert a.score.dtype == np.float32
+    np.testing.assert_array_equal(a.eigenvalues, b.eigenvalues)
+    np.testing.assert_array_equal(a.score, b.score)
+
+
+WRONG = {
+    "length": (np.ones(3), ValueError, r"shape \(3,\); give 150 numbers"),
+    "negative": (np.r_[np.ones(149), -1.0], ValueError, r"contains -1.0 \(first at row 149\)"),
+    "nan": (np.r_[np.nan, np.ones(149)], ValueError, r"contains nan \(first at row 0\)"),
+    "infinite": (np.r_[np.ones(149), np.inf], ValueError, r"contains inf"),
+    "one row": (np.eye(150)[3] * 5, ValueError, "leaves 1 rows of positive weight"),
+    "normalised": (np.full(150, 1 / 150), ValueError, r"sums to 1; .*scale them"),
+    "words": (["a"] * 150, TypeError, "has the type <U1"),
+    "matrix": (np.ones((150, 1)), ValueError, r"shape \(150, 1\)"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_weights(case):
+    weights, error, text = WRONG[case]
+    with pytest.raises(error, match=text):
+        fk.kpca(data()[0], "gaussian", 2, sigma=1.0, sample_weight=weights)
+
+
+def test_weights_in_a_model_file(tmp_path):
+    X, w = data()
+    model = fit(X, "pivots", sample_weight=w)
+    fk.save(model, tmp_path / "m.kpca", scores=True)
+    again = fk.load(tmp_path / "m.kpca")
+    np.testing.assert_array_equal(again.latent, model.latent)
+    np.testing.assert_array_equal(again.coeff, model.coeff)
+    fk.save(model, tmp_path / "n.kpca")
+    np.testing.assert_array_equal(fk.load(tmp_path / "n.kpca").latent, model.latent)
+
+
+def test_a_fraction_of_the_variance_with_weights():
+    X, w = data()
+    times = w.astype(int)
+    for kernel, parameters in (("polynomial", {"degree": 2}), ("gaussian", {"sigma": 2.0})):
+        one = fk.kpca(X, kernel, 0.9, sample_weight=w, **parameters)
+        other = fk.kpca(np.repeat(X, times, axis=0), kernel, 0.9, **parameters)
+        assert one.n_components == other.n_components
+        assert one.explained.sum() >= 90 - 1e-6
+
+
+def test_more_components_than_rows_of_weight():
+    X, w = data(n=40)
+    w[10:] = 0.0
+    with pytest.warns(ComponentsWarning):
+        model = fk.kpca(X, "gaussian", 20, sigma=1.0, sample_weight=w, method="dense")
+    assert model.n_components <= np.count_nonzero(w) - 1

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from . import execute
 from ._products import Product, products_for
 from ._rates import EIGEN_RATE, FEATURE_RATE, GEMM_RATE, KERNEL_FLOPS, OVERHEAD, ROW_RATE, SYRK_RATE, entry_rate
 from .features.pivots import RankProbe, pivot_map, probe_rank
@@ -186,7 +187,8 @@ def _shares(kernel: Kernel, data: Summary, few: bool) -> np.ndarray:
     trace = float(np.trace(K))
     K -= K.mean(axis=0)
     K -= K.mean(axis=1)[:, None]
-    values = np.linalg.eigvalsh((K + K.T) / 2)[::-1] if np.isfinite(K).all() else np.zeros(1)
+    with execute.blas_threads():  # for so few rows a second thread does nothing but wait, on a busy machine a second
+        values = np.linalg.eigvalsh((K + K.T) / 2)[::-1] if np.isfinite(K).all() else np.zeros(1)
     return np.maximum(values, 0.0) / trace if trace > 0 else np.zeros(1)
 
 

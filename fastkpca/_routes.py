@@ -195,7 +195,7 @@ def _features(problem: Problem, plan: Plan) -> Solution:
                 break
             feature_map, rounds = more, rounds + 1
             moments, eigenvalues, axes, solved = _leading(feature_map, problem)
-    if _misses(moments, eigenvalues, problem) and not problem.forced and problem.c is not None:
+    if _misses(moments, eigenvalues, problem) and not problem.forced and problem.c is not None and plan.krylov:
         found = _krylov(problem, plan)
         return replace(found, info=found.info | {"features_tried": plan.name})
     return components(problem, feature_map, moments, eigenvalues, axes, solved)
@@ -389,6 +389,7 @@ def _krylov(problem: Problem, plan: Plan) -> Solution:
     # the mean of all entries errs by no more than an entry does
     slack = 4 * EPS * n * size + n * (entry_error + product.error_bound)
     info = {"method": "krylov", "products": way.name, "passes": found.passes, "search_passes": found.search_passes}
+    info |= {"product_error": float(product.error_bound)} if product.error_bound else {}
     info |= {"widths": _history(found.history), "search_widths": _history(found.search_history)}
     info |= _negative(found.negative_end, problem)
     if present is not None:  # rows of no weight are projected as new ones are

@@ -93,6 +93,8 @@ class PairwiseKernel(Kernel):
 
     def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         given = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
+        if "chi2" in self.metric:  # compiled there, for arrays that could be written to
+            X, Y = (np.require(A, requirements="W") for A in (X, Y))
         with config_context(assume_finite=True):  # the rows were looked at as a whole
             K = pairwise_kernels(X, Y, metric=self.metric, filter_params=True, **given)
         return _finite(np.ascontiguousarray(K, dtype=X.dtype), repr(self))

@@ -360,8 +360,11 @@ def _by_features(
     rows, n, D = given.rows, given.rows.n_samples, feature_map.n_features
     z = np.empty((n, axes.shape[1]))
     within, outside, surely, size = np.empty((4, n))
+    away = np.zeros(n)
     length = float(np.sqrt(mean @ mean))
-    delta = feature_map.rounding + rounding_factor(D) * EPS
+    # the mean errs by rounding of the features that it is the mean of, which may be much larger than it is
+    features = float(np.sqrt(length**2 + max(model.total_variance_bounds[1], 0.0)))
+    delta = feature_map.rounding + rounding_factor(max(D, model.n_samples)) * EPS
     # a map with a transform of its own has too many features to form them: cancellation, and no lower end for e
     transform = feature_map.tile_rows is not None
     step = tile_rows(feature_map) if transform else execute.tile_rows(D)
@@ -388,7 +391,9 @@ def _by_features(
             z[part] = Phi @ axes
             Phi -= z[part] @ axes.T
             within[part] = np.einsum("ij,ij->i", Phi, Phi)
-        size[part] = np.sqrt(squares) + length
+        size[part] = np.sqrt(squares) + features
+        if hasattr(feature_map, "beyond"):  # images of the rows, as seen from outside of their box
+            away[part] = feature_map.beyond * ((X < feature_map.box[0]) | (X > feature_map.box[1])).any(axis=1)
 
     for _ in execute.run(task, -(-n // step), n_threads=n_threads, progress=progress, stage="spe"):
         pass
@@ -396,7 +401,7 @@ def _by_features(
         slack = (4.0 * delta + 8.0 * getattr(feature_map, "eps", 0.0)) * size**2
     else:  # |r|^2 of an r that is off by this much
         slack = 4.0 * np.sqrt(within) * (delta * size) + 4.0 * (delta * size) ** 2
-    slack += 4.0 * feature_map.defect
+    slack += 4.0 * feature_map.defect + 2.0 * away
     train = np.sqrt(max(float(model.info.get("residual_trace", 0.0)), 0.0) / model.n_samples)
     high = within + (np.sqrt(outside) + train) ** 2 + slack
     low = np.maximum(within + np.maximum(np.sqrt(surely) - train, 0.0) ** 2 - slack, 0.0)
@@ -415,7 +420,9 @@ def _by_rows(
     kernel, rows, n = given.kernel, given.rows, given.rows.n_samples
     train = Rows(projector.X)
     N, c = projector.coeff.shape
-    columns = np.hstack([np.asarray(projector.coeff, dtype=np.float64), np.full((N, 1), 1.0 / N)])
+    coeff = np.asarray(projector.coeff, dtype=np.float64)
+    coeff = coeff - coeff.mean(axis=0)  # zero already in exact numbers, but not in those of float32
+    columns = np.hstack([coeff, np.full((N, 1), 1.0 / N)])
     means = np.asarray(projector.column_means, dtype=np.float64)
     constant, grand = means @ columns[:, :c], float(means.mean())
     z, centred, diagonals = np.empty((n, c)), np.empty(n), np.empty(n)
@@ -435,18 +442,19 @@ def _by_rows(
         spe = np.maximum(spe, 0.0)
     interval = np.stack([spe, spe], axis=1)
     if bounds:
-        slack = _rounding_of_rows(model, given, columns, z, diagonals, means)
-        interval = np.stack([spe - slack, spe + slack], axis=1)
-        if kernel.positive_semidefinite:
+        whole, part = _rounding_of_rows(model, given, columns, z, diagonals, means)
+        interval = np.stack([spe - whole - part, spe + whole + part], axis=1)
+        if kernel.positive_semidefinite:  # no larger than without any component, and no smaller than nothing
+            interval[:, 1] = np.minimum(interval[:, 1], np.maximum(centred, 0.0) + whole)
             interval = np.maximum(interval, 0.0)
     return _Found(_t2(model, z), spe, interval)
 
 
 def _rounding_of_rows(
     model: KPCAModel, given: _Given, columns: np.ndarray, z: np.ndarray, diagonals: np.ndarray, means: np.ndarray
-) -> np.ndarray:
-    """What rounding, and the components' own error, can do to SPE by the training rows: (m,)."""
-    N = len(columns)
+) -> tuple[np.ndarray, np.ndarray]:
+    """What rounding, and the components' own error, can do to k~(x, x) and to |z|^2 by the training rows: (m,) each."""
+    N, coeff = len(columns), columns[:, :-1]
     assert isinstance(model.projector, SampleProjector)
     error = 0.0
     if given.has_diagonal:
@@ -457,15 +465,24 @@ def _rounding_of_rows(
         largest = np.sqrt(np.abs(diagonals) * float(np.abs(given.kernel.diagonal(model.projector.X)).max()))
     else:
         largest = np.abs(diagonals) + float(np.abs(means).max())
-    # an entry's error, in a mean and in a score
-    entry = error + EPS * rounding_factor(N) * np.maximum(largest, float(np.abs(means).max()))
-    weights = np.abs(columns[:, :-1]).sum(axis=0)
-    slack = 4.0 * entry + 4.0 * EPS * np.abs(diagonals)
-    slack = slack + 2.0 * entry * (np.abs(z) @ weights) + entry**2 * float(weights @ weights)
-    # components are orthonormal as far as V' Kc V is diagonal, which the lower ends of the intervals allow for
+    largest = np.maximum(largest, float(np.abs(means).max()))
+    # an entry's error, in a mean and in a score; column means by an approximate product err by what that does
+    entry = error + EPS * rounding_factor(N) * largest + float(model.info.get("product_error", 0.0))
+    weights = np.abs(coeff).sum(axis=0)
+    whole = 4.0 * entry + 4.0 * EPS * np.abs(diagonals)
+    part = 2.0 * entry * (np.abs(z) @ weights) + entry**2 * float(weights @ weights)
+    # components are orthonormal as far as V' Kc V is diagonal, which the lower ends of the intervals allow for,
     off = float(np.max(model.eigenvalues - model.eigenvalue_bounds[:, 0], initial=0.0)) / float(model.eigenvalues[-1])
+    if model.projector.coeff.dtype == np.float32:
+        # and as far as coefficients A + E are those that were found: (A + E)' Kc (A + E) - I, |Kc A|^2 <= top
+        square = float(np.einsum("ij,ij->", coeff, coeff)) * (0.51 * float(np.finfo(np.float32).eps)) ** 2
+        norm = top = float(model.eigenvalue_bounds[0, 1])
+        if not given.kernel.positive_semidefinite:
+            norm = N * float(largest.max())
+            top = norm**2 / float(model.eigenvalues[-1])
+        off += 2.0 * np.sqrt(top * (1.0 + off) * square) + norm * square
     inside = np.einsum("ij,ij->i", z, z)
-    return slack + inside * (off / (1.0 - off) if off < 1.0 else np.inf)
+    return whole, part + inside * (off / (1.0 - off) if off < 1.0 else np.inf)
 
 
 def _order_statistic(values: np.ndarray, confidence: float, name: str) -> float:

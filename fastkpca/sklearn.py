@@ -314,10 +314,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         """
         check_is_fitted(self, "model_")  # more than gamma_, which a fit that was interrupted leaves behind
         X = self._validated(X, reset=False)
+        dtype = np.promote_types(_float_type(X), _float_type(self.X_fit_))
         if self.model_ is None:
-            return np.zeros((X.shape[0], self._n_features_out), dtype=_float_type(X))
+            return np.zeros((X.shape[0], self._n_features_out), dtype=dtype)
         found = kpca_project(self.model_, _dense_if(self._precomputed, X), n_threads=self._n_threads())
-        return _padded(found.astype(_float_type(X), copy=False), self._n_features_out)
+        return _padded(found.astype(dtype, copy=False), self._n_features_out)
 
     def inverse_transform(self, X: Any) -> np.ndarray:
         """Rows whose scores are about X: kernel ridge regression of the training rows on their scores.
@@ -513,7 +514,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
                 spectrum = spectrum[order][:asked]
             else:
                 spectrum = np.zeros(1)
-            _check_psd_eigenvalues(spectrum, enable_warnings=False)
+            _check_psd_eigenvalues(spectrum.astype(_float_type(X)), enable_warnings=False)
         return asked - found
 
     def _keep(self, model: KPCAModel, X: Any) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -110,6 +112,108 @@ def test_the_interval_covers_rounding(name, parameters, options):
     exact = own - 2 * k.mean(axis=1) + K.mean() - ((z @ inverse) * z).sum(axis=1)
     assert (interval[:, 0] <= exact).all() and (exact <= interval[:, 1]).all()
     assert (interval[:, 1] - interval[:, 0]).max() <= 1e-5 * max(exact.max(), 1e-3)
+
+
+def attack():
+    path = Path(__file__).resolve().parents[1] / "benchmarks" / "attack_spe.py"
+    spec = importlib.util.spec_from_file_location("attack_spe", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+long_double = pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="long double is no longer than float64")
+
+
+@long_double
+@pytest.mark.parametrize("first", range(0, 60, 15))
+def test_attacked_intervals_hold_the_value_of_long_double(first):
+    """A few cases of benchmarks/attack_spe.py: random kernels, parameters, routes and rows."""
+    script, seen = attack(), 0
+    for number in range(first, first + 15):
+        found = script.run(np.random.default_rng([0, number]))
+        if found is not None:
+            assert found[2]["failures"] == 0 and found[2]["order"], found
+            seen += 1
+    assert seen >= 5
+
+
+@long_double
+@pytest.mark.parametrize(
+    ("name", "parameters", "options"),
+    [
+        ("gaussian", {"sigma": 5.0}, {"method": "dense"}),
+        ("gaussian", {"sigma": 5.0}, {"method": "krylov"}),
+        ("polynomial", {"degree": 1, "offset": 10.0, "scale": 0.01}, {"method": "krylov"}),
+        ("tanh", {"scale": 0.1, "offset": 0.0}, {"method": "dense"}),
+    ],
+    ids=str,
+)
+def test_components_stored_in_float32(name, parameters, options):
+    """Rounded to float32, components are neither orthonormal nor free of the mean: both moved SPE by up to 1e-7."""
+    X, new = rows(40, 3).astype(np.float32), rows(20, 3, seed=5).astype(np.float32)
+    model = fit(X, name, 2, parameters | options)
+    assert model.projector.coeff.dtype == np.float32
+    spe, interval = fk.kpca_spe(model, new.astype(np.float64), bounds=True)
+    exact, error = attack().exact_spe(model, name, parameters, X, new)
+    assert (interval[:, 0] <= exact + error).all() and (exact - error <= interval[:, 1]).all()
+    size = fk.kpca_spe(model, new.astype(np.float64)).max() + model.total_variance
+    assert np.diff(interval, axis=1).max() <= 1e-4 * size and (spe >= interval[:, 0]).all()
+
+
+@long_double
+@pytest.mark.parametrize("products", ["grid", "fourier", "expansion"])
+def test_column_means_of_approximate_products(products):
+    """They err by what the products do, and new rows are centred by them."""
+    X, new = rows(60, 2), rows(20, 2, seed=5)
+    parameters = {"sigma": 1.0}
+    model = fit(X, "gaussian", 3, parameters | {"products": products, "tol": 1e-2})
+    assert model.info["product_error"] > 0
+    _, interval = fk.kpca_spe(model, new, bounds=True)
+    exact, error = attack().exact_spe(model, "gaussian", parameters, X, new)
+    assert (interval[:, 0] <= exact + error).all() and (exact - error <= interval[:, 1]).all()
+    assert (np.diff(interval, axis=1)[:, 0] >= 4 * model.info["product_error"]).all() or (interval[:, 0] == 0).any()
+
+
+@long_double
+@pytest.mark.parametrize("seed", range(5))
+def test_rows_near_the_mean_of_large_ones(seed):
+    """The mean of features errs by rounding of what it is the mean of, however small itself."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal(((300, 57)[seed % 2], 3)) * 1e3
+    model = fit(X, "linear", 1, {"features": "monomial"})
+    new = X.mean(axis=0) + 10.0 ** -np.arange(0.0, 15.0, 3.0)[:, None] * rng.standard_normal((5, 3))
+    _, interval = fk.kpca_spe(model, new, bounds=True)
+    exact, error = attack().exact_spe(model, "linear", {}, X, new)
+    assert (interval[:, 0] <= exact + error).all() and (exact - error <= interval[:, 1]).all()
+    assert np.diff(interval[:1]) <= 1e-9 * exact[0]
+
+
+@long_double
+@pytest.mark.parametrize("d", [1, 2])
+@pytest.mark.parametrize("tol", [1e-5, 1e-8])
+def test_rows_around_the_box_of_fourier_features(d, tol):
+    """From there the periodic images of the training rows are nearer than from inside."""
+    pytest.importorskip("finufft")
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (40, d))
+    X[:20] = np.abs(X[:20]) ** 0.05
+    model = fit(X, "gaussian", 1, {"sigma": 0.5, "features": "fourier", "tol": tol})
+    new = np.repeat(X.max(axis=0)[None], 60, axis=0)
+    new[:, 0] += np.linspace(0, 4.0, 60)
+    _, interval = fk.kpca_spe(model, new, bounds=True)
+    exact, error = attack().exact_spe(model, "gaussian", {"sigma": 0.5}, X, new)
+    assert (interval[:, 0] <= exact + error).all() and (exact - error <= interval[:, 1]).all()
+    _, inside = fk.kpca_spe(model, X, bounds=True)
+    assert np.diff(inside, axis=1).max() <= 8 * tol
+
+
+def test_no_interval_reaches_beyond_what_no_component_leaves():
+    """Components of noise are no axes at all, but SPE is never more than the whole of a row."""
+    X = np.random.default_rng(0).standard_normal((40, 2))
+    model = fit(X, "gaussian", 12, {"sigma": 100.0, "method": "dense"})
+    _, interval = fk.kpca_spe(model, rows(10, 2, seed=1), bounds=True)
+    assert np.isfinite(interval).all() and interval.max() <= 2.0
 
 
 def test_rows_in_the_span_have_none():

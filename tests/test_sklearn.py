@@ -142,6 +142,17 @@ def test_further_names_of_pairwise_kernels(kernel):
     np.testing.assert_allclose(ours.fit_transform(IRIS), theirs.transform(K), rtol=0, atol=1e-7)
 
 
+@pytest.mark.parametrize("kernel", ["chi2", "additive_chi2"])
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_matrix])
+def test_kernels_that_take_no_read_only_rows(kernel, container):
+    X = np.random.default_rng(0).random((8, 5))
+    X.flags.writeable = False
+    K = pairwise_kernels(X.copy(), metric=kernel, filter_params=True, gamma=0.2)
+    ours = KernelPCA(100, kernel=kernel, gamma=0.2, remove_zero_eig=True).fit(container(X))
+    theirs = Theirs(100, kernel="precomputed", remove_zero_eig=True).fit(K)
+    np.testing.assert_allclose(ours.eigenvalues_, theirs.eigenvalues_, rtol=1e-9)
+
+
 @pytest.mark.parametrize("given", [{"gamma": 0.0}, {"kernel": "poly", "degree": 2.5}, {"kernel": "poly", "degree": 0}])
 def test_parameters_that_only_they_accept(given):
     given = {"kernel": "rbf", "n_components": 2, **given}
@@ -188,6 +199,39 @@ def test_float32_in_float32_out():
         assert found.dtype == np.float32
     assert ours.eigenvalues_.dtype == np.float64
     np.testing.assert_allclose(ours.transform(X), theirs.transform(X), atol=2e-5)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
+@pytest.mark.parametrize("fitted", [np.float32, np.float64])
+@pytest.mark.parametrize("new", [np.float32, np.float64])
+def test_types_of_new_rows(kernel, fitted, new):
+    X = DIGITS[:40]
+    found, expected = (
+        cls(3, kernel=kernel).fit(X.astype(fitted)).transform(X.astype(new)).dtype for cls in (KernelPCA, Theirs)
+    )
+    assert found == expected
+
+
+def test_negative_eigenvalues_count_less_in_float32():
+    """Theirs allows for 5e-3 of the largest there, and for 1e-5 in float64."""
+    X = np.random.default_rng(0).standard_normal((20, 3))
+    Q = np.linalg.qr(X - X.mean(axis=0))[0]
+    K = (Q * [1.0, 0.5, -0.002]) @ Q.T
+    for cls in (KernelPCA, Theirs):
+        given = {"n_components": 5, "kernel": "precomputed", "eigen_solver": "randomized", "random_state": 0}
+        with pytest.raises(ValueError, match="significant negative"):
+            cls(**given).fit(K)
+        assert cls(**given).fit(K.astype(np.float32)).eigenvalues_.shape == (5,)
+
+
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("given", [{"kernel": "poly", "gamma": 1e-6}, {"kernel": "cosine"}])
+def test_equal_rows_and_as_many_components_as_rows(container, given):
+    """No other way is open where a feature map leaves more than nothing of no variance."""
+    X = container(np.full((60, 3), 1e-4) + 0.1)
+    ours = KernelPCA(100, **given).fit(X)
+    assert ours.eigenvalues_.shape == (60,) and ours.eigenvalues_.max() < 1e-10
+    assert np.abs(ours.transform(X)).max() < 1e-5
 
 
 # Precomputed, sparse, callables ---------------------------------------------------------------------------------

@@ -392,8 +392,10 @@ def _by_features(
             Phi -= z[part] @ axes.T
             within[part] = np.einsum("ij,ij->i", Phi, Phi)
         size[part] = np.sqrt(squares) + features
-        if hasattr(feature_map, "beyond"):  # images of the rows, as seen from outside of their box
-            away[part] = feature_map.beyond * ((X < feature_map.box[0]) | (X > feature_map.box[1])).any(axis=1)
+        if hasattr(feature_map, "beyond") and hasattr(feature_map, "box"):
+            # images of the rows, as seen from outside of their box
+            low, high = feature_map.box
+            away[part] = feature_map.beyond * ((X < low) | (X > high)).any(axis=1)
 
     for _ in execute.run(task, -(-n // step), n_threads=n_threads, progress=progress, stage="spe"):
         pass
@@ -442,8 +444,8 @@ def _by_rows(
         spe = np.maximum(spe, 0.0)
     interval = np.stack([spe, spe], axis=1)
     if bounds:
-        whole, part = _rounding_of_rows(model, given, columns, z, diagonals, means)
-        interval = np.stack([spe - whole - part, spe + whole + part], axis=1)
+        whole, own = _rounding_of_rows(model, given, columns, z, diagonals, means)
+        interval = np.stack([spe - whole - own, spe + whole + own], axis=1)
         if kernel.positive_semidefinite:  # no larger than without any component, and no smaller than nothing
             interval[:, 1] = np.minimum(interval[:, 1], np.maximum(centred, 0.0) + whole)
             interval = np.maximum(interval, 0.0)

@@ -155,7 +155,7 @@ print("fine", worst)
 @pytest.mark.parametrize("route", ["dense", "features", "pivots", "krylov", "python", "project"])
 def test_sigint_at_random_moments(route, threads):
     run = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(CHILD), route, str(threads), "0"],
+        [sys.executable, "-P", "-c", textwrap.dedent(CHILD), route, str(threads), "0"],
         capture_output=True,
         text=True,
         timeout=300,
@@ -255,5 +255,5 @@ def test_bars_of_tqdm():
     code = "import numpy as np, fastkpca as fk, threading\n"
     code += "fk.kpca(np.random.default_rng(0).random((3000, 3)), 'polynomial', 2, method='features', progress=True)\n"
     code += "assert threading.active_count() == 1"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    run = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True)
     assert run.returncode == 0 and "moments" in run.stderr and run.stdout == "", run.stderr

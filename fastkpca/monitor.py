@@ -360,7 +360,7 @@ def _by_features(
     rows, n, D = given.rows, given.rows.n_samples, feature_map.n_features
     z = np.empty((n, axes.shape[1]))
     within, outside, surely, size = np.empty((4, n))
-    away = np.zeros(n)
+    away, box, beyond = np.zeros(n), getattr(feature_map, "box", None), getattr(feature_map, "beyond", 0.0)
     length = float(np.sqrt(mean @ mean))
     # the mean errs by rounding of the features that it is the mean of, which may be much larger than it is
     features = float(np.sqrt(length**2 + max(model.total_variance_bounds[1], 0.0)))
@@ -392,10 +392,15 @@ def _by_features(
             Phi -= z[part] @ axes.T
             within[part] = np.einsum("ij,ij->i", Phi, Phi)
         size[part] = np.sqrt(squares) + features
+<<<<<<< HEAD
         if hasattr(feature_map, "beyond") and hasattr(feature_map, "box"):
             # images of the rows, as seen from outside of their box
             low, high = feature_map.box
             away[part] = feature_map.beyond * ((X < low) | (X > high)).any(axis=1)
+=======
+        if box is not None:  # images of the rows, as seen from outside of their box
+            away[part] = beyond * ((X < box[0]) | (X > box[1])).any(axis=1)
+>>>>>>> breaker
 
     for _ in execute.run(task, -(-n // step), n_threads=n_threads, progress=progress, stage="spe"):
         pass
@@ -444,8 +449,13 @@ def _by_rows(
         spe = np.maximum(spe, 0.0)
     interval = np.stack([spe, spe], axis=1)
     if bounds:
+<<<<<<< HEAD
         whole, own = _rounding_of_rows(model, given, columns, z, diagonals, means)
         interval = np.stack([spe - whole - own, spe + whole + own], axis=1)
+=======
+        whole, within = _rounding_of_rows(model, given, columns, z, diagonals, means)
+        interval = np.stack([spe - whole - within, spe + whole + within], axis=1)
+>>>>>>> breaker
         if kernel.positive_semidefinite:  # no larger than without any component, and no smaller than nothing
             interval[:, 1] = np.minimum(interval[:, 1], np.maximum(centred, 0.0) + whole)
             interval = np.maximum(interval, 0.0)

@@ -502,7 +502,8 @@ def test_control_c(here):
         "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
         "from fastkpca.cli import main; sys.exit(main(['fit', 'x.csv', '-o', 'm.kpca']))"
     )
-    process = subprocess.Popen([sys.executable, "-P", "-c", code], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    command = [sys.executable, "-P", "-c", code]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     with open("x.csv", "wb"):  # waits until the process has opened its end to read, and so waits for data
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)

@@ -18,7 +18,7 @@ from .certificate import rounding_factor
 from .features.passes import apply, tile_rows
 from .kernels import guarded
 from .kernels.precomputed import Precomputed
-from .model import FeatureProjector, KPCAModel, SampleProjector, check_model
+from .model import FeatureProjector, KPCAModel, SampleProjector
 from .protocol import Kernel
 from .rows import Rows, summarize
 from .summation.exact import ExactSummation
@@ -241,7 +241,7 @@ def kpca_limits(
     >>> limits.exceeded(fk.kpca_t2(model, X), fk.kpca_spe(model, X)).tolist()
     [False, True]
     """
-    check_model(model)
+    _check_model(model)
     validate.check_choice(t2, "t2", ("F", "chi2", "empirical"))
     validate.check_choice(spe, "spe", ("box", "empirical"))
     if isinstance(confidence, bool) or not isinstance(confidence, (int, float, np.number)) or not 0 < confidence < 1:
@@ -278,9 +278,14 @@ class _Found(NamedTuple):
     interval: np.ndarray
 
 
+def _check_model(model: KPCAModel) -> None:
+    if not isinstance(model, KPCAModel):
+        raise TypeError(f"model is a {type(model).__name__}; give what kpca() or load() returned")
+
+
 def _given(model: KPCAModel, X: Any) -> _Given:
     """New rows, as ``kpca_project`` takes them."""
-    check_model(model)
+    _check_model(model)
     own = guarded(model.kernel)
     kernel, X = own.bind(X, range(model.n_samples))
     rows = validate.as_rows(X)
@@ -392,15 +397,8 @@ def _by_features(
             Phi -= z[part] @ axes.T
             within[part] = np.einsum("ij,ij->i", Phi, Phi)
         size[part] = np.sqrt(squares) + features
-<<<<<<< HEAD
-        if hasattr(feature_map, "beyond") and hasattr(feature_map, "box"):
-            # images of the rows, as seen from outside of their box
-            low, high = feature_map.box
-            away[part] = feature_map.beyond * ((X < low) | (X > high)).any(axis=1)
-=======
         if box is not None:  # images of the rows, as seen from outside of their box
             away[part] = beyond * ((X < box[0]) | (X > box[1])).any(axis=1)
->>>>>>> breaker
 
     for _ in execute.run(task, -(-n // step), n_threads=n_threads, progress=progress, stage="spe"):
         pass
@@ -449,13 +447,8 @@ def _by_rows(
         spe = np.maximum(spe, 0.0)
     interval = np.stack([spe, spe], axis=1)
     if bounds:
-<<<<<<< HEAD
-        whole, own = _rounding_of_rows(model, given, columns, z, diagonals, means)
-        interval = np.stack([spe - whole - own, spe + whole + own], axis=1)
-=======
         whole, within = _rounding_of_rows(model, given, columns, z, diagonals, means)
         interval = np.stack([spe - whole - within, spe + whole + within], axis=1)
->>>>>>> breaker
         if kernel.positive_semidefinite:  # no larger than without any component, and no smaller than nothing
             interval[:, 1] = np.minimum(interval[:, 1], np.maximum(centred, 0.0) + whole)
             interval = np.maximum(interval, 0.0)

@@ -689,7 +689,7 @@ def test_the_guard_is_not_seen(plugins, tmp_path):
         assert model.kernel == kernel and type(model.kernel) is type(kernel)
         fk.save(model, tmp_path / f"{method}.kpca")
         np.testing.assert_array_equal(
-            fk.kpca_project(fk.load(tmp_path / f"{method}.kpca"), X[:5]), fk.kpca_project(model, X[:5])
+            fk.kpca_project(fk.load(tmp_path / f"{method}.kpca", plugins=True), X[:5]), fk.kpca_project(model, X[:5])
         )
     with pytest.raises(AttributeError, match="nothing"):
         guard.nothing  # noqa: B018

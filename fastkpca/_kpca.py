@@ -275,6 +275,10 @@ def plan(
     memory_limit : int or str, optional
     n_threads : int, optional
     rng : int, Generator, SeedSequence or None
+    sample_weight : array_like (N,), optional
+    like : KPCAModel, optional
+    keep_moments : bool
+    return_scores : bool
     **kernel_parameters
 
     Returns

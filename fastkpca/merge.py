@@ -107,8 +107,10 @@ def kpca_update(
         Their weights.
     c : int, optional
         Number of components; by default as many as the model has.
-    tol, n_threads, progress
-        As in ``kpca``.
+    tol : float
+        As in ``kpca``, like the following.
+    n_threads : int, optional
+    progress : bool or callable
 
     Returns
     -------

@@ -129,7 +129,7 @@ def _dense(problem: Problem, plan: Plan) -> Solution:
     # one more than asked for: it says how far the last cluster is from the rest
     asked = problem.c + 1 if isinstance(problem.c, int) else n
     eigenvalues, vectors = largest_eigenpairs(K, asked)
-    del K  # overwritten; scores and coefficients need the room
+    del K, part  # overwritten; scores and coefficients need the room
     lowest = float(eigenvalues[-1]) if asked >= n else None
     entry_error = (kernel.entry_error(problem.data, np.dtype(np.float64)) or 0.0) * count
     kept = _kept(eigenvalues, 2 * EPS * count * largest, total, problem, entry_error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -168,6 +168,24 @@ def kpca(
     return model_of(problem, replace(solution, info=info), chosen, score, keep_moments=keep_moments)
 
 
+@overload
+def kpca_project(
+    model: KPCAModel,
+    X: Any,
+    *,
+    out: np.ndarray | None = None,
+    n_threads: int | None = None,
+    progress: bool | Callable[[str, int, int], None] = False,
+) -> np.ndarray: ...
+@overload
+def kpca_project(
+    model: KPCAModel,
+    X: Any,
+    *,
+    out: Any,
+    n_threads: int | None = None,
+    progress: bool | Callable[[str, int, int], None] = False,
+) -> Any: ...
 def kpca_project(
     model: KPCAModel,
     X: Any,

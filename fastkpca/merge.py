@@ -21,7 +21,7 @@ from ._routes import Problem, components, model_of
 from .features.combined import parts_of, with_parts
 from .features.passes import feature_moments
 from .kernels import guarded
-from .model import FeatureProjector, KPCAModel, restore_map
+from .model import FeatureProjector, KPCAModel, check_model, restore_map
 from .moments import leading_axes
 from .protocol import FeatureMap, Kernel, Moments, Summary
 from .rows import Rows, summarize
@@ -121,8 +121,7 @@ def kpca_update(
     ValueError
         The model has no moments; or the rows lie where the bounds of its feature map don't reach.
     """
-    if not isinstance(model, KPCAModel):
-        raise TypeError(f"model is a {type(model).__name__}; give what kpca() or load() returned")
+    check_model(model)
     _check_mergeable(model, model, 0)
     kernel = guarded(model.kernel)
     rows = validate.as_rows(X, purpose="kpca_update")

@@ -18,7 +18,7 @@ from .certificate import rounding_factor
 from .features.passes import apply, tile_rows
 from .kernels import guarded
 from .kernels.precomputed import Precomputed
-from .model import FeatureProjector, KPCAModel, SampleProjector
+from .model import FeatureProjector, KPCAModel, SampleProjector, check_model
 from .protocol import Kernel
 from .rows import Rows, summarize
 from .summation.exact import ExactSummation
@@ -241,7 +241,7 @@ def kpca_limits(
     >>> limits.exceeded(fk.kpca_t2(model, X), fk.kpca_spe(model, X)).tolist()
     [False, True]
     """
-    _check_model(model)
+    check_model(model)
     validate.check_choice(t2, "t2", ("F", "chi2", "empirical"))
     validate.check_choice(spe, "spe", ("box", "empirical"))
     if isinstance(confidence, bool) or not isinstance(confidence, (int, float, np.number)) or not 0 < confidence < 1:
@@ -278,14 +278,9 @@ class _Found(NamedTuple):
     interval: np.ndarray
 
 
-def _check_model(model: KPCAModel) -> None:
-    if not isinstance(model, KPCAModel):
-        raise TypeError(f"model is a {type(model).__name__}; give what kpca() or load() returned")
-
-
 def _given(model: KPCAModel, X: Any) -> _Given:
     """New rows, as ``kpca_project`` takes them."""
-    _check_model(model)
+    check_model(model)
     own = guarded(model.kernel)
     kernel, X = own.bind(X, range(model.n_samples))
     rows = validate.as_rows(X)

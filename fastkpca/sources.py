@@ -126,8 +126,12 @@ class Source:
                 return page
             if self._n is not None and i * self.page_rows >= self._n:
                 return None
-            page = self._load(i)
-            return None if page is None else self._keep(i, page)
+            return self._fetch(i)
+
+    def _fetch(self, i: int) -> np.ndarray | None:
+        """Page i, read and kept."""
+        page = self._load(i)
+        return None if page is None else self._keep(i, page)
 
     def _keep(self, i: int, page: np.ndarray) -> np.ndarray:
         self._check(i, page)
@@ -393,7 +397,7 @@ class SequentialSource(Source):
             if len(block):
                 yield block
 
-    def _load(self, i: int) -> np.ndarray | None:
+    def _fetch(self, i: int) -> np.ndarray | None:
         behind = [r for r in self._readers if r.next_page <= i]
         reader = max(behind, key=lambda r: r.next_page, default=None)
         if reader is None:
@@ -427,16 +431,6 @@ class SequentialSource(Source):
                 return page if len(page) else None
             if last:
                 return None
-
-    def page(self, i: int) -> np.ndarray | None:
-        with self._lock:
-            page = self._pages.get(i)
-            if page is not None:
-                self._pages.move_to_end(i)
-                return page
-            if self._n is not None and i * self.page_rows >= self._n:
-                return None
-            return self._load(i)
 
 
 def _chain(head: np.ndarray, blocks: Iterator[np.ndarray]) -> Iterator[np.ndarray]:

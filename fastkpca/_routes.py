@@ -394,9 +394,9 @@ def _krylov(problem: Problem, plan: Plan) -> Solution:
     return Solution(eigenvalues, proof, (total - slack, total + slack), projector, info, kept_score, found.message)
 
 
-def _history(pairs: Sequence[tuple[int, float]]) -> list[list]:
-    """[pass, width] as JSON has them; where no width was known yet, None."""
-    return [[passes, width if np.isfinite(width) else None] for passes, width in pairs]
+def _history(pairs: Sequence[tuple[int, float]]) -> list[list[float]]:
+    """[pass, width] as JSON has them, of the passes after which a width was known."""
+    return [[passes, width] for passes, width in pairs if np.isfinite(width)]
 
 
 def _largest(problem: Problem, rows: int = 256) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,7 @@ from .errors import ModelFileError
 
 __all__ = ["Record", "refusing"]
 
-# a state that was not through a file holds numpy's numbers
-_TRUTH = (bool, np.bool_)
+_TRUTH = (bool, np.bool_)  # a state that was not through a file holds numpy's numbers
 _WHOLE = (int, np.integer)
 _NUMBER = (int, float, np.integer, np.floating)
 
@@ -91,11 +90,15 @@ class Record:
     def number(self, key: str, *, least: float = -math.inf, above: float = -math.inf, most: float = math.inf) -> float:
         """A finite number, at least ``least``, more than ``above``, at most ``most``."""
         value = self.get(key)
-        if isinstance(value, _TRUTH) or not isinstance(value, _NUMBER) or not -1.7e308 <= value <= 1.7e308:
+        number = math.nan
+        if isinstance(value, _NUMBER) and not isinstance(value, _TRUTH):
+            with suppress(OverflowError):  # a whole number of hundreds of digits
+                number = float(value)
+        if not math.isfinite(number):
             raise self.refuse(f"{key} is {_shown(value)}; a finite number is needed")
-        if not (value >= least and value > above and value <= most):
-            raise self.refuse(f"{key} is {value!r}, out of its range")
-        return float(value)
+        if not (number >= least and number > above and number <= most):
+            raise self.refuse(f"{key} is {number!r}, out of its range")
+        return number
 
     def whole(self, key: str, *, least: int, most: int) -> int:
         value = self.get(key)

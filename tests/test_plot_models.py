@@ -11,6 +11,7 @@ import pytest
 import fastkpca as fk
 from fastkpca import plot
 from fastkpca._plan import Candidate, Plan
+from fastkpca._routes import _history
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
@@ -253,10 +254,12 @@ def test_the_passes_are_recorded_and_drawn(X, tmp_path):
     assert again.info == model.info and len(plot.convergence(again).lines) == len(ax.lines)
 
 
-def test_a_pass_without_an_interval_is_a_gap(model):
-    info = model.info | {"widths": [[1, None], [2, 1e-3]], "search_widths": []}
+def test_passes_before_the_first_interval_are_left_out(model):
+    info = model.info | {"widths": [[2, 1e-3], [3, 1e-7]], "search_widths": []}
     ax = plot.convergence(SimpleNamespace(info=info, bound_kind="guaranteed"))
-    np.testing.assert_array_equal(line(ax, "widest").get_ydata(), [np.nan, 1e-3])
+    np.testing.assert_array_equal(line(ax, "widest").get_xdata(), [2, 3])
+    assert ax.get_xlim()[0] < 1
+    assert _history([(1, np.inf), (2, 1e-3)]) == [[2, 1e-3]]
 
 
 @pytest.mark.parametrize("method", ["dense", "features"])

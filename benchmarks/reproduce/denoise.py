@@ -68,7 +68,7 @@ def main() -> None:
     parser.add_argument("--tests", type=int, default=50, help="test digits of each kind")
     parser.add_argument("--draws", type=int, default=1)
     parser.add_argument("--sizes", type=int, nargs="+", default=list(COUNTS), help="numbers of components")
-    parser.add_argument("--sigma", type=float, nargs="+", default=[8.0, 10.0])
+    parser.add_argument("--sigma", type=float, nargs="+", default=[5.0, 8.0, 9.5])
     parser.add_argument("--affine", action="store_true", help="also pre-images of the centred projection")
     options = parser.parse_args()
     digits = dict(data("usps.npz"))
@@ -88,7 +88,7 @@ def main() -> None:
         for noise, images in noisy.items():
             nothing.setdefault(noise, []).append(float(np.mean(np.sum((images - clean) ** 2, axis=1))))
         most = min(max(options.sizes), len(train) - 1)
-        models: dict[float | None, fk.KPCAModel] = {None: fk.kpca(train, "linear", min(most, train.shape[1]))}
+        models: dict[float | None, fk.KPCAModel] = {None: fk.kpca(train, "linear", min(most, train.shape[1] - 1))}
         for sigma in options.sigma:
             models[sigma] = fk.kpca(train, "gaussian", most, sigma=sigma, method="dense")
         for name, sigma, affine in ways:

@@ -6,9 +6,9 @@ whether the machine is trained on these 3000 or on the projections of all 7291 t
 told apart by ten machines (a class against the rest, the largest decision wins) or by 45 (each pair, votes): there is
 a table of each of the four; and C. Here: scores scaled to unit mean square norm (of all components together), C for
 each table and n from 1, 10, 100, 1000 by cross-validation in three parts of the training digits, with d = 3 and the
-components of the first choice (the smallest C of equally good ones), then kept for all degrees and choices. Test digits
-decide nothing. With ``--all`` also from the components of all 7291 digits, which the authors could not compute, with
-the C of machines trained on all.
+components of the first choice (the smallest C of equally good ones), then kept for all degrees and choices; with
+``--own-C`` for each degree by itself. Test digits decide nothing. With ``--all`` also from the components of all 7291
+digits, which the authors could not compute, with the C of machines trained on all.
 
     python benchmarks/reproduce/usps.py [--degrees 2 3] [--draws 5] [--all] [--record usps.jsonl]
 
@@ -100,8 +100,8 @@ def tried(record: Record, labels: list[tuple], degree: int, counts: list[int], t
         K_test += test[:, before:n] @ added.T
         before = n
         for which, machines, rows, draw in labels:
-            key = ("C", "all" if which == "whole" else which, machines, n)
-            if given is None and key not in record.found:
+            key = ("C", "all" if which == "whole" else which, machines, n, *([degree] if given == 0 else []))
+            if not given and key not in record.found:
                 record.put(key, cross_validated(K, y, machines))
             started = time.process_time()
             wrong = predicted(K, y, K_test, given or record.found[key], machines) != y_test
@@ -167,6 +167,9 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=list(COUNTS), help="numbers of components")
     parser.add_argument("--all", action="store_true", help="also all 7291 digits in the Gram matrix")
     parser.add_argument("-C", type=float, help="for all machines, in place of cross-validation")
+    parser.add_argument(
+        "--own-C", dest="C", action="store_const", const=0.0, help="by cross-validation for each degree"
+    )
     parser.add_argument("--tol", type=float, default=1e-6)
     parser.add_argument("--record", type=Path, help="file of what was found; what it holds is not computed again")
     options = parser.parse_args()
@@ -183,9 +186,11 @@ def main() -> None:
     print("\n# C for n = " + ", ".join(map(str, counts)))
     trained = {"same": f"the same {options.rows}", "all": f"all {total}"}
     for which, machines in product(trained, MACHINES):
-        found = [options.C or record.found.get(("C", which, machines, n)) for n in counts]
-        text = ", ".join("-" if x is None else f"{x:g}" for x in found)
-        print(f"#   {MACHINES[machines]} trained on {trained[which]} digits: {text}")
+        for degree in options.degrees if options.C == 0 else (None,):
+            own = () if degree is None else (degree,)
+            found = [options.C or record.found.get(("C", which, machines, n, *own)) for n in counts]
+            text = ", ".join("-" if x is None else f"{x:g}" for x in found) + (f" (d = {degree})" if own else "")
+            print(f"#   {MACHINES[machines]} trained on {trained[which]} digits: {text}")
     of = f"mean (standard deviation) of {options.draws} choices"
     for machines, which in product(MACHINES, trained):
         what = f"Gram matrix of {options.rows} digits; {MACHINES[machines]} trained on {trained[which]}; {of}"

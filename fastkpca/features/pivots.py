@@ -137,7 +137,7 @@ class PivotMap(FeatureMap):
             "entry_error": self.entry_error,
             "nu": self.nu,
             "margin": self._margin,
-            "reached": self.reached,
+            "reached": bool(self.reached),
             "predicted": self.predicted if np.isfinite(self.predicted) else None,
         }
         return header, {"pivots": self.pivots, "factor": self.factor}

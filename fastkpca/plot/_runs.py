@@ -186,12 +186,10 @@ def convergence(model: Any, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def _history(pairs: Sequence[Sequence[Any]]) -> tuple[np.ndarray, np.ndarray]:
-    """Passes and widths; a pass after which nothing was known yet is a gap."""
-    return (
-        np.array([pair[0] for pair in pairs], dtype=int),
-        np.array([np.nan if pair[1] is None else pair[1] for pair in pairs], dtype=float),
-    )
+def _history(pairs: Sequence[Sequence[float]]) -> tuple[np.ndarray, np.ndarray]:
+    """Passes, and the widths after them."""
+    table = np.array(pairs, dtype=float).reshape(-1, 2)
+    return table[:, 0].astype(int), table[:, 1]
 
 
 _UNITS = {"seconds": "predicted seconds", "memory": "predicted memory (MB)"}

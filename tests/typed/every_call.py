@@ -110,6 +110,7 @@ def kernels(X: Array) -> None:
 def rows_again(X: Array, folder: Path) -> None:
     model = fk.kpca(X, "gaussian", 5, sigma=2.0)
     assert_type(fk.kpca_preimage(model, model.score[:4], method="fixed-point"), Array)
+    assert_type(fk.kpca_denoise(model, X[:4]), Array)
     limits = fk.kpca_limits(model, confidence=0.99)
     assert_type(limits, Limits)
     assert_type(fk.kpca_t2(model, X), Array)

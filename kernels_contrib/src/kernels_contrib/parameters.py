@@ -29,6 +29,7 @@ def regularization_strength(value: object, reason: str = "", *, zero: bool = Fal
     wanted = "zero or a positive, finite number" if zero else "a positive, finite number"
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
         raise TypeError(f"regularization is {value!r}; give {wanted}{reason}")
-    if not (0.0 < float(value) < math.inf or (zero and value == 0.0)):
+    number = float(value)
+    if not (0.0 < number < math.inf or (zero and number == 0.0)):
         raise ValueError(f"regularization is {value!r}; give {wanted}{reason}")
-    return float(value)
+    return number

@@ -40,10 +40,11 @@ MOST_BANDS = 32
 _one_at_a_time = threading.Lock()
 
 
-def dask_source(X: Any, name: str, convert: Callable[[Any, str], np.ndarray]) -> DaskSource | None:
+def dask_source(X: Any, name: str, convert: Callable[[Any, str], np.ndarray]) -> DaskSource | np.ndarray | None:
     """The source behind a Dask array or data frame; None for anything else.
 
-    Lengths of chunks that are not known are computed, once.
+    Lengths of chunks that are not known are computed, once. For what is not a table, or empty: an array of that shape
+    (and no size), for the caller to refuse.
     """
     if not any(cls.__module__.partition(".")[0] in ("dask", "dask_expr") for cls in type(X).__mro__):
         return None
@@ -66,14 +67,14 @@ def dask_source(X: Any, name: str, convert: Callable[[Any, str], np.ndarray]) ->
             f"{name} is a dask {type(X).__name__}; give a Dask array or data frame (dask.array.from_delayed makes an "
             "array of delayed blocks)"
         )
-    if X.ndim != 2:
-        return None
+    if X.ndim != 2 or 0 in X.shape:
+        return np.broadcast_to(np.zeros((), X.dtype), [0 if n != n else n for n in X.shape])
     if any(n != n for n in X.shape):
         X = dask.array.Array(X.dask, X.name, X.chunks, meta=X._meta)  # the user's own keeps its unknown chunks
         X.compute_chunk_sizes()
     if X.numblocks[1] > 1:
         X = X.rechunk({1: -1})
-    return DaskSource(X, name, convert) if 0 not in X.shape else None
+    return DaskSource(X, name, convert)
 
 
 class Window:

@@ -78,9 +78,11 @@ def as_rows(X: Any, *, name: str = "X", at_least: int = 1, purpose: str = "kpca"
     source: Any
     if sp.issparse(X):
         source = X.tocsr() if X.ndim == 2 else X
-    elif (source := dask_source(X, name, _from_block) or find_source(X, name, _from_block)) is not None:
+    elif (source := dask_source(X, name, _from_block)) is not None or (
+        source := find_source(X, name, _from_block)
+    ) is not None:
         _check_dtype(source.dtype, name, False)
-        if source.counted or at_least > 2:
+        if getattr(source, "counted", True) or at_least > 2:
             _check_shape(source, name, at_least, purpose)
         return Rows(source)
     elif _is_frame(X):

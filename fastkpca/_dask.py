@@ -52,7 +52,7 @@ def dask_source(X: Any, name: str, convert: Callable[[Any, str], np.ndarray]) ->
     import dask.array
 
     if hasattr(X, "get_partition"):
-        if not hasattr(X, "columns"):
+        if X.ndim != 2:
             raise TypeError(f"{name} is a Dask series; give a frame, {name}.to_frame()")
         dtype = convert(X._meta, name).dtype
         parts = X.to_delayed()

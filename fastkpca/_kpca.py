@@ -242,7 +242,7 @@ def kpca_project(
 
 
 def _check_scores(scores: Any, kernel: Kernel, first: int = 0) -> None:
-    for start in range(0, len(scores), 8192):
+    for start in range(0, scores.shape[0], 8192):
         part = scores[start : start + 8192]
         if not np.isfinite(part).all():
             row = first + start + int(np.argwhere(~np.isfinite(part))[0, 0])

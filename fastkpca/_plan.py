@@ -14,6 +14,7 @@ import numpy as np
 from ._products import Product, products_for
 from ._rates import EIGEN_RATE, FEATURE_RATE, GEMM_RATE, KERNEL_FLOPS, OVERHEAD, ROW_RATE, SYRK_RATE, entry_rate
 from .features.pivots import RankProbe, pivot_map, probe_rank
+from .krylov import default_block_size
 from .moments import takes_all
 from .protocol import Cost, FeatureMap, Kernel, Offer, Summary
 from .rows import Rows
@@ -23,6 +24,7 @@ __all__ = [
     "MAX_FEATURES",
     "Candidate",
     "Plan",
+    "basis_memory",
     "look_at",
     "make_plan",
     "offers_of_maps",
@@ -442,7 +444,9 @@ def _krylov_candidates(
         seconds += 12 * n * float(block * (KRYLOV_SINGLE + KRYLOV_DOUBLE)) ** 2 / GEMM_RATE
         D = start_features(look, data, k, product.once)
         seconds += 3.0 * n * D * D / SYRK_RATE
-        memory = 8.0 * n * (8 * block + 3 * data.n_features) + product.memory + _rows_size(rows, data)
+        # the least basis that the solver takes, with its images and what they are made of; rows and columns in flight
+        least = min(k + 2 * default_block_size(n, k), n - 1)
+        memory = 32.0 * n * max(least, 2 * block) + _beside_basis(data) + product.memory + _rows_size(rows, data)
         obstacle = _too_much(memory, limit)
         if c is None:
             obstacle = "all components need the dense route or an exact feature map"
@@ -452,6 +456,16 @@ def _krylov_candidates(
             obstacle = f"finds at most {present - 1} components"
         found.append(Candidate("krylov", product.name, seconds, memory, D, obstacle, product))
     return found
+
+
+def _beside_basis(data: Summary) -> float:
+    """Bytes of a krylov run that its basis does not count: the model's rows, two copies of them under way."""
+    return 24.0 * data.n_samples * data.n_features
+
+
+def basis_memory(data: Summary, memory_limit: float | None) -> float:
+    """What of the limit is left for the basis of a krylov run."""
+    return (DEFAULT_MEMORY if memory_limit is None else memory_limit) - _beside_basis(data)
 
 
 def _too_much(memory: float, limit: float) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.linalg
 
 from . import certificate, execute
-from ._plan import MAX_FEATURES, Plan
+from ._plan import MAX_FEATURES, Plan, basis_memory
 from ._products import Product
 from ._rates import is_compiled
 from .certificate import Certificate, FeatureInfo
@@ -133,12 +133,16 @@ def _dense(problem: Problem, plan: Plan) -> Solution:
     entry_error = (kernel.entry_error(problem.data, np.dtype(np.float64)) or 0.0) * count
     kept = _kept(eigenvalues, 2 * EPS * count * largest, total, problem, entry_error)
     proof = certificate.dense_certificate(eigenvalues, kept, n=n, norm=norm, entry_error=entry_error / n)
-    eigenvalues, vectors = eigenvalues[:kept].copy(), vectors[:, :kept] / root[:, None]
+    eigenvalues, vectors = eigenvalues[:kept].copy(), vectors[:, :kept]
+    if weights is not None:
+        vectors = vectors / root[:, None]
     sample = problem.data.sample_index if present is None else np.searchsorted(present, problem.data.sample_index)
     score = vectors * (_signs(vectors[sample]) * np.sqrt(eigenvalues))
     slack = 4 * EPS * count * largest + entry_error
     info = {"method": "dense", "passes": 1} | _negative(lowest, problem)
-    coeff = score / eigenvalues * (root**2)[:, None]
+    coeff = score / eigenvalues
+    if weights is not None:
+        coeff *= (root**2)[:, None]
     # projecting relies on 1'coeff = 0, which LAPACK keeps to u lambda_1 / lambda_i only
     coeff -= coeff.mean(axis=0) if weights is None else np.outer(root**2 / count, coeff.sum(axis=0))
     if present is not None:  # rows of no weight are projected as new ones are
@@ -363,7 +367,7 @@ def _krylov(problem: Problem, plan: Plan) -> Solution:
             trace=trace,
             positive_semidefinite=kernel.positive_semidefinite,
             entry_error=entry_error,
-            memory_limit=problem.memory_limit,
+            memory_limit=basis_memory(problem.data, problem.memory_limit),
             rng=problem.rng,
             progress=problem.report,
             warn=False,

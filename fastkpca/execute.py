@@ -299,6 +299,10 @@ def run(
                 if progress is not None:
                     progress(stage, i + 1, n_tasks)
                 yield result
+        except RuntimeError as error:
+            if "start new thread" in str(error):
+                raise MemoryError(f"no memory for the stack of a thread ({error}); n_threads=1 needs none") from error
+            raise
         except (KeyboardInterrupt, GeneratorExit):  # the latter: it was raised where the results are used
             patience = PATIENCE
             raise

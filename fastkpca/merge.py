@@ -193,7 +193,7 @@ def _reaching(
     """(the header of a map's state with its bounds widened to these rows, whether that changed anything)."""
     kind = header.get("map")
     wide = dict(header)
-    if kind == "monomial":
+    if kind == "polynomial":  # exact, and its rounding relative
         return wide, False
     if kind == "ranked":
         wide["radius"] = max(float(header["radius"]), data.radius + float(np.linalg.norm(arrays["centre"])))

@@ -148,8 +148,14 @@ def kpca_denoise(
         Best made of rows without noise.
     X : array_like (m, d)
         Noisy rows.
-    method, train, alpha, tol, max_iter, n_threads, progress
-        As for ``kpca_preimage``.
+    method : {"auto", "linear", "fixed-point", "gradient", "ridge"}
+        As for ``kpca_preimage``, like the following.
+    train : array_like (n, d), optional
+    alpha : float, optional
+    tol : float
+    max_iter : int
+    n_threads : int, optional
+    progress : bool or callable
 
     Returns
     -------

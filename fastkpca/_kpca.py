@@ -111,6 +111,7 @@ def kpca(
     -------
     KPCAModel
         Unpacks as ``coeff, score, latent, tsquared, explained``.
+        Of a Dask collection the scores, and what follows from them, are lazy Dask arrays.
 
     Raises
     ------
@@ -192,7 +193,8 @@ def kpca_project(
     -------
     ndarray (m, c), or ``out``
         ``coeff' (k(X_train, x) - column means)`` for each new row x: only the column means of K are needed for
-        centring, since 1'coeff = 0.
+        centring, since 1'coeff = 0. Of a Dask collection a lazy Dask array, chunked as the rows, unless ``out`` is
+        given; what is wrong with a row is then said when its block is computed.
 
     Raises
     ------

@@ -130,6 +130,15 @@ def test_many_features_differ_by_rounding_alone():
     np.testing.assert_allclose(one.eigenvalues, three.eigenvalues, rtol=1e-13)
 
 
+def test_products_of_the_gram_matrix():
+    rows, U = X[:3000], np.random.default_rng(2).standard_normal((3000, 2))
+    here, there = (fk.gram(x, "gaussian", sigma=2.0) for x in (rows, chunked(rows, 700)))
+    assert np.array_equal(here @ U, there @ U)
+    assert np.array_equal(here.centered() @ U, there.centered() @ U)
+    F = fk.features(chunked(rows, 700), "polynomial", degree=2)
+    np.testing.assert_array_equal(F.T @ U, fk.features(rows, "polynomial", degree=2).T @ U)
+
+
 def test_krylov_with_more_rows_than_bands(monkeypatch):
     import fastkpca._dask as module
 

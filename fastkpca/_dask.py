@@ -51,7 +51,7 @@ def dask_source(X: Any, name: str, convert: Callable[[Any, str], np.ndarray]) ->
     import dask
     import dask.array
 
-    if hasattr(X, "get_partition"):
+    if hasattr(type(X), "get_partition"):  # of the class: a Delayed has any attribute
         if X.ndim != 2:
             raise TypeError(f"{name} is a Dask series; give a frame, {name}.to_frame()")
         dtype = convert(X._meta, name).dtype

@@ -67,7 +67,7 @@ def deaths(runs: int) -> None:
             seconds[name] = time.perf_counter() - start
         for i in range(runs):
             name = list(ROUTES)[i % len(ROUTES)]
-            client.wait_for_workers(3, timeout=120)
+            client.wait_for_workers(3, timeout=600)
             pids = list(client.run(os.getpid).values())
             victim, delay = pids[rng.integers(3)], rng.random() * seconds[name]
             done: list[float] = []

@@ -14,9 +14,9 @@ from ._plan import DEFAULT_MEMORY, Plan, make_plan, plan_for_map
 from ._routes import Problem, Solution, model_of, solve
 from .kernels import get_kernel, guarded, naming
 from .merge import map_for_rows, map_of
-from .model import KPCAModel, check_model
+from .model import FeatureProjector, KPCAModel, SampleProjector, check_model
 from .protocol import Kernel
-from .rows import summarize
+from .rows import Rows, summarize
 from .sources import Source
 
 __all__ = ["kpca", "kpca_project", "plan"]
@@ -114,6 +114,7 @@ def kpca(
     -------
     KPCAModel
         Unpacks as ``coeff, score, latent, tsquared, explained``.
+        Of a Dask collection the scores, and what follows from them, are lazy Dask arrays.
 
     Raises
     ------
@@ -161,7 +162,8 @@ def kpca(
             kernel_parameters,
         )
         with naming(problem.kernel):
-            chosen = _choose(problem, method, features, products, return_scores and out is None)
+            kept = return_scores and out is None and not problem.rows.distributed
+            chosen = _choose(problem, method, features, products, kept)
             solution = solve(problem, chosen)
             score = _scores(problem, solution, out) if return_scores or out is not None else None
     info = solution.info | {"tol": problem.tol, "seconds": time.perf_counter() - started}
@@ -212,7 +214,8 @@ def kpca_project(
     -------
     ndarray (m, c), or ``out``
         ``coeff' (k(X_train, x) - column means)`` for each new row x: only the column means of K are needed for
-        centring, since 1'coeff = 0.
+        centring, since 1'coeff = 0. Of a Dask collection a lazy Dask array, chunked as the rows, unless ``out`` is
+        given; what is wrong with a row is then said when its block is computed.
 
     Raises
     ------
@@ -231,12 +234,19 @@ def kpca_project(
     own = guarded(model.kernel)
     kernel, X = own.bind(X, range(model.n_samples))
     rows = validate.as_rows(X)
-    validate.check_finite(rows)
+    if not rows.distributed:  # there it is looked at block by block, with the scores
+        validate.check_finite(rows)
     if kernel is own:
         validate.check_columns(model.n_features, rows.n_features)
     dtype = np.dtype(np.float32 if rows.dtype == np.float32 and model.dtype == np.float32 else np.float64)
     shape = (rows.n_samples, model.n_components)
     result = validate.check_out(out, shape, dtype)
+    if rows.distributed:
+        scores = _lazy_scores(rows, model.projector, kernel, model.shift, model.n_components, dtype)
+        if result is None:
+            return scores
+        rows.source.store(scores, result)
+        return result
     if result is None:
         size = shape[0] * shape[1] * dtype.itemsize
         if isinstance(rows.source, Source) and size > DEFAULT_MEMORY:
@@ -249,15 +259,39 @@ def kpca_project(
         model.projector.project(
             kernel, rows.shifted(model.shift), result, execute.threads_for(kernel, n_threads), report
         )
-    for start in range(0, shape[0], 8192):
-        part = result[start : start + 8192]
+    _check_scores(result, model.kernel)
+    return result
+
+
+def _check_scores(scores: Any, kernel: Kernel, first: int = 0) -> None:
+    for start in range(0, scores.shape[0], 8192):
+        part = scores[start : start + 8192]
         if not np.isfinite(part).all():
-            row = start + int(np.argwhere(~np.isfinite(part))[0, 0])
+            row = first + start + int(np.argwhere(~np.isfinite(part))[0, 0])
             raise ValueError(
-                f"the scores of row {row} of X are not finite: the values of {model.kernel!r} overflow {dtype} so far "
+                f"the scores of row {row} of X are not finite: the values of {kernel!r} overflow {part.dtype} so far "
                 "from the training rows; scale X as the training rows were, or leave that row out"
             )
-    return result
+
+
+def _lazy_scores(
+    rows: Rows,
+    projector: FeatureProjector | SampleProjector,
+    kernel: Kernel,
+    shift: np.ndarray,
+    n_components: int,
+    dtype: np.dtype,
+) -> Any:
+    """The scores as a Dask array, chunked as the rows."""
+
+    def task(block: np.ndarray, first: int) -> np.ndarray:
+        rows, scores = Rows(block), np.empty((len(block), n_components), dtype=dtype)
+        validate.check_finite(rows, first=first)
+        projector.project(kernel, rows.shifted(shift), scores, 1)
+        _check_scores(scores, kernel, first)
+        return scores
+
+    return rows.source.lazily(task, n_components, dtype, alone=not kernel.thread_safe)
 
 
 def plan(
@@ -455,6 +489,17 @@ def _scores(problem: Problem, solution: Solution, out: Any) -> np.ndarray | None
     """The scores, or None where they went to a dataset."""
     shape = (problem.data.n_samples, len(solution.eigenvalues))
     result = validate.check_out(out, shape, problem.dtype)
+    if problem.rows.distributed:
+        source, score = problem.rows.source, solution.score
+        if score is not None:
+            lazy = source.wrap(score.astype(problem.dtype, copy=False))
+        else:
+            args = solution.projector, problem.kernel, problem.data.shift, shape[1], problem.dtype
+            lazy = _lazy_scores(problem.rows, *args)
+        if result is None:
+            return lazy
+        source.store(lazy, result)
+        return result if isinstance(result, np.ndarray) else None
     if result is None:
         result = np.empty(shape, dtype=problem.dtype)
     if solution.score is not None:

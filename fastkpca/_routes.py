@@ -313,9 +313,12 @@ def _top(eigenvalues: np.ndarray) -> float:
 
 def _krylov(problem: Problem, plan: Plan) -> Solution:
     """Block Krylov on exact products, with a certificate after each pass."""
+    given = problem.rows
     problem = replace(problem, rows=problem.rows.loaded())
     rows, present = problem.rows.present()
     n, kernel = rows.n_samples, problem.kernel
+    # exact products of rows that are distributed are made where these are
+    everywhere = given if given.distributed and present is None else rows
     asked = problem.c
     product: Summation
     search: Summation | None = None
@@ -330,9 +333,9 @@ def _krylov(problem: Problem, plan: Plan) -> Solution:
         K = gram_matrix(kernel, rows, n_threads=problem.n_threads, progress=problem.report)
         product = MatrixSummation(K, n_threads=problem.n_threads)
     else:
-        product = ExactSummation(kernel, rows, n_threads=problem.n_threads)
+        product = ExactSummation(kernel, everywhere, n_threads=problem.n_threads)
         if 1e-25 < _largest(problem) < 1e30:  # well within float32: products and sums need room on either side
-            search = ExactSummation(kernel, rows, n_threads=problem.n_threads, dtype=np.float32)
+            search = ExactSummation(kernel, everywhere, n_threads=problem.n_threads, dtype=np.float32)
     diagonal = GramOperator(kernel, product, rows, None).diagonal()
     weights = None if rows.weights is None else np.asarray(rows.weights, dtype=np.float64)
     count = float(n) if weights is None else float(weights.sum())

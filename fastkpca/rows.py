@@ -6,7 +6,7 @@ whole number counts a row so many times, and zero leaves it out of the model (it
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -55,8 +55,42 @@ class Rows:
         """Rows can be read in order only: what needs them at random loads them."""
         return isinstance(self.source, Source) and self.source.sequential
 
+    @property
+    def distributed(self) -> bool:
+        """Passes run elsewhere, on a scheduler of Dask's."""
+        return getattr(self.source, "distributed", False)
+
     def __len__(self) -> int:
         return self.n_samples
+
+    def reduce(
+        self,
+        task: Callable[[Rows, int], Any],
+        span: int,
+        combine: Callable[[Any, Any], Any],
+        *,
+        n_threads: int = 1,
+        progress: execute.Progress | None = None,
+        stage: str,
+        pack: Callable[[Any], Any] | None = None,
+        unpack: Callable[[Any], Any] | None = None,
+        alone: bool = False,
+    ) -> Any:
+        """Combine task(rows, 0), task(rows, 1), ... along the fixed tree of ``execute.tree_reduce``.
+
+        Task i reads rows i * span to (i + 1) * span, and only these, of the rows that it is *given* (these, or as many
+        of them as it needs, on a worker); where the rows are not counted it returns None beyond the last. ``pack`` and
+        ``unpack`` are for results that go elsewhere; ``alone``: one task at a time in a process.
+        """
+        if self.distributed:
+            found = self.source.reduce(self, task, span, combine, stage=stage, pack=pack, unpack=unpack, alone=alone)
+            if progress is not None:
+                progress(stage, 1, 1)
+            return found
+        n_tasks = -(-self.n_samples // span) if self.counted else None
+        return execute.tree_reduce(
+            lambda i: task(self, i), n_tasks, combine, n_threads=n_threads, progress=progress, stage=stage
+        )
 
     def shifted(self, shift: np.ndarray | None) -> Rows:
         """The same source with this shift instead."""
@@ -128,7 +162,7 @@ def summarize(
     step = execute.tile_rows(2 * d)
     wide = d > MAX_COVARIANCE
 
-    def first(i: int) -> Any:  # a tuple, or None beyond the last row
+    def first(rows: Rows, i: int) -> Any:  # a tuple, or None beyond the last row
         stop = (i + 1) * step
         X = rows.tile(i * step, min(rows.n_samples, stop) if rows.counted else stop)
         if len(X) == 0:
@@ -168,8 +202,7 @@ def summarize(
             count = _moments.merge(a[2], a[3], a[4], b[2], b[3], b[4])
         return np.minimum(a[0], b[0]), np.maximum(a[1], b[1]), count, a[3], a[4], max(a[5], b[5])
 
-    n_tasks = -(-rows.n_samples // step) if rows.counted else None
-    low, high, total, (mean, _), scatter, square = execute.tree_reduce(first, n_tasks, join, n_threads=n_threads)
+    low, high, total, (mean, _), scatter, square = rows.reduce(first, step, join, n_threads=n_threads, stage="summary")
     n = rows.n_samples
     index = _sample_index(rows, total, rng)
     sample: np.ndarray | None = None
@@ -178,19 +211,25 @@ def summarize(
     else:
         shift_by = mean if shift_by is None else np.asarray(shift_by, dtype=np.float64)
         rows = rows.shifted(shift_by)
-        sample = np.empty((len(index), d)) if isinstance(rows.source, Source) else None
+        drawn = index if isinstance(rows.source, Source) else index[:0]
 
-        def second(i: int) -> float:
+        def second(rows: Rows, i: int) -> tuple[float, np.ndarray]:
             start, stop = i * step, min(n, (i + 1) * step)
             X = rows.tile(start, stop)
-            if sample is not None:  # a source is read in order: its sample comes with this pass
-                a, b = np.searchsorted(index, (start, stop))
-                sample[a:b] = X[index[a:b] - start]
+            # a source is read in order: its sample comes with this pass
+            a, b = np.searchsorted(drawn, (start, stop))
             squares = np.einsum("ij,ij->i", X, X)
             w = rows.tile_weights(start, stop)
-            return float((squares if w is None else squares[w > 0]).max(initial=0.0))
+            return float((squares if w is None else squares[w > 0]).max(initial=0.0)), X[drawn[a:b] - start]
 
-        square = execute.tree_reduce(second, -(-n // step), max, n_threads=n_threads)
+        square, found = rows.reduce(
+            second,
+            step,
+            lambda a, b: (max(a[0], b[0]), np.concatenate([a[1], b[1]]) if len(b[1]) else a[1]),
+            n_threads=n_threads,
+            stage="radius",
+        )
+        sample = found if len(drawn) else None
     covariance = None if wide else (np.tril(scatter) + np.tril(scatter, -1).T) / (n if rows.weights is None else total)
     return rows, Summary(
         n_samples=n,

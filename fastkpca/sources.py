@@ -459,8 +459,6 @@ def find_source(X: Any, name: str, convert: Callable[[Any, str], np.ndarray]) ->
         if 0 in (n, d) or np.dtype(X.dtype).kind not in "fiub":
             return None
         return ChunkedSource(name, X, (n, d), X.dtype, lambda a, b: X[a:b])
-    if library == "dask":
-        return _dask_source(X, name, convert)
     if library == "pyarrow" or (isinstance(X, (str, Path)) and str(X).endswith((".parquet", ".pq"))):
         return _arrow_source(X, name, convert)
     if isinstance(X, (list, tuple)) and X and all(isinstance(x, np.ndarray) and x.ndim == 2 for x in X):
@@ -474,27 +472,7 @@ def _library(X: Any) -> str:
         root = cls.__module__.partition(".")[0]
         if root in ("h5py", "zarr", "pyarrow"):
             return root
-        if root in ("dask", "dask_expr"):
-            return "dask"
     return ""
-
-
-def _dask_source(X: Any, name: str, convert: Callable[[Any, str], np.ndarray]) -> Source | None:
-    if hasattr(X, "get_partition"):  # a data frame; the lengths of its partitions are not known
-        if not hasattr(X, "columns"):
-            raise TypeError(f"{name} is a Dask series; give a frame, {name}.to_frame()")
-        return SequentialSource(
-            name, lambda: (X.get_partition(i).compute() for i in range(X.npartitions)), convert, None
-        )
-    if getattr(X, "ndim", 0) != 2:
-        return None
-    n = X.shape[0]
-    return SequentialSource(
-        name,
-        lambda: (X.blocks[i].compute() for i in range(X.numblocks[0])),
-        convert,
-        None if n != n else int(n),
-    )
 
 
 def _arrow_source(X: Any, name: str, convert: Callable[[Any, str], np.ndarray]) -> Source:

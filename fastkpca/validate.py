@@ -18,6 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from . import execute
+from ._dask import dask_source
 from .rows import Rows
 from .sources import find_source
 
@@ -77,9 +78,11 @@ def as_rows(X: Any, *, name: str = "X", at_least: int = 1, purpose: str = "kpca"
     source: Any
     if sp.issparse(X):
         source = X.tocsr() if X.ndim == 2 else X
-    elif (source := find_source(X, name, _from_block)) is not None:
+    elif (source := dask_source(X, name, _from_block)) is not None or (
+        source := find_source(X, name, _from_block)
+    ) is not None:
         _check_dtype(source.dtype, name, False)
-        if source.counted or at_least > 2:
+        if getattr(source, "counted", True) or at_least > 2:
             _check_shape(source, name, at_least, purpose)
         return Rows(source)
     elif _is_frame(X):
@@ -299,15 +302,16 @@ def _check_range(source: Any, name: str) -> None:
             )
 
 
-def check_finite(rows: Rows, name: str = "X", purpose: str = "kpca_project") -> None:
-    """Raise ValueError that names the first row and column of ``rows`` where a value is NaN or infinite."""
+def check_finite(rows: Rows, name: str = "X", purpose: str = "kpca_project", *, first: int = 0) -> None:
+    """Raise ValueError that names the first row and column of ``rows`` where a value is NaN or infinite; ``first`` is
+    the number of the first row."""
     for start, tile in rows.tiles(execute.tile_rows(2 * rows.n_features)):
         finite = np.isfinite(tile)
         if not finite.all():
             row, column = np.argwhere(~finite)[0]
             word = "NaN" if np.isnan(tile[row, column]) else "infinity"
             raise ValueError(
-                f"{name} contains {word} (first at row {start + row}, column {column}); "
+                f"{name} contains {word} (first at row {first + start + row}, column {column}); "
                 f"drop or impute these rows before {purpose}"
             )
 

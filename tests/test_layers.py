@@ -19,6 +19,7 @@ FLOORS = {
     "_core": 0,
     "protocol": 1,
     "rows": 1,
+    "_dask": 1,
     "sources": 1,
     "execute": 1,
     "files": 1,
@@ -64,7 +65,7 @@ FLOORS = {
 }
 RUNTIME = {"numpy", "scipy", "threadpoolctl"}  # what is installed with fastkpca
 # optional, imported where it is called (the last test below)
-EXTRAS = {"features.transforms": {"finufft"}, "execute": {"tqdm"}, "sources": {"pyarrow"}}
+EXTRAS = {"features.transforms": {"finufft"}, "execute": {"tqdm"}, "sources": {"pyarrow"}, "_dask": {"dask"}}
 
 
 def module_name(path: Path, package: Path = PACKAGE) -> str:

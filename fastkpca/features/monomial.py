@@ -62,6 +62,9 @@ class _ExpansionMap(FeatureMap):
             X = X * X.dtype.type(self._unit)
         return np.ascontiguousarray(X)
 
+    def __reduce__(self) -> tuple:
+        return type(self).from_state, self.state()  # type: ignore[attr-defined]
+
     @property
     def n_features(self) -> int:  # type: ignore[override]
         return self._expansion.n_features

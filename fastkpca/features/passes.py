@@ -25,18 +25,25 @@ def tile_rows(feature_map: FeatureMap) -> int:
     return feature_map.tile_rows or execute.tile_rows(feature_map.n_features)
 
 
-def task_rows(feature_map: FeatureMap, n: int, n_columns: int) -> int:
+def task_rows(feature_map: FeatureMap, n: int, n_columns: int, *, distributed: bool = False) -> int:
     """Rows of a task that accumulates moments: whole tiles, by shapes alone.
 
     Every task holds an accumulator, of D^2 numbers where it is dense, and log2(tasks) more wait in the tree: few tasks
-    where D is large. Else few rows, so that tasks that run at once read rows that lie near each other.
+    where D is large, but for rows that are ``distributed`` over many machines. Else few rows, so that tasks that run
+    at once read rows that lie near each other.
     """
     step, D = tile_rows(feature_map), feature_map.n_features
-    if D > SMALL_MAP:
+    if D > SMALL_MAP and not distributed:
         most_tasks = 64 if D <= 1024 else 4
         return step * -(-n // (step * most_tasks))
     few = min(TASK_ROWS, TASK_BYTES // (8 * n_columns))
     return max(step, 1 << max(0, few.bit_length() - 1))
+
+
+def one_at_a_time(feature_map: FeatureMap) -> bool:
+    """Whether the map calls a kernel that is not thread-safe."""
+    kernel = getattr(feature_map, "kernel", None)
+    return kernel is not None and not kernel.thread_safe
 
 
 def accumulate(feature_map: FeatureMap, rows: Rows, U: np.ndarray, n_threads: int = 1) -> np.ndarray:
@@ -118,10 +125,10 @@ def feature_moments(
     """
     n = rows.n_samples
     step = tile_rows(feature_map)
-    span = task_rows(feature_map, n, rows.n_features)
+    span = task_rows(feature_map, n, rows.n_features, distributed=rows.distributed)
     rows = rows if weights is None else rows.weighted(weights)
 
-    def task(i: int) -> Moments:
+    def task(rows: Rows, i: int) -> Moments:
         moments = feature_map.new_moments()
         for start in range(i * span, min(n, (i + 1) * span), step):
             execute.checkpoint()
@@ -133,8 +140,16 @@ def feature_moments(
                 moments.update(X, w)
         return moments
 
-    moments = execute.tree_reduce(
-        task, -(-n // span), lambda a, b: a.merge(b), n_threads=n_threads, progress=progress, stage="moments"
+    moments = rows.reduce(
+        task,
+        span,
+        lambda a, b: a.merge(b),
+        n_threads=n_threads,
+        progress=progress,
+        stage="moments",
+        pack=lambda moments: moments.state(),
+        unpack=lambda state: feature_map.new_moments().restore(*state),
+        alone=one_at_a_time(feature_map),
     )
     if not (np.isfinite(moments.trace) and np.isfinite(moments.residual_trace)):
         kernel = getattr(feature_map, "kernel", None)

@@ -459,7 +459,7 @@ def _scan(
     step = execute.tile_rows(max(feature_map.n_features, rows.n_features))
     n = rows.n_samples
 
-    def task(i: int) -> tuple:
+    def task(rows: Rows, i: int) -> tuple:
         X = rows.tile(i * step, min(n, (i + 1) * step))
         residual, diagonal = feature_map.residual(X), _diagonal(feature_map.kernel, X)
         w = rows.tile_weights(i * step, min(n, (i + 1) * step))
@@ -478,8 +478,14 @@ def _scan(
         return a[0], total, a[2] + b[2], np.where(take, b[3], a[3]), np.where(take, b[4], a[4])
 
     n_threads = n_threads if feature_map.kernel.thread_safe else 1
-    _, total, trace, index, drawn = execute.tree_reduce(
-        task, -(-n // step), join, n_threads=n_threads, progress=progress, stage="residual of the pivots"
+    _, total, trace, index, drawn = rows.reduce(
+        task,
+        step,
+        join,
+        n_threads=n_threads,
+        progress=progress,
+        stage="residual of the pivots",
+        alone=not feature_map.kernel.thread_safe,
     )
     return total, trace, index, drawn
 

@@ -262,6 +262,8 @@ class ExactSummation(Summation):
         self, pair: _Pair, U: np.ndarray, r: np.ndarray | None = None, g: float = 0.0
     ) -> tuple[np.ndarray, np.ndarray]:
         n, step = self.shape[0], _band_rows(self.shape[0], self.rows_x.n_features)
+        if self.rows_x.distributed:
+            return self._square_elsewhere(pair, U, r, g, step)
         n_bands = -(-n // step)
         pairs = [(i, j) for i in range(n_bands) for j in range(i, n_bands)]
         product, sums = np.zeros((n, U.shape[1])), np.zeros(2)
@@ -282,6 +284,24 @@ class ExactSummation(Summation):
                 product[J] += right
             if squares is not None:
                 sums += np.array(squares) * (1.0 if I == J else 2.0)
+        return product, sums
+
+    def _square_elsewhere(
+        self, pair: _Pair, U: np.ndarray, r: np.ndarray | None, g: float, step: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The same on Dask's scheduler: equal bits up to 65536 rows, and for more from larger bands."""
+        rows = self.rows_x
+
+        def task(X: np.ndarray, Y: np.ndarray | None, x: tuple, y: tuple) -> _Part:
+            return pair(X, Y, _Ask(x[0], None if Y is None else y[0], x[1], None if Y is None else y[1], g))
+
+        product, squares = rows.source.square(
+            rows.shift, task, step, (U, r), stage="product", alone=not self.kernel.thread_safe
+        )
+        sums = np.zeros(2)
+        for i, j, square in squares:
+            if square is not None:
+                sums += np.array(square) * (1.0 if i == j else 2.0)
         return product, sums
 
     def _rectangular(self, U: np.ndarray, transposed: bool) -> np.ndarray:

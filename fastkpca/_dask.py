@@ -1,0 +1,438 @@
+"""Rows of a Dask collection: every pass over them is a Dask graph, on whatever scheduler the user has.
+
+A pass is a map and a sum, and here the same tasks run that run over an array: task i of a pass reads rows i span to
+(i + 1) span, whatever the chunks, and results are combined along the tree of ``execute.tree_reduce``. What goes to a
+worker at once is an aligned group of 2^k tasks, about a chunk of rows, which is a whole subtree: so how they are
+grouped, chunks, workers, and what dies and is computed again have no influence on a bit of the result.
+
+Tasks are pure functions of their rows and of what the pass is about (a feature map, say), which travels by pickle,
+once to a worker. An exception that a task raises is a value in the tree, so that the first in the order of the rows
+is raised, and not the first in time; those of the machine (memory, files) are Dask's to handle.
+
+Dask is imported only where a user's object is one of its own.
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+import uuid
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from . import execute
+from .errors import DataChangedError
+from .rows import Rows
+from .sources import SequentialSource, Sink, Source
+
+__all__ = ["DaskSource", "dask_source"]
+
+RUN_BYTES = 1 << 28
+"""Bytes of scores that are on their way to ``out`` at once, where blocks are no larger."""
+MOST_BANDS = 32
+"""Bands of rows in a product with the kernel matrix: 528 pairs of them, and as many tasks."""
+
+_one_at_a_time = threading.Lock()
+
+
+def dask_source(X: Any, name: str, convert: Callable[[Any, str], np.ndarray]) -> DaskSource | np.ndarray | None:
+    """The source behind a Dask array or data frame; None for anything else.
+
+    Lengths of chunks that are not known are computed, once. For what is not a table, or empty: an array of that shape
+    (and no size), for the caller to refuse.
+    """
+    if not any(cls.__module__.partition(".")[0] in ("dask", "dask_expr") for cls in type(X).__mro__):
+        return None
+    import dask
+    import dask.array
+
+    if hasattr(type(X), "get_partition"):  # of the class: a Delayed has any attribute
+        if X.ndim != 2:
+            raise TypeError(f"{name} is a Dask series; give a frame, {name}.to_frame()")
+        dtype = convert(X._meta, name).dtype
+        parts = X.to_delayed()
+        lengths = dask.compute(*(dask.delayed(len, pure=False)(part) for part in parts))
+        task = dask.delayed(convert, pure=False)
+        blocks = [
+            dask.array.from_delayed(task(part, name), (n, len(X.columns)), dtype) for part, n in zip(parts, lengths)
+        ]
+        X = dask.array.concatenate(blocks)
+    if not isinstance(X, dask.array.Array):
+        raise TypeError(
+            f"{name} is a dask {type(X).__name__}; give a Dask array or data frame (dask.array.from_delayed makes an "
+            "array of delayed blocks)"
+        )
+    if X.ndim != 2 or 0 in X.shape:
+        return np.broadcast_to(np.zeros((), X.dtype), [0 if n != n else n for n in X.shape])
+    if any(n != n for n in X.shape):
+        X = dask.array.Array(X.dask, X.name, X.chunks, meta=X._meta)  # the user's own keeps its unknown chunks
+        X.compute_chunk_sizes()
+    if X.numblocks[1] > 1:
+        X = X.rechunk({1: -1})
+    return DaskSource(X, name, convert)
+
+
+class Window:
+    """Some of the rows (or weights) under their own numbers: what a task is given in place of them all."""
+
+    def __init__(self, block: np.ndarray, first: int, n: int):
+        self._block, self._first = block, first
+        self.shape, self.dtype = (n, *block.shape[1:]), block.dtype
+
+    def __getitem__(self, key: Any) -> np.ndarray:
+        if isinstance(key, slice):
+            start, stop, _ = key.indices(self.shape[0])
+            if start < self._first or stop > self._first + len(self._block):
+                raise IndexError(f"rows {start} to {stop} of a task that has {len(self._block)} from {self._first} on")
+            return self._block[start - self._first : stop - self._first]
+        return self._block[np.asarray(key) - self._first]
+
+
+@dataclass
+class _Failed:
+    """What a task raised."""
+
+    error: Exception
+
+
+def _same(x: Any) -> Any:
+    return x
+
+
+def _nothing(*_: Any) -> None:
+    return None
+
+
+@dataclass
+class _Pass:
+    """What the tasks of a pass share."""
+
+    task: Callable[[Rows, int], Any]
+    combine: Callable[[Any, Any], Any]
+    pack: Callable[[Any], Any]
+    unpack: Callable[[Any], Any]
+    shift: np.ndarray | None
+    n: int
+    convert: Callable[[Any, str], np.ndarray]
+    name: str
+    alone: bool
+
+    def rows(self, first: int, blocks: Sequence[tuple], weights: np.ndarray | None) -> Rows:
+        parts = [_cut(block, lo, hi, length, self.convert, self.name) for block, lo, hi, length in blocks]
+        block = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        return Rows(
+            Window(block, first, self.n), self.shift, None if weights is None else Window(weights, first, self.n)
+        )
+
+
+def _cut(block: Any, lo: int, hi: int, length: int, convert: Callable[[Any, str], np.ndarray], name: str) -> np.ndarray:
+    rows = convert(block, name)
+    if rows.ndim != 2 or len(rows) != length:
+        raise DataChangedError(
+            f"a chunk of {name} has shape {rows.shape}, and {length} rows by its chunks; every pass must see the same "
+            "rows in the same order"
+        )
+    return rows[lo:hi]
+
+
+def _leaf(p: _Pass, i: int, count: int, first: int, blocks: Sequence[tuple], weights: np.ndarray | None) -> Any:
+    """Tasks i to i + count of the pass, combined."""
+    try:
+        with _one_at_a_time if p.alone else nullcontext():
+            rows = p.rows(first, blocks, weights)
+            return p.pack(execute.tree_reduce(lambda j: p.task(rows, i + j), count, p.combine))
+    except (MemoryError, OSError):
+        raise
+    except Exception as error:
+        return _Failed(error)
+
+
+def _join(p: _Pass, a: Any, b: Any) -> Any:
+    for x in (a, b):
+        if isinstance(x, _Failed):
+            return x
+    # what a task is given may be given to it again: combining writes into it
+    with execute.blas_threads():
+        return p.pack(p.combine(p.unpack(copy.deepcopy(a)), p.unpack(copy.deepcopy(b))))
+
+
+def _band(p: _Pass, first: int, stop: int, blocks: Sequence[tuple]) -> Any:
+    try:
+        return p.rows(first, blocks, None).tile(first, stop)
+    except (TypeError, ValueError) as error:
+        return _Failed(error)
+
+
+def _pair(pair: Callable, alone: bool, X: Any, Y: Any, x: tuple, y: tuple) -> Any:
+    for band in (X, Y):
+        if isinstance(band, _Failed):
+            return band
+    try:
+        with _one_at_a_time if alone else nullcontext(), execute.blas_threads():
+            return pair(X, Y, x, y)
+    except (MemoryError, OSError):
+        raise
+    except Exception as error:
+        return _Failed(error)
+
+
+def _add(number: int, parts: Sequence[tuple[int, Any]], squares_of: Sequence[int]) -> Any:
+    """(what the pairs add to a band of the product, the squares of the pairs that begin with it)."""
+    total: Any = None
+    for side, part in parts:
+        if isinstance(part, _Failed):
+            return part
+        total = part[side].copy() if total is None else total + part[side]
+    return total, [parts[i][1][2] for i in squares_of]
+
+
+def _scored(block: Any, task: Any = None, block_info: Any = None) -> np.ndarray:
+    return task(block, block_info[0]["array-location"][0][0])
+
+
+class _Scores:
+    """A task on one block of rows, the number of its first row beside."""
+
+    def __init__(self, task: Callable, convert: Callable, name: str, alone: bool):
+        self.task, self.convert, self.name, self.alone = task, convert, name, alone
+
+    def __call__(self, block: Any, first: int) -> np.ndarray:
+        with _one_at_a_time if self.alone else nullcontext(), execute.blas_threads():
+            return self.task(self.convert(block, self.name), first)
+
+
+class DaskSource(SequentialSource):
+    """Rows of a Dask array whose chunks are known and hold whole rows.
+
+    What asks for tiles gets them chunk by chunk, as from any source that is read in order; passes (``Rows.reduce``)
+    and exact products (``square``) are Dask graphs.
+    """
+
+    distributed = True
+
+    def __init__(self, X: Any, name: str, convert: Callable[[Any, str], np.ndarray]):
+        self.array = X
+        n, d = X.shape
+        Source.__init__(self, name, n, d, np.float64 if X.dtype.kind == "O" else X.dtype)
+        self._convert = convert
+        self._parts = list(X.to_delayed().ravel())
+        self._ends = np.cumsum(X.chunks[0])
+        self._start = lambda: (part.compute() for part in self._parts)
+        self._readers = []
+
+    # ------------------------------------------------------------------ graphs
+
+    def _key(self, stage: str, token: str, *numbers: int) -> str:
+        """The dashboard shows what comes before the first number: the stage."""
+        return "-".join(["fastkpca", *stage.split(), *map(str, numbers), token])
+
+    def _compute(self, tasks: Sequence[Any]) -> list[Any]:
+        import dask
+
+        with warnings.catch_warnings():
+            # of vectors that go with the graph, so that they are there again when a worker dies
+            warnings.filterwarnings("ignore", "Sending large graph")
+            found = list(dask.compute(*tasks))
+        for result in found:
+            if isinstance(result, _Failed):
+                raise result.error
+        return found
+
+    def _chunks(self, start: int, stop: int, token: str) -> list[tuple]:
+        """(block, from, to, its length) of each chunk that has some of these rows; a part of a chunk is cut out where
+        the chunk is."""
+        from dask import delayed
+
+        found = []
+        first = int(np.searchsorted(self._ends, start, side="right"))
+        while start < stop:
+            end, length = int(self._ends[first]), int(self.array.chunks[0][first])
+            if length:
+                lo, hi = start - (end - length), min(stop, end) - (end - length)
+                block = self._parts[first]
+                if hi - lo < length:
+                    key = self._key("rows", token, start)
+                    block = delayed(_cut, pure=False)(
+                        block, lo, hi, length, self._convert, self.name, dask_key_name=key
+                    )
+                    lo, hi, length = 0, hi - lo, hi - lo
+                found.append((block, lo, hi, length))
+                start = min(stop, end)
+            first += 1
+        return found
+
+    def _leaves(self, rows: Rows, p: _Pass, span: int, stage: str) -> tuple[Any, list[Any]]:
+        from dask import delayed
+
+        n, token = self.n_samples, uuid.uuid4().hex
+        n_tasks = -(-n // span)
+        chunk = n // np.count_nonzero(self.array.chunks[0])
+        per = 1 << max(0, int(chunk // span).bit_length() - 1)
+        shared = delayed(p, pure=False, traverse=False, name=self._key("pass", token))
+        leaves = []
+        for number, i in enumerate(range(0, n_tasks, per)):
+            count = min(per, n_tasks - i)
+            start, stop = i * span, min(n, (i + count) * span)
+            weights = None if rows.weights is None else rows.tile_weights(start, stop)
+            leaves.append(
+                delayed(_leaf, pure=False)(
+                    shared, i, count, start, self._chunks(start, stop, token), weights,
+                    dask_key_name=self._key(stage, token, number),
+                )
+            )  # fmt: skip
+        return shared, leaves
+
+    def reduce(
+        self,
+        rows: Rows,
+        task: Callable[[Rows, int], Any],
+        span: int,
+        combine: Callable[[Any, Any], Any],
+        *,
+        stage: str,
+        pack: Callable[[Any], Any] | None,
+        unpack: Callable[[Any], Any] | None,
+        alone: bool,
+    ) -> Any:
+        """``Rows.reduce``."""
+        from dask import delayed
+
+        p = _Pass(task, combine, pack or _same, unpack or _same, rows.shift, self.n_samples, self._convert, self.name,
+                  alone)  # fmt: skip
+        shared, leaves = self._leaves(rows, p, span, stage)
+        join, token, joined = delayed(_join, pure=False), uuid.uuid4().hex, iter(range(len(leaves)))
+        total = execute.tree_reduce(
+            leaves.__getitem__,
+            len(leaves),
+            lambda a, b: join(shared, a, b, dask_key_name=self._key(f"{stage} sum", token, next(joined))),
+        )
+        return p.unpack(self._compute([total])[0])
+
+    def square(
+        self,
+        shift: np.ndarray | None,
+        pair: Callable[[np.ndarray, np.ndarray | None, tuple, tuple], tuple],
+        step: int,
+        vectors: Sequence[np.ndarray | None],
+        *,
+        stage: str,
+        alone: bool,
+    ) -> tuple[np.ndarray, list[Any]]:
+        """(sum over pairs of bands of what ``pair`` adds to either, (band, band, squares) of each pair in order).
+
+        ``pair(X, Y, x, y)`` is given two bands and, of each, its rows of the vectors; Y is None on the diagonal. A
+        band's sums are added in the order of the pairs' numbers, by one task.
+        """
+        from dask import delayed
+
+        n, token = self.n_samples, uuid.uuid4().hex
+        while step * MOST_BANDS < n:
+            step *= 2
+        starts = range(0, n, step)
+        p = _Pass(_nothing, _nothing, _same, _same, shift, n, self._convert, self.name, alone)
+        shared = delayed(p, pure=False, traverse=False, name=self._key("pass", token))
+        work = delayed(pair, pure=False, traverse=False, name=self._key("pair", token))
+        bands, columns = [], []
+        for a in starts:
+            b = min(n, a + step)
+            bands.append(
+                delayed(_band, pure=False)(
+                    shared, a, b, self._chunks(a, b, token), dask_key_name=self._key("band", token, a)
+                )
+            )
+            own = tuple(None if v is None else v[a:b] for v in vectors)
+            columns.append(delayed(own, pure=False, traverse=False, name=self._key("vectors", token, a)))
+        m = len(bands)
+        parts = {
+            (i, j): delayed(_pair, pure=False)(
+                work, alone, bands[i], None if i == j else bands[j], columns[i], columns[j],
+                dask_key_name=self._key(stage, token, i, j),
+            )
+            for i in range(m)
+            for j in range(i, m)
+        }  # fmt: skip
+        sums = []
+        for i in range(m):
+            own = [(1, parts[j, i]) for j in range(i)] + [(0, parts[i, j]) for j in range(i, m)]
+            key = self._key(f"{stage} sum", token, i)
+            sums.append(delayed(_add, pure=False)(i, own, list(range(i, m)), dask_key_name=key))
+        found = self._compute(sums)
+        squares = [(i, i + k, x) for i, (_, some) in enumerate(found) for k, x in enumerate(some)]
+        return np.concatenate([band for band, _ in found]), squares
+
+    def lazily(self, task: Callable[[np.ndarray, int], np.ndarray], n_columns: int, dtype: Any, *, alone: bool) -> Any:
+        """A Dask array (N, n_columns), chunked as the rows: task(rows of a block, number of the first)."""
+        import dask.array
+        from dask import delayed
+
+        token = uuid.uuid4().hex
+        shared = delayed(
+            _Scores(task, self._convert, self.name, alone), pure=False, traverse=False, name=self._key("model", token)
+        )
+        return dask.array.map_blocks(
+            _scored,
+            self.array,
+            task=shared,
+            chunks=(self.array.chunks[0], (n_columns,)),
+            dtype=dtype,
+            meta=np.empty((0, 0), dtype=dtype),
+            name=self._key("scores", token),
+        )
+
+    def store(self, scores: Any, out: Any) -> None:
+        """Write a Dask array into a file or dataset, in order and from this process: targets need not be safe to write
+        to from several places at once."""
+        sink, blocks = Sink(out), list(scores.to_delayed().ravel())
+        size = scores.dtype.itemsize * scores.size
+        at_once = max(1, RUN_BYTES * len(blocks) // max(1, size))
+        for start in range(0, len(blocks), at_once):
+            for part in self._compute(blocks[start : start + at_once]):
+                sink.write(part)
+        sink.close()
+
+    def wrap(self, values: np.ndarray) -> Any:
+        """A Dask array of these, chunked as the rows."""
+        import dask.array
+
+        return dask.array.from_array(values, chunks=(self.array.chunks[0], values.shape[1]), name=False)
+
+    # ------------------------------------------------------------------ rows
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        if stop - start <= 4 * self.page_rows:
+            return super().read(start, stop)
+        blocks = self._chunks(start, stop, uuid.uuid4().hex)
+        result, filled = np.empty((stop - start, self.n_features), dtype=self.dtype), 0
+        for found, (_, lo, hi, length) in zip(self._compute([block for block, *_ in blocks]), blocks):
+            result[filled : filled + hi - lo] = _cut(found, lo, hi, length, self._convert, self.name)
+            filled += hi - lo
+        return result
+
+    def take(self, index: np.ndarray) -> np.ndarray:
+        """The rows of these numbers: only these leave the workers."""
+        from dask import delayed
+
+        token = uuid.uuid4().hex
+        order = np.argsort(index, kind="stable")
+        numbers = np.searchsorted(self._ends, index[order], side="right")
+        tasks = []
+        for i in np.unique(numbers).tolist():
+            length = int(self.array.chunks[0][i])
+            local = index[order[numbers == i]] - (int(self._ends[i]) - length)
+            key = self._key("sample", token, i)
+            tasks.append(
+                delayed(_taken, pure=False)(self._parts[i], local, length, self._convert, self.name, dask_key_name=key)
+            )
+        result = np.empty((len(index), self.n_features), dtype=self.dtype)
+        if tasks:
+            result[order] = np.concatenate(self._compute(tasks))
+        return result
+
+
+def _taken(block: Any, index: np.ndarray, length: int, convert: Callable, name: str) -> np.ndarray:
+    return _cut(block, 0, length, length, convert, name)[index]

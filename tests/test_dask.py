@@ -1,0 +1,410 @@
+"""Dask: equal bits on every scheduler, at any number of workers, and when one of them dies."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from concurrent.futures import ProcessPoolExecutor
+
+import numpy as np
+import pytest
+
+import fastkpca as fk
+from fastkpca.errors import DataChangedError, ScoresNotKeptError
+
+dask = pytest.importorskip("dask")
+da = pytest.importorskip("dask.array")
+dd = pytest.importorskip("dask.dataframe")
+distributed = pytest.importorskip("distributed")
+pd = pytest.importorskip("pandas")
+
+N, D = 60000, 3
+X = np.random.default_rng(0).standard_normal((N, D)) * [2.0, 1.0, 0.5] + [5.0, -3.0, 100.0]
+FAR = X[:40000].copy()  # with a few far rows, most of which a sample misses: pivots need a second round
+FAR[20000:20040, 0] += 40.0 * np.arange(1, 41)
+
+ROUTES = {
+    "monomial": (X, {"kernel": "polynomial", "c": 4, "degree": 3}),
+    "ranked": (X, {"kernel": "gaussian", "c": 3, "sigma": 20.0, "features": "ranked"}),
+    "pivots": (FAR, {"kernel": "gaussian", "c": 3, "sigma": 6.0, "features": "pivots", "tol": 3e-4}),
+    "fourier": (X[:, :1], {"kernel": "gaussian", "c": 3, "sigma": 1.0, "features": "fourier"}),
+    "krylov": (X[:3000], {"kernel": "gaussian", "c": 3, "products": "exact"}),
+    "dense": (X[:400], {"kernel": "gaussian", "c": 3, "method": "dense"}),
+    "one kernel value at a time": (X[:2000], {"kernel": lambda A, B: (1.0 + A @ B.T) ** 2, "c": 2, "method": "krylov"}),
+}
+
+
+def chunked(X, rows=None, columns=-1):
+    return da.from_array(X, chunks=(rows or -(-len(X) // 5), columns))
+
+
+def arrays(model):
+    projector = model.projector
+    own = (
+        [projector.X, projector.coeff, projector.column_means]
+        if projector.grows_with_n
+        else [projector.axes, projector.mean]
+    )
+    return [model.eigenvalues, model.eigenvalue_bounds, model.angle_bounds, model.shift, *own]
+
+
+def same(a, b, scores=False):
+    """Equal bits of the models; of the scores where the chunks are the same, else to rounding."""
+    for x, y in zip(arrays(a), arrays(b), strict=True):
+        np.testing.assert_array_equal(x, y)
+    x, y = np.asarray(a.score), np.asarray(b.score)
+    if scores:
+        np.testing.assert_array_equal(x, y)
+    np.testing.assert_allclose(x, y, rtol=1e-9, atol=1e-9 * np.abs(y).max())
+    return True
+
+
+@pytest.fixture(scope="module")
+def local():
+    """What the local route makes of each."""
+    return {name: fk.kpca(X, **arguments) for name, (X, arguments) in ROUTES.items()}
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with (
+        dask.config.set({"distributed.admin.log-format": "", "distributed.logging.distributed": "critical"}),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield cluster, client
+
+
+# Equal bits ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ROUTES)
+def test_the_bits_of_the_local_route(name, local):
+    rows, arguments = ROUTES[name]
+    for scheduler, size, columns in (("synchronous", None, -1), ("threads", 1999, 1), ("threads", len(rows), -1)):
+        with dask.config.set(scheduler=scheduler):
+            model = fk.kpca(chunked(rows, size, columns), **arguments)
+            assert isinstance(model.score, da.Array)
+            assert same(model, local[name])
+            assert model.plan.method == local[name].plan.method
+
+
+def test_uneven_empty_and_single_chunks(local):
+    rows, arguments = ROUTES["monomial"]
+    sizes = (0, 1, 16384, 7, N - 16384 - 8 - 100, 0, 100)
+    model = fk.kpca(da.from_array(rows, chunks=(sizes, -1)), **arguments)
+    assert np.array_equal(model.eigenvalue_bounds, local["monomial"].eigenvalue_bounds)
+    np.testing.assert_allclose(np.asarray(model.score), local["monomial"].score, rtol=1e-12, atol=1e-9)
+
+
+def test_processes(local):
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(2, context) as pool, dask.config.set(scheduler="processes", pool=pool):
+        for name in ("pivots", "krylov"):
+            rows, arguments = ROUTES[name]
+            assert same(fk.kpca(chunked(rows), **arguments), local[name])
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_a_cluster_of_any_size(cluster, local, workers):
+    cluster, client = cluster
+    cluster.scale(workers)
+    while len(client.scheduler_info(n_workers=-1)["workers"]) != workers:
+        time.sleep(0.05)
+    for name, (rows, arguments) in ROUTES.items():
+        assert same(fk.kpca(chunked(rows), **arguments), local[name])
+
+
+def test_many_features_differ_by_rounding_alone():
+    """Beyond 256 features the local route takes fewer tasks, for memory; Dask's are by the rows alone all the same."""
+    arguments = {"kernel": "polynomial", "c": 3, "degree": 10}
+    rows = X / [2.0, 1.0, 0.5] - [2.5, -3.0, 200.0]
+    one, two, three = (fk.kpca(x, **arguments) for x in (chunked(rows), chunked(rows, 1234), rows))
+    assert one.info["n_features"] > 256
+    assert np.array_equal(one.eigenvalue_bounds, two.eigenvalue_bounds)
+    np.testing.assert_allclose(one.eigenvalues, three.eigenvalues, rtol=1e-13)
+
+
+def test_products_of_the_gram_matrix():
+    rows, U = X[:3000], np.random.default_rng(2).standard_normal((3000, 2))
+    here, there = (fk.gram(x, "gaussian", sigma=2.0) for x in (rows, chunked(rows, 700)))
+    assert np.array_equal(here @ U, there @ U)
+    assert np.array_equal(here.centered() @ U, there.centered() @ U)
+    F = fk.features(chunked(rows, 700), "polynomial", degree=2)
+    np.testing.assert_array_equal(F.T @ U, fk.features(rows, "polynomial", degree=2).T @ U)
+
+
+def test_krylov_with_more_rows_than_bands(monkeypatch):
+    import fastkpca._dask as module
+
+    rows, arguments = ROUTES["krylov"]
+    monkeypatch.setattr(module, "MOST_BANDS", 2)  # as of 70000 rows
+    one, two = (fk.kpca(chunked(rows, n), **arguments) for n in (3000, 700))
+    assert same(one, two)
+    np.testing.assert_allclose(one.eigenvalues, fk.kpca(rows, **arguments).eigenvalues, rtol=1e-12)
+
+
+# Deaths --------------------------------------------------------------------------------------------------------------
+
+
+class Killer(distributed.SchedulerPlugin):
+    """Kills the worker that has just finished, or begun, the first task of a stage."""
+
+    name = "killer"
+
+    def __init__(self, scheduler, stage, finish, pids):
+        self.scheduler, self.stage, self.finish, self.pids = scheduler, f"fastkpca-{stage}-", finish, pids
+        self.killed = []
+
+    def transition(self, key, start, finish, *args, **kwargs):
+        if self.killed or finish != self.finish or not str(key).lstrip("('").startswith(self.stage):
+            return
+        task = self.scheduler.tasks[key]
+        worker = task.processing_on if finish == "processing" else next(iter(task.who_has))
+        pid = self.pids.get(worker.address)
+        if pid is not None:
+            os.kill(pid, signal.SIGKILL)
+            self.killed.append(pid)
+
+
+@pytest.mark.parametrize(
+    ("stage", "finish", "name"),
+    [
+        ("summary", "memory", "monomial"),
+        ("radius", "processing", "ranked"),
+        ("moments", "memory", "monomial"),
+        ("moments-sum", "processing", "fourier"),
+        ("residual-of-the-pivots", "memory", "pivots"),
+        ("sample", "memory", "pivots"),
+        ("product", "memory", "krylov"),
+        ("scores", "memory", "monomial"),
+    ],
+)
+def test_a_worker_dies(cluster, local, stage, finish, name):
+    cluster, client = cluster
+    cluster.scale(2)
+    client.wait_for_workers(2, timeout=60)
+    pids = client.run(os.getpid)
+    killer = Killer(cluster.scheduler, stage, finish, pids)
+    cluster.scheduler.add_plugin(killer)
+    try:
+        rows, arguments = ROUTES[name]
+        model = fk.kpca(chunked(rows), **arguments)
+        assert same(model, local[name])
+        z = fk.kpca_project(model, chunked(rows))
+        np.testing.assert_allclose(z.compute(), np.asarray(local[name].score), rtol=1e-9, atol=1e-9)
+    finally:
+        cluster.scheduler.remove_plugin("killer")
+    assert len(killer.killed) == 1
+
+
+# Scores --------------------------------------------------------------------------------------------------------------
+
+
+def test_scores_are_lazy_and_the_model_unpacks(local):
+    rows, arguments = ROUTES["monomial"]
+    model = fk.kpca(chunked(rows, 7000), **arguments)
+    coeff, score, latent, tsquared, _ = model
+    assert score.chunks == ((*[7000] * 8, 4000), (4,))
+    other = local["monomial"]
+    np.testing.assert_allclose(coeff.compute(), other.coeff, rtol=1e-9, atol=1e-15)
+    np.testing.assert_allclose(tsquared.compute(), other.tsquared, rtol=1e-9)
+    assert np.array_equal(latent, other.latent)
+    with pytest.raises(ScoresNotKeptError):
+        fk.kpca(chunked(rows), return_scores=False, **arguments).score  # noqa: B018
+
+
+def test_scores_of_new_rows(local):
+    for name in ("monomial", "krylov"):
+        rows = X[:5000].astype(np.float32)
+        expected = fk.kpca_project(local[name], rows)
+        found = fk.kpca_project(local[name], chunked(rows, 999))
+        assert found.dtype == expected.dtype and found.chunks[0][0] == 999
+        np.testing.assert_allclose(found.compute(), expected, rtol=1e-9, atol=1e-9)
+
+
+def test_scores_written_as_they_are_made(tmp_path, monkeypatch):
+    import fastkpca._dask as module
+
+    monkeypatch.setattr(module, "RUN_BYTES", 1 << 18)
+    rows, arguments = ROUTES["monomial"]
+    out = np.memmap(tmp_path / "scores", dtype=np.float64, mode="w+", shape=(N, 4))
+    model = fk.kpca(chunked(rows), out=out, **arguments)
+    again = np.empty((N, 4))
+    assert fk.kpca_project(model, chunked(rows, 777), out=again) is again
+    expected = fk.kpca_project(model, rows)
+    np.testing.assert_allclose(out, expected, rtol=1e-12, atol=1e-9)
+    np.testing.assert_allclose(again, expected, rtol=1e-12, atol=1e-9)
+    zarr = pytest.importorskip("zarr")
+    z = zarr.create_array(tmp_path / "scores.zarr", shape=(N, 4), chunks=(1000, 2), dtype=np.float64)
+    fk.kpca_project(model, chunked(rows, 777), out=z)
+    np.testing.assert_allclose(z[:], expected, rtol=1e-12, atol=1e-9)
+
+
+def test_models_of_dask_rows_are_saved_and_merged(tmp_path):
+    arguments = {"kernel": "polynomial", "c": 3, "degree": 2, "offset": 1.0}
+    first = fk.kpca(chunked(X[:20000]), keep_moments=True, **arguments)
+    fk.save(first, tmp_path / "m.kpca", scores=True)
+    assert np.array_equal(fk.load(tmp_path / "m.kpca").score, first.score.compute())
+    model = fk.kpca_update(first, chunked(X[20000:]))
+    like = fk.kpca(chunked(X[20000:]), like=first, keep_moments=True)
+    np.testing.assert_allclose(fk.kpca_merge(first, like).eigenvalues, model.eigenvalues, rtol=1e-13)
+    np.testing.assert_allclose(model.eigenvalues, fk.kpca(X, **arguments).eigenvalues, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["monomial", "pivots", "krylov"])
+def test_weights(name):
+    rows, arguments = ROUTES[name]
+    for least in (0, 1):
+        w = np.random.default_rng(1).integers(least, 3, len(rows)).astype(float)
+        model = fk.kpca(chunked(rows, 999), sample_weight=w, **arguments)
+        assert np.array_equal(model.eigenvalue_bounds, fk.kpca(rows, sample_weight=w, **arguments).eigenvalue_bounds)
+
+
+# What is given -------------------------------------------------------------------------------------------------------
+
+
+def test_frames_and_lengths_that_are_not_known(local):
+    arguments = ROUTES["monomial"][1]
+    frame = pd.DataFrame(X, columns=list("abc"))
+    model = fk.kpca(dd.from_pandas(frame, npartitions=4), **arguments)
+    assert same(model, local["monomial"])
+    frame = frame.astype({"a": "Float64"})
+    assert same(fk.kpca(dd.from_pandas(frame, npartitions=3), **arguments), local["monomial"])
+    unknown = chunked(X)[chunked(X)[:, 0] > 5.0]
+    model = fk.kpca(unknown, **arguments)
+    assert same(model, fk.kpca(X[X[:, 0] > 5.0], **arguments))
+    assert np.isnan(unknown.shape[0])  # the user's own is as it was
+
+
+def test_lengths_are_computed_once():
+    counts = []
+
+    def part(i):
+        counts.append(i)
+        return pd.DataFrame(X[i * 1000 : (i + 1) * 1000], columns=list("abc"))
+
+    frame = dd.from_map(part, range(4), meta=pd.DataFrame(X[:0], columns=list("abc")))
+    with dask.config.set(scheduler="synchronous"):
+        fk.kpca(frame, "polynomial", 2, degree=2, return_scores=False)
+    assert max(map(counts.count, range(4))) <= 4  # lengths, summary, radius, moments
+
+
+@pytest.mark.parametrize("scheduler", ["synchronous", "threads", "cluster"])
+def test_nan_is_placed(scheduler, request, local):
+    bad = X.copy()
+    bad[51234, 1] = np.inf
+    bad[33333, 2] = np.nan
+    if scheduler == "cluster":
+        request.getfixturevalue("cluster")
+    with dask.config.set({} if scheduler == "cluster" else {"scheduler": scheduler}):
+        with pytest.raises(ValueError, match=r"X contains NaN \(first at row 33333, column 2\)"):
+            fk.kpca(chunked(bad, 10000), "polynomial", 2, degree=2)
+        lazy = fk.kpca_project(local["monomial"], chunked(bad, 10000))
+        with pytest.raises(ValueError, match=r"X contains NaN \(first at row 33333, column 2\)"):
+            lazy[30000:40000].compute()
+
+
+def test_what_is_no_table_of_numbers(local):
+    def refused(rows, error, text):
+        for call in (lambda: fk.kpca(rows, "gaussian", 2), lambda: fk.kpca_project(local["monomial"], rows)):
+            with pytest.raises(error, match=text):
+                call()
+
+    def explode(block):
+        raise AssertionError("computed")
+
+    nothing = chunked(X).map_blocks(explode, dtype=float, meta=np.empty((0, 0)))
+    refused(nothing[:, 0], ValueError, r"X has shape \(60000,\); .*needs two dimensions")
+    refused(nothing[:, :, None], ValueError, "X has 3 dimensions")
+    refused(nothing[:0], ValueError, "X has no rows")
+    refused(nothing.astype(complex), TypeError, "X is complex")
+    refused(dd.from_pandas(pd.DataFrame({"a": ["x", "y"], "b": [1.0, 2.0]}), npartitions=1), TypeError, "column 'a'")
+    refused(dd.from_pandas(pd.Series([1.0, 2.0]), npartitions=1), TypeError, "X is a Dask series")
+    refused(dask.delayed(X), TypeError, "X is a dask Delayed; give a Dask array or data frame")
+    with pytest.raises(ValueError, match="X has 2 columns, the model was fitted on 3"):
+        fk.kpca_project(local["monomial"], nothing[:, :2])
+    with pytest.raises(TypeError, match="a Dask array can't be written to"):
+        fk.kpca(chunked(X), "polynomial", 2, degree=2, out=chunked(X[:, :2]))
+
+
+def test_chunks_that_are_not_what_they_say():
+    lies = chunked(X, 10000).map_blocks(lambda b: b[:-1], dtype=float, meta=np.empty((0, 0)))
+    with pytest.raises(DataChangedError, match=r"a chunk of X has shape \(9999, 3\), and 10000 rows by its chunks"):
+        fk.kpca(lies, "polynomial", 2, degree=2)
+
+
+def test_an_error_of_the_users_own_graph_comes_through():
+    def broken(block):
+        raise OSError("the disk is gone")
+
+    with pytest.raises(OSError, match="the disk is gone"):
+        fk.kpca(chunked(X).map_blocks(broken, dtype=float, meta=np.empty((0, 0))), "polynomial", 2, degree=2)
+
+
+class Alone(fk.kernels.Kernel):
+    """Not to be called twice at once."""
+
+    api_version = 1
+    positive_semidefinite = True
+    thread_safe = False
+    inside = threading.Lock()
+
+    def block(self, X, Y):
+        assert self.inside.acquire(blocking=False)
+        try:
+            time.sleep(1e-3)
+            return (1.0 + X @ Y.T) ** 2
+        finally:
+            self.inside.release()
+
+
+@pytest.mark.parametrize("method", ["features", "krylov"])
+def test_a_kernel_that_is_not_thread_safe(method):
+    rows = X[:3000] - X.mean(axis=0)
+    with dask.config.set(scheduler="threads", num_workers=4):
+        model = fk.kpca(chunked(rows, 100), Alone(), 2, method=method, tol=1e-3)
+    np.testing.assert_allclose(model.eigenvalues, fk.kpca(rows, "polynomial", 2, degree=2).eigenvalues, rtol=1e-3)
+
+
+def test_rows_are_read_whole_only_where_the_plan_says_so():
+    """Moments of many rows: no task is given more than its share."""
+    most = []
+
+    def watch(block):
+        most.append(len(block))
+        return block
+
+    rows = da.from_array(X, chunks=(4000, -1))
+    with dask.config.set(scheduler="synchronous"):
+        fk.kpca(rows.map_blocks(watch, dtype=float, meta=np.empty((0, 0))), "polynomial", 2, degree=2)
+        assert max(most) == 4000
+        assert "loads all rows" in str(fk.plan(rows[:2000], "gaussian", 2, sigma=1.0))
+        with pytest.raises(ValueError, match="memory_limit"):
+            fk.kpca(rows, "gaussian", 2, method="dense", memory_limit="100MB")
+
+
+def test_dashboards_and_progress_see_the_stages():
+    from dask.callbacks import Callback
+
+    seen, calls = set(), []
+    names = Callback(posttask=lambda key, *_: seen.add("-".join(str(key).split("-")[:2])))
+    with names, dask.config.set(scheduler="threads"):
+        fk.kpca(chunked(X), progress=lambda *x: calls.append(x), **ROUTES["ranked"][1])
+    assert {"fastkpca-summary", "fastkpca-radius", "fastkpca-moments"} <= seen
+    assert ("moments", 1, 1) in calls
+
+
+def test_ctrl_c(monkeypatch):
+    """A user's interrupt is no failed task."""
+
+    def stop(block):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), dask.config.set(scheduler="synchronous"):
+        fk.kpca(chunked(X).map_blocks(stop, dtype=float, meta=np.empty((0, 0))), "polynomial", 2, degree=2)

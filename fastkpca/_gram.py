@@ -12,7 +12,7 @@ from . import execute, validate
 from ._plan import MAX_FEATURES, look_at, offers_of_maps, small_offers
 from ._products import best_product, products_for, reachable
 from .features.pivots import PivotMap, RankProbe, second_round
-from .kernels import get_kernel, guarded
+from .kernels import given_kernel
 from .operators import FeatureOperator, GramOperator
 from .protocol import Kernel, Offer, Summary
 from .rows import Rows, summarize
@@ -71,7 +71,7 @@ def gram(
     validate.check_name(products, "products", "'auto', 'exact', or the name of a product, as in 'grid'")
     if tol is not None:
         tol = validate.check_tol(tol)
-    chosen, X = guarded(get_kernel(kernel, **kernel_parameters)).bind(X)
+    chosen, X = given_kernel(kernel, kernel_parameters, gram).bind(X)
     threads = execute.threads_for(chosen, n_threads)
     rows_x = validate.as_rows(X)
     generator = validate.check_rng(rng)
@@ -155,7 +155,7 @@ def features(
     ((1000, 10), 0.0)
     """
     tol = validate.check_tol(tol)
-    chosen, X = guarded(get_kernel(kernel, **kernel_parameters)).bind(X)
+    chosen, X = _given(kernel, kernel_parameters).bind(X)
     threads = execute.threads_for(chosen, n_threads)
     generator = validate.check_rng(rng)
     rows, data = summarize(validate.as_rows(X), shift=chosen.translation == "kernel", rng=generator, n_threads=threads)
@@ -182,6 +182,10 @@ def features(
         f"{chosen!r} reaches a residual of {reached:.2g} on these rows within {most} features, tol is {tol:g}; "
         "raise tol or max_features, or use gram()"
     )
+
+
+def _given(kernel: Any, parameters: dict[str, Any]) -> Kernel:
+    return given_kernel(kernel, parameters, features)  # where ``features`` is the function
 
 
 def _offers(kernel: Kernel, data: Summary, rows: Rows, tol: float, max_features: int, name: str) -> Iterator[Offer]:

@@ -12,7 +12,7 @@ import numpy as np
 from . import execute, validate
 from ._plan import DEFAULT_MEMORY, Plan, make_plan, plan_for_map
 from ._routes import Problem, Solution, model_of, solve
-from .kernels import get_kernel, guarded, naming
+from .kernels import given_kernel, guarded, naming
 from .merge import map_for_rows, map_of
 from .model import FeatureProjector, KPCAModel, SampleProjector, check_model
 from .protocol import Kernel
@@ -20,19 +20,6 @@ from .rows import Rows, summarize
 from .sources import Source
 
 __all__ = ["kpca", "kpca_project", "plan"]
-
-OTHER_NAMES = {
-    "n_components": "c",
-    "NumComponents": "c",
-    "n_jobs": "n_threads",
-    "random_state": "rng",
-    "eigen_solver": "method",
-    "max_iter": "max_passes",
-    "KernelFunction": "kernel",
-    "KernelScale": "sqrt(2) * sigma (Gaussian), 1 / sqrt(scale) (polynomial)",
-    "PolynomialOrder": "degree",
-}
-"""What scikit-learn and MATLAB call the arguments of kpca."""
 
 
 def kpca(
@@ -374,7 +361,7 @@ def _prepare(
 ) -> Problem:
     """Validate the input, look at the rows once, and resolve the kernel's parameters."""
     generator = validate.check_rng(rng)
-    own = _kernel(kernel, kernel_parameters) if like is None else _kernel_like(like, kernel, kernel_parameters)
+    own = _kernel_like(like, kernel, kernel_parameters) if like is not None else _given(kernel, kernel_parameters)
     chosen, X = own.bind(X)
     threads = execute.threads_for(chosen, n_threads)
     rows = validate.as_rows(X, at_least=2)
@@ -435,29 +422,22 @@ def _method(method: str, features: str, products: str, like: Any, keep_moments: 
     return method
 
 
+def _given(kernel: Any, parameters: dict[str, Any]) -> Kernel:
+    return given_kernel(kernel, parameters, kpca)
+
+
 def _kernel_like(like: KPCAModel, kernel: Any, parameters: dict[str, Any]) -> Kernel:
     """The kernel of that model, where what is asked for besides does not contradict it."""
     own = guarded(like.kernel)
     if kernel == "gaussian" and not parameters:
         return own
-    asked = _kernel(kernel, parameters)
+    asked = _given(kernel, parameters)
     given = {k: v for k, v in asked.get_parameters().items() if v is not None}
     if type(getattr(asked, "inner", asked)) is not type(getattr(own, "inner", own)) or any(
         own.get_parameters().get(k) != v for k, v in given.items()
     ):
         raise ValueError(f"like= brings its kernel, {own!r}, and {asked!r} was asked for; drop one")
     return own
-
-
-def _kernel(kernel: Any, parameters: dict[str, Any]) -> Kernel:
-    """The kernel; what it refuses because another library calls it so is told kpca's name."""
-    try:
-        return guarded(get_kernel(kernel, **parameters))
-    except TypeError as error:
-        hints = [f"{name} is called {OTHER_NAMES[name]} here" for name in parameters if name in OTHER_NAMES]
-        if not hints:
-            raise
-        raise TypeError(f"{error} ({'; '.join(hints)})") from error
 
 
 def _choose(problem: Problem, method: str, features: str, products: str, keep_scores: bool) -> Plan:

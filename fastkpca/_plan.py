@@ -14,6 +14,7 @@ import numpy as np
 from . import execute
 from ._products import Product, products_for
 from ._rates import EIGEN_RATE, FEATURE_RATE, GEMM_RATE, KERNEL_FLOPS, OVERHEAD, ROW_RATE, SYRK_RATE, entry_rate
+from .errors import did_you_mean
 from .features.pivots import RankProbe, pivot_map, probe_rank
 from .krylov import default_block_size
 from .moments import takes_all
@@ -324,7 +325,11 @@ def _feature_candidates(
         # asked for: the best that fits, and the interval says how good that is
         residual = min(max(10 * residual, 1e-15), 1.0)
     if not offers:
-        text = f"no map{f' named {name!r}' if name != 'auto' else ''} reaches tol={tol:g} within {largest} features"
+        text = f"no map reaches tol={tol:g} within {largest} features"
+        if name != "auto":
+            others = sorted({"pivots", *(x.name for x in kernel.feature_maps(data, 1.0, largest))} - {name})
+            text = f"there is no map of this name within {largest} features, but {' and '.join(map(repr, others))}"
+            text = " ".join(filter(None, [text, f"({near})" if (near := did_you_mean(name, others)) else ""]))
         return [Candidate("features", name if name != "auto" else "any", 0.0, 0.0, obstacle=text)]
     return [_feature_candidate(offer, data, rows, k, limit, scores) for offer in offers]
 

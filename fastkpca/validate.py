@@ -19,6 +19,7 @@ import scipy.sparse as sp
 
 from . import execute
 from ._dask import dask_source
+from .errors import did_you_mean
 from .rows import Rows
 from .sources import find_source
 
@@ -502,8 +503,10 @@ def check_choice(value: Any, name: str, choices: Sequence[str]) -> str:
     """One of a few words."""
     if isinstance(value, str) and value in choices:
         return value
-    error = ValueError if isinstance(value, str) else TypeError
-    raise error(f"{name} is {value!r}; give one of {', '.join(map(repr, choices))}")
+    text = f"{name} is {value!r}; give one of {', '.join(map(repr, choices))}"
+    if not isinstance(value, str):
+        raise TypeError(text)
+    raise ValueError(" ".join(filter(None, [text, f"({near})" if (near := did_you_mean(value, choices)) else ""])))
 
 
 def check_flag(value: Any, name: str) -> bool:

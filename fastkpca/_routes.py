@@ -19,7 +19,7 @@ from .errors import CertificateWarning, ComponentsWarning, NotConvergedError
 from .features.passes import accumulate, feature_moments
 from .features.pivots import PivotMap, pivot_map, second_round
 from .kernels.precomputed import Precomputed
-from .krylov import block_krylov, default_block_size
+from .krylov import TooDearError, block_krylov, default_block_size
 from .model import FeatureProjector, KPCAModel, SampleProjector
 from .moments import largest_eigenpairs, leading_axes, principal_axes
 from .operators import GramOperator
@@ -98,8 +98,28 @@ class Solution:
 def solve(problem: Problem, plan: Plan) -> Solution:
     """Run the route that the plan chose."""
     _check_range(problem, plan)
-    route = {"dense": _dense, "features": _features, "krylov": _krylov}[plan.method]
+    route = {"dense": _dense, "features": _features, "krylov": _exactly}[plan.method]
     return route(problem, plan)
+
+
+def _exactly(problem: Problem, plan: Plan) -> Solution:
+    """Block Krylov, or LAPACK where that is, or turns out to be, the cheaper of the two.
+
+    How many passes there will be is hard to predict where the spectrum is flat. Left when it has cost what LAPACK would
+    cost, a run is never much dearer than twice the better way.
+    """
+    other = plan.dense
+    if other is None or problem.forced:
+        return _krylov(problem, plan)
+    assert plan.krylov is not None
+    if other.seconds < plan.krylov.seconds:
+        return _dense(problem, plan)
+    try:
+        found = _krylov(problem, plan, other.seconds)
+    except TooDearError as error:
+        found = _dense(problem, plan)
+        return replace(found, info=found.info | {"krylov_tried": error.passes})
+    return found
 
 
 def _dense(problem: Problem, plan: Plan) -> Solution:
@@ -196,7 +216,7 @@ def _features(problem: Problem, plan: Plan) -> Solution:
             feature_map, rounds = more, rounds + 1
             moments, eigenvalues, axes, solved = _leading(feature_map, problem)
     if _misses(moments, eigenvalues, problem) and not problem.forced and problem.c is not None and plan.krylov:
-        found = _krylov(problem, plan)
+        found = _exactly(problem, plan)
         return replace(found, info=found.info | {"features_tried": plan.name})
     return components(problem, feature_map, moments, eigenvalues, axes, solved)
 
@@ -311,8 +331,8 @@ def _top(eigenvalues: np.ndarray) -> float:
     return max(float(eigenvalues[0]), 0.0) if len(eigenvalues) else 0.0
 
 
-def _krylov(problem: Problem, plan: Plan) -> Solution:
-    """Block Krylov on exact products, with a certificate after each pass."""
+def _krylov(problem: Problem, plan: Plan, budget: float = np.inf) -> Solution:
+    """Block Krylov on exact products, with a certificate after each pass; TooDearError beyond the budget."""
     given = problem.rows
     problem = replace(problem, rows=problem.rows.loaded())
     rows, present = problem.rows.present()
@@ -323,10 +343,9 @@ def _krylov(problem: Problem, plan: Plan) -> Solution:
     product: Summation
     search: Summation | None = None
     way = plan.krylov
-    assert way is not None
+    assert way is not None and isinstance(way.offer, Product)
     exact = True
     if way.name != "exact":
-        assert isinstance(way.offer, Product)
         product = way.offer.build(rows, None, problem.n_threads)
         exact = False
     elif not is_compiled(kernel) and 8 * n * n <= KEPT_MATRIX:
@@ -372,6 +391,8 @@ def _krylov(problem: Problem, plan: Plan) -> Solution:
             rng=problem.rng,
             progress=problem.report,
             warn=False,
+            pass_seconds=way.offer.once,
+            budget=budget,
         )
     total = trace - n * found.grand_mean
     size = max(abs(trace), float(np.abs(found.theta).max()))

@@ -43,7 +43,7 @@ from ._kpca import kpca, kpca_project
 from ._plan import DEFAULT_MEMORY
 from ._routes import NoVarianceError
 from ._sklearn_kernels import is_theirs, kernel_for
-from .errors import CertificateWarning, ComponentsWarning, NotConvergedError, UnknownKernelError
+from .errors import CertificateWarning, ComponentsWarning, UnknownKernelError
 from .kernels import get_kernel, guarded
 from .model import FeatureProjector, KPCAModel
 from .protocol import Kernel
@@ -63,11 +63,6 @@ the last ones are the least converged: with these, scores agree with LAPACK's to
 passes."""
 SMALL = 500
 """Rows up to which every named solver is LAPACK: nothing is faster."""
-MODEST = 2000
-"""Rows up to which LAPACK is asked where tol=0 and what the plan chose left an interval wide: a second or two."""
-PATIENCE = 8
-"""Passes after which it is asked. A spectrum that decays needs fewer; a flat one may take all of ``max_iter``, each
-dearer than the one before: 7 s, where LAPACK takes 0.1 (1200 digits, gamma=0.03, 30 components)."""
 
 
 class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -460,10 +455,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             if self.tol == 0:
                 warnings.simplefilter("ignore", CertificateWarning)
             try:
-                if self.tol == 0 and route == "auto" and n <= MODEST:
-                    model = self._chosen(X, kernel, c, settings)
-                else:
-                    model = kpca(X, kernel, c, method=route, **settings)
+                model = kpca(X, kernel, c, method=route, **settings)
             except NoVarianceError as error:
                 return None, error.bound
         if self.tol == 0 and self._width(model) > USABLE:
@@ -475,19 +467,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
                 stacklevel=3,
             )
         return model, 0.0
-
-    def _chosen(self, X: Any, kernel: Kernel, c: int | float | None, settings: dict[str, Any]) -> KPCAModel:
-        """What the plan chooses for few rows, or LAPACK where that gets nowhere soon."""
-        try:
-            model = kpca(X, kernel, c, **{**settings, "max_passes": min(PATIENCE, settings["max_passes"])})
-            if self._width(model) <= USABLE:
-                return model
-        except NotConvergedError:
-            pass
-        try:
-            return kpca(X, kernel, c, method="dense", **settings)
-        except ValueError:  # more than memory_limit
-            return kpca(X, kernel, c, **settings)
 
     def _width(self, model: KPCAModel) -> float:
         """Of the widest interval around an eigenvalue that was asked for, over the largest one."""

@@ -395,9 +395,12 @@ def _krylov(problem: Problem, plan: Plan, budget: float = np.inf) -> Solution:
             budget=budget,
         )
     total = trace - n * found.grand_mean
-    size = max(abs(trace), float(np.abs(found.theta).max()))
+    size = max(abs(trace), float(np.abs(found.theta).max()), -found.negative_end)
     above = found.certificate.eigenvalue_bounds[:, 1] - found.theta
-    kept = _kept(found.theta, 2 * EPS * size, total, problem, above)
+    floor = 2 * EPS * size
+    if not kernel.positive_semidefinite:  # beside large negative ones, zeros come out as what rounding left of them
+        floor = max(floor, found.certificate.rounding)
+    kept = _kept(found.theta, floor, total, problem, above)
     eigenvalues = found.theta[:kept].copy()
     images, vectors, means = found.images[:, :kept], found.vectors[:, :kept], found.row_means
     if weighted is not None:

@@ -461,7 +461,8 @@ def save(model: KPCAModel, path: Any, *, overwrite: bool = False, scores: bool =
     Raises
     ------
     ValueError
-        The kernel has no registered name under which ``load`` could find it.
+        The kernel has no registered name under which ``load`` could find it; or the name ends in ".mat", which
+        ``export_mat`` is for.
     ScoresNotKeptError
         ``scores=True`` for a model that does not hold them.
 
@@ -474,6 +475,11 @@ def save(model: KPCAModel, path: Any, *, overwrite: bool = False, scores: bool =
     2
     """
     check_model(model)
+    if str(path).lower().endswith(".mat"):
+        raise ValueError(
+            f"{str(path)!r} is named as a file of MATLAB's, and save writes fastkpca's own format: export_mat(model, "
+            f"{str(path)!r}) writes one for MATLAB; for load give another name, as in 'model.kpca'"
+        )
     header, arrays = model.state(scores=scores)
     try:
         files.write(path, header, arrays, overwrite=overwrite)

@@ -105,3 +105,15 @@ def test_a_run_that_ends_short_is_left_for_what_costs_a_few_times_as_much():
     with pytest.raises(TooDearError):
         block_krylov(_Dense(K), 200, 5, **options, pass_seconds=1.0, budget=15.0)
     assert not block_krylov(_Dense(K), 200, 5, **options, pass_seconds=1.0, budget=17.0).converged
+
+
+@pytest.mark.parametrize("n", [200, 600])
+def test_distances_have_no_positive_eigenvalue(n):
+    """Minus a Gram matrix, whose zeros rounding makes positive: no component, and not one of an interval of any width."""
+    X = np.random.default_rng(4).standard_normal((n, 3))
+    D = ((X[:, None] - X) ** 2).sum(axis=2)
+    for method in ("krylov", "dense"):
+        with pytest.raises(ValueError, match="no component of Precomputed.*-0.5"):
+            fk.kpca(D, "precomputed", 3, method=method)
+    model = fk.kpca(-0.5 * D, "precomputed", 3, method="krylov")
+    assert np.ptp(model.eigenvalue_bounds, axis=1).max() < 1e-6 * model.eigenvalues[0]

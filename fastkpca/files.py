@@ -259,8 +259,8 @@ def _of_matlab(prefix: bytes) -> str:
     if not prefix.startswith((b"MATLAB", b"\x89HDF")):
         return ""
     return (
-        "; it looks like a .mat or HDF5 file: what export_mat wrote is for MATLAB and is not read back (fastkpca.save keeps a "
-        "model), and data are read by scipy.io.loadmat, or h5py from v7.3 on"
+        "; it looks like a .mat or HDF5 file: what export_mat wrote is for MATLAB and is not read back "
+        "(fastkpca.save keeps a model), and data are read by scipy.io.loadmat, or h5py from v7.3 on"
     )
 
 

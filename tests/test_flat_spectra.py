@@ -109,7 +109,7 @@ def test_a_run_that_ends_short_is_left_for_what_costs_a_few_times_as_much():
 
 @pytest.mark.parametrize("n", [200, 600])
 def test_distances_have_no_positive_eigenvalue(n):
-    """Minus a Gram matrix, whose zeros rounding makes positive: no component, and not one of an interval of any width."""
+    """Minus a Gram matrix, whose zeros rounding makes positive: no component, not one with a wide interval."""
     X = np.random.default_rng(4).standard_normal((n, 3))
     D = ((X[:, None] - X) ** 2).sum(axis=2)
     for method in ("krylov", "dense"):

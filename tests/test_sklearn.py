@@ -583,9 +583,9 @@ def test_all_components_of_many_rows_are_announced_with_their_cost(monkeypatch):
         with pytest.raises(KeyboardInterrupt):  # seconds: nothing is said
             KernelPCA(kernel="rbf").fit(X)
     monkeypatch.setattr(face, "LONG", 0.1)
-    with pytest.warns(EfficiencyWarning, match=r"every component of 2500 rows.*seconds.*n_components=10") as caught:
-        with pytest.raises(KeyboardInterrupt):
-            KernelPCA(kernel="rbf").fit(X)
+    announced = pytest.warns(EfficiencyWarning, match=r"every component of 2500 rows.*seconds.*n_components=10")
+    with announced as caught, pytest.raises(KeyboardInterrupt):
+        KernelPCA(kernel="rbf").fit(X)
     assert caught[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -137,6 +137,8 @@ def pictures(model: fk.KPCAModel, X: Array, labels: Array, folder: Path) -> None
     axes = plot.accuracy([model])
     axes = plot.convergence(fk.kpca(X, "gaussian", 2, method="krylov"))
     axes = plot.candidates(model.plan)
+    limits = fk.kpca_limits(model, X)
+    assert_type(plot.monitor(limits, fk.kpca_t2(model, X), spe=fk.kpca_spe(model, X), x_label="hour"), Array)
 
 
 def methods(X: Array, y: Array, folder: Path) -> None:

@@ -343,9 +343,9 @@ def _feature_candidates(
     if not offers:
         text = f"no map reaches tol={tol:g} within {largest} features"
         if name != "auto":
-            others = sorted({"pivots", *(x.name for x in kernel.feature_maps(data, 1.0, largest))} - {name})
-            text = f"there is no map of this name within {largest} features, but {' and '.join(map(repr, others))}"
-            text = " ".join(filter(None, [text, f"({near})" if (near := did_you_mean(name, others)) else ""]))
+            known = sorted({"pivots", *(x.name for x in kernel.feature_maps(data, 1.0, largest))} - {name})
+            text = f"there is no map of this name within {largest} features, but {' and '.join(map(repr, known))}"
+            text = " ".join(filter(None, [text, f"({near})" if (near := did_you_mean(name, known)) else ""]))
         return [Candidate("features", name if name != "auto" else "any", 0.0, 0.0, obstacle=text)]
     return [_feature_candidate(offer, data, rows, k, limit, scores) for offer in offers]
 

@@ -225,6 +225,7 @@ def kpca_project(
         validate.check_finite(rows)
     if kernel is own:
         validate.check_columns(model.n_features, rows.n_features)
+        validate.check_names(model.feature_names, X)
     dtype = np.dtype(np.float32 if rows.dtype == np.float32 and model.dtype == np.float32 else np.float64)
     shape = (rows.n_samples, model.n_components)
     result = validate.check_out(out, shape, dtype)
@@ -371,6 +372,7 @@ def _prepare(
     shift_by = None
     if like is not None:
         validate.check_columns(like.n_features, rows.n_features)
+        validate.check_names(like.feature_names, X)
         shift_by, c = like.shift, like.n_components if c is None else c
     rows, data = summarize(
         rows, shift=chosen.translation is not None, rng=generator, n_threads=threads, shift_by=shift_by
@@ -389,6 +391,7 @@ def _prepare(
         dtype=np.dtype(np.float32 if rows.dtype == np.float32 else np.float64),
         n_columns=rows.n_features,
         forced=method != "auto",
+        feature_names=validate.column_names(X) or (None if like is None else like.feature_names),
         like=like,
         report=report,
         weight_sum=None if rows.weights is None else float(np.sum(rows.weights, dtype=np.float64)),

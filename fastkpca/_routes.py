@@ -69,6 +69,7 @@ class Problem:
     forced: bool
     report: execute.Progress | None = None
     weight_sum: float | None = None
+    feature_names: tuple[str, ...] | None = None
     like: KPCAModel | None = None  # its feature map is taken, and not improved on
 
     @property
@@ -297,6 +298,7 @@ def model_of(problem: Problem, solution: Solution, plan: Plan, score: Any, *, ke
         _score=score,
         sample_weight=None if score is None else problem.rows.weights,
         weight_sum=problem.weight_sum,
+        feature_names=problem.feature_names,
         _moments=solution.moments if keep_moments else None,
     )
     if not np.isfinite(model.eigenvalue_bounds).all():

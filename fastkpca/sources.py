@@ -312,6 +312,18 @@ class ChunkedSource(Source):
         return rows
 
 
+class ChosenColumns(Source):
+    """Some columns of a direct source."""
+
+    def __init__(self, source: Source, columns: list[int]):
+        super().__init__(source.name, source.n_samples, len(columns), source.dtype, source.page_rows)
+        self._source, self._columns = source, columns
+
+    def _load(self, i: int) -> np.ndarray | None:
+        page = self._source.page(i)
+        return None if page is None else np.ascontiguousarray(page[:, self._columns])
+
+
 # Sequential sources -----------------------------------------------------------------------------------------------
 
 
@@ -533,7 +545,10 @@ def _iterable_source(X: Any, name: str, convert: Callable[[Any, str], np.ndarray
 
 
 class Sink:
-    """Rows written in order into a dataset that can be assigned to by slice (h5py, zarr), whole chunks at a time."""
+    """Rows written in order into a dataset that can be assigned to by slice (h5py, zarr), whole chunks at a time.
+
+    Columns that it has beyond those of the rows are zeros.
+    """
 
     def __init__(self, out: Any):
         self._out, self._start, self._held = out, 0, 0
@@ -556,6 +571,9 @@ class Sink:
             self._flush(self._held)
 
     def _flush(self, rows: int) -> None:
-        held = np.concatenate(self._parts)
-        self._out[self._start : self._start + rows] = held[:rows].astype(self._out.dtype, copy=False)
+        held = self._parts[0] if len(self._parts) == 1 else np.concatenate(self._parts)
+        now = held[:rows].astype(self._out.dtype, copy=False)
+        if now.shape[1] < self._out.shape[1]:
+            now = np.pad(now, ((0, 0), (0, self._out.shape[1] - now.shape[1])))
+        self._out[self._start : self._start + rows] = now
         self._start, self._held, self._parts = self._start + rows, self._held - rows, [held[rows:]]

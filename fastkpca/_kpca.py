@@ -207,7 +207,8 @@ def kpca_project(
         New rows, with the columns of the training rows; for a precomputed kernel the (m, N) matrix between new and
         training rows.
     out : ndarray, h5py.Dataset or zarr.Array (m, c), or callable, optional
-        Where to write them, or a function ``out(shape, dtype)`` that makes the place; needed for rows that are not in memory where the scores would take more than 2 GiB.
+        Where to write them, or a function ``out(shape, dtype)`` that makes the place; needed for rows that are not
+        in memory where the scores would take more than 2 GiB.
     n_threads : int, optional
         Default: all processors.
     progress : bool or callable
@@ -493,8 +494,8 @@ def _check_place(problem: Problem, out: Any) -> None:
         return
     if not isinstance(problem.c, int):
         raise ValueError(
-            f"the number of components, and so the shape of out, is not known beforehand with c={problem.c!r}; give out "
-            "as a function of (shape, dtype) that makes the array, or c as a whole number"
+            f"the number of components, and so the shape of out, is not known beforehand with c={problem.c!r}; give "
+            "out as a function of (shape, dtype) that makes the array, or c as a whole number"
         )
     validate.check_out(out, (problem.data.n_samples, problem.c), problem.dtype)
 

@@ -9,8 +9,8 @@ from typing import Any, overload
 
 import numpy as np
 
-from . import execute, validate
-from ._plan import DEFAULT_MEMORY, Plan, make_plan, plan_for_map
+from . import _room, execute, validate
+from ._plan import DEFAULT_MEMORY, NoRouteError, Plan, make_plan, plan_for_map
 from ._routes import Problem, Solution, model_of, solve
 from .kernels import get_kernel, guarded, naming
 from .merge import map_for_rows, map_of
@@ -389,6 +389,7 @@ def _prepare(
         rows, shift=chosen.translation is not None, rng=generator, n_threads=threads, shift_by=shift_by
     )
     c = validate.check_c(c, rows.n_samples)
+    limit, capped = _room.memory_for(validate.check_memory_limit(memory_limit), DEFAULT_MEMORY, threads)
     return Problem(
         rows=rows,
         kernel=chosen.resolve(data),
@@ -396,7 +397,8 @@ def _prepare(
         c=c,
         tol=validate.check_tol(tol),
         max_passes=validate.check_count(max_passes, "max_passes"),
-        memory_limit=validate.check_memory_limit(memory_limit),
+        memory_limit=limit,
+        capped=capped,
         n_threads=threads,
         rng=generator,
         dtype=np.dtype(np.float32 if rows.dtype == np.float32 else np.float64),
@@ -461,6 +463,15 @@ def _kernel(kernel: Any, parameters: dict[str, Any]) -> Kernel:
 
 
 def _choose(problem: Problem, method: str, features: str, products: str, keep_scores: bool) -> Plan:
+    try:
+        return _planned(problem, method, features, products, keep_scores)
+    except NoRouteError as error:
+        if not problem.capped:
+            raise
+        raise MemoryError(f"{error}; {_room.said()}") from None
+
+
+def _planned(problem: Problem, method: str, features: str, products: str, keep_scores: bool) -> Plan:
     if problem.like is not None:
         return plan_for_map(
             map_for_rows(problem.like, problem.kernel, problem.data),

@@ -24,6 +24,7 @@ from .stored import Record
 __all__ = [
     "MAX_FEATURES",
     "Candidate",
+    "NoRouteError",
     "Plan",
     "basis_memory",
     "look_at",
@@ -41,6 +42,10 @@ KRYLOV_PRODUCT_SHARE = 2e-3  # of tol, for the error of approximate products: it
 DEFAULT_MEMORY = 2 << 30
 MAX_FEATURES = 8192
 METHODS = ("dense", "features", "krylov")
+
+
+class NoRouteError(ValueError):
+    """Each candidate has an obstacle."""
 
 
 @dataclass(frozen=True)
@@ -484,7 +489,7 @@ def _choose(candidates: list[Candidate], method: str, n: int, c: object) -> Plan
     if not possible:
         reasons = "; ".join(f"{x.label}: {x.obstacle}" for x in candidates)
         what = "no route fits" if method == "auto" else f"method={method!r} is not possible"
-        raise ValueError(
+        raise NoRouteError(
             f"{what} for {n} rows and c={c!r} ({reasons}); raise memory_limit or tol, ask for fewer components, or "
             "take another method"
         )

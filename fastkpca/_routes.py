@@ -69,6 +69,7 @@ class Problem:
     forced: bool
     report: execute.Progress | None = None
     weight_sum: float | None = None
+    capped: bool = False  # the memory limit is what RLIMIT_AS leaves
     like: KPCAModel | None = None  # its feature map is taken, and not improved on
 
     @property

@@ -25,6 +25,7 @@ FLOORS = {
     "files": 1,
     "stored": 1,
     "errors": 1,
+    "_room": 1,
     "validate": 1,
     "plugins": 1,
     "methods": 1,

@@ -1,4 +1,4 @@
-"""Is memory_limit kept? Peak memory of every route beside the limit that it was given, and beside the plan's prediction.
+"""Is memory_limit kept? Peak memory of every route beside its limit, and beside the plan's prediction.
 
     python benchmarks/memory_limit.py                # the table of docs/scale.md
     python benchmarks/memory_limit.py --only krylov  # the cases whose name holds this
@@ -73,8 +73,8 @@ CASES = [
     ("monomial", "polynomial", 20000, 60, CSR, {"features": "monomial", "degree": 2, "c": 10}),
     ("monomial, all", "polynomial", 20000, 16, "", {"features": "monomial", "degree": 3, "c": None}),
     ("monomial, moments", "polynomial", 20000, 16, "", {"degree": 3, "c": 10, "keep_moments": True}),
-    ("monomial, no scores", "polynomial", 1000000, 4, "", {"features": "monomial", "degree": 2, "c": 10, "return_scores": False}),
-    ("monomial, no scores", "polynomial", 1000000, 4, MEMMAP, {"features": "monomial", "degree": 2, "c": 10, "return_scores": False}),
+    ("monomial, no scores", "polynomial", 1000000, 4, "", {"degree": 2, "c": 10, "return_scores": False}),
+    ("monomial, no scores", "polynomial", 1000000, 4, MEMMAP, {"degree": 2, "c": 10, "return_scores": False}),
     ("linear", "linear", 20000, 1500, "", {"features": "monomial", "c": 10}),
     ("ranked", "gaussian", 20000, 5, "", {"features": "ranked", "sigma": 3.0, "c": 10, "tol": 1e-5}),
     ("ranked", "gaussian", 20000, 8, "", {"features": "ranked", "sigma": 4.0, "c": 10, "tol": 1e-4}),
@@ -206,8 +206,8 @@ def main() -> None:
         number, factor, n_threads = options.one
         print(json.dumps(one(int(number), float(factor), int(n_threads))))
         return
-    head = f"{'route':<20}{'rows':<12}{'N':>8}{'d':>6}{'threads':>8}{'x':>5}{'limit MB':>10}{'used MB':>9}{'used/limit':>11}"
-    print(head + f"{'/predicted':>11}  took")
+    head = f"{'route':<20}{'rows':<12}{'N':>8}{'d':>6}{'threads':>8}{'x':>5}{'limit MB':>10}{'used MB':>9}"
+    print(f"{head}{'used/limit':>11}{'/predicted':>11}  took")
     worst, refused, runs = 0.0, 0, 0
     for number, (name, _, n, d, what, _) in enumerate(CASES):
         if options.only not in f"{name} {what}":
@@ -227,7 +227,10 @@ def main() -> None:
                     refused += 1
                     print(f"{line}{'':>11}  refused{': ' + found['error'] if factor >= 1 else ''}", flush=True)
                 else:
-                    print(f"{line}{found['used'] / found['own']:>11.2f}  {found['plan']} {found['features'] or ''}", flush=True)
+                    print(
+                        f"{line}{found['used'] / found['own']:>11.2f}  {found['plan']} {found['features'] or ''}",
+                        flush=True,
+                    )
     print(f"{runs} runs, {refused} refused beforehand; the largest used / limit is {worst:.2f}")
 
 

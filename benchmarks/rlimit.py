@@ -92,7 +92,9 @@ def command_line(limit: int, folder: str) -> str:
     path = os.path.join(folder, "X.csv")
     if not os.path.exists(path):
         np.savetxt(path, np.random.default_rng(0).standard_normal((3000, 4)), delimiter=",")
-    command = f"ulimit -v {limit // 1024}; exec {sys.executable} -P -m fastkpca fit {path} --kernel gaussian -c 3 --quiet"
+    command = (
+        f"ulimit -v {limit // 1024}; exec {sys.executable} -P -m fastkpca fit {path} --kernel gaussian -c 3 --quiet"
+    )
     try:
         done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False, timeout=TIMEOUT)
     except subprocess.TimeoutExpired:

@@ -23,11 +23,10 @@ A newcomer's map (each layer imports only what stands below it; tests/test_layer
     0  _core/*.pyx                         compiled loops: arrays in, arrays out
 """
 
-from ._room import check_import as _check_import
-
-_check_import()
-
 try:
+    from . import _room
+
+    _room.check_import()  # before numpy
     from ._core import moments as _moments  # noqa: F401
 except ImportError as _error:
     if not (_error.name or "").startswith("fastkpca._core"):

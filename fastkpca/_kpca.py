@@ -9,7 +9,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from . import _room, execute, validate
+from . import _memory, _room, execute, validate
 from ._plan import DEFAULT_MEMORY, NoRouteError, Plan, make_plan, plan_for_map
 from ._routes import Problem, Solution, model_of, solve
 from .kernels import get_kernel, guarded, naming
@@ -164,6 +164,9 @@ def kpca(
         with naming(problem.kernel):
             kept = return_scores and out is None and not problem.rows.distributed
             chosen = _choose(problem, method, features, products, kept)
+            room = (problem.memory_limit or DEFAULT_MEMORY) - chosen.chosen.memory
+            threads = _memory.threads_within(problem.n_threads, room)
+            problem = replace(problem, keeps_scores=kept, n_threads=threads)
             solution = solve(problem, chosen)
             score = _scores(problem, solution, out) if return_scores or out is not None else None
     info = solution.info | {"tol": problem.tol, "seconds": time.perf_counter() - started}

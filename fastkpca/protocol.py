@@ -80,7 +80,8 @@ class Cost:
     setup_flops : float
         Spent once, before the first row.
     memory : float
-        Bytes held at the peak, beside the rows themselves.
+        Bytes held at the peak, beside the rows themselves; of a feature map also beside what any map takes (tiles, and
+        the D x D moments where it forms them).
     residual : float
         Predicted residual trace over trace (feature map) or error bound (summation); 0 for an exact one.
     column_flops : float, optional
@@ -89,6 +90,9 @@ class Cost:
     moment_flops : float, optional
         For one row's share of the second moment, of a map that does not form it as a D x D matrix; ``row_flops`` is
         then what a row of a product with one column takes, and ``setup_flops`` includes the eigenvectors. None: D^2.
+    column_memory : float
+        Bytes of a product for each column that it multiplies at once, beside the columns and their product: where
+        memory is short it is given few at a time.
 
     Flops are such that a few 1e9 of them take a second on one thread: what vectorises badly counts for more.
     """
@@ -100,6 +104,7 @@ class Cost:
     residual: float = 0.0
     column_flops: float | None = None
     moment_flops: float | None = None
+    column_memory: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -344,8 +349,10 @@ class Moments:
 
     def dense(self) -> np.ndarray | None:
         """The centred second moment (D, D), symmetric; None where a subclass holds it only as an operator."""
-        lower = np.tril(self._scatter)
-        return lower + np.tril(lower, -1).T
+        C = self._scatter.copy()
+        for i in range(1, len(C)):  # mirrored in place: a second copy may be more than memory holds
+            C[:i, i] = C[i, :i]
+        return C
 
     def matmat(self, C: np.ndarray) -> np.ndarray:
         """Centred second moment times C (D, k)."""

@@ -34,6 +34,7 @@ FLOORS = {
     "kernels": 3,
     "operators": 3,
     "_rates": 4,
+    "_memory": 4,
     "_products": 4,
     "_plan": 4,
     "moments": 4,

@@ -151,7 +151,7 @@ class Gaussian(Kernel):
             return []
         order, center, left_out = best
         D = taylor_size(d, order)
-        cost = Cost(D, row_flops=2.0 * D + 20.0, setup_flops=50.0 * D, memory=8.0 * D * D, residual=left_out)
+        cost = Cost(D, row_flops=2.0 * D + 20.0, setup_flops=50.0 * D, memory=100.0 * D, residual=left_out)
         return [Offer("monomial", cost, lambda sample: TaylorMap(d, sigma, order, center))]
 
     def _ranked(self, data: Summary, tol: float, max_features: int) -> list[Offer]:
@@ -169,7 +169,7 @@ class Gaussian(Kernel):
             return []
         # on more rows the search finds more of the tails: one fifth more, by the sets of benchmarks/feature_counts.py
         D = min(max_features, D + D // 5 + 1)
-        cost = Cost(D, row_flops=2.0 * D + 20.0 * d, setup_flops=2e4 * D, memory=8.0 * D * D, residual=tol)
+        cost = Cost(D, row_flops=2.0 * D + 20.0 * d, setup_flops=2e4 * D, memory=100.0 * D * (d + 4.0), residual=tol)
 
         def build(sample: np.ndarray) -> FeatureMap:
             return ranked_map(replace(data, sample=sample), sigma, tol=tol, max_features=max_features)

@@ -28,7 +28,7 @@ from ..errors import PluginError
 from ..protocol import Kernel, Summation
 from ..rows import Rows
 
-__all__ = ["ExactSummation", "NormPass", "checked_block", "compiled_tile"]
+__all__ = ["ExactSummation", "NormPass", "checked_block", "compiled_tile", "with_ones"]
 
 MOST_WORK = 1 << 32
 """Multiplications of a task: a quarter of a second."""
@@ -148,6 +148,14 @@ def _block_pair(kernel: Kernel, single: bool) -> _Pair:
     return pair
 
 
+def with_ones(V: np.ndarray) -> np.ndarray:
+    """V and a column of ones beside it, C order, float64: one copy, whatever the order of V."""
+    U = np.empty((len(V), V.shape[1] + 1))
+    U[:, :-1] = V
+    U[:, -1] = 1.0
+    return U
+
+
 class ExactSummation(Summation):
     """K U and K' U with every kernel value computed; in the square case each is computed once and used twice.
 
@@ -226,11 +234,12 @@ class ExactSummation(Summation):
         if not self.symmetric:
             raise ValueError("pass_with_norm needs the square case: one set of rows with itself")
         n = self.shape[0]
-        V = self._columns(V, n)
+        if V.ndim != 2 or len(V) != n:
+            raise ValueError(f"V has shape {V.shape}; ({n}, k) is needed")
         r = np.ascontiguousarray(row_means, dtype=np.float64)
         if r.shape != (n,):
             raise ValueError(f"row_means has shape {r.shape}; one for each of the {n} rows is needed")
-        product, sums = self._square(self._pair, np.column_stack([V, np.ones(n)]), r, float(grand_mean))
+        product, sums = self._square(self._pair, with_ones(V), r, float(grand_mean))
         self._check_finite(product, V)
         return NormPass(product[:, :-1], product[:, -1].copy(), float(sums[0]), float(sums[1]))
 

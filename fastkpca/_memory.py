@@ -1,0 +1,168 @@
+"""What a route takes, in bytes at its peak: the counts on which ``memory_limit`` rests.
+
+Counted is everything beside the rows as they were given, the interpreter and its libraries: the summary of the rows and
+its sample, copies of rows, what a route computes, the scores and the model, tiles, and the buffers of BLAS.
+``benchmarks/memory_limit.py`` measures it. For two threads: where there are more, as many run as the limit has room for
+(``threads_within``), so that neither the plan nor a result depends on their number.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from . import execute
+from .features.passes import task_rows_for
+from .features.pivots import SAMPLE_ROWS
+from .krylov import basis_bytes, default_block_size, least_columns
+from .moments import takes_all
+from .protocol import Summary
+from .rows import MAX_COVARIANCE, Rows
+from .sources import Source
+
+__all__ = [
+    "copies_of_rows",
+    "dense_bytes",
+    "krylov_bytes",
+    "largest_map",
+    "looking_bytes",
+    "map_bytes",
+    "start_bytes",
+    "threads_within",
+]
+
+THREADS = 2
+A_THREAD = 7e6
+"""Of one thread: its tiles, and BLAS's buffer as far as it is used."""
+BLOCK_TILE = 512  # rows of a tile from Kernel.block
+BAND = 2048  # rows of a task of exact products
+
+
+def threads_within(n_threads: int, room: float) -> int:
+    """As many of these threads as ``room`` bytes beside the route's own allow."""
+    return max(1, min(n_threads, THREADS + max(0, int(room / A_THREAD))))
+
+
+def _small(n: float, width: float) -> float:
+    """Tiles and buffers of the threads; less for problems that fill none."""
+    return THREADS * A_THREAD * min(1.0, n * width / (1 << 18)) + 1e6
+
+
+def _held(data: Summary) -> float:
+    """The summary: sample and covariance."""
+    return 8.0 * data.sample.size + (8.0 * data.n_features**2 if data.n_features <= MAX_COVARIANCE else 0.0)
+
+
+def looking_bytes(data: Summary, rows: Rows) -> float:
+    """At the peak of the look at the rows, before anything is planned."""
+    n, d = data.n_samples, data.n_features
+    step = execute.tile_rows(2 * d)
+    matrices = 0.0 if d > MAX_COVARIANCE else 8.0 * d * d * (_accumulators(-(-n // step)) + 1)
+    tiles = THREADS * 3.0 * 8.0 * d * min(n, step)
+    sample = (8.0 + rows.dtype.itemsize) * data.sample.size
+    return max(matrices + tiles, sample + matrices / 4) + _source(rows) + 2e6
+
+
+def _source(rows: Rows) -> float:
+    """Pages that a source keeps."""
+    return 1.5 * rows.source.kept if isinstance(rows.source, Source) else 0.0
+
+
+def copies_of_rows(data: Summary, rows: Rows, itemsize: float = 8.0) -> float:
+    return float(data.n_samples) * data.n_features * itemsize
+
+
+def _loaded(data: Summary, rows: Rows) -> float:
+    """Copies that a route makes which takes rows at random: of a source in order, of those of positive weight."""
+    copies = float(rows.sequential) + float(rows.weights is not None and not np.all(rows.weights))
+    return copies * copies_of_rows(data, rows, rows.dtype.itemsize)
+
+
+def _accumulators(tasks: int, threads: int = THREADS) -> int:
+    """Partial results at once in ``execute.tree_reduce``: those under way, and those that wait in the tree."""
+    return min(tasks, 2 * threads + max(0, tasks.bit_length() - 1))
+
+
+def dense_bytes(data: Summary, rows: Rows, c: int | float | None) -> float:
+    """The matrix and LAPACK's vectors, of all or of those asked for; then scores and coefficients beside these."""
+    n, d = float(data.n_samples), data.n_features
+    few = isinstance(c, int) and not takes_all(data.n_samples, c)
+    kept = min(float(c), n) if isinstance(c, int) else n
+    vectors = kept + 1 if few else n
+    one_copy = copies_of_rows(data, rows)
+    blocks = THREADS * 8.0 * min(n, BLOCK_TILE) * (2.5 * d + 2.0 * min(n, BLOCK_TILE))
+    solving = 8.0 * n * (n + vectors + 40.0)
+    scoring = 8.0 * n * (vectors + 3.0 * kept) + 2.0 * one_copy
+    route = max(8.0 * n * n + one_copy + blocks, solving, scoring)
+    return max(looking_bytes(data, rows), _held(data) + _loaded(data, rows) + route + _small(n, n))
+
+
+def _moments(n: int, D: int, d: int, k: float, distributed: bool = False) -> float:
+    """Accumulators of D x D, then the eigensolver's beside the moments themselves."""
+    span = task_rows_for(D, n, d, distributed=distributed)
+    solving = 2.3 + (1.0 if takes_all(D, int(k) + 1) else 0.0)
+    return 8.0 * D * D * max(_accumulators(-(-n // span)), solving) + 8.0 * D * 3.0 * min(k + 1, D)
+
+
+def _choice(D: float, rows: float) -> float:
+    """Pivots drawn among so many rows: their features, which grow by doubling, and a few blocks."""
+    return 8.0 * rows * (2.0 * D + 3.0 * 128.0)
+
+
+def map_bytes(
+    data: Summary,
+    rows: Rows,
+    D: int,
+    k: float,
+    *,
+    own: float = 0.0,
+    dense: bool = True,
+    pivots: bool = False,
+    scores: float = 0.0,
+) -> float:
+    """One pass with D features: ``own`` bytes are the map's, ``scores`` those of the scores in memory."""
+    n, d = data.n_samples, data.n_features
+    route = (_moments(n, D, d, min(k, D), rows.distributed) if dense else 0.0) + own
+    small = _small(n, max(D, d)) if dense else _small(n, d + 16.0)
+    if pivots:
+        m = min(n, max(4 * D, SAMPLE_ROWS))
+        taken = 8.0 * (m * d if m > len(data.sample) else 0)
+        # the factor stays beside the moments; a second round holds those of the first, and both factors
+        route = max(_choice(D, m) + taken, 8.0 * D * (2.0 * D + d), route + 8.0 * D * (D + 2.0 * d))
+        route = max(route, _choice(D, min(n, SAMPLE_ROWS)) + 8.0 * min(n, SAMPLE_ROWS) * d + 8.0 * 1.5 * D * D)
+    result = scores + 8.0 * D * 3.0 * min(k, D)
+    return max(looking_bytes(data, rows), _held(data) + route + _source(rows) + result + small)
+
+
+def largest_map(data: Summary, rows: Rows, k: float, limit: float, most: int, *, pivots: bool, scores: float) -> int:
+    """The most features for which a dense moment fits."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        if map_bytes(data, rows, middle, k, pivots=pivots, scores=scores) <= limit:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def start_bytes(data: Summary, D: int) -> tuple[float, float]:
+    """(at the peak, held from then on) of the pivots that a krylov run starts from."""
+    if D == 0:
+        return 0.0, 0.0
+    n, d = data.n_samples, data.n_features
+    peak = max(_choice(D, len(data.sample)), _moments(n, D, d, min(D - 1, 64)) + 8.0 * D * D)
+    return peak, 8.0 * D * (5.0 * D + d)
+
+
+def krylov_bytes(data: Summary, rows: Rows, c: int, D: int, product: float, *, basis: float | None = None) -> float:
+    """A basis of as many columns as a run needs at least (or of ``basis`` bytes), its start and the product's own."""
+    n, d = data.n_samples, data.n_features
+    block = default_block_size(n, c)
+    space = basis_bytes(n, least_columns(n, c, block), block) if basis is None else basis
+    peak, held = start_bytes(data, D)
+    copy = copies_of_rows(data, rows)
+    weighted = 0.0 if rows.weights is None else 8.0 * n * (least_columns(n, c, block) + 6.0)
+    bands = THREADS * 8.0 * min(n, BAND) * 2.0 * d
+    start = 8.0 * n * block if D else 0.0
+    route = max(peak + copy / 2, space + held + start + weighted + bands, 8.0 * n * 6.0 * c + 2.0 * copy)
+    return max(looking_bytes(data, rows), _held(data) + _loaded(data, rows) + route + product + _small(n, n))

@@ -455,7 +455,7 @@ def cluster_offer(
     if first >= 0.95 * price[0] * n * m:
         return None
     setup = sum(_tree_seconds(z.n_samples, d) for z in (data_x, data_y)[: 2 - same]) + 3e-6 * listed
-    memory += 100.0 * listed
+    memory += (250.0 + 48.0 * d) * listed  # the plan, and what it is sorted by
 
     def build(X: Rows, Y: Rows | None = None) -> Summation:
         return ClusterSummation(X, Y, sigma=sigma, tol=tol, memory_limit=memory_limit)

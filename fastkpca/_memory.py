@@ -11,13 +11,14 @@ from __future__ import annotations
 import numpy as np
 
 from . import execute
-from .features.passes import task_rows_for
+from .features.passes import MANY_TASKS, SMALL_MAP, task_rows_for
 from .features.pivots import SAMPLE_ROWS
 from .krylov import basis_bytes, default_block_size, least_columns
 from .moments import takes_all
 from .protocol import Summary
 from .rows import MAX_COVARIANCE, Rows
 from .sources import Source
+from .summation.exact import band_rows
 
 __all__ = [
     "copies_of_rows",
@@ -34,7 +35,6 @@ THREADS = 2
 A_THREAD = 7e6
 """Of one thread: its tiles, and BLAS's buffer as far as it is used."""
 BLOCK_TILE = 512  # rows of a tile from Kernel.block
-BAND = 2048  # rows of a task of exact products
 
 
 def threads_within(n_threads: int, room: float) -> int:
@@ -103,9 +103,9 @@ def _moments(n: int, D: int, d: int, k: float, distributed: bool = False) -> flo
     return 8.0 * D * D * max(_accumulators(-(-n // span)), solving) + 8.0 * D * 3.0 * min(k + 1, D)
 
 
-def _choice(D: float, rows: float) -> float:
-    """Pivots drawn among so many rows: their features, which grow by doubling, and a few blocks."""
-    return 8.0 * rows * (2.0 * D + 3.0 * 128.0)
+def _choice(D: float, rows: float, d: int) -> float:
+    """Pivots drawn among so many rows: their features, which grow by doubling, a few blocks, and a copy of the rows."""
+    return 8.0 * rows * (2.0 * D + 3.0 * 128.0 + d)
 
 
 def map_bytes(
@@ -127,22 +127,26 @@ def map_bytes(
         m = min(n, max(4 * D, SAMPLE_ROWS))
         taken = 8.0 * (m * d if m > len(data.sample) else 0)
         # the factor stays beside the moments; a second round holds those of the first, and both factors
-        route = max(_choice(D, m) + taken, 8.0 * D * (2.0 * D + d), route + 8.0 * D * (D + 2.0 * d))
-        route = max(route, _choice(D, min(n, SAMPLE_ROWS)) + 8.0 * min(n, SAMPLE_ROWS) * d + 8.0 * 1.5 * D * D)
+        route = max(_choice(D, m, d) + taken, 8.0 * D * (2.0 * D + d), route + 8.0 * D * (D + 2.0 * d))
+        route = max(route, _choice(D, min(n, SAMPLE_ROWS), d) + 8.0 * min(n, SAMPLE_ROWS) * d + 8.0 * 1.5 * D * D)
     result = scores + 8.0 * D * 3.0 * min(k, D)
     return max(looking_bytes(data, rows), _held(data) + route + _source(rows) + result + small)
 
 
 def largest_map(data: Summary, rows: Rows, k: float, limit: float, most: int, *, pivots: bool, scores: float) -> int:
     """The most features for which a dense moment fits."""
-    low, high = 0, most
-    while low < high:
-        middle = (low + high + 1) // 2
-        if map_bytes(data, rows, middle, k, pivots=pivots, scores=scores) <= limit:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    # more features may need less: they are added up in fewer tasks
+    for least, high in ((MANY_TASKS + 1, most), (SMALL_MAP + 1, min(most, MANY_TASKS)), (1, min(most, SMALL_MAP))):
+        low = least - 1
+        while low < high:
+            middle = (low + high + 1) // 2
+            if map_bytes(data, rows, middle, k, pivots=pivots, scores=scores) <= limit:
+                low = middle
+            else:
+                high = middle - 1
+        if low >= least:
+            return low
+    return 0
 
 
 def start_bytes(data: Summary, D: int) -> tuple[float, float]:
@@ -150,7 +154,7 @@ def start_bytes(data: Summary, D: int) -> tuple[float, float]:
     if D == 0:
         return 0.0, 0.0
     n, d = data.n_samples, data.n_features
-    peak = max(_choice(D, len(data.sample)), _moments(n, D, d, min(D - 1, 64)) + 8.0 * D * D)
+    peak = max(_choice(D, len(data.sample), d), _moments(n, D, d, min(D - 1, 64)) + 8.0 * D * D)
     return peak, 8.0 * D * (5.0 * D + d)
 
 
@@ -162,7 +166,8 @@ def krylov_bytes(data: Summary, rows: Rows, c: int, D: int, product: float, *, b
     peak, held = start_bytes(data, D)
     copy = copies_of_rows(data, rows)
     weighted = 0.0 if rows.weights is None else 8.0 * n * (least_columns(n, c, block) + 6.0)
-    bands = THREADS * 8.0 * min(n, BAND) * 2.0 * d
+    # the two bands of a task, and what of them is packed or converted
+    bands = THREADS * 8.0 * min(n, band_rows(n, d)) * 3.5 * d
     start = 8.0 * n * block if D else 0.0
     route = max(peak + copy / 2, space + held + start + weighted + bands, 8.0 * n * 6.0 * c + 2.0 * copy)
     return max(looking_bytes(data, rows), _held(data) + _loaded(data, rows) + route + product + _small(n, n))

@@ -231,9 +231,13 @@ def basis_bytes(n: int, columns: int, block: int) -> float:
     """Memory of a run whose space has so many columns.
 
     n x columns: the basis, its images and the residuals; in the first pass over as many, what is multiplied and its
-    product. A few blocks more are under way, and a dozen matrices of inner products.
+    product. A few blocks more are under way, the tasks' bands of a product, and a dozen matrices of inner products.
     """
-    return 8.0 * n * (3.0 * columns + 4.0 * block) + 8.0 * 12.0 * columns**2
+    return _a_column(n) * columns + 32.0 * n * block + 96.0 * columns**2
+
+
+def _a_column(n: int) -> float:
+    return 24.0 * n + 80.0 * min(n, 2048)
 
 
 def least_columns(n: int, c: int, block: int) -> int:
@@ -253,8 +257,9 @@ def _column_limit(memory_limit: float | None, n: int, c: int, block: int) -> int
             f"{least} columns, which are {basis_bytes(n, least, block):.3g} bytes"
         )
     room = memory_limit - 32.0 * n * block
-    # 96 m^2 + 24 n m = room
-    columns = int(2.0 * room / (24.0 * n + np.sqrt((24.0 * n) ** 2 + 384.0 * room)))
+    # 96 m^2 + a m = room
+    a = _a_column(n)
+    columns = int(2.0 * room / (a + np.sqrt(a * a + 384.0 * room)))
     return max(least, min(columns, n - 1))
 
 

@@ -28,7 +28,7 @@ from ..errors import PluginError
 from ..protocol import Kernel, Summation
 from ..rows import Rows
 
-__all__ = ["ExactSummation", "NormPass", "checked_block", "compiled_tile", "with_ones"]
+__all__ = ["ExactSummation", "NormPass", "band_rows", "checked_block", "compiled_tile", "with_ones"]
 
 MOST_WORK = 1 << 32
 """Multiplications of a task: a quarter of a second."""
@@ -75,7 +75,7 @@ _Part = tuple[np.ndarray | None, np.ndarray | None, tuple[float, float] | None]
 _Pair = Callable[[np.ndarray, np.ndarray | None, _Ask], _Part]
 
 
-def _band_rows(n: int, d: int) -> int:
+def band_rows(n: int, d: int) -> int:
     """Rows of a band, by the shape alone: large enough to hide the cost of a task, several to a small problem, and few
     enough that a task takes a fraction of a second where rows are long: nothing interrupts it."""
     rows = 2048 if n > 16384 else 1024 if n > 4096 else 512
@@ -270,7 +270,7 @@ class ExactSummation(Summation):
     def _square(
         self, pair: _Pair, U: np.ndarray, r: np.ndarray | None = None, g: float = 0.0
     ) -> tuple[np.ndarray, np.ndarray]:
-        n, step = self.shape[0], _band_rows(self.shape[0], self.rows_x.n_features)
+        n, step = self.shape[0], band_rows(self.shape[0], self.rows_x.n_features)
         if self.rows_x.distributed:
             return self._square_elsewhere(pair, U, r, g, step)
         n_bands = -(-n // step)
@@ -317,7 +317,7 @@ class ExactSummation(Summation):
         n, m = self.shape
         rows_y = self.rows_y
         assert rows_y is not None
-        step_x, step_y = _band_rows(n, rows_y.n_features), _band_rows(m, rows_y.n_features)
+        step_x, step_y = band_rows(n, rows_y.n_features), band_rows(m, rows_y.n_features)
         bands_y = -(-m // step_y)
         product = np.zeros((m if transposed else n, U.shape[1]))
 

@@ -1,11 +1,11 @@
 """What becomes of a call under RLIMIT_AS, from next to nothing to ample: a right result, or MemoryError, always.
 
-    python benchmarks/rlimit.py             # every route, 1 and 2 threads, 40 limits each
+    python benchmarks/rlimit.py             # every route, 1 and 2 threads, 24 limits each
     python benchmarks/rlimit.py --limits 5
 
-Each run is a process of its own, which makes its rows, sets the limit to what it has plus some, and calls ``kpca``. A
-result is right where its intervals hold the eigenvalues that a call without a limit finds. Also the command line, whose
-import of numpy comes under the limit too.
+Each run is a fork of a process that has imported the library and made the rows; it sets the limit to what it has plus
+some, and calls ``kpca``. A result is right where its intervals overlap with those of a call without a limit. Also the
+command line, whose import of numpy comes under the limit too.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -34,48 +33,71 @@ ROUTES = {
     "auto": ("gaussian", 5000, 4, {"sigma": 2.0, "c": 5, "tol": 1e-3}),
     "projecting": ("gaussian", 6000, 5, {"method": "krylov", "products": "exact", "sigma": 3.0, "c": 5, "tol": 1e-2}),
 }
-ONE = """
-import json, resource, sys, warnings
+SERVER = """
+import json, os, resource, signal, sys, tempfile, time, warnings
 import numpy as np
 import fastkpca as fk
 warnings.simplefilter("ignore")
-route, (kernel, n, d, options), room, threads = json.loads(sys.argv[1])
+route, (kernel, n, d, options), rooms, seconds = json.loads(sys.argv[1])
 c = options.pop("c")
 X = np.random.default_rng(0).standard_normal((n, d))
-model = fk.kpca(X, kernel, c, n_threads=threads, **options) if route == "projecting" else None
-if room is not None:
+fk.kpca(np.eye(9), "linear", 2)
+model = fk.kpca(X, kernel, c, n_threads=2, **options) if route == "projecting" else None
+
+def child(room, threads):
     with open("/proc/self/statm") as file:
         used = int(file.read().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + room,) * 2)
-try:
-    if model is None:
-        model = fk.kpca(X, kernel, c, n_threads=threads, **options)
-        found = {"bounds": model.eigenvalue_bounds.tolist(), "score": bool(np.isfinite(model.score).all())}
-    else:
-        found = {"same": bool(np.allclose(fk.kpca_project(model, X, n_threads=threads), model.score, atol=1e-6))}
-except MemoryError as error:
-    found = {"error": "MemoryError", "text": str(error)}
-except ValueError as error:
-    found = {"error": "ValueError", "text": str(error)}
-resource.setrlimit(resource.RLIMIT_AS, (resource.getrlimit(resource.RLIMIT_AS)[1],) * 2)
-print(json.dumps(found))
+    if room is not None:
+        resource.setrlimit(resource.RLIMIT_AS, (used + room, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    try:
+        if model is None:
+            own = fk.kpca(X, kernel, c, n_threads=threads, **options)
+            found = {"bounds": own.eigenvalue_bounds.tolist(), "score": bool(np.isfinite(own.score).all())}
+        else:
+            found = {"same": bool(np.allclose(fk.kpca_project(model, X, n_threads=threads), model.score, atol=1e-6))}
+        found["what"] = "result"
+    except (MemoryError, ValueError) as error:
+        found = {"what": type(error).__name__, "text": str(error)}
+    resource.setrlimit(resource.RLIMIT_AS, (resource.getrlimit(resource.RLIMIT_AS)[1],) * 2)
+    return found
+
+for room, threads in rooms:
+    with tempfile.TemporaryFile("w+") as out:
+        pid = os.fork()
+        if pid == 0:
+            code = 9
+            try:
+                json.dump(child(room, threads), out)
+                out.flush()
+                code = 0
+            finally:
+                os._exit(code)
+        end = time.monotonic() + seconds
+        done = 0
+        while not done and time.monotonic() < end:
+            done, status = os.waitpid(pid, os.WNOHANG)
+            time.sleep(0.002)
+        if not done:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            found = {"what": "hung"}
+        elif status:
+            found = {"what": f"died ({os.waitstatus_to_exitcode(status)})"}
+        else:
+            out.seek(0)
+            found = json.load(out)
+    print(json.dumps(found), flush=True)
 """
 TIMEOUT = 120.0
 
 
-def run(route: str, room: int | None, threads: int) -> tuple[str, dict]:
-    """(what became of it, what it printed)."""
-    argument = json.dumps([route, ROUTES[route], room, threads])
-    try:
-        done = subprocess.run(
-            [sys.executable, "-P", "-c", ONE, argument], capture_output=True, text=True, check=False, timeout=TIMEOUT
-        )
-    except subprocess.TimeoutExpired:
-        return "hung", {}
+def runs(route: str, rooms: list[tuple[int | None, int]]) -> list[dict]:
+    """What became of a call with so much room beyond what the process has, and so many threads: each in a fork."""
+    argument = json.dumps([route, ROUTES[route], rooms, TIMEOUT])
+    done = subprocess.run([sys.executable, "-P", "-c", SERVER, argument], capture_output=True, text=True, check=False)
     if done.returncode:
-        return f"died ({done.returncode})", {"text": done.stderr[-500:]}
-    found = json.loads(done.stdout.strip().splitlines()[-1])
-    return found.get("error", "result"), found
+        raise RuntimeError(done.stderr[-2000:])
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def right(found: dict, truth: dict) -> bool:
@@ -92,9 +114,7 @@ def command_line(limit: int, folder: str) -> str:
     path = os.path.join(folder, "X.csv")
     if not os.path.exists(path):
         np.savetxt(path, np.random.default_rng(0).standard_normal((3000, 4)), delimiter=",")
-    command = (
-        f"ulimit -v {limit // 1024}; exec {sys.executable} -P -m fastkpca fit {path} --kernel gaussian -c 3 --quiet"
-    )
+    command = f"ulimit -v {limit // 1024}; exec fastkpca fit {path} --quiet"
     try:
         done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False, timeout=TIMEOUT)
     except subprocess.TimeoutExpired:
@@ -115,20 +135,18 @@ def main() -> None:
     rooms = [int(1e6 * 1000 ** (i / max(1, options.limits - 1))) for i in range(options.limits)]
     total: Counter = Counter()
     for route in (x for x in ROUTES if options.only in x):
-        _, truth = run(route, None, 2)
-        for threads in (1, 2):
-            counts: Counter = Counter()
-            with ThreadPoolExecutor(2) as pool:
-                for room, (what, found) in zip(rooms, pool.map(lambda x: run(route, x, threads), rooms)):  # noqa: B023
-                    if what == "result" and not right(found, truth):
-                        what = "wrong"
-                    counts[what] += 1
-                    if what not in ("result", "MemoryError", "ValueError"):
-                        print(f"  {route}, {threads} threads, {room / 1e6:.1f} MB: {what} {found}", flush=True)
-                    elif what == "ValueError" and "limit" not in found["text"]:
-                        print(f"  {route}, {threads} threads, {room / 1e6:.1f} MB: {found}", flush=True)
-            total += counts
-            print(f"{route:<12}{threads} threads: {dict(counts)}", flush=True)
+        truth, *found = runs(route, [(None, 2)] + [(room, threads) for threads in (1, 2) for room in rooms])
+        counts: Counter = Counter()
+        for number, one in enumerate(found):
+            what = one["what"]
+            if what == "result" and not right(one, truth):
+                what = "wrong"
+            counts[what] += 1
+            if what not in ("result", "MemoryError"):
+                room, threads = rooms[number % len(rooms)] / 1e6, 1 + number // len(rooms)
+                print(f"  {route}, {threads} threads, {room:.1f} MB: {what} {one.get('text', '')}", flush=True)
+        total += counts
+        print(f"{route:<12} {dict(counts)}", flush=True)
     if not options.only:
         counts = Counter()
         with tempfile.TemporaryDirectory() as folder:

@@ -91,8 +91,9 @@ def dense_bytes(data: Summary, rows: Rows, c: int | float | None) -> float:
     one_copy = copies_of_rows(data, rows)
     blocks = THREADS * 8.0 * min(n, BLOCK_TILE) * (2.5 * d + 2.0 * min(n, BLOCK_TILE))
     solving = 8.0 * n * (n + vectors + 40.0)
-    scoring = 8.0 * n * (vectors + 3.0 * kept) + 2.0 * one_copy
-    route = max(8.0 * n * n + one_copy + blocks, solving, scoring)
+    scoring = 8.0 * n * (vectors + 3.0 * kept)
+    # malloc keeps what the tiles took
+    route = max(8.0 * n * n, solving, scoring) + one_copy + blocks
     return max(looking_bytes(data, rows), _held(data) + _loaded(data, rows) + route + _small(n, n))
 
 
@@ -169,5 +170,6 @@ def krylov_bytes(data: Summary, rows: Rows, c: int, D: int, product: float, *, b
     # the two bands of a task, and what of them is packed or converted
     bands = THREADS * 8.0 * min(n, band_rows(n, d)) * 3.5 * d
     start = 8.0 * n * block if D else 0.0
-    route = max(peak + copy / 2, space + held + start + weighted + bands, 8.0 * n * 6.0 * c + 2.0 * copy)
+    # malloc keeps what the bands took
+    route = max(peak, space + held + start + weighted, 8.0 * n * 6.0 * c + copy) + bands
     return max(looking_bytes(data, rows), _held(data) + _loaded(data, rows) + route + product + _small(n, n))

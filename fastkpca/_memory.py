@@ -44,7 +44,12 @@ def threads_within(n_threads: int, room: float) -> int:
 
 def _small(n: float, width: float) -> float:
     """Tiles and buffers of the threads; less for problems that fill none."""
-    return THREADS * A_THREAD * min(1.0, n * width / (1 << 18)) + 1e6
+    return THREADS * A_THREAD * _part(n, width) + 1e6
+
+
+def _part(n: float, width: float) -> float:
+    """Of a tile that so many rows fill."""
+    return min(1.0, n * width / (1 << 18))
 
 
 def _held(data: Summary) -> float:
@@ -59,7 +64,9 @@ def looking_bytes(data: Summary, rows: Rows) -> float:
     matrices = 0.0 if d > MAX_COVARIANCE else 8.0 * d * d * (_accumulators(-(-n // step)) + 1)
     tiles = THREADS * 3.0 * 8.0 * d * min(n, step)
     sample = (8.0 + rows.dtype.itemsize) * data.sample.size
-    return max(matrices + tiles, sample + matrices / 4) + _source(rows) + 2e6
+    # what the plan tries on a few hundred rows: 32 orders of each coordinate, some hundred pivots
+    trial = 0.0 if d > MAX_COVARIANCE else 8.0 * 256.0 * 32.0 * d
+    return max(matrices + tiles, sample + matrices / 4, _held(data) + trial) + _source(rows) + 4e6 * _part(n, 64.0)
 
 
 def _source(rows: Rows) -> float:
@@ -79,7 +86,7 @@ def _loaded(data: Summary, rows: Rows) -> float:
 
 def _accumulators(tasks: int, threads: int = THREADS) -> int:
     """Partial results at once in ``execute.tree_reduce``: those under way, and those that wait in the tree."""
-    return min(tasks, 2 * threads + max(0, tasks.bit_length() - 1))
+    return min(tasks, 2 * threads + 1 + max(0, tasks.bit_length() - 1))
 
 
 def dense_bytes(data: Summary, rows: Rows, c: int | float | None) -> float:
@@ -120,7 +127,10 @@ def map_bytes(
     pivots: bool = False,
     scores: float = 0.0,
 ) -> float:
-    """One pass with D features: ``own`` bytes are the map's, ``scores`` those of the scores in memory."""
+    """One pass with D features, of which k components are kept, or all where k is more.
+
+    ``own`` bytes are the map's, ``scores`` those of one component's scores where these are held.
+    """
     n, d = data.n_samples, data.n_features
     route = (_moments(n, D, d, min(k, D), rows.distributed) if dense else 0.0) + own
     small = _small(n, max(D, d)) if dense else _small(n, d + 16.0)
@@ -129,8 +139,9 @@ def map_bytes(
         taken = 8.0 * (m * d if m > len(data.sample) else 0)
         # the factor stays beside the moments; a second round holds those of the first, and both factors
         route = max(_choice(D, m, d) + taken, 8.0 * D * (2.0 * D + d), route + 8.0 * D * (D + 2.0 * d))
-        route = max(route, _choice(D, min(n, SAMPLE_ROWS), d) + 8.0 * min(n, SAMPLE_ROWS) * d + 8.0 * 1.5 * D * D)
-    result = scores + 8.0 * D * 3.0 * min(k, D)
+        drawn = min(n, SAMPLE_ROWS)
+        route = max(route, _choice(1.5 * D, drawn, d) + 8.0 * drawn * d + 8.0 * 1.5 * D * D)
+    result = (scores + 24.0 * D) * min(k, D)
     return max(looking_bytes(data, rows), _held(data) + route + _source(rows) + result + small)
 
 

@@ -259,7 +259,18 @@ def make_plan(
     if method in ("auto", "features") and kernel.positive_semidefinite:
         others = [x.seconds for x in candidates if not x.obstacle]
         candidates += _feature_candidates(
-            kernel, data, rows, look, k, tol, limit, features, others, forced=method == "features", scores=keep_scores
+            kernel,
+            data,
+            rows,
+            look,
+            c,
+            k,
+            tol,
+            limit,
+            features,
+            others,
+            forced=method == "features",
+            scores=keep_scores,
         )
     found = _choose(candidates, method, data.n_samples, c)
     if rows.sequential and found.method != "features":
@@ -271,10 +282,18 @@ def make_plan(
 def most_pivots(data: Summary, rows: Rows, c: int | float | None, memory_limit: float | None, keep_scores: bool) -> int:
     """To which a map of pivots may grow within the limit."""
     limit = DEFAULT_MEMORY if memory_limit is None else memory_limit
-    k = c if isinstance(c, int) else min(50, data.n_samples)
-    most = min(MAX_FEATURES, data.n_samples)
-    kept = _scores_size(rows, data, k) if keep_scores else 0.0
-    return _memory.largest_map(data, rows, k, limit, most, pivots=True, scores=kept)
+    most, scores = min(MAX_FEATURES, data.n_samples), _scores_size(rows, data, 1) if keep_scores else 0.0
+    return _memory.largest_map(data, rows, _to_hold(c, data, None), limit, most, pivots=True, scores=scores)
+
+
+def _to_hold(c: int | float | None, data: Summary, look: Look | None) -> int:
+    """Components to count memory for; of a fraction as many as a look lets expect, and some more."""
+    if c is None or isinstance(c, int):
+        return data.n_samples if c is None else c
+    found = 0.0
+    if look is not None and len(look.shares) and look.shares.sum() > 0:
+        found = float(np.searchsorted(np.cumsum(look.shares) / look.shares.sum(), c)) + 1
+    return min(data.n_samples, max(50, int(1.3 * found) + 10))
 
 
 def plan_for_map(
@@ -295,7 +314,7 @@ def plan_for_map(
         name, Cost(n_features=D, row_flops=2.0 * D, moment_flops=None if dense else 2.0 * D), lambda _: feature_map
     )
     k = c if isinstance(c, int) else min(50, data.n_samples)
-    found = _feature_candidate(offer, data, rows, k, limit, keep_scores)
+    found = _feature_candidate(offer, data, rows, k, _to_hold(c, data, None), limit, keep_scores)
     plan = _choose([found], "features", data.n_samples, c)
     return replace(plan, reason="the feature map of the model given as like")
 
@@ -318,6 +337,7 @@ def _feature_candidates(
     data: Summary,
     rows: Rows,
     look: Look,
+    c: int | float | None,
     k: int,
     tol: float,
     limit: float,
@@ -328,9 +348,11 @@ def _feature_candidates(
     scores: bool,
 ) -> list[Candidate]:
     n = data.n_samples
-    kept = _scores_size(rows, data, k) if scores else 0.0
-    largest = _memory.largest_map(data, rows, k, limit, MAX_FEATURES, pivots=False, scores=kept)
-    pivots = most_pivots(data, rows, k, limit, scores)
+    hold, each = _to_hold(c, data, look), _scores_size(rows, data, 1) if scores else 0.0
+    largest, pivots = (
+        _memory.largest_map(data, rows, hold, limit, min(MAX_FEATURES, most), pivots=drawn, scores=each)
+        for drawn, most in ((False, MAX_FEATURES), (True, n))
+    )
     residual = min(0.5 * tol * look.share(1), 1.0)
     # a moment held as an operator costs neither n D^2 nor D^3: cheap to look for, and what it costs limits the others
     held = [
@@ -353,21 +375,24 @@ def _feature_candidates(
     if not offers:
         text = f"no map{f' named {name!r}' if name != 'auto' else ''} reaches tol={tol:g} within {largest} features"
         return [Candidate("features", name if name != "auto" else "any", 0.0, 0.0, obstacle=text)]
-    return [_feature_candidate(offer, data, rows, k, limit, scores) for offer in offers]
+    return [_feature_candidate(offer, data, rows, k, hold, limit, scores) for offer in offers]
 
 
-def _feature_candidate(offer: Offer, data: Summary, rows: Rows, k: int, limit: float, scores: bool) -> Candidate:
+def _feature_candidate(
+    offer: Offer, data: Summary, rows: Rows, k: int, hold: int, limit: float, scores: bool
+) -> Candidate:
+    """``k`` components count for its seconds, ``hold`` for its memory."""
     D = offer.cost.n_features
-    kept = _scores_size(rows, data, k) if scores else 0.0
+    each = _scores_size(rows, data, 1) if scores else 0.0
     more: dict[str, Any] = {
         "own": offer.cost.memory,
         "dense": offer.cost.moment_flops is None,
         "pivots": offer.name == "pivots",
     }
-    without, memory = (_memory.map_bytes(data, rows, D, k, scores=size, **more) for size in (0.0, kept))
+    without, memory = (_memory.map_bytes(data, rows, D, hold, scores=size, **more) for size in (0.0, each))
     obstacle = _too_much(memory, limit)
     if obstacle and without <= limit:
-        obstacle += f", of which scores are {_size(kept)}: return_scores=False, or out=, does without"
+        obstacle += f", of which scores are {_size(each * min(hold, D))}: return_scores=False, or out=, does without"
     return Candidate("features", offer.name, _feature_seconds(offer, data, k), memory, D, obstacle, offer)
 
 

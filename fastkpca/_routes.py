@@ -194,6 +194,7 @@ def _features(problem: Problem, plan: Plan) -> Solution:
             if more is feature_map:
                 break
             feature_map, rounds = more, rounds + 1
+            del moments, axes  # of the map before: the next takes their room
             moments, eigenvalues, axes, solved = _leading(feature_map, problem)
     if _misses(moments, eigenvalues, problem) and not problem.forced and problem.c is not None and plan.krylov:
         found = _krylov(problem, plan)

@@ -169,7 +169,9 @@ class Gaussian(Kernel):
             return []
         # on more rows the search finds more of the tails: one fifth more, by the sets of benchmarks/feature_counts.py
         D = min(max_features, D + D // 5 + 1)
-        cost = Cost(D, row_flops=2.0 * D + 20.0 * d, setup_flops=2e4 * D, memory=100.0 * D * (d + 4.0), residual=tol)
+        # the search's numbers, and its tables over the sample: some 45 orders of each coordinate
+        memory = 100.0 * D * (d + 4.0) + 8.0 * 45.0 * data.sample.size
+        cost = Cost(D, row_flops=2.0 * D + 20.0 * d, setup_flops=2e4 * D, memory=memory, residual=tol)
 
         def build(sample: np.ndarray) -> FeatureMap:
             return ranked_map(replace(data, sample=sample), sigma, tol=tol, max_features=max_features)

@@ -33,6 +33,11 @@ ITERABLE, MEMMAP, CSR, SINGLE, WEIGHTS, CLUSTERS, MATRIX, FAR = (
 )  # fmt: skip
 CASES = [
     # name, kernel, N, d, what the rows are, parameters of kpca
+    ("small, dense", "gaussian", 700, 40, "", {"method": "dense", "sigma": 3.0, "c": 20}),
+    ("small, krylov", "gaussian", 700, 40, "", {"products": "exact", "sigma": 3.0, "c": 20}),
+    ("small, monomial", "polynomial", 2000, 4, "", {"features": "monomial", "degree": 2, "c": 3}),
+    ("small, pivots", "gaussian", 1000, 4, "", {"features": "pivots", "sigma": 2.0, "c": 3, "tol": 1e-3}),
+    ("small, fourier", "gaussian", 2000, 2, "", {"features": "fourier", "sigma": 1.0, "c": 3, "tol": 1e-3}),
     ("dense, c=1", "gaussian", 3000, 10, "", {"method": "dense", "sigma": 3.0, "c": 1}),
     ("dense", "gaussian", 2000, 10, "", {"method": "dense", "sigma": 3.0, "c": 10}),
     ("dense", "gaussian", 6000, 10, "", {"method": "dense", "sigma": 3.0, "c": 10}),

@@ -131,8 +131,10 @@ def main() -> None:
     parser.add_argument("--limits", type=int, default=24)
     parser.add_argument("--only", default="")
     options = parser.parse_args()
-    # from a megabyte to a gigabyte beyond what the process has
-    rooms = [int(1e6 * 1000 ** (i / max(1, options.limits - 1))) for i in range(options.limits)]
+    # from a megabyte to a gigabyte beyond what the process has; half of them where most calls begin to work
+    half = options.limits // 2
+    rooms = [int(1e6 * 1000 ** (i / max(1, half - 1))) for i in range(half)]
+    rooms += [int(1e6 * (150 + 350 * i / max(1, half - 1))) for i in range(half)]
     total: Counter = Counter()
     for route in (x for x in ROUTES if options.only in x):
         truth, *found = runs(route, [(None, 2)] + [(room, threads) for threads in (1, 2) for room in rooms])

@@ -96,7 +96,7 @@ def dense_bytes(data: Summary, rows: Rows, c: int | float | None) -> float:
     kept = min(float(c), n) if isinstance(c, int) else n
     vectors = kept + 1 if few else n
     one_copy = copies_of_rows(data, rows)
-    blocks = THREADS * 8.0 * min(n, BLOCK_TILE) * (2.5 * d + 2.0 * min(n, BLOCK_TILE))
+    blocks = THREADS * 8.0 * min(n, BLOCK_TILE) * 2.5 * d
     solving = 8.0 * n * (n + vectors + 40.0)
     scoring = 8.0 * n * (vectors + 3.0 * kept)
     # malloc keeps what the tiles took
@@ -183,4 +183,4 @@ def krylov_bytes(data: Summary, rows: Rows, c: int, D: int, product: float, *, b
     start = 8.0 * n * block if D else 0.0
     # malloc keeps what the bands took
     route = max(peak, space + held + start + weighted, 8.0 * n * 6.0 * c + copy) + bands
-    return max(looking_bytes(data, rows), _held(data) + _loaded(data, rows) + route + product + _small(n, n))
+    return max(looking_bytes(data, rows), _held(data) + _loaded(data, rows) + route + product + _small(n, 128.0))

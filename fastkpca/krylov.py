@@ -36,7 +36,7 @@ from .certificate import (
 )
 from .errors import CertificateWarning
 from .execute import Progress
-from .summation.exact import with_ones
+from .summation.exact import band_rows, with_ones
 
 __all__ = ["KrylovResult", "basis_bytes", "block_krylov", "default_block_size", "least_columns"]
 
@@ -237,7 +237,7 @@ def basis_bytes(n: int, columns: int, block: int) -> float:
 
 
 def _a_column(n: int) -> float:
-    return 24.0 * n + 80.0 * min(n, 2048)
+    return 24.0 * n + 80.0 * min(n, band_rows(n, 1))
 
 
 def least_columns(n: int, c: int, block: int) -> int:

@@ -145,20 +145,28 @@ def map_bytes(
     return max(looking_bytes(data, rows), _held(data) + route + _source(rows) + result + small)
 
 
-def largest_map(data: Summary, rows: Rows, k: float, limit: float, most: int, *, pivots: bool, scores: float) -> int:
-    """The most features for which a dense moment fits."""
-    # more features may need less: they are added up in fewer tasks
-    for least, high in ((MANY_TASKS + 1, most), (SMALL_MAP + 1, min(most, MANY_TASKS)), (1, min(most, SMALL_MAP))):
-        low = least - 1
+def largest_map(
+    data: Summary, rows: Rows, k: float, limit: float, most: int, *, pivots: bool, scores: float
+) -> tuple[int, int]:
+    """(the most features for which a dense moment fits whatever their number up to there, the most that fit).
+
+    The two differ, since more features may need less: they are added up in fewer tasks.
+    """
+    found, before = [], 0
+    for end in (SMALL_MAP, MANY_TASKS, most):
+        low, high = before, min(most, end)
         while low < high:
             middle = (low + high + 1) // 2
             if map_bytes(data, rows, middle, k, pivots=pivots, scores=scores) <= limit:
                 low = middle
             else:
                 high = middle - 1
-        if low >= least:
-            return low
-    return 0
+        found.append((low, low == min(most, end)))
+        before = min(most, end)
+    surely = next((low for low, whole in found if not whole), most)
+    # a part none of whose numbers fits ends where it begins
+    parts = zip((0, SMALL_MAP, MANY_TASKS), found)
+    return surely, max((low for start, (low, _) in parts if low > start), default=0)
 
 
 def start_bytes(data: Summary, D: int) -> tuple[float, float]:

@@ -283,7 +283,7 @@ def most_pivots(data: Summary, rows: Rows, c: int | float | None, memory_limit: 
     """To which a map of pivots may grow within the limit."""
     limit = DEFAULT_MEMORY if memory_limit is None else memory_limit
     most, scores = min(MAX_FEATURES, data.n_samples), _scores_size(rows, data, 1) if keep_scores else 0.0
-    return _memory.largest_map(data, rows, _to_hold(c, data, None), limit, most, pivots=True, scores=scores)
+    return _memory.largest_map(data, rows, _to_hold(c, data, None), limit, most, pivots=True, scores=scores)[0]
 
 
 def _to_hold(c: int | float | None, data: Summary, look: Look | None) -> int:
@@ -349,10 +349,10 @@ def _feature_candidates(
 ) -> list[Candidate]:
     n = data.n_samples
     hold, each = _to_hold(c, data, look), _scores_size(rows, data, 1) if scores else 0.0
-    largest, pivots = (
-        _memory.largest_map(data, rows, hold, limit, min(MAX_FEATURES, most), pivots=drawn, scores=each)
-        for drawn, most in ((False, MAX_FEATURES), (True, n))
-    )
+    surely, _ = _memory.largest_map(data, rows, hold, limit, MAX_FEATURES, pivots=False, scores=each)
+    # scores that don't fit are an obstacle of their own
+    _, largest = _memory.largest_map(data, rows, hold, limit, MAX_FEATURES, pivots=False, scores=0.0)
+    pivots = most_pivots(data, rows, c, limit, scores)
     residual = min(0.5 * tol * look.share(1), 1.0)
     # a moment held as an operator costs neither n D^2 nor D^3: cheap to look for, and what it costs limits the others
     held = [
@@ -367,7 +367,10 @@ def _feature_candidates(
         pivots = min(pivots, largest)
     offers: list[Offer] = held if name != "auto" else []
     while not offers:
-        offers = offers_of_maps(kernel, data, rows, look, residual, largest, name, most=pivots)
+        # how many features a map has is not always known before it is made: first those that fit in any case
+        offers = offers_of_maps(kernel, data, rows, look, residual, min(surely, largest), name, most=pivots)
+        if not offers and surely < largest:
+            offers = offers_of_maps(kernel, data, rows, look, residual, largest, name, most=pivots)
         if offers or not forced or residual >= 1.0:
             break
         # asked for: the best that fits, and the interval says how good that is

@@ -157,9 +157,13 @@ def _reserve(n: int) -> None:
             take, give = library.blas_memory_alloc, library.blas_memory_free
             take.restype, take.argtypes = ctypes.c_void_p, [ctypes.c_int]
             give.restype, give.argtypes = None, [ctypes.c_void_p]
-            held = [take(0) for _ in range(n + 1)]
+            held = []
+            while len(held) < n + 1 and (left() or 0) > BUFFER:  # another thread may have taken what there was
+                held.append(take(0))
             for buffer in held:
                 give(buffer)
+            if len(held) < n + 1:
+                raise MemoryError(f"no room for the buffers of BLAS: {said()}; raise the limit")
         _buffers[path] = n + 1
     _arenas = max(_arenas, n if n > 1 else 0)
 

@@ -157,7 +157,7 @@ def _reserve(n: int) -> None:
             take, give = library.blas_memory_alloc, library.blas_memory_free
             take.restype, take.argtypes = ctypes.c_void_p, [ctypes.c_int]
             give.restype, give.argtypes = None, [ctypes.c_void_p]
-            held = []
+            held: list[int] = []
             while len(held) < n + 1 and (left() or 0) > BUFFER:  # another thread may have taken what there was
                 held.append(take(0))
             for buffer in held:

@@ -10,12 +10,12 @@ from typing import Any, overload
 import numpy as np
 
 from . import _memory, _room, execute, validate
-from ._plan import DEFAULT_MEMORY, NoRouteError, Plan, make_plan, plan_for_map
+from ._plan import DEFAULT_MEMORY, Candidate, NoRouteError, Plan, make_plan, plan_for_map
 from ._routes import Problem, Solution, model_of, solve
 from .kernels import get_kernel, guarded, naming
 from .merge import map_for_rows, map_of
 from .model import FeatureProjector, KPCAModel, SampleProjector, check_model
-from .protocol import Kernel
+from .protocol import Kernel, Offer
 from .rows import Rows, summarize
 from .sources import Sink, Source
 
@@ -167,7 +167,7 @@ def kpca(
             kept = return_scores and out is None and not problem.rows.distributed
             chosen = _choose(problem, method, features, products, kept)
             room = (problem.memory_limit or DEFAULT_MEMORY) - chosen.chosen.memory
-            threads = _memory.threads_within(problem.n_threads, room)
+            threads = _memory.threads_within(problem.n_threads, room, problem.data, _features_added_up(chosen.chosen))
             problem = replace(problem, keeps_scores=kept, n_threads=threads)
             solution = solve(problem, chosen)
             score = _scores(problem, solution, out) if return_scores or out is not None else None
@@ -500,6 +500,13 @@ def _planned(problem: Problem, method: str, features: str, products: str, keep_s
         memory_limit=problem.memory_limit,
         keep_scores=keep_scores,
     )
+
+
+def _features_added_up(chosen: Candidate) -> int:
+    """Order of the second moments that tasks hold."""
+    offer = chosen.offer
+    dense = chosen.method == "krylov" or (isinstance(offer, Offer) and offer.cost.moment_flops is None)
+    return chosen.n_features if dense else 0
 
 
 def _check_place(problem: Problem, out: Any) -> None:

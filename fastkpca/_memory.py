@@ -37,9 +37,14 @@ A_THREAD = 7e6
 BLOCK_TILE = 512  # rows of a tile from Kernel.block
 
 
-def threads_within(n_threads: int, room: float) -> int:
-    """As many of these threads as ``room`` bytes beside the route's own allow."""
-    return max(1, min(n_threads, THREADS + max(0, int(room / A_THREAD))))
+def threads_within(n_threads: int, room: float, data: Summary, D: int) -> int:
+    """As many of these threads as ``room`` bytes beside the route's own allow; D features are added up, or none.
+
+    Each takes its tiles, the bands of a task of exact products, and two second moments: one that it makes, and one that
+    waits to be added.
+    """
+    each = A_THREAD + 28.0 * BLOCK_TILE * data.n_features + 16.0 * (1.2 * D) ** 2
+    return max(1, min(n_threads, THREADS + max(0, int(room / each))))
 
 
 def _small(n: float, width: float) -> float:
@@ -71,7 +76,9 @@ def looking_bytes(data: Summary, rows: Rows) -> float:
 
 def _source(rows: Rows) -> float:
     """Pages that a source keeps."""
-    return 1.5 * rows.source.kept if isinstance(rows.source, Source) else 0.0
+    if not isinstance(rows.source, Source):
+        return 0.0
+    return 1.5 * min(float(rows.source.kept), float(rows.n_samples) * rows.source.row_bytes)
 
 
 def copies_of_rows(data: Summary, rows: Rows, itemsize: float = 8.0) -> float:

@@ -127,7 +127,12 @@ class Rows:
 
     def take(self, index: np.ndarray) -> np.ndarray:
         """The rows of these numbers, as ``tile``."""
-        return self._finish(self.source[index])
+        part = self.source[index]
+        if self.shift is not None and type(part) is np.ndarray and part.dtype == np.float64:  # a copy: no second one
+            part = np.ascontiguousarray(part)
+            part -= self.shift
+            return part
+        return self._finish(part)
 
     def all(self) -> np.ndarray:
         """Every row at once, for routes that are in-memory by nature."""

@@ -128,7 +128,8 @@ class Rows:
     def take(self, index: np.ndarray) -> np.ndarray:
         """The rows of these numbers, as ``tile``."""
         part = self.source[index]
-        if self.shift is not None and type(part) is np.ndarray and part.dtype == np.float64:  # a copy: no second one
+        own = type(part) is np.ndarray and part.flags.owndata
+        if self.shift is not None and own and part.dtype == np.float64:  # a copy already: no second one
             part = np.ascontiguousarray(part)
             part -= self.shift
             return part

@@ -163,8 +163,9 @@ def _from_arrow(X: Any, name: str) -> np.ndarray:
             )
         chunks = hasattr(column, "chunks")
         columns.append(column.to_numpy() if chunks else column.to_numpy(zero_copy_only=False))
-    single = bool(columns) and all(str(t) in ("float", "halffloat") for t in X.schema.types)
-    block = np.empty((X.num_rows, len(columns)), dtype=np.float32 if single else np.float64)
+    short = {"float": np.float32, "halffloat": np.float16}  # as a frame of them; whole numbers may have nulls
+    types = [short.get(str(t), np.float64) for t in X.schema.types]
+    block = np.empty((X.num_rows, len(columns)), dtype=np.result_type(*types) if types else np.float64)
     for j, column in enumerate(columns):
         block[:, j] = column
     return block

@@ -2,7 +2,7 @@
 
 Used by tests/test_attack_merge.py (a fraction) and benchmarks/attack_merge.py (full scale). A check yields (promise,
 excess): the promise is broken where the excess is above zero. References as in ``attack_cases``: kernel values,
-weights and centring in longdouble, LAPACK's eigenvalues of the result.
+weights and centring in longdouble, LAPACK's eigenvalues of the result; of few rows all in mpmath's numbers.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import attack_cases as cases
+import mpmath
 import numpy as np
 
 import fastkpca as fk
@@ -39,50 +40,117 @@ class Union:
 # Exact kernel values ---------------------------------------------------------------------------------------------
 
 
+class Long:
+    """Numbers of 64 bits."""
+
+    unit = cases.LONG_UNIT
+    exp, sqrt = np.exp, np.sqrt
+
+    @staticmethod
+    def numbers(X):
+        return np.asarray(X).astype(LONG)
+
+
+class Multiple:
+    """mpmath's numbers, of as many digits as it is told."""
+
+    unit = 0.0
+    exp, sqrt = np.frompyfunc(mpmath.exp, 1, 1), np.frompyfunc(mpmath.sqrt, 1, 1)
+
+    @staticmethod
+    def numbers(X):
+        return np.frompyfunc(mpmath.mpf, 1, 1)(np.asarray(X, dtype=np.float64))
+
+
+def _number(arithmetic, x):
+    return arithmetic.numbers([x])[0]
+
+
 def _squares(A):
-    total = np.zeros((len(A), len(A)), dtype=LONG)
+    total = A[:, :1] * 0 @ A[:, :1].T
     for x in A.T:
-        total += (x[:, None] - x[None, :]) ** 2
+        total = total + (x[:, None] - x[None, :]) ** 2
     return total
 
 
-def values_long(kernel, X, centred=True):
-    """(k(x_i, x_j) in longdouble, bound on their errors); ``centred``: only what is left after centring counts."""
-    A = X.astype(LONG)
+def _most(K):
+    return float(abs(K).max())
+
+
+def values_long(kernel, X, centred=True, arithmetic=Long):
+    """(k(x_i, x_j), bound on their errors); ``centred``: only what is left after centring counts."""
+    A, unit = arithmetic.numbers(X), arithmetic.unit
     d, name, p = A.shape[1], type(kernel).__name__, kernel.get_parameters()
+
+    def number(x):
+        return _number(arithmetic, x)
+
     if name == "ScaledKernel":
-        K, error = values_long(kernel.kernel, X, centred)
-        return LONG(kernel.factor) * K, kernel.factor * error
+        K, error = values_long(kernel.kernel, X, centred, arithmetic)
+        return number(kernel.factor) * K, kernel.factor * error
     if name in ("SumKernel", "ProductKernel"):
         centred = centred and name == "SumKernel"
-        K, error = values_long(kernel.parts[0], X, centred)
+        K, error = values_long(kernel.parts[0], X, centred, arithmetic)
         for part in kernel.parts[1:]:
-            more, other = values_long(part, X, centred)
+            more, other = values_long(part, X, centred, arithmetic)
             if name == "SumKernel":
                 K, error = K + more, error + other
             else:
-                error = error * float(np.abs(more).max()) + other * float(np.abs(K).max()) + error * other
+                error = error * _most(more) + other * _most(K) + error * other
                 K = K * more
-        return K, error + cases.LONG_UNIT * float(np.abs(K).max())
+        return K, error + unit * _most(K)
     if name == "Gaussian":
-        return np.exp(-_squares(A) / (2 * LONG(p["sigma"]) ** 2)), cases.LONG_UNIT * (d + 8)
-    if name == "RationalQuadratic":
-        t = _squares(A) / (2 * LONG(p["alpha"]) * LONG(p["length_scale"]) ** 2)
-        return (1 + t) ** -LONG(p["alpha"]), cases.LONG_UNIT * (d + 8) * 4
+        return arithmetic.exp(-_squares(A) / (2 * number(p["sigma"]) ** 2)), unit * (d + 8)
+    if name == "RationalQuadratic":  # alpha = 1
+        return 1 / (1 + _squares(A) / (2 * number(p["length_scale"]) ** 2)), unit * (d + 8) * 4
     if name == "Matern":  # nu = 3/2
-        t = np.sqrt(3 * _squares(A)) / LONG(p["length_scale"])
-        return (1 + t) * np.exp(-t), cases.LONG_UNIT * (d + 12) * 2
+        t = arithmetic.sqrt(3 * _squares(A)) / number(p["length_scale"])
+        return (1 + t) * arithmetic.exp(-t), unit * (d + 12) * 2
     if name == "Linear" and centred:
-        A = A - A.mean(axis=0)
+        A = A - A.sum(axis=0) / len(A)
     inner = A @ A.T
     if name == "Cosine":
-        size = np.sqrt(np.diag(inner))
-        size = np.where(size > 0, size, 1)
-        return inner / np.outer(size, size), cases.LONG_UNIT * (2 * d + 8)
+        size = arithmetic.sqrt(np.diag(inner))
+        size = np.where(size > 0, size, number(1.0))
+        return inner / (size[:, None] * size), unit * (2 * d + 8)
     if name == "Linear":
-        return inner, cases.LONG_UNIT * (d + 2) * float(np.abs(inner).max())
-    K = (LONG(p["scale"]) * inner + LONG(p["offset"])) ** p["degree"]
-    return K, cases.LONG_UNIT * (d + p["degree"] + 4) * p["degree"] * float(np.abs(K).max())
+        return inner, unit * (d + 2) * _most(inner)
+    K = (number(p["scale"]) * inner + number(p["offset"])) ** p["degree"]
+    return K, unit * (d + p["degree"] + 4) * p["degree"] * _most(K)
+
+
+def exact_spectrum(kernel, X, w):
+    """The reference of a few rows by mpmath, where extended precision is not enough: weights of very unequal size."""
+    with mpmath.workdps(60):
+        present = w > 0
+        K, _ = values_long(kernel, X[present], arithmetic=Multiple)
+        w = Multiple.numbers(w[present])
+        total = w.sum()
+        means = K @ w / total
+        root = Multiple.sqrt(w)
+        A = root[:, None] * (K - means - means[:, None] + w @ means / total) * root
+        values = mpmath.eigsy(mpmath.matrix(((A + A.T) / 2).tolist()), eigvals_only=True)
+        values = np.array(sorted((float(x) for x in values), reverse=True))
+        size, trace = float(np.abs(values).max()), float(np.trace(A))
+        norm = float(mpmath.sqrt(((root[:, None] * K * root) ** 2).sum()))
+    return cases.Reference(
+        values=values,
+        vectors=None,
+        trace=trace,
+        trace_error=2 * cases.UNIT * abs(trace),
+        size=size,
+        norm_K=norm,
+        largest=_most(K),
+        error=2 * cases.UNIT * size,
+    )
+
+
+def reference(kernel, X, w):
+    """By mpmath for so few rows that it takes less than a second."""
+    if len(X) <= 24:
+        return exact_spectrum(kernel, X, w)
+    K, error = values_long(kernel, X)
+    return weighted_spectrum(K, w, error)
 
 
 def weighted_spectrum(K, w, error):
@@ -248,8 +316,7 @@ def union(rng, largest=1500, *, weighted=None, contrib=True):
     w = np.concatenate([np.ones(len(p)) if v is None else np.asarray(v, float) for p, v in zip(shards, weights)])
     sizes = [len(part) for part in shards]
     name = f"{kernel} {features} {data} {order} {sizes} d={d} c={c} tol={tol:.1e}{text}"
-    K, error = values_long(kernel, wide)
-    return Union(shards, weights, kernel, features, c, tol, name, weighted_spectrum(K, w, error))
+    return Union(shards, weights, kernel, features, c, tol, name, reference(kernel, wide, w))
 
 
 # Ways to one model ------------------------------------------------------------------------------------------------
@@ -358,8 +425,7 @@ def weighted_problem(rng, largest=1500):
         w = w[::-1].copy()
     if not np.sum(w, dtype=np.float64) > 1.001:
         w = w * 2 + 1
-    K, error = values_long(given.kernel, X)
-    exact = weighted_spectrum(K, np.asarray(w, dtype=np.float64), error)
+    exact = reference(given.kernel, X, np.asarray(w, dtype=np.float64))
     return Union([X], [w], given.kernel, given.features, given.c, given.tol, f"{given.name} weights: {text}", exact)
 
 

@@ -374,6 +374,7 @@ def _solved(
         n_columns=d,
         forced=True,
         weight_sum=weight_sum,
+        like=first,
     )
     moments.map = widest  # type: ignore[misc]
     with execute.blas_threads():

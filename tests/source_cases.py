@@ -472,7 +472,9 @@ def _changing(rng, store, expected, route, c, threads, text, usual):
     except ValueError as error:
         # blocks of another type or width are told as such, an object without blocks as empty
         right = ("all blocks need the same", "has no rows", "changed while it was read")
-        assert done.is_set() and any(word in str(error) for word in right), f"{text}: {error!r}"
+        assert done.is_set(), f"{text}: {error!r} before anything changed"
+        if not any(word in str(error) for word in right):
+            _same_error(store.now(), route, c, error, text)
         return "error ValueError", text
     finally:
         if thread is not None:
@@ -487,3 +489,13 @@ def _changing(rng, store, expected, route, c, threads, text, usual):
         assert own == changed, f"{text}: neither the rows before nor those after"
         return "rows after", text
     raise AssertionError(f"{text}: an answer from rows that have none")
+
+
+def _same_error(rows, route, c, error, text):
+    """The rows after the change are refused in the same words."""
+    try:
+        quiet(rows, route, c, n_threads=1)
+    except ValueError as found:
+        assert str(found) == str(error), f"{text}: {error!r}, of the array {found!r}"
+        return
+    raise AssertionError(f"{text}: {error!r}")

@@ -143,7 +143,11 @@ def test_rows_far_beyond_those_of_the_first_model(which, far):
         more = np.random.default_rng(seed).standard_normal((count, D)) * far
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")  # among them, that a row far out leaves the others no variance
-            together = fk.kpca_update(first, more)
+            try:
+                together = fk.kpca_update(first, more)
+            except ValueError as error:  # of values of 1e33 the map knows nothing
+                assert "product" in which and far == 1e5 and "next to nothing of them is left" in str(error)
+                continue
         both = np.vstack([X, more])
         if which == "ranked" and count > 1:
             assert any("features leave the widest" in str(w.message) for w in caught)

@@ -172,6 +172,19 @@ def test_rows_outside_the_box_of_fourier_features():
         fk.kpca_update(first, X + [0.0, 5.0])
 
 
+def test_two_rows_of_next_to_no_weight_span_the_box_of_fourier_features():
+    X = data(n=300)
+    ends = np.array([[-20.0, -20.0], [30.0, 30.0]])
+    w = np.r_[np.ones(100), 1e-9, 1e-9]
+    first = fit(np.vstack([X[:100], ends]), "fourier", sample_weight=w, tol=1e-3)
+    far = X[100:] + [0.0, 15.0]
+    together = fk.kpca_update(first, far, tol=1e-3)
+    exact = reference(first.kernel, np.vstack([X[:100], ends, far]), np.r_[w, np.ones(200)])
+    true = exact.values[:C]
+    assert np.all(together.eigenvalue_bounds[:, 0] <= true + exact.error)
+    assert np.all(together.eigenvalue_bounds[:, 1] >= true - exact.error)
+
+
 class HalfSpace(Kernel):
     """x.y, with a map of its own that says nothing of rows other than those it was made for."""
 

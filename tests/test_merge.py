@@ -121,7 +121,7 @@ FARTHER = ["monomial", "taylor", "ranked", "pivots", "sum", "product", "scaled",
 
 
 @pytest.mark.parametrize("which", FARTHER)
-@pytest.mark.parametrize("far", [2.0, 30.0, 1e5])
+@pytest.mark.parametrize("far", [30.0, 1e5])
 def test_rows_far_beyond_those_of_the_first_model(which, far):
     """The map's residual and its rounding know of them: the interval is wide, but it holds."""
     X = data(1, n=300)
@@ -212,7 +212,7 @@ def test_rows_farther_out_than_a_map_knows_of():
     shard(X[500:] * 0.5, first)
     with pytest.raises(ValueError, match=r"rows lie up to .* whose own lie up to .*features='pivots'"):
         shard(X * 3, first)
-    first.projector.map.anywhere = True  # as its author would say
+    first.projector.map._inner.anywhere = True  # as its author would say
     assert shard(X * 3, first).n_samples == N
 
 
@@ -220,7 +220,7 @@ def test_where_the_expansion_of_a_gaussian_underflows():
     """exp(-|x|^2 / 2) at 40 sigma is zero, and so are its features, but not by right if their order is 1500."""
     x = np.linspace(0.0, 4.0, 200)[:, None]
     first = fk.kpca(x, "gaussian", 3, sigma=1.0, features="monomial", keep_moments=True)
-    assert fk.kpca_update(first, np.array([[45.0]])).n_samples == 201
+    assert fk.kpca_update(first, np.array([[45.0]]), tol=0.1).n_samples == 201
     high = TaylorMap(1, 1.0, 1500, np.zeros(1))
     assert high.reaches(36.0) and not high.reaches(38.0)
 

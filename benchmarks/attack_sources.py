@@ -3,7 +3,7 @@
     python benchmarks/attack_sources.py [--cases 3000] [--seed 0] [--first 0]
 
 Every outcome has to be the bits of the model of the array, before or after the change, or an error that says what is
-wrong; a case that takes more than two minutes is a hang, and ends the run with the stacks of all threads.
+wrong; a case that takes more than ten minutes is a hang, and ends the run with the stacks of all threads.
 tests/test_attack_sources.py runs a fraction of the same cases. Needs h5py, zarr, pyarrow and pandas.
 """
 
@@ -27,7 +27,7 @@ import source_cases as cases
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cases", type=int, default=3000)
-    parser.add_argument("--largest", type=int, default=4000)
+    parser.add_argument("--largest", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--first", type=int, default=0, help="number of the first case, to split the run")
     parser.add_argument("--minutes", type=float, default=np.inf, help="take no new case after this time")
@@ -38,7 +38,7 @@ def main():
         if time.perf_counter() - begun > 60 * options.minutes:
             print(f"out of time at case {number}")
             break
-        faulthandler.dump_traceback_later(120, exit=True)
+        faulthandler.dump_traceback_later(600, exit=True)
         with tempfile.TemporaryDirectory() as folder:
             try:
                 outcome, text = cases.case(np.random.default_rng([options.seed, number]), folder, options.largest)

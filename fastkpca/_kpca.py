@@ -394,6 +394,7 @@ def _prepare(
     rows, data = summarize(
         rows, shift=chosen.translation is not None, rng=generator, n_threads=threads, shift_by=shift_by
     )
+    validate.check_enough(rows.n_samples)
     c = validate.check_c(c, rows.n_samples)
     limit, capped = _room.memory_for(validate.check_memory_limit(memory_limit), DEFAULT_MEMORY, threads)
     return Problem(

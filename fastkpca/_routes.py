@@ -521,10 +521,13 @@ def _kept(
     if positive == 0:
         own_matrix = isinstance(problem.kernel, Precomputed)
         hint = "; distances D are no kernel matrix, -0.5 * D ** 2 is one" if own_matrix else ""
+        why = "the centred Gram matrix is zero to rounding (or negative); check that the rows of X differ, and the "
+        why += f"kernel's parameters{hint}"
+        if problem.like is not None and float(np.max(above)) > 10 * floor:
+            why = "next to nothing of them is left in the feature map, which was made for the rows of another model; "
+            why += "make the first model from rows that span the range"
         raise NoVarianceError(
-            f"no component of {problem.kernel!r} carries variance on these {problem.data.n_samples} rows: the "
-            "centred Gram matrix is zero to rounding (or negative); check that the rows of X differ, and the kernel's "
-            f"parameters{hint}",
+            f"no component of {problem.kernel!r} carries variance on these {problem.data.n_samples} rows: {why}",
             2 * floor + max(float(np.max(eigenvalues, initial=0.0)), 0.0) + float(np.max(above)),
         )
     asked = problem.c

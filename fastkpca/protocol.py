@@ -258,6 +258,9 @@ class FeatureMap:
     """Bound on the entries of K - Phi Phi' that are not positive semidefinite."""
     rounding: float = 64 * float(np.finfo(np.float64).eps)
     """Bound on |computed phi(x) - phi(x)| / |phi(x)| in float64."""
+    anywhere: bool = False
+    """Whether what it says of its errors holds for every row, however far from those for which the map was made: rows
+    that come later may then share it (``like=``, ``kpca_update``)."""
     tile_rows: int | None = None
     """Rows that a tile should have, for a map whose cost a tile does not hang on its rows (a fast transform); None: as
     many as keep a tile of features in cache. A whole number that depends on shapes and parameters alone."""

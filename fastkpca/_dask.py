@@ -21,11 +21,13 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from . import execute
+from ._core.scratch import Reuse
 from .errors import DataChangedError
 from .rows import Rows
 from .sources import SequentialSource, Sink, Source
@@ -36,6 +38,8 @@ RUN_BYTES = 1 << 28
 """Bytes of scores that are on their way to ``out`` at once, where blocks are no larger."""
 MOST_BANDS = 32
 """Bands of rows in a product with the kernel matrix: 528 pairs of them, and as many tasks."""
+JOINED, JOINED_BYTES = 8, 1 << 24
+"""Results that one task combines (a power of two: a subtree), and their bytes where they are large."""
 
 _one_at_a_time = threading.Lock()
 
@@ -50,6 +54,7 @@ def dask_source(X: Any, name: str, convert: Callable[[Any, str], np.ndarray]) ->
         return None
     import dask
     import dask.array
+    from dask.delayed import Delayed
 
     if hasattr(type(X), "get_partition"):  # of the class: a Delayed has any attribute
         if X.ndim != 2:
@@ -63,9 +68,10 @@ def dask_source(X: Any, name: str, convert: Callable[[Any, str], np.ndarray]) ->
         ]
         X = dask.array.concatenate(blocks)
     if not isinstance(X, dask.array.Array):
+        word = "Delayed" if isinstance(X, Delayed) else type(X).__name__
         raise TypeError(
-            f"{name} is a dask {type(X).__name__}; give a Dask array or data frame (dask.array.from_delayed makes an "
-            "array of delayed blocks)"
+            f"{name} is a dask {word}; give a Dask array or data frame (dask.array.from_delayed makes an array of "
+            "delayed blocks)"
         )
     if X.ndim != 2 or 0 in X.shape:
         return np.broadcast_to(np.zeros((), X.dtype), [0 if n != n else n for n in X.shape])
@@ -122,15 +128,15 @@ class _Pass:
     name: str
     alone: bool
 
-    def rows(self, first: int, blocks: Sequence[tuple], weights: np.ndarray | None) -> Rows:
-        parts = [_cut(block, lo, hi, length, self.convert, self.name) for block, lo, hi, length in blocks]
+    def rows(self, first: int, cuts: Sequence[tuple], weights: np.ndarray | None, blocks: Sequence[Any]) -> Rows:
+        parts = [_cut(*cut, self.convert, self.name, block) for cut, block in zip(cuts, blocks)]
         block = parts[0] if len(parts) == 1 else np.concatenate(parts)
         return Rows(
             Window(block, first, self.n), self.shift, None if weights is None else Window(weights, first, self.n)
         )
 
 
-def _cut(block: Any, lo: int, hi: int, length: int, convert: Callable[[Any, str], np.ndarray], name: str) -> np.ndarray:
+def _cut(lo: int, hi: int, length: int, convert: Callable[[Any, str], np.ndarray], name: str, block: Any) -> np.ndarray:
     rows = convert(block, name)
     if rows.ndim != 2 or len(rows) != length:
         raise DataChangedError(
@@ -140,11 +146,17 @@ def _cut(block: Any, lo: int, hi: int, length: int, convert: Callable[[Any, str]
     return rows[lo:hi]
 
 
-def _leaf(p: _Pass, i: int, count: int, first: int, blocks: Sequence[tuple], weights: np.ndarray | None) -> Any:
+# What makes the graphs below: tasks (function, keys, ...), with all that is no key bound to the function, so that nothing
+# of it is taken for one.
+
+
+def _leaf(
+    i: int, count: int, first: int, cuts: Sequence[tuple], weights: np.ndarray | None, p: _Pass, blocks: Sequence[Any]
+) -> Any:
     """Tasks i to i + count of the pass, combined."""
     try:
-        with _one_at_a_time if p.alone else nullcontext():
-            rows = p.rows(first, blocks, weights)
+        with _one_at_a_time if p.alone else nullcontext(), Reuse():
+            rows = p.rows(first, cuts, weights, blocks)
             return p.pack(execute.tree_reduce(lambda j: p.task(rows, i + j), count, p.combine))
     except (MemoryError, OSError):
         raise
@@ -152,28 +164,28 @@ def _leaf(p: _Pass, i: int, count: int, first: int, blocks: Sequence[tuple], wei
         return _Failed(error)
 
 
-def _join(p: _Pass, a: Any, b: Any) -> Any:
-    for x in (a, b):
-        if isinstance(x, _Failed):
-            return x
+def _join(p: _Pass, parts: Sequence[Any]) -> Any:
+    """Results that follow one another, combined along their part of the tree."""
+    for part in parts:
+        if isinstance(part, _Failed):
+            return part
     # what a task is given may be given to it again: combining writes into it
-    with execute.blas_threads():
-        return p.pack(p.combine(p.unpack(copy.deepcopy(a)), p.unpack(copy.deepcopy(b))))
+    return p.pack(execute.tree_reduce(lambda i: p.unpack(copy.deepcopy(parts[i])), len(parts), p.combine))
 
 
-def _band(p: _Pass, first: int, stop: int, blocks: Sequence[tuple]) -> Any:
+def _band(first: int, stop: int, cuts: Sequence[tuple], p: _Pass, blocks: Sequence[Any]) -> Any:
     try:
-        return p.rows(first, blocks, None).tile(first, stop)
+        return p.rows(first, cuts, None, blocks).tile(first, stop)
     except (TypeError, ValueError) as error:
         return _Failed(error)
 
 
-def _pair(pair: Callable, alone: bool, X: Any, Y: Any, x: tuple, y: tuple) -> Any:
+def _pair(alone: bool, pair: Callable, x: tuple, y: tuple, X: Any, Y: Any = None) -> Any:
     for band in (X, Y):
         if isinstance(band, _Failed):
             return band
     try:
-        with _one_at_a_time if alone else nullcontext(), execute.blas_threads():
+        with _one_at_a_time if alone else nullcontext(), execute.blas_threads(), Reuse():
             return pair(X, Y, x, y)
     except (MemoryError, OSError):
         raise
@@ -181,14 +193,14 @@ def _pair(pair: Callable, alone: bool, X: Any, Y: Any, x: tuple, y: tuple) -> An
         return _Failed(error)
 
 
-def _add(number: int, parts: Sequence[tuple[int, Any]], squares_of: Sequence[int]) -> Any:
+def _add(sides: Sequence[int], parts: Sequence[Any]) -> Any:
     """(what the pairs add to a band of the product, the squares of the pairs that begin with it)."""
     total: Any = None
-    for side, part in parts:
+    for side, part in zip(sides, parts):
         if isinstance(part, _Failed):
             return part
         total = part[side].copy() if total is None else total + part[side]
-    return total, [parts[i][1][2] for i in squares_of]
+    return total, [part[2] for side, part in zip(sides, parts) if side == 0]
 
 
 def _scored(block: Any, task: Any = None, block_info: Any = None) -> np.ndarray:
@@ -202,7 +214,7 @@ class _Scores:
         self.task, self.convert, self.name, self.alone = task, convert, name, alone
 
     def __call__(self, block: Any, first: int) -> np.ndarray:
-        with _one_at_a_time if self.alone else nullcontext(), execute.blas_threads():
+        with _one_at_a_time if self.alone else nullcontext(), execute.blas_threads(), Reuse():
             return self.task(self.convert(block, self.name), first)
 
 
@@ -231,61 +243,42 @@ class DaskSource(SequentialSource):
         """The dashboard shows what comes before the first number: the stage."""
         return "-".join(["fastkpca", *stage.split(), *map(str, numbers), token])
 
-    def _compute(self, tasks: Sequence[Any]) -> list[Any]:
+    def _compute(self, keys: Sequence[Any], tasks: dict[Any, Any]) -> list[Any]:
+        """What these tasks, beside those of the rows, make of the keys."""
         import dask
+        from dask.delayed import Delayed
+        from dask.highlevelgraph import HighLevelGraph
 
+        layer = f"fastkpca-{uuid.uuid4().hex}"
+        graph = HighLevelGraph.from_collections(layer, tasks, dependencies=[self._parts[0]])
         with warnings.catch_warnings():
             # of vectors that go with the graph, so that they are there again when a worker dies
             warnings.filterwarnings("ignore", "Sending large graph")
-            found = list(dask.compute(*tasks))
+            found = list(dask.compute(*(Delayed(key, graph, layer=layer) for key in keys)))
         for result in found:
             if isinstance(result, _Failed):
                 raise result.error
         return found
 
-    def _chunks(self, start: int, stop: int, token: str) -> list[tuple]:
-        """(block, from, to, its length) of each chunk that has some of these rows; a part of a chunk is cut out where
-        the chunk is."""
-        from dask import delayed
-
-        found = []
+    def _chunks(self, start: int, stop: int, token: str, tasks: dict[Any, Any]) -> tuple[list[tuple], list[Any]]:
+        """(from, to, its length) of each chunk that has some of these rows, and its key; a part of a chunk is cut out
+        where the chunk is."""
+        cuts, keys = [], []
         first = int(np.searchsorted(self._ends, start, side="right"))
         while start < stop:
             end, length = int(self._ends[first]), int(self.array.chunks[0][first])
             if length:
                 lo, hi = start - (end - length), min(stop, end) - (end - length)
-                block = self._parts[first]
+                block: Any = self._parts[first].key
                 if hi - lo < length:
                     key = self._key("rows", token, start)
-                    block = delayed(_cut, pure=False)(
-                        block, lo, hi, length, self._convert, self.name, dask_key_name=key
-                    )
-                    lo, hi, length = 0, hi - lo, hi - lo
-                found.append((block, lo, hi, length))
+                    tasks[key] = (partial(_cut, lo, hi, length, self._convert, self.name), block)
+                    block, lo, hi, length = key, 0, hi - lo, hi - lo
+                cuts.append((lo, hi, length))
+                keys.append(block)
                 start = min(stop, end)
             first += 1
-        return found
-
-    def _leaves(self, rows: Rows, p: _Pass, span: int, stage: str) -> tuple[Any, list[Any]]:
-        from dask import delayed
-
-        n, token = self.n_samples, uuid.uuid4().hex
-        n_tasks = -(-n // span)
-        chunk = n // np.count_nonzero(self.array.chunks[0])
-        per = 1 << max(0, int(chunk // span).bit_length() - 1)
-        shared = delayed(p, pure=False, traverse=False, name=self._key("pass", token))
-        leaves = []
-        for number, i in enumerate(range(0, n_tasks, per)):
-            count = min(per, n_tasks - i)
-            start, stop = i * span, min(n, (i + count) * span)
-            weights = None if rows.weights is None else rows.tile_weights(start, stop)
-            leaves.append(
-                delayed(_leaf, pure=False)(
-                    shared, i, count, start, self._chunks(start, stop, token), weights,
-                    dask_key_name=self._key(stage, token, number),
-                )
-            )  # fmt: skip
-        return shared, leaves
+        return cuts, keys
 
     def reduce(
         self,
@@ -298,20 +291,36 @@ class DaskSource(SequentialSource):
         pack: Callable[[Any], Any] | None,
         unpack: Callable[[Any], Any] | None,
         alone: bool,
+        size: int,
     ) -> Any:
         """``Rows.reduce``."""
-        from dask import delayed
-
-        p = _Pass(task, combine, pack or _same, unpack or _same, rows.shift, self.n_samples, self._convert, self.name,
-                  alone)  # fmt: skip
-        shared, leaves = self._leaves(rows, p, span, stage)
-        join, token, joined = delayed(_join, pure=False), uuid.uuid4().hex, iter(range(len(leaves)))
-        total = execute.tree_reduce(
-            leaves.__getitem__,
-            len(leaves),
-            lambda a, b: join(shared, a, b, dask_key_name=self._key(f"{stage} sum", token, next(joined))),
-        )
-        return p.unpack(self._compute([total])[0])
+        n, token = self.n_samples, uuid.uuid4().hex
+        p = _Pass(task, combine, pack or _same, unpack or _same, rows.shift, n, self._convert, self.name, alone)
+        shared = self._key("pass", token)
+        tasks: dict[Any, Any] = {shared: p}
+        n_tasks = -(-n // span)
+        chunk = n // np.count_nonzero(self.array.chunks[0])
+        per = 1 << max(0, int(chunk // span).bit_length() - 1)
+        level: list[Any] = []
+        for i in range(0, n_tasks, per):
+            count = min(per, n_tasks - i)
+            start, stop = i * span, min(n, (i + count) * span)
+            weights = None if rows.weights is None else rows.tile_weights(start, stop)
+            level.append(self._key(stage, token, len(level)))
+            cuts, blocks = self._chunks(start, stop, token, tasks)
+            tasks[level[-1]] = (partial(_leaf, i, count, start, cuts, weights), shared, blocks)
+        at_once, joined = JOINED if JOINED * size <= JOINED_BYTES else 2, 0
+        while len(level) > 1:  # whole subtrees, and what is left at the end: the tree of ``execute.tree_reduce``
+            above: list[Any] = []
+            for k in range(0, len(level), at_once):
+                some = level[k : k + at_once]
+                above.append(some[0])
+                if len(some) > 1:
+                    above[-1] = self._key(f"{stage} sum", token, joined)
+                    tasks[above[-1]] = (_join, shared, some)
+                    joined += 1
+            level = above
+        return p.unpack(self._compute(level, tasks)[0])
 
     def square(
         self,
@@ -328,40 +337,30 @@ class DaskSource(SequentialSource):
         ``pair(X, Y, x, y)`` is given two bands and, of each, its rows of the vectors; Y is None on the diagonal. A
         band's sums are added in the order of the pairs' numbers, by one task.
         """
-        from dask import delayed
-
         n, token = self.n_samples, uuid.uuid4().hex
         while step * MOST_BANDS < n:
             step *= 2
-        starts = range(0, n, step)
         p = _Pass(_nothing, _nothing, _same, _same, shift, n, self._convert, self.name, alone)
-        shared = delayed(p, pure=False, traverse=False, name=self._key("pass", token))
-        work = delayed(pair, pure=False, traverse=False, name=self._key("pair", token))
+        shared, work = self._key("pass", token), self._key("pair", token)
+        tasks: dict[Any, Any] = {shared: p, work: pair}
         bands, columns = [], []
-        for a in starts:
+        for a in range(0, n, step):
             b = min(n, a + step)
-            bands.append(
-                delayed(_band, pure=False)(
-                    shared, a, b, self._chunks(a, b, token), dask_key_name=self._key("band", token, a)
-                )
-            )
-            own = tuple(None if v is None else v[a:b] for v in vectors)
-            columns.append(delayed(own, pure=False, traverse=False, name=self._key("vectors", token, a)))
-        m = len(bands)
-        parts = {
-            (i, j): delayed(_pair, pure=False)(
-                work, alone, bands[i], None if i == j else bands[j], columns[i], columns[j],
-                dask_key_name=self._key(stage, token, i, j),
-            )
-            for i in range(m)
-            for j in range(i, m)
-        }  # fmt: skip
-        sums = []
+            bands.append(self._key("band", token, a))
+            cuts, blocks = self._chunks(a, b, token, tasks)
+            tasks[bands[-1]] = (partial(_band, a, b, cuts), shared, blocks)
+            columns.append(self._key("vectors", token, a))
+            tasks[columns[-1]] = (partial(_same, tuple(None if v is None else v[a:b] for v in vectors)),)
+        m, sums = len(bands), []
+        parts = {(i, j): self._key(stage, token, i, j) for i in range(m) for j in range(i, m)}
+        for (i, j), key in parts.items():
+            other = [] if i == j else [bands[j]]
+            tasks[key] = (partial(_pair, alone), work, columns[i], columns[j], bands[i], *other)
         for i in range(m):
-            own = [(1, parts[j, i]) for j in range(i)] + [(0, parts[i, j]) for j in range(i, m)]
-            key = self._key(f"{stage} sum", token, i)
-            sums.append(delayed(_add, pure=False)(i, own, list(range(i, m)), dask_key_name=key))
-        found = self._compute(sums)
+            own = [parts[j, i] for j in range(i)] + [parts[i, j] for j in range(i, m)]
+            sums.append(self._key(f"{stage} sum", token, i))
+            tasks[sums[-1]] = (partial(_add, [1] * i + [0] * (m - i)), own)
+        found = self._compute(sums, tasks)
         squares = [(i, i + k, x) for i, (_, some) in enumerate(found) for k, x in enumerate(some)]
         return np.concatenate([band for band, _ in found]), squares
 
@@ -387,11 +386,13 @@ class DaskSource(SequentialSource):
     def store(self, scores: Any, out: Any) -> None:
         """Write a Dask array into a file or dataset, in order and from this process: targets need not be safe to write
         to from several places at once."""
+        import dask
+
         sink, blocks = Sink(out), list(scores.to_delayed().ravel())
         size = scores.dtype.itemsize * scores.size
         at_once = max(1, RUN_BYTES * len(blocks) // max(1, size))
         for start in range(0, len(blocks), at_once):
-            for part in self._compute(blocks[start : start + at_once]):
+            for part in dask.compute(*blocks[start : start + at_once]):
                 sink.write(part)
         sink.close()
 
@@ -406,33 +407,30 @@ class DaskSource(SequentialSource):
     def read(self, start: int, stop: int) -> np.ndarray:
         if stop - start <= 4 * self.page_rows:
             return super().read(start, stop)
-        blocks = self._chunks(start, stop, uuid.uuid4().hex)
+        tasks: dict[Any, Any] = {}
+        cuts, keys = self._chunks(start, stop, uuid.uuid4().hex, tasks)
         result, filled = np.empty((stop - start, self.n_features), dtype=self.dtype), 0
-        for found, (_, lo, hi, length) in zip(self._compute([block for block, *_ in blocks]), blocks):
-            result[filled : filled + hi - lo] = _cut(found, lo, hi, length, self._convert, self.name)
+        for found, (lo, hi, length) in zip(self._compute(keys, tasks), cuts):
+            result[filled : filled + hi - lo] = _cut(lo, hi, length, self._convert, self.name, found)
             filled += hi - lo
         return result
 
     def take(self, index: np.ndarray) -> np.ndarray:
         """The rows of these numbers: only these leave the workers."""
-        from dask import delayed
-
         token = uuid.uuid4().hex
         order = np.argsort(index, kind="stable")
         numbers = np.searchsorted(self._ends, index[order], side="right")
-        tasks = []
+        tasks: dict[Any, Any] = {}
         for i in np.unique(numbers).tolist():
             length = int(self.array.chunks[0][i])
             local = index[order[numbers == i]] - (int(self._ends[i]) - length)
             key = self._key("sample", token, i)
-            tasks.append(
-                delayed(_taken, pure=False)(self._parts[i], local, length, self._convert, self.name, dask_key_name=key)
-            )
+            tasks[key] = (partial(_taken, local, length, self._convert, self.name), self._parts[i].key)
         result = np.empty((len(index), self.n_features), dtype=self.dtype)
         if tasks:
-            result[order] = np.concatenate(self._compute(tasks))
+            result[order] = np.concatenate(self._compute(list(tasks), tasks))
         return result
 
 
-def _taken(block: Any, index: np.ndarray, length: int, convert: Callable, name: str) -> np.ndarray:
-    return _cut(block, 0, length, length, convert, name)[index]
+def _taken(index: np.ndarray, length: int, convert: Callable, name: str, block: Any) -> np.ndarray:
+    return _cut(0, length, length, convert, name, block)[index]

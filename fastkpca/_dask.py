@@ -146,8 +146,8 @@ def _cut(lo: int, hi: int, length: int, convert: Callable[[Any, str], np.ndarray
     return rows[lo:hi]
 
 
-# What makes the graphs below: tasks (function, keys, ...), with all that is no key bound to the function, so that nothing
-# of it is taken for one.
+# What makes the graphs below: tasks (function, keys, ...), with all that is no key bound to the function, so that
+# nothing of it is taken for one.
 
 
 def _leaf(
@@ -299,7 +299,8 @@ class DaskSource(SequentialSource):
         shared = self._key("pass", token)
         tasks: dict[Any, Any] = {shared: p}
         n_tasks = -(-n // span)
-        chunk = n // np.count_nonzero(self.array.chunks[0])
+        lengths = np.array(self.array.chunks[0])
+        chunk = int(np.median(lengths[lengths > 0]))
         per = 1 << max(0, int(chunk // span).bit_length() - 1)
         level: list[Any] = []
         for i in range(0, n_tasks, per):

@@ -80,6 +80,37 @@ def cluster():
         yield cluster, client
 
 
+def scaled(cluster, client, n):
+    """{address: process} of the workers, once there are n and all of them answer: one that retires, or was killed a
+    moment ago, may be listed still."""
+    cluster.scale(n)
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        if len(client.scheduler_info(n_workers=-1)["workers"]) == n:
+            found = client.run(os.getpid, on_error="return")
+            if len(found) == n and all(isinstance(pid, int) for pid in found.values()):
+                return found
+        time.sleep(0.02)
+    raise TimeoutError(f"no {n} workers within a minute")
+
+
+@pytest.fixture(autouse=True)
+def limit():
+    """What waits for a cluster ends."""
+    if not hasattr(signal, "SIGALRM") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def late(*_):
+        raise TimeoutError("two minutes")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(120)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
 # Equal bits ----------------------------------------------------------------------------------------------------------
 
 
@@ -112,10 +143,7 @@ def test_processes(local):
 
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_a_cluster_of_any_size(cluster, local, workers):
-    cluster, client = cluster
-    cluster.scale(workers)
-    while len(client.scheduler_info(n_workers=-1)["workers"]) != workers:
-        time.sleep(0.05)
+    scaled(*cluster, workers)
     for name, (rows, arguments) in ROUTES.items():
         assert same(fk.kpca(chunked(rows), **arguments), local[name])
 
@@ -187,9 +215,7 @@ class Killer(distributed.SchedulerPlugin):
 )
 def test_a_worker_dies(cluster, local, stage, finish, name):
     cluster, client = cluster
-    cluster.scale(2)
-    client.wait_for_workers(2, timeout=60)
-    pids = client.run(os.getpid)
+    pids = scaled(cluster, client, 2)
     killer = Killer(cluster.scheduler, stage, finish, pids)
     cluster.scheduler.add_plugin(killer)
     try:

@@ -208,7 +208,7 @@ def overhead(*sizes: int) -> None:
                 found[n, one["degree"]] = np.array([here, there, local_cpu, own + theirs])
                 least = np.min(seconds, axis=0)
                 print(
-                    f"N = {n:.0e}, degree {one['degree']} ({local.info['n_features']:3d} features): local {here:.2f} s, "
+                    f"N = {n:.0e}, degree {one['degree']} (D = {local.info['n_features']:3d}): local {here:.2f} s, "
                     f"Dask {there:.2f} s, ratio {ratio:.2f} (of the fastest {least[1] / least[0]:.2f}); "
                     f"processor seconds {local_cpu:6.2f} and {own:.2f} + {theirs:6.2f}, ratio {cpu:.2f}; equal bits",
                     flush=True,

@@ -74,8 +74,9 @@ def bits(model: fk.KPCAModel, score: np.ndarray) -> list[bytes]:
     return [x.tobytes() for x in (model.eigenvalues, model.eigenvalue_bounds, score)]
 
 
-def processes(client: Client, n: int) -> list[int]:
+def processes(cluster: LocalCluster, client: Client, n: int) -> list[int]:
     """Of the workers, once there are n and all of them answer."""
+    cluster.scale(n)
     while True:
         found = client.run(os.getpid, on_error="return")
         if len(found) == n and all(isinstance(x, int) for x in found.values()):
@@ -100,7 +101,7 @@ def deaths(runs: int) -> None:
         return model, model.score.compute()
 
     with LocalCluster(
-        n_workers=3, threads_per_worker=1, dashboard_address=None, silence_logs=50
+        n_workers=3, threads_per_worker=1, dashboard_address=":0", silence_logs=50
     ) as cluster, Client(cluster) as client:  # fmt: skip
         watch = Watch()
         cluster.scheduler.add_plugin(watch)
@@ -112,7 +113,7 @@ def deaths(runs: int) -> None:
         started = time.perf_counter()
         for i in range(runs):
             name = list(ROUTES)[i % len(ROUTES)]
-            pids = processes(client, 3)
+            pids = processes(cluster, client, 3)
             # after so many tasks: by time, most deaths would fall into the longest stage
             victim, after = pids[rng.integers(3)], int(rng.integers(tasks[name]))
             pause = 0.02 * rng.random()
@@ -189,7 +190,7 @@ def overhead(*sizes: int) -> None:
     found: dict[tuple[int, int], np.ndarray] = {}
     with (
         tempfile.TemporaryDirectory() as folder,
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster,
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50) as cluster,
         Client(cluster) as client,
     ):
         for n in sizes:
@@ -268,7 +269,7 @@ def constants() -> None:
             flush=True,
         )
     with LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50
+        n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50
     ) as cluster, Client(cluster) as client:  # fmt: skip
         watch = Watch()
         cluster.scheduler.add_plugin(watch)
@@ -306,6 +307,8 @@ def constants() -> None:
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
+    # on a busy machine a worker takes longer than 15 s to come back, and the cluster would forget it
+    dask.config.set({"distributed.deploy.lost-worker-timeout": "1 hour"})
     what, numbers = sys.argv[1], [int(float(x)) for x in sys.argv[2:]]
     if what == "deaths":
         deaths(*numbers or [100])

@@ -71,9 +71,16 @@ def local():
 @pytest.fixture(scope="module")
 def cluster():
     with (
-        dask.config.set({"distributed.admin.log-format": "", "distributed.logging.distributed": "critical"}),
+        dask.config.set(
+            {
+                "distributed.admin.log-format": "",
+                "distributed.logging.distributed": "critical",
+                # where the machine is busy a worker takes longer than 15 s to come back, and would be forgotten
+                "distributed.deploy.lost-worker-timeout": "1 hour",
+            }
+        ),
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
         ) as cluster,
         distributed.Client(cluster) as client,
     ):

@@ -37,7 +37,9 @@ __all__ = ["DaskSource", "dask_source"]
 RUN_BYTES = 1 << 28
 """Bytes of scores that are on their way to ``out`` at once, where blocks are no larger."""
 MOST_BANDS = 32
-"""Bands of rows in a product with the kernel matrix: 528 pairs of them, and as many tasks."""
+"""Bands of rows in a product with the kernel matrix: 528 pairs of them."""
+TASK_SIDE = 8192
+"""Rows of one side of such a task, where there are enough of them."""
 JOINED, JOINED_BYTES = 8, 1 << 24
 """Results that one task combines (a power of two: a subtree), and their bytes where they are large."""
 
@@ -180,27 +182,56 @@ def _band(first: int, stop: int, cuts: Sequence[tuple], p: _Pass, blocks: Sequen
         return _Failed(error)
 
 
-def _pair(alone: bool, pair: Callable, x: tuple, y: tuple, X: Any, Y: Any = None) -> Any:
-    for band in (X, Y):
-        if isinstance(band, _Failed):
-            return band
+def _pairs(
+    step: int, alone: bool, pair: Callable, x: tuple, y: tuple, X: Any, Y: Any = None
+) -> dict[tuple[int, int], tuple] | _Failed:
+    """What ``pair`` makes of the pairs of bands of two groups, or of one (Y is None), under their numbers inside."""
+    for group in (X, Y):
+        if isinstance(group, _Failed):
+            return group
+    other, of_other = (X, x) if Y is None else (Y, y)
+    first, second = range(0, len(X), step), range(0, len(other), step)
+    found = {}
     try:
         with _one_at_a_time if alone else nullcontext(), execute.blas_threads(), Reuse():
-            return pair(X, Y, x, y)
+            for i, a in enumerate(first):
+                I = slice(a, a + step)
+                own = tuple(None if v is None else v[I] for v in x)
+                for j, b in enumerate(second):
+                    J = slice(b, b + step)
+                    if Y is not None or i < j:
+                        found[i, j] = pair(X[I], other[J], own, tuple(None if v is None else v[J] for v in of_other))
+                    elif i == j:
+                        found[i, j] = pair(X[I], None, own, own)
     except (MemoryError, OSError):
         raise
     except Exception as error:
         return _Failed(error)
+    return found
 
 
-def _add(sides: Sequence[int], parts: Sequence[Any]) -> Any:
-    """(what the pairs add to a band of the product, the squares of the pairs that begin with it)."""
-    total: Any = None
-    for side, part in zip(sides, parts):
+def _add(number: int, parts: Sequence[Any]) -> Any:
+    """(what the pairs add to a group of bands, the squares of the pairs whose first band is in it).
+
+    ``parts`` are those of the group with all groups, in order; ``number`` is its own. A band's are added in the order
+    of its pairs, whatever the groups.
+    """
+    for part in parts:
         if isinstance(part, _Failed):
             return part
-        total = part[side].copy() if total is None else total + part[side]
-    return total, [part[2] for side, part in zip(sides, parts) if side == 0]
+    sums, squares = [], []
+    for i in range(1 + max(i for i, _ in parts[number])):
+        total: Any = None
+        for k, part in enumerate(parts):
+            bands = 1 + max(key[0 if k < number else 1] for key in part)
+            for j in range(bands):
+                before = k < number or (k == number and j < i)
+                found = part[(j, i) if before else (i, j)]
+                total = found[before].copy() if total is None else total + found[before]
+                if not before:
+                    squares.append((i, k, j, found[2]))
+        sums.append(total)
+    return np.concatenate(sums), squares
 
 
 def _scored(block: Any, task: Any = None, block_info: Any = None) -> np.ndarray:
@@ -341,29 +372,32 @@ class DaskSource(SequentialSource):
         n, token = self.n_samples, uuid.uuid4().hex
         while step * MOST_BANDS < n:
             step *= 2
+        together = 1  # bands in a group: a task has the pairs of two groups, and costs more than a few of them
+        while together * step < TASK_SIDE and 6 * together * step <= n:
+            together *= 2
+        width = together * step
         p = _Pass(_nothing, _nothing, _same, _same, shift, n, self._convert, self.name, alone)
         shared, work = self._key("pass", token), self._key("pair", token)
         tasks: dict[Any, Any] = {shared: p, work: pair}
-        bands, columns = [], []
-        for a in range(0, n, step):
-            b = min(n, a + step)
-            bands.append(self._key("band", token, a))
+        groups, columns = [], []
+        for a in range(0, n, width):
+            b = min(n, a + width)
+            groups.append(self._key("band", token, a))
             cuts, blocks = self._chunks(a, b, token, tasks)
-            tasks[bands[-1]] = (partial(_band, a, b, cuts), shared, blocks)
+            tasks[groups[-1]] = (partial(_band, a, b, cuts), shared, blocks)
             columns.append(self._key("vectors", token, a))
             tasks[columns[-1]] = (partial(_same, tuple(None if v is None else v[a:b] for v in vectors)),)
-        m, sums = len(bands), []
+        m, sums = len(groups), []
         parts = {(i, j): self._key(stage, token, i, j) for i in range(m) for j in range(i, m)}
         for (i, j), key in parts.items():
-            other = [] if i == j else [bands[j]]
-            tasks[key] = (partial(_pair, alone), work, columns[i], columns[j], bands[i], *other)
+            other = [] if i == j else [groups[j]]
+            tasks[key] = (partial(_pairs, step, alone), work, columns[i], columns[j], groups[i], *other)
         for i in range(m):
-            own = [parts[j, i] for j in range(i)] + [parts[i, j] for j in range(i, m)]
             sums.append(self._key(f"{stage} sum", token, i))
-            tasks[sums[-1]] = (partial(_add, [1] * i + [0] * (m - i)), own)
+            tasks[sums[-1]] = (partial(_add, i), [parts[min(i, j), max(i, j)] for j in range(m)])
         found = self._compute(sums, tasks)
-        squares = [(i, i + k, x) for i, (_, some) in enumerate(found) for k, x in enumerate(some)]
-        return np.concatenate([band for band, _ in found]), squares
+        squares = [(g * together + i, k * together + j, x) for g, (_, some) in enumerate(found) for i, k, j, x in some]
+        return np.concatenate([total for total, _ in found]), squares
 
     def lazily(self, task: Callable[[np.ndarray, int], np.ndarray], n_columns: int, dtype: Any, *, alone: bool) -> Any:
         """A Dask array (N, n_columns), chunked as the rows: task(rows of a block, number of the first)."""

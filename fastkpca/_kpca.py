@@ -17,7 +17,7 @@ from .merge import map_for_rows, map_of
 from .model import FeatureProjector, KPCAModel, SampleProjector, check_model
 from .protocol import Kernel
 from .rows import Rows, summarize
-from .sources import Source
+from .sources import Sink, Source
 
 __all__ = ["kpca", "kpca_project", "plan"]
 
@@ -102,9 +102,10 @@ def kpca(
         ``kpca_update`` add them up. Implies ``method="features"``.
     return_scores : bool
         False: the model alone; its ``score`` then raises ScoresNotKeptError.
-    out : ndarray, h5py.Dataset or zarr.Array (N, c), optional
+    out : ndarray, h5py.Dataset or zarr.Array (N, c), or callable, optional
         Where to write the scores as they are made, memory maps included. The type is that of the rows, float32 or
-        float64. Datasets are not kept in the model.
+        float64. A function ``out(shape, dtype)`` makes the place once the number of components is known; an array that
+        is made before gets zeros for components that turn out to carry no variance. Datasets are not kept in the model.
     progress : bool or callable
         True writes to stderr; a callable gets (stage, done, total).
     **kernel_parameters
@@ -161,6 +162,7 @@ def kpca(
             like,
             kernel_parameters,
         )
+        _check_place(problem, out)
         with naming(problem.kernel):
             kept = return_scores and out is None and not problem.rows.distributed
             chosen = _choose(problem, method, features, products, kept)
@@ -204,8 +206,9 @@ def kpca_project(
     X : array_like (m, d)
         New rows, with the columns of the training rows; for a precomputed kernel the (m, N) matrix between new and
         training rows.
-    out : ndarray, h5py.Dataset or zarr.Array (m, c), optional
-        Where to write them; needed for rows that are not in memory where the scores would take more than 2 GiB.
+    out : ndarray, h5py.Dataset or zarr.Array (m, c), or callable, optional
+        Where to write them, or a function ``out(shape, dtype)`` that makes the place; needed for rows that are not
+        in memory where the scores would take more than 2 GiB.
     n_threads : int, optional
         Default: all processors.
     progress : bool or callable
@@ -485,10 +488,25 @@ def _choose(problem: Problem, method: str, features: str, products: str, keep_sc
     )
 
 
+def _check_place(problem: Problem, out: Any) -> None:
+    """Before the work: ``out`` fits the scores."""
+    if out is None or callable(out):
+        return
+    if not isinstance(problem.c, int):
+        raise ValueError(
+            f"the number of components, and so the shape of out, is not known beforehand with c={problem.c!r}; give "
+            "out as a function of (shape, dtype) that makes the array, or c as a whole number"
+        )
+    validate.check_out(out, (problem.data.n_samples, problem.c), problem.dtype)
+
+
 def _scores(problem: Problem, solution: Solution, out: Any) -> np.ndarray | None:
     """The scores, or None where they went to a dataset."""
     shape = (problem.data.n_samples, len(solution.eigenvalues))
-    result = validate.check_out(out, shape, problem.dtype)
+    result = validate.check_out(out, shape, problem.dtype) if callable(out) else out
+    if isinstance(result, np.ndarray) and result.shape != shape:
+        result[:, shape[1] :] = 0.0  # components without variance
+        result = result[:, : shape[1]]
     if problem.rows.distributed:
         source, score = problem.rows.source, solution.score
         if score is not None:
@@ -503,7 +521,9 @@ def _scores(problem: Problem, solution: Solution, out: Any) -> np.ndarray | None
     if result is None:
         result = np.empty(shape, dtype=problem.dtype)
     if solution.score is not None:
-        result[...] = solution.score.astype(result.dtype, copy=False)
+        sink = Sink(result)
+        sink.write(solution.score)
+        sink.close()
     else:
         solution.projector.project(problem.kernel, problem.rows, result, problem.n_threads, problem.report)
     return result if isinstance(result, np.ndarray) else None

@@ -11,6 +11,7 @@ import io
 import os
 import shutil
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -155,8 +156,10 @@ def _words(text: str) -> list[str]:
 
 
 def _add_input(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("reading FILE (csv, tsv or txt, also .gz; npy; npz; MATLAB mat up to v7)")
-    group.add_argument("--var", metavar="NAME", help="which array of an npz or mat file")
+    group = parser.add_argument_group(
+        "reading FILE (csv, tsv, txt, also .gz; npy, npz, MATLAB mat, HDF5, zarr, Parquet)"
+    )
+    group.add_argument("--var", metavar="NAME", help="which array of an npz, mat, HDF5 or zarr file")
     take = group.add_mutually_exclusive_group()
     take.add_argument("--columns", type=_words, metavar="LIST", help="take these: names or numbers, e.g. a,b or 1,3-5")
     take.add_argument("--skip-columns", type=_words, metavar="LIST", help="leave these out")
@@ -268,7 +271,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _fit(options: argparse.Namespace) -> None:
-    from . import plot
+    from . import datafiles, plot
 
     _check_outputs([options.output, options.scores, options.plot], [options.file], options.force)
     write_scores = _score_writer(options.scores)
@@ -283,6 +286,9 @@ def _fit(options: argparse.Namespace) -> None:
     with _Progress(enabled=not options.quiet) as progress:
         table = _read(options, progress, options.label_column)
         start = time.perf_counter()
+        # MATLAB's variables include the scores
+        mat = options.output if (options.output or "").lower().endswith(".mat") else None
+        place = options.scores or options.plot or mat
         settings = {
             "tol": options.tol,
             "method": options.method,
@@ -295,12 +301,14 @@ def _fit(options: argparse.Namespace) -> None:
             options.components,
             **{name: value for name, value in settings.items() if value is not None},
             rng=options.seed,
+            return_scores=place is not None,
+            out=None if place is None else datafiles.score_place(place),
             progress=progress.update,
             **parameters,
         )
         seconds = time.perf_counter() - start
         if options.output is not None:
-            write_model = fk.export_mat if options.output.lower().endswith(".mat") else fk.save
+            write_model = fk.save if mat is None else fk.export_mat
             write_model(model, options.output, overwrite=options.force)
         if write_scores is not None:
             progress.update(f"writing {options.scores}", 0, 0)
@@ -325,7 +333,8 @@ def _project(options: argparse.Namespace) -> None:
     with _Progress(enabled=not options.quiet) as progress:
         model = fk.load(options.model, plugins=options.plugins)
         table = _read(options, progress)
-        scores = fk.kpca_project(model, table.X, progress=progress.update)
+        place = datafiles.score_place(options.output or tempfile.gettempdir() + os.sep)
+        scores = fk.kpca_project(model, table.X, out=place, progress=progress.update)
         if write_scores is not None:
             write_scores(scores, options.force)
     if write_scores is None:

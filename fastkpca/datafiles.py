@@ -1,4 +1,5 @@
-"""Tables of numbers from files (csv, npy, npz, mat) and scores into files (csv, npy); for the command line.
+"""Tables of numbers from files (csv, npy, npz, mat; by ``lazyfiles`` also HDF5, zarr and Parquet) and scores into files
+(csv, npy); for the command line.
 
 Text goes through numpy's C reader line by line, so that memory stays at the size of the result; lines are counted and
 checked on the way. Only where that fails is the text read again, slowly, to say which line and column are at fault.
@@ -14,6 +15,7 @@ import io
 import lzma
 import os
 import re
+import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -26,20 +28,21 @@ import numpy as np
 import scipy.io
 import scipy.sparse as sp
 
-from . import files
+from . import files, lazyfiles
 from .errors import DataFileError
+from .sources import ChosenColumns, Source, find_source
 
-__all__ = ["Table", "read", "score_writer", "write_scores_csv"]
+__all__ = ["Table", "read", "score_place", "score_writer", "write_scores_csv"]
 
 _SAMPLE_LINES = 50
 _CHUNK_ROWS = 4096
+_SCORES_IN_MEMORY = 1 << 28
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _MISSING = {"", "na", "n/a", "#n/a", "nan", "-nan", "null", "none", "nil", "?", "-", ".", "missing"}
 _INFINITE = {"inf", "-inf", "+inf", "infinity", "-infinity", "+infinity"}
-_NOT_TEXT = {".xlsx": "a spreadsheet", ".xls": "a spreadsheet", ".ods": "a spreadsheet", ".parquet": "a Parquet file",
-             ".feather": "a Feather file", ".h5": "an HDF5 file", ".hdf5": "an HDF5 file", ".pkl": "a pickle",
-             ".pickle": "a pickle", ".kpca": "a fastkpca model"}  # fmt: skip
-_READABLE = "csv (.csv .tsv .txt, also .gz .bz2 .xz), .npy, .npz and .mat files can be read"
+_NOT_TEXT = {".xlsx": "a spreadsheet", ".xls": "a spreadsheet", ".ods": "a spreadsheet", ".feather": "a Feather file",
+             ".pkl": "a pickle", ".pickle": "a pickle", ".kpca": "a fastkpca model"}  # fmt: skip
+_READABLE = "csv (.csv .tsv .txt, also .gz .bz2 .xz), .npy, .npz, .mat, HDF5, zarr and Parquet files can be read"
 
 
 @dataclass
@@ -48,7 +51,8 @@ class Table:
 
     Attributes
     ----------
-    X : ndarray, memory map or CSR matrix, shape (n, d)
+    X : ndarray, memory map, CSR matrix or Source, shape (n, d), or a function
+        What ``kpca`` takes; the function returns an iterator over blocks of rows.
     names : list of str, or None
         Of the d columns, where the file names them.
     labels : ndarray (n,), or None
@@ -78,12 +82,12 @@ def read(
     ----------
     path : str or path-like
     var : str, optional
-        Which array of an .npz or .mat file; by default the only one with two dimensions.
+        Which array of an .npz, .mat, HDF5 or zarr file; by default the only one with two dimensions.
     columns, skip_columns : sequences of str, optional
         Columns to take, or to leave out: names, numbers from 1, or ranges of numbers like ``2-5``. A name wins over a
         number.
     label_column : str, optional
-        Left out of X and returned as labels. In .npz and .mat files also the name of another array with one entry
+        Left out of X and returned as labels. In files of several arrays also the name of another array with one entry
         a row.
     header : bool, optional
         Whether the first line of a text file names the columns; by default told from the lines.
@@ -95,8 +99,14 @@ def read(
     FileNotFoundError
     """
     name = str(path)
+    choice = _Choice(name, columns, skip_columns, label_column)
     if os.path.isdir(path):
-        raise DataFileError(f"{name} is a folder; give a file")
+        kind = lazyfiles.kind_of_folder(path)
+        if kind == "zarr":
+            return _from_archive(lazyfiles.Zarr(path, name), var, choice)
+        if kind == "parquet":
+            return _from_parquet(path, var, choice)
+        raise DataFileError(f"{name} is a folder, and neither a zarr store nor a folder of Parquet files; give a file")
     try:
         with open(path, "rb") as file:
             start = file.read(560)
@@ -105,7 +115,6 @@ def read(
     if not start:
         raise DataFileError(f"{name} is empty")
     suffix = Path(path).suffix.lower()
-    choice = _Choice(name, columns, skip_columns, label_column)
     if start.startswith(b"\x93NUMPY"):
         _refuse_var(name, var, ".npy")
         return _from_array(_read_npy(path), choice)
@@ -113,11 +122,10 @@ def read(
         raise DataFileError(f"{name} is {_NOT_TEXT[suffix]}; {_READABLE}")
     if start.startswith(b"PK"):
         return _from_archive(_Npz(path, name), var, choice)
-    if start.startswith(b"\x89HDF") or start[512:516] == b"\x89HDF":
-        raise DataFileError(
-            f"{name} is an HDF5 file (MATLAB v7.3 or other), which is not read; "
-            "in MATLAB write it anew with save('name.mat', 'X', '-v7')"
-        )
+    if start.startswith(b"PAR1") or suffix == ".parquet":
+        return _from_parquet(path, var, choice)
+    if start.startswith(b"\x89HDF") or start[512:516] == b"\x89HDF" or suffix in (".h5", ".hdf5"):
+        return _from_archive(lazyfiles.Hdf5(path, name, start.startswith(b"MATLAB")), var, choice)
     if start.startswith(b"MATLAB") or suffix == ".mat":
         return _from_archive(_Mat(path, name), var, choice)
     if suffix in (".npy", ".npz"):
@@ -429,7 +437,8 @@ def _as_labels(labels: Sequence[str]) -> np.ndarray:
 
 
 def _from_array(X: Any, choice: _Choice) -> Table:
-    """A table from an array, nothing copied where all columns (or a range of them) are taken."""
+    """A table from an array or source; nothing is copied where all columns (or a range of them) are taken, and of a
+    file that is read as needed in no case."""
     name = choice.file
     if X.ndim != 2:
         raise DataFileError(f"{name}: the array has shape {tuple(X.shape)}; rows and columns are needed (2 dimensions)")
@@ -440,13 +449,33 @@ def _from_array(X: Any, choice: _Choice) -> Table:
     taken, label = choice.resolve(X.shape[1], None)
     labels = None
     if label is not None:
-        labels = X[:, [label]].toarray().ravel() if sp.issparse(X) else np.array(X[:, label])
-    if taken == list(range(taken[0], taken[-1] + 1)):
-        if len(taken) < X.shape[1]:
-            X = X[:, taken[0] : taken[-1] + 1]
+        if sp.issparse(X):
+            labels = X[:, [label]].toarray().ravel()
+        else:
+            labels = ChosenColumns(X, [label])[:].ravel() if isinstance(X, Source) else np.array(X[:, label])
+    if taken == list(range(X.shape[1])):
+        return Table(X, None, labels)
+    if taken == list(range(taken[0], taken[-1] + 1)) and not isinstance(X, Source):
+        X = X[:, taken[0] : taken[-1] + 1]
     else:
-        X = X[:, taken]
+        source = find_source(X, name, lambda block, _: block) if isinstance(X, (np.memmap, Source)) else None
+        X = X[:, taken] if source is None else ChosenColumns(source, taken)
     return Table(X, None, labels)
+
+
+def _from_parquet(path: str | os.PathLike, var: str | None, choice: _Choice) -> Table:
+    _refuse_var(choice.file, var, "Parquet")
+    file = lazyfiles.Parquet(path, choice.file)
+    if 0 in file.shape:
+        raise DataFileError(f"{choice.file}: the table is empty, its shape is {file.shape}")
+    taken, label = choice.resolve(file.shape[1], file.names)
+    words = file.words(taken)
+    if words:
+        named = _listed([f"{_column(i, file.names)} of type {kind}" for i, kind in words], 5)
+        keys = ",".join(file.names[i] for i, _ in words)
+        raise DataFileError(f"{choice.file}: not numeric: {named}; leave out with --skip-columns {keys}")
+    labels = None if label is None else file.column(label)
+    return Table(file.rows(taken), [file.names[i] for i in taken], labels)
 
 
 def _read_npy(path: str | os.PathLike) -> np.ndarray:
@@ -458,6 +487,7 @@ class _Npz:
     """The arrays of an .npz file, looked at by their headers alone."""
 
     errors = (ValueError, EOFError, OSError, KeyError, zlib.error, zipfile.BadZipFile, NotImplementedError)
+    has_vectors = True
 
     def __init__(self, path: str | os.PathLike, name: str):
         self.path, self.name = path, name
@@ -491,6 +521,7 @@ class _Mat:
 
     # the reader of damaged files fails in ways that it does not list
     errors = (Exception,)
+    has_vectors = False
 
     def __init__(self, path: str | os.PathLike, name: str):
         self.path, self.name = path, name
@@ -500,8 +531,8 @@ class _Mat:
             return function(os.fspath(self.path), appendmat=False, **options)
         except NotImplementedError:
             raise DataFileError(
-                f"{self.name} is a MATLAB v7.3 file (HDF5), which is not read; "
-                "in MATLAB write it anew with save('name.mat', 'X', '-v7')"
+                f"{self.name} calls itself a MATLAB v7.3 file, and is no HDF5 file behind that; "
+                "in MATLAB write it anew with save('name.mat', 'X', '-v7.3')"
             ) from None
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -516,7 +547,7 @@ class _Mat:
         return value.tocsr() if sp.issparse(value) else value
 
 
-def _from_archive(archive: _Npz | _Mat, var: str | None, choice: _Choice) -> Table:
+def _from_archive(archive: _Npz | _Mat | lazyfiles.Hdf5 | lazyfiles.Zarr, var: str | None, choice: _Choice) -> Table:
     shapes = archive.shapes()
     name = archive.name
 
@@ -527,7 +558,7 @@ def _from_archive(archive: _Npz | _Mat, var: str | None, choice: _Choice) -> Tab
         raise DataFileError(f"{name} holds no array of real numbers")
     if var is None:
         tables = [n for n, shape in shapes.items() if len(shape) == 2]
-        if isinstance(archive, _Mat):  # MATLAB has no vectors: one row or column is a table where there is no other
+        if not archive.has_vectors:  # in MATLAB: one row or column is a table where there is no other
             tables = [n for n in tables if min(shapes[n]) > 1] or tables
         if not tables:
             raise DataFileError(f"{name} holds no table of rows and columns; it has {described(list(shapes))}")
@@ -536,13 +567,15 @@ def _from_archive(archive: _Npz | _Mat, var: str | None, choice: _Choice) -> Tab
         var = tables[0]
     elif var not in shapes:
         raise DataFileError(f"{name} has no array of real numbers called {var!r}; it has {described(list(shapes))}")
-    X = archive.load(var)
+    with _one_line(name, archive.errors, f"does not give up its array {var!r}"):
+        X = archive.load(var)
     beside = choice.label if choice.label in shapes and choice.label != var else None
     if beside is None:
         return _from_array(X, choice)
     choice.label = None
     table = _from_array(X, choice)
-    labels = archive.load(beside)
+    labels: Any = archive.load(beside)
+    labels = labels[:] if isinstance(labels, Source) else labels
     labels = np.ravel(labels.toarray() if sp.issparse(labels) else labels)
     if len(labels) != X.shape[0]:
         raise DataFileError(f"{name}: {beside!r} has {len(labels)} entries for {X.shape[0]} rows of {var!r}")
@@ -568,6 +601,19 @@ class _one_line:
 
 
 # ---- scores ----------------------------------------------------------------------------------------------------------
+
+
+def score_place(path: str | os.PathLike) -> Callable[[tuple[int, ...], np.dtype], np.ndarray]:
+    """For ``kpca(out=)``: where scores wait until they are written to ``path``, in memory or, where they are many, in a
+    nameless file beside it."""
+
+    def place(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+        if shape[0] * shape[1] * dtype.itemsize <= _SCORES_IN_MEMORY:
+            return np.empty(shape, dtype)
+        with tempfile.TemporaryFile(dir=Path(path).resolve().parent) as file:
+            return np.memmap(file, dtype, "w+", shape=shape)  # which keeps the file
+
+    return place
 
 
 def write_scores_csv(file: TextIO, scores: np.ndarray) -> None:

@@ -25,7 +25,7 @@ import numpy as np
 
 from .errors import DataChangedError
 
-__all__ = ["Sink", "Source", "find_source"]
+__all__ = ["ChosenColumns", "ChunkedSource", "Sink", "Source", "arrow_batches", "find_source"]
 
 PAGE_BYTES = 1 << 18
 """Bytes of a page: enough to hide the cost of a call, few enough to stay in cache between reading and use."""
@@ -312,6 +312,18 @@ class ChunkedSource(Source):
         return rows
 
 
+class ChosenColumns(Source):
+    """Some columns of a direct source."""
+
+    def __init__(self, source: Source, columns: list[int]):
+        super().__init__(source.name, source.n_samples, len(columns), source.dtype, source.page_rows)
+        self._source, self._columns = source, columns
+
+    def _load(self, i: int) -> np.ndarray | None:
+        page = self._source.page(i)
+        return None if page is None else np.ascontiguousarray(page[:, self._columns])
+
+
 # Sequential sources -----------------------------------------------------------------------------------------------
 
 
@@ -485,8 +497,10 @@ def _arrow_source(X: Any, name: str, convert: Callable[[Any, str], np.ndarray]) 
             ) from None
         X = dataset.dataset(str(X), format="parquet")
     if hasattr(X, "iter_batches"):  # pyarrow.parquet.ParquetFile
-        return SequentialSource(name, X.iter_batches, convert, X.metadata.num_rows)
-    if hasattr(X, "count_rows"):  # pyarrow.dataset.Dataset
+        return SequentialSource(name, lambda: _by_row_groups(X), convert, X.metadata.num_rows)
+    if hasattr(X, "get_fragments"):  # pyarrow.dataset.Dataset
+        return SequentialSource(name, lambda: arrow_batches(X), convert, X.count_rows())
+    if hasattr(X, "count_rows"):  # Scanner
         return SequentialSource(name, X.to_batches, convert, X.count_rows())
     if hasattr(X, "to_batches"):  # Table
         return SequentialSource(name, lambda: iter(X.to_batches(max_chunksize=1 << 16)), convert, X.num_rows)
@@ -496,6 +510,39 @@ def _arrow_source(X: Any, name: str, convert: Callable[[Any, str], np.ndarray]) 
         f"{name} is of type pyarrow.{type(X).__name__}, which can be read once only or is no table; give a Table, a "
         "ParquetFile or a Dataset"
     )
+
+
+def _by_row_groups(file: Any) -> Iterator[Any]:
+    """The batches of a ``ParquetFile``: asked for all row groups at once it would keep them all."""
+    for group in range(file.num_row_groups):
+        yield from file.iter_batches(1 << 16, row_groups=[group], use_threads=False)
+
+
+def arrow_batches(dataset: Any, columns: list[str] | None = None) -> Iterator[Any]:
+    """The record batches of a ``pyarrow.dataset.Dataset``, in order, with few of them in memory.
+
+    A scan by Arrow reads ahead of a slow reader by up to 1 GiB, and of Parquet fetches whole files beforehand: so
+    Parquet is read file by file, or by row groups where the files are not of the same columns.
+    """
+    options: dict[str, Any] = {"batch_size": 1 << 16, "columns": columns}
+    try:
+        fragments = list(dataset.get_fragments())
+    except ValueError:  # a filtered dataset does not tell what it is made of
+        yield from dataset.to_batches(**options)
+        return
+    for fragment in fragments:
+        if not hasattr(fragment, "row_groups"):
+            yield from fragment.to_batches(schema=dataset.schema, **options)
+        elif fragment.physical_schema.equals(dataset.schema):
+            from pyarrow.parquet import ParquetFile
+
+            groups = [group.id for group in fragment.row_groups]
+            with fragment.open() as raw, ParquetFile(raw, pre_buffer=False, buffer_size=PAGE_BYTES) as file:
+                for batch in file.iter_batches(row_groups=groups, use_threads=False, **options):
+                    yield batch if columns is None else batch.select(columns)
+        else:
+            for group in fragment.split_by_row_group():
+                yield from group.to_batches(schema=dataset.schema, **options)
 
 
 def _iterable_source(X: Any, name: str, convert: Callable[[Any, str], np.ndarray]) -> Source | None:
@@ -533,7 +580,10 @@ def _iterable_source(X: Any, name: str, convert: Callable[[Any, str], np.ndarray
 
 
 class Sink:
-    """Rows written in order into a dataset that can be assigned to by slice (h5py, zarr), whole chunks at a time."""
+    """Rows written in order into a dataset that can be assigned to by slice (h5py, zarr), whole chunks at a time.
+
+    Columns that it has beyond those of the rows are zeros.
+    """
 
     def __init__(self, out: Any):
         self._out, self._start, self._held = out, 0, 0
@@ -556,6 +606,9 @@ class Sink:
             self._flush(self._held)
 
     def _flush(self, rows: int) -> None:
-        held = np.concatenate(self._parts)
-        self._out[self._start : self._start + rows] = held[:rows].astype(self._out.dtype, copy=False)
+        held = self._parts[0] if len(self._parts) == 1 else np.concatenate(self._parts)
+        now = held[:rows].astype(self._out.dtype, copy=False)
+        if now.shape[1] < self._out.shape[1]:
+            now = np.pad(now, ((0, 0), (0, self._out.shape[1] - now.shape[1])))
+        self._out[self._start : self._start + rows] = now
         self._start, self._held, self._parts = self._start + rows, self._held - rows, [held[rows:]]

@@ -514,9 +514,14 @@ def check_flag(value: Any, name: str) -> bool:
 
 
 def check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype, name: str = "out") -> Any:
-    """What the result can be written into as it is: an array, memory map, HDF5 or zarr dataset; None stays None."""
+    """What the result can be written into as it is: an array, memory map, HDF5 or zarr dataset; None stays None.
+
+    A function is called with shape and type, and returns one.
+    """
     if out is None:
         return None
+    if callable(out):
+        out, name = out(shape, np.dtype(dtype)), f"what {name} returned"
     need = f"a writeable array of shape {shape} and type {np.dtype(dtype)}, as np.empty({shape}, {np.dtype(dtype)})"
     dataset = all(hasattr(out, x) for x in ("shape", "dtype", "__setitem__", "__getitem__"))
     if not isinstance(out, np.ndarray) and (not dataset or hasattr(out, "dask")):

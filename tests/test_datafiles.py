@@ -220,7 +220,7 @@ def test_endless_field(text):
     refused(text('1,"' + "x" * 200_000 + '"\n'), "not a table")
 
 
-@pytest.mark.parametrize("name", ["x.xlsx", "x.parquet", "x.h5", "x.pkl", "x.kpca"])
+@pytest.mark.parametrize("name", ["x.xlsx", "x.feather", "x.pkl", "x.kpca"])
 def test_other_kinds_of_file(text, name):
     refused(text(b"PK\x03\x04" * 20, name), "can be read")
 
@@ -306,7 +306,7 @@ def test_npy_is_mapped_and_not_copied(tmp_path):
         assert isinstance(table.X, np.memmap) and not table.X.flags.writeable
         np.testing.assert_array_equal(table.X, expected)
     table = datafiles.read(tmp_path / "x.npy", columns=["3", "1"], label_column="2")
-    np.testing.assert_array_equal(table.X, X[:, [2, 0]])
+    np.testing.assert_array_equal(table.X[:], X[:, [2, 0]])
     np.testing.assert_array_equal(table.labels, X[:, 1])
 
 
@@ -408,15 +408,13 @@ def test_mat_kinds(tmp_path):
     refused(path, "holds no array of real numbers")
 
 
-def test_mat_of_version_73(tmp_path):
+def test_what_only_calls_itself_a_mat_of_version_73(tmp_path):
     header = b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(116) + bytes(8) + b"\x00\x02IM"
     path = tmp_path / "x.mat"
     path.write_bytes(header.ljust(512, b"\0") + b"\x89HDF\r\n\x1a\n" + bytes(600))
-    refused(path, r"save\('name.mat', 'X', '-v7'\)")
+    refused(path, "is not a readable HDF5 file|reading it needs h5py")
     path.write_bytes(header.ljust(600, b"\0"))
-    refused(path, r"save\('name.mat', 'X', '-v7'\)")
-    path.write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(600))
-    refused(path, "-v7")
+    refused(path, r"no HDF5 file behind that; .*save\('name.mat', 'X', '-v7.3'\)")
 
 
 def test_damaged_mat(tmp_path, attack):

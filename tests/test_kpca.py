@@ -281,6 +281,46 @@ def test_scores_out_and_not_kept():
         fk.kpca_project(model, X, out=np.empty((1, 1)))
 
 
+def test_a_place_for_scores_is_checked_before_the_work(monkeypatch):
+    X = load_iris().data
+    monkeypatch.setattr("fastkpca._kpca.solve", lambda *_: pytest.fail("the work had begun"))
+    for c, out, text in (
+        (2, np.empty((150, 3)), r"out has shape \(150, 3\)"),
+        (2, np.empty((150, 2), np.float32), "type float32"),
+        (0.9, np.empty((150, 2)), r"not known beforehand with c=0.9; give out as a function"),
+        (None, np.empty((150, 2)), "not known beforehand with c=None"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            fk.kpca(X, "polynomial", c, out=out)
+
+
+@pytest.mark.parametrize("method", ["dense", "krylov", "features"])
+def test_scores_of_components_that_turn_out_to_be_fewer(method, tmp_path):
+    h5py = pytest.importorskip("h5py")
+    X = np.random.default_rng(0).standard_normal((300, 2))
+    asked = []
+
+    def place(shape, dtype):
+        asked.append(shape)
+        return np.empty(shape, dtype)
+
+    with pytest.warns(fk.errors.ComponentsWarning):
+        expected = fk.kpca(X, "linear", 5, method=method)
+        array = np.full((300, 5), np.nan)
+        model = fk.kpca(X, "linear", 5, method=method, out=array)
+        dataset = h5py.File(tmp_path / "s.h5", "w").create_dataset("s", (300, 5), dtype="f8")
+        fk.kpca(X, "linear", 5, method=method, out=dataset)
+        fk.kpca(X, "linear", 5, method=method, out=place)
+    assert asked == [(300, 2)]
+    assert model.score.shape == (300, 2) and np.shares_memory(model.score, array)
+    np.testing.assert_array_equal(model.score, expected.score)
+    for found in (array, dataset[:]):
+        np.testing.assert_array_equal(found, np.pad(expected.score, ((0, 0), (0, 3))))
+    assert fk.kpca_project(model, X, out=place).shape == (300, 2)
+    with pytest.raises(ValueError, match="what out returned has shape"):
+        fk.kpca_project(model, X, out=lambda shape, dtype: np.empty(3))
+
+
 def test_input_is_never_modified_and_the_model_does_not_follow_it():
     X = load_iris().data.copy()
     before = X.copy()

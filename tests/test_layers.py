@@ -58,6 +58,7 @@ FLOORS = {
     "cli": 6,
     "datafiles": 6,
     "demo": 6,
+    "lazyfiles": 6,
     "plot": 6,
     "sklearn": 6,
     "_sklearn_kernels": 6,
@@ -65,7 +66,13 @@ FLOORS = {
 }
 RUNTIME = {"numpy", "scipy", "threadpoolctl"}  # what is installed with fastkpca
 # optional, imported where it is called (the last test below)
-EXTRAS = {"features.transforms": {"finufft"}, "execute": {"tqdm"}, "sources": {"pyarrow"}, "_dask": {"dask"}}
+EXTRAS = {
+    "features.transforms": {"finufft"},
+    "execute": {"tqdm"},
+    "sources": {"pyarrow"},
+    "lazyfiles": {"h5py", "pyarrow", "zarr"},
+    "_dask": {"dask"},
+}
 
 
 def module_name(path: Path, package: Path = PACKAGE) -> str:

@@ -1,0 +1,239 @@
+"""HDF5, MATLAB v7.3, zarr and Parquet files: the rows that were written, read as they are needed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import fastkpca as fk
+from fastkpca import cli, datafiles
+from fastkpca.errors import DataFileError
+from fastkpca.sources import Source
+
+h5py = pytest.importorskip("h5py")
+zarr = pytest.importorskip("zarr")
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+X = np.random.default_rng(0).standard_normal((5000, 4)) + [0.0, 100.0, -3.0, 1e-3]
+WORDS = np.array(["one", "two", "three", "four", "five"])[np.arange(5000) % 5]
+MODEL = {"kernel": "polynomial", "c": 3, "degree": 2}
+
+
+def parquet(path, rows=slice(None), **columns):
+    table = pa.table({name: X[rows, i] for i, name in enumerate("abcd")} | columns)
+    pq.write_table(table, path, row_group_size=700)
+    return path
+
+
+def hdf5(path, **arrays):
+    with h5py.File(path, "w") as file:
+        for name, array in arrays.items():
+            file.create_dataset(name.replace("__", "/"), data=array, chunks=(min(64, len(array)), *array.shape[1:]))
+    return path
+
+
+def matlab(path, chunked=True, **arrays):
+    """As MATLAB writes them: columns are the rows of the file, behind a header of 512 bytes."""
+    with h5py.File(path, "w", userblock_size=512) as file:
+        for name, array in arrays.items():
+            stored = np.atleast_2d(array).T if array.ndim > 1 else array[None, :]
+            data = file.create_dataset(name, data=stored, chunks=(1, 100) if chunked else None)
+            data.attrs["MATLAB_class"] = np.bytes_("double")
+        file.create_group("#refs#").create_dataset("a", data=np.eye(3))
+        empty = file.create_dataset("nothing", data=np.array([0, 0], dtype=np.uint64))
+        empty.attrs["MATLAB_empty"] = np.uint8(1)
+    with path.open("r+b") as file:
+        file.write(b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(124) + b"\x00\x02IM")
+    return path
+
+
+def zarray(path, array=X):
+    z = zarr.create_array(path, shape=array.shape, chunks=(300, 2), dtype=array.dtype)
+    z[:] = array
+    return path
+
+
+def written(kind, folder):
+    """(path, options) of the rows X in a file of this kind."""
+    if kind == "parquet":
+        return parquet(folder / "x.parquet"), {}
+    if kind == "parquet folder":
+        (folder / "many").mkdir()
+        for i in range(5):
+            parquet(folder / "many" / f"part-{i}.parquet", slice(1000 * i, 1000 * (i + 1)))
+        return folder / "many", {}
+    if kind == "hdf5":
+        return hdf5(folder / "x.h5", X=X), {}
+    if kind == "hdf5, one of several":
+        return hdf5(folder / "x.hdf5", run__X=X, run__Y=X[:7]), {"var": "run/X"}
+    if kind.startswith("matlab"):
+        return matlab(folder / "x.mat", "contiguous" not in kind, X=X, y=np.arange(5000.0)), {}
+    if kind == "zarr":
+        return zarray(folder / "x.zarr"), {}
+    group = zarr.create_group(folder / "group.zarr")
+    inner = group.create_group("inner").create_array("X", shape=X.shape, chunks=(300, 2), dtype=X.dtype)
+    inner[:] = X
+    return folder / "group.zarr", {}
+
+
+KINDS = ("parquet", "parquet folder", "hdf5", "hdf5, one of several", "matlab", "matlab, contiguous", "zarr",
+         "group of zarr")  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_equal_bits_whatever_the_file(kind, tmp_path):
+    path, options = written(kind, tmp_path)
+    table = datafiles.read(path, **options)
+    assert isinstance(table.X, Source) or callable(table.X)  # nothing was loaded
+    assert table.names == (list("abcd") if "parquet" in kind else None)
+    expected = fk.kpca(X, **MODEL)
+    model = fk.kpca(table.X, **MODEL)
+    assert np.array_equal(model.eigenvalue_bounds, expected.eigenvalue_bounds)
+    assert np.array_equal(model.score, expected.score)
+    for columns, taken in ((["4", "1"], [3, 0]), (["2-3"], [1, 2])):
+        some = datafiles.read(path, columns=columns, **options)
+        assert np.array_equal(fk.kpca(some.X, **MODEL).score, fk.kpca(X[:, taken], **MODEL).score)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_column_of_labels(kind, tmp_path):
+    path, options = written(kind, tmp_path)
+    table = datafiles.read(path, label_column="2", **options)
+    np.testing.assert_array_equal(table.labels, X[:, 1])
+    assert np.array_equal(fk.kpca(table.X, **MODEL).eigenvalues, fk.kpca(X[:, [0, 2, 3]], **MODEL).eigenvalues)
+
+
+def test_labels_beside_the_rows(tmp_path):
+    table = datafiles.read(hdf5(tmp_path / "x.h5", X=X, kind=np.arange(5000)), label_column="kind")
+    np.testing.assert_array_equal(table.labels, np.arange(5000))
+    table = datafiles.read(matlab(tmp_path / "x.mat", X=X, kind=np.arange(5000.0)), label_column="kind")
+    np.testing.assert_array_equal(table.labels, np.arange(5000))
+    table = datafiles.read(parquet(tmp_path / "x.parquet", kind=WORDS), label_column="kind")
+    assert table.labels.tolist() == WORDS.tolist()
+
+
+def test_scattered_columns_of_a_memory_map_are_not_loaded(tmp_path):
+    np.save(tmp_path / "x.npy", X)
+    table = datafiles.read(tmp_path / "x.npy", columns=["4", "1"])
+    assert isinstance(table.X, Source)
+    assert np.array_equal(fk.kpca(table.X, **MODEL).score, fk.kpca(X[:, [3, 0]], **MODEL).score)
+
+
+def refused(path, text, **options):
+    with pytest.raises(DataFileError, match=text) as caught:
+        datafiles.read(path, **options)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_is_no_table(tmp_path):
+    path = parquet(tmp_path / "x.parquet", kind=WORDS, when=np.arange(5000).astype("datetime64[s]"))
+    refused(path, r"not numeric: column 5 \('kind'\) of type string, column 6 \('when'\) of type timestamp.*"
+                  "leave out with --skip-columns kind,when")  # fmt: skip
+    assert datafiles.read(path, skip_columns=["kind", "when"]).names == list("abcd")
+    refused(path, "has no column 'e'", columns=["e"])
+    refused(path, "leave out --var X", var="X")
+    refused(parquet(tmp_path / "none.parquet", slice(0, 0)), r"the table is empty, its shape is \(0, 4\)")
+    refused(hdf5(tmp_path / "x.h5", X=X, Y=X), r"several tables; choose one with --var: X \(5000 x 4\), Y")
+    refused(hdf5(tmp_path / "v.h5", y=X[:, 0]), r"no table of rows and columns; it has y \(5000\)")
+    refused(hdf5(tmp_path / "c.h5", y=X * 1j), "no array of real numbers")
+    refused(tmp_path / "x.h5", "no array of real numbers called 'Z'", var="Z")
+    (tmp_path / "empty").mkdir()
+    refused(tmp_path / "empty", "is a folder, and neither a zarr store nor a folder of Parquet files")
+
+
+def test_damaged_files(tmp_path, attack):
+    rng = attack.rng("lazy files")
+    makers = {"x.parquet": parquet, "x.h5": lambda p: hdf5(p, X=X), "m.mat": lambda p: matlab(p, X=X)}
+    for name, make in makers.items():
+        whole = make(tmp_path / name).read_bytes()
+        for kept in (12, len(whole) // 2, len(whole) - 5):
+            (tmp_path / name).write_bytes(whole[:kept])
+            refused(tmp_path / name, name)
+        for _ in range(attack.count(300)):
+            mutant = bytearray(whole)
+            mutant[int(rng.integers(len(whole)))] ^= 1 << int(rng.integers(8))
+            (tmp_path / name).write_bytes(mutant)
+            try:
+                datafiles.read(tmp_path / name)
+            except DataFileError as error:
+                assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize(("library", "kind"), [("h5py", "hdf5"), ("zarr", "zarr"), ("pyarrow", "parquet")])
+def test_a_library_that_is_not_installed(library, kind, tmp_path, monkeypatch):
+    path, _ = written(kind, tmp_path)
+    for name in [name for name in sys.modules if name.partition(".")[0] == library]:
+        monkeypatch.setitem(sys.modules, name, None)
+    refused(path, rf"reading it needs {library} \(pip install {library}\)")
+
+
+def test_from_the_command_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(datafiles, "_SCORES_IN_MEMORY", 1000)  # scores wait in a file
+    path = parquet(tmp_path / "x.parquet", kind=WORDS)
+    model, scores = str(tmp_path / "m.kpca"), tmp_path / "s.npy"
+    fit = ["fit", str(path), "--kernel", "polynomial", "--degree", "2", "-c", "3", "--skip-columns", "kind", "--quiet"]
+    assert cli.main([*fit, "-o", model, "--scores", str(scores)]) == 0
+    expected = fk.kpca(X, **MODEL)
+    np.testing.assert_array_equal(np.load(scores), expected.score)
+    new = str(hdf5(tmp_path / "new.h5", X=X[:500]))
+    assert cli.main(["project", model, new, "-o", str(tmp_path / "z.csv"), "--quiet"]) == 0
+    rows = datafiles.read(tmp_path / "z.csv").X
+    np.testing.assert_array_equal(rows, fk.kpca_project(fk.load(model), X[:500]))
+    assert sorted(os.listdir(tmp_path)) == ["m.kpca", "new.h5", "s.npy", "x.parquet", "z.csv"]
+    assert capsys.readouterr().err == ""
+
+
+def test_scores_that_nobody_asks_for_are_not_made(tmp_path, monkeypatch):
+    path = str(hdf5(tmp_path / "x.h5", X=X))
+    monkeypatch.setattr("fastkpca._kpca._scores", lambda *_: pytest.fail("scores were made"))
+    assert cli.main(["fit", path, "-o", str(tmp_path / "m.kpca"), "--kernel", "linear", "-c", "2", "--quiet"]) == 0
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="peak memory is read from /proc")
+@pytest.mark.parametrize("kind", ["parquet", "hdf5", "matlab", "zarr"])
+def test_memory_does_not_grow_with_the_file(kind, tmp_path):
+    """A third of its columns (of Parquet all), fitted from the command line, in a process of its own."""
+    many = np.random.default_rng(0).random((2_400_000 if kind == "parquet" else 1_200_000, 12))
+    most = 0.75 * many.nbytes / 1e6 if kind == "parquet" else 60  # MB
+    if kind == "parquet":
+        pq.write_table(pa.table({f"c{i}": many[:, i] for i in range(12)}), tmp_path / "x", row_group_size=50_000)
+    elif kind == "zarr":
+        z = zarr.create_array(tmp_path / "x", shape=many.shape, chunks=(20_000, 12), dtype=float, compressors=None)
+        z[:] = many
+    else:
+        with h5py.File(tmp_path / "x", "w", userblock_size=512) as file:
+            file.create_dataset("X", data=many.T if kind == "matlab" else many, chunks=(12, 5000) if kind == "matlab"
+                                else (5000, 12))  # fmt: skip
+        if kind == "matlab":
+            with (tmp_path / "x").open("r+b") as file:
+                file.write(b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM")
+    code = """if True:
+        import sys
+        from fastkpca import cli
+        import fastkpca, h5py, zarr, pyarrow.dataset
+        def peak():
+            return [int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")][0] // 1000
+        path, small, columns = sys.argv[1:]
+        fit = ["--kernel", "linear", "-c", "2", "--columns", columns, "--quiet", "--threads", "1"]
+        cli.main(["fit", small, *fit])
+        before = peak()
+        cli.main(["fit", path, *fit])
+        print(peak() - before)
+    """
+    small = tmp_path / "small.npy"
+    np.save(small, many[:1000])
+    columns = "1-12" if kind == "parquet" else "1,4,9,12"
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "x"), str(small), columns],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    assert int(done.stdout) < most

@@ -153,9 +153,17 @@ def _cut(lo: int, hi: int, length: int, convert: Callable[[Any, str], np.ndarray
 
 
 def _leaf(
-    i: int, count: int, first: int, cuts: Sequence[tuple], weights: np.ndarray | None, p: _Pass, blocks: Sequence[Any]
+    i: int,
+    count: int,
+    first: int,
+    cuts: Sequence[tuple],
+    weights: np.ndarray | None,
+    reads: Sequence[Callable[[], Any]],
+    p: _Pass,
+    blocks: Sequence[Any],
 ) -> Any:
-    """Tasks i to i + count of the pass, combined."""
+    """Tasks i to i + count of the pass, combined; of blocks that are given, or read here."""
+    blocks = [read() for read in reads] or blocks  # what fails here is no failure of ours
     try:
         with _one_at_a_time if p.alone else nullcontext(), Reuse():
             rows = p.rows(first, cuts, weights, blocks)
@@ -238,6 +246,29 @@ def _scored(block: Any, task: Any = None, block_info: Any = None) -> np.ndarray:
     return task(block, block_info[0]["array-location"][0][0])
 
 
+def _reads(keys: Sequence[Any], part: Any) -> dict[Any, Callable[[], Any]]:
+    """The tasks that make blocks out of nothing, by the blocks' keys: such a one is run by the task that needs the
+    block, which saves the scheduler half of its work, and the worker a block that waits in memory.
+
+    Found where Dask's tasks are objects (since 2024.12) that can be called and name what they depend on; data that is
+    there already, and what several blocks are made from, stays as it is.
+    """
+    graph = part.__dask_graph__()
+    users: dict[Any, int] = {}
+    for node in graph.values():
+        for key in getattr(node, "dependencies", ()):
+            users[key] = users.get(key, 0) + 1
+    found = {}
+    for key in keys:
+        node, alone = graph[key], key not in users
+        while type(node).__name__ == "Alias" and hasattr(node, "target"):
+            alone = alone and users.get(node.target, 0) == 1
+            node = graph[node.target]
+        if type(node).__name__ == "Task" and alone and callable(node) and not getattr(node, "dependencies", (0,)):
+            found[key] = node
+    return found
+
+
 class _Scores:
     """A task on one block of rows, the number of its first row beside."""
 
@@ -265,6 +296,7 @@ class DaskSource(SequentialSource):
         self._convert = convert
         self._parts = list(X.to_delayed().ravel())
         self._ends = np.cumsum(X.chunks[0])
+        self._reads = _reads([part.key for part in self._parts], self._parts[0])
         self._start = lambda: (part.compute() for part in self._parts)
         self._readers = []
 
@@ -340,7 +372,10 @@ class DaskSource(SequentialSource):
             weights = None if rows.weights is None else rows.tile_weights(start, stop)
             level.append(self._key(stage, token, len(level)))
             cuts, blocks = self._chunks(start, stop, token, tasks)
-            tasks[level[-1]] = (partial(_leaf, i, count, start, cuts, weights), shared, blocks)
+            reads = [self._reads[key] for key in blocks if key in self._reads]
+            if len(reads) < len(blocks):
+                reads = []
+            tasks[level[-1]] = (partial(_leaf, i, count, start, cuts, weights, reads), shared, [] if reads else blocks)
         at_once, joined = JOINED if JOINED * size <= JOINED_BYTES else 2, 0
         while len(level) > 1:  # whole subtrees, and what is left at the end: the tree of ``execute.tree_reduce``
             above: list[Any] = []

@@ -109,10 +109,10 @@ def limit():
         return
 
     def late(*_):
-        raise TimeoutError("two minutes")
+        raise TimeoutError("ten minutes")
 
     before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(120)
+    signal.alarm(600)
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)
@@ -326,6 +326,32 @@ def test_lengths_are_computed_once():
     with dask.config.set(scheduler="synchronous"):
         fk.kpca(frame, "polynomial", 2, degree=2, return_scores=False)
     assert max(map(counts.count, range(4))) <= 4  # lengths, summary, radius, moments
+
+
+def test_a_block_is_made_once_in_a_pass():
+    """Within the task that needs it, where that is one; apart where several do, or where it is there already."""
+    counts = []
+
+    def part(i):
+        counts.append(i)
+        return X[i << 14 : (i + 1) << 14]
+
+    def made(rows):
+        counts.clear()
+        model = fk.kpca(rows, "polynomial", 2, degree=2, return_scores=False)
+        assert np.array_equal(model.eigenvalue_bounds, expected.eigenvalue_bounds)
+        return [counts.count(i) for i in range(3)]
+
+    expected = fk.kpca(X[: 3 << 14], "polynomial", 2, degree=2)
+    with dask.config.set(scheduler="synchronous"):
+        blocks = [dask.delayed(part)(i) for i in range(3)]
+        rows = da.concatenate([da.from_delayed(b, (1 << 14, D), float) for b in blocks])
+        assert made(rows) == [2, 2, 2]  # summary, moments
+        assert made(rows.rechunk((5000, -1))) == [2, 2, 2]
+        kept = rows.persist()
+        assert made(kept) == [0, 0, 0]
+        both = da.concatenate([rows, rows])[: 3 << 14]
+        assert made(both) == [2, 2, 2]
 
 
 @pytest.mark.parametrize("scheduler", ["synchronous", "threads", "cluster"])

@@ -8,7 +8,7 @@
 random task; printed is the pass that this hit and the kind of the task that had finished last. Counted are right
 answers and bits equal to those of a run without deaths, intervals also to the local route's.
 ``overhead``: rows on disk (float64, d = 4), the local route with two threads and a cluster of two workers of one
-thread, one after the other in each of five rounds; of several sizes also the cost of no rows and of each million.
+thread, one after the other in each of three rounds; of several sizes also the cost of no rows and of each million.
 ``constants``: what a million rows cost, bytes of a partial sum, tasks of a pass, the scheduler's time for one, bytes
 moved, and the arithmetic of docs/dask.md for 1e12 rows on 1000 workers.
 """
@@ -39,7 +39,7 @@ import fastkpca as fk
 
 CHUNK = 1 << 19
 """Rows: a power of two, so that tasks are whole chunks."""
-ROUNDS = 5
+ROUNDS = 3
 PARTS = {"reading", "rows", "pass", "band", "vectors", "pair", "model"}
 """Tasks that belong to a pass under another name."""
 ROUTES = {
@@ -177,7 +177,7 @@ def on_disk(path: Path, n: int) -> da.Array:
     with path.open("wb") as file:
         for _ in range(0, n, 1_000_000):
             file.write(rng.standard_normal((min(n, 1_000_000), 4)).tobytes())
-    chunk = min(CHUNK, 1 << max(14, (n // 16).bit_length() - 1))  # a power of two, and sixteen or so for few rows
+    chunk = min(CHUNK, 1 << max(14, (n // 6).bit_length() - 1))  # a power of two, and six to twelve for few rows
     read, ends = dask.delayed(opened), [min(n, i + chunk) for i in range(0, n, chunk)]
     starts = range(0, n, chunk)
     return da.concatenate(

@@ -131,11 +131,10 @@ class _Pass:
     alone: bool
 
     def rows(self, first: int, cuts: Sequence[tuple], weights: np.ndarray | None, blocks: Sequence[Any]) -> Rows:
-        parts = [_cut(*cut, self.convert, self.name, block) for cut, block in zip(cuts, blocks)]
+        parts = [_cut(lo, hi, length, self.convert, self.name, x) for (lo, hi, length), x in zip(cuts, blocks)]
         block = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        return Rows(
-            Window(block, first, self.n), self.shift, None if weights is None else Window(weights, first, self.n)
-        )
+        own: Any = None if weights is None else Window(weights, first, self.n)
+        return Rows(Window(block, first, self.n), self.shift, own)
 
 
 def _cut(lo: int, hi: int, length: int, convert: Callable[[Any, str], np.ndarray], name: str, block: Any) -> np.ndarray:

@@ -164,6 +164,7 @@ def feature_moments(
         pack=lambda moments: moments.state(),
         unpack=lambda state: feature_map.new_moments().restore(*state),
         alone=one_at_a_time(feature_map),
+        size=8 * feature_map.n_features**2,
     )
     if not (np.isfinite(moments.trace) and np.isfinite(moments.residual_trace)):
         kernel = getattr(feature_map, "kernel", None)

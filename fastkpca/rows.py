@@ -75,15 +75,19 @@ class Rows:
         pack: Callable[[Any], Any] | None = None,
         unpack: Callable[[Any], Any] | None = None,
         alone: bool = False,
+        size: int = 0,
     ) -> Any:
         """Combine task(rows, 0), task(rows, 1), ... along the fixed tree of ``execute.tree_reduce``.
 
         Task i reads rows i * span to (i + 1) * span, and only these, of the rows that it is *given* (these, or as many
         of them as it needs, on a worker); where the rows are not counted it returns None beyond the last. ``pack`` and
-        ``unpack`` are for results that go elsewhere; ``alone``: one task at a time in a process.
+        ``unpack`` are for results that go elsewhere; ``alone``: one task at a time in a process;
+        ``size``: bytes of a result, where that is much.
         """
         if self.distributed:
-            found = self.source.reduce(self, task, span, combine, stage=stage, pack=pack, unpack=unpack, alone=alone)
+            found = self.source.reduce(
+                self, task, span, combine, stage=stage, pack=pack, unpack=unpack, alone=alone, size=size
+            )
             if progress is not None:
                 progress(stage, 1, 1)
             return found
@@ -127,7 +131,13 @@ class Rows:
 
     def take(self, index: np.ndarray) -> np.ndarray:
         """The rows of these numbers, as ``tile``."""
-        return self._finish(self.source[index])
+        part = self.source[index]
+        own = type(part) is np.ndarray and part.flags.owndata
+        if self.shift is not None and own and part.dtype == np.float64:  # a copy already: no second one
+            part = np.ascontiguousarray(part)
+            part -= self.shift
+            return part
+        return self._finish(part)
 
     def all(self) -> np.ndarray:
         """Every row at once, for routes that are in-memory by nature."""
@@ -161,6 +171,8 @@ def summarize(
     rows = rows.shifted(None)
     step = execute.tile_rows(2 * d)
     wide = d > MAX_COVARIANCE
+    # passes over the rows of a cluster are dear: their sample comes with the first
+    early = _sample_index(rows, 0.0, rng) if rows.distributed and rows.weights is None else np.zeros(0, dtype=np.intp)
 
     def first(rows: Rows, i: int) -> Any:  # a tuple, or None beyond the last row
         stop = (i + 1) * step
@@ -192,7 +204,8 @@ def summarize(
                 mean[0] = columns.mean(axis=1) if w is None else columns @ w / count
             else:
                 count = _moments.update(columns, w, 0.0, mean, scatter)
-        return low, high, count, mean, scatter, square
+        a, b = np.searchsorted(early, (i * step, i * step + len(X)))
+        return low, high, count, mean, scatter, square, X[early[a:b] - i * step]
 
     def join(a: tuple, b: tuple) -> tuple:
         if wide:
@@ -200,18 +213,21 @@ def summarize(
             a[3][0] += (b[3][0] - a[3][0]) * (b[2] / count if count else 0.0)
         else:
             count = _moments.merge(a[2], a[3], a[4], b[2], b[3], b[4])
-        return np.minimum(a[0], b[0]), np.maximum(a[1], b[1]), count, a[3], a[4], max(a[5], b[5])
+        drawn = np.concatenate([a[6], b[6]]) if len(b[6]) else a[6]
+        return np.minimum(a[0], b[0]), np.maximum(a[1], b[1]), count, a[3], a[4], max(a[5], b[5]), drawn
 
-    low, high, total, (mean, _), scatter, square = rows.reduce(first, step, join, n_threads=n_threads, stage="summary")
+    low, high, total, (mean, _), scatter, square, found = rows.reduce(
+        first, step, join, n_threads=n_threads, stage="summary"
+    )
     n = rows.n_samples
-    index = _sample_index(rows, total, rng)
-    sample: np.ndarray | None = None
+    index = early if len(early) else _sample_index(rows, total, rng)
+    sample: np.ndarray | None = found if len(early) else None
     if not shift:
         shift_by = np.zeros(d)
     else:
         shift_by = mean if shift_by is None else np.asarray(shift_by, dtype=np.float64)
         rows = rows.shifted(shift_by)
-        drawn = index if isinstance(rows.source, Source) else index[:0]
+        drawn = index if isinstance(rows.source, Source) and sample is None else index[:0]
 
         def second(rows: Rows, i: int) -> tuple[float, np.ndarray]:
             start, stop = i * step, min(n, (i + 1) * step)
@@ -229,7 +245,10 @@ def summarize(
             n_threads=n_threads,
             stage="radius",
         )
-        sample = found if len(drawn) else None
+        if sample is not None:
+            sample = np.subtract(sample, shift_by, order="C") if np.any(shift_by) else sample
+        elif len(drawn):
+            sample = found
     covariance = None if wide else (np.tril(scatter) + np.tril(scatter, -1).T) / (n if rows.weights is None else total)
     return rows, Summary(
         n_samples=n,

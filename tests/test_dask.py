@@ -71,13 +71,51 @@ def local():
 @pytest.fixture(scope="module")
 def cluster():
     with (
-        dask.config.set({"distributed.admin.log-format": "", "distributed.logging.distributed": "critical"}),
+        dask.config.set(
+            {
+                "distributed.admin.log-format": "",
+                "distributed.logging.distributed": "critical",
+                # where the machine is busy a worker takes longer than 15 s to come back, and would be forgotten
+                "distributed.deploy.lost-worker-timeout": "1 hour",
+            }
+        ),
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
         yield cluster, client
+
+
+def scaled(cluster, client, n):
+    """{address: process} of the workers, once there are n and all of them answer: one that retires, or was killed a
+    moment ago, may be listed still."""
+    cluster.scale(n)
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        if len(client.scheduler_info(n_workers=-1)["workers"]) == n:
+            found = client.run(os.getpid, on_error="return")
+            if len(found) == n and all(isinstance(pid, int) for pid in found.values()):
+                return found
+        time.sleep(0.02)
+    raise TimeoutError(f"no {n} workers within a minute")
+
+
+@pytest.fixture(autouse=True)
+def limit():
+    """What waits for a cluster ends."""
+    if not hasattr(signal, "SIGALRM") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def late(*_):
+        raise TimeoutError("ten minutes")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(600)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
 
 
 # Equal bits ----------------------------------------------------------------------------------------------------------
@@ -112,10 +150,7 @@ def test_processes(local):
 
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_a_cluster_of_any_size(cluster, local, workers):
-    cluster, client = cluster
-    cluster.scale(workers)
-    while len(client.scheduler_info(n_workers=-1)["workers"]) != workers:
-        time.sleep(0.05)
+    scaled(*cluster, workers)
     for name, (rows, arguments) in ROUTES.items():
         assert same(fk.kpca(chunked(rows), **arguments), local[name])
 
@@ -187,9 +222,7 @@ class Killer(distributed.SchedulerPlugin):
 )
 def test_a_worker_dies(cluster, local, stage, finish, name):
     cluster, client = cluster
-    cluster.scale(2)
-    client.wait_for_workers(2, timeout=60)
-    pids = client.run(os.getpid)
+    pids = scaled(cluster, client, 2)
     killer = Killer(cluster.scheduler, stage, finish, pids)
     cluster.scheduler.add_plugin(killer)
     try:
@@ -293,6 +326,32 @@ def test_lengths_are_computed_once():
     with dask.config.set(scheduler="synchronous"):
         fk.kpca(frame, "polynomial", 2, degree=2, return_scores=False)
     assert max(map(counts.count, range(4))) <= 4  # lengths, summary, radius, moments
+
+
+def test_a_block_is_made_once_in_a_pass():
+    """Within the task that needs it, where that is one; apart where several do, or where it is there already."""
+    counts = []
+
+    def part(i):
+        counts.append(i)
+        return X[i << 14 : (i + 1) << 14]
+
+    def made(rows):
+        counts.clear()
+        model = fk.kpca(rows, "polynomial", 2, degree=2, return_scores=False)
+        assert np.array_equal(model.eigenvalue_bounds, expected.eigenvalue_bounds)
+        return [counts.count(i) for i in range(3)]
+
+    expected = fk.kpca(X[: 3 << 14], "polynomial", 2, degree=2)
+    with dask.config.set(scheduler="synchronous"):
+        blocks = [dask.delayed(part)(i) for i in range(3)]
+        rows = da.concatenate([da.from_delayed(b, (1 << 14, D), float) for b in blocks])
+        assert made(rows) == [2, 2, 2]  # summary, moments
+        assert made(rows.rechunk((5000, -1))) == [2, 2, 2]
+        kept = rows.persist()
+        assert made(kept) == [0, 0, 0]
+        both = da.concatenate([rows, rows])[: 3 << 14]
+        assert made(both) == [2, 2, 2]
 
 
 @pytest.mark.parametrize("scheduler", ["synchronous", "threads", "cluster"])

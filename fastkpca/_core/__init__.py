@@ -7,6 +7,7 @@
 ``moments``      centred second moments of feature tiles (BLAS 3), and their merging
 ``pivots``       pivoted Cholesky: rejection in a block, factor and solve, residual diagonals
 ``ranked``       ranked Gaussian multi-indices: tables, search, evaluation along the trie
+``scratch``      memory of temporary arrays that is used again: no loop, but as close to the machine
 ``tiles``        exact tiles of the four built-in kernels and the products with them; C beside it
 ``truncation``   error bounds of the truncated Gaussian expansion, and the order from them
 ===============  ==========================================================================

@@ -12,7 +12,6 @@ is built once; each monomial then costs one multiplication a point and one vecto
 import numpy as np
 
 from libc.math cimport exp
-from libc.stdlib cimport free, malloc
 from scipy.linalg.cython_blas cimport dgemm, sgemm
 
 ctypedef fused real:
@@ -21,14 +20,6 @@ ctypedef fused real:
 
 cdef enum:
     CHUNK = 128  # points at a time: the rows a monomial is made from stay in cache (measured: 64 to 256 are alike)
-
-
-cdef void *allocate(size_t size) except NULL nogil:
-    cdef void *memory = malloc(size)
-    if memory is NULL:
-        with gil:
-            raise MemoryError(f"no memory for {size} bytes of monomials; the expansion has too many terms")
-    return memory
 
 
 def table(Py_ssize_t d, Py_ssize_t degree):
@@ -121,14 +112,16 @@ cdef class Expansion:
     def features(self, const real[:, ::1] X):
         """phi of a tile (n, d), feature-major: (n_features, n), a new array."""
         cdef Py_ssize_t n = X.shape[0], D = self.parent.shape[0], d = self.d, b, i, j, m, q
+        cdef real[::1] room
         cdef real *scratch
         dtype = np.float32 if real is float else np.float64
         out_array = np.empty((self.n_features, n), dtype=dtype)
         cdef real[:, ::1] out = out_array
         if n == 0 or self.n_features == 0:
             return out_array
+        room = np.empty((D + d) * CHUNK, dtype=dtype)
+        scratch = &room[0]
         with nogil:
-            scratch = <real *>allocate((D + d) * CHUNK * sizeof(real))
             for b in range((n + CHUNK - 1) // CHUNK):
                 i = b * CHUNK
                 m = min(<Py_ssize_t>CHUNK, n - i)
@@ -137,7 +130,6 @@ cdef class Expansion:
                 for j in range(self.n_features):
                     for q in range(m):
                         out[j, i + q] = scratch[(j + self.skip) * m + q]
-            free(scratch)
         return out_array
 
     def accumulate(self, const real[:, ::1] X, const real[:, ::1] U):
@@ -145,6 +137,7 @@ cdef class Expansion:
         cdef Py_ssize_t n = X.shape[0], D = self.parent.shape[0], d = self.d, b, i
         cdef int k = <int>U.shape[1], F = <int>self.n_features, m
         cdef real one = 1
+        cdef real[::1] room
         cdef real *scratch
         dtype = np.float32 if real is float else np.float64
         A_array = np.zeros((self.n_features, U.shape[1]), dtype=dtype)
@@ -153,8 +146,9 @@ cdef class Expansion:
             raise ValueError(f"U has {U.shape[0]} rows for a tile of {n}")
         if n == 0 or F == 0 or k == 0:
             return A_array
+        room = np.empty((D + d) * CHUNK, dtype=dtype)
+        scratch = &room[0]
         with nogil:
-            scratch = <real *>allocate((D + d) * CHUNK * sizeof(real))
             for b in range((n + CHUNK - 1) // CHUNK):
                 i = b * CHUNK
                 m = <int>min(<Py_ssize_t>CHUNK, n - i)
@@ -166,7 +160,6 @@ cdef class Expansion:
                 else:
                     sgemm(b"N", b"N", &k, &F, &m, &one, <float *>&U[i, 0], &k, scratch + self.skip * m, &m, &one,
                           &A[0, 0], &k)
-            free(scratch)
         return A_array
 
     def evaluate(self, const real[:, ::1] X, const real[:, ::1] A):
@@ -174,6 +167,7 @@ cdef class Expansion:
         cdef Py_ssize_t n = X.shape[0], D = self.parent.shape[0], d = self.d, b, i
         cdef int k = <int>A.shape[1], F = <int>self.n_features, m
         cdef real one = 1, zero = 0
+        cdef real[::1] room
         cdef real *scratch
         dtype = np.float32 if real is float else np.float64
         V_array = np.zeros((n, A.shape[1]), dtype=dtype)
@@ -182,8 +176,9 @@ cdef class Expansion:
             raise ValueError(f"A has {A.shape[0]} rows for {self.n_features} features")
         if n == 0 or F == 0 or k == 0:
             return V_array
+        room = np.empty((D + d) * CHUNK, dtype=dtype)
+        scratch = &room[0]
         with nogil:
-            scratch = <real *>allocate((D + d) * CHUNK * sizeof(real))
             for b in range((n + CHUNK - 1) // CHUNK):
                 i = b * CHUNK
                 m = <int>min(<Py_ssize_t>CHUNK, n - i)
@@ -195,5 +190,4 @@ cdef class Expansion:
                 else:
                     sgemm(b"N", b"T", &k, &m, &F, &one, <float *>&A[0, 0], &k, scratch + self.skip * m, &m, &zero,
                           &V[i, 0], &k)
-            free(scratch)
         return V_array

@@ -1,0 +1,184 @@
+# cython: language_level=3
+"""Memory of temporary arrays that is used again: what numpy frees in a scope waits there for the next array.
+
+glibc gives blocks above a threshold back to the system at once, and takes them anew, page by page, each filled with
+zeros. It raises the threshold when that happens, unless the environment sets one of its limits, and Dask starts its
+workers so (MALLOC_TRIM_THRESHOLD_): a pass whose tiles take 2 MB then spends as long in the system as in its sums.
+
+The handler (numpy's NEP 49) is that of a context, so of a thread, and ends with the scope; what waits then is freed.
+Arrays may outlive it: each holds the handler that its memory came from. Called with the GIL held, as numpy does.
+"""
+
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
+from libc.stdint cimport uint8_t
+from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memset, strcpy
+
+
+cdef extern from "numpy/arrayobject.h":
+    ctypedef struct PyDataMemAllocator:
+        void *ctx
+        void *(*malloc)(void *, size_t) noexcept
+        void *(*calloc)(void *, size_t, size_t) noexcept
+        void *(*realloc)(void *, void *, size_t) noexcept
+        void (*free)(void *, void *, size_t) noexcept
+    ctypedef struct PyDataMem_Handler:
+        char name[127]
+        uint8_t version
+        PyDataMemAllocator allocator
+    object PyDataMem_SetHandler(object)
+    int _import_array() except -1
+
+
+_import_array()
+
+cdef enum:
+    HEADER = 64  # bytes before each block, which hold its size: keeps the alignment that vector loads like
+    LEAST = 1 << 16  # bytes of a block that is worth keeping
+    MOST = 1 << 26  # bytes that wait at any time
+    SLOTS = 32
+
+
+cdef struct Pool:
+    PyDataMem_Handler handler
+    bint open
+    int waiting
+    size_t held
+    void *block[SLOTS]
+
+
+cdef inline size_t *size_of(void *block) noexcept:
+    return <size_t *>(<char *>block - HEADER)
+
+
+cdef inline size_t rounded(size_t size) noexcept:
+    if size < LEAST:
+        return size
+    return (size + LEAST - 1) // LEAST * LEAST
+
+
+cdef void *take(void *ctx, size_t size) noexcept:
+    cdef Pool *pool = <Pool *>ctx
+    cdef void *found
+    cdef char *fresh
+    cdef int i
+    size = rounded(size)
+    if size >= LEAST:
+        for i in range(pool.waiting - 1, -1, -1):  # the last that was freed may still be in cache
+            found = pool.block[i]
+            if size_of(found)[0] == size:
+                pool.waiting -= 1
+                pool.held -= size
+                while i < pool.waiting:
+                    pool.block[i] = pool.block[i + 1]
+                    i += 1
+                return found
+    if size > <size_t>-1 - HEADER:
+        return NULL
+    fresh = <char *>malloc(size + HEADER)
+    if fresh is NULL:
+        return NULL
+    (<size_t *>fresh)[0] = size
+    return fresh + HEADER
+
+
+cdef void *take_zeros(void *ctx, size_t count, size_t each) noexcept:
+    cdef char *fresh
+    cdef void *block
+    cdef size_t size = count * each
+    if each and size // each != count:
+        return NULL
+    if rounded(size) < LEAST:
+        fresh = <char *>calloc(1, size + HEADER)
+        if fresh is NULL:
+            return NULL
+        (<size_t *>fresh)[0] = size
+        return fresh + HEADER
+    block = take(ctx, size)
+    if block is not NULL:
+        memset(block, 0, size)
+    return block
+
+
+cdef void *change(void *ctx, void *block, size_t size) noexcept:
+    cdef char *fresh
+    if block is NULL:
+        return take(ctx, size)
+    size = rounded(size)
+    if size > <size_t>-1 - HEADER:
+        return NULL
+    fresh = <char *>realloc(size_of(block), size + HEADER)
+    if fresh is NULL:
+        return NULL
+    (<size_t *>fresh)[0] = size
+    return fresh + HEADER
+
+
+cdef void give(void *ctx, void *block, size_t size) noexcept:
+    cdef Pool *pool = <Pool *>ctx
+    cdef size_t own
+    cdef int i
+    if block is NULL:
+        return
+    own = size_of(block)[0]
+    if not pool.open or own < LEAST or own > MOST:
+        free(size_of(block))
+        return
+    while pool.waiting and (pool.waiting == SLOTS or pool.held + own > MOST):  # who has waited longest leaves
+        pool.held -= size_of(pool.block[0])[0]
+        free(size_of(pool.block[0]))
+        pool.waiting -= 1
+        for i in range(pool.waiting):
+            pool.block[i] = pool.block[i + 1]
+    pool.block[pool.waiting] = block
+    pool.waiting += 1
+    pool.held += own
+
+
+cdef void drain(Pool *pool) noexcept:
+    while pool.waiting:
+        pool.waiting -= 1
+        free(size_of(pool.block[pool.waiting]))
+    pool.held = 0
+
+
+cdef void gone(object capsule) noexcept:
+    cdef Pool *pool = <Pool *>PyCapsule_GetPointer(capsule, "mem_handler")
+    drain(pool)
+    free(pool)
+
+
+cdef class Reuse:
+    """A scope, for one ``with``, in which numpy's temporary arrays use the memory of those before them."""
+
+    cdef object capsule, before
+
+    def __cinit__(self):
+        cdef Pool *pool = <Pool *>calloc(1, sizeof(Pool))
+        if pool is NULL:
+            raise MemoryError()
+        strcpy(pool.handler.name, "fastkpca")
+        pool.handler.version = 1
+        pool.handler.allocator.ctx = pool
+        pool.handler.allocator.malloc = take
+        pool.handler.allocator.calloc = take_zeros
+        pool.handler.allocator.realloc = change
+        pool.handler.allocator.free = give
+        self.capsule = PyCapsule_New(pool, "mem_handler", gone)
+
+    def __enter__(self):
+        (<Pool *>PyCapsule_GetPointer(self.capsule, "mem_handler")).open = True
+        self.before = PyDataMem_SetHandler(self.capsule)
+        return self
+
+    def __exit__(self, *exc):
+        cdef Pool *pool = <Pool *>PyCapsule_GetPointer(self.capsule, "mem_handler")
+        PyDataMem_SetHandler(self.before)
+        self.before = None
+        pool.open = False
+        drain(pool)
+
+    @property
+    def waiting(self):
+        """Bytes that wait for the next array."""
+        return (<Pool *>PyCapsule_GetPointer(self.capsule, "mem_handler")).held

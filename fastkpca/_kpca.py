@@ -380,12 +380,14 @@ def _prepare(
         validate.check_columns(like.n_features, rows.n_features)
         validate.check_names(like.feature_names, X)
         shift_by, c = like.shift, like.n_components if c is None else c
+    limit = validate.check_memory_limit(memory_limit)
+    _check_look(rows, limit)
     rows, data = summarize(
         rows, shift=chosen.translation is not None, rng=generator, n_threads=threads, shift_by=shift_by
     )
     validate.check_enough(rows.n_samples)
     c = validate.check_c(c, rows.n_samples)
-    limit, capped = _room.memory_for(validate.check_memory_limit(memory_limit), DEFAULT_MEMORY, threads)
+    limit, capped = _room.memory_for(limit, DEFAULT_MEMORY, threads)
     return Problem(
         rows=rows,
         kernel=chosen.resolve(data),
@@ -405,6 +407,18 @@ def _prepare(
         report=report,
         weight_sum=None if rows.weights is None else float(np.sum(rows.weights, dtype=np.float64)),
     )
+
+
+def _check_look(rows: Rows, limit: int | None) -> None:
+    """Refuse what even a look at the rows passes, before it."""
+    if limit is None or not rows.counted or rows.distributed:
+        return
+    needed = _memory.looking_bytes(rows.n_samples, rows)
+    if needed > limit:
+        raise ValueError(
+            f"no route fits: a look at {rows.n_samples} rows of {rows.n_features} columns needs {needed / 1e6:.3g} MB, "
+            f"the limit is {limit / 1e6:.3g} MB; raise memory_limit"
+        )
 
 
 def _method(method: str, features: str, products: str, like: Any, keep_moments: bool) -> str:

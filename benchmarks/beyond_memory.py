@@ -1,18 +1,24 @@
 """Rows on disk: seconds for each million of them, peak memory and certified width, as N grows beyond memory.
 
-    python benchmarks/beyond_memory.py [--folder DIR] [--largest 1e8] [--threads 1] [--sklearn]
+    python benchmarks/beyond_memory.py [--folder DIR] [--largest 1e8] [--threads 1 2] [--check] [--sklearn]
 
 Writes a float32 memory map of N x 4 rows, uniform in the unit cube (1.6 GB for N = 1e8), fits polynomial degree 3 and
 Gaussian sigma 1 with c = 10 and no scores, each in a process of its own, and deletes the file. Memory is the peak
 resident set beyond that of the interpreter with fastkpca imported. Times are processor seconds of the process, so
-that other work on the machine counts little; the growth exponent is from the smallest N to the largest. With
---sklearn the largest N is sought at which scikit-learn's KernelPCA (arpack) ends within two minutes.
+that other work on the machine counts little; the growth exponent is from the smallest N to the largest. The file has
+just been written, so what of it fits into the page cache is there; --cold asks the system to drop it before each run.
+With --check the intervals must contain what was found otherwise: for the polynomial the eigenvalues of the moments of
+the monomials up to degree 6, summed in long double by numpy alone; for the Gaussian the intervals of a finer map (tol
+1e-10, 1e-6 for more than 1e7 rows). With --sklearn the largest N is sought at which scikit-learn's KernelPCA (arpack)
+ends within two minutes.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
+import math
 import os
 import resource
 import shutil
@@ -65,8 +71,38 @@ def fit(path: str, n: int, which: str, threads: int, tol: float) -> dict:
         "kind": model.bound_kind,
         "features": model.info["n_features"],
         "map": model.plan.name,
+        "bounds": model.eigenvalue_bounds.tolist(),
     }
     return found
+
+
+def polynomial_reference(path: str, n: int) -> np.ndarray:
+    """The 10 largest eigenvalues for (x.y + 1)^3, from sums of monomials in long double: nothing of fastkpca."""
+    X = np.memmap(path, dtype=np.float32, mode="r", shape=(n, COLUMNS))
+    low = [a for a in itertools.product(range(4), repeat=COLUMNS) if sum(a) <= 3]
+    pairs = {}
+    for a, b in itertools.combinations_with_replacement(range(len(low)), 2):
+        pairs.setdefault(tuple(i + j for i, j in zip(low[a], low[b])), (a, b))
+    sums = np.zeros(len(pairs), dtype=np.longdouble)
+    for start in range(0, n, 4096):
+        x = np.array(X[start : start + 4096].T, dtype=np.longdouble)
+        powers = np.stack([np.ones_like(x), x, x * x, x * x * x])
+        tile = np.stack([np.prod([powers[k, i] for i, k in enumerate(a) if k] or [powers[0, 0]], axis=0) for a in low])
+        sums += [tile[a] @ tile[b] for a, b in pairs.values()]
+    moment = dict(zip(pairs, sums))
+    # (x.y + 1)^3 = sum of 3! / (alpha! (3 - |alpha|)!) x^alpha y^alpha
+    f = math.factorial
+    root = [np.sqrt(np.longdouble(6) / (math.prod(map(f, a)) * f(3 - sum(a)))) for a in low]
+    C = [
+        [
+            root[a]
+            * root[b]
+            * (moment[tuple(i + j for i, j in zip(low[a], low[b]))] - moment[low[a]] * moment[low[b]] / n)
+            for b in range(len(low))
+        ]
+        for a in range(len(low))
+    ]
+    return np.linalg.eigvalsh(np.array(C, dtype=np.float64))[::-1][:10]
 
 
 def fit_sklearn(n: int, which: str) -> dict:
@@ -93,12 +129,44 @@ def apart(*arguments: str) -> dict | None:
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
+def drop(path: Path) -> None:
+    """Out of the page cache."""
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def check(path: Path, n: int, which: str, bounds: np.ndarray) -> None:
+    """Whether the intervals contain what was found in another way."""
+    if which.startswith("polynomial"):
+        values = apart("reference", str(path), str(n))
+        low = high = np.array(values)
+        how, slack = "moments in long double", 1e-14 * high[0]
+    else:
+        tol = 1e-10 if n <= 10**7 else 1e-6
+        finer = apart("fit", str(path), str(n), which, "1", str(tol))
+        assert finer is not None
+        low, high = np.array(finer["bounds"]).T
+        how, slack = f"{finer['features']} features, tol = {tol:g}, width {finer['width']:.1e}", 0.0
+    inside = (bounds[:, 0] <= low + slack) & (high <= bounds[:, 1] + slack)
+    place = ((low + high) / 2 - bounds[:, 0]) / np.ptp(bounds, axis=1)
+    print(
+        f"    {inside.sum()} of {len(bounds)} intervals contain those of another way ({how}); it lies at "
+        f"{place.min():.2f} to {place.max():.2f} of their widths",
+        flush=True,
+    )
+    if not inside.all():
+        raise SystemExit("an interval does not hold")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", default=".")
     parser.add_argument("--largest", type=float, default=1e8)
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--threads", type=int, nargs="+", default=[1])
     parser.add_argument("--tol", type=float, default=1e-3)
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--cold", action="store_true")
     parser.add_argument("--sklearn", action="store_true")
     parser.add_argument("--one", nargs="+", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -106,6 +174,8 @@ def main() -> None:
         task, *rest = options.one
         if task == "sklearn":
             print(json.dumps(fit_sklearn(int(rest[0]), rest[1])))
+        elif task == "reference":
+            print(json.dumps(polynomial_reference(rest[0], int(rest[1])).tolist()))
         else:
             print(json.dumps(fit(rest[0], int(rest[1]), rest[2], int(rest[3]), float(rest[4]))))
         return
@@ -115,29 +185,38 @@ def main() -> None:
     if free < 1.5 * need:
         raise SystemExit(f"{need / 1e9:.2g} GB are needed in {options.folder}, {free / 1e9:.2g} GB are free")
     path = Path(options.folder) / "beyond_memory.bin"
-    print(f"c = 10, tol = {options.tol:g}, {options.threads} thread(s), {COLUMNS} columns of float32, no scores")
-    print(f"{'kernel':<22}{'N':>8}{'features':>10}{'CPU s':>9}{'s / 1e6':>9}{'wall s':>9}{'MB above':>10}{'width':>10}")
-    spent: dict[str, list[tuple[int, float]]] = {}
+    cache = "cold page cache" if options.cold else "warm page cache"
+    print(f"c = 10, tol = {options.tol:g}, {COLUMNS} columns of float32, no scores, {cache}")
+    print(
+        f"{'kernel':<22}{'threads':>8}{'N':>8}{'features':>10}{'CPU s':>9}{'s / 1e6':>9}{'wall s':>9}{'MB above':>10}"
+        f"{'width':>10}"
+    )
+    spent: dict[tuple[str, int], list[tuple[int, float]]] = {}
     try:
         for n in sizes:
             write(path, n)
-            for which in KERNELS:
-                found = apart("fit", str(path), str(n), which, str(options.threads), str(options.tol))
+            for which, threads in itertools.product(KERNELS, options.threads):
+                if options.cold:
+                    drop(path)
+                found = apart("fit", str(path), str(n), which, str(threads), str(options.tol))
                 if found is None:
                     continue
-                spent.setdefault(which, []).append((n, found["seconds"]))
+                spent.setdefault((which, threads), []).append((n, found["seconds"]))
                 print(
-                    f"{which:<22}{n:>8.0e}{found['features']:>10}{found['seconds']:>9.2f}"
+                    f"{which:<22}{threads:>8}{n:>8.0e}{found['features']:>10}{found['seconds']:>9.2f}"
                     f"{found['seconds'] / n * 1e6:>9.3f}{found['wall']:>9.1f}{found['memory']:>10.0f}"
                     f"{found['width']:>10.1e}  {found['map']}, {found['kind']}",
                     flush=True,
                 )
+                if options.check and threads == options.threads[0]:
+                    check(path, n, which, np.array(found["bounds"]))
     finally:
         path.unlink(missing_ok=True)
-    for which, runs in spent.items():
+    for (which, threads), runs in spent.items():
         if len(runs) > 1:
             (a, s), (b, t) = runs[0], runs[-1]
-            print(f"{which}: seconds grow as N^{np.log(t / s) / np.log(b / a):.3f} from {a:.0e} to {b:.0e}")
+            power = np.log(t / s) / np.log(b / a)
+            print(f"{which}, {threads} thread(s): seconds grow as N^{power:.3f} from {a:.0e} to {b:.0e}")
     if options.sklearn:
         for which in KERNELS:
             for n in (5000, 10000, 20000, 40000):

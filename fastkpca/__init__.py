@@ -18,11 +18,15 @@ A newcomer's map (each layer imports only what stands below it; tests/test_layer
     1  protocol, rows                      what a kernel is; where rows come from
        plugins, methods                    names that other distributions bring; methods by name
        execute, validate, files, errors    threads and fixed sums; checks of input; model files; errors and warnings
+       _room                               what RLIMIT_AS leaves for them
        stored                              values from a model file, checked one by one
     0  _core/*.pyx                         compiled loops: arrays in, arrays out
 """
 
 try:
+    from . import _room
+
+    _room.check_import()  # before numpy
     from ._core import moments as _moments  # noqa: F401
 except ImportError as _error:
     if not (_error.name or "").startswith("fastkpca._core"):

@@ -9,13 +9,13 @@ from typing import Any, overload
 
 import numpy as np
 
-from . import execute, validate
-from ._plan import DEFAULT_MEMORY, Plan, make_plan, plan_for_map
+from . import _memory, _room, execute, validate
+from ._plan import DEFAULT_MEMORY, Candidate, NoRouteError, Plan, make_plan, plan_for_map
 from ._routes import Problem, Solution, model_of, solve
 from .kernels import get_kernel, guarded, naming
 from .merge import map_for_rows, map_of
 from .model import FeatureProjector, KPCAModel, SampleProjector, check_model
-from .protocol import Kernel
+from .protocol import Kernel, Offer
 from .rows import Rows, summarize
 from .sources import Sink, Source
 
@@ -166,6 +166,9 @@ def kpca(
         with naming(problem.kernel):
             kept = return_scores and out is None and not problem.rows.distributed
             chosen = _choose(problem, method, features, products, kept)
+            room = (problem.memory_limit or DEFAULT_MEMORY) - chosen.chosen.memory
+            threads = _memory.threads_within(problem.n_threads, room, problem.data, _features_added_up(chosen.chosen))
+            problem = replace(problem, keeps_scores=kept, n_threads=threads)
             solution = solve(problem, chosen)
             score = _scores(problem, solution, out) if return_scores or out is not None else None
     info = solution.info | {"tol": problem.tol, "seconds": time.perf_counter() - started}
@@ -391,7 +394,9 @@ def _prepare(
     rows, data = summarize(
         rows, shift=chosen.translation is not None, rng=generator, n_threads=threads, shift_by=shift_by
     )
+    validate.check_enough(rows.n_samples)
     c = validate.check_c(c, rows.n_samples)
+    limit, capped = _room.memory_for(validate.check_memory_limit(memory_limit), DEFAULT_MEMORY, threads)
     return Problem(
         rows=rows,
         kernel=chosen.resolve(data),
@@ -399,7 +404,8 @@ def _prepare(
         c=c,
         tol=validate.check_tol(tol),
         max_passes=validate.check_count(max_passes, "max_passes"),
-        memory_limit=validate.check_memory_limit(memory_limit),
+        memory_limit=limit,
+        capped=capped,
         n_threads=threads,
         rng=generator,
         dtype=np.dtype(np.float32 if rows.dtype == np.float32 else np.float64),
@@ -464,6 +470,15 @@ def _kernel(kernel: Any, parameters: dict[str, Any]) -> Kernel:
 
 
 def _choose(problem: Problem, method: str, features: str, products: str, keep_scores: bool) -> Plan:
+    try:
+        return _planned(problem, method, features, products, keep_scores)
+    except NoRouteError as error:
+        if not problem.capped:
+            raise
+        raise MemoryError(f"{error}; {_room.said()}") from None
+
+
+def _planned(problem: Problem, method: str, features: str, products: str, keep_scores: bool) -> Plan:
     if problem.like is not None:
         return plan_for_map(
             map_for_rows(problem.like, problem.kernel, problem.data),
@@ -486,6 +501,13 @@ def _choose(problem: Problem, method: str, features: str, products: str, keep_sc
         memory_limit=problem.memory_limit,
         keep_scores=keep_scores,
     )
+
+
+def _features_added_up(chosen: Candidate) -> int:
+    """Order of the second moments that tasks hold."""
+    offer = chosen.offer
+    dense = chosen.method == "krylov" or (isinstance(offer, Offer) and offer.cost.moment_flops is None)
+    return chosen.n_features if dense else 0
 
 
 def _check_place(problem: Problem, out: Any) -> None:

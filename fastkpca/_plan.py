@@ -11,11 +11,21 @@ from typing import Any
 
 import numpy as np
 
-from . import execute
-from ._products import Product, products_for
-from ._rates import EIGEN_RATE, FEATURE_RATE, GEMM_RATE, KERNEL_FLOPS, OVERHEAD, ROW_RATE, SYRK_RATE, entry_rate
+from . import _memory, execute
+from ._products import LEAST_COLUMNS, Product, products_for
+from ._rates import (
+    EIGEN_RATE,
+    FEATURE_RATE,
+    GEMM_RATE,
+    KERNEL_FLOPS,
+    OVERHEAD,
+    ROW_RATE,
+    SYRK_RATE,
+    entry_rate,
+    is_compiled,
+)
 from .features.pivots import RankProbe, pivot_map, probe_rank
-from .krylov import default_block_size
+from .krylov import basis_bytes, default_block_size, least_columns
 from .moments import takes_all
 from .protocol import Cost, FeatureMap, Kernel, Offer, Summary
 from .rows import Rows
@@ -24,10 +34,12 @@ from .stored import Record
 __all__ = [
     "MAX_FEATURES",
     "Candidate",
+    "NoRouteError",
     "Plan",
-    "basis_memory",
+    "krylov_room",
     "look_at",
     "make_plan",
+    "most_pivots",
     "offers_of_maps",
     "plan_for_map",
     "small_offers",
@@ -39,8 +51,14 @@ KRYLOV_EXPLORING = 15.0  # passes of an approximate product where no determinist
 KRYLOV_PRODUCT_SHARE = 2e-3  # of tol, for the error of approximate products: it enters twice, times sqrt(columns)
 
 DEFAULT_MEMORY = 2 << 30
+KEPT_MATRIX = 64 << 20
+"""Bytes up to which the krylov route holds K itself."""
 MAX_FEATURES = 8192
 METHODS = ("dense", "features", "krylov")
+
+
+class NoRouteError(ValueError):
+    """Each candidate has an obstacle."""
 
 
 @dataclass(frozen=True)
@@ -241,13 +259,41 @@ def make_plan(
     if method in ("auto", "features") and kernel.positive_semidefinite:
         others = [x.seconds for x in candidates if not x.obstacle]
         candidates += _feature_candidates(
-            kernel, data, rows, look, k, tol, limit, features, others, forced=method == "features", scores=keep_scores
+            kernel,
+            data,
+            rows,
+            look,
+            c,
+            k,
+            tol,
+            limit,
+            features,
+            others,
+            forced=method == "features",
+            scores=keep_scores,
         )
     found = _choose(candidates, method, data.n_samples, c)
     if rows.sequential and found.method != "features":
         size = _size(_rows_size(rows, data))
         found = replace(found, reason=f"{found.reason}; loads all rows ({size}), which come in order only")
     return found
+
+
+def most_pivots(data: Summary, rows: Rows, c: int | float | None, memory_limit: float | None, keep_scores: bool) -> int:
+    """To which a map of pivots may grow within the limit."""
+    limit = DEFAULT_MEMORY if memory_limit is None else memory_limit
+    most, scores = min(MAX_FEATURES, data.n_samples), _scores_size(rows, data, 1) if keep_scores else 0.0
+    return _memory.largest_map(data, rows, _to_hold(c, data, None), limit, most, pivots=True, scores=scores)[0]
+
+
+def _to_hold(c: int | float | None, data: Summary, look: Look | None) -> int:
+    """Components to count memory for; of a fraction as many as a look lets expect, and some more."""
+    if c is None or isinstance(c, int):
+        return data.n_samples if c is None else c
+    found = 0.0
+    if look is not None and len(look.shares) and look.shares.sum() > 0:
+        found = float(np.searchsorted(np.cumsum(look.shares) / look.shares.sum(), c)) + 1
+    return min(data.n_samples, max(50, int(1.3 * found) + 10))
 
 
 def plan_for_map(
@@ -268,7 +314,7 @@ def plan_for_map(
         name, Cost(n_features=D, row_flops=2.0 * D, moment_flops=None if dense else 2.0 * D), lambda _: feature_map
     )
     k = c if isinstance(c, int) else min(50, data.n_samples)
-    found = _feature_candidate(offer, data, rows, k, limit, keep_scores)
+    found = _feature_candidate(offer, data, rows, k, _to_hold(c, data, None), limit, keep_scores)
     plan = _choose([found], "features", data.n_samples, c)
     return replace(plan, reason="the feature map of the model given as like")
 
@@ -282,9 +328,7 @@ def _dense_candidate(data: Summary, rows: Rows, c: int | float | None, limit: fl
     n, few = data.n_samples, isinstance(c, int) and not takes_all(data.n_samples, c)
     seconds = n * n / 2 / entry_rate(data.n_features) + n * n / ROW_RATE
     seconds += (4 / 3 if few else 6) * float(n) ** 3 / EIGEN_RATE + OVERHEAD
-    # the matrix and LAPACK's vectors, of all or of the kept ones; then scores and coefficients beside the vectors
-    kept = min(c, n) if isinstance(c, int) else n
-    memory = 8.0 * n * (1.1 * n + 2.0 * kept if few else max(2.1 * n, 1.1 * n + 3.0 * kept)) + _rows_size(rows, data)
+    memory = _memory.dense_bytes(data, rows, c)
     return Candidate("dense", "LAPACK", seconds, memory, obstacle=_too_much(memory, limit))
 
 
@@ -293,6 +337,7 @@ def _feature_candidates(
     data: Summary,
     rows: Rows,
     look: Look,
+    c: int | float | None,
     k: int,
     tol: float,
     limit: float,
@@ -303,8 +348,11 @@ def _feature_candidates(
     scores: bool,
 ) -> list[Candidate]:
     n = data.n_samples
-    # six matrices of D x D: accumulators in flight and in the tree, and the eigensolver's
-    largest = int(min(MAX_FEATURES, np.sqrt(limit / 8 / 6)))
+    hold, each = _to_hold(c, data, look), _scores_size(rows, data, 1) if scores else 0.0
+    surely, _ = _memory.largest_map(data, rows, hold, limit, MAX_FEATURES, pivots=False, scores=each)
+    # scores that don't fit are an obstacle of their own
+    _, largest = _memory.largest_map(data, rows, hold, limit, MAX_FEATURES, pivots=False, scores=0.0)
+    pivots = most_pivots(data, rows, c, limit, scores)
     residual = min(0.5 * tol * look.share(1), 1.0)
     # a moment held as an operator costs neither n D^2 nor D^3: cheap to look for, and what it costs limits the others
     held = [
@@ -316,9 +364,13 @@ def _feature_candidates(
     if others and not forced and name == "auto":
         # a map whose second moment alone costs more than another whole route is not worth looking for
         largest = min(largest, int(np.sqrt(min(others) * SYRK_RATE / n)) + 1)
+        pivots = min(pivots, largest)
     offers: list[Offer] = held if name != "auto" else []
     while not offers:
-        offers = offers_of_maps(kernel, data, rows, look, residual, largest, name)
+        # how many features a map has is not always known before it is made: first those that fit in any case
+        offers = offers_of_maps(kernel, data, rows, look, residual, min(surely, largest), name, most=pivots)
+        if not offers and surely < largest:
+            offers = offers_of_maps(kernel, data, rows, look, residual, largest, name, most=pivots)
         if offers or not forced or residual >= 1.0:
             break
         # asked for: the best that fits, and the interval says how good that is
@@ -326,17 +378,29 @@ def _feature_candidates(
     if not offers:
         text = f"no map{f' named {name!r}' if name != 'auto' else ''} reaches tol={tol:g} within {largest} features"
         return [Candidate("features", name if name != "auto" else "any", 0.0, 0.0, obstacle=text)]
-    return [_feature_candidate(offer, data, rows, k, limit, scores) for offer in offers]
+    return [_feature_candidate(offer, data, rows, k, hold, limit, scores) for offer in offers]
 
 
-def _feature_candidate(offer: Offer, data: Summary, rows: Rows, k: int, limit: float, scores: bool) -> Candidate:
-    D, dense = offer.cost.n_features, offer.cost.moment_flops is None
-    memory = (8.0 * D * D * 6 if dense else 0.0) + offer.cost.memory
-    kept = (4.0 if rows.dtype == np.float32 else 8.0) * data.n_samples * k if scores else 0.0
-    obstacle = _too_much(memory + kept, limit)
-    if obstacle and memory <= limit:
-        obstacle += f", of which scores are {_size(kept)}: return_scores=False, or out=, does without"
-    return Candidate("features", offer.name, _feature_seconds(offer, data, k), memory + kept, D, obstacle, offer)
+def _feature_candidate(
+    offer: Offer, data: Summary, rows: Rows, k: int, hold: int, limit: float, scores: bool
+) -> Candidate:
+    """``k`` components count for its seconds, ``hold`` for its memory."""
+    D = offer.cost.n_features
+    each = _scores_size(rows, data, 1) if scores else 0.0
+    more: dict[str, Any] = {
+        "own": offer.cost.memory,
+        "dense": offer.cost.moment_flops is None,
+        "pivots": offer.name == "pivots",
+    }
+    without, memory = (_memory.map_bytes(data, rows, D, hold, scores=size, **more) for size in (0.0, each))
+    obstacle = _too_much(memory, limit)
+    if obstacle and without <= limit:
+        obstacle += f", of which scores are {_size(each * min(hold, D))}: return_scores=False, or out=, does without"
+    return Candidate("features", offer.name, _feature_seconds(offer, data, k), memory, D, obstacle, offer)
+
+
+def _scores_size(rows: Rows, data: Summary, k: int) -> float:
+    return (4.0 if rows.dtype == np.float32 else 8.0) * data.n_samples * k
 
 
 def _feature_seconds(offer: Offer, data: Summary, k: int) -> float:
@@ -350,9 +414,18 @@ def _feature_seconds(offer: Offer, data: Summary, k: int) -> float:
 
 
 def offers_of_maps(
-    kernel: Kernel, data: Summary, rows: Rows, look: Look, residual: float, largest: int, name: str = "auto"
+    kernel: Kernel,
+    data: Summary,
+    rows: Rows,
+    look: Look,
+    residual: float,
+    largest: int,
+    name: str = "auto",
+    *,
+    most: int | None = None,
 ) -> list[Offer]:
     """What the kernel offers, and pivoted Cholesky, which works for any positive semidefinite kernel."""
+    most = largest if most is None else most
     if name not in ("auto", "pivots"):
         return [x for x in kernel.feature_maps(data, residual, largest) if x.name == name]
     assert look.probe is not None
@@ -360,8 +433,8 @@ def offers_of_maps(
     # a map with more features than pivots needs pays only where forming them is cheaper: up to twice as many
     enough = min(largest, 2 * cost.n_features + 1000)
     offers = [] if name == "pivots" else list(kernel.feature_maps(data, residual, enough))
-    if cost.n_features <= largest:
-        offers.append(_pivots(kernel, data, rows, cost, residual, largest))
+    if cost.n_features <= most:
+        offers.append(_pivots(kernel, data, rows, cost, residual, most))
     return offers
 
 
@@ -446,9 +519,16 @@ def _krylov_candidates(
         seconds += 12 * n * float(block * (KRYLOV_SINGLE + KRYLOV_DOUBLE)) ** 2 / GEMM_RATE
         D = start_features(look, data, k, product.once)
         seconds += 3.0 * n * D * D / SYRK_RATE
-        # the least basis that the solver takes, with its images and what they are made of; rows and columns in flight
-        least = min(k + 2 * default_block_size(n, k), n - 1)
-        memory = 32.0 * n * max(least, 2 * block) + _beside_basis(data) + product.memory + _rows_size(rows, data)
+        kept = _kept_matrix(kernel, n) if exact else 0.0
+
+        def needed(D: int, product: Product = product) -> float:
+            return _memory.krylov_bytes(data, rows, k, D, product.least_memory)
+
+        while D and needed(D) > limit:  # a start is worth having, and can be done without
+            D //= 2
+        memory = needed(D)
+        if kept and memory + kept <= limit:
+            memory, product = memory + kept, replace(product, memory=product.memory + kept)
         obstacle = _too_much(memory, limit)
         if c is None:
             obstacle = "all components need the dense route or an exact feature map"
@@ -460,14 +540,27 @@ def _krylov_candidates(
     return found
 
 
-def _beside_basis(data: Summary) -> float:
-    """Bytes of a krylov run that its basis does not count: the model's rows, two copies of them under way."""
-    return 24.0 * data.n_samples * data.n_features
+def _kept_matrix(kernel: Kernel, n: int) -> float:
+    """Bytes of K where it is worth holding: its values come from ``block``, in Python, and are dear; the compiled tiles
+    are made again in each pass, in less time than a matrix of float64 takes to read."""
+    size = 8.0 * n * n
+    return size if size <= KEPT_MATRIX and not is_compiled(kernel) else 0.0
 
 
-def basis_memory(data: Summary, memory_limit: float | None) -> float:
-    """What of the limit is left for the basis of a krylov run."""
-    return (DEFAULT_MEMORY if memory_limit is None else memory_limit) - _beside_basis(data)
+def krylov_room(data: Summary, rows: Rows, way: Candidate, c: int, memory_limit: float | None) -> tuple[float, int]:
+    """(bytes for the basis, columns that an approximate product multiplies at once): what the limit leaves for them."""
+    limit = DEFAULT_MEMORY if memory_limit is None else memory_limit
+    product = way.offer
+    assert isinstance(product, Product)
+    n = data.n_samples
+    block = default_block_size(n, c)
+    least = basis_bytes(n, least_columns(n, c, block), block)
+    spare = max(0.0, limit - _memory.krylov_bytes(data, rows, c, way.n_features, product.least_memory))
+    columns = LEAST_COLUMNS
+    if product.column_memory:  # half of it, as far as a block of columns goes
+        columns += int(min(max(0, 2 * block - columns), 0.5 * spare / product.column_memory))
+        spare -= (columns - LEAST_COLUMNS) * product.column_memory
+    return least + spare / (2.0 if rows.weights is not None else 1.0), columns
 
 
 def _too_much(memory: float, limit: float) -> str:
@@ -484,7 +577,7 @@ def _choose(candidates: list[Candidate], method: str, n: int, c: object) -> Plan
     if not possible:
         reasons = "; ".join(f"{x.label}: {x.obstacle}" for x in candidates)
         what = "no route fits" if method == "auto" else f"method={method!r} is not possible"
-        raise ValueError(
+        raise NoRouteError(
             f"{what} for {n} rows and c={c!r} ({reasons}); raise memory_limit or tol, ask for fewer components, or "
             "take another method"
         )

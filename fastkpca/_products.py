@@ -21,8 +21,10 @@ from .rows import Rows
 from .summation.exact import ExactSummation
 from .summation.expansion import ExpansionSummation
 
-__all__ = ["Product", "best_product", "products_for", "reachable"]
+__all__ = ["LEAST_COLUMNS", "InStrips", "Product", "best_product", "products_for", "reachable"]
 
+LEAST_COLUMNS = 8
+"""Columns that a product may be asked to multiply at once, whatever the memory."""
 WORTH_PROBING = 0.03
 """Seconds; where exact tiles, or an offer, take less, no look is taken at how many pivots there would be."""
 WORTH_OFFERS = 3e-3
@@ -43,6 +45,8 @@ class Product:
         Bytes beside the rows and the product.
     error : float
         Bound on an entry's error; 0 for exact values.
+    column_memory : float
+        Bytes for each column that is multiplied at once; see ``InStrips``.
     build : callable
         build(rows_x, rows_y or None, n_threads) -> Summation
     """
@@ -54,8 +58,38 @@ class Product:
     error: float
     build: Callable[[Rows, Rows | None, int], Summation] = field(repr=False, compare=False)
 
+    column_memory: float = 0.0
+
+    @property
+    def least_memory(self) -> float:
+        """With as few columns at once as it may get."""
+        return self.memory + LEAST_COLUMNS * self.column_memory
+
     def seconds(self, times: float = 1.0) -> float:
         return self.setup + times * self.once
+
+
+class InStrips(Summation):
+    """A product that is given few columns at a time, for what it takes for each of them."""
+
+    def __init__(self, inner: Summation, columns: int):
+        self.inner, self.columns = inner, columns
+        self.shape, self.symmetric, self.error_bound = inner.shape, inner.symmetric, inner.error_bound
+
+    def matmat(self, U: np.ndarray) -> np.ndarray:
+        return self._strips(self.inner.matmat, U, self.shape[0])
+
+    def rmatmat(self, U: np.ndarray) -> np.ndarray:
+        return self._strips(self.inner.rmatmat, U, self.shape[1])
+
+    def _strips(self, multiply: Callable[[np.ndarray], np.ndarray], U: np.ndarray, n: int) -> np.ndarray:
+        if U.shape[1] <= self.columns:
+            return multiply(U)
+        product = np.empty((n, U.shape[1]))
+        for j in range(0, U.shape[1], self.columns):
+            part = slice(j, j + self.columns)
+            product[:, part] = multiply(np.ascontiguousarray(U[:, part]))
+        return product
 
 
 def reachable(kernel: Kernel, data_x: Summary, data_y: Summary) -> float:
@@ -101,7 +135,9 @@ def products_for(
             further = cost.row_flops if cost.column_flops is None else cost.column_flops
             once = n * (cost.row_flops + (columns - 1) * further) / FEATURE_RATE
             build = _offered(offer.build)
-            found.append(Product(offer.name, cost.setup_flops / FEATURE_RATE, once, cost.memory, cost.residual, build))
+            each = cost.column_memory + 32.0 * max(n, m)
+            setup = cost.setup_flops / FEATURE_RATE
+            found.append(Product(offer.name, setup, once, cost.memory, cost.residual, build, each))
     least = min(x.seconds() for x in found)
     if name == "pivots" or (name == "auto" and least > WORTH_PROBING):
         found += _pivot_product(kernel, data_x, data_y, rest, columns, np.inf if name == "pivots" else least)
@@ -191,8 +227,8 @@ def _pivot_product(
             found = more
         return ExactSummation(kernel, X, Y, n_threads=n_threads)
 
-    memory = 8.0 * (4096 * rank + 2 * rank**2)
-    return [Product("pivots", setup, once, memory, tol, build)]
+    memory = 8.0 * (2.0 * 4096 * (rank + 200) + 3 * rank**2)
+    return [Product("pivots", setup, once, memory, tol, build, 8.0 * both)]
 
 
 def _largest_diagonal(kernel: Kernel, rows: Rows, n_threads: int) -> float:

@@ -11,9 +11,8 @@ import numpy as np
 import scipy.linalg
 
 from . import certificate, execute
-from ._plan import MAX_FEATURES, Plan, basis_memory
-from ._products import Product
-from ._rates import is_compiled
+from ._plan import Plan, krylov_room, most_pivots
+from ._products import InStrips, Product
 from .certificate import Certificate, FeatureInfo
 from .errors import CertificateWarning, ComponentsWarning, NotConvergedError
 from .features.passes import accumulate, feature_moments
@@ -32,9 +31,6 @@ from .summation.weighted import WeightedExactSummation, WeightedSummation
 
 __all__ = ["NoVarianceError", "Problem", "Solution", "components", "model_of", "solve"]
 
-KEPT_MATRIX = 64 << 20
-"""Bytes up to which the krylov route holds K itself where its values come from ``block``, in Python, and are dear; the
-compiled tiles are made again in each pass, in less time than a matrix of float64 takes to read."""
 SOLVER_SHARE = 0.25
 """Of tol, for the eigensolver of a moment held as an operator; the rest is for what the map leaves out."""
 EPS = float(np.finfo(np.float64).eps)
@@ -69,6 +65,8 @@ class Problem:
     forced: bool
     report: execute.Progress | None = None
     weight_sum: float | None = None
+    capped: bool = False  # the memory limit is what RLIMIT_AS leaves
+    keeps_scores: bool = True  # in memory
     like: KPCAModel | None = None  # its feature map is taken, and not improved on
 
     @property
@@ -117,13 +115,14 @@ def _dense(problem: Problem, plan: Plan) -> Solution:
     count = float(root @ root)
     norm, means = _weighted_norm(K, root), K.mean(axis=0) if weights is None else root**2 @ K / count
     grand = means.mean() if weights is None else root**2 @ means / count
-    for start in range(0, n, 512):  # in place: no second N x N
-        part = K[start : start + 512]
+    step = execute.tile_rows(n, least=1)
+    for start in range(0, n, step):  # in place: no second N x N
+        part = K[start : start + step]
         part -= means
-        part -= means[start : start + 512, None]
+        part -= means[start : start + step, None]
         part += grand
         if weights is not None:
-            part *= root[start : start + 512, None]
+            part *= root[start : start + step, None]
             part *= root
     total = float(np.trace(K))
     # one more than asked for: it says how far the last cluster is from the rest
@@ -158,7 +157,7 @@ def _weighted_norm(K: np.ndarray, root: np.ndarray) -> float:
     """|D^(1/2) K D^(1/2)|_F for D^(1/2) = diag(root)."""
     if np.all(root == 1.0):
         return float(np.linalg.norm(K))
-    step = 512
+    step = execute.tile_rows(len(K), least=1)
     parts = (np.linalg.norm(K[i : i + step] * root[i : i + step, None] * root) for i in range(0, len(K), step))
     return float(np.sqrt(sum(float(x) ** 2 for x in parts)))
 
@@ -179,6 +178,7 @@ def _features(problem: Problem, plan: Plan) -> Solution:
         moments, eigenvalues, axes, solved = _leading(feature_map, problem)
         rounds = 0
         free = isinstance(feature_map, PivotMap) and problem.like is None
+        most = most_pivots(problem.data, problem.rows, problem.c, problem.memory_limit, problem.keeps_scores)
         while free and _misses(moments, eigenvalues, problem) and rounds < 3:
             # a sample can miss a small far cluster; all rows know where the residual lies
             if not problem.forced and plan.krylov_is_cheaper(problem.data.n_samples, 3 * feature_map.n_features // 2):
@@ -187,13 +187,14 @@ def _features(problem: Problem, plan: Plan) -> Solution:
                 feature_map,
                 problem.rows,
                 tol=0.5 * problem.tol * _top(eigenvalues) / _trace_of(moments),
-                max_features=min(MAX_FEATURES, problem.data.n_samples, 2 * feature_map.n_features + 100),
+                max_features=min(most, 2 * feature_map.n_features + 100),
                 rng=problem.rng,
                 n_threads=problem.n_threads,
             )
             if more is feature_map:
                 break
             feature_map, rounds = more, rounds + 1
+            del moments, axes  # of the map before: the next takes their room
             moments, eigenvalues, axes, solved = _leading(feature_map, problem)
     if _misses(moments, eigenvalues, problem) and not problem.forced and problem.c is not None and plan.krylov:
         found = _krylov(problem, plan)
@@ -324,12 +325,13 @@ def _krylov(problem: Problem, plan: Plan) -> Solution:
     search: Summation | None = None
     way = plan.krylov
     assert way is not None
-    exact = True
-    if way.name != "exact":
-        assert isinstance(way.offer, Product)
-        product = way.offer.build(rows, None, problem.n_threads)
-        exact = False
-    elif not is_compiled(kernel) and 8 * n * n <= KEPT_MATRIX:
+    assert isinstance(way.offer, Product)
+    exact = way.name == "exact"
+    k = asked if isinstance(asked, int) else min(50, n)
+    basis, columns = krylov_room(problem.data, given, way, k, problem.memory_limit)
+    if not exact:
+        product = InStrips(way.offer.build(rows, None, problem.n_threads), columns)
+    elif way.offer.memory:
         K = gram_matrix(kernel, rows, n_threads=problem.n_threads, progress=problem.report)
         product = MatrixSummation(K, n_threads=problem.n_threads)
     else:
@@ -368,7 +370,7 @@ def _krylov(problem: Problem, plan: Plan) -> Solution:
             trace=trace,
             positive_semidefinite=kernel.positive_semidefinite,
             entry_error=entry_error,
-            memory_limit=basis_memory(problem.data, problem.memory_limit),
+            memory_limit=basis,
             rng=problem.rng,
             progress=problem.report,
             warn=False,
@@ -519,10 +521,13 @@ def _kept(
     if positive == 0:
         own_matrix = isinstance(problem.kernel, Precomputed)
         hint = "; distances D are no kernel matrix, -0.5 * D ** 2 is one" if own_matrix else ""
+        why = "the centred Gram matrix is zero to rounding (or negative); check that the rows of X differ, and the "
+        why += f"kernel's parameters{hint}"
+        if problem.like is not None and float(np.max(above)) > 10 * floor:
+            why = "next to nothing of them is left in the feature map, which was made for the rows of another model; "
+            why += "make the first model from rows that span the range"
         raise NoVarianceError(
-            f"no component of {problem.kernel!r} carries variance on these {problem.data.n_samples} rows: the "
-            "centred Gram matrix is zero to rounding (or negative); check that the rows of X differ, and the kernel's "
-            f"parameters{hint}",
+            f"no component of {problem.kernel!r} carries variance on these {problem.data.n_samples} rows: {why}",
             2 * floor + max(float(np.max(eigenvalues, initial=0.0)), 0.0) + float(np.max(above)),
         )
     asked = problem.c

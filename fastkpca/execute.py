@@ -20,6 +20,8 @@ import numpy as np
 import scipy.linalg  # noqa: F401  (its BLAS must be loaded before the controller below looks for libraries)
 from threadpoolctl import ThreadpoolController
 
+from . import _room
+
 __all__ = [
     "Progress",
     "aside",
@@ -39,17 +41,21 @@ Progress = Callable[[str, int, int], None]
 
 
 def resolve_threads(n_threads: int | None) -> int:
-    """Number of threads to use: as asked for, or the number of processors this process may run on."""
+    """Number of threads to use: as asked for, or the number of processors this process may run on.
+
+    Fewer where RLIMIT_AS leaves no room for so many; MemoryError where it leaves none for one.
+    """
     if n_threads is None:
         try:
-            return max(1, len(os.sched_getaffinity(0)))
+            processors = len(os.sched_getaffinity(0))
         except AttributeError:  # not on this platform
-            return max(1, os.cpu_count() or 1)
+            processors = os.cpu_count() or 1
+        return _room.threads_within(max(1, processors))
     if isinstance(n_threads, bool) or not isinstance(n_threads, (int, np.integer)):
         raise TypeError(f"n_threads is {n_threads!r}; give a positive whole number, or None for all processors")
     if n_threads < 1:
         raise ValueError(f"n_threads is {n_threads}; give a positive whole number, or None for all processors")
-    return int(n_threads)
+    return _room.threads_within(int(n_threads))
 
 
 def threads_for(kernel: Any, n_threads: int | None) -> int:
@@ -217,6 +223,8 @@ def aside(call: Callable[[], T]) -> T:
     """
     if threading.current_thread() is not threading.main_thread():
         return call()  # Ctrl-C is raised in the main thread alone
+    if _room.startable(2) < 2:
+        return call()
     outcome: list[Any] = []
     done = threading.Event()
 
@@ -270,7 +278,8 @@ def run(
                 i += 1
                 checkpoint()
             return
-        if n_threads == 1 or n_tasks <= 1:
+        n_threads = _room.startable(min(n_threads, n_tasks))
+        if n_threads <= 1:
             for i in range(n_tasks):
                 checkpoint()
                 result = task(i)
@@ -286,7 +295,7 @@ def run(
             checkpoint()
             return task(i)
 
-        pool = ThreadPoolExecutor(min(n_threads, n_tasks), thread_name_prefix="fastkpca")
+        pool = ThreadPoolExecutor(n_threads, thread_name_prefix="fastkpca")
         patience: float | None = None
         waiting: deque = deque()
         submitted = 0

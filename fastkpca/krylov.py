@@ -36,10 +36,13 @@ from .certificate import (
 )
 from .errors import CertificateWarning
 from .execute import Progress
+from .summation.exact import band_rows, with_ones
 
-__all__ = ["KrylovResult", "block_krylov", "default_block_size"]
+__all__ = ["KrylovResult", "basis_bytes", "block_krylov", "default_block_size", "least_columns"]
 
 _UNIT32 = float(np.finfo(np.float32).eps) / 2
+_STRIP = 32  # columns of what is made in passing, of the rows' length
+_WIDEST = 128  # columns of a block
 _FAILURE = 1e-6  # of a probabilistic certificate, over all its stopping times
 
 
@@ -191,13 +194,22 @@ def block_krylov(
         raise ValueError(f"max_passes is {max_passes}; at least one pass over the kernel values is needed")
     if fraction is not None and (trace is None or not positive_semidefinite):
         raise ValueError("a fraction of the variance needs the trace of K and a positive semidefinite kernel")
+    block = min(block_size or default_block_size(n, c), n - 1)
+    widest = block
+    if fraction is not None:  # blocks grow until the fraction is in sight
+        widest = max(block, min(_WIDEST, n - 1))
+        while memory_limit is not None and basis_bytes(n, least_columns(n, c, widest), widest) > memory_limit:
+            widest = max(block, widest // 2)
+            if widest == block:
+                break
     solver = _Solver(
         product=product,
         search_product=search_product,
         n=n,
         c=c,
         fraction=fraction,
-        block=min(block_size or default_block_size(n, c), n - 1),
+        block=block,
+        widest=widest,
         tol=tol,
         max_passes=max_passes,
         trace_K=trace,
@@ -205,7 +217,7 @@ def block_krylov(
         entry_error=entry_error,
         info=features_info,
         probabilistic=probabilistic,
-        columns=_column_limit(memory_limit, n, c, min(block_size or default_block_size(n, c), n - 1)),
+        columns=_column_limit(memory_limit, n, c, widest),
         rng=np.random.default_rng(rng),
         progress=progress,
     )
@@ -215,19 +227,40 @@ def block_krylov(
     return result
 
 
+def basis_bytes(n: int, columns: int, block: int) -> float:
+    """Memory of a run whose space has so many columns.
+
+    n x columns: the basis, its images and the residuals; in the first pass over as many, what is multiplied and its
+    product. A few blocks more are under way, the tasks' bands of a product, and a dozen matrices of inner products.
+    """
+    return _a_column(n) * columns + 32.0 * n * block + 96.0 * columns**2
+
+
+def _a_column(n: int) -> float:
+    return 24.0 * n + 80.0 * min(n, band_rows(n, 1))
+
+
+def least_columns(n: int, c: int, block: int) -> int:
+    """Columns without which there is no run: what a restart keeps, and two blocks."""
+    return min(c + 2 * block, n - 1)
+
+
 def _column_limit(memory_limit: float | None, n: int, c: int, block: int) -> int:
-    """Columns of the basis that memory allows: Q, W, the residual, and one temporary of the same size."""
+    """Columns of the basis that memory allows."""
     if memory_limit is None:
         # beyond this a restart costs less than Rayleigh-Ritz on the whole space
         return min(n - 1, max(640, c + 16 * block))
-    least = min(c + 2 * block, n - 1)
-    columns = int(memory_limit / (4 * 8 * n))
-    if columns < least:
+    least = least_columns(n, c, block)
+    if basis_bytes(n, least, block) > memory_limit:
         raise ValueError(
-            f"memory_limit of {memory_limit:.3g} bytes holds {columns} columns of the basis; c = {c} in blocks of "
-            f"{block} needs {least}, which is {32.0 * n * least:.3g} bytes"
+            f"memory_limit of {memory_limit:.3g} bytes is too small for a basis; c = {c} in blocks of {block} needs "
+            f"{least} columns, which are {basis_bytes(n, least, block):.3g} bytes"
         )
-    return min(columns, n - 1)
+    room = memory_limit - 32.0 * n * block
+    # 96 m^2 + a m = room
+    a = _a_column(n)
+    columns = int(2.0 * room / (a + np.sqrt(a * a + 384.0 * room)))
+    return max(least, min(columns, n - 1))
 
 
 def _orthonormal(
@@ -245,12 +278,15 @@ def _orthonormal(
         X = _project(X, Q)
     norms = np.sqrt(np.einsum("ij,ij->j", X, X))
     kept = norms > noise
-    X = X[:, kept] / norms[kept]
+    if projected or not kept.all():  # X is the caller's, or too wide
+        X = X[:, kept]
+    X /= norms[kept]
     if X.shape[1] == b:
         # well-conditioned blocks, the rule: Cholesky QR, twice with a projection between ("twice is enough", Kahan)
         once = _cholesky_qr(X)
         if once is not None:
-            twice = _cholesky_qr(_project(once, Q))
+            X = once
+            twice = _cholesky_qr(_project(once, Q, owned=True))
             if twice is not None:
                 return twice
     if X.shape[1]:
@@ -263,11 +299,20 @@ def _orthonormal(
     return np.asfortranarray(X)
 
 
-def _project(X: np.ndarray, Q: np.ndarray) -> np.ndarray:
-    X = np.asfortranarray(X - X.mean(axis=0))
+def _project(X: np.ndarray, Q: np.ndarray, *, owned: bool = False) -> np.ndarray:
+    """X without its part along ones and Q; in place where it is ``owned``."""
+    X = X if owned else np.array(X, order="F")
+    X -= X.mean(axis=0)
     if Q.shape[1]:
-        X -= Q @ (Q.T @ X)
+        W = Q.T @ X
+        for j in range(0, X.shape[1], _STRIP):
+            X[:, j : j + _STRIP] -= _times(Q, W[:, j : j + _STRIP])
     return X
+
+
+def _times(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """A B, column-major where A is: a copy less where that is what is wanted."""
+    return (B.T @ A.T).T
 
 
 def _cholesky_qr(X: np.ndarray) -> np.ndarray | None:
@@ -313,6 +358,7 @@ class _Solver:
     c: int
     fraction: float | None
     block: int
+    widest: int
     tol: float
     max_passes: int
     trace_K: float | None
@@ -354,20 +400,21 @@ class _Solver:
     def _search_pass(self, X: np.ndarray, want_norm: bool) -> np.ndarray:
         """H K X in float32; row sums ride along as one more column of the first pass, the norm with a later one."""
         first = len(self.row_means) == 0
-        U = np.hstack([X, np.ones((self.n, 1))]) if first else X
-        U = U.astype(np.float32)
+        U = (with_ones(X) if first else X).astype(np.float32, order="C")
         if want_norm and not first and hasattr(self.search_product, "pass_with_norm"):
             Y, _, squares, *_ = self.search_product.pass_with_norm(U, self.row_means, self.grand_mean)
             self.norm_guess = float(np.sqrt(max(float(squares), 0.0)))
         else:
             Y = self.search_product.matmat(U)
+        del U
         Y = np.asarray(Y, dtype=np.float64)
         self._counted()
         self.search_passes += 1
         if first:
             self._set_means(Y[:, -1], exact=False)
             Y = Y[:, :-1]
-        return np.asfortranarray(Y - Y.mean(axis=0))
+        Y -= Y.mean(axis=0)
+        return np.asfortranarray(Y)
 
     def _exact_pass(self, X: np.ndarray, want_norm: bool) -> np.ndarray:
         """H K X in float64, with row sums (first time) and the Frobenius norm (where asked for) of the same tiles."""
@@ -375,13 +422,14 @@ class _Solver:
             Y, sums, squares, *_ = self.product.pass_with_norm(X, self.row_means, self.grand_mean)
             self._set_norm(np.asarray(sums, dtype=np.float64).ravel(), float(squares))
         elif not self.row_means_exact:
-            Y = self.product.matmat(np.hstack([X, np.ones((self.n, 1))]))
+            Y = self.product.matmat(with_ones(X))
             self._set_means(Y[:, -1], exact=True)
             Y = Y[:, :-1]
         else:
             Y = self.product.matmat(X)
         self._counted()
-        return np.asfortranarray(Y - Y.mean(axis=0))
+        Y -= Y.mean(axis=0)
+        return np.asfortranarray(Y)
 
     def _set_means(self, sums: np.ndarray, exact: bool) -> None:
         self.row_means = sums / self.n
@@ -527,13 +575,17 @@ class _Solver:
             noise = 8 * _UNIT32 * max(self._size_K_estimate(theta), float(theta[0]))
             room = self.n - 1 - self.Q.shape[1]
             if room == 0 or noise > 1e-2 * theta[0]:
-                return self.Q @ Y[:, self._columns_to_keep(theta)[0]]
+                return _times(self.Q, Y[:, self._columns_to_keep(theta)[0]])
             # without it the columns of the exact pass can't be planned, where the other forms of mu don't reach
             known = self._columns_to_keep(theta)[1] <= 0.8 * theta[min(self.c, len(theta)) - 1]
             want_norm = self.norm_guess is None and not known
-            X = _orthonormal(W - self.Q @ columns, self.Q, self.rng, noise=0.0, projected=True)
+            last = W.copy(order="F")
+            for j in range(0, W.shape[1], _STRIP):
+                last[:, j : j + _STRIP] -= _times(self.Q, columns[:, j : j + _STRIP])
+            X = _orthonormal(last, self.Q, self.rng, noise=0.0, projected=True)
             coupling = np.zeros((X.shape[1], len(theta)))
             coupling[:, -W.shape[1] :] = X.T @ W
+            del last, W
             c = self._wanted(theta)
             wanted = c if c is not None and c <= len(theta) else None
             if wanted is not None:
@@ -555,17 +607,22 @@ class _Solver:
                 break
             if self.Q.shape[1] + 2 * X.shape[1] > self.columns:
                 some = max(min(len(theta), self.columns // 2), min(self.c, len(theta)))
-                self.Q, self.T = np.asfortranarray(self.Q @ Y[:, :some]), np.diag(theta[:some])
+                self.Q, self.T = _times(self.Q, Y[:, :some]), np.diag(theta[:some])
             if wanted is None:
                 X = self._widen(X)
         keep = self._columns_to_keep(theta)[0]
         # of the next block, the directions that the wanted Ritz vectors' residuals have
         lead = scipy.linalg.svd(coupling @ Y[:, : wanted or self.c], full_matrices=False, check_finite=False)[0]
-        return np.hstack([self.Q @ Y[:, keep], X @ lead])
+        found = np.empty((self.n, len(keep) + lead.shape[1]), order="F")
+        found[:, len(keep) :] = X @ lead
+        del X
+        for j in range(0, len(keep), _STRIP):
+            found[:, j : min(j + _STRIP, len(keep))] = _times(self.Q, Y[:, keep[j : j + _STRIP]])
+        return found
 
     def _widen(self, X: np.ndarray) -> np.ndarray:
         """While a fraction of the variance is not in sight: twice the block, filled with random columns."""
-        extra = min(X.shape[1], 128 - X.shape[1], self.columns - self.Q.shape[1] - 2 * X.shape[1])
+        extra = min(X.shape[1], self.widest - X.shape[1], self.columns - self.Q.shape[1] - 2 * X.shape[1])
         if self.fraction is None or extra <= 0:
             return X
         more = self.rng.standard_normal((self.n, extra))
@@ -602,7 +659,8 @@ class _Solver:
         want_norm = not self.semidefinite or self.trace_K is None or self._norm_would_help()
         while True:
             self._append(X, self._exact_pass(X, want_norm and (self.norm is None or self.norm_cancelled)))
-            theta, Y, V, residual = self._ritz()
+            del X
+            theta, Y, residual = self._ritz()
             if self.frozen is not None:
                 self.steps += 1
                 if self.steps >= 2 and self._explored_end() > 0.9 * theta[min(self.c, len(theta)) - 1]:
@@ -613,7 +671,7 @@ class _Solver:
             self.history.append((self.passes, float(relative)))
             done = self._done(certificate, theta, c)
             if self.fraction is not None:
-                self.block = max(self.block, min(default_block_size(n, c), 128))
+                self.block = max(self.block, min(default_block_size(n, c), self.widest))
             room = n - 1 - self.Q.shape[1]
             if room == 0 and not done and self._norm_missing() and self.passes < self.max_passes:
                 # the space is all there is, but without a bound on |K| and |Kc| no rounding is known
@@ -630,10 +688,17 @@ class _Solver:
             if mu_limited and not self._exploration_pays(theta, c):
                 break
             want_norm = not self.semidefinite or certificate.mu > 0.3 * max(theta[c - 1], 0.0)
-            X = self._next_block(theta, Y, residual, mu_limited, c)
-            if X.shape[1] == 0:
-                break
-        return self._result(theta, V, residual, certificate, c, done)
+            if self.frozen is not None and self._full():
+                break  # memory ends the exploration
+            b = self.block
+            # of the wanted and the guard vectors, those that are furthest from converged
+            candidates = residual[:, : max(b, c + default_block_size(self.n, 1))]
+            largest = np.argsort(-np.einsum("ij,ij->j", candidates, candidates), kind="stable")[:b]
+            furthest = np.array(candidates[:, largest], order="F")
+            del candidates, residual  # what follows needs their room
+            X = self._next_block(theta, Y, furthest, mu_limited, c)
+        vectors = _times(self.Q, Y[:, :c])
+        return self._result(theta, vectors, residual[:, :c] + vectors * theta[:c], certificate, c, done)
 
     def _at_rounding(self, certificate: Certificate, theta: np.ndarray) -> bool:
         """Is what is left of the width mostly rounding, and that more than tol? Then further passes only add to it."""
@@ -669,11 +734,14 @@ class _Solver:
         compression[m:, :m] = X.T @ old
         self.compression = compression
 
-    def _ritz(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Ritz values and coordinates, Ritz vectors V, and their residuals A V - V diag(theta)."""
+    def _ritz(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Ritz values, coordinates Y of the Ritz vectors Q Y, and their residuals A Q Y - Q Y diag(theta)."""
         theta, Y = _eigh_descending((self.compression + self.compression.T) / 2)
-        V = self.Q @ Y
-        return theta, Y, V, self.W @ Y - V * theta
+        residual = _times(self.W, Y)
+        for j in range(0, len(theta), _STRIP):
+            part = slice(j, j + _STRIP)
+            residual[:, part] -= _times(self.Q, Y[:, part]) * theta[part]
+        return theta, Y, residual
 
     def _certify(self, theta: np.ndarray, Y: np.ndarray, residual_gram: np.ndarray) -> tuple[Certificate, int, bool]:
         """The best certificate that there is, the number of components, and whether only mu is in the way."""
@@ -751,45 +819,45 @@ class _Solver:
             return False
         return bool(theta[0] > 0 and certificate.width <= self.tol * theta[0])
 
+    def _full(self) -> bool:
+        return self.Q.shape[1] + self.block > self.columns
+
     def _next_block(
-        self, theta: np.ndarray, Y: np.ndarray, residual: np.ndarray, mu_limited: bool, c: int
+        self, theta: np.ndarray, Y: np.ndarray, furthest: np.ndarray, mu_limited: bool, c: int
     ) -> np.ndarray:
-        """Columns of the next pass; none where memory ends an exploration."""
+        """Columns of the next pass; ``furthest``: the residuals to follow."""
         b = self.block
         noise = 4 * rounding_factor(self.n) * UNIT * max(self._size_K_estimate(theta), float(np.max(np.abs(theta))))
-        full = self.Q.shape[1] + b > self.columns
         if self.frozen is not None:
             # the Krylov space of the deflated matrix: the last block's image, made orthogonal to all before
-            return np.empty((self.n, 0)) if full else _orthonormal(self.W[:, -self.starts :], self.Q, self.rng, noise)
+            return _orthonormal(self.W[:, -self.starts :], self.Q, self.rng, noise)
         ahead = 8 if mu_limited else 2  # blocks that the space must still hold: an exploration can't be restarted
-        if full or (mu_limited and self.Q.shape[1] + ahead * b > self.columns):
+        if self._full() or (mu_limited and self.Q.shape[1] + ahead * b > self.columns):
             keep = max(min(len(theta), self.columns - ahead * b), min(c + 2, len(theta)))
             self._restart(Y[:, _by_size(theta, min(c + 2, len(theta)))[:keep]])
         if mu_limited:
             self.frozen, self.steps, self.starts = self.Q.shape[1], 0, min(b, self.n - 1 - self.Q.shape[1])
             return _orthonormal(self.rng.standard_normal((self.n, b)), self.Q, self.rng, noise=0.0)
-        # of the wanted and the guard vectors, those that are furthest from converged
-        candidates = residual[:, : max(b, c + default_block_size(self.n, 1))]
-        X = candidates[:, np.argsort(-np.einsum("ij,ij->j", candidates, candidates), kind="stable")[:b]]
-        X = np.hstack([X, np.zeros((self.n, b - X.shape[1]))])
+        X = np.hstack([furthest, np.zeros((self.n, b - furthest.shape[1]))])
         X = _orthonormal(X, self.Q, self.rng, noise)
         return self._widen(X) if self._wanted(theta) is None else X
 
     def _restart(self, Y: np.ndarray) -> None:
         """Thick restart: only the leading Ritz vectors, their images and their Gram matrices stay."""
-        self.Q, self.W = np.asfortranarray(self.Q @ Y), np.asfortranarray(self.W @ Y)
+        self.Q = _times(self.Q, Y)
+        self.W = _times(self.W, Y)
         self.gram, self.compression = Y.T @ self.gram @ Y, Y.T @ self.compression @ Y
         self.features_seen = None
 
     def _result(
-        self, theta: np.ndarray, V: np.ndarray, residual: np.ndarray, certificate: Certificate, c: int, done: bool
+        self, theta: np.ndarray, vectors: np.ndarray, images: np.ndarray, certificate: Certificate, c: int, done: bool
     ) -> KrylovResult:
         trace = self._trace()
         proved = done and certificate.bound_kind == "guaranteed"
         return KrylovResult(
             theta=theta[:c].copy(),
-            vectors=V[:, :c].copy(order="F"),
-            images=residual[:, :c] + V[:, :c] * theta[:c],
+            vectors=vectors,
+            images=images,
             certificate=certificate,
             converged=done,
             passes=self.passes,

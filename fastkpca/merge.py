@@ -18,9 +18,11 @@ import numpy as np
 from . import execute, validate
 from ._plan import Plan
 from ._routes import Problem, components, model_of
-from .features.combined import parts_of, with_parts
+from .features.combined import ScaledMap, parts_of
+from .features.monomial import TaylorMap
 from .features.passes import feature_moments
 from .kernels import guarded
+from .kernels.combined import ProductKernel, ScaledKernel
 from .model import FeatureProjector, KPCAModel, check_model, restore_map
 from .moments import leading_axes
 from .protocol import FeatureMap, Kernel, Moments, Summary
@@ -178,75 +180,108 @@ def map_for_rows(model: KPCAModel, kernel: Kernel, data: Summary) -> FeatureMap:
         There are no such bounds.
     """
     feature_map = map_of(model)
+    header, arrays = _state(feature_map)
+    found = _reaching(feature_map, (header, arrays), kernel, data, float(model.info.get("radius", 0.0)))
+    return feature_map if found == header else _restored(model, found, arrays)
+
+
+def _state(feature_map: FeatureMap) -> tuple[dict, dict[str, np.ndarray]]:
     try:
-        header, arrays = feature_map.state()
+        return feature_map.state()
     except NotImplementedError:
-        header, arrays = {}, {}
-    found, changed = _reaching(header, arrays, kernel, data, float(model.info.get("radius", 0.0)))
-    if not changed:
-        return feature_map
-    return restore_map(model.kernel, found, arrays, n_features=feature_map.n_features, n_columns=model.n_features)
+        return {}, {}
+
+
+def _restored(model: KPCAModel, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
+    """The model's feature map with another header."""
+    n_features = map_of(model).n_features
+    return restore_map(model.kernel, header, arrays, n_features=n_features, n_columns=model.n_features)
 
 
 def _reaching(
-    header: dict, arrays: dict[str, np.ndarray], kernel: Kernel, data: Summary, seen: float
-) -> tuple[dict, bool]:
-    """(the header of a map's state with its bounds widened to these rows, whether that changed anything)."""
+    feature_map: FeatureMap,
+    state: tuple[dict, dict[str, np.ndarray]],
+    kernel: Kernel,
+    data: Summary,
+    seen: float,
+) -> dict:
+    """The header of a map's state with its bounds widened to these rows; ``seen``: how far they reached so far.
+
+    What a map leaves out of a row, it says row by row, so that a certificate knows of rows that lie far out. What is to
+    be widened is what it says of *all* rows: how much rounding displaces them, and what the kernel's values may be.
+    """
+    header, arrays = state
     kind = header.get("map")
-    wide = dict(header)
-    if kind == "polynomial":  # exact, and its rounding relative
-        return wide, False
     if kind == "ranked":
-        wide["radius"] = max(float(header["radius"]), data.radius + float(np.linalg.norm(arrays["centre"])))
-    elif kind == "pivots":
+        return header | {"radius": max(header["radius"], data.radius + float(np.linalg.norm(arrays["centre"])))}
+    if kind == "pivots":
+        # the pivots are rows of the first model: how well their matrix is factored, no other row changes
         error = kernel.entry_error(data, np.dtype(np.float64)) or 0.0
-        if error > header["entry_error"]:
-            wide["margin"] = header["margin"] - 1.01 * len(arrays["pivots"]) * (error - header["entry_error"])
-            wide["entry_error"] = error
-            if not wide["margin"] > 0.25 * header["margin"]:
-                raise _beyond(data, seen, "the rounding of the kernel's values there exceeds what the pivots allow for")
-    elif kind == "fourier":
-        low, high = arrays["box"]
-        slack = 1e-12 * (high - low)
-        if (data.box[0] < low - slack).any() or (data.box[1] > high + slack).any():
-            axis = int(np.argmax((data.box[0] < low - slack) | (data.box[1] > high + slack)))
-            raise ValueError(
-                f"rows lie outside the box of the rows that the fourier features were made for (coordinate {axis}, "
-                f"after the shift: {data.box[0, axis]:.6g} to {data.box[1, axis]:.6g}, the box has {low[axis]:.6g} to "
-                f"{high[axis]:.6g}), and inside it alone are they right; make the first model from rows that span the "
-                "range, or with features='ranked' or 'pivots'"
-            )
-    elif kind in ("scaled", "sum"):
-        parts = parts_of(header, arrays)
-        kernels = _parts_of_kernel(kernel, len(parts))
-        if kernels is None:
-            return _same_radius(wide, data, seen)
-        found = [_reaching(*part, own, data, seen) for part, own in zip(parts, kernels)]
-        rebuilt, _ = with_parts({}, [(new, part[1]) for (new, _), part in zip(found, parts)])
-        return wide | rebuilt, any(changed for _, changed in found)
-    else:  # a product's bounds, and a plugin's, are for the rows that the map was made for
-        return _same_radius(wide, data, seen)
-    return wide, wide != header
+        return header | {"entry_error": max(header["entry_error"], error)}
+    if kind == "fourier":
+        _check_box(arrays["box"], data)
+        return header
+    if kind in ("scaled", "sum", "tensor"):
+        parts, kernels = parts_of(header, arrays), _parts_of_kernel(kernel, kind)
+        maps = [feature_map.part] if isinstance(feature_map, ScaledMap) else list(getattr(feature_map, "parts", ()))
+        if len(parts) == len(kernels) == len(maps):
+            wide = header | {
+                "parts": [_reaching(*one, data, seen) for one in zip(maps, parts, kernels)],
+            }
+            if kind != "tensor":
+                return wide
+            bounds = [part.value_bound(data) for part in kernels]
+            if all(bound is not None and np.isfinite(bound) for bound in bounds):
+                return wide | {"bounds": list(map(max, header["bounds"], bounds))}  # type: ignore[arg-type]
+    if isinstance(feature_map, TaylorMap):
+        held = feature_map.reaches(data.radius)
+    else:  # of a plugin's map its author knows
+        held = feature_map.anywhere
+    if not held and data.radius > seen * (1 + 1e-12):
+        raise ValueError(
+            f"rows lie up to {data.radius:.6g} from the shift of the model, whose own lie up to {seen:.6g}, and the "
+            "bounds of its feature map hold up to there only; make the first model from rows that span the range, or "
+            "with features='pivots'"
+        )
+    return header
 
 
-def _parts_of_kernel(kernel: Kernel, count: int) -> list[Kernel] | None:
+def _check_box(box: np.ndarray, data: Summary) -> None:
+    """Fourier features are periodic: beyond the box come their images."""
+    low, high = box
+    slack = 1e-12 * (high - low)
+    outside = (data.box[0] < low - slack) | (data.box[1] > high + slack)
+    if outside.any():
+        axis = int(np.argmax(outside))
+        raise ValueError(
+            f"rows lie outside the box of the rows that the fourier features were made for (coordinate {axis}, "
+            f"after the shift: {data.box[0, axis]:.6g} to {data.box[1, axis]:.6g}, the box has {low[axis]:.6g} to "
+            f"{high[axis]:.6g}), and inside it alone are they right; make the first model from rows that span the "
+            "range (two at its corners, of a small sample_weight, will do), or with features='ranked' or 'pivots'"
+        )
+
+
+def _parts_of_kernel(kernel: Kernel, kind: str) -> list[Kernel]:
     inner = getattr(kernel, "inner", kernel)
-    if hasattr(inner, "parts") and len(inner.parts) == count:
-        return list(inner.parts)
-    return [inner.kernel] if count == 1 and hasattr(inner, "kernel") else None
+    if kind == "scaled":
+        return [inner.kernel] if isinstance(inner, ScaledKernel) else []
+    parts = list(getattr(inner, "parts", ()))
+    if kind == "tensor" and len(parts) > 2:  # the map of all but the last, times that of the last
+        return [ProductKernel(parts=tuple(parts[:-1])), parts[-1]]
+    return parts
 
 
-def _same_radius(header: dict, data: Summary, seen: float) -> tuple[dict, bool]:
-    if data.radius > seen * (1 + 1e-12):
-        raise _beyond(data, seen, "the bounds of this feature map hold up to there only")
-    return header, False
-
-
-def _beyond(data: Summary, seen: float, why: str) -> ValueError:
-    return ValueError(
-        f"rows lie up to {data.radius:.6g} from the shift of the model, whose own lie up to {seen:.6g}: {why}; make "
-        "the first model from rows that span the range"
-    )
+def _widest(headers: list[dict]) -> dict:
+    """Of maps with equal features the bounds that hold for the rows of all."""
+    wide = dict(headers[0])
+    for key, join in (("radius", max), ("entry_error", max), ("margin", min)):
+        if key in wide:
+            wide[key] = join(header[key] for header in headers)
+    if wide.get("map") == "tensor":
+        wide["bounds"] = [max(bounds) for bounds in zip(*(header["bounds"] for header in headers))]
+    if wide.get("map") in ("scaled", "sum", "tensor"):
+        wide["parts"] = [_widest(list(parts)) for parts in zip(*(header["parts"] for header in headers))]
+    return wide
 
 
 # ------------------------------------------------------------------------------------------------------------------
@@ -269,9 +304,8 @@ def _identity(feature_map: FeatureMap) -> str:
             return {key: plain(value) for key, value in header.items() if key not in OF_THE_ROWS}
         return [plain(x) for x in header] if isinstance(header, list) else header
 
-    try:
-        header, arrays = feature_map.state()
-    except NotImplementedError:
+    header, arrays = _state(feature_map)
+    if not header:
         return f"object {id(feature_map)}"
     found = hashlib.sha256(json.dumps(plain(header), sort_keys=True, default=repr).encode())
     for name in sorted(arrays):
@@ -308,9 +342,10 @@ def _solved(
     tol: float,
 ) -> KPCAModel:
     """The model of merged moments."""
-    # of maps with equal features the one whose bounds reach farthest
-    widest = max((_projector(model).map for model in models), key=lambda x: (x.defect, getattr(x, "entry_error", 0.0)))
     first = models[0]
+    states = [_state(_projector(model).map) for model in models]
+    wide = _widest([header for header, _ in states])
+    widest = _projector(first).map if wide == states[0][0] else _restored(first, wide, states[0][1])
     d = first.n_features
     radius = max(float(model.info.get("radius", 0.0)) for model in models)
     data = Summary(
@@ -339,6 +374,7 @@ def _solved(
         n_columns=d,
         forced=True,
         weight_sum=weight_sum,
+        like=first,
     )
     moments.map = widest  # type: ignore[misc]
     with execute.blas_threads():

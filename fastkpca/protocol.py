@@ -80,7 +80,8 @@ class Cost:
     setup_flops : float
         Spent once, before the first row.
     memory : float
-        Bytes held at the peak, beside the rows themselves.
+        Bytes held at the peak, beside the rows themselves; of a feature map also beside what any map takes (tiles, and
+        the D x D moments where it forms them).
     residual : float
         Predicted residual trace over trace (feature map) or error bound (summation); 0 for an exact one.
     column_flops : float, optional
@@ -89,6 +90,9 @@ class Cost:
     moment_flops : float, optional
         For one row's share of the second moment, of a map that does not form it as a D x D matrix; ``row_flops`` is
         then what a row of a product with one column takes, and ``setup_flops`` includes the eigenvectors. None: D^2.
+    column_memory : float
+        Bytes of a product for each column that it multiplies at once, beside the columns and their product: where
+        memory is short it is given few at a time.
 
     Flops are such that a few 1e9 of them take a second on one thread: what vectorises badly counts for more.
     """
@@ -100,6 +104,7 @@ class Cost:
     residual: float = 0.0
     column_flops: float | None = None
     moment_flops: float | None = None
+    column_memory: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -253,6 +258,9 @@ class FeatureMap:
     """Bound on the entries of K - Phi Phi' that are not positive semidefinite."""
     rounding: float = 64 * float(np.finfo(np.float64).eps)
     """Bound on |computed phi(x) - phi(x)| / |phi(x)| in float64."""
+    anywhere: bool = False
+    """Whether what it says of its errors holds for every row, however far from those for which the map was made: rows
+    that come later may then share it (``like=``, ``kpca_update``)."""
     tile_rows: int | None = None
     """Rows that a tile should have, for a map whose cost a tile does not hang on its rows (a fast transform); None: as
     many as keep a tile of features in cache. A whole number that depends on shapes and parameters alone."""
@@ -344,8 +352,10 @@ class Moments:
 
     def dense(self) -> np.ndarray | None:
         """The centred second moment (D, D), symmetric; None where a subclass holds it only as an operator."""
-        lower = np.tril(self._scatter)
-        return lower + np.tril(lower, -1).T
+        C = self._scatter.copy()
+        for i in range(1, len(C)):  # mirrored in place: a second copy may be more than memory holds
+            C[:i, i] = C[i, :i]
+        return C
 
     def matmat(self, C: np.ndarray) -> np.ndarray:
         """Centred second moment times C (D, k)."""

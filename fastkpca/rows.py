@@ -131,7 +131,13 @@ class Rows:
 
     def take(self, index: np.ndarray) -> np.ndarray:
         """The rows of these numbers, as ``tile``."""
-        return self._finish(self.source[index])
+        part = self.source[index]
+        own = type(part) is np.ndarray and part.flags.owndata
+        if self.shift is not None and own and part.dtype == np.float64:  # a copy already: no second one
+            part = np.ascontiguousarray(part)
+            part -= self.shift
+            return part
+        return self._finish(part)
 
     def all(self) -> np.ndarray:
         """Every row at once, for routes that are in-memory by nature."""

@@ -270,6 +270,7 @@ def _file_source(X: np.ndarray, name: str) -> Source | None:
         handle = os.open(path, os.O_RDONLY)
     except OSError:  # deleted: the map still holds it
         return None
+    source: FileSource | None = None
     try:
         found = os.fstat(handle).st_size
         if found < end:
@@ -280,7 +281,8 @@ def _file_source(X: np.ndarray, name: str) -> Source | None:
         source = FileSource(name, X, handle, offset)
         first = source.page(0)
     except BaseException:
-        os.close(handle)
+        if source is None:  # else the handle is its own: closed twice, it might be another file's by then
+            os.close(handle)
         raise
     same = first is not None and first[:1].tobytes() == np.asarray(X[:1]).tobytes()
     return source if same else None  # another file of that name by now: the map holds the one that is meant

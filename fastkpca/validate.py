@@ -28,6 +28,7 @@ __all__ = [
     "check_choice",
     "check_columns",
     "check_count",
+    "check_enough",
     "check_finite",
     "check_flag",
     "check_memory_limit",
@@ -163,8 +164,9 @@ def _from_arrow(X: Any, name: str) -> np.ndarray:
             )
         chunks = hasattr(column, "chunks")
         columns.append(column.to_numpy() if chunks else column.to_numpy(zero_copy_only=False))
-    single = bool(columns) and all(str(t) in ("float", "halffloat") for t in X.schema.types)
-    block = np.empty((X.num_rows, len(columns)), dtype=np.float32 if single else np.float64)
+    short = {"float": np.float32, "halffloat": np.float16}  # as a frame of them; whole numbers may have nulls
+    types = [short.get(str(t), np.float64) for t in X.schema.types]
+    block = np.empty((X.num_rows, len(columns)), dtype=np.result_type(*types) if types else np.float64)
     for j, column in enumerate(columns):
         block[:, j] = column
     return block
@@ -210,6 +212,13 @@ def _ragged(X: Any) -> str:
     return ""
 
 
+def check_enough(n: int, *, name: str = "X", at_least: int = 2, purpose: str = "kpca") -> None:
+    """Of rows that were counted after ``as_rows`` only."""
+    if n < at_least:
+        hint = ": one row has no variance" if n == 1 else ""
+        raise ValueError(f"{name} has {n} row{'s' * (n != 1)}; {purpose} needs at least {at_least}{hint}")
+
+
 def _check_shape(source: Any, name: str, at_least: int, purpose: str) -> None:
     shape = source.shape
     if len(shape) == 1:
@@ -234,10 +243,11 @@ def _check_shape(source: Any, name: str, at_least: int, purpose: str) -> None:
     if n < at_least:
         if n == 1:
             _refuse_nested(source, name)
-        hint = ""
-        if n == 1:
-            hint = f": one row has no variance (if the rows lie along the columns, pass {name}.T)"
-        raise ValueError(f"{name} has {n} row{'s' * (n > 1)}; {purpose} needs at least {at_least}{hint}")
+            raise ValueError(
+                f"{name} has 1 row; {purpose} needs at least {at_least}: one row has no variance (if the rows lie "
+                f"along the columns, pass {name}.T)"
+            )
+        check_enough(n, name=name, at_least=at_least, purpose=purpose)
 
 
 def _refuse_nested(source: Any, name: str) -> None:

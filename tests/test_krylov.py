@@ -9,7 +9,7 @@ import pytest
 
 from fastkpca.certificate import FeatureInfo
 from fastkpca.errors import CertificateWarning
-from fastkpca.krylov import block_krylov, default_block_size
+from fastkpca.krylov import basis_bytes, block_krylov, default_block_size
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "benchmarks")]
 from attack_certificate import features_of  # noqa: E402
@@ -172,11 +172,11 @@ def test_start_orthogonal_to_the_wanted_vectors(cube, search):
 
 @pytest.mark.parametrize("search", [False, True])
 def test_memory_limit(cube, search):
-    limit = 32 * len(cube) * 50
+    limit = basis_bytes(len(cube), 50, 14)
     result, reference = solve(cube, 10, tol=1e-8, block_size=14, memory_limit=limit, max_passes=40, search=search)
     assert result.converged
     assert error(result, reference) <= 1e-8
-    with pytest.raises(ValueError, match=r"memory_limit of 1e\+04 bytes holds 0 columns"):
+    with pytest.raises(ValueError, match=r"memory_limit of 1e\+04 bytes is too small for a basis; c = 10 in blocks of"):
         solve(cube, 10, memory_limit=1e4)
 
 

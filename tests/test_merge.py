@@ -7,9 +7,12 @@ import warnings
 
 import numpy as np
 import pytest
+from merge_cases import reference
 
 import fastkpca as fk
 from fastkpca.errors import CertificateWarning
+from fastkpca.features.monomial import TaylorMap
+from fastkpca.kernels import Cost, FeatureMap, Kernel, Offer
 
 N, D, C = 3000, 2, 5
 MAPS = {
@@ -114,27 +117,50 @@ def test_the_interval_of_the_union_holds(which, seed):
         assert low <= float(np.trace(K)) + rounding and high >= float(np.trace(K)) - rounding
 
 
-@pytest.mark.parametrize("which", ["monomial", "ranked", "pivots"])
-def test_rows_far_beyond_those_of_the_first_model(which):
-    """The map's residual and its rounding know of them: the interval is wide, but it holds; or they are refused."""
+FARTHER = ["monomial", "taylor", "ranked", "pivots", "sum", "product", "scaled", "product of three", "sum of products"]
+
+
+@pytest.mark.parametrize("which", FARTHER)
+@pytest.mark.parametrize("far", [30.0, 1e5])
+def test_rows_far_beyond_those_of_the_first_model(which, far):
+    """The map's residual and its rounding know of them: the interval is wide, but it holds."""
     X = data(1, n=300)
-    far = np.random.default_rng(5).standard_normal((40, D)) * 300.0
-    first = fit(X, which)
-    if which == "pivots":
-        with pytest.raises(ValueError, match="the rounding of the kernel's values there exceeds what the pivots allow"):
-            fk.kpca_update(first, far)
-        far = data(2, n=40) + [4.0, -4.0]
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        together = fk.kpca_update(first, far)
-    assert which == "monomial" or any("features leave the widest" in str(w.message) for w in caught)
-    both = np.vstack([X, far])
-    K = np.asarray(fk.gram(both, together.kernel) @ np.eye(len(both)))
-    K = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
-    true = np.linalg.eigvalsh(K)[::-1][: together.n_components]
-    slack = 1e-13 * true[0]
-    assert np.all(together.eigenvalue_bounds[:, 0] <= true + slack)
-    assert np.all(together.eigenvalue_bounds[:, 1] >= true - slack)
+    gaussian, polynomial = fk.get_kernel("gaussian", sigma=2.0), fk.get_kernel("polynomial", degree=2)
+    kernels = {
+        "product of three": gaussian * polynomial * gaussian,
+        "sum of products": gaussian * polynomial + 0.1 * gaussian,
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CertificateWarning)
+        if which == "taylor":
+            options = {"sigma": 2.0, "features": "monomial", "tol": 1e-6}
+            first = fk.kpca(X, "gaussian", C, keep_moments=True, **options)
+        elif which in kernels:
+            first = fk.kpca(X, kernels[which], C, tol=1e-3, keep_moments=True)
+        else:
+            first = fit(X, which)
+    for seed, count in ((5, 40), (6, 1)):
+        more = np.random.default_rng(seed).standard_normal((count, D)) * far
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")  # among them, that a row far out leaves the others no variance
+            try:
+                together = fk.kpca_update(first, more)
+            except ValueError as error:  # of values of 1e33 the map knows nothing
+                assert "product" in which and far == 1e5 and "next to nothing of them is left" in str(error)
+                continue
+        both = np.vstack([X, more])
+        if which == "ranked" and count > 1:
+            assert any("features leave the widest" in str(w.message) for w in caught)
+        exact = reference(first.kernel, both, np.ones(len(both)))
+        true = exact.values[: together.n_components]
+        assert np.all(together.eigenvalue_bounds[:, 0] <= true + exact.error)
+        assert np.all(together.eigenvalue_bounds[:, 1] >= true - exact.error)
+        # and so with what is merged on top: the wider of two bounds counts, whichever model it came with
+        near = shard(X[:100], first)
+        c = together.n_components
+        for again in (merge(near, together, c=c), merge(together, near, c=c)):
+            np.testing.assert_allclose(again.eigenvalues, merge(together, near, c=c).eigenvalues, rtol=1e-9)
+            assert again.projector.map.defect >= together.projector.map.defect * (1 - 1e-12)
 
 
 def test_rows_outside_the_box_of_fourier_features():
@@ -146,11 +172,57 @@ def test_rows_outside_the_box_of_fourier_features():
         fk.kpca_update(first, X + [0.0, 5.0])
 
 
-def test_rows_farther_out_than_a_product_of_kernels_allows():
+def test_two_rows_of_next_to_no_weight_span_the_box_of_fourier_features():
+    X = data(n=300)
+    ends = np.array([[-20.0, -20.0], [30.0, 30.0]])
+    w = np.r_[np.ones(100), 1e-9, 1e-9]
+    first = fit(np.vstack([X[:100], ends]), "fourier", sample_weight=w, tol=1e-3)
+    far = X[100:] + [0.0, 15.0]
+    together = fk.kpca_update(first, far, tol=1e-3)
+    exact = reference(first.kernel, np.vstack([X[:100], ends, far]), np.r_[w, np.ones(200)])
+    true = exact.values[:C]
+    assert np.all(together.eigenvalue_bounds[:, 0] <= true + exact.error)
+    assert np.all(together.eigenvalue_bounds[:, 1] >= true - exact.error)
+
+
+class HalfSpace(Kernel):
+    """x.y, with a map of its own that says nothing of rows other than those it was made for."""
+
+    api_version = 1
+    positive_semidefinite = True
+
+    def block(self, X, Y):
+        return X @ Y.T
+
+    def feature_maps(self, data, tol, max_features):
+        return (Offer("own", Cost(data.n_features), lambda sample: OwnMap(data.n_features)),)
+
+
+class OwnMap(FeatureMap):
+    def __init__(self, n_features):
+        self.n_features = n_features
+
+    def features(self, X):
+        return np.array(X)
+
+
+def test_rows_farther_out_than_a_map_knows_of():
     X = data()
-    first = fit(X[:500], "product")
-    with pytest.raises(ValueError, match=r"rows lie up to .* whose own lie up to"):
+    first = fk.kpca(X[:500], HalfSpace(), 2, features="own", keep_moments=True)
+    shard(X[500:] * 0.5, first)
+    with pytest.raises(ValueError, match=r"rows lie up to .* whose own lie up to .*features='pivots'"):
         shard(X * 3, first)
+    first.projector.map._inner.anywhere = True  # as its author would say
+    assert shard(X * 3, first).n_samples == N
+
+
+def test_where_the_expansion_of_a_gaussian_underflows():
+    """exp(-|x|^2 / 2) at 40 sigma is zero, and so are its features, but not by right if their order is 1500."""
+    x = np.linspace(0.0, 4.0, 200)[:, None]
+    first = fk.kpca(x, "gaussian", 3, sigma=1.0, features="monomial", keep_moments=True)
+    assert fk.kpca_update(first, np.array([[45.0]]), tol=0.1).n_samples == 201
+    high = TaylorMap(1, 1.0, 1500, np.zeros(1))
+    assert high.reaches(36.0) and not high.reaches(38.0)
 
 
 @pytest.mark.parametrize("which", MAPS)

@@ -12,6 +12,7 @@ import scipy.linalg
 from scipy.special import gammainc
 from scipy.stats import poisson
 
+import fastkpca as fk
 from fastkpca._core import ranked as core
 from fastkpca.features.ranked import RankedMap, ranked_map
 from fastkpca.protocol import Moments
@@ -222,3 +223,22 @@ def test_one_row():
     assert feature_map.reached
     assert feature_map.n_features == 1
     assert feature_map.residual(rows)[0] < 1e-12
+
+
+def test_the_choice_for_many_rows_does_not_hang_on_a_few():
+    """Many rows: the search is made on the whole sample at once, and the offer is the map that it found."""
+    sizes = []
+    for seed in range(3):
+        X = np.random.default_rng(seed).random((20000, 4))
+        _, data = summarize(Rows(X), shift=True, rng=np.random.default_rng(0))
+        kernel = fk.get_kernel("gaussian", sigma=1.0)
+        for n in (10**6, 10**8):
+            data = dataclasses.replace(data, n_samples=n)
+            offers = {x.name: x for x in kernel.feature_maps(data, 3e-5, 500)}
+            built = offers["ranked"].build(data.sample)
+            assert offers["ranked"].cost.n_features == built.n_features < offers["monomial"].cost.n_features
+            assert built.reached
+            sizes.append(built.n_features)
+            # another sample: another search
+            assert offers["ranked"].build(data.sample[::2]) is not built
+    assert max(sizes) < 1.1 * min(sizes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -464,3 +465,39 @@ def test_sequential_source_by_itself():
     assert not source.counted
     np.testing.assert_array_equal(source[29990:30005], DATA[29990:])
     assert source.counted and source.shape == (N, D)
+
+
+def test_a_stream_of_one_row():
+    with pytest.raises(ValueError, match="X has 1 row; kpca needs at least 2: one row has no variance"):
+        fk.kpca(lambda: iter([np.ones((1, 3))]), "linear", 1)
+
+
+def test_half_floats_of_a_table_are_what_they_are_elsewhere():
+    """As an array of them: scores are float64, and those of float32 are float32."""
+    pa = pytest.importorskip("pyarrow")
+    for dtype, scores in ((np.float16, np.float64), (np.float32, np.float32), (np.int16, np.float64)):
+        X = (8 * np.random.default_rng(0).standard_normal((50, 3))).astype(dtype)
+        table = pa.table({f"x{i}": np.ascontiguousarray(x) for i, x in enumerate(X.T)})
+        one, other = (fk.kpca(rows, "polynomial", 2, degree=2, method="features") for rows in (X, table))
+        assert one.score.dtype == other.score.dtype == scores
+        np.testing.assert_array_equal(one.score, other.score)
+
+
+def test_a_file_that_fails_at_its_first_page_is_closed_once(tmp_path, monkeypatch):
+    """A number closed twice may be another file's by then."""
+    path = tmp_path / "rows"
+    DATA[:100].tofile(path)
+    X = np.memmap(path, dtype=DATA.dtype, mode="r", shape=(100, DATA.shape[1]))
+    gc.collect()
+    closed, close = [], os.close
+    monkeypatch.setattr(os, "close", lambda handle: (closed.append(handle), close(handle)))
+
+    def fail(self, i):
+        raise DataChangedError("cut short")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sources.FileSource, "_load", fail)
+        with pytest.raises(DataChangedError, match="cut short"):
+            sources.find_source(X, "X", None)
+    gc.collect()
+    assert len(closed) == 1

@@ -33,7 +33,7 @@ plt.show()
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", CertificateWarning)
-    rough = fk.kpca(X, "gaussian", 30, features="pivots", memory_limit="8MB")
+    rough = fk.kpca(X, "gaussian", 30, features="pivots", memory_limit="42MB")
 print(rough)
 
 fig, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")

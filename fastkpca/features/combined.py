@@ -227,10 +227,11 @@ class TensorMap(FeatureMap):
         squares, left = [], []
         for part in self.parts:
             own = part.features(X)
-            # an upper bound of |phi|^2 for the exact phi
-            slack = (1 + (part.n_features + 4) * UNIT) / (1 - min(part.rounding, 0.5)) ** 2
-            squares.append(np.einsum("ij,ij->i", own, own) * slack)
+            # an upper bound of |phi|^2 for the exact phi, which is rounded beside k(x, x)^(1/2)
+            square = np.einsum("ij,ij->i", own, own) * (1 + (part.n_features + 4) * UNIT)
             left.append(part.residual(X, own))
+            rounded = part.rounding / (1 - min(part.rounding, 0.5)) * np.sqrt(square + left[-1])
+            squares.append((np.sqrt(square) + rounded) ** 2 * (1 + 4 * UNIT))
         # (p_1 + r_1)(p_2 + r_2) - p_1 p_2, which grows with each of the four: upper bounds make one
         return (left[0] * (squares[1] + left[1]) + squares[0] * left[1]) * (1 + 8 * UNIT)
 

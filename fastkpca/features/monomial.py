@@ -10,6 +10,7 @@ from functools import lru_cache
 from math import comb
 
 import numpy as np
+import scipy.special
 
 from .._core import multiindex, truncation
 from ..protocol import FeatureMap
@@ -18,6 +19,8 @@ from ..stored import Record
 __all__ = ["PolynomialMap", "TaylorMap", "exponents", "polynomial_size", "taylor_size"]
 
 UNIT_ROUNDOFF = np.finfo(np.float64).eps / 2
+FARTHEST = 37.0
+"""In units of sigma, from the centre of an expansion: exp(-R^2 / 2) is a normal number up to there."""
 
 
 def polynomial_size(d: int, degree: int, offset: float) -> int:
@@ -92,6 +95,8 @@ class PolynomialMap(_ExpansionMap):
         is kept.
     """
 
+    anywhere = True
+
     def __init__(self, d: int, degree: int, scale: float = 1.0, offset: float = 0.0):
         self.d, self.degree, self.scale, self.offset = d, degree, scale, offset
         parent, coordinate, exponent, start = _table(d, degree)
@@ -152,13 +157,28 @@ class TaylorMap(_ExpansionMap):
         self._expansion = multiindex.Expansion(
             d, parent, coordinate, factor, 0 if order > 0 else len(parent), gaussian=True
         )
-        # as for the polynomial; exp(-|x|^2 / 2) adds the rounding of its argument
-        self.rounding = (6 * order + 2 * d + 8) * UNIT_ROUNDOFF
+        # as for the polynomial, beside sqrt(k(x, x)) = 1 and for rows anywhere: exp(-|x|^2 / 2) adds the rounding of
+        # its argument, (d + 6) / 2 |x|^2, where |phi(x)|^2 = Q(order, |x|^2) is left; shift and centre move a row by
+        # u times its distances from both, by which phi moves at most that far
+        reach = order + 12.0 * np.sqrt(order) + 100.0
+        squares = np.linspace(0.0, reach, 512)
+        most = 1.02 * float((squares * np.sqrt(scipy.special.gammaincc(max(order, 1), squares))).max()) + 1.0
+        displaced = 2.0 * (np.sqrt(reach) + float(np.linalg.norm(self._center)) / sigma)
+        self.rounding = (6 * order + 2 * d + 8 + 0.5 * (d + 6) * most + displaced) * UNIT_ROUNDOFF
 
     def residual(self, X: np.ndarray, Phi: np.ndarray | None = None) -> np.ndarray:
         own = self._own(np.asarray(X, dtype=np.float64))
         squares = np.einsum("ij,ij->i", own, own)
         return truncation.residual(squares * (1 + 4 * (self.d + 4) * UNIT_ROUNDOFF), self.order)
+
+    def reaches(self, radius: float) -> bool:
+        """Whether its bounds hold for rows up to so far from the origin of the tiles.
+
+        exp(-|x|^2 / 2) underflows at |x| = 38: there next to nothing has to be left of the features.
+        """
+        assert self._center is not None
+        own = (radius + float(np.linalg.norm(self._center))) / self.sigma
+        return own <= FARTHEST or float(scipy.special.gammaincc(max(self.order, 1), FARTHEST**2)) < 1e-40
 
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
         assert self._center is not None

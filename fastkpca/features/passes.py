@@ -14,9 +14,18 @@ from ..protocol import FeatureMap, Moments
 from ..rows import Rows
 from ..sources import Sink
 
-__all__ = ["accumulate", "apply", "feature_moments", "task_rows", "tile_rows"]
+__all__ = [
+    "MANY_TASKS",
+    "SMALL_MAP",
+    "accumulate",
+    "apply",
+    "feature_moments",
+    "task_rows",
+    "task_rows_for",
+    "tile_rows",
+]
 
-SMALL_MAP = 256
+SMALL_MAP, MANY_TASKS = 256, 1024
 TASK_ROWS, TASK_BYTES = 1 << 14, 1 << 22
 
 
@@ -32,9 +41,14 @@ def task_rows(feature_map: FeatureMap, n: int, n_columns: int, *, distributed: b
     where D is large, but for rows that are ``distributed`` over many machines. Else few rows, so that tasks that run
     at once read rows that lie near each other.
     """
-    step, D = tile_rows(feature_map), feature_map.n_features
+    return task_rows_for(feature_map.n_features, n, n_columns, step=tile_rows(feature_map), distributed=distributed)
+
+
+def task_rows_for(D: int, n: int, n_columns: int, *, step: int | None = None, distributed: bool = False) -> int:
+    """The same by the number of features, for the plan."""
+    step = step or execute.tile_rows(D)
     if D > SMALL_MAP and not distributed:
-        most_tasks = 64 if D <= 1024 else 4
+        most_tasks = 64 if D <= MANY_TASKS else 4
         return step * -(-n // (step * most_tasks))
     few = min(TASK_ROWS, TASK_BYTES // (8 * n_columns))
     return max(step, 1 << max(0, few.bit_length() - 1))

@@ -311,7 +311,9 @@ def _select(
         chosen.append(picked[:m])
         trace.extend(judged[:m])
         if k + m > len(F):
-            F = np.concatenate([F[:k], np.empty((min(max(k, BLOCK), done + max_pivots - k), n))])
+            grown = np.empty((k + min(max(k, BLOCK), done + max_pivots - k), n))
+            grown[:k] = F[:k]
+            F = grown
         F[k : k + m] = new[:m]
         count += m
     index = np.concatenate(chosen) if chosen else np.empty(0, dtype=np.intp)
@@ -545,8 +547,6 @@ class RankProbe:
             n_features=int(rank),
             row_flops=rank * (kernel_flops + rank + 3.0),
             setup_flops=SAMPLE_ROWS * rank * (kernel_flops + rank + 3.0) + rank**3 / 3.0,
-            # the features of the sample, which double in place of growing
-            memory=8.0 * (3.0 * SAMPLE_ROWS * rank + 2.0 * rank**2),
             residual=tol,
         )
 

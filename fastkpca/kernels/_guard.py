@@ -472,6 +472,10 @@ class _GuardedMap(FeatureMap):
         return self._inner.rounding
 
     @property
+    def anywhere(self) -> bool:  # type: ignore[override]
+        return bool(self._inner.anywhere)
+
+    @property
     def tile_rows(self) -> int | None:  # type: ignore[override]
         return self._inner.tile_rows
 

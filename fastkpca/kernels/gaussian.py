@@ -29,6 +29,7 @@ __all__ = ["Gaussian", "median_distance"]
 MEDIAN_ROWS = 512
 PROBE_ROWS = 256
 LEAST_WORK = 1e9  # flops of a moment pass below which the search would cost more than it saves
+MANY_ROWS = 64  # for each row of the sample: the search on all of it is then made for the plan
 PROBE_SHARE = 0.002  # of those flops, for the look at ranked features
 # exp(-R^2 / 2) underflows the whole expansion at R = 38.7
 LARGEST_RADIUS = 37.0
@@ -151,11 +152,15 @@ class Gaussian(Kernel):
             return []
         order, center, left_out = best
         D = taylor_size(d, order)
-        cost = Cost(D, row_flops=2.0 * D + 20.0, setup_flops=50.0 * D, memory=8.0 * D * D, residual=left_out)
+        cost = Cost(D, row_flops=2.0 * D + 20.0, setup_flops=50.0 * D, memory=100.0 * D, residual=left_out)
         return [Offer("monomial", cost, lambda sample: TaylorMap(d, sigma, order, center))]
 
     def _ranked(self, data: Summary, tol: float, max_features: int) -> list[Offer]:
-        """The heaviest multi-indices in principal axes; a search on a few rows says how many there would be."""
+        """The heaviest multi-indices in principal axes; a search on a few rows says how many there would be.
+
+        Where the rows are many beside the sample, the search on all of it is made at once, at a few thousandths of the
+        cost of a pass over them: the choice among maps then does not hang on which few rows were looked at.
+        """
         sigma, d = self._sigma, data.n_features
         work = data.n_samples * float(max_features) ** 2
         if data.covariance is None or work < LEAST_WORK or least_ranked(data, sigma, tol) > max_features:
@@ -167,11 +172,20 @@ class Gaussian(Kernel):
         D = probe.n_features
         if not probe.reached or D == 0:
             return []
+        whole: FeatureMap | None = None
+        if data.n_samples >= MANY_ROWS * len(data.sample):
+            share = PROBE_SHARE * data.n_samples * float(D) ** 2
+            found = ranked_map(data, sigma, tol=tol, max_features=max_features, max_work=share)
+            whole = found if found.reached else None
         # on more rows the search finds more of the tails: one fifth more, by the sets of benchmarks/feature_counts.py
-        D = min(max_features, D + D // 5 + 1)
-        cost = Cost(D, row_flops=2.0 * D + 20.0 * d, setup_flops=2e4 * D, memory=8.0 * D * D, residual=tol)
+        D = min(max_features, D + D // 5 + 1) if whole is None else whole.n_features
+        # the search's numbers, and its tables over the sample: some 45 orders of each coordinate
+        memory = 100.0 * D * (d + 4.0) + 8.0 * 45.0 * data.sample.size
+        cost = Cost(D, row_flops=2.0 * D + 20.0 * d, setup_flops=2e4 * D, memory=memory, residual=tol)
 
         def build(sample: np.ndarray) -> FeatureMap:
+            if whole is not None and sample is data.sample:
+                return whole
             return ranked_map(replace(data, sample=sample), sigma, tol=tol, max_features=max_features)
 
         return [Offer("ranked", cost, build)]

@@ -40,7 +40,7 @@ class Linear(Kernel):
         d = data.n_features
         if d > max_features:
             return ()
-        return (Offer("monomial", Cost(d, row_flops=d, memory=8.0 * d * d), lambda sample: PolynomialMap(d, 1)),)
+        return (Offer("monomial", Cost(d, row_flops=d, memory=100.0 * d), lambda sample: PolynomialMap(d, 1)),)
 
     def feature_map_from_state(self, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
         own = Record(header, arrays, "the feature map")

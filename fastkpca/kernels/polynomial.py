@@ -92,7 +92,7 @@ class Polynomial(Kernel):
         D = polynomial_size(d, degree, offset)
         if D > max_features:
             return ()
-        cost = Cost(D, row_flops=2.0 * D, setup_flops=50.0 * D, memory=8.0 * D * D)
+        cost = Cost(D, row_flops=2.0 * D, setup_flops=50.0 * D, memory=100.0 * D)
         return (Offer("monomial", cost, lambda sample: PolynomialMap(d, degree, scale, offset)),)
 
     def summations(self, data_x: Summary, data_y: Summary, tol: float | None) -> Sequence[Offer]:

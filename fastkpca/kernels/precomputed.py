@@ -67,7 +67,9 @@ class Precomputed(Kernel):
     def entry_error(self, data: Summary, dtype: np.dtype) -> float | None:
         if np.dtype(dtype) == np.float64 or self.matrix is None:
             return 0.0
-        return float(np.finfo(dtype).eps) * float(np.abs(self.matrix).max(initial=0.0))
+        return float(np.finfo(dtype).eps) * max(
+            float(self.matrix.max(initial=0.0)), -float(self.matrix.min(initial=0.0))
+        )
 
 
 def _consecutive(index: np.ndarray) -> bool:
@@ -75,7 +77,7 @@ def _consecutive(index: np.ndarray) -> bool:
 
 
 def _check_symmetric(K: np.ndarray) -> None:
-    step = 1024
+    step = min(1024, max(64, (1 << 18) // max(1, len(K))))  # a few MB, whatever the matrix
     largest = 0.0
     worst, where = 0.0, (0, 0)
     for i in range(0, len(K), step):
@@ -84,8 +86,9 @@ def _check_symmetric(K: np.ndarray) -> None:
             row, column = np.argwhere(~np.isfinite(rows))[0]
             word = "NaN" if np.isnan(rows[row, column]) else "infinity"
             raise ValueError(f"the precomputed Gram matrix contains {word} (first at row {i + row}, column {column})")
-        difference = np.abs(rows - np.asarray(K[:, i : i + step], dtype=np.float64).T)
-        largest = max(largest, float(np.abs(rows).max(initial=0.0)))
+        largest = max(largest, float(rows.max(initial=0.0)), -float(rows.min(initial=0.0)))
+        difference = rows - K[:, i : i + step].T
+        np.abs(difference, out=difference)
         if difference.max(initial=0.0) > worst:
             worst = float(difference.max())
             row, column = np.unravel_index(int(difference.argmax()), difference.shape)

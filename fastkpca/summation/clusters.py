@@ -35,6 +35,7 @@ __all__ = ["ClusterSummation", "cluster_offer", "reachable"]
 LEAF = 128
 SAMPLE_LEAF = 8
 LARGEST_TERMS = 4096
+LEAST_TOGETHER = 8  # columns
 COEFFICIENTS = 1 << 22  # numbers G held at once: 32 MB
 LEAST_TASK = 1 << 20  # kernel values of an exact task where its cluster has partners for them
 STRIP = 2048  # rows, and partners, in an exact task: as the exact summation's bands
@@ -431,7 +432,7 @@ def cluster_offer(
     n, m = data_x.n_samples, data_y.n_samples
     if not tol >= reachable(d):
         return None
-    memory = 8.0 * (d + 4) * (n + (0 if same else m)) + 8.0 * COEFFICIENTS + 16.0 * LARGEST_TERMS * STRIP
+    memory = 8.0 * (2 * d + 4) * (n + (0 if same else m))
     if memory_limit is not None and memory > memory_limit:
         return None
     scale_x, scale_y = n / len(data_x.sample), m / len(data_y.sample)
@@ -455,7 +456,11 @@ def cluster_offer(
     if first >= 0.95 * price[0] * n * m:
         return None
     setup = sum(_tree_seconds(z.n_samples, d) for z in (data_x, data_y)[: 2 - same]) + 3e-6 * listed
-    memory += 100.0 * listed
+    # the plan, and what it is sorted by; coefficients of as many pairs as are held at once; monomials of two tasks
+    of_pairs = terms[pairs[:, 2]] * (pairs[:, 2] > 0)
+    coefficients = 8.0 * float(of_pairs.sum()) / share * LEAST_TOGETHER
+    memory += (250.0 + 48.0 * d) * listed + min(8.0 * COEFFICIENTS, coefficients)
+    memory += 32.0 * STRIP * float(of_pairs.max(initial=1.0))
 
     def build(X: Rows, Y: Rows | None = None) -> Summation:
         return ClusterSummation(X, Y, sigma=sigma, tol=tol, memory_limit=memory_limit)

@@ -28,7 +28,7 @@ from ..errors import PluginError
 from ..protocol import Kernel, Summation
 from ..rows import Rows
 
-__all__ = ["ExactSummation", "NormPass", "checked_block", "compiled_tile"]
+__all__ = ["ExactSummation", "NormPass", "band_rows", "checked_block", "compiled_tile", "with_ones"]
 
 MOST_WORK = 1 << 32
 """Multiplications of a task: a quarter of a second."""
@@ -75,7 +75,7 @@ _Part = tuple[np.ndarray | None, np.ndarray | None, tuple[float, float] | None]
 _Pair = Callable[[np.ndarray, np.ndarray | None, _Ask], _Part]
 
 
-def _band_rows(n: int, d: int) -> int:
+def band_rows(n: int, d: int) -> int:
     """Rows of a band, by the shape alone: large enough to hide the cost of a task, several to a small problem, and few
     enough that a task takes a fraction of a second where rows are long: nothing interrupts it."""
     rows = 2048 if n > 16384 else 1024 if n > 4096 else 512
@@ -146,6 +146,14 @@ def _block_pair(kernel: Kernel, single: bool) -> _Pair:
         return left, None if same else right, None if ask.rx is None else (float(sums[0]), float(sums[1]))
 
     return pair
+
+
+def with_ones(V: np.ndarray) -> np.ndarray:
+    """V and a column of ones beside it, C order, float64: one copy, whatever the order of V."""
+    U = np.empty((len(V), V.shape[1] + 1))
+    U[:, :-1] = V
+    U[:, -1] = 1.0
+    return U
 
 
 class ExactSummation(Summation):
@@ -226,11 +234,12 @@ class ExactSummation(Summation):
         if not self.symmetric:
             raise ValueError("pass_with_norm needs the square case: one set of rows with itself")
         n = self.shape[0]
-        V = self._columns(V, n)
+        if V.ndim != 2 or len(V) != n:
+            raise ValueError(f"V has shape {V.shape}; ({n}, k) is needed")
         r = np.ascontiguousarray(row_means, dtype=np.float64)
         if r.shape != (n,):
             raise ValueError(f"row_means has shape {r.shape}; one for each of the {n} rows is needed")
-        product, sums = self._square(self._pair, np.column_stack([V, np.ones(n)]), r, float(grand_mean))
+        product, sums = self._square(self._pair, with_ones(V), r, float(grand_mean))
         self._check_finite(product, V)
         return NormPass(product[:, :-1], product[:, -1].copy(), float(sums[0]), float(sums[1]))
 
@@ -261,7 +270,7 @@ class ExactSummation(Summation):
     def _square(
         self, pair: _Pair, U: np.ndarray, r: np.ndarray | None = None, g: float = 0.0
     ) -> tuple[np.ndarray, np.ndarray]:
-        n, step = self.shape[0], _band_rows(self.shape[0], self.rows_x.n_features)
+        n, step = self.shape[0], band_rows(self.shape[0], self.rows_x.n_features)
         if self.rows_x.distributed:
             return self._square_elsewhere(pair, U, r, g, step)
         n_bands = -(-n // step)
@@ -308,7 +317,7 @@ class ExactSummation(Summation):
         n, m = self.shape
         rows_y = self.rows_y
         assert rows_y is not None
-        step_x, step_y = _band_rows(n, rows_y.n_features), _band_rows(m, rows_y.n_features)
+        step_x, step_y = band_rows(n, rows_y.n_features), band_rows(m, rows_y.n_features)
         bands_y = -(-m // step_y)
         product = np.zeros((m if transposed else n, U.shape[1]))
 

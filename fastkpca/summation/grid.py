@@ -234,7 +234,7 @@ def grid_offer(
     most = memory_limit / 24.0
     plan = plan_grid(low, high, sigma, points, tol, most)
     once, point, more, bound = inf, 0.0, 0.0, tol
-    memory = 8.0 * (d + 4.0) * (n_x if same else n_x + n_y)
+    memory, each = 8.0 * (2.0 * d + 6.0) * (n_x if same else n_x + n_y), 0.0
     if plan is not None:
         once, point, more, bound = (
             plan.once,
@@ -257,20 +257,22 @@ def grid_offer(
                 plan is not None or sum(other) < 0.7 * exact_cost(n_x, n_y, d, same)
             ):
                 once, point, more, bound = *other, sum(x.more for x in pieces), tol
-                memory += 8.0 * d * points + 24.0 * max([x.plan.nodes for x in pieces if x.plan is not None], default=0)
+                memory += 8.0 * d * points
+                each = 16.0 * max([x.plan.nodes for x in pieces if x.plan is not None], default=0)
                 plan = None
             elif plan is None:
                 return None
     if once == inf:
         return None
     if plan is not None:
-        memory += 24.0 * plan.nodes
+        each = 16.0 * plan.nodes
     cost = Cost(
         row_flops=5.0 * point / n_x,
         column_flops=5.0 * more / n_x,
         setup_flops=5.0 * once,
         memory=memory,
         residual=bound,
+        column_memory=each,
     )
 
     def build(X: Rows, Y: Rows | None = None) -> Summation:

@@ -7,7 +7,7 @@ import numpy as np
 from .. import execute
 from ..protocol import Kernel, Summation
 from ..rows import Rows
-from .exact import NormPass, checked_block
+from .exact import NormPass, checked_block, with_ones
 
 __all__ = ["MatrixSummation", "gram_matrix"]
 
@@ -83,7 +83,7 @@ class MatrixSummation(Summation):
 
     def pass_with_norm(self, V: np.ndarray, row_means: np.ndarray, grand_mean: float) -> NormPass:
         """As ``ExactSummation.pass_with_norm``."""
-        product = self.matmat(np.column_stack([V, np.ones(len(V))]))
+        product = self.matmat(with_ones(V))
         centred = square = 0.0
         for band in self._bands:
             part = self.K[band] - row_means

@@ -18,7 +18,7 @@ import numpy as np
 from .. import execute
 from ..protocol import Kernel, Summation
 from ..rows import Rows
-from .exact import NormPass, checked_block
+from .exact import NormPass, checked_block, with_ones
 
 __all__ = ["WeightedExactSummation", "WeightedSummation"]
 
@@ -54,7 +54,9 @@ class WeightedSummation(Summation):
     def reflect(self, U: np.ndarray) -> np.ndarray:
         """P U."""
         U = np.asarray(U, dtype=np.float64)
-        return U - 2.0 * np.multiply.outer(self._v, self._v @ U)
+        R = np.multiply.outer(-2.0 * self._v, self._v @ U)
+        R += U
+        return R
 
     def matmat(self, U: np.ndarray) -> np.ndarray:
         if self.inner.symmetric:
@@ -62,7 +64,12 @@ class WeightedSummation(Summation):
         return (self._between(self.inner.matmat, U) + self._between(self.inner.rmatmat, U)) / 2
 
     def _between(self, product: Callable[[np.ndarray], np.ndarray], U: np.ndarray) -> np.ndarray:
-        return self.reflect(self.root[:, None] * product(self.root[:, None] * self.reflect(U)))
+        U = self.reflect(U)
+        U *= self.root[:, None]
+        V = product(U)
+        del U
+        V = np.multiply(V, self.root[:, None], out=V if V.flags.owndata else None)
+        return self.reflect(V)
 
     def row_means(self, sums: np.ndarray) -> np.ndarray:
         """K w / W from K' 1 / n."""
@@ -87,7 +94,7 @@ class WeightedExactSummation(WeightedSummation):
     def pass_with_norm(self, V: np.ndarray, row_means: np.ndarray, grand_mean: float) -> NormPass:
         """As ``ExactSummation.pass_with_norm``, of K'; its entries are not needed for that, the norm being the same."""
         n = self.shape[0]
-        product = self.matmat(np.column_stack([V, np.ones(n)]))
+        product = self.matmat(with_ones(V))
         # K'_ij - r_i - r_j + g is, reflected back, root_i root_j (K_ij - a_i - a_j + h)
         scale = np.sqrt(n / self.total)
         a = -self.reflect(row_means) / self.root * scale

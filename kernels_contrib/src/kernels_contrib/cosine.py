@@ -57,6 +57,8 @@ class Cosine(Kernel):
 class UnitRowsMap(FeatureMap):
     """phi(x) = x / |x|: exact."""
 
+    anywhere = True
+
     def __init__(self, n_features: int):
         self.n_features = n_features
         self.rounding = (n_features + 8) * 2.0**-53

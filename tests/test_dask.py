@@ -152,6 +152,8 @@ def test_processes(local):
 def test_a_cluster_of_any_size(cluster, local, workers):
     scaled(*cluster, workers)
     for name, (rows, arguments) in ROUTES.items():
+        if workers == 2 and name in ("monomial", "ranked", "pivots", "fourier", "krylov"):
+            continue  # below, with one that dies
         assert same(fk.kpca(chunked(rows), **arguments), local[name])
 
 

@@ -48,6 +48,7 @@ def here(tmp_path, monkeypatch):
     lines = [",".join([*map(repr, row), "ab"[i % 2]]) for i, row in enumerate(X.tolist())]
     Path("labelled.csv").write_text("\n".join(["height,weight,age,group", *lines]) + "\n")
     np.savez("arrays.npz", X=X, other=X)
+    np.save("rows.npy", X)
     return tmp_path
 
 
@@ -74,6 +75,7 @@ def test_the_pages_are_found_and_every_snippet_is_of_a_known_kind():
 def test_python_snippets_run_in_order(page, here, capsys):
     rng = np.random.default_rng(1)
     names = {"X": rng.standard_normal((150, 4)), "X_new": rng.standard_normal((12, 4)), "fk": fk, "np": np}
+    names |= {"january": names["X"][:90], "february": names["X"][90:]}
     before = fk.list_kernels().names
     for number, text in enumerate(snippets(page, "python")):
         if text in RUN_INSTALLED:

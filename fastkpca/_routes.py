@@ -471,10 +471,16 @@ def _feature_message(proof: Certificate, eigenvalues: np.ndarray, feature_map: F
     width = proof.width / eigenvalues[0]
     if width <= problem.tol:
         return ""
+    if problem.like is None:
+        help = (
+            "method='auto' goes on with exact products where moments need not be kept, a larger memory_limit allows "
+            "more features"
+        )
+    else:
+        help = "the map was made for other rows: make the first model with a smaller tol, of rows that span all of them"
     return (
         f"{feature_map.n_features} features leave the widest of {len(eigenvalues)} intervals at {width:.2g} of the "
-        f"largest eigenvalue, tol is {problem.tol:.2g}; method='auto' goes on with exact products, a larger "
-        "memory_limit allows more features"
+        f"largest eigenvalue, tol is {problem.tol:.2g}; {help}"
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import io
 import os
 import shutil
@@ -307,6 +308,8 @@ def _fit(options: argparse.Namespace) -> None:
             **parameters,
         )
         seconds = time.perf_counter() - start
+        if table.names and all(table.names) and len(set(table.names)) == len(table.names):
+            model = dataclasses.replace(model, feature_names=tuple(table.names))
         if options.output is not None:
             write_model = fk.save if mat is None else fk.export_mat
             write_model(model, options.output, overwrite=options.force)
@@ -332,7 +335,7 @@ def _project(options: argparse.Namespace) -> None:
 
     with _Progress(enabled=not options.quiet) as progress:
         model = fk.load(options.model, plugins=options.plugins)
-        table = _read(options, progress)
+        table = _read(options, progress, like=model.feature_names)
         place = datafiles.score_place(options.output or tempfile.gettempdir() + os.sep)
         scores = fk.kpca_project(model, table.X, out=place, progress=progress.update)
         if write_scores is not None:
@@ -398,7 +401,12 @@ def _kernel_parameters(options: argparse.Namespace) -> dict[str, Any]:
     return parameters
 
 
-def _read(options: argparse.Namespace, progress: _Progress, label_column: str | None = None) -> Any:
+def _read(
+    options: argparse.Namespace,
+    progress: _Progress,
+    label_column: str | None = None,
+    like: Sequence[str] | None = None,
+) -> Any:
     from . import datafiles
 
     with contextlib.suppress(OSError):
@@ -411,6 +419,7 @@ def _read(options: argparse.Namespace, progress: _Progress, label_column: str | 
         skip_columns=options.skip_columns,
         label_column=label_column,
         header={"auto": None, "yes": True, "no": False}[options.header],
+        like=like,
     )
     for note in table.notes if not options.quiet else ():
         _say("note", note)

@@ -75,6 +75,7 @@ def read(
     skip_columns: Sequence[str] | None = None,
     label_column: str | None = None,
     header: bool | None = None,
+    like: Sequence[str] | None = None,
 ) -> Table:
     """Read a table of numbers; the kind of file is told from its first bytes.
 
@@ -91,6 +92,8 @@ def read(
         a row.
     header : bool, optional
         Whether the first line of a text file names the columns; by default told from the lines.
+    like : sequence of str, optional
+        Columns to take, in this order, where the file names its columns and no others are asked for.
 
     Raises
     ------
@@ -99,7 +102,7 @@ def read(
     FileNotFoundError
     """
     name = str(path)
-    choice = _Choice(name, columns, skip_columns, label_column)
+    choice = _Choice(name, columns, skip_columns, label_column, like)
     if os.path.isdir(path):
         kind = lazyfiles.kind_of_folder(path)
         if kind == "zarr":
@@ -145,10 +148,12 @@ def _refuse_var(name: str, var: str | None, kind: str) -> None:
 class _Choice:
     """Which columns the user wants, as given; ``resolve`` turns it into numbers once the file is known."""
 
-    def __init__(self, file: str, columns: Any, skip_columns: Any, label_column: str | None):
+    def __init__(
+        self, file: str, columns: Any, skip_columns: Any, label_column: str | None, like: Sequence[str] | None = None
+    ):
         if columns is not None and skip_columns is not None:
             raise DataFileError("give --columns or --skip-columns, not both")
-        self.file, self.columns, self.skip, self.label = file, columns, skip_columns, label_column
+        self.file, self.columns, self.skip, self.label, self.like = file, columns, skip_columns, label_column, like
 
     @property
     def made(self) -> bool:
@@ -185,7 +190,16 @@ class _Choice:
             if len(found) != 1:
                 raise DataFileError(f"--label-column takes one column, not {self.label!r}")
             label = found[0]
-        if self.columns is not None:
+        if not self.made and self.like is not None and names is not None:
+            missing = [name for name in self.like if name not in names]
+            if missing:
+                named = f"column{'s' * (len(missing) > 1)} {_listed(list(map(repr, missing)))}"
+                raise DataFileError(
+                    f"{self.file} lacks the {named} of the model; --columns says which others to take instead, in the "
+                    "model's order"
+                )
+            taken = [self.find(name, n_columns, names)[0] for name in self.like]
+        elif self.columns is not None:
             taken = [i for token in self.columns for i in self.find(token, n_columns, names)]
             if len(set(taken)) != len(taken):
                 raise DataFileError("--columns names a column twice")

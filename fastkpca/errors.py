@@ -23,7 +23,6 @@ __all__ = [
     "ScoresNotKeptError",
     "UnknownKernelError",
     "UnknownMethodError",
-    "did_you_mean",
 ]
 
 

@@ -529,3 +529,24 @@ def test_a_plugin_is_imported_only_when_allowed(run, here, X):
         assert (code, out) == (1, "") and "plugins=['fastkpca-kernels-contrib:laplacian']" in err
         for allowed in ("all", "fastkpca-kernels-contrib", "other,fastkpca-kernels-contrib:laplacian"):
             assert run(*command, "--plugins", allowed)[0] == 0
+
+
+def test_project_takes_the_columns_of_the_model_by_name(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 3))
+    fitted, moved, bare = tmp_path / "a.csv", tmp_path / "b.csv", tmp_path / "c.csv"
+    np.savetxt(fitted, X, delimiter=",", header="height,width,age", comments="")
+    np.savetxt(moved, X[:, [2, 0, 1, 0]], delimiter=",", header="age,height,width,other", comments="")
+    np.savetxt(bare, X, delimiter=",")
+    model = str(tmp_path / "m.kpca")
+    assert cli.main(["fit", str(fitted), "--kernel", "linear", "-c", "2", "-o", model, "--quiet"]) == 0
+    assert fk.load(model).feature_names == ("height", "width", "age")
+    outputs = []
+    for path, more in ((fitted, []), (moved, []), (bare, []), (moved, ["--columns", "2,3,1"])):
+        capsys.readouterr()
+        assert cli.main(["project", model, str(path), *more]) == 0
+        outputs.append(capsys.readouterr().out)
+    assert len(set(outputs)) == 1
+    np.savetxt(moved, X, delimiter=",", header="age,height,depth", comments="")
+    assert cli.main(["project", model, str(moved)]) == 1
+    assert "b.csv lacks the column 'width' of the model; --columns says" in capsys.readouterr().err

@@ -81,9 +81,15 @@ def blas() -> list[int]:
 def child(name: str, threads: int, interrupts: int, scale: float) -> None:
     warnings.simplefilter("ignore")
     call = routes(scale)[name]
+    try:
+        call(threads)
+    except ValueError as error:  # what makes sense for many rows need not be offered for a tenth of them
+        if scale >= 1.0:
+            raise
+        print(f"{name:<26}{threads:>3}  skipped at --scale {scale:g}: {error}", flush=True)
+        return
     X = np.random.default_rng(1).standard_normal((300, 4))
     expected, before = fk.kpca(X, "gaussian", 3).score, blas()
-    call(threads)
     started = time.perf_counter()
     call(threads)
     alone = time.perf_counter() - started

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from . import execute, validate
 from ._plan import MAX_FEATURES, look_at, offers_of_maps, small_offers
 from ._products import best_product, products_for, reachable
 from .features.pivots import PivotMap, RankProbe, second_round
-from .kernels import get_kernel, guarded
+from .kernels import given_kernel
 from .operators import FeatureOperator, GramOperator
 from .protocol import Kernel, Offer, Summary
 from .rows import Rows, summarize
@@ -29,6 +29,7 @@ def gram(
     products: str = "auto",
     n_threads: int | None = None,
     rng: Any = 0,
+    progress: bool | Callable[[str, int, int], None] = False,
     **kernel_parameters: Any,
 ) -> GramOperator:
     """The kernel matrix K_ij = k(x_i, y_j) as a scipy LinearOperator that never forms it.
@@ -47,6 +48,9 @@ def gram(
     n_threads : int, optional
         Default: all processors. Results do not depend on it.
     rng : int, Generator, SeedSequence or None
+    progress : bool or callable
+        Of each product with the operator: True writes to stderr, a callable gets (stage, done, total). Exact products
+        report their tiles, the fast ones that they are done.
     **kernel_parameters
 
     Returns
@@ -71,7 +75,7 @@ def gram(
     validate.check_name(products, "products", "'auto', 'exact', or the name of a product, as in 'grid'")
     if tol is not None:
         tol = validate.check_tol(tol)
-    chosen, X = guarded(get_kernel(kernel, **kernel_parameters)).bind(X)
+    chosen, X = given_kernel(kernel, kernel_parameters, gram).bind(X)
     threads = execute.threads_for(chosen, n_threads)
     rows_x = validate.as_rows(X)
     generator = validate.check_rng(rng)
@@ -94,7 +98,8 @@ def gram(
             )
     found = products_for(chosen, data_x, data_y, tol, square=Y is None, name=products)
     product = best_product(found)
-    return GramOperator(chosen, product.build(rows_x, rows_y, threads), rows_x, rows_y, threads, name=product.name)
+    summation = product.build(rows_x, rows_y, threads)
+    return GramOperator(chosen, summation, rows_x, rows_y, threads, name=product.name, progress=progress)
 
 
 def _moved(data: Summary, shift: np.ndarray) -> Summary:
@@ -115,6 +120,7 @@ def features(
     features: str = "auto",
     n_threads: int | None = None,
     rng: Any = 0,
+    progress: bool | Callable[[str, int, int], None] = False,
     **kernel_parameters: Any,
 ) -> FeatureOperator:
     """The feature matrix Phi (N, D) as a scipy LinearOperator, with K = Phi Phi' up to ``residual_trace``.
@@ -132,6 +138,8 @@ def features(
         "auto", or the name of a feature map to force.
     n_threads : int, optional
     rng : int, Generator, SeedSequence or None
+    progress : bool or callable
+        Of each pass over the rows, those in here and those that the operator is asked for later.
     **kernel_parameters
 
     Returns
@@ -155,7 +163,7 @@ def features(
     ((1000, 10), 0.0)
     """
     tol = validate.check_tol(tol)
-    chosen, X = guarded(get_kernel(kernel, **kernel_parameters)).bind(X)
+    chosen, X = _given(kernel, kernel_parameters).bind(X)
     threads = execute.threads_for(chosen, n_threads)
     generator = validate.check_rng(rng)
     rows, data = summarize(validate.as_rows(X), shift=chosen.translation == "kernel", rng=generator, n_threads=threads)
@@ -163,7 +171,7 @@ def features(
     most = MAX_FEATURES if max_features is None else validate.check_count(max_features, "max_features")
     reached = np.inf
     for offer in _offers(chosen, data, rows, tol, most, features):
-        operator = FeatureOperator(chosen, offer.build(data.sample), rows, threads)
+        operator = FeatureOperator(chosen, offer.build(data.sample), rows, threads, progress=progress)
         target = tol * operator.trace()
         for _ in range(3):
             if operator.residual_trace <= target or not isinstance(operator.map, PivotMap):
@@ -174,7 +182,7 @@ def features(
             )
             if more is operator.map:
                 break
-            operator = FeatureOperator(chosen, more, rows, threads)
+            operator = FeatureOperator(chosen, more, rows, threads, progress=progress)
         if operator.residual_trace <= target:
             return operator
         reached = min(reached, operator.residual_trace / operator.trace())
@@ -182,6 +190,10 @@ def features(
         f"{chosen!r} reaches a residual of {reached:.2g} on these rows within {most} features, tol is {tol:g}; "
         "raise tol or max_features, or use gram()"
     )
+
+
+def _given(kernel: Any, parameters: dict[str, Any]) -> Kernel:
+    return given_kernel(kernel, parameters, features)  # where ``features`` is the function
 
 
 def _offers(kernel: Kernel, data: Summary, rows: Rows, tol: float, max_features: int, name: str) -> Iterator[Offer]:

@@ -12,7 +12,7 @@ import numpy as np
 from . import _memory, _room, execute, validate
 from ._plan import DEFAULT_MEMORY, Candidate, NoRouteError, Plan, make_plan, plan_for_map
 from ._routes import Problem, Solution, model_of, solve
-from .kernels import get_kernel, guarded, naming
+from .kernels import given_kernel, guarded, naming
 from .merge import map_for_rows, map_of
 from .model import FeatureProjector, KPCAModel, SampleProjector, check_model
 from .protocol import Kernel, Offer
@@ -20,19 +20,6 @@ from .rows import Rows, summarize
 from .sources import Sink, Source
 
 __all__ = ["kpca", "kpca_project", "plan"]
-
-OTHER_NAMES = {
-    "n_components": "c",
-    "NumComponents": "c",
-    "n_jobs": "n_threads",
-    "random_state": "rng",
-    "eigen_solver": "method",
-    "max_iter": "max_passes",
-    "KernelFunction": "kernel",
-    "KernelScale": "sqrt(2) * sigma (Gaussian), 1 / sqrt(scale) (polynomial)",
-    "PolynomialOrder": "degree",
-}
-"""What scikit-learn and MATLAB call the arguments of kpca."""
 
 
 def kpca(
@@ -244,6 +231,7 @@ def kpca_project(
         validate.check_finite(rows)
     if kernel is own:
         validate.check_columns(model.n_features, rows.n_features)
+        validate.check_names(model.feature_names, X)
     dtype = np.dtype(np.float32 if rows.dtype == np.float32 and model.dtype == np.float32 else np.float64)
     shape = (rows.n_samples, model.n_components)
     result = validate.check_out(out, shape, dtype)
@@ -380,7 +368,7 @@ def _prepare(
 ) -> Problem:
     """Validate the input, look at the rows once, and resolve the kernel's parameters."""
     generator = validate.check_rng(rng)
-    own = _kernel(kernel, kernel_parameters) if like is None else _kernel_like(like, kernel, kernel_parameters)
+    own = _kernel_like(like, kernel, kernel_parameters) if like is not None else _given(kernel, kernel_parameters)
     chosen, X = own.bind(X)
     threads = execute.threads_for(chosen, n_threads)
     rows = validate.as_rows(X, at_least=2)
@@ -390,13 +378,16 @@ def _prepare(
     shift_by = None
     if like is not None:
         validate.check_columns(like.n_features, rows.n_features)
+        validate.check_names(like.feature_names, X)
         shift_by, c = like.shift, like.n_components if c is None else c
+    limit = validate.check_memory_limit(memory_limit)
+    _check_look(rows, limit)
     rows, data = summarize(
         rows, shift=chosen.translation is not None, rng=generator, n_threads=threads, shift_by=shift_by
     )
     validate.check_enough(rows.n_samples)
     c = validate.check_c(c, rows.n_samples)
-    limit, capped = _room.memory_for(validate.check_memory_limit(memory_limit), DEFAULT_MEMORY, threads)
+    limit, capped = _room.memory_for(limit, DEFAULT_MEMORY, threads)
     return Problem(
         rows=rows,
         kernel=chosen.resolve(data),
@@ -411,10 +402,23 @@ def _prepare(
         dtype=np.dtype(np.float32 if rows.dtype == np.float32 else np.float64),
         n_columns=rows.n_features,
         forced=method != "auto",
+        feature_names=validate.column_names(X) or (None if like is None else like.feature_names),
         like=like,
         report=report,
         weight_sum=None if rows.weights is None else float(np.sum(rows.weights, dtype=np.float64)),
     )
+
+
+def _check_look(rows: Rows, limit: int | None) -> None:
+    """Refuse what even a look at the rows passes, before it."""
+    if limit is None or not rows.counted or rows.distributed:
+        return
+    needed = _memory.looking_bytes(rows.n_samples, rows)
+    if needed > limit:
+        raise ValueError(
+            f"no route fits: a look at {rows.n_samples} rows of {rows.n_features} columns needs {needed / 1e6:.3g} MB, "
+            f"the limit is {limit / 1e6:.3g} MB; raise memory_limit"
+        )
 
 
 def _method(method: str, features: str, products: str, like: Any, keep_moments: bool) -> str:
@@ -444,29 +448,22 @@ def _method(method: str, features: str, products: str, like: Any, keep_moments: 
     return method
 
 
+def _given(kernel: Any, parameters: dict[str, Any]) -> Kernel:
+    return given_kernel(kernel, parameters, kpca)
+
+
 def _kernel_like(like: KPCAModel, kernel: Any, parameters: dict[str, Any]) -> Kernel:
     """The kernel of that model, where what is asked for besides does not contradict it."""
     own = guarded(like.kernel)
     if kernel == "gaussian" and not parameters:
         return own
-    asked = _kernel(kernel, parameters)
+    asked = _given(kernel, parameters)
     given = {k: v for k, v in asked.get_parameters().items() if v is not None}
     if type(getattr(asked, "inner", asked)) is not type(getattr(own, "inner", own)) or any(
         own.get_parameters().get(k) != v for k, v in given.items()
     ):
         raise ValueError(f"like= brings its kernel, {own!r}, and {asked!r} was asked for; drop one")
     return own
-
-
-def _kernel(kernel: Any, parameters: dict[str, Any]) -> Kernel:
-    """The kernel; what it refuses because another library calls it so is told kpca's name."""
-    try:
-        return guarded(get_kernel(kernel, **parameters))
-    except TypeError as error:
-        hints = [f"{name} is called {OTHER_NAMES[name]} here" for name in parameters if name in OTHER_NAMES]
-        if not hints:
-            raise
-        raise TypeError(f"{error} ({'; '.join(hints)})") from error
 
 
 def _choose(problem: Problem, method: str, features: str, products: str, keep_scores: bool) -> Plan:

@@ -17,6 +17,7 @@ from .krylov import basis_bytes, default_block_size, least_columns
 from .moments import takes_all
 from .protocol import Summary
 from .rows import MAX_COVARIANCE, Rows
+from .rows import SAMPLE_ROWS as ROWS_OF_SAMPLE
 from .sources import Source
 from .summation.exact import band_rows
 
@@ -62,16 +63,18 @@ def _held(data: Summary) -> float:
     return 8.0 * data.sample.size + (8.0 * data.n_features**2 if data.n_features <= MAX_COVARIANCE else 0.0)
 
 
-def looking_bytes(data: Summary, rows: Rows) -> float:
+def looking_bytes(n: int, rows: Rows) -> float:
     """At the peak of the look at the rows, before anything is planned."""
-    n, d = data.n_samples, data.n_features
+    d = rows.n_features
     step = execute.tile_rows(2 * d)
-    matrices = 0.0 if d > MAX_COVARIANCE else 8.0 * d * d * (_accumulators(-(-n // step)) + 1)
+    wide = d > MAX_COVARIANCE
+    matrices = 0.0 if wide else 8.0 * d * d * (_accumulators(-(-n // step)) + 1)
     tiles = THREADS * 3.0 * 8.0 * d * min(n, step)
-    sample = (8.0 + rows.dtype.itemsize) * data.sample.size
+    numbers = float(d) * min(n, ROWS_OF_SAMPLE)
+    sample = (8.0 + rows.dtype.itemsize) * numbers
     # what the plan tries on a few hundred rows: 32 orders of each coordinate, some hundred pivots
-    trial = 0.0 if d > MAX_COVARIANCE else 8.0 * 256.0 * 32.0 * d
-    return max(matrices + tiles, sample + matrices / 4, _held(data) + trial) + _source(rows) + 4e6 * _part(n, 64.0)
+    trial = 8.0 * numbers + (0.0 if wide else 8.0 * 256.0 * 32.0 * d + 8.0 * d * d)
+    return max(matrices + tiles, sample + matrices / 4, trial) + _source(rows) + 4e6 * _part(n, 64.0)
 
 
 def _source(rows: Rows) -> float:
@@ -108,7 +111,7 @@ def dense_bytes(data: Summary, rows: Rows, c: int | float | None) -> float:
     scoring = 8.0 * n * (vectors + 3.0 * kept)
     # malloc keeps what the tiles took
     route = max(8.0 * n * n, solving, scoring) + one_copy + blocks
-    return max(looking_bytes(data, rows), _held(data) + _loaded(data, rows) + route + _small(n, n))
+    return max(looking_bytes(data.n_samples, rows), _held(data) + _loaded(data, rows) + route + _small(n, n))
 
 
 def _moments(n: int, D: int, d: int, k: float, distributed: bool = False) -> float:
@@ -149,7 +152,7 @@ def map_bytes(
         drawn = min(n, SAMPLE_ROWS)
         route = max(route, _choice(1.5 * D, drawn, d) + 8.0 * drawn * d + 8.0 * 1.5 * D * D)
     result = (scores + 24.0 * D) * min(k, D)
-    return max(looking_bytes(data, rows), _held(data) + route + _source(rows) + result + small)
+    return max(looking_bytes(data.n_samples, rows), _held(data) + route + _source(rows) + result + small)
 
 
 def largest_map(
@@ -198,4 +201,6 @@ def krylov_bytes(data: Summary, rows: Rows, c: int, D: int, product: float, *, b
     start = 8.0 * n * block if D else 0.0
     # malloc keeps what the bands took
     route = max(peak, space + held + start + weighted, 8.0 * n * 6.0 * c + copy) + bands
-    return max(looking_bytes(data, rows), _held(data) + _loaded(data, rows) + route + product + _small(n, 128.0))
+    return max(
+        looking_bytes(data.n_samples, rows), _held(data) + _loaded(data, rows) + route + product + _small(n, 128.0)
+    )

@@ -24,8 +24,9 @@ from ._rates import (
     entry_rate,
     is_compiled,
 )
+from .errors import did_you_mean
 from .features.pivots import RankProbe, pivot_map, probe_rank
-from .krylov import basis_bytes, default_block_size, least_columns
+from .krylov import basis_bytes, default_block_size, least_columns, ritz_seconds
 from .moments import takes_all
 from .protocol import Cost, FeatureMap, Kernel, Offer, Summary
 from .rows import Rows
@@ -46,8 +47,8 @@ __all__ = [
 ]
 
 KRYLOV_OVERHEAD = 15e-3
-KRYLOV_SINGLE, KRYLOV_DOUBLE = 2.5, 1.5  # passes: what the sets of benchmarks/real_data.py needed
-KRYLOV_EXPLORING = 15.0  # passes of an approximate product where no deterministic bound on the rest is in sight
+KRYLOV_DOUBLE = 1.5  # passes in float64; those before are a search in float32, twice as fast
+KRYLOV_EXPLORING = 8.0  # further ones, in float64, where no deterministic bound on the rest is in sight
 KRYLOV_PRODUCT_SHARE = 2e-3  # of tol, for the error of approximate products: it enters twice, times sqrt(columns)
 
 DEFAULT_MEMORY = 2 << 30
@@ -108,6 +109,11 @@ class Plan:
             return self.chosen
         possible = [x for x in self.candidates if x.method == "krylov" and not x.obstacle]
         return min(possible, key=lambda x: x.seconds, default=None)
+
+    @property
+    def dense(self) -> Candidate | None:
+        """LAPACK, where that is among the candidates and not out of the question."""
+        return next((x for x in self.candidates if x.method == "dense" and not x.obstacle), None)
 
     def krylov_is_cheaper(self, n: int, n_features: int) -> bool:
         """Than another pass with about so many features, chosen, formed and scored: where the first was not enough."""
@@ -185,6 +191,17 @@ class Look:
     def share(self, i: int) -> float:
         """lambda_i / tr K, i = 1, 2, ...; 0 beyond what the look resolved."""
         return float(self.shares[i - 1]) if i <= len(self.shares) else 0.0
+
+    def spectrum(self, n: int) -> tuple[np.ndarray, float]:
+        """The shares of n rows, as many as the look resolved, and the size of each beyond them.
+
+        What of the trace is spread over ever more directions, as the rows grow in number (all of it, for a narrow
+        kernel), adds 1/s of itself to each share of s rows, and only 1/n to one of n.
+        """
+        s = len(self.shares)
+        half = (s + 1) // 2
+        spread = s * float(self.shares[half : s - 1].mean()) if s > 8 else 0.0
+        return np.maximum(self.shares[:half] - spread * (1 / s - 1 / n), spread / n), spread / n
 
 
 def look_at(
@@ -376,7 +393,11 @@ def _feature_candidates(
         # asked for: the best that fits, and the interval says how good that is
         residual = min(max(10 * residual, 1e-15), 1.0)
     if not offers:
-        text = f"no map{f' named {name!r}' if name != 'auto' else ''} reaches tol={tol:g} within {largest} features"
+        text = f"no map reaches tol={tol:g} within {largest} features"
+        if name != "auto":
+            known = sorted({"pivots", *(x.name for x in kernel.feature_maps(data, 1.0, largest))} - {name})
+            text = f"there is no map of this name within {largest} features, but {' and '.join(map(repr, known))}"
+            text = " ".join(filter(None, [text, f"({near})" if (near := did_you_mean(name, known)) else ""]))
         return [Candidate("features", name if name != "auto" else "any", 0.0, 0.0, obstacle=text)]
     return [_feature_candidate(offer, data, rows, k, hold, limit, scores) for offer in offers]
 
@@ -502,21 +523,14 @@ def _krylov_candidates(
     # an error of at most e in each entry moves an eigenvalue by at most n e
     size = float(kernel.diagonal(data.sample).mean())
     allowed = KRYLOV_PRODUCT_SHARE * tol * look.share(1) * size
-    # will the trace that the Krylov space leaves over fall below the last wanted eigenvalue?
-    left = float(look.shares[int(block * (KRYLOV_SINGLE + KRYLOV_DOUBLE)) :].sum())
-    steep = left <= 0.5 * look.share(k)
     found = []
     for product in products_for(
         kernel, data, data, allowed if allowed > 0 else None, square=True, columns=block, name=name
     ):
         exact = product.name == "exact"
-        # exact tiles search in float32, twice as fast, and bring |Kc|_F, which bounds the rest of a flat spectrum
-        if exact:
-            passes = KRYLOV_SINGLE / 2 + KRYLOV_DOUBLE
-        else:
-            passes = KRYLOV_SINGLE + KRYLOV_DOUBLE if steep else KRYLOV_EXPLORING
-        seconds = product.seconds(passes) + KRYLOV_OVERHEAD
-        seconds += 12 * n * float(block * (KRYLOV_SINGLE + KRYLOV_DOUBLE)) ** 2 / GEMM_RATE
+        search, double = _passes(look, n, k, tol, trace=kernel.positive_semidefinite, norm=exact)
+        seconds = product.seconds(search / (2 if exact else 1) + double) + KRYLOV_OVERHEAD
+        seconds += _rayleigh_ritz_seconds(n, default_block_size(n, k), k, search, double)
         D = start_features(look, data, k, product.once)
         seconds += 3.0 * n * D * D / SYRK_RATE
         kept = _kept_matrix(kernel, n) if exact else 0.0
@@ -538,6 +552,41 @@ def _krylov_candidates(
             obstacle = f"finds at most {present - 1} components"
         found.append(Candidate("krylov", product.name, seconds, memory, D, obstacle, product))
     return found
+
+
+def _passes(look: Look, n: int, k: int, tol: float, *, trace: bool, norm: bool) -> tuple[float, float]:
+    """Passes of a krylov run that the look predicts: of its search, and in float64.
+
+    A block of b columns gains a factor exp(2 acosh(2 lambda_k / lambda_(b+1) - 1)) a pass (Chebyshev). What remains is
+    to be proved less than lambda_k: by its trace, or its norm, which exact products measure; where neither will do
+    within the columns that the solver keeps, a random exploration follows.
+    """
+    shares, beyond = look.spectrum(n)
+    b = default_block_size(n, k)
+    last, after = (float(shares[i - 1]) if i <= len(shares) else beyond for i in (k, b + 1))
+    if not last > 0.0:
+        return 2.5, KRYLOV_DOUBLE  # nothing is known
+    gain = 2.0 * math.acosh(max(2.0 * last / max(after, 1e-3 * last) - 1.0, 1.02))
+    passes = 1.0 + max(math.log(last / (float(shares[0]) * tol)), 1.0) / gain
+    kept = min(max(8 * k, k + 60), n - 1)
+    left, rest = shares[kept:], max(n - max(kept, len(shares)), 0)
+    mu = min(
+        float(left.sum()) + beyond * rest if trace else np.inf,
+        math.sqrt(float(left @ left) + beyond**2 * rest) if norm else np.inf,
+    )
+    exploring = 0.0 if mu <= 0.7 * last else KRYLOV_EXPLORING
+    return min(max(passes - KRYLOV_DOUBLE, 1.0), 18.0), KRYLOV_DOUBLE + exploring
+
+
+def _rayleigh_ritz_seconds(n: int, block: int, k: int, search: float, double: float) -> float:
+    """Of a krylov run: on the space of the search, then on the columns that are kept of it and each block added."""
+    most = min(n - 1, max(640, k + 16 * block))
+    found = min(block * search, most)
+    seconds = 6.0 * n * found**2 / GEMM_RATE
+    columns = min(found, max(8.0 * k, k + 60.0)) + block
+    for i in range(math.ceil(double)):
+        seconds += min(double - i, 1.0) * ritz_seconds(n, min(columns + i * block, most))
+    return seconds
 
 
 def _kept_matrix(kernel: Kernel, n: int) -> float:

@@ -14,6 +14,7 @@ import numpy as np
 from . import execute
 from ._rates import FEATURE_RATE, GEMM_RATE, OVERHEAD, SYRK_RATE, entry_rate, is_compiled, pass_seconds
 from .certificate import UNIT, rounding_factor
+from .errors import did_you_mean
 from .features.passes import tile_rows
 from .features.pivots import PivotMap, pivot_map, probe_rank, second_round
 from .protocol import Kernel, Summary, Summation
@@ -149,7 +150,7 @@ def products_for(
         others = sorted({x.name for x in found})
         raise ValueError(
             f"{kernel!r} offers no products named {name!r} on these rows {at}; it offers "
-            f"{', '.join(map(repr, others))}. Take products='auto'"
+            f"{', '.join(map(repr, others))}. " + (did_you_mean(name, others) or "Take products='auto'")
         )
     return named
 

@@ -18,7 +18,7 @@ from .errors import CertificateWarning, ComponentsWarning, NotConvergedError
 from .features.passes import accumulate, feature_moments
 from .features.pivots import PivotMap, pivot_map, second_round
 from .kernels.precomputed import Precomputed
-from .krylov import block_krylov, default_block_size
+from .krylov import TooDearError, block_krylov, default_block_size
 from .model import FeatureProjector, KPCAModel, SampleProjector
 from .moments import largest_eigenpairs, leading_axes, principal_axes
 from .operators import GramOperator
@@ -65,6 +65,7 @@ class Problem:
     forced: bool
     report: execute.Progress | None = None
     weight_sum: float | None = None
+    feature_names: tuple[str, ...] | None = None
     capped: bool = False  # the memory limit is what RLIMIT_AS leaves
     keeps_scores: bool = True  # in memory
     like: KPCAModel | None = None  # its feature map is taken, and not improved on
@@ -96,8 +97,28 @@ class Solution:
 def solve(problem: Problem, plan: Plan) -> Solution:
     """Run the route that the plan chose."""
     _check_range(problem, plan)
-    route = {"dense": _dense, "features": _features, "krylov": _krylov}[plan.method]
+    route = {"dense": _dense, "features": _features, "krylov": _exactly}[plan.method]
     return route(problem, plan)
+
+
+def _exactly(problem: Problem, plan: Plan) -> Solution:
+    """Block Krylov, or LAPACK where that is, or turns out to be, the cheaper of the two.
+
+    How many passes there will be is hard to predict where the spectrum is flat. Left when it has cost what LAPACK would
+    cost, a run is never much dearer than twice the better way.
+    """
+    other = plan.dense
+    if other is None or problem.forced:
+        return _krylov(problem, plan)
+    assert plan.krylov is not None
+    if other.seconds < plan.krylov.seconds:
+        return _dense(problem, plan)
+    try:
+        found = _krylov(problem, plan, other.seconds)
+    except TooDearError as error:
+        found = _dense(problem, plan)
+        return replace(found, info=found.info | {"krylov_tried": error.passes})
+    return found
 
 
 def _dense(problem: Problem, plan: Plan) -> Solution:
@@ -197,7 +218,7 @@ def _features(problem: Problem, plan: Plan) -> Solution:
             del moments, axes  # of the map before: the next takes their room
             moments, eigenvalues, axes, solved = _leading(feature_map, problem)
     if _misses(moments, eigenvalues, problem) and not problem.forced and problem.c is not None and plan.krylov:
-        found = _krylov(problem, plan)
+        found = _exactly(problem, plan)
         return replace(found, info=found.info | {"features_tried": plan.name})
     return components(problem, feature_map, moments, eigenvalues, axes, solved)
 
@@ -278,6 +299,7 @@ def model_of(problem: Problem, solution: Solution, plan: Plan, score: Any, *, ke
         _score=score,
         sample_weight=None if score is None else problem.rows.weights,
         weight_sum=problem.weight_sum,
+        feature_names=problem.feature_names,
         _moments=solution.moments if keep_moments else None,
     )
     if not np.isfinite(model.eigenvalue_bounds).all():
@@ -312,8 +334,8 @@ def _top(eigenvalues: np.ndarray) -> float:
     return max(float(eigenvalues[0]), 0.0) if len(eigenvalues) else 0.0
 
 
-def _krylov(problem: Problem, plan: Plan) -> Solution:
-    """Block Krylov on exact products, with a certificate after each pass."""
+def _krylov(problem: Problem, plan: Plan, budget: float = np.inf) -> Solution:
+    """Block Krylov on exact products, with a certificate after each pass; TooDearError beyond the budget."""
     given = problem.rows
     problem = replace(problem, rows=problem.rows.loaded())
     rows, present = problem.rows.present()
@@ -374,11 +396,16 @@ def _krylov(problem: Problem, plan: Plan) -> Solution:
             rng=problem.rng,
             progress=problem.report,
             warn=False,
+            pass_seconds=way.offer.once,
+            budget=budget,
         )
     total = trace - n * found.grand_mean
-    size = max(abs(trace), float(np.abs(found.theta).max()))
+    size = max(abs(trace), float(np.abs(found.theta).max()), -found.negative_end)
     above = found.certificate.eigenvalue_bounds[:, 1] - found.theta
-    kept = _kept(found.theta, 2 * EPS * size, total, problem, above)
+    floor = 2 * EPS * size
+    if not kernel.positive_semidefinite:  # beside large negative ones, zeros come out as what rounding left of them
+        floor = max(floor, found.certificate.rounding)
+    kept = _kept(found.theta, floor, total, problem, above)
     eigenvalues = found.theta[:kept].copy()
     images, vectors, means = found.images[:, :kept], found.vectors[:, :kept], found.row_means
     if weighted is not None:

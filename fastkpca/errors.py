@@ -5,6 +5,9 @@ Every text says what was found, what is needed, and how to get there.
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
 __all__ = [
     "CertificateWarning",
     "ComponentsWarning",
@@ -20,7 +23,15 @@ __all__ = [
     "ScoresNotKeptError",
     "UnknownKernelError",
     "UnknownMethodError",
+    "did_you_mean",
 ]
+
+
+def did_you_mean(name: str, known: Iterable[str], most: int = 3) -> str:
+    """ "did you mean 'gaussian'?" where a known name is close to this one, else ""; letters' case does not matter."""
+    by_lower = {spelling.lower(): spelling for spelling in known}
+    near = difflib.get_close_matches(name.lower(), by_lower, n=most)
+    return f"did you mean {' or '.join(repr(by_lower[x]) for x in near)}?" if near else ""
 
 
 class UnknownKernelError(ValueError):

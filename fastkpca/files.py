@@ -255,10 +255,19 @@ def _encode(value: Any, place: str, depth: int = 0) -> Any:
     raise TypeError(f"{place} is a {type(value).__name__}, which a header cannot hold; arrays go beside the header")
 
 
+def _of_matlab(prefix: bytes) -> str:
+    if not prefix.startswith((b"MATLAB", b"\x89HDF")):
+        return ""
+    return (
+        "; it looks like a .mat or HDF5 file: what export_mat wrote is for MATLAB and is not read back "
+        "(fastkpca.save keeps a model), and data are read by scipy.io.loadmat, or h5py from v7.3 on"
+    )
+
+
 def _read_prefix(file: BinaryIO, size: int, name: str) -> int:
     prefix = file.read(_PREFIX.size)
     if prefix[: len(MAGIC)] != MAGIC[: len(prefix)] or not prefix:
-        raise ModelFileError(f"{name} is not a fastkpca model file")
+        raise ModelFileError(f"{name} is not a fastkpca model file{_of_matlab(prefix)}")
     if len(prefix) < _PREFIX.size:
         raise ModelFileError(f"{name} is truncated: {size} bytes are not even a header")
     _, version, header_length, stated = _PREFIX.unpack(prefix)

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
+from ._rates import EIGEN_RATE, GEMM_RATE
 from .certificate import (
     UNIT,
     Certificate,
@@ -38,11 +39,21 @@ from .errors import CertificateWarning
 from .execute import Progress
 from .summation.exact import band_rows, with_ones
 
-__all__ = ["KrylovResult", "basis_bytes", "block_krylov", "default_block_size", "least_columns"]
+__all__ = [
+    "KrylovResult",
+    "TooDearError",
+    "basis_bytes",
+    "block_krylov",
+    "default_block_size",
+    "least_columns",
+    "ritz_seconds",
+]
 
 _UNIT32 = float(np.finfo(np.float32).eps) / 2
 _STRIP = 32  # columns of what is made in passing, of the rows' length
 _WIDEST = 128  # columns of a block
+_EXPLORING = 4  # passes that an exploration takes at least
+_SHORT = 4.0  # what another way may cost, over what was spent, where that has ended short of the tolerance
 _FAILURE = 1e-6  # of a probabilistic certificate, over all its stopping times
 
 
@@ -110,6 +121,19 @@ def default_block_size(n: int, c: int, evaluation_columns: float = 18.0) -> int:
     return max(1, min(n - 1, c + round(guards)))
 
 
+class TooDearError(Exception):
+    """The run was left because another way is the better one by now; ``passes`` says after how many."""
+
+    def __init__(self, passes: int):
+        super().__init__(passes)
+        self.passes = passes
+
+
+def ritz_seconds(n: int, columns: float) -> float:
+    """Predicted seconds of Rayleigh-Ritz and the certificate on so many columns."""
+    return 8.0 * n * columns**2 / GEMM_RATE + 40.0 * columns**3 / EIGEN_RATE
+
+
 def block_krylov(
     product: Any,
     n: int,
@@ -130,6 +154,8 @@ def block_krylov(
     rng: np.random.Generator | int = 0,
     progress: Progress | None = None,
     warn: bool = True,
+    pass_seconds: float = 0.0,
+    budget: float = np.inf,
 ) -> KrylovResult:
     """The c algebraically largest eigenvalues of H K H, with certified intervals at most tol * lambda_1 wide.
 
@@ -173,6 +199,11 @@ def block_krylov(
         progress("krylov", passes, max_passes) after each pass.
     warn : bool
         False leaves it to the caller to pass ``KrylovResult.message`` on.
+    pass_seconds : float
+        Predicted, for one float64 pass.
+    budget : float
+        Predicted seconds that another way would take. What this run has cost is counted, not measured, so the same
+        input is always left at the same place.
 
     Returns
     -------
@@ -185,6 +216,9 @@ def block_krylov(
 
     Raises
     ------
+    TooDearError
+        The run has cost the budget, or what is certainly still to come is more than that; or it has ended short of
+        ``tol``, and the other way costs no more than a few times as much as this one has.
     ValueError
         c outside 1..n - 1, max_passes < 1, a memory limit below what one step needs, a fraction without a trace.
     """
@@ -220,6 +254,8 @@ def block_krylov(
         columns=_column_limit(memory_limit, n, c, widest),
         rng=np.random.default_rng(rng),
         progress=progress,
+        pass_seconds=pass_seconds,
+        budget=budget,
     )
     result = solver.run(start)
     if result.message and warn:
@@ -369,9 +405,12 @@ class _Solver:
     columns: int
     rng: np.random.Generator
     progress: Progress | None
+    pass_seconds: float
+    budget: float
 
     def __post_init__(self) -> None:
         self.passes = 0
+        self.spent = 0.0
         self.search_passes = 0
         self.row_means = np.empty(0)  # empty until a pass has brought the row sums
         self.row_means_exact = False
@@ -392,8 +431,9 @@ class _Solver:
 
     # ------------------------------------------------------------------ passes over the kernel values
 
-    def _counted(self) -> None:
+    def _counted(self, share: float = 1.0) -> None:
         self.passes += 1
+        self.spent += share * self.pass_seconds
         if self.progress is not None:
             self.progress("krylov", self.passes, self.max_passes)
 
@@ -408,7 +448,7 @@ class _Solver:
             Y = self.search_product.matmat(U)
         del U
         Y = np.asarray(Y, dtype=np.float64)
-        self._counted()
+        self._counted(0.5)
         self.search_passes += 1
         if first:
             self._set_means(Y[:, -1], exact=False)
@@ -466,6 +506,13 @@ class _Solver:
             + 2 * n * (2 * size + mean) * mean
         )
         self.norm_cancelled = not means_were_exact and self.norm_square_error > 1e-3 * square
+
+    def _check_budget(self, steps: int = 1) -> None:
+        """Leave where the run with its next pass costs more than the other way, or ``steps`` passes alone do."""
+        m, b = self.Q.shape[1], self.block
+        ahead = [self.pass_seconds + ritz_seconds(self.n, min(m + i * b, self.columns)) for i in range(1, steps + 1)]
+        if self.spent + ahead[0] > self.budget or sum(ahead) > self.budget:
+            raise TooDearError(self.passes)
 
     # ------------------------------------------------------------------ what is known of the matrix
 
@@ -566,8 +613,11 @@ class _Solver:
         extra = 0
         want_norm = False
         while True:
+            self._check_budget()
             W = self._search_pass(X, want_norm)
             self.Q = np.hstack([self.Q, X]) if self.Q.shape[1] else X
+            m = self.Q.shape[1]
+            self.spent += 6.0 * self.n * m * X.shape[1] / GEMM_RATE + 6.0 * float(m) ** 3 / EIGEN_RATE
             columns = self.Q.T @ W
             self.T = _grow(self.T, columns)
             theta, Y = _eigh_descending(self.T)
@@ -658,6 +708,7 @@ class _Solver:
         self.compression = np.empty((0, 0))
         want_norm = not self.semidefinite or self.trace_K is None or self._norm_would_help()
         while True:
+            self._check_budget()
             self._append(X, self._exact_pass(X, want_norm and (self.norm is None or self.norm_cancelled)))
             del X
             theta, Y, residual = self._ritz()
@@ -697,6 +748,8 @@ class _Solver:
             furthest = np.array(candidates[:, largest], order="F")
             del candidates, residual  # what follows needs their room
             X = self._next_block(theta, Y, furthest, mu_limited, c)
+        if not done and 2 * certificate.rounding <= 0.4 * self.tol * theta[0] and self.budget <= _SHORT * self.spent:
+            raise TooDearError(self.passes)
         vectors = _times(self.Q, Y[:, :c])
         return self._result(theta, vectors, residual[:, :c] + vectors * theta[:c], certificate, c, done)
 
@@ -736,6 +789,7 @@ class _Solver:
 
     def _ritz(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Ritz values, coordinates Y of the Ritz vectors Q Y, and their residuals A Q Y - Q Y diag(theta)."""
+        self.spent += ritz_seconds(self.n, self.Q.shape[1])
         theta, Y = _eigh_descending((self.compression + self.compression.T) / 2)
         residual = _times(self.W, Y)
         for j in range(0, len(theta), _STRIP):
@@ -836,6 +890,7 @@ class _Solver:
             keep = max(min(len(theta), self.columns - ahead * b), min(c + 2, len(theta)))
             self._restart(Y[:, _by_size(theta, min(c + 2, len(theta)))[:keep]])
         if mu_limited:
+            self._check_budget(_EXPLORING)
             self.frozen, self.steps, self.starts = self.Q.shape[1], 0, min(b, self.n - 1 - self.Q.shape[1])
             return _orthonormal(self.rng.standard_normal((self.n, b)), self.Q, self.rng, noise=0.0)
         X = np.hstack([furthest, np.zeros((self.n, b - furthest.shape[1]))])

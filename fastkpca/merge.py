@@ -128,6 +128,7 @@ def kpca_update(
     kernel = guarded(model.kernel)
     rows = validate.as_rows(X, purpose="kpca_update")
     validate.check_columns(model.n_features, rows.n_features)
+    validate.check_names(model.feature_names, X)
     if sample_weight is not None:
         rows = rows.weighted(validate.check_weights(sample_weight, rows.n_samples, fit=False))
     threads = execute.threads_for(kernel, n_threads)
@@ -328,6 +329,8 @@ def _check_mergeable(model: Any, first: KPCAModel, i: int) -> None:
         raise ValueError(f"{which} is of {model.kernel!r}, model 0 of {first.kernel!r}; {help_}")
     if model.n_features != first.n_features or not np.array_equal(model.shift, first.shift):
         raise ValueError(f"{which} measures its rows from another origin (shift) than model 0; {help_}")
+    if None not in (model.feature_names, first.feature_names) and model.feature_names != first.feature_names:
+        raise ValueError(f"{which} is of columns of other names, or in another order, than model 0; {help_}")
     if _identity(_projector(model).map) != _identity(_projector(first).map):
         raise ValueError(f"{which} has another feature map than model 0; {help_}")
 
@@ -374,6 +377,7 @@ def _solved(
         n_columns=d,
         forced=True,
         weight_sum=weight_sum,
+        feature_names=next((model.feature_names for model in models if model.feature_names), None),
         like=first,
     )
     moments.map = widest  # type: ignore[misc]

@@ -114,6 +114,9 @@ class KPCAModel:
         What really happened: method, seconds, passes, n_features, ...
     n_samples, n_features : int
         Of the training rows.
+    feature_names : tuple of str or None
+        Names of their columns, where they came as a data frame that has such. Frames that are projected must have the
+        same ones in the same order.
     sample_weight : ndarray (N,) or None
         Weights of the training rows, where there were any and the scores are kept.
     weight_sum : float or None
@@ -137,6 +140,7 @@ class KPCAModel:
     projector: FeatureProjector | SampleProjector
     _score: np.ndarray | None = field(default=None)
     sample_weight: np.ndarray | None = field(default=None)
+    feature_names: tuple[str, ...] | None = None
     weight_sum: float | None = None
     _moments: Moments | None = field(default=None)
 
@@ -237,6 +241,8 @@ class KPCAModel:
         }
         if self.weight_sum is not None:
             header["weight_sum"] = self.weight_sum
+        if self.feature_names is not None:
+            header["feature_names"] = list(self.feature_names)
         arrays = {
             "eigenvalues": self.eigenvalues,
             "eigenvalue_bounds": self.eigenvalue_bounds,
@@ -270,7 +276,7 @@ class KPCAModel:
     ) -> KPCAModel:
         """The model that ``state`` described, all of it checked (ModelFileError); ``plugins`` as for ``load``."""
         own = Record(header, arrays)
-        own.keys(_KEYS, ("map", "moments", "weight_sum"))
+        own.keys(_KEYS, ("map", "moments", "weight_sum", "feature_names"))
         n, d = own.whole("n_samples", least=2, most=1 << 62), own.whole("n_features", least=1, most=1 << 62)
         dtype = np.dtype(own.text("dtype", ("float32", "float64")))
         shift = own.array("shift", (d,))
@@ -317,6 +323,7 @@ class KPCAModel:
             _score=score,
             sample_weight=own.array("sample_weight", (n,), least=0.0) if "sample_weight" in own.arrays else None,
             weight_sum=own.number("weight_sum", above=1.0) if "weight_sum" in own.header else None,
+            feature_names=_restore_names(own, d),
             _moments=_restore_moments(own, projector),
         )
         _try(model)
@@ -335,6 +342,15 @@ _KEYS = (
     "dtype",
 )
 _ARRAYS = ("eigenvalues", "eigenvalue_bounds", "angle_bounds", "clusters", "shift")
+
+
+def _restore_names(own: Record, d: int) -> tuple[str, ...] | None:
+    if "feature_names" not in own.header:
+        return None
+    names = own.list("feature_names", d)
+    if not all(isinstance(name, str) for name in names):
+        raise own.refuse("the names of its columns are not all strings")
+    return tuple(names)
 
 
 def _restore_projector(own: Record, kernel: Kernel, n: int, d: int, c: int) -> FeatureProjector | SampleProjector:
@@ -461,7 +477,8 @@ def save(model: KPCAModel, path: Any, *, overwrite: bool = False, scores: bool =
     Raises
     ------
     ValueError
-        The kernel has no registered name under which ``load`` could find it.
+        The kernel has no registered name under which ``load`` could find it; or the name ends in ".mat", which
+        ``export_mat`` is for.
     ScoresNotKeptError
         ``scores=True`` for a model that does not hold them.
 
@@ -474,6 +491,11 @@ def save(model: KPCAModel, path: Any, *, overwrite: bool = False, scores: bool =
     2
     """
     check_model(model)
+    if str(path).lower().endswith(".mat"):
+        raise ValueError(
+            f"{str(path)!r} is named as a file of MATLAB's, and save writes fastkpca's own format: export_mat(model, "
+            f"{str(path)!r}) writes one for MATLAB; for load give another name, as in 'model.kpca'"
+        )
     header, arrays = model.state(scores=scores)
     try:
         files.write(path, header, arrays, overwrite=overwrite)

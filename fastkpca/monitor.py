@@ -287,6 +287,7 @@ def _given(model: KPCAModel, X: Any) -> _Given:
     validate.check_finite(rows)
     if kernel is own:
         validate.check_columns(model.n_features, rows.n_features)
+        validate.check_names(model.feature_names, X)
     dtype = np.dtype(np.float32 if rows.dtype == np.float32 and model.dtype == np.float32 else np.float64)
     return _Given(kernel, rows.shifted(model.shift), dtype, not isinstance(kernel, Precomputed))
 

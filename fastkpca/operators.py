@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
@@ -9,6 +11,7 @@ from . import execute
 from .features.passes import accumulate, apply, feature_moments, tile_rows
 from .protocol import FeatureMap, Kernel, Moments, Summation
 from .rows import Rows
+from .summation.exact import ExactSummation
 
 __all__ = ["CenteredGramOperator", "FeatureOperator", "GramOperator"]
 
@@ -45,13 +48,14 @@ class GramOperator(LinearOperator):
         n_threads: int = 1,
         *,
         name: str = "exact",
+        progress: bool | execute.Progress = False,
     ):
         super().__init__(np.float64, summation.shape)
         self.kernel = kernel
         self.products = name
         self._summation = summation
         self._rows_x, self._rows_y = rows_x, rows_y
-        self._n_threads = n_threads
+        self._n_threads, self._progress = n_threads, progress
         self._means: np.ndarray | None = None
 
     def __repr__(self) -> str:
@@ -68,14 +72,25 @@ class GramOperator(LinearOperator):
         """Whether sources and targets are the same rows."""
         return self._rows_y is None
 
+    def _times(self, U: np.ndarray, *, transposed: bool = False) -> np.ndarray:
+        with execute.reporter(self._progress) as report:
+            own = self._summation
+            if isinstance(own, ExactSummation) and report is not None:
+                own = copy.copy(own)  # products may run at the same time
+                own.progress = report
+            result = own.rmatmat(U) if transposed else own.matmat(U)
+            if report is not None and own is self._summation:  # one of the fast ones: in one step
+                report("kernel product", 1, 1)
+        return result
+
     def _matmat(self, U: np.ndarray) -> np.ndarray:
-        return self._summation.matmat(_columns(U))
+        return self._times(_columns(U))
 
     def _matvec(self, u: np.ndarray) -> np.ndarray:
         return self._matmat(np.reshape(u, (-1, 1)))
 
     def _rmatmat(self, U: np.ndarray) -> np.ndarray:
-        return self._summation.rmatmat(_columns(U))
+        return self._times(_columns(U), transposed=True)
 
     def _rmatvec(self, u: np.ndarray) -> np.ndarray:
         return self._rmatmat(np.reshape(u, (-1, 1)))
@@ -105,7 +120,7 @@ class GramOperator(LinearOperator):
         """Mean of each column, shape (len Y,): what centring a new point needs. One product, kept."""
         if self._means is None:
             ones = np.ones((self.shape[0], 1))
-            self._means = self._summation.rmatmat(ones)[:, 0] / self.shape[0]
+            self._means = self._times(ones, transposed=True)[:, 0] / self.shape[0]
         return self._means
 
     def centered(self) -> CenteredGramOperator:
@@ -123,9 +138,9 @@ class CenteredGramOperator(LinearOperator):
 
     def _matmat(self, U: np.ndarray) -> np.ndarray:
         U = _columns(U)
-        V = self.gram._summation.matmat(U - U.mean(axis=0))
+        V = self.gram._times(U - U.mean(axis=0))
         if not self.gram._summation.symmetric:
-            V = (V + self.gram._summation.rmatmat(U - U.mean(axis=0))) / 2
+            V = (V + self.gram._times(U - U.mean(axis=0), transposed=True)) / 2
         return V - V.mean(axis=0)
 
     def _matvec(self, u: np.ndarray) -> np.ndarray:
@@ -151,20 +166,30 @@ class FeatureOperator(LinearOperator):
     kernel : Kernel
     """
 
-    def __init__(self, kernel: Kernel, feature_map: FeatureMap, rows: Rows, n_threads: int = 1):
+    def __init__(
+        self,
+        kernel: Kernel,
+        feature_map: FeatureMap,
+        rows: Rows,
+        n_threads: int = 1,
+        *,
+        progress: bool | execute.Progress = False,
+    ):
         super().__init__(np.float64, (rows.n_samples, feature_map.n_features))
         self.kernel, self.map = kernel, feature_map
-        self._rows, self._n_threads = rows, n_threads
+        self._rows, self._n_threads, self._progress = rows, n_threads, progress
         self._residual: float | None = None
 
     def _matmat(self, C: np.ndarray) -> np.ndarray:
-        return apply(self.map, self._rows, _columns(C), self._n_threads)
+        with execute.reporter(self._progress) as report:
+            return apply(self.map, self._rows, _columns(C), self._n_threads, progress=report, stage="features")
 
     def _matvec(self, c: np.ndarray) -> np.ndarray:
         return self._matmat(np.reshape(c, (-1, 1)))
 
     def _rmatmat(self, U: np.ndarray) -> np.ndarray:
-        return accumulate(self.map, self._rows, _columns(U), self._n_threads)
+        with execute.reporter(self._progress) as report:
+            return accumulate(self.map, self._rows, _columns(U), self._n_threads, progress=report, stage="features")
 
     def _rmatvec(self, u: np.ndarray) -> np.ndarray:
         return self._rmatmat(np.reshape(u, (-1, 1)))
@@ -182,7 +207,8 @@ class FeatureOperator(LinearOperator):
                 raise ValueError(
                     f"weights must be {self.shape[0]} finite, non-negative numbers; found shape {weights.shape}"
                 )
-        moments = feature_moments(self.map, self._rows, weights=weights, n_threads=self._n_threads)
+        with execute.reporter(self._progress) as report:
+            moments = feature_moments(self.map, self._rows, weights=weights, n_threads=self._n_threads, progress=report)
         if weights is None:
             self._residual = moments.residual_trace
         return moments
@@ -198,10 +224,13 @@ class FeatureOperator(LinearOperator):
         """Trace of K - Phi Phi', an upper bound; one pass over the rows, kept."""
         if self._residual is None:
             n, step = self._rows.n_samples, tile_rows(self.map)
-            self._residual = execute.tree_reduce(
-                lambda i: float(self.map.residual(self._rows.tile(i * step, min(n, (i + 1) * step))).sum()),
-                -(-n // step),
-                lambda a, b: a + b,
-                n_threads=self._n_threads,
-            )
+            with execute.reporter(self._progress) as report:
+                self._residual = execute.tree_reduce(
+                    lambda i: float(self.map.residual(self._rows.tile(i * step, min(n, (i + 1) * step))).sum()),
+                    -(-n // step),
+                    lambda a, b: a + b,
+                    n_threads=self._n_threads,
+                    progress=report,
+                    stage="residual",
+                )
         return self._residual

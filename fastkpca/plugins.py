@@ -10,7 +10,6 @@ installed. Reading and finding are pure, so plugins are tested without installin
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import sys
@@ -20,7 +19,7 @@ from dataclasses import dataclass, field
 from importlib import metadata
 from typing import Any
 
-from .errors import PluginError, PluginWarning
+from .errors import PluginError, PluginWarning, did_you_mean
 
 __all__ = ["DISABLE", "NAME", "OWN", "Entry", "Group", "Table", "normal", "plugins_disabled", "warn_of"]
 
@@ -112,6 +111,8 @@ class Group:
         Raised for a name that nobody brings.
     check : callable (thing, who, value)
         Raises PluginError for something that is not of this kind.
+    elsewhere : mapping of str to str
+        What other libraries call them, in small letters -> how it is asked for here, for the text of an error.
     """
 
     def __init__(
@@ -121,6 +122,7 @@ class Group:
         table: Mapping[str, Entry],
         unknown: type[Exception],
         check: Callable[[Any, str, str], None],
+        elsewhere: Mapping[str, str] | None = None,
     ):
         self.name, self.kind, self.table = name, kind, table
         self.reserved = {key: entry for entry in table.values() for key in (entry.name, *entry.aliases)}
@@ -128,6 +130,7 @@ class Group:
         # scanning every distribution takes milliseconds, so it is done once per search path
         self.scanned: dict[tuple[str, ...], tuple[tuple[Entry, ...], tuple[str, ...]]] = {}
         self._unknown_error, self._check = unknown, check
+        self._elsewhere = elsewhere or {}
 
     # What is installed
 
@@ -219,14 +222,12 @@ class Group:
 
     def _unknown(self, name: str, plugins: Sequence[Entry], session: Mapping[str, Entry]) -> str:
         spellings = [*self.reserved, *session, *(e.name for e in plugins), *(e.qualified for e in plugins)]
-        by_lower = {spelling.lower(): spelling for spelling in spellings}
         bare = name.rpartition(":")[2]
-        near: dict[str, None] = {}
-        for attempt in (name.lower(), bare.lower()):
-            near.update((by_lower[m], None) for m in difflib.get_close_matches(attempt, by_lower, n=3))
         text = f"no {self.kind} is named {name!r}; "
-        if near:
-            text += f"did you mean {' or '.join(repr(m) for m in near)}? "
+        if bare.lower() in self._elsewhere:
+            text += f"it is {self._elsewhere[bare.lower()]} here; "
+        elif near := did_you_mean(name, spellings) or did_you_mean(bare, spellings):
+            text += f"{near} "
         text += f"fastkpca.list_{self.kind}s() lists every name"
         if ":" in name and bare in self.reserved:
             text += f" ({bare!r} is reserved for fastkpca's own {self.kind}: another distribution's claim is ignored)"

@@ -199,6 +199,7 @@ def kpca_denoise(
     rows = validate.as_rows(X, purpose="kpca_denoise")
     validate.check_finite(rows, purpose="kpca_denoise")
     validate.check_columns(model.n_features, rows.n_features)
+    validate.check_names(model.feature_names, X)
     dtype = np.dtype(np.float32 if rows.dtype == np.float32 and model.dtype == np.float32 else np.float64)
     threads = execute.threads_for(kernel, n_threads)
     with execute.blas_threads():

@@ -24,6 +24,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ._core import moments as _moments
+from .errors import did_you_mean
 
 __all__ = ["API_VERSION", "Cost", "FeatureMap", "Kernel", "Moments", "Offer", "Summary", "Summation"]
 
@@ -147,8 +148,11 @@ class Kernel:
         for given, value in parameters.items():
             name, convert = self.aliases.get(given, (given, None))
             if name not in self.parameters:
-                known = ", ".join([*self.parameters, *self.aliases]) or "none"
-                raise TypeError(f"{type(self).__name__} has no parameter {given!r}; it takes: {known}")
+                known = [*self.parameters, *self.aliases]
+                takes = " ".join(
+                    filter(None, [did_you_mean(given, known, most=1), f"it takes: {', '.join(known) or 'none'}"])
+                )
+                raise TypeError(f"{type(self).__name__} has no parameter {given!r}; {takes}")
             if value is None:
                 continue
             if name in spelled:

@@ -32,18 +32,18 @@ import scipy.linalg
 import scipy.sparse as sp
 from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import EfficiencyWarning, NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, InvalidParameterError, RealNotInt, StrOptions
 from sklearn.utils.validation import _check_psd_eigenvalues, check_is_fitted
 
 from . import execute, validate
 from ._gram_solve import solve_ridge
-from ._kpca import kpca, kpca_project
+from ._kpca import kpca, kpca_project, plan
 from ._plan import DEFAULT_MEMORY
 from ._routes import NoVarianceError
 from ._sklearn_kernels import is_theirs, kernel_for
-from .errors import CertificateWarning, ComponentsWarning, NotConvergedError, UnknownKernelError
+from .errors import CertificateWarning, ComponentsWarning, UnknownKernelError
 from .kernels import get_kernel, guarded
 from .model import FeatureProjector, KPCAModel
 from .protocol import Kernel
@@ -63,11 +63,10 @@ the last ones are the least converged: with these, scores agree with LAPACK's to
 passes."""
 SMALL = 500
 """Rows up to which every named solver is LAPACK: nothing is faster."""
-MODEST = 2000
-"""Rows up to which LAPACK is asked where tol=0 and what the plan chose left an interval wide: a second or two."""
-PATIENCE = 8
-"""Passes after which it is asked. A spectrum that decays needs fewer; a flat one may take all of ``max_iter``, each
-dearer than the one before: 7 s, where LAPACK takes 0.1 (1200 digits, gamma=0.03, 30 components)."""
+LONG = 60.0
+"""Predicted seconds from which on a fit of all components, which is scikit-learn's default, is announced."""
+MANY = 2000
+"""Rows up to which that is not asked: LAPACK finds all components in seconds."""
 
 
 class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -157,6 +156,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     -----
     CertificateWarning
         An interval is wider than ``tol`` (where that is 0: than 1e-6 of the largest eigenvalue).
+    EfficiencyWarning
+        Of scikit-learn's, before the work: ``n_components=None`` will take minutes, and how long fewer would take.
 
     See Also
     --------
@@ -460,10 +461,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             if self.tol == 0:
                 warnings.simplefilter("ignore", CertificateWarning)
             try:
-                if self.tol == 0 and route == "auto" and n <= MODEST:
-                    model = self._chosen(X, kernel, c, settings)
-                else:
-                    model = kpca(X, kernel, c, method=route, **settings)
+                if c is None and n > MANY:
+                    self._announce(X, kernel, route, settings)
+                model = kpca(X, kernel, c, method=route, **settings)
             except NoVarianceError as error:
                 return None, error.bound
         if self.tol == 0 and self._width(model) > USABLE:
@@ -476,18 +476,29 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             )
         return model, 0.0
 
-    def _chosen(self, X: Any, kernel: Kernel, c: int | float | None, settings: dict[str, Any]) -> KPCAModel:
-        """What the plan chooses for few rows, or LAPACK where that gets nowhere soon."""
+    def _announce(self, X: Any, kernel: Kernel, route: str, settings: dict[str, Any]) -> None:
+        """What all components cost, before they are computed: they are the default, and nobody may have asked."""
+        options = {key: value for key, value in settings.items() if key != "max_passes"}
+        few = 10
+
+        def seconds(c: int | None) -> float:
+            return float(plan(X, kernel, c, method=route if c is None else self.method, **options).chosen.seconds)
+
         try:
-            model = kpca(X, kernel, c, **{**settings, "max_passes": min(PATIENCE, settings["max_passes"])})
-            if self._width(model) <= USABLE:
-                return model
-        except NotConvergedError:
-            pass
-        try:
-            return kpca(X, kernel, c, method="dense", **settings)
-        except ValueError:  # more than memory_limit
-            return kpca(X, kernel, c, **settings)
+            expected = seconds(None)
+        except ValueError as error:
+            raise ValueError(
+                f"n_components=None asks for every component of {X.shape[0]} rows: {error}. n_components={few}, say, "
+                "needs neither the matrix nor all of its eigenvectors"
+            ) from error
+        if expected >= LONG:
+            warnings.warn(
+                f"n_components=None keeps every component of {X.shape[0]} rows, which is predicted to take "
+                f"{_time(expected)} on one thread (with n_components={few} {_time(seconds(few))}); give n_components "
+                "where the first ones are enough",
+                EfficiencyWarning,
+                stacklevel=4,
+            )
 
     def _width(self, model: KPCAModel) -> float:
         """Of the widest interval around an eigenvalue that was asked for, over the largest one."""
@@ -560,6 +571,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self.dual_coef_ = solve_ridge(
             self._inverse_kernel(), self.X_transformed_fit_, X, float(self.alpha), limit, self._n_threads()
         )
+
+
+def _time(seconds: float) -> str:
+    unit, size = next((u, s) for u, s in (("hours", 3600.0), ("minutes", 60.0), ("seconds", 0.0)) if seconds >= 1.5 * s)
+    return f"{max(seconds / (size or 1.0), 0.1):.2g} {unit}"
 
 
 def _float_type(X: Any) -> np.dtype:

@@ -66,21 +66,21 @@ class Record:
 
     def keys(self, needed: Collection[str], optional: Collection[str] = ()) -> None:
         """Exactly these keys, and perhaps the optional ones."""
-        missing = [key for key in needed if key not in self.header]
-        surplus = [key for key in self.header if key not in needed and key not in optional]
-        if missing:
-            raise self.refuse(f"{', '.join(missing)} is missing")
-        if surplus:
-            raise self.refuse(f"there is no place for {_shown(surplus[0])}")
+        self._exactly(self.header, needed, optional, "", "")
 
     def names(self, needed: Collection[str], optional: Collection[str] = ()) -> None:
         """Exactly these arrays, and perhaps the optional ones."""
-        missing = [name for name in needed if name not in self.arrays]
-        surplus = [name for name in self.arrays if name not in needed and name not in optional]
+        self._exactly(self.arrays, needed, optional, "the array ", "an array ")
+
+    def _exactly(
+        self, found: Collection[str], needed: Collection[str], optional: Collection[str], the: str, an: str
+    ) -> None:
+        missing = [key for key in needed if key not in found]
+        surplus = [key for key in found if key not in needed and key not in optional]
         if missing:
-            raise self.refuse(f"the array {', '.join(missing)} is missing")
+            raise self.refuse(f"{the}{', '.join(missing)} is missing")
         if surplus:
-            raise self.refuse(f"there is no place for an array {_shown(surplus[0])}")
+            raise self.refuse(f"there is no place for {an}{_shown(surplus[0])}")
 
     def get(self, key: str) -> Any:
         if key not in self.header:

@@ -19,6 +19,7 @@ import scipy.sparse as sp
 
 from . import execute
 from ._dask import dask_source
+from .errors import did_you_mean
 from .rows import Rows
 from .sources import find_source
 
@@ -33,10 +34,12 @@ __all__ = [
     "check_flag",
     "check_memory_limit",
     "check_name",
+    "check_names",
     "check_out",
     "check_rng",
     "check_tol",
     "check_weights",
+    "column_names",
 ]
 
 
@@ -376,6 +379,44 @@ def check_columns(n_features: int, found: int, name: str = "X") -> None:
         )
 
 
+def column_names(X: Any) -> tuple[str, ...] | None:
+    """Names of the columns of a data frame or an Arrow table, where all of them are strings; else None."""
+    found = getattr(X, "column_names", None) if hasattr(X, "num_columns") else getattr(X, "columns", None)
+    try:
+        names = tuple(found)  # type: ignore[arg-type]
+    except TypeError:
+        return None
+    return tuple(map(str, names)) if names and all(isinstance(name, str) for name in names) else None
+
+
+def check_names(expected: tuple[str, ...] | None, X: Any, name: str = "X") -> None:
+    """Raise ValueError where the columns of new rows are named otherwise than those that the model was fitted on.
+
+    Rows without names, and a model of such, are taken as they come.
+    """
+    found = column_names(X)
+    if expected is None or found is None or found == expected:
+        return
+    order = f"take {name}[list(model.feature_names)]"
+    if sorted(found) == sorted(expected):
+        first = next(i for i, (a, b) in enumerate(zip(found, expected)) if a != b)
+        raise ValueError(
+            f"{name} has the columns that the model was fitted on in another order (first at column {first}: "
+            f"{found[first]!r}, fitted on {expected[first]!r}); {order}"
+        )
+    missing = [x for x in expected if x not in found]
+    others = [x for x in found if x not in expected]
+    text = [f"lacks {_listed(missing)}"] * bool(missing) + [f"has {_listed(others)} besides"] * bool(others)
+    raise ValueError(
+        f"{name} {' and '.join(text) or 'repeats columns'}: the model was fitted on other columns; {order}, or rows "
+        "without names where these are the same columns"
+    )
+
+
+def _listed(names: Sequence[str], most: int = 5) -> str:
+    return ", ".join(map(repr, names[:most])) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
 # Arguments ------------------------------------------------------------------------------------------------------
 
 
@@ -512,8 +553,10 @@ def check_choice(value: Any, name: str, choices: Sequence[str]) -> str:
     """One of a few words."""
     if isinstance(value, str) and value in choices:
         return value
-    error = ValueError if isinstance(value, str) else TypeError
-    raise error(f"{name} is {value!r}; give one of {', '.join(map(repr, choices))}")
+    text = f"{name} is {value!r}; give one of {', '.join(map(repr, choices))}"
+    if not isinstance(value, str):
+        raise TypeError(text)
+    raise ValueError(" ".join(filter(None, [text, f"({near})" if (near := did_you_mean(value, choices)) else ""])))
 
 
 def check_flag(value: Any, name: str) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -52,7 +54,7 @@ GOOD = {
 def test_names_of_other_libraries_are_told_ours(theirs, ours):
     with pytest.raises(TypeError, match=f"no parameter '{theirs}'.*{theirs} is called {ours}.* here"):
         fk.kpca(X, "gaussian", **{theirs: 3})
-    with pytest.raises(TypeError, match="no parameter 'sgima'; it takes: sigma, gamma$"):
+    with pytest.raises(TypeError, match="no parameter 'sgima'; did you mean 'sigma'[?] it takes: sigma, gamma$"):
         fk.plan(X, "gaussian", sgima=3)
 
 
@@ -219,6 +221,68 @@ def test_parameters_of_another_kernel():
 def test_unknown_kernel():
     with pytest.raises(UnknownKernelError, match="did you mean 'gaussian'"):
         fk.kpca(X, "gausian", 2)
+
+
+@pytest.mark.parametrize(
+    "name, text",
+    [
+        ("RBF", "did you mean 'rbf'"),
+        ("sigm", "did you mean 'sigmoid'"),
+        ("cubic", "it is 'polynomial' with degree=3 here"),
+        ("rbfdot", "it is 'rbf' with its sigma as gamma here"),
+        ("fastkpca:gausian", "did you mean 'gaussian'"),
+    ],
+)
+def test_names_from_elsewhere(name, text):
+    with pytest.raises(UnknownKernelError, match=text):
+        fk.kpca(X, name, 2)
+
+
+def test_what_registered_names_mean_goes_before_what_others_call_them():
+    registry = importlib.import_module("fastkpca.kernels._registry")
+    own = {spelling for entry in registry.BUILTINS.values() for spelling in (entry.name, *entry.aliases)}
+    assert not own & set(registry._ELSEWHERE)
+    fk.register_kernel("cubic", lambda A, B: (A @ B.T) ** 3)
+    try:
+        assert fk.get_kernel("cubic") is not None
+    finally:
+        registry._session.pop("cubic")
+
+
+@pytest.mark.parametrize(
+    "call, text",
+    [
+        (lambda: fk.kpca(X, "polynomial", 2, degre=3), "no parameter 'degre'; did you mean 'degree'"),
+        (lambda: fk.kpca(X, "gaussian", 2, Sigma=3.0), "did you mean 'sigma'"),
+        (lambda: fk.kpca(X, "gaussian", 2, max_pases=3), "or, of kpca itself, did you mean 'max_passes'"),
+        (lambda: fk.kpca(X, "gaussian", n_component=2), r"of kpca itself.*'n_components' \(called c here\)"),
+        (lambda: fk.kpca(X, "gaussian", n_components=2), "n_components is called c here"),
+        (lambda: fk.gram(X, "gaussian", tolerance=1e-3), "tolerance is called tol here"),
+        (lambda: fk.gram(X, "gaussian", n_thread=2), "of gram itself.*'n_threads'"),
+        (lambda: fk.features(X, "gaussian", max_feature=2), "of features itself.*'max_features'"),
+        (lambda: fk.kpca(X, _linear, 2, positive_semidefinit=True), "did you mean 'positive_semidefinite'"),
+    ],
+)
+def test_misspelled_parameters(call, text):
+    with pytest.raises(TypeError, match=text):
+        call()
+
+
+@pytest.mark.parametrize(
+    "arguments, text",
+    [
+        ({"method": "krilov"}, "did you mean 'krylov'"),
+        ({"features": "pivot"}, "no map of this name .*did you mean 'pivots'"),
+        ({"products": "exct"}, "did you mean 'exact'"),
+    ],
+)
+def test_misspelled_choices(arguments, text):
+    with pytest.raises(ValueError, match=text):
+        fk.kpca(X, "gaussian", 2, sigma=1.0, **arguments)
+
+
+def _linear(A, B):
+    return A @ B.T
 
 
 def test_all_rows_equal():

@@ -21,6 +21,15 @@ from fastkpca import cli, datafiles, demo
 SIGMA = 1.5
 
 
+def test_as_a_module():
+    """``python -m fastkpca`` is the script, its exit code included."""
+    run = [sys.executable, "-P", "-m", "fastkpca"]
+    done = subprocess.run([*run, "kernels"], capture_output=True, text=True)
+    assert done.returncode == 0 and "gaussian" in done.stdout
+    wrong = subprocess.run([*run, "fit"], capture_output=True, text=True)
+    assert wrong.returncode == 2 and wrong.stderr.startswith("fastkpca: error:")
+
+
 def reference(X, c, new=None):
     """Eigenvalues, explained percentages and scores from LAPACK on the centred Gram matrix."""
     X = np.asarray(X, dtype=np.float64)

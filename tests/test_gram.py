@@ -214,3 +214,55 @@ def test_features_of_one_coordinate_need_no_look(monkeypatch):
             assert F.shape[1] <= 2 * rank + 2
     fk.features(rng.uniform(-2, 2, (1000, 2)), "gaussian", sigma=0.7, tol=1e-2)
     assert looks
+
+
+def complete(seen):
+    """Each stage counts up from 1 to its total."""
+    for stage in {stage for stage, _, _ in seen}:
+        steps = [(done, total) for name, done, total in seen if name == stage]
+        totals = [total for _, total in steps]
+        assert steps and len(set(totals)) == 1
+        assert [done for done, _ in steps] == list(range(1, totals[0] + 1)) * (len(steps) // totals[0])
+    return {stage for stage, _, _ in seen}
+
+
+def test_products_with_the_kernel_matrix_report_their_progress():
+    X = np.random.default_rng(0).standard_normal((1500, 3))
+    seen: list = []
+    K = fk.gram(X, "gaussian", sigma=1.0, progress=lambda *step: seen.append(step))
+    quiet = fk.gram(X, "gaussian", sigma=1.0)
+    U = np.ones((1500, 2))
+    assert not seen  # nothing has been multiplied yet
+    for product in (lambda A: A @ U, lambda A: A.T @ U, lambda A: A.centered() @ U, lambda A: A.column_means()):
+        seen.clear()
+        np.testing.assert_array_equal(product(K), product(quiet))
+        assert complete(seen) == {"exact kernel product"} and len(seen) > 1
+    fast = fk.gram(X, "gaussian", sigma=1.0, tol=1e-4, products="grid", progress=lambda *step: seen.append(step))
+    seen.clear()
+    assert (fast @ U).shape == U.shape
+    assert seen == [("kernel product", 1, 1)]
+
+
+def test_an_exception_of_progress_ends_a_product():
+    class Cancelled(Exception):
+        pass
+
+    def cancel(*_):
+        raise Cancelled
+
+    X = np.random.default_rng(0).standard_normal((1500, 3))
+    with pytest.raises(Cancelled):
+        fk.gram(X, "gaussian", sigma=1.0, progress=cancel) @ np.ones(1500)
+
+
+def test_passes_with_features_report_their_progress(capsys):
+    X = np.random.default_rng(0).standard_normal((3000, 3))
+    seen: list = []
+    F = fk.features(X, "gaussian", sigma=2.0, tol=1e-4, progress=lambda *step: seen.append(step))
+    assert complete(seen) == {"residual"}  # of all rows, to know that the map will do
+    for work, stages in ((lambda: F.moments(), {"moments"}), (lambda: F.T @ np.ones(3000), {"features"})):
+        seen.clear()
+        work()
+        assert complete(seen) == stages
+    fk.features(X, "gaussian", sigma=2.0, tol=1e-4, progress=True)
+    assert "residual" in capsys.readouterr().err

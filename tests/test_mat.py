@@ -12,6 +12,7 @@ import pytest
 import scipy.io
 
 import fastkpca as fk
+from fastkpca.errors import ModelFileError
 
 SCRIPT = Path(__file__).parents[1] / "docs" / "fastkpca_project.m"
 X = np.random.default_rng(0).standard_normal((70, 3)) + [3.0, 0.0, -1.0]
@@ -156,3 +157,17 @@ def test_octave_takes_a_precomputed_matrix(tmp_path):
     np.testing.assert_allclose(
         scipy.io.loadmat(tmp_path / "o.mat")["s"], fk.kpca_project(model, NEW @ X.T), atol=1e-10, rtol=1e-10
     )
+
+
+def test_save_and_load_leave_mat_files_to_export_mat(tmp_path):
+    model = fk.kpca(np.random.default_rng(0).standard_normal((30, 2)), "gaussian", 2, sigma=1.0)
+    for name in ("m.mat", "M.MAT"):
+        with pytest.raises(ValueError, match="export_mat"):
+            fk.save(model, tmp_path / name)
+    assert not list(tmp_path.iterdir())
+    fk.export_mat(model, tmp_path / "m.mat")
+    with pytest.raises(ModelFileError, match="not a fastkpca model file; it looks like a .mat.*fastkpca.save"):
+        fk.load(tmp_path / "m.mat")
+    (tmp_path / "x.txt").write_text("neither of the two, but long enough to be one")
+    with pytest.raises(ModelFileError, match="not a fastkpca model file$"):
+        fk.load(tmp_path / "x.txt")

@@ -12,6 +12,7 @@ import fastkpca as fk
 from fastkpca import plot
 from fastkpca._plan import Candidate, Plan
 from fastkpca._routes import _history
+from fastkpca.monitor import Limits
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
@@ -36,6 +37,81 @@ def fits(ax) -> None:
     ax.figure.draw_without_rendering()
     box, figure = ax.get_tightbbox(), ax.figure.bbox
     assert box.x0 >= -1 and box.y0 >= -1 and box.x1 <= figure.x1 + 1 and box.y1 <= figure.y1 + 1, (box, figure)
+
+
+# Control charts -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def limits():
+    return Limits(10.0, 0.5, 0.99, "F", "box", 100)
+
+
+def test_monitor_shows_every_row_its_limit_and_the_violations(limits, X, model):
+    own = fk.kpca_limits(model, confidence=0.9)
+    t2, spe = fk.kpca_t2(model, X), fk.kpca_spe(model, X)
+    axes = plot.monitor(own, t2, spe)
+    assert axes.shape == (2,)
+    for ax, values, limit in zip(axes, (t2, spe), (own.t2, own.spe)):
+        curve, border, beyond = ax.lines
+        np.testing.assert_array_equal(curve.get_ydata(), values)
+        assert set(border.get_ydata()) == {limit}
+        np.testing.assert_array_equal(beyond.get_xdata(), np.flatnonzero(values > limit))
+        assert beyond.get_label() == f"{np.count_nonzero(values > limit)} beyond it"
+        assert ax.get_ylim()[0] < values.min() and ax.get_ylim()[1] > max(values.max(), limit)
+        fits(ax)
+    assert axes[1].get_xlabel() == "row" and "90 %" in axes[0].get_legend().get_texts()[1].get_text()
+
+
+def test_monitor_of_one_statistic_on_axes_and_times_of_the_caller(limits):
+    from matplotlib.figure import Figure
+
+    ax = Figure().subplots()
+    days = np.arange("2024-01-01", "2024-01-06", dtype="datetime64[D]")
+    (found,) = plot.monitor(limits, spe=[0.1, 0.2, 0.7, 0.3, 0.5], ax=ax, x=days, x_label="day")
+    assert found is ax and ax.get_ylabel() == "SPE" and ax.get_xlabel() == "day"
+    np.testing.assert_array_equal(ax.lines[2].get_xdata(), days[2:3])  # 0.5 is the limit itself: not beyond it
+    fits(ax)
+
+
+@pytest.mark.parametrize(
+    "values", [[3.0], [0.0] * 20, [1.0, 1e300, -1e300, 5.0], [1e-300] * 3, list(range(50_000)), [-1.0, -2.0]]
+)
+def test_monitor_of_hostile_values(limits, values):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        (ax,) = plot.monitor(limits, values)
+        fits(ax)
+    count = np.count_nonzero(np.asarray(values) > limits.t2)
+    assert [x.get_label() for x in ax.lines[2:]] == ([f"{count} beyond it"] if count else [])
+    low, high = ax.get_ylim()
+    for curve in ax.lines:  # nothing is drawn outside
+        assert np.min(curve.get_ydata()) >= low and np.max(curve.get_ydata()) <= high
+
+
+@pytest.mark.parametrize(
+    "arguments, error, text",
+    [
+        (([np.nan, 1.0],), ValueError, "t2 contains NaN or infinity .first at row 0"),
+        ((None, [1.0, np.inf]), ValueError, "spe contains NaN or infinity .first at row 1"),
+        (([1.0], [1.0, 2.0]), ValueError, "t2 has 1 values and spe 2"),
+        (([],), ValueError, "one value for each row"),
+        ((), TypeError, "give t2=kpca_t2"),
+    ],
+)
+def test_monitor_refuses_what_is_no_chart(limits, arguments, error, text):
+    with pytest.raises(error, match=text):
+        plot.monitor(limits, *arguments)
+
+
+def test_monitor_needs_limits_and_as_many_places_and_axes(limits):
+    with pytest.raises(TypeError, match="kpca_limits"):
+        plot.monitor(10.0, [1.0])
+    with pytest.raises(ValueError, match="x has shape"):
+        plot.monitor(limits, [1.0], x=[1, 2])
+    (ax,) = plot.monitor(limits, [1.0])
+    with pytest.raises(ValueError, match="2 charts and 1 axes"):
+        plot.monitor(limits, [1.0], [1.0], ax)
 
 
 # Scree --------------------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ pytest.importorskip("sklearn")
 from sklearn import decomposition
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import EfficiencyWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
 from sklearn.model_selection import GridSearchCV
@@ -565,6 +565,36 @@ def test_a_flat_spectrum_where_lapack_does_not_fit_has_all_passes():
         estimator = KernelPCA(20, kernel="rbf", gamma=0.1, memory_limit="17MB").fit(X)
     assert estimator.model_.info["method"] == "krylov"
     assert estimator.model_.info["passes"] > 8
+
+
+def test_all_components_of_many_rows_are_announced_with_their_cost(monkeypatch):
+    """n_components=None is the default: what takes minutes is said before it is begun, or refused with a way out."""
+    face = sys.modules["fastkpca.sklearn"]
+    X = np.random.default_rng(0).standard_normal((2500, 4))
+    begun = []
+
+    def begins(*_, **__):
+        begun.append(True)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(face, "kpca", begins)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(KeyboardInterrupt):  # seconds: nothing is said
+            KernelPCA(kernel="rbf").fit(X)
+    monkeypatch.setattr(face, "LONG", 0.1)
+    announced = pytest.warns(EfficiencyWarning, match=r"every component of 2500 rows.*seconds.*n_components=10")
+    with announced as caught, pytest.raises(KeyboardInterrupt):
+        KernelPCA(kernel="rbf").fit(X)
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(KeyboardInterrupt):  # asked for
+            KernelPCA(10, kernel="rbf").fit(X)
+    begun.clear()
+    with pytest.raises(ValueError, match="n_components=None asks for every component of 2500 rows.*memory_limit"):
+        KernelPCA(kernel="laplacian", gamma=5.0, memory_limit="20MB").fit(X)
+    assert not begun
 
 
 def test_a_fit_that_failed_leaves_no_fitted_estimator():

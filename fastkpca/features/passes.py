@@ -60,7 +60,15 @@ def one_at_a_time(feature_map: FeatureMap) -> bool:
     return kernel is not None and not kernel.thread_safe
 
 
-def accumulate(feature_map: FeatureMap, rows: Rows, U: np.ndarray, n_threads: int = 1) -> np.ndarray:
+def accumulate(
+    feature_map: FeatureMap,
+    rows: Rows,
+    U: np.ndarray,
+    n_threads: int = 1,
+    *,
+    progress: execute.Progress | None = None,
+    stage: str = "",
+) -> np.ndarray:
     """Phi' U over all rows: (D, k), float64."""
     n, step = rows.n_samples, tile_rows(feature_map)
     tiles_a_task = max(1, -(-n // (64 * step)))
@@ -74,7 +82,7 @@ def accumulate(feature_map: FeatureMap, rows: Rows, U: np.ndarray, n_threads: in
             total += feature_map.accumulate(rows.tile(start, stop), U[start:stop])
         return total
 
-    return execute.tree_reduce(task, -(-n // span), np.add, n_threads=n_threads)
+    return execute.tree_reduce(task, -(-n // span), np.add, n_threads=n_threads, progress=progress, stage=stage)
 
 
 def apply(

@@ -22,7 +22,7 @@ from ..errors import KernelParameterError
 from ..protocol import Cost, FeatureMap, Kernel, Moments, Offer, Summary, Summation
 from . import combined as _combined
 from ._adapters import CallableKernel, ObjectKernel
-from ._guard import guarded, naming
+from ._guard import given_kernel, guarded, naming
 from ._registry import (
     BUILTINS,
     KernelEntry,
@@ -52,6 +52,7 @@ __all__ = [
     "Summary",
     "Summation",
     "get_kernel",
+    "given_kernel",
     "guarded",
     "kernel_from_state",
     "kernel_state",

@@ -19,16 +19,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from inspect import signature
 from math import isfinite
 from typing import Any, NoReturn
 
 import numpy as np
 
-from ..errors import KernelContractError, KernelParameterError, PluginError
+from ..errors import KernelContractError, KernelParameterError, PluginError, did_you_mean
 from ..protocol import Cost, FeatureMap, Kernel, Moments, Offer, Summary, Summation
 from ..rows import Rows
 from ._adapters import CallableKernel, ObjectKernel
-from ._registry import Origin, origin
+from ._registry import Origin, get_kernel, origin
 
 __all__ = ["Guard", "guarded", "naming"]
 
@@ -52,6 +53,47 @@ def guarded(kernel: Kernel) -> Kernel:
         return kernel.over_parts(guarded)
     found = origin(kernel)
     return kernel if found is None else Guard(kernel, found)
+
+
+OTHER_NAMES = {
+    "n_components": "c",
+    "NumComponents": "c",
+    "n_jobs": "n_threads",
+    "random_state": "rng",
+    "eigen_solver": "method",
+    "max_iter": "max_passes",
+    "tolerance": "tol",
+    "KernelFunction": "kernel",
+    "KernelScale": "sqrt(2) * sigma (Gaussian), 1 / sqrt(scale) (polynomial)",
+    "PolynomialOrder": "degree ('polynomial')",
+    "kernel_params": "sigma=, degree= and so on, each by itself,",
+    "kpar": "sigma=, degree= and so on, each by itself,",
+}
+"""What scikit-learn, MATLAB and R call the arguments of our functions, and those of kernels."""
+
+
+def given_kernel(kernel: Any, parameters: dict[str, Any], function: Callable[..., Any]) -> Kernel:
+    """The kernel that a function of ours was given, guarded.
+
+    What arrives as a parameter of the kernel and is none may be meant for the function: then the error says so.
+    """
+    try:
+        return guarded(get_kernel(kernel, **parameters))
+    except TypeError as error:
+        own = [x.name for x in signature(function).parameters.values() if x.kind is not x.VAR_KEYWORD]
+        others = {name: here for name, here in OTHER_NAMES.items() if here in own or not here.isidentifier()}
+        hints = []
+        for name in parameters:
+            near = did_you_mean(name, [*own, *others], most=1)
+            if name in others:
+                hints.append(f"{name} is called {others[name]} here")
+            elif near and f"no parameter {name!r}" in str(error):
+                meant = near.split("'")[1]
+                here = f" (called {others[meant]} here)" if meant in others else ""
+                hints.append(f"or, of {function.__name__} itself, {near.rstrip('?')}{here}?")
+        if not hints:
+            raise
+        raise TypeError(f"{error} ({'; '.join(hints)})") from error
 
 
 @contextmanager

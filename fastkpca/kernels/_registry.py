@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..errors import PluginError, PluginWarning, UnknownKernelError
+from ..errors import PluginError, PluginWarning, UnknownKernelError, did_you_mean
 from ..plugins import NAME, OWN, Entry, Group, Table, normal, warn_of
 from ..protocol import API_VERSION, Kernel
 from ..stored import Record, refusing
@@ -68,7 +68,26 @@ def _check_plugin(cls: Any, who: str, value: str) -> None:
         raise PluginError(f"{who}: {cls.__name__} does not define block(X, Y), the one required method")
 
 
-_KERNELS = Group(GROUP, "kernel", BUILTINS, UnknownKernelError, _check_plugin)
+_ELSEWHERE = {
+    "quadratic": "'polynomial' with degree=2",
+    "cubic": "'polynomial' with degree=3",
+    "quartic": "'polynomial' with degree=4",
+    "radial": "'rbf'",
+    "squared_exponential": "'gaussian' with the length scale as sigma",
+    "gauss": "'gaussian'",
+    "normal": "'gaussian'",
+    "dot": "'linear'",
+    "vanilladot": "'linear'",
+    "rbfdot": "'rbf' with its sigma as gamma",
+    "polydot": "'polynomial'",
+    "tanhdot": "'tanh'",
+    "laplacedot": "'matern' with nu=0.5 and length_scale=1/sigma, of kernels_contrib,",
+    "mlp": "'tanh'",
+    "neural": "'tanh'",
+}
+"""Names of kernels in MATLAB (and its toolboxes), R and scikit-learn that are no misspellings of ours."""
+
+_KERNELS = Group(GROUP, "kernel", BUILTINS, UnknownKernelError, _check_plugin, _ELSEWHERE)
 _RESERVED = _KERNELS.reserved
 _scanned, _loaded = _KERNELS.scanned, _KERNELS.loaded
 read_plugins, find, load = _KERNELS.read, _KERNELS.find, _KERNELS.load
@@ -137,9 +156,11 @@ def _declare(adapter: type[CallableKernel | ObjectKernel], thing: Any, parameter
     declarations = [name for name in adapter.parameters if name != adapter.slot]
     unknown = [name for name in parameters if name not in declarations]
     if unknown:
+        near = did_you_mean(unknown[0], declarations)
         raise TypeError(
             f"{thing!r} takes no kernel parameters here (given: {', '.join(unknown)}): bind them first, as in "
             f"functools.partial(f, {unknown[0]}=...); what may be declared beside it is {', '.join(declarations)}"
+            + (f" ({near})" if near else "")
         )
     return adapter(**{adapter.slot: thing}, **parameters)
 

@@ -8,12 +8,14 @@ show or save. Every function returns the axes.
 ``_scores``     the rows in two or three components
 ``_contours``   a component over the plane of two inputs
 ``_scree``      eigenvalues with their intervals, and how much of the variance they explain
+``_monitor``    control charts: T^2 and SPE row by row, under their limits
 ``_runs``       what was asked and what was reached: tolerances, passes, the plan's candidates
 ==============  ==================================================================================
 """
 
 from ._contours import contours
 from ._figure import require_matplotlib, save
+from ._monitor import monitor
 from ._runs import accuracy, candidates, convergence
 from ._scores import scores
 from ._scree import scree
@@ -23,6 +25,7 @@ __all__ = [
     "candidates",
     "contours",
     "convergence",
+    "monitor",
     "require_matplotlib",
     "save",
     "scores",

@@ -90,13 +90,13 @@ def shards(X: Array) -> None:
 
 
 def products(X: Array) -> None:
-    K = fk.gram(X, "gaussian", sigma=1.0, tol=1e-6)
+    K = fk.gram(X, "gaussian", sigma=1.0, tol=1e-6, progress=lambda stage, done, total: None)
     assert_type(K.diagonal(), Array)
     assert_type(K.trace(), float)
     assert_type(K.column_means(), Array)
     assert_type(K.error_bound, float)
     K.centered() @ np.ones(len(X))
-    F = fk.features(X, "gaussian", sigma=1.0, tol=1e-3)
+    F = fk.features(X, "gaussian", sigma=1.0, tol=1e-3, progress=False)
     assert_type(F.residual_trace, float)
     F.T @ np.ones(len(X))
 
@@ -137,6 +137,8 @@ def pictures(model: fk.KPCAModel, X: Array, labels: Array, folder: Path) -> None
     axes = plot.accuracy([model])
     axes = plot.convergence(fk.kpca(X, "gaussian", 2, method="krylov"))
     axes = plot.candidates(model.plan)
+    limits = fk.kpca_limits(model, X)
+    assert_type(plot.monitor(limits, fk.kpca_t2(model, X), spe=fk.kpca_spe(model, X), x_label="hour"), Array)
 
 
 def methods(X: Array, y: Array, folder: Path) -> None:

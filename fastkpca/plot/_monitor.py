@@ -1,0 +1,155 @@
+"""Control charts: T^2 and SPE row by row, under their limits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..monitor import Limits
+from ._figure import BLUE, GREY, RED, key_above, new_axes, open_frame, plain_numbers, require_matplotlib
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_MARKED = 2000  # rows up to which each is a dot beside the line
+_FAR = 30.0  # from so many limits on, a linear axis would flatten all that is below the limit
+_DECADES, _HIGHEST = 1e4, 1e9
+
+
+def monitor(
+    limits: Any, t2: Any = None, spe: Any = None, ax: Any = None, *, x: Any = None, x_label: str = "row"
+) -> np.ndarray:
+    """Control charts of T^2 and SPE: their values row by row, the limits, and the rows beyond them in red.
+
+    The axis is logarithmic where values lie far beyond the limit, and what would be outside of it stands at its end.
+
+    Parameters
+    ----------
+    limits : Limits
+        Of ``kpca_limits``.
+    t2, spe : array_like (m,), optional
+        Of ``kpca_t2`` and ``kpca_spe``; one chart for each that is given.
+    ax : Axes or array of Axes, optional
+        Where to draw: one for each chart. By default a new figure, one chart above the other.
+    x : array_like (m,), optional
+        Where the rows stand: times, or numbers; 0, 1, ... by default.
+    x_label : str
+        What ``x`` is.
+
+    Returns
+    -------
+    ndarray of matplotlib.axes.Axes
+        T^2 first.
+
+    Raises
+    ------
+    ImportError
+        matplotlib is not installed.
+    TypeError
+        ``limits`` are not those of ``kpca_limits``, or neither statistic is given.
+    ValueError
+        Values are missing or not finite, or there are not as many of both, of x, or of axes.
+
+    Examples
+    --------
+    >>> import numpy as np, fastkpca as fk
+    >>> from fastkpca import plot
+    >>> rng = np.random.default_rng(0)
+    >>> model = fk.kpca(rng.standard_normal((300, 3)), "gaussian", 5, sigma=2.0)
+    >>> limits = fk.kpca_limits(model, rng.standard_normal((200, 3)))
+    >>> X = rng.standard_normal((50, 3))
+    >>> plot.monitor(limits, fk.kpca_t2(model, X), fk.kpca_spe(model, X)).shape
+    (2,)
+    """
+    require_matplotlib()
+    if not isinstance(limits, Limits):
+        raise TypeError(f"limits is of type {type(limits).__name__}; give what kpca_limits(model, X) returned")
+    charts = [
+        (name, _checked(values, word), limit, method)
+        for name, word, values, limit, method in (
+            ("T²", "t2", t2, limits.t2, limits.t2_method),
+            ("SPE", "spe", spe, limits.spe, limits.spe_method),
+        )
+        if values is not None
+    ]
+    if not charts:
+        raise TypeError("give t2=kpca_t2(model, X), spe=kpca_spe(model, X), or both")
+    m = len(charts[0][1])
+    if len(charts[-1][1]) != m:
+        raise ValueError(f"t2 has {m} values and spe {len(charts[-1][1])}; give both of the same rows")
+    place = np.arange(m) if x is None else np.asarray(x)
+    if place.shape != (m,):
+        raise ValueError(f"x has shape {place.shape}; one value for each of {m} rows is needed")
+    axes = new_axes(len(charts), 1, (8, 2.9 * len(charts) + 0.4))[:, 0] if ax is None else _given(ax, len(charts))
+    for one, (name, values, limit, method) in zip(axes, charts):
+        _draw(one, place, values, limit, f"{100 * limits.confidence:g} % limit ({method})", name)
+        if x is None:
+            one.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
+    axes[-1].set_xlabel(x_label)
+    return axes
+
+
+def _checked(values: Any, name: str) -> np.ndarray:
+    found = np.asarray(values, dtype=np.float64)
+    if found.ndim != 1 or not len(found):
+        raise ValueError(f"{name} has shape {found.shape}; one value for each row is needed")
+    if not np.isfinite(found).all():
+        raise ValueError(f"{name} contains NaN or infinity (first at row {int(np.argmin(np.isfinite(found)))})")
+    return found
+
+
+def _given(ax: Any, count: int) -> np.ndarray:
+    axes = np.array(np.ravel(np.asarray(ax, dtype=object)), dtype=object)
+    if len(axes) != count:
+        raise ValueError(f"{count} charts and {len(axes)} axes; one for each is needed")
+    return axes
+
+
+def _draw(ax: Axes | Any, x: np.ndarray, values: np.ndarray, limit: float, text: str, name: str) -> None:
+    beyond = values > limit
+    far = limit > 0 and values.max() > _FAR * limit
+    if far:
+        # down to the lowest value or some decades below the limit, whichever is higher
+        positive = values[values > 0]
+        foot = max(min(float(positive.min()), limit), limit / _DECADES)
+        values = np.clip(values, foot, _HIGHEST * limit)
+        ax.set_yscale("log")
+        ax.set_ylim(foot / 1.3, float(values.max()) * 1.6)
+        plain_numbers(ax.yaxis)
+    few = len(x) <= _MARKED
+    size = float(np.clip(600 / len(x), 1.5, 5))
+    (line,) = ax.plot(
+        x,
+        values,
+        color=BLUE,
+        linewidth=0.9 if few else 0.5,
+        marker="o" if few else "None",
+        markersize=size,
+        markeredgewidth=0,
+        rasterized=len(x) > 20 * _MARKED,
+        label=f"{name} of {len(x)} rows" if len(x) > 1 else f"{name} of one row",
+    )
+    border = ax.axhline(limit, color=GREY, linewidth=1.2, linestyle="--", label=text, zorder=3)
+    handles = [line, border]
+    if beyond.any():
+        size = float(np.clip(600 / beyond.sum(), 1.5, 6 if few else 3))
+        handles += ax.plot(
+            x[beyond],
+            values[beyond],
+            "o",
+            color=RED,
+            markersize=size,
+            markeredgewidth=0,
+            rasterized=int(beyond.sum()) > 20 * _MARKED,
+            label=f"{int(beyond.sum())} beyond it",
+        )
+    if not far:
+        low = min(0.0, float(values.min()))
+        high = max(float(values.max()), limit)
+        margin = 0.04 * (high - low) if high > low else 1.0
+        ax.set_ylim(low - margin / 2, high + 2 * margin)
+    ax.margins(x=0.02)
+    ax.set_ylabel(name)
+    open_frame(ax)
+    key_above(ax, handles)

@@ -1,0 +1,108 @@
+"""Names of columns: a model of a data frame knows them, keeps them in its file, and refuses frames of other columns."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import fastkpca as fk
+from fastkpca.errors import ModelFileError
+from fastkpca.validate import check_names, column_names
+
+X = np.random.default_rng(0).standard_normal((80, 3))
+FRAME = pd.DataFrame(X, columns=["height", "width", "age"])
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fk.kpca(FRAME, "polynomial", 2, degree=2, keep_moments=True)
+
+
+def test_a_model_keeps_the_names_through_its_file(model, tmp_path):
+    assert model.feature_names == ("height", "width", "age")
+    fk.save(model, tmp_path / "m.kpca")
+    assert fk.load(tmp_path / "m.kpca").feature_names == model.feature_names
+    assert fk.kpca(X, "polynomial", 2, degree=2).feature_names is None
+    assert fk.kpca(pd.DataFrame(X), "polynomial", 2, degree=2).feature_names is None  # 0, 1, 2 are no names
+
+
+def test_rows_without_names_and_models_without_are_taken_as_they_come(model):
+    expected = fk.kpca_project(model, FRAME)
+    np.testing.assert_array_equal(fk.kpca_project(model, X), expected)
+    np.testing.assert_array_equal(fk.kpca_project(model, pd.DataFrame(X)), expected)
+    bare = fk.kpca(X, "polynomial", 2, degree=2)
+    np.testing.assert_array_equal(fk.kpca_project(bare, FRAME[["age", "width", "height"]]), bare_of(bare))
+
+
+def bare_of(bare):
+    return fk.kpca_project(bare, X[:, [2, 1, 0]])
+
+
+@pytest.mark.parametrize(
+    "frame, text",
+    [
+        (FRAME[["width", "height", "age"]], "another order .first at column 0: 'width', fitted on 'height'"),
+        (FRAME.rename(columns={"age": "years"}), "lacks 'age' and has 'years' besides"),
+        (FRAME.set_axis(["height", "width", "width"], axis=1), "lacks 'age'"),
+    ],
+)
+@pytest.mark.parametrize(
+    "call",
+    [
+        fk.kpca_project,
+        fk.kpca_t2,
+        fk.kpca_spe,
+        fk.kpca_update,
+        lambda model, X: fk.kpca(X, like=model, tol=1e-2),
+    ],
+)
+def test_other_columns_are_named(model, call, frame, text):
+    with pytest.raises(ValueError, match=text):
+        call(model, frame)
+
+
+def test_denoising_too():
+    model = fk.kpca(FRAME, "gaussian", 2, sigma=2.0)
+    with pytest.raises(ValueError, match="another order"):
+        fk.kpca_denoise(model, FRAME[["width", "height", "age"]])
+
+
+def test_merged_and_updated_models_keep_them(model):
+    assert fk.kpca_update(model, FRAME).feature_names == model.feature_names
+    other = fk.kpca(X + 0.1, like=model, keep_moments=True, tol=1e-2)
+    assert other.feature_names == model.feature_names  # what it is like
+    assert fk.kpca_merge(other, model).feature_names == model.feature_names
+
+
+def test_models_of_other_columns_are_not_merged(model):
+    other = replace(model, feature_names=("width", "height", "age"))
+    with pytest.raises(ValueError, match="columns of other names"):
+        fk.kpca_merge(model, other)
+
+
+def test_a_matrix_has_none():
+    K = pd.DataFrame(X @ X.T, columns=[f"row {i}" for i in range(80)])
+    assert fk.kpca(K, "precomputed", 2).feature_names is None
+
+
+def test_polars_and_arrow():
+    pl = pytest.importorskip("polars")
+    pa = pytest.importorskip("pyarrow")
+    for frame in (pl.DataFrame(X, schema=list(FRAME)), pa.table({name: FRAME[name] for name in FRAME})):
+        assert column_names(frame) == tuple(FRAME)
+
+
+def test_many_names_are_cut_short():
+    names = tuple(f"x{i}" for i in range(40))
+    with pytest.raises(ValueError, match="lacks 'x0', 'x1', 'x2', 'x3', 'x4' and 35 more and has 'y0'"):
+        check_names(names, pd.DataFrame(np.zeros((1, 40)), columns=[f"y{i}" for i in range(40)]))
+
+
+@pytest.mark.parametrize("names", [["a", "b"], ["a", "b", 3], "abc", [["a"], "b", "c"]])
+def test_names_of_a_file_are_checked(model, names):
+    header, arrays = model.state()
+    with pytest.raises(ModelFileError):
+        fk.KPCAModel.from_state(header | {"feature_names": names}, arrays)

@@ -1,0 +1,120 @@
+"""Flat spectra: block Krylov takes many passes there, and auto has to find LAPACK, where that fits, in time."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import fastkpca as fk
+from fastkpca import _plan
+from fastkpca.errors import CertificateWarning
+from fastkpca.krylov import TooDearError, block_krylov, ritz_seconds
+from fastkpca.rows import Rows, summarize
+
+FLAT = np.random.default_rng(0).random((700, 3))
+ASKED = {"kernel": "gaussian", "c": 30, "sigma": 0.05}
+
+
+@pytest.fixture
+def unsuspecting(monkeypatch):
+    """A plan that takes every spectrum for a steep one."""
+    monkeypatch.setattr(_plan, "_passes", lambda *_, **__: (1.0, 1.0))
+    monkeypatch.setattr(_plan, "KRYLOV_OVERHEAD", 0.0)
+    monkeypatch.setattr(_plan, "_rayleigh_ritz_seconds", lambda *_: 0.0)
+
+
+def test_the_plan_sees_a_flat_spectrum():
+    X = np.random.default_rng(1).random((1500, 3))
+    flat, steep = (fk.plan(X, "gaussian", 20, sigma=sigma) for sigma in (0.05, 1.0))
+    assert flat.method == "dense"
+    assert flat.krylov.seconds > 5 * flat.dense.seconds
+    assert steep.krylov.seconds < steep.dense.seconds
+
+
+def test_the_look_allows_for_what_a_sample_makes_larger():
+    """Of 3000 rows far apart each share is 1/3000; of the few that are looked at each is much larger."""
+    X = np.random.default_rng(2).standard_normal((3000, 30))
+    kernel = fk.get_kernel("gaussian", sigma=0.3)
+    data = summarize(Rows(X), shift=True, rng=np.random.default_rng(0))[1]
+    look = _plan.look_at(kernel, data)
+    shares, beyond = look.spectrum(3000)
+    assert look.share(5) > 4 / 3000
+    np.testing.assert_allclose([shares[4], beyond], 1 / 3000, rtol=0.05)
+
+
+def test_shares_of_a_look_that_saw_all_rows_stay():
+    shares = np.geomspace(0.5, 1e-8, 40)
+    found, beyond = _plan.Look(shares, None).spectrum(40)
+    np.testing.assert_allclose(found, np.maximum(shares[:20], beyond))
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_a_run_that_is_left_gives_what_lapack_gives(unsuspecting, n_threads):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", CertificateWarning)  # no certificate with a probability either
+        model = fk.kpca(FLAT, **ASKED, n_threads=n_threads)
+    assert model.plan.method == "krylov" and model.info["method"] == "dense"
+    assert model.info["krylov_tried"] == fk.kpca(FLAT, **ASKED).info["krylov_tried"] < 8
+    np.testing.assert_array_equal(model.eigenvalues, fk.kpca(FLAT, **ASKED, method="dense").eigenvalues)
+
+
+def test_forced_krylov_is_never_left(unsuspecting):
+    for forced in ({"method": "krylov"}, {"products": "exact"}):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CertificateWarning)
+            info = fk.kpca(FLAT, **ASKED, **forced, tol=1e-3).info
+        assert info["method"] == "krylov" and "krylov_tried" not in info and info["passes"] > 5
+
+
+def test_no_run_is_left_where_lapack_does_not_fit(unsuspecting):
+    limit = int(0.99 * fk.plan(FLAT, **ASKED).dense.memory)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CertificateWarning)
+        info = fk.kpca(FLAT, **ASKED, memory_limit=limit, tol=1e-3).info
+    assert info["method"] == "krylov" and "krylov_tried" not in info
+
+
+class _Dense:
+    def __init__(self, K):
+        self.K = K
+
+    def matmat(self, U):
+        return self.K @ U
+
+
+def test_the_budget_counts_and_changes_nothing_before_it_ends():
+    rng = np.random.default_rng(3)
+    Q = np.linalg.qr(rng.standard_normal((200, 200)))[0]
+    K = (Q * np.linspace(1.0, 0.5, 200)) @ Q.T
+    options = {"trace": float(np.trace(K)), "positive_semidefinite": True, "warn": False, "tol": 1e-9}
+    free = block_krylov(_Dense(K), 200, 5, **options)
+    ample = block_krylov(_Dense(K), 200, 5, **options, pass_seconds=1.0, budget=100.0)
+    assert free.passes > 4
+    np.testing.assert_array_equal(free.certificate.eigenvalue_bounds, ample.certificate.eigenvalue_bounds)
+    for budget in (1.5, 3.5):
+        with pytest.raises(TooDearError) as caught:
+            block_krylov(_Dense(K), 200, 5, **options, pass_seconds=1.0, budget=budget)
+        assert caught.value.passes == int(budget)  # Rayleigh-Ritz is nothing beside a pass of a second
+    assert ritz_seconds(200, 100) < 0.1
+
+
+def test_a_run_that_ends_short_is_left_for_what_costs_a_few_times_as_much():
+    K = np.diag(np.linspace(1.0, 0.5, 200))
+    options = {"trace": float(np.trace(K)), "positive_semidefinite": True, "warn": False, "tol": 1e-9, "max_passes": 4}
+    with pytest.raises(TooDearError):
+        block_krylov(_Dense(K), 200, 5, **options, pass_seconds=1.0, budget=15.0)
+    assert not block_krylov(_Dense(K), 200, 5, **options, pass_seconds=1.0, budget=17.0).converged
+
+
+@pytest.mark.parametrize("n", [200, 600])
+def test_distances_have_no_positive_eigenvalue(n):
+    """Minus a Gram matrix, whose zeros rounding makes positive: no component, not one with a wide interval."""
+    X = np.random.default_rng(4).standard_normal((n, 3))
+    D = ((X[:, None] - X) ** 2).sum(axis=2)
+    for method in ("krylov", "dense"):
+        with pytest.raises(ValueError, match="no component of Precomputed.*-0.5"):
+            fk.kpca(D, "precomputed", 3, method=method)
+    model = fk.kpca(-0.5 * D, "precomputed", 3, method="krylov")
+    assert np.ptp(model.eigenvalue_bounds, axis=1).max() < 1e-6 * model.eigenvalues[0]

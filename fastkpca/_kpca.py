@@ -234,7 +234,7 @@ def kpca_project(
         validate.check_names(model.feature_names, X)
     dtype = np.dtype(np.float32 if rows.dtype == np.float32 and model.dtype == np.float32 else np.float64)
     shape = (rows.n_samples, model.n_components)
-    result = validate.check_out(out, shape, dtype)
+    result = validate.check_out(out, shape, dtype, rows)
     if rows.distributed:
         scores = _lazy_scores(rows, model.projector, kernel, model.shift, model.n_components, dtype)
         if result is None:
@@ -516,13 +516,13 @@ def _check_place(problem: Problem, out: Any) -> None:
             f"the number of components, and so the shape of out, is not known beforehand with c={problem.c!r}; give "
             "out as a function of (shape, dtype) that makes the array, or c as a whole number"
         )
-    validate.check_out(out, (problem.data.n_samples, problem.c), problem.dtype)
+    validate.check_out(out, (problem.data.n_samples, problem.c), problem.dtype, problem.rows)
 
 
 def _scores(problem: Problem, solution: Solution, out: Any) -> np.ndarray | None:
     """The scores, or None where they went to a dataset."""
     shape = (problem.data.n_samples, len(solution.eigenvalues))
-    result = validate.check_out(out, shape, problem.dtype) if callable(out) else out
+    result = validate.check_out(out, shape, problem.dtype, problem.rows) if callable(out) else out
     if isinstance(result, np.ndarray) and result.shape != shape:
         result[:, shape[1] :] = 0.0  # components without variance
         result = result[:, : shape[1]]

@@ -212,7 +212,7 @@ class FileSource(Source):
     def __init__(self, name: str, X: np.memmap, handle: int, offset: int):
         super().__init__(name, len(X), X.shape[1], X.dtype)
         self._handle, self._offset, self._step = handle, offset, X.strides[0]
-        self._mapped = X  # the map itself stays open as long as this does
+        self.mapped = X  # the map itself stays open as long as this does
 
     def __del__(self) -> None:
         if getattr(self, "_handle", None) is not None:

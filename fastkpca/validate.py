@@ -566,10 +566,10 @@ def check_flag(value: Any, name: str) -> bool:
     return bool(value)
 
 
-def check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype, name: str = "out") -> Any:
+def check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype, rows: Rows, name: str = "out") -> Any:
     """What the result can be written into as it is: an array, memory map, HDF5 or zarr dataset; None stays None.
 
-    A function is called with shape and type, and returns one.
+    A function is called with shape and type, and returns one. The rows themselves are never written to.
     """
     if out is None:
         return None
@@ -584,4 +584,7 @@ def check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype, name: str = "ou
         raise ValueError(f"{name} has shape {tuple(out.shape)} and type {out.dtype}; give {need}")
     if isinstance(out, np.ndarray) and not out.flags.writeable:
         raise ValueError(f"{name} is read-only; give {need}")
+    held = getattr(rows.source, "mapped", rows.source)
+    if isinstance(out, np.ndarray) and isinstance(held, np.ndarray) and np.shares_memory(out, held):
+        raise ValueError(f"{name} shares memory with the rows, which would be overwritten; give {need}")
     return out

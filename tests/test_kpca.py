@@ -294,6 +294,26 @@ def test_a_place_for_scores_is_checked_before_the_work(monkeypatch):
             fk.kpca(X, "polynomial", c, out=out)
 
 
+def test_scores_are_not_written_over_the_rows(tmp_path):
+    X = load_iris().data
+    model = fk.kpca(X, "polynomial", 4, degree=2)
+    table = np.hstack([X, np.zeros((150, 4))])
+    np.save(tmp_path / "x.npy", X)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r+")
+    for rows in (table[:, :4], mapped):
+        for call in (
+            lambda rows, out: fk.kpca(rows, "polynomial", 4, degree=2, out=out),
+            lambda rows, out: fk.kpca(rows, "polynomial", 4, degree=2, out=lambda shape, dtype: out),
+            lambda rows, out: fk.kpca_project(model, rows, out=out),
+        ):
+            with pytest.raises(ValueError, match="shares memory with the rows"):
+                call(rows, rows)
+            assert np.array_equal(rows, X)
+    fk.kpca_project(model, table[:, :4], out=table[:, 4:])  # beside them, in one array
+    np.testing.assert_array_equal(table[:, :4], X)
+    np.testing.assert_allclose(table[:, 4:], model.score, rtol=1e-9, atol=1e-9)
+
+
 @pytest.mark.parametrize("method", ["dense", "krylov", "features"])
 def test_scores_of_components_that_turn_out_to_be_fewer(method, tmp_path):
     h5py = pytest.importorskip("h5py")

@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 from fastkpca import validate
-from fastkpca.rows import summarize
+from fastkpca.rows import Rows, summarize
 from fastkpca.sources import Source
 
 RNG = np.random.default_rng(7)
@@ -397,13 +397,14 @@ def test_choice_and_flag():
 
 
 def test_out():
+    rows = Rows(np.zeros((4, 1)))
     good = np.empty((4, 2), np.float32)
-    assert validate.check_out(good, (4, 2), np.dtype(np.float32)) is good
-    assert validate.check_out(None, (4, 2), np.dtype(np.float32)) is None
+    assert validate.check_out(good, (4, 2), np.dtype(np.float32), rows) is good
+    assert validate.check_out(None, (4, 2), np.dtype(np.float32), rows) is None
     with pytest.raises(TypeError, match="out is of type list"):
-        validate.check_out([], (4, 2), np.dtype(float))
+        validate.check_out([], (4, 2), np.dtype(float), rows)
     with pytest.raises(ValueError, match=r"out has shape \(4, 2\) and type float32; give .*\(4, 3\) and type float64"):
-        validate.check_out(good, (4, 3), np.dtype(float))
+        validate.check_out(good, (4, 3), np.dtype(float), rows)
     good.flags.writeable = False
     with pytest.raises(ValueError, match="out is read-only"):
-        validate.check_out(good, (4, 2), np.dtype(np.float32))
+        validate.check_out(good, (4, 2), np.dtype(np.float32), rows)

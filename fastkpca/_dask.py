@@ -293,9 +293,11 @@ class DaskSource(SequentialSource):
         n, d = X.shape
         Source.__init__(self, name, n, d, np.float64 if X.dtype.kind == "O" else X.dtype)
         self._convert = convert
-        self._parts = list(X.to_delayed().ravel())
+        # what the user says of tasks (where they may run, say) is lost where their graph is optimised, or run by ours
+        annotated = any(layer.annotations for layer in X.__dask_graph__().layers.values())
+        self._parts = list(X.to_delayed(optimize_graph=not annotated).ravel())
         self._ends = np.cumsum(X.chunks[0])
-        self._reads = _reads([part.key for part in self._parts], self._parts[0])
+        self._reads = {} if annotated else _reads([part.key for part in self._parts], self._parts[0])
         self._start = lambda: (part.compute() for part in self._parts)
         self._readers = []
 

@@ -167,6 +167,20 @@ def test_many_features_differ_by_rounding_alone():
     np.testing.assert_allclose(one.eigenvalues, three.eigenvalues, rtol=1e-13)
 
 
+def test_rows_that_one_worker_alone_can_read(cluster, local):
+    """Annotations of the user's tasks hold: files on the disk of one machine, say."""
+    place = sorted(scaled(*cluster, 2))[0]
+
+    def read(block):
+        assert distributed.get_worker().address == place
+        return block
+
+    with dask.annotate(workers=[place], allow_other_workers=False):
+        rows = chunked(X).map_blocks(read, dtype=float, meta=np.empty((0, 0)))
+    model = fk.kpca(rows, **ROUTES["monomial"][1])
+    np.testing.assert_array_equal(model.eigenvalue_bounds, local["monomial"].eigenvalue_bounds)
+
+
 def test_products_of_the_gram_matrix():
     rows, U = X[:3000], np.random.default_rng(2).standard_normal((3000, 2))
     here, there = (fk.gram(x, "gaussian", sigma=2.0) for x in (rows, chunked(rows, 700)))

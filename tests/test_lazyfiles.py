@@ -229,7 +229,7 @@ def test_memory_does_not_grow_with_the_file(kind, tmp_path):
     np.save(small, many[:1000])
     columns = "1-12" if kind == "parquet" else "1,4,9,12"
     done = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path / "x"), str(small), columns],
+        [sys.executable, "-P", "-c", code, str(tmp_path / "x"), str(small), columns],
         capture_output=True,
         text=True,
         timeout=300,

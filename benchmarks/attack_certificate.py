@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from dense_products import DenseProduct, centered, gaussian, median_distance
 
 from fastkpca.certificate import FeatureInfo, dense_certificate, feature_certificate
-from fastkpca.krylov import block_krylov
+from fastkpca.krylov import basis_bytes, block_krylov, default_block_size, least_columns
 
 REFERENCE = 16 * 1.1e-16
 
@@ -137,6 +137,7 @@ def attack_one(rng, largest=1500):
         leading = np.linalg.eigh(A)[1][:, -min(c, 3) :]
         start = rng.standard_normal((n, c + 5))
         start -= leading @ (leading.T @ start)
+    block = default_block_size(n, c)
     result = block_krylov(
         DenseProduct(K),
         n,
@@ -149,7 +150,7 @@ def attack_one(rng, largest=1500):
         block_size=int(rng.integers(1, c + 2)) if mode == 2 else None,
         max_passes=int(rng.integers(1, 20)),
         search_product=DenseProduct(K, np.float32) if rng.random() < 0.5 else None,
-        memory_limit=32 * n * (5 * c + 90) if mode == 3 else None,
+        memory_limit=1.2 * basis_bytes(n, least_columns(n, c, block), block) if mode == 3 else None,
         rng=rng,
     )
     k = len(result.theta)

@@ -404,7 +404,8 @@ def _krylov(problem: Problem, plan: Plan, budget: float = np.inf) -> Solution:
     above = found.certificate.eigenvalue_bounds[:, 1] - found.theta
     floor = 2 * EPS * size
     if not kernel.positive_semidefinite:  # beside large negative ones, zeros come out as what rounding left of them
-        floor = max(floor, found.certificate.rounding)
+        # (without errors of entries that the kernel states, which may be far above all of them)
+        floor = max(floor, min(found.certificate.rounding, 64 * EPS * np.sqrt(n) * size))
     kept = _kept(found.theta, floor, total, problem, above)
     eigenvalues = found.theta[:kept].copy()
     images, vectors, means = found.images[:, :kept], found.vectors[:, :kept], found.row_means

@@ -149,10 +149,11 @@ class Kernel:
             name, convert = self.aliases.get(given, (given, None))
             if name not in self.parameters:
                 known = [*self.parameters, *self.aliases]
-                takes = " ".join(
-                    filter(None, [did_you_mean(given, known, most=1), f"it takes: {', '.join(known) or 'none'}"])
+                near = did_you_mean(given, known, most=1)
+                raise TypeError(
+                    f"{type(self).__name__} has no parameter {given!r}; {near}{' ' * bool(near)}it takes: "
+                    f"{', '.join(known) or 'none'}"
                 )
-                raise TypeError(f"{type(self).__name__} has no parameter {given!r}; {takes}")
             if value is None:
                 continue
             if name in spelled:

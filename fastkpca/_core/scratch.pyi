@@ -1,5 +1,8 @@
 from types import TracebackType
 
+from typing_extensions import disjoint_base
+
+@disjoint_base
 class Reuse:
     waiting: int
     def __enter__(self) -> Reuse: ...

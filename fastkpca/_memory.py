@@ -151,7 +151,8 @@ def map_bytes(
         route = max(_choice(D, m, d) + taken, 8.0 * D * (2.0 * D + d), route + 8.0 * D * (D + 2.0 * d))
         drawn = min(n, SAMPLE_ROWS)
         route = max(route, _choice(1.5 * D, drawn, d) + 8.0 * drawn * d + 8.0 * 1.5 * D * D)
-    result = (scores + 24.0 * D) * min(k, D)
+    # axes, and what they are made from: moments that are an operator have a basis, its images and residuals
+    result = (scores + (24.0 if dense else 72.0) * D) * min(k, D)
     return max(looking_bytes(data.n_samples, rows), _held(data) + route + _source(rows) + result + small)
 
 

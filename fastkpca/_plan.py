@@ -24,7 +24,7 @@ from ._rates import (
     entry_rate,
     is_compiled,
 )
-from .errors import did_you_mean
+from .errors import with_near
 from .features.pivots import RankProbe, pivot_map, probe_rank
 from .krylov import basis_bytes, default_block_size, least_columns, ritz_seconds
 from .moments import takes_all
@@ -299,7 +299,7 @@ def make_plan(
 def most_pivots(data: Summary, rows: Rows, c: int | float | None, memory_limit: float | None, keep_scores: bool) -> int:
     """To which a map of pivots may grow within the limit."""
     limit = DEFAULT_MEMORY if memory_limit is None else memory_limit
-    most, scores = min(MAX_FEATURES, data.n_samples), _scores_size(rows, data, 1) if keep_scores else 0.0
+    most, scores = min(MAX_FEATURES, data.n_samples), _score_bytes(rows, data, keep_scores)
     return _memory.largest_map(data, rows, _to_hold(c, data, None), limit, most, pivots=True, scores=scores)[0]
 
 
@@ -365,7 +365,7 @@ def _feature_candidates(
     scores: bool,
 ) -> list[Candidate]:
     n = data.n_samples
-    hold, each = _to_hold(c, data, look), _scores_size(rows, data, 1) if scores else 0.0
+    hold, each = _to_hold(c, data, look), _score_bytes(rows, data, scores)
     surely, _ = _memory.largest_map(data, rows, hold, limit, MAX_FEATURES, pivots=False, scores=each)
     # scores that don't fit are an obstacle of their own
     _, largest = _memory.largest_map(data, rows, hold, limit, MAX_FEATURES, pivots=False, scores=0.0)
@@ -397,7 +397,7 @@ def _feature_candidates(
         if name != "auto":
             known = sorted({"pivots", *(x.name for x in kernel.feature_maps(data, 1.0, largest))} - {name})
             text = f"there is no map of this name within {largest} features, but {' and '.join(map(repr, known))}"
-            text = " ".join(filter(None, [text, f"({near})" if (near := did_you_mean(name, known)) else ""]))
+            text = with_near(text, name, known)
         return [Candidate("features", name if name != "auto" else "any", 0.0, 0.0, obstacle=text)]
     return [_feature_candidate(offer, data, rows, k, hold, limit, scores) for offer in offers]
 
@@ -407,7 +407,7 @@ def _feature_candidate(
 ) -> Candidate:
     """``k`` components count for its seconds, ``hold`` for its memory."""
     D = offer.cost.n_features
-    each = _scores_size(rows, data, 1) if scores else 0.0
+    each = _score_bytes(rows, data, scores)
     more: dict[str, Any] = {
         "own": offer.cost.memory,
         "dense": offer.cost.moment_flops is None,
@@ -420,8 +420,9 @@ def _feature_candidate(
     return Candidate("features", offer.name, _feature_seconds(offer, data, k), memory, D, obstacle, offer)
 
 
-def _scores_size(rows: Rows, data: Summary, k: int) -> float:
-    return (4.0 if rows.dtype == np.float32 else 8.0) * data.n_samples * k
+def _score_bytes(rows: Rows, data: Summary, kept: bool) -> float:
+    """Of the scores of one component, where they are kept in memory."""
+    return (4.0 if rows.dtype == np.float32 else 8.0) * data.n_samples if kept else 0.0
 
 
 def _feature_seconds(offer: Offer, data: Summary, k: int) -> float:

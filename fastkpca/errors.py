@@ -33,6 +33,12 @@ def did_you_mean(name: str, known: Iterable[str], most: int = 3) -> str:
     return f"did you mean {' or '.join(repr(by_lower[x]) for x in near)}?" if near else ""
 
 
+def with_near(text: str, name: str, known: Iterable[str]) -> str:
+    """The text of an error, and behind it what may have been meant."""
+    near = did_you_mean(name, known)
+    return f"{text} ({near})" if near else text
+
+
 class UnknownKernelError(ValueError):
     """No kernel of that name is registered; the text names near matches and the call that lists them."""
 

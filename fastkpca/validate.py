@@ -19,7 +19,7 @@ import scipy.sparse as sp
 
 from . import execute
 from ._dask import dask_source
-from .errors import did_you_mean
+from .errors import with_near
 from .rows import Rows
 from .sources import find_source
 
@@ -556,7 +556,7 @@ def check_choice(value: Any, name: str, choices: Sequence[str]) -> str:
     text = f"{name} is {value!r}; give one of {', '.join(map(repr, choices))}"
     if not isinstance(value, str):
         raise TypeError(text)
-    raise ValueError(" ".join(filter(None, [text, f"({near})" if (near := did_you_mean(value, choices)) else ""])))
+    raise ValueError(with_near(text, value, choices))
 
 
 def check_flag(value: Any, name: str) -> bool:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 import re
 import sys
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -80,7 +79,7 @@ def plugins_disabled() -> bool:
 
 def warn_of(problems: Sequence[str]) -> None:
     for problem in problems:
-        warnings.warn(problem, PluginWarning, stacklevel=3)
+        warn_caller(problem, PluginWarning)
 
 
 def normal(distribution: str) -> str:

@@ -124,7 +124,8 @@ def atomic(path: str | os.PathLike, *, overwrite: bool = False) -> Iterator[Bina
 
     Written to a temporary file in the same folder, synchronised to disk, then put in place; after any failure,
     Ctrl-C included, the temporary file is removed and what stood under ``path`` is untouched. What a process that
-    was killed left behind is removed when the same file is written again. Raises as ``check_target`` does, also where another process makes the file meanwhile.
+    was killed left behind is removed when the same file is written again. Raises as ``check_target`` does, also where
+    another process makes the file meanwhile.
     """
     target = check_target(path, overwrite)
     _sweep(target)

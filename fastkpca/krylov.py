@@ -15,6 +15,7 @@ and the whole Krylov space kept (full reorthogonalisation, twice, in float64).
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +35,7 @@ from .certificate import (
     rounding_factor,
     upper_ends,
 )
-from .errors import CertificateWarning, warn_caller
+from .errors import CertificateWarning
 from .execute import Progress
 from .summation.exact import band_rows, with_ones
 
@@ -258,7 +259,7 @@ def block_krylov(
     )
     result = solver.run(start)
     if result.message and warn:
-        warn_caller(result.message, CertificateWarning)
+        warnings.warn(result.message, CertificateWarning, stacklevel=2)
     return result
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -79,7 +80,7 @@ def plugins_disabled() -> bool:
 
 def warn_of(problems: Sequence[str]) -> None:
     for problem in problems:
-        warn_caller(problem, PluginWarning)
+        warnings.warn(problem, PluginWarning, stacklevel=3)
 
 
 def normal(distribution: str) -> str:

@@ -11,6 +11,7 @@ pre-image is a row whose image is near P. Which way leads to one depends on what
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -124,7 +125,7 @@ def kpca_preimage(
     >>> bool(abs(np.linalg.norm(x) - 1) < 0.05)
     True
     """
-    return _preimages(model, Z, method, train, start, alpha, tol, max_iter, n_threads, progress)
+    return _preimages(model, Z, method, train, start, alpha, tol, max_iter, n_threads, progress, stacklevel=3)
 
 
 def kpca_denoise(
@@ -203,7 +204,7 @@ def kpca_denoise(
     threads = execute.threads_for(kernel, n_threads)
     with execute.blas_threads():
         Z = _scores_in_span(model, kernel, rows.shifted(model.shift), threads)
-    found = _preimages(model, Z, method, train, X, alpha, tol, max_iter, n_threads, progress)
+    found = _preimages(model, Z, method, train, X, alpha, tol, max_iter, n_threads, progress, stacklevel=3)
     return found.astype(dtype, copy=False)
 
 
@@ -218,6 +219,8 @@ def _preimages(
     max_iter: int,
     n_threads: int | None,
     progress: bool | Callable[[str, int, int], None],
+    *,
+    stacklevel: int,
 ) -> np.ndarray:
     check_model(model)
     validate.check_choice(method, "method", ("auto", "linear", "fixed-point", "gradient", "ridge"))
@@ -238,7 +241,7 @@ def _preimages(
             begin = _start(model, start, scores)
             found, said = _nearest(model, kernel, scores, known, begin, tol, max_iter, threads, report)
             if said:
-                warn_caller(f"pre-images: {said}", PreimageWarning)
+                warnings.warn(f"pre-images: {said}", PreimageWarning, stacklevel=stacklevel)
     if not np.isfinite(found).all():
         row = int(np.argmin(np.isfinite(found).all(axis=1)))
         raise ValueError(f"the pre-image of row {row} of Z is not finite: its scores are too large for this model")

@@ -344,8 +344,8 @@ def check_weights(weights: Any, n_samples: int, name: str = "sample_weight", *, 
         mask = np.ma.getmaskarray(weights)
         if mask.any():
             raise ValueError(
-                f"{name} has {int(np.count_nonzero(mask))} masked entries (first at row {int(np.argmax(mask))}); {need}: "
-                f"{name}.filled(0) leaves these rows out"
+                f"{name} has {int(np.count_nonzero(mask))} masked entries (first at row {int(np.argmax(mask))}); "
+                f"{need}: {name}.filled(0) leaves these rows out"
             )
         weights = weights.data
     try:

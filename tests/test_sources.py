@@ -13,10 +13,10 @@ import pytest
 import scipy.sparse as sp
 
 import fastkpca as fk
-from fastkpca import sources, validate
 from fastkpca.errors import DataChangedError
-from fastkpca.rows import summarize
-from fastkpca.sources import SequentialSource, Source, checksum
+from fastkpca.rows import sources, validate
+from fastkpca.rows.sources import SequentialSource, Source, checksum
+from fastkpca.rows.view import summarize
 
 N, D = 30000, 3
 DATA = (np.random.default_rng(0).standard_normal((N, D)) * [2.0, 1.0, 0.5] + [5.0, -3.0, 100.0]).astype(np.float32)

@@ -298,8 +298,8 @@ def _feature_candidate(
     without, memory = (footprint.map_bytes(data, rows, D, hold, scores=size, **more) for size in (0.0, each))
     obstacle = _too_much(memory, limit)
     if obstacle and without <= limit:
-        scores = readable_size(each * min(hold, D))
-        obstacle += f", of which scores are {scores}: return_scores=False, or out=, does without"
+        held = readable_size(each * min(hold, D))
+        obstacle += f", of which scores are {held}: return_scores=False, or out=, does without"
     return Candidate("features", offer.name, _feature_seconds(offer, data, k), memory, D, obstacle, offer)
 
 

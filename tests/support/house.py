@@ -1,8 +1,8 @@
 """Figures of the house: rooms, floors, arrows, long functions, repeated passages, lines. usage: house.py [ROOT]
 
-A room is a folder or a loose module directly in fastkpca/, and kernels_contrib/ and benchmarks/ each. An arrow is a pair
-of rooms with an import between them, a floor is a step of the longest chain of arrows. A repeated passage is a pair of
-places with six or more equal lines of code (blank lines, comments and imports left out).
+A room is a folder or a loose module directly in fastkpca/, and kernels_contrib/ and benchmarks/ each. An arrow is a
+pair of rooms with an import between them, a floor is a step of the longest chain of arrows. A repeated passage is a
+pair of places with six or more equal lines of code (blank lines, comments and imports left out).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import ast
 import re
 import sys
 from collections import defaultdict
+from itertools import combinations
 from pathlib import Path
 
 LINES_OF_A_PASSAGE = 6
@@ -27,7 +28,7 @@ def sources(root: Path) -> dict[Path, str]:
             rooms[path] = path.relative_to(package).with_suffix("").parts[0]
         for path in (root / "kernels_contrib" / "src").rglob(suffix):
             rooms[path] = "kernels_contrib"
-    rooms |= {path: "benchmarks" for path in (root / "benchmarks").rglob("*.py")}
+    rooms |= dict.fromkeys((root / "benchmarks").rglob("*.py"), "benchmarks")
     return dict(sorted(rooms.items()))
 
 
@@ -86,13 +87,13 @@ def code_lines(text: str) -> list[str]:
 
 
 def repeated_passages(texts: list[str]) -> int:
-    """Pairs of places, in the same or in different files, that share six or more lines; overlapping windows count once."""
+    """Pairs of places that share six or more lines, in one file or in two; overlapping windows count once."""
     places = defaultdict(list)
     for file, text in enumerate(texts):
         lines = code_lines(text)
         for start in range(len(lines) - LINES_OF_A_PASSAGE + 1):
             places[tuple(lines[start : start + LINES_OF_A_PASSAGE])].append((file, start))
-    starts = {(a, b) for where in places.values() if len(where) <= 8 for i, a in enumerate(where) for b in where[i + 1 :]}
+    starts = {pair for where in places.values() if len(where) <= 8 for pair in combinations(where, 2)}
     return sum(((f, i - 1), (g, j - 1)) not in starts for (f, i), (g, j) in starts)
 
 
@@ -113,7 +114,8 @@ def figures(root: Path) -> dict[str, int]:
         return sum(isinstance(node.func, ast.Name) and node.func.id in wanted for node in nodes)
 
     def lines(folder: str) -> int:
-        files = [p for s in ("*.py", "*.pyx", "*.pyi", "*.c", "*.h") for p in (root / folder).rglob(s) if "build" not in p.parts]
+        suffixes = {".py", ".pyx", ".pyi", ".c", ".h"}
+        files = [p for p in (root / folder).rglob("*") if p.suffix in suffixes and "build" not in p.parts]
         return sum(len(p.read_text(encoding="utf-8").splitlines()) for p in files)
 
     return {

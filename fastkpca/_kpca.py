@@ -133,7 +133,7 @@ def kpca(
     started = time.perf_counter()
     method = _method(method, features, products, like, keep_moments)
     return_scores = validate.check_flag(return_scores, "return_scores")
-    with execute.reporter(progress) as report:
+    with execute.reporter(progress) as report, execute.blas_threads():
         problem = _prepare(
             X,
             kernel,
@@ -249,7 +249,7 @@ def kpca_project(
                 f"shape {shape} and type {dtype}"
             )
         result = np.empty(shape, dtype=dtype)
-    with execute.reporter(progress) as report:
+    with execute.reporter(progress) as report, execute.blas_threads():
         model.projector.project(
             kernel, rows.shifted(model.shift), result, execute.threads_for(kernel, n_threads), report
         )

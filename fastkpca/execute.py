@@ -33,6 +33,7 @@ __all__ = [
     "threads_for",
     "tile_rows",
     "tree_reduce",
+    "with_all_threads",
 ]
 
 T = TypeVar("T")
@@ -73,37 +74,95 @@ class _BlasCap:
     Ctrl-C may strike between any two steps of what follows, and BLAS must not be left at one thread. So each step can
     be repeated, what was there before is noted before anything is changed, and whoever holds the cap is an object: it
     is let go when that object is gone, however its owner was left.
+
+    A fork waits until no other thread is between two steps, and until no call is inside that BLAS computes by several
+    threads: OpenBLAS ends its threads at a fork, and who waits for one of them waits for ever. The child has the calling
+    thread alone: there the holds of all other threads are let go.
     """
 
     def __init__(self) -> None:
         self._lock = threading.RLock()  # a hold may be collected, and let go, while its own thread is in here
-        self._holders: set[int] = set()
+        self._no_call = threading.Condition(self._lock)
+        self._holders: dict[int, int] = {}  # by its id, the thread that took it
+        self._calls = 0  # that BLAS computes by several threads
         self._before: list[tuple[Any, int]] = []
         self._controller: ThreadpoolController | None = None
 
     def take(self, holder: int) -> None:
         with self._lock:
-            self._holders.add(holder)
+            self._holders[holder] = threading.get_ident()
             if not self._before:
                 if self._controller is None:  # finding the libraries takes milliseconds: once
                     self._controller = ThreadpoolController()
                 blas = [x for x in self._controller.lib_controllers if x.user_api == "blas"]
                 self._before = [(x, x.get_num_threads()) for x in blas]
             for library, _ in self._before:
-                if library.get_num_threads() != 1:
-                    library.set_num_threads(1)
+                _limit(library, 1)
 
     def leave(self, holder: int) -> None:
         with self._lock:
-            self._holders.discard(holder)
+            self._holders.pop(holder, None)
             if not self._holders:
-                for library, threads in self._before:
-                    if library.get_num_threads() != threads:
-                        library.set_num_threads(threads)
+                self._restore()
                 self._before = []
+
+    def lift(self, owner: int) -> None:
+        """For one call: BLAS as before the cap, where no thread but ``owner`` holds it."""
+        with self._lock:
+            self._calls += 1
+            if all(thread == owner for thread in self._holders.values()):
+                self._restore()
+
+    def lower(self) -> None:
+        with self._lock:
+            self._calls -= 1
+            if self._holders:
+                for library, _ in self._before:
+                    _limit(library, 1)
+            self._no_call.notify_all()
+
+    def before_fork(self) -> None:
+        self._lock.acquire()
+        while self._calls:
+            self._no_call.wait()
+
+    def after_fork(self) -> None:
+        self._lock.release()
+
+    def after_fork_in_child(self) -> None:
+        self._lock = threading.RLock()
+        self._no_call = threading.Condition(self._lock)
+        own = threading.get_ident()
+        self._holders = {holder: thread for holder, thread in self._holders.items() if thread == own}
+        if not self._holders:
+            self._restore()
+            self._before = []
+
+    def _restore(self) -> None:
+        for library, threads in self._before:
+            _limit(library, threads)
+
+
+def _limit(library: Any, threads: int) -> None:
+    if library.get_num_threads() == threads:
+        return
+    # newer versions of threadpoolctl let one thread alone set limits, and ignore all others without a word
+    clear = getattr(library, "clear_controlling_thread", None)
+    if clear is None:
+        library.set_num_threads(threads)
+        return
+    clear(force=True)
+    library.set_num_threads(threads)
+    clear(force=True)
 
 
 _blas_cap = _BlasCap()
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(
+        before=_blas_cap.before_fork,
+        after_in_parent=_blas_cap.after_fork,
+        after_in_child=_blas_cap.after_fork_in_child,
+    )
 
 
 class _Hold:
@@ -131,6 +190,25 @@ def blas_threads() -> Iterator[None]:
     """BLAS limited to one thread while inside; nests and overlaps safely."""
     with _Hold():
         yield
+
+
+def with_all_threads(call: Callable[[], T]) -> Callable[[], T]:
+    """``call`` for ``aside``: one call into LAPACK that is worth all of BLAS's threads, although its caller holds the cap.
+
+    In the main thread the cap stays: Ctrl-C there could leave a fork waiting for the call's end for ever.
+    """
+    owner = threading.get_ident()
+
+    def lifted() -> T:
+        if threading.current_thread() is threading.main_thread():
+            return call()
+        _blas_cap.lift(owner)
+        try:
+            return call()
+        finally:
+            _blas_cap.lower()
+
+    return lifted
 
 
 @contextmanager

@@ -132,7 +132,7 @@ def kpca_update(
     if sample_weight is not None:
         rows = rows.weighted(validate.check_weights(sample_weight, rows.n_samples, fit=False))
     threads = execute.threads_for(kernel, n_threads)
-    with execute.reporter(progress) as report:
+    with execute.reporter(progress) as report, execute.blas_threads():
         rows, data = summarize(
             rows,
             shift=kernel.translation is not None,

@@ -88,7 +88,7 @@ def kpca_t2(
     """
     given = _given(model, X)
     z = np.empty((given.rows.n_samples, model.n_components))
-    with execute.reporter(progress) as report:
+    with execute.reporter(progress) as report, execute.blas_threads():
         model.projector.project(given.kernel, given.rows, z, execute.threads_for(given.kernel, n_threads), report)
     return _t2(model, z).astype(given.dtype, copy=False)
 

@@ -34,6 +34,7 @@ __all__ = [
     "tile_rows",
     "tree_reduce",
     "with_all_threads",
+    "without_fork",
 ]
 
 T = TypeVar("T")
@@ -75,16 +76,13 @@ class _BlasCap:
     be repeated, what was there before is noted before anything is changed, and whoever holds the cap is an object: it
     is let go when that object is gone, however its owner was left.
 
-    A fork waits until no other thread is between two steps, and until no call is inside that BLAS computes by several
-    threads: OpenBLAS ends its threads at a fork, and who waits for one of them waits for ever. The child has the calling
-    thread alone: there the holds of all other threads are let go.
+    A fork waits until no other thread is between two steps. Its child has the calling thread alone: there the holds of
+    all other threads are let go.
     """
 
     def __init__(self) -> None:
         self._lock = threading.RLock()  # a hold may be collected, and let go, while its own thread is in here
-        self._no_call = threading.Condition(self._lock)
         self._holders: dict[int, int] = {}  # by its id, the thread that took it
-        self._calls = 0  # that BLAS computes by several threads
         self._before: list[tuple[Any, int]] = []
         self._controller: ThreadpoolController | None = None
 
@@ -109,29 +107,23 @@ class _BlasCap:
     def lift(self, owner: int) -> None:
         """For one call: BLAS as before the cap, where no thread but ``owner`` holds it."""
         with self._lock:
-            self._calls += 1
             if all(thread == owner for thread in self._holders.values()):
                 self._restore()
 
     def lower(self) -> None:
         with self._lock:
-            self._calls -= 1
             if self._holders:
                 for library, _ in self._before:
                     _limit(library, 1)
-            self._no_call.notify_all()
 
     def before_fork(self) -> None:
         self._lock.acquire()
-        while self._calls:
-            self._no_call.wait()
 
     def after_fork(self) -> None:
         self._lock.release()
 
     def after_fork_in_child(self) -> None:
         self._lock = threading.RLock()
-        self._no_call = threading.Condition(self._lock)
         own = threading.get_ident()
         self._holders = {holder: thread for holder, thread in self._holders.items() if thread == own}
         if not self._holders:
@@ -156,13 +148,65 @@ def _limit(library: Any, threads: int) -> None:
     clear(force=True)
 
 
+class _ForkGate:
+    """A fork waits here for calls of other threads into libraries that cannot bear one: see ``without_fork``."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition(threading.RLock())
+        self._calls: dict[int, int] = {}  # by its id, the thread of a call
+
+    def enter(self, call: int) -> None:
+        with self._changed:
+            self._calls[call] = threading.get_ident()
+
+    def leave(self, call: int) -> None:
+        with self._changed:
+            self._calls.pop(call, None)
+            self._changed.notify_all()
+
+    def before_fork(self) -> None:
+        self._changed.acquire()
+        own = threading.get_ident()
+        while any(thread != own for thread in self._calls.values()):
+            self._changed.wait()
+
+    def after_fork(self) -> None:
+        self._changed.release()
+
+    def after_fork_in_child(self) -> None:
+        self._changed = threading.Condition(threading.RLock())
+
+
 _blas_cap = _BlasCap()
+_fork_gate = _ForkGate()
 if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(
-        before=_blas_cap.before_fork,
-        after_in_parent=_blas_cap.after_fork,
-        after_in_child=_blas_cap.after_fork_in_child,
-    )
+    for _place in (_blas_cap, _fork_gate):  # the last is the first that a fork comes to
+        os.register_at_fork(
+            before=_place.before_fork,
+            after_in_parent=_place.after_fork,
+            after_in_child=_place.after_fork_in_child,
+        )
+
+
+class without_fork:
+    """Inside, no other thread forks: it waits for the end.
+
+    For calls into libraries with locks of their own, which a fork would leave locked in the child for ever; and for
+    BLAS by several threads, since OpenBLAS ends these at a fork, and who waits for one of them waits for ever. As with
+    ``_Hold``, the wait ends when the object is gone, however its owner was left.
+    """
+
+    def __init__(self) -> None:
+        _fork_gate.enter(id(self))
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *exc: object) -> None:
+        _fork_gate.leave(id(self))
+
+    def __del__(self) -> None:
+        _fork_gate.leave(id(self))
 
 
 class _Hold:
@@ -193,20 +237,21 @@ def blas_threads() -> Iterator[None]:
 
 
 def with_all_threads(call: Callable[[], T]) -> Callable[[], T]:
-    """``call`` for ``aside``: one call into LAPACK that is worth all of BLAS's threads, although its caller holds the cap.
+    """``call`` for ``aside``: a call into LAPACK by all of BLAS's threads, although its caller holds the cap.
 
-    In the main thread the cap stays: Ctrl-C there could leave a fork waiting for the call's end for ever.
+    In the main thread the cap stays: Ctrl-C there could leave it lifted.
     """
     owner = threading.get_ident()
 
     def lifted() -> T:
         if threading.current_thread() is threading.main_thread():
             return call()
-        _blas_cap.lift(owner)
-        try:
-            return call()
-        finally:
-            _blas_cap.lower()
+        with without_fork():
+            _blas_cap.lift(owner)
+            try:
+                return call()
+            finally:
+                _blas_cap.lower()
 
     return lifted
 

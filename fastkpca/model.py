@@ -400,7 +400,7 @@ def restore_map(
     Both are compared before anything of that size is made. Raises ModelFileError.
     """
     own = Record(header, arrays, "the feature map")
-    size = stored_size(header, arrays, n_columns)
+    size = stored_size(header, arrays, n_columns, n_features)
     if size is not None and size != n_features:
         raise own.refuse(f"it has {size} features, the model {n_features}")
     with refusing("the feature map"):

@@ -58,6 +58,7 @@ FLOORS = {
     "__init__": 6,
     "__main__": 6,
     "cli": 6,
+    "_readmat": 5,
     "datafiles": 6,
     "demo": 6,
     "lazyfiles": 6,

@@ -14,7 +14,7 @@ from ._plan import DEFAULT_MEMORY, Candidate, NoRouteError, Plan, make_plan, pla
 from ._routes import Problem, Solution, model_of, solve
 from .kernels import given_kernel, guarded, naming
 from .merge import map_for_rows, map_of
-from .model import FeatureProjector, KPCAModel, SampleProjector, check_model
+from .model import FeatureProjector, KPCAModel, SampleProjector, new_rows
 from .protocol import Kernel, Offer
 from .rows import Rows, summarize
 from .sources import Sink, Source
@@ -223,16 +223,9 @@ def kpca_project(
     >>> fk.kpca_project(model, X[:10]).shape
     (10, 2)
     """
-    check_model(model)
-    own = guarded(model.kernel)
-    kernel, X = own.bind(X, range(model.n_samples))
-    rows = validate.as_rows(X)
+    kernel, rows, dtype = new_rows(model, X, finite=False)
     if not rows.distributed:  # there it is looked at block by block, with the scores
-        validate.check_finite(rows)
-    if kernel is own:
-        validate.check_columns(model.n_features, rows.n_features)
-        validate.check_names(model.feature_names, X)
-    dtype = np.dtype(np.float32 if rows.dtype == np.float32 and model.dtype == np.float32 else np.float64)
+        validate.check_finite(rows.shifted(None))
     shape = (rows.n_samples, model.n_components)
     result = validate.check_out(out, shape, dtype, rows)
     if rows.distributed:
@@ -250,9 +243,7 @@ def kpca_project(
             )
         result = np.empty(shape, dtype=dtype)
     with execute.reporter(progress) as report:
-        model.projector.project(
-            kernel, rows.shifted(model.shift), result, execute.threads_for(kernel, n_threads), report
-        )
+        model.projector.project(kernel, rows, result, execute.threads_for(kernel, n_threads), report)
     _check_scores(result, model.kernel)
     return result
 

@@ -23,7 +23,7 @@ from .features.monomial import TaylorMap
 from .features.passes import feature_moments
 from .kernels import guarded
 from .kernels.combined import ProductKernel, ScaledKernel
-from .model import FeatureProjector, KPCAModel, check_model, restore_map
+from .model import FeatureProjector, KPCAModel, check_model, new_rows, restore_map
 from .moments import leading_axes
 from .protocol import FeatureMap, Kernel, Moments, Summary
 from .rows import Rows, summarize
@@ -125,12 +125,7 @@ def kpca_update(
     """
     check_model(model)
     _check_mergeable(model, model, 0)
-    kernel = guarded(model.kernel)
-    rows = validate.as_rows(X, purpose="kpca_update")
-    validate.check_columns(model.n_features, rows.n_features)
-    validate.check_names(model.feature_names, X)
-    if sample_weight is not None:
-        rows = rows.weighted(validate.check_weights(sample_weight, rows.n_samples, fit=False))
+    kernel, rows, _ = new_rows(model, X, purpose="kpca_update", sample_weight=sample_weight, finite=False)
     threads = execute.threads_for(kernel, n_threads)
     with execute.reporter(progress) as report:
         rows, data = summarize(

@@ -10,8 +10,8 @@ import pytest
 import scipy.sparse as sp
 
 import fastkpca as fk
-from fastkpca import rows, validate
-from fastkpca.rows import Rows
+from fastkpca.rows import validate, view
+from fastkpca.rows.view import Rows
 
 RNG = np.random.default_rng(0)
 SMALL = RNG.integers(-50, 50, (300, 2))
@@ -89,7 +89,7 @@ def test_differences_are_rounded_once(dtype):
 def test_numbers_that_float64_holds_have_the_bits_that_they_had():
     X = RNG.integers(-(2**53), 2**53, (1000, 3), endpoint=True)
     shift = RNG.standard_normal(3) * 1e15
-    np.testing.assert_array_equal(rows._difference(X, shift), X.astype(float) - shift)
+    np.testing.assert_array_equal(view._difference(X, shift), X.astype(float) - shift)
 
 
 @pytest.mark.parametrize("kernel", ["polynomial", "tanh", "cosine"])

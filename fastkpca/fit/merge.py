@@ -259,7 +259,7 @@ def _check_box(box: np.ndarray, data: Summary) -> None:
 
 
 def _parts_of_kernel(kernel: Kernel, kind: str) -> list[Kernel]:
-    inner = getattr(kernel, "inner", kernel)
+    inner = kernel.unguarded()
     if kind == "scaled":
         return [inner.kernel] if isinstance(inner, ScaledKernel) else []
     parts = list(getattr(inner, "parts", ()))

@@ -496,7 +496,7 @@ def _error_of_entries(
     error, largest = 0.0, np.abs(diagonals)
     of_means = float(np.abs(projector.column_means).max())
     if _has_diagonal(given):
-        _, data = summarize(given.rows.weighted(None), shift=False, rng=np.random.default_rng(0))
+        _, data = summarize(given.rows.weighted(None), shift=True, shift_by=model.shift, rng=np.random.default_rng(0))
         _, train = summarize(Rows(projector.X), shift=False, rng=np.random.default_rng(0))
         larger = max((data, train), key=lambda x: x.radius)
         error = given.kernel.entry_error(larger, np.dtype(np.float64)) or 0.0

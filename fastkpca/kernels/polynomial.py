@@ -54,7 +54,8 @@ class Polynomial(Kernel):
 
     def largest(self, radius: float) -> float:
         """Largest |k| on a ball about the origin."""
-        return (self.scale * radius**2 + abs(self.offset)) ** self.degree
+        with np.errstate(over="ignore"):  # infinity, where Python's numbers would raise
+            return float((self.scale * np.square(np.float64(radius)) + abs(self.offset)) ** self.degree)
 
     def resolve(self, data: Summary) -> Kernel:
         # squares of entries, times N^2, must stay finite for norms and moments

@@ -11,6 +11,7 @@ import numpy as np
 from . import execute, validate
 from ._plan import MAX_FEATURES, look_at, offers_of_maps, small_offers
 from ._products import best_product, products_for, reachable
+from .errors import rounded_up
 from .features.pivots import PivotMap, RankProbe, second_round
 from .kernels import given_kernel
 from .operators import FeatureOperator, GramOperator
@@ -93,7 +94,7 @@ def gram(
         least = reachable(chosen, data_x, data_y)
         if tol < least:
             raise ValueError(
-                f"tol={tol:g} is below {least:.2g}, what products of {data_y.n_samples} terms keep for certain in "
+                f"tol={tol:g} is below {rounded_up(least)}, what products of {data_y.n_samples} terms keep for certain in "
                 "float64 on these rows; raise tol, or leave it out for products that are exact up to rounding"
             )
     found = products_for(chosen, data_x, data_y, tol, square=Y is None, name=products)
@@ -187,7 +188,7 @@ def features(
             return operator
         reached = min(reached, operator.residual_trace / operator.trace())
     raise ValueError(
-        f"{chosen!r} reaches a residual of {reached:.2g} on these rows within {most} features, tol is {tol:g}; "
+        f"{chosen!r} reaches a residual of {rounded_up(reached)} on these rows within {most} features, tol is {tol:g}; "
         "raise tol or max_features, or use gram()"
     )
 

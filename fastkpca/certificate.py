@@ -154,7 +154,11 @@ def mu_frobenius(norm: float, ritz_norm: float, residual_norm: float, slack: flo
     ``norm`` is an upper bound on |A|_F, ``ritz_norm`` and ``residual_norm`` are lower bounds on |T|_F and |R|_F, and
     ``slack`` bounds the rounding of the difference (a few u |A|_F^2), which cancels twice.
     """
-    return float(np.sqrt(max(norm**2 - ritz_norm**2 - 2.0 * residual_norm**2, 0.0) + slack))
+    with np.errstate(over="ignore"):
+        squares = np.square([norm, ritz_norm, residual_norm])
+    if not np.isfinite(squares).all():
+        return np.inf
+    return float(np.sqrt(max(squares[0] - squares[1] - 2.0 * squares[2], 0.0) + slack))
 
 
 def largest_eigenvalue_bound(S: np.ndarray) -> float:
@@ -168,6 +172,8 @@ def largest_eigenvalue_bound(S: np.ndarray) -> float:
     if n == 0:
         return 0.0
     scale = float(np.linalg.norm(S))
+    if not np.isfinite(scale):
+        return np.inf
     rounding = 4.0 * (n + 8) * UNIT * scale
     if n <= 128:
         return max(float(np.linalg.eigvalsh(S)[-1]), 0.0) + rounding
@@ -332,10 +338,13 @@ def angle_bounds(theta: np.ndarray, residual_gram: np.ndarray, bounds: np.ndarra
         below = theta[mine[-1]] - bounds[last + 1, 1] if last + 1 < m else 0.0
         gap = min(above, below) - error
         block = residual_gram[np.ix_(mine, mine)]
-        rho = np.sqrt(max(float(np.linalg.eigvalsh(block)[-1]), 0.0)) * (1 + 1e-8) + error
-        angles[mine] = np.arcsin(min(rho / gap, 1.0)) if gap > 0 and np.isfinite(gap) else np.pi / 2
-        if not np.isfinite(gap):
+        if gap == np.inf:
             angles[mine] = 0.0
+        elif gap > 0 and np.isfinite(block).all():
+            rho = np.sqrt(max(float(np.linalg.eigvalsh(block)[-1]), 0.0)) * (1 + 1e-8) + error
+            angles[mine] = np.arcsin(min(rho / gap, 1.0))
+        else:  # not even a number is known (NaN, too)
+            angles[mine] = np.pi / 2
     return angles
 
 
@@ -388,7 +397,8 @@ def ritz_certificate(
     theta = np.diag(compression).copy()
     inner = np.sqrt(m) * rounding_factor(n) * UNIT  # |error|_2 of an m x m matrix of inner products of unit columns
     delta = float(np.linalg.norm(gram - np.eye(m), 2)) + inner
-    if not (delta <= 0.25 and np.isfinite(product_error)):
+    known = np.isfinite(residual_gram).all() and np.isfinite(compression).all() and np.isfinite(product_error)
+    if not (delta <= 0.25 and known):
         return _nothing_known(c, trace)
     size = float(np.max(np.abs(theta)))
     # V'R from Gram matrices: V'Y - V'V T, rounding of the two added
@@ -411,7 +421,7 @@ def ritz_certificate(
             ritz_norm = max(float(np.linalg.norm(theta)) - np.sqrt(m) * s, 0.0)
             lost = cross + np.sqrt(m) * error
             residual_norm = max(rho_f / np.sqrt(1 + delta) - lost, 0.0)
-            forms["frobenius"] = mu_frobenius(norm, ritz_norm, residual_norm, 16.0 * UNIT * norm**2)
+            forms["frobenius"] = mu_frobenius(norm, ritz_norm, residual_norm, 16.0 * UNIT * norm * norm)
     form = min(forms, key=forms.__getitem__) if forms else "none"
     mu_value = forms.get(form, np.inf)
 
@@ -517,7 +527,8 @@ def feature_certificate(
     side = float(max(theta[0] - lo[0], hi[0] - theta[0] - residual_trace))
     # of v = Phi y / sqrt(theta) the residual is Phi (C y - theta y) / sqrt(theta), besides what the map leaves out
     own = solved_residual * float(np.sqrt(hi[0] / max(theta[min(c, m) - 1], 1e-300))) if solved_residual else 0.0
-    gram = np.eye(m) * (residual_trace + side + own) ** 2
+    rho = residual_trace + side + own
+    gram = np.diag(np.full(m, rho * rho))
     angles = angle_bounds(theta, gram, bounds, c, side)
     proof = Certificate(bounds[:c], "guaranteed", angles, cluster_labels(bounds)[:c], np.nan, "features", side)
     if solved is None or solved.bound_kind == "guaranteed":
@@ -571,6 +582,8 @@ def dense_certificate(values: np.ndarray, c: int, *, n: int, norm: float, entry_
     """
     values = np.asarray(values, dtype=np.float64)
     error = (4.0 * np.sqrt(n) + 16.0) * UNIT * norm + n * entry_error
+    if not np.isfinite(error * error):
+        return _nothing_known(c, None)
     bounds = np.column_stack([values - error, values + error])
     m = len(values)
     gram = np.eye(m) * error**2

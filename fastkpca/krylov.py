@@ -35,7 +35,7 @@ from .certificate import (
     rounding_factor,
     upper_ends,
 )
-from .errors import CertificateWarning
+from .errors import CertificateWarning, rounded_up
 from .execute import Progress
 from .summation.exact import band_rows, with_ones
 
@@ -930,7 +930,7 @@ class _Solver:
 
     def _message(self, certificate: Certificate, theta: np.ndarray, c: int, done: bool) -> str:
         width = certificate.width / theta[0] if theta[0] > 0 else np.inf
-        text = f"after {self.passes} passes the widest of {c} intervals is {width:.2g} of the largest eigenvalue"
+        text = f"after {self.passes} passes the widest of {c} intervals is {rounded_up(width)} of the largest eigenvalue"
         if done:
             text += f", but it holds only with probability {1 - _FAILURE:.6f} (bound_kind 'probabilistic')"
             if not hasattr(self.product, "pass_with_norm"):  # it is the norm that proves a flat spectrum's end
@@ -938,13 +938,13 @@ class _Solver:
             return text
         if self.n * self._error_bound() > 0.01 * self.tol * theta[0] and c == self.c:
             return (
-                f"{text}, tol is {self.tol:.2g}; the products are approximate, and their own error counts in it: "
+                f"{text}, tol is {self.tol:g}; the products are approximate, and their own error counts in it: "
                 "products='exact' helps"
             )
         if theta[0] > 0 and certificate.rounding > 0.4 * self.tol * theta[0]:
             floor = 2 * certificate.rounding / theta[0]
             return (
-                f"{text}, tol is {self.tol:.2g}; rounding in float64 alone is {floor:.2g}: the kernel matrix is nearly "
+                f"{text}, tol is {self.tol:g}; rounding in float64 alone is {floor:.2g}: the kernel matrix is nearly "
                 "constant or its entries are large; a smaller sigma or a larger tol helps"
             )
         if c < self.c:
@@ -952,6 +952,6 @@ class _Solver:
         if self.fraction is not None and self._wanted(theta) is None:
             return f"{text}, and the {c} components found don't carry the fraction {self.fraction}; raise max_passes"
         return (
-            f"{text}, tol is {self.tol:.2g}; more passes (max_passes), a larger tol or fewer components help "
+            f"{text}, tol is {self.tol:g}; more passes (max_passes), a larger tol or fewer components help "
             "(a flat spectrum has no certificate without them)"
         )

@@ -26,9 +26,24 @@ import numpy as np
 from ._core import moments as _moments
 from .errors import did_you_mean
 
-__all__ = ["API_VERSION", "Cost", "FeatureMap", "Kernel", "Moments", "Offer", "Summary", "Summation"]
+__all__ = [
+    "API_VERSION",
+    "LARGEST",
+    "LEAST",
+    "Cost",
+    "FeatureMap",
+    "Kernel",
+    "Moments",
+    "Offer",
+    "Summary",
+    "Summation",
+]
 
 API_VERSION = 1
+
+LEAST, LARGEST = 1e-140, 1e140
+"""The range of what is squared: the rows (the largest coordinate, after the shift), lengths, and kernel values. Squares,
+and N^2 of them, then stay within float64, with 28 digits above the smallest number."""
 
 
 @dataclass(frozen=True)

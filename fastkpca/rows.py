@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from . import execute
 from ._core import moments as _moments
-from .protocol import Summary
+from .protocol import LARGEST, LEAST, Summary
 from .sources import Source
 
 __all__ = ["Rows", "summarize"]
@@ -165,7 +165,8 @@ def summarize(
     With weights the mean and the covariance are weighted, rows of weight zero count in nothing, and the sample is one
     of the rows repeated so often.
 
-    Raises ValueError that names the first row and column where a value is NaN or infinite.
+    Raises ValueError that names the first row and column where a value is NaN or infinite, and where squares of the
+    rows would leave the range of float64.
     """
     d = rows.n_features
     rows = rows.shifted(None)
@@ -219,6 +220,7 @@ def summarize(
     low, high, total, (mean, _), scatter, square, found = rows.reduce(
         first, step, join, n_threads=n_threads, stage="summary"
     )
+    _check_size(low, high, mean if shift_by is None else shift_by, shift)
     n = rows.n_samples
     index = early if len(early) else _sample_index(rows, total, rng)
     sample: np.ndarray | None = found if len(early) else None
@@ -261,6 +263,19 @@ def summarize(
         mean=mean - shift_by,
         sample=rows.take(index) if sample is None else sample,
         sample_index=index,
+    )
+
+
+def _check_size(low: np.ndarray, high: np.ndarray, shift_by: np.ndarray, shift: bool) -> None:
+    """Distances and scalar products are sums of squares: refuse rows whose squares under- or overflow."""
+    size = float(np.maximum(np.abs(low), np.abs(high)).max(initial=0.0))
+    if shift and size <= LARGEST:  # beyond, the mean may have overflowed
+        size = float(np.maximum(np.abs(low - shift_by), np.abs(high - shift_by)).max(initial=0.0))
+    if size == 0.0 or not np.isfinite(size) or LEAST <= size <= LARGEST:  # infinite: no row has a weight
+        return
+    raise ValueError(
+        f"the largest number in X{', after subtracting the mean,' * shift} is {size:.3g}; its square leaves the range of "
+        f"float64, so it must lie between {LEAST:g} and {LARGEST:g}: multiply X by a power of ten"
     )
 
 

@@ -80,14 +80,15 @@ def gram(
     threads = execute.threads_for(chosen, n_threads)
     rows_x = validate.as_rows(X)
     generator = validate.check_rng(rng)
-    rows_x, data_x = summarize(rows_x, shift=chosen.translation == "kernel", rng=generator, n_threads=threads)
+    look: dict[str, Any] = {"rng": generator, "n_threads": threads, "any_size": chosen.scales_rows}
+    rows_x, data_x = summarize(rows_x, shift=chosen.translation == "kernel", **look)
     chosen = chosen.resolve(data_x)
     rows_y, data_y = None, data_x
     if Y is not None:
         rows_y = validate.as_rows(Y, name="Y")
         validate.check_columns(rows_x.n_features, rows_y.n_features, name="Y")
         validate.check_finite(rows_y, name="Y")
-        data_y = summarize(rows_y, shift=False, rng=generator, n_threads=threads)[1]
+        data_y = summarize(rows_y, shift=False, **look)[1]
         rows_y = rows_y.shifted(rows_x.shift)
         data_y = _moved(data_y, data_x.shift)
     if tol is not None:
@@ -167,7 +168,13 @@ def features(
     chosen, X = _given(kernel, kernel_parameters).bind(X)
     threads = execute.threads_for(chosen, n_threads)
     generator = validate.check_rng(rng)
-    rows, data = summarize(validate.as_rows(X), shift=chosen.translation == "kernel", rng=generator, n_threads=threads)
+    rows, data = summarize(
+        validate.as_rows(X),
+        shift=chosen.translation == "kernel",
+        rng=generator,
+        n_threads=threads,
+        any_size=chosen.scales_rows,
+    )
     chosen = chosen.resolve(data)
     most = MAX_FEATURES if max_features is None else validate.check_count(max_features, "max_features")
     reached = np.inf

@@ -554,7 +554,8 @@ def feature_trace(
     rounding is in ``residual_trace``.
     """
     count = float(n) if count is None else count
-    own = (rounding_factor(n) + 8.0) * UNIT * trace
+    # a trace below zero says how far it is off
+    own = (rounding_factor(n) + 8.0) * UNIT * abs(trace) + 2.0 * max(-trace, 0.0)
     shift = rounding * np.sqrt(max(kernel_trace, 0.0))
     low = max(float(np.sqrt(max(trace - own, 0.0))) - shift, 0.0) ** 2 - count * defect
     high = (float(np.sqrt(trace + own)) + shift) ** 2 + residual_trace + count * defect

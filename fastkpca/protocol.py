@@ -150,6 +150,8 @@ class Kernel:
     positive_semidefinite: bool = False
     translation: str | None = None
     """"kernel" if k(x+s, y+s) = k(x, y); "centered" if that holds only after centring (linear); else None."""
+    scales_rows: bool = False
+    """True: rows may be of any size, the kernel scales each before it squares; else X is refused beyond LEAST, LARGEST."""
     thread_safe: bool = True
     """False makes the core call this kernel from one thread only."""
     parameters: ClassVar[Mapping[str, Any]] = {}

@@ -156,11 +156,17 @@ class Rows:
 
 
 def summarize(
-    rows: Rows, *, shift: bool, rng: np.random.Generator, n_threads: int = 1, shift_by: np.ndarray | None = None
+    rows: Rows,
+    *,
+    shift: bool,
+    rng: np.random.Generator,
+    n_threads: int = 1,
+    shift_by: np.ndarray | None = None,
+    any_size: bool = False,
 ) -> tuple[Rows, Summary]:
     """One pass (a second, cheap one for the radius where the rows are shifted): (shifted rows, their Summary).
 
-    ``shift_by`` is what to shift by instead of the mean.
+    ``shift_by`` is what to shift by instead of the mean; ``any_size``: the kernel scales the rows itself.
 
     With weights the mean and the covariance are weighted, rows of weight zero count in nothing, and the sample is one
     of the rows repeated so often.
@@ -220,7 +226,8 @@ def summarize(
     low, high, total, (mean, _), scatter, square, found = rows.reduce(
         first, step, join, n_threads=n_threads, stage="summary"
     )
-    _check_size(low, high, mean if shift_by is None else shift_by, shift)
+    if not any_size:
+        _check_size(low, high, mean if shift_by is None else shift_by, shift)
     n = rows.n_samples
     index = early if len(early) else _sample_index(rows, total, rng)
     sample: np.ndarray | None = found if len(early) else None

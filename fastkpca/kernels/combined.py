@@ -139,6 +139,10 @@ class ScaledKernel(Kernel):
         return self.kernel.translation
 
     @property
+    def scales_rows(self) -> bool:  # type: ignore[override]
+        return bool(self.kernel.scales_rows)
+
+    @property
     def thread_safe(self) -> bool:  # type: ignore[override]
         return bool(self.kernel.thread_safe)
 
@@ -240,6 +244,10 @@ class _OfParts(Kernel):
     def positive_semidefinite(self) -> bool:  # type: ignore[override]
         # products as well: Schur 1911
         return all(part.positive_semidefinite for part in self.parts)
+
+    @property
+    def scales_rows(self) -> bool:  # type: ignore[override]
+        return all(part.scales_rows for part in self.parts)
 
     @property
     def thread_safe(self) -> bool:  # type: ignore[override]

@@ -31,6 +31,7 @@ class Cosine(Kernel):
     api_version = 1
     positive_semidefinite = True
     translation = None
+    scales_rows = True
 
     def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         A = _unit_rows(X)

@@ -45,6 +45,7 @@ __all__ = [
 ]
 
 UNIT = float(np.finfo(np.float64).eps) / 2
+_NOTHING = 1e150  # an error of this size says nothing, and its square would overflow
 _YOUNG = 1e-3  # (R + F)'(R + F) <= (1 + a) R'R + (1 + 1/a) F'F: costs a thousandth of the width, not 2 |R| |F|
 
 
@@ -154,11 +155,9 @@ def mu_frobenius(norm: float, ritz_norm: float, residual_norm: float, slack: flo
     ``norm`` is an upper bound on |A|_F, ``ritz_norm`` and ``residual_norm`` are lower bounds on |T|_F and |R|_F, and
     ``slack`` bounds the rounding of the difference (a few u |A|_F^2), which cancels twice.
     """
-    with np.errstate(over="ignore"):
-        squares = np.square([norm, ritz_norm, residual_norm])
-    if not np.isfinite(squares).all():
+    if not norm < _NOTHING:
         return np.inf
-    return float(np.sqrt(max(squares[0] - squares[1] - 2.0 * squares[2], 0.0) + slack))
+    return float(np.sqrt(max(norm**2 - ritz_norm**2 - 2.0 * residual_norm**2, 0.0) + slack))
 
 
 def largest_eigenvalue_bound(S: np.ndarray) -> float:
@@ -171,7 +170,8 @@ def largest_eigenvalue_bound(S: np.ndarray) -> float:
     n = len(S)
     if n == 0:
         return 0.0
-    scale = float(np.linalg.norm(S))
+    with np.errstate(over="ignore"):
+        scale = float(np.linalg.norm(S))
     if not np.isfinite(scale):
         return np.inf
     rounding = 4.0 * (n + 8) * UNIT * scale
@@ -508,6 +508,8 @@ def feature_certificate(
     """
     values = np.asarray(values, dtype=np.float64)
     count = float(n) if count is None else count
+    if not residual_trace + count * defect + kernel_trace < _NOTHING:
+        return _nothing_known(c, None)
     D = len(values)
     m = max(c + 1, D) if solved is None else D
     theta = np.zeros(m)
@@ -527,8 +529,7 @@ def feature_certificate(
     side = float(max(theta[0] - lo[0], hi[0] - theta[0] - residual_trace))
     # of v = Phi y / sqrt(theta) the residual is Phi (C y - theta y) / sqrt(theta), besides what the map leaves out
     own = solved_residual * float(np.sqrt(hi[0] / max(theta[min(c, m) - 1], 1e-300))) if solved_residual else 0.0
-    rho = residual_trace + side + own
-    gram = np.diag(np.full(m, rho * rho))
+    gram = np.eye(m) * (residual_trace + side + own) ** 2
     angles = angle_bounds(theta, gram, bounds, c, side)
     proof = Certificate(bounds[:c], "guaranteed", angles, cluster_labels(bounds)[:c], np.nan, "features", side)
     if solved is None or solved.bound_kind == "guaranteed":
@@ -583,7 +584,7 @@ def dense_certificate(values: np.ndarray, c: int, *, n: int, norm: float, entry_
     """
     values = np.asarray(values, dtype=np.float64)
     error = (4.0 * np.sqrt(n) + 16.0) * UNIT * norm + n * entry_error
-    if not np.isfinite(error * error):
+    if not error < _NOTHING:
         return _nothing_known(c, None)
     bounds = np.column_stack([values - error, values + error])
     m = len(values)

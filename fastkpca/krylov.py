@@ -15,7 +15,6 @@ and the whole Krylov space kept (full reorthogonalisation, twice, in float64).
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +34,7 @@ from .certificate import (
     rounding_factor,
     upper_ends,
 )
-from .errors import CertificateWarning, rounded_up
+from .errors import CertificateWarning, rounded_up, warn_caller
 from .execute import Progress
 from .summation.exact import band_rows, with_ones
 
@@ -259,7 +258,7 @@ def block_krylov(
     )
     result = solver.run(start)
     if result.message and warn:
-        warnings.warn(result.message, CertificateWarning, stacklevel=2)
+        warn_caller(result.message, CertificateWarning)
     return result
 
 
@@ -942,7 +941,7 @@ class _Solver:
                 "products='exact' helps"
             )
         if theta[0] > 0 and certificate.rounding > 0.4 * self.tol * theta[0]:
-            floor = 2 * certificate.rounding / theta[0]
+            floor = min(2 * certificate.rounding / theta[0], width)  # other bounds may be below that
             return (
                 f"{text}, tol is {self.tol:g}; rounding in float64 alone is {floor:.2g}: the kernel matrix is nearly "
                 "constant or its entries are large; a smaller sigma or a larger tol helps"

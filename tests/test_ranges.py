@@ -78,7 +78,7 @@ def test_lengths_whose_squares_leave_float64_are_refused(kernel, name, length):
 
 
 @pytest.mark.parametrize("nu", [0.1, 0.5, 1.5, 4.0])
-@pytest.mark.parametrize("length, reach", [(1e-138, 1.0), (1e-20, 1e-140), (1e138, 1.0), (1e-130, 1e270)])
+@pytest.mark.parametrize("length, reach", [(1e-138, 1.0), (1e-20, 1e-140), (1e130, 1.0), (1e-130, 1e270)])
 def test_matern_at_the_ends_of_the_range(nu, length, reach):
     pytest.importorskip("kernels_contrib")
     X = length * min(reach, 1e130 / length) * np.random.default_rng(0).standard_normal((6, 2))
@@ -130,7 +130,9 @@ def test_the_error_of_tanh_is_bounded_as_its_values_are(scale):
     X = np.random.default_rng(0).standard_normal((10, 2))
     _, data = summarize(Rows(X), shift=False, rng=np.random.default_rng(0))
     assert fk.get_kernel("tanh", scale=scale).entry_error(data, np.dtype(np.float64)) <= 2.0
-    assert np.isfinite(fk.kpca(X, "tanh", 1, scale=scale, method="krylov", tol=0.5).eigenvalue_bounds).all() or scale > 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CertificateWarning)
+        assert np.isfinite(fk.kpca(X, "tanh", 1, scale=scale, method="krylov").eigenvalue_bounds).all()
 
 
 @pytest.mark.parametrize("kernel", ["polynomial", "tanh"])
@@ -146,9 +148,7 @@ def test_certificates_of_huge_numbers_say_that_nothing_is_known(size):
     values = np.array([3.0, 2.0, 1.0, 0.5])
     found = certificate.dense_certificate(values, 2, n=10, norm=1.0, entry_error=size)
     assert not np.isfinite(found.eigenvalue_bounds).any() and (found.angle_bounds == np.pi / 2).all()
-    found = certificate.feature_certificate(
-        values, 2, n=10, residual_trace=size, trace=6.5, kernel_trace=10.0
-    )
+    found = certificate.feature_certificate(values, 2, n=10, residual_trace=size, trace=6.5, kernel_trace=10.0)
     assert (found.angle_bounds == np.pi / 2).all() and (found.eigenvalue_bounds[:, 1] >= size).all()
     assert certificate.largest_eigenvalue_bound(np.diag([size, np.inf])) == np.inf
     assert certificate.mu_frobenius(size, 1.0, 1.0, 0.0) == np.inf
@@ -159,7 +159,9 @@ def test_certificates_of_huge_numbers_say_that_nothing_is_known(size):
     assert (found.angle_bounds == np.pi / 2).all() and not np.isnan(found.eigenvalue_bounds).any()
 
 
-@pytest.mark.parametrize("number, text", [(10.34, "11"), (10.0, "10"), (1.2e-9, "1.2e-09"), (1.21e-9, "1.3e-09"), (99.9, "1e+02"), (0.0, "0")])
+@pytest.mark.parametrize(
+    "number, text", [(10.34, "11"), (10.0, "10"), (1.2e-9, "1.2e-09"), (1.21e-9, "1.3e-09"), (99.9, "1e+02"), (0.0, "0")]
+)
 def test_at_most_is_never_below_the_number(number, text):
     assert rounded_up(number) == text
     assert float(text) >= number

@@ -81,7 +81,7 @@ class RationalQuadratic(Kernel):
         return values.astype(X.dtype, copy=False)
 
     def _unit(self, X: np.ndarray, Y: np.ndarray) -> tuple[int, float]:
-        """(e, 4^e / (2 alpha length_scale^2)): squared distances of rows over 2^e are finite, and none that matters is 0.
+        """(e, 4^e / (2 alpha length_scale^2)): squared distances in units of 2^e are finite, and 0 only where k is 1.
 
         2^e is about the length, or for rows very far apart as many times more as keeps their squares finite.
         """

@@ -17,15 +17,15 @@ import scipy.linalg
 from attack_cases import LONG_UNIT, MAPS, UNIT, center_long
 
 import fastkpca as fk
-from fastkpca._routes import NoVarianceError
 from fastkpca.errors import (
     CertificateWarning,
     ComponentsWarning,
     KernelParameterError,
     NotConvergedError,
+    NoVarianceError,
     PluginError,
 )
-from fastkpca.rows import Rows, summarize
+from fastkpca.rows.view import Rows, summarize
 
 Long = np.longdouble
 OURS = ("gaussian", "linear", "polynomial", "polynomial", "tanh")

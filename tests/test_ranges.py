@@ -10,9 +10,9 @@ import pytest
 import range_cases as cases
 
 import fastkpca as fk
-from fastkpca import certificate
 from fastkpca.errors import CertificateWarning, ComponentsWarning, KernelParameterError, rounded_up
-from fastkpca.rows import Rows, summarize
+from fastkpca.rows.view import Rows, summarize
+from fastkpca.solve import certificate
 
 
 def judged(X, name, p, kernel=None, **keywords):

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from ..base.protocol import LARGEST, LEAST
 from ..errors import KernelParameterError
-from ..protocol import LARGEST, LEAST
 
 __all__ = ["finite_number", "length", "positive_number", "whole_number"]
 

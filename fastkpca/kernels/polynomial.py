@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from .._core import tiles
+from ..base.protocol import Cost, FeatureMap, Kernel, Offer, Summary, Summation
+from ..base.stored import Record
 from ..errors import KernelParameterError
-from ..features.monomial import PolynomialMap, polynomial_size
-from ..protocol import Cost, FeatureMap, Kernel, Offer, Summary, Summation
-from ..rows import Rows
-from ..stored import Record
-from ..summation.expansion import ExpansionSummation
+from ..maps.monomial import PolynomialMap, polynomial_size
+from ..products.expansion import ExpansionSummation
+from ..rows.view import Rows
 from ._parameters import finite_number, positive_number, whole_number
 
 __all__ = ["Polynomial"]

@@ -89,29 +89,20 @@ def gram(
         rows_y = validate.as_rows(Y, name="Y")
         validate.check_columns(rows_x.n_features, rows_y.n_features, name="Y")
         validate.check_finite(rows_y, name="Y")
-        data_y = summarize(rows_y, shift=False, **look)[1]
-        rows_y = rows_y.shifted(rows_x.shift)
-        data_y = _moved(data_y, data_x.shift)
+        rows_y, data_y = summarize(
+            rows_y, shift=chosen.translation == "kernel", shift_by=data_x.shift, **look
+        )
     if tol is not None:
         least = reachable(chosen, data_x, data_y)
         if tol < least:
             raise ValueError(
-                f"tol={tol:g} is below {rounded_up(least)}, what products of {data_y.n_samples} terms keep for certain in "
-                "float64 on these rows; raise tol, or leave it out for products that are exact up to rounding"
+                f"tol={tol:g} is below {rounded_up(least)}, what products of {data_y.n_samples} terms keep for certain "
+                "in float64 on these rows; raise tol, or leave it out for products that are exact up to rounding"
             )
     found = products_for(chosen, data_x, data_y, tol, square=Y is None, name=products)
     product = best_product(found)
     summation = product.build(rows_x, rows_y, threads)
     return GramOperator(chosen, summation, rows_x, rows_y, threads, name=product.name, progress=progress)
-
-
-def _moved(data: Summary, shift: np.ndarray) -> Summary:
-    if not shift.any():
-        return data
-    sample = data.sample - shift
-    box = data.box - shift
-    farthest = float(np.sqrt(np.sum(np.maximum(np.abs(box[0]), np.abs(box[1])) ** 2)))
-    return replace(data, shift=shift, box=box, mean=data.mean - shift, sample=sample, radius=farthest)
 
 
 def features(

@@ -929,7 +929,8 @@ class _Solver:
 
     def _message(self, certificate: Certificate, theta: np.ndarray, c: int, done: bool) -> str:
         width = certificate.width / theta[0] if theta[0] > 0 else np.inf
-        text = f"after {self.passes} passes the widest of {c} intervals is {rounded_up(width)} of the largest eigenvalue"
+        passes = f"after {self.passes} passes"
+        text = f"{passes} the widest of {c} intervals is {rounded_up(width)} of the largest eigenvalue"
         if done:
             text += f", but it holds only with probability {1 - _FAILURE:.6f} (bound_kind 'probabilistic')"
             if not hasattr(self.product, "pass_with_norm"):  # it is the norm that proves a flat spectrum's end

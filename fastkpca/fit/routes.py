@@ -287,7 +287,7 @@ def model_of(problem: Problem, solution: Solution, plan: Plan, score: Any, *, ke
         dtype=problem.dtype,
         projector=solution.projector,
         _score=score,
-        sample_weight=None if score is None else problem.rows.weights,
+        sample_weight=_kept_weights(problem, solution, score),
         weight_sum=problem.weight_sum,
         feature_names=problem.feature_names,
         _moments=solution.moments if keep_moments else None,
@@ -297,6 +297,14 @@ def model_of(problem: Problem, solution: Solution, plan: Plan, score: Any, *, ke
     if solution.message:
         warn_caller(solution.message, CertificateWarning)
     return model
+
+
+def _kept_weights(problem: Problem, solution: Solution, score: Any) -> np.ndarray | None:
+    """Weights of the rows that the model holds, or holds the scores of; not the user's array, which may change."""
+    if isinstance(solution.projector, SampleProjector):
+        return solution.projector.weights
+    weights = None if score is None else problem.rows.weights
+    return None if weights is None else np.array(weights, dtype=np.float64)
 
 
 def _leading(feature_map: FeatureMap, problem: Problem) -> tuple[Moments, np.ndarray, np.ndarray, Leading | None]:
@@ -599,4 +607,5 @@ def _sample_projector(problem: Problem, coeff: np.ndarray, means: np.ndarray) ->
     X = problem.rows.all()
     if np.shares_memory(X, problem.rows.source) if isinstance(problem.rows.source, np.ndarray) else False:
         X = X.copy()  # the model must not follow later changes of the user's array
-    return SampleProjector(X, np.ascontiguousarray(coeff, dtype=problem.dtype), means)
+    weights = None if problem.rows.weights is None else np.array(problem.rows.weights, dtype=np.float64)
+    return SampleProjector(X, np.ascontiguousarray(coeff, dtype=problem.dtype), means, weights)

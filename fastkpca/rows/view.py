@@ -20,7 +20,7 @@ from ..base import parallel
 from ..base.protocol import Summary
 from .sources import Source, nearest_and_rest
 
-__all__ = ["Rows", "summarize"]
+__all__ = ["Rows", "sample_index", "summarize"]
 
 SAMPLE_ROWS = 4096
 MAX_COVARIANCE = 1024
@@ -231,7 +231,7 @@ def summarize(
     wide = d > MAX_COVARIANCE
     # passes over the rows of a cluster are dear: their sample comes with the first
     at_once = rows.distributed and rows.weights is None and near is None
-    early = _sample_index(rows, 0.0, rng) if at_once else np.zeros(0, dtype=np.intp)
+    early = sample_index(rows, 0.0, rng) if at_once else np.zeros(0, dtype=np.intp)
 
     def first(rows: Rows, i: int) -> Any:  # a tuple, or None beyond the last row
         stop = (i + 1) * step
@@ -279,7 +279,7 @@ def summarize(
         first, step, join, n_threads=n_threads, stage="summary"
     )
     n = rows.n_samples
-    index = early if len(early) else _sample_index(rows, total, rng)
+    index = early if len(early) else sample_index(rows, total, rng)
     sample: np.ndarray | None = found if len(early) else None
     if not shift:
         shift_by = np.zeros(d)
@@ -326,8 +326,8 @@ def summarize(
     )
 
 
-def _sample_index(rows: Rows, total: float, rng: np.random.Generator) -> np.ndarray:
-    """Numbers of the rows of the sample, in order; none of weight zero.
+def sample_index(rows: Rows, total: float, rng: np.random.Generator, most: int = SAMPLE_ROWS) -> np.ndarray:
+    """Numbers of the rows of a sample of at most this size, in order; none of weight zero. ``total``: of the weights.
 
     Few copies are all taken, and so are few rows. Of many, half are drawn by weight (systematically, so that a heavy
     row comes several times) and half whatever their weight, for a row whose weight outweighs all others says nothing
@@ -335,14 +335,14 @@ def _sample_index(rows: Rows, total: float, rng: np.random.Generator) -> np.ndar
     """
     n, w = rows.n_samples, rows.weights
     if w is None:
-        return np.arange(n) if n <= SAMPLE_ROWS else np.sort(rng.choice(n, SAMPLE_ROWS, replace=False))
-    if n <= SAMPLE_ROWS:
-        if total <= SAMPLE_ROWS and np.array_equal(w, np.rint(w)):
+        return np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
+    if n <= most:
+        if total <= most and np.array_equal(w, np.rint(w)):
             return np.repeat(np.arange(n), np.asarray(w, dtype=np.intp))
         return np.flatnonzero(w)
-    half = SAMPLE_ROWS // 2
+    half = most // 2
     systematic = (np.arange(half) + rng.random()) / half
-    uniform = np.sort(rng.choice(n, SAMPLE_ROWS - half, replace=False))
+    uniform = np.sort(rng.choice(n, most - half, replace=False))
     return np.sort(np.concatenate([_by_weight(w, systematic * total), uniform[np.asarray(w[uniform]) > 0]]))
 
 

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from .._core import moments as _moments
 from ..base import parallel
 from ..base.protocol import LARGEST, LEAST, Summary
-from .sources import Source
+from .sources import Source, nearest_and_rest
 
 __all__ = ["Rows", "sample_index", "summarize"]
 
@@ -34,17 +34,6 @@ EXACT = 1 << 53
 def holds_more(dtype: np.dtype) -> bool:
     """Whether the type has numbers with more digits than float64 keeps."""
     return dtype.itemsize >= 8 and (dtype.kind in "iu" or (dtype.kind == "f" and dtype.itemsize > 8))
-
-
-def nearest_and_rest(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(the nearest float64, what it leaves out) of integers of 64 bits or long doubles; the two add up to the value."""
-    if values.dtype.kind == "f":
-        nearest = values.astype(np.float64)
-        with np.errstate(invalid="ignore"):  # infinity
-            return nearest, np.nan_to_num((values - nearest).astype(np.float64), nan=0.0)
-    high, low = (values >> 32).astype(np.float64) * 2.0**32, (values & 0xFFFFFFFF).astype(np.float64)
-    nearest = high + low
-    return nearest, low - (nearest - high)  # exact: |high| >= |low|, or high is zero
 
 
 def _fits(values: np.ndarray) -> bool:

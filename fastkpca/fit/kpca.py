@@ -379,7 +379,12 @@ def _prepare(
     limit = validate.check_memory_limit(memory_limit)
     _check_look(rows, limit)
     rows, data = summarize(
-        rows, shift=chosen.translation is not None, rng=generator, n_threads=threads, shift_by=shift_by
+        rows,
+        shift=chosen.translation is not None,
+        rng=generator,
+        n_threads=threads,
+        shift_by=shift_by,
+        any_size=chosen.scales_rows,
     )
     validate.check_enough(rows.n_samples)
     c = validate.check_c(c, rows.n_samples)

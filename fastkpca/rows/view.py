@@ -17,8 +17,8 @@ import scipy.sparse as sp
 
 from .._core import moments as _moments
 from ..base import parallel
-from ..base.protocol import Summary
-from .sources import Source
+from ..base.protocol import LARGEST, LEAST, Summary
+from .sources import Source, nearest_and_rest
 
 __all__ = ["Rows", "sample_index", "summarize"]
 
@@ -34,17 +34,6 @@ EXACT = 1 << 53
 def holds_more(dtype: np.dtype) -> bool:
     """Whether the type has numbers with more digits than float64 keeps."""
     return dtype.itemsize >= 8 and (dtype.kind in "iu" or (dtype.kind == "f" and dtype.itemsize > 8))
-
-
-def nearest_and_rest(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(the nearest float64, what it leaves out) of integers of 64 bits or long doubles; the two add up to the value."""
-    if values.dtype.kind == "f":
-        nearest = values.astype(np.float64)
-        with np.errstate(invalid="ignore"):  # infinity
-            return nearest, np.nan_to_num((values - nearest).astype(np.float64), nan=0.0)
-    high, low = (values >> 32).astype(np.float64) * 2.0**32, (values & 0xFFFFFFFF).astype(np.float64)
-    nearest = high + low
-    return nearest, low - (nearest - high)  # exact: |high| >= |low|, or high is zero
 
 
 def _fits(values: np.ndarray) -> bool:
@@ -224,16 +213,23 @@ def _near(rows: Rows) -> np.ndarray | None:
 
 
 def summarize(
-    rows: Rows, *, shift: bool, rng: np.random.Generator, n_threads: int = 1, shift_by: np.ndarray | None = None
+    rows: Rows,
+    *,
+    shift: bool,
+    rng: np.random.Generator,
+    n_threads: int = 1,
+    shift_by: np.ndarray | None = None,
+    any_size: bool = False,
 ) -> tuple[Rows, Summary]:
     """One pass (a second, cheap one for the radius where the rows are shifted): (shifted rows, their Summary).
 
-    ``shift_by`` is what to shift by instead of the mean.
+    ``shift_by`` is what to shift by instead of the mean; ``any_size``: the kernel scales the rows itself.
 
     With weights the mean and the covariance are weighted, rows of weight zero count in nothing, and the sample is one
     of the rows repeated so often.
 
-    Raises ValueError that names the first row and column where a value is NaN or infinite.
+    Raises ValueError that names the first row and column where a value is NaN or infinite, and where squares of the
+    rows would leave the range of float64.
     """
     d = rows.n_features
     near = _near(rows) if shift else None
@@ -289,6 +285,9 @@ def summarize(
     low, high, total, (mean, _), scatter, square, found = rows.reduce(
         first, step, join, n_threads=n_threads, stage="summary"
     )
+    least = LEAST if shift_by is None else 0.0  # a shift that is given is that of other rows, which were looked at
+    if not any_size:
+        _check_size(low, high, 0.0 if shift else least, shifted=False)
     n = rows.n_samples
     index = early if len(early) else sample_index(rows, total, rng)
     sample: np.ndarray | None = found if len(early) else None
@@ -299,6 +298,8 @@ def summarize(
         shift_by = mean + origin if shift_by is None else np.asarray(shift_by, dtype=np.float64)
         moved = shift_by - origin  # exact, or rounded by no more than the rows' extent allows
         low, high, mean = low - moved, high - moved, mean - moved
+        if not any_size:
+            _check_size(low, high, least, shifted=True)
         rows = rows.shifted(shift_by)
         drawn = index if isinstance(rows.source, Source) and sample is None else index[:0]
 
@@ -334,6 +335,17 @@ def summarize(
         mean=mean,
         sample=rows.take(index) if sample is None else sample,
         sample_index=index,
+    )
+
+
+def _check_size(low: np.ndarray, high: np.ndarray, least: float, *, shifted: bool) -> None:
+    """Distances and scalar products are sums of squares: refuse rows whose squares under- or overflow."""
+    size = float(np.maximum(np.abs(low), np.abs(high)).max(initial=0.0))
+    if size == 0.0 or not np.isfinite(size) or least <= size <= LARGEST:  # infinite: no row has a weight
+        return
+    raise ValueError(
+        f"the largest number in X{', after subtracting the mean,' * shifted} is {size:.3g}; its square leaves the "
+        f"range of float64, so it must lie between {LEAST:g} and {LARGEST:g}: multiply X by a power of ten"
     )
 
 

@@ -22,7 +22,7 @@ import numpy as np
 import scipy.linalg
 
 from ..base.parallel import Progress
-from ..errors import CertificateWarning, warn_caller
+from ..errors import CertificateWarning, rounded_up, warn_caller
 from ..products.exact import band_rows, with_ones
 from ..products.rates import EIGEN_RATE, GEMM_RATE
 from .certificate import (
@@ -933,11 +933,12 @@ class _Solver:
 
     def _message(self, certificate: Certificate, theta: np.ndarray, c: int) -> str:
         width = certificate.width / theta[0] if theta[0] > 0 else np.inf
-        text = f"after {self.passes} passes the widest of {c} intervals is {width:.2g} of the largest eigenvalue"
+        passes = f"after {self.passes} passes"
+        text = f"{passes} the widest of {c} intervals is {rounded_up(width)} of the largest eigenvalue"
         if theta[0] > 0 and self._rounding_alone(len(theta)) > 0.8 * self.tol * theta[0]:
-            floor = self._rounding_alone(len(theta)) / theta[0]
+            floor = min(self._rounding_alone(len(theta)) / theta[0], width)  # other bounds may be below that
             return (
-                f"{text}, tol is {self.tol:.2g}; rounding in float64 alone is {floor:.2g}: the kernel matrix is nearly "
+                f"{text}, tol is {self.tol:g}; rounding in float64 alone is {floor:.2g}: the kernel matrix is nearly "
                 "constant or its entries are large; a smaller sigma or a larger tol helps"
             )
         short = c < self.c or (self.fraction is not None and self._wanted(theta) is None)
@@ -946,7 +947,7 @@ class _Solver:
         elif short:
             text += f", and the {c} components found don't carry the fraction {self.fraction}"
         else:
-            text += f", tol is {self.tol:.2g}"
+            text += f", tol is {self.tol:g}"
         ways = ["more passes (max_passes) help"] if short or self._still_falls() else []
         if theta[0] > 0 and 2 * certificate.rounding > 0.8 * self.tol * theta[0]:
             ways = ["the products are approximate, and their own error is more than tol allows: products='exact' helps"]

@@ -54,6 +54,9 @@ class Summary:
         Rows drawn without replacement by the seeded generator, after the shift, in row order.
     sample_index : ndarray (len(sample),), int
         Their row numbers.
+    other_radius : float, optional
+        Of the two sides of a rectangular product this summary is that of the rows farther from the origin, and
+        ``other_radius`` the radius of the others; None: the rows with themselves.
     """
 
     n_samples: int
@@ -66,6 +69,14 @@ class Summary:
     mean: np.ndarray
     sample: np.ndarray
     sample_index: np.ndarray
+    other_radius: float | None = None
+
+    @property
+    def largest_inner(self) -> float:
+        """Bound on |x.y|: ``radius`` squared, or the product of the radii of the two sides."""
+        other = self.radius if self.other_radius is None else self.other_radius
+        with np.errstate(over="ignore"):
+            return float(np.float64(self.radius) * other)
 
 
 @dataclass(frozen=True)
@@ -192,6 +203,8 @@ class Kernel:
 
     def value_bound(self, data: Summary) -> float | None:
         """Bound on |k(x, y)| over all rows within ``data.radius`` of the origin; None: unknown.
+
+        Where k is a function of x.y, ``data.largest_inner`` gives the closer bound for a rectangular product.
 
         Known without help for semidefinite kernels that depend on x - y alone, where it is k(x, x). Sums and products
         need it for their ``entry_error``, products for feature maps.
@@ -386,7 +399,8 @@ class Moments:
 class Summation:
     """Products with the kernel matrix of two sets of rows (or of one set with itself).
 
-    ``error_bound``: |error of entry (i, k)| <= error_bound * sum_j |u_jk|, beyond the rounding of an exact product.
+    ``error_bound``: |error of entry (i, k)| <= error_bound * sum_j |u_jk|, beyond the rounding of an exact product,
+    which whoever multiplies adds (``GramOperator.error_bound``).
     ``symmetric``: matmat and rmatmat are the same operator; where not, the eigensolver uses (S + S') / 2.
     """
 

@@ -31,10 +31,10 @@ class Linear(Kernel):
         return np.einsum("ij,ij->i", X, X)
 
     def entry_error(self, data: Summary, dtype: np.dtype) -> float:
-        return (data.n_features + 2) * float(np.finfo(dtype).eps) * data.radius**2
+        return (data.n_features + 2) * float(np.finfo(dtype).eps) * data.largest_inner
 
     def value_bound(self, data: Summary) -> float:
-        return data.radius**2 * (1 + 1e-12)
+        return data.largest_inner * (1 + 1e-12)
 
     def feature_maps(self, data: Summary, tol: float, max_features: int) -> Sequence[Offer]:
         d = data.n_features

@@ -46,7 +46,7 @@ class Tanh(Kernel):
 
     def entry_error(self, data: Summary, dtype: np.dtype) -> float:
         # the argument's rounding passes with slope at most 1; tanh itself is good to a few ulp of at most 1
-        argument = abs(self.scale) * data.radius**2 + abs(self.offset)
+        argument = abs(self.scale) * data.largest_inner + abs(self.offset)
         return float(np.finfo(dtype).eps) * ((data.n_features + 4) * argument + 8)
 
     def value_bound(self, data: Summary) -> float:

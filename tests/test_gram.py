@@ -268,3 +268,119 @@ def test_passes_with_features_report_their_progress(capsys):
         assert complete(seen) == stages
     fk.features(X, "gaussian", sigma=2.0, tol=1e-4, progress=True)
     assert "residual" in capsys.readouterr().err
+
+
+def polynomial(A, B, degree, offset):
+    A, B = (x.astype(np.longdouble) for x in (A, B))
+    return (A @ B.T + offset) ** degree
+
+
+@pytest.mark.parametrize("kernel", ["polynomial", "semidefinite", "tanh", "sum"])
+@pytest.mark.parametrize("spread", [1e-3, 1.0, 30.0])
+def test_error_bounds_hold_for_kernels_of_any_sign(kernel, spread):
+    rng = np.random.default_rng(3)
+    A, B = spread * rng.standard_normal((120, 5)), 3 * spread * rng.standard_normal((90, 5))
+    offset = 1.0 if kernel == "semidefinite" else -1.0
+    k = fk.get_kernel("polynomial", degree=5, offset=offset)
+    if kernel == "tanh":
+        k = fk.get_kernel("tanh", scale=0.7, offset=-1.0)
+    if kernel == "sum":
+        k = k + 2.0 * fk.get_kernel("tanh", offset=-1.0)
+    for Y in (None, B):
+        sources = A if Y is None else Y
+        if kernel == "tanh":
+            values = np.tanh(np.longdouble(0.7) * (A.astype(np.longdouble) @ sources.T.astype(np.longdouble)) - 1)
+        else:
+            values = polynomial(A, sources, 5, offset)
+        if kernel == "sum":
+            values = values + 2 * np.tanh(A.astype(np.longdouble) @ sources.T.astype(np.longdouble) - 1)
+        K = fk.gram(A, k, Y)
+        assert 0 < K.error_bound < np.inf
+        m = len(sources)
+        for U in (np.eye(m), np.sign(rng.standard_normal((m, 2))), np.full((m, 1), 0.1)):
+            error = np.abs(K @ U - values @ U.astype(np.longdouble))
+            assert (error <= K.error_bound * np.abs(U).sum(axis=0)).all()
+        # a tol that exact products do not keep for certain is refused, one that they keep is kept
+        assert K.products == "exact" or kernel == "semidefinite"
+        with pytest.raises(ValueError, match="is below"):
+            fk.gram(A, k, Y, tol=min(0.5, 0.1 * K.error_bound))
+        if K.error_bound > 0.1:
+            continue
+        assert fk.gram(A, k, Y, tol=2 * K.error_bound).error_bound <= 2 * K.error_bound
+
+
+def test_tol_needs_a_kernel_that_bounds_its_values():
+    X = np.random.default_rng(0).standard_normal((40, 3))
+    k = fk.get_kernel(lambda A, B: A @ B.T - 1.0)
+    assert fk.gram(X, k).error_bound == np.inf
+    with pytest.raises(ValueError, match="no finite bound on its values"):
+        fk.gram(X, k, tol=1e-6)
+
+
+def test_bounds_of_equal_rows_and_equal_summands():
+    """Equal terms round alike: their errors add up, and the square root of so many would not bound them."""
+    X = np.full((3000, 2), 0.3)
+    for kernel, p in (("gaussian", {"sigma": 1.0}), ("polynomial", {"degree": 3}), ("linear", {})):
+        for tol in (None, 1e-9):
+            K = fk.gram(X, kernel, tol=tol, **p)
+            value = {"gaussian": 1, "linear": np.longdouble(0.3) ** 2 * 2}.get(kernel)
+            value = (np.longdouble(0.3) ** 2 * 2 + 1) ** 3 if value is None else value
+            u = np.full(3000, 0.1)
+            assert np.abs(K @ u - value * np.longdouble(0.1) * 3000).max() <= K.error_bound * 300
+
+
+def test_expansions_take_no_rows_whose_features_overflow():
+    rng = np.random.default_rng(0)
+    A, B = 1e-20 * rng.standard_normal((50, 3)), 1e20 * rng.standard_normal((60, 3))
+    K, U = fk.gram(A, "polynomial", B, degree=20), rng.standard_normal((60, 2))
+    assert K.products == "exact"
+    error = np.abs(K @ U - polynomial(A, B, 20, 1.0) @ U.astype(np.longdouble))
+    assert (error <= K.error_bound * np.abs(U).sum(axis=0)).all() and K.error_bound < np.inf
+    with pytest.raises(ValueError, match="no products named 'expansion'"):
+        fk.gram(A, "polynomial", B, degree=20, products="expansion")
+
+
+@pytest.mark.parametrize("products", ["exact", "expansion", "grid", "clusters", "fourier", "pivots"])
+def test_products_that_overflow_say_so(products):
+    n, sigma = (4000, 0.01) if products == "clusters" else (300, 0.3)
+    X = np.random.default_rng(0).random((n, 2))
+    U = np.full((n, 1), 1.7e308)
+    K = fk.gram(X, "gaussian", sigma=sigma, tol=1e-4, products=products)
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match="is not finite"):
+        K @ U
+    F = fk.features(X[:300], "gaussian", sigma=0.3)
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match="is not finite"):
+        F.T @ U[:300]
+
+
+def test_vectors_that_are_no_numbers_are_refused(X):
+    K = fk.gram(X, "gaussian", sigma=2.0)
+    F = fk.features(X, "polynomial", degree=2)
+    n = len(X)
+    masked = np.ma.masked_array(np.ones(n), mask=np.arange(n) == 3)
+    others = (np.array(["1"] * n), np.arange(n).astype("m8[s]"), np.arange(n).astype("M8[s]"), np.array([None] * n))
+    rectangular = fk.gram(X, "gaussian", X[:7], sigma=2.0)
+    for operator in (K, K.T, K.centered(), F.T, rectangular.T):
+        for multiply in (operator.__matmul__, operator.matvec, lambda u, o=operator: o.matmat(u[:, None])):
+            with pytest.raises(TypeError, match="masked array"):
+                multiply(masked)
+            for u in others:
+                with pytest.raises(TypeError, match="real numbers; found an array of"):
+                    multiply(u)
+        operator @ np.arange(n)
+        operator @ np.ones(n, dtype=bool)
+
+
+def test_no_second_rows_beside_a_precomputed_matrix(X):
+    with pytest.raises(ValueError, match="gram takes no Y with"):
+        fk.gram(X @ X.T, "precomputed", np.array([[0.7], [2.2]]))
+
+
+def test_rows_of_zeros():
+    X = np.zeros((50, 3))
+    assert not (fk.gram(X, "cosine") @ np.ones(50)).any()
+    assert not (fk.gram(X, "cosine", tol=1e-6) @ np.ones(50)).any()
+    with pytest.raises(ValueError, match="offers no products named 'pivots'"):
+        fk.gram(X, "cosine", tol=1e-6, products="pivots")
+    with pytest.raises(ValueError, match="is zero: there are no features"):
+        fk.features(X, "cosine")

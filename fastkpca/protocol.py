@@ -335,7 +335,11 @@ class Moments:
         Trace of the *centred* second moment sum_i (phi_i - mean)(phi_i - mean)'.
     residual_trace : float
         Sum over the rows of ``FeatureMap.residual``.
+    indefinite : float
+        How far from zero an eigenvalue of the second moment may lie by its error alone; 0: by rounding alone.
     """
+
+    indefinite: float = 0.0
 
     def __init__(self, feature_map: FeatureMap):
         self.map = feature_map

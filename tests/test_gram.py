@@ -384,3 +384,34 @@ def test_rows_of_zeros():
         fk.gram(X, "cosine", tol=1e-6, products="pivots")
     with pytest.raises(ValueError, match="is zero: there are no features"):
         fk.features(X, "cosine")
+
+
+@pytest.mark.parametrize("method", ["dense", "krylov"])
+def test_halves_that_differ_by_rounding_are_averaged(method):
+    """What is decomposed, and what the intervals are of, is (K + K') / 2."""
+    rng = np.random.default_rng(8)
+    n, eps = 600, np.finfo(np.float64).eps
+    A = rng.standard_normal((n, 4))
+    K = A @ A.T
+    K = (K + K.T) / 2
+    # all of one half is larger: the halves alone have eigenvalues that are far apart for their intervals
+    K += 95 * eps * np.abs(K).max() * np.triu(np.ones((n, n)), 1)
+    middle = (K.astype(np.longdouble) + K.T) / 2
+    exact = np.linalg.eigvalsh(
+        np.asarray(middle - middle.mean(axis=0) - middle.mean(axis=1)[:, None] + middle.mean(), float)
+    )
+    model = fk.kpca(K, "precomputed", 3, method=method, tol=1e-10)
+    low, high = model.eigenvalue_bounds.T
+    slack = 4 * eps * exact[-1]  # of the reference
+    assert (low - slack <= exact[::-1][:3]).all() and (exact[::-1][:3] <= high + slack).all()
+    U = rng.standard_normal((n, 2))
+    ours = fk.gram(K, "precomputed")
+    assert (np.abs(ours @ U - middle @ U) <= ours.error_bound * np.abs(U).sum(axis=0)).all()
+    assert ours.error_bound < 1e-13 * np.abs(K).max()
+
+
+def test_whole_numbers_of_a_matrix_that_float64_does_not_hold_count_as_rounded():
+    K = np.diag(np.array([2**60 + 1, 2**60 + 3, 5], dtype=np.int64))
+    ours = fk.gram(K, "precomputed")
+    error = np.abs((ours @ np.eye(3)).astype(np.longdouble) - K.astype(np.longdouble))
+    assert 0 < error.max() <= ours.error_bound

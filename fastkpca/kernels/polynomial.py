@@ -80,9 +80,8 @@ class Polynomial(Kernel):
         return (self.scale * np.einsum("ij,ij->i", X, X) + self.offset) ** self.degree
 
     def entry_error(self, data: Summary, dtype: np.dtype) -> float:
-        return (
-            (data.n_features + self.degree + 4) * self.degree * float(np.finfo(dtype).eps) * self.largest(data.largest_inner)
-        )
+        steps = (data.n_features + self.degree + 4) * self.degree
+        return steps * float(np.finfo(dtype).eps) * self.largest(data.largest_inner)
 
     def value_bound(self, data: Summary) -> float:
         return self.largest(data.largest_inner) * (1 + 1e-12)

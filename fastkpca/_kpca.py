@@ -411,8 +411,9 @@ def _prepare(
 
 def _check_look(rows: Rows, limit: int | None) -> None:
     """Refuse what even a look at the rows passes, before it."""
-    if limit is None or not rows.counted or rows.distributed:
+    if not rows.counted or rows.distributed:
         return
+    limit = DEFAULT_MEMORY if limit is None else limit
     needed = _memory.looking_bytes(rows.n_samples, rows)
     if needed > limit:
         raise ValueError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,7 +13,7 @@ from . import certificate, execute
 from ._plan import Plan, krylov_room, most_pivots
 from ._products import InStrips, Product
 from .certificate import Certificate, FeatureInfo
-from .errors import CertificateWarning, ComponentsWarning, NotConvergedError
+from .errors import CertificateWarning, ComponentsWarning, NotConvergedError, warn_caller
 from .features.passes import accumulate, feature_moments
 from .features.pivots import PivotMap, pivot_map, second_round
 from .kernels.precomputed import Precomputed
@@ -305,7 +304,7 @@ def model_of(problem: Problem, solution: Solution, plan: Plan, score: Any, *, ke
     if not np.isfinite(model.eigenvalue_bounds).all():
         raise NotConvergedError(f"no interval was reached: {solution.message}", partial=model)
     if solution.message:
-        warnings.warn(solution.message, CertificateWarning, stacklevel=3)
+        warn_caller(solution.message, CertificateWarning)
     return model
 
 
@@ -582,11 +581,10 @@ def _kept(
             why = "zero to rounding" if most <= 10 * floor else "zero within the accuracy reached"
             if not problem.kernel.positive_semidefinite:
                 why += ", or negative"
-            warnings.warn(
+            warn_caller(
                 f"{asked} components asked for, {positive} returned: the other eigenvalues are {why} "
                 f"(at most {most:.2g}), and a component without variance has no direction",
                 ComponentsWarning,
-                stacklevel=5,
             )
         return min(asked, positive)
     if not total > 0:
@@ -597,11 +595,10 @@ def _kept(
     share = np.cumsum(eigenvalues[:positive]) / total
     enough = np.flatnonzero(share >= asked * (1 - 1e-12))
     if len(enough) == 0:
-        warnings.warn(
+        warn_caller(
             f"c={asked}: the {positive} components found explain {100 * share[-1]:.6g} % for certain, less than asked "
             "for; a smaller tol or method='dense' would keep more",
             ComponentsWarning,
-            stacklevel=5,
         )
         return positive
     return int(enough[0]) + 1

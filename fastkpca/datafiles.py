@@ -30,7 +30,7 @@ import scipy.sparse as sp
 
 from . import files, lazyfiles
 from .errors import DataFileError
-from .sources import ChosenColumns, Source, find_source
+from .sources import ChosenColumns, Source, find_source, reserve
 
 __all__ = ["Table", "read", "score_place", "score_writer", "write_scores_csv"]
 
@@ -624,7 +624,9 @@ def score_place(path: str | os.PathLike) -> Callable[[tuple[int, ...], np.dtype]
     def place(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         if shape[0] * shape[1] * dtype.itemsize <= _SCORES_IN_MEMORY:
             return np.empty(shape, dtype)
-        with tempfile.TemporaryFile(dir=Path(path).resolve().parent) as file:
+        folder = Path(path).resolve().parent
+        with tempfile.TemporaryFile(dir=folder) as file:
+            reserve(file.fileno(), 0, shape[0] * shape[1] * dtype.itemsize, f"{folder}{os.sep}")
             return np.memmap(file, dtype, "w+", shape=shape)  # which keeps the file
 
     return place

@@ -6,7 +6,11 @@ Every text says what was found, what is needed, and how to get there.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import sys
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 __all__ = [
     "CertificateWarning",
@@ -23,7 +27,13 @@ __all__ = [
     "ScoresNotKeptError",
     "UnknownKernelError",
     "UnknownMethodError",
+    "warn_caller",
 ]
+
+PASSED_OVER = frozenset({"fastkpca", "kernels_contrib", "sklearn", "joblib"})
+"""Packages whose frames are not the caller's line: our own, and those that call an estimator for its user."""
+
+_silenced: ContextVar[tuple[type[Warning], ...]] = ContextVar("silenced", default=())
 
 
 def did_you_mean(name: str, known: Iterable[str], most: int = 3) -> str:
@@ -37,6 +47,45 @@ def with_near(text: str, name: str, known: Iterable[str]) -> str:
     """The text of an error, and behind it what may have been meant."""
     near = did_you_mean(name, known)
     return f"{text} ({near})" if near else text
+
+
+def warn_caller(message: str, category: type[Warning]) -> None:
+    """Warn, and point at the line of the user's program that called fastkpca, however deep below it this is.
+
+    For methods of other distributions too. Where a thread was started with a function of fastkpca's itself there is no
+    such line, and the warning points at the one that warns.
+
+    Parameters
+    ----------
+    message : str
+    category : type of Warning
+    """
+    if issubclass(category, _silenced.get()):
+        return
+    innermost = frame = sys._getframe(1)
+    while frame.f_globals.get("__name__", "").partition(".")[0] in PASSED_OVER:
+        if frame.f_back is None:  # a thread whose target is a function of ours
+            frame = innermost
+            break
+        frame = frame.f_back
+    warnings.warn_explicit(
+        message,
+        category,
+        frame.f_code.co_filename,
+        frame.f_lineno,
+        frame.f_globals.get("__name__"),
+        frame.f_globals.setdefault("__warningregistry__", {}),
+    )
+
+
+@contextmanager
+def silenced(*categories: type[Warning]) -> Iterator[None]:
+    """Within the block ``warn_caller`` says nothing of these: in this thread only, unlike ``catch_warnings``."""
+    token = _silenced.set((*_silenced.get(), *categories))
+    try:
+        yield
+    finally:
+        _silenced.reset(token)
 
 
 class UnknownKernelError(ValueError):

@@ -21,6 +21,7 @@ import hashlib
 import json
 import math
 import os
+import re
 import secrets
 import stat
 import struct
@@ -31,6 +32,11 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from .errors import ModelFileError
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 __all__ = ["atomic", "check_target", "read", "write"]
 
@@ -83,18 +89,48 @@ def check_target(path: str | os.PathLike, overwrite: bool) -> Path:
     return target
 
 
+def _temporary(target: Path) -> tuple[Path, int]:
+    """A new file beside ``target``, locked as long as it is open: so ``_sweep`` knows that it is in use."""
+    while True:
+        path = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.tmp")
+        # not tempfile: its files are private to the user, these get the permissions of any new file
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+        if fcntl is not None:
+            with contextlib.suppress(OSError):  # a file system without locks: nothing is swept there
+                fcntl.flock(handle, fcntl.LOCK_EX)
+        if os.fstat(handle).st_nlink or fcntl is None:
+            return path, handle
+        os.close(handle)  # another process swept it before it was locked
+
+
+def _sweep(target: Path) -> None:
+    """Remove the temporary files of writers of ``target`` that were killed: the locks on these ended with them."""
+    if fcntl is None:
+        return
+    name = re.compile(re.escape(f".{target.name[:100]}.") + r"[0-9a-f]{16}\.tmp")
+    for path in [x.path for x in os.scandir(target.parent) if name.fullmatch(x.name)]:
+        with contextlib.suppress(OSError):  # in use, gone already, or not ours
+            handle = os.open(path, os.O_WRONLY)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.unlink(path)
+            finally:
+                os.close(handle)
+
+
 @contextlib.contextmanager
 def atomic(path: str | os.PathLike, *, overwrite: bool = False) -> Iterator[BinaryIO]:
     """A binary file that appears under ``path`` complete, or not at all.
 
     Written to a temporary file in the same folder, synchronised to disk, then put in place; after any failure,
-    Ctrl-C included, the temporary file is removed and what stood under ``path`` is untouched. Raises as
-    ``check_target`` does, also where another process makes the file meanwhile.
+    Ctrl-C included, the temporary file is removed and what stood under ``path`` is untouched. What a process that
+    was killed left behind is removed when the same file is written again. Raises as ``check_target`` does, also where
+    another process makes the file meanwhile.
     """
     target = check_target(path, overwrite)
-    temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.tmp")
-    # not tempfile: its files are private to the user, these get the permissions of any new file
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+    _sweep(target)
+    temporary, handle = _temporary(target)
+    held = None if fcntl is None else os.dup(handle)  # the lock lasts until the file is in place
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
@@ -118,6 +154,9 @@ def atomic(path: str | os.PathLike, *, overwrite: bool = False) -> Iterator[Bina
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
+    finally:
+        if held is not None:
+            os.close(held)
 
 
 def write(

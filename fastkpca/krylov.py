@@ -15,7 +15,6 @@ and the whole Krylov space kept (full reorthogonalisation, twice, in float64).
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +34,7 @@ from .certificate import (
     rounding_factor,
     upper_ends,
 )
-from .errors import CertificateWarning
+from .errors import CertificateWarning, warn_caller
 from .execute import Progress
 from .summation.exact import band_rows, with_ones
 
@@ -259,7 +258,7 @@ def block_krylov(
     )
     result = solver.run(start)
     if result.message and warn:
-        warnings.warn(result.message, CertificateWarning, stacklevel=2)
+        warn_caller(result.message, CertificateWarning)
     return result
 
 

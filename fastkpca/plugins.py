@@ -13,13 +13,12 @@ from __future__ import annotations
 import os
 import re
 import sys
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
 from typing import Any
 
-from .errors import PluginError, PluginWarning, did_you_mean
+from .errors import PluginError, PluginWarning, did_you_mean, warn_caller
 
 __all__ = ["DISABLE", "NAME", "OWN", "Entry", "Group", "Table", "normal", "plugins_disabled", "warn_of"]
 
@@ -80,7 +79,7 @@ def plugins_disabled() -> bool:
 
 def warn_of(problems: Sequence[str]) -> None:
     for problem in problems:
-        warnings.warn(problem, PluginWarning, stacklevel=3)
+        warn_caller(problem, PluginWarning)
 
 
 def normal(distribution: str) -> str:

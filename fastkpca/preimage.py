@@ -11,7 +11,6 @@ pre-image is a row whose image is near P. Which way leads to one depends on what
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +21,7 @@ import scipy.linalg
 from . import execute, validate
 from ._descent import Found, MapTarget, RowsTarget, descend
 from ._ridge import fit_ridge
-from .errors import PreimageWarning
+from .errors import PreimageWarning, warn_caller
 from .features.passes import apply
 from .features.pivots import PivotMap
 from .kernels import guarded
@@ -125,7 +124,7 @@ def kpca_preimage(
     >>> bool(abs(np.linalg.norm(x) - 1) < 0.05)
     True
     """
-    return _preimages(model, Z, method, train, start, alpha, tol, max_iter, n_threads, progress, stacklevel=3)
+    return _preimages(model, Z, method, train, start, alpha, tol, max_iter, n_threads, progress)
 
 
 def kpca_denoise(
@@ -204,7 +203,7 @@ def kpca_denoise(
     threads = execute.threads_for(kernel, n_threads)
     with execute.blas_threads():
         Z = _scores_in_span(model, kernel, rows.shifted(model.shift), threads)
-    found = _preimages(model, Z, method, train, X, alpha, tol, max_iter, n_threads, progress, stacklevel=3)
+    found = _preimages(model, Z, method, train, X, alpha, tol, max_iter, n_threads, progress)
     return found.astype(dtype, copy=False)
 
 
@@ -219,8 +218,6 @@ def _preimages(
     max_iter: int,
     n_threads: int | None,
     progress: bool | Callable[[str, int, int], None],
-    *,
-    stacklevel: int,
 ) -> np.ndarray:
     check_model(model)
     validate.check_choice(method, "method", ("auto", "linear", "fixed-point", "gradient", "ridge"))
@@ -241,7 +238,7 @@ def _preimages(
             begin = _start(model, start, scores)
             found, said = _nearest(model, kernel, scores, known, begin, tol, max_iter, threads, report)
             if said:
-                warnings.warn(f"pre-images: {said}", PreimageWarning, stacklevel=stacklevel)
+                warn_caller(f"pre-images: {said}", PreimageWarning)
     if not np.isfinite(found).all():
         row = int(np.argmin(np.isfinite(found).all(axis=1)))
         raise ValueError(f"the pre-image of row {row} of Z is not finite: its scores are too large for this model")

@@ -9,7 +9,6 @@ two rows, are made kernels of ours in ``_sklearn_kernels``; the inverse transfor
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral, Real
@@ -43,7 +42,7 @@ from ._kpca import kpca, kpca_project, plan
 from ._plan import DEFAULT_MEMORY
 from ._routes import NoVarianceError
 from ._sklearn_kernels import is_theirs, kernel_for
-from .errors import CertificateWarning, ComponentsWarning, UnknownKernelError
+from .errors import CertificateWarning, ComponentsWarning, UnknownKernelError, silenced, warn_caller
 from .kernels import get_kernel, guarded
 from .model import FeatureProjector, KPCAModel
 from .protocol import Kernel
@@ -456,10 +455,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             "n_threads": self._n_threads(),
             "rng": seed,
         }
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ComponentsWarning)
-            if self.tol == 0:
-                warnings.simplefilter("ignore", CertificateWarning)
+        with silenced(ComponentsWarning, *([CertificateWarning] if self.tol == 0 else [])):
             try:
                 if c is None and n > MANY:
                     self._announce(X, kernel, route, settings)
@@ -467,12 +463,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             except NoVarianceError as error:
                 return None, error.bound
         if self.tol == 0 and self._width(model) > USABLE:
-            warnings.warn(
+            warn_caller(
                 f"the widest interval around an eigenvalue is {self._width(model):.2g} of the largest one (tol=0 asks "
                 "for the best that can be had): a larger max_iter or eigen_solver='dense' may narrow it, and tol says "
                 "what is wide enough",
                 CertificateWarning,
-                stacklevel=3,
             )
         return model, 0.0
 
@@ -492,12 +487,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
                 "needs neither the matrix nor all of its eigenvectors"
             ) from error
         if expected >= LONG:
-            warnings.warn(
+            warn_caller(
                 f"n_components=None keeps every component of {X.shape[0]} rows, which is predicted to take "
                 f"{_time(expected)} on one thread (with n_components={few} {_time(seconds(few))}); give n_components "
                 "where the first ones are enough",
                 EfficiencyWarning,
-                stacklevel=4,
             )
 
     def _width(self, model: KPCAModel) -> float:

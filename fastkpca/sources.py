@@ -14,6 +14,7 @@ No library is imported here but for a Parquet file given by its path: an object 
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from collections import OrderedDict
@@ -25,7 +26,7 @@ import numpy as np
 
 from .errors import DataChangedError
 
-__all__ = ["ChosenColumns", "ChunkedSource", "Sink", "Source", "arrow_batches", "find_source"]
+__all__ = ["ChosenColumns", "ChunkedSource", "Sink", "Source", "arrow_batches", "find_source", "reserve", "reserve_map"]
 
 PAGE_BYTES = 1 << 18
 """Bytes of a page: enough to hide the cost of a call, few enough to stay in cache between reading and use."""
@@ -248,6 +249,17 @@ class FileSource(Source):
         return np.ascontiguousarray(rows)
 
 
+def _offset_in_file(X: np.memmap, mapping: Any) -> int | None:
+    """Where the first element lies in the file; None for a copy that still calls itself a memory map."""
+    import mmap
+
+    whole = np.frombuffer(mapping, dtype=np.uint8)
+    inside = X.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
+    if not 0 <= inside < len(whole):
+        return None
+    return X.offset - X.offset % mmap.ALLOCATIONGRANULARITY + inside
+
+
 def _file_source(X: np.ndarray, name: str) -> Source | None:
     """The file of a memory map whose rows lie one after the other; None for any other array."""
     mapping = getattr(X, "_mmap", None)
@@ -258,13 +270,9 @@ def _file_source(X: np.ndarray, name: str) -> Source | None:
         return None
     if X.strides[1] != X.dtype.itemsize or X.strides[0] < X.shape[1] * X.dtype.itemsize:
         return None
-    import mmap
-
-    whole = np.frombuffer(mapping, dtype=np.uint8)
-    inside = X.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
-    if not 0 <= inside < len(whole):  # a copy that still calls itself a memory map
+    offset = _offset_in_file(X, mapping)
+    if offset is None:
         return None
-    offset = X.offset - X.offset % mmap.ALLOCATIONGRANULARITY + inside
     end = offset + (len(X) - 1) * X.strides[0] + X.shape[1] * X.dtype.itemsize
     try:
         handle = os.open(path, os.O_RDONLY)
@@ -579,6 +587,43 @@ def _iterable_source(X: Any, name: str, convert: Callable[[Any, str], np.ndarray
 
 
 # Where scores go ---------------------------------------------------------------------------------------------------
+
+
+def reserve(handle: int, start: int, size: int, name: str) -> None:
+    """Take the room on disk for these bytes of an open file, which keep their values.
+
+    A new file that is mapped has no room on disk until its pages are written. Where the disk is full by then, the
+    system ends the process (SIGBUS); here it is an OSError that names the file.
+    """
+    if size == 0 or not hasattr(os, "posix_fallocate"):
+        return
+    try:
+        os.posix_fallocate(handle, start, size)
+    except OSError as error:
+        if error.errno in (errno.EINVAL, errno.EOPNOTSUPP):  # not on this file system
+            return
+        reason = os.strerror(error.errno or 0)
+        raise OSError(error.errno, f"{reason} for {size / 1e6:.3g} MB of scores", name) from None
+
+
+def reserve_map(out: Any) -> None:
+    """``reserve`` for an array that is a memory map of a file to be written to; nothing for any other."""
+    mapping, path = getattr(out, "_mmap", None), getattr(out, "filename", None)
+    if not isinstance(out, np.memmap) or mapping is None or path is None or out.mode == "c" or min(out.strides) < 0:
+        return
+    start = _offset_in_file(out, mapping)
+    if start is None or out.size == 0:
+        return
+    size = sum((n - 1) * step for n, step in zip(out.shape, out.strides)) + out.itemsize
+    try:
+        handle = os.open(path, os.O_RDWR)
+    except OSError:  # deleted: the map still holds it
+        return
+    try:
+        if os.fstat(handle).st_size >= start + size:  # else another file of that name by now
+            reserve(handle, start, size, str(path))
+    finally:
+        os.close(handle)
 
 
 class Sink:

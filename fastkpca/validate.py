@@ -21,7 +21,7 @@ from . import execute
 from ._dask import dask_source
 from .errors import with_near
 from .rows import Rows
-from .sources import find_source
+from .sources import find_source, reserve_map
 
 __all__ = [
     "as_rows",
@@ -340,6 +340,14 @@ def check_weights(weights: Any, n_samples: int, name: str = "sample_weight", *, 
     if weights is None:
         return None
     need = f"give {n_samples} numbers, zero or positive, one for each row"
+    if isinstance(weights, np.ma.MaskedArray):
+        mask = np.ma.getmaskarray(weights)
+        if mask.any():
+            raise ValueError(
+                f"{name} has {int(np.count_nonzero(mask))} masked entries (first at row {int(np.argmax(mask))}); "
+                f"{need}: {name}.filled(0) leaves these rows out"
+            )
+        weights = weights.data
     try:
         w = weights if isinstance(weights, np.ndarray) else np.asarray(weights)
     except ValueError as error:
@@ -587,4 +595,5 @@ def check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype, rows: Rows, nam
     held = getattr(rows.source, "mapped", rows.source)
     if isinstance(out, np.ndarray) and isinstance(held, np.ndarray) and np.shares_memory(out, held):
         raise ValueError(f"{name} shares memory with the rows, which would be overwritten; give {need}")
+    reserve_map(out)
     return out

@@ -183,6 +183,15 @@ def test_a_smaller_limit_is_a_smaller_route_or_a_refusal():
     assert "none" in seen and len(seen) >= 2
 
 
+@pytest.mark.parametrize("d", [60_000_000, 2_200_000_000])
+def test_the_default_limit_holds_for_the_look_at_the_rows(d):
+    X = np.broadcast_to(np.int8(1), (3, d))  # takes no memory itself
+    with pytest.raises(ValueError, match=r"a look at 3 rows of \d+ columns needs .* MB, the limit is .* raise mem"):
+        fk.kpca(X, "linear", 1)
+    with pytest.raises(ValueError, match="raise memory_limit"):
+        fk.plan(X, "gaussian", 1, sigma=1.0)
+
+
 def test_scores_beyond_the_limit_are_refused_with_the_way_out(tmp_path):
     X = np.random.default_rng(0).standard_normal((50000, 3))
     options = {"degree": 2, "memory_limit": "18MB"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import subprocess
@@ -13,7 +14,7 @@ import pytest
 import scipy.sparse as sp
 
 import fastkpca as fk
-from fastkpca import sources, validate
+from fastkpca import datafiles, sources, validate
 from fastkpca.errors import DataChangedError
 from fastkpca.rows import summarize
 from fastkpca.sources import SequentialSource, Source, checksum
@@ -501,3 +502,39 @@ def test_a_file_that_fails_at_its_first_page_is_closed_once(tmp_path, monkeypatc
             sources.find_source(X, "X", None)
     gc.collect()
     assert len(closed) == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="room is reserved where the system can")
+@pytest.mark.parametrize("c", [2, 0.99])
+def test_a_full_disk_is_an_error_that_names_the_file(tmp_path, monkeypatch, c):
+    """Written through a map, rows that the disk has no room for would end the process (SIGBUS)."""
+    asked = []
+
+    def full(handle, start, size):
+        asked.append(start + size <= os.fstat(handle).st_size or size)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    X, path = np.random.default_rng(0).standard_normal((200, 3)), tmp_path / "s.npy"
+
+    def place(shape, dtype):
+        return np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape)
+
+    out = place((200, 2), np.float64) if c == 2 else place
+    with pytest.raises(OSError, match="No space left on device for .* MB of scores.*s.npy") as caught:
+        fk.kpca(X, "gaussian", c, sigma=2.0, out=out)
+    assert caught.value.errno == errno.ENOSPC and caught.value.filename == str(path)
+    monkeypatch.setattr(datafiles, "_SCORES_IN_MEMORY", 0)
+    with pytest.raises(OSError, match="No space left on device for 0.0032 MB of scores") as caught:
+        fk.kpca(X, "gaussian", 2, sigma=2.0, out=datafiles.score_place(path))
+    assert caught.value.filename.startswith(str(tmp_path)) and asked == [True, 3200]
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="room is reserved where the system can")
+def test_room_is_reserved_for_the_part_that_is_written(tmp_path):
+    whole = np.memmap(tmp_path / "s", np.float64, "w+", shape=(1 << 20, 2))
+    X = np.random.default_rng(0).standard_normal((200, 3))
+    fk.kpca(X, "gaussian", 2, sigma=2.0, out=whole[1000:1200])
+    used = os.stat(tmp_path / "s")
+    assert used.st_size == 1 << 24 and 3200 <= 512 * used.st_blocks < 1 << 20
+    assert not whole[:1000].any() and not whole[1200:1300].any() and whole[1000:1200].all()

@@ -207,3 +207,12 @@ def test_more_components_than_rows_of_weight():
     with pytest.warns(ComponentsWarning):
         model = fk.kpca(X, "gaussian", 20, sigma=1.0, sample_weight=w, method="dense")
     assert model.n_components <= np.count_nonzero(w) - 1
+
+
+def test_masked_weights_are_refused():
+    X = np.random.default_rng(0).standard_normal((20, 2))
+    w = np.ma.masked_equal(np.r_[1.0, 2.0, -1.0, np.ones(16), -1.0], -1.0)
+    with pytest.raises(ValueError, match=r"sample_weight has 2 masked entries \(first at row 2\).*filled\(0\)"):
+        fk.kpca(X, "gaussian", 2, sample_weight=w)
+    found = fk.kpca(X, "gaussian", 2, sample_weight=w.filled(0))
+    assert fk.kpca(X, "gaussian", 2, sample_weight=np.ma.array(w.filled(0))).eigenvalues[0] == found.eigenvalues[0]

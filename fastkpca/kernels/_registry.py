@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..errors import PluginError, PluginWarning, UnknownKernelError, did_you_mean
+from ..errors import PluginError, PluginWarning, UnknownKernelError, did_you_mean, warn_caller
 from ..plugins import NAME, OWN, Entry, Group, Table, normal, warn_of
 from ..protocol import API_VERSION, Kernel
 from ..stored import Record, refusing
@@ -354,11 +354,10 @@ def _allowed_entry(own: Record, name: str, version: str, allowed: bool | frozens
             f"plugins=[{entry.distribution!r}] all of that distribution, plugins=True any that is installed"
         )
     if version and version != entry.version:
-        warnings.warn(
+        warn_caller(
             f"the file was written with {entry.distribution} {version[:60]}, and {entry.version} is installed: its "
             f"kernel {entry.name!r} may have changed meanwhile; install {version[:60]}, or fit anew",
             PluginWarning,
-            stacklevel=6,
         )
     return entry
 

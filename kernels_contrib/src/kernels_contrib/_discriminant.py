@@ -19,13 +19,14 @@ and the quotient is left to be maximised over the span of the columns of a, wher
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.linalg
+
+from fastkpca.errors import warn_caller
 
 from ._errors import AccuracyWarning
 from ._products import HELD, Products, small_features
@@ -210,10 +211,9 @@ def _conjugate_gradients(
         steps += 1
     worst = float(best.max())
     if worst > tol:
-        warnings.warn(
+        warn_caller(
             f"conjugate gradients stopped after {steps} steps at a relative residual of {worst:.2g}, tol is {tol:.2g}; "
             "a larger regularization converges sooner, max_iterations allows more steps, a larger tol asks for less",
             AccuracyWarning,
-            stacklevel=5,
         )
     return best_X, steps, worst

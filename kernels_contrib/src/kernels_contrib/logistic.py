@@ -7,12 +7,12 @@ principal component analysis named in docs/methods.md), with the penalty that it
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from fastkpca.errors import warn_caller
 from fastkpca.kernels import Kernel, Precomputed
 
 from ._errors import AccuracyWarning
@@ -179,11 +179,10 @@ def indicator(codes: np.ndarray, n_classes: int) -> np.ndarray:
 
 def warn_short(found: Any, tol: float) -> None:
     if found.gradient > tol:
-        warnings.warn(
+        warn_caller(
             f"Newton's method stopped after {found.iterations} steps with a gradient of {found.gradient:.2g} of the "
             f"first one, tol is {tol:.2g}; a larger regularization or max_iterations helps",
             AccuracyWarning,
-            stacklevel=3,
         )
 
 

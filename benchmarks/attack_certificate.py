@@ -23,8 +23,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from dense_products import DenseProduct, centered, gaussian, median_distance
 
-from fastkpca.certificate import FeatureInfo, dense_certificate, feature_certificate
-from fastkpca.krylov import basis_bytes, block_krylov, default_block_size, least_columns
+from fastkpca.solve.certificate import FeatureInfo, dense_certificate, feature_certificate
+from fastkpca.solve.krylov import basis_bytes, block_krylov, default_block_size, least_columns
 
 REFERENCE = 16 * 1.1e-16
 

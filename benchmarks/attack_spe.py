@@ -27,11 +27,11 @@ from typing import Any
 import numpy as np
 
 import fastkpca as fk
-from fastkpca.features.fourier import FourierMap
-from fastkpca.features.monomial import PolynomialMap, TaylorMap, exponents
-from fastkpca.features.pivots import PivotMap
-from fastkpca.features.ranked import RankedMap
-from fastkpca.model import SampleProjector
+from fastkpca.maps.fourier import FourierMap
+from fastkpca.maps.monomial import PolynomialMap, TaylorMap, exponents
+from fastkpca.maps.pivots import PivotMap
+from fastkpca.maps.ranked import RankedMap
+from fastkpca.model.result import SampleProjector
 
 LONG = np.longdouble
 REFERENCE = 64.0 * float(np.finfo(LONG).eps)

@@ -1,4 +1,4 @@
-"""Measure the rates that the plan's predictions rest on (fastkpca/_rates.py); one thread, a few seconds.
+"""Measure the rates that the plan's predictions rest on (fastkpca/products/rates.py); one thread, a few seconds.
 
 Prints each constant as it stands beside what this machine does. The constants ship with the package: predictions are
 meant to rank routes, which they do as long as the ratios between rates are about right.
@@ -16,12 +16,12 @@ import numpy as np
 import scipy.linalg
 from scipy.linalg import blas
 
-from fastkpca import _rates
-from fastkpca.features.monomial import PolynomialMap
+from fastkpca.base.protocol import Moments
 from fastkpca.kernels import get_kernel
-from fastkpca.protocol import Moments
-from fastkpca.rows import Rows
-from fastkpca.summation.exact import ExactSummation
+from fastkpca.maps.monomial import PolynomialMap
+from fastkpca.products import rates
+from fastkpca.products.exact import ExactSummation
+from fastkpca.rows.view import Rows
 
 
 def seconds(task: Callable[[], object], repeats: int = 5) -> float:
@@ -58,7 +58,7 @@ def main() -> None:
     measured["ROW_RATE"] = 8192 * 10 / seconds(lambda: Moments(narrow).update(np.ones((8192, 10))), 20)
     print(f"{'constant':14s}{'ships':>10s}{'here':>10s}{'ratio':>8s}")
     for name, value in measured.items():
-        ships = getattr(_rates, name)
+        ships = getattr(rates, name)
         print(f"{name:14s}{ships:10.2g}{value:10.2g}{value / ships:8.2f}")
 
 

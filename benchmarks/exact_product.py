@@ -18,11 +18,11 @@ import numpy as np
 import scipy
 
 import fastkpca
-from fastkpca import execute
 from fastkpca._core import tiles
-from fastkpca.protocol import Kernel
-from fastkpca.rows import Rows
-from fastkpca.summation.exact import ExactSummation
+from fastkpca.base import parallel
+from fastkpca.base.protocol import Kernel
+from fastkpca.products.exact import ExactSummation
+from fastkpca.rows.view import Rows
 
 
 class Gaussian(Kernel):
@@ -92,7 +92,7 @@ def main() -> None:
         f"tile loops: {tiles.INSTRUCTION_SET}; N = {n}, one thread, median of {repeats}"
     )
     rng = np.random.default_rng(0)
-    with execute.blas_threads():
+    with parallel.blas_threads():
         print(f"{'d':>4} {'columns':>7} {'fastkpca s':>10} {'blocked s':>10} {'ratio':>6} {'difference':>10}")
         for d in (3, 50):
             X, sigma = rng.uniform(size=(n, d)), 0.5 * np.sqrt(d / 3)

@@ -24,11 +24,11 @@ import scipy
 from scipy.spatial.distance import pdist
 from scipy.special import gammainc
 
-from fastkpca import execute
-from fastkpca.features.pivots import pivot_map, second_round
-from fastkpca.features.ranked import ranked_map
-from fastkpca.protocol import FeatureMap, Kernel
-from fastkpca.rows import Rows, summarize
+from fastkpca.base import parallel
+from fastkpca.base.protocol import FeatureMap, Kernel
+from fastkpca.maps.pivots import pivot_map, second_round
+from fastkpca.maps.ranked import ranked_map
+from fastkpca.rows.view import Rows, summarize
 
 SETS = ["protein", "kin40k", "keggdirected", "tamielectric"]
 
@@ -54,7 +54,7 @@ class Gauss(Kernel):
 
 def residual(feature_map: FeatureMap, rows: Rows) -> float:
     """Residual trace over trace of all rows."""
-    step = execute.tile_rows(max(1, feature_map.n_features))
+    step = parallel.tile_rows(max(1, feature_map.n_features))
     parts = range(0, len(rows), step)
     return sum(float(feature_map.residual(rows.tile(i, min(i + step, len(rows)))).sum()) for i in parts) / len(rows)
 
@@ -84,7 +84,7 @@ def main() -> None:
         f"{'set':13}{'f':>3}{'tol':>7} | {'p':>4}{'degree':>15} | {'ranked':>7}{'all rows':>10}{'s':>7}"
         f" | {'pivots':>7}{'all rows':>10}{'s':>7}{'rounds':>7}"
     )
-    with execute.blas_threads():
+    with parallel.blas_threads():
         for name in options.sets:
             file = options.folder / f"uci_{name}.npz"
             if not file.exists():

@@ -12,9 +12,9 @@ import common
 import numpy as np
 from scipy.linalg import blas
 
-from fastkpca.features.monomial import PolynomialMap
-from fastkpca.features.passes import feature_moments
-from fastkpca.rows import Rows
+from fastkpca.maps.monomial import PolynomialMap
+from fastkpca.maps.passes import feature_moments
+from fastkpca.rows.view import Rows
 
 N, d, degree = 100_000, 10, 3
 

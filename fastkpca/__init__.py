@@ -24,7 +24,7 @@ A newcomer's map (each layer imports only what stands below it; tests/test_layer
 """
 
 try:
-    from . import _room
+    from .base import room as _room
 
     _room.check_import()  # before numpy
     from ._core import moments as _moments  # noqa: F401
@@ -40,16 +40,16 @@ except ImportError as _error:
 
 from importlib import metadata as _metadata
 
-from ._gram import features, gram
-from ._kpca import kpca, kpca_project, plan
-from ._mat import export_mat
-from ._pca import pca
+from .base.methods import get_method, list_methods
+from .fit.gram import features, gram
+from .fit.kpca import kpca, kpca_project, plan
+from .fit.merge import kpca_merge, kpca_update
+from .fit.pca import pca
 from .kernels import get_kernel, list_kernels, register_kernel
-from .merge import kpca_merge, kpca_update
-from .methods import get_method, list_methods
-from .model import KPCAModel, load, save
-from .monitor import kpca_limits, kpca_spe, kpca_t2
-from .preimage import kpca_denoise, kpca_preimage
+from .model.matlab import export_mat
+from .model.novelty import kpca_limits, kpca_spe, kpca_t2
+from .model.preimage import kpca_denoise, kpca_preimage
+from .model.result import KPCAModel, load, save
 
 __version__ = _metadata.version("fastkpca")
 

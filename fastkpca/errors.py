@@ -146,3 +146,21 @@ class PluginWarning(UserWarning):
 
 class PreimageWarning(UserWarning):
     """Some pre-images are not where an iteration ends, but the best that was found; the text says what would help."""
+
+
+class NoRouteError(ValueError):
+    """Each candidate has an obstacle."""
+
+MORE_THAN_ROWS = 2048
+"""Features that a map may have where the rows are fewer: their D x D moment takes half a second at most."""
+
+
+class NoVarianceError(ValueError):
+    """The centred Gram matrix is zero to rounding, or negative; no eigenvalue is above ``bound``."""
+
+    def __init__(self, message: str, bound: float):
+        super().__init__(message, bound)
+        self.bound = bound
+
+    def __str__(self) -> str:
+        return str(self.args[0])

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from . import files
+from .base import files
+from .base.protocol import FeatureMap, Kernel
+from .base.stored import Record
 from .errors import ModelFileError
 from .kernels import kernel_from_state, kernel_state
-from .model import KPCAModel, restore_map
-from .protocol import FeatureMap, Kernel
-from .stored import Record
+from .model.result import KPCAModel, restore_map
 
 __all__ = ["load_state", "save_state"]
 

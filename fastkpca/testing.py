@@ -33,10 +33,10 @@ from typing import Any
 
 import numpy as np
 
+from .base.protocol import API_VERSION, FeatureMap, Kernel, Moments, Offer, Summary, Summation
 from .kernels import CallableKernel, ObjectKernel, get_kernel
-from .protocol import API_VERSION, FeatureMap, Kernel, Moments, Offer, Summary, Summation
-from .rows import Rows, summarize
-from .summation.exact import ExactSummation
+from .products.exact import ExactSummation
+from .rows.view import Rows, summarize
 
 __all__ = [
     "CHECKS",

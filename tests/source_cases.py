@@ -26,8 +26,8 @@ import scipy.sparse as sp
 import zarr
 
 import fastkpca as fk
-from fastkpca import sources
 from fastkpca.errors import CertificateWarning, ComponentsWarning, DataChangedError
+from fastkpca.rows import sources
 
 KINDS = (
     "raw map",

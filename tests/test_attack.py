@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import fastkpca as fk
-from fastkpca.certificate import feature_trace
 from fastkpca.errors import CertificateWarning, ComponentsWarning
-from fastkpca.features.monomial import PolynomialMap
-from fastkpca.features.pivots import PivotMap
 from fastkpca.kernels import get_kernel
-from fastkpca.rows import Rows, summarize
+from fastkpca.maps.monomial import PolynomialMap
+from fastkpca.maps.pivots import PivotMap
+from fastkpca.rows.view import Rows, summarize
+from fastkpca.solve.certificate import feature_trace
 
 
 def test_every_route_keeps_its_promises(attack, tmp_path):

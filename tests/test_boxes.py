@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fastkpca._core import boxes
-from fastkpca.summation.nodal import interpolate, spread
+from fastkpca.products.nodal import interpolate, spread
 
 
 def available():

@@ -8,7 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from fastkpca import certificate as cert
+from fastkpca.solve import certificate as cert
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "benchmarks")]
 from attack_certificate import REFERENCE, attack_cluster, attack_one  # noqa: E402

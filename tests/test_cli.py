@@ -16,7 +16,9 @@ import scipy.io
 from scipy.spatial.distance import cdist
 
 import fastkpca as fk
-from fastkpca import cli, datafiles, demo
+from fastkpca import cli
+from fastkpca.cli import demo
+from fastkpca.rows import tables
 
 SIGMA = 1.5
 
@@ -102,7 +104,7 @@ def test_fit_project_info(run, here, table, X):
     assert np.all(printed[:, 1] <= values * (1 + 1e-11)) and np.all(values * (1 - 1e-11) <= printed[:, 2])
     assert printed[:, 3] == pytest.approx(explained, abs=1e-3)
     assert "Gaussian(sigma=1.5)" in out and "120" in out
-    written = datafiles.read("s.csv")
+    written = tables.read("s.csv")
     assert written.names == ["PC1", "PC2", "PC3"]
     assert same_up_to_sign(written.X, scores)
     assert (here / "s.png").read_bytes().startswith(b"\x89PNG")
@@ -184,7 +186,7 @@ def test_real_data(run, here, shared_data):
     values, _, scores = reference(X, 3)
     assert numbers_of(out)[:, 0] == pytest.approx(values, rel=1e-8)
     assert same_up_to_sign(np.load("s.npy"), scores)
-    np.testing.assert_array_equal(datafiles.read(path, label_column="y").labels, y)
+    np.testing.assert_array_equal(tables.read(path, label_column="y").labels, y)
 
 
 def test_kernel_parameters(run, here, table, X):
@@ -314,7 +316,7 @@ def test_nothing_is_overwritten_and_that_is_known_before_the_work(run, here, tab
 
     with monkeypatch.context() as patch:
         patch.setattr(fk, "kpca", never)
-        patch.setattr(datafiles, "read", never)
+        patch.setattr(tables, "read", never)
         for option, name in outputs.items():
             code, _, err = run("fit", table, *FIT, "--skip-columns", "kind", option, name)
             kept = f"'{name}' exists already and is not overwritten unless asked for"
@@ -326,7 +328,7 @@ def test_nothing_is_overwritten_and_that_is_known_before_the_work(run, here, tab
     code, _, err = run("project", "m.kpca", table, "--skip-columns", "kind", "-o", "s.csv")
     assert code == 1 and "--force" in err
     assert run("project", "m.kpca", table, "--skip-columns", "kind", "-o", "s.csv", "--force")[0] == 0
-    assert len(datafiles.read("s.csv").X) == 120
+    assert len(tables.read("s.csv").X) == 120
 
 
 @pytest.mark.parametrize(
@@ -431,7 +433,7 @@ def test_demo(run, here):
     assert (code, err) == (0, "")
     assert "handwritten digits" in out and len(numbers_of(out)) == 5
     assert {demo.MODEL, demo.SCORES} <= set(os.listdir("demo-output"))
-    assert datafiles.read("demo-output/demo-scores.csv").X.shape == (1497, 5)
+    assert tables.read("demo-output/demo-scores.csv").X.shape == (1497, 5)
     for line in out.splitlines():
         if line.startswith("  ") and "against" in line:
             assert float(line.split(":")[1]) < 1e-9

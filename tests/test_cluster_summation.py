@@ -11,9 +11,9 @@ from scipy.special import gammainc
 
 from fastkpca._core import clusters as core
 from fastkpca._core import multiindex
-from fastkpca.rows import Rows, summarize
-from fastkpca.summation import clusters
-from fastkpca.summation.clusters import ClusterSummation, cluster_offer, reachable
+from fastkpca.products import clusters
+from fastkpca.products.clusters import ClusterSummation, cluster_offer, reachable
+from fastkpca.rows.view import Rows, summarize
 
 DATA = Path(os.environ.get("FASTKPCA_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 

@@ -10,8 +10,8 @@ import pytest
 import reference
 
 import fastkpca as fk
+from fastkpca.base.protocol import Cost, FeatureMap
 from fastkpca.errors import KernelParameterError, PluginError
-from fastkpca.features.combined import ScaledMap, SumMap, TensorMap
 from fastkpca.kernels import (
     Kernel,
     Offer,
@@ -22,8 +22,8 @@ from fastkpca.kernels import (
     kernel_from_state,
     kernel_state,
 )
-from fastkpca.protocol import Cost, FeatureMap
-from fastkpca.rows import Rows, summarize
+from fastkpca.maps.combined import ScaledMap, SumMap, TensorMap
+from fastkpca.rows.view import Rows, summarize
 
 G, L = get_kernel("gaussian", sigma=2.0), get_kernel("linear")
 P = get_kernel("polynomial", degree=2, scale=0.5, offset=1.5)

@@ -15,7 +15,7 @@ from sklearn.metrics.pairwise import laplacian_kernel
 import fastkpca
 from fastkpca.errors import KernelParameterError
 from fastkpca.kernels import get_kernel, kernel_state, list_kernels
-from fastkpca.rows import Rows, summarize
+from fastkpca.rows.view import Rows, summarize
 
 ROOT = Path(__file__).resolve().parents[1]
 NAME = "fastkpca-kernels-contrib"

@@ -191,7 +191,7 @@ def test_products_of_the_gram_matrix():
 
 
 def test_krylov_with_more_rows_than_bands(monkeypatch):
-    import fastkpca._dask as module
+    import fastkpca.rows.dask as module
 
     rows, arguments = ROUTES["krylov"]
     monkeypatch.setattr(module, "MOST_BANDS", 2)  # as of 70000 rows
@@ -278,7 +278,7 @@ def test_scores_of_new_rows(local):
 
 
 def test_scores_written_as_they_are_made(tmp_path, monkeypatch):
-    import fastkpca._dask as module
+    import fastkpca.rows.dask as module
 
     monkeypatch.setattr(module, "RUN_BYTES", 1 << 18)
     rows, arguments = ROUTES["monomial"]

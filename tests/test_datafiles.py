@@ -14,8 +14,8 @@ import pytest
 import scipy.io
 import scipy.sparse as sp
 
-from fastkpca import datafiles
 from fastkpca.errors import DataFileError
+from fastkpca.rows import tables
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def text(tmp_path):
 
 def refused(path, match, **options):
     with pytest.raises(DataFileError, match=match) as caught:
-        datafiles.read(path, **options)
+        tables.read(path, **options)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -72,7 +72,7 @@ NAMES = ["a", "b", "c"]
     ],
 )
 def test_text_tables(text, content, names):
-    table = datafiles.read(text(content))
+    table = tables.read(text(content))
     np.testing.assert_array_equal(table.X, A)
     assert table.X.dtype == np.float64 and table.names == names and table.labels is None
 
@@ -82,21 +82,21 @@ def test_text_tables(text, content, names):
     [("1\n2\n3\n", [[1], [2], [3]]), ("x\n1\n2\n", [[1], [2]]), ("1,2\n", [[1, 2]]), ("a,b\n1,2\n", [[1, 2]])],
 )
 def test_single_rows_and_columns(text, content, expected):
-    np.testing.assert_array_equal(datafiles.read(text(content)).X, expected)
+    np.testing.assert_array_equal(tables.read(text(content)).X, expected)
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz", ""])
 def test_compressed_by_content_not_by_name(text, suffix):
     raw = b"a,b,c\n1,2.5,-3\n4,5e-3,6.25\n"
     packed = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, "": gzip.compress}[suffix](raw)
-    table = datafiles.read(text(packed, "x.csv" + suffix))
+    table = tables.read(text(packed, "x.csv" + suffix))
     np.testing.assert_array_equal(table.X, A)
     assert table.names == NAMES
 
 
 def test_other_encodings(text):
-    np.testing.assert_array_equal(datafiles.read(text("größe,b,c\n1,2.5,-3\n4,5e-3,6.25\n".encode("latin-1"))).X, A)
-    table = datafiles.read(text("größe\tb\tc\n1\t2.5\t-3\n4\t5e-3\t6.25\n".encode("utf-16"), "x.txt"))
+    np.testing.assert_array_equal(tables.read(text("größe,b,c\n1,2.5,-3\n4,5e-3,6.25\n".encode("latin-1"))).X, A)
+    table = tables.read(text("größe\tb\tc\n1\t2.5\t-3\n4\t5e-3\t6.25\n".encode("utf-16"), "x.txt"))
     np.testing.assert_array_equal(table.X, A)
     assert table.names == ["größe", "b", "c"]
 
@@ -113,7 +113,7 @@ def test_random_tables_come_back_bit_for_bit(tmp_path, attack, delimiter):
         lines = [delimiter.join(f"v{i}" for i in range(shape[1]))] * header
         lines += [delimiter.join(map(repr, row)) for row in X.tolist()]
         path.write_text("\n".join(lines) + "\n")
-        table = datafiles.read(path)
+        table = tables.read(path)
         assert table.X.tobytes() == X.tobytes()
         assert (table.names is not None) == header
 
@@ -126,7 +126,7 @@ def test_pandas_agrees(tmp_path):
         for columns in (range(4), ["x", "y z", 'q"', "w,"]):
             frame.columns = list(columns)
             frame.to_csv(tmp_path / "x.csv", index=index)
-            table = datafiles.read(tmp_path / "x.csv")
+            table = tables.read(tmp_path / "x.csv")
             np.testing.assert_array_equal(table.X, frame.to_numpy())
             assert table.names == [str(c) for c in columns]
             assert bool(table.notes) == index
@@ -134,21 +134,21 @@ def test_pandas_agrees(tmp_path):
 
 def test_header_by_order(text):
     path = text("0,1,2\n3,4,5\n6,7,8\n")
-    assert len(datafiles.read(path).X) == 2
-    assert len(datafiles.read(path, header=False).X) == 3
+    assert len(tables.read(path).X) == 2
+    assert len(tables.read(path, header=False).X) == 3
     path = text("5,3\n3,4\n6,7\n")
-    assert len(datafiles.read(path).X) == 3
-    table = datafiles.read(path, header=True)
+    assert len(tables.read(path).X) == 3
+    table = tables.read(path, header=True)
     assert len(table.X) == 2 and table.names == ["5", "3"]
 
 
 def test_an_unnamed_column_of_row_numbers_can_be_kept(text):
     path = text(",a\n7,1\n8,2\n9,4\n")
-    table = datafiles.read(path)
+    table = tables.read(path)
     np.testing.assert_array_equal(table.X.ravel(), [1, 2, 4])
     assert "counts the rows" in table.notes[0]
-    assert datafiles.read(path, columns=["1", "2"]).X.shape == (3, 2)
-    assert datafiles.read(text(",a\n7,1\n8,2\n11,4\n")).X.shape == (3, 2)
+    assert tables.read(path, columns=["1", "2"]).X.shape == (3, 2)
+    assert tables.read(text(",a\n7,1\n8,2\n11,4\n")).X.shape == (3, 2)
 
 
 # ---- what is wrong with a text file ----------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ def test_other_kinds_of_file(text, name):
 
 def test_no_file(tmp_path):
     with pytest.raises(FileNotFoundError, match="there is no file"):
-        datafiles.read(tmp_path / "x.csv")
+        tables.read(tmp_path / "x.csv")
     refused(tmp_path, "is a folder")
 
 
@@ -245,25 +245,25 @@ def test_columns_of_text(text):
         {"columns": ["sepal length", "2"]},
         {"label_column": "species"},
     ):
-        table = datafiles.read(path, **options)
+        table = tables.read(path, **options)
         np.testing.assert_array_equal(table.X, X)
         assert table.names == ["sepal length", "width"]
-    np.testing.assert_array_equal(datafiles.read(path, columns=["2", "1"]).X, X[:, ::-1])
-    table = datafiles.read(path, columns=["width"], label_column="3")
+    np.testing.assert_array_equal(tables.read(path, columns=["2", "1"]).X, X[:, ::-1])
+    table = tables.read(path, columns=["width"], label_column="3")
     assert table.labels.tolist() == ["setosa", "setosa", "virginica"] and table.X.shape == (3, 1)
 
 
 def test_labels_are_numbers_where_all_are(text):
     path = text("y,x\n1,2.5\n-3,4\n")
-    table = datafiles.read(path, label_column="y")
+    table = tables.read(path, label_column="y")
     assert table.labels.tolist() == [1.0, -3.0] and table.X.ravel().tolist() == [2.5, 4.0]
-    table = datafiles.read(text('1,"a,b"\n2,#c\n'), label_column="2")
+    table = tables.read(text('1,"a,b"\n2,#c\n'), label_column="2")
     assert table.labels.tolist() == ["a,b", "#c"]
 
 
 def test_a_name_wins_over_a_number(text):
     path = text("0,1,2\n5,6,7\n")
-    assert datafiles.read(path, columns=["1"], header=True).X.tolist() == [[6.0]]
+    assert tables.read(path, columns=["1"], header=True).X.tolist() == [[6.0]]
 
 
 @pytest.mark.parametrize(
@@ -302,10 +302,10 @@ def test_npy_is_mapped_and_not_copied(tmp_path):
         ({"columns": ["2-3"]}, X[:, 1:]),
         ({"skip_columns": ["3"]}, X[:, :2]),
     ):
-        table = datafiles.read(tmp_path / "x.npy", **options)
+        table = tables.read(tmp_path / "x.npy", **options)
         assert isinstance(table.X, np.memmap) and not table.X.flags.writeable
         np.testing.assert_array_equal(table.X, expected)
-    table = datafiles.read(tmp_path / "x.npy", columns=["3", "1"], label_column="2")
+    table = tables.read(tmp_path / "x.npy", columns=["3", "1"], label_column="2")
     np.testing.assert_array_equal(table.X[:], X[:, [2, 0]])
     np.testing.assert_array_equal(table.labels, X[:, 1])
 
@@ -348,8 +348,8 @@ def test_npz(tmp_path):
     X, y = np.arange(6.0).reshape(3, 2), np.array([3, 1, 2])
     path = tmp_path / "x.npz"
     np.savez(path, X=X, y=y, names=np.array(["a", "b"]))
-    np.testing.assert_array_equal(datafiles.read(path).X, X)
-    table = datafiles.read(path, label_column="y", columns=["2"])
+    np.testing.assert_array_equal(tables.read(path).X, X)
+    table = tables.read(path, label_column="y", columns=["2"])
     np.testing.assert_array_equal(table.labels, y)
     np.testing.assert_array_equal(table.X, X[:, 1:])
     refused(path, r"'y' has shape|the array has shape \(3,\)", var="y")
@@ -357,7 +357,7 @@ def test_npz(tmp_path):
     refused(path, "no array of real numbers called 'names'", var="names")
     np.savez_compressed(path, X=X, X_test=X[:1], y=y)
     refused(path, r"several tables; choose one with --var: X \(3 x 2\), X_test \(1 x 2\)$")
-    np.testing.assert_array_equal(datafiles.read(path, var="X_test").X, X[:1])
+    np.testing.assert_array_equal(tables.read(path, var="X_test").X, X[:1])
     refused(path, "'y' has 3 entries for 1 rows of 'X_test'", var="X_test", label_column="y")
     np.savez(path, y=y)
     refused(path, r"no table of rows and columns; it has y \(3\)")
@@ -376,7 +376,7 @@ def test_damaged_npz(tmp_path, attack):
             mutant[at] = rng.integers(256)
         path.write_bytes(mutant[: int(rng.integers(3, len(whole) + 1))])
         try:
-            datafiles.read(path)
+            tables.read(path)
         except DataFileError as error:
             assert "\n" not in str(error)
 
@@ -388,8 +388,8 @@ def test_mat(tmp_path, compressed, format):
     path = tmp_path / "x.mat"
     options = {"do_compression": compressed} if format == "5" else {}
     scipy.io.savemat(path, {"X": X, "y": np.arange(5.0), "word": "hello"}, format=format, **options)
-    np.testing.assert_array_equal(datafiles.read(path).X, X)
-    np.testing.assert_array_equal(datafiles.read(path, var="X", label_column="y").labels, np.arange(5))
+    np.testing.assert_array_equal(tables.read(path).X, X)
+    np.testing.assert_array_equal(tables.read(path, var="X", label_column="y").labels, np.arange(5))
     refused(path, "called 'Z'; it has X", var="Z")
     refused(path, "called 'word'", var="word")
 
@@ -399,11 +399,11 @@ def test_mat_kinds(tmp_path):
     S = sp.random(30, 8, density=0.3, random_state=0, format="csc")
     scipy.io.savemat(path, {"S": S, "i": np.arange(12, dtype=np.int16).reshape(3, 4), "b": np.eye(3, dtype=bool)})
     refused(path, "several tables")
-    X = datafiles.read(path, var="S", columns=["3", "1"]).X
+    X = tables.read(path, var="S", columns=["3", "1"]).X
     assert sp.issparse(X) and X.format == "csr"
     np.testing.assert_array_equal(X.toarray(), S.toarray()[:, [2, 0]])
-    np.testing.assert_array_equal(datafiles.read(path, var="i").X, np.arange(12).reshape(3, 4))
-    np.testing.assert_array_equal(datafiles.read(path, var="b").X, np.eye(3))
+    np.testing.assert_array_equal(tables.read(path, var="i").X, np.arange(12).reshape(3, 4))
+    np.testing.assert_array_equal(tables.read(path, var="b").X, np.eye(3))
     scipy.io.savemat(path, {"c": {"field": 1.0}, "z": np.array([[1, "a"]], dtype=object)})
     refused(path, "holds no array of real numbers")
 
@@ -429,7 +429,7 @@ def test_damaged_mat(tmp_path, attack):
         mutant[int(rng.integers(136, len(whole)))] ^= 1 << int(rng.integers(8))
         path.write_bytes(mutant)
         try:
-            datafiles.read(path)
+            tables.read(path)
         except DataFileError as error:
             assert "\n" not in str(error)
 
@@ -442,11 +442,11 @@ def test_damaged_mat(tmp_path, attack):
 def test_scores_come_back_exactly(tmp_path, dtype, suffix):
     scores = np.random.default_rng(0).standard_normal((9001, 3)).astype(dtype) * np.array([1e-30, 1, 1e30], dtype)
     path = tmp_path / ("s" + suffix)
-    datafiles.score_writer(path)(scores, False)
+    tables.score_writer(path)(scores, False)
     with pytest.raises(FileExistsError):
-        datafiles.score_writer(path)(scores, False)
-    datafiles.score_writer(path)(scores, True)
-    table = datafiles.read(path)
+        tables.score_writer(path)(scores, False)
+    tables.score_writer(path)(scores, True)
+    table = tables.read(path)
     assert table.X.astype(dtype).tobytes() == scores.tobytes()
     assert suffix == ".npy" or table.names == ["PC1", "PC2", "PC3"]
     assert os.listdir(tmp_path) == [path.name]
@@ -454,13 +454,13 @@ def test_scores_come_back_exactly(tmp_path, dtype, suffix):
 
 def test_float32_scores_have_no_digits_to_spare():
     out = io.StringIO()
-    datafiles.write_scores_csv(out, np.array([[0.1]], dtype=np.float32))
+    tables.write_scores_csv(out, np.array([[0.1]], dtype=np.float32))
     assert out.getvalue() == "PC1\n0.1\n"
 
 
 def test_scores_endings(tmp_path):
     with pytest.raises(DataFileError, match=r"\.csv, \.csv\.gz or \.npy"):
-        datafiles.score_writer(tmp_path / "s.xlsx")
+        tables.score_writer(tmp_path / "s.xlsx")
 
 
 def test_memory_of_a_csv_is_bounded_by_its_table(tmp_path):
@@ -469,7 +469,7 @@ def test_memory_of_a_csv_is_bounded_by_its_table(tmp_path):
     (tmp_path / "x.csv").write_text("a,b,c,d,e,f,g,h,i,j\n" + line * n)
     tracemalloc.start()
     try:
-        table = datafiles.read(tmp_path / "x.csv")
+        table = tables.read(tmp_path / "x.csv")
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 
 import fastkpca as fk
-from fastkpca import errors, plot, protocol
+from fastkpca import errors, plot
+from fastkpca.base import protocol
 from fastkpca.cli import main
 
 ROOT = Path(__file__).resolve().parents[1]

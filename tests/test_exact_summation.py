@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fastkpca.base.protocol import Kernel
 from fastkpca.errors import PluginError
-from fastkpca.protocol import Kernel
-from fastkpca.rows import Rows
-from fastkpca.summation.exact import ExactSummation
+from fastkpca.products.exact import ExactSummation
+from fastkpca.rows.view import Rows
 
 
 class PlainGaussian(Kernel):

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import fastkpca as fk
-from fastkpca import files
+from fastkpca.base import files
 from fastkpca.errors import ModelFileError, PluginError, PluginWarning
 from fastkpca.kernels import _registry
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import fastkpca as fk
-from fastkpca import _plan
 from fastkpca.errors import CertificateWarning
-from fastkpca.krylov import TooDearError, block_krylov, ritz_seconds
-from fastkpca.rows import Rows, summarize
+from fastkpca.fit import planning
+from fastkpca.rows.view import Rows, summarize
+from fastkpca.solve.krylov import TooDearError, block_krylov, ritz_seconds
 
 FLAT = np.random.default_rng(0).random((700, 3))
 ASKED = {"kernel": "gaussian", "c": 30, "sigma": 0.05}
@@ -20,9 +20,9 @@ ASKED = {"kernel": "gaussian", "c": 30, "sigma": 0.05}
 @pytest.fixture
 def unsuspecting(monkeypatch):
     """A plan that takes every spectrum for a steep one."""
-    monkeypatch.setattr(_plan, "_passes", lambda *_, **__: (1.0, 1.0))
-    monkeypatch.setattr(_plan, "KRYLOV_OVERHEAD", 0.0)
-    monkeypatch.setattr(_plan, "_rayleigh_ritz_seconds", lambda *_: 0.0)
+    monkeypatch.setattr(planning, "_passes", lambda *_, **__: (1.0, 1.0))
+    monkeypatch.setattr(planning, "KRYLOV_OVERHEAD", 0.0)
+    monkeypatch.setattr(planning, "_rayleigh_ritz_seconds", lambda *_: 0.0)
 
 
 def test_the_plan_sees_a_flat_spectrum():
@@ -38,7 +38,7 @@ def test_the_look_allows_for_what_a_sample_makes_larger():
     X = np.random.default_rng(2).standard_normal((3000, 30))
     kernel = fk.get_kernel("gaussian", sigma=0.3)
     data = summarize(Rows(X), shift=True, rng=np.random.default_rng(0))[1]
-    look = _plan.look_at(kernel, data)
+    look = planning.look_at(kernel, data)
     shares, beyond = look.spectrum(3000)
     assert look.share(5) > 4 / 3000
     np.testing.assert_allclose([shares[4], beyond], 1 / 3000, rtol=0.05)
@@ -46,7 +46,7 @@ def test_the_look_allows_for_what_a_sample_makes_larger():
 
 def test_shares_of_a_look_that_saw_all_rows_stay():
     shares = np.geomspace(0.5, 1e-8, 40)
-    found, beyond = _plan.Look(shares, None).spectrum(40)
+    found, beyond = planning.Look(shares, None).spectrum(40)
     np.testing.assert_allclose(found, np.maximum(shares[:20], beyond))
 
 

@@ -12,14 +12,14 @@ import reference
 import scipy.linalg
 
 import fastkpca as fk
-from fastkpca import _plan
-from fastkpca.features import transforms
-from fastkpca.features.fourier import FourierMap, ToeplitzMoments, fourier_offers, gaussian_fourier_map
-from fastkpca.features.passes import accumulate, apply, feature_moments
-from fastkpca.protocol import Summary
-from fastkpca.rows import Rows, summarize
-from fastkpca.subspace import leading_pairs
-from fastkpca.summation.fourier import FourierSummation, fourier_offer
+from fastkpca.base.protocol import Summary
+from fastkpca.fit import planning
+from fastkpca.maps import transforms
+from fastkpca.maps.fourier import FourierMap, ToeplitzMoments, fourier_offers, gaussian_fourier_map
+from fastkpca.maps.passes import accumulate, apply, feature_moments
+from fastkpca.products.fourier import FourierSummation, fourier_offer
+from fastkpca.rows.view import Rows, summarize
+from fastkpca.solve.subspace import leading_pairs
 
 
 @pytest.fixture(params=["finufft", "own"])
@@ -84,7 +84,7 @@ def test_the_bounds_hold_in_every_entry(d, sigma, tol):
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_images_are_as_near_as_the_bound_says(d):
     """With a small margin aliasing is there, of the size of ``images`` at opposite corners, and not beyond it."""
-    from fastkpca.features.fourier import gaussian_images
+    from fastkpca.maps.fourier import gaussian_images
 
     sigma, side = 0.5, 1.0
     for gap in (1.0, 2.0, 3.0):
@@ -344,7 +344,7 @@ def test_offers_and_the_plan():
     plan = fk.plan(X, "gaussian", 10, sigma=0.05)
     candidate = next(x for x in plan.candidates if (x.method, x.name) == ("features", "fourier"))
     assert candidate.memory < 8 * candidate.n_features**2 and candidate.seconds < 1
-    assert plan.name == "fourier" and isinstance(plan, _plan.Plan) and len(rows) == 50000
+    assert plan.name == "fourier" and isinstance(plan, planning.Plan) and len(rows) == 50000
     moments = feature_moments(built, rows)
     assert moments.dense() is None
 

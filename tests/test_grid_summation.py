@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fastkpca.rows import Rows, summarize
-from fastkpca.summation import grid_plan
-from fastkpca.summation.grid import GridSummation, grid_offer, piecewise, reachable_tol
-from fastkpca.summation.islands import PiecewiseSummation, cut_off, labels
-from fastkpca.summation.nodal import _RUN
+from fastkpca.products import grid_plan
+from fastkpca.products.grid import GridSummation, grid_offer, piecewise, reachable_tol
+from fastkpca.products.islands import PiecewiseSummation, cut_off, labels
+from fastkpca.products.nodal import _RUN
+from fastkpca.rows.view import Rows, summarize
 
 
 def gaussian(X, Y, sigma):

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import fastkpca as fk
+from fastkpca.base.methods import _METHODS
 from fastkpca.errors import (
     CertificateWarning,
     KernelContractError,
@@ -24,7 +25,6 @@ from fastkpca.errors import (
     UnknownMethodError,
 )
 from fastkpca.kernels import Kernel, _registry, guarded, kernel_state
-from fastkpca.methods import _METHODS
 from fastkpca.testing import ConformanceError, check_thread_safety
 
 KERNELS = "fastkpca.kernels"

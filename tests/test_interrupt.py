@@ -18,7 +18,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 import fastkpca as fk
-from fastkpca import execute
+from fastkpca.base import parallel
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((600, 3))
@@ -168,7 +168,7 @@ def test_blas_is_restored_wherever_the_cap_is_interrupted(monkeypatch):
     before = blas()
     # a tracer also strikes between the end of a with block and the release of its lock, where no signal can: what is
     # left locked then is not the lock of the tests to come
-    monkeypatch.setattr(execute._blas_cap, "_lock", execute._blas_cap._lock)
+    monkeypatch.setattr(parallel._blas_cap, "_lock", parallel._blas_cap._lock)
     struck = 0
     for line in range(1, 80):
         seen = 0
@@ -185,24 +185,24 @@ def test_blas_is_restored_wherever_the_cap_is_interrupted(monkeypatch):
 
         sys.settrace(trace)
         try:
-            with execute.blas_threads():
+            with parallel.blas_threads():
                 pass
         except KeyboardInterrupt:
             struck += 1
         finally:
             sys.settrace(None)
-        execute._blas_cap._lock = threading.RLock()
+        parallel._blas_cap._lock = threading.RLock()
         assert blas() == before, line
     assert struck > 10
-    with execute.blas_threads():
+    with parallel.blas_threads():
         assert all(n == 1 for _, n in blas())
     assert blas() == before
 
 
 def test_lapack_aside():
-    assert execute.aside(lambda: 3) == 3
+    assert parallel.aside(lambda: 3) == 3
     with pytest.raises(ValueError, match="inside"):
-        execute.aside(lambda: (_ for _ in ()).throw(ValueError("inside")))
+        parallel.aside(lambda: (_ for _ in ()).throw(ValueError("inside")))
     assert not ours()
 
 
@@ -218,7 +218,7 @@ def test_lapack_aside_is_left_at_once():
         threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
         started = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
-            execute.aside(long)
+            parallel.aside(long)
         assert time.monotonic() - started < 20.0
         assert ours() == ["fastkpca-lapack"]  # it goes on, for nobody
     finally:
@@ -235,12 +235,12 @@ def test_a_task_of_many_steps_stops_between_them():
 
     def task(i):
         for k in range(2000):
-            execute.checkpoint()
+            parallel.checkpoint()
             time.sleep(0.005)
             steps.append(k)
 
     def use():
-        for _ in execute.run(task, 8, n_threads=2):
+        for _ in parallel.run(task, 8, n_threads=2):
             pass
 
     threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()

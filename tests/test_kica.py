@@ -10,14 +10,14 @@ import pytest
 from kernels_contrib.kica import kica, kica_contrast, kica_project
 
 import fastkpca as fk
-from fastkpca import execute
+from fastkpca.base import parallel
 from kernels_contrib import kica as module
 
 
 @pytest.fixture(autouse=True)
 def one_blas_thread():
     """The references' small matrices: threads of BLAS only wait for each other there. kica does this itself."""
-    with execute.blas_threads():
+    with parallel.blas_threads():
         yield
 
 

@@ -283,7 +283,7 @@ def test_scores_out_and_not_kept():
 
 def test_a_place_for_scores_is_checked_before_the_work(monkeypatch):
     X = load_iris().data
-    monkeypatch.setattr("fastkpca._kpca.solve", lambda *_: pytest.fail("the work had begun"))
+    monkeypatch.setattr("fastkpca.fit.kpca.solve", lambda *_: pytest.fail("the work had begun"))
     for c, out, text in (
         (2, np.empty((150, 3)), r"out has shape \(150, 3\)"),
         (2, np.empty((150, 2), np.float32), "type float32"),

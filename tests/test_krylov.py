@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fastkpca.certificate import FeatureInfo
 from fastkpca.errors import CertificateWarning
-from fastkpca.krylov import basis_bytes, block_krylov, default_block_size
+from fastkpca.solve.certificate import FeatureInfo
+from fastkpca.solve.krylov import basis_bytes, block_krylov, default_block_size
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "benchmarks")]
 from attack_certificate import features_of  # noqa: E402

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import fastkpca as fk
-from fastkpca import cli, datafiles
+from fastkpca import cli
 from fastkpca.errors import DataFileError
-from fastkpca.sources import Source
+from fastkpca.rows import tables
+from fastkpca.rows.sources import Source
 
 h5py = pytest.importorskip("h5py")
 zarr = pytest.importorskip("zarr")
@@ -88,7 +89,7 @@ KINDS = ("parquet", "parquet folder", "hdf5", "hdf5, one of several", "matlab", 
 @pytest.mark.parametrize("kind", KINDS)
 def test_equal_bits_whatever_the_file(kind, tmp_path):
     path, options = written(kind, tmp_path)
-    table = datafiles.read(path, **options)
+    table = tables.read(path, **options)
     assert isinstance(table.X, Source) or callable(table.X)  # nothing was loaded
     assert table.names == (list("abcd") if "parquet" in kind else None)
     expected = fk.kpca(X, **MODEL)
@@ -96,37 +97,37 @@ def test_equal_bits_whatever_the_file(kind, tmp_path):
     assert np.array_equal(model.eigenvalue_bounds, expected.eigenvalue_bounds)
     assert np.array_equal(model.score, expected.score)
     for columns, taken in ((["4", "1"], [3, 0]), (["2-3"], [1, 2])):
-        some = datafiles.read(path, columns=columns, **options)
+        some = tables.read(path, columns=columns, **options)
         assert np.array_equal(fk.kpca(some.X, **MODEL).score, fk.kpca(X[:, taken], **MODEL).score)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_column_of_labels(kind, tmp_path):
     path, options = written(kind, tmp_path)
-    table = datafiles.read(path, label_column="2", **options)
+    table = tables.read(path, label_column="2", **options)
     np.testing.assert_array_equal(table.labels, X[:, 1])
     assert np.array_equal(fk.kpca(table.X, **MODEL).eigenvalues, fk.kpca(X[:, [0, 2, 3]], **MODEL).eigenvalues)
 
 
 def test_labels_beside_the_rows(tmp_path):
-    table = datafiles.read(hdf5(tmp_path / "x.h5", X=X, kind=np.arange(5000)), label_column="kind")
+    table = tables.read(hdf5(tmp_path / "x.h5", X=X, kind=np.arange(5000)), label_column="kind")
     np.testing.assert_array_equal(table.labels, np.arange(5000))
-    table = datafiles.read(matlab(tmp_path / "x.mat", X=X, kind=np.arange(5000.0)), label_column="kind")
+    table = tables.read(matlab(tmp_path / "x.mat", X=X, kind=np.arange(5000.0)), label_column="kind")
     np.testing.assert_array_equal(table.labels, np.arange(5000))
-    table = datafiles.read(parquet(tmp_path / "x.parquet", kind=WORDS), label_column="kind")
+    table = tables.read(parquet(tmp_path / "x.parquet", kind=WORDS), label_column="kind")
     assert table.labels.tolist() == WORDS.tolist()
 
 
 def test_scattered_columns_of_a_memory_map_are_not_loaded(tmp_path):
     np.save(tmp_path / "x.npy", X)
-    table = datafiles.read(tmp_path / "x.npy", columns=["4", "1"])
+    table = tables.read(tmp_path / "x.npy", columns=["4", "1"])
     assert isinstance(table.X, Source)
     assert np.array_equal(fk.kpca(table.X, **MODEL).score, fk.kpca(X[:, [3, 0]], **MODEL).score)
 
 
 def refused(path, text, **options):
     with pytest.raises(DataFileError, match=text) as caught:
-        datafiles.read(path, **options)
+        tables.read(path, **options)
     assert "\n" not in str(caught.value)
 
 
@@ -134,7 +135,7 @@ def test_what_is_no_table(tmp_path):
     path = parquet(tmp_path / "x.parquet", kind=WORDS, when=np.arange(5000).astype("datetime64[s]"))
     refused(path, r"not numeric: column 5 \('kind'\) of type string, column 6 \('when'\) of type timestamp.*"
                   "leave out with --skip-columns kind,when")  # fmt: skip
-    assert datafiles.read(path, skip_columns=["kind", "when"]).names == list("abcd")
+    assert tables.read(path, skip_columns=["kind", "when"]).names == list("abcd")
     refused(path, "has no column 'e'", columns=["e"])
     refused(path, "leave out --var X", var="X")
     refused(parquet(tmp_path / "none.parquet", slice(0, 0)), r"the table is empty, its shape is \(0, 4\)")
@@ -159,7 +160,7 @@ def test_damaged_files(tmp_path, attack):
             mutant[int(rng.integers(len(whole)))] ^= 1 << int(rng.integers(8))
             (tmp_path / name).write_bytes(mutant)
             try:
-                datafiles.read(tmp_path / name)
+                tables.read(tmp_path / name)
             except DataFileError as error:
                 assert "\n" not in str(error)
 
@@ -173,7 +174,7 @@ def test_a_library_that_is_not_installed(library, kind, tmp_path, monkeypatch):
 
 
 def test_from_the_command_line(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(datafiles, "_SCORES_IN_MEMORY", 1000)  # scores wait in a file
+    monkeypatch.setattr(tables, "_SCORES_IN_MEMORY", 1000)  # scores wait in a file
     path = parquet(tmp_path / "x.parquet", kind=WORDS)
     model, scores = str(tmp_path / "m.kpca"), tmp_path / "s.npy"
     fit = ["fit", str(path), "--kernel", "polynomial", "--degree", "2", "-c", "3", "--skip-columns", "kind", "--quiet"]
@@ -182,7 +183,7 @@ def test_from_the_command_line(tmp_path, monkeypatch, capsys):
     np.testing.assert_array_equal(np.load(scores), expected.score)
     new = str(hdf5(tmp_path / "new.h5", X=X[:500]))
     assert cli.main(["project", model, new, "-o", str(tmp_path / "z.csv"), "--quiet"]) == 0
-    rows = datafiles.read(tmp_path / "z.csv").X
+    rows = tables.read(tmp_path / "z.csv").X
     np.testing.assert_array_equal(rows, fk.kpca_project(fk.load(model), X[:500]))
     assert sorted(os.listdir(tmp_path)) == ["m.kpca", "new.h5", "s.npy", "x.parquet", "z.csv"]
     assert capsys.readouterr().err == ""
@@ -190,7 +191,7 @@ def test_from_the_command_line(tmp_path, monkeypatch, capsys):
 
 def test_scores_that_nobody_asks_for_are_not_made(tmp_path, monkeypatch):
     path = str(hdf5(tmp_path / "x.h5", X=X))
-    monkeypatch.setattr("fastkpca._kpca._scores", lambda *_: pytest.fail("scores were made"))
+    monkeypatch.setattr("fastkpca.fit.kpca._scores", lambda *_: pytest.fail("scores were made"))
     assert cli.main(["fit", path, "-o", str(tmp_path / "m.kpca"), "--kernel", "linear", "-c", "2", "--quiet"]) == 0
 
 

@@ -96,7 +96,7 @@ def test_a_kernel_without_a_name_is_refused(tmp_path):
 
 
 def test_too_large_for_the_format(tmp_path, monkeypatch):
-    monkeypatch.setattr("fastkpca._mat.LARGEST", 1000)
+    monkeypatch.setattr("fastkpca.model.matlab.LARGEST", 1000)
     with pytest.raises(ValueError, match=r"projector.X takes 1.68e\+03 bytes"):
         fk.export_mat(fitted("gaussian, rows"), tmp_path / "m.mat")
 

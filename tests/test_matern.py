@@ -13,7 +13,7 @@ from sklearn.metrics.pairwise import cosine_similarity
 import fastkpca
 from fastkpca.errors import KernelParameterError
 from fastkpca.kernels import get_kernel
-from fastkpca.rows import Rows, summarize
+from fastkpca.rows.view import Rows, summarize
 
 contrib_line = pytest.importorskip("kernels_contrib.line")
 from kernels_contrib.mixture import gamma_mixture  # noqa: E402

@@ -11,8 +11,8 @@ from merge_cases import reference
 
 import fastkpca as fk
 from fastkpca.errors import CertificateWarning
-from fastkpca.features.monomial import TaylorMap
 from fastkpca.kernels import Cost, FeatureMap, Kernel, Offer
+from fastkpca.maps.monomial import TaylorMap
 
 N, D, C = 3000, 2, 5
 MAPS = {

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import fastkpca as fk
-from fastkpca.features.monomial import PolynomialMap, TaylorMap
-from fastkpca.features.passes import accumulate, apply, feature_moments
-from fastkpca.moments import largest_eigenpairs
-from fastkpca.rows import Rows
+from fastkpca.maps.monomial import PolynomialMap, TaylorMap
+from fastkpca.maps.passes import accumulate, apply, feature_moments
+from fastkpca.rows.view import Rows
+from fastkpca.solve.moments import largest_eigenpairs
 
 LONG = np.longdouble
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fastkpca as fk
-from fastkpca.model import FeatureProjector, SampleProjector
+from fastkpca.model.result import FeatureProjector, SampleProjector
 
 
 def rows(n, d, seed=0, offset=0.0):

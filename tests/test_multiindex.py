@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fastkpca._core import multiindex
-from fastkpca.features.monomial import PolynomialMap, TaylorMap, polynomial_size, taylor_size
+from fastkpca.maps.monomial import PolynomialMap, TaylorMap, polynomial_size, taylor_size
 
 EPS = np.finfo(np.float64).eps
 LONG = np.longdouble

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from fastkpca import nested
-from fastkpca.features.fourier import gaussian_fourier_map
+from fastkpca.maps.fourier import gaussian_fourier_map
+from fastkpca.solve import nested
 
 
 def moments_of(X, sigma, tol=1e-5):

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from fastkpca.features import pivots as module
-from fastkpca.features.pivots import PivotMap, pivot_map, probe_rank, second_round
-from fastkpca.protocol import Kernel, Moments
-from fastkpca.rows import Rows, summarize
+from fastkpca.base.protocol import Kernel, Moments
+from fastkpca.maps import pivots as module
+from fastkpca.maps.pivots import PivotMap, pivot_map, probe_rank, second_round
+from fastkpca.rows.view import Rows, summarize
 
 U = 2.0**-53
 

@@ -10,9 +10,9 @@ import pytest
 
 import fastkpca as fk
 from fastkpca import plot
-from fastkpca._plan import Candidate, Plan
-from fastkpca._routes import _history
-from fastkpca.monitor import Limits
+from fastkpca.fit.routes import _history
+from fastkpca.model.novelty import Limits
+from fastkpca.model.plan import Candidate, Plan
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 

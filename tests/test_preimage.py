@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import fastkpca as fk
-from fastkpca._descent import MapTarget, RowsTarget
 from fastkpca.errors import PreimageWarning
 from fastkpca.kernels import Kernel
-from fastkpca.model import FeatureProjector, SampleProjector
+from fastkpca.model.descent import MapTarget, RowsTarget
+from fastkpca.model.result import FeatureProjector, SampleProjector
 
 
 def curve(n, seed=0, noise=0.0, offset=0.0):
@@ -99,8 +99,8 @@ def distance(X):
 def test_denoising_is_projection_without_centring(route, sigma):
     """P of kpca_denoise is the multiple of the projection of phi(x) on the span of mean and components: solved by the
     Gram matrix of both, written out."""
-    from fastkpca.preimage import _scores_in_span
-    from fastkpca.rows import Rows
+    from fastkpca.model.preimage import _scores_in_span
+    from fastkpca.rows.view import Rows
 
     X, new = curve(150, noise=0.1), curve(20, seed=1, noise=0.3)
     model = fit(X, "gaussian", 4, sigma=sigma, tol=1e-9, **route)
@@ -246,8 +246,8 @@ def test_ridge_is_kernel_ridge_regression():
     pytest.importorskip("sklearn")
     from sklearn.gaussian_process.kernels import RBF
 
-    from fastkpca._ridge import fit_ridge
-    from fastkpca.rows import Rows
+    from fastkpca.model.ridge import fit_ridge
+    from fastkpca.rows.view import Rows
 
     rng = np.random.default_rng(0)
     Z, X = rng.standard_normal((70, 5)), rng.standard_normal((70, 4))

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import fastkpca as fk
-from fastkpca.summation import fourier
+from fastkpca.products import fourier
 
 LONG = np.longdouble
 NAMES = ("auto", "expansion", "grid", "clusters", "fourier", "pivots")

@@ -14,9 +14,9 @@ from scipy.stats import poisson
 
 import fastkpca as fk
 from fastkpca._core import ranked as core
-from fastkpca.features.ranked import RankedMap, ranked_map
-from fastkpca.protocol import Moments
-from fastkpca.rows import Rows, summarize
+from fastkpca.base.protocol import Moments
+from fastkpca.maps.ranked import RankedMap, ranked_map
+from fastkpca.rows.view import Rows, summarize
 
 U = 2.0**-53
 

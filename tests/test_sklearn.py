@@ -28,12 +28,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fastkpca as fk
-from fastkpca._gram_solve import _iterate, solve_ridge
 from fastkpca.errors import CertificateWarning
 from fastkpca.kernels import CallableKernel, Kernel, get_kernel
-from fastkpca.rows import Rows
+from fastkpca.products.exact import ExactSummation
+from fastkpca.rows.view import Rows
 from fastkpca.sklearn import KernelPCA
-from fastkpca.summation.exact import ExactSummation
+from fastkpca.solve.ridge import _iterate, solve_ridge
 
 Theirs = decomposition.KernelPCA
 IRIS = load_iris().data

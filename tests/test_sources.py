@@ -14,10 +14,10 @@ import pytest
 import scipy.sparse as sp
 
 import fastkpca as fk
-from fastkpca import datafiles, sources, validate
 from fastkpca.errors import DataChangedError
-from fastkpca.rows import summarize
-from fastkpca.sources import SequentialSource, Source, checksum
+from fastkpca.rows import sources, tables, validate
+from fastkpca.rows.sources import SequentialSource, Source, checksum
+from fastkpca.rows.view import summarize
 
 N, D = 30000, 3
 DATA = (np.random.default_rng(0).standard_normal((N, D)) * [2.0, 1.0, 0.5] + [5.0, -3.0, 100.0]).astype(np.float32)
@@ -524,9 +524,9 @@ def test_a_full_disk_is_an_error_that_names_the_file(tmp_path, monkeypatch, c):
     with pytest.raises(OSError, match="No space left on device for .* MB of scores.*s.npy") as caught:
         fk.kpca(X, "gaussian", c, sigma=2.0, out=out)
     assert caught.value.errno == errno.ENOSPC and caught.value.filename == str(path)
-    monkeypatch.setattr(datafiles, "_SCORES_IN_MEMORY", 0)
+    monkeypatch.setattr(tables, "_SCORES_IN_MEMORY", 0)
     with pytest.raises(OSError, match="No space left on device for 0.0032 MB of scores") as caught:
-        fk.kpca(X, "gaussian", 2, sigma=2.0, out=datafiles.score_place(path))
+        fk.kpca(X, "gaussian", 2, sigma=2.0, out=tables.score_place(path))
     assert caught.value.filename.startswith(str(tmp_path)) and asked == [True, 3200]
 
 

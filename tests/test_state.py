@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fastkpca as fk
-from fastkpca import files
+from fastkpca.base import files
 from fastkpca.errors import ModelFileError
 from fastkpca.kernels import Gaussian, Kernel
 from fastkpca.state import load_state, save_state

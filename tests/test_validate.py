@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from fastkpca import validate
-from fastkpca.rows import Rows, summarize
-from fastkpca.sources import Source
+from fastkpca.rows import validate
+from fastkpca.rows.sources import Source
+from fastkpca.rows.view import Rows, summarize
 
 RNG = np.random.default_rng(7)
 DENSE = RNG.integers(-40, 40, size=(37, 3)) / 8.0  # exact in every type below, float16 included

@@ -1,6 +1,6 @@
 """Kernels: found by name, and the classes that authors of kernels build on.
 
-``from fastkpca.kernels import Kernel`` is all that a plugin needs; the contract is written in ``fastkpca.protocol``.
+``from fastkpca.kernels import Kernel`` is all that a plugin needs; the contract is in ``fastkpca.base.protocol``.
 
 ===============  =====================================================================================
 ``_registry``    names: the built-in table, the entry-point group ``fastkpca.kernels``, a session's own
@@ -18,8 +18,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from ..base.protocol import Cost, FeatureMap, Kernel, Moments, Offer, Summary, Summation
 from ..errors import KernelParameterError
-from ..protocol import Cost, FeatureMap, Kernel, Moments, Offer, Summary, Summation
 from . import combined as _combined
 from ._adapters import CallableKernel, ObjectKernel
 from ._guard import given_kernel, guarded, naming

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..protocol import Kernel
+from ..base.protocol import Kernel
 
 __all__ = ["CallableKernel", "ObjectKernel"]
 

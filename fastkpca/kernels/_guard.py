@@ -25,9 +25,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from ..base.protocol import Cost, FeatureMap, Kernel, Moments, Offer, Summary, Summation
 from ..errors import KernelContractError, KernelParameterError, PluginError, did_you_mean
-from ..protocol import Cost, FeatureMap, Kernel, Moments, Offer, Summary, Summation
-from ..rows import Rows
+from ..rows.view import Rows
 from ._adapters import CallableKernel, ObjectKernel
 from ._registry import Origin, get_kernel, origin
 
@@ -441,7 +441,7 @@ class _Look:
         """``compiled_tile`` names one of the core's own tiles; it must be that of ``block``."""
         if getattr(self.inner, "compiled_tile", None) is None:
             return
-        from ..summation.exact import ExactSummation
+        from ..products.exact import ExactSummation
 
         compiled = self.watch.call(self.inner, "compiled_tile", self.inner.compiled_tile)
         if compiled is None:

@@ -1,7 +1,7 @@
 """Kernels by name: a literal table of the built-in ones, the entry-point group for the rest, and a session's own.
 
-How names are read, found and loaded is ``fastkpca.plugins``; here is what is particular to kernels: the table, what a
-class has to fulfil, objects and functions in the place of a name, and where a kernel came from.
+How names are read, found and loaded is ``fastkpca.base.plugins``; here is what is particular to kernels: the table,
+what a class has to fulfil, objects and functions in the place of a name, and where a kernel came from.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..base.plugins import NAME, OWN, Entry, Group, Table, normal, warn_of
+from ..base.protocol import API_VERSION, Kernel
+from ..base.stored import Record, refusing
 from ..errors import PluginError, PluginWarning, UnknownKernelError, did_you_mean, warn_caller
-from ..plugins import NAME, OWN, Entry, Group, Table, normal, warn_of
-from ..protocol import API_VERSION, Kernel
-from ..stored import Record, refusing
 from ._adapters import CallableKernel, ObjectKernel
 from .combined import ProductKernel, ScaledKernel, SumKernel
 

@@ -14,13 +14,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..base.protocol import Cost, FeatureMap, Kernel, Offer, Summary, Summation
+from ..base.stored import Record
 from ..errors import KernelParameterError, PluginError
-from ..features.combined import ScaledMap, SumMap, TensorMap, parts_of
-from ..protocol import Cost, FeatureMap, Kernel, Offer, Summary, Summation
-from ..rows import Rows
-from ..stored import Record
-from ..summation.combined import ScaledSummation, SumSummation
-from ..summation.exact import ExactSummation, checked_block, compiled_tile
+from ..maps.combined import ScaledMap, SumMap, TensorMap, parts_of
+from ..products.combined import ScaledSummation, SumSummation
+from ..products.exact import ExactSummation, checked_block, compiled_tile
+from ..rows.view import Rows
 
 __all__ = ["ProductKernel", "ScaledKernel", "SumKernel", "add", "multiply"]
 

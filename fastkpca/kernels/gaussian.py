@@ -11,17 +11,17 @@ import numpy as np
 from scipy.spatial.distance import pdist
 
 from .._core import tiles, truncation
+from ..base.protocol import Cost, FeatureMap, Kernel, Offer, Summary, Summation
+from ..base.stored import Record
 from ..errors import KernelParameterError
-from ..features.fourier import FourierMap, fourier_offers
-from ..features.monomial import TaylorMap, taylor_size
-from ..features.ranked import RankedMap, least_ranked, ranked_map
-from ..protocol import Cost, FeatureMap, Kernel, Offer, Summary, Summation
-from ..rows import Rows
-from ..stored import Record
-from ..summation.clusters import cluster_offer
-from ..summation.expansion import ExpansionSummation
-from ..summation.fourier import fourier_offer
-from ..summation.grid import grid_offer
+from ..maps.fourier import FourierMap, fourier_offers
+from ..maps.monomial import TaylorMap, taylor_size
+from ..maps.ranked import RankedMap, least_ranked, ranked_map
+from ..products.clusters import cluster_offer
+from ..products.expansion import ExpansionSummation
+from ..products.fourier import fourier_offer
+from ..products.grid import grid_offer
+from ..rows.view import Rows
 from ._parameters import positive_number
 
 __all__ = ["Gaussian", "median_distance"]

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from .._core import tiles
-from ..features.monomial import PolynomialMap
-from ..protocol import Cost, FeatureMap, Kernel, Offer, Summary
-from ..stored import Record
+from ..base.protocol import Cost, FeatureMap, Kernel, Offer, Summary
+from ..base.stored import Record
+from ..maps.monomial import PolynomialMap
 
 __all__ = ["Linear"]
 

@@ -8,12 +8,12 @@ from math import sqrt
 import numpy as np
 
 from .._core import tiles
+from ..base.protocol import Cost, FeatureMap, Kernel, Offer, Summary, Summation
+from ..base.stored import Record
 from ..errors import KernelParameterError
-from ..features.monomial import PolynomialMap, polynomial_size
-from ..protocol import Cost, FeatureMap, Kernel, Offer, Summary, Summation
-from ..rows import Rows
-from ..stored import Record
-from ..summation.expansion import ExpansionSummation, expansion_rounding
+from ..maps.monomial import PolynomialMap, polynomial_size
+from ..products.expansion import ExpansionSummation, expansion_rounding
+from ..rows.view import Rows
 from ._parameters import finite_number, positive_number, whole_number
 
 __all__ = ["Polynomial"]

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ..base.protocol import Kernel, Summary
 from ..errors import KernelParameterError
-from ..protocol import Kernel, Summary
 
 __all__ = ["Precomputed"]
 

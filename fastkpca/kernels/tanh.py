@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._core import tiles
-from ..protocol import Kernel, Summary
+from ..base.protocol import Kernel, Summary
 from ._parameters import finite_number
 
 __all__ = ["Tanh"]

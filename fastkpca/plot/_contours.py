@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from .. import validate
-from .._kpca import kpca_project
-from ..model import SampleProjector
+from ..fit.kpca import kpca_project
+from ..model.result import SampleProjector
+from ..rows import validate
 from ._figure import component_label, new_axes, require_matplotlib, short
 from ._scores import check_components, check_labels, draw_points
 

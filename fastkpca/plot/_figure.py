@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import files
+from ..base import files
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

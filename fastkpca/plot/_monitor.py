@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..monitor import Limits
+from ..model.novelty import Limits
 from ._figure import BLUE, GREY, RED, key_above, new_axes, open_frame, plain_numbers, require_matplotlib
 
 if TYPE_CHECKING:

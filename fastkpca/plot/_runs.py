@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._plan import Plan
+from ..model.plan import Plan
 from ._figure import AMBER, BLUE, GREY, RED, decades_at_least, new_axes, open_frame, require_matplotlib
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..model import check_model
+from ..model.result import check_model
 from ._figure import BLUE, ORANGE, decades_at_least, key_above, new_axes, plain_numbers, require_matplotlib
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from kernels_contrib.storage import save as save_method
 import fastkpca as fk
 from fastkpca import errors, plot
 from fastkpca.kernels import Kernel, KernelTable, Offer, Summary
-from fastkpca.monitor import Limits
+from fastkpca.model.novelty import Limits
 from fastkpca.testing import check_kernel
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ import numpy as np
 import scipy.linalg
 
 import fastkpca
-from fastkpca import execute
+from fastkpca.base import parallel
 from fastkpca.kernels import Gaussian
 
 from .parameters import regularization_strength
@@ -162,9 +162,9 @@ def kica(
     max_iter = _count(max_iter, "max_iter")
     coarse = _parameters(kernel, kernel_parameters, SEARCH_ROWS // 2, regularization, tol)
     kernel, kappa, tol = _parameters(kernel, kernel_parameters, n, regularization, tol)
-    threads = execute.threads_for(kernel, n_threads)
+    threads = parallel.threads_for(kernel, n_threads)
     generator = np.random.default_rng(rng)
-    with execute.blas_threads():
+    with parallel.blas_threads():
         return _fit(X, c, contrast, coarse, (kernel, kappa, tol), n_starts, max_iter, generator, threads)
 
 
@@ -294,10 +294,10 @@ def kica_contrast(
     contrast = _contrast_name(contrast)
     Y = _matrix(Y)
     kernel, kappa, tol = _parameters(kernel, kernel_parameters, len(Y), regularization, tol)
-    threads = execute.threads_for(kernel, n_threads)
+    threads = parallel.threads_for(kernel, n_threads)
     if Y.shape[1] == 1:
         return 0.0
-    with execute.blas_threads():
+    with parallel.blas_threads():
         return _Contrast(Y, _line_map(Y.ravel(), kernel, tol), contrast, kappa, threads).value(np.eye(Y.shape[1]))[0]
 
 
@@ -489,7 +489,7 @@ class _Contrast:
             Z = self.Z[i * self._tile : (i + 1) * self._tile]
             return task(Z, np.ascontiguousarray(W @ Z.T), i)
 
-        return execute.run(run, -(-self.n // self._tile), n_threads=self.n_threads)
+        return parallel.run(run, -(-self.n // self._tile), n_threads=self.n_threads)
 
     def value(self, W: np.ndarray) -> tuple[float, tuple]:
         """J, and what its gradient needs."""
@@ -555,7 +555,7 @@ class _Contrast:
     def planes(self, y: np.ndarray, angles: np.ndarray) -> np.ndarray:
         """The generalised variance of two components y (2, N), turned by each angle."""
         most = max(1, TILE_ENTRIES // (2 * self.map.n_features * y.shape[1]))
-        parts = execute.run(
+        parts = parallel.run(
             lambda i: self._planes(y, angles[i * most : (i + 1) * most]),
             -(-len(angles) // most),
             n_threads=self.n_threads,

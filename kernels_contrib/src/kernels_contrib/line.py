@@ -11,9 +11,9 @@ import math
 
 import numpy as np
 
-from fastkpca import execute
+from fastkpca.base import parallel
 from fastkpca.kernels import Cost, Offer, Summary, Summation
-from fastkpca.rows import Rows
+from fastkpca.rows.view import Rows
 
 from . import _sorted
 
@@ -118,7 +118,7 @@ class LineSummation(Summation):
 
         n_tasks = 2 * -(-U.shape[1] // step)
         before = V[:, :0]
-        for i, (start, out) in enumerate(execute.run(task, n_tasks, n_threads=self.n_threads)):
+        for i, (start, out) in enumerate(parallel.run(task, n_tasks, n_threads=self.n_threads)):
             if i % 2:
                 V[out_order, start : start + step] = before + out
             else:

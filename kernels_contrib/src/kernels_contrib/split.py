@@ -25,9 +25,9 @@ import numpy as np
 from scipy import fft
 from scipy.spatial.distance import cdist
 
-from fastkpca import execute
+from fastkpca.base import parallel
 from fastkpca.kernels import Cost, Offer, Summary, Summation
-from fastkpca.rows import Rows
+from fastkpca.rows.view import Rows
 
 from ._grid import gather, spread
 from ._radial import WIDE_TERMS, NearPairs, Profile
@@ -271,7 +271,7 @@ class SplitSummation(Summation):
         def task(i: int) -> None:
             pairs.add(points, part, sums, i * NEAR_ROWS, min(len(points), (i + 1) * NEAR_ROWS))
 
-        for _ in execute.run(task, -(-len(points) // NEAR_ROWS), n_threads=self.n_threads):
+        for _ in parallel.run(task, -(-len(points) // NEAR_ROWS), n_threads=self.n_threads):
             pass
         V[order] += sums
 
@@ -328,7 +328,7 @@ class SplitSummation(Summation):
             gather(grid, plan.points, scale, corner, within, v)
             return v
 
-        for c, v in enumerate(execute.run(task, U.shape[1], n_threads=self.n_threads)):
+        for c, v in enumerate(parallel.run(task, U.shape[1], n_threads=self.n_threads)):
             V[targets[0], c] += v
 
     def _convolve(self, grid: np.ndarray) -> np.ndarray:

@@ -1,0 +1,417 @@
+"""Model files: a JSON header and raw arrays under one checksum; and the atomic writing of any file.
+
+Layout, all numbers little-endian::
+
+    bytes 0..7     magic, b"FASTKPCA"
+          8..11    format version, uint32
+          12..15   length of the JSON header, uint32 (padded by spaces so that it ends on a 64-byte boundary)
+          16..23   size of the whole file, uint64 (so that a truncated file can be told from an altered one)
+          24..     JSON: {"header": ..., "arrays": [{"name", "dtype", "shape", "offset", "nbytes"}, ...]}
+          ...      the arrays in table order, C order, each on the next 64-byte boundary, zeros between
+          last 32  SHA-256 over everything before
+
+Nothing in a file is ever executed (no pickle), and no size it states is believed before it was compared with the size
+of the file. The layout has one valid form, so arrays cannot overlap, lie outside or leave room for anything else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+import os
+import re
+import secrets
+import stat
+import struct
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from ..errors import ModelFileError
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["atomic", "check_target", "read", "write"]
+
+MAGIC = b"FASTKPCA"
+VERSION = 1
+
+_PREFIX = struct.Struct("<8sIIQ")
+_DIGEST = hashlib.sha256().digest_size
+_ALIGN = 64
+_CHUNK = 1 << 24
+_MAX_HEADER = 1 << 22  # Python objects take up to some 25 times as much as the JSON that describes them
+_MAX_DIMENSIONS = 32
+_MAX_DEPTH = 100  # of nested lists and objects; far below where the JSON reader of any Python version gives up
+_DTYPES = {
+    np.dtype(code).newbyteorder("<").str: np.dtype(code).newbyteorder("<")
+    for code in ("?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "c8", "c16")
+}
+# JSON has no NaN and no infinity: they are written as {"$float": "nan"}
+_NON_FINITE = "$float"
+_NON_FINITE_VALUES = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+
+
+def check_target(path: str | os.PathLike, overwrite: bool) -> Path:
+    """The file that ``path`` means (links followed), after making sure that it may be written.
+
+    Raises
+    ------
+    FileExistsError
+        It exists and ``overwrite`` is false.
+    FileNotFoundError
+        Its folder does not exist.
+    OSError
+        It is a folder, a device or a pipe: replacing one of those by a file would destroy it.
+    """
+    target = Path(os.path.realpath(path))
+    try:
+        mode = target.stat().st_mode
+    except FileNotFoundError:
+        if not target.parent.is_dir():
+            raise FileNotFoundError(f"the folder of {str(path)!r} does not exist; make it first") from None
+        return target
+    except NotADirectoryError:
+        raise FileNotFoundError(f"the folder of {str(path)!r} does not exist; make it first") from None
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(f"{str(path)!r} is a folder; give the name of a file")
+    if not stat.S_ISREG(mode):
+        raise OSError(f"{str(path)!r} is not a regular file and is not replaced by one")
+    if not overwrite:
+        raise FileExistsError(f"{str(path)!r} exists already and is not overwritten unless asked for")
+    return target
+
+
+def _temporary(target: Path) -> tuple[Path, int]:
+    """A new file beside ``target``, locked as long as it is open: so ``_sweep`` knows that it is in use."""
+    while True:
+        path = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.tmp")
+        # not tempfile: its files are private to the user, these get the permissions of any new file
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+        if fcntl is not None:
+            with contextlib.suppress(OSError):  # a file system without locks: nothing is swept there
+                fcntl.flock(handle, fcntl.LOCK_EX)
+        if os.fstat(handle).st_nlink or fcntl is None:
+            return path, handle
+        os.close(handle)  # another process swept it before it was locked
+
+
+def _sweep(target: Path) -> None:
+    """Remove the temporary files of writers of ``target`` that were killed: the locks on these ended with them."""
+    if fcntl is None:
+        return
+    name = re.compile(re.escape(f".{target.name[:100]}.") + r"[0-9a-f]{16}\.tmp")
+    for path in [x.path for x in os.scandir(target.parent) if name.fullmatch(x.name)]:
+        with contextlib.suppress(OSError):  # in use, gone already, or not ours
+            handle = os.open(path, os.O_WRONLY)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.unlink(path)
+            finally:
+                os.close(handle)
+
+
+@contextlib.contextmanager
+def atomic(path: str | os.PathLike, *, overwrite: bool = False) -> Iterator[BinaryIO]:
+    """A binary file that appears under ``path`` complete, or not at all.
+
+    Written to a temporary file in the same folder, synchronised to disk, then put in place; after any failure,
+    Ctrl-C included, the temporary file is removed and what stood under ``path`` is untouched. What a process that
+    was killed left behind is removed when the same file is written again. Raises as ``check_target`` does, also where
+    another process makes the file meanwhile.
+    """
+    target = check_target(path, overwrite)
+    _sweep(target)
+    temporary, handle = _temporary(target)
+    held = None if fcntl is None else os.dup(handle)  # the lock lasts until the file is in place
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        if not overwrite:
+            try:
+                os.link(temporary, target)  # fails where the target exists; replace would not
+            except FileExistsError:
+                raise FileExistsError(f"{str(path)!r} was made by someone else meanwhile; it is kept") from None
+            except OSError:  # no hard links on this file system
+                check_target(path, overwrite)
+            else:
+                os.unlink(temporary)
+                return
+        else:
+            with contextlib.suppress(FileNotFoundError):
+                os.chmod(temporary, stat.S_IMODE(target.stat().st_mode))
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+    finally:
+        if held is not None:
+            os.close(held)
+
+
+def write(
+    path: str | os.PathLike, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray], *, overwrite: bool = False
+) -> None:
+    """Write a model file; it appears complete or not at all.
+
+    Parameters
+    ----------
+    path : str or path-like
+    header : mapping
+        Of strings to None, bool, int, float, str, lists and mappings of these. Floats come back bit for bit (NaN and
+        infinities too), tuples as lists, numpy scalars as Python numbers. Keys may not begin with ``$``.
+    arrays : mapping of str to ndarray
+        Booleans, integers, floats up to 64 bits and complex numbers up to 128; any memory order and byte order.
+    overwrite : bool
+        Replace an existing file.
+
+    Raises
+    ------
+    TypeError, ValueError
+        The header or an array holds what the format does not: named in the text. Nothing is written.
+    FileExistsError, FileNotFoundError, OSError
+        As ``check_target``.
+    """
+    plain = {name: _storable(name, array) for name, array in arrays.items()}
+    content = {"header": _encode(header, "header"), "arrays": []}
+    # the offsets depend on the length of the JSON that states them: offsets relative to the first array break the knot
+    offset = 0
+    for name, array in plain.items():
+        offset = _aligned(offset)
+        content["arrays"].append(
+            {
+                "name": name,
+                "dtype": array.dtype.str,
+                "shape": list(array.shape),
+                "offset": offset,
+                "nbytes": array.nbytes,
+            }
+        )
+        offset += array.nbytes
+    text = json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
+    text += b" " * (_aligned(_PREFIX.size + len(text)) - _PREFIX.size - len(text))
+    if len(text) > _MAX_HEADER:
+        raise ValueError(f"the header takes {len(text)} bytes, more than {_MAX_HEADER}; put its contents into arrays")
+    size = _PREFIX.size + len(text) + offset + _DIGEST
+
+    with atomic(path, overwrite=overwrite) as file:
+        digest = hashlib.sha256()
+
+        def put(data: Any) -> int:
+            digest.update(data)
+            return file.write(data)
+
+        put(_PREFIX.pack(MAGIC, VERSION, len(text), size))
+        put(text)
+        written = 0
+        for array in plain.values():
+            written += put(b"\0" * (_aligned(written) - written))
+            raw = array.reshape(-1).view(np.uint8)
+            for start in range(0, raw.size, _CHUNK):
+                written += put(raw[start : start + _CHUNK].data)
+        file.write(digest.digest())
+
+
+def read(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """(header, arrays) of a model file; the arrays are new and writable, in the byte order of this machine.
+
+    Raises
+    ------
+    ModelFileError
+        Not a model file, of an unknown version, truncated, altered, or describing what it cannot hold.
+    FileNotFoundError
+    """
+    name = str(path)
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        header_length = _read_prefix(file, size, name)
+        # before the JSON is looked at: an altered file is then called altered, whatever the alteration made of it
+        _verify_checksum(file, size, name)
+        file.seek(_PREFIX.size)
+        header, table = _parse(file.read(header_length), name)
+        start = _PREFIX.size + header_length
+        _check_layout(table, size - _DIGEST - start, name)
+        arrays = {}
+        for entry in table:
+            # numpy allocates; the layout has shown that the file holds this many bytes
+            array = np.empty(entry["shape"], dtype=_DTYPES[entry["dtype"]])
+            raw = array.reshape(-1).view(np.uint8)
+            file.seek(start + entry["offset"])
+            if file.readinto(raw.data) != raw.size:
+                raise ModelFileError(f"{name}: the file became shorter while it was read")
+            if array.dtype.kind == "b" and raw.max(initial=0) > 1:
+                raise ModelFileError(f"{name}: array {entry['name']!r} holds bytes that are not booleans")
+            arrays[entry["name"]] = array.astype(array.dtype.newbyteorder("="), copy=False)
+    return header, arrays
+
+
+def _aligned(offset: int) -> int:
+    return -(-offset // _ALIGN) * _ALIGN
+
+
+def _storable(name: str, array: Any) -> np.ndarray:
+    if not isinstance(name, str):
+        raise TypeError(f"array names are strings, not {name!r}")
+    if np.ma.isMaskedArray(array):
+        raise TypeError(f"array {name!r} is a masked array; the file has no place for a mask")
+    array = np.asarray(array)
+    dtype = array.dtype.newbyteorder("<")
+    if dtype.str not in _DTYPES:
+        raise TypeError(f"array {name!r} has dtype {array.dtype}; the file holds {', '.join(_DTYPES)}")
+    if array.ndim > _MAX_DIMENSIONS:
+        raise ValueError(f"array {name!r} has {array.ndim} dimensions; the file holds at most {_MAX_DIMENSIONS}")
+    return np.asarray(array, dtype=_DTYPES[dtype.str], order="C")
+
+
+def _encode(value: Any, place: str, depth: int = 0) -> Any:
+    if depth > _MAX_DEPTH:
+        raise ValueError(f"the header is nested more than {_MAX_DEPTH} deep")
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, (bool, int)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {_NON_FINITE: repr(value)}
+    if isinstance(value, (list, tuple)):
+        return [_encode(item, f"{place}[{i}]", depth + 1) for i, item in enumerate(value)]
+    if isinstance(value, Mapping):
+        for key in value:
+            if not isinstance(key, str) or key.startswith("$"):
+                raise TypeError(f"{place} has the key {key!r}; keys are strings that do not begin with '$'")
+        return {key: _encode(item, f"{place}[{key!r}]", depth + 1) for key, item in value.items()}
+    raise TypeError(f"{place} is a {type(value).__name__}, which a header cannot hold; arrays go beside the header")
+
+
+def _of_matlab(prefix: bytes) -> str:
+    if not prefix.startswith((b"MATLAB", b"\x89HDF")):
+        return ""
+    return (
+        "; it looks like a .mat or HDF5 file: what export_mat wrote is for MATLAB and is not read back "
+        "(fastkpca.save keeps a model), and data are read by scipy.io.loadmat, or h5py from v7.3 on"
+    )
+
+
+def _read_prefix(file: BinaryIO, size: int, name: str) -> int:
+    prefix = file.read(_PREFIX.size)
+    if prefix[: len(MAGIC)] != MAGIC[: len(prefix)] or not prefix:
+        raise ModelFileError(f"{name} is not a fastkpca model file{_of_matlab(prefix)}")
+    if len(prefix) < _PREFIX.size:
+        raise ModelFileError(f"{name} is truncated: {size} bytes are not even a header")
+    _, version, header_length, stated = _PREFIX.unpack(prefix)
+    if version != VERSION:
+        raise ModelFileError(
+            f"{name} has format version {version}, this fastkpca reads version {VERSION}; "
+            "the file is altered, or written by a newer fastkpca"
+        )
+    if stated != size:
+        word = "truncated" if size < stated else "altered (something was appended)"
+        raise ModelFileError(f"{name} is {word}: it has {size} bytes where its header says {stated}")
+    if header_length > min(_MAX_HEADER, size - _PREFIX.size - _DIGEST) or (_PREFIX.size + header_length) % _ALIGN:
+        raise ModelFileError(f"{name} is altered: a header of {header_length} bytes is impossible in {size} bytes")
+    return header_length
+
+
+def _verify_checksum(file: BinaryIO, size: int, name: str) -> None:
+    file.seek(0)
+    digest = hashlib.sha256()
+    left = size - _DIGEST
+    while left:
+        part = file.read(min(left, _CHUNK))
+        if not part:
+            raise ModelFileError(f"{name}: the file became shorter while it was read")
+        digest.update(part)
+        left -= len(part)
+    if file.read(_DIGEST) != digest.digest():
+        raise ModelFileError(f"{name} is altered: its checksum does not match its contents")
+
+
+def _parse(text: bytes, name: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    def pairs(items: list[tuple[str, Any]]) -> Any:
+        result = dict(items)
+        if len(result) != len(items):
+            raise ValueError("a key occurs twice")
+        if _NON_FINITE in result:
+            if len(result) != 1 or result[_NON_FINITE] not in _NON_FINITE_VALUES:
+                raise ValueError(f"a malformed {_NON_FINITE}")
+            return _NON_FINITE_VALUES[result[_NON_FINITE]]
+        return result
+
+    def constant(word: str) -> float:
+        raise ValueError(f"the literal {word}, which is not JSON")
+
+    def number(digits: str) -> float:
+        value = float(digits)
+        if not math.isfinite(value):
+            raise ValueError(f"the number {digits}, which is out of range")
+        return value
+
+    try:
+        content = json.loads(text.decode("utf-8"), object_pairs_hook=pairs, parse_constant=constant, parse_float=number)
+    except (ValueError, TypeError, RecursionError) as error:  # TypeError: an unhashable $float
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise ModelFileError(f"{name}: the header is not valid JSON: {reason}") from None
+    if not isinstance(content, dict) or set(content) != {"header", "arrays"}:
+        raise ModelFileError(f"{name}: the header does not consist of 'header' and 'arrays'")
+    if not _is_shallow(content):
+        raise ModelFileError(f"{name}: the header is not valid JSON: it is nested too deeply")
+    header, table = content["header"], content["arrays"]
+    if not isinstance(header, dict) or not isinstance(table, list):
+        raise ModelFileError(f"{name}: 'header' must be an object and 'arrays' a list")
+    return header, table
+
+
+def _is_shallow(value: Any) -> bool:
+    """No deeper than what ``write`` takes, found without recursion: whoever reads on may recurse."""
+    level = [value]
+    for _ in range(_MAX_DEPTH + 2):
+        level = [x for y in level for x in (y.values() if isinstance(y, dict) else y) if isinstance(x, (dict, list))]
+        if not level:
+            return True
+    return False
+
+
+def _check_layout(table: list[Any], room: int, name: str) -> None:
+    """Every array exactly where, and as large as, the one valid layout has it; nothing is allocated before."""
+    end, seen = 0, set()
+    for i, entry in enumerate(table):
+        if not isinstance(entry, dict) or set(entry) != {"name", "dtype", "shape", "offset", "nbytes"}:
+            raise ModelFileError(f"{name}: entry {i} of the array table does not have the five fields it needs")
+        label, dtype, shape = entry["name"], entry["dtype"], entry["shape"]
+        if not isinstance(label, str):
+            raise ModelFileError(f"{name}: the name of array {i} is not a string")
+        if label in seen:
+            raise ModelFileError(f"{name}: two arrays are called {label!r}")
+        seen.add(label)
+        if not isinstance(dtype, str) or dtype not in _DTYPES:
+            raise ModelFileError(f"{name}: array {label!r} has dtype {dtype!r}; allowed are {', '.join(_DTYPES)}")
+        if not isinstance(shape, list) or len(shape) > _MAX_DIMENSIONS or not all(type(n) is int for n in shape):
+            raise ModelFileError(f"{name}: the shape of array {label!r} is not a short list of whole numbers")
+        if any(n < 0 for n in shape):
+            raise ModelFileError(f"{name}: array {label!r} has a negative shape {shape}")
+        itemsize = _DTYPES[dtype].itemsize
+        # numpy refuses an empty array too, where its other dimensions multiply to more than it can address
+        if math.prod(max(n, 1) for n in shape) * itemsize >= 1 << 62:
+            raise ModelFileError(f"{name}: array {label!r} has an impossible shape {shape}")
+        if entry["nbytes"] != math.prod(shape) * itemsize or type(entry["nbytes"]) is not int:
+            raise ModelFileError(f"{name}: array {label!r} has shape {shape} of {dtype} but {entry['nbytes']!r} bytes")
+        if entry["offset"] != _aligned(end) or type(entry["offset"]) is not int:
+            raise ModelFileError(
+                f"{name}: array {label!r} lies at {entry['offset']!r} instead of {_aligned(end)}: overlapping or astray"
+            )
+        end = entry["offset"] + entry["nbytes"]
+        if end > room:
+            raise ModelFileError(f"{name}: array {label!r} ends {end - room} bytes beyond the end of the file")
+    if end != room:
+        raise ModelFileError(f"{name}: {room - end} bytes belong to no array")

@@ -1,0 +1,92 @@
+"""Methods by name: what other distributions build on kernel products and feature maps (KLDA and the like).
+
+A method is a plain callable in the entry-point group ``fastkpca.methods``. fastkpca has none of its own: kpca, gram and
+features are what they build on. They are found as kernels are: lazily, with reserved names, "distribution:name" where
+two distributions share one, and near matches in the error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ..errors import PluginError, UnknownMethodError
+from .plugins import Entry, Group, Table, warn_of
+
+__all__ = ["get_method", "list_methods"]
+
+GROUP = "fastkpca.methods"
+BUILTINS: Mapping[str, Entry] = {}
+
+
+def _check(thing: Any, who: str, value: str) -> None:
+    if not callable(thing):
+        raise PluginError(f"{who}: {value!r} is {thing!r}; an entry point names a function or class to call")
+
+
+_METHODS = Group(GROUP, "method", BUILTINS, UnknownMethodError, _check)
+
+
+def get_method(name: str) -> Callable[..., Any]:
+    """The method of that name, a plain callable.
+
+    Parameters
+    ----------
+    name : str
+        As in ``list_methods()``, or "distribution:name".
+
+    Returns
+    -------
+    callable
+        Such as ``klda(X, y, kernel, c)``.
+
+    Raises
+    ------
+    UnknownMethodError
+        No method of that name; near matches are named.
+    PluginError
+        It cannot be imported, is not callable, or its name is claimed by two distributions.
+
+    Examples
+    --------
+    >>> import fastkpca as fk
+    >>> fk.get_method("klda").__name__
+    'klda'
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"name is {name!r}; give the name of a method (fastkpca.list_methods() lists them)")
+    return _METHODS.load(_METHODS.lookup(name, {}))
+
+
+def list_methods(load: bool = False) -> Table:
+    """Every method that ``get_method`` finds by name.
+
+    Parameters
+    ----------
+    load : bool, default False
+        False: nothing is imported. True: each method is, and ``state`` and ``error`` say how that went.
+
+    Returns
+    -------
+    Table
+        A sequence of entries with ``name``, ``distribution``, ``version`` and ``summary``; prints as a table.
+
+    Warns
+    -----
+    PluginWarning
+        A distribution claims an impossible name; it is left out.
+    """
+    plugins, problems = _METHODS.plugins(fresh=True)
+    warn_of(problems)
+    entries = [*_METHODS.own(), *plugins]
+    return Table(map(_inspected, entries) if load else entries)
+
+
+def _inspected(entry: Entry) -> Entry:
+    try:
+        method = _METHODS.load(entry)
+    except PluginError as error:
+        return replace(entry, state="failed", error=str(error))
+    doc = (getattr(method, "__doc__", None) or "").strip().partition("\n")[0]
+    return replace(entry, state="loaded", capabilities=(doc,) if doc else ())

@@ -1,0 +1,361 @@
+"""How work runs: a thread pool over tasks that release the GIL, one BLAS cap, and sums in a fixed order.
+
+Results are equal bit for bit at any number of threads: what a task is depends on shapes alone, never on the number of
+threads, and results are combined along a tree fixed by the number of tasks. Inside tasks BLAS runs one thread.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, TextIO, TypeVar
+
+import numpy as np
+import scipy.linalg  # noqa: F401  (its BLAS must be loaded before the controller below looks for libraries)
+from threadpoolctl import ThreadpoolController
+
+from . import room
+
+__all__ = [
+    "Progress",
+    "aside",
+    "blas_threads",
+    "checkpoint",
+    "reporter",
+    "resolve_threads",
+    "run",
+    "threads_for",
+    "tile_rows",
+    "tree_reduce",
+]
+
+T = TypeVar("T")
+Progress = Callable[[str, int, int], None]
+"""Called as progress(stage, done, total), from the calling thread."""
+
+
+def resolve_threads(n_threads: int | None) -> int:
+    """Number of threads to use: as asked for, or the number of processors this process may run on.
+
+    Fewer where RLIMIT_AS leaves no room for so many; MemoryError where it leaves none for one.
+    """
+    if n_threads is None:
+        try:
+            processors = len(os.sched_getaffinity(0))
+        except AttributeError:  # not on this platform
+            processors = os.cpu_count() or 1
+        return room.threads_within(max(1, processors))
+    if isinstance(n_threads, bool) or not isinstance(n_threads, (int, np.integer)):
+        raise TypeError(f"n_threads is {n_threads!r}; give a positive whole number, or None for all processors")
+    if n_threads < 1:
+        raise ValueError(f"n_threads is {n_threads}; give a positive whole number, or None for all processors")
+    return room.threads_within(int(n_threads))
+
+
+def threads_for(kernel: Any, n_threads: int | None) -> int:
+    """``resolve_threads``, and one for a kernel that says that it is not thread-safe."""
+    threads = resolve_threads(n_threads)
+    return threads if kernel.thread_safe else 1
+
+
+class _BlasCap:
+    """One cap for the process, as long as anybody holds it.
+
+    Overlapping ``threadpool_limits`` contexts restore each other's limits in the wrong order and leave BLAS at one
+    thread for good; here the first to come sets the cap and the last to leave restores what was there before.
+
+    Ctrl-C may strike between any two steps of what follows, and BLAS must not be left at one thread. So each step can
+    be repeated, what was there before is noted before anything is changed, and whoever holds the cap is an object: it
+    is let go when that object is gone, however its owner was left.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()  # a hold may be collected, and let go, while its own thread is in here
+        self._holders: set[int] = set()
+        self._before: list[tuple[Any, int]] = []
+        self._controller: ThreadpoolController | None = None
+
+    def take(self, holder: int) -> None:
+        with self._lock:
+            self._holders.add(holder)
+            if not self._before:
+                if self._controller is None:  # finding the libraries takes milliseconds: once
+                    self._controller = ThreadpoolController()
+                blas = [x for x in self._controller.lib_controllers if x.user_api == "blas"]
+                self._before = [(x, x.get_num_threads()) for x in blas]
+            for library, _ in self._before:
+                if library.get_num_threads() != 1:
+                    library.set_num_threads(1)
+
+    def leave(self, holder: int) -> None:
+        with self._lock:
+            self._holders.discard(holder)
+            if not self._holders:
+                for library, threads in self._before:
+                    if library.get_num_threads() != threads:
+                        library.set_num_threads(threads)
+                self._before = []
+
+
+_blas_cap = _BlasCap()
+
+
+class _Hold:
+    """A hold on the cap, from its making until it is left or gone."""
+
+    left = False
+
+    def __init__(self) -> None:
+        _blas_cap.take(id(self))
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *exc: object) -> None:
+        _blas_cap.leave(id(self))
+        self.left = True
+
+    def __del__(self) -> None:
+        if not self.left:
+            _blas_cap.leave(id(self))
+
+
+@contextmanager
+def blas_threads() -> Iterator[None]:
+    """BLAS limited to one thread while inside; nests and overlaps safely."""
+    with _Hold():
+        yield
+
+
+@contextmanager
+def reporter(progress: bool | Progress, stream: TextIO | None = None) -> Iterator[Progress | None]:
+    """A callable from what a user gives as ``progress``: theirs, a bar of tqdm's (a line on stderr that rewrites itself
+    where tqdm is not installed, or a stream is given), or None."""
+    if callable(progress):
+        yield progress
+        return
+    if not progress:
+        yield None
+        return
+    try:
+        if stream is not None:
+            raise ImportError
+        from tqdm.auto import tqdm  # a widget in notebooks
+    except ImportError:
+        with _line(sys.stderr if stream is None else stream) as line:
+            yield line
+        return
+    with _bars(tqdm) as bars:
+        yield bars
+
+
+@contextmanager
+def _bars(tqdm: Any) -> Iterator[Progress]:
+    """A bar of tqdm's for each stage; the last one stays until the next begins or all is done."""
+    bar: Any = None
+    stage_now = ""
+    quiet = type("Bar", (tqdm,), {"monitor_interval": 0})  # without the thread that tqdm would leave behind
+
+    def update(stage: str, done: int, total: int) -> None:
+        nonlocal bar, stage_now
+        if bar is None or stage != stage_now or total != bar.total or done < bar.n:
+            if bar is not None:
+                bar.close()
+            bar, stage_now = quiet(total=total, desc=stage, leave=False, mininterval=0.1), stage
+        bar.update(done - bar.n)
+
+    try:
+        yield update
+    finally:
+        if bar is not None:
+            bar.close()
+
+
+@contextmanager
+def _line(out: TextIO) -> Iterator[Progress]:
+    last_time, last_length = 0.0, 0
+
+    def line(stage: str, done: int, total: int) -> None:
+        nonlocal last_time, last_length
+        now = time.monotonic()
+        if now - last_time < 0.1 and done < total:
+            return
+        bar = "#" * (30 * done // max(1, total))
+        text = f"{stage:<10} [{bar:<30}] {100 * done // max(1, total):3d} %"
+        last_time, last_length = now, len(text)
+        out.write("\r" + text)
+        out.flush()
+
+    try:
+        yield line
+    finally:
+        if last_length:
+            out.write("\r" + " " * last_length + "\r")
+            out.flush()
+
+
+class _Stopped(BaseException):
+    """Raised in a pool's thread whose result nobody waits for any more; ends there."""
+
+
+_here = threading.local()
+
+
+def checkpoint() -> None:
+    """For tasks that consist of many steps: ends the task here where the run was interrupted meanwhile."""
+    stop = getattr(_here, "stop", None)
+    if stop is not None and stop.is_set():
+        raise _Stopped
+
+
+def aside(call: Callable[[], T]) -> T:
+    """call(), for one call into LAPACK or the like that takes long: Ctrl-C is raised at once, not when it has ended.
+
+    Nothing can stop LAPACK. It goes on in a thread of its own until it has ended (a second for 3000 rows, a minute for
+    12000, as many as the default memory limit lets the plan take), holding its matrix that long; nobody waits for it,
+    not even the interpreter's exit. ``call`` must own what it writes to.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return call()  # Ctrl-C is raised in the main thread alone
+    if room.startable(2) < 2:
+        return call()
+    outcome: list[Any] = []
+    done = threading.Event()
+
+    def work() -> None:
+        try:
+            outcome.extend((True, call()))
+        except BaseException as error:
+            outcome.extend((False, error))
+        finally:
+            done.set()
+
+    thread = threading.Thread(target=work, name="fastkpca-lapack", daemon=True)
+    thread.start()
+    done.wait()
+    thread.join()
+    fine, result = outcome
+    if fine:
+        return result
+    raise result
+
+
+def tile_rows(width: int, *, entries: int = 1 << 18, least: int = 64, most: int = 8192) -> int:
+    """Rows of a tile whose widest array has ``width`` columns: a power of two, by shape alone (never by threads)."""
+    rows = max(least, min(most, entries // max(1, width)))
+    return 1 << (rows.bit_length() - 1)
+
+
+def run(
+    task: Callable[[int], T],
+    n_tasks: int | None,
+    *,
+    n_threads: int = 1,
+    progress: Progress | None = None,
+    stage: str = "",
+    window: int | None = None,
+) -> Iterator[T]:
+    """Yield task(0), task(1), ... in order, computed by ``n_threads`` threads, at most ``window`` ahead.
+
+    ``n_tasks`` None: until a task returns None, one after the other (rows that nobody has counted yet).
+
+    The first exception of a task, one in the calling thread, or a generator that is closed stops the submission of
+    more, and is raised once the tasks that already run have ended: tasks are small, and long ones call ``checkpoint``,
+    so that takes a fraction of a second. Ctrl-C waits ``PATIENCE`` seconds at most.
+    """
+    with _Hold():
+        if n_tasks is None:
+            i = 0
+            checkpoint()
+            while (result := task(i)) is not None:
+                yield result
+                i += 1
+                checkpoint()
+            return
+        n_threads = room.startable(min(n_threads, n_tasks))
+        if n_threads <= 1:
+            for i in range(n_tasks):
+                checkpoint()
+                result = task(i)
+                if progress is not None:
+                    progress(stage, i + 1, n_tasks)
+                yield result
+            return
+        window = window or 2 * n_threads
+        stop = threading.Event()
+
+        def work(i: int) -> T:
+            _here.stop = stop
+            checkpoint()
+            return task(i)
+
+        pool = ThreadPoolExecutor(n_threads, thread_name_prefix="fastkpca")
+        patience: float | None = None
+        waiting: deque = deque()
+        submitted = 0
+        try:
+            for i in range(n_tasks):
+                while submitted < n_tasks and len(waiting) < window:
+                    waiting.append(pool.submit(work, submitted))
+                    submitted += 1
+                result = waiting.popleft().result()
+                if progress is not None:
+                    progress(stage, i + 1, n_tasks)
+                yield result
+        except RuntimeError as error:
+            if "start new thread" in str(error):
+                raise MemoryError(f"no memory for the stack of a thread ({error}); n_threads=1 needs none") from error
+            raise
+        except (KeyboardInterrupt, GeneratorExit):  # the latter: it was raised where the results are used
+            patience = PATIENCE
+            raise
+        finally:
+            stop.set()
+            threads = list(pool._threads)
+            pool.shutdown(wait=patience is None, cancel_futures=True)
+            if patience is not None:
+                end = time.monotonic() + patience
+                for thread in threads:
+                    thread.join(max(0.0, end - time.monotonic()))
+
+
+PATIENCE = 0.25
+"""Seconds that Ctrl-C waits for tasks to end; what is left of one then ends on its own, and its result is dropped."""
+
+
+def tree_reduce(
+    task: Callable[[int], T],
+    n_tasks: int | None,
+    combine: Callable[[T, T], T],
+    *,
+    n_threads: int = 1,
+    progress: Progress | None = None,
+    stage: str = "",
+) -> T:
+    """Combine task(0), ..., task(n_tasks - 1) along the fixed binary tree over their numbers.
+
+    Holds at most log2(n_tasks) partial results beside those in flight.
+    """
+    if n_tasks is not None and n_tasks < 1:
+        raise ValueError("nothing to reduce")
+    stack: list[tuple[int, T]] = []
+    for result in run(task, n_tasks, n_threads=n_threads, progress=progress, stage=stage):
+        level = 0
+        while stack and stack[-1][0] == level:
+            _, left = stack.pop()
+            result = combine(left, result)
+            level += 1
+        stack.append((level, result))
+    if not stack:
+        raise ValueError("nothing to reduce")
+    _, total = stack.pop()
+    while stack:
+        _, left = stack.pop()
+        total = combine(left, total)
+    return total

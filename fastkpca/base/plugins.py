@@ -1,0 +1,306 @@
+"""Names that other distributions bring: one entry-point group, read lazily, whatever it holds (kernels, methods).
+
+Nothing is imported until a name is asked for, and a name of fastkpca's own is found without looking at what is
+installed. Reading and finding are pure, so plugins are tested without installing them::
+
+    group.read(entry points) -> entries, problems        what the installed distributions claim
+    group.find(name, plugins, session) -> entry          which claim a name means; raises, never guesses
+    group.load(entry) -> object                          the import, and what a plugin has to fulfil
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import metadata
+from typing import Any
+
+from ..errors import PluginError, PluginWarning, did_you_mean, warn_caller
+
+__all__ = ["DISABLE", "NAME", "OWN", "Entry", "Group", "Table", "normal", "plugins_disabled", "warn_of"]
+
+OWN = "fastkpca"
+DISABLE = "FASTKPCA_DISABLE_PLUGINS"
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One name in a registry, and what is known about it without importing it.
+
+    Attributes
+    ----------
+    name : str
+    value : str
+        "module:attribute", as in the entry point.
+    distribution, version, summary : str
+        Of the distribution that brings it; for fastkpca's own the summary is of the thing itself.
+    aliases : tuple of str
+        Other names that mean the same.
+    state : str
+        "not loaded"; after a listing with ``load=True`` "loaded" or "failed".
+    error : str
+        What failed.
+    parameters : dict or None
+        Name -> default, once loaded.
+    capabilities : tuple of str
+        What it offers, once loaded.
+    """
+
+    name: str
+    value: str
+    distribution: str
+    version: str = ""
+    summary: str = ""
+    aliases: tuple[str, ...] = ()
+    target: Any = field(default=None, repr=False, compare=False)
+    """What was registered for this session; None where the thing is found by ``value``."""
+    state: str = field(default="not loaded", repr=False, compare=False)
+    error: str = field(default="", repr=False, compare=False)
+    parameters: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
+    capabilities: tuple[str, ...] = field(default=(), repr=False, compare=False)
+
+    @property
+    def qualified(self) -> str:
+        return f"{self.distribution}:{self.name}"
+
+    @property
+    def release(self) -> str:
+        """Distribution and version, for the text of an error."""
+        return f"{self.distribution} {self.version}".rstrip()
+
+
+def plugins_disabled() -> bool:
+    return os.environ.get(DISABLE, "").strip().lower() not in ("", "0", "false", "no")
+
+
+def warn_of(problems: Sequence[str]) -> None:
+    for problem in problems:
+        warn_caller(problem, PluginWarning)
+
+
+def normal(distribution: str) -> str:
+    return re.sub(r"[-_.]+", "-", distribution).lower()  # PEP 503
+
+
+def _describe(point: metadata.EntryPoint) -> tuple[str, str, str]:
+    """Name, version and summary of the distribution behind an entry point, whatever state its metadata is in."""
+    try:
+        about = point.dist.metadata  # type: ignore[union-attr]
+        return about["Name"] or "unknown", about["Version"] or "", about["Summary"] or ""
+    except Exception:  # a broken METADATA of somebody else's must not break this listing
+        return "unknown", "", ""
+
+
+class Group:
+    """An entry-point group: a literal table of fastkpca's own names, and what other distributions claim.
+
+    Parameters
+    ----------
+    name : str
+        Of the entry-point group.
+    kind : str
+        What it holds, for the texts: "kernel", "method".
+    table : mapping of str to Entry
+        fastkpca's own, which are reserved with all their aliases.
+    unknown : exception class
+        Raised for a name that nobody brings.
+    check : callable (thing, who, value)
+        Raises PluginError for something that is not of this kind.
+    elsewhere : mapping of str to str
+        What other libraries call them, in small letters -> how it is asked for here, for the text of an error.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        kind: str,
+        table: Mapping[str, Entry],
+        unknown: type[Exception],
+        check: Callable[[Any, str, str], None],
+        elsewhere: Mapping[str, str] | None = None,
+    ):
+        self.name, self.kind, self.table = name, kind, table
+        self.reserved = {key: entry for entry in table.values() for key in (entry.name, *entry.aliases)}
+        self.loaded: dict[Entry, Any] = {}
+        # scanning every distribution takes milliseconds, so it is done once per search path
+        self.scanned: dict[tuple[str, ...], tuple[tuple[Entry, ...], tuple[str, ...]]] = {}
+        self._unknown_error, self._check = unknown, check
+        self._elsewhere = elsewhere or {}
+
+    # What is installed
+
+    def read(self, points: Iterable[metadata.EntryPoint]) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
+        """(entries, problems) of what distributions other than fastkpca claim, in the order of their names.
+
+        The order of entry points depends on ``sys.path``; here it is by name and distribution. Claims on a reserved
+        name, and names that could not be asked for, are left out and described in ``problems``.
+        """
+        entries, problems = [], []
+        for point in points:
+            distribution, version, summary = _describe(point)
+            if normal(distribution) == OWN:
+                continue  # the literal table speaks for these
+            if point.name in self.reserved:
+                problems.append(
+                    f"distribution {distribution} {version} claims the {self.kind} name {point.name!r}, which is "
+                    f"reserved for fastkpca's own {self.kind} {self.reserved[point.name].name!r}; the claim is ignored"
+                )
+            elif not NAME.fullmatch(point.name):
+                problems.append(
+                    f"distribution {distribution} {version} registers a {self.kind} under the name {point.name!r}, "
+                    "which is not a name (letters, digits, '_', '.', '-'); it is ignored"
+                )
+            else:
+                entries.append(Entry(point.name, point.value, distribution, version, summary))
+        unique = sorted(set(entries), key=lambda e: (e.name, normal(e.distribution), e.version, e.value))
+        return tuple(unique), tuple(sorted(set(problems)))
+
+    def plugins(self, *, fresh: bool = False) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
+        """``read`` of what is installed; nothing while FASTKPCA_DISABLE_PLUGINS is set."""
+        if plugins_disabled():
+            return (), ()
+        path = tuple(sys.path)
+        if fresh or path not in self.scanned:
+            self.scanned.clear()
+            self.scanned[path] = self.read(metadata.entry_points(group=self.name))
+        return self.scanned[path]
+
+    def own(self) -> list[Entry]:
+        """fastkpca's own, with the version that is installed."""
+        version = metadata.version(OWN)
+        return [
+            Entry(e.name, e.value, e.distribution, version, e.summary, e.aliases, e.target) for e in self.table.values()
+        ]
+
+    # Which entry a name means
+
+    def find(self, name: str, plugins: Sequence[Entry], session: Mapping[str, Entry]) -> Entry:
+        """The entry that ``name`` ("name" or "distribution:name") means; raises where there is not just one."""
+        distribution, colon, bare = name.rpartition(":")
+        if not colon:
+            if name in session:
+                return session[name]
+            if name in self.reserved:
+                return self.reserved[name]
+            claims = [entry for entry in plugins if entry.name == name]
+        elif normal(distribution) == OWN:
+            claims = [self.reserved[bare]] if bare in self.reserved else []
+        else:
+            claims = [e for e in plugins if e.name == bare and normal(e.distribution) == normal(distribution)]
+        if len(claims) == 1:
+            return claims[0]
+        if not claims:
+            raise self._unknown_error(self._unknown(name, plugins, session))
+        holders = sorted({entry.distribution for entry in claims})
+        if len(holders) == 1:
+            raise PluginError(
+                f"distribution {holders[0]} registers the {self.kind} name {claims[0].name!r} more than once "
+                f"({', '.join(entry.value for entry in claims)}); its authors have to choose one"
+            )
+        found = ", ".join(entry.release for entry in claims)
+        ways = " or ".join(repr(entry.qualified) for entry in claims)
+        raise PluginError(
+            f"the {self.kind} name {claims[0].name!r} is claimed by {len(holders)} distributions ({found}); ask for "
+            f"{ways}, or uninstall one of them"
+        )
+
+    def lookup(self, name: str, session: Mapping[str, Entry]) -> Entry:
+        """``find`` among what is installed, with a second look for what was installed since the first."""
+        if name in session or name in self.reserved:
+            return self.find(name, (), session)
+        try:
+            return self.find(name, self.plugins()[0], session)
+        except self._unknown_error:
+            plugins, problems = self.plugins(fresh=True)
+            warn_of(problems)
+            return self.find(name, plugins, session)
+
+    def _unknown(self, name: str, plugins: Sequence[Entry], session: Mapping[str, Entry]) -> str:
+        spellings = [*self.reserved, *session, *(e.name for e in plugins), *(e.qualified for e in plugins)]
+        bare = name.rpartition(":")[2]
+        text = f"no {self.kind} is named {name!r}; "
+        if bare.lower() in self._elsewhere:
+            text += f"it is {self._elsewhere[bare.lower()]} here; "
+        elif near := did_you_mean(name, spellings) or did_you_mean(bare, spellings):
+            text += f"{near} "
+        text += f"fastkpca.list_{self.kind}s() lists every name"
+        if ":" in name and bare in self.reserved:
+            text += f" ({bare!r} is reserved for fastkpca's own {self.kind}: another distribution's claim is ignored)"
+        if plugins_disabled():
+            text += f" ({self.kind}s of other distributions are left out while {DISABLE} is set)"
+        return text
+
+    # From entry to object
+
+    def load(self, entry: Entry) -> Any:
+        """Import what an entry names, and refuse a plugin that is not what this group holds."""
+        if entry in self.loaded:
+            return self.loaded[entry]
+        point = metadata.EntryPoint(entry.name, entry.value, self.name)
+        if entry.distribution == OWN:
+            thing = point.load()
+        else:
+            who = self.who(entry)
+            try:
+                thing = point.load()
+            except (Exception, SystemExit) as error:
+                raise PluginError(
+                    f"{who} cannot be imported from {entry.value!r}: {type(error).__name__}: {error}; "
+                    "reinstall it, or report this to its authors"
+                ) from error
+            self._check(thing, who, entry.value)
+        self.loaded[entry] = thing
+        return thing
+
+    def who(self, entry: Entry) -> str:
+        return f"{self.kind} {entry.name!r} of distribution {entry.release}"
+
+
+class Table(Sequence[Entry]):
+    """The rows of a listing: a sequence of entries that prints as a table."""
+
+    def __init__(self, entries: Iterable[Entry]):
+        self._entries = tuple(entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._entries[index]
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self._entries)
+
+    @property
+    def names(self) -> list[str]:
+        """How each row is asked for: the bare name, or "distribution:name" where two distributions share it."""
+        bare = [entry.name for entry in self._entries]
+        return [e.qualified if bare.count(e.name) > 1 and e.target is None else e.name for e in self._entries]
+
+    def __repr__(self) -> str:
+        heads: tuple[str, ...] = ("name", "aliases", "distribution", "version", "summary")
+        rows: list[tuple[str, ...]] = [
+            (name, ", ".join(e.aliases), e.distribution, e.version, e.summary)
+            for name, e in zip(self.names, self._entries)
+        ]
+        if any(e.state != "not loaded" for e in self._entries):
+            heads = (*heads[:4], "state", "parameters", "capabilities")
+            rows = [
+                (
+                    *row[:4],
+                    e.state,
+                    ", ".join(f"{k}={v!r}" for k, v in (e.parameters or {}).items()),
+                    e.error if e.state == "failed" else ", ".join(e.capabilities),
+                )
+                for row, e in zip(rows, self._entries)
+            ]
+        rows = [tuple(" ".join(cell.split()) for cell in row) for row in rows]
+        widths = [max(map(len, column)) for column in zip(heads, *rows)]
+        # errors may be long: the last column is not what the rule's length hangs on
+        widths[-1] = min(widths[-1], 60)
+        lines = [heads, tuple("-" * width for width in widths), *rows]
+        return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)

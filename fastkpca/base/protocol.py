@@ -1,0 +1,423 @@
+"""What a kernel is: the contract between the core and every kernel, built in or from outside.
+
+The core speaks to kernels in *tiles*, never in pairs of points. A tile ``X`` is a C-contiguous array of shape
+(n, d), float64 unless the method says otherwise, rows are observations, and ``Summary.shift`` has already been
+subtracted from it in float64 where ``Kernel.translation`` allows that. Tiles are read-only to the kernel.
+
+One idea carries the library: a feature map phi with
+
+    K = Phi Phi' + (positive semidefinite) + (entries at most ``defect`` in size),
+
+computed tile by tile, and the trace of what it misses known at every point (``FeatureMap.residual``). A kernel that
+has only ``block`` already works at any size; one that offers feature maps (``Kernel.feature_maps``) or fast products
+(``Kernel.summations``) gets faster without the core changing.
+
+This module imports nothing from the package but the compiled second moments. API_VERSION is 1: frozen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .._core import moments as _moments
+from ..errors import did_you_mean
+
+__all__ = ["API_VERSION", "Cost", "FeatureMap", "Kernel", "Moments", "Offer", "Summary", "Summation"]
+
+API_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What one cheap pass over the rows can know; handed to kernels so that they can plan.
+
+    Attributes
+    ----------
+    n_samples, n_features : int
+    dtype : numpy.dtype
+        Of the rows as given (tiles are float64 all the same).
+    shift : ndarray (n_features,), float64
+        What the core subtracts from every row; zero where the kernel does not allow a shift.
+    box : ndarray (2, n_features)
+        Smallest and largest value of each coordinate, after the shift.
+    radius : float
+        Largest Euclidean norm of a row, after the shift.
+    covariance : ndarray (n_features, n_features), or None
+        Divided by n_samples, about the mean; None for more than 1024 columns, where it would cost more than the rest.
+    mean : ndarray (n_features,)
+        After the shift (so zero up to rounding where the shift is the mean).
+    sample : ndarray (at most 4096, n_features)
+        Rows drawn without replacement by the seeded generator, after the shift, in row order.
+    sample_index : ndarray (len(sample),), int
+        Their row numbers.
+    other_radius : float, optional
+        Of the two sides of a rectangular product this summary is that of the rows farther from the origin, and
+        ``other_radius`` the radius of the others; None: the rows with themselves.
+    """
+
+    n_samples: int
+    n_features: int
+    dtype: np.dtype
+    shift: np.ndarray
+    box: np.ndarray
+    radius: float
+    covariance: np.ndarray | None
+    mean: np.ndarray
+    sample: np.ndarray
+    sample_index: np.ndarray
+    other_radius: float | None = None
+
+    @property
+    def largest_inner(self) -> float:
+        """Bound on |x.y|: ``radius`` squared, or the product of the radii of the two sides."""
+        other = self.radius if self.other_radius is None else self.other_radius
+        with np.errstate(over="ignore"):
+            return float(np.float64(self.radius) * other)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What an offer would cost, in counts and not in seconds: the plan turns counts into predictions.
+
+    Attributes
+    ----------
+    n_features : int
+        D of a feature map, 0 for a summation.
+    row_flops : float
+        Floating-point operations to form the features of one row, or for one row of a product with one column.
+    setup_flops : float
+        Spent once, before the first row.
+    memory : float
+        Bytes held at the peak, beside the rows themselves; of a feature map also beside what any map takes (tiles, and
+        the D x D moments where it forms them).
+    residual : float
+        Predicted residual trace over trace (feature map) or error bound (summation); 0 for an exact one.
+    column_flops : float, optional
+        For one row of each further column of a product, where that is less than ``row_flops`` (a kernel value or a
+        weight is evaluated once and multiplies every column); None: as ``row_flops``.
+    moment_flops : float, optional
+        For one row's share of the second moment, of a map that does not form it as a D x D matrix; ``row_flops`` is
+        then what a row of a product with one column takes, and ``setup_flops`` includes the eigenvectors. None: D^2.
+    column_memory : float
+        Bytes of a product for each column that it multiplies at once, beside the columns and their product: where
+        memory is short it is given few at a time.
+
+    Flops are such that a few 1e9 of them take a second on one thread: what vectorises badly counts for more.
+    """
+
+    n_features: int = 0
+    row_flops: float = 0.0
+    setup_flops: float = 0.0
+    memory: float = 0.0
+    residual: float = 0.0
+    column_flops: float | None = None
+    moment_flops: float | None = None
+    column_memory: float = 0.0
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A feature map or a summation that a kernel could build, and what it would cost; the plan builds one.
+
+    ``build(sample)`` returns a FeatureMap (``sample`` is Summary.sample), ``build(X, Y=None)`` a Summation.
+    """
+
+    name: str
+    cost: Cost
+    build: Callable[..., Any] = field(repr=False, compare=False)
+
+
+class Kernel:
+    """A kernel k(x, y) and its parameters. ``block`` alone is a kernel; the rest makes it faster or safer.
+
+    Subclasses name their parameters in ``parameters`` (name -> default, None where ``resolve`` fills it in from the
+    data) and other spellings in ``aliases`` (spelling -> (parameter, conversion of the value)). The constructor takes
+    them by keyword, refuses two spellings of one parameter, sets attributes, and calls ``check``.
+
+    Equality, hash and repr follow from the parameters. Kernels are immutable once made.
+    """
+
+    api_version: ClassVar[int | None] = None
+    """Plugins write the literal 1 (an inherited value would always match)."""
+    positive_semidefinite: bool = False
+    translation: str | None = None
+    """"kernel" if k(x+s, y+s) = k(x, y); "centered" if that holds only after centring (linear); else None."""
+    thread_safe: bool = True
+    """False makes the core call this kernel from one thread only."""
+    parameters: ClassVar[Mapping[str, Any]] = {}
+    aliases: ClassVar[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {}
+    __array_ufunc__ = None  # numpy's numbers leave ``np.float64(2) * kernel`` to __rmul__
+    _algebra: ClassVar[Any] = None  # set by fastkpca.kernels, where sums and products live: imports run downwards
+
+    def __init__(self, **parameters: Any):
+        values = dict(self.parameters)
+        spelled: dict[str, str] = {}
+        for given, value in parameters.items():
+            name, convert = self.aliases.get(given, (given, None))
+            if name not in self.parameters:
+                known = [*self.parameters, *self.aliases]
+                near = did_you_mean(given, known, most=1)
+                raise TypeError(
+                    f"{type(self).__name__} has no parameter {given!r}; {near}{' ' * bool(near)}it takes: "
+                    f"{', '.join(known) or 'none'}"
+                )
+            if value is None:
+                continue
+            if name in spelled:
+                raise TypeError(
+                    f"{type(self).__name__}: {spelled[name]!r} and {given!r} are two spellings of one parameter; "
+                    "give only one of them"
+                )
+            spelled[name] = given
+            values[name] = convert(value) if convert is not None else value
+        self.__dict__.update(values)
+        self.check()
+
+    def check(self) -> None:
+        """Raise ``fastkpca.errors.KernelParameterError`` for a parameter out of range, and normalise types."""
+
+    def resolve(self, data: Summary) -> Kernel:
+        """This kernel with every parameter that is None filled in from the data (median heuristic and the like)."""
+        return self
+
+    def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """k(x_i, y_j) for two tiles: shape (len(X), len(Y)), dtype of X, a new array. The only required method."""
+        raise NotImplementedError(f"{type(self).__name__} must define block(X, Y)")
+
+    def diagonal(self, X: np.ndarray) -> np.ndarray:
+        """k(x_i, x_i), shape (len(X),)."""
+        step = 64
+        parts = [np.diagonal(self.block(X[i : i + step], X[i : i + step])) for i in range(0, len(X), step)]
+        return np.concatenate(parts) if parts else np.empty(0)
+
+    def entry_error(self, data: Summary, dtype: np.dtype) -> float | None:
+        """Bound on |computed - k| for the entries that ``block`` returns in ``dtype``.
+
+        None: unknown, and the certificate is then about the values that ``block`` returned.
+        """
+        return None
+
+    def value_bound(self, data: Summary) -> float | None:
+        """Bound on |k(x, y)| over all rows within ``data.radius`` of the origin; None: unknown.
+
+        Where k is a function of x.y, ``data.largest_inner`` gives the closer bound for a rectangular product.
+
+        Known without help for semidefinite kernels that depend on x - y alone, where it is k(x, x). Sums and products
+        need it for their ``entry_error``, products for feature maps.
+        """
+        if not (self.positive_semidefinite and self.translation == "kernel"):
+            return None
+        error = self.entry_error(data, np.dtype(np.float64))
+        return float(np.max(self.diagonal(data.sample[:1]))) * (1 + 1e-12) + (error or 0.0)
+
+    def feature_maps(self, data: Summary, tol: float, max_features: int) -> Sequence[Offer]:
+        """Offers of feature maps of at most ``max_features`` features, residual trace over trace at most ``tol``."""
+        return ()
+
+    def summations(self, data_x: Summary, data_y: Summary, tol: float | None) -> Iterable[Offer]:
+        """Offers of products with error at most ``tol`` * sum_j |u_j| in each entry (None: exact ones only).
+
+        A generator need not get to its end: the plan stops asking once an offer is so cheap that planning another
+        would cost more. So the ones that are cheap to plan come first.
+        """
+        return ()
+
+    def feature_map_from_state(self, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
+        """The feature map that ``FeatureMap.state`` described, as read from a model file."""
+        raise NotImplementedError(f"{type(self).__name__} has no feature maps of its own to restore")
+
+    def bind(self, X: Any, Y: Any = None) -> tuple[Kernel, Any]:
+        """Hook for kernels whose input is not rows of coordinates: (kernel, rows) to work with instead.
+
+        ``bind(K)`` before fitting, ``bind(K_new, train_rows)`` before projecting. A precomputed matrix becomes a
+        kernel on row indices here; every other kernel leaves its input alone.
+        """
+        return self, X
+
+    def __add__(self, other: Any) -> Kernel:
+        """k1 + k2: its feature map is both maps, one after the other."""
+        return self._algebra.add(self, other)
+
+    __radd__ = __add__  # sum(kernels) begins with 0 + kernel
+
+    def __mul__(self, other: Any) -> Kernel:
+        """k1 * k2, or a positive number times k."""
+        return self._algebra.multiply(self, other)
+
+    __rmul__ = __mul__
+
+    def get_parameters(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.parameters}
+
+    def __repr__(self) -> str:
+        inner = ", ".join(f"{k}={v!r}" for k, v in self.get_parameters().items())
+        return f"{type(self).__name__}({inner})"
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.get_parameters() == other.get_parameters()  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return hash((type(self), repr(self)))
+
+
+class FeatureMap:
+    """phi with k(x, y) = phi(x).phi(y) + (positive semidefinite) + (entries at most ``defect``).
+
+    Immutable and re-entrant: several threads call it at once, each with its own tile.
+    """
+
+    n_features: int = 0
+    """D."""
+    defect: float = 0.0
+    """Bound on the entries of K - Phi Phi' that are not positive semidefinite."""
+    rounding: float = 64 * float(np.finfo(np.float64).eps)
+    """Bound on |computed phi(x) - phi(x)| / |phi(x)| in float64."""
+    anywhere: bool = False
+    """Whether what it says of its errors holds for every row, however far from those for which the map was made: rows
+    that come later may then share it (``like=``, ``kpca_update``)."""
+    tile_rows: int | None = None
+    """Rows that a tile should have, for a map whose cost a tile does not hang on its rows (a fast transform); None: as
+    many as keep a tile of features in cache. A whole number that depends on shapes and parameters alone."""
+
+    def features(self, X: np.ndarray) -> np.ndarray:
+        """phi of a tile, shape (n, D), dtype of X; a new array, which the caller may overwrite.
+
+        Column-major (the transpose of a feature-major tile) is the fastest for what follows.
+        """
+        raise NotImplementedError
+
+    def residual(self, X: np.ndarray, Phi: np.ndarray | None = None) -> np.ndarray:
+        """k(x, x) - |phi(x)|^2 for a tile, shape (n,), never negative, its own rounding included: an upper bound.
+
+        It is about the exact phi; how far the computed one may be from that is ``rounding``.
+
+        ``Phi`` is ``features(X)`` where the caller has it.
+        """
+        return np.zeros(len(X))
+
+    def defect_norm(self, n: float, trace: float) -> float:
+        """Bound on the norm, and the trace, of what is not semidefinite in K - Phi Phi' of n rows with tr K = trace."""
+        return n * self.defect
+
+    def accumulate(self, X: np.ndarray, U: np.ndarray) -> np.ndarray:
+        """Phi' U for a tile and a block of vectors U (n, k): shape (D, k)."""
+        return self.features(X).T @ U
+
+    def apply(self, X: np.ndarray, C: np.ndarray) -> np.ndarray:
+        """Phi C for a tile and coefficients C (D, k): shape (n, k)."""
+        return self.features(X) @ C
+
+    def new_moments(self) -> Moments:
+        """An empty accumulator for ``Moments.update``."""
+        return Moments(self)
+
+    def state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        """(JSON header, arrays) from which ``Kernel.feature_map_from_state`` makes this map again."""
+        raise NotImplementedError(f"{type(self).__name__} cannot be written to a model file")
+
+
+class Moments:
+    """Count, mean and centred second moment of the features, accumulated tile by tile in float64.
+
+    Each tile is centred by its own mean and merged (Chan, Golub, LeVeque 1983): the uncentred moment minus N m m'
+    would lose N |m|^2 / lambda_1 times the roundoff. Dense by default; a map with structure overrides this class.
+
+    Attributes
+    ----------
+    count : float
+        Number of rows, or sum of weights.
+    mean : ndarray (D,)
+    trace : float
+        Trace of the *centred* second moment sum_i (phi_i - mean)(phi_i - mean)'.
+    residual_trace : float
+        Sum over the rows of ``FeatureMap.residual``.
+    indefinite : float
+        How far from zero an eigenvalue of the second moment may lie by its error alone; 0: by rounding alone.
+    """
+
+    indefinite: float = 0.0
+
+    def __init__(self, feature_map: FeatureMap):
+        self.map = feature_map
+        self.count = 0.0
+        self._mean = np.zeros((2, feature_map.n_features))  # unevaluated sums of a high and a low part
+        self.residual_trace = 0.0
+        # lower triangle (row-major) of the centred second moment; the upper one is not touched
+        self._scatter = np.zeros((feature_map.n_features, feature_map.n_features))
+
+    def update(self, X: np.ndarray, weights: np.ndarray | None = None) -> None:
+        """Add a tile of rows, with non-negative weights where given."""
+        X = np.ascontiguousarray(X, dtype=np.float64)
+        Phi = self.map.features(X)
+        residual = self.map.residual(X, Phi)
+        self.residual_trace += float(residual.sum() if weights is None else residual @ weights)
+        tile = np.ascontiguousarray(Phi.T)  # no copy where features() was column-major
+        self.count = _moments.update(tile, weights, self.count, self._mean, self._scatter)
+
+    def merge(self, other: Moments) -> Moments:
+        """Add what another accumulator of the same map has seen; returns self."""
+        self.count = _moments.merge(self.count, self._mean, self._scatter, other.count, other._mean, other._scatter)
+        self.residual_trace += other.residual_trace
+        return self
+
+    @property
+    def mean(self) -> np.ndarray:
+        return self._mean[0]
+
+    @property
+    def trace(self) -> float:
+        return float(np.trace(self._scatter))
+
+    def dense(self) -> np.ndarray | None:
+        """The centred second moment (D, D), symmetric; None where a subclass holds it only as an operator."""
+        C = self._scatter.copy()
+        for i in range(1, len(C)):  # mirrored in place: a second copy may be more than memory holds
+            C[:i, i] = C[i, :i]
+        return C
+
+    def matmat(self, C: np.ndarray) -> np.ndarray:
+        """Centred second moment times C (D, k)."""
+        return self.dense() @ C
+
+    def state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        """(JSON header, arrays) that ``restore`` takes; a subclass with arrays of its own overrides both."""
+        header = {"count": self.count, "residual_trace": self.residual_trace}
+        return header, {"mean": self._mean, "scatter": np.tril(self._scatter)}
+
+    def restore(self, header: dict, arrays: dict[str, np.ndarray]) -> Moments:
+        """Become what ``state`` described, an accumulator of the same map; returns self."""
+        self.count, self.residual_trace = float(header["count"]), float(header["residual_trace"])
+        mean, scatter = (np.array(arrays[name], dtype=np.float64, order="C") for name in ("mean", "scatter"))
+        if mean.shape != self._mean.shape or scatter.shape != self._scatter.shape:
+            raise ValueError(
+                f"moments of shape {mean.shape} and {scatter.shape} are not of {self.map.n_features} features"
+            )
+        self._mean, self._scatter = mean, scatter
+        return self
+
+
+class Summation:
+    """Products with the kernel matrix of two sets of rows (or of one set with itself).
+
+    ``error_bound``: |error of entry (i, k)| <= error_bound * sum_j |u_jk|, beyond the rounding of an exact product,
+    which whoever multiplies adds (``GramOperator.error_bound``).
+    ``symmetric``: matmat and rmatmat are the same operator; where not, the eigensolver uses (S + S') / 2.
+    """
+
+    error_bound: float = 0.0
+    symmetric: bool = True
+    shape: tuple[int, int]
+
+    def matmat(self, U: np.ndarray) -> np.ndarray:
+        """K U, shape (shape[0], k)."""
+        raise NotImplementedError
+
+    def rmatmat(self, U: np.ndarray) -> np.ndarray:
+        """K' U, shape (shape[1], k)."""
+        if self.symmetric:
+            return self.matmat(U)
+        raise NotImplementedError

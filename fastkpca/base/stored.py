@@ -1,0 +1,158 @@
+"""What a model file says, each value checked when it is taken: a checksum tells that nobody touched it, not that it
+makes sense.
+
+A ``Record`` is a JSON object and arrays by name. Whoever restores something takes its values from one by type, range
+and shape; what does not fit raises ModelFileError with its place. Sizes are compared before anything is made of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import numpy as np
+
+from ..errors import ModelFileError
+
+__all__ = ["Record", "refusing"]
+
+_TRUTH = (bool, np.bool_)  # a state that was not through a file holds numpy's numbers
+_WHOLE = (int, np.integer)
+_NUMBER = (int, float, np.integer, np.floating)
+
+
+def _shown(value: Any) -> str:
+    """A value for the text of an error: files may hold megabytes where a number belongs."""
+    text = repr(value[:60]) if isinstance(value, str) else repr(value) if not isinstance(value, (list, dict)) else ""
+    if isinstance(value, (list, dict)):
+        return f"a {type(value).__name__} of {len(value)}"
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+@contextmanager
+def refusing(what: str) -> Iterator[None]:
+    """Whatever goes wrong inside is the file's fault: a last net below the checks, for code that trusts its input."""
+    try:
+        with np.errstate(all="ignore"):
+            yield
+    except ModelFileError:
+        raise
+    except Exception as error:
+        reason = " ".join(str(error).split())[:300]
+        raise ModelFileError(f"{what} cannot be restored: {type(error).__name__}: {reason}") from error
+
+
+class Record:
+    """One object of a model file's header, and the arrays that belong to it.
+
+    Parameters
+    ----------
+    header : object
+        As read; must be a mapping.
+    arrays : mapping of str to ndarray
+    what : str
+        Its place, for the texts.
+    """
+
+    def __init__(self, header: Any, arrays: Mapping[str, np.ndarray] | None = None, what: str = "the model"):
+        if not isinstance(header, Mapping):
+            raise ModelFileError(f"{what} is {_shown(header)} in the file; an object belongs there")
+        self.header, self.arrays, self.what = header, arrays or {}, what
+
+    def refuse(self, text: str) -> ModelFileError:
+        return ModelFileError(f"{self.what}: {text}")
+
+    def keys(self, needed: Collection[str], optional: Collection[str] = ()) -> None:
+        """Exactly these keys, and perhaps the optional ones."""
+        self._exactly(self.header, needed, optional, "", "")
+
+    def names(self, needed: Collection[str], optional: Collection[str] = ()) -> None:
+        """Exactly these arrays, and perhaps the optional ones."""
+        self._exactly(self.arrays, needed, optional, "the array ", "an array ")
+
+    def _exactly(
+        self, found: Collection[str], needed: Collection[str], optional: Collection[str], the: str, an: str
+    ) -> None:
+        missing = [key for key in needed if key not in found]
+        surplus = [key for key in found if key not in needed and key not in optional]
+        if missing:
+            raise self.refuse(f"{the}{', '.join(missing)} is missing")
+        if surplus:
+            raise self.refuse(f"there is no place for {an}{_shown(surplus[0])}")
+
+    def get(self, key: str) -> Any:
+        if key not in self.header:
+            raise self.refuse(f"{key} is missing")
+        return self.header[key]
+
+    def number(self, key: str, *, least: float = -math.inf, above: float = -math.inf, most: float = math.inf) -> float:
+        """A finite number, at least ``least``, more than ``above``, at most ``most``."""
+        value = self.get(key)
+        number = math.nan
+        if isinstance(value, _NUMBER) and not isinstance(value, _TRUTH):
+            with suppress(OverflowError):  # a whole number of hundreds of digits
+                number = float(value)
+        if not math.isfinite(number):
+            raise self.refuse(f"{key} is {_shown(value)}; a finite number is needed")
+        if not (number >= least and number > above and number <= most):
+            raise self.refuse(f"{key} is {number!r}, out of its range")
+        return number
+
+    def whole(self, key: str, *, least: int, most: int) -> int:
+        value = self.get(key)
+        if isinstance(value, _TRUTH) or not isinstance(value, _WHOLE) or not least <= value <= most:
+            raise self.refuse(f"{key} is {_shown(value)}; a whole number from {least} to {most} is needed")
+        return int(value)
+
+    def flag(self, key: str) -> bool:
+        value = self.get(key)
+        if not isinstance(value, _TRUTH):
+            raise self.refuse(f"{key} is {_shown(value)}; true or false is needed")
+        return bool(value)
+
+    def text(self, key: str, among: Collection[str] = ()) -> str:
+        value = self.get(key)
+        if not isinstance(value, str) or (among and value not in among):
+            needed = f"one of {', '.join(among)}" if among else "a string"
+            raise self.refuse(f"{key} is {_shown(value)}; {needed} is needed")
+        return value
+
+    def list(self, key: str, length: int | None = None) -> list:
+        value = self.get(key)
+        if not isinstance(value, list) or (length is not None and len(value) != length):
+            raise self.refuse(
+                f"{key} is {_shown(value)}; a list{f' of {length}' if length is not None else ''} is needed"
+            )
+        return value
+
+    def array(
+        self,
+        name: str,
+        shape: tuple[int | None, ...],
+        *,
+        kind: str = "f",
+        least: float = -math.inf,
+        infinite: bool = False,
+    ) -> np.ndarray:
+        """An array of this shape (None: any length) and kind of type, without NaN, and finite unless ``infinite``."""
+        if name not in self.arrays:
+            raise self.refuse(f"the array {name} is missing")
+        array = self.arrays[name]
+        fits = array.ndim == len(shape) and all(n is None or n == m for n, m in zip(shape, array.shape))
+        if not fits:
+            needed = "(" + ", ".join("any" if n is None else str(n) for n in shape) + ")"
+            raise self.refuse(f"the array {name} has shape {array.shape}; {needed} is needed")
+        if array.dtype.kind not in kind or array.dtype == np.float16:
+            raise self.refuse(f"the array {name} is of type {array.dtype}, which it cannot be")
+        if array.size:
+            # reductions only: nothing of the array's size is allocated
+            low, high = array.min(), array.max()
+            if array.dtype.kind == "f" and (
+                np.isnan(low) or (not infinite and not (np.isfinite(low) and np.isfinite(high)))
+            ):
+                raise self.refuse(f"the array {name} contains NaN or infinity")
+            if low < least:
+                raise self.refuse(f"the array {name} goes down to {low}, below {least}")
+        return array

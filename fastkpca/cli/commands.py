@@ -1,0 +1,526 @@
+"""The command line: ``fastkpca fit | project | info | kernels | demo``. Wording only; the work is done by the library.
+
+Exit codes: 0 done, 1 an error (one line on stderr), 2 wrong usage, 130 Ctrl-C, 141 the reader of a pipe went away.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import io
+import os
+import shutil
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any, NoReturn, TextIO
+
+# fastkpca and numpy are imported where they are used: --help and wrong usage answer at once
+
+__all__ = ["main"]
+
+_DEFAULT_COMPONENTS = 5
+_PICTURES = (".png", ".pdf", ".svg", ".jpg", ".jpeg")
+_BIG_FILE = 1 << 24
+
+
+class _Refused(Exception):
+    """What the command line itself finds wrong; the text is the whole message."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code (argparse's own exits, 0 and 2, are raised as SystemExit)."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    options = _parser().parse_args(arguments)
+    try:
+        with _one_line_warnings():
+            options.run(options)
+        sys.stdout.flush()
+        return 0
+    except KeyboardInterrupt:
+        _say("error", "interrupted")
+        return 130
+    except BrokenPipeError:
+        # what is still in the buffer would raise again while Python shuts down
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except Exception as error:
+        if options.debug:
+            raise
+        _say("error", _described(error))
+        return 1
+
+
+def _described(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename!r}: {error.strerror}" if error.filename else error.strerror
+    if isinstance(error, FileExistsError) and "--force" not in text:
+        return f"{text}; --force overwrites it"
+    if isinstance(error, MemoryError):
+        return f"out of memory{': ' + text if text else ''}; try fewer components, a larger --tol or --memory-limit"
+    if (
+        isinstance(error, (_Refused, ValueError, TypeError, OSError, RuntimeError, ImportError, AttributeError))
+        and text
+    ):
+        return text
+    return f"{type(error).__name__}: {text} (a fault of fastkpca: run again with --debug and report what it prints)"
+
+
+def _say(kind: str, text: str) -> None:
+    if _Progress.current is not None:
+        _Progress.current.clear()
+    with contextlib.suppress(BrokenPipeError):
+        print(f"fastkpca: {kind}: {text}", file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def _one_line_warnings() -> Iterator[None]:
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        _say("warning", " ".join(str(message).split()))
+
+    with warnings.catch_warnings():
+        for category in (UserWarning, RuntimeWarning):
+            warnings.simplefilter("always", category)
+        warnings.showwarning = show
+        yield
+
+
+# ---- arguments -------------------------------------------------------------------------------------------------------
+
+
+class _Parser(argparse.ArgumentParser):
+    def __init__(self, **options: Any):
+        options |= {"allow_abbrev": False, "formatter_class": argparse.RawDescriptionHelpFormatter}
+        super().__init__(**options)
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"fastkpca: error: {message} (see '{self.prog} --help')\n")
+
+
+def _number_of_components(text: str) -> int | float | None:
+    if text == "all":
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        fraction = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither a number of components nor a fraction of the variance, nor 'all'"
+        ) from None
+    if fraction == 1.0:
+        raise argparse.ArgumentTypeError(f"{text} may mean one component or all of the variance; write 1 or all")
+    return fraction
+
+
+def _bytes(text: str) -> int | None:
+    from ..rows import validate
+
+    try:
+        return validate.check_memory_limit(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not an amount of memory; write for example 500M or 4GiB"
+        ) from None
+
+
+def _parameter(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form name=value")
+    return name.strip(), _value(value.strip())
+
+
+def _value(text: str) -> Any:
+    for convert in (int, float):
+        try:
+            return convert(text)
+        except ValueError:
+            continue
+    return {"true": True, "false": False, "none": None}.get(text.lower(), text)
+
+
+def _words(text: str) -> list[str]:
+    words = [word.strip() for word in text.split(",")]
+    if not all(words):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of columns; separate them by commas")
+    return words
+
+
+def _add_input(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group(
+        "reading FILE (csv, tsv, txt, also .gz; npy, npz, MATLAB mat, HDF5, zarr, Parquet)"
+    )
+    group.add_argument("--var", metavar="NAME", help="which array of an npz, mat, HDF5 or zarr file")
+    take = group.add_mutually_exclusive_group()
+    take.add_argument("--columns", type=_words, metavar="LIST", help="take these: names or numbers, e.g. a,b or 1,3-5")
+    take.add_argument("--skip-columns", type=_words, metavar="LIST", help="leave these out")
+    group.add_argument(
+        "--header", choices=("auto", "yes", "no"), default="auto", help="does the first line name the columns (auto)"
+    )
+
+
+def _add_plugins(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--plugins",
+        type=lambda text: True if text.strip() == "all" else _words(text),
+        default=False,
+        metavar="LIST",
+        help="distributions whose kernels MODEL may import and run, or 'all'; by default none",
+    )
+
+
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--force", action="store_true", help="overwrite existing files")
+    parser.add_argument("--quiet", action="store_true", help="no progress, no notes, no summary")
+    parser.add_argument("--debug", action="store_true", help="show the whole traceback of an error")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="fastkpca",
+        description="Fast kernel principal component analysis with certified eigenvalues.",
+        epilog="example:\n  fastkpca fit data.csv --kernel gaussian --sigma 0.5 -c 5 -o model.kpca --scores scores.csv",
+    )
+    parser.add_argument("--version", action="version", version=f"fastkpca {metadata.version('fastkpca')}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+
+    fit = commands.add_parser("fit", help="fit a model to the rows of a file", description="Fit a model to a file.")
+    fit.add_argument("file", metavar="FILE")
+    kernel = fit.add_argument_group("kernel")
+    kernel.add_argument("--kernel", default="gaussian", help="its name (gaussian); 'fastkpca kernels' lists them")
+    for name, text in (
+        ("sigma", "width of the Gaussian exp(-|x-y|^2 / (2 sigma^2)); by default from the median distance"),
+        ("gamma", "scikit-learn's gamma, in place of sigma or scale"),
+        ("offset", "of the polynomial (scale x.y + offset)^degree and of tanh(scale x.y + offset)"),
+        ("coef0", "scikit-learn's name of offset"),
+        ("scale", "see offset"),
+    ):
+        kernel.add_argument(f"--{name}", type=float, metavar="NUMBER", help=text)
+    kernel.add_argument("--degree", type=int, metavar="NUMBER", help="see offset")
+    kernel.add_argument(
+        "--param", type=_parameter, action="append", default=[], metavar="NAME=VALUE", help="any other kernel parameter"
+    )
+    work = fit.add_argument_group("work")
+    work.add_argument(
+        "-c",
+        "--components",
+        type=_number_of_components,
+        default=_DEFAULT_COMPONENTS,
+        metavar="C",
+        help=f"how many ({_DEFAULT_COMPONENTS}), or the fraction of the variance to explain (0.95), or 'all'",
+    )
+    work.add_argument("--tol", type=float, metavar="T", help="width of the eigenvalue intervals over the largest")
+    work.add_argument("--method", help="auto, dense, features or krylov (auto)")
+    work.add_argument("--threads", type=int, metavar="N", help="by default all processors")
+    work.add_argument("--memory-limit", type=_bytes, metavar="SIZE", help="for example 500M or 4G")
+    work.add_argument("--seed", type=int, default=0, help="of the random choices (0)")
+    out = fit.add_argument_group("output")
+    out.add_argument(
+        "-o", "--output", metavar="MODEL", help="write the model, for 'fastkpca project'; NAME.mat: for MATLAB"
+    )
+    out.add_argument("--scores", metavar="FILE", help="write the scores: .csv, .csv.gz or .npy")
+    out.add_argument("--plot", metavar="FILE", help=f"plot the first two components: {' '.join(_PICTURES)}")
+    out.add_argument("--label-column", metavar="NAME", help="colours the plot, is left out of the data")
+    _add_input(fit)
+    _add_common(fit)
+    fit.set_defaults(run=_fit)
+
+    project = commands.add_parser("project", help="scores of new rows under a model", description="Scores of new rows.")
+    project.add_argument("model", metavar="MODEL")
+    project.add_argument("file", metavar="FILE")
+    project.add_argument(
+        "-o", "--output", metavar="FILE", help="scores: .csv, .csv.gz or .npy (by default csv to stdout)"
+    )
+    _add_plugins(project)
+    _add_input(project)
+    _add_common(project)
+    project.set_defaults(run=_project)
+
+    info = commands.add_parser("info", help="what a model file holds", description="What a model file holds.")
+    info.add_argument("model", metavar="MODEL")
+    _add_plugins(info)
+    info.add_argument("--debug", action="store_true", help="show the whole traceback of an error")
+    info.set_defaults(run=_info)
+
+    kernels = commands.add_parser("kernels", help="list the kernels", description="List the kernels.")
+    kernels.add_argument(
+        "--load", action="store_true", help="import each, and show its parameters and what it offers, or what failed"
+    )
+    kernels.add_argument("--debug", action="store_true", help="show the whole traceback of an error")
+    kernels.set_defaults(run=_kernels)
+
+    demo = commands.add_parser("demo", help="fit real data, write and check the results", description="A complete run.")
+    demo.add_argument("--output", default="demo-output", metavar="DIR", help="folder of the results (demo-output)")
+    demo.add_argument("--force", action="store_true", help="use the folder although it holds other files")
+    demo.add_argument("--quiet", action="store_true", help="no progress")
+    demo.add_argument("--debug", action="store_true", help="show the whole traceback of an error")
+    demo.set_defaults(run=_demo)
+    return parser
+
+
+# ---- commands --------------------------------------------------------------------------------------------------------
+
+
+def _fit(options: argparse.Namespace) -> None:
+    from .. import plot
+    from ..rows import tables
+
+    _check_outputs([options.output, options.scores, options.plot], [options.file], options.force)
+    write_scores = _score_writer(options.scores)
+    if options.plot is not None:
+        if Path(options.plot).suffix.lower() not in _PICTURES:
+            raise _Refused(f"plots are written as {', '.join(_PICTURES)}, which {options.plot!r} does not end with")
+        plot.require_matplotlib()
+    parameters = _kernel_parameters(options)
+
+    import fastkpca as fk
+
+    with _Progress(enabled=not options.quiet) as progress:
+        table = _read(options, progress, options.label_column)
+        start = time.perf_counter()
+        # MATLAB's variables include the scores
+        mat = options.output if (options.output or "").lower().endswith(".mat") else None
+        place = options.scores or options.plot or mat
+        settings = {
+            "tol": options.tol,
+            "method": options.method,
+            "n_threads": options.threads,
+            "memory_limit": options.memory_limit,
+        }
+        model = fk.kpca(
+            table.X,
+            options.kernel,
+            options.components,
+            **{name: value for name, value in settings.items() if value is not None},
+            rng=options.seed,
+            return_scores=place is not None,
+            out=None if place is None else tables.score_place(place),
+            progress=progress.update,
+            **parameters,
+        )
+        seconds = time.perf_counter() - start
+        if table.names and all(table.names) and len(set(table.names)) == len(table.names):
+            model = dataclasses.replace(model, feature_names=tuple(table.names))
+        if options.output is not None:
+            write_model = fk.save if mat is None else fk.export_mat
+            write_model(model, options.output, overwrite=options.force)
+        if write_scores is not None:
+            progress.update(f"writing {options.scores}", 0, 0)
+            write_scores(model.score, options.force)
+        if options.plot is not None:
+            plot.save(plot.scores(model, table.labels), options.plot, overwrite=options.force)
+    if not options.quiet:
+        print(summary(model, seconds))
+        for what, path in (("model", options.output), ("scores", options.scores), ("plot", options.plot)):
+            if path is not None:
+                print(f"{what + ' written to':<18}{path}")
+
+
+def _project(options: argparse.Namespace) -> None:
+    from ..rows import tables
+
+    _check_outputs([options.output], [options.file, options.model], options.force)
+    write_scores = _score_writer(options.output)
+
+    import fastkpca as fk
+
+    with _Progress(enabled=not options.quiet) as progress:
+        model = fk.load(options.model, plugins=options.plugins)
+        table = _read(options, progress, like=model.feature_names)
+        place = tables.score_place(options.output or tempfile.gettempdir() + os.sep)
+        scores = fk.kpca_project(model, table.X, out=place, progress=progress.update)
+        if write_scores is not None:
+            write_scores(scores, options.force)
+    if write_scores is None:
+        tables.write_scores_csv(sys.stdout, scores)
+    elif not options.quiet:
+        print(f"scores of {scores.shape[0]} rows, {scores.shape[1]} components, written to {options.output}")
+
+
+def _info(options: argparse.Namespace) -> None:
+    import fastkpca as fk
+
+    model = fk.load(options.model, plugins=options.plugins)
+    print(summary(model))
+    print(f"{'size of the file':<18}{_size(os.path.getsize(options.model))}")
+
+
+def _kernels(options: argparse.Namespace) -> None:
+    import fastkpca as fk
+
+    print(fk.list_kernels(load=options.load))
+
+
+def _demo(options: argparse.Namespace) -> None:
+    from . import demo
+
+    with _Progress(enabled=not options.quiet) as progress:
+        demo.run(options.output, summary, force=options.force, progress=progress)
+
+
+# ---- pieces ----------------------------------------------------------------------------------------------------------
+
+
+def _check_outputs(outputs: Sequence[str | None], inputs: Sequence[str], force: bool) -> None:
+    """Before any work: every output may be written, none is an input, no two are the same."""
+    from ..base import files
+
+    taken = {os.path.realpath(path): f"the input {path!r}" for path in inputs}
+    for path in outputs:
+        if path is None:
+            continue
+        target = files.check_target(path, overwrite=True)
+        if str(target) in taken:
+            raise _Refused(f"the output {path!r} is the same file as {taken[str(target)]}")
+        taken[str(target)] = f"the output {path!r}"
+        files.check_target(path, overwrite=force)
+
+
+def _score_writer(path: str | None) -> Callable[..., None] | None:
+    from ..rows import tables
+
+    return None if path is None else tables.score_writer(path)
+
+
+def _kernel_parameters(options: argparse.Namespace) -> dict[str, Any]:
+    names = ("sigma", "gamma", "degree", "offset", "coef0", "scale")
+    parameters = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    for name, value in options.param:
+        if name in parameters:
+            raise _Refused(f"the kernel parameter {name!r} is given twice")
+        parameters[name] = value
+    return parameters
+
+
+def _read(
+    options: argparse.Namespace,
+    progress: _Progress,
+    label_column: str | None = None,
+    like: Sequence[str] | None = None,
+) -> Any:
+    from ..rows import tables
+
+    with contextlib.suppress(OSError):
+        if os.path.getsize(options.file) > _BIG_FILE:
+            progress.update(f"reading {options.file}", 0, 0)
+    table = tables.read(
+        options.file,
+        var=options.var,
+        columns=options.columns,
+        skip_columns=options.skip_columns,
+        label_column=label_column,
+        header={"auto": None, "yes": True, "no": False}[options.header],
+        like=like,
+    )
+    for note in table.notes if not options.quiet else ():
+        _say("note", note)
+    return table
+
+
+def _size(n_bytes: float) -> str:
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if n_bytes < 1000 or unit == "GB":
+            return f"{n_bytes:.4g} {unit}"
+        n_bytes /= 1000
+    raise AssertionError("unreachable")
+
+
+def summary(model: Any, seconds: float | None = None) -> str:
+    """What a model is and how well its eigenvalues are known, for the terminal."""
+    import numpy as np
+
+    eigenvalues = np.asarray(model.eigenvalues)
+    bounds, explained = np.asarray(model.eigenvalue_bounds), np.asarray(model.explained)
+    seconds = model.info.get("seconds") if seconds is None else seconds
+    out = io.StringIO()
+
+    def line(name: str, value: object) -> None:
+        print(f"{name:<18}{value}", file=out)
+
+    line("kernel", model.kernel)
+    line("method", model.plan.method)
+    line("rows", model.n_samples)
+    line("columns", model.n_features)
+    line("components", len(eigenvalues))
+    if seconds is not None:
+        line("seconds", f"{seconds:.3g}")
+    print(file=out)
+    print(f"{'PC':>4}  {'eigenvalue':>18}  {'lower end':>18}  {'upper end':>18}  {'explained':>10}", file=out)
+    for i, (value, (low, high), percent) in enumerate(zip(eigenvalues, bounds, explained)):
+        print(f"{i + 1:>4}  {value:>18.12g}  {low:>18.12g}  {high:>18.12g}  {percent:>8.3f} %", file=out)
+    width = float(np.max(bounds[:, 1] - bounds[:, 0]) / eigenvalues[0]) if len(eigenvalues) else 0.0
+    print(file=out)
+    low, high = model.total_variance_bounds
+    # where the total variance is an interval, explained refers to its upper end
+    if not model.total_variance > 0:
+        line("explained", "not defined: negative eigenvalues outweigh the others")
+    else:
+        line("explained", f"{'at least ' if low < high * (1 - 1e-9) else ''}{explained.sum():.3f} % of the variance")
+    line("intervals", f"{model.bound_kind}, at most {width:.1e} of the largest eigenvalue wide")
+    return out.getvalue().rstrip("\n")
+
+
+class _Progress:
+    """A bar on stderr, drawn only on a terminal and only once the work has lasted for a second."""
+
+    delay = 1.0
+    interval = 0.1
+    current: _Progress | None = None  # what a warning has to clear before it is printed
+
+    def __init__(self, enabled: bool = True, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic):
+        self.stream = sys.stderr if stream is None else stream
+        self.enabled = enabled and self.stream.isatty()
+        self.clock = clock
+        self.start = self.last = clock()
+        self.shown = False
+
+    def __enter__(self) -> _Progress:
+        _Progress.current = self
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.clear()
+        _Progress.current = None
+
+    def update(self, stage: str, done: int, total: int) -> None:
+        """The library's progress callable; ``total`` 0 means that there is no telling how far it is."""
+        if not self.enabled:
+            return
+        now = self.clock()
+        # work whose end is unknown says what it is before it starts: it will not call again
+        if total and (now - self.start < self.delay or (now - self.last < self.interval and done < total)):
+            return
+        self.last = now
+        width = min(shutil.get_terminal_size().columns, 100) - 1
+        if total:
+            text = f" {stage} {100 * done // total:3d} %"
+            room = max(0, min(40, width - len(text) - 2))
+            filled = room * done // total
+            text = f"[{'#' * filled}{'.' * (room - filled)}]{text}" if room >= 10 else text
+        else:
+            text = f"{stage} ..."
+        self.stream.write("\r" + text[:width].ljust(width))
+        self.stream.flush()
+        self.shown = True
+
+    def clear(self) -> None:
+        """Take the bar away, before anything else is printed."""
+        if self.shown:
+            width = min(shutil.get_terminal_size().columns, 100) - 1
+            self.stream.write("\r" + " " * width + "\r")
+            self.stream.flush()
+            self.shown = False
+
+
+if __name__ == "__main__":
+    sys.exit(main())

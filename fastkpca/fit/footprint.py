@@ -1,0 +1,207 @@
+"""What a route takes, in bytes at its peak: the counts on which ``memory_limit`` rests.
+
+Counted is everything beside the rows as they were given, the interpreter and its libraries: the summary of the rows and
+its sample, copies of rows, what a route computes, the scores and the model, tiles, and the buffers of BLAS.
+``benchmarks/memory_limit.py`` measures it. For two threads: where there are more, as many run as the limit has room for
+(``threads_within``), so that neither the plan nor a result depends on their number.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..base import parallel
+from ..base.protocol import Summary
+from ..maps.passes import MANY_TASKS, SMALL_MAP, task_rows_for
+from ..maps.pivots import SAMPLE_ROWS
+from ..products.exact import band_rows
+from ..rows.sources import Source
+from ..rows.view import MAX_COVARIANCE, Rows
+from ..rows.view import SAMPLE_ROWS as ROWS_OF_SAMPLE
+from ..solve.krylov import basis_bytes, default_block_size, least_columns
+from ..solve.moments import takes_all
+
+__all__ = [
+    "copies_of_rows",
+    "dense_bytes",
+    "krylov_bytes",
+    "largest_map",
+    "looking_bytes",
+    "map_bytes",
+    "start_bytes",
+    "threads_within",
+]
+
+THREADS = 2
+A_THREAD = 7e6
+"""Of one thread: its tiles, and BLAS's buffer as far as it is used."""
+BLOCK_TILE = 512  # rows of a tile from Kernel.block
+
+
+def threads_within(n_threads: int, room: float, data: Summary, D: int) -> int:
+    """As many of these threads as ``room`` bytes beside the route's own allow; D features are added up, or none.
+
+    Each takes its tiles, the bands of a task of exact products, and two second moments: one that it makes, and one that
+    waits to be added.
+    """
+    each = A_THREAD + 28.0 * BLOCK_TILE * data.n_features + 16.0 * (1.2 * D) ** 2
+    return max(1, min(n_threads, THREADS + max(0, int(room / each))))
+
+
+def _small(n: float, width: float) -> float:
+    """Tiles and buffers of the threads; less for problems that fill none."""
+    return THREADS * A_THREAD * _part(n, width) + 1e6
+
+
+def _part(n: float, width: float) -> float:
+    """Of a tile that so many rows fill."""
+    return min(1.0, n * width / (1 << 18))
+
+
+def _held(data: Summary) -> float:
+    """The summary: sample and covariance."""
+    return 8.0 * data.sample.size + (8.0 * data.n_features**2 if data.n_features <= MAX_COVARIANCE else 0.0)
+
+
+def looking_bytes(n: int, rows: Rows) -> float:
+    """At the peak of the look at the rows, before anything is planned."""
+    d = rows.n_features
+    step = parallel.tile_rows(2 * d)
+    wide = d > MAX_COVARIANCE
+    matrices = 0.0 if wide else 8.0 * d * d * (_accumulators(-(-n // step)) + 1)
+    tiles = THREADS * 3.0 * 8.0 * d * min(n, step)
+    numbers = float(d) * min(n, ROWS_OF_SAMPLE)
+    sample = (8.0 + rows.dtype.itemsize) * numbers
+    # what the plan tries on a few hundred rows: 32 orders of each coordinate, some hundred pivots
+    trial = 8.0 * numbers + (0.0 if wide else 8.0 * 256.0 * 32.0 * d + 8.0 * d * d)
+    return max(matrices + tiles, sample + matrices / 4, trial) + _source(rows) + 4e6 * _part(n, 64.0)
+
+
+def _source(rows: Rows) -> float:
+    """Pages that a source keeps."""
+    if not isinstance(rows.source, Source):
+        return 0.0
+    return 1.5 * min(float(rows.source.kept), float(rows.n_samples) * rows.source.row_bytes)
+
+
+def copies_of_rows(data: Summary, rows: Rows, itemsize: float = 8.0) -> float:
+    return float(data.n_samples) * data.n_features * itemsize
+
+
+def _loaded(data: Summary, rows: Rows) -> float:
+    """Copies that a route makes which takes rows at random: of a source in order, of those of positive weight."""
+    copies = float(rows.sequential) + float(rows.weights is not None and not np.all(rows.weights))
+    return copies * copies_of_rows(data, rows, rows.dtype.itemsize)
+
+
+def _accumulators(tasks: int, threads: int = THREADS) -> int:
+    """Partial results at once in ``execute.tree_reduce``: those under way, and those that wait in the tree."""
+    return min(tasks, 2 * threads + 1 + max(0, tasks.bit_length() - 1))
+
+
+def dense_bytes(data: Summary, rows: Rows, c: int | float | None) -> float:
+    """The matrix and LAPACK's vectors, of all or of those asked for; then scores and coefficients beside these."""
+    n, d = float(data.n_samples), data.n_features
+    few = isinstance(c, int) and not takes_all(data.n_samples, c)
+    kept = min(float(c), n) if isinstance(c, int) else n
+    vectors = kept + 1 if few else n
+    one_copy = copies_of_rows(data, rows)
+    blocks = THREADS * 8.0 * min(n, BLOCK_TILE) * 2.5 * d
+    solving = 8.0 * n * (n + vectors + 40.0)
+    scoring = 8.0 * n * (vectors + 3.0 * kept)
+    # malloc keeps what the tiles took
+    route = max(8.0 * n * n, solving, scoring) + one_copy + blocks
+    return max(looking_bytes(data.n_samples, rows), _held(data) + _loaded(data, rows) + route + _small(n, n))
+
+
+def _moments(n: int, D: int, d: int, k: float, distributed: bool = False) -> float:
+    """Accumulators of D x D, then the eigensolver's beside the moments themselves."""
+    span = task_rows_for(D, n, d, distributed=distributed)
+    solving = 2.3 + (1.0 if takes_all(D, int(k) + 1) else 0.0)
+    return 8.0 * D * D * max(_accumulators(-(-n // span)), solving) + 8.0 * D * 3.0 * min(k + 1, D)
+
+
+def _choice(D: float, rows: float, d: int) -> float:
+    """Pivots drawn among so many rows: their features, which grow by doubling, a few blocks, and a copy of the rows."""
+    return 8.0 * rows * (2.0 * D + 3.0 * 128.0 + d)
+
+
+def map_bytes(
+    data: Summary,
+    rows: Rows,
+    D: int,
+    k: float,
+    *,
+    own: float = 0.0,
+    dense: bool = True,
+    pivots: bool = False,
+    scores: float = 0.0,
+) -> float:
+    """One pass with D features, of which k components are kept, or all where k is more.
+
+    ``own`` bytes are the map's, ``scores`` those of one component's scores where these are held.
+    """
+    n, d = data.n_samples, data.n_features
+    route = (_moments(n, D, d, min(k, D), rows.distributed) if dense else 0.0) + own
+    small = _small(n, max(D, d)) if dense else _small(n, d + 16.0)
+    if pivots:
+        m = min(n, max(4 * D, SAMPLE_ROWS))
+        taken = 8.0 * (m * d if m > len(data.sample) else 0)
+        # the factor stays beside the moments; a second round holds those of the first, and both factors
+        route = max(_choice(D, m, d) + taken, 8.0 * D * (2.0 * D + d), route + 8.0 * D * (D + 2.0 * d))
+        drawn = min(n, SAMPLE_ROWS)
+        route = max(route, _choice(1.5 * D, drawn, d) + 8.0 * drawn * d + 8.0 * 1.5 * D * D)
+    # axes, and what they are made from: moments that are an operator have a basis, its images and residuals
+    result = (scores + (24.0 if dense else 72.0) * D) * min(k, D)
+    return max(looking_bytes(data.n_samples, rows), _held(data) + route + _source(rows) + result + small)
+
+
+def largest_map(
+    data: Summary, rows: Rows, k: float, limit: float, most: int, *, pivots: bool, scores: float
+) -> tuple[int, int]:
+    """(the most features for which a dense moment fits whatever their number up to there, the most that fit).
+
+    The two differ, since more features may need less: they are added up in fewer tasks.
+    """
+    found, before = [], 0
+    for end in (SMALL_MAP, MANY_TASKS, most):
+        low, high = before, min(most, end)
+        while low < high:
+            middle = (low + high + 1) // 2
+            if map_bytes(data, rows, middle, k, pivots=pivots, scores=scores) <= limit:
+                low = middle
+            else:
+                high = middle - 1
+        found.append((low, low == min(most, end)))
+        before = min(most, end)
+    surely = next((low for low, whole in found if not whole), most)
+    # a part none of whose numbers fits ends where it begins
+    parts = zip((0, SMALL_MAP, MANY_TASKS), found)
+    return surely, max((low for start, (low, _) in parts if low > start), default=0)
+
+
+def start_bytes(data: Summary, D: int) -> tuple[float, float]:
+    """(at the peak, held from then on) of the pivots that a krylov run starts from."""
+    if D == 0:
+        return 0.0, 0.0
+    n, d = data.n_samples, data.n_features
+    peak = max(_choice(D, len(data.sample), d), _moments(n, D, d, min(D - 1, 64)) + 8.0 * D * D)
+    return peak, 8.0 * D * (5.0 * D + d)
+
+
+def krylov_bytes(data: Summary, rows: Rows, c: int, D: int, product: float, *, basis: float | None = None) -> float:
+    """A basis of as many columns as a run needs at least (or of ``basis`` bytes), its start and the product's own."""
+    n, d = data.n_samples, data.n_features
+    block = default_block_size(n, c)
+    space = basis_bytes(n, least_columns(n, c, block), block) if basis is None else basis
+    peak, held = start_bytes(data, D)
+    copy = copies_of_rows(data, rows)
+    weighted = 0.0 if rows.weights is None else 8.0 * n * (least_columns(n, c, block) + 6.0)
+    # the two bands of a task, and what of them is packed or converted
+    bands = THREADS * 8.0 * min(n, band_rows(n, d)) * 3.5 * d
+    start = 8.0 * n * block if D else 0.0
+    # malloc keeps what the bands took
+    route = max(peak, space + held + start + weighted, 8.0 * n * 6.0 * c + copy) + bands
+    return max(
+        looking_bytes(data.n_samples, rows), _held(data) + _loaded(data, rows) + route + product + _small(n, 128.0)
+    )

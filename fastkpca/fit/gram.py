@@ -1,0 +1,251 @@
+"""The kernel matrix and the feature matrix, for products in other methods."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..base import parallel
+from ..base.protocol import Kernel, Offer, Summary
+from ..kernels import given_kernel
+from ..maps.pivots import PivotMap, RankProbe, second_round
+from ..products.operators import FeatureOperator, GramOperator
+from ..rows import validate
+from ..rows.view import Rows, summarize
+from .planning import MAX_FEATURES, look_at, offers_of_maps, small_offers
+from .product_choice import best_product, both_sides, exact_error, products_for
+
+__all__ = ["features", "gram"]
+
+
+def gram(
+    X: Any,
+    kernel: Any = "gaussian",
+    Y: Any = None,
+    *,
+    tol: float | None = None,
+    products: str = "auto",
+    n_threads: int | None = None,
+    rng: Any = 0,
+    progress: bool | Callable[[str, int, int], None] = False,
+    **kernel_parameters: Any,
+) -> GramOperator:
+    """The kernel matrix K_ij = k(x_i, y_j) as a scipy LinearOperator that never forms it.
+
+    Parameters
+    ----------
+    X : array_like (N, d)
+        Targets, and sources where ``Y`` is None.
+    kernel : str, Kernel, object with ``block``, or callable
+    Y : array_like (M, d), optional
+        Sources.
+    tol : float, optional
+        |error of (K @ U)_ik| <= tol * sum_j |U_jk|, rounding included; None: exact products. It is absolute, in the
+        unit of the kernel's values.
+    products : str
+        "auto", "exact", or the name of a summation to force.
+    n_threads : int, optional
+        Default: all processors. Results do not depend on it.
+    rng : int, Generator, SeedSequence or None
+    progress : bool or callable
+        Of each product with the operator: True writes to stderr, a callable gets (stage, done, total). Exact products
+        report their tiles, the fast ones that they are done.
+    **kernel_parameters
+
+    Returns
+    -------
+    GramOperator
+        Shape (N, M); ``K @ U``, ``K.T``, ``centered()``, ``diagonal()``, ``trace()``, ``column_means()``,
+        ``error_bound``.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For input; for a tolerance below what float64 keeps, or of a kernel that does not bound its values; for a
+        product that the kernel does not offer; for ``Y`` beside a precomputed matrix. From products, where the result
+        is not finite.
+
+    Examples
+    --------
+    >>> import numpy as np, fastkpca as fk
+    >>> X = np.random.default_rng(0).standard_normal((1000, 3))
+    >>> K = fk.gram(X, "gaussian", sigma=1.0, tol=1e-6)
+    >>> (K @ np.ones((1000, 2))).shape, K.error_bound <= 1e-6
+    ((1000, 2), True)
+    """
+    validate.check_name(products, "products", "'auto', 'exact', or the name of a product, as in 'grid'")
+    if tol is not None:
+        tol = validate.check_tol(tol)
+    given = X
+    chosen, X = given_kernel(kernel, kernel_parameters, gram).bind(X)
+    if Y is not None and X is not given:
+        raise ValueError(
+            f"gram takes no Y with {chosen!r}: X is the kernel matrix itself, not rows; multiply a part of it with "
+            "numpy, as in K[:, columns] @ U"
+        )
+    threads = parallel.threads_for(chosen, n_threads)
+    rows_x = validate.as_rows(X)
+    generator = validate.check_rng(rng)
+    rows_x, data_x = summarize(rows_x, shift=chosen.translation == "kernel", rng=generator, n_threads=threads)
+    chosen = chosen.resolve(data_x)
+    rows_y, data_y = None, data_x
+    if Y is not None:
+        rows_y = validate.as_rows(Y, name="Y")
+        validate.check_columns(rows_x.n_features, rows_y.n_features, name="Y")
+        validate.check_finite(rows_y, name="Y")
+        data_y = summarize(rows_y, shift=False, rng=generator, n_threads=threads)[1]
+        rows_y = rows_y.shifted(rows_x.shift)
+        data_y = _moved(data_y, data_x.shift)
+    least = exact_error(chosen, rows_x, rows_y, both_sides(data_x, data_y), threads)
+    if tol is not None and tol < least:
+        raise ValueError(_unreachable(chosen, tol, least, data_y.n_samples))
+    found = products_for(chosen, data_x, data_y, tol, square=Y is None, name=products, least=least)
+    product = best_product(found)
+    summation = product.build(rows_x, rows_y, threads)
+    return GramOperator(
+        chosen, summation, rows_x, rows_y, threads, name=product.name, rounding=least, progress=progress
+    )
+
+
+def _unreachable(kernel: Kernel, tol: float, least: float, terms: int) -> str:
+    if np.isinf(least):
+        return (
+            f"{kernel!r} has no finite bound on its values on these rows (Kernel.value_bound), so that no tol can be "
+            "promised; leave tol out for products that are exact up to rounding, or scale the rows down"
+        )
+    return (
+        f"tol={tol:g} is below {least:.2g}, what products of {terms} terms keep for certain in float64 on these rows; "
+        "raise tol, or leave it out for products that are exact up to rounding"
+    )
+
+
+def _moved(data: Summary, shift: np.ndarray) -> Summary:
+    if not shift.any():
+        return data
+    sample = data.sample - shift
+    box = data.box - shift
+    farthest = float(np.sqrt(np.sum(np.maximum(np.abs(box[0]), np.abs(box[1])) ** 2)))
+    return replace(data, shift=shift, box=box, mean=data.mean - shift, sample=sample, radius=farthest)
+
+
+def features(
+    X: Any,
+    kernel: Any = "gaussian",
+    *,
+    tol: float = 1e-6,
+    max_features: int | None = None,
+    features: str = "auto",
+    n_threads: int | None = None,
+    rng: Any = 0,
+    progress: bool | Callable[[str, int, int], None] = False,
+    **kernel_parameters: Any,
+) -> FeatureOperator:
+    """The feature matrix Phi (N, D) as a scipy LinearOperator, with K = Phi Phi' up to ``residual_trace``.
+
+    Parameters
+    ----------
+    X : array_like (N, d)
+    kernel : str, Kernel, object with ``block``, or callable
+        Positive semidefinite.
+    tol : float
+        Residual trace over trace of K.
+    max_features : int, optional
+        8192 by default.
+    features : str
+        "auto", or the name of a feature map to force.
+    n_threads : int, optional
+    rng : int, Generator, SeedSequence or None
+    progress : bool or callable
+        Of each pass over the rows, those in here and those that the operator is asked for later.
+    **kernel_parameters
+
+    Returns
+    -------
+    FeatureOperator
+        ``Phi @ C``, ``Phi.T @ U``, ``map``, ``shift``, ``moments(weights)``,
+        ``residual_trace``.
+
+    Raises
+    ------
+    ValueError
+        No feature map reaches ``tol`` within ``max_features``, over all rows and not only the sample that it was
+        chosen on.
+
+    Examples
+    --------
+    >>> import numpy as np, fastkpca as fk
+    >>> X = np.random.default_rng(0).standard_normal((1000, 3))
+    >>> F = fk.features(X, "polynomial", degree=2)
+    >>> F.shape, F.residual_trace
+    ((1000, 10), 0.0)
+    """
+    tol = validate.check_tol(tol)
+    chosen, X = _given(kernel, kernel_parameters).bind(X)
+    threads = parallel.threads_for(chosen, n_threads)
+    generator = validate.check_rng(rng)
+    rows, data = summarize(validate.as_rows(X), shift=chosen.translation == "kernel", rng=generator, n_threads=threads)
+    chosen = chosen.resolve(data)
+    most = MAX_FEATURES if max_features is None else validate.check_count(max_features, "max_features")
+    reached = np.inf
+    for offer in _offers(chosen, data, rows, tol, most, features):
+        operator = FeatureOperator(chosen, offer.build(data.sample), rows, threads, progress=progress)
+        target = tol * operator.trace()
+        for _ in range(3):
+            if operator.residual_trace <= target or not isinstance(operator.map, PivotMap):
+                break
+            # a sample can miss a small far cluster; all rows know where the residual lies
+            more, _ = second_round(
+                operator.map, rows, tol=0.5 * tol, max_features=most, rng=generator, n_threads=threads
+            )
+            if more is operator.map:
+                break
+            operator = FeatureOperator(chosen, more, rows, threads, progress=progress)
+        if operator.residual_trace <= target:
+            return operator
+        if not operator.trace() > 0:
+            raise ValueError(f"the kernel matrix of {chosen!r} on these rows is zero: there are no features to find")
+        reached = min(reached, operator.residual_trace / operator.trace())
+    raise ValueError(
+        f"{chosen!r} reaches a residual of {reached:.2g} on these rows within {most} features, tol is {tol:g}; "
+        "raise tol or max_features, or use gram()"
+    )
+
+
+def _given(kernel: Any, parameters: dict[str, Any]) -> Kernel:
+    return given_kernel(kernel, parameters, features)  # where ``features`` is the function
+
+
+def _offers(kernel: Kernel, data: Summary, rows: Rows, tol: float, max_features: int, name: str) -> Iterator[Offer]:
+    """The feature maps that are predicted to do: one that is not worth a look, or else the smallest first."""
+    if not kernel.positive_semidefinite:
+        raise ValueError(f"{kernel!r} is not positive semidefinite, so no feature map exists; use gram()")
+    if name == "auto":
+        yield from small_offers(kernel, data, rows, tol, max_features)
+    look = look_at(kernel, data, tol, shares=False)
+    offers = _small(offers_of_maps(kernel, data, rows, look, tol, max_features, name), max_features)
+    n = data.n_samples
+    if not offers and n <= max_features and name in ("auto", "pivots"):
+        # what a few rows predict need not fit; all rows as pivots miss nothing
+        whole = RankProbe(np.append(np.ones(n), 0.0), n, exhausted=True)
+        offers = offers_of_maps(kernel, data, rows, replace(look, probe=whole), tol, max_features, "pivots")
+    if not offers and name != "auto":
+        every = offers_of_maps(kernel, data, rows, look, tol, max_features, "auto")
+        others = {x.name for x in _small(every, max_features)} - {name}
+        raise ValueError(
+            f"{kernel!r} has no feature map {name!r} of at most {max_features} features for tol={tol:g} on these rows; "
+            + (f"there is {' or '.join(map(repr, sorted(others)))}" if others else "raise tol or max_features")
+        )
+    if not offers:
+        raise ValueError(
+            f"{kernel!r} reaches tol={tol:g} on these rows with no feature map of at most {max_features} features; "
+            "raise tol or max_features, or use gram()"
+        )
+    yield from sorted(offers, key=lambda x: x.cost.n_features)
+
+
+def _small(offers: list[Offer], max_features: int) -> list[Offer]:
+    """Those of at most so many features: a map with a transform of its own is offered at any size."""
+    return [x for x in offers if x.cost.n_features <= max_features]

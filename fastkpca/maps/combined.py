@@ -1,0 +1,243 @@
+"""Feature maps of sums, scalings and products of kernels, made of the feature maps of their parts.
+
+With k_i = phi_i.phi_i + E_i + D_i, E_i positive semidefinite and D_i the defect:
+
+- a sum has the features of all its parts, side by side; residuals and defects add. Its moments are dense, so that
+  tiles are of the ordinary size, whatever a part asks for;
+- a scaling has sqrt(factor) phi, and factor times the residual and the defect;
+- a product has phi_1 (x) phi_2. What is left out is E_1 o A_2 + A_1 o E_2 + E_1 o E_2 with A_i = Phi_i Phi_i', and
+  entrywise products of semidefinite matrices are semidefinite (Schur 1911). Its diagonal is
+  r_1 |phi_2|^2 + |phi_1|^2 r_2 + r_1 r_2, known exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from ..base.protocol import FeatureMap, Moments
+from ..base.stored import Record
+from ..errors import ModelFileError
+
+__all__ = ["ScaledMap", "SumMap", "TensorMap", "parts_of", "with_parts"]
+
+UNIT = 2.0**-53
+
+State = tuple[dict, dict[str, np.ndarray]]
+
+
+def with_parts(header: dict, parts: Sequence[State]) -> State:
+    """The state of a map made of others: their headers in a list, their arrays under the number of the part."""
+    arrays = {f"{i}.{name}": array for i, (_, own) in enumerate(parts) for name, array in own.items()}
+    return header | {"parts": [own for own, _ in parts]}, arrays
+
+
+def parts_of(header: dict, arrays: dict[str, np.ndarray]) -> list[State]:
+    """The states from which ``with_parts`` made one."""
+    parts = Record(header, arrays, "the feature map").list("parts")
+    found: list[dict[str, np.ndarray]] = [{} for _ in parts]
+    places = {str(i): own for i, own in enumerate(found)}
+    for name, array in arrays.items():
+        number, _, own = name.partition(".")
+        if number not in places:
+            raise ModelFileError(f"the feature map has {len(parts)} parts, and an array {name[:60]!r} of none of them")
+        places[number][own] = array
+    return list(zip(parts, found))
+
+
+class ScaledMap(FeatureMap):
+    """sqrt(factor) phi."""
+
+    def __init__(self, part: FeatureMap, factor: float):
+        self.part, self.factor = part, factor
+        self._root = sqrt(factor)
+        self.n_features = part.n_features
+        self.defect = factor * part.defect * (1 + 4 * UNIT)
+        self.rounding = part.rounding + 4 * UNIT
+        self.tile_rows = part.tile_rows
+
+    def features(self, X: np.ndarray) -> np.ndarray:
+        return self.part.features(X) * X.dtype.type(self._root)
+
+    def residual(self, X: np.ndarray, Phi: np.ndarray | None = None) -> np.ndarray:
+        if Phi is None:
+            own = self.part.residual(X)
+        else:
+            # dividing gives phi back up to two roundings, in which |phi|^2 may have lost a little
+            Phi = Phi / Phi.dtype.type(self._root)
+            lost = 5 * float(np.finfo(Phi.dtype).eps) * np.einsum("ij,ij->i", Phi, Phi)
+            own = self.part.residual(X, Phi) + lost
+        return self.factor * own * (1 + 8 * UNIT)
+
+    def defect_norm(self, n: float, trace: float) -> float:
+        return self.factor * self.part.defect_norm(n, trace / self.factor) * (1 + 8 * UNIT)
+
+    def accumulate(self, X: np.ndarray, U: np.ndarray) -> np.ndarray:
+        return self._root * self.part.accumulate(X, U)
+
+    def apply(self, X: np.ndarray, C: np.ndarray) -> np.ndarray:
+        return self._root * self.part.apply(X, C)
+
+    def new_moments(self) -> Moments:
+        return _ScaledMoments(self)
+
+    def state(self) -> State:
+        return with_parts({"map": "scaled"}, [self.part.state()])
+
+
+class _ScaledMoments(Moments):
+    """The moments of the part, scaled when they are read: whatever structure they have is kept."""
+
+    def __init__(self, feature_map: ScaledMap):
+        self.map = feature_map
+        self._own = feature_map.part.new_moments()
+        self._factor, self._root = feature_map.factor, feature_map._root
+
+    def update(self, X: np.ndarray, weights: np.ndarray | None = None) -> None:
+        self._own.update(X, weights)
+
+    def merge(self, other: Moments) -> Moments:
+        assert isinstance(other, _ScaledMoments)
+        self._own = self._own.merge(other._own)
+        return self
+
+    def state(self) -> State:
+        return self._own.state()
+
+    def restore(self, header: dict, arrays: dict[str, np.ndarray]) -> _ScaledMoments:
+        self._own.restore(header, arrays)
+        return self
+
+    @property
+    def count(self) -> float:  # type: ignore[override]
+        return self._own.count
+
+    @property
+    def residual_trace(self) -> float:  # type: ignore[override]
+        return self._factor * self._own.residual_trace * (1 + 8 * UNIT)
+
+    @property
+    def mean(self) -> np.ndarray:
+        return self._root * self._own.mean
+
+    @property
+    def trace(self) -> float:
+        return self._factor * self._own.trace
+
+    def dense(self) -> np.ndarray | None:
+        second = self._own.dense()
+        return None if second is None else self._factor * second
+
+    def matmat(self, C: np.ndarray) -> np.ndarray:
+        return self._factor * self._own.matmat(C)
+
+    # what a moment that is held as an operator has besides (``ToeplitzMoments``)
+
+    @property
+    def norm(self) -> float:
+        own: Any = self._own
+        return self._factor * own.norm * (1 + 8 * UNIT)
+
+    @property
+    def product_error(self) -> float:
+        own: Any = self._own
+        return self._factor * (own.product_error + 4 * UNIT * own.norm)
+
+    @property
+    def indefinite(self) -> float:
+        own: Any = self._own
+        return self._factor * own.indefinite + 4 * UNIT * self.norm
+
+    def form(self) -> np.ndarray:
+        own: Any = self._own
+        return self._factor * own.form()
+
+
+class SumMap(FeatureMap):
+    """The features of all parts, side by side."""
+
+    def __init__(self, parts: Sequence[FeatureMap]):
+        self.parts = tuple(parts)
+        ends = np.cumsum([0, *(part.n_features for part in self.parts)]).tolist()
+        self._slices = [slice(start, stop) for start, stop in pairwise(ends)]
+        self.n_features = ends[-1]
+        self.defect = sum(part.defect for part in self.parts) * (1 + len(self.parts) * UNIT)
+        self.rounding = max(part.rounding for part in self.parts)
+
+    def features(self, X: np.ndarray) -> np.ndarray:
+        tile = np.empty((self.n_features, len(X)), dtype=X.dtype)
+        for part, own in zip(self.parts, self._slices):
+            tile[own] = part.features(X).T
+        return tile.T
+
+    def residual(self, X: np.ndarray, Phi: np.ndarray | None = None) -> np.ndarray:
+        total = np.zeros(len(X))
+        for part, own in zip(self.parts, self._slices):
+            total += part.residual(X, None if Phi is None else Phi[:, own])
+        return total * (1 + 2 * len(self.parts) * UNIT)
+
+    def defect_norm(self, n: float, trace: float) -> float:
+        # no part's trace is larger than that of the sum
+        return sum(part.defect_norm(n, trace) for part in self.parts) * (1 + 2 * len(self.parts) * UNIT)
+
+    def accumulate(self, X: np.ndarray, U: np.ndarray) -> np.ndarray:
+        return np.concatenate([part.accumulate(X, U) for part in self.parts])
+
+    def apply(self, X: np.ndarray, C: np.ndarray) -> np.ndarray:
+        return sum(part.apply(X, C[own]) for part, own in zip(self.parts, self._slices))  # type: ignore[return-value]
+
+    def state(self) -> State:
+        return with_parts({"map": "sum"}, [part.state() for part in self.parts])
+
+
+class TensorMap(FeatureMap):
+    """All products of a feature of the first part with one of the second.
+
+    Parameters
+    ----------
+    first, second : FeatureMap
+    bounds : (float, float)
+        On |k_1| and |k_2| over the rows (``Kernel.value_bound``). Only the defects of the parts need them:
+        |A o D|_2 <= max_i a_ii |D|_2 for semidefinite A, and |D_1 o D_2|_2 <= |D_1|_2 |D_2|_2, a principal part of
+        the Kronecker product; the same for traces.
+    """
+
+    def __init__(self, first: FeatureMap, second: FeatureMap, bounds: tuple[float, float]):
+        self.parts = (first, second)
+        self.bounds = bounds
+        self.n_features = first.n_features * second.n_features
+        self.defect = self._defect(first.defect, second.defect, first.defect, second.defect)
+        self.rounding = first.rounding + second.rounding + first.rounding * second.rounding + 2 * UNIT
+
+    def _defect(self, of_first: float, of_second: float, more_first: float, more_second: float) -> float:
+        # the diagonal of A_i + E_i = K_i - D_i is at most the bound on k_i and what D_i adds
+        first, second = self.bounds[0] + more_first, self.bounds[1] + more_second
+        return (of_first * second + first * of_second + of_first * of_second) * (1 + 8 * UNIT)
+
+    def features(self, X: np.ndarray) -> np.ndarray:
+        one, two = (part.features(X).T for part in self.parts)
+        return (one[:, None, :] * two[None, :, :]).reshape(self.n_features, len(X)).T
+
+    def residual(self, X: np.ndarray, Phi: np.ndarray | None = None) -> np.ndarray:
+        X = np.asarray(X, dtype=np.float64)
+        squares, left = [], []
+        for part in self.parts:
+            own = part.features(X)
+            # an upper bound of |phi|^2 for the exact phi, which is rounded beside k(x, x)^(1/2)
+            square = np.einsum("ij,ij->i", own, own) * (1 + (part.n_features + 4) * UNIT)
+            left.append(part.residual(X, own))
+            rounded = part.rounding / (1 - min(part.rounding, 0.5)) * np.sqrt(square + left[-1])
+            squares.append((np.sqrt(square) + rounded) ** 2 * (1 + 4 * UNIT))
+        # (p_1 + r_1)(p_2 + r_2) - p_1 p_2, which grows with each of the four: upper bounds make one
+        return (left[0] * (squares[1] + left[1]) + squares[0] * left[1]) * (1 + 8 * UNIT)
+
+    def defect_norm(self, n: float, trace: float) -> float:
+        norms = [part.defect_norm(n, n * bound) for part, bound in zip(self.parts, self.bounds)]
+        return self._defect(*norms, *norms)
+
+    def state(self) -> State:
+        return with_parts({"map": "tensor", "bounds": list(self.bounds)}, [part.state() for part in self.parts])

@@ -1,0 +1,607 @@
+"""Fourier features of a translation-invariant kernel on a periodic box, d <= 3, and their Toeplitz second moment.
+
+With k_per(s) = sum_n k(s + n L) = sum_m w_m exp(2 pi i m.s / L), w_m >= 0 (Poisson's summation formula), and the modes
+|m_c| <= M_c kept,
+
+    k = Phi Phi'  +  (modes left out: semidefinite, diagonal tau)  -  (images: at most ``defect`` an entry).
+
+The features of a pair +-m are sqrt(2 w_m) cos and sin; D is the number of modes. Their uncentred second moment is
+S T S with S = diag(sqrt w) and T the Toeplitz matrix of t_j = sum_i exp(-2 pi i j.x_i / L), |j_c| <= 2 M_c: one
+non-uniform FFT of ones holds the whole data set, and a product with it is two ordinary FFTs, whatever N is (the
+equispaced Fourier representation of P. Greengard, M. Rachh and A. Barnett, 2022).
+
+A *new* row can lie anywhere. Within ``margin`` of the box of the data the nearest image of a data point is still
+``margin`` away, since L is the box's side plus twice the margin; farther out k itself is that small, and phi(x) counts
+as 0 there. So k(x, x_i) is right to ``beyond`` for every x. Pairs of such rows are not: moments take rows of the box.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import ceil, erfc, exp, log, pi, prod, sqrt
+
+import numpy as np
+import scipy.fft
+
+from ..base.protocol import Cost, FeatureMap, Moments, Offer, Summary
+from ..base.stored import Record
+from . import transforms
+
+__all__ = [
+    "FourierMap",
+    "ToeplitzMoments",
+    "fourier_offers",
+    "gaussian_fourier_map",
+    "gaussian_images",
+    "gaussian_modes",
+    "transform_cost",
+]
+
+UNIT = 2.0**-53
+LARGEST = 1 << 21
+"""Most modes: the doubled grid then has 2^d times as many complex numbers, the transform's own 2^d times those."""
+DENSE = 256
+"""Modes up to which the second moment is formed: LAPACK is then the faster way to its eigenvectors."""
+LEAST_TILE, LARGEST_TILE = 1 << 14, 1 << 20
+
+
+class FourierMap(FeatureMap):
+    """sqrt(2 w_m) cos(2 pi m.(x - centre) / L) and sin, over half of the modes of a centred box.
+
+    Parameters
+    ----------
+    box : ndarray (2, d)
+        Smallest and largest coordinates of the rows for which ``defect`` holds.
+    margin : ndarray (d,)
+        How far outside the box a new row still counts; the period is the box's side plus twice this, by axis.
+    weights : ndarray (2 M_1 + 1, ..., 2 M_d + 1)
+        w_m, symmetric under m -> -m, non-negative.
+    tail : float
+        Upper bound on the sum of the weights left out.
+    images : float
+        Bound on sum_(n != 0) k(s + n L) for differences s of rows in the box, and on what else the entries err by.
+    beyond : float
+        The same for differences of a row in the box and any other row.
+    eps : float
+        Relative accuracy to ask of the transforms.
+    """
+
+    def __init__(
+        self,
+        box: np.ndarray,
+        margin: np.ndarray,
+        weights: np.ndarray,
+        *,
+        tail: float,
+        images: float,
+        beyond: float,
+        eps: float,
+    ):
+        self.box = np.array(box, dtype=np.float64)
+        self.margin = np.array(margin, dtype=np.float64)
+        self.weights = np.ascontiguousarray(weights, dtype=np.float64)
+        self.tail, self.images, self.beyond, self.eps = float(tail), float(images), float(beyond), float(eps)
+        self.half = tuple(n // 2 for n in self.weights.shape)
+        self.n_features = self.weights.size
+        self.centre = self.box.mean(axis=0)
+        self.period = (self.box[1] - self.box[0]) + 2.0 * self.margin
+        # the phase of the box's own rim, with room for its rounding: what lies so little outside does no harm
+        self._inside = pi * (self.box[1] - self.box[0]) / self.period * (1.0 + 1e-12) + 1e-14
+        self._half_root = np.sqrt(self.weights[self.half[0] :])
+        total = float(self.weights.sum())
+        # the moment's own: t_j errs by N eta, so S T S by N eta sum w in norm, and with its mean three times that
+        doubled = tuple(2 * m for m in self.half)
+        self.transform_error = 3.01 * total * transforms.error_bound(doubled, self.eps)
+        self.defect = self.images + self.transform_error
+        self.rounding = (4.0 * pi * sum(self.half) + 64.0) * UNIT
+        # half of the work of a tile in the transform's grid, which costs as much whatever the rows
+        grid = prod(2 * (4 * m + 1) for m in self.half)
+        self.tile_rows = 1 << (min(max(grid // 2, LEAST_TILE), LARGEST_TILE).bit_length() - 1)
+
+    def _points(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        """Phases (d, n) in [-pi, pi], and which rows count (None: all of them)."""
+        P = np.array(np.asarray(X).T, dtype=np.float64, order="C")
+        near = None
+        if P.shape[1]:
+            low, high = self.box[0] - self.margin, self.box[1] + self.margin
+            if (P.min(axis=1) < low).any() or (P.max(axis=1) > high).any():
+                near = ((P >= low[:, None]) & (P <= high[:, None])).all(axis=0)
+                P[:, ~near] = self.centre[:, None]
+        P -= self.centre[:, None]
+        P *= (2.0 * pi / self.period)[:, None]
+        return np.clip(P, -pi, pi, out=P), near
+
+    # A real vector u of D numbers stands for the Hermitian one c with c_j = (u_j + i u_(-j)) / sqrt 2 for modes j
+    # after the middle one in lexicographic order, and c_0 = u_0: an isometry.
+
+    def _pack(self, U: np.ndarray) -> np.ndarray:
+        """(D, k) -> Hermitian half spectra (k, M_1 + 1, ...)."""
+        middle, rest = self.n_features // 2, self.weights[0].size // 2
+        c = np.empty((U.shape[1], middle + 1 + rest), dtype=np.complex128)
+        c[:, rest] = U[middle]
+        c.real[:, rest + 1 :] = sqrt(0.5) * U[middle + 1 :].T
+        c.imag[:, rest + 1 :] = sqrt(0.5) * U[:middle][::-1].T
+        c[:, :rest] = np.conj(c[:, 2 * rest : rest : -1])
+        return c.reshape((len(c), *self._half_root.shape))
+
+    def _unpack(self, c: np.ndarray) -> np.ndarray:
+        """The inverse of ``_pack``: (D, k), column-major."""
+        middle, rest = self.n_features // 2, self.weights[0].size // 2
+        c = c.reshape(len(c), -1)
+        U = np.empty((len(c), self.n_features))
+        U[:, middle] = c[:, rest].real
+        U[:, middle + 1 :] = sqrt(2.0) * c.real[:, rest + 1 :]
+        U[:, :middle] = sqrt(2.0) * c.imag[:, :rest:-1]
+        return U.T
+
+    def features(self, X: np.ndarray) -> np.ndarray:
+        P, near = self._points(X)
+        phases = np.zeros((P.shape[1], 1))
+        for c, m in enumerate(self.half):
+            step = P[c, :, None] * np.arange(-m, m + 1.0)
+            phases = (phases[:, :, None] + step[:, None, :]).reshape(P.shape[1], -1)
+        middle = self.n_features // 2
+        Phi = np.sqrt(2.0 * self.weights.ravel()) * np.hstack([np.sin(phases[:, :middle]), np.cos(phases[:, middle:])])
+        Phi[:, middle] *= sqrt(0.5)
+        if near is not None:
+            Phi[~near] = 0.0
+        return Phi.astype(np.asarray(X).dtype, copy=False)
+
+    def residual(self, X: np.ndarray, Phi: np.ndarray | None = None) -> np.ndarray:
+        residual = np.full(len(X), self.tail)
+        near = self._points(X)[1]
+        if near is not None:
+            residual[~near] = self.tail + float(self.weights.sum()) * (1.0 + 1e-12)
+        return residual
+
+    def accumulate(self, X: np.ndarray, U: np.ndarray) -> np.ndarray:
+        P, near = self._points(X)
+        if near is not None:
+            U = np.where(near[:, None], U, 0.0)
+        return self._unpack(transforms.type1(P, U, self.half, self.eps) * self._half_root)
+
+    def apply(self, X: np.ndarray, C: np.ndarray) -> np.ndarray:
+        P, near = self._points(X)
+        values = transforms.type2(P, self._pack(np.asarray(C, dtype=np.float64)) * self._half_root, self.half, self.eps)
+        if near is not None:
+            values[~near] = 0.0
+        return values
+
+    def new_moments(self) -> ToeplitzMoments:
+        return ToeplitzMoments(self)
+
+    def state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        header = {"map": "fourier", "tail": self.tail, "images": self.images, "beyond": self.beyond, "eps": self.eps}
+        return header, {"box": self.box, "margin": self.margin, "weights": self.weights}
+
+    @classmethod
+    def from_state(cls, header: dict, arrays: dict[str, np.ndarray]) -> FourierMap:
+        own = Record(header, arrays, "the Fourier feature map")
+        own.keys(("map", "tail", "images", "beyond", "eps"))
+        own.names(("box", "margin", "weights"))
+        box = own.array("box", (2, None))
+        d = box.shape[1]
+        margin, weights = own.array("margin", (d,), least=0.0), own.array("weights", (None,) * d, least=0.0)
+        if not (1 <= d <= 3 and (box[1] >= box[0]).all()):
+            raise own.refuse(f"its box has {d} sides, or one of negative length")
+        if any(n % 2 == 0 for n in weights.shape) or not (weights == np.flip(weights)).all():
+            raise own.refuse(f"its weights of shape {weights.shape} are not symmetric about a middle one")
+        with np.errstate(over="ignore"):
+            period = box[1] - box[0] + 2.0 * margin
+            if not ((period > 1e-300).all() and np.isfinite(period).all() and np.isfinite(weights.sum())):
+                raise own.refuse("its period is zero or infinite, or its weights overflow")
+        return cls(
+            box,
+            margin,
+            weights,
+            **{name: own.number(name, least=0.0) for name in ("tail", "images", "beyond")},
+            eps=own.number("eps", above=0.0, most=1.0),
+        )
+
+
+class ToeplitzMoments(Moments):
+    """Second moment of Fourier features, held as t_j for |j_c| <= 2 M_c: memory and products don't depend on N.
+
+    Attributes beside those of ``Moments``
+    --------------------------------------
+    product_error : float
+        Bound on |computed C u - C u|_2 / |u|_2 by rounding; the error of t itself is in the map's ``defect``.
+    norm : float
+        Upper bound on the Frobenius norm.
+    """
+
+    def __init__(self, feature_map: FourierMap):
+        self.map: FourierMap = feature_map
+        self.count = 0.0
+        self.residual_trace = 0.0
+        self._doubled = tuple(2 * m for m in feature_map.half)
+        shape = (self._doubled[0] + 1, *[2 * m + 1 for m in self._doubled[1:]])
+        self._sums = np.zeros(shape, dtype=np.complex128)
+        self._ready: tuple[np.ndarray, np.ndarray] | None = None
+
+    def update(self, X: np.ndarray, weights: np.ndarray | None = None) -> None:
+        P, _ = self.map._points(X)
+        if P.size and (np.abs(P) > self.map._inside[:, None]).any():
+            raise ValueError(
+                "rows lie outside the box for which this Fourier map was made, where its features are right only "
+                "against rows inside; make a map for all the rows"
+            )
+        U = None if weights is None else np.asarray(weights, dtype=np.float64)[:, None]
+        self._sums += transforms.type1(P, U, self._doubled, self.map.eps)[0]
+        count = float(len(X)) if weights is None else float(np.sum(weights))
+        self.count += count
+        self.residual_trace += count * self.map.tail * (1.0 + len(X) * UNIT)
+        self._ready = None
+
+    def merge(self, other: Moments) -> Moments:
+        assert isinstance(other, ToeplitzMoments)
+        self._sums += other._sums
+        self.count += other.count
+        self.residual_trace += other.residual_trace
+        self._ready = None
+        return self
+
+    def state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        header = {"count": self.count, "residual_trace": self.residual_trace}
+        return header, {"real": self._sums.real.copy(), "imag": self._sums.imag.copy()}
+
+    def restore(self, header: dict, arrays: dict[str, np.ndarray]) -> ToeplitzMoments:
+        self.count, self.residual_trace = float(header["count"]), float(header["residual_trace"])
+        sums = arrays["real"] + 1j * arrays["imag"]
+        if sums.shape != self._sums.shape:
+            raise ValueError(f"sums of shape {sums.shape}; {self._sums.shape} are needed")
+        self._sums = sums
+        self._ready = None
+        return self
+
+    def _prepared(self) -> tuple[np.ndarray, np.ndarray]:
+        """The symbol on the grid (real: t is Hermitian), and Phi'1."""
+        if self._ready is None:
+            shape = tuple(scipy.fft.next_fast_len(2 * m + 1, real=True) for m in self._doubled)
+            # t_0 is known exactly; the trace of what the products apply is then the one below
+            self._sums[(0, *self._doubled[1:])] = self.count
+            symbol = _values(self._sums[None], shape)[0]
+            centre = tuple(slice(m, 3 * m + 1) for m in self.map.half[1:])
+            sums = self._sums[(slice(0, self.map.half[0] + 1), *centre)] * self.map._half_root
+            self._ready = symbol, self.map._unpack(sums[None])[:, 0]
+        return self._ready
+
+    @property
+    def mean(self) -> np.ndarray:
+        return self._prepared()[1] / max(self.count, 1e-300)
+
+    @property
+    def trace(self) -> float:
+        total = self._prepared()[1]
+        return self.count * float(self.map.weights.sum()) - float(total @ total) / max(self.count, 1e-300)
+
+    @property
+    def product_error(self) -> float:
+        """Two FFTs, each off by at most 4 log2(size) u in the 2-norm (Higham, Accuracy and Stability, section 24.1)."""
+        symbol, total = self._prepared()
+        size = float(np.abs(symbol).max()) * float(self.map.weights.max())
+        return UNIT * (
+            (8.0 * np.log2(symbol.size) + 32.0) * size + 64.0 * float(total @ total) / max(self.count, 1e-300)
+        )
+
+    @property
+    def indefinite(self) -> float:  # type: ignore[override]
+        """How far below zero an eigenvalue of what the products apply may lie: the transform's error."""
+        return self.count * self.map.transform_error + self.product_error
+
+    @property
+    def norm(self) -> float:
+        """Upper bound on the Frobenius norm of the centred moment.
+
+        |S T S|_F^2 = sum_j |t_j|^2 (w * w)_j, and |A - b b'/N|^2 = |A|^2 - 2 b'A b / N + |b|^4 / N^2.
+        """
+        symbol, total = self._prepared()
+        w = scipy.fft.rfftn(self.map.weights, symbol.shape)
+        pairs = scipy.fft.fftshift(scipy.fft.irfftn(w * np.conj(w), symbol.shape))
+        middle = [n // 2 for n in symbol.shape]
+        around = tuple(slice(k - m, k + m + 1) for k, m in zip(middle, self._doubled))
+        pairs = pairs[around][self._doubled[0] :]
+        squares = np.abs(self._sums) ** 2
+        both = np.full((len(squares), *[1] * (squares.ndim - 1)), 2.0)
+        both[0] = 1.0
+        square = float(np.sum(both * squares * pairs))
+        rounding = (
+            64.0 * np.log2(symbol.size) * UNIT * float(np.sum(both * squares)) * float(np.sum(self.map.weights**2))
+        )
+        image = self._uncentred(total[:, None])[:, 0]
+        n = max(self.count, 1e-300)
+        b = float(total @ total)
+        centred = square - 2.0 * float(total @ image) / n + (b / n) ** 2
+        rounding += 1e-13 * (square + (b / n) ** 2) + 4.0 * b / n * self.product_error
+        return sqrt(max(centred, 0.0) + rounding)
+
+    def _uncentred(self, C: np.ndarray) -> np.ndarray:
+        symbol, _ = self._prepared()
+        columns = max(1, (1 << 22) // symbol.size)
+        result = np.empty((C.shape[1], len(C)))
+        for start in range(0, C.shape[1], columns):
+            part = slice(start, start + columns)
+            values = _values(self.map._pack(C[:, part]) * self.map._half_root, symbol.shape)
+            values *= symbol
+            spectra = _modes(values, self.map.half)
+            result[part] = self.map._unpack(spectra * self.map._half_root).T
+        return result.T
+
+    def matmat(self, C: np.ndarray) -> np.ndarray:
+        total = self._prepared()[1]
+        return self._uncentred(C) - np.outer(total, total @ C / max(self.count, 1e-300))
+
+    def heavy(self, share: float) -> tuple[HeavyModes, np.ndarray, float]:
+        """The moment of the modes that weigh more than ``share`` of the heaviest: for ``nested``.
+
+        Returns it, the numbers of its features among all, and a bound on the norm of the moment of the others.
+        """
+        whole = self.map
+        weights = whole.weights
+        chosen = weights > share * weights.max()
+        half = tuple(int(np.abs(np.flatnonzero(line) - m).max()) for line, m in _lines(chosen, whole.half))
+        inner = tuple(slice(m - k, m + k + 1) for m, k in zip(whole.half, half))
+        part = FourierMap(
+            whole.box,
+            whole.margin,
+            weights[inner],
+            tail=whole.tail,
+            images=whole.images,
+            beyond=whole.beyond,
+            eps=whole.eps,
+        )
+        self._prepared()
+        small = ToeplitzMoments(part)
+        around = tuple(slice(2 * (m - k), 2 * (m + k) + 1) for m, k in zip(whole.half[1:], half[1:]))
+        small._sums = np.ascontiguousarray(self._sums[(slice(0, 2 * half[0] + 1), *around)])
+        small.count = self.count
+        kept = np.flatnonzero(chosen.ravel())
+        return HeavyModes(small, chosen[inner]), kept, self._norm_of(np.where(chosen, 0.0, weights))
+
+    def _norm_of(self, others: np.ndarray) -> float:
+        """Bound on the norm of S T S for S^2 = ``others``, at most the map's weights w.
+
+        Two, the smaller of which counts. T is a compression of the circulant matrix whose eigenvalues the symbol is,
+        so the largest of others times the largest of these; where rows are few, the symbol peaks at each of them.
+        And others <= e w^q for a q < 1, the weights of a narrower Gaussian g: then S T S is at most e times the
+        largest eigenvalue of the matrix of g, whose entries are positive, so at most e times its largest row sum, of
+        f(x) = sum_j g(x - x_j). Of that only values on a grid are known. With z the node next to x,
+        |x - y|^2 >= |z - y|^2 / (1 + a) - |x - z|^2 / a, so f(x) is at most exp(|x - z|^2 / (2 a s^2)) times the same
+        sum at z for the variance s^2 (1 + a), which is the power q (1 + a).
+        """
+        whole = self.map
+        symbol, _ = self._prepared()
+        slack = 1.0 + 16.0 * log(symbol.size + 2.0) * UNIT
+        best = float(others.max()) * float(np.abs(symbol).max()) * slack
+        if any(m < 1 for m in whole.half):
+            return best * (1.0 + 1e-12)
+        # w = exp(-rate m^2) along an axis
+        rates = [log(line[m] / line[m + 1]) for line, m in _lines(whole.weights, whole.half)]
+        a = 0.3
+        for q in (0.15, 0.3, 0.5):
+            # the axis's variance in phase is 2 rate q (a Gaussian of the modes), nodes are 2 pi / n apart
+            apart = sum((pi / n) ** 2 / (2.0 * a * 2.0 * r * q) for r, n in zip(rates, symbol.shape))
+            narrow, wide, left = np.ones(()), np.ones(()), 1.0
+            for r, m in zip(rates, self._doubled):
+                modes = np.arange(-m, m + 1.0)
+                narrow = np.multiply.outer(narrow, np.exp(-q * r * np.arange(-(m // 2), m // 2 + 1.0) ** 2))
+                line = np.exp(-(1.0 + a) * q * r * modes**2)
+                wide = np.multiply.outer(wide, line)
+                left *= float(line.sum()) + 2.0 * exp(-(1.0 + a) * q * r * (m + 1.0) ** 2) / -np.expm1(
+                    -(1.0 + a) * q * r * (2 * m + 3.0)
+                )
+            left -= float(wide.sum())
+            # the images of a wrapped Gaussian obey the same inequality, each on its own; scales: g and its wider one
+            # have (1 + a)^(d / 2) between their heights
+            sums = _values((self._sums * wide[self._doubled[0] :])[None], symbol.shape)[0]
+            size = float(wide.sum())
+            top = float(sums.max()) + self.count * (left + size * (whole.transform_error + 1e-12))
+            top *= (1.0 + a) ** (0.5 * len(rates)) * exp(apart)
+            best = min(best, float((others / narrow).max()) * top)
+        return best * (1.0 + 1e-9)
+
+    def dense(self) -> np.ndarray | None:
+        """The centred second moment where it is small; None else."""
+        return self.form() if self.map.n_features <= DENSE else None
+
+    def form(self) -> np.ndarray:
+        """The centred second moment, formed whatever its size."""
+        C = self.matmat(np.eye(self.map.n_features))
+        return np.ascontiguousarray((C + C.T) / 2)
+
+
+class HeavyModes:
+    """The centred second moment of some of a box's modes, symmetric under m -> -m; as ``ToeplitzMoments``."""
+
+    def __init__(self, box: ToeplitzMoments, chosen: np.ndarray):
+        self._box = box
+        self._chosen = np.flatnonzero(chosen.ravel())
+        self.n_features = len(self._chosen)
+        total = box._prepared()[1][self._chosen]
+        self.trace = box.count * float(box.map.weights[chosen].sum()) - float(total @ total) / max(box.count, 1e-300)
+        self.norm = box.norm
+        self.product_error, self.indefinite = box.product_error, box.indefinite
+
+    def matmat(self, C: np.ndarray) -> np.ndarray:
+        whole = np.zeros((self._box.map.n_features, C.shape[1]), order="F")
+        whole[self._chosen] = C
+        return self._box.matmat(whole)[self._chosen]
+
+
+def _lines(chosen: np.ndarray, half: tuple[int, ...]) -> list[tuple[np.ndarray, int]]:
+    """The axes of a centred box, each with its middle."""
+    return [
+        (chosen[tuple(slice(None) if e == c else m for e, m in enumerate(half))], half[c]) for c in range(len(half))
+    ]
+
+
+def _values(spectra: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """sum_m c_m exp(2 pi i m p / n) on the grid ``shape``, real, for Hermitian half spectra (k, M_1 + 1, ...)."""
+    part = spectra
+    for axis in range(part.ndim - 1, 1, -1):  # axis by axis, so that lines of zeros are not transformed
+        n, m = shape[axis - 1], part.shape[axis] // 2
+        padded = np.zeros((*part.shape[:axis], n, *part.shape[axis + 1 :]), dtype=np.complex128)
+        before = (slice(None),) * axis
+        padded[(*before, slice(0, m + 1))] = part[(*before, slice(m, None))]
+        padded[(*before, slice(n - m, n))] = part[(*before, slice(0, m))]
+        part = scipy.fft.ifft(padded, axis=axis, norm="forward", overwrite_x=True)
+    return scipy.fft.irfft(part, shape[0], axis=1, norm="forward")
+
+
+def _modes(values: np.ndarray, half: tuple[int, ...]) -> np.ndarray:
+    """The half spectrum |m_c| <= M_c of real values on a grid (k, n_1, ...): the inverse of ``_values``."""
+    part = scipy.fft.rfft(values, axis=1, norm="forward")[:, : half[0] + 1]
+    for axis in range(2, part.ndim):
+        n, m = part.shape[axis], half[axis - 1]
+        part = scipy.fft.fft(part, axis=axis, norm="forward")
+        before = (slice(None),) * axis
+        part = np.concatenate([part[(*before, slice(n - m, n))], part[(*before, slice(0, m + 1))]], axis=axis)
+    return part
+
+
+def gaussian_modes(period: float, sigma: float, tail: float) -> tuple[np.ndarray, float]:
+    """Weights w_m, |m| <= M, of the periodic Gaussian and a bound on the sum of the others, at most ``tail``.
+
+    w_m = sqrt(2 pi) sigma / L exp(-2 (pi sigma m / L)^2); beyond M they fall faster than the geometric series of the
+    first ratio.
+    """
+    a = 2.0 * (pi * sigma / period) ** 2
+    scale = sqrt(2.0 * pi) * sigma / period
+    most, left = _last_mode(a, scale, tail)
+    m = np.arange(-most, most + 1.0)
+    return scale * np.exp(-a * m * m), left
+
+
+def _last_mode(a: float, scale: float, tail: float) -> tuple[int, float]:
+    """The smallest M that leaves at most ``tail``, and what it leaves."""
+
+    def beyond(m: int) -> float:
+        return 2.0 * scale * exp(-a * (m + 1.0) ** 2) / -np.expm1(-a * (2 * m + 3.0)) * (1.0 + 1e-12)
+
+    most = max(0, ceil(sqrt(max(0.0, log(4.0 / tail)) / a)))
+    least = max(0, most // 2)
+    while beyond(most) > tail:
+        most += 1 + most // 8
+    while most > least and beyond(most - 1) <= tail:
+        most -= 1
+    return most, float(beyond(most))
+
+
+def gaussian_images(reach: float, period: float, sigma: float) -> float:
+    """Bound on sum_(n != 0) g(s + n L) for |s| <= reach < L, one coordinate."""
+    gap = max(period - reach, 0.0)
+    first = exp(-0.5 * (gap / sigma) ** 2) * (1.0 + 8.0 * UNIT * (period / sigma) ** 2)
+    # the n-th of either side lies at least (n - 1) L farther; their sum is an integral at most
+    rest = exp(-0.5 * ((gap + period) / sigma) ** 2) + sqrt(pi / 2) * sigma / period * erfc(
+        (gap + period) / sigma / sqrt(2)
+    )
+    return 2.0 * (first + rest) * (1.0 + 1e-12)
+
+
+def _margin(level: float, d: int) -> float:
+    """In units of sigma: where g, its images and those of the other axes have fallen to ``level``."""
+    return sqrt(2.0 * log(4.0 * d / level))
+
+
+def gaussian_fourier_map(box: np.ndarray, sigma: float, tol: float) -> FourierMap:
+    """The map of exp(-|x-y|^2 / (2 sigma^2)) for rows in ``box`` (2, d), residual trace over trace at most ``tol``."""
+    box = np.asarray(box, dtype=np.float64)
+    sides = box[1] - box[0]
+    d = len(sides)
+    beyond = min(1e-4, 100.0 * tol)
+    margin = np.full(d, _margin(beyond, d) * sigma)
+    periods = sides + 2.0 * margin
+    axes = [gaussian_modes(period, sigma, 0.3 * tol / d) for period in periods]
+    weights = np.ones(())
+    for one, _ in axes:
+        weights = np.multiply.outer(weights, one)
+    kept = [float(one.sum()) for one, _ in axes]
+    tail = 0.0
+    for c in range(d):
+        tail += axes[c][1] * prod(kept[e] + axes[e][1] for e in range(d) if e != c)
+    images = prod(1.0 + gaussian_images(r, p, sigma) for r, p in zip(sides, periods)) - 1.0
+    images = max(images, 0.0) + 4.0 * d * UNIT  # the product above rounds where its second terms are small
+    # weights: rounding of the exponent, at most a m^2 <= log(1 / tail), of exp, and of their product
+    largest = max(log(1.0 / max(float(one.min()), 1e-300)) for one, _ in axes)
+    images += d * (6.0 * largest + 16.0) * UNIT * float(np.prod(kept))
+    # outside by more than the margin: k itself, against 0; inside it the images, a margin away
+    outside = prod(1.0 + gaussian_images(r + m, p, sigma) for r, m, p in zip(sides, margin, periods)) - 1.0
+    return FourierMap(
+        box,
+        margin,
+        weights,
+        tail=(tail + 8.0 * UNIT) * (1.0 + 1e-12),
+        images=images,
+        beyond=max(outside, exp(-0.5 * (margin.min() / sigma) ** 2)) + images,
+        eps=transforms.eps_for(0.04 * tol, d),
+    )
+
+
+def _sizes(data: Summary, sigma: float, tol: float) -> tuple[int, ...] | None:
+    """M by axis of ``gaussian_fourier_map``; None where there would be far too many."""
+    sides = data.box[1] - data.box[0]
+    d = data.n_features
+    periods = sides + 2.0 * _margin(min(1e-4, 100.0 * tol), d) * sigma
+    if not np.prod(periods / sigma) < 16 * LARGEST:
+        return None
+    found = []
+    for period in periods:
+        a, scale = 2.0 * (pi * sigma / period) ** 2, sqrt(2.0 * pi) * sigma / period
+        found.append(_last_mode(a, scale, 0.3 * tol / d)[0])
+    return tuple(found)
+
+
+def fourier_offers(
+    data: Summary,
+    sigma: float,
+    tol: float,
+    make: Callable[[np.ndarray, float, float], FourierMap] = gaussian_fourier_map,
+) -> list[Offer]:
+    """The offer of the Gaussian's Fourier map for rows with this summary; none beyond d = 3 or too many modes."""
+    d = data.n_features
+    if d > 3 or not 0.0 < tol < 1.0:
+        return []
+    half = _sizes(data, sigma, tol)
+    if half is None:
+        return []
+    D = prod(2 * m + 1 for m in half)
+    eps = transforms.eps_for(0.04 * tol, d)
+    if D > LARGEST or 3.01 * transforms.error_bound(tuple(2 * m for m in half), eps) > tol:
+        return []
+    grid = float(prod(4 * m + 1 for m in half))
+    transform, row, column = transform_cost(tuple(2 * m for m in half), eps, half)
+    steps = 120.0 if d < 3 else 250.0
+    # FFTs run at a twentieth of GEMM's rate; a step's share of the basis is some 4 steps D flops
+    product = 10.0 * grid * log(grid + 2.0) * 20.0 + 1e6
+    if d == 3 and D >= 4000:
+        # two levels (``nested``): 1 s for 8e4 modes, 8 s for 2.7e5 were measured, uniform data and ten components
+        setup = 2e9 + 3.6e11 * (D / 2.75e5) ** 1.65 + transform * 9.0
+    else:
+        setup = steps * (product if D > DENSE else 0.0) + 8.0 * steps**2 * D + transform * 9.0
+    cost = Cost(
+        n_features=D,
+        row_flops=column,
+        setup_flops=setup,
+        memory=16.0 * grid * (2.0**d + 4.0) * 2.0 + 8.0 * D * min(160.0, D),  # a longer basis only where there is room
+        residual=tol,
+        moment_flops=row,
+    )
+    box = data.box
+    return [Offer("fourier", cost, lambda sample: make(box, sigma, tol))]
+
+
+def transform_cost(
+    doubled: tuple[int, ...], eps: float, half: tuple[int, ...] | None = None
+) -> tuple[float, float, float]:
+    """(a transform's own flops, those of a row of type 1 onto ``doubled``, of a row and real column onto ``half``).
+
+    In flops of which 5e9 take a second.
+    """
+    d = len(doubled)
+    half = doubled if half is None else half
+    if transforms.has_finufft():
+        width = float(-np.log10(max(eps, transforms.SMALLEST_EPS))) + 1.0
+        row = 150.0 + 1.5 * width**d + 20.0 * width
+        return 20.0 * prod(4 * m + 2 for m in doubled) * 5.0, row, 0.6 * row
+    once, row = transforms.own_cost(doubled, eps)
+    return once, row, transforms.own_cost(half, eps)[1]

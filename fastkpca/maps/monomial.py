@@ -1,0 +1,198 @@
+"""Monomial feature maps of total degree: exact for (scale x.y + offset)^p, truncated for the Gaussian.
+
+Both are an ``Expansion`` of the compiled core; the weights sit in the ratios of its table (Raykar & Ankur 2003,
+sections 7 and 8: A_k and C_m are ``accumulate``, the sums over them ``apply``).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import comb
+
+import numpy as np
+import scipy.special
+
+from .._core import multiindex, truncation
+from ..base.protocol import FeatureMap
+from ..base.stored import Record
+
+__all__ = ["PolynomialMap", "TaylorMap", "exponents", "polynomial_size", "taylor_size"]
+
+UNIT_ROUNDOFF = np.finfo(np.float64).eps / 2
+FARTHEST = 37.0
+"""In units of sigma, from the centre of an expansion: exp(-R^2 / 2) is a normal number up to there."""
+
+
+def polynomial_size(d: int, degree: int, offset: float) -> int:
+    """Number of features of (x.y + offset)^degree: C(d + p, p), or C(d + p - 1, p) without an offset."""
+    return comb(d + degree, degree) if offset else comb(d + degree - 1, degree)
+
+
+def taylor_size(d: int, order: int) -> int:
+    """Number of features of the Gaussian cut after the terms m < order: C(d + order - 1, d)."""
+    return comb(d + order - 1, d) if order > 0 else 0
+
+
+@lru_cache(maxsize=16)
+def _table(d: int, degree: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    parent, coordinate, exponent, start = multiindex.table(d, degree)
+    for array in (parent, coordinate, exponent, start):
+        array.flags.writeable = False
+    return parent, coordinate, exponent, start
+
+
+def exponents(d: int, degree: int) -> np.ndarray:
+    """All multi-indices of total degree at most ``degree``, (D, d), in the order of the features."""
+    parent, coordinate, _, _ = _table(d, degree)
+    alpha = np.zeros((len(parent), d), dtype=np.intp)
+    for i in range(1, len(parent)):
+        alpha[i] = alpha[parent[i]]
+        alpha[i, coordinate[i]] += 1
+    return alpha
+
+
+class _ExpansionMap(FeatureMap):
+    """What both maps share: an Expansion applied to tiles measured in its own unit, from its own centre."""
+
+    _expansion: multiindex.Expansion
+    _unit: float
+    _center: np.ndarray | None = None
+
+    def _own(self, X: np.ndarray) -> np.ndarray:
+        if self._center is not None:
+            X = X - self._center.astype(X.dtype, copy=False)
+        if self._unit != 1.0:
+            X = X * X.dtype.type(self._unit)
+        return np.ascontiguousarray(X)
+
+    def __reduce__(self) -> tuple:
+        return type(self).from_state, self.state()  # type: ignore[attr-defined]
+
+    @property
+    def n_features(self) -> int:  # type: ignore[override]
+        return self._expansion.n_features
+
+    def features(self, X: np.ndarray) -> np.ndarray:
+        return self._expansion.features(self._own(X)).T
+
+    def accumulate(self, X: np.ndarray, U: np.ndarray) -> np.ndarray:
+        return self._expansion.accumulate(self._own(X), np.ascontiguousarray(U, dtype=X.dtype))
+
+    def apply(self, X: np.ndarray, C: np.ndarray) -> np.ndarray:
+        return self._expansion.evaluate(self._own(X), np.ascontiguousarray(C, dtype=X.dtype))
+
+
+class PolynomialMap(_ExpansionMap):
+    """phi of (scale x.y + offset)^degree = sum_k binom(p, k) offset^(p-k) scale^k comp(x^k).comp(y^k): exact.
+
+    Parameters
+    ----------
+    d : int
+        Number of coordinates.
+    degree : int
+    scale, offset : float
+        scale > 0; offset >= 0, else the kernel is not positive semidefinite. Without an offset only |alpha| = degree
+        is kept.
+    """
+
+    anywhere = True
+
+    def __init__(self, d: int, degree: int, scale: float = 1.0, offset: float = 0.0):
+        self.d, self.degree, self.scale, self.offset = d, degree, scale, offset
+        parent, coordinate, exponent, start = _table(d, degree)
+        k = np.repeat(np.arange(degree + 1), np.diff(start)).astype(np.float64)
+        factor = np.ones(len(parent))
+        factor[1:] = np.sqrt(k[1:] / exponent[1:])  # comp of a child over (comp of its parent times the coordinate)
+        skip = 0
+        if offset:
+            # s_k = sqrt(binom(p, k) offset^(p-k)) as ratios: s_k / s_(k-1) = sqrt((p-k+1) / (k offset))
+            factor[0] = offset ** (degree / 2)
+            factor[1:] *= np.sqrt((degree - k[1:] + 1) / (k[1:] * offset))
+        else:
+            skip = int(start[degree])
+        self._unit = float(np.sqrt(scale))
+        self._expansion = multiindex.Expansion(d, parent, coordinate, factor, skip)
+        self.rounding = self.rounding_for(degree)
+
+    @staticmethod
+    def rounding_for(degree: int) -> float:
+        """Relative rounding of an entry of phi: each of p steps rounds twice, and its factor three times."""
+        return (6 * degree + 4) * UNIT_ROUNDOFF
+
+    def state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        return {"map": "polynomial", "d": self.d, "degree": self.degree, "scale": self.scale, "offset": self.offset}, {}
+
+    @classmethod
+    def from_state(cls, header: dict, arrays: dict[str, np.ndarray]) -> PolynomialMap:
+        own = Record(header, arrays, "the polynomial feature map")
+        own.keys(("map", "d", "degree", "scale", "offset"))
+        own.names(())
+        return cls(
+            own.whole("d", least=1, most=1 << 31),
+            own.whole("degree", least=1, most=64),
+            own.number("scale", above=0.0),
+            own.number("offset", least=0.0),
+        )
+
+
+class TaylorMap(_ExpansionMap):
+    """phi of exp(-|x-y|^2 / (2 sigma^2)) expanded about a centre, terms of degree m < order.
+
+    What it leaves out is positive semidefinite with diagonal P(order, |x - center|^2 / sigma^2), the regularised lower
+    incomplete gamma function (docs/theory.md).
+
+    Parameters
+    ----------
+    d : int
+        Number of coordinates.
+    sigma : float
+    order : int
+        p; C(d + p - 1, d) features.
+    center : ndarray (d,)
+    """
+
+    def __init__(self, d: int, sigma: float, order: int, center: np.ndarray):
+        self.d, self.sigma, self.order = d, sigma, order
+        parent, coordinate, exponent, _ = _table(d, max(order - 1, 0))
+        factor = np.ones(len(parent))
+        factor[1:] = 1.0 / np.sqrt(exponent[1:])
+        self._unit = 1.0 / sigma
+        self._center = np.array(center, dtype=np.float64)
+        self._expansion = multiindex.Expansion(
+            d, parent, coordinate, factor, 0 if order > 0 else len(parent), gaussian=True
+        )
+        # as for the polynomial, beside sqrt(k(x, x)) = 1 and for rows anywhere: exp(-|x|^2 / 2) adds the rounding of
+        # its argument, (d + 6) / 2 |x|^2, where |phi(x)|^2 = Q(order, |x|^2) is left; shift and centre move a row by
+        # u times its distances from both, by which phi moves at most that far
+        reach = order + 12.0 * np.sqrt(order) + 100.0
+        squares = np.linspace(0.0, reach, 512)
+        most = 1.02 * float((squares * np.sqrt(scipy.special.gammaincc(max(order, 1), squares))).max()) + 1.0
+        displaced = 2.0 * (np.sqrt(reach) + float(np.linalg.norm(self._center)) / sigma)
+        self.rounding = (6 * order + 2 * d + 8 + 0.5 * (d + 6) * most + displaced) * UNIT_ROUNDOFF
+
+    def residual(self, X: np.ndarray, Phi: np.ndarray | None = None) -> np.ndarray:
+        own = self._own(np.asarray(X, dtype=np.float64))
+        squares = np.einsum("ij,ij->i", own, own)
+        return truncation.residual(squares * (1 + 4 * (self.d + 4) * UNIT_ROUNDOFF), self.order)
+
+    def reaches(self, radius: float) -> bool:
+        """Whether its bounds hold for rows up to so far from the origin of the tiles.
+
+        exp(-|x|^2 / 2) underflows at |x| = 38: there next to nothing has to be left of the features.
+        """
+        assert self._center is not None
+        own = (radius + float(np.linalg.norm(self._center))) / self.sigma
+        return own <= FARTHEST or float(scipy.special.gammaincc(max(self.order, 1), FARTHEST**2)) < 1e-40
+
+    def state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        assert self._center is not None
+        return {"map": "taylor", "d": self.d, "sigma": self.sigma, "order": self.order}, {"center": self._center}
+
+    @classmethod
+    def from_state(cls, header: dict, arrays: dict[str, np.ndarray]) -> TaylorMap:
+        own = Record(header, arrays, "the Taylor feature map")
+        own.keys(("map", "d", "sigma", "order"))
+        own.names(("center",))
+        d = own.whole("d", least=1, most=1 << 31)
+        order = own.whole("order", least=0, most=2001)
+        return cls(d, own.number("sigma", above=0.0), order, own.array("center", (d,)))

@@ -1,0 +1,575 @@
+"""Pivoted-Cholesky feature maps: phi(x) = L^-1 k(P, x) with pivots P, L L' = K_PP + nu I, for any semidefinite kernel.
+
+Pivots are drawn in proportion to the residual diagonal (randomly pivoted Cholesky: Chen, Epperly, Tropp, Webber 2025,
+doi:10.1002/cpa.22234), in blocks with rejection, which leaves their distribution as it is and makes the work BLAS 3
+(Epperly, Tropp, Webber 2024, arXiv:2410.03969).
+
+Rounding, so that the certificate is meant. Let r = |P|, u the unit roundoff, e a bound on the error of a kernel value;
+factor and solve are right-looking in blocks of b (32) columns, T_k = |L[:, k b:]|_F^2 the trace of the Schur complement
+before block k, about tr K_PP for k = 0 and falling as the spectrum does.
+
+- Cholesky's backward error: L L' = K_PP + nu I + D. A block step errs by (b + 2) u |L_k| |L_k'| entrywise (Higham
+  2002, theorems 8.5 and 10.3, for b columns) and by u |Schur complement| when that is stored, so that
+  |D|_2 <= c = 1.01 u ((b + 3) T_0 + sum_(k > 0) T_k) + r e. This is computed from the L that came out, and nu = 5/4 c
+  or more is checked against it: L L' - K_PP >= nu' I with nu' = nu - c. Without the shift the factorisation fails
+  where K_PP is singular to working precision, and it is what makes K - Phi Phi' semidefinite. (The bound for any
+  order of summation is r u T_0: for r = 1000 a shift, and so a least residual, twenty times larger.)
+- The triangular solve: L phi(x) = k(P, x) + R(x) with, by the same count,
+  |R(x)| <= 1.01 u ((b + 3) T_0^(1/2) + sum_(k > 0) T_k^(1/2)) |phi(x)| + r^(1/2) e. That is a *backward* error;
+  multiplying by an explicit inverse has no such bound (it loses cond(L), 1e7 and more here).
+- So [K, Phi L'; L Phi', L L'] >= [0, R; R', nu' I] >= -[R R' / nu', 0; 0, 0], and by the Schur complement
+  K - Phi Phi' + R R' / nu' is semidefinite: what is negative has entries at most max |R|^2 / nu' (``defect``, about
+  200 u max k), and its diagonal is added to ``residual``, beside the rounding of k(x, x) - |phi|^2 itself, which
+  a running error bound follows: all computed residuals are upper bounds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._core import pivots as _core
+from ..base import parallel
+from ..base.protocol import Cost, FeatureMap, Kernel, Summary
+from ..base.stored import Record, refusing
+from ..rows.view import Rows
+
+__all__ = ["PivotMap", "RankProbe", "pivot_map", "probe_rank", "second_round"]
+
+UNIT = 2.0**-53
+BLOCK = 128
+"""Most pivots proposed at once: enough for BLAS 3, few enough that rejection (b^3 / 3 flops, one thread) is cheap."""
+SAMPLE_ROWS = 4096
+SURE_DRAWS = 8.0
+"""A row expected this often among independent draws is missed once in three thousand times."""
+
+
+class PivotMap(FeatureMap):
+    """phi(x) = L^-1 k(P, x); K - Phi Phi' is positive semidefinite up to ``defect``.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Positive semidefinite.
+    pivots : ndarray (D, d)
+        Rows in the coordinates that the kernel is called with (shifted ones), in the order in which they were drawn.
+    entry_error : float
+        Bound on |computed - k| for the values of ``kernel.block`` and ``kernel.diagonal`` (``Kernel.entry_error``).
+
+    Attributes
+    ----------
+    predicted : float
+        Residual trace over trace that the rows seen while choosing the pivots predict for all rows; nan where the
+        pivots were given.
+    reached : bool
+        Whether ``predicted`` is at most what was asked for.
+    nu : float
+        What was added to the diagonal of K_PP.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        pivots: np.ndarray,
+        *,
+        entry_error: float = 0.0,
+    ):
+        self.kernel = kernel
+        self.pivots = np.ascontiguousarray(pivots, dtype=np.float64)
+        self.n_features = len(self.pivots)
+        self.predicted = float("nan")
+        self.reached = True
+        self.factor, self.nu, self._margin, self.entry_error = _factor(kernel, self.pivots, entry_error)
+        self._set_rounding()
+
+    def _set_rounding(self) -> None:
+        # |R|^2 / nu' <= (slope |phi| + level)^2
+        self._slope = self._level = self.defect = 0.0
+        r = self.n_features
+        if r == 0:
+            return
+        traces = _schur_traces(self.factor)
+        relative = (_core.FACTOR_BLOCK + 3) * np.sqrt(traces[0]) + np.sqrt(traces[1:]).sum()
+        self._slope = 1.01 * UNIT * float(relative) / np.sqrt(self._margin)
+        self._level = np.sqrt(r) * self.entry_error / np.sqrt(self._margin)
+        top = float(_diagonal(self.kernel, self.pivots).max())
+        self.defect = (self._slope * np.sqrt(top) + self._level) ** 2
+
+    def defect_norm(self, n: float, trace: float) -> float:
+        """tr(R R') / nu' over n rows, by Minkowski; ``defect`` speaks of rows no larger than the largest pivot."""
+        return float(self._slope * np.sqrt(max(trace, 0.0)) + self._level * np.sqrt(n)) ** 2
+
+    def _judge(self, judged: float, trace: float, n_rows: float, tol: float) -> PivotMap:
+        """Set ``predicted`` from the pivots' own judgement, and what the shift and rounding add to it (for each row
+        about twice nu: the residual of interpolation weights whose squares sum to about one)."""
+        added = 2.0 * (self.nu + self.defect) * n_rows
+        self.predicted = (judged + added) / trace if trace > 0.0 else 0.0
+        self.reached = self.predicted <= tol
+        return self
+
+    def features(self, X: np.ndarray) -> np.ndarray:
+        """phi of a tile, (n, D), column-major, dtype of X; computed in float64."""
+        if self.n_features == 0:
+            return np.zeros((len(X), 0), dtype=X.dtype)
+        tile = _block(self.kernel, self.pivots, np.ascontiguousarray(X, dtype=np.float64))
+        _core.solve(self.factor, tile)
+        return tile.astype(X.dtype, copy=False).T
+
+    def residual(self, X: np.ndarray, Phi: np.ndarray | None = None) -> np.ndarray:
+        """k(x, x) - |phi(x)|^2, (n,), float64, and all that rounding can have hidden: an upper bound."""
+        if Phi is None:
+            Phi = self.features(X)
+        remaining = _diagonal(self.kernel, np.ascontiguousarray(X, dtype=np.float64)).copy()
+        diagonal = remaining.copy()
+        magnitude = np.zeros(len(remaining))
+        _core.subtract_squares(np.ascontiguousarray(Phi.T, dtype=np.float64), remaining, magnitude)
+        error = 1.01 * UNIT * magnitude + self.entry_error
+        if Phi.dtype != np.float64:
+            error += 2.0 * float(np.finfo(Phi.dtype).eps) * diagonal
+        size = np.maximum(diagonal - remaining, 0.0) + error
+        error += (self._slope * np.sqrt(size) + self._level) ** 2
+        return np.maximum(remaining, 0.0) + error
+
+    def state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        header = {
+            "map": "pivots",
+            "entry_error": self.entry_error,
+            "nu": self.nu,
+            "margin": self._margin,
+            "reached": bool(self.reached),
+            "predicted": self.predicted if np.isfinite(self.predicted) else None,
+        }
+        return header, {"pivots": self.pivots, "factor": self.factor}
+
+    @classmethod
+    def from_state(cls, kernel: Kernel, header: dict, arrays: dict[str, np.ndarray]) -> PivotMap:
+        """The map that ``state`` described; the kernel is not part of the state."""
+        own = Record(header, arrays, "the pivots' feature map")
+        own.keys(("map", "entry_error", "nu", "margin", "reached", "predicted"))
+        own.names(("pivots", "factor"))
+        self = cls.__new__(cls)
+        self.kernel = kernel
+        self.pivots = np.ascontiguousarray(own.array("pivots", (None, None)), dtype=np.float64)
+        r = self.n_features = len(self.pivots)
+        self.factor = np.ascontiguousarray(own.array("factor", (r, r)), dtype=np.float64)
+        self.entry_error = own.number("entry_error", least=0.0)
+        self.nu = own.number("nu", least=0.0)
+        self.reached = own.flag("reached")
+        self.predicted = float("nan") if header["predicted"] is None else own.number("predicted", least=0.0)
+        self._margin = own.number("margin", least=0.0)
+        if r:
+            self._check_factor(own)
+        self._set_rounding()
+        return self
+
+    def _check_factor(self, own: Record) -> None:
+        """L is lower triangular with a positive diagonal, and its last row that of K_PP + nu I, so that pivots, factor
+        and kernel belong together; all rows would cost as much as to make L anew."""
+        L, r = self.factor, self.n_features
+        if not (self._margin > 0.0 and L.diagonal().min() > 0.0 and self.nu > 0.0):
+            raise own.refuse("its factor is singular")
+        if any(L[i, i + 1 :].any() for i in range(r)):
+            raise own.refuse("its factor is not lower triangular")
+        with refusing("the pivots' feature map"):
+            row = _block(self.kernel, self.pivots[-1:], self.pivots)[0]
+            row[-1] += self.nu
+            off, size = float(np.abs(L @ L[-1] - row).max()), float(np.abs(row).max())
+        if not off <= 1e-6 * size + 4.0 * r * (self.nu + self.entry_error):
+            raise own.refuse(f"its factor is not that of {self.kernel!r} on its pivots")
+
+
+QUICK = 1500
+"""Pivots up to which their matrix is factored in a fraction of a second."""
+
+
+def _block(kernel: Kernel, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    return np.require(kernel.block(X, Y), dtype=np.float64, requirements=["C", "W"])
+
+
+def _diagonal(kernel: Kernel, X: np.ndarray) -> np.ndarray:
+    return np.asarray(kernel.diagonal(X), dtype=np.float64)
+
+
+def _schur_traces(L: np.ndarray) -> np.ndarray:
+    """T_k = |L[:, k b:]|_F^2 for every block of b columns."""
+    columns = np.einsum("ij,ij->j", L, L)
+    return np.cumsum(columns[::-1])[::-1][:: _core.FACTOR_BLOCK]
+
+
+def _factor(kernel: Kernel, pivots: np.ndarray, entry_error: float) -> tuple[np.ndarray, float, float, float]:
+    """(L, nu, nu', e): the lower factor of K_PP + nu I, C order, the margin nu' with L L' - K_PP >= nu' I, and the
+    error of a kernel value that all this allows for."""
+    r = len(pivots)
+    if r == 0:
+        return np.zeros((0, 0)), 0.0, 0.0, entry_error
+    K = np.empty((r, r))
+    strip = r if r <= QUICK else 1024  # Ctrl-C is seen between two of them
+    for i in range(0, r, strip):
+        K[i : i + strip] = _block(kernel, pivots[i : i + strip], pivots)
+    trace = float(np.trace(K))
+    b = _core.FACTOR_BLOCK
+    tiny = float(np.finfo(float).tiny)
+    nu = max(1.5 * ((b + 4) * UNIT * trace + r * entry_error), tiny)
+    surely = 1.5 * ((b + r // b + 4) * UNIT * trace + r * entry_error)
+    while nu <= max(1e-5 * trace, 4.0 * surely, tiny):
+        L = K.copy()
+        L.flat[:: r + 1] += nu
+        if parallel.aside(lambda: _core.factor(L)) if r > QUICK else _core.factor(L):  # noqa: B023
+            traces = _schur_traces(L)
+            bound = 1.01 * UNIT * ((b + 3) * float(traces[0]) + float(traces[1:].sum())) + r * entry_error
+            if nu >= 1.2 * bound:
+                return L, nu, nu - bound, entry_error
+            nu = 1.25 * bound
+            continue
+        nu *= 4.0
+        if nu > 4.0 * surely:
+            # the values of block are further from semidefinite than rounding and entry_error explain: believe them
+            entry_error = max(entry_error, nu / (4.0 * r))
+    raise ValueError(
+        f"{kernel!r} declares itself positive semidefinite, but its values on {r} pivots are not; "
+        "set positive_semidefinite = False for it"
+    )
+
+
+@dataclass
+class _Selection:
+    """Numbers of the pivots, the judged residual trace after each, and whether nothing but rounding is left."""
+
+    index: np.ndarray
+    trace: np.ndarray
+    exhausted: bool
+
+
+def _select(
+    kernel: Kernel,
+    S: np.ndarray,
+    diagonal: np.ndarray,
+    weights: np.ndarray,
+    target: float,
+    max_pivots: int,
+    rng: np.random.Generator,
+    start: np.ndarray | None = None,
+    shares: np.ndarray | None = None,
+    entry_error: float = 0.0,
+) -> _Selection:
+    """Draw pivots from the rows S until sum(weights * residual) <= target.
+
+    ``start`` (k, n) holds features that are already taken. Where a row of S stands for rows outside of S, ``shares``
+    (n,) says for how many draws (0: for itself alone); the judgement is then by those that are not pivots themselves,
+    scaled up (the pivots' own residuals are zero and say nothing about rows outside of S), plus two standard errors.
+    ``trace`` records the judgement after 0, 1, 2, ... pivots.
+    """
+    n = len(S)
+    done = 0 if start is None else len(start)
+    F = np.empty((done + min(max_pivots, 2 * BLOCK), n))
+    residual = diagonal.copy()
+    if start is not None:
+        F[:done] = start
+        residual = np.maximum(residual - np.einsum("ij,ij->j", start, start), 0.0)
+    floor = 16 * UNIT * diagonal + 2.0 * entry_error  # below it a residual is noise
+    shares = np.zeros(n) if shares is None else shares.astype(np.float64)
+    all_shares = float(shares.sum())
+    parts = np.stack([weights * (shares == 0.0), weights * (shares > 0.0)], axis=1)
+    trace = [float(weights @ residual)]
+    chosen: list[np.ndarray] = []
+    count = 0
+    while trace[-1] > target and count < max_pivots:
+        cumulative = np.cumsum(np.where(residual > floor, weights * residual, 0.0))
+        if not cumulative[-1] > 0.0:
+            break
+        k = done + count
+        size = min(n, max_pivots - count, max(64, min(BLOCK, k // 2)))
+        proposed = np.searchsorted(cumulative, rng.random(size) * cumulative[-1], side="right")
+        proposed = np.minimum(proposed, n - 1)
+        F_proposed = np.ascontiguousarray(F[:k, proposed].T)
+        S_proposed = S[proposed]
+        H = _block(kernel, S_proposed, S_proposed)
+        H -= F_proposed @ F_proposed.T
+        accepted, L = _core.accept(H, rng.random(size), floor[proposed])
+        if len(accepted) == 0:  # residuals that were rounding: strike them out, and end when none is left
+            residual[proposed] = 0.0
+            continue
+        picked = proposed[accepted]
+        new = _block(kernel, S_proposed[accepted], S)
+        _core.project_out(new, F[:k], np.ascontiguousarray(F_proposed[accepted]))
+        _core.solve(L, new)
+        squares = new * new
+        # the judgement after each pivot of the block, so that what is beyond the target can be dropped
+        sums = np.maximum(residual @ parts - np.cumsum(squares @ parts, axis=0), 0.0)
+        judged = sums[:, 0]
+        if all_shares:
+            left = shares.sum() - np.cumsum(shares[picked])
+            shares[picked] = 0.0
+            ahead = np.maximum(residual - squares.sum(axis=0), 0.0)
+            margin = 1.0 + 2.0 * _relative_error(weights * ahead, shares)
+            judged = judged + sums[:, 1] * np.where(left > 0.0, margin * all_shares / np.maximum(left, 1.0), 1.0)
+        reached = np.flatnonzero(judged <= target)
+        m = int(reached[0]) + 1 if len(reached) else len(picked)
+        residual = np.maximum(residual - squares[:m].sum(axis=0), 0.0)
+        residual[picked[:m]] = 0.0
+        chosen.append(picked[:m])
+        trace.extend(judged[:m])
+        if k + m > len(F):
+            grown = np.empty((k + min(max(k, BLOCK), done + max_pivots - k), n))
+            grown[:k] = F[:k]
+            F = grown
+        F[k : k + m] = new[:m]
+        count += m
+    index = np.concatenate(chosen) if chosen else np.empty(0, dtype=np.intp)
+    return _Selection(index, np.asarray(trace), exhausted=trace[-1] > target and count < max_pivots)
+
+
+def _relative_error(values: np.ndarray, shares: np.ndarray) -> float:
+    """Standard error of the sum of ``values`` over the sum, for rows that stand for ``shares`` draws (0: left out)."""
+    kept = shares > 0.0
+    values, shares = values[kept], shares[kept]
+    count, total = float(shares.sum()), float(values.sum())
+    if count < 2.0 or not total > 0.0:
+        return 0.0
+    mean = total / count
+    return float(np.sqrt(shares @ (values / shares - mean) ** 2)) / total
+
+
+def _check(kernel: Kernel, diagonal: np.ndarray) -> None:
+    if not kernel.positive_semidefinite:
+        raise ValueError(f"pivoted Cholesky needs a positive semidefinite kernel, and {kernel!r} does not declare it")
+    if not (np.isfinite(diagonal).all() and (diagonal >= 0.0).all()):
+        raise ValueError(f"{kernel!r} declares itself positive semidefinite but has negative or infinite k(x, x)")
+
+
+def pivot_map(
+    kernel: Kernel,
+    sample_or_rows: np.ndarray | Rows,
+    *,
+    tol: float,
+    max_features: int,
+    rng: np.random.Generator,
+    n_samples: int | None = None,
+    sample_rows: int = SAMPLE_ROWS,
+    entry_error: float | None = None,
+) -> PivotMap:
+    """Feature map of randomly pivoted Cholesky with predicted residual trace over trace at most ``tol``.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Positive semidefinite.
+    sample_or_rows : ndarray (n, d) or Rows
+        Where pivots are drawn from: a sample (``Summary.sample``), or rows of which at most ``sample_rows`` are taken.
+    tol : float
+        Residual trace over trace.
+    max_features : int
+    rng : numpy.random.Generator
+    n_samples : int, optional
+        How many rows the sample stands for; by default it is all there is. Where it stands for more, the prediction
+        leaves the pivots themselves out and adds two standard errors.
+    entry_error : float, optional
+        ``Kernel.entry_error`` of the data; None: the certificate is of the values that ``block`` returns.
+
+    Returns
+    -------
+    PivotMap
+        ``reached`` is False where ``max_features`` pivots did not suffice, or where what is left is rounding;
+        ``predicted`` says what was reached.
+    """
+    if isinstance(sample_or_rows, Rows):
+        n_samples = sample_or_rows.n_samples
+        if n_samples > sample_rows:
+            index = np.sort(rng.choice(n_samples, sample_rows, replace=False))
+            S = sample_or_rows.take(index)
+        else:
+            S = sample_or_rows.all()
+    else:
+        S = np.ascontiguousarray(sample_or_rows, dtype=np.float64)
+    n = len(S)
+    diagonal = _diagonal(kernel, S)
+    _check(kernel, diagonal)
+    trace = float(diagonal.sum())
+    shares = np.ones(n) if n_samples is not None and n_samples > n else None
+    error = entry_error or 0.0
+    found = _select(kernel, S, diagonal, np.ones(n), tol * trace, max_features, rng, shares=shares, entry_error=error)
+    chosen = PivotMap(kernel, S[found.index], entry_error=error)
+    return chosen._judge(float(found.trace[-1]), trace, n, tol)
+
+
+def second_round(
+    old: PivotMap,
+    rows: Rows,
+    *,
+    tol: float,
+    max_features: int,
+    rng: np.random.Generator,
+    n_draws: int = SAMPLE_ROWS,
+    n_threads: int = 1,
+    progress: parallel.Progress | None = None,
+) -> tuple[PivotMap, float]:
+    """One pass over all rows, and the map with pivots added where the residual lies.
+
+    Pivots drawn on a sample miss a small far cluster. Here ``n_draws`` rows are drawn from all of them in proportion
+    to their residual under ``old`` (independent draws, kept tile by tile: the memory does not grow with N), and
+    pivoting goes on among these, weighted so that the sum it stops on estimates the residual trace of all rows.
+
+    Returns
+    -------
+    PivotMap
+        ``old`` itself where its residual over all rows is already at most ``tol``.
+    float
+        Residual trace over trace of ``old`` over all rows, exact up to rounding.
+    """
+    total, trace, index, drawn = _scan(old, rows, n_draws, rng, n_threads, progress)
+    before = total / trace if trace > 0.0 else 0.0
+    if before <= tol or old.n_features >= max_features:
+        return old, before
+    index, position, counts = np.unique(index, return_index=True, return_counts=True)
+    S = rows.take(index)
+    expected = drawn[position] * (n_draws / total)
+    # rows that were all but sure to be drawn stand for themselves, the others for those that were not
+    known = expected >= SURE_DRAWS
+    weights = np.where(known, 1.0, counts / expected)
+    if rows.weights is not None:
+        weights *= np.asarray(rows.weights[index], dtype=np.float64)
+    start = np.ascontiguousarray(old.features(S).T)
+    found = _select(
+        old.kernel,
+        S,
+        _diagonal(old.kernel, S),
+        weights,
+        tol * trace,
+        max_features - old.n_features,
+        rng,
+        start=start,
+        shares=np.where(known, 0.0, counts),
+        entry_error=old.entry_error,
+    )
+    new = PivotMap(old.kernel, np.concatenate([old.pivots, S[found.index]]), entry_error=old.entry_error)
+    total_rows = rows.n_samples if rows.weights is None else float(np.sum(rows.weights, dtype=np.float64))
+    new._judge(float(found.trace[-1]), trace, total_rows, tol)
+    return new, before
+
+
+def _scan(
+    feature_map: PivotMap,
+    rows: Rows,
+    n_draws: int,
+    rng: np.random.Generator,
+    n_threads: int,
+    progress: parallel.Progress | None,
+) -> tuple[float, float, np.ndarray, np.ndarray]:
+    """(residual trace, trace, numbers of the rows drawn in proportion to their residual, their residuals)."""
+    seed = int(rng.integers(2**63))
+    step = parallel.tile_rows(max(feature_map.n_features, rows.n_features))
+    n = rows.n_samples
+
+    def task(rows: Rows, i: int) -> tuple:
+        X = rows.tile(i * step, min(n, (i + 1) * step))
+        residual, diagonal = feature_map.residual(X), _diagonal(feature_map.kernel, X)
+        w = rows.tile_weights(i * step, min(n, (i + 1) * step))
+        if w is not None:
+            residual, diagonal = np.where(w > 0, w * residual, 0.0), np.where(w > 0, w * diagonal, 0.0)
+        cumulative = np.cumsum(residual)
+        draws = np.random.default_rng([seed, i]).random(n_draws) * cumulative[-1]
+        at = np.minimum(np.searchsorted(cumulative, draws, side="right"), len(X) - 1)
+        trace = float(diagonal.sum())
+        return i, float(cumulative[-1]), trace, at + i * step, residual[at]
+
+    def join(a: tuple, b: tuple) -> tuple:
+        # slot by slot, keep a's draw or take b's in proportion to what either stands for: the draws stay independent
+        total = a[1] + b[1]
+        take = np.random.default_rng([seed, a[0], b[0]]).random(n_draws) * total < b[1]
+        return a[0], total, a[2] + b[2], np.where(take, b[3], a[3]), np.where(take, b[4], a[4])
+
+    n_threads = n_threads if feature_map.kernel.thread_safe else 1
+    _, total, trace, index, drawn = rows.reduce(
+        task,
+        step,
+        join,
+        n_threads=n_threads,
+        progress=progress,
+        stage="residual of the pivots",
+        alone=not feature_map.kernel.thread_safe,
+    )
+    return total, trace, index, drawn
+
+
+@dataclass(frozen=True)
+class RankProbe:
+    """What pivots on a small sample say about the rank at any tolerance.
+
+    Attributes
+    ----------
+    curve : ndarray
+        Predicted residual trace over trace after 0, 1, 2, ... pivots.
+    n_rows : int
+        Rows of the sample.
+    exhausted : bool
+        Nothing but rounding is left after the last pivot of the curve.
+    """
+
+    curve: np.ndarray
+    n_rows: int
+    exhausted: bool
+
+    def rank(self, tol: float) -> float:
+        """Number of pivots predicted for ``tol``; beyond the curve extrapolated, inf where it does not fall.
+
+        The tail is continued as log t = a - b k^p, p between 0 (algebraic decay) and 1 (exponential), from the slopes
+        of log t over log k in the last two thirds of the curve.
+        """
+        below = np.flatnonzero(self.curve <= tol)
+        if len(below):
+            return float(below[0])
+        last = len(self.curve) - 1
+        if self.exhausted:
+            return float(last)
+        if last < 6 or not tol > 0.0:
+            return float("inf")
+        k0, k1 = last // 3, (2 * last) // 3
+        t0, t1, t2 = (np.log(self.curve[k]) for k in (k0, k1, last))
+        early = (t0 - t1) / np.log(k1 / k0)
+        late = (t1 - t2) / np.log(last / k1)
+        if not late > 0.0:
+            return float("inf")
+        power = np.log(late / early) / np.log(np.sqrt(last / k0)) if early > 0.0 else 0.0
+        power = min(1.0, max(0.0, float(power)))
+        slope = late * np.sqrt(last / k1) ** power  # at the end of the curve, not at the middle of its last third
+        fall = (t2 - np.log(tol)) / slope
+        with np.errstate(over="ignore"):
+            growth = np.exp(fall) if power < 1e-3 else (1.0 + power * fall) ** (1.0 / power)
+        return float(np.ceil(last * growth))
+
+    def cost(self, tol: float, kernel_flops: float) -> Cost:
+        """Cost of a pivot map at ``tol``; ``kernel_flops``: of one kernel value."""
+        rank = self.rank(tol)
+        if not np.isfinite(rank):
+            return Cost(n_features=2**31 - 1, row_flops=np.inf, setup_flops=np.inf, memory=np.inf, residual=tol)
+        return Cost(
+            n_features=int(rank),
+            row_flops=rank * (kernel_flops + rank + 3.0),
+            setup_flops=SAMPLE_ROWS * rank * (kernel_flops + rank + 3.0) + rank**3 / 3.0,
+            residual=tol,
+        )
+
+
+def probe_rank(
+    kernel: Kernel,
+    summary: Summary,
+    tol: float,
+    rng: np.random.Generator,
+    *,
+    max_probe: int = 256,
+    sample_rows: int = 1024,
+) -> RankProbe:
+    """Pivots to ``tol``, at most ``max_probe`` of them, on ``sample_rows`` (at most 2048) rows of the sample."""
+    S = summary.sample
+    size = min(sample_rows, 2048)
+    if len(S) > size:
+        S = S[np.sort(rng.choice(len(S), size, replace=False))]
+    n = len(S)
+    diagonal = _diagonal(kernel, S)
+    _check(kernel, diagonal)
+    trace = float(diagonal.sum())
+    shares = np.ones(n) if summary.n_samples > n else None
+    found = _select(kernel, S, diagonal, np.ones(n), tol * trace, min(max_probe, n), rng, shares=shares)
+    curve = found.trace / trace if trace > 0.0 else np.zeros(1)
+    return RankProbe(curve, n, found.exhausted)

@@ -1,0 +1,379 @@
+"""Sums of exponentials at scattered points, both ways: what Fourier features are made of.
+
+    type 1:  t_m  = sum_i u_i exp(-i m.p_i)          for all |m_c| <= M_c
+    type 2:  f_i  = sum_m c_m exp(+i m.p_i)          c Hermitian, so f is real
+
+for points p in [-pi, pi]^d, d = 1, 2, 3. A spectrum is Hermitian (c_-m is conj c_m), so only the half with m_1 >= 0 is
+kept, shape (columns, M_1 + 1, 2 M_2 + 1, ...), its plane m_1 = 0 whole.
+
+Chosen by what is installed: finufft (A. H. Barnett, J. Magland, L. af Klinteberg, SIAM J. Sci. Comput. 41, 2019; the
+extra ``fastkpca[nufft]``), or our own: products of one-dimensional exponentials by GEMM, exact, for few points; for
+many, points are spread onto Chebyshev nodes of a grid of boxes (``_core.boxes``), and the exponentials are needed at
+nodes only, axis by axis. Their interpolation errs by at most 2 (M r / 2)^q / q! for q nodes in a box of side 2 r
+(Lagrange's remainder). ``error_bound`` holds for all of them.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import pairwise
+from math import ceil, factorial, log, pi, prod
+
+import numpy as np
+
+from .._core.boxes import MOST_NODES, Grid
+from ..base import parallel
+
+__all__ = [
+    "SMALLEST_EPS",
+    "WEIGHTED_SAFETY",
+    "convolve",
+    "eps_for",
+    "error_bound",
+    "has_finufft",
+    "own_cost",
+    "type1",
+    "type2",
+]
+
+UNIT = 2.0**-53
+SMALLEST_EPS, LARGEST_EPS = 1e-14, 1e-3
+FINE = 1e-9
+"""Below this eps finufft takes a grid of twice the modes; from there on it may take one of 1.25 times as many where the
+points are dense, and then errs by several times more. Which of the two is its own choice, so the worse one counts."""
+SAFETY_FINE, SAFETY_COARSE = 10.0, 36.0
+"""Largest |error| over sum |u| (type 1) or sum |c| (type 2) of finufft, as a multiple of the eps asked for, for each
+axis (its kernel is a product over axes). Measured against exponentials themselves, beside the rounding of phases, with
+either grid forced, all modes of single sources, M from 1 to 2000, finufft 2.2 and 2.5: at most 7.3, 9.8 and 12.5 for
+d = 1, 2, 3 and a grid of twice the modes, 23.4, 30.6 and 33.8 for the other."""
+WEIGHTED_SAFETY = 3.0
+"""The same where the weights of a Gaussian meet the modes, whose errors lie at the rim, whatever d: at most 2.2 was
+measured on either grid, for M from 1 to 2000 and eps from 1e-14 to 1e-3, at equal coordinates too, where errors add."""
+MANY = 1 << 17  # points times columns of a call that takes long enough to be worth a thread of its own
+CHUNK = 1 << 21  # numbers in the widest array of the GEMM way
+
+
+def error_bound(half: tuple[int, ...], eps: float, safety: float | None = None) -> float:
+    """Bound on |error of t_m| / sum |u| and |error of f_i| / sum |c|; beside the rounding of the sums themselves.
+
+    With ``safety=WEIGHTED_SAFETY`` on the mean of the modes' errors, weighted by a Gaussian that falls to eps at M.
+
+    4 pi u M_c a coordinate is the rounding of the phases m p, |p| <= pi known to a few u.
+    """
+    eps = _clip(eps)
+    if safety is None:
+        safety = len(half) * (SAFETY_FINE if eps < FINE else SAFETY_COARSE)
+    return safety * eps + (4.0 * np.pi * sum(half) + 64.0) * UNIT
+
+
+def eps_for(error: float, d: int) -> float:
+    """The largest eps at which transforms err by at most ``error``, beside rounding, or the smallest there is."""
+    eps = error / (SAFETY_COARSE * d)
+    return _clip(eps if eps >= FINE else min(error / (SAFETY_FINE * d), 0.99 * FINE))
+
+
+def _clip(eps: float) -> float:
+    return float(min(max(eps, SMALLEST_EPS), LARGEST_EPS))
+
+
+def has_finufft() -> bool:
+    try:
+        import finufft  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def type1(P: np.ndarray, U: np.ndarray | None, half: tuple[int, ...], eps: float) -> np.ndarray:
+    """Half spectra of the columns of U (n, k) at the points P (d, n); U None: one column of ones."""
+    if has_finufft():
+        return _finufft_type1(P, U, half, eps)
+    U = np.ones((P.shape[1], 1)) if U is None else U
+    plan = _boxes(half, eps)
+    if plan is None or _direct_flops(half) * P.shape[1] < _boxes_flops(half, *plan, P.shape[1]):
+        return _direct_type1(P, U, half)
+    return _boxes_type1(P, U, half, *plan)
+
+
+def type2(P: np.ndarray, spectra: np.ndarray, half: tuple[int, ...], eps: float) -> np.ndarray:
+    """Values (n, k) at the points P (d, n) of k Hermitian half spectra."""
+    if has_finufft():
+        return _finufft_type2(P, spectra, half, eps)
+    plan = _boxes(half, eps)
+    if plan is None or _direct_flops(half) * P.shape[1] < _boxes_flops(half, *plan, P.shape[1]):
+        return _direct_type2(P, spectra, half)
+    return _boxes_type2(P, spectra, half, *plan)
+
+
+def convolve(targets: np.ndarray, sources: np.ndarray, U: np.ndarray, weights: np.ndarray, eps: float) -> np.ndarray:
+    """sum_j U_j sum_m w_m exp(i m.(x - y_j)) for real, symmetric weights of a centred box, by finufft: (targets, k).
+
+    Two real columns are the two parts of a complex one throughout: nothing is taken apart in between.
+    """
+    import finufft
+
+    d, n = targets.shape
+    strengths = _paired(U)
+    result = np.empty((n, U.shape[1]))
+    if n == 0 or sources.shape[1] == 0:
+        result[:] = 0.0
+        return result
+    there = (finufft.nufft1d1, finufft.nufft2d1, finufft.nufft3d1)[d - 1]
+    back = (finufft.nufft1d2, finufft.nufft2d2, finufft.nufft3d2)[d - 1]
+    # one grid for both: left to itself finufft may take another for type 2, which then is not the adjoint to rounding.
+    # 1.25 times the modes where the FFT of many modes is what costs (d = 3)
+    eps = _clip(eps)
+    fine = d < 3 or eps < FINE or n + sources.shape[1] >= 2 * weights.size
+    grid = {"upsampfac": 2.0 if fine else 1.25}
+    first = partial(there, *sources, strengths, weights.shape, eps=eps, isign=-1, nthreads=1, **grid)
+    spectra = parallel.aside(first) if strengths.size > MANY else first()
+    spectra = spectra.reshape(len(strengths), *weights.shape)
+    spectra *= weights
+    second = partial(back, *targets, spectra, eps=eps, isign=1, nthreads=1, **grid)
+    values = (parallel.aside(second) if n * len(strengths) > MANY else second()).reshape(len(strengths), n)
+    result[:, 0::2] = values.real.T
+    result[:, 1::2] = values.imag[: U.shape[1] // 2].T
+    return result
+
+
+def _paired(U: np.ndarray) -> np.ndarray:
+    """Columns of U (n, k) as the parts of ceil(k / 2) complex rows."""
+    strengths = np.zeros((-(-U.shape[1] // 2), len(U)), dtype=np.complex128)
+    strengths.real = U[:, 0::2].T
+    strengths.imag[: U.shape[1] // 2] = U[:, 1::2].T
+    return strengths
+
+
+def _flip(spectrum: np.ndarray) -> np.ndarray:
+    """m -> -m on all axes but the first."""
+    return spectrum[(slice(None), *[slice(None, None, -1)] * (spectrum.ndim - 1))]
+
+
+def _finufft_type1(P: np.ndarray, U: np.ndarray | None, half: tuple[int, ...], eps: float) -> np.ndarray:
+    import finufft
+
+    d, n = P.shape
+    k = 1 if U is None else U.shape[1]
+    # two real columns share a complex transform
+    strengths = np.ones((1, n), dtype=np.complex128) if U is None else _paired(U)
+    modes = tuple(2 * m + 1 for m in half)
+    if n == 0:
+        return np.zeros((k, half[0] + 1, *modes[1:]), dtype=np.complex128)
+    # one thread: the pool outside runs several tiles, and finufft's own threads add up in an order that varies
+    transform = (finufft.nufft1d1, finufft.nufft2d1, finufft.nufft3d1)[d - 1]
+    call = partial(transform, *P, strengths, modes, eps=_clip(eps), isign=-1, nthreads=1)
+    found = parallel.aside(call) if strengths.size > MANY else call()
+    found = found.reshape((len(strengths), *modes))
+    upper = found[:, half[0] :]
+    if U is None:
+        return upper
+    lower = np.conj(_flip(found)[:, half[0] :])
+    result = np.empty((k, *upper.shape[1:]), dtype=np.complex128)
+    result[0::2] = 0.5 * (upper + lower)
+    pairs = slice(0, k // 2)
+    result[1::2] = -0.5j * (upper[pairs] - lower[pairs])
+    return result
+
+
+def _finufft_type2(P: np.ndarray, spectra: np.ndarray, half: tuple[int, ...], eps: float) -> np.ndarray:
+    import finufft
+
+    d, n = P.shape
+    k = len(spectra)
+    if n == 0:
+        return np.zeros((0, k))
+    both = np.zeros((-(-k // 2), *[2 * m + 1 for m in half]), dtype=np.complex128)
+    for real_part, factor in ((True, 1.0), (False, 1.0j)):
+        part = spectra[0::2] if real_part else spectra[1::2]
+        both[: len(part), half[0] :] += factor * part
+        both[: len(part), : half[0]] += factor * np.conj(_flip(part)[:, :-1])
+    transform = (finufft.nufft1d2, finufft.nufft2d2, finufft.nufft3d2)[d - 1]
+    call = partial(transform, *P, both, eps=_clip(eps), isign=1, nthreads=1)
+    found = (parallel.aside(call) if n * len(both) > MANY else call()).reshape(len(both), n)
+    result = np.empty((n, k))
+    result[:, 0::2] = found.real.T
+    result[:, 1::2] = found.imag[: k // 2].T
+    return result
+
+
+def _exponentials(p: np.ndarray, lowest: int, highest: int) -> np.ndarray:
+    """exp(i m p) for lowest <= m <= highest: (n, modes)."""
+    angle = np.outer(p, np.arange(max(-lowest, highest) + 1.0))
+    upper = np.empty(angle.shape, dtype=np.complex128)
+    np.cos(angle, out=upper.real)
+    np.sin(angle, out=upper.imag)
+    return np.hstack([np.conj(upper[:, :0:-1]), upper]) if lowest else upper
+
+
+def _chunk(half: tuple[int, ...], n: int) -> int:
+    width = half[0] + 1
+    for m in half[1:-1]:
+        width *= 2 * m + 1
+    return max(1, min(n, CHUNK // max(width, 2 * half[-1] + 1)))
+
+
+def _factors(P: np.ndarray, half: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray | None]:
+    """exp(i m.p) as a product of two arrays: all axes but the last, and the last (None for d = 1)."""
+    first = _exponentials(P[0], 0, half[0])
+    for c in range(1, len(half) - 1):
+        middle = _exponentials(P[c], -half[c], half[c])
+        first = (first[:, :, None] * middle[:, None, :]).reshape(P.shape[1], -1)
+    if len(half) == 1:
+        return first, None
+    return first, _exponentials(P[-1], -half[-1], half[-1])
+
+
+def _direct_type1(P: np.ndarray, U: np.ndarray, half: tuple[int, ...]) -> np.ndarray:
+    n, k = U.shape
+    shape = (half[0] + 1, *[2 * m + 1 for m in half[1:]])
+    result = np.zeros((k, int(np.prod(shape[:-1])) if len(half) > 1 else shape[0], shape[-1] if len(half) > 1 else 1))
+    result = result.astype(np.complex128)
+    step = _chunk(half, n) if n else 1
+    for start in range(0, n, step):
+        part = slice(start, min(n, start + step))
+        first, last = _factors(P[:, part], half)
+        if last is None:
+            result[:, :, 0] += (first.T @ U[part]).T
+            continue
+        for j in range(k):
+            result[j] += first.T @ (U[part, j, None] * last)
+    return np.conj(result).reshape((k, *shape))
+
+
+def _direct_type2(P: np.ndarray, spectra: np.ndarray, half: tuple[int, ...]) -> np.ndarray:
+    n, k = P.shape[1], len(spectra)
+    doubled = 2.0 * spectra  # m_1 > 0 stands for -m too
+    doubled[:, 0] = spectra[:, 0]
+    flat = doubled.reshape(k, -1, 2 * half[-1] + 1 if len(half) > 1 else 1)
+    result = np.empty((n, k))
+    step = _chunk(half, n) if n else 1
+    for start in range(0, n, step):
+        part = slice(start, min(n, start + step))
+        first, last = _factors(P[:, part], half)
+        if last is None:
+            result[part] = (first @ flat[:, :, 0].T).real
+            continue
+        for j in range(k):
+            result[part, j] = np.einsum("ij,ij->i", first @ flat[j], last).real
+    return result
+
+
+# Boxes. In flops of which 5e9 take a second; GEMM does eight times as many.
+
+
+def _direct_flops(half: tuple[int, ...]) -> float:
+    """Of a point."""
+    return 4.0 * prod(2 * m + 1 for m in half) / 8.0 + 60.0 * sum(half)
+
+
+def _boxes_flops(half: tuple[int, ...], order: int, counts: tuple[int, ...], n: int) -> float:
+    nodes = float(prod(order * k for k in counts))
+    first = 4.0 * nodes * (half[-1] + 1)
+    second = 0.0
+    if len(half) > 1:
+        second = 8.0 * nodes / (order * counts[-1]) * (half[-1] + 1) * (2 * half[-2] + 1)
+    return (first + second) / 6.0 + nodes + n * (3.0 * order ** len(half) + 100.0 * len(half))
+
+
+def own_cost(half: tuple[int, ...], eps: float, n: int = 1 << 18) -> tuple[float, float]:
+    """(once for a tile of ``n`` points, for a point and column) of the way that costs less at that size."""
+    direct, plan = _direct_flops(half), _boxes(half, eps)
+    if plan is None or direct * n < _boxes_flops(half, *plan, n):
+        return 0.0, direct
+    once = _boxes_flops(half, *plan, 0)
+    return once, (_boxes_flops(half, *plan, n) - once) / n
+
+
+def _boxes(half: tuple[int, ...], eps: float) -> tuple[int, tuple[int, ...]] | None:
+    """(nodes of a box along an axis, boxes by axis) for points in [-pi, pi]^d; None where rounding would be in the way.
+
+    Interpolation axis by axis multiplies errors by Lebesgue constants, at most (2 / pi) log q + 1 each. Of the bound
+    8 d eps the remainder takes seven eighths, the rounding of Lagrange values, some 30 q u Lebesgue^d, the rest.
+    """
+    if eps < 4e-13:
+        return None
+    best: tuple[float, int, tuple[int, ...]] | None = None
+    d = len(half)
+    for order in range(6, MOST_NODES + 1, 2):
+        lebesgue = 2.0 / pi * log(order) + 1.0
+        reach = 2.0 * (3.5 * _clip(eps) * factorial(order) / lebesgue ** (d - 1)) ** (1.0 / order)  # M r
+        counts = tuple(max(1, ceil(pi * m / reach)) for m in half)
+        cost = _boxes_flops(half, order, counts, 1 << 16)
+        if best is None or cost < best[0]:
+            best = cost, order, counts
+    assert best is not None
+    return best[1:]
+
+
+def _slabs(P: np.ndarray, order: int, counts: tuple[int, ...]) -> list:
+    """(grid, its sorted points, their numbers) for stretches of the first axis whose nodal values stay small."""
+    d = len(counts)
+    sides = [2.0 * pi / k for k in counts]
+    width = prod(order * k for k in counts[1:]) * order
+    boxes = max(1, min(counts[0], CHUNK // width))
+    number = np.minimum(((P[0] + pi) / sides[0]).astype(np.intp), counts[0] - 1) // boxes
+    sequence = np.argsort(number, kind="stable")
+    starts = np.searchsorted(number[sequence], np.arange(-(-counts[0] // boxes) + 1))
+    found = []
+    for i, (start, stop) in enumerate(pairwise(starts)):
+        if start == stop:
+            continue
+        rows = sequence[start:stop]
+        low = [-pi + i * boxes * sides[0], *[-pi] * (d - 1)]
+        here = min(boxes, counts[0] - i * boxes)
+        grid = Grid(low, sides, (here, *counts[1:]), (order,) * d)
+        found.append((grid, grid.sort(np.ascontiguousarray(P[:, rows].T)), rows))
+    return found
+
+
+def _at_nodes(grid: Grid, axis: int, lowest: int, highest: int) -> np.ndarray:
+    return _exponentials(grid.nodes(axis), lowest, highest)
+
+
+def _boxes_type1(
+    P: np.ndarray, U: np.ndarray, half: tuple[int, ...], order: int, counts: tuple[int, ...]
+) -> np.ndarray:
+    d, k = len(half), U.shape[1]
+    shape = (*[2 * m + 1 for m in half[:-1]], half[-1] + 1)  # halved along the last axis, while sums are made
+    total = np.zeros((k, *shape), dtype=np.complex128)
+    for grid, points, rows in _slabs(P, order, counts):
+        last = np.conj(_at_nodes(grid, d - 1, 0, half[-1]))
+        last = np.hstack([last.real, last.imag])  # nodal values are real: one real product
+        others = [np.conj(_at_nodes(grid, c, -half[c], half[c])) for c in range(d - 1)]
+        for j in range(k):
+            nodal = np.zeros(prod(grid.shape))
+            edges = grid.spread(points, np.ascontiguousarray(U[rows, j : j + 1]), nodal, 0, len(rows))
+            grid.add(edges, nodal)
+            part = nodal.reshape(-1, grid.shape[-1]) @ last
+            part = (part[:, : half[-1] + 1] + 1j * part[:, half[-1] + 1 :]).reshape(*grid.shape[:-1], -1)
+            for c in range(d - 2, -1, -1):
+                part = np.moveaxis(np.tensordot(others[c], part, axes=(0, c)), 0, c)
+            total[j] += part
+    if d == 1:
+        return total
+    # the same half, taken along the first axis: t_-m = conj t_m
+    upper = total[:, half[0] :]
+    lower = np.conj(_flip(total)[:, half[0] :, ..., :-1])
+    return np.concatenate([lower, upper], axis=d)
+
+
+def _boxes_type2(
+    P: np.ndarray, spectra: np.ndarray, half: tuple[int, ...], order: int, counts: tuple[int, ...]
+) -> np.ndarray:
+    d, k = len(half), len(spectra)
+    doubled = 2.0 * spectra  # m_1 > 0 stands for -m too
+    doubled[:, 0] = spectra[:, 0]
+    result = np.empty((P.shape[1], k))
+    for grid, points, rows in _slabs(P, order, counts):
+        first = _at_nodes(grid, 0, 0, half[0])
+        first = np.hstack([first.real, -first.imag])
+        values = np.empty((len(rows), 1))
+        for j in range(k):
+            part = doubled[j]
+            for c in range(d - 1, 0, -1):
+                part = np.moveaxis(np.tensordot(_at_nodes(grid, c, -half[c], half[c]), part, axes=(1, c)), 0, c)
+            part = part.reshape(half[0] + 1, -1)
+            nodal = first @ np.vstack([part.real, part.imag])
+            grid.interpolate(points, nodal.ravel(), values, 0, len(rows))
+            result[rows, j] = values[:, 0]
+    return result

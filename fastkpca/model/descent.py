@@ -1,0 +1,258 @@
+"""Nearest point of input space to a point of feature space: |phi(x) - P|^2 and its gradient, and how it is minimised.
+
+P is known by its inner products f(x) = <phi(x), P> alone, so what is minimised is J(x) = k(x, x) - 2 f(x). Functions
+work on a block of points at once, each with its own P; which points make a block depends on shapes alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..base.protocol import FeatureMap, Kernel
+from ..kernels.gaussian import Gaussian
+from ..kernels.linear import Linear
+from ..kernels.polynomial import Polynomial
+from ..kernels.tanh import Tanh
+
+__all__ = ["Found", "MapTarget", "RowsTarget", "descend"]
+
+EPS = float(np.finfo(np.float64).eps)
+TILE = 1024
+"""Rows of an expansion that meet a block of points at once."""
+DIFFERENCE = 6e-6
+"""Step of a central difference over the length on which the kernel changes: eps^(1/3)."""
+
+
+@dataclass
+class _Values:
+    """J, f, grad J, the rounding noise of J, and the f below which P cannot be seen, of a block of points."""
+
+    objective: np.ndarray
+    inner: np.ndarray
+    gradient: np.ndarray
+    noise: np.ndarray
+    floor: np.ndarray
+
+    def __getitem__(self, index: np.ndarray) -> _Values:
+        return _Values(*(getattr(self, name)[index] for name in _FIELDS))
+
+    def put(self, index: np.ndarray, other: _Values) -> None:
+        for name in _FIELDS:
+            getattr(self, name)[index] = getattr(other, name)
+
+
+_FIELDS = [x.name for x in fields(_Values)]
+
+
+class RowsTarget:
+    """P_j = sum_i weights_ij phi(x_i), weights = base + left Z_j': of training rows, or of pivots.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    points : ndarray (n, d)
+    left : ndarray (n, c)
+    base : ndarray (n,)
+    Z : ndarray (b, c)
+    length : float
+        On which the kernel changes; for differences.
+    """
+
+    def __init__(
+        self, kernel: Kernel, points: np.ndarray, left: np.ndarray, base: np.ndarray, Z: np.ndarray, length: float
+    ):
+        self.kernel, self.points, self.left, self.base, self.Z, self.length = kernel, points, left, base, Z, length
+        self.slope = _slope(kernel)
+
+    def __call__(self, x: np.ndarray, index: np.ndarray) -> _Values:
+        b, d = x.shape
+        f, noise, gradient = np.zeros(b), np.zeros(b), np.zeros((b, d))
+        lines = np.zeros(b)
+        shifts = None if self.slope is not None else DIFFERENCE * np.maximum(self.length, EPS * np.abs(x).max(axis=1))
+        for start in range(0, len(self.points), TILE):
+            Y = np.ascontiguousarray(self.points[start : start + TILE], dtype=np.float64)
+            weights = self.Z[index] @ self.left[start : start + TILE].T + self.base[start : start + TILE]
+            K = self.kernel.block(x, Y)
+            f += np.einsum("ij,ij->i", weights, K)
+            noise += np.einsum("ij,ij->i", np.abs(weights), np.abs(K))
+            if self.slope is not None:
+                weights *= self.slope(x, Y, K)
+                gradient += weights @ Y
+                lines += weights.sum(axis=1)
+            else:
+                assert shifts is not None
+                for j in range(d):
+                    gradient[:, j] += _difference(partial(_inner, self.kernel, weights, Y), x, j, shifts)
+        if isinstance(self.kernel, Gaussian):
+            gradient -= lines[:, None] * x
+        own, own_gradient = _own(self.kernel, x, shifts)
+        floor = 32.0 * EPS * noise
+        return _Values(own - 2.0 * f, f, own_gradient - 2.0 * gradient, 8.0 * EPS * (np.abs(own) + 2.0 * noise), floor)
+
+
+class MapTarget:
+    """f(x) = phi(x).b_j for a feature map: differences for its gradient.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    feature_map : FeatureMap
+    B : ndarray (b, D)
+    length : float
+    """
+
+    def __init__(self, kernel: Kernel, feature_map: FeatureMap, B: np.ndarray, length: float):
+        self.kernel, self.map, self.B, self.length = kernel, feature_map, B, length
+
+    def __call__(self, x: np.ndarray, index: np.ndarray) -> _Values:
+        B = self.B[index]
+        Phi = self.map.features(x)
+        f = np.einsum("ij,ij->i", Phi, B)
+        noise = np.einsum("ij,ij->i", np.abs(Phi), np.abs(B))
+        shifts = DIFFERENCE * np.maximum(self.length, EPS * np.abs(x).max(axis=1))
+        gradient = np.empty_like(x)
+        for j in range(x.shape[1]):
+            gradient[:, j] = _difference(lambda at: np.einsum("ij,ij->i", self.map.features(at), B), x, j, shifts)
+        own, own_gradient = _own(self.kernel, x, shifts)
+        noise = 2.0 * (8.0 * EPS + self.map.rounding) * noise + 8.0 * EPS * np.abs(own)
+        # of what the map leaves out f knows nothing
+        floor = noise + np.sqrt(self.map.residual(x, Phi) * np.einsum("ij,ij->i", B, B))
+        return _Values(own - 2.0 * f, f, own_gradient - 2.0 * gradient, noise, floor)
+
+
+def _inner(kernel: Kernel, weights: np.ndarray, Y: np.ndarray, x: np.ndarray) -> np.ndarray:
+    return np.einsum("ij,ij->i", weights, kernel.block(x, Y))
+
+
+def _difference(function: Callable[[np.ndarray], np.ndarray], x: np.ndarray, j: int, shifts: np.ndarray) -> np.ndarray:
+    up, down = x.copy(), x.copy()
+    up[:, j] += shifts
+    down[:, j] -= shifts
+    width = up[:, j] - down[:, j]  # what the shift came to in floating point
+    return (function(up) - function(down)) / np.where(width > 0.0, width, 1.0)
+
+
+def _slope(kernel: Kernel) -> Callable[..., Any] | None:
+    """s with grad k(x, y) = s (y - x) for the Gaussian, s y for kernels of x.y; None: not known, take differences."""
+    if type(kernel) is Gaussian:
+        width = float(kernel._sigma) ** 2
+        return lambda x, Y, K: K / width
+    if type(kernel) is Polynomial:
+        degree, scale, offset = kernel.degree, kernel.scale, kernel.offset
+        return lambda x, Y, K: degree * scale * (scale * (x @ Y.T) + offset) ** (degree - 1)
+    if type(kernel) is Tanh:
+        scale = kernel.scale
+        return lambda x, Y, K: scale * (1.0 - K * K)
+    if type(kernel) is Linear:
+        return lambda x, Y, K: 1.0
+    return None
+
+
+def _own(kernel: Kernel, x: np.ndarray, shifts: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """k(x, x) and its gradient."""
+    own = np.asarray(kernel.diagonal(x), dtype=np.float64)
+    if kernel.translation == "kernel":
+        return own, np.zeros_like(x)
+    squares = np.einsum("ij,ij->i", x, x)[:, None]
+    if type(kernel) is Polynomial:
+        return own, 2.0 * kernel.degree * kernel.scale * (kernel.scale * squares + kernel.offset) ** (
+            kernel.degree - 1
+        ) * x
+    if type(kernel) is Tanh:
+        return own, 2.0 * kernel.scale * (1.0 - own[:, None] ** 2) * x
+    if type(kernel) is Linear:
+        return own, 2.0 * x
+    if shifts is None:
+        shifts = DIFFERENCE * np.maximum(1.0, np.abs(x).max(axis=1))
+    return own, np.stack([_difference(kernel.diagonal, x, j, shifts) for j in range(x.shape[1])], axis=1)
+
+
+@dataclass
+class Found:
+    """Where a block of descents ended."""
+
+    x: np.ndarray
+    objective: np.ndarray
+    seen: np.ndarray
+    converged: np.ndarray
+    iterations: int
+
+    def better(self, other: Found, index: np.ndarray) -> None:
+        """Take over rows of ``other`` (descents of rows ``index``) where they ended lower."""
+        take = (other.objective < self.objective[index]) | (other.converged & ~self.converged[index])
+        rows = index[take]
+        self.x[rows], self.objective[rows] = other.x[take], other.objective[take]
+        self.seen[rows], self.converged[rows] = other.seen[take], other.converged[take]
+        self.iterations = max(self.iterations, other.iterations)
+
+
+def descend(
+    target: Callable[[np.ndarray, np.ndarray], _Values],
+    start: np.ndarray,
+    index: np.ndarray,
+    *,
+    sigma: float | None,
+    length: float,
+    tol: float,
+    max_iter: int,
+) -> Found:
+    """Minimise J from ``start`` (b, d) for the points ``index`` of a target.
+
+    For the Gaussian kernel the step sigma^2 / (2 f) along the gradient *is* the fixed-point iteration
+    x <- sum w_i k(x, x_i) x_i / sum w_i k(x, x_i) of Mika et al. (1998), whatever P is an expansion of; it is
+    lengthened by Barzilai & Borwein's rule, as far as eight times, and shortened wherever J would rise, which weights
+    of both signs can make it do. Elsewhere Barzilai & Borwein's rule alone sets the step.
+    """
+    x = np.array(start, dtype=np.float64, order="C")
+    b = len(x)
+    now = target(x, index)
+    steps = _plain_step(now, sigma, length)
+    converged, active = np.zeros(b, dtype=bool), np.arange(b)
+    rejected = np.zeros(b, dtype=np.intp)
+    iterations = 0
+    while len(active) and iterations < max_iter:
+        iterations += 1
+        here, t = now[active], steps[active]
+        move = -t[:, None] * here.gradient
+        y = np.ascontiguousarray(x[active] + move)
+        new = target(y, index[active])
+        squares = np.einsum("ij,ij->i", here.gradient, here.gradient)
+        fine = np.isfinite(new.objective) & np.isfinite(new.gradient).all(axis=1)
+        good = fine & (new.objective <= here.objective - 1e-4 * t * squares + here.noise)
+        moved = np.sqrt(np.einsum("ij,ij->i", move, move))
+        # nothing left to gain that rounding would not hide
+        still = ~good & (t * squares <= 4.0 * here.noise)
+        accepted = active[good]
+        x[accepted] = y[good]
+        now.put(accepted, new[good])
+        plain = _plain_step(new, sigma, length)
+        change = np.abs(np.einsum("ij,ij->i", move, new.gradient - here.gradient))
+        longer = np.where(change > 0.0, moved**2 / np.where(change > 0.0, change, 1.0), 2.0 * t)
+        longer = np.clip(longer, 1e-3 * t, 1e3 * t)
+        if sigma is not None:
+            longer = np.where(new.inner > 0.0, np.clip(longer, plain, 8.0 * plain), plain)
+        steps[active] = np.where(good, longer, 0.25 * t)
+        rejected[active] = np.where(good, 0, rejected[active] + 1)
+        # a short step means something only if no rejection shortened it
+        scale = np.maximum(length, 0.0) if sigma is not None else np.maximum(length, np.abs(y).max(axis=1))
+        short = good & (moved <= tol * scale) & (t >= 0.9 * _plain_step(here, sigma, length) if sigma else good)
+        done = short | still | (rejected[active] > 40)
+        converged[active] = short | still
+        active = active[~done]
+    return Found(x, now.objective, now.inner > now.floor, converged, iterations)
+
+
+def _plain_step(values: _Values, sigma: float | None, length: float) -> np.ndarray:
+    """Of the fixed-point iteration where f is positive; else such that a tenth of the length is moved."""
+    size = np.sqrt(np.einsum("ij,ij->i", values.gradient, values.gradient))
+    short = 0.1 * length / np.where(size > 0.0, size, 1.0)
+    if sigma is None:
+        return short
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        fixed = sigma**2 / (2.0 * values.inner)
+    return np.where((values.inner > values.noise) & np.isfinite(fixed), fixed, short)

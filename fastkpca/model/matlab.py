@@ -1,0 +1,170 @@
+"""Models for MATLAB and GNU Octave: one .mat file with everything that ``docs/fastkpca_project.m`` projects by."""
+
+from __future__ import annotations
+
+from math import comb, factorial, sqrt
+from typing import Any
+
+import numpy as np
+
+from ..base import files
+from ..base.protocol import FeatureMap
+from ..kernels import kernel_state
+from ..maps.combined import ScaledMap, SumMap, TensorMap
+from ..maps.fourier import FourierMap
+from ..maps.monomial import PolynomialMap, TaylorMap, exponents
+from ..maps.pivots import PivotMap
+from ..maps.ranked import RankedMap
+from .result import FeatureProjector, KPCAModel, check_model
+
+__all__ = ["export_mat"]
+
+LARGEST = 1 << 31
+"""Bytes from which the format (v5, the newest that scipy writes) has no room for an array."""
+
+
+def export_mat(model: KPCAModel, path: Any, *, overwrite: bool = False) -> None:
+    """Write a model to a .mat file for MATLAB or GNU Octave.
+
+    Variables as MATLAB's ``pca`` calls them, rows being observations there too: ``coeff`` (N, c), ``score`` (N, c),
+    ``latent`` (c, 1), ``tsquared`` (N, 1), ``explained`` (c, 1); beside them ``eigenvalues``, ``eigenvalue_bounds``,
+    ``bound_kind``, ``angle_bounds``, ``clusters``, ``total_variance``, ``n_samples``, ``shift`` (1, d), ``kernel`` (a
+    struct: its name and parameters) and ``projector`` (a struct), by which ``fastkpca_project.m`` of the documentation
+    projects new rows. Everything is double.
+
+    Parameters
+    ----------
+    model : KPCAModel
+        Without scores (``return_scores=False``), ``score`` and ``tsquared`` are left out, and ``coeff`` where it comes
+        from them.
+    path : str or Path
+        The file appears complete or not at all.
+    overwrite : bool
+        False: an existing file is left alone and FileExistsError raised.
+
+    Raises
+    ------
+    ValueError
+        The kernel has no name, or its feature map is of another distribution; an array is too large for the format.
+
+    See Also
+    --------
+    save : for Python.
+    """
+    check_model(model)
+    from scipy.io import savemat  # milliseconds that nobody else needs
+
+    values: dict[str, Any] = {
+        "latent": model.latent,
+        "explained": model.explained,
+        "eigenvalues": model.eigenvalues,
+        "eigenvalue_bounds": model.eigenvalue_bounds,
+        "bound_kind": model.bound_kind,
+        "angle_bounds": model.angle_bounds,
+        "clusters": model.clusters.astype(np.float64) + 1.0,
+        "total_variance": model.total_variance,
+        "n_samples": float(model.n_samples),
+        "shift": model.shift[None, :],
+        "kernel": _kernel(kernel_state(model.kernel)),
+        "projector": _projector(model),
+    }
+    if model._score is not None:
+        values |= {"score": model.score, "tsquared": model.tsquared}
+    if model._score is not None or not isinstance(model.projector, FeatureProjector):
+        values["coeff"] = model.coeff
+    values = _doubles(values, "")
+    try:
+        with files.atomic(path, overwrite=overwrite) as file:
+            savemat(file, values, format="5", long_field_names=True, do_compression=True, oned_as="column")
+    except FileExistsError as error:
+        raise FileExistsError(f"{error}; export_mat(..., overwrite=True) replaces it") from None
+
+
+def _doubles(value: Any, place: str) -> Any:
+    if isinstance(value, dict):
+        return {key: _doubles(item, f"{place}.{key}" if place else key) for key, item in value.items()}
+    if isinstance(value, list):  # a cell array
+        cells = np.empty(len(value), dtype=object)
+        cells[:] = [_doubles(item, f"{place}{{{i + 1}}}") for i, item in enumerate(value)]
+        return cells
+    if isinstance(value, np.ndarray):
+        if 8 * value.size >= LARGEST:
+            raise ValueError(
+                f"{place} takes {8 * value.size:.3g} bytes, more than the 2 GB that a .mat file of version 5 holds; a "
+                "model by features (method='features'), without scores (return_scores=False), is smaller"
+            )
+        return value.astype(np.float64)
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
+
+
+def _kernel(state: dict) -> dict:
+    for word in ("sum", "product"):
+        if word in state:
+            return {"name": word, "parts": [_kernel(part) for part in state[word]]}
+    if "factor" in state:
+        return {"name": "scaled", "factor": state["factor"], "parts": [_kernel(state["kernel"])]}
+    parameters = {key: value for key, value in state["parameters"].items() if value is not None}
+    return {"name": state["name"], "parameters": parameters or {"none": 0.0}}
+
+
+def _projector(model: KPCAModel) -> dict:
+    own = model.projector
+    if isinstance(own, FeatureProjector):
+        return {"kind": "features", "map": _map(own.map), "axes": own.axes, "mean": own.mean[None, :]}
+    return {"kind": "samples", "X": own.X, "coeff": own.coeff, "column_means": own.column_means[None, :]}
+
+
+def _map(own: FeatureMap) -> dict:
+    """A feature map as one of: monomials of linearly transformed rows (with exp(-|z|^2 / 2) or not), pivots, waves,
+    and their scalings, sums and products."""
+    if isinstance(own, PolynomialMap):
+        alpha = exponents(own.d, own.degree)
+        degrees = alpha.sum(axis=1)
+        if not own.offset:
+            alpha, degrees = alpha[degrees == own.degree], degrees[degrees == own.degree]
+        p = own.degree
+        # sqrt(binom(p, k) offset^(p - k) k!) by the degree k; the reader divides by sqrt(alpha!)
+        by_degree = [sqrt(comb(p, k) * factorial(k)) * own.offset ** ((p - k) / 2) for k in range(p + 1)]
+        rotation = sqrt(own.scale) * np.eye(own.d)
+        return _monomials(np.zeros(own.d), rotation, alpha, np.array(by_degree)[degrees], gaussian=False)
+    if isinstance(own, TaylorMap):
+        alpha = exponents(own.d, own.order - 1) if own.order > 0 else np.zeros((0, own.d))
+        assert own._center is not None
+        return _monomials(own._center, np.eye(own.d) / own.sigma, alpha, np.ones(len(alpha)), gaussian=True)
+    if isinstance(own, RankedMap):
+        weights = np.ones(len(own.indices))
+        return _monomials(own.centre, own.axes / own.sigma, own.indices, weights, gaussian=True)
+    if isinstance(own, PivotMap):
+        return {"kind": "pivots", "pivots": own.pivots, "factor": own.factor}
+    if isinstance(own, FourierMap):
+        grids = np.meshgrid(*(np.arange(-m, m + 1.0) for m in own.half), indexing="ij")
+        return {
+            "kind": "waves",
+            "modes": np.stack([grid.ravel() for grid in grids], axis=1),
+            "weights": own.weights.ravel()[None, :],
+            "centre": own.centre[None, :],
+            "period": own.period[None, :],
+            "low": (own.box[0] - own.margin)[None, :],
+            "high": (own.box[1] + own.margin)[None, :],
+        }
+    if isinstance(own, ScaledMap):
+        return {"kind": "scaled", "factor": own.factor, "parts": [_map(own.part)]}
+    if isinstance(own, (SumMap, TensorMap)):
+        return {"kind": "sum" if isinstance(own, SumMap) else "product", "parts": [_map(part) for part in own.parts]}
+    raise ValueError(
+        f"the feature map {type(own).__name__} is not one of fastkpca's own, and MATLAB has no formula for it; fit "
+        "with features='pivots', method='krylov' or method='dense' to export the model"
+    )
+
+
+def _monomials(
+    centre: np.ndarray, rotation: np.ndarray, alpha: np.ndarray, weights: np.ndarray, *, gaussian: bool
+) -> dict:
+    return {
+        "kind": "monomials",
+        "centre": centre[None, :],
+        "rotation": rotation,
+        "exponents": np.asarray(alpha, dtype=np.float64),
+        "weights": weights[None, :],
+        "gaussian": float(gaussian),
+    }

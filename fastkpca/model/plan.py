@@ -1,0 +1,125 @@
+"""The plan that a model carries: the candidates with their predicted prices, which one ran, and why."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..base.stored import Record
+from ..products.rates import SYRK_RATE
+
+__all__ = ["METHODS", "Candidate", "Plan", "readable_size"]
+
+METHODS = ("dense", "features", "krylov")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One way to do it, and what it is predicted to cost; ``obstacle`` says why it is out of the question."""
+
+    method: str
+    name: str
+    seconds: float
+    memory: float
+    n_features: int = 0
+    obstacle: str = ""
+    offer: Any = field(default=None, repr=False, compare=False)
+
+    @property
+    def label(self) -> str:
+        return f"{self.method} ({self.name})"
+
+
+@dataclass(frozen=True, repr=False)
+class Plan:
+    """What will run, and why; shows itself as the table of all candidates.
+
+    Attributes
+    ----------
+    method : str
+        "dense", "features" or "krylov".
+    name : str
+        The feature map or the product that the method uses.
+    reason : str
+    candidates : tuple of Candidate
+    """
+
+    method: str
+    name: str
+    reason: str
+    candidates: tuple[Candidate, ...]
+
+    @property
+    def chosen(self) -> Candidate:
+        return next(x for x in self.candidates if x.method == self.method and x.name == self.name)
+
+    @property
+    def krylov(self) -> Candidate | None:
+        """The way the krylov route goes, or would go; None where that is out of the question."""
+        if self.method == "krylov":
+            return self.chosen
+        possible = [x for x in self.candidates if x.method == "krylov" and not x.obstacle]
+        return min(possible, key=lambda x: x.seconds, default=None)
+
+    @property
+    def dense(self) -> Candidate | None:
+        """LAPACK, where that is among the candidates and not out of the question."""
+        return next((x for x in self.candidates if x.method == "dense" and not x.obstacle), None)
+
+    def krylov_is_cheaper(self, n: int, n_features: int) -> bool:
+        """Than another pass with about so many features, chosen, formed and scored: where the first was not enough."""
+        other = self.krylov
+        return other is not None and 3.0 * n * float(n_features) ** 2 / SYRK_RATE > other.seconds
+
+    def __str__(self) -> str:
+        lines = [f"{self.method} ({self.name}): {self.reason}", ""]
+        lines.append(f"  {'candidate':<24}{'features':>10}{'seconds':>12}{'memory':>12}")
+        for x in self.candidates:
+            mark = "*" if x is self.chosen else " "
+            if x.obstacle:
+                lines.append(f"{mark} {x.label:<24}{x.obstacle}")
+            else:
+                features = str(x.n_features) if x.n_features else "-"
+                lines.append(f"{mark} {x.label:<24}{features:>10}{x.seconds:>12.3g}{readable_size(x.memory):>12}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def state(self) -> dict:
+        keys = ("method", "name", "seconds", "memory", "n_features", "obstacle")
+        return {
+            "method": self.method,
+            "name": self.name,
+            "reason": self.reason,
+            "candidates": [{key: getattr(x, key) for key in keys} for x in self.candidates],
+        }
+
+    @classmethod
+    def from_state(cls, state: dict) -> Plan:
+        own = Record(state, {}, "the plan")
+        own.keys(("method", "name", "reason", "candidates"))
+        candidates = tuple(_candidate(x) for x in own.list("candidates"))
+        method, name = own.text("method", METHODS), own.text("name")
+        if not any((x.method, x.name) == (method, name) for x in candidates):
+            raise own.refuse("what was chosen is not among the candidates")
+        return cls(method, name, own.text("reason"), candidates)
+
+
+def _candidate(state: Any) -> Candidate:
+    own = Record(state, {}, "a candidate of the plan")
+    own.keys(("method", "name", "seconds", "memory", "n_features", "obstacle"))
+    # what is out of the question may have no finite cost
+    seconds, memory = (
+        math.inf if own.get(key) == math.inf else own.number(key, least=0.0) for key in ("seconds", "memory")
+    )
+    n_features = own.whole("n_features", least=0, most=1 << 62)
+    return Candidate(own.text("method", METHODS), own.text("name"), seconds, memory, n_features, own.text("obstacle"))
+
+
+def readable_size(number: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if number < 1000:
+            return f"{number:.3g} {unit}"
+        number /= 1000
+    return f"{number:.3g} TB"

@@ -1,0 +1,554 @@
+"""From scores back to rows: pre-images, for denoising and for seeing what a component means.
+
+Scores z stand for the point P = mean + sum_j z_j w_j of feature space, which as a rule is the image of no row at all. A
+pre-image is a row whose image is near P. Which way leads to one depends on what the model knows:
+
+- "linear": the kernel is linear, and P is a row;
+- "fixed-point", "gradient": |phi(x) - P|^2 is minimised over x (``_descent``), P being an expansion in the training
+  rows, or in pivots, or a vector of features;
+- "ridge": rows are learned from scores by kernel ridge regression (``_ridge``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from ..base import parallel
+from ..base.protocol import Kernel
+from ..errors import PreimageWarning, warn_caller
+from ..kernels import guarded
+from ..kernels.gaussian import Gaussian, median_distance
+from ..kernels.linear import Linear
+from ..kernels.precomputed import Precomputed
+from ..maps.passes import apply
+from ..maps.pivots import PivotMap
+from ..products.exact import ExactSummation
+from ..rows import validate
+from ..rows.view import Rows
+from .descent import Found, MapTarget, RowsTarget, descend
+from .result import FeatureProjector, KPCAModel, SampleProjector, check_model
+from .ridge import fit_ridge
+
+__all__ = ["kpca_denoise", "kpca_preimage"]
+
+BLOCK = 64
+"""Points that descend together."""
+STARTS = 3
+"""Known rows nearest in their scores, from which a descent may start."""
+
+
+def kpca_preimage(
+    model: KPCAModel,
+    Z: Any,
+    *,
+    method: str = "auto",
+    train: Any = None,
+    start: Any = None,
+    alpha: float | None = None,
+    tol: float = 1e-6,
+    max_iter: int = 500,
+    n_threads: int | None = None,
+    progress: bool | Callable[[str, int, int], None] = False,
+) -> np.ndarray:
+    """Rows whose images in feature space are near those that scores stand for.
+
+    ``kpca_preimage(model, kpca_project(model, X))`` takes from the rows X what the components do not see: noise.
+
+    Parameters
+    ----------
+    model : KPCAModel
+    Z : array_like (m, c)
+        Scores, as ``kpca_project`` returns them.
+    method : {"auto", "linear", "fixed-point", "gradient", "ridge"}
+        "linear" is exact and for the linear kernel. "fixed-point" is for the Gaussian kernel: the iteration of Mika et
+        al., safeguarded. "gradient" minimises the distance in feature space for any kernel that is smooth. "ridge"
+        learns the way back by kernel ridge regression from the scores of known rows, and suits any kernel, a
+        precomputed one included. "auto" takes "linear" and "fixed-point" for their kernels, else "ridge" where rows
+        are known, else "gradient".
+    train : array_like (n, d), optional
+        Known rows, best the training rows: to learn from, and to start from. A model that holds its training rows needs
+        none. For a precomputed kernel, whatever describes the N training rows, in their order.
+    start : array_like (m, d), optional
+        Where "fixed-point" and "gradient" start; for denoising, the noisy rows. By default the known row with the
+        nearest scores, or a pivot of a model made of these; without either, the mean of the training rows (Gaussian
+        kernel).
+    alpha : float, optional
+        Regularisation of "ridge": sum |x - f(z)|^2 + alpha |f|^2. By default chosen by generalised cross-validation.
+    tol : float
+        "fixed-point" and "gradient" end when a step is at most tol times the length on which the kernel changes
+        (sigma).
+    max_iter : int
+        Most steps.
+    n_threads : int, optional
+        Default: all processors. Results do not depend on it.
+    progress : bool or callable
+
+    Returns
+    -------
+    ndarray (m, d)
+        float32 where the scores and the model are. Always finite.
+
+    Raises
+    ------
+    ValueError
+        The method does not suit the kernel, or needs rows that the model does not hold; the text says which.
+
+    Warns
+    -----
+    PreimageWarning
+        Some descents did not converge; their rows are the best found.
+
+    Notes
+    -----
+    With f(x) = <phi(x), P>, the minimum of |phi(x) - P|^2 = k(x, x) - 2 f(x) + |P|^2 for the Gaussian kernel is a fixed
+    point of x <- x + sigma^2 grad f(x) / f(x), which for P = sum_i w_i phi(x_i) is Mika's
+    sum_i w_i k(x, x_i) x_i / sum_i w_i k(x, x_i), but needs no such expansion. Where all of P is the image of one row,
+    the first step from anywhere leads there. A minimum found is a local one.
+
+    Mika, Schoelkopf, Smola, Mueller, Scholz & Raetsch, Kernel PCA and de-noising in feature spaces, NIPS 1998;
+    Schoelkopf et al., Input space versus feature space in kernel-based methods, IEEE Trans. Neural Networks 1999;
+    Bakir, Weston & Schoelkopf, Learning to find pre-images, NIPS 2003.
+
+    Examples
+    --------
+    >>> import numpy as np, fastkpca as fk
+    >>> t = np.random.default_rng(0).uniform(0, np.pi, 400)
+    >>> X = np.column_stack([np.cos(t), np.sin(t)])
+    >>> model = fk.kpca(X, "gaussian", 6, sigma=0.5)
+    >>> off = [[0.0, 1.2]]
+    >>> x = fk.kpca_preimage(model, fk.kpca_project(model, off), start=off)
+    >>> bool(abs(np.linalg.norm(x) - 1) < 0.05)
+    True
+    """
+    return _preimages(model, Z, method, train, start, alpha, tol, max_iter, n_threads, progress)
+
+
+def kpca_denoise(
+    model: KPCAModel,
+    X: Any,
+    *,
+    method: str = "auto",
+    train: Any = None,
+    alpha: float | None = None,
+    tol: float = 1e-6,
+    max_iter: int = 500,
+    n_threads: int | None = None,
+    progress: bool | Callable[[str, int, int], None] = False,
+) -> np.ndarray:
+    """Rows without what the components of a model do not hold.
+
+    Parameters
+    ----------
+    model : KPCAModel
+        Best made of rows without noise.
+    X : array_like (m, d)
+        Noisy rows.
+    method : {"auto", "linear", "fixed-point", "gradient", "ridge"}
+        As for ``kpca_preimage``, like the following.
+    train : array_like (n, d), optional
+    alpha : float, optional
+    tol : float
+    max_iter : int
+    n_threads : int, optional
+    progress : bool or callable
+
+    Returns
+    -------
+    ndarray (m, d)
+
+    Warns
+    -----
+    PreimageWarning
+        As for ``kpca_preimage``.
+
+    Notes
+    -----
+    For kernels that are not translation-invariant this is ``kpca_preimage(model, kpca_project(model, X), start=X)``.
+
+    Under a translation-invariant kernel, noise n makes a row's image small as the components see it: for the Gaussian
+    all k(x + n, x_i) are k(x, x_i) times about exp(-|n|^2 / (2 sigma^2)), since n is at nearly right angles to every
+    x_i - x where columns are many. That common factor says nothing about x, but against the mean, which does not
+    shrink, it draws the projection to the middle of all rows. So the image is projected on the linear span of mean and
+    components instead of the affine one, as kernel PCA without centring does (and as Mika et al. seem to have done),
+    and its multiple whose share of the mean is one goes back to a row.
+
+    Examples
+    --------
+    >>> import numpy as np, fastkpca as fk
+    >>> rng = np.random.default_rng(0)
+    >>> t = rng.uniform(0, 2 * np.pi, 400)
+    >>> X = np.column_stack([np.cos(t), np.sin(t)])
+    >>> model = fk.kpca(X, "gaussian", 12, sigma=0.6)
+    >>> noisy = X + 0.1 * rng.standard_normal(X.shape)
+    >>> clean = fk.kpca_denoise(model, noisy)
+    >>> bool(np.abs(np.linalg.norm(clean, axis=1) - 1).mean() < 0.02)
+    True
+    """
+    check_model(model)
+    kernel = guarded(model.kernel)
+    if isinstance(kernel, Precomputed):
+        raise ValueError(
+            "a precomputed matrix holds no rows that noise could be taken from; kpca_preimage(model, Z, train=...) "
+            "learns rows from scores"
+        )
+    rows = validate.as_rows(X, purpose="kpca_denoise")
+    validate.check_finite(rows, purpose="kpca_denoise")
+    validate.check_columns(model.n_features, rows.n_features)
+    validate.check_names(model.feature_names, X)
+    dtype = np.dtype(np.float32 if rows.dtype == np.float32 and model.dtype == np.float32 else np.float64)
+    threads = parallel.threads_for(kernel, n_threads)
+    with parallel.blas_threads():
+        Z = _scores_in_span(model, kernel, rows.shifted(model.shift), threads)
+    found = _preimages(model, Z, method, train, X, alpha, tol, max_iter, n_threads, progress)
+    return found.astype(dtype, copy=False)
+
+
+def _preimages(
+    model: KPCAModel,
+    Z: Any,
+    method: str,
+    train: Any,
+    start: Any,
+    alpha: float | None,
+    tol: float,
+    max_iter: int,
+    n_threads: int | None,
+    progress: bool | Callable[[str, int, int], None],
+) -> np.ndarray:
+    check_model(model)
+    validate.check_choice(method, "method", ("auto", "linear", "fixed-point", "gradient", "ridge"))
+    max_iter = validate.check_count(max_iter, "max_iter")
+    tol = validate.check_tol(tol)
+    _check_alpha(alpha)
+    scores, dtype = _scores(model, Z)
+    kernel = guarded(model.kernel)
+    threads = parallel.threads_for(kernel, n_threads)
+    method = _method(method, kernel, model, train, start)
+    with parallel.reporter(progress) as report, parallel.blas_threads():
+        if method == "linear":
+            found = _linear(model, scores)
+        elif method == "ridge":
+            found = _ridge(model, kernel, scores, train, alpha, threads, report)
+        else:
+            known = _known_rows(model, kernel, train, threads)
+            begin = _start(model, start, scores)
+            found, said = _nearest(model, kernel, scores, known, begin, tol, max_iter, threads, report)
+            if said:
+                warn_caller(f"pre-images: {said}", PreimageWarning)
+    if not np.isfinite(found).all():
+        row = int(np.argmin(np.isfinite(found).all(axis=1)))
+        raise ValueError(f"the pre-image of row {row} of Z is not finite: its scores are too large for this model")
+    return found.astype(dtype, copy=False)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Known:
+    """Rows, shifted, and their scores."""
+
+    rows: Rows
+    scores: np.ndarray
+
+
+def _check_alpha(alpha: Any) -> None:
+    if alpha is None:
+        return
+    if isinstance(alpha, bool) or not isinstance(alpha, (int, float, np.number)) or not 0 < alpha < np.inf:
+        raise ValueError(f"alpha is {alpha!r}; a positive number is needed, or None for cross-validation")
+
+
+def _scores(model: KPCAModel, Z: Any) -> tuple[np.ndarray, np.dtype]:
+    rows = validate.as_rows(Z, name="Z", purpose="kpca_preimage")
+    validate.check_finite(rows, name="Z", purpose="kpca_preimage")
+    if rows.n_features != model.n_components:
+        raise ValueError(
+            f"Z has {rows.n_features} columns, and the model has {model.n_components} components; give scores, as "
+            "kpca_project(model, X) returns them"
+        )
+    dtype = np.dtype(np.float32 if rows.dtype == np.float32 and model.dtype == np.float32 else np.float64)
+    return rows.all(), dtype
+
+
+def _method(method: str, kernel: Kernel, model: KPCAModel, train: Any, start: Any) -> str:
+    """The method to use, or an error that says why it cannot be the one asked for."""
+    projector = model.projector
+    precomputed = isinstance(kernel, Precomputed)
+    held = isinstance(projector, SampleProjector) and not precomputed
+    if method == "auto":
+        if isinstance(kernel, Linear):
+            method = "linear"
+        elif isinstance(kernel, Gaussian):
+            method = "fixed-point"
+        elif held or precomputed or train is not None:
+            method = "ridge"
+        else:
+            method = "gradient"
+    if method == "linear" and not isinstance(kernel, Linear):
+        raise ValueError(f"method='linear' is for the linear kernel; {kernel!r} needs 'ridge' or 'gradient'")
+    if method == "fixed-point" and not isinstance(kernel, Gaussian):
+        raise ValueError(f"method='fixed-point' is for the Gaussian kernel; {kernel!r} needs 'ridge' or 'gradient'")
+    if method == "gradient" and precomputed:
+        raise ValueError(
+            "a precomputed kernel knows no rows to move; method='ridge' learns from rows given with train="
+        )
+    if method == "ridge" and not held and train is None:
+        raise ValueError(
+            "method='ridge' learns from rows, and this model holds none"
+            + (
+                " (its kernel is precomputed); give train=, one row for each of the training rows, in their order"
+                if precomputed
+                else " (it is a feature map); give train=, the training rows or others like them"
+            )
+        )
+    has_pivots = isinstance(projector, FeatureProjector) and isinstance(projector.map, PivotMap)
+    may_start = held or has_pivots or isinstance(kernel, Gaussian) or train is not None or start is not None
+    if method == "gradient" and not may_start:
+        raise ValueError(
+            f"{kernel!r} needs rows to start from or to learn from, and this model holds none (it is a feature map); "
+            "give train=, the training rows or others like them (or start=, one row for each row of Z)"
+        )
+    return method
+
+
+def _project(model: KPCAModel, kernel: Kernel, rows: Rows, n_threads: int) -> np.ndarray:
+    result = np.empty((rows.n_samples, model.n_components))
+    model.projector.project(kernel, rows, result, n_threads)
+    return result
+
+
+def _known_rows(model: KPCAModel, kernel: Kernel, train: Any, n_threads: int) -> _Known | None:
+    """Rows to start or to learn from, with their scores: those given, or held by the model, or its pivots."""
+    projector = model.projector
+    if train is not None:
+        rows = validate.as_rows(train, name="train", purpose="kpca_preimage")
+        validate.check_finite(rows, name="train", purpose="kpca_preimage")
+        if isinstance(kernel, Precomputed):
+            if rows.n_samples != model.n_samples:
+                raise ValueError(
+                    f"train has {rows.n_samples} rows, and the model was made of {model.n_samples}; for a "
+                    "precomputed kernel it describes the training rows, one by one"
+                )
+            return _Known(rows, _training_scores(model))
+        validate.check_columns(model.n_features, rows.n_features, name="train")
+        rows = rows.shifted(model.shift)
+        return _Known(rows, _project(model, kernel, rows, n_threads))
+    if isinstance(projector, SampleProjector):
+        return _Known(Rows(projector.X), _training_scores(model))
+    if isinstance(projector.map, PivotMap) and projector.map.n_features:
+        rows = Rows(projector.map.pivots)
+        return _Known(rows, _project(model, kernel, rows, n_threads))
+    return None
+
+
+def _training_scores(model: KPCAModel) -> np.ndarray:
+    """score = Kc coeff = coeff eigenvalues: no pass over the kernel."""
+    if isinstance(model.projector, SampleProjector):
+        return np.asarray(model.projector.coeff, dtype=np.float64) * model.eigenvalues
+    return np.asarray(model.score, dtype=np.float64)
+
+
+def _scores_in_span(model: KPCAModel, kernel: Kernel, rows: Rows, n_threads: int) -> np.ndarray:
+    """Scores of rows projected on the linear span of mean and components, scaled so that the mean has weight one.
+
+    With b = W' mean, the part of the mean at right angles to the components has the squared length |mean|^2 - |b|^2,
+    and phi(x) has t times that part, t = (<phi(x), mean> - (z + b).b) / (|mean|^2 - |b|^2). The projection is
+    t mean + W (z + (1 - t) b), and divided by t it is that of the scores z / t + (1 / t - 1) b.
+    """
+    projector, n = model.projector, rows.n_samples
+    if kernel.translation != "kernel":
+        return _project(model, kernel, rows, n_threads)
+    if isinstance(projector, FeatureProjector):
+        mean = projector.mean
+        found = apply(projector.map, rows, np.column_stack([projector.axes, mean]), n_threads)
+        b, square = mean @ projector.axes, float(mean @ mean)
+        least = 10.0 * np.sqrt(max(float(model.info.get("residual_trace", 0.0)), 0.0) / model.n_samples)
+    else:
+        N = len(projector.coeff)
+        columns = np.hstack([np.asarray(projector.coeff, dtype=np.float64), np.full((N, 1), 1.0 / N)])
+        found, step, least = np.empty((n, columns.shape[1])), parallel.tile_rows(64), 1e-12
+        for at in range(0, n, step):
+            tile = Rows(rows.tile(at, min(n, at + step)))
+            found[at : at + step] = ExactSummation(kernel, tile, Rows(projector.X), n_threads=n_threads).matmat(columns)
+        b, square = projector.column_means @ columns[:, :-1], float(np.mean(projector.column_means))
+    inside, along = found[:, :-1], found[:, -1]  # W' phi(x) and <phi(x), mean>
+    part = square - float(b @ b)
+    if not part > 1e-10 * square:
+        return inside - b
+    # a share that rounding, or what a map leaves out, could be all of is not divided by
+    share = np.maximum((along - inside @ b) / part, max(least, 1e-12))[:, None]
+    return (inside - b) / share + (1.0 / share - 1.0) * b
+
+
+def _start(model: KPCAModel, start: Any, Z: np.ndarray) -> Rows | None:
+    if start is None:
+        return None
+    rows = validate.as_rows(start, name="start", purpose="kpca_preimage")
+    validate.check_finite(rows, name="start", purpose="kpca_preimage")
+    validate.check_columns(model.n_features, rows.n_features, name="start")
+    if rows.n_samples != len(Z):
+        raise ValueError(f"start has {rows.n_samples} rows and Z has {len(Z)}; one for each is needed")
+    return rows.shifted(model.shift)
+
+
+def _linear(model: KPCAModel, Z: np.ndarray) -> np.ndarray:
+    """P itself: the kernel is linear, so feature space is input space."""
+    projector = model.projector
+    if isinstance(projector, SampleProjector):
+        X = np.asarray(projector.X, dtype=np.float64)
+        mean = X.mean(axis=0)
+        coeff = projector.coeff - projector.coeff.mean(axis=0)
+        return mean + Z @ (coeff.T @ X) + model.shift
+    P = projector.mean + Z @ projector.axes.T
+    if isinstance(projector.map, PivotMap):  # phi(x) = L^-1 pivots x
+        return _pivot_weights(projector.map, P.T).T @ projector.map.pivots + model.shift
+    M = projector.map.features(np.eye(model.n_features))  # phi(x) = x M
+    return np.linalg.lstsq(M.T, P.T, rcond=None)[0].T + model.shift
+
+
+def _pivot_weights(feature_map: PivotMap, B: np.ndarray) -> np.ndarray:
+    """b.phi(x) = (L^-T b)' k(pivots, x): a vector of features as an expansion in pivots."""
+    return scipy.linalg.solve_triangular(feature_map.factor, B, lower=True, trans="T", check_finite=False)
+
+
+def _ridge(
+    model: KPCAModel,
+    kernel: Kernel,
+    Z: np.ndarray,
+    train: Any,
+    alpha: float | None,
+    n_threads: int,
+    progress: parallel.Progress | None,
+) -> np.ndarray:
+    known = _known_rows(model, kernel, train, n_threads)
+    assert known is not None
+    learned = fit_ridge(known.scores, known.rows, alpha=alpha, n_threads=n_threads, progress=progress)
+    found = learned.predict(Z, n_threads, progress)
+    return found if known.rows.shift is None and isinstance(kernel, Precomputed) else found + model.shift
+
+
+def _nearest(
+    model: KPCAModel,
+    kernel: Kernel,
+    Z: np.ndarray,
+    known: _Known | None,
+    begin: Rows | None,
+    tol: float,
+    max_iter: int,
+    n_threads: int,
+    progress: parallel.Progress | None,
+) -> tuple[np.ndarray, str]:
+    """Descents in blocks of points, each from the best of its starts, and from the others where that fails."""
+    m, d = len(Z), model.n_features
+    sigma = kernel._sigma if isinstance(kernel, Gaussian) else None
+    length = float(sigma) if sigma is not None else _length(known, begin)
+    make = _targets(model, kernel, length)
+    result = np.empty((m, d))
+
+    def task(i: int) -> tuple[int, int]:
+        part = slice(i * BLOCK, min(m, (i + 1) * BLOCK))
+        z = Z[part]
+        target, every = make(z), np.arange(len(z))
+        starts = _starts(target, z, known, None if begin is None else begin.tile(part.start, part.stop), d)
+        options: dict[str, Any] = {"sigma": sigma, "length": length, "tol": tol, "max_iter": max_iter}
+        found = descend(target, starts[0], every, **options)
+        for other in starts[1:]:
+            lost = np.flatnonzero(~_arrived(found, sigma))
+            if not len(lost):
+                break
+            found.better(descend(target, other[lost], lost, **options), lost)
+        result[part] = found.x
+        return int((~found.converged).sum()), int((found.converged & ~_arrived(found, sigma)).sum())
+
+    counts = np.zeros(2, dtype=np.intp)
+    for found in parallel.run(task, -(-m // BLOCK), n_threads=n_threads, progress=progress, stage="pre-images"):
+        counts += found
+    lost, nowhere = (int(x) for x in counts)
+    said = []
+    if lost:
+        said.append(f"{lost} of {m} did not converge in {max_iter} steps; a larger max_iter or tol helps")
+    if nowhere:
+        said.append(
+            f"for {nowhere} of {m} no row was found that is nearer to what the scores stand for than rows far away "
+            "are; give start= or train= (training rows), or fit with a larger sigma"
+        )
+    return result + model.shift, "; ".join(said)
+
+
+def _arrived(found: Found, sigma: float | None) -> np.ndarray:
+    """Converged, and for the Gaussian nearer to P than infinity is."""
+    return found.converged & found.seen if sigma is not None else found.converged
+
+
+def _length(known: _Known | None, begin: Rows | None) -> float:
+    """The length on which a kernel of unknown width changes: how far rows are apart."""
+    rows = begin if known is None else known.rows
+    sample = np.zeros((1, 1)) if rows is None else rows.tile(0, min(512, len(rows)))
+    if len(sample) > 1 and (sample != sample[0]).any():
+        return median_distance(sample)
+    return max(float(np.abs(sample).max()), 1.0)
+
+
+def _targets(model: KPCAModel, kernel: Kernel, length: float) -> Callable[[np.ndarray], Any]:
+    """P of a block of scores, as what the model knows it by."""
+    projector = model.projector
+    if isinstance(projector, SampleProjector):
+        coeff = np.asarray(projector.coeff, dtype=np.float64)
+        left, base = coeff - coeff.mean(axis=0), np.full(len(coeff), 1.0 / len(coeff))
+        points = projector.X
+        return lambda z: RowsTarget(kernel, points, left, base, z, length)
+    if isinstance(projector.map, PivotMap):
+        weights = _pivot_weights(projector.map, np.column_stack([projector.axes, projector.mean]))
+        pivots, left, base = projector.map.pivots, np.ascontiguousarray(weights[:, :-1]), weights[:, -1]
+        return lambda z: RowsTarget(kernel, pivots, left, base, z, length)
+    return lambda z: MapTarget(kernel, projector.map, projector.mean + z @ projector.axes.T, length)
+
+
+def _starts(target: Any, z: np.ndarray, known: _Known | None, begin: np.ndarray | None, d: int) -> list[np.ndarray]:
+    """Arrays (b, d) to start from, the best first; what the caller gave goes before, where P can be seen from it."""
+    every = np.arange(len(z))
+    if known is None:
+        if begin is None:
+            return [np.zeros((len(z), d))]
+        return [_seen(target, begin, np.zeros((len(z), d))), np.zeros((len(z), d))]
+    candidates = []
+    index = _nearest_scores(known.scores, z)
+    values = []
+    for k in range(index.shape[1]):
+        rows = known.rows.take(index[:, k])
+        candidates.append(rows)
+        values.append(target(rows, every).objective)
+    order = np.argsort(np.stack(values), axis=0, kind="stable")
+    stack = np.stack(candidates)
+    starts = [np.ascontiguousarray(stack[order[k], every]) for k in range(len(stack))]
+    return starts if begin is None else [_seen(target, begin, starts[0]), *starts]
+
+
+def _seen(target: Any, begin: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """``begin``, but ``other`` where the former is so far away that f is nothing but rounding there."""
+    values = target(begin, np.arange(len(begin)))
+    fine = np.isfinite(values.objective) & (np.abs(values.inner) > values.floor)
+    return np.where(fine[:, None], begin, other)
+
+
+def _nearest_scores(scores: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """Numbers of the known rows with the nearest scores, (b, STARTS) or fewer."""
+    n, step = len(scores), 8192
+    k = min(STARTS, n)
+    best = np.full((len(z), k), np.inf)
+    index = np.zeros((len(z), k), dtype=np.intp)
+    for start in range(0, n, step):
+        part = scores[start : start + step]
+        distance = np.einsum("ij,ij->i", part, part) - 2.0 * (z @ part.T)
+        few = np.argpartition(distance, min(k, len(part)) - 1, axis=1)[:, :k]
+        joined = np.concatenate([best, np.take_along_axis(distance, few, axis=1)], axis=1)
+        numbers = np.concatenate([index, few + start], axis=1)
+        order = np.argsort(joined, axis=1, kind="stable")[:, :k]
+        best, index = np.take_along_axis(joined, order, axis=1), np.take_along_axis(numbers, order, axis=1)
+    return index

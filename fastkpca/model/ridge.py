@@ -1,0 +1,157 @@
+"""Kernel ridge regression from scores back to rows, for pre-images: learned once, evaluated at any scores.
+
+Bakir, Weston & Schoelkopf, Learning to find pre-images, NIPS 2003. The regression is on the pivoted-Cholesky features
+of a Gaussian kernel on the scores, so that it needs one pass over the rows and D x (D + d) numbers, never N x N; where
+D reaches the number of rows it is kernel ridge regression itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+
+from ..base import parallel
+from ..kernels.gaussian import Gaussian, median_distance
+from ..maps.passes import apply, feature_moments, tile_rows
+from ..maps.pivots import PivotMap, pivot_map
+from ..rows.view import Rows
+
+__all__ = ["Ridge", "fit_ridge"]
+
+MAX_FEATURES = 1024
+PIVOT_TOL = 1e-11
+WIDTHS = (1.0, 2.0, 4.0, 8.0)
+"""Multiples of the median heuristic's sigma that are tried, on a sample."""
+TRIAL_ROWS, TRIAL_FEATURES = 1024, 256
+
+
+@dataclass(frozen=True)
+class Ridge:
+    """x = mean_x + (phi(z) - mean_phi) weights.
+
+    Attributes
+    ----------
+    map : PivotMap, or None
+        None: all scores are alike, and every row is the mean.
+    alpha, sigma : float
+        What |f|^2 is multiplied by in sum |x - f(z)|^2 + alpha |f|^2, and the width of the kernel on scores.
+    """
+
+    map: PivotMap | None
+    weights: np.ndarray
+    mean_phi: np.ndarray
+    mean_x: np.ndarray
+    alpha: float
+    sigma: float
+
+    def predict(self, Z: np.ndarray, n_threads: int = 1, progress: parallel.Progress | None = None) -> np.ndarray:
+        """Rows for scores Z (m, c): (m, d)."""
+        if self.map is None:
+            return np.tile(self.mean_x, (len(Z), 1))
+        constant = self.mean_phi @ self.weights - self.mean_x
+        return apply(
+            self.map, Rows(Z), self.weights, n_threads, constant=constant, progress=progress, stage="pre-images"
+        )
+
+
+def fit_ridge(
+    scores: np.ndarray,
+    rows: Rows,
+    *,
+    alpha: float | None = None,
+    n_threads: int = 1,
+    progress: parallel.Progress | None = None,
+) -> Ridge:
+    """Learn rows from their scores.
+
+    Parameters
+    ----------
+    scores : ndarray (N, c)
+    rows : Rows (N, d)
+    alpha : float, optional
+        Regularisation; by default what generalised cross-validation finds best (Golub, Heath & Wahba 1979).
+    """
+    n = len(scores)
+    rng = np.random.default_rng(0)
+    few = np.sort(rng.choice(n, TRIAL_ROWS, replace=False)) if n > TRIAL_ROWS else np.arange(n)
+    sample, targets = np.ascontiguousarray(scores[few], dtype=np.float64), rows.take(few)
+    if not (sample != sample[0]).any():
+        return Ridge(None, np.zeros((0, 0)), np.zeros(0), _mean(rows, n_threads), 0.0, 0.0)
+    heuristic = median_distance(sample) / np.sqrt(2.0)
+    trials = []
+    for factor in WIDTHS:
+        feature_map = _map(Rows(sample), factor * heuristic, TRIAL_FEATURES)
+        trials.append(_solve(feature_map, Rows(sample), Rows(targets), alpha, 1)[1])
+    sigma = WIDTHS[int(np.argmin(trials))] * heuristic
+    return _solve(_map(Rows(scores), sigma, MAX_FEATURES), Rows(scores), rows, alpha, n_threads, progress)[0]
+
+
+def _map(scores: Rows, sigma: float, most: int) -> PivotMap:
+    return pivot_map(
+        Gaussian(sigma=sigma),
+        scores,
+        tol=PIVOT_TOL,
+        max_features=min(most, len(scores)),
+        rng=np.random.default_rng(0),
+        sample_rows=4096,
+        entry_error=0.0,
+    )
+
+
+def _mean(rows: Rows, n_threads: int) -> np.ndarray:
+    n, step = rows.n_samples, parallel.tile_rows(2 * rows.n_features)
+
+    def task(i: int) -> np.ndarray:
+        return rows.tile(i * step, min(n, (i + 1) * step)).sum(axis=0)
+
+    return parallel.tree_reduce(task, -(-n // step), np.add, n_threads=n_threads) / n
+
+
+def _solve(
+    feature_map: PivotMap,
+    scores: Rows,
+    rows: Rows,
+    alpha: float | None,
+    n_threads: int,
+    progress: parallel.Progress | None = None,
+) -> tuple[Ridge, float]:
+    """The regression, and its score by generalised cross-validation (of the given alpha, or of the best)."""
+    n, step = len(scores), tile_rows(feature_map)
+    n_tiles = -(-n // step)
+    span = step * max(1, -(-n_tiles // 16))  # every task holds D x d numbers
+    moments = feature_moments(feature_map, scores, n_threads=n_threads, progress=progress)
+    mean_phi, mean_x = moments.mean.copy(), _mean(rows, n_threads)
+    squares = np.zeros(-(-n // span))
+
+    def task(i: int) -> np.ndarray:
+        total = np.zeros((feature_map.n_features, rows.n_features))
+        for start in range(i * span, min(n, (i + 1) * span), step):
+            stop = min(n, start + step)
+            X = rows.tile(start, stop) - mean_x
+            squares[i] += float(np.einsum("ij,ij->", X, X))
+            total += (feature_map.features(scores.tile(start, stop)) - mean_phi).T @ X
+        return total
+
+    cross = parallel.tree_reduce(task, len(squares), np.add, n_threads=n_threads, progress=progress, stage="regression")
+    second = moments.dense()
+    assert second is not None
+    eigenvalues, axes = scipy.linalg.eigh(second)
+    eigenvalues = np.maximum(eigenvalues, 0.0)
+    along = axes.T @ cross
+    power, total = np.einsum("ij,ij->i", along, along), float(squares.sum())
+    top = float(eigenvalues[-1])
+
+    def validation(a: float) -> float:
+        left = max(total - float(power @ ((eigenvalues + 2.0 * a) / (eigenvalues + a) ** 2)), 1e-14 * total)
+        freedom = 1.0 + float((eigenvalues / (eigenvalues + a)).sum())
+        return n * left / (n - freedom) ** 2 if freedom < n else np.inf
+
+    if alpha is None:
+        tried = np.logspace(-12, 1, 53) * top
+        found = [validation(a) for a in tried]
+        alpha = float(tried[int(np.argmin(found))])
+    weights = axes @ (along / (eigenvalues + alpha)[:, None])
+    sigma = float(feature_map.kernel.sigma)  # type: ignore[attr-defined]
+    return Ridge(feature_map, weights, mean_phi, mean_x, alpha, sigma), validation(alpha)

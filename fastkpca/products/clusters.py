@@ -1,0 +1,511 @@
+"""Gaussian products by clusters: far pairs skipped, near pairs exact, the rest by expansions about two centres.
+
+Rows are cut into a bisection tree (``_core.clusters``), and every pair of its nodes gets the cheapest of three
+treatments whose error, rounding included, is at most tol at every pair of rows in it: nothing where the kernel is below
+tol at the smallest distance, exact tiles, or an expansion about both centres,
+
+    k(x, y) = k(x, c) k(y, z) / k(z, c) exp((x - z).(y - c)),    the last factor as a truncated series.
+
+Its order depends on the product of the two radii and not on the distance, so it stays low; what it asks of BLAS is one
+product for each cluster with all its partners, on either side:
+
+    G_zc = sum_j phi(y_j - c) k(y_j, z) u_j / k(z, c)        for all z at once: (z by j) times (j by terms)
+    v_i += sum_c k(x_i, c) phi(x_i - z).G_zc                 for all c at once: (c by terms) times (terms by i)
+
+All treatments are the same in both directions: with one set of rows the product is symmetric.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import comb, expm1, sqrt
+from typing import Any
+
+import numpy as np
+
+from .._core import clusters as _clusters
+from .._core import multiindex, tiles
+from ..base import parallel
+from ..base.protocol import Cost, Offer, Summary, Summation
+from ..rows.view import Rows
+
+__all__ = ["ClusterSummation", "cluster_offer", "reachable"]
+
+LEAF = 128
+SAMPLE_LEAF = 8
+LARGEST_TERMS = 4096
+LEAST_TOGETHER = 8  # columns
+COEFFICIENTS = 1 << 22  # numbers G held at once: 32 MB
+LEAST_TASK = 1 << 20  # kernel values of an exact task where its cluster has partners for them
+STRIP = 2048  # rows, and partners, in an exact task: as the exact summation's bands
+FLOPS = 5e9  # of Cost, in a second on one thread
+UNIT_ROUNDOFF = 2.0**-53
+
+
+def reachable(d: int) -> float:
+    """Smallest tol for rows of d numbers: what the rounding of a kernel value in an exact tile may be."""
+    error = 2.0 * (d + 10) * UNIT_ROUNDOFF
+    return error + (_exponent_error(d) if d > tiles.DIRECT else 0.0)
+
+
+def _exponent_error(d: int) -> float:
+    """Absolute error of the exponent of a tile of kernel values beyond the relative one (Gaussian.entry_error)."""
+    return 2.0 * (min(d, 5.0 * sqrt(d)) + 8.0) * tiles.EXPONENT_ERROR if d > tiles.DIRECT else 0.0
+
+
+def costs(d: int) -> np.ndarray:
+    """Seconds for an exact kernel value (used both ways), a call, a row of an expansion, its terms, and a monomial.
+
+    Measured on one thread; only their ratios decide.
+    """
+    value = 0.27e-9 + 0.021e-9 * d if d <= tiles.DIRECT else 0.7e-9 + 0.027e-9 * d
+    return np.array([value, 1.5e-6, 0.8e-9 + 0.03e-9 * d, 0.13e-9, 0.4e-9])
+
+
+def _terms(d: int) -> np.ndarray:
+    """C(p - 1 + d, d), the terms of order p = 0, 1, ..., as far as they are worth a thought."""
+    sizes = [0.0]
+    while len(sizes) <= 128 and comb(len(sizes) - 1 + d, d) <= LARGEST_TERMS:
+        sizes.append(float(comb(len(sizes) - 1 + d, d)))
+    return np.array(sizes)
+
+
+class _Side:
+    """One set of rows: reordered, its tree, and where the parts of every product go."""
+
+    def __init__(self, X: np.ndarray, leaf: int, *, sample_of: float = 1.0):
+        self.rows, self.order, start, stop, left, centre, low, high, radius = _clusters.bisect(X, leaf)
+        if sample_of > 1.0:
+            # the range of s uniform numbers is (s - 1) / (s + 1) of what they were drawn from
+            few = (stop - start).astype(np.float64)
+            wider = np.where(few > 1, (few + 1.0) / np.maximum(few - 1.0, 1.0), 1.0)
+            many = few * sample_of
+            wider *= (many - 1.0) / (many + 1.0)
+            low, high = ((low + high + sign * wider[:, None] * (high - low)) / 2 for sign in (-1.0, 1.0))
+            radius = radius * wider
+        self.start, self.stop, self.centre = start, stop, centre
+        self.tree = _clusters.Tree(start, stop, left, centre, low, high, radius)
+
+    def slice(self, node: int) -> slice:
+        return slice(self.start[node], self.stop[node])
+
+
+@dataclass(frozen=True)
+class _Far:
+    """Expansions in one direction, ordered by target and falling order: what a product walks over."""
+
+    source: np.ndarray
+    target: np.ndarray
+    terms: np.ndarray
+    inverse: np.ndarray
+    """1 / k(z, c)."""
+
+
+def _principal(sides: list[_Side], sigma: float, tol: float) -> tuple[np.ndarray | None, float]:
+    """(axes (d, q) that the expansions are taken in, bound on what s.t loses by it); (None, 0) for all of them.
+
+    Rows near a line or a plane need monomials along it only.
+    """
+    d = sides[0].rows.shape[1]
+    if d == 1:
+        return None, 0.0
+    mean = sides[0].rows.mean(axis=0)
+    few = [(s.rows[:: max(1, len(s.rows) // 1024)] - mean) / sigma for s in sides]
+    if not max(float(np.abs(x).max()) for x in few) < 1e100:  # squares would leave the range of float64
+        return None, 0.0
+    _, values, axes = np.linalg.svd(np.concatenate(few), full_matrices=False)
+    # what is left over about a centre is within twice the largest such size: squared at most a hundredth of tol
+    room = sqrt(0.01 * tol) / 2.0
+    rest = np.sqrt(np.append(np.cumsum(values[::-1] ** 2)[::-1], 0.0) / sum(len(x) for x in few))
+    q = max(1, int(np.argmax(rest <= room)))
+    if len(axes) < d or q >= d:
+        return None, 0.0
+    Q = np.ascontiguousarray(axes[:q].T)
+    largest = 0.0
+    for side in sides:
+        # a centre may be the middle of a box, so outside of the rows' convex hull
+        parts = [side.rows[i : i + 8192] for i in range(0, len(side.rows), 8192)]
+        for part in [*parts, side.centre]:
+            T = (part - mean) / sigma
+            left = T - (T @ Q) @ Q.T
+            # the projection's own rounding counts as left over
+            size = float(np.sqrt(np.einsum("ij,ij->i", left, left).max()))
+            largest = max(largest, size + 4 * d * UNIT_ROUNDOFF * float(np.abs(T).max()))
+    bound = (2.0 * largest) ** 2
+    return (Q, bound) if bound < 1.0 and expm1(bound) <= 0.1 * tol else (None, 0.0)
+
+
+class ClusterSummation(Summation):
+    """K U and K' U for the Gaussian, within tol of every kernel value.
+
+    Parameters
+    ----------
+    rows_x : Rows (N, d)
+        Targets.
+    rows_y : Rows (M, d), optional
+        Sources; None: the same rows.
+    sigma, tol : float
+    leaf : int
+        Rows of the smallest clusters.
+    memory_limit : float, optional
+        Bytes; clusters are made larger until the plan fits.
+    n_threads : int
+        Products have the same bits at any number.
+
+    Attributes
+    ----------
+    error_bound : float
+        At most tol; 0 where every pair is exact.
+    symmetric : bool
+        With one set of rows every treatment is its own transpose.
+
+    Raises
+    ------
+    ValueError
+        tol is below ``reachable(d)``, or sigma is not positive.
+    MemoryError
+        The reordered rows alone don't fit within memory_limit.
+    """
+
+    def __init__(
+        self,
+        rows_x: Rows,
+        rows_y: Rows | None = None,
+        *,
+        sigma: float,
+        tol: float,
+        leaf: int = LEAF,
+        memory_limit: float | None = None,
+        n_threads: int = 1,
+    ):
+        d = rows_x.n_features
+        if not tol >= reachable(d):
+            raise ValueError(f"tol is {tol:g}; products by clusters of rows of {d} numbers reach {reachable(d):.2g}")
+        if not sigma > 0:
+            raise ValueError(f"sigma is {sigma}; it must be positive")
+        self.sigma, self.tol, self.n_threads = float(sigma), float(tol), n_threads
+        self.symmetric = rows_y is None
+        self.shape = (len(rows_x), len(rows_x if rows_y is None else rows_y))
+        held = 8.0 * (d + 4) * (len(rows_x) + (0 if rows_y is None else len(rows_y)))
+        scratch = 8.0 * COEFFICIENTS + 16.0 * LARGEST_TERMS * STRIP
+        most = 1 << 23
+        if memory_limit is not None:
+            if 2 * held + scratch > memory_limit:
+                raise MemoryError(
+                    f"products by clusters of {self.shape[0]} and {self.shape[1]} rows of {d} numbers hold "
+                    f"{(2 * held + scratch) / 1e6:.0f} MB; memory_limit is {memory_limit / 1e6:.0f} MB"
+                )
+            most = max(1024, min(most, int((memory_limit - held - scratch) / 200)))
+        while True:
+            self._x = _Side(rows_x.all(), leaf)
+            self._y = self._x if rows_y is None else _Side(rows_y.all(), leaf)
+            sides = [self._x] if rows_y is None else [self._x, self._y]
+            self._axes, dropped = _principal(sides, self.sigma, self.tol)
+            self._q = d if self._axes is None else self._axes.shape[1]
+            pairs, self.predicted, worst = _clusters.treatments(
+                self._x.tree, self._y.tree, self.sigma, 0.999 * self.tol, _terms(self._q), costs(d),
+                dropped=dropped, most=most,
+            )  # fmt: skip
+            if pairs is not None:
+                break
+            leaf *= 4  # fewer, larger clusters
+        self.error_bound = float(worst)
+        self.pairs = pairs
+        self._plan(pairs)
+
+    # ---- the plan: lists in the order in which products walk over them ----
+
+    def _plan(self, pairs: np.ndarray) -> None:
+        far = pairs[pairs[:, 2] > 0]
+        target, source, order = far.T
+        if self.symmetric:
+            other = target != source
+            target, source, order = (
+                np.concatenate([a, b[other]]) for a, b in ((target, source), (source, target), (order, order))
+            )
+        gap = (self._x.centre[target] - self._y.centre[source]) / self.sigma
+        inverse = np.exp(0.5 * np.einsum("ij,ij->i", gap, gap))
+        terms = _terms(self._q).astype(np.intp)[order]
+        self._forward = _ordered(_Far(source, target, terms, inverse))
+        self._backward = None if self.symmetric else _ordered(_Far(target, source, terms, inverse))
+        highest = int(order.max(initial=1))
+        parent, coordinate, exponent, _ = multiindex.table(self._q, highest - 1)
+        self._expansions = _clusters.Expansions(
+            self._x.rows.shape[1], self._axes, self.sigma, parent, coordinate, exponent
+        )
+        self._near = _grouped(pairs[pairs[:, 2] == 0], self._x, self._y, self.symmetric)
+
+    # ---- products ----
+
+    def matmat(self, U: np.ndarray) -> np.ndarray:
+        """K U, shape (shape[0], k)."""
+        return self._multiply(U, self._y, self._x, self._forward, transposed=False)
+
+    def rmatmat(self, U: np.ndarray) -> np.ndarray:
+        """K' U, shape (shape[1], k)."""
+        if self.symmetric:
+            return self.matmat(U)
+        assert self._backward is not None
+        return self._multiply(U, self._x, self._y, self._backward, transposed=True)
+
+    def _multiply(self, U: np.ndarray, sources: _Side, targets: _Side, far: _Far, *, transposed: bool) -> np.ndarray:
+        U = np.ascontiguousarray(U, dtype=np.float64)
+        if U.ndim != 2 or len(U) != len(sources.rows):
+            raise ValueError(f"U has shape {U.shape}; ({len(sources.rows)}, k) is needed")
+        if not np.isfinite(U).all():
+            raise ValueError("U contains NaN or infinity")
+        product = np.empty((len(targets.rows), U.shape[1]))
+        V = np.zeros_like(product)
+        if U.shape[1]:
+            self._add_near(V, U[sources.order], transposed)
+            self._add_far(V, U[sources.order], sources, targets, far)
+        product[targets.order] = V
+        return product
+
+    def _add_near(self, V: np.ndarray, U: np.ndarray, transposed: bool) -> None:
+        kernel, x, y = {"sigma": self.sigma}, self._x.rows, self._y.rows
+
+        def task(number: int) -> tuple[np.ndarray | None, np.ndarray | None]:
+            near = self._near[number]
+            X = x[near.rows]
+            if near.start is None:
+                return tiles.product("gaussian", kernel, X, None, U[near.rows], None)[0], None
+            Y = _clusters.gather(y, near.start, near.stop)
+            Ux = U[near.rows] if self.symmetric or transposed else None
+            Uy = None if transposed else _clusters.gather(U, near.start, near.stop)
+            return tiles.product("gaussian", kernel, X, Y, Ux, Uy)[:2]
+
+        parts = parallel.run(task, len(self._near), n_threads=self.n_threads, stage="near pairs")
+        for near, (left, right) in zip(self._near, parts):
+            if left is not None:
+                V[near.rows] += left
+            if right is not None:
+                _clusters.add(V, right, near.start, near.stop)
+
+    def _add_far(self, V: np.ndarray, U: np.ndarray, sources: _Side, targets: _Side, far: _Far) -> None:
+        k = U.shape[1]
+        for batch in _batches(far.target, far.terms * k):
+            target, source, terms, inverse = (
+                np.ascontiguousarray(a[batch]) for a in (far.target, far.source, far.terms, far.inverse)
+            )
+            ends = np.cumsum(terms * k)
+            offset, G = ends - terms * k, np.empty(ends[-1])
+            by_source = np.lexsort((-terms, source))
+            accumulated = _runs(source[by_source])
+
+            def accumulate(
+                number: int, by_source=by_source, runs=accumulated, target=target, source=source, terms=terms,
+                inverse=inverse, offset=offset, G=G,
+            ) -> None:  # fmt: skip
+                mine = by_source[runs[number]]
+                node = int(source[mine[0]])
+                rows = sources.slice(node)
+                self._expansions.accumulate(
+                    sources.rows[rows], sources.centre[node], targets.centre[target[mine]], terms[mine],
+                    inverse[mine], U[rows], G, offset[mine],
+                )  # fmt: skip
+
+            for _ in parallel.run(accumulate, len(accumulated), n_threads=self.n_threads, stage="expansions"):
+                pass
+            evaluated = _runs(target)
+
+            def evaluate(
+                number: int, runs=evaluated, target=target, source=source, terms=terms, offset=offset, G=G,
+            ) -> tuple[slice, np.ndarray]:  # fmt: skip
+                mine = runs[number]
+                node = int(target[mine.start])
+                rows = targets.slice(node)
+                return rows, self._expansions.evaluate(
+                    targets.rows[rows], targets.centre[node], sources.centre[source[mine]], terms[mine],
+                    G, offset[mine], k,
+                )  # fmt: skip
+
+            for rows, part in parallel.run(evaluate, len(evaluated), n_threads=self.n_threads, stage="expansions"):
+                V[rows] += part
+
+
+def _ordered(far: _Far) -> _Far:
+    by_target = np.lexsort((far.source, -far.terms, far.target))
+    return _Far(*(a[by_target] for a in (far.source, far.target, far.terms, far.inverse)))
+
+
+def _runs(values: np.ndarray) -> list[slice]:
+    """Where a list keeps one value."""
+    if not len(values):
+        return []
+    starts = np.flatnonzero(np.append(True, values[1:] != values[:-1])).tolist()
+    return [slice(a, b) for a, b in zip(starts, [*starts[1:], len(values)])]
+
+
+def _batches(target: np.ndarray, size: np.ndarray) -> Iterator[slice]:
+    """Whole targets whose coefficients fit within COEFFICIENTS (one target at least)."""
+    if not len(target):
+        return
+    bounds = np.flatnonzero(np.append(True, target[1:] != target[:-1]))
+    totals = np.concatenate([[0], np.cumsum(size)])
+    ends = np.append(bounds[1:], len(target))
+    first = 0
+    while first < len(bounds):
+        start = bounds[first]
+        last = int(np.searchsorted(totals[ends], totals[start] + COEFFICIENTS, side="right")) - 1
+        last = max(last, first)
+        yield slice(int(start), int(ends[last]))
+        first = last + 1
+
+
+@dataclass(frozen=True)
+class _Near:
+    """Exact tiles of some rows of x with runs of rows of y, or (None) with themselves."""
+
+    rows: slice
+    start: Any = None  # both ndarray, or neither
+    stop: Any = None
+
+
+def _grouped(pairs: np.ndarray, x: _Side, y: _Side, same: bool) -> list[_Near]:
+    """Exact pairs, all partners of a node together, in pieces of bounded size."""
+    tasks: list[_Near] = []
+    pairs = pairs[np.lexsort((y.start[pairs[:, 1]], pairs[:, 0]))]
+    for mine in _runs(pairs[:, 0]):
+        node, partners = int(pairs[mine.start, 0]), pairs[mine, 1]
+        own = same and bool((partners == node).any())
+        if own:
+            partners = partners[partners != node]
+        start, stop = _joined(y.start[partners], y.stop[partners])
+        first, last = int(x.start[node]), int(x.stop[node])
+        for i in range(first, last, STRIP):
+            rows = slice(i, min(last, i + STRIP))
+            if own:
+                tasks.append(_Near(rows))
+            rest = np.array([rows.stop] if own and rows.stop < last else [], dtype=np.intp)
+            begin, end = np.concatenate([start, rest]), np.concatenate([stop, np.full(len(rest), last)])
+            most = max(STRIP, LEAST_TASK // (rows.stop - rows.start))
+            tasks.extend(_Near(rows, *piece) for piece in _pieces(begin, end, most))
+    return tasks
+
+
+def _joined(start: np.ndarray, stop: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Runs in ascending order, those that touch made one."""
+    if not len(start):
+        return start, stop
+    apart = start[1:] != stop[:-1]
+    return start[np.append(True, apart)], stop[np.append(apart, True)]
+
+
+def _pieces(start: np.ndarray, stop: np.ndarray, most: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Runs cut into pieces of at most ``most`` rows each."""
+    if not len(start):
+        return
+    offset = np.concatenate([[0], np.cumsum(stop - start)])
+    for low in range(0, int(offset[-1]), most):
+        high = min(low + most, int(offset[-1]))
+        mine = slice(int(np.searchsorted(offset, low, side="right")) - 1, int(np.searchsorted(offset, high)))
+        a, b = start[mine].copy(), stop[mine].copy()
+        a[0] += low - offset[mine.start]
+        b[-1] -= offset[mine.stop] - high
+        yield a, b
+
+
+# ---- what it would cost ----
+
+
+def cluster_offer(
+    data_x: Summary, data_y: Summary, sigma: float, tol: float, *, memory_limit: float | None = None
+) -> Offer | None:
+    """The offer of products by clusters, its cost predicted from the samples: a part of their clusters is planned.
+
+    Parameters
+    ----------
+    data_x, data_y : Summary
+        Targets and sources; the same object: one set of rows.
+    sigma, tol : float
+    memory_limit : float, optional
+        Bytes.
+
+    Returns
+    -------
+    Offer or None
+        None where tol is below ``reachable``, where the rows don't fit, or where no pair would be cheaper than exact.
+    """
+    d, same = data_x.n_features, data_y is data_x
+    n, m = data_x.n_samples, data_y.n_samples
+    if not tol >= reachable(d):
+        return None
+    memory = 8.0 * (2 * d + 4) * (n + (0 if same else m))
+    if memory_limit is not None and memory > memory_limit:
+        return None
+    scale_x, scale_y = n / len(data_x.sample), m / len(data_y.sample)
+    sides = [
+        _Side(data.sample, max(SAMPLE_LEAF, int(LEAF / scale)), sample_of=scale)
+        for data, scale in ((data_x, scale_x), (data_y, scale_y))[: 2 - same]
+    ]
+    x, y = sides[0], sides[-1]
+    axes, dropped = _principal(sides, sigma, tol)
+    q = d if axes is None else axes.shape[1]
+    price, terms = costs(d), _terms(q)
+    price[0] *= 0.5 if same else 1.0  # a kernel value serves both directions, and only one is looked at here
+    roots, share = _part_of(x)
+    pairs, _, worst = _clusters.treatments(
+        x.tree, y.tree, sigma, 0.999 * tol, terms, price,
+        dropped=dropped, scale_x=scale_x, scale_y=scale_y, roots=roots,
+    )  # fmt: skip
+    assert pairs is not None
+    first, further = _seconds(pairs, x, y, terms, price, scale_x, scale_y)
+    first, further, listed = first / share, further / share, len(pairs) / share * (0.5 if same else 1.0)
+    if first >= 0.95 * price[0] * n * m:
+        return None
+    setup = sum(_tree_seconds(z.n_samples, d) for z in (data_x, data_y)[: 2 - same]) + 3e-6 * listed
+    # the plan, and what it is sorted by; coefficients of as many pairs as are held at once; monomials of two tasks
+    of_pairs = terms[pairs[:, 2]] * (pairs[:, 2] > 0)
+    coefficients = 8.0 * float(of_pairs.sum()) / share * LEAST_TOGETHER
+    memory += (250.0 + 48.0 * d) * listed + min(8.0 * COEFFICIENTS, coefficients)
+    memory += 32.0 * STRIP * float(of_pairs.max(initial=1.0))
+
+    def build(X: Rows, Y: Rows | None = None) -> Summation:
+        return ClusterSummation(X, Y, sigma=sigma, tol=tol, memory_limit=memory_limit)
+
+    cost = Cost(
+        row_flops=FLOPS * first / n,
+        column_flops=FLOPS * further / n,
+        setup_flops=FLOPS * setup,
+        memory=memory,
+        residual=float(worst),
+    )
+    return Offer("clusters", cost, build)
+
+
+def _part_of(side: _Side) -> tuple[list[int], float]:
+    """Some nodes spread over a sample's tree, and the share of its rows that they hold."""
+    size = side.stop - side.start
+    most = max(1, len(side.rows) // 32)
+    nodes = [0]
+    while large := [i for i in nodes if size[i] > most and side.tree.left[i] >= 0]:
+        nodes = [i for i in nodes if i not in set(large)] + [side.tree.left[i] + k for i in large for k in (0, 1)]
+    nodes = sorted((int(i) for i in nodes), key=lambda i: int(side.start[i]))
+    if len(nodes) > 8:
+        nodes = nodes[len(nodes) // 16 :: len(nodes) // 8]
+    return nodes, float(size[nodes].sum() / len(side.rows))
+
+
+def _seconds(
+    pairs: np.ndarray, x: _Side, y: _Side, terms: np.ndarray, price: np.ndarray, scale_x: float, scale_y: float
+) -> tuple[float, float]:
+    """A product with one column by a list of treatments, and each further column."""
+    n = scale_x * (x.stop - x.start)[pairs[:, 0]]
+    m = scale_y * (y.stop - y.start)[pairs[:, 1]]
+    near = pairs[:, 2] == 0
+    D = terms[pairs[:, 2]]
+    exact = float(np.sum((n * m)[near]))
+    rows, products = float(np.sum((n + m)[~near])), float(np.sum(((n + m) * D)[~near]))
+    # monomials are formed once for each cluster and side, as many as its nearest partner asks for
+    highest = np.zeros(len(x.start))
+    np.maximum.at(highest, pairs[:, 0], D)
+    both = 1.0 + scale_y * len(y.rows) / (scale_x * len(x.rows))
+    monomials = both * scale_x * float(np.sum((x.stop - x.start) * highest))
+    first = price[0] * exact + price[1] * len(pairs) + price[2] * rows + 0.06e-9 * products + price[4] * monomials
+    return first, 0.15 * price[0] * exact + 0.6e-9 * rows + 0.06e-9 * products
+
+
+def _tree_seconds(n: int, d: int) -> float:
+    return 1e-9 * n * (8.0 + 2.0 * d) * max(1.0, np.log2(n / LEAF))

@@ -1,0 +1,348 @@
+"""Exact products with the kernel matrix, tile by tile: nothing of size N x N is ever held.
+
+The rows are cut into bands by the number of rows alone. A task is a pair of bands, and returns what its tiles add to
+the product's two bands; the tasks' results are added in the order of their numbers, whatever the number of threads,
+so that a product has the same bits at any. In the square case the task (I, J), I < J, serves both
+V_I += K_IJ U_J and V_J += K_IJ' U_I.
+
+Memory beside the rows and the product: a few bands of rows and columns for each thread (at most 2048 rows each; no
+copy of the product for each thread).
+
+How a kernel comes by the compiled walk: where it defines ``compiled_tile()`` and that returns (kind, parameters), the
+tiles are those of ``fastkpca._core.tiles`` and the whole of a task runs without the GIL. kind and the names in
+parameters are "linear" {}, "polynomial" {scale, offset, degree: int >= 1}, "gaussian" {sigma}, "tanh"
+{scale, offset}. Where it returns None, or is absent, tiles come from ``block``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._core import tiles as _tiles
+from ..base import parallel
+from ..base.protocol import Kernel, Summation
+from ..errors import PluginError
+from ..rows.view import Rows
+
+__all__ = ["ExactSummation", "NormPass", "band_rows", "checked_block", "compiled_tile", "sum_terms", "with_ones"]
+
+MOST_WORK = 1 << 32
+"""Multiplications of a task: a quarter of a second."""
+_TILE = 512
+"""Rows and columns of a tile from ``Kernel.block``: 2 MB of float64, and few enough calls into Python."""
+
+
+class NormPass(NamedTuple):
+    """What one pass over the exact kernel values gives, beside the product.
+
+    Attributes
+    ----------
+    product : ndarray (N, k)
+        K V.
+    row_sums : ndarray (N,)
+        K 1.
+    centred_square : float
+        sum_ij (K_ij - r_i - r_j + g)^2 for the given r and g. Any r and g make it an upper bound of |H K H|_F^2
+        (H K H = H (K - r 1' - 1 r' + g 1 1') H, and H is a projection); equal to it for the exact means. A sum of
+        squares of rounded differences: its relative error is a small multiple of the unit roundoff, and each
+        difference carries the rounding of |K_ij| + |r_i| + |r_j| + |g|.
+    square : float
+        |K|_F^2, which the rounding of K V scales with.
+    """
+
+    product: np.ndarray
+    row_sums: np.ndarray
+    centred_square: float
+    square: float
+
+
+@dataclass(frozen=True)
+class _Ask:
+    """What one task computes: K Uy and K' Ux over its pair of bands, and the squares about row means."""
+
+    Ux: np.ndarray | None
+    Uy: np.ndarray | None
+    rx: np.ndarray | None = None
+    ry: np.ndarray | None = None
+    g: float = 0.0
+
+
+_Part = tuple[np.ndarray | None, np.ndarray | None, tuple[float, float] | None]
+_Pair = Callable[[np.ndarray, np.ndarray | None, _Ask], _Part]
+
+
+def band_rows(n: int, d: int) -> int:
+    """Rows of a band, by the shape alone: large enough to hide the cost of a task, several to a small problem, and few
+    enough that a task takes a fraction of a second where rows are long: nothing interrupts it."""
+    rows = 2048 if n > 16384 else 1024 if n > 4096 else 512
+    while rows > 256 and rows * rows * d > MOST_WORK:
+        rows //= 2
+    return rows
+
+
+def sum_terms(n: int, d: int) -> float:
+    """Additions that a term of a sum over n rows sees, at most: those of its tile, the tiles of its band, the bands.
+
+    The error of the sum is at most so many unit roundoffs of sum |terms|, in the worst case: rows that are all equal
+    round alike, and the square root of so many would not do. Bands elsewhere may be longer (1 / 16 of the rows).
+    """
+    return min(float(n), _TILE + n / band_rows(n, d) + n / (16.0 * 192.0) + 32.0) + 2.0
+
+
+def _compiled_pair(kind: str, parameters: dict[str, Any], single: bool) -> _Pair:
+    def pair(X: np.ndarray, Y: np.ndarray | None, ask: _Ask) -> _Part:
+        return _tiles.product(kind, parameters, X, Y, ask.Ux, ask.Uy, single, ask.rx, ask.ry, ask.g)
+
+    return pair
+
+
+def compiled_tile(kernel: Kernel) -> tuple[str, dict[str, Any]] | None:
+    """(kind, parameters) of the kernel's compiled tiles; None where its values come from ``block``."""
+    return getattr(kernel, "compiled_tile", lambda: None)()
+
+
+def checked_block(kernel: Kernel, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    """One tile from ``Kernel.block``, refused where it is not an array of the right shape."""
+    K = np.asarray(kernel.block(X, Y))
+    if K.shape != (len(X), len(Y)):
+        raise PluginError(
+            f"{type(kernel).__module__}.{type(kernel).__name__}.block returned shape {K.shape} for tiles of {len(X)} "
+            f"and {len(Y)} rows; it must return k(x_i, y_j) of shape {(len(X), len(Y))}"
+        )
+    if K.dtype.kind not in "fiub":
+        raise PluginError(
+            f"{type(kernel).__module__}.{type(kernel).__name__}.block returned an array of {K.dtype}; "
+            "kernel values must be real numbers"
+        )
+    return K
+
+
+def _block_pair(kernel: Kernel, single: bool) -> _Pair:
+    dtype = np.float32 if single else np.float64
+
+    def pair(X: np.ndarray, Y: np.ndarray | None, ask: _Ask) -> _Part:
+        same = Y is None
+        X = np.asarray(X, dtype=dtype)
+        Y = X if same else np.asarray(Y, dtype=dtype)
+        for rows in (X, Y):
+            rows.flags.writeable = False
+        Ux = None if ask.Ux is None else ask.Ux.astype(dtype, copy=False)
+        Uy = Ux if same else None if ask.Uy is None else ask.Uy.astype(dtype, copy=False)
+        left = None if Uy is None else np.zeros((len(X), Uy.shape[1]))
+        right = None if Ux is None else left if same else np.zeros((len(Y), Ux.shape[1]))
+        sums = np.zeros(2)
+        for i in range(0, len(X), _TILE):
+            I = slice(i, min(len(X), i + _TILE))
+            for j in range(i if same else 0, len(Y), _TILE):
+                parallel.checkpoint()
+                J = slice(j, min(len(Y), j + _TILE))
+                mirror = same and i != j
+                K = checked_block(kernel, X[I], Y[J]).astype(dtype, copy=False)
+                # a kernel's overflow is found in the product, and named there
+                with np.errstate(over="ignore", invalid="ignore"):
+                    if Uy is not None:
+                        left[I] += K @ Uy[J]
+                    if Ux is not None and (mirror or not same):
+                        right[J] += K.T @ Ux[I]
+                    if ask.rx is not None:
+                        plain = K.ravel()
+                        centred = (K - (ask.rx[I, None] - ask.g) - (ask.rx if same else ask.ry)[J]).ravel()
+                        sums += np.array([centred @ centred, plain @ plain]) * (2.0 if mirror else 1.0)
+        return left, None if same else right, None if ask.rx is None else (float(sums[0]), float(sums[1]))
+
+    return pair
+
+
+def with_ones(V: np.ndarray) -> np.ndarray:
+    """V and a column of ones beside it, C order, float64: one copy, whatever the order of V."""
+    U = np.empty((len(V), V.shape[1] + 1))
+    U[:, :-1] = V
+    U[:, -1] = 1.0
+    return U
+
+
+class ExactSummation(Summation):
+    """K U and K' U with every kernel value computed; in the square case each is computed once and used twice.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        With every parameter resolved.
+    rows_x : Rows (N, d)
+    rows_y : Rows (M, d), optional
+        None is the square case, K = k(X, X), which takes the kernel to be symmetric.
+    n_threads : int
+        Products have the same bits at any number. A kernel with ``thread_safe = False`` is called from one thread.
+    dtype : numpy.float64 or numpy.float32
+        float32: tiles are evaluated and multiplied in float32 and added up in float64; for searching only.
+    progress : callable (stage, done, total), optional
+
+    Raises
+    ------
+    PluginError
+        From products, where ``Kernel.block`` returns a wrong shape or anything but real numbers.
+    ValueError
+        From products, where the result is not finite: the kernel overflowed, or returned NaN.
+    """
+
+    error_bound = 0.0
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        rows_x: Rows,
+        rows_y: Rows | None = None,
+        *,
+        n_threads: int = 1,
+        dtype: Any = np.float64,
+        progress: parallel.Progress | None = None,
+    ):
+        self.kernel = kernel
+        self.rows_x = rows_x
+        self.rows_y = rows_y
+        self.dtype = np.dtype(dtype)
+        if self.dtype not in (np.float32, np.float64):
+            raise ValueError(f"dtype is {self.dtype}; tiles are float64 or float32")
+        if rows_y is not None and rows_y.n_features != rows_x.n_features:
+            raise ValueError(f"rows of {rows_x.n_features} and of {rows_y.n_features} numbers have no kernel value")
+        self.symmetric = rows_y is None
+        self.shape = (len(rows_x), len(rows_x if rows_y is None else rows_y))
+        self.n_threads = n_threads if kernel.thread_safe else 1
+        self.progress = progress
+        self._pair = self._make_pair(self.dtype == np.float32)
+
+    def _make_pair(self, single: bool) -> _Pair:
+        compiled = compiled_tile(self.kernel)
+        return _compiled_pair(*compiled, single) if compiled is not None else _block_pair(self.kernel, single)
+
+    def matmat(self, U: np.ndarray) -> np.ndarray:
+        """K U, shape (shape[0], k), float64."""
+        return self._multiply(U, transposed=False)
+
+    def rmatmat(self, U: np.ndarray) -> np.ndarray:
+        """K' U, shape (shape[1], k), float64."""
+        return self._multiply(U, transposed=not self.symmetric)
+
+    def pass_with_norm(self, V: np.ndarray, row_means: np.ndarray, grand_mean: float) -> NormPass:
+        """K V, K 1, and the squared Frobenius norm about approximate row means, in one pass (square case).
+
+        From tiles in the summation's own dtype: what is to hold as a bound wants float64.
+
+        Parameters
+        ----------
+        V : ndarray (N, k)
+        row_means : ndarray (N,)
+            Of K, approximately; the closer, the tighter ``NormPass.centred_square``.
+        grand_mean : float
+            Their mean, approximately.
+        """
+        if not self.symmetric:
+            raise ValueError("pass_with_norm needs the square case: one set of rows with itself")
+        n = self.shape[0]
+        if V.ndim != 2 or len(V) != n:
+            raise ValueError(f"V has shape {V.shape}; ({n}, k) is needed")
+        r = np.ascontiguousarray(row_means, dtype=np.float64)
+        if r.shape != (n,):
+            raise ValueError(f"row_means has shape {r.shape}; one for each of the {n} rows is needed")
+        product, sums = self._square(self._pair, with_ones(V), r, float(grand_mean))
+        self._check_finite(product, V)
+        return NormPass(product[:, :-1], product[:, -1].copy(), float(sums[0]), float(sums[1]))
+
+    @staticmethod
+    def _columns(U: np.ndarray, n: int) -> np.ndarray:
+        U = np.ascontiguousarray(U, dtype=np.float64)
+        if U.ndim != 2 or len(U) != n:
+            raise ValueError(f"U has shape {U.shape}; ({n}, k) is needed")
+        return U
+
+    def _multiply(self, U: np.ndarray, *, transposed: bool) -> np.ndarray:
+        U = self._columns(U, self.shape[0] if transposed else self.shape[1])
+        product = self._square(self._pair, U)[0] if self.symmetric else self._rectangular(U, transposed)
+        self._check_finite(product, U)
+        return product
+
+    def _check_finite(self, product: np.ndarray, U: np.ndarray) -> None:
+        if np.isfinite(product).all():
+            return
+        if not np.isfinite(U).all():
+            raise ValueError("U contains NaN or infinity")
+        row = int(np.argwhere(~np.isfinite(product))[0, 0])
+        raise ValueError(
+            f"the product with the kernel matrix of {self.kernel!r} is not finite (first at row {row}): its values "
+            f"overflow {self.dtype} or are NaN; scale the data down, or change the kernel's parameters"
+        )
+
+    def _square(
+        self, pair: _Pair, U: np.ndarray, r: np.ndarray | None = None, g: float = 0.0
+    ) -> tuple[np.ndarray, np.ndarray]:
+        n, step = self.shape[0], band_rows(self.shape[0], self.rows_x.n_features)
+        if self.rows_x.distributed:
+            return self._square_elsewhere(pair, U, r, g, step)
+        n_bands = -(-n // step)
+        pairs = [(i, j) for i in range(n_bands) for j in range(i, n_bands)]
+        product, sums = np.zeros((n, U.shape[1])), np.zeros(2)
+
+        def task(number: int) -> tuple[slice, slice, _Part]:
+            i, j = pairs[number]
+            I, J = (slice(b * step, min(n, (b + 1) * step)) for b in (i, j))
+            X = self.rows_x.tile(I.start, I.stop)
+            if i == j:
+                return I, J, pair(X, None, _Ask(U[I], None, None if r is None else r[I], None, g))
+            Y = self.rows_x.tile(J.start, J.stop)
+            means = (None, None) if r is None else (r[I], r[J])
+            return I, J, pair(X, Y, _Ask(U[I], U[J], *means, g))
+
+        for I, J, (left, right, squares) in self._run(task, len(pairs)):
+            product[I] += left
+            if I != J:
+                product[J] += right
+            if squares is not None:
+                sums += np.array(squares) * (1.0 if I == J else 2.0)
+        return product, sums
+
+    def _square_elsewhere(
+        self, pair: _Pair, U: np.ndarray, r: np.ndarray | None, g: float, step: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The same on Dask's scheduler: equal bits up to 65536 rows, and for more from larger bands."""
+        rows = self.rows_x
+
+        def task(X: np.ndarray, Y: np.ndarray | None, x: tuple, y: tuple) -> _Part:
+            return pair(X, Y, _Ask(x[0], None if Y is None else y[0], x[1], None if Y is None else y[1], g))
+
+        product, squares = rows.source.square(
+            rows.shift, task, step, (U, r), stage="product", alone=not self.kernel.thread_safe
+        )
+        sums = np.zeros(2)
+        for i, j, square in squares:
+            if square is not None:
+                sums += np.array(square) * (1.0 if i == j else 2.0)
+        return product, sums
+
+    def _rectangular(self, U: np.ndarray, transposed: bool) -> np.ndarray:
+        n, m = self.shape
+        rows_y = self.rows_y
+        assert rows_y is not None
+        step_x, step_y = band_rows(n, rows_y.n_features), band_rows(m, rows_y.n_features)
+        bands_y = -(-m // step_y)
+        product = np.zeros((m if transposed else n, U.shape[1]))
+
+        def task(number: int) -> tuple[slice, np.ndarray | None]:
+            i, j = divmod(number, bands_y)
+            I, J = slice(i * step_x, min(n, (i + 1) * step_x)), slice(j * step_y, min(m, (j + 1) * step_y))
+            X, Y = self.rows_x.tile(I.start, I.stop), rows_y.tile(J.start, J.stop)
+            if transposed:
+                return J, self._pair(X, Y, _Ask(U[I], None))[1]
+            return I, self._pair(X, Y, _Ask(None, U[J]))[0]
+
+        for band, part in self._run(task, -(-n // step_x) * bands_y):
+            product[band] += part
+        return product
+
+    def _run(self, task: Callable[[int], Any], n_tasks: int) -> Iterator[Any]:
+        return parallel.run(
+            task, n_tasks, n_threads=self.n_threads, progress=self.progress, stage="exact kernel product"
+        )

@@ -1,0 +1,168 @@
+"""Gaussian products through a non-uniform FFT each way (finufft): K U ~ type 2 (w * type 1 (U)).
+
+The error of an entry of the kernel matrix is at most tail + images + what the two transforms err by: type 1 errs by
+eta_m sum |u| in mode m, type 2 by eta_m |w_m t_m|, and sum_m w_m eta_m is far below the largest eta_m.
+Columns go in pairs, as the real and the imaginary part of one complex transform, each divided by its sum |u| before:
+otherwise a large column's error would drown a small one's value. A pair then errs by up to twice what one column does.
+For one set of rows the computed operator is symmetric up to that error, since type 2 is the adjoint of type 1.
+"""
+
+from __future__ import annotations
+
+from math import exp, log, pi, prod, sqrt
+
+import numpy as np
+
+from ..base import parallel
+from ..base.protocol import Cost, Offer, Summary, Summation
+from ..maps import transforms
+from ..maps.fourier import gaussian_images, gaussian_modes, transform_cost
+from ..rows.view import Rows
+
+__all__ = ["FourierSummation", "fourier_offer"]
+
+UNIT = 2.0**-53
+LARGEST = 1 << 26
+"""Most complex numbers of the transform's own grid, 2^d times the modes: 1 GB, as other products may take."""
+COLUMNS_TOGETHER = 16
+PAIR = 2.0
+"""sum |u + i v| over sum |u| = sum |v|, at most."""
+
+
+class FourierSummation(Summation):
+    """Products with the Gaussian kernel matrix by finufft.
+
+    Parameters
+    ----------
+    box : ndarray (2, d)
+        Holds the rows of both sets.
+    sigma, tol : float
+    rows_x, rows_y : Rows
+        Targets and sources; rows_y None: the same rows.
+    n_threads : int
+        Pairs of columns run side by side; results do not depend on it.
+
+    Raises
+    ------
+    ImportError
+        finufft is not installed.
+    ValueError
+        ``tol`` is below what rounding allows.
+    """
+
+    symmetric = True
+
+    def __init__(
+        self, box: np.ndarray, sigma: float, tol: float, rows_x: Rows, rows_y: Rows | None = None, *, n_threads: int = 1
+    ):
+        if not transforms.has_finufft():
+            raise ImportError("products through Fourier modes need finufft; pip install 'fastkpca[nufft]'")
+        self.symmetric = rows_y is None
+        self.shape = (rows_x.n_samples, (rows_x if rows_y is None else rows_y).n_samples)
+        self.n_threads = n_threads
+        self.period, axes, self.error_bound, self.eps = _plan(box, sigma, tol)
+        if self.error_bound > tol:
+            raise ValueError(f"tol={tol:.2g} is out of reach for this box and sigma; {self.error_bound:.2g} is reached")
+        self.half = tuple(len(one) // 2 for one in axes)
+        weights: np.ndarray = np.ones(())
+        for one in axes:
+            weights = np.multiply.outer(weights, one)
+        self._weights = weights
+        self._centre = np.mean(box, axis=0)
+        self._targets = self._phases(rows_x)
+        self._sources = self._targets if rows_y is None else self._phases(rows_y)
+
+    def _phases(self, rows: Rows) -> np.ndarray:
+        P = np.array(rows.all().T, order="C")
+        P -= self._centre[:, None]
+        P *= (2.0 * pi / self.period)[:, None]
+        return np.clip(P, -pi, pi, out=P)
+
+    def matmat(self, U: np.ndarray) -> np.ndarray:
+        return self._multiply(U, self._targets, self._sources)
+
+    def rmatmat(self, U: np.ndarray) -> np.ndarray:
+        return self._multiply(U, self._sources, self._targets)
+
+    def _multiply(self, U: np.ndarray, targets: np.ndarray, sources: np.ndarray) -> np.ndarray:
+        U = np.asarray(U, dtype=np.float64)
+        if U.ndim != 2 or len(U) != sources.shape[1]:
+            raise ValueError(f"U has shape {U.shape}; ({sources.shape[1]}, k) is needed")
+        if not np.isfinite(U).all():
+            raise ValueError("U contains NaN or infinity")
+        result = np.empty((targets.shape[1], U.shape[1]))
+        # in memory as many columns together as keep the spectra small; by shape alone
+        step = int(min(COLUMNS_TOGETHER, 2 * max(1, (1 << 22) // self._weights.size)))
+
+        def task(i: int) -> None:
+            part = slice(i * step, (i + 1) * step)
+            size = np.abs(U[:, part]).sum(axis=0)
+            scaled = U[:, part] / np.where(size == 0.0, 1.0, size)
+            result[:, part] = transforms.convolve(targets, sources, scaled, self._weights, self.eps)
+            result[:, part] *= size  # a column of zeros stays one, whatever its neighbour leaves in it
+
+        for _ in parallel.run(task, -(-U.shape[1] // step), n_threads=self.n_threads):
+            pass
+        return result
+
+
+def _plan(box: np.ndarray, sigma: float, tol: float) -> tuple[np.ndarray, list[np.ndarray], float, float]:
+    """(periods, weights by axis, bound on the error of an entry, eps of the transforms)."""
+    sides = np.asarray(box[1] - box[0], dtype=np.float64)
+    d = len(sides)
+    gap = sigma * sqrt(2.0 * log(4.0 * d / (0.03 * tol)))
+    periods = sides + gap
+    axes = [gaussian_modes(period, sigma, 0.07 * tol / d) for period in periods]
+    kept = [float(one.sum()) for one, _ in axes]
+    tail = sum(axes[c][1] * prod(kept[e] + axes[e][1] for e in range(d) if e != c) for c in range(d))
+    images = sum(gaussian_images(r, p, sigma) for r, p in zip(sides, periods))
+    images = images * exp(images)  # prod (1 + a) - 1 <= a exp(a), a the sum
+    largest = max(log(1.0 / max(float(one.min()), 1e-300)) for one, _ in axes)
+    total = prod(kept)
+    half = tuple(len(one) // 2 for one, _ in axes)
+    rounding = d * (6.0 * largest + 24.0) * UNIT * total
+    eps = max(0.89 * tol / (PAIR * 2.0 * transforms.WEIGHTED_SAFETY * max(total, 0.5)), transforms.SMALLEST_EPS)
+    bound = (
+        tail
+        + images
+        + rounding
+        + PAIR * 2.0 * total * (1.0 + 1e-3) * transforms.error_bound(half, eps, transforms.WEIGHTED_SAFETY)
+    )
+    return periods, [one for one, _ in axes], bound, eps
+
+
+def fourier_offer(data_x: Summary, data_y: Summary, sigma: float, tol: float) -> Offer | None:
+    """The offer of `FourierSummation`; None without finufft, beyond d = 3, for too many modes, or a tol out of reach.
+
+    Both summaries are of rows with one shift.
+    """
+    d = data_x.n_features
+    if d > 3 or not 0.0 < tol < 1.0 or not transforms.has_finufft():
+        return None
+    box = np.stack([np.minimum(data_x.box[0], data_y.box[0]), np.maximum(data_x.box[1], data_y.box[1])])
+    sides = box[1] - box[0]
+    # before the weights are made: as many as that?
+    rough = np.prod((sides + 8.0 * sigma) / sigma * sqrt(log(1.0 / tol) + 3.0))
+    if not rough < 4 * LARGEST:
+        return None
+    _, axes, bound, eps = _plan(box, sigma, tol)
+    half = tuple(len(one) // 2 for one in axes)
+    D = prod(len(one) for one in axes)
+    if D > LARGEST >> d or bound > tol:
+        return None
+    own, _, column = transform_cost(half, eps)
+    n_x, n_y = data_x.n_samples, data_y.n_samples
+    share = n_y / max(1, n_x)
+    pair = column * (1.0 + share)  # type 2 at a target, type 1 at a source; a pair of columns costs as much as one
+    cost = Cost(
+        row_flops=pair * 2.0,
+        column_flops=pair,
+        setup_flops=2.0 * own,
+        memory=16.0 * D * (2.0**d + 3.0) * min(COLUMNS_TOGETHER, 4) + 8.0 * d * (n_x + n_y),
+        residual=bound,
+    )
+
+    def build(X: Rows, Y: Rows | None = None) -> Summation:
+        return FourierSummation(box, sigma, tol, X, Y)
+
+    return Offer("fourier", cost, build)

@@ -1,0 +1,63 @@
+"""Spread and interpolate with threads: the products L' U and L A of an interpolation matrix that is never formed.
+
+Points are cut into runs by their number alone. Every node belongs to one box, so that a run writes its own boxes
+directly; what the boxes shared by two runs got is added in the order of the runs. Products have the same bits at any
+number of threads.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._core.boxes import Grid, Points
+from ..base import parallel
+
+__all__ = ["interpolate", "spread"]
+
+_RUN = 32768
+"""Points of a task."""
+
+
+def spread(
+    grid: Grid, points: Points, U: np.ndarray, n_threads: int = 1, *, out: np.ndarray | None = None
+) -> np.ndarray:
+    """L' U as a nodal array of shape (k, *grid.shape).
+
+    Parameters
+    ----------
+    grid : Grid
+    points : Points
+        From ``grid.sort(X)``.
+    U : ndarray (n, k), C-contiguous float64
+        Rows as those of X.
+    out : ndarray (k * product of grid.shape,), optional
+        Memory for the result: what a large array costs is the first touch of its pages.
+    """
+    n, k = U.shape
+    if out is None:
+        nodal = np.zeros((k, *grid.shape))
+    else:
+        out.fill(0.0)
+        nodal = out.reshape(k, *grid.shape)
+    flat = nodal.reshape(-1)
+
+    def task(i: int) -> list:
+        return grid.spread(points, U, flat, i * _RUN, min(n, (i + 1) * _RUN))
+
+    for edges in parallel.run(task, -(-n // _RUN), n_threads=n_threads):
+        grid.add(edges, flat)
+    return nodal
+
+
+def interpolate(grid: Grid, points: Points, nodal: np.ndarray, n_threads: int = 1) -> np.ndarray:
+    """L A for a nodal array A of shape (k, *grid.shape), C-contiguous: shape (n, k)."""
+    n, k = len(points), len(nodal)
+    V = np.empty((n, k))
+    flat = nodal.reshape(-1)
+
+    def task(i: int) -> None:
+        grid.interpolate(points, flat, V, i * _RUN, min(n, (i + 1) * _RUN))
+
+    for _ in parallel.run(task, -(-n // _RUN), n_threads=n_threads):
+        pass
+    return V

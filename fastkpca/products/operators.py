@@ -1,0 +1,278 @@
+"""The Gram matrix and the feature matrix as scipy LinearOperators, never formed."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator
+
+from ..base import parallel
+from ..base.protocol import FeatureMap, Kernel, Moments, Summation
+from ..maps.passes import accumulate, apply, feature_moments, tile_rows
+from ..rows.view import Rows
+from .exact import ExactSummation
+
+__all__ = ["CenteredGramOperator", "FeatureOperator", "GramOperator"]
+
+
+def _real(U: Any) -> np.ndarray:
+    """U as an array of numbers, before anything can lose its mask or read its strings."""
+    if np.ma.isMaskedArray(U):
+        raise TypeError("U is a masked array, and products would use what is masked; fill it first: U.filled(0.0)")
+    U = np.asarray(U)
+    if U.dtype.kind == "c":
+        raise TypeError("products with a kernel matrix take real vectors; apply it to .real and .imag apart")
+    if U.dtype.kind not in "fiub":
+        raise TypeError(f"products with a kernel matrix take real numbers; found an array of {U.dtype}")
+    return U
+
+
+def _columns(U: Any) -> np.ndarray:
+    U = np.ascontiguousarray(_real(U), dtype=np.float64)
+    if not np.isfinite(U).all():  # said here, or a kernel from outside would be blamed for the product
+        row = np.argwhere(~np.isfinite(U))[0, 0]
+        raise ValueError(f"U contains NaN or infinity (first in row {row}); products need finite vectors")
+    return U
+
+
+def _finite(product: np.ndarray, kernel: Kernel) -> np.ndarray:
+    """The product, refused where it is not finite: one sum in cache or at the speed of memory, no array beside it."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = product.sum()
+    if not np.isfinite(total) and not np.isfinite(product).all():
+        row = int(np.argwhere(~np.isfinite(product))[0, 0])
+        raise ValueError(
+            f"the product with the kernel matrix or the features of {kernel!r} is not finite (first at row {row}): "
+            "values of the kernel, or of U, leave the range of float64; scale the rows or U down, or change the "
+            "kernel's parameters"
+        )
+    return product
+
+
+class _RealOperator(LinearOperator):
+    """What the three operators share: blocks of real columns, checked before scipy turns them into plain arrays."""
+
+    def dot(self, x: Any) -> Any:
+        return super().dot(x if isinstance(x, LinearOperator) or np.isscalar(x) else _real(x))
+
+    def _matvec(self, u: np.ndarray) -> np.ndarray:
+        return self._matmat(np.reshape(u, (-1, 1)))
+
+    def _rmatvec(self, u: np.ndarray) -> np.ndarray:
+        return self._rmatmat(np.reshape(u, (-1, 1)))
+
+    def _adjoint(self) -> LinearOperator:
+        return _Transposed(self)
+
+    def _transpose(self) -> LinearOperator:
+        return self._adjoint()  # real
+
+
+class _Transposed(_RealOperator):
+    """K' for an operator K."""
+
+    def __init__(self, of: _RealOperator):
+        super().__init__(np.float64, of.shape[::-1])
+        self._of = of
+
+    def _matmat(self, U: np.ndarray) -> np.ndarray:
+        return self._of._rmatmat(U)
+
+    def _rmatmat(self, U: np.ndarray) -> np.ndarray:
+        return self._of._matmat(U)
+
+    def _adjoint(self) -> LinearOperator:
+        return self._of
+
+
+class GramOperator(_RealOperator):
+    """The kernel matrix k(x_i, y_j), shape (len X, len Y), as a LinearOperator: ``K @ U``, ``K.T @ U``, ...
+
+    Attributes
+    ----------
+    kernel : Kernel
+    error_bound : float
+        |error of (K @ U)_ik| <= error_bound * sum_j |U_jk|, for ``K.T`` as well: the product's own error, and the
+        rounding of kernel values and sums (products below 1e-300 aside). For a kernel that does not state the rounding
+        of its values (``Kernel.entry_error``) it is about the values that ``block`` returned; infinite where nothing
+        bounds them (``Kernel.value_bound``).
+    products : str
+        The name of the product that was chosen.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        summation: Summation,
+        rows_x: Rows,
+        rows_y: Rows | None,
+        n_threads: int = 1,
+        *,
+        name: str = "exact",
+        rounding: float = np.inf,
+        progress: bool | parallel.Progress = False,
+    ):
+        super().__init__(np.float64, summation.shape)
+        self.kernel = kernel
+        self.error_bound = float(summation.error_bound + rounding)
+        self.products = name
+        self._summation = summation
+        self._rows_x, self._rows_y = rows_x, rows_y
+        self._n_threads, self._progress = n_threads, progress
+        self._means: np.ndarray | None = None
+
+    def __repr__(self) -> str:
+        n, m = self.shape
+        how = f"products={self.products!r}, error_bound={self.error_bound:.2g}"
+        return f"<{n}x{m} GramOperator of {self.kernel!r}, {how}>"
+
+    @property
+    def is_square(self) -> bool:
+        """Whether sources and targets are the same rows."""
+        return self._rows_y is None
+
+    def _times(self, U: np.ndarray, *, transposed: bool = False) -> np.ndarray:
+        with parallel.reporter(self._progress) as report:
+            own = self._summation
+            if isinstance(own, ExactSummation) and report is not None:
+                own = copy.copy(own)  # products may run at the same time
+                own.progress = report
+            result = own.rmatmat(U) if transposed else own.matmat(U)
+            if report is not None and own is self._summation:  # one of the fast ones: in one step
+                report("kernel product", 1, 1)
+        return _finite(result, self.kernel)
+
+    def _matmat(self, U: np.ndarray) -> np.ndarray:
+        return self._times(_columns(U))
+
+    def _rmatmat(self, U: np.ndarray) -> np.ndarray:
+        return self._times(_columns(U), transposed=True)
+
+    def _adjoint(self) -> LinearOperator:
+        return self if self.is_square and self._summation.symmetric else super()._adjoint()
+
+    def _need_square(self, what: str) -> None:
+        if not self.is_square:
+            raise ValueError(f"{what} needs the kernel matrix of one set of rows with itself; found shape {self.shape}")
+
+    def diagonal(self) -> np.ndarray:
+        """k(x_i, x_i), shape (N,)."""
+        self._need_square("diagonal()")
+        rows, n = self._rows_x, self._rows_x.n_samples
+        step = parallel.tile_rows(rows.n_features)
+        return np.concatenate([self.kernel.diagonal(rows.tile(i, min(n, i + step))) for i in range(0, n, step)])
+
+    def trace(self) -> float:
+        """Sum of the diagonal."""
+        return float(self.diagonal().sum())
+
+    def column_means(self) -> np.ndarray:
+        """Mean of each column, shape (len Y,): what centring a new point needs. One product, kept."""
+        if self._means is None:
+            ones = np.ones((self.shape[0], 1))
+            self._means = self._times(ones, transposed=True)[:, 0] / self.shape[0]
+        return self._means
+
+    def centered(self) -> CenteredGramOperator:
+        """H K H with H = I - 11'/N, as a LinearOperator; square kernel matrices only."""
+        self._need_square("centered()")
+        return CenteredGramOperator(self)
+
+
+class CenteredGramOperator(_RealOperator):
+    """The doubly centred Gram matrix Kc = H K H; symmetric."""
+
+    def __init__(self, gram: GramOperator):
+        super().__init__(np.float64, gram.shape)
+        self.gram = gram
+
+    def _matmat(self, U: np.ndarray) -> np.ndarray:
+        U = _columns(U)
+        V = self.gram._times(U - U.mean(axis=0))
+        if not self.gram._summation.symmetric:
+            V = (V + self.gram._times(U - U.mean(axis=0), transposed=True)) / 2
+        return V - V.mean(axis=0)
+
+    def _adjoint(self) -> LinearOperator:
+        return self
+
+    def trace(self) -> float:
+        """tr K - 1'K1 / N."""
+        return self.gram.trace() - float(self.gram.column_means().sum())
+
+
+class FeatureOperator(_RealOperator):
+    """The feature matrix Phi (N, D) as a LinearOperator: K = Phi Phi' up to ``residual_trace``.
+
+    Attributes
+    ----------
+    map : FeatureMap
+    kernel : Kernel
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        feature_map: FeatureMap,
+        rows: Rows,
+        n_threads: int = 1,
+        *,
+        progress: bool | parallel.Progress = False,
+    ):
+        super().__init__(np.float64, (rows.n_samples, feature_map.n_features))
+        self.kernel, self.map = kernel, feature_map
+        self._rows, self._n_threads, self._progress = rows, n_threads, progress
+        self._residual: float | None = None
+
+    def _matmat(self, C: np.ndarray) -> np.ndarray:
+        with parallel.reporter(self._progress) as report:
+            product = apply(self.map, self._rows, _columns(C), self._n_threads, progress=report, stage="features")
+        return _finite(product, self.kernel)
+
+    def _rmatmat(self, U: np.ndarray) -> np.ndarray:
+        with parallel.reporter(self._progress) as report:
+            product = accumulate(self.map, self._rows, _columns(U), self._n_threads, progress=report, stage="features")
+        return _finite(product, self.kernel)
+
+    @property
+    def shift(self) -> np.ndarray:
+        """What to subtract from other rows before ``map`` sees them, shape (d,); the zero vector for some kernels."""
+        return np.zeros(self._rows.n_features) if self._rows.shift is None else self._rows.shift
+
+    def moments(self, weights: np.ndarray | None = None) -> Moments:
+        """Count, mean and centred second moment of the features, in one pass; ``weights`` (N,) are non-negative."""
+        if weights is not None:
+            weights = np.ascontiguousarray(weights, dtype=np.float64)
+            if weights.shape != (self.shape[0],) or not (np.isfinite(weights).all() and (weights >= 0).all()):
+                raise ValueError(
+                    f"weights must be {self.shape[0]} finite, non-negative numbers; found shape {weights.shape}"
+                )
+        with parallel.reporter(self._progress) as report:
+            moments = feature_moments(self.map, self._rows, weights=weights, n_threads=self._n_threads, progress=report)
+        if weights is None:
+            self._residual = moments.residual_trace
+        return moments
+
+    def trace(self) -> float:
+        """tr K: the sum of k(x_i, x_i)."""
+        rows, n = self._rows, self._rows.n_samples
+        step = parallel.tile_rows(rows.n_features)
+        return float(sum(self.kernel.diagonal(rows.tile(i, min(n, i + step))).sum() for i in range(0, n, step)))
+
+    @property
+    def residual_trace(self) -> float:
+        """Trace of K - Phi Phi', an upper bound; one pass over the rows, kept."""
+        if self._residual is None:
+            n, step = self._rows.n_samples, tile_rows(self.map)
+            with parallel.reporter(self._progress) as report:
+                self._residual = parallel.tree_reduce(
+                    lambda i: float(self.map.residual(self._rows.tile(i * step, min(n, (i + 1) * step))).sum()),
+                    -(-n // step),
+                    lambda a, b: a + b,
+                    n_threads=self._n_threads,
+                    progress=report,
+                    stage="residual",
+                )
+        return self._residual

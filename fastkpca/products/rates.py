@@ -1,0 +1,37 @@
+"""What one thread does in a second: the rates that predictions rest on, measured by ``benchmarks/calibrate.py``.
+
+Predictions are counts (flops, kernel values, bytes) over these. They ignore the number of threads and the free memory,
+so the same input takes the same route everywhere.
+"""
+
+from __future__ import annotations
+
+from ..base.protocol import Kernel
+from .exact import compiled_tile
+
+GEMM_RATE = 45e9  # flops
+SYRK_RATE = 40e9  # flops, counting n D^2 for D x D from n rows
+EIGEN_RATE = 25e9  # flops of LAPACK's symmetric eigensolver, counted as 4/3 n^3
+ENTRY_RATE = 1.0e9  # kernel values of compiled tiles, beside the distances
+BLOCK_RATE = 1.5e8  # kernel values from Kernel.block, in Python
+FEATURE_RATE = 5e9  # flops to form features; the flops that offers count in
+ROW_RATE = 0.5e9  # numbers of X, for each look at them
+KERNEL_FLOPS = 20.0  # of a kernel value in a tile, in these flops
+OVERHEAD = 1e-3
+
+
+def entry_rate(d: int) -> float:
+    """Kernel values a second of compiled tiles, float64; distances included."""
+    return 1.0 / (1.0 / ENTRY_RATE + 2.0 * d / GEMM_RATE)
+
+
+def is_compiled(kernel: Kernel) -> bool:
+    """Whether its exact products run in compiled tiles."""
+    return compiled_tile(kernel) is not None
+
+
+def pass_seconds(kernel: Kernel, n: float, m: float, d: int, columns: int, *, square: bool) -> float:
+    """A product with the exact kernel values; in the square case each serves two of them."""
+    pairs = n * m / 2 if square else n * m
+    rate = entry_rate(d) if is_compiled(kernel) else 1.0 / (1.0 / BLOCK_RATE + 2.0 * d / GEMM_RATE)
+    return pairs / rate + 2.0 * n * m * columns / GEMM_RATE

@@ -1,0 +1,115 @@
+"""Products with the Gram matrix of weighted rows, in coordinates where centring is the ordinary one.
+
+With D = diag(w), W = sum w and b = D^(1/2) 1 / W^(1/2) the weighted and centred matrix is
+
+    (I - b b') D^(1/2) K D^(1/2) (I - b b'),
+
+whose null vector is b and not 1 / n^(1/2). The reflection P that exchanges the two (up to sign) makes of it
+H K' H with H = I - 1 1'/n and K' = P D^(1/2) K D^(1/2) P: the same eigenvalues, norm and trace, and whatever works with
+centred Gram matrices works with K' as it is. Vectors come back as P v.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ..base import parallel
+from ..base.protocol import Kernel, Summation
+from ..rows.view import Rows
+from .exact import NormPass, checked_block, with_ones
+
+__all__ = ["WeightedExactSummation", "WeightedSummation"]
+
+_TILE = 512
+
+
+class WeightedSummation(Summation):
+    """K' U for products with K and weights w > 0.
+
+    Parameters
+    ----------
+    inner : Summation
+        Of the rows with themselves.
+    weights : ndarray (n,)
+        Positive.
+    rounding : float
+        What the reflections and the weights add to the error of an entry, as ``error_bound`` counts it.
+    """
+
+    def __init__(self, inner: Summation, weights: np.ndarray, rounding: float = 0.0):
+        self.inner = inner
+        self.symmetric = True
+        self.shape = inner.shape
+        w = np.asarray(weights, dtype=np.float64)
+        n = len(w)
+        self.total = float(w.sum())
+        self.root = np.sqrt(w)
+        v = self.root / np.sqrt(self.total) + 1.0 / np.sqrt(n)  # both are positive: nothing cancels
+        self._v = v / np.linalg.norm(v)
+        # an entry of K u errs by e sum |u|, so D^(1/2) K D^(1/2) u by W e |u|
+        self.error_bound = inner.error_bound * self.total / n + rounding
+
+    def reflect(self, U: np.ndarray) -> np.ndarray:
+        """P U."""
+        U = np.asarray(U, dtype=np.float64)
+        R = np.multiply.outer(-2.0 * self._v, self._v @ U)
+        R += U
+        return R
+
+    def matmat(self, U: np.ndarray) -> np.ndarray:
+        if self.inner.symmetric:
+            return self._between(self.inner.matmat, U)
+        return (self._between(self.inner.matmat, U) + self._between(self.inner.rmatmat, U)) / 2
+
+    def _between(self, product: Callable[[np.ndarray], np.ndarray], U: np.ndarray) -> np.ndarray:
+        U = self.reflect(U)
+        U *= self.root[:, None]
+        V = product(U)
+        del U
+        V = np.multiply(V, self.root[:, None], out=V if V.flags.owndata else None)
+        return self.reflect(V)
+
+    def row_means(self, sums: np.ndarray) -> np.ndarray:
+        """K w / W from K' 1 / n."""
+        return -self.reflect(sums) / (self.root * np.sqrt(self.total / len(self.root)))
+
+
+class WeightedExactSummation(WeightedSummation):
+    """The same, and the norm of the matrix from its entries."""
+
+    def __init__(
+        self,
+        inner: Summation,
+        weights: np.ndarray,
+        rounding: float,
+        kernel: Kernel,
+        rows: Rows,
+        n_threads: int,
+    ):
+        super().__init__(inner, weights, rounding)
+        self._kernel, self._rows, self._threads = kernel, rows, n_threads if kernel.thread_safe else 1
+
+    def pass_with_norm(self, V: np.ndarray, row_means: np.ndarray, grand_mean: float) -> NormPass:
+        """As ``ExactSummation.pass_with_norm``, of K'; its entries are not needed for that, the norm being the same."""
+        n = self.shape[0]
+        product = self.matmat(with_ones(V))
+        # K'_ij - r_i - r_j + g is, reflected back, root_i root_j (K_ij - a_i - a_j + h)
+        scale = np.sqrt(n / self.total)
+        a = -self.reflect(row_means) / self.root * scale
+        h = grand_mean * scale**2
+        tiles = -(-n // _TILE)
+        pairs = [(i, j) for i in range(tiles) for j in range(i, tiles)]
+
+        def task(number: int) -> np.ndarray:
+            I, J = (slice(t * _TILE, min(n, (t + 1) * _TILE)) for t in pairs[number])
+            X, Y = self._rows.tile(I.start, I.stop), self._rows.tile(J.start, J.stop)
+            K = np.array(checked_block(self._kernel, X, Y), dtype=np.float64)
+            both = np.multiply.outer(self.root[I], self.root[J])
+            plain = (K * both).ravel()
+            centred = ((K - (a[I, None] - h) - a[J]) * both).ravel()
+            return np.array([centred @ centred, plain @ plain]) * (1.0 if I == J else 2.0)
+
+        sums = parallel.tree_reduce(task, len(pairs), np.add, n_threads=self._threads, stage="exact kernel product")
+        return NormPass(product[:, :-1], product[:, -1].copy(), float(sums[0]), float(sums[1]))

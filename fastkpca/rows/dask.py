@@ -1,0 +1,507 @@
+"""Rows of a Dask collection: every pass over them is a Dask graph, on whatever scheduler the user has.
+
+A pass is a map and a sum, and here the same tasks run that run over an array: task i of a pass reads rows i span to
+(i + 1) span, whatever the chunks, and results are combined along the tree of ``execute.tree_reduce``. What goes to a
+worker at once is an aligned group of 2^k tasks, about a chunk of rows, which is a whole subtree: so how they are
+grouped, chunks, workers, and what dies and is computed again have no influence on a bit of the result.
+
+Tasks are pure functions of their rows and of what the pass is about (a feature map, say), which travels by pickle,
+once to a worker. An exception that a task raises is a value in the tree, so that the first in the order of the rows
+is raised, and not the first in time; those of the machine (memory, files) are Dask's to handle.
+
+Dask is imported only where a user's object is one of its own.
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+import uuid
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from .._core.scratch import Reuse
+from ..base import parallel
+from ..errors import DataChangedError
+from .sources import SequentialSource, Sink, Source
+from .view import Rows
+
+__all__ = ["DaskSource", "dask_source"]
+
+RUN_BYTES = 1 << 28
+"""Bytes of scores that are on their way to ``out`` at once, where blocks are no larger."""
+MOST_BANDS = 32
+"""Bands of rows in a product with the kernel matrix: 528 pairs of them."""
+TASK_SIDE = 8192
+"""Rows of one side of such a task, where there are enough of them."""
+JOINED, JOINED_BYTES = 8, 1 << 24
+"""Results that one task combines (a power of two: a subtree), and their bytes where they are large."""
+
+_one_at_a_time = threading.Lock()
+
+
+def dask_source(X: Any, name: str, convert: Callable[[Any, str], np.ndarray]) -> DaskSource | np.ndarray | None:
+    """The source behind a Dask array or data frame; None for anything else.
+
+    Lengths of chunks that are not known are computed, once. For what is not a table, or empty: an array of that shape
+    (and no size), for the caller to refuse.
+    """
+    if not any(cls.__module__.partition(".")[0] in ("dask", "dask_expr") for cls in type(X).__mro__):
+        return None
+    import dask
+    import dask.array
+    from dask.delayed import Delayed
+
+    if hasattr(type(X), "get_partition"):  # of the class: a Delayed has any attribute
+        if X.ndim != 2:
+            raise TypeError(f"{name} is a Dask series; give a frame, {name}.to_frame()")
+        dtype = convert(X._meta, name).dtype
+        parts = X.to_delayed()
+        lengths = dask.compute(*(dask.delayed(len, pure=False)(part) for part in parts))
+        task = dask.delayed(convert, pure=False)
+        blocks = [
+            dask.array.from_delayed(task(part, name), (n, len(X.columns)), dtype) for part, n in zip(parts, lengths)
+        ]
+        X = dask.array.concatenate(blocks)
+    if not isinstance(X, dask.array.Array):
+        word = "Delayed" if isinstance(X, Delayed) else type(X).__name__
+        raise TypeError(
+            f"{name} is a dask {word}; give a Dask array or data frame (dask.array.from_delayed makes an array of "
+            "delayed blocks)"
+        )
+    if X.ndim != 2 or 0 in X.shape:
+        return np.broadcast_to(np.zeros((), X.dtype), [0 if n != n else n for n in X.shape])
+    if any(n != n for n in X.shape):
+        X = dask.array.Array(X.dask, X.name, X.chunks, meta=X._meta)  # the user's own keeps its unknown chunks
+        X.compute_chunk_sizes()
+    if X.numblocks[1] > 1:
+        X = X.rechunk({1: -1})
+    return DaskSource(X, name, convert)
+
+
+class Window:
+    """Some of the rows (or weights) under their own numbers: what a task is given in place of them all."""
+
+    def __init__(self, block: np.ndarray, first: int, n: int):
+        self._block, self._first = block, first
+        self.shape, self.dtype = (n, *block.shape[1:]), block.dtype
+
+    def __getitem__(self, key: Any) -> np.ndarray:
+        if isinstance(key, slice):
+            start, stop, _ = key.indices(self.shape[0])
+            if start < self._first or stop > self._first + len(self._block):
+                raise IndexError(f"rows {start} to {stop} of a task that has {len(self._block)} from {self._first} on")
+            return self._block[start - self._first : stop - self._first]
+        return self._block[np.asarray(key) - self._first]
+
+
+@dataclass
+class _Failed:
+    """What a task raised."""
+
+    error: Exception
+
+
+def _same(x: Any) -> Any:
+    return x
+
+
+def _nothing(*_: Any) -> None:
+    return None
+
+
+@dataclass
+class _Pass:
+    """What the tasks of a pass share."""
+
+    task: Callable[[Rows, int], Any]
+    combine: Callable[[Any, Any], Any]
+    pack: Callable[[Any], Any]
+    unpack: Callable[[Any], Any]
+    shift: np.ndarray | None
+    n: int
+    convert: Callable[[Any, str], np.ndarray]
+    name: str
+    alone: bool
+
+    def rows(self, first: int, cuts: Sequence[tuple], weights: np.ndarray | None, blocks: Sequence[Any]) -> Rows:
+        parts = [_cut(lo, hi, length, self.convert, self.name, x) for (lo, hi, length), x in zip(cuts, blocks)]
+        block = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        own: Any = None if weights is None else Window(weights, first, self.n)
+        return Rows(Window(block, first, self.n), self.shift, own)
+
+
+def _cut(lo: int, hi: int, length: int, convert: Callable[[Any, str], np.ndarray], name: str, block: Any) -> np.ndarray:
+    rows = convert(block, name)
+    if rows.ndim != 2 or len(rows) != length:
+        raise DataChangedError(
+            f"a chunk of {name} has shape {rows.shape}, and {length} rows by its chunks; every pass must see the same "
+            "rows in the same order"
+        )
+    return rows[lo:hi]
+
+
+# What makes the graphs below: tasks (function, keys, ...), with all that is no key bound to the function, so that
+# nothing of it is taken for one.
+
+
+def _leaf(
+    i: int,
+    count: int,
+    first: int,
+    cuts: Sequence[tuple],
+    weights: np.ndarray | None,
+    reads: Sequence[Callable[[], Any]],
+    p: _Pass,
+    blocks: Sequence[Any],
+) -> Any:
+    """Tasks i to i + count of the pass, combined; of blocks that are given, or read here."""
+    blocks = [read() for read in reads] or blocks  # what fails here is no failure of ours
+    try:
+        with _one_at_a_time if p.alone else nullcontext(), Reuse():
+            rows = p.rows(first, cuts, weights, blocks)
+            return p.pack(parallel.tree_reduce(lambda j: p.task(rows, i + j), count, p.combine))
+    except (MemoryError, OSError):
+        raise
+    except Exception as error:
+        return _Failed(error)
+
+
+def _join(p: _Pass, parts: Sequence[Any]) -> Any:
+    """Results that follow one another, combined along their part of the tree."""
+    for part in parts:
+        if isinstance(part, _Failed):
+            return part
+    # what a task is given may be given to it again: combining writes into it
+    return p.pack(parallel.tree_reduce(lambda i: p.unpack(copy.deepcopy(parts[i])), len(parts), p.combine))
+
+
+def _band(first: int, stop: int, cuts: Sequence[tuple], p: _Pass, blocks: Sequence[Any]) -> Any:
+    try:
+        return p.rows(first, cuts, None, blocks).tile(first, stop)
+    except (TypeError, ValueError) as error:
+        return _Failed(error)
+
+
+def _pairs(
+    step: int, alone: bool, pair: Callable, x: tuple, y: tuple, X: Any, Y: Any = None
+) -> dict[tuple[int, int], tuple] | _Failed:
+    """What ``pair`` makes of the pairs of bands of two groups, or of one (Y is None), under their numbers inside."""
+    for group in (X, Y):
+        if isinstance(group, _Failed):
+            return group
+    other, of_other = (X, x) if Y is None else (Y, y)
+    first, second = range(0, len(X), step), range(0, len(other), step)
+    found = {}
+    try:
+        with _one_at_a_time if alone else nullcontext(), parallel.blas_threads(), Reuse():
+            for i, a in enumerate(first):
+                I = slice(a, a + step)
+                own = tuple(None if v is None else v[I] for v in x)
+                for j, b in enumerate(second):
+                    J = slice(b, b + step)
+                    if Y is not None or i < j:
+                        found[i, j] = pair(X[I], other[J], own, tuple(None if v is None else v[J] for v in of_other))
+                    elif i == j:
+                        found[i, j] = pair(X[I], None, own, own)
+    except (MemoryError, OSError):
+        raise
+    except Exception as error:
+        return _Failed(error)
+    return found
+
+
+def _add(number: int, parts: Sequence[Any]) -> Any:
+    """(what the pairs add to a group of bands, the squares of the pairs whose first band is in it).
+
+    ``parts`` are those of the group with all groups, in order; ``number`` is its own. A band's are added in the order
+    of its pairs, whatever the groups.
+    """
+    for part in parts:
+        if isinstance(part, _Failed):
+            return part
+    sums, squares = [], []
+    for i in range(1 + max(i for i, _ in parts[number])):
+        total: Any = None
+        for k, part in enumerate(parts):
+            bands = 1 + max(key[0 if k < number else 1] for key in part)
+            for j in range(bands):
+                before = k < number or (k == number and j < i)
+                found = part[(j, i) if before else (i, j)]
+                total = found[before].copy() if total is None else total + found[before]
+                if not before:
+                    squares.append((i, k, j, found[2]))
+        sums.append(total)
+    return np.concatenate(sums), squares
+
+
+def _scored(block: Any, task: Any = None, block_info: Any = None) -> np.ndarray:
+    return task(block, block_info[0]["array-location"][0][0])
+
+
+def _reads(keys: Sequence[Any], part: Any) -> dict[Any, Callable[[], Any]]:
+    """The tasks that make blocks out of nothing, by the blocks' keys: such a one is run by the task that needs the
+    block, which saves the scheduler half of its work, and the worker a block that waits in memory.
+
+    Found where Dask's tasks are objects (since 2024.12) that can be called and name what they depend on; data that is
+    there already, and what several blocks are made from, stays as it is.
+    """
+    graph = part.__dask_graph__()
+    users: dict[Any, int] = {}
+    for node in graph.values():
+        for key in getattr(node, "dependencies", ()):
+            users[key] = users.get(key, 0) + 1
+    found = {}
+    for key in keys:
+        node, alone = graph[key], key not in users
+        while type(node).__name__ == "Alias" and hasattr(node, "target"):
+            alone = alone and users.get(node.target, 0) == 1
+            node = graph[node.target]
+        if type(node).__name__ == "Task" and alone and callable(node) and not getattr(node, "dependencies", (0,)):
+            found[key] = node
+    return found
+
+
+class _Scores:
+    """A task on one block of rows, the number of its first row beside."""
+
+    def __init__(self, task: Callable, convert: Callable, name: str, alone: bool):
+        self.task, self.convert, self.name, self.alone = task, convert, name, alone
+
+    def __call__(self, block: Any, first: int) -> np.ndarray:
+        with _one_at_a_time if self.alone else nullcontext(), parallel.blas_threads(), Reuse():
+            return self.task(self.convert(block, self.name), first)
+
+
+class DaskSource(SequentialSource):
+    """Rows of a Dask array whose chunks are known and hold whole rows.
+
+    What asks for tiles gets them chunk by chunk, as from any source that is read in order; passes (``Rows.reduce``)
+    and exact products (``square``) are Dask graphs.
+    """
+
+    distributed = True
+
+    def __init__(self, X: Any, name: str, convert: Callable[[Any, str], np.ndarray]):
+        self.array = X
+        n, d = X.shape
+        Source.__init__(self, name, n, d, np.float64 if X.dtype.kind == "O" else X.dtype)
+        self._convert = convert
+        # what the user says of tasks (where they may run, say) is lost where their graph is optimised, or run by ours
+        annotated = any(layer.annotations for layer in X.__dask_graph__().layers.values())
+        self._parts = list(X.to_delayed(optimize_graph=not annotated).ravel())
+        self._ends = np.cumsum(X.chunks[0])
+        self._reads = {} if annotated else _reads([part.key for part in self._parts], self._parts[0])
+        self._start = lambda: (part.compute() for part in self._parts)
+        self._readers = []
+
+    # ------------------------------------------------------------------ graphs
+
+    def _key(self, stage: str, token: str, *numbers: int) -> str:
+        """The dashboard shows what comes before the first number: the stage."""
+        return "-".join(["fastkpca", *stage.split(), *map(str, numbers), token])
+
+    def _compute(self, keys: Sequence[Any], tasks: dict[Any, Any]) -> list[Any]:
+        """What these tasks, beside those of the rows, make of the keys."""
+        import dask
+        from dask.delayed import Delayed
+        from dask.highlevelgraph import HighLevelGraph
+
+        layer = f"fastkpca-{uuid.uuid4().hex}"
+        graph = HighLevelGraph.from_collections(layer, tasks, dependencies=[self._parts[0]])
+        with warnings.catch_warnings():
+            # of vectors that go with the graph, so that they are there again when a worker dies
+            warnings.filterwarnings("ignore", "Sending large graph")
+            found = list(dask.compute(*(Delayed(key, graph, layer=layer) for key in keys)))
+        for result in found:
+            if isinstance(result, _Failed):
+                raise result.error
+        return found
+
+    def _chunks(self, start: int, stop: int, token: str, tasks: dict[Any, Any]) -> tuple[list[tuple], list[Any]]:
+        """(from, to, its length) of each chunk that has some of these rows, and its key; a part of a chunk is cut out
+        where the chunk is."""
+        cuts, keys = [], []
+        first = int(np.searchsorted(self._ends, start, side="right"))
+        while start < stop:
+            end, length = int(self._ends[first]), int(self.array.chunks[0][first])
+            if length:
+                lo, hi = start - (end - length), min(stop, end) - (end - length)
+                block: Any = self._parts[first].key
+                if hi - lo < length:
+                    key = self._key("rows", token, start)
+                    tasks[key] = (partial(_cut, lo, hi, length, self._convert, self.name), block)
+                    block, lo, hi, length = key, 0, hi - lo, hi - lo
+                cuts.append((lo, hi, length))
+                keys.append(block)
+                start = min(stop, end)
+            first += 1
+        return cuts, keys
+
+    def reduce(
+        self,
+        rows: Rows,
+        task: Callable[[Rows, int], Any],
+        span: int,
+        combine: Callable[[Any, Any], Any],
+        *,
+        stage: str,
+        pack: Callable[[Any], Any] | None,
+        unpack: Callable[[Any], Any] | None,
+        alone: bool,
+        size: int,
+    ) -> Any:
+        """``Rows.reduce``."""
+        n, token = self.n_samples, uuid.uuid4().hex
+        p = _Pass(task, combine, pack or _same, unpack or _same, rows.shift, n, self._convert, self.name, alone)
+        shared = self._key("pass", token)
+        tasks: dict[Any, Any] = {shared: p}
+        n_tasks = -(-n // span)
+        lengths = np.array(self.array.chunks[0])
+        chunk = int(np.median(lengths[lengths > 0]))
+        per = 1 << max(0, int(chunk // span).bit_length() - 1)
+        level: list[Any] = []
+        for i in range(0, n_tasks, per):
+            count = min(per, n_tasks - i)
+            start, stop = i * span, min(n, (i + count) * span)
+            weights = None if rows.weights is None else rows.tile_weights(start, stop)
+            level.append(self._key(stage, token, len(level)))
+            cuts, blocks = self._chunks(start, stop, token, tasks)
+            reads = [self._reads[key] for key in blocks if key in self._reads]
+            if len(reads) < len(blocks):
+                reads = []
+            tasks[level[-1]] = (partial(_leaf, i, count, start, cuts, weights, reads), shared, [] if reads else blocks)
+        at_once, joined = JOINED if JOINED * size <= JOINED_BYTES else 2, 0
+        while len(level) > 1:  # whole subtrees, and what is left at the end: the tree of ``execute.tree_reduce``
+            above: list[Any] = []
+            for k in range(0, len(level), at_once):
+                some = level[k : k + at_once]
+                above.append(some[0])
+                if len(some) > 1:
+                    above[-1] = self._key(f"{stage} sum", token, joined)
+                    tasks[above[-1]] = (_join, shared, some)
+                    joined += 1
+            level = above
+        return p.unpack(self._compute(level, tasks)[0])
+
+    def square(
+        self,
+        shift: np.ndarray | None,
+        pair: Callable[[np.ndarray, np.ndarray | None, tuple, tuple], tuple],
+        step: int,
+        vectors: Sequence[np.ndarray | None],
+        *,
+        stage: str,
+        alone: bool,
+    ) -> tuple[np.ndarray, list[Any]]:
+        """(sum over pairs of bands of what ``pair`` adds to either, (band, band, squares) of each pair in order).
+
+        ``pair(X, Y, x, y)`` is given two bands and, of each, its rows of the vectors; Y is None on the diagonal. A
+        band's sums are added in the order of the pairs' numbers, by one task.
+        """
+        n, token = self.n_samples, uuid.uuid4().hex
+        while step * MOST_BANDS < n:
+            step *= 2
+        together = 1  # bands in a group: a task has the pairs of two groups, and costs more than a few of them
+        while together * step < TASK_SIDE and 6 * together * step <= n:
+            together *= 2
+        width = together * step
+        p = _Pass(_nothing, _nothing, _same, _same, shift, n, self._convert, self.name, alone)
+        shared, work = self._key("pass", token), self._key("pair", token)
+        tasks: dict[Any, Any] = {shared: p, work: pair}
+        groups, columns = [], []
+        for a in range(0, n, width):
+            b = min(n, a + width)
+            groups.append(self._key("band", token, a))
+            cuts, blocks = self._chunks(a, b, token, tasks)
+            tasks[groups[-1]] = (partial(_band, a, b, cuts), shared, blocks)
+            columns.append(self._key("vectors", token, a))
+            tasks[columns[-1]] = (partial(_same, tuple(None if v is None else v[a:b] for v in vectors)),)
+        m, sums = len(groups), []
+        parts = {(i, j): self._key(stage, token, i, j) for i in range(m) for j in range(i, m)}
+        for (i, j), key in parts.items():
+            other = [] if i == j else [groups[j]]
+            tasks[key] = (partial(_pairs, step, alone), work, columns[i], columns[j], groups[i], *other)
+        for i in range(m):
+            sums.append(self._key(f"{stage} sum", token, i))
+            tasks[sums[-1]] = (partial(_add, i), [parts[min(i, j), max(i, j)] for j in range(m)])
+        found = self._compute(sums, tasks)
+        squares = [(g * together + i, k * together + j, x) for g, (_, some) in enumerate(found) for i, k, j, x in some]
+        return np.concatenate([total for total, _ in found]), squares
+
+    def lazily(self, task: Callable[[np.ndarray, int], np.ndarray], n_columns: int, dtype: Any, *, alone: bool) -> Any:
+        """A Dask array (N, n_columns), chunked as the rows: task(rows of a block, number of the first)."""
+        import dask.array
+        from dask import delayed
+
+        token = uuid.uuid4().hex
+        shared = delayed(
+            _Scores(task, self._convert, self.name, alone), pure=False, traverse=False, name=self._key("model", token)
+        )
+        return dask.array.map_blocks(
+            _scored,
+            self.array,
+            task=shared,
+            chunks=(self.array.chunks[0], (n_columns,)),
+            dtype=dtype,
+            meta=np.empty((0, 0), dtype=dtype),
+            name=self._key("scores", token),
+        )
+
+    def store(self, scores: Any, out: Any) -> None:
+        """Write a Dask array into a file or dataset, in order and from this process: targets need not be safe to write
+        to from several places at once."""
+        import dask
+
+        sink, blocks = Sink(out), list(scores.to_delayed().ravel())
+        size = scores.dtype.itemsize * scores.size
+        at_once = max(1, RUN_BYTES * len(blocks) // max(1, size))
+        for start in range(0, len(blocks), at_once):
+            for part in dask.compute(*blocks[start : start + at_once]):
+                sink.write(part)
+        sink.close()
+
+    def wrap(self, values: np.ndarray) -> Any:
+        """A Dask array of these, chunked as the rows."""
+        import dask.array
+
+        return dask.array.from_array(values, chunks=(self.array.chunks[0], values.shape[1]), name=False)
+
+    # ------------------------------------------------------------------ rows
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        if stop - start <= 4 * self.page_rows:
+            return super().read(start, stop)
+        tasks: dict[Any, Any] = {}
+        cuts, keys = self._chunks(start, stop, uuid.uuid4().hex, tasks)
+        result, filled = np.empty((stop - start, self.n_features), dtype=self.dtype), 0
+        for found, (lo, hi, length) in zip(self._compute(keys, tasks), cuts):
+            result[filled : filled + hi - lo] = _cut(lo, hi, length, self._convert, self.name, found)
+            filled += hi - lo
+        return result
+
+    def take(self, index: np.ndarray) -> np.ndarray:
+        """The rows of these numbers: only these leave the workers."""
+        token = uuid.uuid4().hex
+        order = np.argsort(index, kind="stable")
+        numbers = np.searchsorted(self._ends, index[order], side="right")
+        tasks: dict[Any, Any] = {}
+        for i in np.unique(numbers).tolist():
+            length = int(self.array.chunks[0][i])
+            local = index[order[numbers == i]] - (int(self._ends[i]) - length)
+            key = self._key("sample", token, i)
+            tasks[key] = (partial(_taken, local, length, self._convert, self.name), self._parts[i].key)
+        result = np.empty((len(index), self.n_features), dtype=self.dtype)
+        if tasks:
+            result[order] = np.concatenate(self._compute(list(tasks), tasks))
+        return result
+
+
+def _taken(index: np.ndarray, length: int, convert: Callable, name: str, block: Any) -> np.ndarray:
+    return _cut(0, length, length, convert, name, block)[index]

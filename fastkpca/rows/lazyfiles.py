@@ -1,0 +1,153 @@
+"""Tables in files that are read as they are needed, never whole: HDF5 (MATLAB v7.3 too), zarr, Parquet; for the
+command line.
+
+HDF5 and zarr hold arrays by name, as .npz and .mat files do, and answer the same two questions: ``shapes`` and
+``load``. A Parquet file, or a folder of them, is one table with named columns. Their libraries are imported here alone,
+and only for such a file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import DataFileError
+from .sources import ChunkedSource, Source, arrow_batches
+
+__all__ = ["Hdf5", "Parquet", "Zarr", "kind_of_folder"]
+
+
+def kind_of_folder(path: str | os.PathLike) -> str:
+    """ "zarr", "parquet", or "" for any other folder."""
+    folder = Path(path)
+    if any((folder / name).is_file() for name in ("zarr.json", ".zarray", ".zgroup")):
+        return "zarr"
+    return "parquet" if next(folder.rglob("*.parquet"), None) is not None else ""
+
+
+def _library(name: str, file: str, kind: str) -> Any:
+    import importlib
+
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        package = name.partition(".")[0]
+        raise DataFileError(f"{file} is {kind}, and reading it needs {package} (pip install {package})") from None
+
+
+class _Transposed:
+    """A dataset whose columns are the rows that are meant: MATLAB stores arrays column by column."""
+
+    def __init__(self, data: Any):
+        self._data = data
+        self.shape, self.dtype = data.shape[::-1], data.dtype
+        self.chunks = None if data.chunks is None else data.chunks[::-1]
+
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        return self._data[:, rows].T
+
+
+def _source(file: str, data: Any) -> Source | np.ndarray:
+    """A dataset with two dimensions as a source of rows; any other is read."""
+    if len(data.shape) != 2 or 0 in data.shape:
+        return np.asarray(data[()])
+    return ChunkedSource(file, data, tuple(data.shape), data.dtype, lambda a, b: data[a:b])
+
+
+class Hdf5:
+    """The arrays of an HDF5 file, by their paths in it; of a MATLAB v7.3 file, as MATLAB shows them."""
+
+    errors = (Exception,)  # the library's are of all kinds
+
+    def __init__(self, path: str | os.PathLike, name: str, matlab: bool):
+        h5py = _library("h5py", name, "a MATLAB v7.3 file (HDF5)" if matlab else "an HDF5 file")
+        self.path, self.name, self.matlab, self.has_vectors = path, name, matlab, not matlab
+        try:
+            self._file = h5py.File(path, "r")
+        except Exception as error:
+            raise DataFileError(f"{name} is not a readable HDF5 file: {' '.join(str(error).split())}") from error
+        self._found: dict[str, Any] = {}
+
+        def look(path: str, data: Any) -> None:
+            numbers = isinstance(data, h5py.Dataset) and data.shape and np.dtype(data.dtype).kind in "fiub"
+            if numbers and not (matlab and (path.startswith("#") or "MATLAB_empty" in data.attrs)):
+                self._found[path] = data
+
+        self._file.visititems(look)
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Of each array of real numbers."""
+        return {path: data.shape[::-1] if self.matlab else data.shape for path, data in self._found.items()}
+
+    def load(self, var: str) -> Source | np.ndarray:
+        """The array of that path."""
+        data = self._found[var]
+        return _source(self.name, _Transposed(data) if self.matlab and data.ndim == 2 else data)
+
+
+class Zarr:
+    """The arrays of a zarr store, by their paths in it; the path of one that is an array itself is its name."""
+
+    errors = (Exception,)
+    has_vectors = True
+
+    def __init__(self, path: str | os.PathLike, name: str):
+        zarr = _library("zarr", name, "a zarr store")
+        self.path, self.name = path, name
+        try:
+            top = zarr.open(os.fspath(path), mode="r")
+            arrays = {Path(path).stem: top} if hasattr(top, "shape") else dict(_arrays(top))
+        except Exception as error:
+            raise DataFileError(f"{name} is not a readable zarr store: {' '.join(str(error).split())}") from error
+        self._found = {key: data for key, data in arrays.items() if np.dtype(data.dtype).kind in "fiub" and data.shape}
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Of each array of real numbers."""
+        return {key: tuple(data.shape) for key, data in self._found.items()}
+
+    def load(self, var: str) -> Source | np.ndarray:
+        """The array of that path."""
+        return _source(self.name, self._found[var])
+
+
+def _arrays(group: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, data in group.arrays():
+        yield prefix + key, data
+    for key, inner in group.groups():
+        yield from _arrays(inner, f"{prefix}{key}/")
+
+
+class Parquet:
+    """A Parquet file, or a folder of them: its columns, and blocks of rows of some of these."""
+
+    def __init__(self, path: str | os.PathLike, name: str):
+        datasets = _library("pyarrow.dataset", name, "a Parquet file")
+        self.name = name
+        try:
+            self._dataset = datasets.dataset(os.fspath(path), format="parquet", partitioning="hive")
+        except Exception as error:
+            raise DataFileError(f"{name} is not a readable Parquet file: {' '.join(str(error).split())}") from error
+        self.names: list[str] = self._dataset.schema.names
+        self.shape = (self._dataset.count_rows(), len(self.names))
+
+    def words(self, columns: list[int]) -> list[tuple[int, str]]:
+        """Which of these are no columns of real numbers, and what they are."""
+        import pyarrow.types as types
+
+        kinds = [(i, self._dataset.schema.types[i]) for i in columns]
+        numbers = (types.is_integer, types.is_floating, types.is_boolean)
+        return [(i, str(kind)) for i, kind in kinds if not any(is_(kind) for is_ in numbers)]
+
+    def rows(self, columns: list[int]) -> Callable[[], Iterator[Any]]:
+        """Blocks of rows, from the first on each time that it is called."""
+        names = [self.names[i] for i in columns]
+        return lambda: arrow_batches(self._dataset, names)
+
+    def column(self, i: int) -> np.ndarray:
+        """One column, whole: numbers, or strings."""
+        values = self._dataset.to_table(columns=[self.names[i]]).column(0).to_numpy()
+        return values if values.dtype.kind in "biuf" else values.astype(str)

@@ -1,0 +1,661 @@
+"""Rows that are not in memory: files, HDF5 and zarr datasets, Parquet, Dask collections, iterables of blocks.
+
+One abstraction: a ``Source`` has a shape and a type, and hands out rows by slice or by number, as an array would. It
+reads *pages*, groups of rows that depend on shape and type alone, keeps a few of them, and takes a checksum of each
+when it is first read; a page that reads differently later is an error, not a wrong answer. Nothing is ever loaded
+whole, and what a page is has no influence on results: tiles are cut from the rows, whatever the chunks of the source.
+
+Two kinds. ``Direct`` sources read any rows at once. ``Sequential`` ones only forward: a page behind the open readers
+starts another reader from the top. Tasks of a pass ask for pages nearly in order, and what one of them is ahead of the
+others waits in memory, so that a pass reads the rows once.
+
+No library is imported here but for a Parquet file given by its path: an object says by its class where it comes from.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import DataChangedError
+
+__all__ = ["ChosenColumns", "ChunkedSource", "Sink", "Source", "arrow_batches", "find_source", "reserve", "reserve_map"]
+
+PAGE_BYTES = 1 << 18
+"""Bytes of a page: enough to hide the cost of a call, few enough to stay in cache between reading and use."""
+LEAST_PAGE, LARGEST_PAGE = 64, 1 << 16
+LARGEST_CHUNK = 1 << 25
+"""Bytes up to which a page is made of whole chunks of a dataset, so that none is unpacked twice."""
+KEPT_DIRECT, KEPT_SEQUENTIAL = 1 << 22, 1 << 25
+"""Bytes of pages that are kept."""
+STRIDE = 61
+"""Words between those that a checksum adds up: a prime, so that rows that change places are seen."""
+
+
+def page_rows(row_bytes: int) -> int:
+    """Rows of a page: a power of two."""
+    rows = max(LEAST_PAGE, min(LARGEST_PAGE, PAGE_BYTES // max(1, row_bytes)))
+    return 1 << (rows.bit_length() - 1)
+
+
+def checksum(page: np.ndarray) -> int:
+    """64 bits of the bytes of a page: sums of every 61st word, times odd numbers, at the speed of memory.
+
+    Any one changed word is seen, and rows that change places unless they are a multiple of 61 words apart; two
+    changes cancel by accident once in 2^64 times.
+    """
+    data = np.ascontiguousarray(page).reshape(-1).view(np.uint8)
+    words = data[: len(data) // 8 * 8].view(np.uint64)
+    whole = len(words) // STRIDE * STRIDE
+    sums = np.zeros(STRIDE + 1, dtype=np.uint64)
+    sums[:STRIDE] = words[:whole].reshape(-1, STRIDE).sum(axis=0, dtype=np.uint64)
+    sums[: len(words) - whole] += words[whole:]
+    rest = data[len(words) * 8 :]
+    sums[STRIDE] = int.from_bytes(rest.tobytes(), "little")
+    odd = np.arange(STRIDE + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C14) + np.uint64(0xD1B54A32D192ED03)
+    return int((sums * odd).sum(dtype=np.uint64))
+
+
+class Source:
+    """Rows read page by page; ``source[start:stop]`` and ``source[numbers]`` as of an array.
+
+    Attributes
+    ----------
+    dtype : numpy.dtype
+    n_features : int
+    counted : bool
+        Whether the number of rows is known; where it is not, ``shape`` reads them once to count them.
+    sequential : bool
+        Rows come in order: what needs them at random loads them.
+    """
+
+    sequential = False
+    kept = KEPT_DIRECT
+    ndim = 2
+
+    def __init__(self, name: str, n_samples: int | None, n_features: int, dtype: Any, rows_in_page: int | None = None):
+        self.name = name
+        self.n_features = int(n_features)
+        self.dtype = np.dtype(dtype)
+        self.row_bytes = self.n_features * self.dtype.itemsize
+        self.page_rows = rows_in_page or page_rows(self.row_bytes)
+        self._n = None if n_samples is None else int(n_samples)
+        self._pages: OrderedDict[int, np.ndarray] = OrderedDict()
+        self._sums: dict[int, int] = {}
+        self._lock = threading.RLock()
+        self._most_pages = max(2, self.kept // max(1, self.page_rows * self.row_bytes))
+
+    @property
+    def counted(self) -> bool:
+        return self._n is not None
+
+    @property
+    def n_samples(self) -> int:
+        if self._n is None:
+            i = 0
+            while self.page(i) is not None:
+                i += 1
+        assert self._n is not None
+        return self._n
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.n_samples, self.n_features
+
+    def __len__(self) -> int:
+        return self.n_samples
+
+    # ------------------------------------------------------------------ pages
+
+    def _load(self, i: int) -> np.ndarray | None:
+        """Page i, its own copy; None beyond the last."""
+        raise NotImplementedError
+
+    def page(self, i: int) -> np.ndarray | None:
+        """Rows i * page_rows and on, read-only; None beyond the last."""
+        with self._lock:
+            page = self._pages.get(i)
+            if page is not None:
+                self._pages.move_to_end(i)
+                return page
+            if self._n is not None and i * self.page_rows >= self._n:
+                return None
+            return self._fetch(i)
+
+    def _fetch(self, i: int) -> np.ndarray | None:
+        """Page i, read and kept."""
+        page = self._load(i)
+        return None if page is None else self._keep(i, page)
+
+    def _keep(self, i: int, page: np.ndarray) -> np.ndarray:
+        self._check(i, page)
+        page.flags.writeable = False
+        self._pages[i] = page
+        self._pages.move_to_end(i)
+        while len(self._pages) > self._most_pages:
+            self._pages.popitem(last=False)
+        return page
+
+    def _check(self, i: int, page: np.ndarray) -> None:
+        now = checksum(page)
+        if self._sums.setdefault(i, now) != now:
+            start = i * self.page_rows
+            raise DataChangedError(
+                f"{self.name} changed while it was read: rows {start} to {start + len(page) - 1} are not what they "
+                "were in an earlier pass; every pass must see the same rows in the same order"
+            )
+
+    def _expect(self, found: int, what: str = "rows") -> None:
+        if self._n is not None and found != self._n:
+            raise DataChangedError(
+                f"{self.name} changed while it was read: {found} {what} now, {self._n} in an earlier pass; every pass "
+                "must see the same rows in the same order"
+            )
+
+    # ------------------------------------------------------------------ rows
+
+    def __getitem__(self, key: Any) -> np.ndarray:
+        if isinstance(key, slice):
+            stop = key.stop if self._n is None and key.stop is not None else None
+            start, stop = (key.start or 0, stop) if stop is not None else key.indices(self.n_samples)[:2]
+            return self.read(start, stop)
+        return self.take(np.asarray(key))
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        """Rows start to stop (fewer at the end, where the rows are not counted yet), read-only."""
+        first, last = start // self.page_rows, max(start, stop - 1) // self.page_rows
+        if first == last:
+            page, before = self.page(first), first * self.page_rows
+            return self._none() if page is None else page[start - before : stop - before]
+        result, filled = np.empty((stop - start, self.n_features), dtype=self.dtype), 0
+        for i in range(first, last + 1):
+            page = self.page(i)
+            if page is None:
+                break
+            part = page[max(0, start - i * self.page_rows) : stop - i * self.page_rows]
+            result[filled : filled + len(part)] = part
+            filled += len(part)
+        return result[:filled]
+
+    def _none(self) -> np.ndarray:
+        return np.empty((0, self.n_features), dtype=self.dtype)
+
+    def take(self, index: np.ndarray) -> np.ndarray:
+        """The rows of these numbers; each page is read once, in order."""
+        result = np.empty((len(index), self.n_features), dtype=self.dtype)
+        order = np.argsort(index, kind="stable")
+        pages = index[order] // self.page_rows
+        begins: list[int] = np.flatnonzero(np.r_[True, pages[1:] != pages[:-1]]).tolist() if len(index) else []
+        for a, b in zip(begins, [*begins[1:], len(index)]):
+            page = self.page(int(pages[a]))
+            assert page is not None
+            result[order[a:b]] = page[index[order[a:b]] - pages[a] * self.page_rows]
+        return result
+
+
+# Direct sources ---------------------------------------------------------------------------------------------------
+
+
+class FileSource(Source):
+    """The file behind a memory map, read and not mapped.
+
+    A map would count as memory of the process as it is read, and a file cut short meanwhile would end the process
+    (SIGBUS); reading says so. Pages are read by several threads at once.
+    """
+
+    def __init__(self, name: str, X: np.memmap, handle: int, offset: int):
+        super().__init__(name, len(X), X.shape[1], X.dtype)
+        self._handle, self._offset, self._step = handle, offset, X.strides[0]
+        self.mapped = X  # the map itself stays open as long as this does
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None) is not None:
+            os.close(self._handle)
+
+    def page(self, i: int) -> np.ndarray | None:
+        with self._lock:
+            page = self._pages.get(i)
+        if page is None:
+            page = self._load(i)
+            if page is not None:
+                with self._lock:
+                    self._keep(i, page)
+        return page
+
+    def _load(self, i: int) -> np.ndarray | None:
+        start = i * self.page_rows
+        stop = min(self.n_samples, start + self.page_rows)
+        if start >= stop:
+            return None
+        # the last row of a strided view may end before the next would begin
+        size = (stop - start - 1) * self._step + self.row_bytes
+        raw = bytearray()
+        while len(raw) < size:
+            part = os.pread(self._handle, size - len(raw), self._offset + start * self._step + len(raw))
+            if not part:
+                self._expect(start + len(raw) // self._step, "rows in the file")
+                raise DataChangedError(f"{self.name}: the file ends early, in row {start + len(raw) // self._step}")
+            raw += part
+        rows = np.ndarray(
+            (stop - start, self.n_features), self.dtype, buffer=raw, strides=(self._step, self.dtype.itemsize)
+        )
+        return np.ascontiguousarray(rows)
+
+
+def _offset_in_file(X: np.memmap, mapping: Any) -> int | None:
+    """Where the first element lies in the file; None for a copy that still calls itself a memory map."""
+    import mmap
+
+    whole = np.frombuffer(mapping, dtype=np.uint8)
+    inside = X.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
+    if not 0 <= inside < len(whole):
+        return None
+    return X.offset - X.offset % mmap.ALLOCATIONGRANULARITY + inside
+
+
+def _file_source(X: np.ndarray, name: str) -> Source | None:
+    """The file of a memory map whose rows lie one after the other; None for any other array."""
+    mapping = getattr(X, "_mmap", None)
+    path = getattr(X, "filename", None)
+    if not isinstance(X, np.memmap) or mapping is None or path is None or not hasattr(os, "pread"):
+        return None
+    if X.ndim != 2 or 0 in X.shape or X.dtype.hasobject or getattr(X, "mode", "") == "c":
+        return None
+    if X.strides[1] != X.dtype.itemsize or X.strides[0] < X.shape[1] * X.dtype.itemsize:
+        return None
+    offset = _offset_in_file(X, mapping)
+    if offset is None:
+        return None
+    end = offset + (len(X) - 1) * X.strides[0] + X.shape[1] * X.dtype.itemsize
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except OSError:  # deleted: the map still holds it
+        return None
+    source: FileSource | None = None
+    try:
+        found = os.fstat(handle).st_size
+        if found < end:
+            raise DataChangedError(
+                f"{name} is a memory map of {path}, which has {found} bytes now; {end} are needed for "
+                f"{len(X)} rows of {X.shape[1]} columns of type {X.dtype}"
+            )
+        source = FileSource(name, X, handle, offset)
+        first = source.page(0)
+    except BaseException:
+        if source is None:  # else the handle is its own: closed twice, it might be another file's by then
+            os.close(handle)
+        raise
+    same = first is not None and first[:1].tobytes() == np.asarray(X[:1]).tobytes()
+    return source if same else None  # another file of that name by now: the map holds the one that is meant
+
+
+class ChunkedSource(Source):
+    """A dataset that can be sliced: HDF5 (h5py), zarr, an Arrow table."""
+
+    def __init__(self, name: str, X: Any, shape: tuple[int, int], dtype: Any, read: Callable[[int, int], np.ndarray]):
+        row_bytes = shape[1] * np.dtype(dtype).itemsize
+        rows = page_rows(row_bytes)
+        chunks = getattr(X, "shards", None) or getattr(X, "chunks", None)
+        if chunks and chunks[0] * row_bytes <= LARGEST_CHUNK:
+            rows = -(-rows // int(chunks[0])) * int(chunks[0])
+        super().__init__(name, shape[0], shape[1], dtype, rows)
+        self._data, self._read = X, read
+
+    def _load(self, i: int) -> np.ndarray | None:
+        start = i * self.page_rows
+        if start >= self.n_samples:
+            return None
+        self._expect(int(self._data.shape[0]))
+        rows = np.array(self._read(start, min(self.n_samples, start + self.page_rows)), order="C")
+        if rows.dtype != self.dtype or rows.shape[1:] != (self.n_features,):
+            raise DataChangedError(
+                f"{self.name} changed while it was read: {rows.shape[1:]} columns of {rows.dtype} now, "
+                f"{self.n_features} of {self.dtype} before"
+            )
+        return rows
+
+
+class ChosenColumns(Source):
+    """Some columns of a direct source."""
+
+    def __init__(self, source: Source, columns: list[int]):
+        super().__init__(source.name, source.n_samples, len(columns), source.dtype, source.page_rows)
+        self._source, self._columns = source, columns
+
+    def _load(self, i: int) -> np.ndarray | None:
+        page = self._source.page(i)
+        return None if page is None else np.ascontiguousarray(page[:, self._columns])
+
+
+# Sequential sources -----------------------------------------------------------------------------------------------
+
+
+class _Reader:
+    """An open iterator of blocks, cut into pages."""
+
+    def __init__(self, blocks: Iterator[np.ndarray], start: int, rows_in_page: int):
+        self._blocks = blocks
+        self._block: np.ndarray | None = None
+        self._at = 0
+        self.next_page = start // rows_in_page
+        self._skip = 0
+
+    def read(self, rows: int, n_features: int, dtype: np.dtype) -> np.ndarray:
+        """The next rows, copied; fewer at the end."""
+        page, filled = np.empty((rows, n_features), dtype=dtype), 0
+        while filled < rows:
+            if self._block is None or self._at == len(self._block):
+                self._block, self._at = next(self._blocks, None), 0
+                if self._block is None:
+                    break
+                continue
+            part = self._block[self._at : self._at + rows - filled]
+            page[filled : filled + len(part)] = part
+            filled += len(part)
+            self._at += len(part)
+        self.next_page += 1
+        return page if filled == rows else page[:filled].copy()
+
+    def exhausted(self) -> bool:
+        while self._block is not None and self._at == len(self._block):
+            self._block, self._at = next(self._blocks, None), 0
+        return self._block is None
+
+
+class SequentialSource(Source):
+    """Blocks of rows, one after the other, from an object that can be started again.
+
+    Parameters
+    ----------
+    name : str
+    start : callable
+        start() -> an iterator over blocks, from the first row on.
+    convert : callable
+        One block -> array (rows, columns) of numbers; raises where it is none.
+    n_samples : int, optional
+        Where it is known without reading.
+    """
+
+    sequential = True
+    kept = KEPT_SEQUENTIAL
+
+    def __init__(
+        self, name: str, start: Callable[[], Iterator], convert: Callable[[Any, str], np.ndarray], n_samples: int | None
+    ):
+        self._start, self._convert = start, convert
+        self.name = name
+        self._n = None
+        blocks = self._blocks(None)
+        head = next(blocks, None)
+        if head is None:
+            raise ValueError(f"{name} has no rows: the iterable yields no block with any")
+        super().__init__(name, n_samples, head.shape[1], head.dtype)
+        self._readers: list[_Reader] = [_Reader(_chain(head, blocks), 0, self.page_rows)]
+
+    def _blocks(self, like: tuple[int, np.dtype] | None) -> Iterator[np.ndarray]:
+        start = 0
+        for number, raw in enumerate(self._start()):
+            block = self._convert(raw, f"block {number} of {self.name} (from row {start})")
+            if block.ndim != 2:
+                raise ValueError(
+                    f"block {number} of {self.name} (from row {start}) has shape {block.shape}; every block needs two "
+                    "dimensions, (rows, columns)"
+                )
+            if like is None:
+                like = block.shape[1], block.dtype
+            if (block.shape[1], block.dtype) != like:
+                raise ValueError(
+                    f"block {number} of {self.name} (from row {start}) has {block.shape[1]} columns of "
+                    f"{block.dtype}, the first block {like[0]} of {like[1]}; all blocks need the same columns and type"
+                )
+            start += len(block)
+            if len(block):
+                yield block
+
+    def _fetch(self, i: int) -> np.ndarray | None:
+        behind = [r for r in self._readers if r.next_page <= i]
+        reader = max(behind, key=lambda r: r.next_page, default=None)
+        if reader is None:
+            reader = _Reader(self._blocks((self.n_features, self.dtype)), 0, self.page_rows)
+            self._readers.append(reader)
+            if len(self._readers) > 8:
+                self._readers.remove(min((r for r in self._readers if r is not reader), key=lambda r: r.next_page))
+        while True:
+            number = reader.next_page
+            try:
+                page = reader.read(self.page_rows, self.n_features, self.dtype)
+                last = len(page) < self.page_rows or (self._n is not None and number >= (self._n - 1) // self.page_rows)
+                if last:
+                    more = 0 if reader.exhausted() else 1
+            except BaseException:
+                self._readers.remove(reader)
+                raise
+            if last:
+                self._readers.remove(reader)
+                found = number * self.page_rows + len(page)
+                if more:
+                    raise DataChangedError(
+                        f"{self.name} changed while it was read: it has more rows than the {found} of an earlier pass"
+                    )
+                self._expect(found)
+                self._n = found
+            if len(page):
+                # what another task will ask for soon waits
+                self._keep(number, page)
+            if number == i:
+                return page if len(page) else None
+            if last:
+                return None
+
+
+def _chain(head: np.ndarray, blocks: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
+    yield head
+    yield from blocks
+
+
+# What a user holds ------------------------------------------------------------------------------------------------
+
+
+def find_source(X: Any, name: str, convert: Callable[[Any, str], np.ndarray]) -> Source | None:
+    """The source behind what a user gives; None for what is an array, a matrix or a frame in memory.
+
+    Raises
+    ------
+    TypeError
+        An iterator that can be read once only.
+    """
+    library = _library(X)
+    if isinstance(X, Source):
+        return X
+    if isinstance(X, np.ndarray):
+        return _file_source(X, name)
+    if library in ("h5py", "zarr") and hasattr(X, "dtype") and len(getattr(X, "shape", ())) == 2:
+        n, d = X.shape
+        if 0 in (n, d) or np.dtype(X.dtype).kind not in "fiub":
+            return None
+        return ChunkedSource(name, X, (n, d), X.dtype, lambda a, b: X[a:b])
+    if library == "pyarrow" or (isinstance(X, (str, Path)) and str(X).endswith((".parquet", ".pq"))):
+        return _arrow_source(X, name, convert)
+    if isinstance(X, (list, tuple)) and X and all(isinstance(x, np.ndarray) and x.ndim == 2 for x in X):
+        return SequentialSource(name, lambda: iter(X), convert, sum(map(len, X)))
+    return _iterable_source(X, name, convert)
+
+
+def _library(X: Any) -> str:
+    """The package that an object's class, or a base of it, comes from."""
+    for cls in type(X).__mro__:
+        root = cls.__module__.partition(".")[0]
+        if root in ("h5py", "zarr", "pyarrow"):
+            return root
+    return ""
+
+
+def _arrow_source(X: Any, name: str, convert: Callable[[Any, str], np.ndarray]) -> Source:
+    if isinstance(X, (str, Path)):
+        try:
+            import pyarrow.dataset as dataset
+        except ImportError:
+            raise ImportError(
+                f"{name} is the path of a Parquet file, and reading one needs pyarrow (pip install pyarrow)"
+            ) from None
+        X = dataset.dataset(str(X), format="parquet")
+    if hasattr(X, "iter_batches"):  # pyarrow.parquet.ParquetFile
+        return SequentialSource(name, lambda: _by_row_groups(X), convert, X.metadata.num_rows)
+    if hasattr(X, "get_fragments"):  # pyarrow.dataset.Dataset
+        return SequentialSource(name, lambda: arrow_batches(X), convert, X.count_rows())
+    if hasattr(X, "count_rows"):  # Scanner
+        return SequentialSource(name, X.to_batches, convert, X.count_rows())
+    if hasattr(X, "to_batches"):  # Table
+        return SequentialSource(name, lambda: iter(X.to_batches(max_chunksize=1 << 16)), convert, X.num_rows)
+    if hasattr(X, "column_names") or (hasattr(X, "schema") and hasattr(X, "num_rows")):  # RecordBatch
+        return SequentialSource(name, lambda: iter([X]), convert, X.num_rows)
+    raise TypeError(
+        f"{name} is of type pyarrow.{type(X).__name__}, which can be read once only or is no table; give a Table, a "
+        "ParquetFile or a Dataset"
+    )
+
+
+def _by_row_groups(file: Any) -> Iterator[Any]:
+    """The batches of a ``ParquetFile``: asked for all row groups at once it would keep them all."""
+    for group in range(file.num_row_groups):
+        yield from file.iter_batches(1 << 16, row_groups=[group], use_threads=False)
+
+
+def arrow_batches(dataset: Any, columns: list[str] | None = None) -> Iterator[Any]:
+    """The record batches of a ``pyarrow.dataset.Dataset``, in order, with few of them in memory.
+
+    A scan by Arrow reads ahead of a slow reader by up to 1 GiB, and of Parquet fetches whole files beforehand: so
+    Parquet is read file by file, or by row groups where the files are not of the same columns.
+    """
+    options: dict[str, Any] = {"batch_size": 1 << 16, "columns": columns}
+    try:
+        fragments = list(dataset.get_fragments())
+    except ValueError:  # a filtered dataset does not tell what it is made of
+        yield from dataset.to_batches(**options)
+        return
+    for fragment in fragments:
+        if not hasattr(fragment, "row_groups"):
+            yield from fragment.to_batches(schema=dataset.schema, **options)
+        elif fragment.physical_schema.equals(dataset.schema):
+            from pyarrow.parquet import ParquetFile
+
+            groups = [group.id for group in fragment.row_groups]
+            with fragment.open() as raw, ParquetFile(raw, pre_buffer=False, buffer_size=PAGE_BYTES) as file:
+                for batch in file.iter_batches(row_groups=groups, use_threads=False, **options):
+                    yield batch if columns is None else batch.select(columns)
+        else:
+            for group in fragment.split_by_row_group():
+                yield from group.to_batches(schema=dataset.schema, **options)
+
+
+def _iterable_source(X: Any, name: str, convert: Callable[[Any, str], np.ndarray]) -> Source | None:
+    if isinstance(X, (str, bytes, dict, set, frozenset, list, tuple, range)) or hasattr(X, "__array__"):
+        return None
+    if hasattr(X, "__next__"):
+        raise TypeError(
+            f"{name} is of type {type(X).__name__}, which can be read once only; kpca reads the rows several times: "
+            f"give a function that returns a new iterator over blocks of rows (for a generator function, {name} "
+            "itself without the parentheses), or an object whose __iter__ starts anew"
+        )
+    if hasattr(X, "columns") and hasattr(X, "dtypes"):  # a frame
+        return None
+    if hasattr(X, "__iter__"):
+        again: Callable[[], Iterable] = X.__iter__
+    elif callable(X) and not isinstance(X, type):
+        again = X
+    else:
+        return None
+    last: list[Any] = [None]
+
+    def start() -> Iterator:
+        found = again()
+        if found is last[0]:
+            raise TypeError(
+                f"{name} returned the same iterator twice; every pass over the rows needs a new one, from the first row"
+            )
+        last[0] = found
+        return iter(found)
+
+    return SequentialSource(name, start, convert, None)
+
+
+# Where scores go ---------------------------------------------------------------------------------------------------
+
+
+def reserve(handle: int, start: int, size: int, name: str) -> None:
+    """Take the room on disk for these bytes of an open file, which keep their values.
+
+    A new file that is mapped has no room on disk until its pages are written. Where the disk is full by then, the
+    system ends the process (SIGBUS); here it is an OSError that names the file.
+    """
+    if size == 0 or not hasattr(os, "posix_fallocate"):
+        return
+    try:
+        os.posix_fallocate(handle, start, size)
+    except OSError as error:
+        if error.errno in (errno.EINVAL, errno.EOPNOTSUPP):  # not on this file system
+            return
+        reason = os.strerror(error.errno or 0)
+        raise OSError(error.errno, f"{reason} for {size / 1e6:.3g} MB of scores", name) from None
+
+
+def reserve_map(out: Any) -> None:
+    """``reserve`` for an array that is a memory map of a file to be written to; nothing for any other."""
+    mapping, path = getattr(out, "_mmap", None), getattr(out, "filename", None)
+    if not isinstance(out, np.memmap) or mapping is None or path is None or out.mode == "c" or min(out.strides) < 0:
+        return
+    start = _offset_in_file(out, mapping)
+    if start is None or out.size == 0:
+        return
+    size = sum((n - 1) * step for n, step in zip(out.shape, out.strides)) + out.itemsize
+    try:
+        handle = os.open(path, os.O_RDWR)
+    except OSError:  # deleted: the map still holds it
+        return
+    try:
+        if os.fstat(handle).st_size >= start + size:  # else another file of that name by now
+            reserve(handle, start, size, str(path))
+    finally:
+        os.close(handle)
+
+
+class Sink:
+    """Rows written in order into a dataset that can be assigned to by slice (h5py, zarr), whole chunks at a time.
+
+    Columns that it has beyond those of the rows are zeros.
+    """
+
+    def __init__(self, out: Any):
+        self._out, self._start, self._held = out, 0, 0
+        self._parts: list[np.ndarray] = []
+        chunks = getattr(out, "shards", None) or getattr(out, "chunks", None)
+        row_bytes = out.shape[1] * np.dtype(out.dtype).itemsize
+        self._rows = page_rows(row_bytes)
+        if chunks and chunks[0] * row_bytes <= LARGEST_CHUNK:
+            self._rows = -(-self._rows // int(chunks[0])) * int(chunks[0])
+
+    def write(self, part: np.ndarray) -> None:
+        """The next rows."""
+        self._parts.append(part)
+        self._held += len(part)
+        while self._held >= self._rows:
+            self._flush(self._rows)
+
+    def close(self) -> None:
+        if self._held:
+            self._flush(self._held)
+
+    def _flush(self, rows: int) -> None:
+        held = self._parts[0] if len(self._parts) == 1 else np.concatenate(self._parts)
+        now = held[:rows].astype(self._out.dtype, copy=False)
+        if now.shape[1] < self._out.shape[1]:
+            now = np.pad(now, ((0, 0), (0, self._out.shape[1] - now.shape[1])))
+        self._out[self._start : self._start + rows] = now
+        self._start, self._held, self._parts = self._start + rows, self._held - rows, [held[rows:]]

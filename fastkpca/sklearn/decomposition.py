@@ -1,0 +1,668 @@
+"""``KernelPCA`` with scikit-learn's interface: change one import, keep the rest of the program.
+
+    from fastkpca.sklearn import KernelPCA      # was: from sklearn.decomposition import KernelPCA
+
+The face only: what scikit-learn's words mean is decided here, ``kpca`` does the work. Its kernels, and functions of
+two rows, are made kernels of ours in ``_sklearn_kernels``; the inverse transform is a ridge regression in
+``_gram_solve``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_info
+
+try:
+    import sklearn as _sklearn
+except ModuleNotFoundError as _error:
+    if _error.name != "sklearn":
+        raise
+    raise ImportError(
+        "fastkpca.sklearn needs scikit-learn 1.4 or newer, which is not installed: pip install 'fastkpca[sklearn]', or "
+        "pip install scikit-learn. fastkpca.kpca does the same without it"
+    ) from _error
+
+import scipy.linalg
+import scipy.sparse as sp
+from joblib import effective_n_jobs
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import EfficiencyWarning, NotFittedError
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import HasMethods, Interval, InvalidParameterError, RealNotInt, StrOptions
+from sklearn.utils.validation import _check_psd_eigenvalues, check_is_fitted
+
+from ..base import parallel
+from ..base.protocol import Kernel
+from ..errors import CertificateWarning, ComponentsWarning, NoVarianceError, UnknownKernelError, silenced, warn_caller
+from ..fit.kpca import kpca, kpca_project, plan
+from ..fit.planning import DEFAULT_MEMORY
+from ..kernels import get_kernel, guarded
+from ..model.result import FeatureProjector, KPCAModel
+from ..products.matrix import gram_matrix
+from ..rows import validate
+from ..rows.view import Rows
+from ..solve.ridge import solve_ridge
+from .kernels import is_theirs, kernel_for
+
+__all__ = ["KernelPCA"]
+
+EXACT = 1e-10
+"""What tol=0 aims at. Intervals get no narrower than some 1e-11 where rounding is counted in, and with less to aim at
+feature maps could not be taken: their components are as exact, in a tenth of the time for many rows."""
+USABLE = 1e-6
+"""Width of an interval, over the largest eigenvalue, from which on a warning is due where tol=0 asked for the best."""
+GUARD = 5
+"""Components beyond those asked for, where tol=0. The error of a component is about the root of its eigenvalue's, and
+the last ones are the least converged: with these, scores agree with LAPACK's to 1e-8 instead of 5e-7, at no more
+passes."""
+SMALL = 500
+"""Rows up to which every named solver is LAPACK: nothing is faster."""
+LONG = 60.0
+"""Predicted seconds from which on a fit of all components, which is scikit-learn's default, is announced."""
+MANY = 2000
+"""Rows up to which that is not asked: LAPACK finds all components in seconds."""
+
+
+class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Kernel principal component analysis, as ``sklearn.decomposition.KernelPCA`` and at any number of rows.
+
+    Parameters, attributes and methods are scikit-learn's, and so are the numbers, to the tolerance. The N x N kernel
+    matrix is formed only where that is the fastest way; each eigenvalue comes with an interval.
+
+    Parameters
+    ----------
+    n_components : int or float, default=None
+        Number of components; None keeps all that are not zero. Here also a fraction between 0 and 1: as many as explain
+        that part of the variance.
+    kernel : str, callable, or kernel of fastkpca, default='linear'
+        'linear', 'poly', 'rbf', 'sigmoid', 'cosine', 'precomputed', and further names of
+        ``sklearn.metrics.pairwise.pairwise_kernels`` ('laplacian', 'chi2', 'additive_chi2'); a function of two rows
+        that returns a number. Here also any name of ``fastkpca.list_kernels()`` and any ``fastkpca.kernels.Kernel``.
+    gamma : float, default=None
+        Of rbf, poly, sigmoid, laplacian and chi2; None means 1 / n_features. For 'rbf' it is 1 / (2 sigma^2).
+    degree : float, default=3
+        Of poly.
+    coef0 : float, default=1
+        Of poly and sigmoid.
+    kernel_params : dict, default=None
+        Keyword arguments of a callable kernel; here also the parameters of a kernel of fastkpca's by name, as in
+        ``kernel="gaussian", kernel_params={"sigma": 0.5}``.
+    alpha : float, default=1.0
+        Ridge of the regression that learns the inverse transform.
+    fit_inverse_transform : bool, default=False
+        Learn the inverse transform; not for a precomputed kernel.
+    eigen_solver : {'auto', 'dense', 'arpack', 'randomized'}, default='auto'
+        'auto' lets the plan choose (see ``method``), 'dense' is LAPACK, 'arpack' and 'randomized' are block Krylov
+        iterations (LAPACK up to 500 rows), which find what both of them look for: as in scikit-learn 'randomized'
+        takes the eigenvalues that are largest in size, so that it refuses a kernel whose negative ones are among them.
+    tol : float, default=0
+        Width to aim at of the interval around an eigenvalue, relative to the largest one. 0 aims at 1e-10, with
+        scores that agree with scikit-learn's to about 1e-8; 1e-6 is good for figures and much faster for many rows.
+    max_iter : int, default=None
+        Most passes over the kernel values (20 if None).
+    iterated_power : int or 'auto', default='auto'
+        Accepted and without effect: ``tol`` decides how long to iterate.
+    remove_zero_eig : bool, default=False
+        Drop components without variance, so that there may be fewer than ``n_components``. They are always dropped
+        where ``n_components`` is None or a fraction.
+    random_state : int, RandomState instance or None, default=None
+        Seed of what is drawn at random. None is a seed too: the same input gives the same output.
+    copy_X : bool, default=True
+        Accepted and without effect: X is never changed, and what ``transform`` needs is kept by the model, so that
+        changing X after ``fit`` changes only what ``X_fit_`` refers to.
+    n_jobs : int, default=None
+        Number of threads; -1 is one for each processor. None takes as many as BLAS may use. Results do not depend on
+        it. A function of two rows is called from several threads only where a number is given.
+    method : {'auto', 'dense', 'features', 'krylov'}, default='auto'
+        Of ``fastkpca.kpca``: a way to force, instead of ``eigen_solver``.
+    memory_limit : int or str, default=None
+        Bytes, or "4GiB", that may be used beside X; None is 2 GiB.
+
+    Attributes
+    ----------
+    eigenvalues_ : ndarray of shape (n_components,)
+        Of the centred kernel matrix, in decreasing order; float64. 0 for components without variance.
+    eigenvectors_ : ndarray of shape (n_samples, n_components)
+        Of the centred kernel matrix, with signs as scikit-learn's: the entry that is largest in size is positive.
+        Computed from the scores when asked for. Where the eigenvalue is 0, some basis of the null space.
+    dual_coef_ : ndarray of shape (n_samples, n_features)
+        Inverse transform matrix, where ``fit_inverse_transform``.
+    X_transformed_fit_ : ndarray of shape (n_samples, n_components)
+        Scores of the training rows, where ``fit_inverse_transform``.
+    X_fit_ : ndarray or sparse matrix of shape (n_samples, n_features)
+        The rows used to fit: a reference to X where X is such an array, never a copy of one.
+    gamma_ : float
+        ``gamma``, or 1 / n_features.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Where X has names of columns that are strings.
+    explained_variance_ratio_ : ndarray of shape (n_components,)
+        Each eigenvalue over the trace of the centred kernel matrix: of the whole variance, not of the kept one.
+    eigenvalue_bounds_ : ndarray of shape (n_components, 2)
+        An interval around each eigenvalue that holds the true one.
+    bound_kind_ : str
+        "guaranteed", or "probabilistic": see ``fastkpca.KPCAModel``.
+    model_ : fastkpca.KPCAModel or None
+        What ``kpca`` returned, for the components that have variance: plan, timings, ``tsquared``, and what
+        ``fastkpca.save`` takes. None where no component has variance.
+
+    Warns
+    -----
+    CertificateWarning
+        An interval is wider than ``tol`` (where that is 0: than 1e-6 of the largest eigenvalue).
+    EfficiencyWarning
+        Of scikit-learn's, before the work: ``n_components=None`` will take minutes, and how long fewer would take.
+
+    See Also
+    --------
+    fastkpca.kpca : The same without scikit-learn.
+
+    Notes
+    -----
+    What differs from scikit-learn: NaN or infinity among the values of a callable kernel raise ValueError where they
+    arise; a callable gets rows of float64; a precomputed matrix that is not symmetric after centring is replaced by its
+    symmetric part; data in float32 are computed in float64, and scores are given in float32.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from fastkpca.sklearn import KernelPCA
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> pca = KernelPCA(n_components=7, kernel="rbf", gamma=1e-3)
+    >>> pca.fit_transform(X).shape
+    (1797, 7)
+    >>> bool((pca.eigenvalue_bounds_[:, 0] <= pca.eigenvalues_).all())
+    True
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        "n_components": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(RealNotInt, 0, 1, closed="neither"),
+            None,
+        ],
+        "kernel": [str, callable, HasMethods("block")],
+        "gamma": [Interval(Real, 0, None, closed="left"), None],
+        "degree": [Interval(Real, 0, None, closed="left")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
+        "kernel_params": [dict, None],
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        "fit_inverse_transform": ["boolean"],
+        "eigen_solver": [StrOptions({"auto", "dense", "arpack", "randomized"})],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
+        "iterated_power": [Interval(Integral, 0, None, closed="left"), StrOptions({"auto"})],
+        "remove_zero_eig": ["boolean"],
+        "random_state": ["random_state"],
+        "copy_X": ["boolean"],
+        "n_jobs": [None, Integral],
+        "method": [StrOptions({"auto", "dense", "features", "krylov"})],
+        "memory_limit": [Interval(Integral, 1, None, closed="left"), str, None],
+    }
+
+    def __init__(
+        self,
+        n_components: int | float | None = None,
+        *,
+        kernel: str | Callable[..., float] | Kernel | Any = "linear",
+        gamma: float | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        alpha: float = 1.0,
+        fit_inverse_transform: bool = False,
+        eigen_solver: str = "auto",
+        tol: float = 0,
+        max_iter: int | None = None,
+        iterated_power: int | str = "auto",
+        remove_zero_eig: bool = False,
+        random_state: Any = None,
+        copy_X: bool = True,
+        n_jobs: int | None = None,
+        method: str = "auto",
+        memory_limit: int | str | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.alpha = alpha
+        self.fit_inverse_transform = fit_inverse_transform
+        self.eigen_solver = eigen_solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.iterated_power = iterated_power
+        self.remove_zero_eig = remove_zero_eig
+        self.random_state = random_state
+        self.copy_X = copy_X
+        self.n_jobs = n_jobs
+        self.method = method
+        self.memory_limit = memory_limit
+
+    # What users call
+
+    def fit(self, X: Any, y: Any = None) -> KernelPCA:
+        """Find the components of X.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+            Rows; the kernel matrix (n_samples, n_samples) for ``kernel="precomputed"``.
+        y : ignored
+
+        Returns
+        -------
+        self : KernelPCA
+        """
+        if not _sklearn.get_config()["skip_parameter_validation"]:
+            self._validate_params()
+        if self.fit_inverse_transform and self._precomputed:
+            raise ValueError("Cannot fit_inverse_transform with a precomputed kernel.")
+        X = self._validated(X, reset=True)
+        self.gamma_ = 1 / X.shape[1] if self.gamma is None else self.gamma
+        rows, column_means = _symmetric(X) if self._precomputed else (X, None)
+        kernel = self._kernel(X)
+        model, rest = self._solve(rows, kernel)
+        n_zero = self._n_zero(model, rows, kernel)
+        if model is not None:
+            keep = self._keep(model, X)
+            n_zero += min(model.n_components, self._most(X)) - keep
+            model = _reduced(model, keep, column_means)
+            rest = _rest(model)
+        self._assign(model, rest, 0 if self._drops_zeros else n_zero, X)
+        if self.fit_inverse_transform:
+            if sp.issparse(X):
+                raise NotImplementedError("Inverse transform not implemented for sparse matrices!")
+            self._fit_inverse(X)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, **params: Any) -> np.ndarray:
+        """Find the components of X, and return the scores of its rows.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+        y : ignored
+        **params
+            Handed on to ``fit``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+        """
+        self.fit(X, **params)
+        return self._scores()
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Project new rows.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+            For ``kernel="precomputed"`` the matrix (n_rows, n_samples) between new and training rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_components)
+        """
+        check_is_fitted(self, "model_")  # more than gamma_, which a fit that was interrupted leaves behind
+        X = self._validated(X, reset=False)
+        dtype = np.promote_types(_float_type(X), _float_type(self.X_fit_))
+        if self.model_ is None:
+            return np.zeros((X.shape[0], self._n_features_out), dtype=dtype)
+        found = kpca_project(self.model_, _dense_if(self._precomputed, X), n_threads=self._n_threads())
+        return _padded(found.astype(dtype, copy=False), self._n_features_out)
+
+    def inverse_transform(self, X: Any) -> np.ndarray:
+        """Rows whose scores are about X: kernel ridge regression of the training rows on their scores.
+
+        As in scikit-learn, the mean that centring took away does not come back: for the linear kernel take
+        ``sklearn.decomposition.PCA``, whose inverse has it.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_components)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_features)
+
+        References
+        ----------
+        Bakir, Weston, Schoelkopf, Learning to find pre-images, NIPS 16 (2004).
+        """
+        if not self.fit_inverse_transform:
+            raise NotFittedError(
+                "inverse_transform needs what fit learns only with fit_inverse_transform=True; set it and fit again"
+            )
+        check_is_fitted(self, "X_transformed_fit_")
+        block = self._inverse_kernel().block
+        Z = self.X_transformed_fit_
+        X = np.asarray(X.toarray() if sp.issparse(X) else X)
+        step = parallel.tile_rows(64)
+        parts = [block(X[i : i + step], Z) @ self.dual_coef_ for i in range(0, max(len(X), 1), step)]
+        return np.concatenate(parts)
+
+    @property
+    def eigenvectors_(self) -> np.ndarray:
+        if "eigenvalues_" not in vars(self):
+            raise AttributeError(f"this {type(self).__name__} has no eigenvectors_ before fit")
+        n = self.X_fit_.shape[0]
+        if self.model_ is None:
+            vectors = np.zeros((n, 0), dtype=_float_type(self.X_fit_))
+        else:
+            vectors = self.model_.score / np.sqrt(self.model_.eigenvalues).astype(self.model_.score.dtype)
+        return _completed(vectors.astype(_float_type(self.X_fit_), copy=False), self._n_features_out)
+
+    @property
+    def _n_features_out(self) -> int:
+        """Number of components, for the names of the output's columns."""
+        return int(self.eigenvalues_.shape[0])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.input_tags.pairwise = self._precomputed
+        return tags
+
+    def _more_tags(self) -> dict[str, Any]:  # before scikit-learn 1.6
+        return {"preserves_dtype": [np.float64, np.float32], "pairwise": self._precomputed}
+
+    # What their words mean
+
+    @property
+    def _precomputed(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    @property
+    def _drops_zeros(self) -> bool:
+        return bool(self.remove_zero_eig) or not isinstance(self.n_components, Integral)
+
+    def _validated(self, X: Any, *, reset: bool) -> Any:
+        try:
+            from sklearn.utils.validation import validate_data
+        except ImportError:  # before scikit-learn 1.6
+            return self._validate_data(X, accept_sparse="csr", reset=reset)
+        return validate_data(self, X, accept_sparse="csr", reset=reset)
+
+    def _kernel(self, X: Any) -> Kernel:
+        keywords = dict(self.kernel_params or {})
+        try:
+            if not is_theirs(self.kernel) and self.gamma is not None and isinstance(self.kernel, str):
+                known = type(get_kernel(self.kernel))
+                if "gamma" in {*known.parameters, *known.aliases}:
+                    keywords.setdefault("gamma", self.gamma)
+            return kernel_for(
+                self.kernel,
+                gamma=self.gamma_,
+                degree=self.degree,
+                coef0=self.coef0,
+                keywords=keywords,
+                container=type(X) if sp.issparse(X) else None,
+                thread_safe=self.n_jobs is not None,
+            )
+        except UnknownKernelError as error:
+            raise InvalidParameterError(
+                f"The 'kernel' parameter of {type(self).__name__} must be a name of scikit-learn's or of fastkpca's "
+                f"kernels, a function of two rows, or a kernel. Got {self.kernel!r} instead: {error}"
+            ) from error
+
+    def _n_threads(self) -> int:
+        """As many as asked for; by default those that BLAS may use, which joblib's workers and users limit."""
+        asked = effective_n_jobs(self.n_jobs)
+        if self.n_jobs is not None or asked > 1:
+            return int(asked)
+        blas = [int(pool["num_threads"]) for pool in threadpool_info() if pool["user_api"] == "blas"]
+        return max(1, min([parallel.resolve_threads(None), *blas]))
+
+    def _route(self, n: int, c: int | float | None) -> str:
+        if self.method != "auto":
+            if self.eigen_solver != "auto":
+                raise ValueError(
+                    f"method={self.method!r} and eigen_solver={self.eigen_solver!r} both name a way to go; give one"
+                )
+            return str(self.method)
+        if self.eigen_solver == "dense" or (self.eigen_solver != "auto" and n <= SMALL):
+            return "dense"
+        return "krylov" if self.eigen_solver != "auto" and isinstance(c, int) and c < n else "auto"
+
+    # What is done with them
+
+    def _solve(self, X: Any, kernel: Kernel) -> tuple[KPCAModel | None, float]:
+        """The model, or None where no component has variance; and what bounds the eigenvalues then."""
+        n = X.shape[0]
+        if n == 1:
+            return None, 0.0
+        c = self.n_components
+        c = None if c is None else float(c) if not isinstance(c, Integral) else min(n, int(c))
+        route = self._route(n, c)
+        if self.tol == 0 and isinstance(c, int) and n > SMALL and route != "dense":
+            c += GUARD if c + GUARD < n else 0
+        state = self.random_state
+        seed = 0 if state is None else int(check_random_state(state).randint(np.iinfo(np.int32).max))
+        settings: dict[str, Any] = {
+            "tol": EXACT if self.tol == 0 else min(float(self.tol), 0.5),
+            "max_passes": 20 if self.max_iter is None else self.max_iter,
+            "memory_limit": self.memory_limit,
+            "n_threads": self._n_threads(),
+            "rng": seed,
+        }
+        with silenced(ComponentsWarning, *([CertificateWarning] if self.tol == 0 else [])):
+            try:
+                if c is None and n > MANY:
+                    self._announce(X, kernel, route, settings)
+                model = kpca(X, kernel, c, method=route, **settings)
+            except NoVarianceError as error:
+                return None, error.bound
+        if self.tol == 0 and self._width(model) > USABLE:
+            warn_caller(
+                f"the widest interval around an eigenvalue is {self._width(model):.2g} of the largest one (tol=0 asks "
+                "for the best that can be had): a larger max_iter or eigen_solver='dense' may narrow it, and tol says "
+                "what is wide enough",
+                CertificateWarning,
+            )
+        return model, 0.0
+
+    def _announce(self, X: Any, kernel: Kernel, route: str, settings: dict[str, Any]) -> None:
+        """What all components cost, before they are computed: they are the default, and nobody may have asked."""
+        options = {key: value for key, value in settings.items() if key != "max_passes"}
+        few = 10
+
+        def seconds(c: int | None) -> float:
+            return float(plan(X, kernel, c, method=route if c is None else self.method, **options).chosen.seconds)
+
+        try:
+            expected = seconds(None)
+        except ValueError as error:
+            raise ValueError(
+                f"n_components=None asks for every component of {X.shape[0]} rows: {error}. n_components={few}, say, "
+                "needs neither the matrix nor all of its eigenvectors"
+            ) from error
+        if expected >= LONG:
+            warn_caller(
+                f"n_components=None keeps every component of {X.shape[0]} rows, which is predicted to take "
+                f"{_time(expected)} on one thread (with n_components={few} {_time(seconds(few))}); give n_components "
+                "where the first ones are enough",
+                EfficiencyWarning,
+            )
+
+    def _width(self, model: KPCAModel) -> float:
+        """Of the widest interval around an eigenvalue that was asked for, over the largest one."""
+        asked = self.n_components if isinstance(self.n_components, Integral) else None
+        low, high = model.eigenvalue_bounds[:asked].T
+        return float(np.max(high - low) / model.eigenvalues[0])
+
+    def _n_zero(self, model: KPCAModel | None, X: Any, kernel: Kernel) -> int:
+        """How many of the components asked for have no variance; an error where they have less than none."""
+        n, asked = X.shape[0], self._most(X)
+        found = 0 if model is None else min(model.n_components, asked)
+        if isinstance(self.n_components, Real) and not isinstance(self.n_components, Integral):
+            asked = found
+        largest_in_size = self.eigen_solver == "randomized"
+        if not kernel.positive_semidefinite and n > 1 and (found < asked or largest_in_size):
+            lowest = None if model is None else model.info.get("most_negative_eigenvalue")
+            limit = validate.check_memory_limit(self.memory_limit) or DEFAULT_MEMORY
+            if asked == n and lowest is not None:
+                assert model is not None
+                spectrum = np.array([model.eigenvalues[0], lowest])
+            elif 2 * 8 * n * n <= limit:
+                spectrum = _spectrum(kernel, X, self._n_threads())
+                order = np.argsort(np.abs(spectrum) if largest_in_size else spectrum)[::-1]
+                spectrum = spectrum[order][:asked]
+            else:
+                spectrum = np.zeros(1)
+            _check_psd_eigenvalues(spectrum.astype(_float_type(X)), enable_warnings=False)
+        return asked - found
+
+    def _keep(self, model: KPCAModel, X: Any) -> int:
+        """How many eigenvalues scikit-learn takes for more than zero: a millionth of a millionth of the largest."""
+        checked = _check_psd_eigenvalues(model.eigenvalues.astype(_float_type(X)), enable_warnings=False)
+        return min(int(np.count_nonzero(checked)), self._most(X))
+
+    def _most(self, X: Any) -> int:
+        n = int(X.shape[0])
+        return min(n, int(self.n_components)) if isinstance(self.n_components, Integral) else n
+
+    def _assign(self, model: KPCAModel | None, rest: float, n_zero: int, X: Any) -> None:
+        self.model_ = model
+        self.X_fit_ = X
+        found = np.zeros(0) if model is None else model.eigenvalues
+        bounds = np.zeros((0, 2)) if model is None else model.eigenvalue_bounds
+        ratio = np.zeros(0) if model is None else model.explained / 100.0
+        semidefinite = model is None or model.kernel.positive_semidefinite
+        zero = np.tile([0.0 if semidefinite else -np.inf, rest], (n_zero, 1))
+        self.eigenvalues_ = np.concatenate([found, np.zeros(n_zero)])
+        self.eigenvalue_bounds_ = np.concatenate([bounds, zero])
+        self.explained_variance_ratio_ = np.concatenate([ratio, np.zeros(n_zero)])
+        self.bound_kind_ = "guaranteed" if model is None else model.bound_kind
+
+    def _scores(self) -> np.ndarray:
+        n = self.X_fit_.shape[0]
+        if self.model_ is None:
+            return np.zeros((n, self._n_features_out), dtype=_float_type(self.X_fit_))
+        return _padded(self.model_.score.astype(_float_type(self.X_fit_)), self._n_features_out)
+
+    # The inverse
+
+    def _inverse_kernel(self) -> Kernel:
+        """The kernel between scores: with the same parameters, gamma = 1 / (number of columns of X) among them."""
+        kernel = self._kernel(np.zeros((1, 1)))
+        if not is_theirs(self.kernel) and self.model_ is not None:
+            kernel = self.model_.kernel  # what was resolved from the data
+        return guarded(kernel)
+
+    def _fit_inverse(self, X: Any) -> None:
+        self.X_transformed_fit_ = self._scores()
+        limit = validate.check_memory_limit(self.memory_limit) or DEFAULT_MEMORY
+        self.dual_coef_ = solve_ridge(
+            self._inverse_kernel(), self.X_transformed_fit_, X, float(self.alpha), limit, self._n_threads()
+        )
+
+
+def _time(seconds: float) -> str:
+    unit, size = next((u, s) for u, s in (("hours", 3600.0), ("minutes", 60.0), ("seconds", 0.0)) if seconds >= 1.5 * s)
+    return f"{max(seconds / (size or 1.0), 0.1):.2g} {unit}"
+
+
+def _float_type(X: Any) -> np.dtype:
+    return np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
+
+
+def _dense_if(wanted: bool, X: Any) -> Any:
+    return X.toarray() if wanted and sp.issparse(X) else X
+
+
+def _symmetric(K: Any) -> tuple[np.ndarray, np.ndarray | None]:
+    """The symmetric part of a precomputed matrix, and its own column means where they differ from that part's.
+
+    Row offsets and column offsets are taken away by centring: K = S + 1 a' + b 1' gives the components of S, and so
+    does its symmetric part; but new rows, which come with their own b, are centred by the column means of K itself.
+    """
+    K = _dense_if(True, K)
+    if K.shape[0] != K.shape[1]:
+        raise ValueError(
+            f"Kernel matrix must be a square matrix. Input is a {K.shape[0]}x{K.shape[1]} matrix; with "
+            "kernel='precomputed' fit takes the kernel matrix of the training rows in place of X"
+        )
+    size = float(np.abs(K).max(initial=0.0))
+    eps = float(np.finfo(_float_type(K)).eps)
+    if all(np.abs(K[i : i + 512] - K[:, i : i + 512].T).max() <= eps * size for i in range(0, len(K), 512)):
+        return K, None
+    K = K.astype(np.float64)
+    means = K.mean(axis=0)
+    for i in range(0, len(K), 512):
+        part = (K[i : i + 512, i:] + K[i:, i : i + 512].T) / 2
+        K[i : i + 512, i:], K[i:, i : i + 512] = part, part.T
+    return K, means
+
+
+def _spectrum(kernel: Kernel, X: Any, n_threads: int) -> np.ndarray:
+    """All eigenvalues of the centred kernel matrix, ascending."""
+    own, X = guarded(kernel).bind(X)
+    K = gram_matrix(own, Rows(X), n_threads=parallel.threads_for(own, n_threads))
+    K -= K.mean(axis=0)
+    K -= K.mean(axis=1)[:, None]
+    spectrum: np.ndarray = scipy.linalg.eigvalsh(K, overwrite_a=True)
+    return spectrum
+
+
+def _reduced(model: KPCAModel, keep: int, column_means: np.ndarray | None) -> KPCAModel:
+    """The first components, with scikit-learn's signs.
+
+    ``column_means`` replace those of the kernel matrix where new rows are centred by others.
+    """
+    score = model.score[:, :keep]
+    largest = np.abs(score).argmax(axis=0)
+    signs = np.where(score[largest, np.arange(keep)] < 0, -1.0, 1.0).astype(score.dtype)
+    projector = model.projector
+    if isinstance(projector, FeatureProjector):
+        projector = replace(projector, axes=np.ascontiguousarray(projector.axes[:, :keep] * signs))
+    else:
+        coeff = np.ascontiguousarray(projector.coeff[:, :keep] * signs)
+        means = projector.column_means if column_means is None else column_means
+        projector = replace(projector, coeff=coeff, column_means=means)
+    return replace(
+        model,
+        eigenvalues=model.eigenvalues[:keep],
+        eigenvalue_bounds=model.eigenvalue_bounds[:keep],
+        angle_bounds=model.angle_bounds[:keep],
+        clusters=model.clusters[:keep],
+        projector=projector,
+        _score=score * signs,
+    )
+
+
+def _rest(model: KPCAModel) -> float:
+    """Upper bound on the eigenvalues beyond those of the model."""
+    bounds = model.eigenvalue_bounds
+    if not model.kernel.positive_semidefinite:
+        return float(bounds[-1, 1])
+    left = model.total_variance_bounds[1] * (model.n_samples - 1) - float(np.maximum(bounds[:, 0], 0.0).sum())
+    return float(min(bounds[-1, 1], max(left, 0.0)))
+
+
+def _padded(scores: np.ndarray, columns: int) -> np.ndarray:
+    """Components without variance: every score is zero."""
+    if scores.shape[1] == columns:
+        return scores
+    return np.hstack([scores, np.zeros((len(scores), columns - scores.shape[1]), dtype=scores.dtype)])
+
+
+def _completed(vectors: np.ndarray, columns: int) -> np.ndarray:
+    """More orthonormal columns, until there are so many: of zero eigenvalues, where any will do."""
+    n, found = vectors.shape
+    if found == columns:
+        return vectors
+    more = np.random.default_rng(0).standard_normal((n, columns - found))
+    for _ in range(2):  # twice is enough
+        more -= vectors @ (vectors.T @ more)
+        more, _ = np.linalg.qr(more)
+    return np.hstack([vectors, more.astype(vectors.dtype)])

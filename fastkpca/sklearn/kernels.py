@@ -1,0 +1,146 @@
+"""scikit-learn's kernels as kernels of ours: strings, functions of two rows, matrices.
+
+Where a string means a kernel that the library has, that one is taken, with its feature maps and fast products; the
+others are evaluated by ``sklearn.metrics.pairwise``, a tile at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from sklearn import config_context
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
+
+from ..base.protocol import Kernel
+from ..kernels import get_kernel
+
+__all__ = ["PairwiseKernel", "RowsKernel", "is_theirs", "kernel_for"]
+
+SEMIDEFINITE = frozenset({"linear", "rbf", "laplacian", "cosine", "chi2"})
+TRANSLATION = {"linear": "centered", "rbf": "kernel", "laplacian": "kernel"}
+"""As ``Kernel.translation``: such rows are moved to their mean first, which keeps the digits of what is far away."""
+
+
+def is_theirs(kernel: Any) -> bool:
+    """Whether scikit-learn's ``pairwise_kernels`` evaluates it: one of its strings, or a function of two rows."""
+    if isinstance(kernel, str):
+        return kernel in PAIRWISE_KERNEL_FUNCTIONS
+    return callable(kernel) and not isinstance(kernel, Kernel) and not callable(getattr(kernel, "block", None))
+
+
+def kernel_for(
+    kernel: Any,
+    *,
+    gamma: float,
+    degree: float,
+    coef0: float,
+    keywords: Mapping[str, Any] | None,
+    container: type | None,
+    thread_safe: bool,
+) -> Kernel:
+    """The kernel that an estimator's parameters name.
+
+    Parameters
+    ----------
+    kernel : str, callable, Kernel, or object with ``block``
+        ``gamma``, ``degree`` and ``coef0`` belong to scikit-learn's strings, ``keywords`` to all others.
+    container : type, optional
+        Of sparse rows, where the function is to get them as scikit-learn would hand them over: matrices of one row.
+    thread_safe : bool
+        Of a function of two rows.
+    """
+    keywords = dict(keywords or {})
+    if not is_theirs(kernel):
+        return get_kernel(kernel, **keywords)
+    if not isinstance(kernel, str):
+        return RowsKernel(function=kernel, keywords=keywords, container=container, thread_safe=thread_safe)
+    kernel = {"polynomial": "poly"}.get(kernel, kernel)
+    # what scikit-learn accepts and the kernels here do not: a width of zero, odd degrees
+    whole = float(degree).is_integer() and 1 <= degree <= 64
+    if kernel == "linear":
+        return get_kernel("linear")
+    if kernel == "rbf" and gamma > 0:
+        return get_kernel("gaussian", gamma=float(gamma))
+    if kernel == "poly" and gamma > 0 and whole:
+        return get_kernel("polynomial", degree=int(degree), scale=float(gamma), offset=float(coef0))
+    if kernel == "sigmoid":
+        return get_kernel("tanh", scale=float(gamma), offset=float(coef0))
+    return PairwiseKernel(metric=kernel, gamma=gamma, degree=degree, coef0=coef0)
+
+
+class PairwiseKernel(Kernel):
+    """A kernel that ``sklearn.metrics.pairwise.pairwise_kernels`` knows by name."""
+
+    api_version = 1
+    parameters = {"metric": None, "gamma": None, "degree": 3, "coef0": 1}
+
+    metric: str
+    gamma: float | None
+    degree: float
+    coef0: float
+
+    @property
+    def positive_semidefinite(self) -> bool:  # type: ignore[override]
+        if self.metric == "poly":
+            return self.coef0 >= 0 and float(self.degree).is_integer()
+        return self.metric in SEMIDEFINITE
+
+    @property
+    def translation(self) -> str | None:  # type: ignore[override]
+        return TRANSLATION.get(self.metric)
+
+    def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        given = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
+        if "chi2" in self.metric:  # compiled there, for arrays that could be written to
+            X, Y = (np.require(A, requirements="W") for A in (X, Y))
+        with config_context(assume_finite=True):  # the rows were looked at as a whole
+            K = pairwise_kernels(X, Y, metric=self.metric, filter_params=True, **given)
+        return _finite(np.ascontiguousarray(K, dtype=X.dtype), repr(self))
+
+
+class RowsKernel(Kernel):
+    """A function of two rows that returns one number, as scikit-learn calls it: ``function(x, y, **keywords)``.
+
+    It is taken to be symmetric, as there.
+    """
+
+    api_version = 1
+    parameters = {"function": None, "keywords": None, "container": None, "thread_safe": False}
+
+    function: Callable[..., float]
+    keywords: dict[str, Any] | None
+    container: type | None
+
+    def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        keywords = self.keywords or {}
+        rows, columns = self._rows(X), self._rows(Y)
+        K = np.empty((len(X), len(Y)))
+        same = X.shape == Y.shape and X.ctypes.data == Y.ctypes.data
+        for i, x in enumerate(rows):
+            for j in range(i if same else 0, len(Y)):
+                K[i, j] = self.function(x, columns[j], **keywords)
+        if same:
+            K = np.triu(K) + np.triu(K, 1).T
+        return _finite(K.astype(X.dtype, copy=False), f"the kernel function {self.name}")
+
+    def diagonal(self, X: np.ndarray) -> np.ndarray:
+        return np.array([self.function(x, x, **(self.keywords or {})) for x in self._rows(X)], dtype=np.float64)
+
+    @property
+    def name(self) -> str:
+        return getattr(self.function, "__qualname__", None) or type(self.function).__name__
+
+    def _rows(self, X: np.ndarray) -> list[Any]:
+        return list(X) if self.container is None else [self.container(x[None]) for x in X]
+
+
+def _finite(K: np.ndarray, label: str) -> np.ndarray:
+    if not np.isfinite(K).all():
+        value = K[~np.isfinite(K)][0]
+        raise ValueError(
+            f"{label} returned {value} for a pair of rows; kernel values must be finite: rescale X or change the "
+            "kernel's parameters (scikit-learn: Input contains NaN or infinity)"
+        )
+    return K

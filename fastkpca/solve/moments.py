@@ -1,0 +1,142 @@
+"""From moments to components: eigenvectors of the centred second moment of the features.
+
+With C = Phi' H Phi = W diag(lambda) W', the centred Gram matrix H Phi Phi' H has the same non-zero eigenvalues, and the
+scores of all rows are H Phi W: nothing of size N x N is ever needed.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from ..base import parallel
+from ..base.protocol import Moments
+from .nested import nested_pairs
+from .subspace import FORMED, Leading, leading_pairs
+
+__all__ = ["largest_eigenpairs", "leading_axes", "principal_axes", "takes_all"]
+
+QUICK = 1000
+"""Order of a matrix below which LAPACK takes a tenth of a second, and is not worth a thread."""
+
+
+def principal_axes(moments: Moments, c: int | None) -> tuple[np.ndarray, np.ndarray]:
+    """The c largest eigenvalues of the centred second moment, descending, and their vectors as columns.
+
+    Parameters
+    ----------
+    moments : Moments
+    c : int or None
+        None: all of them.
+
+    Returns
+    -------
+    eigenvalues : ndarray (c,)
+    axes : ndarray (D, c)
+    """
+    C = moments.dense()
+    if C is None:
+        raise NotImplementedError("moments that are held as an operator need an iterative solver")
+    eigenvalues, axes = largest_eigenpairs(C, c)
+    return eigenvalues.copy(), np.ascontiguousarray(axes)
+
+
+def leading_axes(
+    moments: Moments, c: int | float | None, *, tol: float, rank: int, memory_limit: float | None = None
+) -> tuple[np.ndarray, np.ndarray, Leading | None]:
+    """Eigenvalues, axes, and for moments held as an operator what is known of them beyond LAPACK's rounding.
+
+    Parameters
+    ----------
+    moments : Moments
+        One without ``dense()`` has ``norm``, ``product_error`` and ``indefinite`` (see ``features.fourier``).
+    c : int, float or None
+        As asked of kpca: a number, a fraction of the trace (residual included), or all.
+    tol : float
+        Width of an eigenvalue's interval over the largest, where it is not LAPACK's.
+    rank : int
+        What n rows have at most: n - 1. An operator is not asked for more components than that.
+    memory_limit : float, optional
+        Bytes.
+    """
+    wanted = c + 1 if isinstance(c, int) else None  # one more says how far the last cluster is from the rest
+    C = moments.dense()
+    if C is not None:
+        eigenvalues, axes = largest_eigenpairs(C, wanted)
+        return eigenvalues.copy(), np.ascontiguousarray(axes), None
+    D = moments.map.n_features
+    operator: Any = moments
+    if moments.trace <= moments.indefinite:  # rows that are all equal: an iteration would only look at errors
+        return np.zeros(1), np.zeros((D, 1)), None
+    if (c is None or isinstance(c, int)) and rank < D:
+        c = max(1, rank if c is None else min(c, rank))
+        wanted = c + 1
+    if c is None or (isinstance(c, int) and 4 * c > D):
+        if D > 2 * FORMED:
+            raise ValueError(
+                f"{'all' if c is None else c} components of {D} features held as an operator can't be found one by "
+                "one; ask for fewer, or take method='krylov' or 'dense'"
+            )
+        eigenvalues, axes = largest_eigenpairs(operator.form(), wanted)
+        # the products that formed it are rounded: a few roundoffs of the operator's size beside LAPACK's own
+        return eigenvalues.copy(), np.ascontiguousarray(axes), None
+    nested = nested_pairs(operator, c, tol=tol) if isinstance(c, int) and hasattr(moments, "heavy") else None
+    if nested is not None:
+        return nested.values, nested.vectors, nested
+    found = leading_pairs(
+        moments.matmat,
+        D,
+        c if isinstance(c, int) else 10,
+        tol=tol,
+        trace=moments.trace,
+        norm=operator.norm,
+        product_error=operator.product_error,
+        indefinite=operator.indefinite,
+        fraction=None if isinstance(c, int) else c,
+        total=moments.trace + moments.residual_trace,
+        form=operator.form,
+        memory_limit=memory_limit,
+    )
+    return found.values, found.vectors, found
+
+
+def takes_all(n: int, c: int) -> bool:
+    """Whether ``largest_eigenpairs`` computes all n: bisection and inverse iteration for more than a third of them take
+    longer (twice as long for two thirds)."""
+    return 3 * c > n
+
+
+def largest_eigenpairs(A: np.ndarray, c: int | None) -> tuple[np.ndarray, np.ndarray]:
+    """LAPACK's c largest eigenvalues of a symmetric matrix, descending, and their vectors as columns.
+
+    Parameters
+    ----------
+    A : ndarray (n, n)
+        Both triangles are read, and overwritten.
+    c : int or None
+        None: all of them.
+    """
+    n = len(A)
+    A = A.T if A.flags.c_contiguous else A  # the same matrix, in the order in which LAPACK needs no copy
+
+    def eigh(A: np.ndarray, **options: Any) -> Any:
+        call = partial(scipy.linalg.eigh, A, **options, overwrite_a=True, check_finite=False)
+        return call() if n < QUICK else parallel.aside(call)
+
+    if c is not None and not takes_all(n, c):
+        diagonal = A.diagonal().copy()
+        try:
+            values, vectors = eigh(A, subset_by_index=[n - c, n - 1], driver="evr")
+        except np.linalg.LinAlgError:
+            values = np.empty(0)
+        if len(values) == c:
+            return values[::-1], vectors[:, ::-1]
+        # asked for a few of many equal eigenvalues (a matrix near the identity), bisection returns fewer, or none;
+        # the upper triangle is as it was
+        A[np.diag_indices(n)] = diagonal
+    values, vectors = eigh(A, lower=False)
+    kept = slice(None, -(n if c is None else min(c, n)) - 1, -1)
+    return values[kept], vectors[:, kept]

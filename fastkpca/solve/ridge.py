@@ -1,0 +1,83 @@
+"""Kernel ridge regression, (K + alpha I) A = Y: by Cholesky where the matrix fits, by conjugate gradients beyond."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg
+
+from ..base import parallel
+from ..base.protocol import Kernel
+from ..errors import NotConvergedError
+from ..products.exact import ExactSummation
+from ..products.matrix import gram_matrix
+from ..rows.view import Rows
+
+__all__ = ["solve_ridge"]
+
+RESIDUAL = 1e-10
+"""Of the iterations, over the norm of each column."""
+
+
+def solve_ridge(
+    kernel: Kernel, Z: np.ndarray, Y: np.ndarray, alpha: float, memory_limit: int, n_threads: int = 1
+) -> np.ndarray:
+    """A with (K + alpha I) A = Y, K the kernel matrix of the rows of Z.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Resolved; positive semidefinite, or ``alpha`` makes K + alpha I positive definite.
+    Z : ndarray (N, c)
+    Y : ndarray (N, d)
+    alpha : float
+        Not negative.
+    memory_limit : int
+        Bytes; where the matrix needs more, it is never formed.
+
+    Returns
+    -------
+    ndarray (N, d), of the type of Z
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        K + alpha I is not positive definite.
+    NotConvergedError
+        The iterations did not reach their residual.
+    """
+    rows, threads = Rows(Z), parallel.threads_for(kernel, n_threads)
+    Y = np.asarray(Y, dtype=np.float64)
+    if 8 * len(Z) ** 2 <= memory_limit:
+        K = gram_matrix(kernel, rows, n_threads=threads)
+        K.flat[:: len(Z) + 1] += alpha
+        solution = scipy.linalg.solve(K, Y, assume_a="pos", overwrite_a=True)
+    else:
+        solution = _iterate(ExactSummation(kernel, rows, n_threads=threads), Y, alpha)
+    return solution.astype(Z.dtype, copy=False)
+
+
+def _iterate(product: ExactSummation, Y: np.ndarray, alpha: float, most: int = 1000) -> np.ndarray:
+    """Conjugate gradients, each column its own, all of them in one product a step (Hestenes, Stiefel 1952)."""
+    A = np.zeros_like(Y)
+    R = Y.copy()
+    P = R.copy()
+    goal = (RESIDUAL * np.linalg.norm(Y, axis=0)) ** 2
+    square = np.einsum("ij,ij->j", R, R)
+    for _ in range(most):
+        open_ = square > goal
+        if not open_.any():
+            return A
+        Q = product.matmat(np.ascontiguousarray(P)) + alpha * P
+        curvature = np.einsum("ij,ij->j", P, Q)
+        if (curvature[open_] <= 0).any():
+            raise np.linalg.LinAlgError("K + alpha I is not positive definite; give a larger alpha")
+        step = np.divide(square, curvature, out=np.zeros_like(square), where=open_)
+        A += step * P
+        R -= step * Q
+        before, square = square, np.einsum("ij,ij->j", R, R)
+        P = R + np.divide(square, before, out=np.zeros_like(square), where=open_) * P
+    left = RESIDUAL * float(np.sqrt((square / np.maximum(goal, 1e-300)).max()))
+    raise NotConvergedError(
+        f"the regression of {len(Y)} rows did not converge within {most} products (residual {left:.1e} of the rows); a "
+        "larger alpha helps, or a larger memory_limit, within which the matrix is factored"
+    )

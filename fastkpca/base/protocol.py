@@ -26,9 +26,24 @@ import numpy as np
 from .._core import moments as _moments
 from ..errors import did_you_mean
 
-__all__ = ["API_VERSION", "Cost", "FeatureMap", "Kernel", "Moments", "Offer", "Summary", "Summation"]
+__all__ = [
+    "API_VERSION",
+    "LARGEST",
+    "LEAST",
+    "Cost",
+    "FeatureMap",
+    "Kernel",
+    "Moments",
+    "Offer",
+    "Summary",
+    "Summation",
+]
 
 API_VERSION = 1
+
+LEAST, LARGEST = 1e-140, 1e140
+"""The range of what is squared: the rows (the largest coordinate, after the shift), lengths, and kernel values.
+Squares, and N^2 of them, then stay within float64, with 28 digits above the smallest number."""
 
 
 @dataclass(frozen=True)
@@ -146,6 +161,8 @@ class Kernel:
     positive_semidefinite: bool = False
     translation: str | None = None
     """"kernel" if k(x+s, y+s) = k(x, y); "centered" if that holds only after centring (linear); else None."""
+    scales_rows: bool = False
+    """True: rows may be of any size, the kernel scales them itself; else X must lie between LEAST and LARGEST."""
     thread_safe: bool = True
     """False makes the core call this kernel from one thread only."""
     parameters: ClassVar[Mapping[str, Any]] = {}
@@ -193,6 +210,10 @@ class Kernel:
         step = 64
         parts = [np.diagonal(self.block(X[i : i + step], X[i : i + step])) for i in range(0, len(X), step)]
         return np.concatenate(parts) if parts else np.empty(0)
+
+    def unguarded(self) -> Kernel:
+        """The kernel itself, where this is the guard around one from outside."""
+        return self
 
     def entry_error(self, data: Summary, dtype: np.dtype) -> float | None:
         """Bound on |computed - k| for the entries that ``block`` returns in ``dtype``.

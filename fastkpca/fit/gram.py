@@ -10,6 +10,7 @@ import numpy as np
 
 from ..base import parallel
 from ..base.protocol import Kernel, Offer, Summary
+from ..errors import rounded_up
 from ..kernels import given_kernel
 from ..maps.pivots import PivotMap, RankProbe, second_round
 from ..products.operators import FeatureOperator, GramOperator
@@ -89,16 +90,15 @@ def gram(
     threads = parallel.threads_for(chosen, n_threads)
     rows_x = validate.as_rows(X)
     generator = validate.check_rng(rng)
-    rows_x, data_x = summarize(rows_x, shift=chosen.translation == "kernel", rng=generator, n_threads=threads)
+    look: dict[str, Any] = {"rng": generator, "n_threads": threads, "any_size": chosen.scales_rows}
+    rows_x, data_x = summarize(rows_x, shift=chosen.translation == "kernel", **look)
     chosen = chosen.resolve(data_x)
     rows_y, data_y = None, data_x
     if Y is not None:
         rows_y = validate.as_rows(Y, name="Y")
         validate.check_columns(rows_x.n_features, rows_y.n_features, name="Y")
         validate.check_finite(rows_y, name="Y")
-        data_y = summarize(rows_y, shift=False, rng=generator, n_threads=threads)[1]
-        rows_y = rows_y.shifted(rows_x.shift)
-        data_y = _moved(data_y, data_x.shift)
+        rows_y, data_y = summarize(rows_y, shift=chosen.translation == "kernel", shift_by=data_x.shift, **look)
     least = exact_error(chosen, rows_x, rows_y, both_sides(data_x, data_y), threads)
     if tol is not None and tol < least:
         raise ValueError(_unreachable(chosen, tol, least, data_y.n_samples))
@@ -117,18 +117,9 @@ def _unreachable(kernel: Kernel, tol: float, least: float, terms: int) -> str:
             "promised; leave tol out for products that are exact up to rounding, or scale the rows down"
         )
     return (
-        f"tol={tol:g} is below {least:.2g}, what products of {terms} terms keep for certain in float64 on these rows; "
-        "raise tol, or leave it out for products that are exact up to rounding"
+        f"tol={tol:g} is below {rounded_up(least)}, what products of {terms} terms keep for certain in float64 on "
+        "these rows; raise tol, or leave it out for products that are exact up to rounding"
     )
-
-
-def _moved(data: Summary, shift: np.ndarray) -> Summary:
-    if not shift.any():
-        return data
-    sample = data.sample - shift
-    box = data.box - shift
-    farthest = float(np.sqrt(np.sum(np.maximum(np.abs(box[0]), np.abs(box[1])) ** 2)))
-    return replace(data, shift=shift, box=box, mean=data.mean - shift, sample=sample, radius=farthest)
 
 
 def features(
@@ -186,7 +177,13 @@ def features(
     chosen, X = _given(kernel, kernel_parameters).bind(X)
     threads = parallel.threads_for(chosen, n_threads)
     generator = validate.check_rng(rng)
-    rows, data = summarize(validate.as_rows(X), shift=chosen.translation == "kernel", rng=generator, n_threads=threads)
+    rows, data = summarize(
+        validate.as_rows(X),
+        shift=chosen.translation == "kernel",
+        rng=generator,
+        n_threads=threads,
+        any_size=chosen.scales_rows,
+    )
     chosen = chosen.resolve(data)
     most = MAX_FEATURES if max_features is None else validate.check_count(max_features, "max_features")
     reached = np.inf
@@ -209,7 +206,7 @@ def features(
             raise ValueError(f"the kernel matrix of {chosen!r} on these rows is zero: there are no features to find")
         reached = min(reached, operator.residual_trace / operator.trace())
     raise ValueError(
-        f"{chosen!r} reaches a residual of {reached:.2g} on these rows within {most} features, tol is {tol:g}; "
+        f"{chosen!r} reaches a residual of {rounded_up(reached)} on these rows within {most} features, tol is {tol:g}; "
         "raise tol or max_features, or use gram()"
     )
 

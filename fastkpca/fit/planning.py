@@ -53,6 +53,8 @@ DEFAULT_MEMORY = 2 << 30
 KEPT_MATRIX = 64 << 20
 """Bytes up to which the krylov route holds K itself."""
 MAX_FEATURES = 8192
+MORE_THAN_ROWS = 2048
+"""Features that a map may have where the rows are fewer: their D x D moment takes half a second at most."""
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,10 @@ from ._parameters import finite_number, positive_number, whole_number
 
 __all__ = ["Polynomial"]
 
+LEAST_START = 1e-280
+"""Of offset ** (degree / 2), the feature of degree 0, from which all others are made by multiplication: below it digits
+are lost, and then features that matter."""
+
 
 class Polynomial(Kernel):
     """Polynomial kernel k(x, y) = (scale x.y + offset)^degree.
@@ -53,10 +57,14 @@ class Polynomial(Kernel):
     def positive_semidefinite(self) -> bool:  # type: ignore[override]
         return self.offset >= 0
 
+    @property
+    def _has_map(self) -> bool:
+        return self.offset == 0.0 or self.offset ** (self.degree / 2) >= LEAST_START
+
     def largest(self, inner: float) -> float:
         """Largest |k| where |x.y| <= inner; infinite beyond the range of float64."""
         with np.errstate(over="ignore"):
-            return float((self.scale * np.float64(inner) + abs(self.offset)) ** self.degree)
+            return float(np.float64(self.scale * np.float64(inner) + abs(self.offset)) ** self.degree)
 
     def resolve(self, data: Summary) -> Kernel:
         # squares of entries, times N^2, must stay finite for norms and moments
@@ -77,18 +85,22 @@ class Polynomial(Kernel):
         return "polynomial", self.get_parameters()
 
     def diagonal(self, X: np.ndarray) -> np.ndarray:
-        return (self.scale * np.einsum("ij,ij->i", X, X) + self.offset) ** self.degree
+        with np.errstate(over="ignore"):  # named where the values are used
+            return (self.scale * np.einsum("ij,ij->i", X, X) + self.offset) ** self.degree
 
     def entry_error(self, data: Summary, dtype: np.dtype) -> float:
-        steps = (data.n_features + self.degree + 4) * self.degree
-        return steps * float(np.finfo(dtype).eps) * self.largest(data.largest_inner)
+        d, info, largest = data.n_features, np.finfo(dtype), self.largest(data.largest_inner)
+        base = self.scale * data.largest_inner + abs(self.offset)
+        # products of coordinates below the smallest number are lost, and so may powers be
+        lost = float(info.tiny) * (1.0 + (1.0 + self.scale * d) * self.degree * (largest / base if base else 1.0))
+        return (d + self.degree + 4) * self.degree * float(info.eps) * largest + lost
 
     def value_bound(self, data: Summary) -> float:
         return self.largest(data.largest_inner) * (1 + 1e-12)
 
     def feature_maps(self, data: Summary, tol: float, max_features: int) -> Sequence[Offer]:
         d, degree, scale, offset = data.n_features, self.degree, self.scale, self.offset
-        if offset < 0:
+        if offset < 0 or not self._has_map:
             return ()
         D = polynomial_size(d, degree, offset)
         if D > max_features:
@@ -98,7 +110,7 @@ class Polynomial(Kernel):
 
     def summations(self, data_x: Summary, data_y: Summary, tol: float | None) -> Sequence[Offer]:
         d, degree, scale, offset = data_x.n_features, self.degree, self.scale, self.offset
-        if offset < 0 or polynomial_size(d, degree, offset) > 1 << 16:
+        if offset < 0 or not self._has_map or polynomial_size(d, degree, offset) > 1 << 16:
             return ()
 
         # |phi(x)|^2 = k(x, x): the features of either side, and what they add up to, stay within the range

@@ -100,7 +100,7 @@ def scree(model: Any, ax: Axes | None = None, *, n_components: int | None = None
 def _cumulative(ax: Any, model: Any, number: np.ndarray) -> Any:
     """The percentage on a second axis; its band is what the intervals of eigenvalues and of the trace leave open."""
     c = len(number)
-    low_total, high_total = (x * (model.n_samples - 1) for x in model.total_variance_bounds)
+    low_total, high_total = (x * (model.count - 1) for x in model.total_variance_bounds)
     explained = np.cumsum(model.explained[:c])
     other = ax.twinx()
     low = 100 * np.cumsum(np.maximum(model.eigenvalue_bounds[:c, 0], 0)) / high_total

@@ -22,7 +22,7 @@ import numpy as np
 import scipy.linalg
 
 from ..base.parallel import Progress
-from ..errors import CertificateWarning, warn_caller
+from ..errors import CertificateWarning, rounded_up, warn_caller
 from ..products.exact import band_rows, with_ones
 from ..products.rates import EIGEN_RATE, GEMM_RATE
 from .certificate import (
@@ -929,7 +929,8 @@ class _Solver:
 
     def _message(self, certificate: Certificate, theta: np.ndarray, c: int, done: bool) -> str:
         width = certificate.width / theta[0] if theta[0] > 0 else np.inf
-        text = f"after {self.passes} passes the widest of {c} intervals is {width:.2g} of the largest eigenvalue"
+        passes = f"after {self.passes} passes"
+        text = f"{passes} the widest of {c} intervals is {rounded_up(width)} of the largest eigenvalue"
         if done:
             text += f", but it holds only with probability {1 - _FAILURE:.6f} (bound_kind 'probabilistic')"
             if not hasattr(self.product, "pass_with_norm"):  # it is the norm that proves a flat spectrum's end
@@ -937,13 +938,13 @@ class _Solver:
             return text
         if self.n * self._error_bound() > 0.01 * self.tol * theta[0] and c == self.c:
             return (
-                f"{text}, tol is {self.tol:.2g}; the products are approximate, and their own error counts in it: "
+                f"{text}, tol is {self.tol:g}; the products are approximate, and their own error counts in it: "
                 "products='exact' helps"
             )
         if theta[0] > 0 and certificate.rounding > 0.4 * self.tol * theta[0]:
-            floor = 2 * certificate.rounding / theta[0]
+            floor = min(2 * certificate.rounding / theta[0], width)  # other bounds may be below that
             return (
-                f"{text}, tol is {self.tol:.2g}; rounding in float64 alone is {floor:.2g}: the kernel matrix is nearly "
+                f"{text}, tol is {self.tol:g}; rounding in float64 alone is {floor:.2g}: the kernel matrix is nearly "
                 "constant or its entries are large; a smaller sigma or a larger tol helps"
             )
         if c < self.c:
@@ -951,6 +952,6 @@ class _Solver:
         if self.fraction is not None and self._wanted(theta) is None:
             return f"{text}, and the {c} components found don't carry the fraction {self.fraction}; raise max_passes"
         return (
-            f"{text}, tol is {self.tol:.2g}; more passes (max_passes), a larger tol or fewer components help "
+            f"{text}, tol is {self.tol:g}; more passes (max_passes), a larger tol or fewer components help "
             "(a flat spectrum has no certificate without them)"
         )

@@ -98,6 +98,10 @@ def test_kernels_that_allow_no_shift_refuse_what_float64_rounds(kernel, X):
     with pytest.raises(ValueError, match=r"which float64 would round.*X - X\[0\].*X.astype\(float\)"):
         fk.kpca(X, kernel, 2)
     fk.plan(X.astype(float), kernel, 2)
+    model = fk.kpca(SMALL.astype(float), kernel, 2)
+    for use in (fk.kpca_project, fk.kpca_spe, fk.kpca_t2):
+        with pytest.raises(ValueError, match="which float64 would round"):
+            use(model, X)
     fk.kpca(SMALL * 2**50, "linear", 2)  # beyond 2^53, and held exactly
 
 

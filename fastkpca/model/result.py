@@ -700,4 +700,5 @@ def new_rows(
     if sample_weight is not None:
         rows = rows.weighted(validate.check_weights(sample_weight, rows.n_samples, fit=False))
     single = rows.dtype == np.float32 and model.dtype == np.float32
-    return NewRows(kernel, rows.shifted(model.shift), np.dtype(np.float32 if single else np.float64))
+    shift = None if kernel.translation is None else model.shift  # without one, what float64 would round is refused
+    return NewRows(kernel, rows.shifted(shift), np.dtype(np.float32 if single else np.float64))

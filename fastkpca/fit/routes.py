@@ -226,10 +226,10 @@ def components(
 
     ``reference`` (D, k): axes that give the signs where there is no sample.
     """
-    # n centred rows have n - 1 directions at most; what a map's defect adds beyond is not of theirs
-    most = (problem.data.n_samples if problem.rows.weights is None else np.count_nonzero(problem.rows.weights)) - 1
+    most = _rank(problem)  # what a map's defect adds beyond is not of theirs
     eigenvalues, axes = eigenvalues[:most], axes[:, :most]
     floor = feature_map.rounding**2 * _trace_of(moments) + 4 * EPS * len(eigenvalues) * _top(eigenvalues)
+    floor += moments.indefinite
     known: dict[str, Any] = {
         "n": problem.data.n_samples,
         "count": moments.count,
@@ -310,8 +310,15 @@ def _kept_weights(problem: Problem, solution: Solution, score: Any) -> np.ndarra
 
 def _leading(feature_map: FeatureMap, problem: Problem) -> tuple[Moments, np.ndarray, np.ndarray, Leading | None]:
     moments = feature_moments(feature_map, problem.rows, n_threads=problem.n_threads, progress=problem.report)
-    found = leading_axes(moments, problem.c, tol=SOLVER_SHARE * problem.tol, memory_limit=problem.memory_limit)
+    limit = problem.memory_limit
+    found = leading_axes(moments, problem.c, tol=SOLVER_SHARE * problem.tol, rank=_rank(problem), memory_limit=limit)
     return moments, *found
+
+
+def _rank(problem: Problem) -> int:
+    """Directions that n centred rows have at most: n - 1."""
+    weights = problem.rows.weights
+    return int(problem.data.n_samples if weights is None else np.count_nonzero(weights)) - 1
 
 
 def _trace_of(moments: Moments) -> float:

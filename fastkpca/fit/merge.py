@@ -378,7 +378,7 @@ def _solved(
     )
     moments.map = widest  # type: ignore[misc]
     with parallel.blas_threads():
-        found = leading_axes(moments, problem.c, tol=0.25 * tol)
+        found = leading_axes(moments, problem.c, tol=0.25 * tol, rank=problem.data.n_samples - 1)
     solution = components(problem, widest, moments, *found, reference=_projector(first).axes)
     reason = f"merged from the moments of {len(models)} models"
     plan = Plan(first.plan.method, first.plan.name, reason, first.plan.candidates)

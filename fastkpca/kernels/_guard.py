@@ -250,6 +250,13 @@ class Guard(Kernel):
             self._watch.refuse(inner, "entry_error", (), f"returned {error!r}", "a finite bound, or None, is due")
         return None if error is None else float(error)
 
+    def value_bound(self, data: Summary) -> float | None:
+        inner = self._inner
+        most = self._watch.call(inner, "value_bound", inner.value_bound, data)
+        if most is not None and not _is_bound(most):
+            self._watch.refuse(inner, "value_bound", (), f"returned {most!r}", "a finite bound, or None, is due")
+        return None if most is None else float(most)
+
     def bind(self, X: Any, Y: Any = None) -> tuple[Kernel, Any]:
         inner = self._inner
         if type(inner).bind is Kernel.bind:

@@ -382,16 +382,17 @@ class SumKernel(_OfParts):
         n, n_y = len(self.parts), data_y.n_samples
         size = sum(map(max, known[:n], known[n:]))
         rounding = (min(n_y, 5.0 * sqrt(n_y)) + 8.0 + n) * 2.0**-53 * size
-        if tol is not None and not rounding < tol:
-            return ()
 
         def flops(offer: Offer) -> float:
             return offer.cost.setup_flops + offer.cost.row_flops * data_x.n_samples
 
         found = [_cheapest(part.summations(data_x, data_y, None), flops) for part in self.parts]
+        left = np.inf if tol is None else tol - rounding - sum(x.cost.residual for x in found if x is not None)
+        if not left > 0:
+            return ()
         loose = found.count(None)
         if tol is not None and loose:
-            share = (tol - rounding) / loose * (1 - 1e-12)
+            share = left / loose * (1 - 1e-12)
             found = [
                 offer or _cheapest(part.summations(data_x, data_y, share), flops)
                 for part, offer in zip(self.parts, found)

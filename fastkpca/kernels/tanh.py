@@ -47,7 +47,7 @@ class Tanh(Kernel):
 
     def entry_error(self, data: Summary, dtype: np.dtype) -> float:
         # the argument's rounding passes with slope at most 1; tanh itself is good to a few ulp of at most 1
-        argument = abs(self.scale) * data.radius**2 + abs(self.offset)
+        argument = abs(self.scale) * data.largest_inner + abs(self.offset)
         # (and products below the smallest number, which are lost)
         info, d = np.finfo(dtype), data.n_features
         error = float(info.eps) * ((d + 4) * argument + 8) + float(info.tiny) * (abs(self.scale) * d + 2)

@@ -67,7 +67,7 @@ class Rows:
         self.n_features = source.n_features if isinstance(source, Source) else int(source.shape[1])
         self.dtype = np.dtype(source.dtype).newbyteorder("=")
         self.shift = None if shift is None else np.asarray(shift, dtype=np.float64)
-        self._moves = shift is not None and bool(np.any(shift))
+        self._offset = None if shift is None or not np.any(shift) else self.shift
         self.weights = weights
 
     @property
@@ -140,12 +140,12 @@ class Rows:
         if sp.issparse(part):
             part = part.toarray()
         if holds_more(part.dtype) and not _fits(part):
-            if self._moves:
-                return _difference(part, self.shift)
+            if self._offset is not None:
+                return _difference(part, self._offset)
             if self.shift is None:
                 _refuse_rounding(part)
-        if self._moves:  # subtract in float64, before anything is rounded
-            return np.subtract(part, self.shift, dtype=np.float64, order="C")
+        if self._offset is not None:  # subtract in float64, before anything is rounded
+            return np.subtract(part, self._offset, dtype=np.float64, order="C")
         return np.ascontiguousarray(part, dtype=np.float64)
 
     def tile(self, start: int, stop: int) -> np.ndarray:
@@ -170,9 +170,9 @@ class Rows:
         """The rows of these numbers, as ``tile``."""
         part = self.source[index]
         own = type(part) is np.ndarray and part.flags.owndata
-        if self._moves and own and part.dtype == np.float64:  # a copy already: no second one
+        if self._offset is not None and own and part.dtype == np.float64:  # a copy already: no second one
             part = np.ascontiguousarray(part)
-            part -= self.shift
+            part -= self._offset
             return part
         return self._finish(part)
 

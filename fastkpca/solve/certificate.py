@@ -559,7 +559,7 @@ def feature_trace(
     own = (rounding_factor(n) + 8.0) * UNIT * abs(trace) + 2.0 * max(-trace, 0.0)
     shift = rounding * np.sqrt(max(kernel_trace, 0.0))
     low = max(float(np.sqrt(max(trace - own, 0.0))) - shift, 0.0) ** 2 - count * defect
-    high = (float(np.sqrt(trace + own)) + shift) ** 2 + residual_trace + count * defect
+    high = (float(np.sqrt(max(trace + own, 0.0))) + shift) ** 2 + residual_trace + count * defect
     return float(low), float(high)
 
 

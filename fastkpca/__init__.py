@@ -1,26 +1,24 @@
 """Fast kernel principal component analysis, with certified eigenvalues.
 
-A newcomer's map (each layer imports only what stands below it; tests/test_layers.py holds the imports to it)::
+The house, from the roof down. Each room imports only rooms of lower floors, and inside a room the files import one way
+(tests/test_layers.py holds the imports, and this map, to the tree)::
 
-    6  __init__, cli, plot, demo           faces: wording and shapes for one kind of user each
-       testing                             checks for the authors of kernels
-       datafiles                           tables from csv, npy, npz and mat files, for the command line
-    5  _kpca                               the story: validate, resolve, plan, solve, certify, return
-       _routes                             its middle: dense, features, krylov, one function each
-       _pca                                the linear case
-       _gram, model                        gram() and features(); what kpca returns, its projectors, save and load
-       state                               the same files for what other methods return
-       _mat                                models for MATLAB and Octave
-       preimage, monitor                   from scores back to rows (_descent, _ridge); SPE, T^2 and control limits
-    4  _plan, moments, krylov, certificate what runs and what it costs; one pass; eigenvalues; intervals
-    3  operators, kernels/                 Gram and feature matrices as LinearOperators; kernels and their registry
-    2  features/, summation/               feature maps; products
-    1  protocol, rows                      what a kernel is; where rows come from
-       plugins, methods                    names that other distributions bring; methods by name
-       execute, validate, files, errors    threads and fixed sums; checks of input; model files; errors and warnings
-       _room                               what RLIMIT_AS leaves for them
-       stored                              values from a model file, checked one by one
-    0  _core/*.pyx                         compiled loops: arrays in, arrays out
+    __main__   python -m fastkpca
+    cli        the command line; its demo
+    plot       pictures of models and plans
+    sklearn    scikit-learn's interface
+    fit        from rows to a model: check, plan, run one route, certify; gram() and features()
+    state      model files for what other methods return
+    model      the fitted model: project, save, pre-images, novelty, export
+    testing    checks for the authors of kernels
+    kernels    kernels, their registry, and the guard around those from outside
+    solve      eigenvalues, linear systems, and intervals around what they find
+    products   products with kernel matrices that are never formed
+    maps       feature maps: K = Phi Phi' + (positive semidefinite)
+    rows       where rows come from, read tile by tile; checks of a user's data
+    base       the protocol, threads, files, names that other distributions bring
+    _core      compiled loops: arrays in, arrays out
+    errors     errors and warnings
 """
 
 try:

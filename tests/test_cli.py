@@ -17,7 +17,7 @@ from scipy.spatial.distance import cdist
 
 import fastkpca as fk
 from fastkpca import cli
-from fastkpca.cli import demo
+from fastkpca.cli import commands, demo
 from fastkpca.rows import tables
 
 SIGMA = 1.5
@@ -291,7 +291,7 @@ def test_wrong_usage_is_one_line_too(run, here, arguments):
     [("500M", 500_000_000), ("4G", 4 * 10**9), ("1.5k", 1500), ("2GiB", 2 << 30), ("100", 100), ("3mb", 3_000_000)],
 )
 def test_amounts_of_memory(text, expected):
-    assert cli._parser().parse_args(["fit", "x", "--memory-limit", text]).memory_limit == expected
+    assert commands._parser().parse_args(["fit", "x", "--memory-limit", text]).memory_limit == expected
 
 
 def test_projection_with_other_columns(run, here, table):
@@ -388,7 +388,7 @@ class Terminal(io.StringIO):
 def test_progress_is_drawn_after_a_second_and_taken_away():
     now = [0.0]
     stream = Terminal()
-    with cli._Progress(stream=stream, clock=lambda: now[0]) as progress:
+    with commands._Progress(stream=stream, clock=lambda: now[0]) as progress:
         progress.update("passes", 1, 10)
         now[0] = 0.9
         progress.update("passes", 2, 10)
@@ -409,7 +409,7 @@ def test_progress_is_drawn_after_a_second_and_taken_away():
 
 def test_no_progress_without_a_terminal():
     stream = io.StringIO()
-    with cli._Progress(stream=stream) as progress:
+    with commands._Progress(stream=stream) as progress:
         progress.update("reading", 0, 0)
         progress.update("passes", 1, 1)
     assert stream.getvalue() == ""
@@ -418,9 +418,9 @@ def test_no_progress_without_a_terminal():
 def test_a_warning_takes_the_bar_away_first(monkeypatch):
     stream = Terminal()
     monkeypatch.setattr(sys, "stderr", stream)
-    with cli._Progress() as progress:
+    with commands._Progress() as progress:
         progress.update("reading x", 0, 0)
-        cli._say("warning", "careful")
+        commands._say("warning", "careful")
     assert stream.getvalue().endswith(" \rfastkpca: warning: careful\n")
 
 
@@ -472,7 +472,7 @@ def test_two_spheres():
 
 def command(*arguments, **options):
     return subprocess.run(
-        [sys.executable, "-m", "fastkpca.cli", *map(str, arguments)], capture_output=True, text=True, **options
+        [sys.executable, "-m", "fastkpca", *map(str, arguments)], capture_output=True, text=True, **options
     )
 
 
@@ -494,7 +494,7 @@ def test_a_reader_that_leaves(here, X):
     np.save("small.npy", X)
     assert command("fit", "small.npy", *FIT, "-o", "m.kpca").returncode == 0
     process = subprocess.Popen(
-        [sys.executable, "-m", "fastkpca.cli", "project", "m.kpca", "x.npy"],
+        [sys.executable, "-m", "fastkpca", "project", "m.kpca", "x.npy"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )

@@ -496,7 +496,7 @@ def test_a_reader_that_dies_or_does_not_end(tmp_path, monkeypatch):
     path = tmp_path / "x.mat"
     scipy.io.savemat(path, {"X": np.eye(3)})
     program = tmp_path / "reader.py"
-    monkeypatch.setattr(tables._readmat, "__file__", str(program))
+    monkeypatch.setattr(tables.readmat, "__file__", str(program))
     program.write_text("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
     with pytest.raises(DataFileError, match="the file is damaged"):
         tables.read(path)

@@ -16,7 +16,7 @@ warnings.simplefilter("ignore")
 import numpy as np
 from threadpoolctl import ThreadpoolController
 import fastkpca as fk
-from fastkpca import execute
+from fastkpca.base import parallel
 
 libraries = [x for x in ThreadpoolController().lib_controllers if x.user_api == "blas"]
 for x in libraries:
@@ -58,7 +58,7 @@ def test_the_cap_of_another_thread_does_not_reach_the_child():
     printed = run("""
         inside, leave = threading.Event(), threading.Event()
         def hold():
-            with execute.blas_threads():
+            with parallel.blas_threads():
                 inside.set()
                 leave.wait()
         thread = threading.Thread(target=hold)
@@ -68,7 +68,7 @@ def test_the_cap_of_another_thread_does_not_reach_the_child():
         leave.set()
         thread.join()
         print(limits() == {2})
-        with execute.blas_threads():
+        with parallel.blas_threads():
             print(outcome(lambda: 0 if limits() == {1} else 7))
         """)
     assert printed == ["True", "0", "True", "0"]
@@ -79,13 +79,13 @@ def test_a_fork_does_not_inherit_the_lock_of_another_thread():
         stop = False
         def take():
             while not stop:
-                with execute.blas_threads():
+                with parallel.blas_threads():
                     pass
         threads = [threading.Thread(target=take) for _ in range(3)]
         for thread in threads:
             thread.start()
         def child():
-            with execute.blas_threads():
+            with parallel.blas_threads():
                 if limits() != {1}:
                     return 6
             return 0 if limits() == {2} else 7
@@ -131,7 +131,7 @@ def test_any_thread_can_set_the_limits_of_blas():
     printed = run("""
         def fit():
             for _ in range(20):
-                with execute.blas_threads():
+                with parallel.blas_threads():
                     assert limits() == {1}
         for _ in range(5):
             threads = [threading.Thread(target=fit) for _ in range(2)]

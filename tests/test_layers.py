@@ -14,68 +14,32 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parents[1] / "fastkpca"
 
-# Room -> floor. A new module gets its line here: who may import it, and what it may import, is decided then.
-FLOORS = {
-    "_core": 0,
-    "protocol": 1,
-    "rows": 1,
-    "_dask": 1,
-    "sources": 1,
-    "execute": 1,
-    "files": 1,
-    "stored": 1,
-    "errors": 1,
-    "_room": 1,
-    "validate": 1,
-    "plugins": 1,
-    "methods": 1,
-    "features": 2,
-    "summation": 2,
-    "kernels": 3,
-    "operators": 3,
-    "_rates": 4,
-    "_memory": 4,
-    "_products": 4,
-    "_plan": 4,
-    "moments": 4,
-    "krylov": 4,
-    "subspace": 4,
-    "nested": 4,
-    "certificate": 4,
-    "_kpca": 5,
-    "_mat": 5,
-    "_routes": 5,
-    "_descent": 5,
-    "_ridge": 5,
-    "_pca": 5,
-    "_gram": 5,
-    "_gram_solve": 5,
-    "model": 5,
-    "preimage": 5,
-    "state": 5,
-    "monitor": 5,
-    "merge": 5,
-    "__init__": 6,
-    "__main__": 6,
-    "cli": 6,
-    "_readmat": 5,
-    "datafiles": 6,
-    "demo": 6,
-    "lazyfiles": 6,
-    "plot": 6,
-    "sklearn": 6,
-    "_sklearn_kernels": 6,
-    "testing": 6,
-}
+# The house, from the ground up. A room is a folder or a loose module of fastkpca/. It may import rooms of lower floors
+# only, never another room of its own floor.
+FLOORS = (
+    {"_core", "errors"},
+    {"base"},
+    {"rows"},
+    {"maps"},
+    {"products"},
+    {"kernels", "solve"},
+    {"model", "testing"},
+    {"fit", "state"},
+    {"plot", "sklearn", "__init__"},
+    {"cli"},
+    {"__main__"},
+)
+FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 RUNTIME = {"numpy", "scipy", "threadpoolctl"}  # what is installed with fastkpca
 # optional, imported where it is called (the last test below)
 EXTRAS = {
-    "features.transforms": {"finufft"},
-    "execute": {"tqdm"},
-    "sources": {"pyarrow"},
-    "lazyfiles": {"h5py", "pyarrow", "zarr"},
-    "_dask": {"dask"},
+    "maps.transforms": {"finufft"},
+    "base.parallel": {"tqdm"},
+    "rows.sources": {"pyarrow"},
+    "rows.lazyfiles": {"h5py", "pyarrow", "zarr"},
+    "rows.dask": {"dask"},
 }
+FACES = {"testing", "plot", "sklearn", "cli", "__main__"}  # may import what their users have
 
 
 def module_name(path: Path, package: Path = PACKAGE) -> str:
@@ -127,9 +91,23 @@ def imports_of(path: Path, package: Path = PACKAGE) -> tuple[set[str], set[str]]
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 
-def test_every_module_has_its_floor():
-    missing = sorted({room(module_name(path)) for path in SOURCES} - set(FLOORS))
-    assert not missing, f"give these modules a floor in tests/test_layers.py: {', '.join(missing)}"
+def arrows() -> set[tuple[str, str]]:
+    """(room, room that it imports), for every import between rooms."""
+    pairs = {(room(module_name(path)), room(target)) for path in SOURCES for target in imports_of(path)[0]}
+    return {(here, there) for here, there in pairs if here != there}
+
+
+def test_every_room_has_its_floor():
+    rooms = {room(module_name(path)) for path in SOURCES}
+    assert rooms == set(FLOOR), f"FLOORS and the tree differ in {sorted(rooms ^ set(FLOOR))}"
+    print(f"{len(rooms)} rooms on {len(FLOORS)} floors, {len(arrows())} arrows")
+    assert len(rooms) <= 20 and len(FLOORS) <= 11 and len(arrows()) <= 90
+
+
+def test_no_floor_is_higher_than_it_has_to_be():
+    below = {here: {there for start, there in arrows() if start == here} for here in FLOOR}
+    for here, number in FLOOR.items():
+        assert number == 1 + max((FLOOR[there] for there in below[here]), default=-1), f"{here} could stand lower"
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=module_name)
@@ -137,10 +115,26 @@ def test_imports_run_downwards(path):
     here = module_name(path)
     own, others = imports_of(path)
     for target in own:
-        assert FLOORS[room(target)] <= FLOORS[room(here)], f"{here} imports {target}, which stands above it"
-    if here == "__init__" or FLOORS[room(here)] < 6:
+        if room(target) != room(here):
+            assert FLOOR[room(target)] < FLOOR[room(here)], f"{here} imports {target}, which does not stand below it"
+    if room(here) not in FACES:
         foreign = others - RUNTIME - EXTRAS.get(here, set()) - set(sys.stdlib_module_names)
         assert not foreign, f"{here} imports {foreign}; only {sorted(RUNTIME)} are there"
+
+
+def test_the_map_names_every_room():
+    text = (PACKAGE / "__init__.py").read_text(encoding="utf-8")
+    named = re.findall(r"^    (\w+) {2,}\S", ast.get_docstring(ast.parse(text)), flags=re.M)
+    assert sorted(named) == sorted(set(FLOOR) - {"__init__"})
+    heights = [FLOOR[name] for name in named]
+    assert heights == sorted(heights, reverse=True), "the map runs from the top floor down"
+
+
+def test_every_room_says_what_lives_there():
+    for folder in sorted({path.parent for path in SOURCES} - {PACKAGE}):
+        assert (folder / "__init__.py").exists(), f"{folder.name} has no __init__.py"
+        text = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8")))
+        assert text, f"{folder.name}/__init__.py has no docstring"
 
 
 def test_no_cycles():

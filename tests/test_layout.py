@@ -99,7 +99,7 @@ def test_other_import_errors_are_not_disguised(tmp_path):
     package = tmp_path / "fastkpca"
     (package / "_core").mkdir(parents=True)
     shutil.copy(ROOT / "fastkpca" / "__init__.py", package)
-    shutil.copy(ROOT / "fastkpca" / "_room.py", package)
+    shutil.copytree(ROOT / "fastkpca" / "base", package / "base")
     (package / "_core" / "__init__.py").write_text("")
     (package / "_core" / "moments.py").write_text("import a_library_that_is_missing\n")
     result = import_from(tmp_path)

@@ -335,6 +335,69 @@ def test_what_does_not_fit_together():
         fk.kpca(X, features="pivots", like=first)
 
 
+class Plugin(Kernel):
+    positive_semidefinite = True
+    translation = "kernel"
+    parameters = {"length": 2.0}
+
+    def block(self, X, Y):
+        return np.exp(-((X[:, None] - Y) ** 2).sum(axis=2) / (2 * self.length**2))
+
+
+class OtherPlugin(Plugin):
+    def block(self, X, Y):
+        return np.exp(-np.abs(X[:, None] - Y).sum(axis=2) / self.length)
+
+
+def test_a_kernel_beside_like_is_the_models_or_an_error():
+    X = data()[:600]
+    model = fk.kpca(X, Plugin(), 2, features="pivots", tol=1e-2)
+    for same in ({}, {"kernel": Plugin}, {"kernel": Plugin()}, {"length": 2.0}, {"kernel": Plugin, "length": 2.0}):
+        assert type(fk.kpca(X, **same, like=model, tol=1e-2).kernel) is Plugin
+    wrong = [{"kernel": "gaussian"}, {"kernel": OtherPlugin()}, {"kernel": OtherPlugin}, {"kernel": Plugin(length=3.0)}]
+    wrong += [{"length": 3.0}, {"kernel": "linear"}, {"kernel": lambda X, Y: X @ Y.T}]
+    for asked in wrong:
+        for function in (fk.kpca, fk.plan):
+            with pytest.raises(ValueError, match="like= brings its kernel, Plugin"):
+                function(X, **asked, like=model)
+    gaussian = fit(X, "pivots")
+    assert fk.kpca(X, "gaussian", like=gaussian, tol=1e-2).kernel == gaussian.kernel
+    with pytest.raises(TypeError, match="no parameter 'degree'"):
+        fk.kpca(X, like=gaussian, degree=3)
+
+
+def test_functions_beside_like_are_told_apart():
+    X = data()[:600]
+
+    def one(X, Y):
+        return np.exp(-((X[:, None] - Y) ** 2).sum(axis=2) / 8)
+
+    def other(X, Y):
+        return np.exp(-((X[:, None] - Y) ** 2).sum(axis=2) / 2)
+
+    model = fk.kpca(X, one, 2, features="pivots", tol=1e-2, positive_semidefinite=True)
+    assert fk.kpca(X, one, like=model, tol=1e-2, positive_semidefinite=True).kernel == model.kernel
+    with pytest.raises(ValueError, match="like= brings its kernel"):
+        fk.kpca(X, other, like=model, positive_semidefinite=True)
+
+
+def test_a_combined_kernel_of_another_distribution_shares_its_map():
+    """A guarded subclass of a sum: its parts are found behind the guard."""
+    from fastkpca.kernels import ScaledKernel
+
+    class Mine(ScaledKernel):
+        pass
+
+    X = data()[:600]
+    kernel = Mine(factor=2.0, kernel=fk.get_kernel("polynomial", degree=2))
+    first = fk.kpca(X, kernel, 3, method="features", keep_moments=True)
+    merged = fk.kpca_update(first, 3.0 * X)
+    both = np.concatenate([X, 3.0 * X])
+    exact = fk.kpca(both, "polynomial", 3, degree=2, method="dense")
+    # its shift is zero, so that the centre is the origin for both
+    np.testing.assert_allclose(merged.eigenvalues, 2.0 * exact.eigenvalues, rtol=1e-9)
+
+
 def test_pivots_at_equal_places_but_not_the_same_are_another_map():
     X = data()
     first = fit(X, "pivots")

@@ -14,7 +14,7 @@ from ..base.protocol import Kernel, Offer
 from ..errors import NoRouteError
 from ..kernels import given_kernel, guarded, naming
 from ..model.plan import Candidate, Plan
-from ..model.result import FeatureProjector, KPCAModel, SampleProjector, check_model
+from ..model.result import FeatureProjector, KPCAModel, SampleProjector, new_rows
 from ..rows import validate
 from ..rows.sources import Sink, Source
 from ..rows.view import Rows, summarize
@@ -28,7 +28,7 @@ __all__ = ["kpca", "kpca_project", "plan"]
 
 def kpca(
     X: Any,
-    kernel: Any = "gaussian",
+    kernel: Any = None,
     c: int | float | None = None,
     *,
     tol: float = 1e-6,
@@ -56,9 +56,9 @@ def kpca(
         or zarr dataset, Parquet, a Dask collection, or blocks of rows: an iterable that starts anew each time, or a
         function that returns a new iterator); or the Gram matrix (N, N) for ``kernel="precomputed"``. Never modified,
         and never loaded whole unless the plan says so.
-    kernel : str, Kernel, object with ``block``, or callable
+    kernel : str, Kernel, object with ``block``, or callable, optional
         A name (``fastkpca.list_kernels()``), or a kernel; a callable takes two tiles of rows and returns the matrix
-        between them.
+        between them. Default: "gaussian", or the kernel of the model that is given as ``like``.
     c : int, float or None
         Number of components; a fraction 0 < c < 1 keeps as many as explain that part of the variance; None keeps all.
     tol : float
@@ -87,7 +87,8 @@ def kpca(
         weight zero takes no part, but has its scores.
     like : KPCAModel, optional
         Take this model's kernel, shift and feature map (and, where c is None, number of components): for shards of one
-        set of rows. Implies ``method="features"``.
+        set of rows. A kernel or a parameter that is given beside it and differs is an error. Implies
+        ``method="features"``.
     keep_moments : bool
         Keep the moments of the features, D x D numbers for D features, in the model: ``kpca_merge`` and
         ``kpca_update`` add them up. Implies ``method="features"``.
@@ -118,7 +119,7 @@ def kpca(
     Warns
     -----
     CertificateWarning
-        An interval is wider than ``tol`` asks for, or holds only with a stated probability.
+        An interval is wider than ``tol`` asks for.
     ComponentsWarning
         Fewer components than asked for carry variance.
 
@@ -227,16 +228,9 @@ def kpca_project(
     >>> fk.kpca_project(model, X[:10]).shape
     (10, 2)
     """
-    check_model(model)
-    own = guarded(model.kernel)
-    kernel, X = own.bind(X, range(model.n_samples))
-    rows = validate.as_rows(X)
+    kernel, rows, dtype = new_rows(model, X, finite=False)
     if not rows.distributed:  # there it is looked at block by block, with the scores
         validate.check_finite(rows)
-    if kernel is own:
-        validate.check_columns(model.n_features, rows.n_features)
-        validate.check_names(model.feature_names, X)
-    dtype = np.dtype(np.float32 if rows.dtype == np.float32 and model.dtype == np.float32 else np.float64)
     shape = (rows.n_samples, model.n_components)
     result = validate.check_out(out, shape, dtype, rows)
     if rows.distributed:
@@ -254,9 +248,7 @@ def kpca_project(
             )
         result = np.empty(shape, dtype=dtype)
     with parallel.reporter(progress) as report, parallel.blas_threads():
-        model.projector.project(
-            kernel, rows.shifted(model.shift), result, parallel.threads_for(kernel, n_threads), report
-        )
+        model.projector.project(kernel, rows, result, parallel.threads_for(kernel, n_threads), report)
     _check_scores(result, model.kernel)
     return result
 
@@ -294,7 +286,7 @@ def _lazy_scores(
 
 def plan(
     X: Any,
-    kernel: Any = "gaussian",
+    kernel: Any = None,
     c: int | float | None = None,
     *,
     tol: float = 1e-6,
@@ -316,7 +308,7 @@ def plan(
     ----------
     X : array_like (N, d)
         As in ``kpca``, like everything that follows.
-    kernel : str, Kernel, object with ``block``, or callable
+    kernel : str, Kernel, object with ``block``, or callable, optional
     c : int, float or None
     tol : float
     method : {"auto", "dense", "features", "krylov"}
@@ -372,7 +364,7 @@ def _prepare(
 ) -> Problem:
     """Validate the input, look at the rows once, and resolve the kernel's parameters."""
     generator = validate.check_rng(rng)
-    own = _kernel_like(like, kernel, kernel_parameters) if like is not None else _given(kernel, kernel_parameters)
+    own = _kernel_of(kernel, kernel_parameters, like)
     chosen, X = own.bind(X)
     threads = parallel.threads_for(chosen, n_threads)
     rows = validate.as_rows(X, at_least=2)
@@ -387,7 +379,12 @@ def _prepare(
     limit = validate.check_memory_limit(memory_limit)
     _check_look(rows, limit)
     rows, data = summarize(
-        rows, shift=chosen.translation is not None, rng=generator, n_threads=threads, shift_by=shift_by
+        rows,
+        shift=chosen.translation is not None,
+        rng=generator,
+        n_threads=threads,
+        shift_by=shift_by,
+        any_size=chosen.scales_rows,
     )
     validate.check_enough(rows.n_samples)
     c = validate.check_c(c, rows.n_samples)
@@ -453,20 +450,17 @@ def _method(method: str, features: str, products: str, like: Any, keep_moments: 
     return method
 
 
-def _given(kernel: Any, parameters: dict[str, Any]) -> Kernel:
-    return given_kernel(kernel, parameters, kpca)
-
-
-def _kernel_like(like: KPCAModel, kernel: Any, parameters: dict[str, Any]) -> Kernel:
-    """The kernel of that model, where what is asked for besides does not contradict it."""
+def _kernel_of(kernel: Any, parameters: dict[str, Any], like: KPCAModel | None) -> Kernel:
+    """The kernel that was asked for, or that of ``like``, where what is asked for beside it does not contradict it."""
+    if like is None:
+        return given_kernel("gaussian" if kernel is None else kernel, parameters, kpca)
     own = guarded(like.kernel)
-    if kernel == "gaussian" and not parameters:
+    if kernel is None and not parameters:
         return own
-    asked = _given(kernel, parameters)
-    given = {k: v for k, v in asked.get_parameters().items() if v is not None}
-    if type(getattr(asked, "inner", asked)) is not type(getattr(own, "inner", own)) or any(
-        own.get_parameters().get(k) != v for k, v in given.items()
-    ):
+    asked = given_kernel(type(own.unguarded()) if kernel is None else kernel, parameters, kpca)
+    held = own.get_parameters()
+    same = type(asked.unguarded()) is type(own.unguarded())
+    if not same or any(held[name] != value for name, value in asked.get_parameters().items() if value is not None):
         raise ValueError(f"like= brings its kernel, {own!r}, and {asked!r} was asked for; drop one")
     return own
 

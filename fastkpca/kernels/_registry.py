@@ -232,7 +232,7 @@ def kernel_state(kernel: Kernel) -> dict[str, Any]:
     ValueError
         No name leads to this kernel: it has to be registered, or come from an installed distribution.
     """
-    kernel = getattr(kernel, "unguarded", lambda: kernel)()
+    kernel = kernel.unguarded()
     if isinstance(kernel, ScaledKernel):
         return {"factor": kernel.factor, "kernel": kernel_state(kernel.kernel)}
     if isinstance(kernel, (SumKernel, ProductKernel)):

@@ -31,10 +31,9 @@ from typing import Any, TextIO
 import numpy as np
 import scipy.sparse as sp
 
-from .. import _readmat
 from ..base import files
 from ..errors import DataFileError
-from . import lazyfiles
+from . import lazyfiles, readmat
 from .sources import ChosenColumns, Source, find_source, reserve
 
 __all__ = ["Table", "read", "score_place", "score_writer", "write_scores_csv"]
@@ -538,7 +537,7 @@ class _Npz:
 
 
 class _Mat:
-    """The arrays of a MATLAB file up to version 7, read by a process of its own: see ``_readmat``."""
+    """The arrays of a MATLAB file up to version 7, read by a process of its own: see ``readmat``."""
 
     errors = (ValueError, OSError, subprocess.SubprocessError)
     has_vectors = False
@@ -554,7 +553,7 @@ class _Mat:
         start = "import json, runpy, sys; sys.path[:] = json.loads(sys.argv.pop(1)); del sys.argv[0]; "
         start += "runpy.run_path(sys.argv[0], run_name='__main__')"
         command = [sys.executable, "-c", start, json.dumps([p for p in sys.path if isinstance(p, str)])]
-        command += [_readmat.__file__, os.fspath(self.path), *arguments]
+        command += [readmat.__file__, os.fspath(self.path), *arguments]
         try:
             done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=limit, check=False)
         except subprocess.TimeoutExpired:

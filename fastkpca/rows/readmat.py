@@ -2,8 +2,8 @@
 
 scipy's reader does not survive every damaged file: it reads beyond its buffers. Here it takes nothing else with it.
 
-    python _readmat.py FILE                     the arrays of real numbers and their shapes, as JSON
-    python _readmat.py FILE VARIABLE FOLDER     one of them, into FOLDER: array.npy, or array.npz where it is sparse
+    python readmat.py FILE                     the arrays of real numbers and their shapes, as JSON
+    python readmat.py FILE VARIABLE FOLDER     one of them, into FOLDER: array.npy, or array.npz where it is sparse
 
 What goes wrong is told as JSON too: {"error": text, "v73": whether the file calls itself one of version 7.3}.
 """

@@ -309,3 +309,59 @@ def test_weights_in_a_file_that_do_not_fit(tmp_path):
     assert "sample_weight" not in arrays
     with pytest.raises(fk.errors.ModelFileError, match="weights"):
         fk.KPCAModel.from_state(header, arrays | {"sample_weight": w})
+
+
+# Values at the ends of the range -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", [{"method": "dense"}, {"features": "monomial"}, {"features": "pivots"}], ids=str)
+def test_statistics_beyond_the_range_are_errors(options):
+    X, _, _ = data()
+    model = fk.kpca(X, "polynomial", 2, degree=3, **options)
+    for value in (1e60, 1e110, 1e200):
+        for call in (fk.kpca_t2, fk.kpca_spe, lambda m, rows: fk.kpca_spe(m, rows, bounds=True)):
+            with pytest.raises(ValueError, match=r"not finite.*row 1\)"):
+                call(model, [[0.0] * 3, [value] * 3])
+        for t2 in ("F", "chi2", "empirical"):
+            with pytest.raises(ValueError, match="not finite"):
+                fk.kpca_limits(model, [[0.0] * 3, [value] * 3], t2=t2, confidence=0.5)
+    single = fk.kpca(X.astype(np.float32), "polynomial", 2, degree=3, **options)
+    with pytest.raises(ValueError, match="float32"):
+        fk.kpca_t2(single, np.full((1, 3), 1e9, dtype=np.float32))
+
+
+def test_limits_of_large_values():
+    """SPE of 1e200: its square is no number, its limit is."""
+    X, _, new = data()
+    model = fk.kpca(X, "linear", 1, method="dense")
+    small, large = (fk.kpca_limits(model, model.shift + f * (new - model.shift), spe="box") for f in (1.0, 1e100))
+    assert np.isclose(large.spe, 1e200 * small.spe)
+
+
+@pytest.mark.parametrize("tol", [5e-324, 1e-310, 1e-200])
+def test_a_tolerance_below_all_sense_is_refused(tol):
+    X, _, _ = data()
+    model = fk.kpca(X, "polynomial", 2, degree=2, keep_moments=True)
+    for call in (
+        lambda: fk.kpca(X, "gaussian", 2, tol=tol),
+        lambda: fk.plan(X, "gaussian", 2, method="krylov", tol=tol),
+        lambda: fk.gram(X, "gaussian", sigma=1.0, tol=tol),
+        lambda: fk.features(X, "gaussian", sigma=1.0, tol=tol),
+        lambda: fk.kpca_update(model, X, tol=tol),
+        lambda: fk.kpca_merge(model, model, tol=tol),
+        lambda: fk.kpca_preimage(model, [[0.0, 0.0]], train=X, tol=tol),
+    ):
+        with pytest.raises(ValueError, match=r"tol is .*1e-100"):
+            call()
+
+
+@pytest.mark.parametrize("features", ["pivots", "monomial"])
+def test_updates_at_the_ends_of_the_range(features):
+    X, _, _ = data()
+    model = fk.kpca(X, "polynomial", 2, degree=3, features=features, keep_moments=True)
+    for w in ([1e300, 1e300], [1e308, 1e308], [1e150, 0.0]):
+        with pytest.raises(ValueError, match="sample_weight sums to"):
+            fk.kpca_update(model, X[:2], sample_weight=w)
+    for value in (1e155, 1e200):
+        with pytest.raises(ValueError, match="finite|overflow|range"):
+            fk.kpca_update(model, np.full((2, 3), value))

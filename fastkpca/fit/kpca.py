@@ -119,7 +119,7 @@ def kpca(
     Warns
     -----
     CertificateWarning
-        An interval is wider than ``tol`` asks for, or holds only with a stated probability.
+        An interval is wider than ``tol`` asks for.
     ComponentsWarning
         Fewer components than asked for carry variance.
 

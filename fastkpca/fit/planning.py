@@ -154,7 +154,7 @@ def make_plan(
     look = look_at(kernel, data, pivots=method != "features" or features in ("auto", "pivots"))
     candidates = []
     if method in ("auto", "dense"):
-        candidates.append(_dense_candidate(data, rows, c, limit))
+        candidates.append(dense_candidate(data, rows, c, limit))
     if method in ("auto", "krylov"):
         candidates += _krylov_candidates(kernel, look, data, rows, c, k, tol, limit, products)
     if method in ("auto", "features") and kernel.positive_semidefinite:
@@ -225,7 +225,7 @@ def _rows_size(rows: Rows, data: Summary) -> float:
     return float(data.n_samples * data.n_features * rows.dtype.itemsize) if rows.sequential else 0.0
 
 
-def _dense_candidate(data: Summary, rows: Rows, c: int | float | None, limit: float) -> Candidate:
+def dense_candidate(data: Summary, rows: Rows, c: int | float | None, limit: float) -> Candidate:
     n, few = data.n_samples, isinstance(c, int) and not takes_all(data.n_samples, c)
     seconds = n * n / 2 / entry_rate(data.n_features) + n * n / ROW_RATE
     seconds += (4 / 3 if few else 6) * float(n) ** 3 / EIGEN_RATE + OVERHEAD

@@ -27,7 +27,7 @@ from ..solve.certificate import Certificate, FeatureInfo
 from ..solve.krylov import TooDearError, block_krylov, default_block_size
 from ..solve.moments import largest_eigenpairs, leading_axes, principal_axes
 from ..solve.subspace import Leading
-from .planning import krylov_room, most_pivots
+from .planning import DEFAULT_MEMORY, dense_candidate, krylov_room, most_pivots
 from .product_choice import InStrips, Product
 
 __all__ = ["Problem", "Solution", "components", "model_of", "solve"]
@@ -274,6 +274,7 @@ def model_of(problem: Problem, solution: Solution, plan: Plan, score: Any, *, ke
         eigenvalues=solution.eigenvalues,
         eigenvalue_bounds=solution.certificate.eigenvalue_bounds,
         bound_kind=solution.certificate.bound_kind,
+        failure_probability=solution.certificate.failure_probability,
         angle_bounds=solution.certificate.angle_bounds,
         clusters=solution.certificate.clusters,
         total_variance=high,
@@ -401,6 +402,7 @@ def _krylov(problem: Problem, plan: Plan, budget: float = np.inf) -> Solution:
             rng=problem.rng,
             progress=problem.report,
             warn=False,
+            otherwise=_lapack_instead(problem),
             pass_seconds=way.offer.once,
             budget=budget,
         )
@@ -436,6 +438,13 @@ def _krylov(problem: Problem, plan: Plan, budget: float = np.inf) -> Solution:
     proof = _first(found.certificate, kept)
     kept_score = score if present is None else None
     return Solution(eigenvalues, proof, (total - slack, total + slack), projector, info, kept_score, found.message)
+
+
+def _lapack_instead(problem: Problem) -> str:
+    """Where a flat spectrum keeps block Krylov from a narrow interval, LAPACK finds one all the same."""
+    way = dense_candidate(problem.data, problem.rows, problem.c, problem.memory_limit or DEFAULT_MEMORY)
+    room = f" and memory_limit='{np.ceil(way.memory / 1e6):.0f}MB'" if way.obstacle else ""
+    return f"method='dense'{room} (LAPACK, some {way.seconds:.2g} seconds) reaches what rounding allows"
 
 
 def _history(pairs: Sequence[tuple[int, float]]) -> list[list[float]]:

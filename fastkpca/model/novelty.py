@@ -92,7 +92,8 @@ def kpca_t2(
     """
     given = new_rows(model, X, purpose="kpca_t2")
     z = np.empty((given.rows.n_samples, model.n_components))
-    with parallel.reporter(progress) as report:
+    # what overflows is refused at the end
+    with parallel.reporter(progress) as report, np.errstate(over="ignore", invalid="ignore"):
         model.projector.project(given.kernel, given.rows, z, parallel.threads_for(given.kernel, n_threads), report)
     return _finite(_t2(model, z), "T^2", given.dtype)
 
@@ -353,10 +354,11 @@ def _statistics(
     progress: parallel.Progress | None,
     bounds: bool = False,
 ) -> _Found:
-    if isinstance(model.projector, FeatureProjector):
-        found = _by_features(model, model.projector, given, diagonal, n_threads, progress)
-    else:
-        found = _by_rows(model, model.projector, given, diagonal, n_threads, progress, bounds)
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused below
+        if isinstance(model.projector, FeatureProjector):
+            found = _by_features(model, model.projector, given, diagonal, n_threads, progress)
+        else:
+            found = _by_rows(model, model.projector, given, diagonal, n_threads, progress, bounds)
     _finite(found.spe, "SPE")
     return found
 

@@ -164,6 +164,9 @@ class KPCAModel:
         An interval around each eigenvalue.
     bound_kind : str
         "guaranteed" or "probabilistic".
+    failure_probability : float
+        Probability, over the random numbers that were drawn, with which an interval does not hold; 0.0 where
+        ``bound_kind`` is "guaranteed".
     angle_bounds : ndarray (c,)
         Bound on the angle (radians) between the computed and the true invariant subspace of each cluster.
     clusters : ndarray (c,), int
@@ -208,6 +211,7 @@ class KPCAModel:
     sample_weight: np.ndarray | None = field(default=None)
     feature_names: tuple[str, ...] | None = None
     weight_sum: float | None = None
+    failure_probability: float = 0.0
     _moments: Moments | None = field(default=None)
 
     @property
@@ -274,6 +278,12 @@ class KPCAModel:
         """Hotelling's T^2 of the training rows over the kept components, shape (N,)."""
         return np.sum(self.score**2 / self.latent, axis=1)
 
+    @property
+    def bounds_text(self) -> str:
+        """``bound_kind`` for a text, with the probability where there is one."""
+        failing = f" (failure probability {self.failure_probability:.2g})" if self.failure_probability else ""
+        return self.bound_kind + failing
+
     def __iter__(self) -> Iterator[np.ndarray]:
         yield from (self.coeff, self.score, self.latent, self.tsquared, self.explained)
 
@@ -285,7 +295,7 @@ class KPCAModel:
         return (
             f"<KPCAModel: {self.kernel!r}, {self.n_components} components{explaining}, "
             f"n_samples={self.n_samples}, n_features={self.n_features}, method={self.plan.method!r}, "
-            f"{self.bound_kind} intervals within {width:.1e} of the largest eigenvalue{grows}>"
+            f"{self.bounds_text} intervals within {width:.1e} of the largest eigenvalue{grows}>"
         )
 
     def __reduce__(self) -> tuple:
@@ -307,6 +317,7 @@ class KPCAModel:
         header: dict[str, Any] = {
             "kernel": kernel_state(self.kernel),
             "bound_kind": self.bound_kind,
+            "failure_probability": self.failure_probability,
             "total_variance_bounds": list(self.total_variance_bounds),
             "total_variance": self.total_variance,
             "plan": self.plan.state(),
@@ -382,10 +393,15 @@ class KPCAModel:
         score = own.array("score", (n, c)) if "score" in own.arrays else None
         if score is not None and score.dtype != dtype:
             raise own.refuse(f"its scores are {score.dtype}, the model is {dtype}")
+        kind = own.text("bound_kind", ("guaranteed", "probabilistic"))
+        failing = own.number("failure_probability")
+        if not (failing == 0.0 if kind == "guaranteed" else 0.0 < failing < 1.0):
+            raise own.refuse(f"its intervals are {kind}, with a failure probability of {failing!r}")
         model = cls(
             eigenvalues=eigenvalues,
             eigenvalue_bounds=bounds,
-            bound_kind=own.text("bound_kind", ("guaranteed", "probabilistic")),
+            bound_kind=kind,
+            failure_probability=failing,
             angle_bounds=angles,
             clusters=clusters,
             total_variance=high,
@@ -411,6 +427,7 @@ class KPCAModel:
 _KEYS = (
     "kernel",
     "bound_kind",
+    "failure_probability",
     "total_variance_bounds",
     "total_variance",
     "plan",

@@ -79,7 +79,7 @@ def scree(model: Any, ax: Axes | None = None, *, n_components: int | None = None
         elinewidth=float(np.clip(60 / c, 0.6, 1.2)),
         capsize=float(np.clip(90 / c, 0, 4)),
         capthick=0.9,  # markeredgewidth would take the caps away
-        label=f"eigenvalue, {model.bound_kind} interval ≤ {width:.1g} of the largest",
+        label=f"eigenvalue, {model.bounds_text} interval ≤ {width:.1g} of the largest",
     )
     decades_at_least(drawn, "y", float(min(low.min(), values.min())), float(bounds[:, 1].max()))
     plain_numbers(drawn.yaxis)

@@ -362,7 +362,8 @@ def check_weights(weights: Any, n_samples: int, name: str = "sample_weight", *, 
     Raises
     ------
     TypeError, ValueError
-        They are not N finite numbers >= 0; or, to ``fit``, all but one are zero or they sum to no more than 1.
+        They are not N finite numbers >= 0, or sum to 1e100 or more; or, to ``fit``, all but one are zero or they sum to
+        no more than 1.
     """
     if weights is None:
         return None
@@ -390,13 +391,16 @@ def check_weights(weights: Any, n_samples: int, name: str = "sample_weight", *, 
         if wrong.any():
             row = int(np.argmax(wrong))
             raise ValueError(f"{name} contains {part[row]} (first at row {start + row}); {need}")
-        total += float(part.sum())
+        with np.errstate(over="ignore"):  # refused below
+            total += float(part.sum())
         present += int(np.count_nonzero(part))
+    if not total < 1e100:  # squares of sums and of their products with kernel values must stay within float64
+        raise ValueError(f"{name} sums to {total:g}; weights count rows: scale them, as in {name} / {name}.max()")
     if not fit:
         return w
     if present < 2:
         raise ValueError(f"{name} leaves {present} rows of positive weight; kpca needs at least 2")
-    if not np.isfinite(total) or not total > 1.0 + 1e-9:
+    if not total > 1.0 + 1e-9:
         raise ValueError(
             f"{name} sums to {total:g}; weights count rows, and variances divide by their sum minus 1: scale them, as "
             f"in {name} * (N / {name}.sum())"
@@ -529,11 +533,13 @@ def check_count(value: Any, name: str, least: int = 1) -> int:
 
 
 def check_tol(tol: Any, name: str = "tol") -> float:
-    """A relative accuracy: 0 < tol < 1."""
+    """A relative accuracy, 1e-100 <= tol < 1: products and quotients of smaller ones leave the range of float64."""
     need = "a number between 0 and 1, as in 1e-6: the width of the eigenvalue intervals relative to the largest"
     value = _real(tol, name, need)
     if not 0.0 < value < 1.0:
         raise ValueError(f"{name} is {tol!r}; give {need}")
+    if value < 1e-100:
+        raise ValueError(f"{name} is {tol!r}; give 1e-100 or more: float64 reaches nothing below about 1e-15")
     return value
 
 

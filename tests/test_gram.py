@@ -415,3 +415,10 @@ def test_whole_numbers_of_a_matrix_that_float64_does_not_hold_count_as_rounded()
     ours = fk.gram(K, "precomputed")
     error = np.abs((ours @ np.eye(3)).astype(np.longdouble) - K.astype(np.longdouble))
     assert 0 < error.max() <= ours.error_bound
+
+
+def test_no_pivots_for_values_whose_squares_underflow():
+    X = 5e-50 * np.random.default_rng(0).standard_normal((70, 6))
+    k = fk.get_kernel("linear") * fk.get_kernel("linear")
+    with pytest.raises(ValueError, match="no products named 'pivots'"):
+        fk.gram(X, k, tol=4e-11, products="pivots")

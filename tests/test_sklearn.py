@@ -487,7 +487,7 @@ def rows_kernel(x, y, scale=1.0):
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        ({"kernel": "rbf", "kernel_params": {"sigma": 2.0}}, r"'sigma'.*gamma; give gamma=1 /\(2 \* sigma\*\*2\)"),
+        ({"kernel": "rbf", "kernel_params": {"sigma": 2.0}}, r"'sigma'.*gamma; give gamma=1 / \(2 \* sigma\*\*2\)"),
         ({"kernel": "rbf", "kernel_params": {"gamma": 2.0}}, "give gamma= of the estimator"),
         ({"kernel": "polynomial", "kernel_params": {"offset": 2.0}}, "takes coef0, degree, gamma; give coef0="),
         ({"kernel": "linear", "kernel_params": {"sigma": 2.0}}, "the kernel 'linear' takes no parameters$"),

@@ -204,7 +204,8 @@ def _pivot_product(
         kernel, data_x, tol / 20, np.random.default_rng(0), max_probe=int(min(128, most)), sample_rows=512
     )
     size = float(kernel.diagonal(data_x.sample).mean())
-    rank = probe.rank(min(1.0, tol / size / 20)) if size > 0 else np.inf  # the largest residual, by the mean one
+    # the largest residual, by the mean one; of values whose squares underflow residuals say nothing
+    rank = probe.rank(min(1.0, tol / size / 20)) if size > 1e-140 else np.inf
     if not rank < most:
         return []
     value = 1.0 / entry_rate(data_x.n_features) if is_compiled(kernel) else 1e-8

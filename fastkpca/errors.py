@@ -6,6 +6,7 @@ Every text says what was found, what is needed, and how to get there.
 from __future__ import annotations
 
 import difflib
+import math
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
@@ -47,6 +48,15 @@ def with_near(text: str, name: str, known: Iterable[str]) -> str:
     """The text of an error, and behind it what may have been meant."""
     near = did_you_mean(name, known)
     return f"{text} ({near})" if near else text
+
+
+def rounded_up(number: float) -> str:
+    """Two significant digits that are never below the number: for a text that says "at most"."""
+    text = f"{number:.2g}"
+    if not math.isfinite(number) or float(text) >= number:
+        return text
+    digit = 10.0 ** (math.floor(math.log10(abs(number))) - 1)
+    return f"{float(text) + digit:.2g}"
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:

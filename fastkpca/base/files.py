@@ -230,7 +230,11 @@ def read(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, np.ndarray]
     ModelFileError
         Not a model file, of an unknown version, truncated, altered, or describing what it cannot hold.
     FileNotFoundError
+    TypeError
+        ``path`` is no path; a file descriptor is none.
     """
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"path is {path!r}; give the name of a file, as a string or a Path")
     name = str(path)
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size

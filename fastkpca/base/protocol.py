@@ -26,9 +26,24 @@ import numpy as np
 from .._core import moments as _moments
 from ..errors import did_you_mean
 
-__all__ = ["API_VERSION", "Cost", "FeatureMap", "Kernel", "Moments", "Offer", "Summary", "Summation"]
+__all__ = [
+    "API_VERSION",
+    "LARGEST",
+    "LEAST",
+    "Cost",
+    "FeatureMap",
+    "Kernel",
+    "Moments",
+    "Offer",
+    "Summary",
+    "Summation",
+]
 
 API_VERSION = 1
+
+LEAST, LARGEST = 1e-140, 1e140
+"""The range of what is squared: the rows (the largest coordinate, after the shift), lengths, and kernel values.
+Squares, and N^2 of them, then stay within float64, with 28 digits above the smallest number."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +69,9 @@ class Summary:
         Rows drawn without replacement by the seeded generator, after the shift, in row order.
     sample_index : ndarray (len(sample),), int
         Their row numbers.
+    other_radius : float, optional
+        Of the two sides of a rectangular product this summary is that of the rows farther from the origin, and
+        ``other_radius`` the radius of the others; None: the rows with themselves.
     """
 
     n_samples: int
@@ -66,6 +84,14 @@ class Summary:
     mean: np.ndarray
     sample: np.ndarray
     sample_index: np.ndarray
+    other_radius: float | None = None
+
+    @property
+    def largest_inner(self) -> float:
+        """Bound on |x.y|: ``radius`` squared, or the product of the radii of the two sides."""
+        other = self.radius if self.other_radius is None else self.other_radius
+        with np.errstate(over="ignore"):
+            return float(np.float64(self.radius) * other)
 
 
 @dataclass(frozen=True)
@@ -135,6 +161,8 @@ class Kernel:
     positive_semidefinite: bool = False
     translation: str | None = None
     """"kernel" if k(x+s, y+s) = k(x, y); "centered" if that holds only after centring (linear); else None."""
+    scales_rows: bool = False
+    """True: rows may be of any size, the kernel scales them itself; else X must lie between LEAST and LARGEST."""
     thread_safe: bool = True
     """False makes the core call this kernel from one thread only."""
     parameters: ClassVar[Mapping[str, Any]] = {}
@@ -196,6 +224,8 @@ class Kernel:
 
     def value_bound(self, data: Summary) -> float | None:
         """Bound on |k(x, y)| over all rows within ``data.radius`` of the origin; None: unknown.
+
+        Where k is a function of x.y, ``data.largest_inner`` gives the closer bound for a rectangular product.
 
         Known without help for semidefinite kernels that depend on x - y alone, where it is k(x, x). Sums and products
         need it for their ``entry_error``, products for feature maps.
@@ -326,7 +356,11 @@ class Moments:
         Trace of the *centred* second moment sum_i (phi_i - mean)(phi_i - mean)'.
     residual_trace : float
         Sum over the rows of ``FeatureMap.residual``.
+    indefinite : float
+        How far from zero an eigenvalue of the second moment may lie by its error alone; 0: by rounding alone.
     """
+
+    indefinite: float = 0.0
 
     def __init__(self, feature_map: FeatureMap):
         self.map = feature_map
@@ -390,7 +424,8 @@ class Moments:
 class Summation:
     """Products with the kernel matrix of two sets of rows (or of one set with itself).
 
-    ``error_bound``: |error of entry (i, k)| <= error_bound * sum_j |u_jk|, beyond the rounding of an exact product.
+    ``error_bound``: |error of entry (i, k)| <= error_bound * sum_j |u_jk|, beyond the rounding of an exact product,
+    which whoever multiplies adds (``GramOperator.error_bound``).
     ``symmetric``: matmat and rmatmat are the same operator; where not, the eigensolver uses (S + S') / 2.
     """
 

@@ -466,7 +466,7 @@ def summary(model: Any, seconds: float | None = None) -> str:
         line("explained", "not defined: negative eigenvalues outweigh the others")
     else:
         line("explained", f"{'at least ' if low < high * (1 - 1e-9) else ''}{explained.sum():.3f} % of the variance")
-    line("intervals", f"{model.bound_kind}, at most {width:.1e} of the largest eigenvalue wide")
+    line("intervals", f"{model.bounds_text}, at most {width:.1e} of the largest eigenvalue wide")
     return out.getvalue().rstrip("\n")
 
 

@@ -10,13 +10,14 @@ import numpy as np
 
 from ..base import parallel
 from ..base.protocol import Kernel, Offer, Summary
+from ..errors import rounded_up
 from ..kernels import given_kernel
 from ..maps.pivots import PivotMap, RankProbe, second_round
 from ..products.operators import FeatureOperator, GramOperator
 from ..rows import validate
 from ..rows.view import Rows, summarize
 from .planning import MAX_FEATURES, look_at, offers_of_maps, small_offers
-from .product_choice import best_product, products_for, reachable
+from .product_choice import best_product, both_sides, exact_error, products_for
 
 __all__ = ["features", "gram"]
 
@@ -43,7 +44,8 @@ def gram(
     Y : array_like (M, d), optional
         Sources.
     tol : float, optional
-        |error of (K @ U)_ik| <= tol * sum_j |U_jk|; None: exact products.
+        |error of (K @ U)_ik| <= tol * sum_j |U_jk|, rounding included; None: exact products. It is absolute, in the
+        unit of the kernel's values.
     products : str
         "auto", "exact", or the name of a summation to force.
     n_threads : int, optional
@@ -63,7 +65,9 @@ def gram(
     Raises
     ------
     ValueError, TypeError
-        For input; for a tolerance below what float64 keeps, and for a product that the kernel does not offer.
+        For input; for a tolerance below what float64 keeps, or of a kernel that does not bound its values; for a
+        product that the kernel does not offer; for ``Y`` beside a precomputed matrix. From products, where the result
+        is not finite.
 
     Examples
     --------
@@ -76,40 +80,46 @@ def gram(
     validate.check_name(products, "products", "'auto', 'exact', or the name of a product, as in 'grid'")
     if tol is not None:
         tol = validate.check_tol(tol)
+    given = X
     chosen, X = given_kernel(kernel, kernel_parameters, gram).bind(X)
+    if Y is not None and X is not given:
+        raise ValueError(
+            f"gram takes no Y with {chosen!r}: X is the kernel matrix itself, not rows; multiply a part of it with "
+            "numpy, as in K[:, columns] @ U"
+        )
     threads = parallel.threads_for(chosen, n_threads)
     rows_x = validate.as_rows(X)
     generator = validate.check_rng(rng)
-    rows_x, data_x = summarize(rows_x, shift=chosen.translation == "kernel", rng=generator, n_threads=threads)
+    look: dict[str, Any] = {"rng": generator, "n_threads": threads, "any_size": chosen.scales_rows}
+    rows_x, data_x = summarize(rows_x, shift=chosen.translation == "kernel", **look)
     chosen = chosen.resolve(data_x)
     rows_y, data_y = None, data_x
     if Y is not None:
         rows_y = validate.as_rows(Y, name="Y")
         validate.check_columns(rows_x.n_features, rows_y.n_features, name="Y")
         validate.check_finite(rows_y, name="Y")
-        data_y = summarize(rows_y, shift=False, rng=generator, n_threads=threads)[1]
-        rows_y = rows_y.shifted(rows_x.shift)
-        data_y = _moved(data_y, data_x.shift)
-    if tol is not None:
-        least = reachable(chosen, data_x, data_y)
-        if tol < least:
-            raise ValueError(
-                f"tol={tol:g} is below {least:.2g}, what products of {data_y.n_samples} terms keep for certain in "
-                "float64 on these rows; raise tol, or leave it out for products that are exact up to rounding"
-            )
-    found = products_for(chosen, data_x, data_y, tol, square=Y is None, name=products)
+        rows_y, data_y = summarize(rows_y, shift=chosen.translation == "kernel", shift_by=data_x.shift, **look)
+    least = exact_error(chosen, rows_x, rows_y, both_sides(data_x, data_y), threads)
+    if tol is not None and tol < least:
+        raise ValueError(_unreachable(chosen, tol, least, data_y.n_samples))
+    found = products_for(chosen, data_x, data_y, tol, square=Y is None, name=products, least=least)
     product = best_product(found)
     summation = product.build(rows_x, rows_y, threads)
-    return GramOperator(chosen, summation, rows_x, rows_y, threads, name=product.name, progress=progress)
+    return GramOperator(
+        chosen, summation, rows_x, rows_y, threads, name=product.name, rounding=least, progress=progress
+    )
 
 
-def _moved(data: Summary, shift: np.ndarray) -> Summary:
-    if not shift.any():
-        return data
-    sample = data.sample - shift
-    box = data.box - shift
-    farthest = float(np.sqrt(np.sum(np.maximum(np.abs(box[0]), np.abs(box[1])) ** 2)))
-    return replace(data, shift=shift, box=box, mean=data.mean - shift, sample=sample, radius=farthest)
+def _unreachable(kernel: Kernel, tol: float, least: float, terms: int) -> str:
+    if np.isinf(least):
+        return (
+            f"{kernel!r} has no finite bound on its values on these rows (Kernel.value_bound), so that no tol can be "
+            "promised; leave tol out for products that are exact up to rounding, or scale the rows down"
+        )
+    return (
+        f"tol={tol:g} is below {rounded_up(least)}, what products of {terms} terms keep for certain in float64 on "
+        "these rows; raise tol, or leave it out for products that are exact up to rounding"
+    )
 
 
 def features(
@@ -167,7 +177,13 @@ def features(
     chosen, X = _given(kernel, kernel_parameters).bind(X)
     threads = parallel.threads_for(chosen, n_threads)
     generator = validate.check_rng(rng)
-    rows, data = summarize(validate.as_rows(X), shift=chosen.translation == "kernel", rng=generator, n_threads=threads)
+    rows, data = summarize(
+        validate.as_rows(X),
+        shift=chosen.translation == "kernel",
+        rng=generator,
+        n_threads=threads,
+        any_size=chosen.scales_rows,
+    )
     chosen = chosen.resolve(data)
     most = MAX_FEATURES if max_features is None else validate.check_count(max_features, "max_features")
     reached = np.inf
@@ -186,9 +202,11 @@ def features(
             operator = FeatureOperator(chosen, more, rows, threads, progress=progress)
         if operator.residual_trace <= target:
             return operator
+        if not operator.trace() > 0:
+            raise ValueError(f"the kernel matrix of {chosen!r} on these rows is zero: there are no features to find")
         reached = min(reached, operator.residual_trace / operator.trace())
     raise ValueError(
-        f"{chosen!r} reaches a residual of {reached:.2g} on these rows within {most} features, tol is {tol:g}; "
+        f"{chosen!r} reaches a residual of {rounded_up(reached)} on these rows within {most} features, tol is {tol:g}; "
         "raise tol or max_features, or use gram()"
     )
 

@@ -14,7 +14,7 @@ from ..base.protocol import Kernel, Offer
 from ..errors import NoRouteError
 from ..kernels import given_kernel, guarded, naming
 from ..model.plan import Candidate, Plan
-from ..model.result import FeatureProjector, KPCAModel, SampleProjector, check_model
+from ..model.result import FeatureProjector, KPCAModel, SampleProjector, new_rows
 from ..rows import validate
 from ..rows.sources import Sink, Source
 from ..rows.view import Rows, summarize
@@ -119,7 +119,7 @@ def kpca(
     Warns
     -----
     CertificateWarning
-        An interval is wider than ``tol`` asks for, or holds only with a stated probability.
+        An interval is wider than ``tol`` asks for.
     ComponentsWarning
         Fewer components than asked for carry variance.
 
@@ -138,7 +138,7 @@ def kpca(
     started = time.perf_counter()
     method = _method(method, features, products, like, keep_moments)
     return_scores = validate.check_flag(return_scores, "return_scores")
-    with parallel.reporter(progress) as report:
+    with parallel.reporter(progress) as report, parallel.blas_threads():
         problem = _prepare(
             X,
             kernel,
@@ -228,16 +228,9 @@ def kpca_project(
     >>> fk.kpca_project(model, X[:10]).shape
     (10, 2)
     """
-    check_model(model)
-    own = guarded(model.kernel)
-    kernel, X = own.bind(X, range(model.n_samples))
-    rows = validate.as_rows(X)
+    kernel, rows, dtype = new_rows(model, X, finite=False)
     if not rows.distributed:  # there it is looked at block by block, with the scores
         validate.check_finite(rows)
-    if kernel is own:
-        validate.check_columns(model.n_features, rows.n_features)
-        validate.check_names(model.feature_names, X)
-    dtype = np.dtype(np.float32 if rows.dtype == np.float32 and model.dtype == np.float32 else np.float64)
     shape = (rows.n_samples, model.n_components)
     result = validate.check_out(out, shape, dtype, rows)
     if rows.distributed:
@@ -254,10 +247,8 @@ def kpca_project(
                 f"shape {shape} and type {dtype}"
             )
         result = np.empty(shape, dtype=dtype)
-    with parallel.reporter(progress) as report:
-        model.projector.project(
-            kernel, rows.shifted(model.shift), result, parallel.threads_for(kernel, n_threads), report
-        )
+    with parallel.reporter(progress) as report, parallel.blas_threads():
+        model.projector.project(kernel, rows, result, parallel.threads_for(kernel, n_threads), report)
     _check_scores(result, model.kernel)
     return result
 
@@ -388,7 +379,12 @@ def _prepare(
     limit = validate.check_memory_limit(memory_limit)
     _check_look(rows, limit)
     rows, data = summarize(
-        rows, shift=chosen.translation is not None, rng=generator, n_threads=threads, shift_by=shift_by
+        rows,
+        shift=chosen.translation is not None,
+        rng=generator,
+        n_threads=threads,
+        shift_by=shift_by,
+        any_size=chosen.scales_rows,
     )
     validate.check_enough(rows.n_samples)
     c = validate.check_c(c, rows.n_samples)

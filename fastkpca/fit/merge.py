@@ -23,7 +23,7 @@ from ..maps.combined import ScaledMap, parts_of
 from ..maps.monomial import TaylorMap
 from ..maps.passes import feature_moments
 from ..model.plan import Plan
-from ..model.result import FeatureProjector, KPCAModel, check_model, restore_map
+from ..model.result import FeatureProjector, KPCAModel, check_model, new_rows, restore_map
 from ..rows import validate
 from ..rows.view import Rows, summarize
 from ..solve.moments import leading_axes
@@ -126,14 +126,9 @@ def kpca_update(
     """
     check_model(model)
     _check_mergeable(model, model, 0)
-    kernel = guarded(model.kernel)
-    rows = validate.as_rows(X, purpose="kpca_update")
-    validate.check_columns(model.n_features, rows.n_features)
-    validate.check_names(model.feature_names, X)
-    if sample_weight is not None:
-        rows = rows.weighted(validate.check_weights(sample_weight, rows.n_samples, fit=False))
+    kernel, rows, _ = new_rows(model, X, purpose="kpca_update", sample_weight=sample_weight, finite=False)
     threads = parallel.threads_for(kernel, n_threads)
-    with parallel.reporter(progress) as report:
+    with parallel.reporter(progress) as report, parallel.blas_threads():
         rows, data = summarize(
             rows,
             shift=kernel.translation is not None,
@@ -383,7 +378,7 @@ def _solved(
     )
     moments.map = widest  # type: ignore[misc]
     with parallel.blas_threads():
-        found = leading_axes(moments, problem.c, tol=0.25 * tol)
+        found = leading_axes(moments, problem.c, tol=0.25 * tol, rank=problem.data.n_samples - 1)
     solution = components(problem, widest, moments, *found, reference=_projector(first).axes)
     reason = f"merged from the moments of {len(models)} models"
     plan = Plan(first.plan.method, first.plan.name, reason, first.plan.candidates)

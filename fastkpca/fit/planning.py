@@ -53,6 +53,8 @@ DEFAULT_MEMORY = 2 << 30
 KEPT_MATRIX = 64 << 20
 """Bytes up to which the krylov route holds K itself."""
 MAX_FEATURES = 8192
+MORE_THAN_ROWS = 2048
+"""Features that a map may have where the rows are fewer: their D x D moment takes half a second at most."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +154,7 @@ def make_plan(
     look = look_at(kernel, data, pivots=method != "features" or features in ("auto", "pivots"))
     candidates = []
     if method in ("auto", "dense"):
-        candidates.append(_dense_candidate(data, rows, c, limit))
+        candidates.append(dense_candidate(data, rows, c, limit))
     if method in ("auto", "krylov"):
         candidates += _krylov_candidates(kernel, look, data, rows, c, k, tol, limit, products)
     if method in ("auto", "features") and kernel.positive_semidefinite:
@@ -223,7 +225,7 @@ def _rows_size(rows: Rows, data: Summary) -> float:
     return float(data.n_samples * data.n_features * rows.dtype.itemsize) if rows.sequential else 0.0
 
 
-def _dense_candidate(data: Summary, rows: Rows, c: int | float | None, limit: float) -> Candidate:
+def dense_candidate(data: Summary, rows: Rows, c: int | float | None, limit: float) -> Candidate:
     n, few = data.n_samples, isinstance(c, int) and not takes_all(data.n_samples, c)
     seconds = n * n / 2 / entry_rate(data.n_features) + n * n / ROW_RATE
     seconds += (4 / 3 if few else 6) * float(n) ** 3 / EIGEN_RATE + OVERHEAD
@@ -281,7 +283,16 @@ def _feature_candidates(
             text = f"there is no map of this name within {largest} features, but {' and '.join(map(repr, known))}"
             text = with_near(text, name, known)
         return [Candidate("features", name if name != "auto" else "any", 0.0, 0.0, obstacle=text)]
-    return [_feature_candidate(offer, data, rows, k, hold, limit, scores) for offer in offers]
+    found = [_feature_candidate(offer, data, rows, k, hold, limit, scores) for offer in offers]
+    return [replace(x, obstacle=x.obstacle or _too_many(x.offer, n)) for x in found]
+
+
+def _too_many(offer: Any, n: int) -> str:
+    """Why a map with a second moment of its own size is not for so few rows; empty where it is."""
+    D = offer.cost.n_features
+    if offer.cost.moment_flops is not None or D <= max(n, MORE_THAN_ROWS):
+        return ""
+    return f"has {D} features, and {n} rows have {n - 1} components at most: method='dense' takes the {n} x {n} matrix"
 
 
 def _feature_candidate(

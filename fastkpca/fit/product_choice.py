@@ -7,7 +7,7 @@ rows that it can't keep its word falls back on exact tiles: slower, never wrong.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -16,13 +16,13 @@ from ..base.protocol import Kernel, Summary, Summation
 from ..errors import did_you_mean
 from ..maps.passes import tile_rows
 from ..maps.pivots import PivotMap, pivot_map, probe_rank, second_round
-from ..products.exact import ExactSummation
+from ..products.exact import ExactSummation, sum_terms
 from ..products.expansion import ExpansionSummation
 from ..products.rates import FEATURE_RATE, GEMM_RATE, OVERHEAD, SYRK_RATE, entry_rate, is_compiled, pass_seconds
 from ..rows.view import Rows
-from ..solve.certificate import UNIT, rounding_factor
+from ..solve.certificate import UNIT
 
-__all__ = ["LEAST_COLUMNS", "InStrips", "Product", "best_product", "products_for", "reachable"]
+__all__ = ["LEAST_COLUMNS", "InStrips", "Product", "best_product", "both_sides", "exact_error", "products_for"]
 
 LEAST_COLUMNS = 8
 """Columns that a product may be asked to multiply at once, whatever the memory."""
@@ -93,14 +93,29 @@ class InStrips(Summation):
         return product
 
 
-def reachable(kernel: Kernel, data_x: Summary, data_y: Summary) -> float:
-    """The least error, over sum_j |u_j|, that exact products in float64 keep for certain; 0 where nothing is known."""
-    error = kernel.entry_error(data_x, np.dtype(np.float64))
-    if error is None or not kernel.positive_semidefinite:
-        return 0.0
-    # |k(x, y)| <= max k(x, x)
-    size = max(float(kernel.diagonal(data.sample).max()) for data in (data_x, data_y))
-    return float(error + (rounding_factor(data_y.n_samples) + 2.0) * UNIT * size)
+def both_sides(data_x: Summary, data_y: Summary) -> Summary:
+    """One summary for what a kernel says of its values and their errors on the pairs of two sets of rows."""
+    if data_y is data_x:
+        return data_x
+    near, far = sorted((data_x, data_y), key=lambda data: float(data.radius))
+    return replace(far, other_radius=near.radius)
+
+
+def exact_error(kernel: Kernel, rows_x: Rows, rows_y: Rows | None, both: Summary, n_threads: int = 1) -> float:
+    """Bound on |error of an entry of an exact product, either way| / sum_j |u_j|, in float64.
+
+    It has the rounding of kernel values and of sums; of a kernel that does not state the former, the error is that of a
+    product with the values that ``block`` returns. Infinite where nothing bounds the values.
+    """
+    error = kernel.entry_error(both, np.dtype(np.float64)) or 0.0
+    size = kernel.value_bound(both)
+    sides = [rows_x] if rows_y is None else [rows_x, rows_y]
+    if size is None and kernel.positive_semidefinite:  # |k(x, y)| <= max k(x, x)
+        size = max(_largest_diagonal(kernel, rows, n_threads) for rows in sides)
+    if size is None:
+        return np.inf
+    terms = max(sum_terms(rows.n_samples, rows.n_features) for rows in sides)
+    return float(1.01 * (error + terms * UNIT * (size + error)) + np.finfo(np.float64).tiny)
 
 
 def products_for(
@@ -112,8 +127,12 @@ def products_for(
     square: bool,
     columns: int = 1,
     name: str = "auto",
+    least: float | None = None,
 ) -> list[Product]:
     """Every product there is for ``tol`` (None: exact ones), or those of one name; all of them work.
+
+    ``least`` is what an exact product errs by, of which an approximation has to leave room; None: the kernel's
+    ``entry_error``.
 
     Raises
     ------
@@ -127,9 +146,9 @@ def products_for(
     if name == "exact":
         return [exact]
     found = [exact]
-    # a kernel value is known to that only, rows being moved by rounding where they are shifted: the rest is for the
-    # approximation. A row of Y so far out that it is moved by more has no neighbour among those of X
-    rest = tol if tol is None else tol - (kernel.entry_error(data_x, np.dtype(np.float64)) or 0.0)
+    if least is None:
+        least = kernel.entry_error(both_sides(data_x, data_y), np.dtype(np.float64)) or 0.0
+    rest = tol if tol is None else tol - least  # for the approximation
     if (rest is None or rest > 0.0) and (tol is None or name != "auto" or exact.once > WORTH_OFFERS):
         for offer in kernel.summations(data_x, data_y, rest):
             cost = offer.cost
@@ -185,7 +204,8 @@ def _pivot_product(
         kernel, data_x, tol / 20, np.random.default_rng(0), max_probe=int(min(128, most)), sample_rows=512
     )
     size = float(kernel.diagonal(data_x.sample).mean())
-    rank = probe.rank(min(1.0, tol / size / 20)) if size > 0 else 0.0  # the largest residual, by the mean one
+    # the largest residual, by the mean one; of values whose squares underflow residuals say nothing
+    rank = probe.rank(min(1.0, tol / size / 20)) if size > 1e-140 else np.inf
     if not rank < most:
         return []
     value = 1.0 / entry_rate(data_x.n_features) if is_compiled(kernel) else 1e-8

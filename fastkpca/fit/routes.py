@@ -10,8 +10,8 @@ import numpy as np
 import scipy.linalg
 
 from ..base import parallel
-from ..base.protocol import FeatureMap, Kernel, Moments, Offer, Summary, Summation
-from ..errors import CertificateWarning, ComponentsWarning, NotConvergedError, NoVarianceError, warn_caller
+from ..base.protocol import LARGEST, LEAST, FeatureMap, Kernel, Moments, Offer, Summary, Summation
+from ..errors import CertificateWarning, ComponentsWarning, NotConvergedError, NoVarianceError, rounded_up, warn_caller
 from ..kernels.precomputed import Precomputed
 from ..maps.passes import accumulate, feature_moments
 from ..maps.pivots import PivotMap, pivot_map, second_round
@@ -27,7 +27,7 @@ from ..solve.certificate import Certificate, FeatureInfo
 from ..solve.krylov import TooDearError, block_krylov, default_block_size
 from ..solve.moments import largest_eigenpairs, leading_axes, principal_axes
 from ..solve.subspace import Leading
-from .planning import krylov_room, most_pivots
+from .planning import DEFAULT_MEMORY, dense_candidate, krylov_room, most_pivots
 from .product_choice import InStrips, Product
 
 __all__ = ["Problem", "Solution", "components", "model_of", "solve"]
@@ -86,7 +86,7 @@ class Solution:
 
 def solve(problem: Problem, plan: Plan) -> Solution:
     """Run the route that the plan chose."""
-    _check_range(problem, plan)
+    _check_range(problem)
     route = {"dense": _dense, "features": _features, "krylov": _exactly}[plan.method]
     return route(problem, plan)
 
@@ -226,10 +226,10 @@ def components(
 
     ``reference`` (D, k): axes that give the signs where there is no sample.
     """
-    # n centred rows have n - 1 directions at most; what a map's defect adds beyond is not of theirs
-    most = (problem.data.n_samples if problem.rows.weights is None else np.count_nonzero(problem.rows.weights)) - 1
+    most = _rank(problem)  # what a map's defect adds beyond is not of theirs
     eigenvalues, axes = eigenvalues[:most], axes[:, :most]
     floor = feature_map.rounding**2 * _trace_of(moments) + 4 * EPS * len(eigenvalues) * _top(eigenvalues)
+    floor += moments.indefinite
     known: dict[str, Any] = {
         "n": problem.data.n_samples,
         "count": moments.count,
@@ -274,6 +274,7 @@ def model_of(problem: Problem, solution: Solution, plan: Plan, score: Any, *, ke
         eigenvalues=solution.eigenvalues,
         eigenvalue_bounds=solution.certificate.eigenvalue_bounds,
         bound_kind=solution.certificate.bound_kind,
+        failure_probability=solution.certificate.failure_probability,
         angle_bounds=solution.certificate.angle_bounds,
         clusters=solution.certificate.clusters,
         total_variance=high,
@@ -287,7 +288,7 @@ def model_of(problem: Problem, solution: Solution, plan: Plan, score: Any, *, ke
         dtype=problem.dtype,
         projector=solution.projector,
         _score=score,
-        sample_weight=None if score is None else problem.rows.weights,
+        sample_weight=_kept_weights(problem, solution, score),
         weight_sum=problem.weight_sum,
         feature_names=problem.feature_names,
         _moments=solution.moments if keep_moments else None,
@@ -299,10 +300,25 @@ def model_of(problem: Problem, solution: Solution, plan: Plan, score: Any, *, ke
     return model
 
 
+def _kept_weights(problem: Problem, solution: Solution, score: Any) -> np.ndarray | None:
+    """Weights of the rows that the model holds, or holds the scores of; not the user's array, which may change."""
+    if isinstance(solution.projector, SampleProjector):
+        return solution.projector.weights
+    weights = None if score is None else problem.rows.weights
+    return None if weights is None else np.array(weights, dtype=np.float64)
+
+
 def _leading(feature_map: FeatureMap, problem: Problem) -> tuple[Moments, np.ndarray, np.ndarray, Leading | None]:
     moments = feature_moments(feature_map, problem.rows, n_threads=problem.n_threads, progress=problem.report)
-    found = leading_axes(moments, problem.c, tol=SOLVER_SHARE * problem.tol, memory_limit=problem.memory_limit)
+    limit = problem.memory_limit
+    found = leading_axes(moments, problem.c, tol=SOLVER_SHARE * problem.tol, rank=_rank(problem), memory_limit=limit)
     return moments, *found
+
+
+def _rank(problem: Problem) -> int:
+    """Directions that n centred rows have at most: n - 1."""
+    weights = problem.rows.weights
+    return int(problem.data.n_samples if weights is None else np.count_nonzero(weights)) - 1
 
 
 def _trace_of(moments: Moments) -> float:
@@ -348,7 +364,7 @@ def _krylov(problem: Problem, plan: Plan, budget: float = np.inf) -> Solution:
         product = MatrixSummation(K, n_threads=problem.n_threads)
     else:
         product = ExactSummation(kernel, everywhere, n_threads=problem.n_threads)
-        if 1e-25 < _largest(problem) < 1e30:  # well within float32: products and sums need room on either side
+        if _fits_float32(problem):
             search = ExactSummation(kernel, everywhere, n_threads=problem.n_threads, dtype=np.float32)
     diagonal = GramOperator(kernel, product, rows, None).diagonal()
     weights = None if rows.weights is None else np.asarray(rows.weights, dtype=np.float64)
@@ -386,6 +402,7 @@ def _krylov(problem: Problem, plan: Plan, budget: float = np.inf) -> Solution:
             rng=problem.rng,
             progress=problem.report,
             warn=False,
+            otherwise=_lapack_instead(problem),
             pass_seconds=way.offer.once,
             budget=budget,
         )
@@ -423,24 +440,57 @@ def _krylov(problem: Problem, plan: Plan, budget: float = np.inf) -> Solution:
     return Solution(eigenvalues, proof, (total - slack, total + slack), projector, info, kept_score, found.message)
 
 
+def _lapack_instead(problem: Problem) -> str:
+    """Where a flat spectrum keeps block Krylov from a narrow interval, LAPACK finds one all the same."""
+    way = dense_candidate(problem.data, problem.rows, problem.c, problem.memory_limit or DEFAULT_MEMORY)
+    room = f" and memory_limit='{np.ceil(way.memory / 1e6):.0f}MB'" if way.obstacle else ""
+    return f"method='dense'{room} (LAPACK, some {way.seconds:.2g} seconds) reaches what rounding allows"
+
+
 def _history(pairs: Sequence[tuple[int, float]]) -> list[list[float]]:
     """[pass, width] as JSON has them, of the passes after which a width was known."""
     return [[passes, width] for passes, width in pairs if np.isfinite(width)]
 
 
-def _largest(problem: Problem, rows: int = 256) -> float:
-    """Largest |k| among a few rows of the sample, and on its diagonal (for semidefinite kernels the largest of all)."""
+def _fits_float32(problem: Problem) -> bool:
+    """Whether rows and values are well within float32: products and sums need room on either side."""
+    # distances are formed in units of the kernel's own
+    rows = problem.kernel.translation == "kernel" or 1e-15 < problem.data.radius < 1e15
+    if not (rows and 1e-25 < _largest(problem) < 1e30):
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):  # a parameter may be beyond float32
+        X = _few_rows(problem, 64).astype(np.float32)
+        return bool(np.isfinite(problem.kernel.block(X, X)).all())
+
+
+def _few_rows(problem: Problem, most: int) -> np.ndarray:
     sample = problem.data.sample
-    X = sample[np.linspace(0, len(sample) - 1, min(rows, len(sample))).astype(np.intp)]
+    return sample[np.linspace(0, len(sample) - 1, min(most, len(sample))).astype(np.intp)]
+
+
+def _largest(problem: Problem) -> float:
+    """Largest |k| among a few rows of the sample, and on its diagonal (for semidefinite kernels the largest of all)."""
+    sample, X = problem.data.sample, _few_rows(problem, 256)
     with np.errstate(over="ignore", invalid="ignore"):  # overflow is named where it is met
         block, diagonal = problem.kernel.block(X, X), problem.kernel.diagonal(sample)
     return max(float(np.abs(block).max()), float(np.abs(diagonal).max()))
 
 
-def _check_range(problem: Problem, plan: Plan) -> None:
-    """Norms and bounds need squares of kernel values, N^2 of them; features are square roots already."""
+def _check_range(problem: Problem) -> None:
+    """Norms and bounds need squares of kernel values and of their errors, N^2 of them."""
     largest = _largest(problem)
-    if 1e140 < largest < np.inf or (0.0 < largest < 1e-140 and plan.method != "features"):
+    error = problem.kernel.entry_error(problem.data, np.dtype(np.float64)) or 0.0
+    if not problem.count * error <= LARGEST:
+        raise ValueError(
+            f"the values of {problem.kernel!r} on these rows are rounded by up to {error:.2g}, so nothing is known of "
+            "its eigenvalues; scale X or the kernel's parameters so that its values are nearer to 1"
+        )
+    if problem.dtype == np.float32 and largest > 0.0 and not 1e-60 < largest < 1e60:
+        raise ValueError(
+            f"{problem.kernel!r} has values of size {largest:.2g} on these rows, and X is float32: scores and "
+            "coefficients would leave the range of float32; give X as float64, or scale it"
+        )
+    if LARGEST < largest < np.inf or 0.0 < largest < LEAST:
         raise ValueError(
             f"{problem.kernel!r} has values of size {largest:.2g} on these rows, whose squares leave the range of "
             "float64; scale X or the kernel's parameters (or the matrix) so that they are nearer to 1"
@@ -452,8 +502,8 @@ def _rounding_message(proof: Certificate, eigenvalues: np.ndarray, problem: Prob
     if width <= problem.tol:
         return ""
     return (
-        f"the widest of {len(eigenvalues)} intervals is {width:.2g} of the largest eigenvalue, tol is "
-        f"{problem.tol:.2g}: that is rounding in float64; a larger tol helps, or a kernel matrix that is less nearly "
+        f"the widest of {len(eigenvalues)} intervals is {rounded_up(width)} of the largest eigenvalue, tol is "
+        f"{problem.tol:g}: that is rounding in float64; a larger tol helps, or a kernel matrix that is less nearly "
         "constant (a smaller sigma)"
     )
 
@@ -470,8 +520,8 @@ def _feature_message(proof: Certificate, eigenvalues: np.ndarray, feature_map: F
     else:
         help = "the map was made for other rows: make the first model with a smaller tol, of rows that span all of them"
     return (
-        f"{feature_map.n_features} features leave the widest of {len(eigenvalues)} intervals at {width:.2g} of the "
-        f"largest eigenvalue, tol is {problem.tol:.2g}; {help}"
+        f"{feature_map.n_features} features leave the widest of {len(eigenvalues)} intervals at {rounded_up(width)} of "
+        f"the largest eigenvalue, tol is {problem.tol:g}; {help}"
     )
 
 
@@ -567,7 +617,7 @@ def _kept(
                 why += ", or negative"
             warn_caller(
                 f"{asked} components asked for, {positive} returned: the other eigenvalues are {why} "
-                f"(at most {most:.2g}), and a component without variance has no direction",
+                f"(at most {rounded_up(most)}), and a component without variance has no direction",
                 ComponentsWarning,
             )
         return min(asked, positive)
@@ -599,4 +649,5 @@ def _sample_projector(problem: Problem, coeff: np.ndarray, means: np.ndarray) ->
     X = problem.rows.all()
     if np.shares_memory(X, problem.rows.source) if isinstance(problem.rows.source, np.ndarray) else False:
         X = X.copy()  # the model must not follow later changes of the user's array
-    return SampleProjector(X, np.ascontiguousarray(coeff, dtype=problem.dtype), means)
+    weights = None if problem.rows.weights is None else np.array(problem.rows.weights, dtype=np.float64)
+    return SampleProjector(X, np.ascontiguousarray(coeff, dtype=problem.dtype), means, weights)

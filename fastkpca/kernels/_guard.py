@@ -250,6 +250,13 @@ class Guard(Kernel):
             self._watch.refuse(inner, "entry_error", (), f"returned {error!r}", "a finite bound, or None, is due")
         return None if error is None else float(error)
 
+    def value_bound(self, data: Summary) -> float | None:
+        inner = self._inner
+        most = self._watch.call(inner, "value_bound", inner.value_bound, data)
+        if most is not None and not _is_bound(most):
+            self._watch.refuse(inner, "value_bound", (), f"returned {most!r}", "a finite bound, or None, is due")
+        return None if most is None else float(most)
+
     def bind(self, X: Any, Y: Any = None) -> tuple[Kernel, Any]:
         inner = self._inner
         if type(inner).bind is Kernel.bind:
@@ -475,12 +482,12 @@ class _Look:
             refuse("residual", found, "it must be an upper bound")
         rng = np.random.default_rng(1)
         C, U = rng.standard_normal((Phi.shape[1], 1)), rng.standard_normal((m, 1))
-        size = float(np.sqrt(squares.sum()))
+        size, allowed = float(np.sqrt(squares.sum())), 16 * relative + 4 * feature_map.defect  # a transform's own error
         for method, product, expected, factor in (
             ("apply", feature_map.apply(S, C), Phi @ C, C),
             ("accumulate", feature_map.accumulate(S, U), Phi.T @ U, U),
         ):
-            if np.abs(product - expected).max(initial=0.0) > 16 * relative * size * (float(np.linalg.norm(factor)) + 1):
+            if np.abs(product - expected).max(initial=0.0) > allowed * size * (float(np.linalg.norm(factor)) + 1):
                 refuse(method, "differs from the product with features", "the two must agree to rounding")
 
 

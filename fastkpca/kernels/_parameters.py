@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from ..base.protocol import LARGEST, LEAST
 from ..errors import KernelParameterError
 
-__all__ = ["finite_number", "positive_number", "whole_number"]
+__all__ = ["finite_number", "length", "positive_number", "whole_number"]
 
 
 def _name(kernel: object) -> str:
@@ -34,6 +35,17 @@ def positive_number(kernel: object, name: str, value: Any) -> float:
     number = finite_number(kernel, name, value)
     if number <= 0:
         raise KernelParameterError(f"{_name(kernel)}: {name} is {value!r}; give a positive number")
+    return number
+
+
+def length(kernel: object, name: str, value: Any) -> float:
+    """A positive number in the units of X, whose square is within float64."""
+    number = positive_number(kernel, name, value)
+    if not LEAST <= number <= LARGEST:
+        raise KernelParameterError(
+            f"{_name(kernel)}: {name} is {value!r}, and its square leaves the range of float64; give a number from "
+            f"{LEAST:g} to {LARGEST:g}, and X in the same units"
+        )
     return number
 
 

@@ -145,7 +145,11 @@ def _from_object(thing: Any, parameters: dict[str, Any]) -> Kernel:
             )
         return thing
     if kind == "class":
-        made = thing(**parameters)
+        try:
+            made = thing(**parameters)
+        except Exception as error:  # the user's own code: the type stays what it was
+            error.add_note(f"raised by the constructor of the kernel class {thing.__qualname__}")
+            raise
         return made if isinstance(made, Kernel) else ObjectKernel(object=made)
     if kind == "object":
         return _declare(ObjectKernel, thing, parameters)

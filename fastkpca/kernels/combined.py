@@ -139,6 +139,10 @@ class ScaledKernel(Kernel):
         return self.kernel.translation
 
     @property
+    def scales_rows(self) -> bool:  # type: ignore[override]
+        return bool(self.kernel.scales_rows)
+
+    @property
     def thread_safe(self) -> bool:  # type: ignore[override]
         return bool(self.kernel.thread_safe)
 
@@ -156,8 +160,8 @@ class ScaledKernel(Kernel):
 
     def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         K = _values(self.kernel, X, Y)
-        K *= X.dtype.type(self.factor)
-        return K
+        with np.errstate(over="ignore"):  # the factor may be beyond float32; what overflows is found in the product
+            return np.multiply(K, self.factor, out=K, dtype=np.float64, casting="same_kind")
 
     def diagonal(self, X: np.ndarray) -> np.ndarray:
         return self.factor * _diagonal(self.kernel, X)
@@ -167,7 +171,8 @@ class ScaledKernel(Kernel):
         if own is None or most is None:
             return None
         # rounding the factor to the tiles' type, and the product
-        return self.factor * (own + float(np.finfo(dtype).eps) * 1.01 * (most + own)) * ABOVE
+        info = np.finfo(dtype)
+        return self.factor * (own + float(info.eps) * 1.01 * (most + own)) * ABOVE + float(info.tiny)
 
     def value_bound(self, data: Summary) -> float | None:
         most = self.kernel.value_bound(data)
@@ -239,6 +244,10 @@ class _OfParts(Kernel):
     def positive_semidefinite(self) -> bool:  # type: ignore[override]
         # products as well: Schur 1911
         return all(part.positive_semidefinite for part in self.parts)
+
+    @property
+    def scales_rows(self) -> bool:  # type: ignore[override]
+        return all(part.scales_rows for part in self.parts)
 
     @property
     def thread_safe(self) -> bool:  # type: ignore[override]
@@ -373,16 +382,17 @@ class SumKernel(_OfParts):
         n, n_y = len(self.parts), data_y.n_samples
         size = sum(map(max, known[:n], known[n:]))
         rounding = (min(n_y, 5.0 * sqrt(n_y)) + 8.0 + n) * 2.0**-53 * size
-        if tol is not None and not rounding < tol:
-            return ()
 
         def flops(offer: Offer) -> float:
             return offer.cost.setup_flops + offer.cost.row_flops * data_x.n_samples
 
         found = [_cheapest(part.summations(data_x, data_y, None), flops) for part in self.parts]
+        left = np.inf if tol is None else tol - rounding - sum(x.cost.residual for x in found if x is not None)
+        if not left > 0:
+            return ()
         loose = found.count(None)
         if tol is not None and loose:
-            share = (tol - rounding) / loose * (1 - 1e-12)
+            share = left / loose * (1 - 1e-12)
             found = [
                 offer or _cheapest(part.summations(data_x, data_y, share), flops)
                 for part, offer in zip(self.parts, found)

@@ -22,7 +22,7 @@ from ..products.expansion import ExpansionSummation
 from ..products.fourier import fourier_offer
 from ..products.grid import grid_offer
 from ..rows.view import Rows
-from ._parameters import positive_number
+from ._parameters import length, positive_number
 
 __all__ = ["Gaussian", "median_distance"]
 
@@ -33,6 +33,8 @@ MANY_ROWS = 64  # for each row of the sample: the search on all of it is then ma
 PROBE_SHARE = 0.002  # of those flops, for the look at ranked features
 # exp(-R^2 / 2) underflows the whole expansion at R = 38.7
 LARGEST_RADIUS = 37.0
+FARTHEST = 1e100
+"""Radius over sigma beyond which there are pivots and exact products only: squares would overflow."""
 
 
 def median_distance(sample: np.ndarray) -> float:
@@ -82,7 +84,7 @@ class Gaussian(Kernel):
 
     def check(self) -> None:
         if self.sigma is not None:
-            self.__dict__["sigma"] = positive_number(self, "sigma", self.sigma)
+            self.__dict__["sigma"] = length(self, "sigma", self.sigma)
 
     def resolve(self, data: Summary) -> Kernel:
         if self.sigma is not None:
@@ -121,13 +123,18 @@ class Gaussian(Kernel):
         reach = data.radius / self._sigma
         by_products = d > tiles.DIRECT
         displaced = 0.61 * unit * reach * (6.0 if by_products or single else 2.0)
-        error = 2.0 * (d + 10) * unit + displaced
+        error = 2.0 * (d + 10) * unit + displaced + float(np.finfo(dtype).tiny)
         if by_products:
             most = tiles.EXPONENT_ERROR_SINGLE if single else tiles.EXPONENT_ERROR
-            error += 2.0 * (min(d, 5.0 * sqrt(d)) + 8.0) * min(most, unit * (2.0 * reach) ** 2)
-        return error
+            error += 2.0 * (min(d, 5.0 * sqrt(d)) + 8.0) * min(most, 4.0 * unit * reach * reach)
+        return min(error, 1.0)  # values lie between 0 and 1, the computed ones too
+
+    def value_bound(self, data: Summary) -> float:
+        return 1.0
 
     def feature_maps(self, data: Summary, tol: float, max_features: int) -> Sequence[Offer]:
+        if data.radius > FARTHEST * self._sigma:
+            return []
         return [
             *self._total_degree(data, tol, max_features),
             *self._ranked(data, tol, max_features),
@@ -192,7 +199,7 @@ class Gaussian(Kernel):
         return [Offer("ranked", cost, build)]
 
     def summations(self, data_x: Summary, data_y: Summary, tol: float | None) -> Iterator[Offer]:
-        if tol is None:
+        if tol is None or max(data_x.radius, data_y.radius) > FARTHEST * self._sigma:
             return
         # the last takes milliseconds to plan: whoever has seen a cheap one stops before
         for make in (grid_offer, self._one_centre, fourier_offer, cluster_offer):

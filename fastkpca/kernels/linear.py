@@ -31,10 +31,11 @@ class Linear(Kernel):
         return np.einsum("ij,ij->i", X, X)
 
     def entry_error(self, data: Summary, dtype: np.dtype) -> float:
-        return (data.n_features + 2) * float(np.finfo(dtype).eps) * data.radius**2
+        info = np.finfo(dtype)  # a product of two coordinates may be below the smallest number
+        return (data.n_features + 2) * (float(info.eps) * data.largest_inner + float(info.tiny))
 
     def value_bound(self, data: Summary) -> float:
-        return data.radius**2 * (1 + 1e-12)
+        return data.largest_inner * (1 + 1e-12)
 
     def feature_maps(self, data: Summary, tol: float, max_features: int) -> Sequence[Offer]:
         d = data.n_features

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import sqrt
 
 import numpy as np
 
@@ -11,11 +12,15 @@ from ..base.protocol import Cost, FeatureMap, Kernel, Offer, Summary, Summation
 from ..base.stored import Record
 from ..errors import KernelParameterError
 from ..maps.monomial import PolynomialMap, polynomial_size
-from ..products.expansion import ExpansionSummation
+from ..products.expansion import ExpansionSummation, expansion_rounding
 from ..rows.view import Rows
 from ._parameters import finite_number, positive_number, whole_number
 
 __all__ = ["Polynomial"]
+
+LEAST_START = 1e-280
+"""Of offset ** (degree / 2), the feature of degree 0, from which all others are made by multiplication: below it digits
+are lost, and then features that matter."""
 
 
 class Polynomial(Kernel):
@@ -52,9 +57,14 @@ class Polynomial(Kernel):
     def positive_semidefinite(self) -> bool:  # type: ignore[override]
         return self.offset >= 0
 
-    def largest(self, radius: float) -> float:
-        """Largest |k| on a ball about the origin."""
-        return (self.scale * radius**2 + abs(self.offset)) ** self.degree
+    @property
+    def _has_map(self) -> bool:
+        return self.offset == 0.0 or self.offset ** (self.degree / 2) >= LEAST_START
+
+    def largest(self, inner: float) -> float:
+        """Largest |k| where |x.y| <= inner; infinite beyond the range of float64."""
+        with np.errstate(over="ignore"):
+            return float(np.float64(self.scale * np.float64(inner) + abs(self.offset)) ** self.degree)
 
     def resolve(self, data: Summary) -> Kernel:
         # squares of entries, times N^2, must stay finite for norms and moments
@@ -75,19 +85,22 @@ class Polynomial(Kernel):
         return "polynomial", self.get_parameters()
 
     def diagonal(self, X: np.ndarray) -> np.ndarray:
-        return (self.scale * np.einsum("ij,ij->i", X, X) + self.offset) ** self.degree
+        with np.errstate(over="ignore"):  # named where the values are used
+            return (self.scale * np.einsum("ij,ij->i", X, X) + self.offset) ** self.degree
 
     def entry_error(self, data: Summary, dtype: np.dtype) -> float:
-        return (
-            (data.n_features + self.degree + 4) * self.degree * float(np.finfo(dtype).eps) * self.largest(data.radius)
-        )
+        d, info, largest = data.n_features, np.finfo(dtype), self.largest(data.largest_inner)
+        base = self.scale * data.largest_inner + abs(self.offset)
+        # products of coordinates below the smallest number are lost, and so may powers be
+        lost = float(info.tiny) * (1.0 + (1.0 + self.scale * d) * self.degree * (largest / base if base else 1.0))
+        return (d + self.degree + 4) * self.degree * float(info.eps) * largest + lost
 
     def value_bound(self, data: Summary) -> float:
-        return self.largest(data.radius) * (1 + 1e-12)
+        return self.largest(data.largest_inner) * (1 + 1e-12)
 
     def feature_maps(self, data: Summary, tol: float, max_features: int) -> Sequence[Offer]:
         d, degree, scale, offset = data.n_features, self.degree, self.scale, self.offset
-        if offset < 0:
+        if offset < 0 or not self._has_map:
             return ()
         D = polynomial_size(d, degree, offset)
         if D > max_features:
@@ -97,17 +110,25 @@ class Polynomial(Kernel):
 
     def summations(self, data_x: Summary, data_y: Summary, tol: float | None) -> Sequence[Offer]:
         d, degree, scale, offset = data_x.n_features, self.degree, self.scale, self.offset
-        if offset < 0 or polynomial_size(d, degree, offset) > 1 << 16:
+        if offset < 0 or not self._has_map or polynomial_size(d, degree, offset) > 1 << 16:
+            return ()
+
+        # |phi(x)|^2 = k(x, x): the features of either side, and what they add up to, stay within the range
+        sizes = [self.largest(data.largest_inner) for data in (data_x, data_y)]
+        if not max(sizes) < 1e300:
+            return ()
+        D = polynomial_size(d, degree, offset)
+        terms = max(data_x.n_samples, data_y.n_samples)
+        bound = expansion_rounding(PolynomialMap.rounding_for(degree), terms, D) * sqrt(sizes[0]) * sqrt(sizes[1])
+        if tol is not None and not bound <= tol:
             return ()
 
         def build(X: Rows, Y: Rows | None = None) -> Summation:
-            return ExpansionSummation(PolynomialMap(d, degree, scale, offset), X, Y)
+            return ExpansionSummation(PolynomialMap(d, degree, scale, offset), X, Y, error_bound=bound)
 
-        D = polynomial_size(d, degree, offset)
         n_y = data_y.n_samples / max(1, data_x.n_samples)
-        return (
-            Offer("expansion", Cost(D, row_flops=3.0 * D * (1 + n_y), setup_flops=50.0 * D, memory=8.0 * D), build),
-        )
+        cost = Cost(D, row_flops=3.0 * D * (1 + n_y), setup_flops=50.0 * D, memory=8.0 * D, residual=bound)
+        return (Offer("expansion", cost, build),)
 
     def feature_map_from_state(self, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
         own = Record(header, arrays, "the feature map")

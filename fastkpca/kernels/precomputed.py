@@ -18,12 +18,19 @@ class Precomputed(Kernel):
     ``kpca(K, "precomputed")`` takes the symmetric (N, N) matrix of the training rows, and
     ``kpca_project(model, K_new)`` the (m, N) matrix between new and training rows. Positive semidefiniteness is not
     assumed.
+
+    A matrix whose two halves differ by rounding (at most 100 eps of its type times its largest entry) is accepted;
+    values, components and intervals are then those of (K + K') / 2.
     """
 
     api_version = 1
     translation = None
 
     matrix: np.ndarray | None = None
+    largest: float | None = None
+    """|K_ij| at most, of a square matrix."""
+    mixed: bool = False
+    """Whether the two halves differ, so that values are those of (K + K') / 2."""
 
     def bind(self, X: Any, Y: Any = None) -> tuple[Kernel, Any]:
         K = np.asarray(X)
@@ -31,16 +38,17 @@ class Precomputed(Kernel):
             raise TypeError(f"a precomputed Gram matrix must hold real numbers; found dtype {K.dtype}")
         if K.ndim != 2:
             raise ValueError(f"a precomputed Gram matrix must have two dimensions; found shape {K.shape}")
+        bound = Precomputed()
         if Y is None:
             if K.shape[0] != K.shape[1]:
                 raise ValueError(f"a precomputed Gram matrix must be square; found shape {K.shape}")
-            _check_symmetric(K)
+            largest, difference = _check_symmetric(K)
+            bound.__dict__.update(largest=largest, mixed=difference > 0.0)
         elif K.shape[1] != len(Y):
             raise ValueError(
                 f"a precomputed matrix for projecting must have one column for each of the {len(Y)} training rows; "
                 f"found shape {K.shape}"
             )
-        bound = Precomputed()
         bound.__dict__["matrix"] = K
         return bound, np.arange(K.shape[0], dtype=np.float64)[:, None]
 
@@ -57,7 +65,11 @@ class Precomputed(Kernel):
         return self.matrix[np.ix_(rows, columns)]
 
     def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        return np.array(self._entries(X, Y), dtype=X.dtype, order="C")
+        K = np.array(self._entries(X, Y), dtype=X.dtype, order="C")
+        if self.mixed:
+            K += self._entries(Y, X).T
+            K *= X.dtype.type(0.5)
+        return K
 
     def diagonal(self, X: np.ndarray) -> np.ndarray:
         index = X[:, 0].astype(np.intp)
@@ -65,18 +77,26 @@ class Precomputed(Kernel):
         return np.asarray(self.matrix[index, index], dtype=np.float64)
 
     def entry_error(self, data: Summary, dtype: np.dtype) -> float | None:
-        if np.dtype(dtype) == np.float64 or self.matrix is None:
+        if self.matrix is None:
             return 0.0
-        return float(np.finfo(dtype).eps) * max(
-            float(self.matrix.max(initial=0.0)), -float(self.matrix.min(initial=0.0))
-        )
+        if self.largest is None:
+            return None
+        # what the tiles' type does not hold is rounded, and so is the sum of the two halves
+        kind = self.matrix.dtype.kind
+        held = self.largest <= 2.0**53 if kind in "iu" else np.can_cast(self.matrix.dtype, np.float64)
+        exact = held and np.dtype(dtype) == np.float64 and not self.mixed
+        return 0.0 if exact else 2.0 * float(np.finfo(dtype).eps) * self.largest
+
+    def value_bound(self, data: Summary) -> float | None:
+        return self.largest
 
 
 def _consecutive(index: np.ndarray) -> bool:
     return len(index) > 0 and index[-1] - index[0] == len(index) - 1 and bool((np.diff(index) == 1).all())
 
 
-def _check_symmetric(K: np.ndarray) -> None:
+def _check_symmetric(K: np.ndarray) -> tuple[float, float]:
+    """The largest |entry|, and the largest difference of the two halves: refused where it is more than rounding."""
     step = min(1024, max(64, (1 << 18) // max(1, len(K))))  # a few MB, whatever the matrix
     largest = 0.0
     worst, where = 0.0, (0, 0)
@@ -99,3 +119,4 @@ def _check_symmetric(K: np.ndarray) -> None:
             f"the precomputed Gram matrix is not symmetric: entries ({where[0]}, {where[1]}) and ({where[1]}, "
             f"{where[0]}) differ by {worst:.3g}; use (K + K.T) / 2 if that is what you mean"
         )
+    return largest, worst

@@ -42,12 +42,16 @@ class Tanh(Kernel):
         return "tanh", self.get_parameters()
 
     def diagonal(self, X: np.ndarray) -> np.ndarray:
-        return np.tanh(self.scale * np.einsum("ij,ij->i", X, X) + self.offset)
+        with np.errstate(over="ignore"):  # tanh(inf) is 1
+            return np.tanh(self.scale * np.einsum("ij,ij->i", X, X) + self.offset)
 
     def entry_error(self, data: Summary, dtype: np.dtype) -> float:
         # the argument's rounding passes with slope at most 1; tanh itself is good to a few ulp of at most 1
-        argument = abs(self.scale) * data.radius**2 + abs(self.offset)
-        return float(np.finfo(dtype).eps) * ((data.n_features + 4) * argument + 8)
+        argument = abs(self.scale) * data.largest_inner + abs(self.offset)
+        # (and products below the smallest number, which are lost)
+        info, d = np.finfo(dtype), data.n_features
+        error = float(info.eps) * ((d + 4) * argument + 8) + float(info.tiny) * (abs(self.scale) * d + 2)
+        return min(error, 2.0)  # where the argument says nothing, values still lie between -1 and 1
 
     def value_bound(self, data: Summary) -> float:
         return 1.0

@@ -148,9 +148,9 @@ class _ScaledMoments(Moments):
         return self._factor * (own.product_error + 4 * UNIT * own.norm)
 
     @property
-    def indefinite(self) -> float:
+    def indefinite(self) -> float:  # type: ignore[override]
         own: Any = self._own
-        return self._factor * own.indefinite + 4 * UNIT * self.norm
+        return self._factor * (own.indefinite + 4 * UNIT * own.norm) if own.indefinite else 0.0
 
     def form(self) -> np.ndarray:
         own: Any = self._own

@@ -285,7 +285,7 @@ class ToeplitzMoments(Moments):
         )
 
     @property
-    def indefinite(self) -> float:
+    def indefinite(self) -> float:  # type: ignore[override]
         """How far below zero an eigenvalue of what the products apply may lie: the transform's error."""
         return self.count * self.map.transform_error + self.product_error
 

@@ -112,8 +112,12 @@ class PolynomialMap(_ExpansionMap):
             skip = int(start[degree])
         self._unit = float(np.sqrt(scale))
         self._expansion = multiindex.Expansion(d, parent, coordinate, factor, skip)
-        # relative rounding of an entry of phi: each of p steps rounds twice, and its factor three times
-        self.rounding = (6 * degree + 4) * UNIT_ROUNDOFF
+        self.rounding = self.rounding_for(degree)
+
+    @staticmethod
+    def rounding_for(degree: int) -> float:
+        """Relative rounding of an entry of phi: each of p steps rounds twice, and its factor three times."""
+        return (6 * degree + 4) * UNIT_ROUNDOFF
 
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
         return {"map": "polynomial", "d": self.d, "degree": self.degree, "scale": self.scale, "offset": self.offset}, {}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from ..base.stored import Record
+from ..errors import ModelFileError
 from .combined import parts_of
 from .monomial import polynomial_size, taylor_size
 
@@ -17,13 +19,20 @@ MOST_DEGREE, MOST_ORDER = 64, 2001
 
 
 def stored_size(
-    header: Any, arrays: Mapping[str, np.ndarray], n_columns: int, what: str = "the feature map"
+    header: Any, arrays: Mapping[str, np.ndarray], n_columns: int, most: int, what: str = "the feature map"
 ) -> int | None:
-    """D of a map of fastkpca's own; None for one that a kernel from outside brings, under another name.
+    """D of a map of fastkpca's own; None for one that a kernel from outside brings, under another name, or has as part.
 
-    Raises ModelFileError where the description of an own map does not say, or is of one for other rows than those of
-    ``n_columns`` columns.
+    Raises ModelFileError where the description of an own map does not say, is of one for other rows than those of
+    ``n_columns`` columns, or says that it, or a part of it, has more than ``most`` features.
     """
+    size = _stored_size(header, arrays, n_columns, most, what)
+    if size is not None and size > most:
+        raise ModelFileError(f"{what}: it has {size} features, the model {most}")
+    return size
+
+
+def _stored_size(header: Any, arrays: Mapping[str, np.ndarray], n_columns: int, most: int, what: str) -> int | None:
     own = Record(header, arrays, what)
 
     def columns(d: int) -> int:
@@ -47,11 +56,12 @@ def stored_size(
             return int(own.array("weights", (None,) * n_columns).size)
         case "scaled" | "sum" | "tensor" as word:
             parts = enumerate(parts_of(dict(own.header), dict(arrays)))
-            sizes = [stored_size(*part, n_columns, f"part {i} of {what}") for i, part in parts]
-            total = 0 if word == "sum" else 1
-            for size in sizes:
-                if size is None:
-                    return None
-                total = total + size if word == "sum" else total * size
-            return total
+            sizes = [stored_size(*part, n_columns, most, f"part {i} of {what}") for i, part in parts]
+            known = [size for size in sizes if size is not None]
+            if word == "tensor" and 0 in known:  # it would hide the sizes of the others
+                raise own.refuse("a part of a product has no features")
+            total = sum(known) if word == "sum" else math.prod(known)
+            if total > most:  # parts of unknown size make it no smaller
+                raise own.refuse(f"its parts have {total} features together, the model {most}")
+            return total if len(known) == len(sizes) else None
     return None

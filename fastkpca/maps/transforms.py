@@ -15,9 +15,11 @@ nodes only, axis by axis. Their interpolation errs by at most 2 (M r / 2)^q / q!
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from math import ceil, factorial, log, pi, prod
+from typing import Any
 
 import numpy as np
 
@@ -105,6 +107,12 @@ def type2(P: np.ndarray, spectra: np.ndarray, half: tuple[int, ...], eps: float)
     return _boxes_type2(P, spectra, half, *plan)
 
 
+def _call(transform: Callable[..., np.ndarray], *arrays: Any, **options: Any) -> np.ndarray:
+    """One of finufft's, which locks what all its plans share."""
+    with parallel.without_fork():
+        return transform(*arrays, **options)
+
+
 def convolve(targets: np.ndarray, sources: np.ndarray, U: np.ndarray, weights: np.ndarray, eps: float) -> np.ndarray:
     """sum_j U_j sum_m w_m exp(i m.(x - y_j)) for real, symmetric weights of a centred box, by finufft: (targets, k).
 
@@ -125,11 +133,11 @@ def convolve(targets: np.ndarray, sources: np.ndarray, U: np.ndarray, weights: n
     eps = _clip(eps)
     fine = d < 3 or eps < FINE or n + sources.shape[1] >= 2 * weights.size
     grid = {"upsampfac": 2.0 if fine else 1.25}
-    first = partial(there, *sources, strengths, weights.shape, eps=eps, isign=-1, nthreads=1, **grid)
+    first = partial(_call, there, *sources, strengths, weights.shape, eps=eps, isign=-1, nthreads=1, **grid)
     spectra = parallel.aside(first) if strengths.size > MANY else first()
     spectra = spectra.reshape(len(strengths), *weights.shape)
     spectra *= weights
-    second = partial(back, *targets, spectra, eps=eps, isign=1, nthreads=1, **grid)
+    second = partial(_call, back, *targets, spectra, eps=eps, isign=1, nthreads=1, **grid)
     values = (parallel.aside(second) if n * len(strengths) > MANY else second()).reshape(len(strengths), n)
     result[:, 0::2] = values.real.T
     result[:, 1::2] = values.imag[: U.shape[1] // 2].T
@@ -161,7 +169,7 @@ def _finufft_type1(P: np.ndarray, U: np.ndarray | None, half: tuple[int, ...], e
         return np.zeros((k, half[0] + 1, *modes[1:]), dtype=np.complex128)
     # one thread: the pool outside runs several tiles, and finufft's own threads add up in an order that varies
     transform = (finufft.nufft1d1, finufft.nufft2d1, finufft.nufft3d1)[d - 1]
-    call = partial(transform, *P, strengths, modes, eps=_clip(eps), isign=-1, nthreads=1)
+    call = partial(_call, transform, *P, strengths, modes, eps=_clip(eps), isign=-1, nthreads=1)
     found = parallel.aside(call) if strengths.size > MANY else call()
     found = found.reshape((len(strengths), *modes))
     upper = found[:, half[0] :]
@@ -188,7 +196,7 @@ def _finufft_type2(P: np.ndarray, spectra: np.ndarray, half: tuple[int, ...], ep
         both[: len(part), half[0] :] += factor * part
         both[: len(part), : half[0]] += factor * np.conj(_flip(part)[:, :-1])
     transform = (finufft.nufft1d2, finufft.nufft2d2, finufft.nufft3d2)[d - 1]
-    call = partial(transform, *P, both, eps=_clip(eps), isign=1, nthreads=1)
+    call = partial(_call, transform, *P, both, eps=_clip(eps), isign=1, nthreads=1)
     found = (parallel.aside(call) if n * len(both) > MANY else call()).reshape(len(both), n)
     result = np.empty((n, k))
     result[:, 0::2] = found.real.T

@@ -28,9 +28,9 @@ def export_mat(model: KPCAModel, path: Any, *, overwrite: bool = False) -> None:
 
     Variables as MATLAB's ``pca`` calls them, rows being observations there too: ``coeff`` (N, c), ``score`` (N, c),
     ``latent`` (c, 1), ``tsquared`` (N, 1), ``explained`` (c, 1); beside them ``eigenvalues``, ``eigenvalue_bounds``,
-    ``bound_kind``, ``angle_bounds``, ``clusters``, ``total_variance``, ``n_samples``, ``shift`` (1, d), ``kernel`` (a
-    struct: its name and parameters) and ``projector`` (a struct), by which ``fastkpca_project.m`` of the documentation
-    projects new rows. Everything is double.
+    ``bound_kind``, ``failure_probability``, ``angle_bounds``, ``clusters``, ``total_variance``, ``n_samples``,
+    ``shift`` (1, d), ``kernel`` (a struct: its name and parameters) and ``projector`` (a struct), by which
+    ``fastkpca_project.m`` of the documentation projects new rows. Everything is double.
 
     Parameters
     ----------
@@ -60,6 +60,7 @@ def export_mat(model: KPCAModel, path: Any, *, overwrite: bool = False) -> None:
         "eigenvalues": model.eigenvalues,
         "eigenvalue_bounds": model.eigenvalue_bounds,
         "bound_kind": model.bound_kind,
+        "failure_probability": model.failure_probability,
         "angle_bounds": model.angle_bounds,
         "clusters": model.clusters.astype(np.float64) + 1.0,
         "total_variance": model.total_variance,

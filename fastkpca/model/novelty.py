@@ -14,15 +14,13 @@ import numpy as np
 from scipy import stats
 
 from ..base import parallel
-from ..base.protocol import Kernel
 from ..kernels import guarded
 from ..kernels.precomputed import Precomputed
-from ..maps.passes import apply, tile_rows
-from ..products.exact import ExactSummation
+from ..maps.passes import tile_rows
 from ..rows import validate
 from ..rows.view import Rows, summarize
 from ..solve.certificate import rounding_factor
-from .result import FeatureProjector, KPCAModel, SampleProjector, check_model
+from .result import FeatureProjector, KPCAModel, NewRows, SampleProjector, check_model, new_rows
 
 __all__ = ["Limits", "kpca_limits", "kpca_spe", "kpca_t2"]
 
@@ -86,12 +84,19 @@ def kpca_t2(
     -------
     ndarray (m,)
         In units of standard deviations, squared. For the training rows, ``model.tsquared``.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As ``kpca_project``; or T^2 of a row is beyond the largest number.
     """
-    given = _given(model, X)
+    given = new_rows(model, X, purpose="kpca_t2")
     z = np.empty((given.rows.n_samples, model.n_components))
-    with parallel.reporter(progress) as report:
+    # what overflows is refused at the end
+    quiet = np.errstate(over="ignore", invalid="ignore")
+    with parallel.reporter(progress) as report, parallel.blas_threads(), quiet:
         model.projector.project(given.kernel, given.rows, z, parallel.threads_for(given.kernel, n_threads), report)
-    return _t2(model, z).astype(given.dtype, copy=False)
+    return _finite(_t2(model, z), "T^2", given.dtype)
 
 
 @overload
@@ -147,13 +152,19 @@ def kpca_spe(
         components span (``angle_bounds`` say how near that is to the true one), rounding included; for a kernel without
         ``entry_error``, of the values that it returns.
 
+    Raises
+    ------
+    ValueError, TypeError
+        As ``kpca_project``; or SPE of a row is beyond the largest number.
+
     Notes
     -----
-    A model that holds its training rows knows k~(x, x) = k(x, x) - 2 mean_i k(x, x_i) + mean_ij k(x_i, x_j).
+    A model that holds its training rows knows k~(x, x) = k(x, x) - 2 mean_i k(x, x_i) + mean_ij k(x_i, x_j); with
+    ``sample_weight`` these means are weighted.
 
     A model on a feature map phi has |phi(x) - mean - W z|^2, formed without cancellation, and what the map leaves out
     of x, e = k(x, x) - |phi(x)|^2, which is at right angles to all components: their sum is returned. Of what the map
-    leaves out of the training rows only the mean e' is known (``info["residual_trace"]`` / N); it is the squared
+    leaves out of the training rows only the (weighted) mean e' is known (``model.mean_residual``); it is the squared
     length of their mean at most, and by the triangle inequality the true value has (sqrt(e) -+ sqrt(e'))^2 in place of
     e.
 
@@ -170,12 +181,12 @@ def kpca_spe(
     >>> bool(near < far)
     True
     """
-    given = _given(model, X)
     bounds = validate.check_flag(bounds, "bounds")
+    given = new_rows(model, X, purpose="kpca_spe")
     threads = parallel.threads_for(given.kernel, n_threads)
     with parallel.reporter(progress) as report, parallel.blas_threads():
         found = _statistics(model, given, _diagonal(given, diagonal), threads, report, bounds)
-    spe = found.spe.astype(given.dtype, copy=False)
+    spe = _finite(found.spe, "SPE", given.dtype)
     return (spe, found.interval) if bounds else spe
 
 
@@ -248,29 +259,26 @@ def kpca_limits(
     if isinstance(confidence, bool) or not isinstance(confidence, (int, float, np.number)) or not 0 < confidence < 1:
         raise ValueError(f"confidence is {confidence!r}; a number between 0 and 1 is needed, as in 0.99")
     confidence = float(confidence)
-    given = _training(model) if X is None else _given(model, X)
+    given = _training(model) if X is None else new_rows(model, X, purpose="kpca_limits")
     threads = parallel.threads_for(given.kernel, n_threads)
     with parallel.reporter(progress) as report, parallel.blas_threads():
         found = _statistics(model, given, _diagonal(given, diagonal), threads, report)
-    n, c = model.n_samples, model.n_components
+    weights = given.rows.tile_weights(0, len(found.spe))
+    weights = np.ones(len(found.spe)) if weights is None else weights
     if t2 == "empirical":
-        t2_limit = _order_statistic(found.t2, confidence, "t2")
-    elif t2 == "F" and n > c:
-        t2_limit = c * (n * n - 1.0) / (n * (n - c)) * float(stats.f.ppf(confidence, c, n - c))
+        t2_limit = _order_statistic(_finite(found.t2, "T^2"), weights, confidence, "t2")
+    elif t2 == "F":
+        t2_limit = _f_limit(model, confidence)
     else:
-        t2_limit = float(stats.chi2.ppf(confidence, c))
-    spe_limit = _order_statistic(found.spe, confidence, "spe") if spe == "empirical" else _box(found.spe, confidence)
+        t2_limit = float(stats.chi2.ppf(confidence, model.n_components))
+    if spe == "empirical":
+        spe_limit = _order_statistic(found.spe, weights, confidence, "spe")
+    else:
+        spe_limit = _box(found.spe, weights, confidence)
     return Limits(t2_limit, spe_limit, confidence, t2, spe, len(found.spe))
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-
-
-class _Given(NamedTuple):
-    kernel: Kernel
-    rows: Rows
-    dtype: np.dtype
-    has_diagonal: bool
 
 
 class _Found(NamedTuple):
@@ -279,21 +287,7 @@ class _Found(NamedTuple):
     interval: np.ndarray
 
 
-def _given(model: KPCAModel, X: Any) -> _Given:
-    """New rows, as ``kpca_project`` takes them."""
-    check_model(model)
-    own = guarded(model.kernel)
-    kernel, X = own.bind(X, range(model.n_samples))
-    rows = validate.as_rows(X)
-    validate.check_finite(rows)
-    if kernel is own:
-        validate.check_columns(model.n_features, rows.n_features)
-        validate.check_names(model.feature_names, X)
-    dtype = np.dtype(np.float32 if rows.dtype == np.float32 and model.dtype == np.float32 else np.float64)
-    return _Given(kernel, rows.shifted(model.shift), dtype, not isinstance(kernel, Precomputed))
-
-
-def _training(model: KPCAModel) -> _Given:
+def _training(model: KPCAModel) -> NewRows:
     """Rows that the model was made of, where it holds them."""
     if not isinstance(model.projector, SampleProjector):
         raise ValueError(
@@ -305,16 +299,23 @@ def _training(model: KPCAModel) -> _Given:
             "this model was made of a precomputed matrix, which it does not hold; give kpca_limits(model, K_new, "
             "diagonal=...) the (m, N) matrix between rows from normal operation and the training rows"
         )
-    X = model.projector.X
-    if len(X) > CALIBRATION_ROWS:
-        X = X[np.sort(np.random.default_rng(0).choice(len(X), CALIBRATION_ROWS, replace=False))]
-    return _Given(guarded(model.kernel), Rows(X), np.dtype(np.float64), True)
+    model.projector.shares()  # says so where the weights are not known
+    rows, _ = Rows(model.projector.X, weights=model.projector.weights).present()
+    if len(rows) > CALIBRATION_ROWS:
+        few = np.sort(np.random.default_rng(0).choice(len(rows), CALIBRATION_ROWS, replace=False))
+        rows = Rows(rows.source[few], weights=None if rows.weights is None else rows.weights[few])
+    return NewRows(guarded(model.kernel), rows, np.dtype(np.float64))
 
 
-def _diagonal(given: _Given, diagonal: Any) -> np.ndarray | None:
+def _has_diagonal(given: NewRows) -> bool:
+    """Whether the kernel knows k(x, x) of new rows."""
+    return not isinstance(given.kernel, Precomputed)
+
+
+def _diagonal(given: NewRows, diagonal: Any) -> np.ndarray | None:
     """k(x, x) as the caller gives it; None: to be asked of the kernel."""
     if diagonal is None:
-        if not given.has_diagonal:
+        if not _has_diagonal(given):
             raise ValueError(
                 "SPE needs k(x, x) of each new row, and a precomputed matrix between new and training rows does not "
                 "hold it; give diagonal=, one value for each row"
@@ -329,31 +330,44 @@ def _diagonal(given: _Given, diagonal: Any) -> np.ndarray | None:
 
 
 def _t2(model: KPCAModel, z: np.ndarray) -> np.ndarray:
-    return np.sum((z / np.sqrt(model.latent)) ** 2, axis=1)
+    with np.errstate(over="ignore", invalid="ignore"):  # said by whoever returns them
+        return np.asarray(np.sum((z / np.sqrt(model.latent)) ** 2, axis=1))
+
+
+def _finite(values: np.ndarray, name: str, dtype: Any = np.float64) -> np.ndarray:
+    """These in the type that is returned; ValueError names the first row where that is not a finite number."""
+    with np.errstate(over="ignore"):
+        found = values.astype(dtype, copy=False)
+    if not np.isfinite(found).all():
+        row = int(np.argmin(np.isfinite(found)))
+        raise ValueError(
+            f"{name} is not finite in {found.dtype} (first at row {row}): kernel values are too large there; scale X "
+            "as the training rows were, or leave that row out"
+        )
+    return found
 
 
 def _statistics(
     model: KPCAModel,
-    given: _Given,
+    given: NewRows,
     diagonal: np.ndarray | None,
     n_threads: int,
     progress: parallel.Progress | None,
     bounds: bool = False,
 ) -> _Found:
-    if isinstance(model.projector, FeatureProjector):
-        found = _by_features(model, model.projector, given, diagonal, n_threads, progress)
-    else:
-        found = _by_rows(model, model.projector, given, diagonal, n_threads, progress, bounds)
-    if not np.isfinite(found.spe).all():
-        row = int(np.argmin(np.isfinite(found.spe)))
-        raise ValueError(f"SPE is not finite (first at row {row}): kernel values overflow there; scale the data down")
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused below
+        if isinstance(model.projector, FeatureProjector):
+            found = _by_features(model, model.projector, given, diagonal, n_threads, progress)
+        else:
+            found = _by_rows(model, model.projector, given, diagonal, n_threads, progress, bounds)
+    _finite(found.spe, "SPE")
     return found
 
 
 def _by_features(
     model: KPCAModel,
     projector: FeatureProjector,
-    given: _Given,
+    given: NewRows,
     diagonal: np.ndarray | None,
     n_threads: int,
     progress: parallel.Progress | None,
@@ -371,8 +385,8 @@ def _by_features(
     transform = feature_map.tile_rows is not None
     step = tile_rows(feature_map) if transform else parallel.tile_rows(D)
     if transform:
-        apply(feature_map, rows, axes, n_threads, constant=mean @ axes, out=z, progress=progress, stage="scores")
-        along = apply(feature_map, rows, mean[:, None], n_threads)[:, 0]
+        products = projector.products(given.kernel, rows, n_threads, progress)
+        z, along = products[:, :-1] - projector.of_the_mean()[0], products[:, -1]
 
     def task(i: int) -> None:
         part = slice(i * step, min(n, (i + 1) * step))
@@ -404,7 +418,7 @@ def _by_features(
     else:  # |r|^2 of an r that is off by this much
         slack = 4.0 * np.sqrt(within) * (delta * size) + 4.0 * (delta * size) ** 2
     slack += 4.0 * feature_map.defect + 2.0 * away
-    train = np.sqrt(max(float(model.info.get("residual_trace", 0.0)), 0.0) / model.n_samples)
+    train = np.sqrt(model.mean_residual)
     high = within + (np.sqrt(outside) + train) ** 2 + slack
     low = np.maximum(within + np.maximum(np.sqrt(surely) - train, 0.0) ** 2 - slack, 0.0)
     return _Found(_t2(model, z), within + outside, np.stack([low, high], axis=1))
@@ -413,29 +427,19 @@ def _by_features(
 def _by_rows(
     model: KPCAModel,
     projector: SampleProjector,
-    given: _Given,
+    given: NewRows,
     diagonal: np.ndarray | None,
     n_threads: int,
     progress: parallel.Progress | None,
     bounds: bool,
 ) -> _Found:
-    kernel, rows, n = given.kernel, given.rows, given.rows.n_samples
-    train = Rows(projector.X)
-    N, c = projector.coeff.shape
-    coeff = np.asarray(projector.coeff, dtype=np.float64)
-    coeff = coeff - coeff.mean(axis=0)  # zero already in exact numbers, but not in those of float32
-    columns = np.hstack([coeff, np.full((N, 1), 1.0 / N)])
-    means = np.asarray(projector.column_means, dtype=np.float64)
-    constant, grand = means @ columns[:, :c], float(means.mean())
-    z, centred, diagonals = np.empty((n, c)), np.empty(n), np.empty(n)
-    step = parallel.tile_rows(64)
-    for start in range(0, n, step):
-        part = slice(start, min(n, start + step))
-        X = rows.tile(part.start, part.stop)
-        product = ExactSummation(kernel, Rows(X), train, n_threads=n_threads).matmat(columns)
-        z[part] = product[:, :c] - constant
+    kernel, n = given.kernel, given.rows.n_samples
+    constant, grand = projector.of_the_mean()
+    z, centred, diagonals = np.empty((n, len(constant))), np.empty(n), np.empty(n)
+    for part, X, products in projector.tiles_of_products(kernel, given.rows, n_threads):
+        z[part] = products[:, :-1] - constant
         diagonals[part] = kernel.diagonal(X) if diagonal is None else diagonal[part]
-        centred[part] = diagonals[part] - 2.0 * product[:, c] + grand
+        centred[part] = diagonals[part] - 2.0 * products[:, -1] + grand
         if progress is not None:
             progress("spe", part.stop, n)
     inside = np.einsum("ij,ij->i", z, z)
@@ -444,7 +448,7 @@ def _by_rows(
         spe = np.maximum(spe, 0.0)
     interval = np.stack([spe, spe], axis=1)
     if bounds:
-        whole, within = _rounding_of_rows(model, given, columns, z, diagonals, means)
+        whole, within = _rounding_of_rows(model, projector, given, z, diagonals)
         interval = np.stack([spe - whole - within, spe + whole + within], axis=1)
         if kernel.positive_semidefinite:  # no larger than without any component, and no smaller than nothing
             interval[:, 1] = np.minimum(interval[:, 1], np.maximum(centred, 0.0) + whole)
@@ -453,58 +457,101 @@ def _by_rows(
 
 
 def _rounding_of_rows(
-    model: KPCAModel, given: _Given, columns: np.ndarray, z: np.ndarray, diagonals: np.ndarray, means: np.ndarray
+    model: KPCAModel, projector: SampleProjector, given: NewRows, z: np.ndarray, diagonals: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """What rounding, and the components' own error, can do to k~(x, x) and to |z|^2 by the training rows: (m,) each."""
-    N, coeff = len(columns), columns[:, :-1]
-    assert isinstance(model.projector, SampleProjector)
-    error = 0.0
-    if given.has_diagonal:
-        _, data = summarize(given.rows, shift=False, rng=np.random.default_rng(0))
-        _, train = summarize(Rows(model.projector.X), shift=False, rng=np.random.default_rng(0))
-        larger = max((data, train), key=lambda x: x.radius)
-        error = given.kernel.entry_error(larger, np.dtype(np.float64)) or 0.0
-        largest = np.sqrt(np.abs(diagonals) * float(np.abs(given.kernel.diagonal(model.projector.X)).max()))
-    else:
-        largest = np.abs(diagonals) + float(np.abs(means).max())
-    largest = np.maximum(largest, float(np.abs(means).max()))
-    # an entry's error, in a mean and in a score; column means by an approximate product err by what that does
-    entry = error + EPS * rounding_factor(N) * largest + float(model.info.get("product_error", 0.0))
-    weights = np.abs(coeff).sum(axis=0)
-    whole = 4.0 * entry + 4.0 * EPS * np.abs(diagonals)
-    part = 2.0 * entry * (np.abs(z) @ weights) + entry**2 * float(weights @ weights)
+    coeff, N = projector.expansion()[:, :-1], len(projector.X)
+    # with weights, the eigenvectors are those of W^(1/2) Kc W^(1/2): coeff = W^(1/2) roots
+    roots = coeff if projector.weights is None else _over_roots(coeff, projector.weights)
+    entry, largest = _error_of_entries(model, projector, given, diagonals)
+    # column means by an approximate product err by what that does; it is bounded for the weighted matrix as a whole
+    product = float(model.info.get("product_error", 0.0)) * N / model.count
+    reach = np.abs(coeff).sum(axis=0)
+    reach_of_means = reach
+    if projector.weights is not None:
+        reach_of_means = np.sqrt(model.count * np.einsum("ij,ij->j", roots, roots))
+    whole = 4.0 * (entry + product) + 4.0 * EPS * np.abs(diagonals)
+    off_z = np.multiply.outer(entry, reach) + product * reach_of_means
+    part = 2.0 * np.einsum("ij,ij->i", np.abs(z), off_z) + np.einsum("ij,ij->i", off_z, off_z)
     # components are orthonormal as far as V' Kc V is diagonal, which the lower ends of the intervals allow for,
     off = float(np.max(model.eigenvalues - model.eigenvalue_bounds[:, 0], initial=0.0)) / float(model.eigenvalues[-1])
-    if model.projector.coeff.dtype == np.float32:
+    if projector.coeff.dtype == np.float32:
         # and as far as coefficients A + E are those that were found: (A + E)' Kc (A + E) - I, |Kc A|^2 <= top
-        square = float(np.einsum("ij,ij->", coeff, coeff)) * (0.51 * float(np.finfo(np.float32).eps)) ** 2
+        square = float(np.einsum("ij,ij->", roots, roots)) * (0.51 * float(np.finfo(np.float32).eps)) ** 2
         norm = top = float(model.eigenvalue_bounds[0, 1])
         if not given.kernel.positive_semidefinite:
-            norm = N * float(largest.max())
+            norm = model.count * float(largest.max())
             top = norm**2 / float(model.eigenvalues[-1])
         off += 2.0 * np.sqrt(top * (1.0 + off) * square) + norm * square
     inside = np.einsum("ij,ij->i", z, z)
     return whole, part + inside * (off / (1.0 - off) if off < 1.0 else np.inf)
 
 
-def _order_statistic(values: np.ndarray, confidence: float, name: str) -> float:
+def _over_roots(coeff: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Coefficients over the square roots of the weights; rows of weight zero have none."""
+    return np.divide(coeff, np.sqrt(weights)[:, None], out=np.zeros_like(coeff), where=weights[:, None] > 0)
+
+
+def _error_of_entries(
+    model: KPCAModel, projector: SampleProjector, given: NewRows, diagonals: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """(how far a kernel value of each new row, alone or in a sum, can be off; the largest that there can be)."""
+    error, largest = 0.0, np.abs(diagonals)
+    of_means = float(np.abs(projector.column_means).max())
+    if _has_diagonal(given):
+        _, data = summarize(given.rows.weighted(None), shift=True, shift_by=model.shift, rng=np.random.default_rng(0))
+        _, train = summarize(Rows(projector.X), shift=False, rng=np.random.default_rng(0))
+        larger = max((data, train), key=lambda x: x.radius)
+        error = given.kernel.entry_error(larger, np.dtype(np.float64)) or 0.0
+        largest = np.sqrt(largest * float(np.abs(given.kernel.diagonal(projector.X)).max()))
+    else:
+        largest = largest + of_means
+    largest = np.maximum(largest, of_means)
+    return error + EPS * rounding_factor(len(projector.X)) * largest, largest
+
+
+def _f_limit(model: KPCAModel, confidence: float) -> float:
+    """Of T^2 of a new row about mean and variances that are estimates."""
+    n, c = model.count, model.n_components
+    limit = np.inf
+    if n > c:
+        with np.errstate(over="ignore"):
+            limit = c * (n + 1.0) * (n - 1.0) / (n * (n - c)) * float(stats.f.ppf(confidence, c, n - c))
+    if not np.isfinite(limit):
+        counted = f"{model.n_samples} rows" if model.weight_sum is None else f"the sum of the weights is {n:.6g}"
+        raise ValueError(
+            f"t2='F' needs more rows than components ({counted}, {c} components); give t2='chi2', fit fewer "
+            "components, or scale the weights so that they count rows"
+        )
+    return float(limit)
+
+
+def _order_statistic(values: np.ndarray, weights: np.ndarray, confidence: float, name: str) -> float:
     """The value that a new one of the same distribution exceeds with probability at most 1 - confidence."""
-    m = len(values)
-    place = int(np.ceil((m + 1) * confidence - 1e-9))
+    order = np.argsort(values, kind="stable")
+    below = np.cumsum(weights[order])  # rows up to this value
+    m = float(below[-1])
+    place = (m + 1) * confidence - 1e-9
     if place > m:
         need = int(np.ceil(confidence / (1.0 - confidence) - 1e-9))
         raise ValueError(
-            f"{name}='empirical' at confidence {confidence:g} needs at least {need} rows, and there are {m}; give more "
-            "rows, a lower confidence, or another limit"
+            f"{name}='empirical' at confidence {confidence:g} needs at least {need} rows, and there are {m:g}; give "
+            "more rows, a lower confidence, or another limit"
         )
-    return float(np.sort(values)[place - 1])
+    return float(values[order[int(np.searchsorted(below, place))]])
 
 
-def _box(values: np.ndarray, confidence: float) -> float:
+def _box(values: np.ndarray, weights: np.ndarray, confidence: float) -> float:
     """g chi^2(h) of the same mean and variance."""
-    if len(values) < 2:
+    count = float(weights.sum())
+    if not count > 1.0 or len(values) < 2:
         raise ValueError("spe='box' needs the SPE of at least two rows; give more rows")
-    mean, variance = float(values.mean()), float(values.var(ddof=1))
+    scale = float(np.abs(values).max())
+    if not scale > 0.0:
+        return 0.0
+    values = values / scale  # squares of large values overflow
+    mean = float(weights @ values) / count
+    variance = float(weights @ (values - mean) ** 2) / (count - 1.0)
     if not mean > 0.0 or variance <= (EPS * mean) ** 2:
-        return max(mean, 0.0)  # all alike: what differs from them is beyond
-    return variance / (2.0 * mean) * float(stats.chi2.ppf(confidence, 2.0 * mean**2 / variance))
+        return scale * max(mean, 0.0)  # all alike: what differs from them is beyond
+    return scale * variance / (2.0 * mean) * float(stats.chi2.ppf(confidence, 2.0 * mean**2 / variance))

@@ -25,13 +25,11 @@ from ..kernels import guarded
 from ..kernels.gaussian import Gaussian, median_distance
 from ..kernels.linear import Linear
 from ..kernels.precomputed import Precomputed
-from ..maps.passes import apply
 from ..maps.pivots import PivotMap
-from ..products.exact import ExactSummation
 from ..rows import validate
 from ..rows.view import Rows
 from .descent import Found, MapTarget, RowsTarget, descend
-from .result import FeatureProjector, KPCAModel, SampleProjector, check_model
+from .result import FeatureProjector, KPCAModel, SampleProjector, check_model, new_rows
 from .ridge import fit_ridge
 
 __all__ = ["kpca_denoise", "kpca_preimage"]
@@ -72,13 +70,15 @@ def kpca_preimage(
         are known, else "gradient".
     train : array_like (n, d), optional
         Known rows, best the training rows: to learn from, and to start from. A model that holds its training rows needs
-        none. For a precomputed kernel, whatever describes the N training rows, in their order.
+        none, and learns from them with their weights; rows given here count once each. For a precomputed kernel,
+        whatever describes the N training rows, in their order.
     start : array_like (m, d), optional
         Where "fixed-point" and "gradient" start; for denoising, the noisy rows. By default the known row with the
         nearest scores, or a pivot of a model made of these; without either, the mean of the training rows (Gaussian
         kernel).
     alpha : float, optional
-        Regularisation of "ridge": sum |x - f(z)|^2 + alpha |f|^2. By default chosen by generalised cross-validation.
+        Regularisation of "ridge": sum |x - f(z)|^2 + alpha |f|^2, the sum being over the known rows, each times its
+        weight. By default chosen by generalised cross-validation.
     tol : float
         "fixed-point" and "gradient" end when a step is at most tol times the length on which the kernel changes
         (sigma).
@@ -196,16 +196,12 @@ def kpca_denoise(
             "a precomputed matrix holds no rows that noise could be taken from; kpca_preimage(model, Z, train=...) "
             "learns rows from scores"
         )
-    rows = validate.as_rows(X, purpose="kpca_denoise")
-    validate.check_finite(rows, purpose="kpca_denoise")
-    validate.check_columns(model.n_features, rows.n_features)
-    validate.check_names(model.feature_names, X)
-    dtype = np.dtype(np.float32 if rows.dtype == np.float32 and model.dtype == np.float32 else np.float64)
+    given = new_rows(model, X, purpose="kpca_denoise")
     threads = parallel.threads_for(kernel, n_threads)
     with parallel.blas_threads():
-        Z = _scores_in_span(model, kernel, rows.shifted(model.shift), threads)
+        Z = _scores_in_span(model, kernel, given.rows, threads)
     found = _preimages(model, Z, method, train, X, alpha, tol, max_iter, n_threads, progress)
-    return found.astype(dtype, copy=False)
+    return found.astype(given.dtype, copy=False)
 
 
 def _preimages(
@@ -251,7 +247,7 @@ def _preimages(
 
 @dataclass(frozen=True)
 class _Known:
-    """Rows, shifted, and their scores."""
+    """Rows, shifted, and their scores; those that count in the model, with their weights."""
 
     rows: Rows
     scores: np.ndarray
@@ -327,31 +323,37 @@ def _known_rows(model: KPCAModel, kernel: Kernel, train: Any, n_threads: int) ->
     """Rows to start or to learn from, with their scores: those given, or held by the model, or its pivots."""
     projector = model.projector
     if train is not None:
-        rows = validate.as_rows(train, name="train", purpose="kpca_preimage")
-        validate.check_finite(rows, name="train", purpose="kpca_preimage")
         if isinstance(kernel, Precomputed):
+            rows = validate.as_rows(train, name="train", purpose="kpca_preimage")
+            validate.check_finite(rows, name="train", purpose="kpca_preimage")
             if rows.n_samples != model.n_samples:
                 raise ValueError(
                     f"train has {rows.n_samples} rows, and the model was made of {model.n_samples}; for a "
                     "precomputed kernel it describes the training rows, one by one"
                 )
-            return _Known(rows, _training_scores(model))
-        validate.check_columns(model.n_features, rows.n_features, name="train")
-        rows = rows.shifted(model.shift)
+            return _training(model, rows)
+        rows = new_rows(model, train, name="train", purpose="kpca_preimage").rows
         return _Known(rows, _project(model, kernel, rows, n_threads))
     if isinstance(projector, SampleProjector):
-        return _Known(Rows(projector.X), _training_scores(model))
+        return _training(model, Rows(projector.X))
     if isinstance(projector.map, PivotMap) and projector.map.n_features:
         rows = Rows(projector.map.pivots)
         return _Known(rows, _project(model, kernel, rows, n_threads))
     return None
 
 
-def _training_scores(model: KPCAModel) -> np.ndarray:
-    """score = Kc coeff = coeff eigenvalues: no pass over the kernel."""
-    if isinstance(model.projector, SampleProjector):
-        return np.asarray(model.projector.coeff, dtype=np.float64) * model.eigenvalues
-    return np.asarray(model.score, dtype=np.float64)
+def _training(model: KPCAModel, rows: Rows) -> _Known:
+    """The training rows with their scores, without a pass over the kernel: score = coeff eigenvalues / weight."""
+    projector = model.projector
+    if not isinstance(projector, SampleProjector):
+        rows, present = rows.weighted(model.sample_weight).present()
+        scores = np.asarray(model.score if present is None else model.score[present], dtype=np.float64)
+        return _Known(rows, scores)
+    projector.shares()  # says so where the weights are not known
+    rows, present = rows.weighted(projector.weights).present()
+    coeff = projector.coeff if present is None else projector.coeff[present]
+    scores = np.asarray(coeff, dtype=np.float64) * model.eigenvalues
+    return _Known(rows, scores if rows.weights is None else scores / rows.weights[:, None])
 
 
 def _scores_in_span(model: KPCAModel, kernel: Kernel, rows: Rows, n_threads: int) -> np.ndarray:
@@ -361,50 +363,35 @@ def _scores_in_span(model: KPCAModel, kernel: Kernel, rows: Rows, n_threads: int
     and phi(x) has t times that part, t = (<phi(x), mean> - (z + b).b) / (|mean|^2 - |b|^2). The projection is
     t mean + W (z + (1 - t) b), and divided by t it is that of the scores z / t + (1 / t - 1) b.
     """
-    projector, n = model.projector, rows.n_samples
     if kernel.translation != "kernel":
         return _project(model, kernel, rows, n_threads)
-    if isinstance(projector, FeatureProjector):
-        mean = projector.mean
-        found = apply(projector.map, rows, np.column_stack([projector.axes, mean]), n_threads)
-        b, square = mean @ projector.axes, float(mean @ mean)
-        least = 10.0 * np.sqrt(max(float(model.info.get("residual_trace", 0.0)), 0.0) / model.n_samples)
-    else:
-        N = len(projector.coeff)
-        columns = np.hstack([np.asarray(projector.coeff, dtype=np.float64), np.full((N, 1), 1.0 / N)])
-        found, step, least = np.empty((n, columns.shape[1])), parallel.tile_rows(64), 1e-12
-        for at in range(0, n, step):
-            tile = Rows(rows.tile(at, min(n, at + step)))
-            found[at : at + step] = ExactSummation(kernel, tile, Rows(projector.X), n_threads=n_threads).matmat(columns)
-        b, square = projector.column_means @ columns[:, :-1], float(np.mean(projector.column_means))
+    found = model.projector.products(kernel, rows, n_threads)
+    b, square = model.projector.of_the_mean()
     inside, along = found[:, :-1], found[:, -1]  # W' phi(x) and <phi(x), mean>
     part = square - float(b @ b)
     if not part > 1e-10 * square:
         return inside - b
     # a share that rounding, or what a map leaves out, could be all of is not divided by
-    share = np.maximum((along - inside @ b) / part, max(least, 1e-12))[:, None]
+    least = max(10.0 * np.sqrt(model.mean_residual), 1e-12)
+    share = np.maximum((along - inside @ b) / part, least)[:, None]
     return (inside - b) / share + (1.0 / share - 1.0) * b
 
 
 def _start(model: KPCAModel, start: Any, Z: np.ndarray) -> Rows | None:
     if start is None:
         return None
-    rows = validate.as_rows(start, name="start", purpose="kpca_preimage")
-    validate.check_finite(rows, name="start", purpose="kpca_preimage")
-    validate.check_columns(model.n_features, rows.n_features, name="start")
+    rows = new_rows(model, start, name="start", purpose="kpca_preimage").rows
     if rows.n_samples != len(Z):
         raise ValueError(f"start has {rows.n_samples} rows and Z has {len(Z)}; one for each is needed")
-    return rows.shifted(model.shift)
+    return rows
 
 
 def _linear(model: KPCAModel, Z: np.ndarray) -> np.ndarray:
     """P itself: the kernel is linear, so feature space is input space."""
     projector = model.projector
     if isinstance(projector, SampleProjector):
-        X = np.asarray(projector.X, dtype=np.float64)
-        mean = X.mean(axis=0)
-        coeff = projector.coeff - projector.coeff.mean(axis=0)
-        return mean + Z @ (coeff.T @ X) + model.shift
+        sums = projector.expansion().T @ np.asarray(projector.X, dtype=np.float64)
+        return sums[-1] + Z @ sums[:-1] + model.shift
     P = projector.mean + Z @ projector.axes.T
     if isinstance(projector.map, PivotMap):  # phi(x) = L^-1 pivots x
         return _pivot_weights(projector.map, P.T).T @ projector.map.pivots + model.shift
@@ -499,10 +486,8 @@ def _targets(model: KPCAModel, kernel: Kernel, length: float) -> Callable[[np.nd
     """P of a block of scores, as what the model knows it by."""
     projector = model.projector
     if isinstance(projector, SampleProjector):
-        coeff = np.asarray(projector.coeff, dtype=np.float64)
-        left, base = coeff - coeff.mean(axis=0), np.full(len(coeff), 1.0 / len(coeff))
-        points = projector.X
-        return lambda z: RowsTarget(kernel, points, left, base, z, length)
+        expansion, points = projector.expansion(), projector.X
+        return lambda z: RowsTarget(kernel, points, expansion[:, :-1], expansion[:, -1], z, length)
     if isinstance(projector.map, PivotMap):
         weights = _pivot_weights(projector.map, np.column_stack([projector.axes, projector.mean]))
         pivots, left, base = projector.map.pivots, np.ascontiguousarray(weights[:, :-1]), weights[:, -1]

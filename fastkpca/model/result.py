@@ -1,6 +1,7 @@
-"""What kpca returns: a frozen result that unpacks in MATLAB's order, and its projectors.
+"""What kpca returns: a frozen result that unpacks in MATLAB's order, its projectors, and its one way in for new rows.
 
-A FeatureProjector holds D x c numbers whatever N was; a SampleProjector holds the training rows and says so.
+A FeatureProjector holds D x c numbers whatever N was; a SampleProjector holds the training rows and says so. Both know
+the weighted mean of the training rows' images, which is the centre of the model: ``products`` and ``of_the_mean``.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,11 +23,22 @@ from ..maps.passes import apply
 from ..maps.pivots import PivotMap
 from ..maps.sizes import stored_size
 from ..products.exact import ExactSummation
+from ..rows import validate
 from ..rows.sources import Sink
 from ..rows.view import Rows
 from .plan import Plan
 
-__all__ = ["FeatureProjector", "KPCAModel", "SampleProjector", "check_model", "load", "restore_map", "save"]
+__all__ = [
+    "FeatureProjector",
+    "KPCAModel",
+    "NewRows",
+    "SampleProjector",
+    "check_model",
+    "load",
+    "new_rows",
+    "restore_map",
+    "save",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +59,17 @@ class FeatureProjector:
     grows_with_n = False
 
     def project(self, kernel: Kernel, rows: Rows, out: Any, n_threads: int, progress: Any = None) -> None:
-        constant = self.mean @ self.axes
+        constant, _ = self.of_the_mean()
         apply(self.map, rows, self.axes, n_threads, constant=constant, out=out, progress=progress, stage="scores")
+
+    def products(self, kernel: Kernel, rows: Rows, n_threads: int, progress: Any = None) -> np.ndarray:
+        """<w_j, phi(x)> for each component, then <mean, phi(x)>: shape (m, c + 1)."""
+        columns = np.column_stack([self.axes, self.mean])
+        return np.asarray(apply(self.map, rows, columns, n_threads, progress=progress, stage="scores"))
+
+    def of_the_mean(self) -> tuple[np.ndarray, float]:
+        """(<w_j, mean> for each component, |mean|^2)."""
+        return self.mean @ self.axes, float(self.mean @ self.mean)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,29 +82,74 @@ class SampleProjector:
         Training rows, after the shift.
     coeff : ndarray (N, c)
     column_means : ndarray (N,)
-        Of the Gram matrix of the training rows.
+        Of the Gram matrix of the training rows; with weights, weighted means.
+    weights : ndarray (N,) or None
+        Of the training rows; None: each counts once. Empty: they had weights, and the model's file does not hold them.
     """
 
     X: np.ndarray
     coeff: np.ndarray
     column_means: np.ndarray
+    weights: np.ndarray | None = None
     grows_with_n = True
 
     def project(self, kernel: Kernel, rows: Rows, out: Any, n_threads: int, progress: Any = None) -> None:
-        # blocks of rows: K(new, train) @ coeff never exists for all of them at once
-        step = parallel.tile_rows(64)
-        train = Rows(self.X)
         constant = self.column_means @ self.coeff
-        n = rows.n_samples
         sink = Sink(out)
-        for start in range(0, n, step):
-            stop = min(n, start + step)
-            block = Rows(rows.tile(start, stop))
-            product = ExactSummation(kernel, block, train, n_threads=n_threads)
-            sink.write(product.matmat(np.ascontiguousarray(self.coeff, dtype=np.float64)) - constant)
+        for part, _, found in self._tiles(kernel, rows, self.coeff, n_threads):
+            sink.write(found - constant)
             if progress is not None:
-                progress("scores", stop, n)
+                progress("scores", part.stop, rows.n_samples)
         sink.close()
+
+    def products(self, kernel: Kernel, rows: Rows, n_threads: int, progress: Any = None) -> np.ndarray:
+        """<w_j, phi(x)> for each component, then <mean, phi(x)>: shape (m, c + 1)."""
+        found = np.empty((rows.n_samples, self.coeff.shape[1] + 1))
+        for part, _, product in self.tiles_of_products(kernel, rows, n_threads):
+            found[part] = product
+            if progress is not None:
+                progress("scores", part.stop, rows.n_samples)
+        return found
+
+    def tiles_of_products(
+        self, kernel: Kernel, rows: Rows, n_threads: int
+    ) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+        """(which rows, these rows, their ``products``), one tile after the other."""
+        return self._tiles(kernel, rows, self.expansion(), n_threads)
+
+    def of_the_mean(self) -> tuple[np.ndarray, float]:
+        """(<w_j, mean> for each component, |mean|^2)."""
+        found = np.asarray(self.column_means, dtype=np.float64) @ self.expansion()
+        return found[:-1], float(found[-1])
+
+    def shares(self) -> np.ndarray:
+        """The part of each training row in the mean, shape (N,): its weight over the sum of the weights."""
+        n = len(self.X)
+        if self.weights is None:
+            return np.full(n, 1.0 / n)
+        if len(self.weights) != n:
+            raise ValueError(
+                "this model was made of weighted rows, and its file does not hold their weights, which are needed "
+                "here; fit it again (kpca_project and kpca_t2 do without them)"
+            )
+        return self.weights / self.weights.sum()
+
+    def expansion(self) -> np.ndarray:
+        """Components and mean as sums over the images of the training rows: shape (N, c + 1), float64."""
+        coeff, shares = np.asarray(self.coeff, dtype=np.float64), self.shares()
+        # the coefficients of a component sum to zero in exact numbers, but not in those of float32
+        return np.column_stack([coeff - np.outer(shares, coeff.sum(axis=0)), shares])
+
+    def _tiles(
+        self, kernel: Kernel, rows: Rows, columns: np.ndarray, n_threads: int
+    ) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+        # K(new, train) @ columns, block by block: it never exists for all rows at once
+        columns = np.ascontiguousarray(columns, dtype=np.float64)
+        step, train, n = parallel.tile_rows(64), Rows(self.X), rows.n_samples
+        for start in range(0, n, step):
+            part = slice(start, min(n, start + step))
+            X = rows.tile(part.start, part.stop)
+            yield part, X, ExactSummation(kernel, Rows(X), train, n_threads=n_threads).matmat(columns)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -98,6 +164,9 @@ class KPCAModel:
         An interval around each eigenvalue.
     bound_kind : str
         "guaranteed" or "probabilistic".
+    failure_probability : float
+        Probability, over the random numbers that were drawn, with which an interval does not hold; 0.0 where
+        ``bound_kind`` is "guaranteed".
     angle_bounds : ndarray (c,)
         Bound on the angle (radians) between the computed and the true invariant subspace of each cluster.
     clusters : ndarray (c,), int
@@ -118,7 +187,7 @@ class KPCAModel:
         Names of their columns, where they came as a data frame that has such. Frames that are projected must have the
         same ones in the same order.
     sample_weight : ndarray (N,) or None
-        Weights of the training rows, where there were any and the scores are kept.
+        Weights of the training rows, where there were any and the model holds these rows or their scores.
     weight_sum : float or None
         Their sum, which takes the place of N in the variances.
     """
@@ -142,6 +211,7 @@ class KPCAModel:
     sample_weight: np.ndarray | None = field(default=None)
     feature_names: tuple[str, ...] | None = None
     weight_sum: float | None = None
+    failure_probability: float = 0.0
     _moments: Moments | None = field(default=None)
 
     @property
@@ -149,9 +219,19 @@ class KPCAModel:
         return len(self.eigenvalues)
 
     @property
+    def count(self) -> float:
+        """N, the number of training rows; with weights their sum."""
+        return float(self.n_samples) if self.weight_sum is None else self.weight_sum
+
+    @property
     def latent(self) -> np.ndarray:
         """Variances of the components, eigenvalues / (N - 1), shape (c,); with weights N is their sum."""
-        return self.eigenvalues / ((self.n_samples if self.weight_sum is None else self.weight_sum) - 1)
+        return self.eigenvalues / (self.count - 1)
+
+    @property
+    def mean_residual(self) -> float:
+        """Mean over the training rows of what the feature map leaves out of k(x, x); zero without a feature map."""
+        return max(float(self.info.get("residual_trace", 0.0)), 0.0) / self.count
 
     @property
     def explained(self) -> np.ndarray:
@@ -198,6 +278,12 @@ class KPCAModel:
         """Hotelling's T^2 of the training rows over the kept components, shape (N,)."""
         return np.sum(self.score**2 / self.latent, axis=1)
 
+    @property
+    def bounds_text(self) -> str:
+        """``bound_kind`` for a text, with the probability where there is one."""
+        failing = f" (failure probability {self.failure_probability:.2g})" if self.failure_probability else ""
+        return self.bound_kind + failing
+
     def __iter__(self) -> Iterator[np.ndarray]:
         yield from (self.coeff, self.score, self.latent, self.tsquared, self.explained)
 
@@ -209,7 +295,7 @@ class KPCAModel:
         return (
             f"<KPCAModel: {self.kernel!r}, {self.n_components} components{explaining}, "
             f"n_samples={self.n_samples}, n_features={self.n_features}, method={self.plan.method!r}, "
-            f"{self.bound_kind} intervals within {width:.1e} of the largest eigenvalue{grows}>"
+            f"{self.bounds_text} intervals within {width:.1e} of the largest eigenvalue{grows}>"
         )
 
     def __reduce__(self) -> tuple:
@@ -231,6 +317,7 @@ class KPCAModel:
         header: dict[str, Any] = {
             "kernel": kernel_state(self.kernel),
             "bound_kind": self.bound_kind,
+            "failure_probability": self.failure_probability,
             "total_variance_bounds": list(self.total_variance_bounds),
             "total_variance": self.total_variance,
             "plan": self.plan.state(),
@@ -266,8 +353,8 @@ class KPCAModel:
             arrays |= {f"moments.{name}": array for name, array in own.items()}
         if scores:
             arrays["score"] = np.asarray(self.score)
-            if self.sample_weight is not None:
-                arrays["sample_weight"] = np.asarray(self.sample_weight, dtype=np.float64)
+        if self.sample_weight is not None and (scores or self.projector.grows_with_n):
+            arrays["sample_weight"] = np.asarray(self.sample_weight, dtype=np.float64)
         return header, arrays
 
     @classmethod
@@ -301,13 +388,20 @@ class KPCAModel:
         total = Record({"low": ends[0], "high": ends[1]}, {}, "the total variance")
         if not total.number("low") <= total.number("high") == high:
             raise own.refuse("the ends of its total variance are in the wrong order")
+        weight_sum = own.number("weight_sum", above=1.0) if "weight_sum" in own.header else None
+        weights = _restore_weights(own, n, weight_sum)
         score = own.array("score", (n, c)) if "score" in own.arrays else None
         if score is not None and score.dtype != dtype:
             raise own.refuse(f"its scores are {score.dtype}, the model is {dtype}")
+        kind = own.text("bound_kind", ("guaranteed", "probabilistic"))
+        failing = own.number("failure_probability")
+        if not (failing == 0.0 if kind == "guaranteed" else 0.0 < failing < 1.0):
+            raise own.refuse(f"its intervals are {kind}, with a failure probability of {failing!r}")
         model = cls(
             eigenvalues=eigenvalues,
             eigenvalue_bounds=bounds,
-            bound_kind=own.text("bound_kind", ("guaranteed", "probabilistic")),
+            bound_kind=kind,
+            failure_probability=failing,
             angle_bounds=angles,
             clusters=clusters,
             total_variance=high,
@@ -319,10 +413,10 @@ class KPCAModel:
             n_features=d,
             shift=shift,
             dtype=dtype,
-            projector=(projector := _restore_projector(own, kernel, n, d, c)),
+            projector=(projector := _restore_projector(own, kernel, n, d, c, weights)),
             _score=score,
-            sample_weight=own.array("sample_weight", (n,), least=0.0) if "sample_weight" in own.arrays else None,
-            weight_sum=own.number("weight_sum", above=1.0) if "weight_sum" in own.header else None,
+            sample_weight=weights,
+            weight_sum=weight_sum,
             feature_names=_restore_names(own, d),
             _moments=_restore_moments(own, projector),
         )
@@ -333,6 +427,7 @@ class KPCAModel:
 _KEYS = (
     "kernel",
     "bound_kind",
+    "failure_probability",
     "total_variance_bounds",
     "total_variance",
     "plan",
@@ -353,7 +448,18 @@ def _restore_names(own: Record, d: int) -> tuple[str, ...] | None:
     return tuple(names)
 
 
-def _restore_projector(own: Record, kernel: Kernel, n: int, d: int, c: int) -> FeatureProjector | SampleProjector:
+def _restore_weights(own: Record, n: int, weight_sum: float | None) -> np.ndarray | None:
+    if "sample_weight" not in own.arrays:
+        return None
+    weights = own.array("sample_weight", (n,), least=0.0)
+    if weight_sum is None or not abs(float(weights.sum()) - weight_sum) <= 1e-9 * weight_sum:
+        raise own.refuse(f"the sum of its weights is {float(weights.sum()):.9g}, and it states {weight_sum}")
+    return weights
+
+
+def _restore_projector(
+    own: Record, kernel: Kernel, n: int, d: int, c: int, weights: np.ndarray | None
+) -> FeatureProjector | SampleProjector:
     if "map" not in own.header:
         own.names((*_ARRAYS, "X", "coeff", "column_means"), ("score", "sample_weight"))
         X, coeff, means = own.array("X", (n, d)), own.array("coeff", (n, c)), own.array("column_means", (n,))
@@ -361,7 +467,9 @@ def _restore_projector(own: Record, kernel: Kernel, n: int, d: int, c: int) -> F
         norms = np.sqrt(np.einsum("ij,ij->j", coeff, coeff, dtype=np.float64) * own.arrays["eigenvalues"])
         if not norms.max() < 1.01 and "weight_sum" not in own.header:
             raise own.refuse("its coefficients are too large for its eigenvalues")
-        return SampleProjector(X, coeff, means)
+        if weights is None and "weight_sum" in own.header:  # files of models without scores left them out once
+            weights = np.empty(0)
+        return SampleProjector(X, coeff, means, weights)
     arrays = {name[4:]: array for name, array in own.arrays.items() if name.startswith("map.")}
     moments = [name for name in own.arrays if name.startswith("moments.")] if "moments" in own.header else []
     own.names((*_ARRAYS, "axes", "mean", *(f"map.{name}" for name in arrays), *moments), ("score", "sample_weight"))
@@ -400,7 +508,7 @@ def restore_map(
     Both are compared before anything of that size is made. Raises ModelFileError.
     """
     own = Record(header, arrays, "the feature map")
-    size = stored_size(header, arrays, n_columns)
+    size = stored_size(header, arrays, n_columns, n_features)
     if size is not None and size != n_features:
         raise own.refuse(f"it has {size} features, the model {n_features}")
     with refusing("the feature map"):
@@ -550,3 +658,64 @@ def check_model(model: Any) -> None:
     else:
         hint = "give what kpca() or load() returned"
     raise TypeError(f"model is of type {type(model).__name__}; {hint}")
+
+
+class NewRows(NamedTuple):
+    """Rows as a model takes them.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        That compares them with the training rows.
+    rows : Rows
+        In the model's coordinates (shifted).
+    dtype : dtype
+        Of what is computed of them: float32 where both these rows and those of the model are.
+    """
+
+    kernel: Kernel
+    rows: Rows
+    dtype: np.dtype
+
+
+def new_rows(
+    model: Any,
+    X: Any,
+    *,
+    name: str = "X",
+    purpose: str = "kpca_project",
+    sample_weight: Any = None,
+    finite: bool = True,
+) -> NewRows:
+    """The one way in for rows that a model was not made of: their type, columns, names, weights and shift.
+
+    Parameters
+    ----------
+    model : KPCAModel
+    X : array_like (m, d)
+        For a precomputed kernel the (m, N) matrix between new and training rows.
+    name, purpose : str
+        What the user knows them as, and the function that needs them; for the texts of errors.
+    sample_weight : array_like (m,), optional
+    finite : bool
+        Whether to look for NaN and infinity. False: a later pass does.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As ``validate.as_rows``; or the columns are not those of the training rows.
+    """
+    check_model(model)
+    own = guarded(model.kernel)
+    kernel, X = own.bind(X, range(model.n_samples))
+    rows = validate.as_rows(X, name=name, purpose=purpose)
+    if kernel is own:  # else the rows are not coordinates
+        validate.check_columns(model.n_features, rows.n_features, name=name)
+        validate.check_names(model.feature_names, X, name=name)
+    if finite:
+        validate.check_finite(rows, name=name, purpose=purpose)
+    if sample_weight is not None:
+        rows = rows.weighted(validate.check_weights(sample_weight, rows.n_samples, fit=False))
+    single = rows.dtype == np.float32 and model.dtype == np.float32
+    shift = None if kernel.translation is None else model.shift  # without one, what float64 would round is refused
+    return NewRows(kernel, rows.shifted(shift), np.dtype(np.float32 if single else np.float64))

@@ -16,7 +16,7 @@ from ..base import parallel
 from ..kernels.gaussian import Gaussian, median_distance
 from ..maps.passes import apply, feature_moments, tile_rows
 from ..maps.pivots import PivotMap, pivot_map
-from ..rows.view import Rows
+from ..rows.view import Rows, sample_index
 
 __all__ = ["Ridge", "fit_ridge"]
 
@@ -70,12 +70,11 @@ def fit_ridge(
     ----------
     scores : ndarray (N, c)
     rows : Rows (N, d)
+        Their weights, where they have some, are those of the squared errors; all of them positive.
     alpha : float, optional
         Regularisation; by default what generalised cross-validation finds best (Golub, Heath & Wahba 1979).
     """
-    n = len(scores)
-    rng = np.random.default_rng(0)
-    few = np.sort(rng.choice(n, TRIAL_ROWS, replace=False)) if n > TRIAL_ROWS else np.arange(n)
+    few = sample_index(rows, _count(rows), np.random.default_rng(0), TRIAL_ROWS)
     sample, targets = np.ascontiguousarray(scores[few], dtype=np.float64), rows.take(few)
     if not (sample != sample[0]).any():
         return Ridge(None, np.zeros((0, 0)), np.zeros(0), _mean(rows, n_threads), 0.0, 0.0)
@@ -85,7 +84,13 @@ def fit_ridge(
         feature_map = _map(Rows(sample), factor * heuristic, TRIAL_FEATURES)
         trials.append(_solve(feature_map, Rows(sample), Rows(targets), alpha, 1)[1])
     sigma = WIDTHS[int(np.argmin(trials))] * heuristic
-    return _solve(_map(Rows(scores), sigma, MAX_FEATURES), Rows(scores), rows, alpha, n_threads, progress)[0]
+    known = Rows(scores, weights=rows.weights)
+    return _solve(_map(known, sigma, MAX_FEATURES), known, rows, alpha, n_threads, progress)[0]
+
+
+def _count(rows: Rows) -> float:
+    """Number of rows, or the sum of their weights."""
+    return float(rows.n_samples if rows.weights is None else rows.weights.sum())
 
 
 def _map(scores: Rows, sigma: float, most: int) -> PivotMap:
@@ -104,9 +109,11 @@ def _mean(rows: Rows, n_threads: int) -> np.ndarray:
     n, step = rows.n_samples, parallel.tile_rows(2 * rows.n_features)
 
     def task(i: int) -> np.ndarray:
-        return rows.tile(i * step, min(n, (i + 1) * step)).sum(axis=0)
+        start, stop = i * step, min(n, (i + 1) * step)
+        X, w = rows.tile(start, stop), rows.tile_weights(start, stop)
+        return X.sum(axis=0) if w is None else w @ X
 
-    return parallel.tree_reduce(task, -(-n // step), np.add, n_threads=n_threads) / n
+    return np.asarray(parallel.tree_reduce(task, -(-n // step), np.add, n_threads=n_threads)) / _count(rows)
 
 
 def _solve(
@@ -129,9 +136,10 @@ def _solve(
         total = np.zeros((feature_map.n_features, rows.n_features))
         for start in range(i * span, min(n, (i + 1) * span), step):
             stop = min(n, start + step)
-            X = rows.tile(start, stop) - mean_x
-            squares[i] += float(np.einsum("ij,ij->", X, X))
-            total += (feature_map.features(scores.tile(start, stop)) - mean_phi).T @ X
+            X, w = rows.tile(start, stop) - mean_x, rows.tile_weights(start, stop)
+            weighted = X if w is None else w[:, None] * X
+            squares[i] += float(np.einsum("ij,ij->", X, weighted))
+            total += (feature_map.features(scores.tile(start, stop)) - mean_phi).T @ weighted
         return total
 
     cross = parallel.tree_reduce(task, len(squares), np.add, n_threads=n_threads, progress=progress, stage="regression")
@@ -142,11 +150,12 @@ def _solve(
     along = axes.T @ cross
     power, total = np.einsum("ij,ij->i", along, along), float(squares.sum())
     top = float(eigenvalues[-1])
+    count = max(_count(rows), float(n))  # small weights say how much rows count, not how few there are
 
     def validation(a: float) -> float:
         left = max(total - float(power @ ((eigenvalues + 2.0 * a) / (eigenvalues + a) ** 2)), 1e-14 * total)
         freedom = 1.0 + float((eigenvalues / (eigenvalues + a)).sum())
-        return n * left / (n - freedom) ** 2 if freedom < n else np.inf
+        return count * left / (count - freedom) ** 2 if freedom < count else np.inf
 
     if alpha is None:
         tried = np.logspace(-12, 1, 53) * top

@@ -79,7 +79,7 @@ def scree(model: Any, ax: Axes | None = None, *, n_components: int | None = None
         elinewidth=float(np.clip(60 / c, 0.6, 1.2)),
         capsize=float(np.clip(90 / c, 0, 4)),
         capthick=0.9,  # markeredgewidth would take the caps away
-        label=f"eigenvalue, {model.bound_kind} interval ≤ {width:.1g} of the largest",
+        label=f"eigenvalue, {model.bounds_text} interval ≤ {width:.1g} of the largest",
     )
     decades_at_least(drawn, "y", float(min(low.min(), values.min())), float(bounds[:, 1].max()))
     plain_numbers(drawn.yaxis)
@@ -100,7 +100,7 @@ def scree(model: Any, ax: Axes | None = None, *, n_components: int | None = None
 def _cumulative(ax: Any, model: Any, number: np.ndarray) -> Any:
     """The percentage on a second axis; its band is what the intervals of eigenvalues and of the trace leave open."""
     c = len(number)
-    low_total, high_total = (x * (model.n_samples - 1) for x in model.total_variance_bounds)
+    low_total, high_total = (x * (model.count - 1) for x in model.total_variance_bounds)
     explained = np.cumsum(model.explained[:c])
     other = ax.twinx()
     low = 100 * np.cumsum(np.maximum(model.eigenvalue_bounds[:c, 0], 0)) / high_total

@@ -28,7 +28,7 @@ from ..base.protocol import Kernel, Summation
 from ..errors import PluginError
 from ..rows.view import Rows
 
-__all__ = ["ExactSummation", "NormPass", "band_rows", "checked_block", "compiled_tile", "with_ones"]
+__all__ = ["ExactSummation", "NormPass", "band_rows", "checked_block", "compiled_tile", "sum_terms", "with_ones"]
 
 MOST_WORK = 1 << 32
 """Multiplications of a task: a quarter of a second."""
@@ -82,6 +82,15 @@ def band_rows(n: int, d: int) -> int:
     while rows > 256 and rows * rows * d > MOST_WORK:
         rows //= 2
     return rows
+
+
+def sum_terms(n: int, d: int) -> float:
+    """Additions that a term of a sum over n rows sees, at most: those of its tile, the tiles of its band, the bands.
+
+    The error of the sum is at most so many unit roundoffs of sum |terms|, in the worst case: rows that are all equal
+    round alike, and the square root of so many would not do. Bands elsewhere may be longer (1 / 16 of the rows).
+    """
+    return min(float(n), _TILE + n / band_rows(n, d) + n / (16.0 * 192.0) + 32.0) + 2.0
 
 
 def _compiled_pair(kind: str, parameters: dict[str, Any], single: bool) -> _Pair:

@@ -6,13 +6,30 @@ it is their truncated expansion about one centre, section 8 (the C_m).
 
 from __future__ import annotations
 
+from math import sqrt
+
 import numpy as np
 
+from ..base import parallel
 from ..base.protocol import FeatureMap, Summation
 from ..maps.passes import accumulate, apply
 from ..rows.view import Rows
 
-__all__ = ["ExpansionSummation"]
+__all__ = ["ExpansionSummation", "expansion_rounding"]
+
+UNIT = 2.0**-53
+
+
+def expansion_rounding(rounding: float, n: int, D: int) -> float:
+    """Bound on the error of a product by rounding, over max |phi(x)| max |phi(y)| sum |u|.
+
+    ``rounding`` is ``FeatureMap.rounding``, n the number of rows that are summed and D that of features: the two
+    features, the sum over rows (in the worst case, since equal rows round alike: a tile's rows, the tiles of a task,
+    a tree of tasks), and that over features (five standard deviations: Higham and Mary 2019).
+    """
+    step = parallel.tile_rows(D)
+    in_rows = min(float(n), step + n / (64.0 * step) + 8.0)
+    return 1.01 * (2.0 * rounding + (in_rows + min(float(D), 5.0 * sqrt(D)) + 16.0) * UNIT)
 
 
 class ExpansionSummation(Summation):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
@@ -16,25 +17,87 @@ from .exact import ExactSummation
 __all__ = ["CenteredGramOperator", "FeatureOperator", "GramOperator"]
 
 
-def _columns(U: np.ndarray) -> np.ndarray:
+def _real(U: Any) -> np.ndarray:
+    """U as an array of numbers, before anything can lose its mask or read its strings."""
+    if np.ma.isMaskedArray(U):
+        raise TypeError("U is a masked array, and products would use what is masked; fill it first: U.filled(0.0)")
     U = np.asarray(U)
-    if np.iscomplexobj(U):
+    if U.dtype.kind == "c":
         raise TypeError("products with a kernel matrix take real vectors; apply it to .real and .imag apart")
-    U = np.ascontiguousarray(U, dtype=np.float64)
+    if U.dtype.kind not in "fiub":
+        raise TypeError(f"products with a kernel matrix take real numbers; found an array of {U.dtype}")
+    return U
+
+
+def _columns(U: Any) -> np.ndarray:
+    U = np.ascontiguousarray(_real(U), dtype=np.float64)
     if not np.isfinite(U).all():  # said here, or a kernel from outside would be blamed for the product
         row = np.argwhere(~np.isfinite(U))[0, 0]
         raise ValueError(f"U contains NaN or infinity (first in row {row}); products need finite vectors")
     return U
 
 
-class GramOperator(LinearOperator):
+def _finite(product: np.ndarray, kernel: Kernel) -> np.ndarray:
+    """The product, refused where it is not finite: one sum in cache or at the speed of memory, no array beside it."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = product.sum()
+    if not np.isfinite(total) and not np.isfinite(product).all():
+        row = int(np.argwhere(~np.isfinite(product))[0, 0])
+        raise ValueError(
+            f"the product with the kernel matrix or the features of {kernel!r} is not finite (first at row {row}): "
+            "values of the kernel, or of U, leave the range of float64; scale the rows or U down, or change the "
+            "kernel's parameters"
+        )
+    return product
+
+
+class _RealOperator(LinearOperator):
+    """What the three operators share: blocks of real columns, checked before scipy turns them into plain arrays."""
+
+    def dot(self, x: Any) -> Any:
+        return super().dot(x if isinstance(x, LinearOperator) or np.isscalar(x) else _real(x))
+
+    def _matvec(self, u: np.ndarray) -> np.ndarray:
+        return self._matmat(np.reshape(u, (-1, 1)))
+
+    def _rmatvec(self, u: np.ndarray) -> np.ndarray:
+        return self._rmatmat(np.reshape(u, (-1, 1)))
+
+    def _adjoint(self) -> LinearOperator:
+        return _Transposed(self)
+
+    def _transpose(self) -> LinearOperator:
+        return self._adjoint()  # real
+
+
+class _Transposed(_RealOperator):
+    """K' for an operator K."""
+
+    def __init__(self, of: _RealOperator):
+        super().__init__(np.float64, of.shape[::-1])
+        self._of = of
+
+    def _matmat(self, U: np.ndarray) -> np.ndarray:
+        return self._of._rmatmat(U)
+
+    def _rmatmat(self, U: np.ndarray) -> np.ndarray:
+        return self._of._matmat(U)
+
+    def _adjoint(self) -> LinearOperator:
+        return self._of
+
+
+class GramOperator(_RealOperator):
     """The kernel matrix k(x_i, y_j), shape (len X, len Y), as a LinearOperator: ``K @ U``, ``K.T @ U``, ...
 
     Attributes
     ----------
     kernel : Kernel
     error_bound : float
-        |error of (K @ U)_ik| <= error_bound * sum_j |U_jk|, beyond rounding; 0 for exact products.
+        |error of (K @ U)_ik| <= error_bound * sum_j |U_jk|, for ``K.T`` as well: the product's own error, and the
+        rounding of kernel values and sums (products below 1e-300 aside). For a kernel that does not state the rounding
+        of its values (``Kernel.entry_error``) it is about the values that ``block`` returned; infinite where nothing
+        bounds them (``Kernel.value_bound``).
     products : str
         The name of the product that was chosen.
     """
@@ -48,10 +111,12 @@ class GramOperator(LinearOperator):
         n_threads: int = 1,
         *,
         name: str = "exact",
+        rounding: float = np.inf,
         progress: bool | parallel.Progress = False,
     ):
         super().__init__(np.float64, summation.shape)
         self.kernel = kernel
+        self.error_bound = float(summation.error_bound + rounding)
         self.products = name
         self._summation = summation
         self._rows_x, self._rows_y = rows_x, rows_y
@@ -62,10 +127,6 @@ class GramOperator(LinearOperator):
         n, m = self.shape
         how = f"products={self.products!r}, error_bound={self.error_bound:.2g}"
         return f"<{n}x{m} GramOperator of {self.kernel!r}, {how}>"
-
-    @property
-    def error_bound(self) -> float:
-        return self._summation.error_bound
 
     @property
     def is_square(self) -> bool:
@@ -81,25 +142,16 @@ class GramOperator(LinearOperator):
             result = own.rmatmat(U) if transposed else own.matmat(U)
             if report is not None and own is self._summation:  # one of the fast ones: in one step
                 report("kernel product", 1, 1)
-        return result
+        return _finite(result, self.kernel)
 
     def _matmat(self, U: np.ndarray) -> np.ndarray:
         return self._times(_columns(U))
 
-    def _matvec(self, u: np.ndarray) -> np.ndarray:
-        return self._matmat(np.reshape(u, (-1, 1)))
-
     def _rmatmat(self, U: np.ndarray) -> np.ndarray:
         return self._times(_columns(U), transposed=True)
 
-    def _rmatvec(self, u: np.ndarray) -> np.ndarray:
-        return self._rmatmat(np.reshape(u, (-1, 1)))
-
     def _adjoint(self) -> LinearOperator:
         return self if self.is_square and self._summation.symmetric else super()._adjoint()
-
-    def _transpose(self) -> LinearOperator:
-        return self._adjoint()  # real
 
     def _need_square(self, what: str) -> None:
         if not self.is_square:
@@ -129,7 +181,7 @@ class GramOperator(LinearOperator):
         return CenteredGramOperator(self)
 
 
-class CenteredGramOperator(LinearOperator):
+class CenteredGramOperator(_RealOperator):
     """The doubly centred Gram matrix Kc = H K H; symmetric."""
 
     def __init__(self, gram: GramOperator):
@@ -143,13 +195,7 @@ class CenteredGramOperator(LinearOperator):
             V = (V + self.gram._times(U - U.mean(axis=0), transposed=True)) / 2
         return V - V.mean(axis=0)
 
-    def _matvec(self, u: np.ndarray) -> np.ndarray:
-        return self._matmat(np.reshape(u, (-1, 1)))
-
     def _adjoint(self) -> LinearOperator:
-        return self
-
-    def _transpose(self) -> LinearOperator:
         return self
 
     def trace(self) -> float:
@@ -157,7 +203,7 @@ class CenteredGramOperator(LinearOperator):
         return self.gram.trace() - float(self.gram.column_means().sum())
 
 
-class FeatureOperator(LinearOperator):
+class FeatureOperator(_RealOperator):
     """The feature matrix Phi (N, D) as a LinearOperator: K = Phi Phi' up to ``residual_trace``.
 
     Attributes
@@ -182,17 +228,13 @@ class FeatureOperator(LinearOperator):
 
     def _matmat(self, C: np.ndarray) -> np.ndarray:
         with parallel.reporter(self._progress) as report:
-            return apply(self.map, self._rows, _columns(C), self._n_threads, progress=report, stage="features")
-
-    def _matvec(self, c: np.ndarray) -> np.ndarray:
-        return self._matmat(np.reshape(c, (-1, 1)))
+            product = apply(self.map, self._rows, _columns(C), self._n_threads, progress=report, stage="features")
+        return _finite(product, self.kernel)
 
     def _rmatmat(self, U: np.ndarray) -> np.ndarray:
         with parallel.reporter(self._progress) as report:
-            return accumulate(self.map, self._rows, _columns(U), self._n_threads, progress=report, stage="features")
-
-    def _rmatvec(self, u: np.ndarray) -> np.ndarray:
-        return self._rmatmat(np.reshape(u, (-1, 1)))
+            product = accumulate(self.map, self._rows, _columns(U), self._n_threads, progress=report, stage="features")
+        return _finite(product, self.kernel)
 
     @property
     def shift(self) -> np.ndarray:

@@ -5,6 +5,9 @@ A pass is a map and a sum, and here the same tasks run that run over an array: t
 worker at once is an aligned group of 2^k tasks, about a chunk of rows, which is a whole subtree: so how they are
 grouped, chunks, workers, and what dies and is computed again have no influence on a bit of the result.
 
+A pass over rows that are not what they were in an earlier one would give an answer of no rows at all: each takes a
+checksum of one row in ``WATCHED``, and compares.
+
 Tasks are pure functions of their rows and of what the pass is about (a feature map, say), which travels by pickle,
 once to a worker. An exception that a task raises is a value in the tree, so that the first in the order of the rows
 is raised, and not the first in time; those of the machine (memory, files) are Dask's to handle.
@@ -22,14 +25,14 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._core.scratch import Reuse
 from ..base import parallel
 from ..errors import DataChangedError
-from .sources import SequentialSource, Sink, Source
+from .sources import SequentialSource, Sink, Source, bytes_of
 from .view import Rows
 
 __all__ = ["DaskSource", "dask_source"]
@@ -42,6 +45,10 @@ TASK_SIDE = 8192
 """Rows of one side of such a task, where there are enough of them."""
 JOINED, JOINED_BYTES = 8, 1 << 24
 """Results that one task combines (a power of two: a subtree), and their bytes where they are large."""
+
+WATCHED = 128
+"""One row in so many is added to the checksum of its chunk, in every pass: it costs next to nothing, and rows that are
+made anew each time, or files that are replaced, are seen. A change of fewer rows in a row may not be."""
 
 _one_at_a_time = threading.Lock()
 
@@ -101,6 +108,47 @@ class Window:
         return self._block[np.asarray(key) - self._first]
 
 
+class _Cut(NamedTuple):
+    """Rows ``lo`` to ``hi`` of a block of ``length`` rows, which are those of chunk ``chunk`` from ``offset`` on."""
+
+    lo: int
+    hi: int
+    length: int
+    chunk: int
+    offset: int
+
+
+class _Seen(NamedTuple):
+    """So many rows of a chunk, and what they add to its checksum."""
+
+    chunk: int
+    rows: int
+    share: int
+
+
+def _watched(chunk: int, rows: np.ndarray, offset: int) -> _Seen:
+    """What the rows of a chunk from ``offset`` on add to its checksum, a sum modulo 2^64 over one row in ``WATCHED``.
+
+    Every word of a row, and every row, is multiplied by an odd number of its own: one changed word is seen for
+    certain, and so are rows that change places but for an accident.
+    """
+    first = -offset % WATCHED
+    raw = bytes_of(rows[first::WATCHED])
+    words = np.pad(raw, ((0, 0), (0, -raw.shape[1] % 8))).view(np.uint64) if raw.shape[1] % 8 else raw.view(np.uint64)
+    factors = np.arange(words.shape[1], dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C16) + np.uint64(0xD1B54A32D192ED03)
+    own = words @ factors
+    own ^= own >> np.uint64(29)
+    numbers = np.arange(offset + first, offset + len(rows), WATCHED, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+    return _Seen(chunk, len(rows), int(own @ numbers))
+
+
+def _changed(name: str, first: int, length: int) -> DataChangedError:
+    return DataChangedError(
+        f"{name} changed while it was read: rows {first} to {first + length - 1} are not what they were in an earlier "
+        f"pass; every pass must see the same rows in the same order ({name}.persist() keeps them)"
+    )
+
+
 @dataclass
 class _Failed:
     """What a task raised."""
@@ -130,11 +178,14 @@ class _Pass:
     name: str
     alone: bool
 
-    def rows(self, first: int, cuts: Sequence[tuple], weights: np.ndarray | None, blocks: Sequence[Any]) -> Rows:
-        parts = [_cut(lo, hi, length, self.convert, self.name, x) for (lo, hi, length), x in zip(cuts, blocks)]
+    def rows(
+        self, first: int, cuts: Sequence[_Cut], weights: np.ndarray | None, blocks: Sequence[Any]
+    ) -> tuple[Rows, list[_Seen]]:
+        parts = [_cut(cut.lo, cut.hi, cut.length, self.convert, self.name, x) for cut, x in zip(cuts, blocks)]
+        seen = [_watched(cut.chunk, part, cut.offset) for cut, part in zip(cuts, parts)]
         block = parts[0] if len(parts) == 1 else np.concatenate(parts)
         own: Any = None if weights is None else Window(weights, first, self.n)
-        return Rows(Window(block, first, self.n), self.shift, own)
+        return Rows(Window(block, first, self.n), self.shift, own), seen
 
 
 def _cut(lo: int, hi: int, length: int, convert: Callable[[Any, str], np.ndarray], name: str, block: Any) -> np.ndarray:
@@ -155,18 +206,18 @@ def _leaf(
     i: int,
     count: int,
     first: int,
-    cuts: Sequence[tuple],
+    cuts: Sequence[_Cut],
     weights: np.ndarray | None,
     reads: Sequence[Callable[[], Any]],
     p: _Pass,
     blocks: Sequence[Any],
 ) -> Any:
-    """Tasks i to i + count of the pass, combined; of blocks that are given, or read here."""
+    """Tasks i to i + count of the pass, combined, and the rows seen; of blocks that are given, or read here."""
     blocks = [read() for read in reads] or blocks  # what fails here is no failure of ours
     try:
         with _one_at_a_time if p.alone else nullcontext(), Reuse():
-            rows = p.rows(first, cuts, weights, blocks)
-            return p.pack(parallel.tree_reduce(lambda j: p.task(rows, i + j), count, p.combine))
+            rows, seen = p.rows(first, cuts, weights, blocks)
+            return p.pack(parallel.tree_reduce(lambda j: p.task(rows, i + j), count, p.combine)), seen
     except (MemoryError, OSError):
         raise
     except Exception as error:
@@ -179,14 +230,20 @@ def _join(p: _Pass, parts: Sequence[Any]) -> Any:
         if isinstance(part, _Failed):
             return part
     # what a task is given may be given to it again: combining writes into it
-    return p.pack(parallel.tree_reduce(lambda i: p.unpack(copy.deepcopy(parts[i])), len(parts), p.combine))
+    joined = p.pack(parallel.tree_reduce(lambda i: p.unpack(copy.deepcopy(parts[i][0])), len(parts), p.combine))
+    return joined, [one for _, seen in parts for one in seen]
 
 
-def _band(first: int, stop: int, cuts: Sequence[tuple], p: _Pass, blocks: Sequence[Any]) -> Any:
+def _band(first: int, stop: int, cuts: Sequence[_Cut], p: _Pass, blocks: Sequence[Any]) -> Any:
     try:
-        return p.rows(first, cuts, None, blocks).tile(first, stop)
+        rows, seen = p.rows(first, cuts, None, blocks)
+        return rows.tile(first, stop), seen
     except (TypeError, ValueError) as error:
         return _Failed(error)
+
+
+def _seen_in(band: Any) -> Any:
+    return band if isinstance(band, _Failed) else band[1]
 
 
 def _pairs(
@@ -196,7 +253,8 @@ def _pairs(
     for group in (X, Y):
         if isinstance(group, _Failed):
             return group
-    other, of_other = (X, x) if Y is None else (Y, y)
+    X = X[0]
+    other, of_other = (X, x) if Y is None else (Y[0], y)
     first, second = range(0, len(X), step), range(0, len(other), step)
     found = {}
     try:
@@ -242,7 +300,7 @@ def _add(number: int, parts: Sequence[Any]) -> Any:
 
 
 def _scored(block: Any, task: Any = None, block_info: Any = None) -> np.ndarray:
-    return task(block, block_info[0]["array-location"][0][0])
+    return task(block, block_info[0]["array-location"][0][0], block_info[0]["chunk-location"][0])
 
 
 def _reads(keys: Sequence[Any], part: Any) -> dict[Any, Callable[[], Any]]:
@@ -269,14 +327,17 @@ def _reads(keys: Sequence[Any], part: Any) -> dict[Any, Callable[[], Any]]:
 
 
 class _Scores:
-    """A task on one block of rows, the number of its first row beside."""
+    """A task on one block of rows, the number of its first row beside; ``sums`` are those of the chunks so far."""
 
-    def __init__(self, task: Callable, convert: Callable, name: str, alone: bool):
-        self.task, self.convert, self.name, self.alone = task, convert, name, alone
+    def __init__(self, task: Callable, convert: Callable, name: str, alone: bool, sums: dict[int, int]):
+        self.task, self.convert, self.name, self.alone, self.sums = task, convert, name, alone, sums
 
-    def __call__(self, block: Any, first: int) -> np.ndarray:
+    def __call__(self, block: Any, first: int, chunk: int) -> np.ndarray:
         with _one_at_a_time if self.alone else nullcontext(), parallel.blas_threads(), Reuse():
-            return self.task(self.convert(block, self.name), first)
+            rows = self.convert(block, self.name)
+            if chunk in self.sums and self.sums[chunk] != _watched(chunk, rows, 0).share:
+                raise _changed(self.name, first, len(rows))
+            return self.task(rows, first)
 
 
 class DaskSource(SequentialSource):
@@ -300,6 +361,19 @@ class DaskSource(SequentialSource):
         self._reads = {} if annotated else _reads([part.key for part in self._parts], self._parts[0])
         self._start = lambda: (part.compute() for part in self._parts)
         self._readers = []
+        self._sums_of_chunks: dict[int, int] = {}
+
+    def _compare(self, seen: Sequence[_Seen]) -> None:
+        """Raise DataChangedError where a chunk is not what an earlier pass saw; chunks seen in part are left out."""
+        shares: dict[int, list[_Seen]] = {}
+        for one in seen:
+            shares.setdefault(one.chunk, []).append(one)
+        for chunk, some in sorted(shares.items()):
+            length = int(self.array.chunks[0][chunk])
+            if sum(one.rows for one in some) == length:
+                total = sum(one.share for one in some) % (1 << 64)
+                if self._sums_of_chunks.setdefault(chunk, total) != total:
+                    raise _changed(self.name, int(self._ends[chunk]) - length, length)
 
     # ------------------------------------------------------------------ graphs
 
@@ -324,9 +398,9 @@ class DaskSource(SequentialSource):
                 raise result.error
         return found
 
-    def _chunks(self, start: int, stop: int, token: str, tasks: dict[Any, Any]) -> tuple[list[tuple], list[Any]]:
-        """(from, to, its length) of each chunk that has some of these rows, and its key; a part of a chunk is cut out
-        where the chunk is."""
+    def _chunks(self, start: int, stop: int, token: str, tasks: dict[Any, Any]) -> tuple[list[_Cut], list[Any]]:
+        """What is needed of each chunk that has some of these rows, and its key; a part of a chunk is cut out where the
+        chunk is."""
         cuts, keys = [], []
         first = int(np.searchsorted(self._ends, start, side="right"))
         while start < stop:
@@ -334,11 +408,12 @@ class DaskSource(SequentialSource):
             if length:
                 lo, hi = start - (end - length), min(stop, end) - (end - length)
                 block: Any = self._parts[first].key
+                offset = lo
                 if hi - lo < length:
                     key = self._key("rows", token, start)
                     tasks[key] = (partial(_cut, lo, hi, length, self._convert, self.name), block)
                     block, lo, hi, length = key, 0, hi - lo, hi - lo
-                cuts.append((lo, hi, length))
+                cuts.append(_Cut(lo, hi, length, first, offset))
                 keys.append(block)
                 start = min(stop, end)
             first += 1
@@ -388,7 +463,9 @@ class DaskSource(SequentialSource):
                     tasks[above[-1]] = (_join, shared, some)
                     joined += 1
             level = above
-        return p.unpack(self._compute(level, tasks)[0])
+        found, seen = self._compute(level, tasks)[0]
+        self._compare(seen)
+        return p.unpack(found)
 
     def square(
         self,
@@ -415,12 +492,14 @@ class DaskSource(SequentialSource):
         p = _Pass(_nothing, _nothing, _same, _same, shift, n, self._convert, self.name, alone)
         shared, work = self._key("pass", token), self._key("pair", token)
         tasks: dict[Any, Any] = {shared: p, work: pair}
-        groups, columns = [], []
+        groups, columns, looks = [], [], []
         for a in range(0, n, width):
             b = min(n, a + width)
             groups.append(self._key("band", token, a))
             cuts, blocks = self._chunks(a, b, token, tasks)
             tasks[groups[-1]] = (partial(_band, a, b, cuts), shared, blocks)
+            looks.append(self._key("look", token, a))
+            tasks[looks[-1]] = (_seen_in, groups[-1])
             columns.append(self._key("vectors", token, a))
             tasks[columns[-1]] = (partial(_same, tuple(None if v is None else v[a:b] for v in vectors)),)
         m, sums = len(groups), []
@@ -431,7 +510,9 @@ class DaskSource(SequentialSource):
         for i in range(m):
             sums.append(self._key(f"{stage} sum", token, i))
             tasks[sums[-1]] = (partial(_add, i), [parts[min(i, j), max(i, j)] for j in range(m)])
-        found = self._compute(sums, tasks)
+        found = self._compute([*sums, *looks], tasks)
+        self._compare([one for seen in found[m:] for one in seen])
+        found = found[:m]
         squares = [(g * together + i, k * together + j, x) for g, (_, some) in enumerate(found) for i, k, j, x in some]
         return np.concatenate([total for total, _ in found]), squares
 
@@ -442,7 +523,10 @@ class DaskSource(SequentialSource):
 
         token = uuid.uuid4().hex
         shared = delayed(
-            _Scores(task, self._convert, self.name, alone), pure=False, traverse=False, name=self._key("model", token)
+            _Scores(task, self._convert, self.name, alone, dict(self._sums_of_chunks)),
+            pure=False,
+            traverse=False,
+            name=self._key("model", token),
         )
         return dask.array.map_blocks(
             _scored,
@@ -480,10 +564,13 @@ class DaskSource(SequentialSource):
             return super().read(start, stop)
         tasks: dict[Any, Any] = {}
         cuts, keys = self._chunks(start, stop, uuid.uuid4().hex, tasks)
-        result, filled = np.empty((stop - start, self.n_features), dtype=self.dtype), 0
-        for found, (lo, hi, length) in zip(self._compute(keys, tasks), cuts):
-            result[filled : filled + hi - lo] = _cut(lo, hi, length, self._convert, self.name, found)
-            filled += hi - lo
+        result, filled, seen = np.empty((stop - start, self.n_features), dtype=self.dtype), 0, []
+        for found, cut in zip(self._compute(keys, tasks), cuts):
+            part = _cut(cut.lo, cut.hi, cut.length, self._convert, self.name, found)
+            seen.append(_watched(cut.chunk, part, cut.offset))
+            result[filled : filled + len(part)] = part
+            filled += len(part)
+        self._compare(seen)
         return result
 
     def take(self, index: np.ndarray) -> np.ndarray:
@@ -496,12 +583,17 @@ class DaskSource(SequentialSource):
             length = int(self.array.chunks[0][i])
             local = index[order[numbers == i]] - (int(self._ends[i]) - length)
             key = self._key("sample", token, i)
-            tasks[key] = (partial(_taken, local, length, self._convert, self.name), self._parts[i].key)
+            tasks[key] = (partial(_taken, local, i, length, self._convert, self.name), self._parts[i].key)
         result = np.empty((len(index), self.n_features), dtype=self.dtype)
         if tasks:
-            result[order] = np.concatenate(self._compute(list(tasks), tasks))
+            found = self._compute(list(tasks), tasks)
+            self._compare([seen for _, seen in found])
+            result[order] = np.concatenate([rows for rows, _ in found])
         return result
 
 
-def _taken(index: np.ndarray, length: int, convert: Callable, name: str, block: Any) -> np.ndarray:
-    return _cut(0, length, length, convert, name, block)[index]
+def _taken(
+    index: np.ndarray, chunk: int, length: int, convert: Callable, name: str, block: Any
+) -> tuple[np.ndarray, _Seen]:
+    rows = _cut(0, length, length, convert, name, block)
+    return rows[index], _watched(chunk, rows, 0)

@@ -39,6 +39,10 @@ def _library(name: str, file: str, kind: str) -> Any:
         raise DataFileError(f"{file} is {kind}, and reading it needs {package} (pip install {package})") from None
 
 
+def _unreadable(file: str, what: str, error: Exception) -> DataFileError:
+    return DataFileError(f"{file} {what}: {' '.join(str(error).split()) or type(error).__name__}")
+
+
 class _Transposed:
     """A dataset whose columns are the rows that are meant: MATLAB stores arrays column by column."""
 
@@ -55,7 +59,16 @@ def _source(file: str, data: Any) -> Source | np.ndarray:
     """A dataset with two dimensions as a source of rows; any other is read."""
     if len(data.shape) != 2 or 0 in data.shape:
         return np.asarray(data[()])
-    return ChunkedSource(file, data, tuple(data.shape), data.dtype, lambda a, b: data[a:b])
+
+    def rows(start: int, stop: int) -> np.ndarray:
+        try:
+            return data[start:stop]
+        except MemoryError:
+            raise
+        except Exception as error:  # the libraries' are of all kinds
+            raise _unreadable(file, f"does not give up its rows {start} to {stop - 1}", error) from error
+
+    return ChunkedSource(file, data, tuple(data.shape), data.dtype, rows)
 
 
 class Hdf5:
@@ -69,7 +82,7 @@ class Hdf5:
         try:
             self._file = h5py.File(path, "r")
         except Exception as error:
-            raise DataFileError(f"{name} is not a readable HDF5 file: {' '.join(str(error).split())}") from error
+            raise _unreadable(name, "is not a readable HDF5 file", error) from error
         self._found: dict[str, Any] = {}
 
         def look(path: str, data: Any) -> None:
@@ -77,7 +90,10 @@ class Hdf5:
             if numbers and not (matlab and (path.startswith("#") or "MATLAB_empty" in data.attrs)):
                 self._found[path] = data
 
-        self._file.visititems(look)
+        try:
+            self._file.visititems(look)
+        except Exception as error:
+            raise _unreadable(name, "is not a readable HDF5 file", error) from error
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Of each array of real numbers."""
@@ -102,7 +118,7 @@ class Zarr:
             top = zarr.open(os.fspath(path), mode="r")
             arrays = {Path(path).stem: top} if hasattr(top, "shape") else dict(_arrays(top))
         except Exception as error:
-            raise DataFileError(f"{name} is not a readable zarr store: {' '.join(str(error).split())}") from error
+            raise _unreadable(name, "is not a readable zarr store", error) from error
         self._found = {key: data for key, data in arrays.items() if np.dtype(data.dtype).kind in "fiub" and data.shape}
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -130,7 +146,7 @@ class Parquet:
         try:
             self._dataset = datasets.dataset(os.fspath(path), format="parquet", partitioning="hive")
         except Exception as error:
-            raise DataFileError(f"{name} is not a readable Parquet file: {' '.join(str(error).split())}") from error
+            raise _unreadable(name, "is not a readable Parquet file", error) from error
         self.names: list[str] = self._dataset.schema.names
         self.shape = (self._dataset.count_rows(), len(self.names))
 

@@ -45,13 +45,31 @@ def page_rows(row_bytes: int) -> int:
     return 1 << (rows.bit_length() - 1)
 
 
+def nearest_and_rest(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(the nearest float64, what it leaves out) of integers of 64 bits or long doubles; the two add up to the value."""
+    if values.dtype.kind == "f":
+        nearest = values.astype(np.float64)
+        with np.errstate(invalid="ignore"):  # infinity
+            return nearest, np.nan_to_num((values - nearest).astype(np.float64), nan=0.0)
+    high, low = (values >> 32).astype(np.float64) * 2.0**32, (values & 0xFFFFFFFF).astype(np.float64)
+    nearest = high + low
+    return nearest, low - (nearest - high)  # exact: |high| >= |low|, or high is zero
+
+
+def bytes_of(rows: np.ndarray) -> np.ndarray:
+    """Their bytes, C order, one row each; long doubles have some that mean nothing, and are taken as two float64."""
+    if rows.dtype.kind == "f" and rows.dtype.itemsize > 8:
+        rows = np.hstack(nearest_and_rest(rows))
+    return np.ascontiguousarray(rows).view(np.uint8)
+
+
 def checksum(page: np.ndarray) -> int:
     """64 bits of the bytes of a page: sums of every 61st word, times odd numbers, at the speed of memory.
 
     Any one changed word is seen, and rows that change places unless they are a multiple of 61 words apart; two
     changes cancel by accident once in 2^64 times.
     """
-    data = np.ascontiguousarray(page).reshape(-1).view(np.uint8)
+    data = bytes_of(page).reshape(-1)
     words = data[: len(data) // 8 * 8].view(np.uint64)
     whole = len(words) // STRIDE * STRIDE
     sums = np.zeros(STRIDE + 1, dtype=np.uint64)

@@ -12,9 +12,12 @@ import csv
 import difflib
 import gzip
 import io
+import json
 import lzma
 import os
 import re
+import subprocess
+import sys
 import tempfile
 import zipfile
 import zlib
@@ -22,15 +25,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any, TextIO
 
 import numpy as np
-import scipy.io
 import scipy.sparse as sp
 
 from ..base import files
 from ..errors import DataFileError
-from . import lazyfiles
+from . import lazyfiles, readmat
 from .sources import ChosenColumns, Source, find_source, reserve
 
 __all__ = ["Table", "read", "score_place", "score_writer", "write_scores_csv"]
@@ -494,7 +497,9 @@ def _from_parquet(path: str | os.PathLike, var: str | None, choice: _Choice) -> 
 
 
 def _read_npy(path: str | os.PathLike) -> np.ndarray:
-    with _one_line(str(path), (ValueError, EOFError, OSError), "cannot be read"):
+    # the header is a Python literal, and numpy's reader of it fails as Python's does
+    errors = (ValueError, EOFError, OSError, OverflowError, TypeError, SyntaxError, TokenError)
+    with _one_line(str(path), errors, "cannot be read"):
         return np.load(path, mmap_mode="r", allow_pickle=False)
 
 
@@ -532,34 +537,51 @@ class _Npz:
 
 
 class _Mat:
-    """The arrays of a MATLAB file up to version 7."""
+    """The arrays of a MATLAB file up to version 7, read by a process of its own: see ``readmat``."""
 
-    # the reader of damaged files fails in ways that it does not list
-    errors = (Exception,)
+    errors = (ValueError, OSError, subprocess.SubprocessError)
     has_vectors = False
 
     def __init__(self, path: str | os.PathLike, name: str):
         self.path, self.name = path, name
 
-    def _call(self, function: Callable[..., Any], **options: Any) -> Any:
+    def _ask(self, what: str, *arguments: str) -> dict[str, Any]:
+        """What the reader answers; a DataFileError that begins with ``what`` where it fails, dies or does not end."""
+        size = os.path.getsize(self.path)
+        limit = 60.0 + size / 1e6
+        # with the same modules as here, whatever folder this is and whatever options Python was started with
+        start = "import json, runpy, sys; sys.path[:] = json.loads(sys.argv.pop(1)); del sys.argv[0]; "
+        start += "runpy.run_path(sys.argv[0], run_name='__main__')"
+        command = [sys.executable, "-c", start, json.dumps([p for p in sys.path if isinstance(p, str)])]
+        command += [readmat.__file__, os.fspath(self.path), *arguments]
         try:
-            return function(os.fspath(self.path), appendmat=False, **options)
-        except NotImplementedError:
+            done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=limit, check=False)
+        except subprocess.TimeoutExpired:
+            raise DataFileError(f"{self.name} {what}: its {size} bytes took more than {limit:.0f} seconds") from None
+        if done.returncode:
+            raise DataFileError(f"{self.name} {what}: scipy's reader does not survive it, so the file is damaged")
+        answer = json.loads(done.stdout)
+        if "error" not in answer or "v73" not in answer:
+            return answer
+        if answer["v73"]:
             raise DataFileError(
                 f"{self.name} calls itself a MATLAB v7.3 file, and is no HDF5 file behind that; "
                 "in MATLAB write it anew with save('name.mat', 'X', '-v7.3')"
-            ) from None
+            )
+        raise DataFileError(f"{self.name} {what}: {answer['error']}")
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         with _one_line(self.name, self.errors, "is not a readable MATLAB file"):
-            listed = self._call(scipy.io.whosmat)
-        numeric = {"double", "single", "logical", "sparse", *(f"{u}int{b}" for u in ("", "u") for b in (8, 16, 32, 64))}
-        return {name: tuple(shape) for name, shape, kind in listed if kind in numeric}
+            return {name: tuple(shape) for name, shape in self._ask("is not a readable MATLAB file").items()}
 
     def load(self, var: str) -> Any:
-        with _one_line(self.name, self.errors, f"does not give up its variable {var!r}"):
-            value = self._call(scipy.io.loadmat, variable_names=[var])[var]
-        return value.tocsr() if sp.issparse(value) else value
+        what = f"does not give up its variable {var!r}"
+        with _one_line(self.name, self.errors, what), tempfile.TemporaryDirectory() as folder:
+            self._ask(what, var, folder)
+            dense = os.path.join(folder, "array.npy")
+            if os.path.exists(dense):
+                return np.load(dense, allow_pickle=False)
+            return sp.load_npz(os.path.join(folder, "array.npz"))
 
 
 def _from_archive(archive: _Npz | _Mat | lazyfiles.Hdf5 | lazyfiles.Zarr, var: str | None, choice: _Choice) -> Table:

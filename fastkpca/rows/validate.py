@@ -21,7 +21,7 @@ from ..base import parallel
 from ..errors import with_near
 from .dask import dask_source
 from .sources import find_source, reserve_map
-from .view import Rows
+from .view import EXACT, Rows
 
 __all__ = [
     "as_rows",
@@ -53,7 +53,9 @@ def as_rows(X: Any, *, name: str = "X", at_least: int = 1, purpose: str = "kpca"
 
     Arrays, memory maps and CSR matrices are read in place, tile by tile, whatever their byte order, strides or type,
     and so are HDF5 and zarr datasets, Parquet, Dask collections and iterables of blocks (``sources``); nothing is ever
-    written to. NaN and infinity are left to the pass that reads the values (``rows.summarize``,
+    written to. Integers of 64 bits and long doubles keep all their digits until a shift has been subtracted
+    (``rows.Rows``); other numbers become float64 here, and whole numbers that it would round are refused. NaN and
+    infinity are left to the pass that reads the values (``rows.summarize``,
     ``check_finite``).
 
     Parameters
@@ -130,9 +132,24 @@ def _from_frame(X: Any, name: str) -> np.ndarray:
     if not kinds:
         return np.empty((len(X), 0))
     if any(hasattr(t, "na_value") for t in X.dtypes):  # pandas' own types: a missing value becomes NaN, found later
-        return X.to_numpy(dtype=dtype, na_value=np.nan)
-    values = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
+        values = X.to_numpy(dtype=dtype, na_value=np.nan)
+    else:
+        values = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
+    if values.dtype.kind == "f":
+        for j, word in enumerate(map(str, X.dtypes)):
+            if "int64" in word.lower():
+                _check_whole(values[:, j], name, labels[j])
     return values if values.dtype.kind in "fiub" else values.astype(dtype)
+
+
+def _check_whole(column: np.ndarray, name: str, label: str) -> None:
+    """Whole numbers that become float64 beside other columns, or nulls, must be such as it holds."""
+    beyond = np.abs(column.astype(np.float64)) > EXACT
+    if beyond.any():
+        raise ValueError(
+            f"{name} has whole numbers beyond 2^53 in the column {label!r} (first at row {int(np.argmax(beyond))}), "
+            "which float64 would round; subtract an offset from that column first, as in x - x[0]"
+        )
 
 
 def _from_block(X: Any, name: str) -> np.ndarray:
@@ -167,6 +184,8 @@ def _from_arrow(X: Any, name: str) -> np.ndarray:
             )
         chunks = hasattr(column, "chunks")
         columns.append(column.to_numpy() if chunks else column.to_numpy(zero_copy_only=False))
+        if word.endswith("int64"):
+            _check_whole(columns[-1], name, label)
     short = {"float": np.float32, "halffloat": np.float16}  # as a frame of them; whole numbers may have nulls
     types = [short.get(str(t), np.float64) for t in X.schema.types]
     block = np.empty((X.num_rows, len(columns)), dtype=np.result_type(*types) if types else np.float64)
@@ -199,8 +218,10 @@ def _from_array(X: Any, name: str) -> np.ndarray:
         raise ValueError(f"{name} cannot be made an array: {_ragged(X) or error}") from error
     except Exception as error:  # an object that has __array__ but refuses, as sparse and GPU arrays do
         raise TypeError(f"{name}, of type {type(X).__name__}, cannot be made an array: {error}") from error
-    if values.dtype.kind in "USO" and isinstance(X, Sequence):
-        values = np.asarray(X, dtype=object)  # numpy turns [1, "a"] into strings: look at the elements as given
+    # numpy turns [1, "a"] into strings, and [2**60 + 1, 0.5] into rounded floats: look at the elements as given
+    mixed = values.dtype == np.float64 and (np.abs(values) >= EXACT).any()
+    if (values.dtype.kind in "USO" or mixed) and isinstance(X, Sequence):
+        values = np.asarray(X, dtype=object)
     return values
 
 
@@ -287,7 +308,7 @@ def _from_objects(source: np.ndarray, name: str) -> np.ndarray:
     for place in np.ndindex(source.shape):
         value = source[place]
         at = f"row {place[0]}, column {place[1]}"
-        if not isinstance(value, (numbers.Real, np.bool_, Decimal)):
+        if not isinstance(value, (numbers.Real, np.bool_, Decimal)) or isinstance(value, np.timedelta64):
             raise TypeError(
                 f"{name} contains {value!r} of type {type(value).__name__} (first at {at}); "
                 "kpca needs real numbers: convert, drop or impute these"
@@ -296,6 +317,11 @@ def _from_objects(source: np.ndarray, name: str) -> np.ndarray:
             values[place] = value
         except OverflowError:
             raise ValueError(f"{name} contains a number beyond float64's 1.8e308 (first at {at}); rescale it") from None
+        if abs(values[place]) >= EXACT and math.isfinite(values[place]) and int(values[place]) != value:
+            raise ValueError(
+                f"{name} contains {value} (first at {at}), which float64 would round; subtract an offset from its "
+                f"column first, or make whole numbers of 64 bits of all, {name}.astype(np.int64)"
+            )
     return values
 
 
@@ -318,6 +344,7 @@ def _check_range(source: Any, name: str) -> None:
 def check_finite(rows: Rows, name: str = "X", purpose: str = "kpca_project", *, first: int = 0) -> None:
     """Raise ValueError that names the first row and column of ``rows`` where a value is NaN or infinite; ``first`` is
     the number of the first row."""
+    rows = rows.shifted(np.zeros(rows.n_features))  # a look: rounding is no matter
     for start, tile in rows.tiles(parallel.tile_rows(2 * rows.n_features)):
         finite = np.isfinite(tile)
         if not finite.all():
@@ -335,7 +362,8 @@ def check_weights(weights: Any, n_samples: int, name: str = "sample_weight", *, 
     Raises
     ------
     TypeError, ValueError
-        They are not N finite numbers >= 0; or, to ``fit``, all but one are zero or they sum to no more than 1.
+        They are not N finite numbers >= 0, or sum to 1e100 or more; or, to ``fit``, all but one are zero or they sum to
+        no more than 1.
     """
     if weights is None:
         return None
@@ -363,13 +391,16 @@ def check_weights(weights: Any, n_samples: int, name: str = "sample_weight", *, 
         if wrong.any():
             row = int(np.argmax(wrong))
             raise ValueError(f"{name} contains {part[row]} (first at row {start + row}); {need}")
-        total += float(part.sum())
+        with np.errstate(over="ignore"):  # refused below
+            total += float(part.sum())
         present += int(np.count_nonzero(part))
+    if not total < 1e100:  # squares of sums and of their products with kernel values must stay within float64
+        raise ValueError(f"{name} sums to {total:g}; weights count rows: scale them, as in {name} / {name}.max()")
     if not fit:
         return w
     if present < 2:
         raise ValueError(f"{name} leaves {present} rows of positive weight; kpca needs at least 2")
-    if not np.isfinite(total) or not total > 1.0 + 1e-9:
+    if not total > 1.0 + 1e-9:
         raise ValueError(
             f"{name} sums to {total:g}; weights count rows, and variances divide by their sum minus 1: scale them, as "
             f"in {name} * (N / {name}.sum())"
@@ -502,11 +533,13 @@ def check_count(value: Any, name: str, least: int = 1) -> int:
 
 
 def check_tol(tol: Any, name: str = "tol") -> float:
-    """A relative accuracy: 0 < tol < 1."""
+    """A relative accuracy, 1e-100 <= tol < 1: products and quotients of smaller ones leave the range of float64."""
     need = "a number between 0 and 1, as in 1e-6: the width of the eigenvalue intervals relative to the largest"
     value = _real(tol, name, need)
     if not 0.0 < value < 1.0:
         raise ValueError(f"{name} is {tol!r}; give {need}")
+    if value < 1e-100:
+        raise ValueError(f"{name} is {tol!r}; give 1e-100 or more: float64 reaches nothing below about 1e-15")
     return value
 
 

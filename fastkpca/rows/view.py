@@ -1,7 +1,10 @@
 """Where rows come from: one view over arrays, sparse matrices and sources that are not in memory, read tile by tile.
 
-Nothing is copied whole: a tile is converted to float64 and shifted when it is asked for. Rows may have weights: a
-whole number counts a row so many times, and zero leaves it out of the model (its score is computed all the same).
+Nothing is copied whole: a tile is converted to float64 and shifted when it is asked for. Integers of 64 bits and long
+doubles hold more digits than float64: the shift is subtracted from all of them, and only the difference is rounded.
+
+Rows may have weights: a whole number counts a row so many times, and zero leaves it out of the model (its score is
+computed all the same).
 """
 
 from __future__ import annotations
@@ -14,20 +17,48 @@ import scipy.sparse as sp
 
 from .._core import moments as _moments
 from ..base import parallel
-from ..base.protocol import Summary
-from .sources import Source
+from ..base.protocol import LARGEST, LEAST, Summary
+from .sources import Source, nearest_and_rest
 
-__all__ = ["Rows", "summarize"]
+__all__ = ["Rows", "sample_index", "summarize"]
 
 SAMPLE_ROWS = 4096
 MAX_COVARIANCE = 1024
 """Columns up to which a summary has their covariance: beyond, it would cost more than most of what it could decide."""
 
 
+EXACT = 1 << 53
+"""Up to here float64 holds every whole number."""
+
+
+def holds_more(dtype: np.dtype) -> bool:
+    """Whether the type has numbers with more digits than float64 keeps."""
+    return dtype.itemsize >= 8 and (dtype.kind in "iu" or (dtype.kind == "f" and dtype.itemsize > 8))
+
+
+def _fits(values: np.ndarray) -> bool:
+    """Whether all of these integers are such as float64 holds; of floats that takes a closer look."""
+    return values.size == 0 or (values.dtype.kind != "f" and -EXACT <= values.min() and values.max() <= EXACT)
+
+
+def _difference(values: np.ndarray, shift: np.ndarray) -> np.ndarray:
+    """values - shift, rounded once: the nearest float64 of each value, and then the rest, as Knuth's two-sum."""
+    nearest, rest = nearest_and_rest(values)
+    result = np.subtract(nearest, shift, order="C")
+    with np.errstate(invalid="ignore"):  # infinity
+        part = nearest - result
+        rest += (nearest - (result + part)) + (part - shift)
+    result += np.nan_to_num(rest, nan=0.0)
+    return result
+
+
 class Rows:
     """N rows of d numbers, minus a shift; ``source`` is a 2-D array, a memory map, a CSR matrix or a ``Source``.
 
     ``weights`` is an array (N,) of non-negative numbers, or None.
+
+    Without a shift (None) rows are what they are: a number that float64 does not hold is refused when it is read. With
+    one (zeros too) only differences count, and these are rounded.
     """
 
     def __init__(self, source: Any, shift: np.ndarray | None = None, weights: np.ndarray | None = None):
@@ -35,7 +66,8 @@ class Rows:
         self._n = None if isinstance(source, Source) else int(source.shape[0])
         self.n_features = source.n_features if isinstance(source, Source) else int(source.shape[1])
         self.dtype = np.dtype(source.dtype).newbyteorder("=")
-        self.shift = None if shift is None or not np.any(shift) else np.asarray(shift, dtype=np.float64)
+        self.shift = None if shift is None else np.asarray(shift, dtype=np.float64)
+        self._offset = None if shift is None or not np.any(shift) else self.shift
         self.weights = weights
 
     @property
@@ -107,8 +139,13 @@ class Rows:
     def _finish(self, part: Any) -> np.ndarray:
         if sp.issparse(part):
             part = part.toarray()
-        if self.shift is not None:  # subtract in float64, before anything is rounded
-            return np.subtract(part, self.shift, dtype=np.float64, order="C")
+        if holds_more(part.dtype) and not _fits(part):
+            if self._offset is not None:
+                return _difference(part, self._offset)
+            if self.shift is None:
+                _refuse_rounding(part)
+        if self._offset is not None:  # subtract in float64, before anything is rounded
+            return np.subtract(part, self._offset, dtype=np.float64, order="C")
         return np.ascontiguousarray(part, dtype=np.float64)
 
     def tile(self, start: int, stop: int) -> np.ndarray:
@@ -133,9 +170,9 @@ class Rows:
         """The rows of these numbers, as ``tile``."""
         part = self.source[index]
         own = type(part) is np.ndarray and part.flags.owndata
-        if self.shift is not None and own and part.dtype == np.float64:  # a copy already: no second one
+        if self._offset is not None and own and part.dtype == np.float64:  # a copy already: no second one
             part = np.ascontiguousarray(part)
-            part -= self.shift
+            part -= self._offset
             return part
         return self._finish(part)
 
@@ -155,24 +192,53 @@ class Rows:
         return Rows(self.source[index], self.shift, np.asarray(self.weights)[index]), index
 
 
+def _refuse_rounding(part: np.ndarray) -> None:
+    rest = nearest_and_rest(part)[1]
+    if rest.any():
+        value = part[tuple(np.argwhere(rest)[0])]
+        raise ValueError(
+            f"X contains {value!s} of type {part.dtype}, which float64 would round, and the kernel depends on where "
+            "zero lies; subtract an offset yourself, as in X - X[0], or round on purpose, X.astype(float)"
+        )
+
+
+def _near(rows: Rows) -> np.ndarray | None:
+    """One of the rows to measure the others from, where float64 may not tell them apart; None where it does."""
+    if not holds_more(rows.dtype):
+        return None
+    first = 0 if rows.weights is None else int(np.argmax(np.asarray(rows.weights) > 0))
+    row = np.nan_to_num(rows.shifted(np.zeros(rows.n_features)).tile(first, first + 1), posinf=0.0, neginf=0.0)
+    # rows that are far from a small whole number are far from it by what float64 keeps
+    return row[0] if len(row) and (rows.dtype.kind == "f" or np.abs(row).max() >= EXACT) else None
+
+
 def summarize(
-    rows: Rows, *, shift: bool, rng: np.random.Generator, n_threads: int = 1, shift_by: np.ndarray | None = None
+    rows: Rows,
+    *,
+    shift: bool,
+    rng: np.random.Generator,
+    n_threads: int = 1,
+    shift_by: np.ndarray | None = None,
+    any_size: bool = False,
 ) -> tuple[Rows, Summary]:
     """One pass (a second, cheap one for the radius where the rows are shifted): (shifted rows, their Summary).
 
-    ``shift_by`` is what to shift by instead of the mean.
+    ``shift_by`` is what to shift by instead of the mean; ``any_size``: the kernel scales the rows itself.
 
     With weights the mean and the covariance are weighted, rows of weight zero count in nothing, and the sample is one
     of the rows repeated so often.
 
-    Raises ValueError that names the first row and column where a value is NaN or infinite.
+    Raises ValueError that names the first row and column where a value is NaN or infinite, and where squares of the
+    rows would leave the range of float64.
     """
     d = rows.n_features
-    rows = rows.shifted(None)
+    near = _near(rows) if shift else None
+    rows = rows.shifted(np.zeros(d) if shift and near is None else near)
     step = parallel.tile_rows(2 * d)
     wide = d > MAX_COVARIANCE
     # passes over the rows of a cluster are dear: their sample comes with the first
-    early = _sample_index(rows, 0.0, rng) if rows.distributed and rows.weights is None else np.zeros(0, dtype=np.intp)
+    at_once = rows.distributed and rows.weights is None and near is None
+    early = sample_index(rows, 0.0, rng) if at_once else np.zeros(0, dtype=np.intp)
 
     def first(rows: Rows, i: int) -> Any:  # a tuple, or None beyond the last row
         stop = (i + 1) * step
@@ -219,13 +285,21 @@ def summarize(
     low, high, total, (mean, _), scatter, square, found = rows.reduce(
         first, step, join, n_threads=n_threads, stage="summary"
     )
+    least = LEAST if shift_by is None else 0.0  # a shift that is given is that of other rows, which were looked at
+    if not any_size:
+        _check_size(low, high, 0.0 if shift else least, shifted=False)
     n = rows.n_samples
-    index = early if len(early) else _sample_index(rows, total, rng)
+    index = early if len(early) else sample_index(rows, total, rng)
     sample: np.ndarray | None = found if len(early) else None
     if not shift:
         shift_by = np.zeros(d)
     else:
-        shift_by = mean if shift_by is None else np.asarray(shift_by, dtype=np.float64)
+        origin = np.zeros(d) if near is None else near
+        shift_by = mean + origin if shift_by is None else np.asarray(shift_by, dtype=np.float64)
+        moved = shift_by - origin  # exact, or rounded by no more than the rows' extent allows
+        low, high, mean = low - moved, high - moved, mean - moved
+        if not any_size:
+            _check_size(low, high, least, shifted=True)
         rows = rows.shifted(shift_by)
         drawn = index if isinstance(rows.source, Source) and sample is None else index[:0]
 
@@ -255,17 +329,28 @@ def summarize(
         n_features=d,
         dtype=rows.dtype,
         shift=shift_by,
-        box=np.stack([low - shift_by, high - shift_by]),
+        box=np.stack([low, high]),
         radius=float(np.sqrt(square)),
         covariance=covariance,
-        mean=mean - shift_by,
+        mean=mean,
         sample=rows.take(index) if sample is None else sample,
         sample_index=index,
     )
 
 
-def _sample_index(rows: Rows, total: float, rng: np.random.Generator) -> np.ndarray:
-    """Numbers of the rows of the sample, in order; none of weight zero.
+def _check_size(low: np.ndarray, high: np.ndarray, least: float, *, shifted: bool) -> None:
+    """Distances and scalar products are sums of squares: refuse rows whose squares under- or overflow."""
+    size = float(np.maximum(np.abs(low), np.abs(high)).max(initial=0.0))
+    if size == 0.0 or not np.isfinite(size) or least <= size <= LARGEST:  # infinite: no row has a weight
+        return
+    raise ValueError(
+        f"the largest number in X{', after subtracting the mean,' * shifted} is {size:.3g}; its square leaves the "
+        f"range of float64, so it must lie between {LEAST:g} and {LARGEST:g}: multiply X by a power of ten"
+    )
+
+
+def sample_index(rows: Rows, total: float, rng: np.random.Generator, most: int = SAMPLE_ROWS) -> np.ndarray:
+    """Numbers of the rows of a sample of at most this size, in order; none of weight zero. ``total``: of the weights.
 
     Few copies are all taken, and so are few rows. Of many, half are drawn by weight (systematically, so that a heavy
     row comes several times) and half whatever their weight, for a row whose weight outweighs all others says nothing
@@ -273,14 +358,14 @@ def _sample_index(rows: Rows, total: float, rng: np.random.Generator) -> np.ndar
     """
     n, w = rows.n_samples, rows.weights
     if w is None:
-        return np.arange(n) if n <= SAMPLE_ROWS else np.sort(rng.choice(n, SAMPLE_ROWS, replace=False))
-    if n <= SAMPLE_ROWS:
-        if total <= SAMPLE_ROWS and np.array_equal(w, np.rint(w)):
+        return np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
+    if n <= most:
+        if total <= most and np.array_equal(w, np.rint(w)):
             return np.repeat(np.arange(n), np.asarray(w, dtype=np.intp))
         return np.flatnonzero(w)
-    half = SAMPLE_ROWS // 2
+    half = most // 2
     systematic = (np.arange(half) + rng.random()) / half
-    uniform = np.sort(rng.choice(n, SAMPLE_ROWS - half, replace=False))
+    uniform = np.sort(rng.choice(n, most - half, replace=False))
     return np.sort(np.concatenate([_by_weight(w, systematic * total), uniform[np.asarray(w[uniform]) > 0]]))
 
 

@@ -41,13 +41,13 @@ from ..base.protocol import Kernel
 from ..errors import CertificateWarning, ComponentsWarning, NoVarianceError, UnknownKernelError, silenced, warn_caller
 from ..fit.kpca import kpca, kpca_project, plan
 from ..fit.planning import DEFAULT_MEMORY
-from ..kernels import get_kernel, guarded
+from ..kernels import guarded
 from ..model.result import FeatureProjector, KPCAModel
 from ..products.matrix import gram_matrix
 from ..rows import validate
 from ..rows.view import Rows
 from ..solve.ridge import solve_ridge
-from .kernels import is_theirs, kernel_for
+from .kernels import is_theirs, kernel_for, what_is_ignored
 
 __all__ = ["KernelPCA"]
 
@@ -64,6 +64,8 @@ SMALL = 500
 """Rows up to which every named solver is LAPACK: nothing is faster."""
 LONG = 60.0
 """Predicted seconds from which on a fit of all components, which is scikit-learn's default, is announced."""
+UNASKED = {"gamma": None, "degree": 3, "coef0": 1}
+"""Values of parameters that nobody need have given: kernels that do not have them are no error."""
 MANY = 2000
 """Rows up to which that is not asked: LAPACK finds all components in seconds."""
 
@@ -147,6 +149,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         An interval around each eigenvalue that holds the true one.
     bound_kind_ : str
         "guaranteed", or "probabilistic": see ``fastkpca.KPCAModel``.
+    failure_probability_ : float
+        With which an interval does not hold; 0.0 where ``bound_kind_`` is "guaranteed".
     model_ : fastkpca.KPCAModel or None
         What ``kpca`` returned, for the components that have variance: plan, timings, ``tsquared``, and what
         ``fastkpca.save`` takes. None where no component has variance.
@@ -164,9 +168,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     Notes
     -----
-    What differs from scikit-learn: NaN or infinity among the values of a callable kernel raise ValueError where they
-    arise; a callable gets rows of float64; a precomputed matrix that is not symmetric after centring is replaced by its
-    symmetric part; data in float32 are computed in float64, and scores are given in float32.
+    What differs from scikit-learn: a parameter that the kernel does not have is an error where it differs from its
+    default; NaN or infinity among the values of a callable kernel raise ValueError where they arise; a callable gets
+    rows of float64; a precomputed matrix that is not symmetric after centring is replaced by its symmetric part; data
+    in float32 are computed in float64, and scores are given in float32.
 
     Examples
     --------
@@ -396,10 +401,13 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def _kernel(self, X: Any) -> Kernel:
         keywords = dict(self.kernel_params or {})
         try:
-            if not is_theirs(self.kernel) and self.gamma is not None and isinstance(self.kernel, str):
-                known = type(get_kernel(self.kernel))
-                if "gamma" in {*known.parameters, *known.aliases}:
-                    keywords.setdefault("gamma", self.gamma)
+            given = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
+            asked = {name: value for name, value in given.items() if value != UNASKED[name]}
+            refusal = what_is_ignored(self.kernel, asked, keywords)
+            if refusal:
+                raise InvalidParameterError(refusal)
+            if not is_theirs(self.kernel):
+                keywords |= asked
             return kernel_for(
                 self.kernel,
                 gamma=self.gamma_,
@@ -543,6 +551,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self.eigenvalue_bounds_ = np.concatenate([bounds, zero])
         self.explained_variance_ratio_ = np.concatenate([ratio, np.zeros(n_zero)])
         self.bound_kind_ = "guaranteed" if model is None else model.bound_kind
+        self.failure_probability_ = 0.0 if model is None else model.failure_probability
 
     def _scores(self) -> np.ndarray:
         n = self.X_fit_.shape[0]

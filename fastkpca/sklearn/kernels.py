@@ -6,17 +6,17 @@ others are evaluated by ``sklearn.metrics.pairwise``, a tile at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
 from sklearn import config_context
-from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
+from sklearn.metrics.pairwise import KERNEL_PARAMS, PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
 from ..base.protocol import Kernel
 from ..kernels import get_kernel
 
-__all__ = ["PairwiseKernel", "RowsKernel", "is_theirs", "kernel_for"]
+__all__ = ["PairwiseKernel", "RowsKernel", "is_theirs", "kernel_for", "what_is_ignored"]
 
 SEMIDEFINITE = frozenset({"linear", "rbf", "laplacian", "cosine", "chi2"})
 TRANSLATION = {"linear": "centered", "rbf": "kernel", "laplacian": "kernel"}
@@ -28,6 +28,53 @@ def is_theirs(kernel: Any) -> bool:
     if isinstance(kernel, str):
         return kernel in PAIRWISE_KERNEL_FUNCTIONS
     return callable(kernel) and not isinstance(kernel, Kernel) and not callable(getattr(kernel, "block", None))
+
+
+INSTEAD = {
+    "sigma": "gamma=1 / (2 * sigma**2), or kernel='gaussian' with kernel_params={'sigma': ...}",
+    "scale": "gamma=",
+    "offset": "coef0=",
+}
+"""What scikit-learn's kernels call the parameters of ours."""
+
+
+def what_is_ignored(kernel: Any, asked: Mapping[str, Any], keywords: Mapping[str, Any]) -> str:
+    """The text of an error, where a parameter that was given would have no effect on this kernel; else "".
+
+    Parameters
+    ----------
+    kernel : str, callable, Kernel, or object with ``block``
+    asked : mapping
+        Those of ``gamma``, ``degree`` and ``coef0`` that differ from their default.
+    keywords : mapping
+        ``kernel_params``.
+    """
+    for name, value in keywords.items():
+        if name in asked and not is_theirs(kernel):
+            return f"{name}={asked[name]!r} and kernel_params={{{name!r}: {value!r}}} were both given; drop one"
+    if isinstance(kernel, str) and is_theirs(kernel):
+        known = KERNEL_PARAMS[kernel]
+        for name in keywords:
+            instead = f"{name}= of the estimator" if name in known else INSTEAD.get(name, "")
+            instead = f"; give {instead}" if instead.partition("=")[0] in known else ""
+            return f"kernel_params has {name!r}, which would be ignored: {_takes(kernel, known)}{instead}"
+        takes = _takes(kernel, known)
+    elif isinstance(kernel, str):
+        cls = type(get_kernel(kernel)) if asked else Kernel
+        known = {*cls.parameters, *cls.aliases}
+        takes = f"{_takes(kernel, known)}, in kernel_params"
+    else:
+        known, takes = (), "a kernel object, or a class, has its own"
+        if is_theirs(kernel):
+            takes = "a function of two rows has its parameters in kernel_params"
+    for name, value in asked.items():
+        if name not in known:
+            return f"{name}={value!r} was given, and would be ignored: {takes}"
+    return ""
+
+
+def _takes(kernel: str, known: Collection[str]) -> str:
+    return f"the kernel {kernel!r} takes {', '.join(sorted(known)) or 'no parameters'}"
 
 
 def kernel_for(

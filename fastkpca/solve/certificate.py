@@ -45,6 +45,7 @@ __all__ = [
 ]
 
 UNIT = float(np.finfo(np.float64).eps) / 2
+_NOTHING = 1e150  # an error of this size says nothing, and its square would overflow
 _YOUNG = 1e-3  # (R + F)'(R + F) <= (1 + a) R'R + (1 + 1/a) F'F: costs a thousandth of the width, not 2 |R| |F|
 
 
@@ -154,6 +155,8 @@ def mu_frobenius(norm: float, ritz_norm: float, residual_norm: float, slack: flo
     ``norm`` is an upper bound on |A|_F, ``ritz_norm`` and ``residual_norm`` are lower bounds on |T|_F and |R|_F, and
     ``slack`` bounds the rounding of the difference (a few u |A|_F^2), which cancels twice.
     """
+    if not norm < _NOTHING:
+        return np.inf
     return float(np.sqrt(max(norm**2 - ritz_norm**2 - 2.0 * residual_norm**2, 0.0) + slack))
 
 
@@ -167,7 +170,10 @@ def largest_eigenvalue_bound(S: np.ndarray) -> float:
     n = len(S)
     if n == 0:
         return 0.0
-    scale = float(np.linalg.norm(S))
+    with np.errstate(over="ignore"):
+        scale = float(np.linalg.norm(S))
+    if not np.isfinite(scale):
+        return np.inf
     rounding = 4.0 * (n + 8) * UNIT * scale
     if n <= 128:
         return max(float(np.linalg.eigvalsh(S)[-1]), 0.0) + rounding
@@ -332,10 +338,13 @@ def angle_bounds(theta: np.ndarray, residual_gram: np.ndarray, bounds: np.ndarra
         below = theta[mine[-1]] - bounds[last + 1, 1] if last + 1 < m else 0.0
         gap = min(above, below) - error
         block = residual_gram[np.ix_(mine, mine)]
-        rho = np.sqrt(max(float(np.linalg.eigvalsh(block)[-1]), 0.0)) * (1 + 1e-8) + error
-        angles[mine] = np.arcsin(min(rho / gap, 1.0)) if gap > 0 and np.isfinite(gap) else np.pi / 2
-        if not np.isfinite(gap):
+        if gap == np.inf:
             angles[mine] = 0.0
+        elif gap > 0 and np.isfinite(block).all():
+            rho = np.sqrt(max(float(np.linalg.eigvalsh(block)[-1]), 0.0)) * (1 + 1e-8) + error
+            angles[mine] = np.arcsin(min(rho / gap, 1.0))
+        else:  # not even a number is known (NaN, too)
+            angles[mine] = np.pi / 2
     return angles
 
 
@@ -388,7 +397,8 @@ def ritz_certificate(
     theta = np.diag(compression).copy()
     inner = np.sqrt(m) * rounding_factor(n) * UNIT  # |error|_2 of an m x m matrix of inner products of unit columns
     delta = float(np.linalg.norm(gram - np.eye(m), 2)) + inner
-    if not (delta <= 0.25 and np.isfinite(product_error)):
+    known = np.isfinite(residual_gram).all() and np.isfinite(compression).all() and np.isfinite(product_error)
+    if not (delta <= 0.25 and known):
         return _nothing_known(c, trace)
     size = float(np.max(np.abs(theta)))
     # V'R from Gram matrices: V'Y - V'V T, rounding of the two added
@@ -411,7 +421,7 @@ def ritz_certificate(
             ritz_norm = max(float(np.linalg.norm(theta)) - np.sqrt(m) * s, 0.0)
             lost = cross + np.sqrt(m) * error
             residual_norm = max(rho_f / np.sqrt(1 + delta) - lost, 0.0)
-            forms["frobenius"] = mu_frobenius(norm, ritz_norm, residual_norm, 16.0 * UNIT * norm**2)
+            forms["frobenius"] = mu_frobenius(norm, ritz_norm, residual_norm, 16.0 * UNIT * norm * norm)
     form = min(forms, key=forms.__getitem__) if forms else "none"
     mu_value = forms.get(form, np.inf)
 
@@ -498,6 +508,8 @@ def feature_certificate(
     """
     values = np.asarray(values, dtype=np.float64)
     count = float(n) if count is None else count
+    if not residual_trace + count * defect + kernel_trace < _NOTHING:
+        return _nothing_known(c, None)
     D = len(values)
     m = max(c + 1, D) if solved is None else D
     theta = np.zeros(m)
@@ -543,10 +555,11 @@ def feature_trace(
     rounding is in ``residual_trace``.
     """
     count = float(n) if count is None else count
-    own = (rounding_factor(n) + 8.0) * UNIT * trace
+    # a trace below zero says how far it is off
+    own = (rounding_factor(n) + 8.0) * UNIT * abs(trace) + 2.0 * max(-trace, 0.0)
     shift = rounding * np.sqrt(max(kernel_trace, 0.0))
     low = max(float(np.sqrt(max(trace - own, 0.0))) - shift, 0.0) ** 2 - count * defect
-    high = (float(np.sqrt(trace + own)) + shift) ** 2 + residual_trace + count * defect
+    high = (float(np.sqrt(max(trace + own, 0.0))) + shift) ** 2 + residual_trace + count * defect
     return float(low), float(high)
 
 
@@ -571,6 +584,8 @@ def dense_certificate(values: np.ndarray, c: int, *, n: int, norm: float, entry_
     """
     values = np.asarray(values, dtype=np.float64)
     error = (4.0 * np.sqrt(n) + 16.0) * UNIT * norm + n * entry_error
+    if not error < _NOTHING:
+        return _nothing_known(c, None)
     bounds = np.column_stack([values - error, values + error])
     m = len(values)
     gram = np.eye(m) * error**2

@@ -22,7 +22,7 @@ import numpy as np
 import scipy.linalg
 
 from ..base.parallel import Progress
-from ..errors import CertificateWarning, warn_caller
+from ..errors import CertificateWarning, rounded_up, warn_caller
 from ..products.exact import band_rows, with_ones
 from ..products.rates import EIGEN_RATE, GEMM_RATE
 from .certificate import (
@@ -153,6 +153,7 @@ def block_krylov(
     rng: np.random.Generator | int = 0,
     progress: Progress | None = None,
     warn: bool = True,
+    otherwise: str = "",
     pass_seconds: float = 0.0,
     budget: float = np.inf,
 ) -> KrylovResult:
@@ -198,6 +199,8 @@ def block_krylov(
         progress("krylov", passes, max_passes) after each pass.
     warn : bool
         False leaves it to the caller to pass ``KrylovResult.message`` on.
+    otherwise : str
+        For the message: another way that would reach ``tol``, where the caller knows one.
     pass_seconds : float
         Predicted, for one float64 pass.
     budget : float
@@ -211,7 +214,7 @@ def block_krylov(
     Warns
     -----
     CertificateWarning
-        Where the intervals are wider than asked for, or hold only with a stated probability.
+        Where the intervals are wider than asked for.
 
     Raises
     ------
@@ -255,6 +258,7 @@ def block_krylov(
         progress=progress,
         pass_seconds=pass_seconds,
         budget=budget,
+        otherwise=otherwise,
     )
     result = solver.run(start)
     if result.message and warn:
@@ -406,6 +410,7 @@ class _Solver:
     progress: Progress | None
     pass_seconds: float
     budget: float
+    otherwise: str
 
     def __post_init__(self) -> None:
         self.passes = 0
@@ -907,7 +912,6 @@ class _Solver:
         self, theta: np.ndarray, vectors: np.ndarray, images: np.ndarray, certificate: Certificate, c: int, done: bool
     ) -> KrylovResult:
         trace = self._trace()
-        proved = done and certificate.bound_kind == "guaranteed"
         return KrylovResult(
             theta=theta[:c].copy(),
             vectors=vectors,
@@ -924,33 +928,37 @@ class _Solver:
             grand_mean=self.grand_mean,
             trace=None if trace is None else trace[0],
             norm=self.norm,
-            message="" if proved else self._message(certificate, theta, c, done),
+            message="" if done else self._message(certificate, theta, c),
         )
 
-    def _message(self, certificate: Certificate, theta: np.ndarray, c: int, done: bool) -> str:
+    def _message(self, certificate: Certificate, theta: np.ndarray, c: int) -> str:
         width = certificate.width / theta[0] if theta[0] > 0 else np.inf
-        text = f"after {self.passes} passes the widest of {c} intervals is {width:.2g} of the largest eigenvalue"
-        if done:
-            text += f", but it holds only with probability {1 - _FAILURE:.6f} (bound_kind 'probabilistic')"
-            if not hasattr(self.product, "pass_with_norm"):  # it is the norm that proves a flat spectrum's end
-                text += "; products='exact' measures the matrix's norm as well, and with that may prove it"
-            return text
-        if self.n * self._error_bound() > 0.01 * self.tol * theta[0] and c == self.c:
+        passes = f"after {self.passes} passes"
+        text = f"{passes} the widest of {c} intervals is {rounded_up(width)} of the largest eigenvalue"
+        if theta[0] > 0 and self._rounding_alone(len(theta)) > 0.8 * self.tol * theta[0]:
+            floor = min(self._rounding_alone(len(theta)) / theta[0], width)  # other bounds may be below that
             return (
-                f"{text}, tol is {self.tol:.2g}; the products are approximate, and their own error counts in it: "
-                "products='exact' helps"
-            )
-        if theta[0] > 0 and certificate.rounding > 0.4 * self.tol * theta[0]:
-            floor = 2 * certificate.rounding / theta[0]
-            return (
-                f"{text}, tol is {self.tol:.2g}; rounding in float64 alone is {floor:.2g}: the kernel matrix is nearly "
+                f"{text}, tol is {self.tol:g}; rounding in float64 alone is {floor:.2g}: the kernel matrix is nearly "
                 "constant or its entries are large; a smaller sigma or a larger tol helps"
             )
+        short = c < self.c or (self.fraction is not None and self._wanted(theta) is None)
         if c < self.c:
-            return f"{text}, and the space holds no more than {c} of the {self.c} components; raise max_passes"
-        if self.fraction is not None and self._wanted(theta) is None:
-            return f"{text}, and the {c} components found don't carry the fraction {self.fraction}; raise max_passes"
-        return (
-            f"{text}, tol is {self.tol:.2g}; more passes (max_passes), a larger tol or fewer components help "
-            "(a flat spectrum has no certificate without them)"
-        )
+            text += f", and the space holds no more than {c} of the {self.c} components"
+        elif short:
+            text += f", and the {c} components found don't carry the fraction {self.fraction}"
+        else:
+            text += f", tol is {self.tol:g}"
+        ways = ["more passes (max_passes) help"] if short or self._still_falls() else []
+        if theta[0] > 0 and 2 * certificate.rounding > 0.8 * self.tol * theta[0]:
+            ways = ["the products are approximate, and their own error is more than tol allows: products='exact' helps"]
+        ways += [self.otherwise] if self.otherwise else []
+        return f"{text}; {', or '.join(ways or ['more passes (max_passes), a larger tol or fewer components help'])}"
+
+    def _rounding_alone(self, columns: int) -> float:
+        """What rounding leaves of an interval's width, whatever the error of the products."""
+        return 2 * product_error(self.n, columns, self._size_K(), self.entry_error, 0.0)
+
+    def _still_falls(self) -> bool:
+        """Did the last exact passes narrow the intervals? After few of them: is anything known of the eigenvalues?"""
+        widths = [width for _, width in self.history]
+        return widths[-1] < (1.0 if len(widths) < 4 else 0.7 * widths[-4])

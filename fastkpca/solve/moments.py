@@ -45,7 +45,7 @@ def principal_axes(moments: Moments, c: int | None) -> tuple[np.ndarray, np.ndar
 
 
 def leading_axes(
-    moments: Moments, c: int | float | None, *, tol: float, memory_limit: float | None = None
+    moments: Moments, c: int | float | None, *, tol: float, rank: int, memory_limit: float | None = None
 ) -> tuple[np.ndarray, np.ndarray, Leading | None]:
     """Eigenvalues, axes, and for moments held as an operator what is known of them beyond LAPACK's rounding.
 
@@ -57,6 +57,8 @@ def leading_axes(
         As asked of kpca: a number, a fraction of the trace (residual included), or all.
     tol : float
         Width of an eigenvalue's interval over the largest, where it is not LAPACK's.
+    rank : int
+        What n rows have at most: n - 1. An operator is not asked for more components than that.
     memory_limit : float, optional
         Bytes.
     """
@@ -67,6 +69,11 @@ def leading_axes(
         return eigenvalues.copy(), np.ascontiguousarray(axes), None
     D = moments.map.n_features
     operator: Any = moments
+    if moments.trace <= moments.indefinite:  # rows that are all equal: an iteration would only look at errors
+        return np.zeros(1), np.zeros((D, 1)), None
+    if (c is None or isinstance(c, int)) and rank < D:
+        c = max(1, rank if c is None else min(c, rank))
+        wanted = c + 1
     if c is None or (isinstance(c, int) and 4 * c > D):
         if D > 2 * FORMED:
             raise ValueError(
@@ -117,7 +124,7 @@ def largest_eigenpairs(A: np.ndarray, c: int | None) -> tuple[np.ndarray, np.nda
 
     def eigh(A: np.ndarray, **options: Any) -> Any:
         call = partial(scipy.linalg.eigh, A, **options, overwrite_a=True, check_finite=False)
-        return call() if n < QUICK else parallel.aside(call)
+        return call() if n < QUICK else parallel.aside(parallel.with_all_threads(call))
 
     if c is not None and not takes_all(n, c):
         diagonal = A.diagonal().copy()

@@ -132,7 +132,7 @@ class Solver:
     def begin(self, rng: np.random.Generator) -> None:
         self.rng = rng
         self.limit = min(self.limit, self.n)
-        self.steps = self.m = 0
+        self.steps = self.m = self.explorations = 0
         self.Q = np.empty((self.n, min(self.limit, 96)), order="F")
         self.T = np.empty((0, 0))
 
@@ -322,7 +322,9 @@ class Solver:
         mu = self._explore(theta, c)
         if mu is None:
             return None
-        return ritz_certificate(**arguments, c=min(c + 1, self.m), mu_probabilistic=mu, failure_probability=FAILURE)
+        # the last of several attempts was chosen by what the others said: any of them may be the one that fails
+        failing = self.explorations * FAILURE
+        return ritz_certificate(**arguments, c=min(c + 1, self.m), mu_probabilistic=mu, failure_probability=failing)
 
     def _explore(self, theta: np.ndarray, c: int, share: float = 0.85, most: int = 60) -> float | None:
         """Randomly started block Lanczos on the complement of the basis, which stays as it is.
@@ -332,6 +334,7 @@ class Solver:
         m, b = self.m, min(EXPLORE, self.n - self.m)
         if b < 1:
             return None
+        self.explorations += 1
         Q = self.Q[:, :m]
         basis = np.empty((self.n, 0), order="F")
         T = np.empty((0, 0))

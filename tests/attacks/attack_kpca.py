@@ -1,6 +1,7 @@
 """Attack kpca through its public functions: every promised interval must contain the exact number.
 
-    python tests/attacks/attack_kpca.py [--problems 2000] [--clusters 500] [--products 1000] [--seed 0] [--first 0]
+    python tests/attacks/attack_kpca.py [--problems 2000] [--clusters 500] [--products 1000] [--ranges 3000]
+        [--seed 0] [--first 0]
 
 Each problem runs through every route that can be forced, and through "auto". Full scale takes about five minutes on
 one core. tests/attacks/test_attack_kpca.py runs a fraction of the same cases; tests/support/attack_cases.py has the
@@ -22,6 +23,7 @@ import scipy.linalg
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 import attack_cases as cases
+import range_cases as ranges
 
 from fastkpca.errors import CertificateWarning, ComponentsWarning
 
@@ -169,11 +171,36 @@ def attack_products(options):
             print(f"{label}: {broken['exception']} exceptions")
 
 
+def attack_ranges(options):
+    """Rows and parameters over 600 decades: an answer that holds, or a refusal in words."""
+    answered, refused, checks, broken = Counter(), Counter(), Counter(), Counter()
+    at_once = 0
+    for number in range(options.first, options.first + options.ranges):
+        rng = generator("ranges", options.seed, number)
+        case = ranges.range_case(rng)
+        if case is None:
+            at_once += 1
+            continue
+        for label, refusal, found in [*ranges.run_components(case), *ranges.run_gram(case, rng)]:
+            (refused if refusal else answered)[label] += 1
+            for what, excess in found:
+                checks[what] += 1
+                if not excess <= 0:
+                    broken[what] += 1
+                    print(f"BROKEN range case {number} {label}: {what} by {excess:.2e}: {case.name}", flush=True)
+    print(f"ranges: {options.ranges} cases, {at_once} refused or beyond longdouble when the kernel was made")
+    for label in sorted({*answered, *refused}):
+        print(f"   {label}: {answered[label]} answered, {refused[label]} refused")
+    for what in checks:
+        print(f"   {what}: {checks[what]} checks, {broken[what]} broken")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--problems", type=int, default=2000)
     parser.add_argument("--clusters", type=int, default=500)
     parser.add_argument("--products", type=int, default=1000)
+    parser.add_argument("--ranges", type=int, default=3000)
     parser.add_argument("--calibrate", type=int, default=20)
     parser.add_argument("--largest", type=int, default=1500)
     parser.add_argument("--seed", type=int, default=0)
@@ -187,6 +214,7 @@ def main():
         ("problems", lambda: attack_problems(options, begun + 60 * options.minutes)),
         ("clusters", lambda: attack_clusters(options)),
         ("products", lambda: attack_products(options)),
+        ("ranges", lambda: attack_ranges(options)),
     ):
         before = time.perf_counter()
         task()

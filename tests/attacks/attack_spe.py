@@ -129,20 +129,27 @@ def _powers(X: np.ndarray, alpha: np.ndarray) -> np.ndarray:
 
 
 def exact_spe(
-    model: fk.KPCAModel, name: str, parameters: dict[str, Any], X: np.ndarray, new: np.ndarray
+    model: fk.KPCAModel,
+    name: str,
+    parameters: dict[str, Any],
+    X: np.ndarray,
+    new: np.ndarray,
+    weights: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """SPE of new rows about the model's own components, and what this reference can err by."""
+    """SPE of new rows about the model's own components, and what this reference can err by; ``weights``: of X."""
+    shares = np.ones(len(X), dtype=LONG) if weights is None else np.asarray(weights).astype(LONG)
+    shares /= shares.sum()
     if name == "linear":  # SPE does not depend on where zero is, but the size of what cancels does
         X, new = (np.asarray(A, dtype=LONG) - model.shift.astype(LONG) for A in (X, new))
         model = replace(model, shift=np.zeros_like(model.shift))
     K, k = kernel_values(name, parameters, X, X), kernel_values(name, parameters, new, X)
     own = np.array([kernel_values(name, parameters, y[None], y[None])[0, 0] for y in new])
-    means = K.mean(axis=0)
-    centred = own - 2 * k.mean(axis=1) + means.mean()
+    means = K @ shares
+    centred = own - 2 * k @ shares + means @ shares
     size = np.abs(own) + 2 * np.abs(k).max(axis=1) + np.abs(K).max()
     if isinstance(model.projector, SampleProjector):
         coeff = model.projector.coeff.astype(LONG)
-        coeff -= coeff.mean(axis=0)
+        coeff -= np.outer(shares, coeff.sum(axis=0))
         z, G = (k - means) @ coeff, coeff.T @ K @ coeff
         inside = (z * solve(G, z.T.copy()).T).sum(axis=1)
         weight = np.abs(coeff).sum(axis=0)
@@ -153,10 +160,11 @@ def exact_spe(
             for A in (X, new)
         )
         axes = model.projector.axes.astype(LONG)
-        z = (own_new - Phi.mean(axis=0)) @ axes
+        mean = shares @ Phi
+        z = (own_new - mean) @ axes
         inside = (z * solve(axes.T @ axes, z.T.copy()).T).sum(axis=1)
         if isinstance(model.projector.map, PolynomialMap):  # nothing is left out: no cancellation of squares
-            left = own_new - Phi.mean(axis=0) - solve(axes.T @ axes, z.T.copy()).T @ axes.T
+            left = own_new - mean - solve(axes.T @ axes, z.T.copy()).T @ axes.T
             square = (left**2).sum(axis=1)
             off = REFERENCE * (np.sqrt((own_new**2).sum(axis=1)) + np.sqrt((Phi**2).sum(axis=1).max()))
             return square, 2 * np.sqrt(square) * off + off**2

@@ -440,6 +440,16 @@ def place(header, path):
     return header
 
 
+EMPTY = {"map": "taylor", "d": 3, "sigma": 1.0, "order": 0}
+
+
+def bomb(header, word, other):
+    """A map of thousands of features among parts that would keep its size from being known."""
+    d = header["map"]["parts"][0]["d"]
+    huge = {"map": "polynomial", "d": d, "degree": 64, "scale": 1.0, "offset": 1.0}
+    header["map"] = {"map": word, "parts": [huge, other]} | ({"bounds": [1.0, 1.0]} if word == "tensor" else {})
+
+
 WRONG = {
     # what is wrong -> (model, change, what the error says)
     "no kernel": ("rows", lambda h, a: h.pop("kernel"), "kernel is missing"),
@@ -520,6 +530,8 @@ WRONG = {
     "parts swapped": ("sum", lambda h, a: h["map"]["parts"].reverse(), "map"),
     "array of no part": ("sum", lambda h, a: a.update({"map.9.x": np.zeros(1)}), "of none of them"),
     "bounds": ("product", lambda h, a: h["map"].update(bounds=[1.0]), "a list of 2"),
+    "part huge beside unknown": ("sum", lambda h, a: bomb(h, "sum", {"map": "x"}), "features, the model 8"),
+    "part huge, one empty": ("product", lambda h, a: bomb(h, "tensor", EMPTY), "features, the model"),
     "bounds nan": ("product", lambda h, a: h["map"].update(bounds=[1.0, math.nan]), "finite number"),
 }  # fmt: skip
 
@@ -700,3 +712,8 @@ def test_fuzz():
     script = ROOT / "tests" / "attacks" / "fuzz_model_files.py"
     run = subprocess.run([sys.executable, script, "--mutants", "600"], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_a_file_descriptor_is_no_path(small):
+    with open(small, "rb") as file, pytest.raises(TypeError, match="give the name of a file"):
+        files.read(file.fileno())

@@ -32,8 +32,9 @@ def test_square(X, kernel, p, products):
     assert isinstance(ours, LinearOperator)
     assert ours.shape == K.shape
     assert ours.dtype == np.float64
-    assert ours.error_bound == 0
+    assert 0 < ours.error_bound < 1e-13 * np.abs(K).max() * (1 if kernel != "tanh" else 10)
     U = rng.standard_normal((len(X), 3))
+    assert (np.abs(ours @ U - K @ U) <= 2 * ours.error_bound * np.abs(U).sum(axis=0)).all()
     size = np.abs(K).sum(axis=1).max()
     for left, right in (
         (ours @ U, K @ U),
@@ -107,7 +108,8 @@ def test_expansion_that_cannot_reach_tol_says_so():
     with pytest.raises(ValueError, match="offers no products named 'expansion'"):
         fk.gram(X, "gaussian", sigma=0.001, tol=1e-6, products="expansion")
     # and on its own it takes exact tiles
-    assert fk.gram(X, "gaussian", sigma=0.001, tol=1e-6).error_bound == 0
+    K = fk.gram(X, "gaussian", sigma=0.001, tol=1e-6)
+    assert K.products == "exact" and 0 < K.error_bound < 1e-11
 
 
 def test_eigsh_takes_it(X):
@@ -266,3 +268,157 @@ def test_passes_with_features_report_their_progress(capsys):
         assert complete(seen) == stages
     fk.features(X, "gaussian", sigma=2.0, tol=1e-4, progress=True)
     assert "residual" in capsys.readouterr().err
+
+
+def polynomial(A, B, degree, offset):
+    A, B = (x.astype(np.longdouble) for x in (A, B))
+    return (A @ B.T + offset) ** degree
+
+
+@pytest.mark.parametrize("kernel", ["polynomial", "semidefinite", "tanh", "sum"])
+@pytest.mark.parametrize("spread", [1e-3, 1.0, 30.0])
+def test_error_bounds_hold_for_kernels_of_any_sign(kernel, spread):
+    rng = np.random.default_rng(3)
+    A, B = spread * rng.standard_normal((120, 5)), 3 * spread * rng.standard_normal((90, 5))
+    offset = 1.0 if kernel == "semidefinite" else -1.0
+    k = fk.get_kernel("polynomial", degree=5, offset=offset)
+    if kernel == "tanh":
+        k = fk.get_kernel("tanh", scale=0.7, offset=-1.0)
+    if kernel == "sum":
+        k = k + 2.0 * fk.get_kernel("tanh", offset=-1.0)
+    for Y in (None, B):
+        sources = A if Y is None else Y
+        if kernel == "tanh":
+            values = np.tanh(np.longdouble(0.7) * (A.astype(np.longdouble) @ sources.T.astype(np.longdouble)) - 1)
+        else:
+            values = polynomial(A, sources, 5, offset)
+        if kernel == "sum":
+            values = values + 2 * np.tanh(A.astype(np.longdouble) @ sources.T.astype(np.longdouble) - 1)
+        K = fk.gram(A, k, Y)
+        assert 0 < K.error_bound < np.inf
+        m = len(sources)
+        for U in (np.eye(m), np.sign(rng.standard_normal((m, 2))), np.full((m, 1), 0.1)):
+            error = np.abs(K @ U - values @ U.astype(np.longdouble))
+            assert (error <= K.error_bound * np.abs(U).sum(axis=0)).all()
+        # a tol that exact products do not keep for certain is refused, one that they keep is kept
+        assert K.products == "exact" or kernel == "semidefinite"
+        with pytest.raises(ValueError, match="is below"):
+            fk.gram(A, k, Y, tol=min(0.5, 0.1 * K.error_bound))
+        if K.error_bound > 0.1:
+            continue
+        assert fk.gram(A, k, Y, tol=2 * K.error_bound).error_bound <= 2 * K.error_bound
+
+
+def test_tol_needs_a_kernel_that_bounds_its_values():
+    X = np.random.default_rng(0).standard_normal((40, 3))
+    k = fk.get_kernel(lambda A, B: A @ B.T - 1.0)
+    assert fk.gram(X, k).error_bound == np.inf
+    with pytest.raises(ValueError, match="no finite bound on its values"):
+        fk.gram(X, k, tol=1e-6)
+
+
+def test_bounds_of_equal_rows_and_equal_summands():
+    """Equal terms round alike: their errors add up, and the square root of so many would not bound them."""
+    X = np.full((3000, 2), 0.3)
+    for kernel, p in (("gaussian", {"sigma": 1.0}), ("polynomial", {"degree": 3}), ("linear", {})):
+        for tol in (None, 1e-9):
+            K = fk.gram(X, kernel, tol=tol, **p)
+            value = {"gaussian": 1, "linear": np.longdouble(0.3) ** 2 * 2}.get(kernel)
+            value = (np.longdouble(0.3) ** 2 * 2 + 1) ** 3 if value is None else value
+            u = np.full(3000, 0.1)
+            assert np.abs(K @ u - value * np.longdouble(0.1) * 3000).max() <= K.error_bound * 300
+
+
+def test_expansions_take_no_rows_whose_features_overflow():
+    rng = np.random.default_rng(0)
+    A, B = 1e-20 * rng.standard_normal((50, 3)), 1e20 * rng.standard_normal((60, 3))
+    K, U = fk.gram(A, "polynomial", B, degree=20), rng.standard_normal((60, 2))
+    assert K.products == "exact"
+    error = np.abs(K @ U - polynomial(A, B, 20, 1.0) @ U.astype(np.longdouble))
+    assert (error <= K.error_bound * np.abs(U).sum(axis=0)).all() and K.error_bound < np.inf
+    with pytest.raises(ValueError, match="no products named 'expansion'"):
+        fk.gram(A, "polynomial", B, degree=20, products="expansion")
+
+
+@pytest.mark.parametrize("products", ["exact", "expansion", "grid", "clusters", "fourier", "pivots"])
+def test_products_that_overflow_say_so(products):
+    n, sigma = (4000, 0.01) if products == "clusters" else (300, 0.3)
+    X = np.random.default_rng(0).random((n, 2))
+    U = np.full((n, 1), 1.7e308)
+    K = fk.gram(X, "gaussian", sigma=sigma, tol=1e-4, products=products)
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match="is not finite"):
+        K @ U
+    F = fk.features(X[:300], "gaussian", sigma=0.3)
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match="is not finite"):
+        F.T @ U[:300]
+
+
+def test_vectors_that_are_no_numbers_are_refused(X):
+    K = fk.gram(X, "gaussian", sigma=2.0)
+    F = fk.features(X, "polynomial", degree=2)
+    n = len(X)
+    masked = np.ma.masked_array(np.ones(n), mask=np.arange(n) == 3)
+    others = (np.array(["1"] * n), np.arange(n).astype("m8[s]"), np.arange(n).astype("M8[s]"), np.array([None] * n))
+    rectangular = fk.gram(X, "gaussian", X[:7], sigma=2.0)
+    for operator in (K, K.T, K.centered(), F.T, rectangular.T):
+        for multiply in (operator.__matmul__, operator.matvec, lambda u, o=operator: o.matmat(u[:, None])):
+            with pytest.raises(TypeError, match="masked array"):
+                multiply(masked)
+            for u in others:
+                with pytest.raises(TypeError, match="real numbers; found an array of"):
+                    multiply(u)
+        operator @ np.arange(n)
+        operator @ np.ones(n, dtype=bool)
+
+
+def test_no_second_rows_beside_a_precomputed_matrix(X):
+    with pytest.raises(ValueError, match="gram takes no Y with"):
+        fk.gram(X @ X.T, "precomputed", np.array([[0.7], [2.2]]))
+
+
+def test_rows_of_zeros():
+    X = np.zeros((50, 3))
+    assert not (fk.gram(X, "cosine") @ np.ones(50)).any()
+    assert not (fk.gram(X, "cosine", tol=1e-6) @ np.ones(50)).any()
+    with pytest.raises(ValueError, match="offers no products named 'pivots'"):
+        fk.gram(X, "cosine", tol=1e-6, products="pivots")
+    with pytest.raises(ValueError, match="is zero: there are no features"):
+        fk.features(X, "cosine")
+
+
+@pytest.mark.parametrize("method", ["dense", "krylov"])
+def test_halves_that_differ_by_rounding_are_averaged(method):
+    """What is decomposed, and what the intervals are of, is (K + K') / 2."""
+    rng = np.random.default_rng(8)
+    n, eps = 600, np.finfo(np.float64).eps
+    A = rng.standard_normal((n, 4))
+    K = A @ A.T
+    K = (K + K.T) / 2
+    # all of one half is larger: the halves alone have eigenvalues that are far apart for their intervals
+    K += 95 * eps * np.abs(K).max() * np.triu(np.ones((n, n)), 1)
+    middle = (K.astype(np.longdouble) + K.T) / 2
+    exact = np.linalg.eigvalsh(
+        np.asarray(middle - middle.mean(axis=0) - middle.mean(axis=1)[:, None] + middle.mean(), float)
+    )
+    model = fk.kpca(K, "precomputed", 3, method=method, tol=1e-10)
+    low, high = model.eigenvalue_bounds.T
+    slack = 4 * eps * exact[-1]  # of the reference
+    assert (low - slack <= exact[::-1][:3]).all() and (exact[::-1][:3] <= high + slack).all()
+    U = rng.standard_normal((n, 2))
+    ours = fk.gram(K, "precomputed")
+    assert (np.abs(ours @ U - middle @ U) <= ours.error_bound * np.abs(U).sum(axis=0)).all()
+    assert ours.error_bound < 1e-13 * np.abs(K).max()
+
+
+def test_whole_numbers_of_a_matrix_that_float64_does_not_hold_count_as_rounded():
+    K = np.diag(np.array([2**60 + 1, 2**60 + 3, 5], dtype=np.int64))
+    ours = fk.gram(K, "precomputed")
+    error = np.abs((ours @ np.eye(3)).astype(np.longdouble) - K.astype(np.longdouble))
+    assert 0 < error.max() <= ours.error_bound
+
+
+def test_no_pivots_for_values_whose_squares_underflow():
+    X = 5e-50 * np.random.default_rng(0).standard_normal((70, 6))
+    k = fk.get_kernel("linear") * fk.get_kernel("linear")
+    with pytest.raises(ValueError, match="no products named 'pivots'"):
+        fk.gram(X, k, tol=4e-11, products="pivots")

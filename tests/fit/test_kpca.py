@@ -461,7 +461,7 @@ def test_passes_run_out():
     partial = caught.value.partial
     assert partial.score.shape == (len(X), 3)
     assert np.isinf(partial.eigenvalue_bounds).any()
-    with pytest.warns(CertificateWarning, match="more passes"):
+    with pytest.warns(CertificateWarning, match="more passes|method='dense'"):
         model = fk.kpca(X, "gaussian", 3, sigma=0.3, method="krylov", max_passes=1, tol=1e-8)
     exact = reference.eigh(reference.gram("gaussian", X, sigma=0.3))[0]
     assert (model.eigenvalue_bounds[:, 0] <= exact[:3]).all()
@@ -532,3 +532,11 @@ def test_a_flat_spectrum_is_not_left_to_a_product_without_a_norm():
     model = fk.kpca(X, "gaussian", 5, sigma=0.5)
     assert model.bound_kind == "guaranteed"
     assert np.ptp(model.eigenvalue_bounds, axis=1).max() <= 1e-6 * model.eigenvalues[0]
+
+
+def test_forced_map_of_far_more_features_than_rows_is_refused():
+    X = np.random.default_rng(0).random((13, 3))
+    with pytest.raises(ValueError, match=r"has \d{4} features, and 13 rows have 12 components at most: method='dense'"):
+        fk.kpca(X, "gaussian", 2, sigma=0.2, features="monomial", tol=1e-12)
+    # a map that costs nothing may have more features than rows: moments are merged with those of other rows
+    assert fk.kpca(X, "gaussian", 2, sigma=1.0, features="monomial", tol=1e-12).info["n_features"] > 13

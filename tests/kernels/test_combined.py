@@ -444,14 +444,17 @@ def test_products_keep_their_bound(kernel, tol):
             continue
         name = offers[0].name
         assert name == "sum" if isinstance(kernel, SumKernel) else name in ("grid", "expansion", "tiles")
-        K = fk.gram(X, kernel, sources, tol=tol, products=name)
+        try:
+            K = fk.gram(X, kernel, sources, tol=tol, products=name)
+        except ValueError as error:  # what exact products of the values of this sum may err by
+            assert tol == 1e-10 and ("1e-10 is below" in str(error) or "it offers 'exact'" in str(error))
+            continue
         values = exact(kernel, X, X if sources is None else sources)
-        assert K.error_bound <= (tol or 1e-13 * np.abs(values).max())
+        assert 0.0 < K.error_bound <= (tol or 1e-12 * np.abs(values).max())
         for A, B in ((K, values), (K.T, values.T)):
             U = np.random.default_rng(0).standard_normal((A.shape[1], 3))
-            rounding = 1e-13 * np.abs(values).max()
             error = np.abs(A @ U - B @ U.astype(np.longdouble))
-            assert (error <= (K.error_bound + rounding) * np.abs(U).sum(axis=0)).all()
+            assert (error <= K.error_bound * np.abs(U).sum(axis=0)).all()
         again = fk.gram(X, kernel, sources, tol=tol, products=name, n_threads=1)
         assert np.array_equal(again @ U, K.__class__.__matmul__(K, U)) if A.shape == K.shape else True
 
@@ -469,7 +472,7 @@ def test_scaled_tiles_are_compiled():
     K = fk.gram(X, 3 * G, products="tiles")
     U = RNG.standard_normal((90, 2))
     np.testing.assert_allclose(K @ U, 3 * exact(G, X, X).astype(float) @ U, rtol=1e-12, atol=1e-12)
-    assert K.error_bound == 0.0
+    assert 0.0 < K.error_bound < 1e-13
     assert not (3 * LAPLACIAN).summations(summary(X)[1], summary(X)[1], None)
 
 

@@ -664,6 +664,23 @@ def test_a_session_kernel_keeps_the_type_of_its_own_errors():
     assert threading.active_count() < 50
 
 
+@pytest.mark.parametrize("method", ["check", "value_bound", "block", "resolve", "entry_error"])
+def test_every_error_of_an_unregistered_kernel_names_it(method):
+    class Mine(Kernel):
+        positive_semidefinite = True
+
+        def block(self, X, Y):
+            return np.exp(-((X[:, None] - Y) ** 2).sum(axis=2))
+
+    def fails(*_):
+        raise ZeroDivisionError("nothing")
+
+    setattr(Mine, method, fails)
+    with pytest.raises(ZeroDivisionError, match="nothing") as caught:
+        fk.kpca(X, Mine if method == "check" else Mine() * fk.get_kernel("gaussian", sigma=1.0), 2)
+    assert "Mine" in "".join(caught.value.__notes__)
+
+
 # The guard itself ---------------------------------------------------------------------------------------------------
 
 

@@ -423,3 +423,27 @@ def test_products_refuse_what_they_cannot_do(monkeypatch):
     assert fourier_offer(data, data, 0.3, 1e-3) is None
     with pytest.raises(ImportError, match=r"fastkpca\[nufft\]"):
         FourierSummation(data.box, 0.3, 1e-3, rows)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize("c", [2, None, 0.9])
+@pytest.mark.parametrize("place", [1.0, 1e5])
+def test_equal_rows_have_no_variance(d, c, place):
+    """The errors of the transforms are no components."""
+    for X in (np.full((30, d), place), np.full((30, d), place) + 1e-15 * np.arange(30.0)[:, None]):
+        with pytest.raises(ValueError, match="no component of"):
+            fk.kpca(X, "gaussian", c, sigma=1.0, features="fourier")
+
+
+@pytest.mark.parametrize("c", [None, 12])
+def test_few_rows_are_not_asked_for_more_components_than_they_have(c, monkeypatch):
+    def form(self):
+        raise AssertionError("the moment of all modes is formed for 20 rows")
+
+    monkeypatch.setattr(ToeplitzMoments, "form", form)
+    X = np.random.default_rng(0).random((20, 3))
+    model = fk.kpca(X, "gaussian", c, sigma=1.0, features="fourier", tol=1e-3, memory_limit="60MB")
+    exact = fk.kpca(X, "gaussian", None, sigma=1.0, method="dense").eigenvalues
+    low, high = model.eigenvalue_bounds.T
+    assert model.info["n_features"] > 4000
+    assert (low <= exact[: len(low)] * (1 + 1e-12)).all() and (exact[: len(low)] <= high).all()

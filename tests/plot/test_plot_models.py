@@ -145,6 +145,7 @@ def test_scree_of_a_lower_end_below_zero_reaches_the_foot(model):
         bound_kind="probabilistic",
         n_components=6,
         n_samples=300,
+        count=300.0,
         explained=model.explained,
         total_variance_bounds=model.total_variance_bounds,
     )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import _thread
+import pickle
+import re
 import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -128,6 +130,70 @@ def test_a_filter_makes_it_an_error_and_once_is_once():
         for _ in range(3):
             fk.kpca(X, "linear", 5)
     assert len(caught) == 1
+
+
+def quietly(X, *args, **options):
+    """The model, and the text of its CertificateWarning, or None."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = fk.kpca(X, *args, **options)
+    said = [str(w.message) for w in caught if issubclass(w.category, CertificateWarning)]
+    width = float(np.ptp(model.eigenvalue_bounds, axis=1).max() / model.eigenvalues[0])
+    return model, width, said[0] if said else None
+
+
+SPREAD = np.random.default_rng(0).standard_normal((1200, 3))
+SHORT = {
+    "too few passes": {"max_passes": 3},
+    "many components": {"c": 10, "sigma": 0.02, "max_passes": 12},
+    "no memory for LAPACK": {"memory_limit": "25MB", "max_passes": 4},
+    "a steep spectrum": {"sigma": 1.0, "tol": 1e-9, "max_passes": 2},
+}
+
+
+@pytest.mark.parametrize("case", SHORT)
+def test_advice_of_krylov_helps_where_it_is_followed(case):
+    options = {"kernel": "gaussian", "c": 5, "sigma": 0.05, "tol": 1e-4, "method": "krylov"} | SHORT[case]
+    model, width, said = quietly(SPREAD, **options)
+    assert (said is None) == (width <= options["tol"])
+    if said is None:
+        return
+    followed = []
+    if "more passes (max_passes)" in said:
+        followed.append({"max_passes": 3 * options.get("max_passes", 20)})
+    if "products='exact'" in said:
+        followed.append({"products": "exact"})
+    if "method='dense'" in said:
+        more = re.search(r"memory_limit='(\d+MB)'", said)
+        followed.append({"method": "dense", "products": "auto"} | ({"memory_limit": more[1]} if more else {}))
+    assert followed, said
+    for change in followed:
+        other, narrower, _ = quietly(SPREAD, **options | change)
+        assert narrower <= max(0.9 * width, options["tol"]) or other.n_components > model.n_components, (said, change)
+
+
+def test_a_probability_is_on_the_model_and_no_warning_where_tol_is_met(tmp_path):
+    X = np.random.default_rng(0).random((20_000, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = fk.kpca(X, "gaussian", 10, sigma=0.1, features="fourier", return_scores=False)
+        flat = fk.kpca(SPREAD, "gaussian", 2, sigma=0.05, method="krylov", max_passes=60)
+        sure = fk.kpca(SPREAD, "gaussian", 2, sigma=2.0)
+    assert (sure.bound_kind, sure.failure_probability) == ("guaranteed", 0.0)
+    assert "failure probability" not in repr(sure)
+    for found in (model, flat):
+        assert found.bound_kind == "probabilistic" and 0 < found.failure_probability <= 1e-5
+        assert f"probabilistic (failure probability {found.failure_probability:.2g}) intervals" in repr(found)
+        fk.save(found, tmp_path / "model.kpca", overwrite=True)
+        for again in (fk.load(tmp_path / "model.kpca"), pickle.loads(pickle.dumps(found))):
+            assert again.failure_probability == found.failure_probability and repr(again) == repr(found)
+
+
+def test_a_file_whose_probability_contradicts_its_kind_is_refused():
+    header, arrays = fk.kpca(X, "gaussian", 2, sigma=1.0).state()
+    for kind, wrong in (("guaranteed", 1e-6), ("probabilistic", 0.0), ("probabilistic", 1.0), ("guaranteed", None)):
+        with pytest.raises(fk.errors.ModelFileError, match="failure"):
+            fk.KPCAModel.from_state(header | {"bound_kind": kind, "failure_probability": wrong}, arrays)
 
 
 def test_estimators_in_threads_leave_the_filters_alone():

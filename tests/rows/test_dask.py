@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 import signal
@@ -14,6 +15,7 @@ import pytest
 
 import fastkpca as fk
 from fastkpca.errors import DataChangedError, ScoresNotKeptError
+from fastkpca.rows import dask as _dask
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -483,3 +485,65 @@ def test_ctrl_c(monkeypatch):
 
     with pytest.raises(KeyboardInterrupt), dask.config.set(scheduler="synchronous"):
         fk.kpca(chunked(X).map_blocks(stop, dtype=float, meta=np.empty((0, 0))), "polynomial", 2, degree=2)
+
+
+class Fickle:
+    """Rows that are others from the ``after``-th reading of a chunk on."""
+
+    def __init__(self, after, whole=True):
+        self.after, self.whole, self.calls, self.lock = after, whole, {}, threading.Lock()
+
+    def __call__(self, i):
+        with self.lock:
+            self.calls[i] = self.calls.get(i, 0) + 1
+        rows = np.random.default_rng(i).standard_normal((1000, 3))
+        if i == 3 and self.calls[i] > self.after:
+            part = slice(None) if self.whole else slice(700, 700 + _dask.WATCHED)
+            rows[part] = np.random.default_rng(99).standard_normal(rows[part].shape)
+        return rows
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize(
+    ("after", "options"),
+    [
+        (1, {"kernel": "polynomial", "degree": 2, "method": "features"}),
+        (1, {"kernel": "gaussian", "sigma": 2.0, "method": "krylov"}),
+        (3, {"kernel": "gaussian", "sigma": 2.0, "method": "krylov", "tol": 1e-10}),
+        (1, {"kernel": "gaussian", "sigma": 2.0, "method": "dense", "c": 2}),
+    ],
+)
+def test_rows_that_change_from_pass_to_pass(after, options, whole):
+    fickle = Fickle(after, whole)
+    blocks = [dask.delayed(fickle, pure=False)(i) for i in range(5)]
+    X = da.concatenate([da.from_delayed(block, (1000, 3), float) for block in blocks])
+    with dask.config.set(scheduler="threads"), pytest.raises(DataChangedError, match=r"rows 3000 to 3999 .*persist"):
+        fk.kpca(X, **({"c": 3} | options))
+    assert fickle.calls[3] > after
+
+
+def test_rows_that_change_before_their_scores_are_computed():
+    fickle = Fickle(10**9)
+    X = da.concatenate([da.from_delayed(dask.delayed(fickle, pure=False)(i), (1000, 3), float) for i in range(5)])
+    with dask.config.set(scheduler="threads"):
+        model = fk.kpca(X, "polynomial", 3, degree=2, method="features")
+        assert model.score.compute().shape == (5000, 3)
+        fickle.after = 0
+        with pytest.raises(DataChangedError, match="rows 3000 to 3999"):
+            model.score.compute()
+        assert fk.kpca_project(model, X).compute().shape == (5000, 3)  # other rows may be what they are
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int8, np.longdouble])
+def test_checksums_of_parts_add_up(dtype):
+    rows = (100 * np.random.default_rng(0).standard_normal((1000, 3))).astype(dtype)
+    whole = _dask._watched(7, rows, 0)
+    for cuts in ([1, 129, 400], [128, 256], [999], range(1, 1000)):
+        edges = [0, *cuts, 1000]
+        parts = [_dask._watched(7, rows[a:b], a) for a, b in itertools.pairwise(edges)]
+        assert sum(x.share for x in parts) % 2**64 == whole.share and sum(x.rows for x in parts) == 1000
+    swapped = rows.copy()
+    swapped[[128, 640]] = rows[[640, 128]]
+    changed = rows.copy()
+    changed[896, 2] += 1
+    assert len({whole.share, _dask._watched(7, swapped, 0).share, _dask._watched(7, changed, 0).share}) == 3

@@ -7,6 +7,7 @@ import gzip
 import io
 import lzma
 import os
+import subprocess
 import tracemalloc
 
 import numpy as np
@@ -475,3 +476,40 @@ def test_memory_of_a_csv_is_bounded_by_its_table(tmp_path):
         tracemalloc.stop()
     assert table.X.shape == (n, d)
     assert peak < 3 * table.X.nbytes
+
+
+def test_a_damaged_mat_file_that_kills_scipys_reader(tmp_path):
+    """A sparse matrix whose column starts point far outside: 280 bytes that end the process which reads them."""
+    path = tmp_path / "x.mat"
+    scipy.io.savemat(path, {"X": sp.csc_matrix(np.eye(3))})
+    whole = bytearray(path.read_bytes())
+    starts = np.array([0, 1, 2, 3], dtype="<i4").tobytes()
+    at = whole.index(starts)
+    whole[at : at + 16] = np.array([0, 1 << 30, -(1 << 30), 1 << 30], dtype="<i4").tobytes()
+    path.write_bytes(whole)
+    with pytest.raises(DataFileError, match="x.mat") as caught:
+        tables.read(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_reader_that_dies_or_does_not_end(tmp_path, monkeypatch):
+    path = tmp_path / "x.mat"
+    scipy.io.savemat(path, {"X": np.eye(3)})
+    program = tmp_path / "reader.py"
+    monkeypatch.setattr(tables.readmat, "__file__", str(program))
+    program.write_text("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
+    with pytest.raises(DataFileError, match="the file is damaged"):
+        tables.read(path)
+    program.write_text("import time; time.sleep(60)")
+    run = subprocess.run
+    monkeypatch.setattr(tables.subprocess, "run", lambda *args, timeout, **rest: run(*args, timeout=0.1, **rest))
+    with pytest.raises(DataFileError, match="took more than"):
+        tables.read(path)
+
+
+@pytest.mark.parametrize("shape", ["(10**400, 2)", "(3, 2", "(1e5, 2)", "(-1, 2)", "('a', 2)"])
+def test_malformed_headers_of_npy(tmp_path, shape):
+    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}}}".ljust(117).encode() + b"\n"
+    (tmp_path / "x.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(48))
+    with pytest.raises(DataFileError, match="x.npy"):
+        tables.read(tmp_path / "x.npy")

@@ -135,7 +135,8 @@ def test_same_numbers_and_signs(kernel, name):
 
 @pytest.mark.parametrize("kernel", ["laplacian", "chi2", "additive_chi2", "polynomial"])
 def test_further_names_of_pairwise_kernels(kernel):
-    ours = KernelPCA(n_components=3, kernel=kernel, gamma=0.3).fit(IRIS)
+    given = {} if kernel == "additive_chi2" else {"gamma": 0.3}  # it has no gamma: an error here
+    ours = KernelPCA(n_components=3, kernel=kernel, **given).fit(IRIS)
     K = pairwise_kernels(IRIS, metric=kernel, filter_params=True, gamma=0.3, degree=3, coef0=1)
     theirs = Theirs(n_components=3, kernel="precomputed").fit(K)
     np.testing.assert_allclose(ours.eigenvalues_, theirs.eigenvalues_, rtol=1e-9)
@@ -148,7 +149,8 @@ def test_kernels_that_take_no_read_only_rows(kernel, container):
     X = np.random.default_rng(0).random((8, 5))
     X.flags.writeable = False
     K = pairwise_kernels(X.copy(), metric=kernel, filter_params=True, gamma=0.2)
-    ours = KernelPCA(100, kernel=kernel, gamma=0.2, remove_zero_eig=True).fit(container(X))
+    given = {} if kernel == "additive_chi2" else {"gamma": 0.2}
+    ours = KernelPCA(100, kernel=kernel, **given, remove_zero_eig=True).fit(container(X))
     theirs = Theirs(100, kernel="precomputed", remove_zero_eig=True).fit(K)
     np.testing.assert_allclose(ours.eigenvalues_, theirs.eigenvalues_, rtol=1e-9)
 
@@ -476,6 +478,69 @@ def test_pipeline_and_grid_search(n_jobs):
     theirs = GridSearchCV(pipeline.set_params(kernelpca=Theirs(kernel="rbf")), grid, cv=3).fit(IRIS, y)
     np.testing.assert_allclose(ours.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"], atol=1e-12)
     assert ours.best_params_ == theirs.best_params_
+
+
+def rows_kernel(x, y, scale=1.0):
+    return float(np.exp(-scale * np.abs(x - y).sum()))
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"kernel": "rbf", "kernel_params": {"sigma": 2.0}}, r"'sigma'.*gamma; give gamma=1 / \(2 \* sigma\*\*2\)"),
+        ({"kernel": "rbf", "kernel_params": {"gamma": 2.0}}, "give gamma= of the estimator"),
+        ({"kernel": "polynomial", "kernel_params": {"offset": 2.0}}, "takes coef0, degree, gamma; give coef0="),
+        ({"kernel": "linear", "kernel_params": {"sigma": 2.0}}, "the kernel 'linear' takes no parameters$"),
+        ({"kernel": "cosine", "gamma": 2.0}, "gamma=2.0 was given, and would be ignored: the kernel 'cosine' takes no"),
+        ({"kernel": "rbf", "degree": 2}, "degree=2 .* 'rbf' takes gamma$"),
+        ({"kernel": "linear", "coef0": 0.0}, "coef0=0.0 was given"),
+        ({"kernel": "gaussian", "coef0": 0.0}, "'gaussian' takes gamma, .*sigma, in kernel_params"),
+        ({"kernel": "gaussian", "gamma": 1.0, "kernel_params": {"gamma": 2.0}}, "were both given; drop one"),
+        ({"kernel": "plain", "gamma": 3.0}, "gamma=3.0 .* 'plain' takes width, in kernel_params"),
+        ({"kernel": rows_kernel, "gamma": 3.0}, "a function of two rows has its parameters in kernel_params"),
+        ({"kernel": get_kernel("gaussian"), "gamma": 3.0}, "a kernel object, or a class, has its own"),
+        ({"kernel": "precomputed", "gamma": 3.0}, "gamma=3.0 was given"),
+    ],
+)
+def test_what_would_be_ignored_is_an_error(given, text):
+    from sklearn.utils._param_validation import InvalidParameterError
+
+    class Plain(Kernel):
+        parameters = {"width": 1.0}
+
+        def block(self, X, Y):
+            return self.width * X @ Y.T
+
+    X = rbf_kernel(IRIS) if given["kernel"] == "precomputed" else IRIS
+    with fk.register_kernel("plain", Plain), pytest.raises(InvalidParameterError, match=text):
+        KernelPCA(2, **given).fit(X)
+
+
+def test_defaults_are_never_asked_for():
+    for kernel in ("linear", "rbf", "cosine", "gaussian", rows_kernel, get_kernel("gaussian")):
+        KernelPCA(2, kernel=kernel, gamma=None, degree=3, coef0=1).fit(IRIS[:40])
+    one = KernelPCA(2, kernel="tanh", gamma=0.01, coef0=0.5).fit(IRIS)
+    two = KernelPCA(2, kernel="sigmoid", gamma=0.01, coef0=0.5).fit(IRIS)
+    np.testing.assert_allclose(one.eigenvalues_, two.eigenvalues_, rtol=1e-9)
+
+
+def test_grid_search_over_parameters_of_a_kernel():
+    y = load_iris().target
+
+    def scores(estimator, name, values):
+        pipeline = make_pipeline(estimator, LogisticRegression(max_iter=1000))
+        return GridSearchCV(pipeline, {name: values}, cv=3).fit(IRIS, y).cv_results_["mean_test_score"]
+
+    sigmas = [0.05, 0.5, 5.0]
+    ours = scores(KernelPCA(3, kernel="gaussian"), "kernelpca__kernel_params", [{"sigma": s} for s in sigmas])
+    theirs = scores(Theirs(3, kernel="rbf"), "kernelpca__gamma", [0.5 / s**2 for s in sigmas])
+    np.testing.assert_allclose(ours, theirs, atol=1e-12)
+    assert len(set(ours)) == 3
+    grid = [{"scale": s} for s in (0.01, 10.0)]
+    functions = scores(KernelPCA(3, kernel=rows_kernel), "kernelpca__kernel_params", grid)
+    assert len(set(functions)) == 2
+    with pytest.raises(ValueError, match="would be ignored"):
+        scores(KernelPCA(3, kernel="rbf"), "kernelpca__kernel_params", [{"sigma": s} for s in sigmas])
 
 
 def test_names_and_frames():

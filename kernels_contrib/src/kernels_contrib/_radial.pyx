@@ -72,6 +72,7 @@ WIDE_TERMS = KC_WIDE_TERMS
 SERIES = KC_SERIES
 DIRECT = 16
 """Distances by differences up to this many coordinates; beyond, by products that are mended where they cancel."""
+FARTHEST = 1e150
 KINDS = {
     "exp": KC_EXP, "three halves": KC_THREE_HALVES, "five halves": KC_FIVE_HALVES, "table": KC_TABLE,
     "large": KC_LARGE, "power": KC_POWER,
@@ -136,7 +137,8 @@ def distances(X, Y, *, bint squares=False, bint city_block=False):
     cdef const double[:, ::1] x = A, y
     cdef const double[::1] xx, yy
     cdef double[:, ::1] out
-    if d <= DIRECT or city_block:
+    # (squares of far rows overflow, and infinities have no difference)
+    if d <= DIRECT or city_block or max(np.abs(A).max(), np.abs(B).max()) > FARTHEST:
         result = np.empty((n, m))
         out, y = result, np.ascontiguousarray(B.T)
         with nogil:

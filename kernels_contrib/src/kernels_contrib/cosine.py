@@ -31,6 +31,7 @@ class Cosine(Kernel):
     api_version = 1
     positive_semidefinite = True
     translation = None
+    scales_rows = True
 
     def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         A = _unit_rows(X)
@@ -43,6 +44,9 @@ class Cosine(Kernel):
     def entry_error(self, data: Summary, dtype: np.dtype) -> float:
         # two rows with d + 4 roundings of their length, and a sum of d products of size at most 1 in sum
         return (4.0 * data.n_features + 16.0) * 2.0**-53 + float(np.finfo(dtype).eps)
+
+    def value_bound(self, data: Summary) -> float:
+        return 1.0
 
     def feature_maps(self, data: Summary, tol: float, max_features: int) -> Sequence[Offer]:
         d = data.n_features

@@ -13,7 +13,7 @@ from fastkpca.kernels import Kernel, KernelParameterError, Offer, Summary
 
 from ._radial import Profile, distances
 from .line import line_offers
-from .parameters import positive
+from .parameters import length, positive
 from .profiles import scale_of
 
 __all__ = ["Laplacian"]
@@ -52,7 +52,7 @@ class Laplacian(Kernel):
 
     def check(self) -> None:
         if self.length_scale is not None:
-            self.__dict__["length_scale"] = positive("laplacian", "length_scale", self.length_scale)
+            self.__dict__["length_scale"] = length("laplacian", "length_scale", self.length_scale)
 
     def resolve(self, data: Summary) -> Laplacian:
         if self.length_scale is not None:
@@ -97,4 +97,7 @@ class Laplacian(Kernel):
         assert self.length_scale is not None  # resolved
         u = float(np.finfo(np.float64).eps) / 2
         moved = 2 * u * math.sqrt(data.n_features) * data.radius / self.length_scale
-        return 1.01 * (data.n_features + 1) * u / math.e + 4 * u + float(np.finfo(dtype).eps) + moved
+        return min(1.0, 1.01 * (data.n_features + 1) * u / math.e + 4 * u + float(np.finfo(dtype).eps) + moved)
+
+    def value_bound(self, data: Summary) -> float:
+        return 1.0

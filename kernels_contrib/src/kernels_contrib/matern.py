@@ -13,11 +13,16 @@ from fastkpca.kernels import FeatureMap, Gaussian, Kernel, Offer, Summary
 from ._radial import DIRECT, distances
 from .line import line_offers
 from .mixture import gamma_mixture
-from .parameters import positive
+from .parameters import length, positive
 from .profiles import GAUSSIAN_FROM, LARGE, LEAST_ORDER, matern_profile, square_root_scale
 from .split import split_offers
 
 __all__ = ["Matern"]
+
+SMALLEST = 1e-154
+"""Distance whose square is still a normal number."""
+FARTHEST = 1e100
+"""In units of the length: rows farther out have exact products only."""
 
 
 class Matern(Kernel):
@@ -70,7 +75,7 @@ class Matern(Kernel):
     def check(self) -> None:
         self.__dict__.update(
             nu=positive("matern", "nu", self.nu, least=LEAST_ORDER, infinite=True),
-            length_scale=positive("matern", "length_scale", self.length_scale),
+            length_scale=length("matern", "length_scale", self.length_scale),
         )
 
     @property
@@ -90,8 +95,11 @@ class Matern(Kernel):
     def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         if self._gaussian is not None:
             return self._gaussian.block(X, Y)
-        values = distances(X, Y)
-        matern_profile(self.nu, self.length_scale).apply(values)
+        # in units of the length, by a power of two: exact, and the square of no distance that matters underflows
+        mantissa, exponent = math.frexp(self.length_scale)
+        A = np.ldexp(np.asarray(X, dtype=np.float64), -exponent)
+        values = distances(A, A if Y is X else np.ldexp(np.asarray(Y, dtype=np.float64), -exponent))
+        matern_profile(self.nu, mantissa).apply(values)
         return values.astype(X.dtype, copy=False)
 
     def diagonal(self, X: np.ndarray) -> np.ndarray:
@@ -111,7 +119,10 @@ class Matern(Kernel):
         closed = self.nu in (0.5, 1.5, 2.5)
         relative = (64.0 * (d + 8) if d > DIRECT else 0.5 * (d + 4)) * u
         values = 8.0 * u if closed else 1e-13 if self.nu <= LARGE else 1e-12
-        return 0.74 * relative + values + float(np.finfo(dtype).eps) + self._moved(2.0 * u * data.radius)
+        return min(1.0, 0.74 * relative + values + float(np.finfo(dtype).eps) + self._moved(2.0 * u * data.radius))
+
+    def value_bound(self, data: Summary) -> float:
+        return 1.0
 
     def _moved(self, distance: float) -> float:
         """Bound on the change of k where a distance changes by at most ``distance``."""
@@ -140,6 +151,11 @@ class Matern(Kernel):
         if self._gaussian is not None:
             return self._gaussian.summations(data_x, data_y, tol)
         nu, length_scale = self.nu, self.length_scale
+        # these square distances in the units of X: small ones underflow, and large ones overflow
+        if nu < 0.5 and (SMALLEST / length_scale) ** (2.0 * nu) > 2.0**-52:
+            return ()
+        if max(data_x.radius, data_y.radius) > FARTHEST * length_scale:
+            return ()
         offers: list[Offer] = []
         power = nu - 0.5
         if power == int(power):

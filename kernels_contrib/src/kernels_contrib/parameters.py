@@ -9,11 +9,16 @@ import numpy as np
 
 from fastkpca.kernels import KernelParameterError
 
-__all__ = ["positive", "regularization_strength"]
+__all__ = ["length", "positive", "regularization_strength"]
+
+LEAST_LENGTH, LARGEST_LENGTH = 1e-140, 1e140
+"""As the sigma of the Gaussian: squares stay within float64."""
 
 
-def positive(kernel: str, name: str, value: object, *, least: float = 0.0, infinite: bool = False) -> float:
-    """A positive number, of at least ``least``; finite, or else ``infinite`` says that infinity has a meaning."""
+def positive(
+    kernel: str, name: str, value: object, *, least: float = 0.0, most: float = math.inf, infinite: bool = False
+) -> float:
+    """A positive number from ``least`` to ``most``; finite, or else ``infinite`` says that infinity has a meaning."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real) or not 0.0 < float(value) <= math.inf:
         raise KernelParameterError(f"{kernel}: {name} is {value!r}; give a positive, finite number")
     number = float(value)
@@ -21,6 +26,19 @@ def positive(kernel: str, name: str, value: object, *, least: float = 0.0, infin
         raise KernelParameterError(f"{kernel}: {name} is {value!r}; give a positive, finite number")
     if number < least:
         raise KernelParameterError(f"{kernel}: {name} is {value!r}; give a number of at least {least:g}")
+    if number > most:
+        raise KernelParameterError(f"{kernel}: {name} is {value!r}; give a number of at most {most:g}")
+    return number
+
+
+def length(kernel: str, name: str, value: object) -> float:
+    """A positive number in the units of X, whose square is within float64."""
+    number = positive(kernel, name, value)
+    if not LEAST_LENGTH <= number <= LARGEST_LENGTH:
+        raise KernelParameterError(
+            f"{kernel}: {name} is {value!r}, and its square leaves the range of float64; give a number from "
+            f"{LEAST_LENGTH:g} to {LARGEST_LENGTH:g}, and X in the same units"
+        )
     return number
 
 

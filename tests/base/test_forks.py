@@ -1,0 +1,144 @@
+"""Forks while other threads compute: the child neither waits for a thread that it does not have, nor keeps its cap."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+
+# in a process of its own: a fork with threads warns from Python 3.12 on, and a hang must not take the tests with it
+BEGINNING = """
+import os, threading, time, warnings
+warnings.simplefilter("ignore")
+import numpy as np
+from threadpoolctl import ThreadpoolController
+import fastkpca as fk
+from fastkpca.base import parallel
+
+libraries = [x for x in ThreadpoolController().lib_controllers if x.user_api == "blas"]
+for x in libraries:
+    x.set_num_threads(2)
+
+def limits():
+    return {x.get_num_threads() for x in libraries}
+
+def outcome(child):
+    pid = os.fork()
+    if pid == 0:
+        code = 9
+        try:
+            code = child()
+        finally:
+            os._exit(code)
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.005)
+    os.kill(pid, 9)
+    os.waitpid(pid, 0)
+    return "hung"
+"""
+
+
+def run(code):
+    code = textwrap.dedent(BEGINNING) + textwrap.dedent(code)
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=300, env=os.environ.copy()
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def test_the_cap_of_another_thread_does_not_reach_the_child():
+    printed = run("""
+        inside, leave = threading.Event(), threading.Event()
+        def hold():
+            with parallel.blas_threads():
+                inside.set()
+                leave.wait()
+        thread = threading.Thread(target=hold)
+        thread.start()
+        inside.wait()
+        print(limits() == {1}, outcome(lambda: 0 if limits() == {2} else 7))
+        leave.set()
+        thread.join()
+        print(limits() == {2})
+        with parallel.blas_threads():
+            print(outcome(lambda: 0 if limits() == {1} else 7))
+        """)
+    assert printed == ["True", "0", "True", "0"]
+
+
+def test_a_fork_does_not_inherit_the_lock_of_another_thread():
+    printed = run("""
+        stop = False
+        def take():
+            while not stop:
+                with parallel.blas_threads():
+                    pass
+        threads = [threading.Thread(target=take) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        def child():
+            with parallel.blas_threads():
+                if limits() != {1}:
+                    return 6
+            return 0 if limits() == {2} else 7
+        print({outcome(child) for _ in range(50)})
+        stop = True
+        for thread in threads:
+            thread.join()
+        print(limits())
+        """)
+    assert printed == ["{0}", "{2}"]
+
+
+def test_a_fork_waits_for_a_call_by_several_threads_of_blas():
+    """OpenBLAS ends its threads at a fork: one that waits for another's part of a product would wait for ever."""
+    printed = run("""
+        X = np.random.default_rng(0).standard_normal((1100, 3))
+        stop, done = False, 0
+        def fit():
+            global done
+            while not stop:
+                fk.kpca(X, "gaussian", 2, sigma=1.0, method="dense", n_threads=1)
+                done += 1
+        thread = threading.Thread(target=fit)
+        thread.start()
+        few = X[:100]
+        def child():
+            fk.kpca(few, "gaussian", 2, sigma=1.0, method="dense", n_threads=1)
+            return 0 if limits() == {2} else 7
+        found = set()
+        for _ in range(30):
+            time.sleep(0.01)
+            found.add(outcome(child))
+        stop = True
+        thread.join(60)
+        print(found, thread.is_alive(), done > 0, limits(), flush=True)
+        os._exit(0)
+        """)
+    assert printed == ["{0}", "False", "True", "{2}"]
+
+
+def test_any_thread_can_set_the_limits_of_blas():
+    """Newer versions of threadpoolctl let the first thread alone set them; the others left BLAS at one thread."""
+    printed = run("""
+        def fit():
+            for _ in range(20):
+                with parallel.blas_threads():
+                    assert limits() == {1}
+        for _ in range(5):
+            threads = [threading.Thread(target=fit) for _ in range(2)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        print(limits())
+        """)
+    assert printed == ["{2}"]

@@ -1,0 +1,173 @@
+"""Rows, parameters and values over all decades of float64: a true interval, or a refusal that says why."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+
+import numpy as np
+import pytest
+import range_cases as cases
+
+import fastkpca as fk
+from fastkpca.errors import CertificateWarning, ComponentsWarning, KernelParameterError, rounded_up
+from fastkpca.rows.view import Rows, summarize
+from fastkpca.solve import certificate
+
+
+def judged(X, name, p, kernel=None, **keywords):
+    """A model, after its intervals were compared with longdouble arithmetic."""
+    K, relative = cases.exact_matrix(name, p, X.astype(np.longdouble))
+    case = cases.RangeCase(X, kernel or fk.get_kernel(name, **p), 2, 1e-6, K, relative * np.abs(K).max(), name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CertificateWarning)
+        warnings.simplefilter("ignore", ComponentsWarning)
+        model = fk.kpca(X, case.kernel, case.c, **keywords)
+    for what, excess in cases.check_components(case, cases.Spectrum(case), model):
+        assert excess <= 0, what
+    return model
+
+
+def test_every_decade_gives_a_true_interval_or_a_reason(attack):
+    pytest.importorskip("kernels_contrib")
+    answered, refused = Counter(), Counter()
+    for number in range(attack.count(3000)):
+        rng = attack.rng("ranges", number)
+        case = cases.range_case(rng)
+        if case is None:
+            continue
+        for label, refusal, checks in [*cases.run_components(case), *cases.run_gram(case, rng)]:
+            (refused if refusal else answered)[label] += 1
+            for what, excess in checks:
+                assert excess <= 0, (number, label, what, excess, case.name)
+    assert {"dense", "krylov", "auto", "features pivots", "gram exact", "gram tol"} <= set(answered)
+    assert sum(answered.values()) > sum(refused.values()) / 3
+
+
+@pytest.mark.parametrize("offset", [1e-100, 1e-161, 1e-162, 1e-300])
+@pytest.mark.parametrize("method", ["auto", "dense", "krylov"])
+def test_a_tiny_offset_of_a_polynomial(offset, method):
+    X = np.random.default_rng(0).standard_normal((40, 3))
+    judged(X, "polynomial", {"degree": 4, "scale": 1.0, "offset": offset}, method=method)
+    exact = cases.exact_matrix("polynomial", {"degree": 4, "scale": 1.0, "offset": offset}, X.astype(np.longdouble))[0]
+    product = fk.gram(X, "polynomial", degree=4, offset=offset) @ np.ones(40)
+    assert np.abs(product - exact.sum(axis=1)).max() <= 1e-12 * np.abs(exact).sum(axis=1).max()
+
+
+@pytest.mark.parametrize("size", [1e-158, 1e-300, 1e150, 1e300])
+@pytest.mark.parametrize("kernel, p", [("linear", {}), ("gaussian", {"sigma": 1.0}), ("polynomial", {"offset": 1.0})])
+def test_rows_whose_squares_leave_float64_are_refused(kernel, p, size):
+    X = size * np.random.default_rng(0).random((20, 3))
+    for method in ("auto", "dense", "features", "krylov"):
+        with pytest.raises(ValueError, match="largest number in X.* its square leaves the range of float64"):
+            fk.kpca(X, kernel, 2, method=method, **p)
+    for call in (fk.gram, fk.features):
+        with pytest.raises(ValueError, match="largest number in X.* its square leaves the range of float64"):
+            call(X, kernel, **p)
+
+
+@pytest.mark.parametrize(
+    "kernel, name", [("gaussian", "sigma"), ("matern", "length_scale"), ("rational_quadratic", "length_scale")]
+)
+@pytest.mark.parametrize("length", [1e-158, 1e200])
+def test_lengths_whose_squares_leave_float64_are_refused(kernel, name, length):
+    if kernel != "gaussian":
+        pytest.importorskip("kernels_contrib")
+    with pytest.raises(KernelParameterError, match=f"{name} is .* give a number from 1e-140 to 1e"):
+        fk.get_kernel(kernel, **{name: length})
+
+
+@pytest.mark.parametrize("nu", [0.1, 0.5, 1.5, 4.0])
+@pytest.mark.parametrize("length, reach", [(1e-138, 1.0), (1e-20, 1e-140), (1e130, 1.0), (1e-130, 1e270)])
+def test_matern_at_the_ends_of_the_range(nu, length, reach):
+    pytest.importorskip("kernels_contrib")
+    X = length * min(reach, 1e130 / length) * np.random.default_rng(0).standard_normal((6, 2))
+    if np.abs(X).max() < 1e-139:
+        X[0] = 1e-139
+    try:
+        judged(X, "matern", {"nu": nu, "length_scale": length}, method="dense")
+    except ValueError as error:  # all values are 1
+        assert reach < 1 and "carries variance" in str(error)
+
+
+@pytest.mark.parametrize("alpha", [1e-4, 1e-2, 1.0, 1e6])
+@pytest.mark.parametrize("length, size", [(1e-138, 1e-138), (1e-130, 1e130), (1e130, 1e130), (1.0, 1e120)])
+def test_rational_quadratic_at_the_ends_of_the_range(alpha, length, size):
+    pytest.importorskip("kernels_contrib")
+    X = size * np.random.default_rng(0).standard_normal((8, 20))
+    p = {"alpha": alpha, "length_scale": length}
+    judged(X, "rational_quadratic", p, method="dense")
+    exact = cases.exact_matrix("rational_quadratic", p, X.astype(np.longdouble))[0]
+    values = fk.get_kernel("rational_quadratic", **p).block(X, X)
+    assert np.abs(values - exact).max() <= 1e-12
+
+
+@pytest.mark.parametrize("name, p", [("cosine", {}), ("matern", {"nu": 0.1, "length_scale": 1.0})])
+def test_combinations_keep_the_rounding_of_their_parts(name, p):
+    pytest.importorskip("kernels_contrib")
+    X = np.random.default_rng(1).standard_normal((30, 3))
+    _, data = summarize(Rows(X), shift=False, rng=np.random.default_rng(0))
+    part = fk.get_kernel(name, **p)
+    assert part.value_bound(data) == 1.0
+    own = part.entry_error(data, np.dtype(np.float64))
+    for kernel in (2.0 * part, part + fk.get_kernel("linear"), part * fk.get_kernel("gaussian", sigma=1.0)):
+        assert kernel.entry_error(data, np.dtype(np.float64)) >= own
+        assert kernel.value_bound(data) >= 1.0
+
+
+def test_the_total_variance_of_a_scaled_kernel_counts_the_rounding_of_its_entries():
+    pytest.importorskip("kernels_contrib")
+    p = {"nu": 0.05, "length_scale": 1.0}
+    X = 1e-12 * np.random.default_rng(2).standard_normal((6, 3)) + 0.1
+    plain = judged(X, "matern", p, method="dense")
+    scaled = fk.kpca(X, 4.0 * fk.get_kernel("matern", **p), 2, method="dense")
+    widths = [np.ptp(model.total_variance_bounds) for model in (plain, scaled)]
+    assert widths[1] >= 3.9 * widths[0]
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e20, 1e200])
+def test_the_error_of_tanh_is_bounded_as_its_values_are(scale):
+    X = np.random.default_rng(0).standard_normal((10, 2))
+    _, data = summarize(Rows(X), shift=False, rng=np.random.default_rng(0))
+    assert fk.get_kernel("tanh", scale=scale).entry_error(data, np.dtype(np.float64)) <= 2.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CertificateWarning)
+        assert np.isfinite(fk.kpca(X, "tanh", 1, scale=scale, method="krylov").eigenvalue_bounds).all()
+
+
+@pytest.mark.parametrize("kernel", ["polynomial", "tanh"])
+def test_search_in_float32_is_left_out_where_rows_are_beyond_it(kernel):
+    X = 1e60 * np.random.default_rng(0).standard_normal((30, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CertificateWarning)
+        assert fk.kpca(X, kernel, 2, scale=1e-121, offset=0.1, method="krylov").info["search_passes"] == 0
+
+
+@pytest.mark.parametrize("size", [1e155, 1e200, 1e300, np.inf])
+def test_certificates_of_huge_numbers_say_that_nothing_is_known(size):
+    values = np.array([3.0, 2.0, 1.0, 0.5])
+    found = certificate.dense_certificate(values, 2, n=10, norm=1.0, entry_error=size)
+    assert not np.isfinite(found.eigenvalue_bounds).any() and (found.angle_bounds == np.pi / 2).all()
+    found = certificate.feature_certificate(values, 2, n=10, residual_trace=size, trace=6.5, kernel_trace=10.0)
+    assert (found.angle_bounds == np.pi / 2).all() and (found.eigenvalue_bounds[:, 1] >= size).all()
+    assert certificate.largest_eigenvalue_bound(np.diag([size, np.inf])) == np.inf
+    assert certificate.mu_frobenius(size, 1.0, 1.0, 0.0) == np.inf
+    known = {"n": 10, "product_error": 1e-15, "norm": size, "trace": (7.0, 1e-15)}
+    found = certificate.ritz_certificate(np.diag(values), np.eye(4), 1e-30 * np.eye(4), 2, **known)
+    assert (found.eigenvalue_bounds[:, 1] >= values[:2]).all() and np.isfinite(found.eigenvalue_bounds).all()
+    found = certificate.ritz_certificate(np.diag(values), np.eye(4), np.full((4, 4), np.inf), 2, **known)
+    assert (found.angle_bounds == np.pi / 2).all() and not np.isnan(found.eigenvalue_bounds).any()
+
+
+@pytest.mark.parametrize(
+    "number, text", [(10.34, "11"), (10.0, "10"), (1.2e-9, "1.2e-09"), (1.21e-9, "1.3e-09"), (99.9, "1e+02")]
+)
+def test_at_most_is_never_below_the_number(number, text):
+    assert rounded_up(number) == text
+    assert float(text) >= number
+
+
+def test_float32_rows_whose_scores_would_overflow_are_refused():
+    X = np.random.default_rng(0).standard_normal((10, 2)).astype(np.float32)
+    with pytest.raises(ValueError, match="X is float32: scores and coefficients would leave the range of float32"):
+        fk.kpca(X, 1e90 * fk.get_kernel("linear"), 1)

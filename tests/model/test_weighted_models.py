@@ -1,0 +1,367 @@
+"""What one does with a model of weighted rows: every public function, on every route, against repeated rows."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+import weight_cases as cases
+
+import fastkpca as fk
+
+N, D, C = 90, 3, 4
+ROUTES = {
+    "dense, gaussian": ("gaussian", {"sigma": 1.5}, {"method": "dense"}),
+    "dense, linear": ("linear", {}, {"method": "dense"}),
+    "dense, polynomial": ("polynomial", {"degree": 2, "offset": 0.7}, {"method": "dense"}),
+    "dense, laplacian": ("laplacian", {"length_scale": 2.0}, {"method": "dense"}),
+    "dense, tanh": ("tanh", {"scale": 0.1, "offset": 0.2}, {"method": "dense"}),
+    "krylov, gaussian": ("gaussian", {"sigma": 1.5}, {"method": "krylov"}),
+    "krylov, linear": ("linear", {}, {"method": "krylov"}),
+    "krylov, polynomial": ("polynomial", {"degree": 2, "offset": 0.7}, {"method": "krylov"}),
+    "krylov, laplacian": ("laplacian", {"length_scale": 2.0}, {"method": "krylov"}),
+    "krylov, tanh": ("tanh", {"scale": 0.1, "offset": 0.2}, {"method": "krylov"}),
+    "krylov, grid": ("gaussian", {"sigma": 1.5}, {"products": "grid", "tol": 1e-6}),
+    "monomial, gaussian": ("gaussian", {"sigma": 2.5}, {"features": "monomial"}),
+    "monomial, linear": ("linear", {}, {"features": "monomial"}),
+    "monomial, polynomial": ("polynomial", {"degree": 2, "offset": 0.7}, {"features": "monomial"}),
+    "ranked, gaussian": ("gaussian", {"sigma": 2.0}, {"features": "ranked"}),
+    "pivots, gaussian": ("gaussian", {"sigma": 1.5}, {"features": "pivots"}),
+    "pivots, linear": ("linear", {}, {"features": "pivots"}),
+    "pivots, polynomial": ("polynomial", {"degree": 2, "offset": 0.7}, {"features": "pivots"}),
+    "pivots, laplacian": ("laplacian", {"length_scale": 2.0}, {"features": "pivots"}),
+    "fourier, gaussian": ("gaussian", {"sigma": 1.5}, {"features": "fourier", "tol": 1e-6}),
+}
+HOLDS_ROWS = [name for name in ROUTES if name.split(",")[0] in ("dense", "krylov")]
+MAPS = [name for name in ROUTES if name not in HOLDS_ROWS]
+
+long_double = pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="long double is no longer than float64")
+
+
+def data(seed=0):
+    """Rows, whole weights with zeros among them, and new rows; rows of weight zero lie elsewhere."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((N, D)) * [1.0, 0.8, 0.5] + 3.0
+    w = rng.integers(1, 6, N).astype(float)
+    w[:4] = 0.0
+    X[:4] += 1.0
+    w[X[:, 0] > 3.5] *= 3  # the weighted mean is another one
+    return X, w, rng.standard_normal((12, D)) * 1.2 + 3.2
+
+
+def fit(route, X, w=None, **more):
+    if "fourier" in route or "grid" in route:
+        pytest.importorskip("finufft")
+    kernel, parameters, options = ROUTES[route]
+    c = 2 if kernel == "linear" else C
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", fk.errors.CertificateWarning)
+        warnings.simplefilter("ignore", fk.errors.ComponentsWarning)
+        return fk.kpca(X, kernel, c, sample_weight=w, **({"tol": 1e-9} | options | parameters | more))
+
+
+def slack(*models):
+    """Angle that the subspaces of the models may differ by."""
+    return 1e-8 + sum(float(model.angle_bounds.max()) for model in models)
+
+
+def fit_like(first, X, w):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", fk.errors.CertificateWarning)
+        return fk.kpca(X, like=first, sample_weight=w, keep_moments=True, tol=1e-9)
+
+
+def same_up_to_signs(A, B, atol):
+    signs = np.sign(np.sum(A * B, axis=0))
+    np.testing.assert_allclose(A * signs, B, atol=atol, rtol=0)
+
+
+def through(model, way, tmp_path):
+    if way == "file":
+        fk.save(model, tmp_path / "model.kpca")
+        return fk.load(tmp_path / "model.kpca", plugins=True)
+    return pickle.loads(pickle.dumps(model)) if way == "pickle" else copy.deepcopy(model)
+
+
+def assert_same_model(one, other, new, scale=1.0):
+    """Every public function gives the same of two models, whose weights differ by a factor ``scale``."""
+    angle = slack(one, other)
+    size = float(np.abs(fk.kpca_project(other, new)).max())
+    same_up_to_signs(fk.kpca_project(one, new), fk.kpca_project(other, new), angle * size)
+    t2 = fk.kpca_t2(one, new) * one.latent[0] / scale, fk.kpca_t2(other, new) * other.latent[0]
+    if scale == 1.0:
+        np.testing.assert_allclose(*t2, rtol=1e3 * angle)
+    spe = [fk.kpca_spe(model, new, bounds=True) for model in (one, other)]
+    diagonal = float(np.abs(spe[1][0]).max()) + size**2
+    np.testing.assert_allclose(spe[0][0], spe[1][0], atol=10 * angle * diagonal)
+    same_preimages(one, other, new, angle)
+
+
+def same_preimages(one, other, new, angle):
+    """By descents from the same rows; of the other kernels a descent may end in one minimum or another."""
+    kernel = type(one.kernel).__name__
+    methods = {"Linear": ["linear"], "Gaussian": ["fixed-point"], "Polynomial": ["gradient"]}.get(kernel, [])
+    signs = np.sign(np.sum(fk.kpca_project(one, new) * fk.kpca_project(other, new), axis=0))
+    Z = fk.kpca_project(one, new)
+    for method in methods:
+        options = {"method": method, "start": new, "tol": 1e-9, "max_iter": 5000}
+        found = fk.kpca_preimage(one, Z, **options), fk.kpca_preimage(other, Z * signs, **options)
+        atol = 1e-3 if method == "gradient" else 1e-5
+        np.testing.assert_allclose(*found, atol=atol + 10 * angle, err_msg=method)
+    if kernel in ("Linear", "Gaussian"):
+        np.testing.assert_allclose(fk.kpca_denoise(one, new), fk.kpca_denoise(other, new), atol=1e-4 + 10 * angle)
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_whole_weights_are_repeated_rows(route):
+    X, w, new = data()
+    assert_same_model(fit(route, X, w), fit(route, np.repeat(X, w.astype(int), axis=0)), new)
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_small_weights_change_the_variances_alone(route):
+    """Weights x 0.01: eigenvalues scale, scores, SPE and pre-images stay; variances divide by the sum minus one."""
+    X, w, new = data()
+    one, other = fit(route, X, 0.01 * w), fit(route, X, w)
+    np.testing.assert_allclose(one.eigenvalues, 0.01 * other.eigenvalues, rtol=1e-6)
+    np.testing.assert_allclose(one.latent, one.eigenvalues / (0.01 * w.sum() - 1), rtol=1e-12)
+    assert_same_model(one, other, new, scale=one.latent[0] / other.latent[0])
+    z = fk.kpca_project(one, new)
+    np.testing.assert_allclose(fk.kpca_t2(one, new), np.sum(z**2 / one.latent, axis=1), rtol=1e-9)
+
+
+@pytest.mark.parametrize("way", ["file", "pickle", "copy"])
+@pytest.mark.parametrize("route", ROUTES)
+def test_files_and_copies_give_equal_bits(route, way, tmp_path):
+    X, w, new = data()
+    model = fit(route, X, 0.3 * w)
+    again = through(model, way, tmp_path)
+    assert again.count == model.count
+    calls = [fk.kpca_project, fk.kpca_t2, lambda m, rows: fk.kpca_spe(m, rows, bounds=True)[1]]
+    if "gaussian" in route or "linear" in route:
+        calls.append(fk.kpca_denoise)
+    if route in HOLDS_ROWS:
+        calls += [lambda m, rows: fk.kpca_preimage(m, fk.kpca_project(m, rows), method="ridge")]
+        assert fk.kpca_limits(model, t2="chi2") == fk.kpca_limits(again, t2="chi2")
+        np.testing.assert_array_equal(again.sample_weight, 0.3 * w)
+    for call in calls:
+        np.testing.assert_array_equal(call(again, new), call(model, new))
+
+
+@long_double
+@pytest.mark.parametrize("factor", [1.0, 0.01, 1e6])
+@pytest.mark.parametrize("tol", [0.3, 1e-9])
+@pytest.mark.parametrize("route", ROUTES)
+def test_intervals_of_spe_hold_the_exact_value(route, tol, factor):
+    X, w, new = data(1)
+    kernel, parameters, options = ROUTES[route]
+    model = fit(route, X, factor * w, **({} if "tol" in options else {"tol": tol}))
+    new = np.vstack([new, X])
+    _, interval = fk.kpca_spe(model, new, bounds=True)
+    exact, error = cases.exact_spe(model, kernel, parameters, X, new, factor * w)
+    assert (interval[:, 0] <= exact + error).all() and (exact - error <= interval[:, 1]).all()
+
+
+@pytest.mark.parametrize("route", MAPS)
+def test_what_a_map_leaves_out_of_the_mean_is_an_average_by_weight(route):
+    X, w, _ = data()
+    first = fit_like(fit(route, X, w, **({} if "fourier" in route else {"tol": 0.1})), X, w)
+    other = fit_like(first, X, 0.011 * w)
+    assert np.isclose(other.mean_residual, first.mean_residual, rtol=1e-9)
+    for found, same in zip(*(fk.kpca_spe(m, X[w > 0], bounds=True)[1].T for m in (first, other))):
+        np.testing.assert_allclose(found, same, atol=1e-9 * np.abs(same).max(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("route", [name for name in ROUTES if "linear" in name])
+def test_the_linear_preimage_is_the_projection_itself(route):
+    X, w, new = data()
+    model = fit(route, X, w)
+    mean = w @ X / w.sum()
+    _, _, axes = np.linalg.svd(np.sqrt(w)[:, None] * (X - mean), full_matrices=False)
+    P = axes[:2].T @ axes[:2]
+    np.testing.assert_allclose(fk.kpca_preimage(model, fk.kpca_project(model, new)), mean + (new - mean) @ P, atol=1e-9)
+    np.testing.assert_allclose(fk.kpca_spe(model, new), (((new - mean) @ (np.eye(3) - P)) ** 2).sum(axis=1), atol=1e-9)
+
+
+@pytest.mark.parametrize("route", [*HOLDS_ROWS, "pivots, gaussian", "monomial, polynomial"])
+@pytest.mark.parametrize(("t2", "spe"), [("F", "box"), ("chi2", "empirical"), ("empirical", "empirical")])
+def test_limits_are_those_of_repeated_rows(route, t2, spe):
+    X, w, new = data()
+    one, other = fit(route, X, w), fit(route, np.repeat(X, w.astype(int), axis=0))
+    angle = slack(one, other)
+    options = {"confidence": 0.9, "t2": t2, "spe": spe}
+    many = np.vstack([new, X[w > 0]])
+    for rows in [many] + [None] * (route in HOLDS_ROWS):
+        found, same = fk.kpca_limits(one, rows, **options), fk.kpca_limits(other, rows, **options)
+        assert np.isclose(found.t2, same.t2, rtol=1e-6 + 1e3 * angle)
+        assert np.isclose(found.spe, same.spe, rtol=1e-6 + 1e3 * angle, atol=1e-9)
+
+
+def test_limits_of_weights_that_count_few_rows():
+    X, w, new = data()
+    model = fit("dense, gaussian", X, w * (4.5 / w.sum()))  # four and a half rows
+    assert np.isfinite(fk.kpca_limits(model, new).t2)
+    few = fit("dense, gaussian", X, w * (3.5 / w.sum()))
+    with pytest.raises(ValueError, match=r"sum of the weights is 3\.5.*chi2"):
+        fk.kpca_limits(few, new)
+    assert np.isfinite(fk.kpca_limits(few, new, t2="chi2").t2)
+    with pytest.raises(ValueError, match="rows"):
+        fk.kpca_limits(few, t2="empirical")
+
+
+@pytest.mark.parametrize("route", ["dense, gaussian", "krylov, gaussian", "dense, laplacian"])
+@pytest.mark.parametrize("alpha", [None, 1e-6, 1.0])
+def test_ridge_learns_from_repeated_rows(route, alpha):
+    X, w, new = data()
+    one, other = fit(route, X, w), fit(route, np.repeat(X, w.astype(int), axis=0))
+    Z = fk.kpca_project(one, new)
+    signs = np.sign(np.sum(Z * fk.kpca_project(other, new), axis=0))
+    options = {"method": "ridge", "alpha": alpha}
+    found = fk.kpca_preimage(one, Z, **options), fk.kpca_preimage(other, Z * signs, **options)
+    np.testing.assert_allclose(*found, atol=2e-3 * np.ptp(X))
+    scaled = fk.kpca_preimage(fit(route, X, 0.01 * w), Z, method="ridge")
+    again = fk.kpca_preimage(fit(route, X, w / w[w > 0].mean()), Z, method="ridge")
+    np.testing.assert_allclose(scaled, again, atol=2e-3 * np.ptp(X))
+
+
+@pytest.mark.parametrize("method", ["dense", "krylov"])
+def test_precomputed_matrices(method, tmp_path):
+    X, w, new = data()
+    gauss = lambda A, B: np.exp(-((A[:, None] - B) ** 2).sum(axis=2) / 4.5)  # noqa: E731
+    times = w.astype(int)
+    copies = np.repeat(X, times, axis=0)
+    one = fk.kpca(gauss(X, X), "precomputed", C, method=method, sample_weight=w, tol=1e-9)
+    fk.save(one, tmp_path / "m.kpca")
+    other = fk.kpca(gauss(copies, copies), "precomputed", C, method=method, tol=1e-9)
+    diagonal = np.ones(len(new))
+    for model in (one, fk.load(tmp_path / "m.kpca")):
+        mine, theirs = (gauss(new, A) for A in (X, copies))
+        np.testing.assert_allclose(fk.kpca_t2(model, mine), fk.kpca_t2(other, theirs), rtol=1e-6)
+        found, same = (fk.kpca_spe(m, k, diagonal=diagonal, bounds=True) for m, k in ((model, mine), (other, theirs)))
+        np.testing.assert_allclose(found[0], same[0], atol=1e-9)
+        Z = fk.kpca_project(model, mine)
+        signs = np.sign(np.sum(Z * fk.kpca_project(other, theirs), axis=0))
+        back = fk.kpca_preimage(model, Z, train=X), fk.kpca_preimage(other, Z * signs, train=copies)
+        np.testing.assert_allclose(*back, atol=2e-3 * np.ptp(X))
+
+
+@pytest.mark.parametrize(
+    "route", ["monomial, gaussian", "ranked, gaussian", "pivots, gaussian", "monomial, polynomial"]
+)
+def test_merged_and_updated_models(route, tmp_path):
+    X, w, new = data()
+    first = fit(route, X[:50], w[:50], keep_moments=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", fk.errors.CertificateWarning)
+        merged = fk.kpca_merge(first, fit_like(first, X[50:], w[50:]))
+        updated = through(fk.kpca_update(first, X[50:], sample_weight=w[50:]), "file", tmp_path)
+        repeated = fk.kpca_update(first, np.repeat(X[50:], w[50:].astype(int), axis=0))
+        small = fk.kpca_update(fit_like(first, X[:50], 0.1 * w[:50]), X[50:], sample_weight=0.1 * w[50:])
+    whole = fit(route, X, w)
+    assert merged.weight_sum == updated.weight_sum == repeated.weight_sum == w.sum()
+    for model in (merged, updated, repeated):
+        low, high = fk.kpca_spe(model, new, bounds=True)[1].T
+        lowest, highest = fk.kpca_spe(whole, new, bounds=True)[1].T
+        tolerance = 10 * slack(model, whole)
+        assert (low <= highest + tolerance).all() and (lowest <= high + tolerance).all()
+        assert np.isclose(fk.kpca_limits(model, new).t2, fk.kpca_limits(whole, new).t2, rtol=1e-12)
+    for a, b in zip(fk.kpca_spe(small, new, bounds=True)[1].T, fk.kpca_spe(updated, new, bounds=True)[1].T):
+        np.testing.assert_allclose(a, b, atol=1e-6)
+
+
+def test_weights_are_the_models_own():
+    """Later changes of the user's array change nothing."""
+    X, w, new = data()
+    for route in ("dense, gaussian", "pivots, gaussian"):
+        mine = w.copy()
+        model = fit(route, X, mine)
+        coeff, spe = model.coeff.copy(), fk.kpca_spe(model, new)
+        again = fit(route, X, mine)
+        mine[:] = 1.0
+        np.testing.assert_array_equal(again.coeff, coeff)
+        np.testing.assert_array_equal(fk.kpca_spe(again, new), spe)
+
+
+def test_a_file_without_the_weights_still_projects(tmp_path):
+    """As written before files held the weights: what needs them says so."""
+    X, w, new = data()
+    model = fit("dense, gaussian", X, w)
+    header, arrays = model.state()
+    del arrays["sample_weight"]
+    old = fk.KPCAModel.from_state(header, arrays)
+    np.testing.assert_array_equal(fk.kpca_project(old, new), fk.kpca_project(model, new))
+    for call in (fk.kpca_spe, fk.kpca_denoise, fk.kpca_limits):
+        with pytest.raises(ValueError, match="file does not hold their weights"):
+            call(old, new)
+    again = fk.KPCAModel.from_state(*old.state())
+    np.testing.assert_array_equal(fk.kpca_t2(again, new), fk.kpca_t2(model, new))
+
+
+def test_weights_in_a_file_that_do_not_fit(tmp_path):
+    X, w, _ = data()
+    header, arrays = fit("dense, gaussian", X, w).state()
+    with pytest.raises(fk.errors.ModelFileError, match="weights"):
+        fk.KPCAModel.from_state(header, arrays | {"sample_weight": 2 * w})
+    header, arrays = fit("dense, gaussian", X).state()
+    assert "sample_weight" not in arrays
+    with pytest.raises(fk.errors.ModelFileError, match="weights"):
+        fk.KPCAModel.from_state(header, arrays | {"sample_weight": w})
+
+
+# Values at the ends of the range -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", [{"method": "dense"}, {"features": "monomial"}, {"features": "pivots"}], ids=str)
+def test_statistics_beyond_the_range_are_errors(options):
+    X, _, _ = data()
+    model = fk.kpca(X, "polynomial", 2, degree=3, **options)
+    for value in (1e60, 1e110, 1e200):
+        for call in (fk.kpca_t2, fk.kpca_spe, lambda m, rows: fk.kpca_spe(m, rows, bounds=True)):
+            with pytest.raises(ValueError, match=r"not finite.*row 1\)"):
+                call(model, [[0.0] * 3, [value] * 3])
+        for t2 in ("F", "chi2", "empirical"):
+            with pytest.raises(ValueError, match="not finite"):
+                fk.kpca_limits(model, [[0.0] * 3, [value] * 3], t2=t2, confidence=0.5)
+    single = fk.kpca(X.astype(np.float32), "polynomial", 2, degree=3, **options)
+    with pytest.raises(ValueError, match="float32"):
+        fk.kpca_t2(single, np.full((1, 3), 1e9, dtype=np.float32))
+
+
+def test_limits_of_large_values():
+    """SPE of 1e200: its square is no number, its limit is."""
+    X, _, new = data()
+    model = fk.kpca(X, "linear", 1, method="dense")
+    small, large = (fk.kpca_limits(model, model.shift + f * (new - model.shift), spe="box") for f in (1.0, 1e100))
+    assert np.isclose(large.spe, 1e200 * small.spe)
+
+
+@pytest.mark.parametrize("tol", [5e-324, 1e-310, 1e-200])
+def test_a_tolerance_below_all_sense_is_refused(tol):
+    X, _, _ = data()
+    model = fk.kpca(X, "polynomial", 2, degree=2, keep_moments=True)
+    for call in (
+        lambda: fk.kpca(X, "gaussian", 2, tol=tol),
+        lambda: fk.plan(X, "gaussian", 2, method="krylov", tol=tol),
+        lambda: fk.gram(X, "gaussian", sigma=1.0, tol=tol),
+        lambda: fk.features(X, "gaussian", sigma=1.0, tol=tol),
+        lambda: fk.kpca_update(model, X, tol=tol),
+        lambda: fk.kpca_merge(model, model, tol=tol),
+        lambda: fk.kpca_preimage(model, [[0.0, 0.0]], train=X, tol=tol),
+    ):
+        with pytest.raises(ValueError, match=r"tol is .*1e-100"):
+            call()
+
+
+@pytest.mark.parametrize("features", ["pivots", "monomial"])
+def test_updates_at_the_ends_of_the_range(features):
+    X, _, _ = data()
+    model = fk.kpca(X, "polynomial", 2, degree=3, features=features, keep_moments=True)
+    for w in ([1e300, 1e300], [1e308, 1e308], [1e150, 0.0]):
+        with pytest.raises(ValueError, match="sample_weight sums to"):
+            fk.kpca_update(model, X[:2], sample_weight=w)
+    for value in (1e155, 1e200):
+        with pytest.raises(ValueError, match="finite|overflow|range"):
+            fk.kpca_update(model, np.full((2, 3), value))

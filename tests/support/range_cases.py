@@ -2,9 +2,9 @@
 
 Used by tests/fit/test_ranges.py (a fraction) and tests/attacks/attack_kpca.py (full scale). Rows, lengths, scales,
 offsets and factors go from 1e-300 to 1e300. An answer is compared with longdouble arithmetic, whose exponents reach
-1e4932, so that nothing of a case that is answered can under- or overflow in the reference. Allowed besides an answer is a
-ValueError that is not about the contract of a kernel of ours; a raw OverflowError, LinAlgError or RuntimeWarning, NaN,
-or an interval that does not hold, is a fault.
+1e4932, so that nothing of a case that is answered can under- or overflow in the reference. Allowed besides an answer is
+a ValueError that is not about the contract of a kernel of ours; a raw OverflowError, LinAlgError or RuntimeWarning,
+NaN, or an interval that does not hold, is a fault.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Fast kernel principal component analysis, with certified eigenvalues.
 
 The house, from the roof down. Each room imports only rooms of lower floors, and inside a room the files import one way
-(tests/test_layers.py holds the imports, and this map, to the tree)::
+(tests/project/test_layers.py holds the imports, and this map, to the tree)::
 
     __main__   python -m fastkpca
     cli        the command line; its demo

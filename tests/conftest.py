@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import zlib
 from pathlib import Path
 
 import numpy as np
 import pytest
+from places import DATA
 
 
 def pytest_addoption(parser):
@@ -42,8 +42,6 @@ def attack(request) -> Attack:
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """Folder of the real data sets; FASTKPCA_DATA names it where it does not lie beside the checkout."""
-    here = Path(__file__).resolve().parents[1]
-    folder = Path(os.environ.get("FASTKPCA_DATA", here.parent / "shared" / "data"))
-    if not folder.is_dir():
-        pytest.skip(f"real data not found at {folder}; set FASTKPCA_DATA to its folder")
-    return folder
+    if not DATA.is_dir():
+        pytest.skip(f"real data not found at {DATA}; set FASTKPCA_DATA to its folder")
+    return DATA

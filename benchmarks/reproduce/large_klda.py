@@ -18,7 +18,6 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.kernel_approximation import Nystroem
 from sklearn.pipeline import make_pipeline
 
-sys.path.insert(0, __file__.rpartition("/")[0])
 CLASSES, PARTS, D = 3, 6, 10
 
 

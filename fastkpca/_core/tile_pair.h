@@ -5,7 +5,7 @@
 #include "tile_ops.h"
 
 /* Distances and products of at most this many coordinates are formed by differences along the tile, the rest by GEMM;
-   measured by benchmarks/exact_product.py --crossing. */
+   measured by benchmarks/speed/exact_product.py --crossing. */
 #ifndef FK_DIRECT
 #define FK_DIRECT 32
 #endif

@@ -2,8 +2,8 @@
 
 Counted is everything beside the rows as they were given, the interpreter and its libraries: the summary of the rows and
 its sample, copies of rows, what a route computes, the scores and the model, tiles, and the buffers of BLAS.
-``benchmarks/memory_limit.py`` measures it. For two threads: where there are more, as many run as the limit has room for
-(``threads_within``), so that neither the plan nor a result depends on their number.
+``tests/attacks/memory_limit.py`` measures it. For two threads: where there are more, as many run as the limit has room
+for (``threads_within``), so that neither the plan nor a result depends on their number.
 """
 
 from __future__ import annotations

@@ -184,7 +184,8 @@ class Gaussian(Kernel):
             share = PROBE_SHARE * data.n_samples * float(D) ** 2
             found = ranked_map(data, sigma, tol=tol, max_features=max_features, max_work=share)
             whole = found if found.reached else None
-        # on more rows the search finds more of the tails: one fifth more, by the sets of benchmarks/feature_counts.py
+        # on more rows the search finds more of the tails: one fifth more on the sets of
+        # benchmarks/speed/feature_counts.py
         D = min(max_features, D + D // 5 + 1) if whole is None else whole.n_features
         # the search's numbers, and its tables over the sample: some 45 orders of each coordinate
         memory = 100.0 * D * (d + 4.0) + 8.0 * 45.0 * data.sample.size

@@ -1,4 +1,4 @@
-"""What one thread does in a second: the rates that predictions rest on, measured by ``benchmarks/calibrate.py``.
+"""What one thread does in a second: the rates that predictions rest on, measured by ``benchmarks/speed/calibrate.py``.
 
 Predictions are counts (flops, kernel values, bytes) over these. They ignore the number of threads and the free memory,
 so the same input takes the same route everywhere.

@@ -42,7 +42,7 @@ MOST_POINTS = 1 << 24
 SAMPLE = 512
 NEAR_ROWS = 1024
 
-# Seconds on one thread, by benchmarks/matern.py
+# Seconds on one thread, by benchmarks/speed/matern.py
 PER_CANDIDATE = 1.3e-9
 PER_NEAR_PAIR = 6e-9
 PER_NEAR_COLUMN = 1.0e-9

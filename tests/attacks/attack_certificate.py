@@ -1,0 +1,284 @@
+"""Attack the certificate: random problems on which every interval must contain the reference eigenvalue.
+
+    python tests/attacks/attack_certificate.py [--problems 2000] [--clusters 500] [--seed 0] [--first 0]
+
+Full scale as in the default takes about an hour on one core. The tests run a fraction of the same cases.
+
+The reference is LAPACK's eigenvalues of the centred matrix, which is centred in extended precision and then scaled by
+nothing: its own error is about 4 u |Kc|_2 (measured against mpmath in tests/solve/test_certificate.py), u = 1.1e-16. An
+interval is counted as missed where the reference lies outside by more than REFERENCE = 16 u |Kc|_2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import warnings
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+from dense_products import DenseProduct, centered, gaussian, median_distance
+
+from fastkpca.solve.certificate import FeatureInfo, dense_certificate, feature_certificate
+from fastkpca.solve.krylov import basis_bytes, block_krylov, default_block_size, least_columns
+
+REFERENCE = 16 * 1.1e-16
+
+
+def rows(rng, kind, n, d):
+    if kind == "uniform":
+        return rng.random((n, d))
+    if kind == "clustered":
+        centres = 5 * rng.standard_normal((int(rng.integers(2, 9)), d))
+        return centres[rng.integers(len(centres), size=n)] + rng.choice([1e-3, 0.1, 1]) * rng.standard_normal((n, d))
+    if kind == "low-dimensional":
+        return rng.standard_normal((n, min(2, d))) @ rng.standard_normal((min(2, d), d))
+    if kind == "outliers":
+        X = rng.standard_normal((n, d))
+        X[rng.permutation(n)[: max(1, n // 50)]] *= 10 ** rng.uniform(1, 3)
+        return X
+    if kind == "duplicates":
+        return rng.standard_normal((max(2, n // 5), d))[rng.integers(max(2, n // 5), size=n)]
+    X = rng.standard_normal((n, d))
+    X[:, rng.random(d) < 0.5] = 3.0
+    X[:, 0] = rng.standard_normal(n)
+    return X
+
+
+def kernel_matrix(rng, kind, X):
+    """(K, positive semidefinite)."""
+    scale = median_distance(X) or 1.0
+    if kind == "gaussian":
+        return gaussian(X, scale * 10 ** rng.uniform(-1, 3)), True
+    if kind == "laplacian":
+        d1 = np.zeros((len(X), len(X)))
+        for x in X.T:
+            d1 += np.abs(x[:, None] - x[None, :])
+        return np.exp(-d1 / (scale * 10 ** rng.uniform(-1, 3))), True
+    G = X @ X.T
+    G = (G + G.T) / 2 / np.abs(G).max()
+    if kind == "polynomial":
+        return (G * 10 ** rng.uniform(-2, 1) + rng.choice([0.0, 1.0, 100.0])) ** int(rng.integers(1, 6)), True
+    return np.tanh(G * 10 ** rng.uniform(-1, 1.5) + rng.uniform(-2, 2)), False
+
+
+ROWS = ["uniform", "clustered", "low-dimensional", "outliers", "duplicates", "constant"]
+KERNELS = ["gaussian", "gaussian", "polynomial", "tanh", "laplacian"]
+
+
+def features_of(K, columns):
+    """Pivoted Cholesky of K: (Phi, residual trace with its rounding, defect).
+
+    The defect is the backward error of Cholesky factorisation, (r + 1) u K_max in each entry (Higham, Accuracy and
+    Stability, theorem 10.3): the K of this script is what float64 holds, not an exact kernel.
+    """
+    n = len(K)
+    residual = np.diag(K).copy()
+    L = np.zeros((n, 0))
+    for _ in range(columns):
+        p = int(np.argmax(residual))
+        if residual[p] <= 1e-10 * K.diagonal().max():
+            break
+        L = np.hstack([L, ((K[:, p] - L @ L[p]) / np.sqrt(residual[p]))[:, None]])
+        residual = np.maximum(np.diag(K) - np.sum(L**2, axis=1), 0.0)
+    r = L.shape[1]
+    missed = float(residual.sum()) + (n + r) * 1.1e-16 * float(np.trace(K)) * 4
+    return L, missed, (r + 4) * 1.1e-16 * float(K.diagonal().max())
+
+
+def problem(rng, largest=1500):
+    n = int(np.exp(rng.uniform(np.log(50), np.log(largest))))
+    kind = str(rng.choice(KERNELS))
+    data = str(rng.choice(ROWS))
+    X = rows(rng, data, n, int(rng.integers(1, 21)))
+    K, semidefinite = kernel_matrix(rng, kind, X)
+    c = int(rng.integers(1, min(40, n - 1) + 1))
+    return K, semidefinite, c, 10 ** rng.uniform(-10, -2), f"{kind} {data} n={n} c={c}"
+
+
+def outside(bounds, reference, size):
+    """How far the reference lies outside of its interval, in units of ``size``; negative inside."""
+    return float(np.max(np.maximum(bounds[:, 0] - reference, reference - bounds[:, 1]))) / size if size > 0 else 0.0
+
+
+def attack_one(rng, largest=1500):
+    """Run one random problem over all routes; yields (route, name, outside, width, error, certificate, tol)."""
+    K, semidefinite, c, tol, name = problem(rng, largest)
+    n = len(K)
+    A = centered(K)
+    reference = np.linalg.eigvalsh(A)[::-1]
+    size = float(np.max(np.abs(reference)))
+    trace = float(np.trace(K))
+    if not size > 1e-13 * np.linalg.norm(K):
+        return  # constant kernel matrix: nothing but rounding is left
+    dense = dense_certificate(np.linalg.eigvalsh(_centered64(K))[::-1], c, n=n, norm=float(np.linalg.norm(K)))
+    yield "dense", name, outside(dense.eigenvalue_bounds, reference[:c], size), dense, 0.0, size, tol
+    start = info = None
+    if semidefinite and rng.random() < 0.5:
+        Phi, missed, defect = features_of(K, int(rng.integers(1, 100)))
+        H = Phi - Phi.mean(axis=0)
+        C = H.T @ H
+        values, vectors = np.linalg.eigh(C)
+        values, vectors = values[::-1], vectors[:, ::-1]
+        route = feature_certificate(
+            values, c, n=n, residual_trace=missed, defect=defect, trace=float(np.trace(C)), kernel_trace=trace
+        )
+        found = np.pad(values, (0, max(0, c - len(values))))[:c]
+        error = float(np.max(np.abs(found - reference[:c])))
+        yield "features", name, outside(route.eigenvalue_bounds, reference[:c], size), route, error, size, tol
+        start = H @ vectors[:, : c + 5]
+        info = FeatureInfo(C, lambda V: (V - V.mean(axis=0)).T @ H, missed, defect)
+    mode = int(rng.integers(4))
+    if mode == 1:  # starved: orthogonal to the leading eigenvectors
+        leading = np.linalg.eigh(A)[1][:, -min(c, 3) :]
+        start = rng.standard_normal((n, c + 5))
+        start -= leading @ (leading.T @ start)
+    block = default_block_size(n, c)
+    result = block_krylov(
+        DenseProduct(K),
+        n,
+        c,
+        start=start,
+        tol=tol,
+        trace=trace if rng.random() < 0.9 else None,
+        positive_semidefinite=semidefinite,
+        features_info=info,
+        block_size=int(rng.integers(1, c + 2)) if mode == 2 else None,
+        max_passes=int(rng.integers(1, 20)),
+        search_product=DenseProduct(K, np.float32) if rng.random() < 0.5 else None,
+        memory_limit=1.2 * basis_bytes(n, least_columns(n, c, block), block) if mode == 3 else None,
+        rng=rng,
+    )
+    k = len(result.theta)
+    error = float(np.max(np.abs(result.theta - reference[:k])))
+    certificate = result.certificate
+    yield "krylov", name, outside(certificate.eigenvalue_bounds, reference[:k], size), certificate, error, size, tol
+    if certificate.bound_kind == "guaranteed":
+        yield "angles", name, _angle_excess(A, result), certificate, error, size, tol
+
+
+def _centered64(K):
+    r = K.mean(axis=1)
+    A = K - r[:, None] - r[None, :] + r.mean()
+    return (A + A.T) / 2
+
+
+def _angle_excess(A, result):
+    """Largest sine of an angle beyond its bound, over the clusters whose true members are known."""
+    certificate = result.certificate
+    values, vectors = np.linalg.eigh(A)
+    values, vectors = values[::-1], vectors[:, ::-1]
+    worst = -1.0
+    for label in np.unique(certificate.clusters):
+        mine = np.flatnonzero(certificate.clusters == label)
+        bound = np.sin(certificate.angle_bounds[mine[0]])
+        if bound >= 1.0 or mine[-1] == len(result.theta) - 1:
+            continue  # nothing claimed, or the cluster may have members beyond the last one returned
+        true = vectors[:, mine]
+        sine = np.linalg.norm(result.vectors[:, mine] - true @ (true.T @ result.vectors[:, mine]), 2)
+        gap = min(
+            values[mine[0] - 1] - values[mine[0]] if mine[0] else np.inf,
+            values[mine[-1]] - values[mine[-1] + 1],
+        )
+        rounding = len(A) * 1e-16 * np.abs(values).max() / max(gap, 1e-300)  # of the reference vectors
+        worst = max(worst, float(sine - bound - rounding))
+    return worst
+
+
+def clustered_matrix(rng, n):
+    """A positive semidefinite matrix with exactly repeated largest eigenvalues: (K, eigenvalues)."""
+    multiplicity = int(rng.integers(2, 9))
+    Q = np.linalg.qr(np.hstack([np.ones((n, 1)), rng.standard_normal((n, n - 1))]))[0][:, 1:]
+    tail = 0.9 * np.exp(-rng.uniform(0.01, 0.5) * np.arange(n - 1 - multiplicity))
+    values = np.concatenate([np.ones(multiplicity), tail])
+    if rng.random() < 0.3:  # a second cluster
+        k = int(rng.integers(2, 5))
+        values[multiplicity : multiplicity + k] = values[multiplicity]
+    K = (Q * values) @ Q.T + rng.uniform(0, 2) / n
+    return (K + K.T) / 2, values, multiplicity
+
+
+def attack_cluster(rng):
+    """(silent miss?, warned?) for one matrix with a cluster at the top and an unkind block size."""
+    n = int(rng.integers(50, 400))
+    K, values, multiplicity = clustered_matrix(rng, n)
+    c = int(rng.integers(1, multiplicity + 4))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = block_krylov(
+            DenseProduct(K),
+            n,
+            c,
+            tol=10 ** rng.uniform(-9, -4),
+            trace=float(np.trace(K)),
+            positive_semidefinite=True,
+            block_size=int(rng.choice([1, 2, 3, 5, 20])),
+            search_product=DenseProduct(K, np.float32) if rng.random() < 0.5 else None,
+            max_passes=int(rng.integers(5, 41)),
+            rng=rng,
+        )
+    true = np.sort(values)[::-1][: len(result.theta)]
+    right = len(true) == c and bool(np.max(np.abs(result.theta - true)) <= 1e-3)
+    contained = outside(result.certificate.eigenvalue_bounds, true, 1.0) <= 1e-13
+    return (not right and not caught) or not contained, bool(caught)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--problems", type=int, default=2000)
+    parser.add_argument("--clusters", type=int, default=500)
+    parser.add_argument("--largest", type=int, default=1500)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--first", type=int, default=0, help="number of the first problem, to split the run")
+    parser.add_argument("--minutes", type=float, default=np.inf, help="stop taking new problems after this time")
+    options = parser.parse_args()
+    print(f"numpy {np.__version__}; seeds: [crc32('certificate'), {options.seed}, case]")
+    found: dict[str, list] = {}
+    begun = time.perf_counter()
+    for case in range(options.first, options.first + options.problems):
+        if time.perf_counter() - begun > 60 * options.minutes:
+            print(f"out of time at problem {case}")
+            break
+        if case % 100 == 0:
+            print(f"problem {case}, {time.perf_counter() - begun:.0f} s", file=sys.stderr, flush=True)
+        rng = np.random.default_rng([zlib.crc32(b"certificate"), options.seed, case])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for route, name, far, certificate, error, size, tol in attack_one(rng, options.largest):
+                found.setdefault(route, []).append((certificate, far, error, size, tol))
+                if far > (1e-10 if route == "angles" else REFERENCE) or np.isnan(far):
+                    form = f"{certificate.mu_form}, {certificate.bound_kind}"
+                    print(f"MISSED case {case} {route}: {name} tol={tol:.1e} outside by {far:.2e} ({form})")
+    for route, cases in found.items():
+        far = np.array([f for _, f, *_ in cases])
+        limit = 1e-10 if route == "angles" else REFERENCE
+        print(f"{route}: {len(cases)} problems, {int(np.sum(~(far <= limit)))} outside, worst {far.max():.1e}")
+        if route in ("features", "krylov"):
+            width = np.array([w.width / s for w, _, _, s, _ in cases])
+            error = np.array([e / s for _, _, e, s, _ in cases])
+            tol = np.array([t for *_, t in cases])
+            known = np.isfinite(width) & (error > 1e-13)
+            done = width <= tol
+            kinds = [w.bound_kind for w, *_ in cases]
+            print(
+                f"   width / true error: median {np.median(width[known] / error[known]):.3g} (errors above 1e-13); "
+                f"of those within tol {np.median((width / error)[known & done]) if np.any(known & done) else 0:.3g}; "
+                f"within tol {np.mean(done):.0%}; probabilistic {kinds.count('probabilistic')}"
+            )
+    missed = warned = 0
+    for case in range(options.clusters):
+        miss, warning = attack_cluster(np.random.default_rng([zlib.crc32(b"clusters"), options.seed, case]))
+        missed += miss
+        warned += warning
+        if miss:
+            print(f"SILENT MISS in cluster case {case}")
+    print(f"clusters: {options.clusters} matrices, {missed} silent misses, {warned} warned")
+    print(f"{time.perf_counter() - begun:.0f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,329 @@
+"""Attack kpca_spe(bounds=True): the interval must hold the SPE that long double finds, on every route.
+
+    python tests/attacks/attack_spe.py [--cases 2000] [--first 0] [--seed 0] [--only NAME ...] [--verbose]
+
+Each case is a kernel, parameters, 20 to 60 rows and a route. The reference evaluates kernel and features of every row
+in long double, about the span of the model's own components:
+
+- of a model that holds rows, the span of sum_i coeff_i (phi(x_i) - mean); the Gram matrix of the components is solved
+  with, since stored coefficients need not make them orthonormal;
+- of a feature map, the span of its axes, W' (phi(x) - mean) with phi as the map defines it.
+
+A failure counts where a value lies outside by more than the reference can err by (REFERENCE of the sizes that cancel).
+Printed: per route the cases, the rows checked, the failures, the worst of them in units of the interval's half width,
+and the median width over the SPE's own scale. tests/model/test_monitor.py runs a few of the same cases.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections import defaultdict
+from dataclasses import replace
+from math import factorial
+from typing import Any
+
+import numpy as np
+
+import fastkpca as fk
+from fastkpca.maps.fourier import FourierMap
+from fastkpca.maps.monomial import PolynomialMap, TaylorMap, exponents
+from fastkpca.maps.pivots import PivotMap
+from fastkpca.maps.ranked import RankedMap
+from fastkpca.model.result import SampleProjector
+
+LONG = np.longdouble
+REFERENCE = 64.0 * float(np.finfo(LONG).eps)
+
+
+def kernel_values(name: str, parameters: dict[str, Any], X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    """k(X, Y) in long double, from differences for the kernels that translation leaves alone."""
+    X, Y = np.asarray(X, dtype=LONG), np.asarray(Y, dtype=LONG)
+    if name == "gaussian":
+        squares = ((X[:, None, :] - Y[None, :, :]) ** 2).sum(axis=2)
+        return np.exp(-squares / (2 * LONG(parameters["sigma"]) ** 2))
+    if name == "laplacian":
+        return np.exp(-np.abs(X[:, None, :] - Y[None, :, :]).sum(axis=2) / LONG(parameters["length_scale"]))
+    dots = (X[:, None, :] * Y[None, :, :]).sum(axis=2)
+    if name == "linear":
+        return dots
+    if name == "polynomial":
+        return (LONG(parameters.get("scale", 1.0)) * dots + LONG(parameters.get("offset", 1.0))) ** parameters["degree"]
+    return np.tanh(LONG(parameters["scale"]) * dots + LONG(parameters["offset"]))
+
+
+def solve(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """A^-1 B in long double, by elimination with pivots."""
+    A, B = A.copy(), B.copy()
+    n = len(A)
+    for i in range(n):
+        p = i + int(np.argmax(np.abs(A[i:, i])))
+        A[[i, p]], B[[i, p]] = A[[p, i]], B[[p, i]]
+        for j in range(i + 1, n):
+            factor = A[j, i] / A[i, i]
+            A[j] -= factor * A[i]
+            B[j] -= factor * B[i]
+    for i in range(n - 1, -1, -1):
+        B[i] = (B[i] - A[i, i + 1 :] @ B[i + 1 :]) / A[i, i]
+    return B
+
+
+def long_features(feature_map: Any, name: str, parameters: dict[str, Any], X: np.ndarray) -> np.ndarray:
+    """phi of shifted rows, as the map defines it."""
+    if isinstance(feature_map, TaylorMap):
+        own = (X - feature_map._center.astype(LONG)) / LONG(feature_map.sigma)
+        alpha = exponents(feature_map.d, max(feature_map.order - 1, 0))
+        return _damped(own, alpha)
+    if isinstance(feature_map, RankedMap):
+        own = (X - feature_map.centre.astype(LONG)) @ feature_map.axes.astype(LONG) / LONG(feature_map.sigma)
+        return _damped(own, feature_map.indices)
+    if isinstance(feature_map, PolynomialMap):
+        p, offset = feature_map.degree, LONG(feature_map.offset)
+        alpha = exponents(feature_map.d, p)
+        k = alpha.sum(axis=1)
+        if not feature_map.offset:
+            alpha, k = alpha[k == p], k[k == p]
+        square = np.array([LONG(factorial(p)) / LONG(factorial(p - int(i))) for i in k])  # binom(p, k) k!
+        square = square * offset ** (p - k) if feature_map.offset else square
+        return np.sqrt(square) * _powers(X * np.sqrt(LONG(feature_map.scale)), alpha)
+    if isinstance(feature_map, PivotMap):
+        L = feature_map.factor.astype(LONG)
+        B = kernel_values(name, parameters, feature_map.pivots, X)
+        for i in range(len(L)):
+            B[i] = (B[i] - L[i, :i] @ B[:i]) / L[i, i]
+        return B.T
+    assert isinstance(feature_map, FourierMap)
+    pi = LONG("3.14159265358979323846264338327950288")
+    P, near = (X - feature_map.centre.astype(LONG)) * (2 * pi / feature_map.period.astype(LONG)), None
+    low, high = feature_map.box[0] - feature_map.margin, feature_map.box[1] + feature_map.margin
+    near = ((low <= X) & (high >= X)).all(axis=1)
+    phases = np.zeros((len(P), 1), dtype=LONG)
+    for c, m in enumerate(feature_map.half):
+        step = P[:, c, None] * np.arange(-m, m + 1.0)
+        phases = (phases[:, :, None] + step[:, None, :]).reshape(len(P), -1)
+    middle = feature_map.n_features // 2
+    Phi = np.sqrt(2 * feature_map.weights.ravel().astype(LONG))
+    Phi = Phi * np.hstack([np.sin(phases[:, :middle]), np.cos(phases[:, middle:])])
+    Phi[:, middle] *= np.sqrt(LONG(0.5))
+    Phi[~near] = 0
+    return Phi
+
+
+def _damped(X: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+    """exp(-|x|^2 / 2) prod_i x_i^alpha_i / sqrt(alpha_i!), which is zero where the exponential underflows."""
+    damping = np.exp(-(X**2).sum(axis=1) / 2)
+    return damping[:, None] * _powers(np.where(damping[:, None] > 0, X, 0), alpha)
+
+
+def _powers(X: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+    """prod_i x_i^alpha_i / sqrt(alpha_i!), (n, D)."""
+    found = np.ones((len(X), len(alpha)), dtype=LONG)
+    for i in range(X.shape[1]):
+        most = int(alpha[:, i].max(initial=0))
+        table = np.ones((len(X), most + 1), dtype=LONG)
+        for k in range(1, most + 1):
+            table[:, k] = table[:, k - 1] * X[:, i] / np.sqrt(LONG(k))
+        found *= table[:, alpha[:, i]]
+    return found
+
+
+def exact_spe(
+    model: fk.KPCAModel,
+    name: str,
+    parameters: dict[str, Any],
+    X: np.ndarray,
+    new: np.ndarray,
+    weights: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """SPE of new rows about the model's own components, and what this reference can err by; ``weights``: of X."""
+    shares = np.ones(len(X), dtype=LONG) if weights is None else np.asarray(weights).astype(LONG)
+    shares /= shares.sum()
+    if name == "linear":  # SPE does not depend on where zero is, but the size of what cancels does
+        X, new = (np.asarray(A, dtype=LONG) - model.shift.astype(LONG) for A in (X, new))
+        model = replace(model, shift=np.zeros_like(model.shift))
+    K, k = kernel_values(name, parameters, X, X), kernel_values(name, parameters, new, X)
+    own = np.array([kernel_values(name, parameters, y[None], y[None])[0, 0] for y in new])
+    means = K @ shares
+    centred = own - 2 * k @ shares + means @ shares
+    size = np.abs(own) + 2 * np.abs(k).max(axis=1) + np.abs(K).max()
+    if isinstance(model.projector, SampleProjector):
+        coeff = model.projector.coeff.astype(LONG)
+        coeff -= np.outer(shares, coeff.sum(axis=0))
+        z, G = (k - means) @ coeff, coeff.T @ K @ coeff
+        inside = (z * solve(G, z.T.copy()).T).sum(axis=1)
+        weight = np.abs(coeff).sum(axis=0)
+        size = size + 2 * np.abs(z) @ weight * size.max()
+    else:
+        Phi, own_new = (
+            long_features(model.projector.map, name, parameters, np.asarray(A, dtype=LONG) - model.shift.astype(LONG))
+            for A in (X, new)
+        )
+        axes = model.projector.axes.astype(LONG)
+        mean = shares @ Phi
+        z = (own_new - mean) @ axes
+        inside = (z * solve(axes.T @ axes, z.T.copy()).T).sum(axis=1)
+        if isinstance(model.projector.map, PolynomialMap):  # nothing is left out: no cancellation of squares
+            left = own_new - mean - solve(axes.T @ axes, z.T.copy()).T @ axes.T
+            square = (left**2).sum(axis=1)
+            off = REFERENCE * (np.sqrt((own_new**2).sum(axis=1)) + np.sqrt((Phi**2).sum(axis=1).max()))
+            return square, 2 * np.sqrt(square) * off + off**2
+        if isinstance(model.projector.map, PivotMap):  # the triangular solve amplifies the entries' own rounding
+            size = size / np.sqrt(np.maximum(model.projector.map.nu / np.maximum(float(size.max()), 1e-300), 1e-18))
+    return centred - inside, REFERENCE * len(X) * size
+
+
+def case(rng: np.random.Generator) -> tuple[str, dict[str, Any], dict[str, Any], np.ndarray, np.ndarray, int]:
+    """(kernel, parameters, options of the route, training rows, new rows, components)."""
+    names = ["gaussian", "gaussian", "gaussian", "gaussian", "laplacian", "linear", "polynomial", "polynomial", "tanh"]
+    name = str(rng.choice(names))
+    d = int(rng.integers(1, 5))
+    N = int(rng.integers(20, 61))
+    X = rng.standard_normal((N, d)) * np.linspace(1.0, rng.choice([1.0, 0.3, 0.01]), d)
+    kind = str(rng.choice(["plain", "plain", "clusters", "far clusters", "duplicates", "outlier", "uniform"]))
+    if kind in ("clusters", "far clusters"):
+        X[: N // 3] += 10.0 if kind == "clusters" else 1e6 * float(name in ("gaussian", "laplacian", "linear"))
+    elif kind == "duplicates":
+        X = X[rng.integers(0, N // 4, N)]
+    elif kind == "outlier":
+        X[0] *= 100.0
+    elif kind == "uniform":
+        X = rng.uniform(-1.0, 1.0, X.shape)
+    offset = float(rng.choice([0.0, 0.0, 1.0, 100.0] + [1e8] * (name in ("gaussian", "laplacian", "linear"))))
+    far = 1e6 if name in ("gaussian", "laplacian", "linear") else 100.0
+    new = np.vstack(
+        [
+            rng.standard_normal((8, d)),
+            X[:6],
+            4.0 * rng.standard_normal((4, d)),
+            X[:2] + 1e-9 * rng.standard_normal((2, d)),
+            far * rng.standard_normal((2, d)),
+            X.mean(axis=0, keepdims=True),
+        ]
+    )
+    if rng.random() < 0.4:
+        new = new[: -3 if rng.random() < 0.5 else 8]  # without far rows, and without any that were seen
+    edge = X.max(axis=0)
+    X, new = X + offset, new + offset
+    if rng.random() < 0.25:
+        X, new = X.astype(np.float32), new.astype(np.float32)
+    parameters: dict[str, Any] = {}
+    routes: list[dict[str, Any]] = [{"method": "dense"}, {"method": "krylov"}]
+    if name in ("gaussian", "laplacian"):
+        width = float(rng.choice([0.05, 0.5, 1.0, 2.0, 5.0, 50.0, 1e4]))
+        parameters = {"sigma" if name == "gaussian" else "length_scale": width}
+        routes += [{"features": "pivots"}] * 2
+        if name == "gaussian":
+            routes += [{"features": "monomial"}, {"features": "ranked"}] * 2
+            routes += [{"features": "fourier"}] * (2 * (d <= 3))
+            routes += [{"products": str(rng.choice(["grid", "clusters", "fourier", "expansion"]))}] * 2
+    elif name == "linear":
+        routes += [{"features": "monomial"}, {"features": "pivots"}]
+    elif name == "polynomial":
+        parameters = {
+            "degree": int(rng.integers(1, 6)),
+            "offset": float(rng.choice([0.0, 1.0, 10.0, 1e4])),
+            "scale": float(rng.choice([1.0, 0.01])),
+        }
+        routes += [{"features": "monomial"}, {"features": "pivots"}] * 2
+    else:
+        parameters = {"scale": float(rng.choice([1.0, 0.1])), "offset": float(rng.choice([0.0, -1.0, 1.0]))}
+    options = dict(routes[int(rng.integers(len(routes)))])
+    # where a periodic map's images begin to be seen, and where the mean's own rounding is all that there is
+    reach = parameters.get("sigma", 1.0) * rng.uniform(3.0, 6.0, (3, 1)) * np.eye(d)[0]
+    near = 10.0 ** -rng.uniform(2, 12, (3, 1)) * rng.standard_normal((3, d))
+    at = np.asarray(X, dtype=np.float64).mean(axis=0) + near
+    new = np.vstack([new, edge + offset + reach, at]).astype(new.dtype)
+    if name in ("linear", "polynomial") and offset == 0.0 and rng.random() < 0.3:
+        scale = new.dtype.type(10.0 ** rng.integers(-3, 6 if name == "linear" else 3))
+        X, new = X * scale, new * scale
+    options["tol"] = float(10.0 ** rng.integers(-12, -1))
+    c = int(rng.choice([1, 2, 3, 5, 8, 12]))
+    return name, parameters, options, X, new, c
+
+
+def route_name(options: dict[str, Any]) -> str:
+    return str(options.get("features") or options.get("products") or options["method"])
+
+
+def run(rng: np.random.Generator) -> tuple[str, str, dict[str, Any]] | None:
+    """(route, description, what was found); None where the route does not take the case."""
+    name, parameters, options, X, new, c = case(rng)
+    described = f"{name} {parameters} {options} N={len(X)} d={X.shape[1]} c={c} {X.dtype}"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            model = fk.kpca(X, name, c, n_threads=1, **options, **parameters)
+        except (ValueError, fk.errors.NotConvergedError, MemoryError):
+            return None
+        try:
+            _, interval = fk.kpca_spe(model, new, bounds=True, n_threads=1)
+        except ValueError as error:
+            if "overflow" in str(error):
+                return None
+            raise
+    exact, error = exact_spe(model, name, parameters, X, new)
+    low, high = interval.astype(LONG).T
+    outside = np.maximum(np.maximum(low - exact, exact - high), 0)
+    half = np.maximum((high - low) / 2, np.finfo(np.float64).tiny)
+    failures = outside > error
+    own = np.abs(fk_diagonal(name, parameters, new)) + np.abs(float(kernel_values(name, parameters, X, X).max()))
+    order = bool((interval[:, 0] <= interval[:, 1]).all()) and not np.isnan(interval).any()
+    return (
+        route_name(options),
+        described,
+        {
+            "rows": len(new),
+            "failures": int(failures.sum()),
+            "worst": float((outside / half)[failures].max(initial=0)),
+            "outside": float((outside / own)[failures].max(initial=0)),
+            "width": float(np.median(((high - low) / own).astype(float))),
+            "infinite": int((~np.isfinite(interval)).sum()),
+            "order": order,
+            "kind": np.flatnonzero(failures).tolist(),
+        },
+    )
+
+
+def fk_diagonal(name: str, parameters: dict[str, Any], X: np.ndarray) -> np.ndarray:
+    return np.array([float(kernel_values(name, parameters, x[None], x[None])[0, 0]) for x in X])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cases", type=int, default=2000)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", nargs="+", default=[])
+    parser.add_argument("--verbose", action="store_true")
+    given = parser.parse_args()
+    table: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    skipped = failed = 0
+    for i in range(given.first, given.first + given.cases):
+        if given.only and route_name(case(np.random.default_rng([given.seed, i]))[2]) not in given.only:
+            continue
+        found = run(np.random.default_rng([given.seed, i]))
+        if found is None:
+            skipped += 1
+            continue
+        route, described, numbers = found
+        table[route].append(numbers)
+        if numbers["failures"] or not numbers["order"]:
+            failed += 1
+            print(f"case {i}: {described}: {numbers}", flush=True)
+        elif given.verbose:
+            print(f"case {i}: {described}: width {numbers['width']:.1e}", flush=True)
+    print(f"{'route':<12}{'cases':>7}{'rows':>8}{'failures':>10}{'worst':>10}{'infinite':>10}{'median width':>14}")
+    for route, rows in sorted(table.items()):
+        total = {key: sum(x[key] for x in rows) for key in ("rows", "failures", "infinite")}
+        worst, width = max(x["worst"] for x in rows), float(np.median([x["width"] for x in rows]))
+        print(
+            f"{route:<12}{len(rows):>7}{total['rows']:>8}{total['failures']:>10}{worst:>10.2g}"
+            f"{total['infinite']:>10}{width:>14.1e}"
+        )
+    print(f"{failed} cases with failures, {skipped} that a route does not take")
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

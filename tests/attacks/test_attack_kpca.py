@@ -1,0 +1,218 @@
+"""The promises of kpca, gram and features under random attack (attack_kpca.py at full scale)."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+
+import attack_cases as cases
+import numpy as np
+import pytest
+
+import fastkpca as fk
+from fastkpca.errors import CertificateWarning, ComponentsWarning
+from fastkpca.kernels import get_kernel
+from fastkpca.maps.monomial import PolynomialMap
+from fastkpca.maps.pivots import PivotMap
+from fastkpca.rows.view import Rows, summarize
+from fastkpca.solve.certificate import feature_trace
+
+
+def test_every_route_keeps_its_promises(attack, tmp_path):
+    answered, kept = Counter(), Counter()
+    for case in range(attack.count(2000, least=50)):
+        rng = attack.rng("kpca", case)
+        given = cases.problem(rng, largest=1500 if attack.fraction >= 0.5 else 200)
+        if not given.reference.size > 1e-13 * given.reference.norm_K:
+            continue
+        projected = int(rng.integers(0, 12))
+        for i, (label, keywords) in enumerate(cases.routes(given)):
+            outcome = cases.run(given, **keywords)
+            if outcome.refused:
+                # only what a route cannot do may be refused, and "auto" and "dense" can do everything
+                assert label not in ("auto", "dense"), (case, given.name, outcome.refused)
+                continue
+            answered[label] += 1
+            for what, excess in cases.all_checks(given, outcome, tmp_path if i == projected else None):
+                assert excess <= 0, (case, label, what, excess, given.name)
+                kept[what] += 1
+    assert set(answered) >= {"dense", "krylov", "auto", "features monomial", "features ranked", "features pivots"}
+    assert {"eigenvalues", "trace", "angles", "count", "too few for the fraction", "projection"} <= set(kept)
+    assert {"coefficients sum to zero", "the same bits from a file"} <= set(kept)
+
+
+@pytest.mark.parametrize("method", ["krylov", "auto"])
+def test_no_multiplicity_is_missed_silently(attack, method):
+    for case in range(attack.count(500)):
+        result = cases.attack_cluster(attack.rng("clusters", case), method, most=400 if attack.fraction >= 0.5 else 200)
+        assert result in ("right", "warned"), case
+
+
+def test_truncated_products_keep_their_tolerance(attack):
+    for case in range(attack.count(1000, least=30)):
+        for what, excess in cases.attack_gram(attack.rng("gram", case)):
+            assert excess <= 0, (case, what, excess)
+
+
+def test_feature_matrices_keep_their_tolerance(attack):
+    for case in range(attack.count(1000, least=25)):
+        for what, excess in cases.attack_features(attack.rng("features", case)):
+            assert excess <= 0, (case, what, excess)
+
+
+# What the attack found ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("d", [2, 20, 33, 40, 200])
+@pytest.mark.parametrize("reach", [1.0, 5.0, 20.0, 28.0, 1e3, 1e6])
+def test_gaussian_values_are_as_accurate_as_they_say(d, reach):
+    """Tight clusters ``reach`` sigma away: subtracting the shift, and distances by products, both cost digits."""
+    rng = np.random.default_rng(d)
+    centres = rng.standard_normal((4, d))
+    centres *= reach / np.linalg.norm(centres, axis=1)[:, None]
+    X = centres[rng.integers(4, size=120)] + 0.3 / np.sqrt(d) * rng.standard_normal((120, d))
+    rows, data = summarize(Rows(X), shift=True, rng=rng)
+    kernel = get_kernel("gaussian", sigma=1.0)
+    exact, _ = cases.gram_long("gaussian", X, {"sigma": 1.0})
+    error = np.abs(kernel.block(rows.all(), rows.all()) - exact).max()
+    assert error <= kernel.entry_error(data, np.dtype(np.float64))
+
+
+@pytest.mark.parametrize("method", ["dense", "krylov", "auto"])
+def test_clusters_far_apart_are_as_certain_as_their_coordinates(method):
+    rng = np.random.default_rng(0)
+    centres = 1e6 * rng.standard_normal((3, 3))
+    X = centres[rng.integers(3, size=60)] + rng.standard_normal((60, 3))
+    exact = cases.reference("gaussian", X, {"sigma": 1.0})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CertificateWarning)
+        model = fk.kpca(X, "gaussian", 3, sigma=1.0, tol=1e-12, method=method)
+    for what, excess in [*cases.check_eigenvalues(model, exact), *cases.check_trace(model, exact)]:
+        assert excess <= 0, what
+
+
+@pytest.mark.parametrize("offset", [0.0, 1.0, 1e4])
+def test_the_total_variance_of_features_allows_for_rounding(offset):
+    X = np.random.default_rng(1).standard_normal((100, 2))
+    p = {"degree": 4, "offset": offset, "scale": 0.1}
+    exact = cases.reference("polynomial", X, p)
+    model = fk.kpca(X, "polynomial", 2, method="features", features="monomial", tol=1e-3, **p)
+    low, high = (99 * x for x in model.total_variance_bounds)
+    assert low <= exact.trace - exact.trace_error < exact.trace + exact.trace_error <= high
+    # features in float64 against the same in longdouble
+    rounding = PolynomialMap(2, 4, 0.1, offset).rounding
+    assert high - low <= 8 * rounding * np.sqrt(exact.trace * exact.norm_K * 100) + 1e-12 * exact.trace
+
+
+def test_the_trace_of_features_widens_by_what_is_left_out():
+    low, high = feature_trace(5.0, n=10, residual_trace=0.5, defect=1e-3, kernel_trace=8.0, rounding=0.0)
+    assert (low, high) == pytest.approx((4.99, 5.51), abs=1e-12)
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 5])
+@pytest.mark.parametrize("kernel, p", [("gaussian", {"sigma": 1.0}), ("linear", {}), ("polynomial", {"degree": 2})])
+def test_krylov_on_a_handful_of_rows(n, kernel, p):
+    """Too few rows for a map to start from."""
+    X = np.random.default_rng(n).standard_normal((n, 3))
+    exact = cases.reference(kernel, X, p if kernel != "polynomial" else {"degree": 2, "scale": 1.0, "offset": 1.0})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ComponentsWarning)
+        model = fk.kpca(X, kernel, n - 1, method="krylov", **p)
+    for what, excess in [*cases.check_eigenvalues(model, exact), *cases.check_trace(model, exact)]:
+        assert excess <= 0, what
+
+
+def test_what_pivots_leave_indefinite_counts_rows_larger_than_every_pivot():
+    kernel = get_kernel("polynomial", degree=2)
+    pivots = np.random.default_rng(0).standard_normal((6, 2))
+    feature_map = PivotMap(kernel, pivots)
+    X = np.vstack([pivots, 1e6 * np.ones((1, 2))])  # of the span of the pivots' features, and not among them
+    K = kernel.block(X, X)
+    trace = float(np.trace(K))
+    assert 7 * feature_map.defect < 1e-6 * feature_map.defect_norm(7, trace)
+    Phi = feature_map.features(X).astype(np.longdouble)
+    exact, _ = cases.gram_long("polynomial", X, {"degree": 2, "scale": 1.0, "offset": 1.0})
+    lowest = np.linalg.eigvalsh(np.asarray(exact - Phi @ Phi.T, dtype=np.float64))[0]
+    assert -lowest <= feature_map.defect_norm(7, trace)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e-8, 1e-10, 1e-12])
+def test_the_norm_of_a_nearly_constant_matrix_allows_for_rounding(scale):
+    """Row means from the float32 search are off by 1e-8 of K, up to a thousand times all that centring leaves."""
+    X = np.random.default_rng(5).standard_normal((120, 9))
+    p = {"scale": scale, "offset": -1.6}
+    exact = cases.reference("tanh", X, p)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = fk.kpca(X, "tanh", 5, method="krylov", tol=1e-9, **p)
+    assert model.info["search_passes"] > 0
+    for what, excess in cases.check_eigenvalues(model, exact):
+        assert excess <= 0, what
+
+
+def test_what_a_truncated_map_leaves_out_is_not_called_zero():
+    X = np.random.default_rng(0).standard_normal((100, 2))
+    exact = cases.reference("gaussian", X, {"sigma": 30.0})
+    with pytest.warns(ComponentsWarning) as caught:
+        model = fk.kpca(X, "gaussian", 20, sigma=30.0, method="features", features="monomial", tol=1e-3)
+    assert model.n_components < 7 and "within the accuracy reached" in str(caught[0].message)
+    most = float(str(caught[0].message).split("(at most ")[1].split(")")[0])
+    assert exact.values[model.n_components] <= 1.06 * most <= 1e-3 * exact.size
+
+
+@pytest.mark.parametrize(
+    "kernel, p",
+    [
+        ("tanh", {"scale": 1e-50, "offset": 0.0}),
+        ("polynomial", {"degree": 5, "scale": 1e10, "offset": 1.0}),
+        ("polynomial", {"degree": 5, "scale": 1e-10, "offset": 0.0}),
+    ],
+)
+def test_krylov_beyond_the_range_of_float32(kernel, p):
+    X = np.random.default_rng(0).standard_normal((80, 4))
+    exact = cases.reference(kernel, X, p)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CertificateWarning)  # tanh states an absolute error, far above 1e-50
+        model = fk.kpca(X, kernel, 3, method="krylov", **p)
+    assert model.info["search_passes"] == 0
+    for what, excess in cases.check_eigenvalues(model, exact):
+        assert excess <= 0, what
+
+
+@pytest.mark.parametrize("method", ["dense", "krylov", "auto"])
+@pytest.mark.parametrize("size", [1e-170, 1e150])
+def test_values_whose_squares_leave_float64_are_refused(size, method):
+    K = np.eye(30) * size
+    with pytest.raises(ValueError, match="squares leave the range of float64"):
+        fk.kpca(K, "precomputed", 3, method=method)
+    if size > 1 and method != "krylov":
+        with pytest.raises(ValueError, match="squares leave the range of float64"):
+            fk.kpca(np.diag(np.full(30, size)), "linear", 3, method=method)
+
+
+@pytest.mark.parametrize("kernel, p", [("gaussian", {"sigma": 1.0}), ("polynomial", {"degree": 2})])
+def test_a_feature_matrix_keeps_its_tolerance_on_rows_beyond_the_sample(kernel, p):
+    rng = np.random.default_rng(3)
+    n = 4400
+    X = rng.standard_normal((n, 2))
+    X[rng.permutation(n)[:3]] = 30.0 + rng.standard_normal((3, 2)) if kernel == "gaussian" else 1e4 * np.eye(3, 2)
+    F = fk.features(X, kernel, tol=1e-8, features="pivots", **p)
+    diagonal = np.ones(n) if kernel == "gaussian" else ((X**2).sum(axis=1) + 1) ** 2
+    Phi = F @ np.eye(F.shape[1])
+    assert (diagonal - (Phi**2).sum(axis=1)).sum() - 1e-13 * diagonal.sum() <= F.residual_trace
+    assert F.residual_trace <= 1e-8 * diagonal.sum()
+    if kernel == "gaussian":
+        with pytest.raises(ValueError, match="reaches a residual of .* tol is 1e-08"):
+            fk.features(X, kernel, tol=1e-8, features="ranked", **p)
+
+
+@pytest.mark.parametrize("n, c", [(2, 1), (5, 4), (20, 8), (28, 11)])
+def test_krylov_whose_first_block_is_the_whole_space(n, c):
+    """A matrix that is not known to be semidefinite needs its norm, and one pass had no row means to take it about."""
+    A = np.random.default_rng(n).standard_normal((n, n))
+    K = A @ A.T
+    exact = cases.spectrum(K.astype(np.longdouble))
+    model = fk.kpca(K, "precomputed", c, method="krylov")
+    assert model.n_components == c
+    for what, excess in [*cases.check_eigenvalues(model, exact), *cases.check_trace(model, exact)]:
+        assert excess <= 0, what

@@ -1,0 +1,719 @@
+"""The model file: what is written comes back bit for bit, and nothing else is ever accepted."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import struct
+import subprocess
+import sys
+import tracemalloc
+
+import numpy as np
+import pytest
+from places import ROOT
+
+import fastkpca as fk
+from fastkpca.base import files
+from fastkpca.errors import ModelFileError, PluginError, PluginWarning
+from fastkpca.kernels import _registry
+
+PREFIX = struct.Struct("<8sIIQ")
+DTYPES = ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "c8", "c16"]
+
+
+def pack(text: bytes, body: bytes = b"", *, version: int = 1, header_length: int | None = None) -> bytes:
+    """A file with a correct frame and checksum around any header and body: an independent second writer."""
+    text += b" " * (-(PREFIX.size + len(text)) % 64)
+    length = len(text) if header_length is None else header_length
+    whole = PREFIX.pack(b"FASTKPCA", version, length, PREFIX.size + len(text) + len(body) + 32) + text + body
+    return whole + hashlib.sha256(whole).digest()
+
+
+def entry(name="a", dtype="<f8", shape=(2,), offset=0, nbytes=16) -> dict:
+    return {"name": name, "dtype": dtype, "shape": list(shape), "offset": offset, "nbytes": nbytes}
+
+
+def table(*entries: dict, header: object = None) -> bytes:
+    return json.dumps({"header": {} if header is None else header, "arrays": list(entries)}).encode()
+
+
+@pytest.fixture
+def small(tmp_path):
+    path = tmp_path / "small.kpca"
+    files.write(path, {"kernel": "gaussian", "sigma": 0.1}, {"a": np.arange(3.0), "b": np.eye(2, dtype=np.float32)})
+    return path
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(), (0,), (7,), (3, 5), (2, 0, 4), (2, 3, 4)])
+def test_arrays_come_back_bit_for_bit(tmp_path, dtype, shape):
+    rng = np.random.default_rng(0)
+    a = (rng.standard_normal(shape) * 100).astype(dtype)
+    files.write(str(tmp_path / "x"), {}, {"a": a, "again": a})
+    _, arrays = files.read(tmp_path / "x")
+    for back in arrays.values():
+        assert back.dtype == a.dtype and back.shape == a.shape and back.tobytes() == a.tobytes()
+        assert back.flags.writeable and back.flags.c_contiguous
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_any_memory_and_byte_order(tmp_path, dtype):
+    a = np.arange(24).reshape(4, 6).astype(dtype)
+    given = {
+        "fortran": np.asfortranarray(a),
+        "big": a.astype(a.dtype.newbyteorder(">")),
+        "reversed": a[::-1, ::-2],
+        "transposed": a.T,
+    }
+    expected = {"fortran": a, "big": a, "reversed": a[::-1, ::-2], "transposed": a.T}
+    files.write(tmp_path / "x", {}, given)
+    _, arrays = files.read(tmp_path / "x")
+    for name, back in arrays.items():
+        assert back.dtype == a.dtype and back.dtype.isnative
+        np.testing.assert_array_equal(back, expected[name])
+
+
+def test_special_floats_and_memory_maps(tmp_path):
+    a = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 5e-324, 1.7976931348623157e308])
+    np.save(tmp_path / "a.npy", a)
+    files.write(tmp_path / "x", {}, {"a": np.load(tmp_path / "a.npy", mmap_mode="r")})
+    assert files.read(tmp_path / "x")[1]["a"].tobytes() == a.tobytes()
+
+
+def test_header_comes_back_exactly(tmp_path, attack):
+    rng = attack.rng("header floats")
+    floats = rng.integers(0, 1 << 64, 2000, dtype=np.uint64).view(np.float64).tolist()
+    floats += [0.0, -0.0, 5e-324, 1e308, 0.1, math.nan, math.inf, -math.inf]
+    header = {
+        "f": floats,
+        "i": [0, -1, 2**70],
+        "s": 'ä "\\\n\u2028\U0001f600',
+        "n": None,
+        "b": [True, False],
+        "d": {"e": {}},
+    }
+    files.write(tmp_path / "x", {**header, "t": (1, 2), "np": [np.float64(0.1), np.int32(3), np.bool_(True)]}, {})
+    back, _ = files.read(tmp_path / "x")
+    assert back.pop("t") == [1, 2]
+    assert back.pop("np") == [0.1, 3, True]
+    bits = [struct.pack("<d", x) for x in floats if not math.isnan(x)]
+    assert [struct.pack("<d", x) for x in back["f"] if not math.isnan(x)] == bits
+    assert [math.isnan(x) for x in back.pop("f")] == [math.isnan(x) for x in header.pop("f")]
+    assert back == header
+    assert isinstance(back["b"][0], bool)
+
+
+@pytest.mark.parametrize(
+    ("header", "arrays", "error", "match"),
+    [
+        ({"x": object()}, {}, TypeError, r"header\['x'\] is a object"),
+        ({"x": [np.zeros(2)]}, {}, TypeError, r"header\['x'\]\[0\] is a ndarray"),
+        ({1: 2}, {}, TypeError, "key 1"),
+        ({"$float": "nan"}, {}, TypeError, "do not begin with"),
+        ({}, {"a": np.array(["x"])}, TypeError, "array 'a' has dtype <U1"),
+        ({}, {"a": np.array([None])}, TypeError, "dtype object"),
+        ({}, {"a": np.array(["2020"], dtype="M8[D]")}, TypeError, "datetime"),
+        ({}, {"a": np.ma.masked_array([1.0], [True])}, TypeError, "masked"),
+        ({}, {3: np.zeros(1)}, TypeError, "names are strings"),
+        ({}, {"a": np.zeros(1, dtype=[("x", "f8")])}, TypeError, "array 'a'"),
+    ],
+)
+def test_refuses_to_write_what_it_cannot_hold(tmp_path, header, arrays, error, match):
+    with pytest.raises(error, match=match):
+        files.write(tmp_path / "x", header, arrays)
+    assert os.listdir(tmp_path) == []
+
+
+def test_deep_header_is_refused_by_the_writer(tmp_path):
+    deep: list = []
+    for _ in range(5000):
+        deep = [deep]
+    with pytest.raises(ValueError, match="nested more than"):
+        files.write(tmp_path / "x", {"deep": deep}, {})
+
+
+def test_existing_file_is_kept_without_overwrite(small):
+    before = small.read_bytes()
+    with pytest.raises(FileExistsError, match="exists already"):
+        files.write(small, {}, {})
+    assert small.read_bytes() == before
+    files.write(small, {"new": 1}, {}, overwrite=True)
+    assert files.read(small)[0] == {"new": 1}
+    assert os.listdir(small.parent) == ["small.kpca"]
+
+
+def test_file_made_meanwhile_is_kept(tmp_path):
+    path = tmp_path / "x"
+    with pytest.raises(FileExistsError, match="meanwhile"), files.atomic(path) as file:
+        file.write(b"ours")
+        path.write_bytes(b"theirs")
+    assert path.read_bytes() == b"theirs"
+    assert os.listdir(tmp_path) == ["x"]
+
+
+@pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt()])
+@pytest.mark.parametrize("existing", [False, True])
+def test_failure_leaves_nothing_behind(tmp_path, error, existing):
+    path = tmp_path / "x"
+    if existing:
+        path.write_bytes(b"before")
+    with pytest.raises(type(error)), files.atomic(path, overwrite=True) as file:
+        file.write(b"half")
+        raise error
+    assert os.listdir(tmp_path) == (["x"] if existing else [])
+    assert not existing or path.read_bytes() == b"before"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs file locks")
+def test_what_a_killed_writer_left_is_swept_by_the_next(tmp_path):
+    path = tmp_path / "x.kpca"
+    code = f"import os\nfrom fastkpca.base import files\nwith files.atomic({str(path)!r}) as f: os._exit(9)"
+    assert subprocess.run([sys.executable, "-P", "-c", code], check=False, timeout=120).returncode == 9
+    others = [".x.kpca.tmp", ".x.0123456789abcdef.tmp", ".x.kpca.0123456789abcdef.tmp.old"]
+    for name in others:
+        (tmp_path / name).write_bytes(b"")
+    assert len(os.listdir(tmp_path)) == 1 + len(others)
+    with files.atomic(path) as first:  # another writer of the same file, still at work
+        first.write(b"one")
+        with files.atomic(path) as second:
+            second.write(b"two")
+        assert len(os.listdir(tmp_path)) == 2 + len(others)
+        path.unlink()
+    assert path.read_bytes() == b"one"
+    assert sorted(os.listdir(tmp_path)) == sorted(["x.kpca", *others])
+
+
+def test_failure_of_the_last_step_leaves_nothing_behind(tmp_path, monkeypatch):
+    def broken(*_):
+        raise OSError("no space left")
+
+    (tmp_path / "x").write_bytes(b"before")
+    monkeypatch.setattr(os, "replace", broken)
+    with pytest.raises(OSError, match="no space"):
+        files.write(tmp_path / "x", {}, {}, overwrite=True)
+    assert os.listdir(tmp_path) == ["x"]
+    assert (tmp_path / "x").read_bytes() == b"before"
+
+
+def test_without_hard_links(tmp_path, monkeypatch):
+    def unsupported(*_):
+        raise PermissionError("hard links are not supported")
+
+    monkeypatch.setattr(os, "link", unsupported)
+    files.write(tmp_path / "x", {"a": 1}, {})
+    assert files.read(tmp_path / "x")[0] == {"a": 1}
+    assert os.listdir(tmp_path) == ["x"]
+
+
+def test_targets(tmp_path, small):
+    with pytest.raises(FileNotFoundError, match="folder of"):
+        files.write(tmp_path / "no" / "x", {}, {})
+    with pytest.raises(FileNotFoundError, match="folder of"):
+        files.write(small / "x", {}, {})
+    with pytest.raises(IsADirectoryError):
+        files.write(tmp_path, {}, {}, overwrite=True)
+    with pytest.raises(FileNotFoundError):
+        files.read(tmp_path / "missing")
+    if os.name == "posix":
+        with pytest.raises(OSError, match="not a regular file"):
+            files.write(os.devnull, {}, {}, overwrite=True)
+        link = tmp_path / "link"
+        link.symlink_to(small)
+        files.write(link, {"through": 1}, {}, overwrite=True)
+        assert link.is_symlink() and files.read(small)[0] == {"through": 1}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+def test_permissions(tmp_path):
+    mask = os.umask(0o027)
+    try:
+        files.write(tmp_path / "new", {}, {})
+    finally:
+        os.umask(mask)
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o640
+    (tmp_path / "new").chmod(0o604)
+    files.write(tmp_path / "new", {}, {}, overwrite=True)
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o604
+
+
+def test_same_content_same_bytes(tmp_path):
+    for name in ("x", "y"):
+        files.write(tmp_path / name, {"a": 0.1}, {"b": np.arange(5)})
+    assert (tmp_path / "x").read_bytes() == (tmp_path / "y").read_bytes()
+
+
+def test_truncation_at_every_length(small, tmp_path):
+    whole = small.read_bytes()
+    cut = tmp_path / "cut"
+    for length in range(len(whole)):
+        cut.write_bytes(whole[:length])
+        with pytest.raises(ModelFileError, match=r"truncated|is not a fastkpca model file"):
+            files.read(cut)
+
+
+def test_every_flipped_bit_is_noticed(small):
+    whole = bytearray(small.read_bytes())
+    for position in range(len(whole)):
+        for bit in range(8):
+            whole[position] ^= 1 << bit
+            small.write_bytes(whole)
+            with pytest.raises(ModelFileError):
+                files.read(small)
+            whole[position] ^= 1 << bit
+    small.write_bytes(whole)
+    assert files.read(small)[0]["kernel"] == "gaussian"
+
+
+def test_appended_bytes(small):
+    whole = small.read_bytes()
+    for more in (b"\0", whole, b"\n" * 64):
+        small.write_bytes(whole + more)
+        with pytest.raises(ModelFileError, match="appended"):
+            files.read(small)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"PK\x03\x04" * 30, b"\x80\x04pickle" * 30, b"fastkpca" * 30, b"1,2,3\n" * 30]
+)
+def test_other_files(tmp_path, content):
+    (tmp_path / "x").write_bytes(content)
+    with pytest.raises(ModelFileError, match="not a fastkpca model file"):
+        files.read(tmp_path / "x")
+
+
+BODY = np.arange(2.0).tobytes()
+CRAFTED = {
+    "unknown version": (pack(table(), version=2), "version 2"),
+    "huge header length": (pack(table(), header_length=(1 << 32) - 24), "impossible"),
+    "header length into the checksum": (pack(table(), header_length=104), "impossible"),
+    "misaligned header": (pack(table(), header_length=39), "impossible"),
+    "not JSON": (pack(b"\xff\xfe"), "not valid JSON"),
+    "deep nesting": (pack(b"[" * 100_000), "nested too deeply|not valid JSON"),
+    "deep objects": (pack(b'{"a":' * 100_000), "nested too deeply|not valid JSON"),
+    "NaN literal": (pack(b'{"header": {"x": NaN}, "arrays": []}'), "literal NaN"),
+    "Infinity literal": (pack(b'{"header": {"x": -Infinity}, "arrays": []}'), "literal -Infinity"),
+    "number out of range": (pack(b'{"header": {"x": 1e999}, "arrays": []}'), "out of range"),
+    "endless integer": (pack(b'{"header": {"x": ' + b"9" * 100_000 + b'}, "arrays": []}'), "not valid JSON"),
+    "key twice": (pack(b'{"header": {"x": 1, "x": 2}, "arrays": []}'), "occurs twice"),
+    "bad special float": (pack(table(header={"x": {"$float": "1"}})), "malformed"),
+    "unhashable special float": (pack(table(header={"x": {"$float": []}})), "not valid JSON"),
+    "header is a special float": (pack(b'{"header": {"$float": "nan"}, "arrays": []}'), "must be an object"),
+    "no table": (pack(b'{"header": {}}'), "does not consist"),
+    "list at the top": (pack(b"[]"), "does not consist"),
+    "table is no list": (pack(b'{"header": {}, "arrays": {}}'), "must be an object"),
+    "entry is no object": (pack(b'{"header": {}, "arrays": [1]}'), "five fields"),
+    "entry with a sixth field": (pack(table({**entry(), "more": 1}), BODY), "five fields"),
+    "name is no string": (pack(table(entry(name=1)), BODY), "not a string"),
+    "duplicate names": (pack(table(entry(), entry(offset=64)), BODY + bytes(48) + BODY), "two arrays"),
+    "object dtype": (pack(table(entry(dtype="|O")), BODY), "dtype '|O'"),
+    "structured dtype": (pack(table(entry(dtype=[["x", "<f8"]])), BODY), "has dtype"),
+    "big-endian dtype": (pack(table(entry(dtype=">f8")), BODY), "has dtype"),
+    "datetime dtype": (pack(table(entry(dtype="<M8[s]")), BODY), "has dtype"),
+    "long double": (pack(table(entry(dtype="<f16", shape=[1])), BODY), "has dtype"),
+    "string dtype": (pack(table(entry(dtype="<U2")), BODY), "has dtype"),
+    "negative shape": (pack(table(entry(shape=[-2])), BODY), "negative shape"),
+    "two negatives": (pack(table(entry(shape=[-2, -1])), BODY), "negative shape"),
+    "float shape": (pack(table(entry(shape=[2.0])), BODY), "whole numbers"),
+    "bool shape": (pack(table(entry(shape=[True, 2])), BODY), "whole numbers"),
+    "shape is no list": (pack(table({**entry(), "shape": 2}), BODY), "whole numbers"),
+    "too many dimensions": (pack(table(entry(shape=[1] * 33 + [2])), BODY), "whole numbers"),
+    "huge shape": (pack(table(entry(shape=[1 << 40], nbytes=1 << 43)), BODY), "beyond the end"),
+    "overflowing shape": (pack(table(entry(shape=[1 << 32, 1 << 32], nbytes=1 << 67)), BODY), "impossible shape"),
+    "overflowing empty shape": (pack(table(entry(shape=[0, 1 << 62, 1 << 62], nbytes=0))), "impossible shape"),
+    "shape against size": (pack(table(entry(shape=[3])), BODY), "but 16 bytes"),
+    "size is a float": (pack(table(entry(nbytes=16.0)), BODY), "16.0 bytes"),
+    "negative offset": (pack(table(entry(offset=-64)), BODY), "overlapping or astray"),
+    "overlap": (pack(table(entry(), entry(name="b")), BODY), "overlapping or astray"),
+    "gap": (pack(table(entry(offset=64)), bytes(64) + BODY), "overlapping or astray"),
+    "offset is a bool": (pack(table(entry(offset=False)), BODY), "overlapping or astray"),
+    "array beyond the end": (pack(table(entry()), BODY[:8]), "beyond the end"),
+    "bytes of no array": (pack(table(entry()), BODY + b"x"), "belong to no array"),
+    "no arrays but bytes": (pack(table(), b"x"), "belong to no array"),
+    "not booleans": (pack(table(entry(dtype="|b1", shape=[16])), b"\x02" * 16), "not booleans"),
+}
+
+
+@pytest.mark.parametrize("case", CRAFTED)
+def test_crafted_files_with_a_right_checksum(tmp_path, case):
+    content, match = CRAFTED[case]
+    (tmp_path / "x").write_bytes(content)
+    with pytest.raises(ModelFileError, match=match) as caught:
+        files.read(tmp_path / "x")
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 600
+
+
+def test_the_second_writer_agrees(tmp_path):
+    """The cases above fail for what is wrong with them, not because ``pack`` is wrong."""
+    (tmp_path / "x").write_bytes(pack(table(entry(), header={"k": 1.5}), BODY))
+    header, arrays = files.read(tmp_path / "x")
+    assert header == {"k": 1.5}
+    np.testing.assert_array_equal(arrays["a"], [0.0, 1.0])
+
+
+def test_random_mutants_are_refused(small, attack):
+    """Any number of random edits to the raw bytes: never anything but ModelFileError, never accepted."""
+    rng = attack.rng("model file mutants")
+    whole = small.read_bytes()
+    for _ in range(attack.count(50_000)):
+        mutant = bytearray(whole)
+        for _ in range(int(rng.integers(1, 6))):
+            at = int(rng.integers(len(mutant))) if mutant else 0
+            match int(rng.integers(4)):
+                case 0:
+                    mutant[at : at + 1] = bytes([int(rng.integers(256))])
+                case 1:
+                    del mutant[at : at + int(rng.integers(1, 40))]
+                case 2:
+                    mutant[at:at] = rng.bytes(int(rng.integers(1, 40)))
+                case 3:
+                    other = int(rng.integers(len(mutant))) if mutant else 0
+                    mutant[at : at + 8] = mutant[other : other + 8]
+        if bytes(mutant) == whole:
+            continue
+        small.write_bytes(mutant)
+        with pytest.raises(ModelFileError):
+            files.read(small)
+
+
+def test_random_mutants_with_a_right_checksum(small, attack):
+    """Edits to the JSON of a correctly framed and signed file: refused, or read into what the table says."""
+    rng = attack.rng("signed model file mutants")
+    whole = small.read_bytes()
+    length = PREFIX.unpack(whole[: PREFIX.size])[2]
+    text, body = whole[PREFIX.size : PREFIX.size + length].rstrip(), whole[PREFIX.size + length : -32]
+    words = b'0 -1 9 1e9 [ ] { } " , : null true NaN <f4 |O'.split()
+    accepted = 0
+    for _ in range(attack.count(50_000)):
+        mutant = bytearray(text)
+        for _ in range(int(rng.integers(1, 4))):
+            at = int(rng.integers(len(mutant)))
+            word = words[int(rng.integers(len(words)))]
+            mutant[at : at + int(rng.integers(0, 4))] = word
+        small.write_bytes(pack(bytes(mutant), body))
+        try:
+            header, arrays = files.read(small)
+        except ModelFileError:
+            continue
+        accepted += 1
+        assert isinstance(header, dict)
+        assert sum(a.nbytes for a in arrays.values()) <= len(body)
+    print(f"{accepted} mutants were valid files")
+
+
+# What a file says, with a right checksum ---------------------------------------------------------------------------
+
+
+def rewritten(path, change):
+    """The file with its header and arrays changed, and a checksum that is right."""
+    header, arrays = files.read(path)
+    change(header, arrays)
+    files.write(path, header, arrays, overwrite=True)
+    return path
+
+
+@pytest.fixture(scope="module")
+def models():
+    """Name -> (model, rows): each projector and each of fastkpca's own feature maps."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 2))
+    made = {
+        "rows": fk.kpca(X, "gaussian", 2, sigma=1.0, method="dense"),
+        "precomputed": fk.kpca(X @ X.T, "precomputed", 2, method="dense"),
+        "polynomial": fk.kpca(X, "polynomial", 2, degree=2, method="features"),
+        "linear": fk.kpca(X, "linear", 2, method="features"),
+        "taylor": fk.kpca(X, "gaussian", 2, sigma=8.0, features="monomial", tol=1e-3),
+        "ranked": fk.kpca(X, "gaussian", 2, sigma=5.0, features="ranked", tol=1e-2),
+        "pivots": fk.kpca(X, "gaussian", 2, sigma=3.0, features="pivots", tol=1e-2),
+        "fourier": fk.kpca(X, "gaussian", 2, sigma=1.5, features="fourier", tol=1e-2),
+        "sum": fk.kpca(X, fk.get_kernel("linear") + 0.5 * fk.get_kernel("polynomial", degree=2), 2, method="features"),
+        "product": fk.kpca(X, fk.get_kernel("linear") * fk.get_kernel("polynomial", degree=2), 2, method="features"),
+    }
+    return {name: (model, X @ X.T if name == "precomputed" else X) for name, model in made.items()}
+
+
+def place(header, path):
+    for key in path[:-1]:
+        header = header[key]
+    return header
+
+
+EMPTY = {"map": "taylor", "d": 3, "sigma": 1.0, "order": 0}
+
+
+def bomb(header, word, other):
+    """A map of thousands of features among parts that would keep its size from being known."""
+    d = header["map"]["parts"][0]["d"]
+    huge = {"map": "polynomial", "d": d, "degree": 64, "scale": 1.0, "offset": 1.0}
+    header["map"] = {"map": word, "parts": [huge, other]} | ({"bounds": [1.0, 1.0]} if word == "tensor" else {})
+
+
+WRONG = {
+    # what is wrong -> (model, change, what the error says)
+    "no kernel": ("rows", lambda h, a: h.pop("kernel"), "kernel is missing"),
+    "surplus key": ("rows", lambda h, a: h.update(more=1), "no place for 'more'"),
+    "surplus array": ("rows", lambda h, a: a.update(more=np.zeros(2)), "no place for an array 'more'"),
+    "sigma missing": ("rows", lambda h, a: h["kernel"]["parameters"].clear(), "takes the parameters sigma"),
+    "sigma negative": ("rows", lambda h, a: h["kernel"]["parameters"].update(sigma=-1.0), "positive"),
+    "sigma unresolved": ("rows", lambda h, a: h["kernel"]["parameters"].update(sigma=None), "cannot be restored"),
+    "sigma a list": ("rows", lambda h, a: h["kernel"]["parameters"].update(sigma=[1.0]), "give a number"),
+    "unknown kernel": ("rows", lambda h, a: h["kernel"].update(name="gausian"), "not known here.*did you mean"),
+    "unknown distribution": (
+        "rows",
+        lambda h, a: h["kernel"].update(name="acme-kernels:gausian", version="1.5"),
+        "install acme-kernels 1.5",
+    ),
+    "kernel a list": ("rows", lambda h, a: h.update(kernel=[]), "an object belongs there"),
+    "a sum of one": ("rows", lambda h, a: h.update(kernel={"sum": [h["kernel"]]}), "at least two parts"),
+    "factor zero": ("rows", lambda h, a: h.update(kernel={"factor": 0, "kernel": h["kernel"]}), "out of its range"),
+    "deep kernel": ("rows", lambda h, a: h.update(kernel=deep(40, h["kernel"])), "at least two parts"),
+    "eigenvalue nan": ("rows", lambda h, a: a["eigenvalues"].__setitem__(0, np.nan), "NaN"),
+    "eigenvalues ascending": ("rows", lambda h, a: a.update(eigenvalues=a["eigenvalues"][::-1]), "descending"),
+    "eigenvalue zero": ("rows", lambda h, a: a["eigenvalues"].__setitem__(1, 0.0), "not positive"),
+    "no eigenvalues": ("rows", lambda h, a: a.update(eigenvalues=np.zeros(0)), "0 eigenvalues"),
+    "ends swapped": ("rows", lambda h, a: a.update(eigenvalue_bounds=a["eigenvalue_bounds"][:, ::-1]), "wrong order"),
+    "outside": ("rows", lambda h, a: a["eigenvalue_bounds"].__iadd__(100.0), "outside its interval"),
+    "bounds of three": ("rows", lambda h, a: a.update(eigenvalue_bounds=np.zeros((3, 2))), "has shape"),
+    "angle": ("rows", lambda h, a: a["angle_bounds"].__setitem__(0, 3.0), "right one"),
+    "clusters of floats": ("rows", lambda h, a: a.update(clusters=np.zeros(2)), "of type float64"),
+    "clusters": ("rows", lambda h, a: a["clusters"].__setitem__(1, 1000), "numbered one after the other"),
+    "bound kind": ("rows", lambda h, a: h.update(bound_kind="sure"), "one of guaranteed, probabilistic"),
+    "total": ("rows", lambda h, a: h.update(total_variance=2 * h["total_variance"]), "wrong order"),
+    "n_samples": ("rows", lambda h, a: h.update(n_samples=61), "the array X has shape"),
+    "n_samples huge": ("rows", lambda h, a: h.update(n_samples=2**60), "has shape"),
+    "n_samples a float": ("rows", lambda h, a: h.update(n_samples=60.0), "a whole number"),
+    "n_features": ("rows", lambda h, a: h.update(n_features=3), "shift has shape"),
+    "dtype": ("rows", lambda h, a: h.update(dtype="O"), "one of float32, float64"),
+    "column means": ("rows", lambda h, a: a["column_means"].__setitem__(3, np.inf), "NaN or infinity"),
+    "coefficients": ("rows", lambda h, a: a["coeff"].__imul__(1.1), "too large for its eigenvalues"),
+    "rows of complex": ("rows", lambda h, a: a.update(X=a["X"] + 0j), "of type complex128"),
+    "scores": ("rows", lambda h, a: a.update(score=np.zeros((59, 2))), "score has shape"),
+    "info": ("rows", lambda h, a: h["info"].update(seconds="x"), "seconds is 'x'"),
+    "info nested": ("rows", lambda h, a: h["info"].update(more=["x"]), "more is neither"),
+    "plan": ("rows", lambda h, a: h.update(plan=None), "the plan is None"),
+    "plan without choice": ("rows", lambda h, a: h["plan"].update(candidates=[]), "not among the candidates"),
+    "candidate": ("rows", lambda h, a: h["plan"]["candidates"][0].update(seconds="x"), "seconds is 'x'"),
+    "row numbers": ("precomputed", lambda h, a: a["X"].__setitem__(2, 7.0), "not their numbers"),
+    "degree huge": ("polynomial", lambda h, a: h["map"].update(degree=2**40), "degree is"),
+    "d huge": ("polynomial", lambda h, a: h["map"].update(d=2**30), "rows of 1073741824 columns"),
+    "features huge": ("polynomial", lambda h, a: h["map"].update(degree=64), "it has 2145 features, the model 6"),
+    "another offset": ("polynomial", lambda h, a: h["map"].update(offset=2.0), "not one of Polynomial"),
+    "offset negative": ("polynomial", lambda h, a: h["map"].update(offset=-1.0), "out of its range"),
+    "another kernel": ("polynomial", lambda h, a: h["kernel"]["parameters"].update(degree=3), "not one of"),
+    "another map": ("linear", lambda h, a: h["map"].update(map="taylor"), "order is missing"),
+    "no map": ("linear", lambda h, a: h["map"].clear(), "is missing"),
+    "an unknown map": ("linear", lambda h, a: h["map"].update(map="x"), "map is 'x'"),
+    "axes": ("linear", lambda h, a: a["axes"].__imul__(2.0), "not orthonormal"),
+    "mean": ("linear", lambda h, a: a.update(mean=np.zeros(3)), "mean has shape"),
+    "another sigma": ("taylor", lambda h, a: h["map"].update(sigma=7.0), "not one of Gaussian"),
+    "order huge": ("taylor", lambda h, a: h["map"].update(order=2000), "the model"),
+    "order beyond": ("taylor", lambda h, a: h["map"].update(order=10**9), "order is"),
+    "centre": ("taylor", lambda h, a: a["map.center"].__setitem__(0, np.nan), "NaN"),
+    "index huge": ("ranked", lambda h, a: a["map.indices"].__setitem__((-1, 0), 2**31 - 1), "out of range"),
+    "index negative": ("ranked", lambda h, a: a["map.indices"].__setitem__((0, 0), -1), "below 0"),
+    "indices twice": ("ranked", lambda h, a: a["map.indices"].__setitem__(1, a["map.indices"][0]), "not in order"),
+    "rotation": ("ranked", lambda h, a: a["map.axes"].__setitem__((0, 0), 5.0), "not orthonormal"),
+    "pivots moved": ("pivots", lambda h, a: a["map.pivots"].__setitem__(0, 9.0), "factor"),
+    "factor": ("pivots", lambda h, a: a["map.factor"].__setitem__((0, 0), 0.0), "singular"),
+    "factor above": ("pivots", lambda h, a: a["map.factor"].__setitem__((0, 1), 1.0), "triangular"),
+    "sigma of pivots": ("pivots", lambda h, a: h["kernel"]["parameters"].update(sigma=2.5), "not that of"),
+    "margin": ("pivots", lambda h, a: h["map"].update(margin=0.0), "singular"),
+    "weights negative": ("fourier", lambda h, a: a["map.weights"].__setitem__((0, 0), -1.0), "below 0"),
+    "weights": ("fourier", lambda h, a: a["map.weights"].__setitem__((0, 0), 1.0), "not symmetric"),
+    "weights of another": ("fourier", lambda h, a: a["map.weights"].__imul__(2.0), "not one of Gaussian"),
+    "box": ("fourier", lambda h, a: a.update({"map.box": a["map.box"][::-1]}), "negative length"),
+    "margin nan": ("fourier", lambda h, a: a["map.margin"].__setitem__(0, np.nan), "NaN"),
+    "eps": ("fourier", lambda h, a: h["map"].update(eps=0.0), "out of its range"),
+    "parts": ("sum", lambda h, a: h["map"]["parts"].pop(), "the model 8"),
+    "parts swapped": ("sum", lambda h, a: h["map"]["parts"].reverse(), "map"),
+    "array of no part": ("sum", lambda h, a: a.update({"map.9.x": np.zeros(1)}), "of none of them"),
+    "bounds": ("product", lambda h, a: h["map"].update(bounds=[1.0]), "a list of 2"),
+    "part huge beside unknown": ("sum", lambda h, a: bomb(h, "sum", {"map": "x"}), "features, the model 8"),
+    "part huge, one empty": ("product", lambda h, a: bomb(h, "tensor", EMPTY), "features, the model"),
+    "bounds nan": ("product", lambda h, a: h["map"].update(bounds=[1.0, math.nan]), "finite number"),
+}  # fmt: skip
+
+
+def deep(levels, kernel):
+    for _ in range(levels):
+        kernel = {"sum": [kernel]}
+    return kernel
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_what_a_signed_file_says_is_checked(models, tmp_path, what):
+    name, change, says = WRONG[what]
+    fk.save(models[name][0], tmp_path / "m", scores=False)
+    rewritten(tmp_path / "m", change)
+    with pytest.raises(ModelFileError, match=says) as caught:
+        fk.load(tmp_path / "m")
+    assert str(tmp_path / "m") in str(caught.value) and len(str(caught.value)) < 1000
+
+
+def test_untouched_models_come_back(models, tmp_path):
+    for name, (model, X) in models.items():
+        fk.save(model, tmp_path / "m", scores=True, overwrite=True)
+        rewritten(tmp_path / "m", lambda header, arrays: None)
+        again = fk.load(tmp_path / "m")
+        np.testing.assert_array_equal(fk.kpca_project(again, X), fk.kpca_project(model, X), err_msg=name)
+        assert repr(again) == repr(model) and str(again.plan) == str(model.plan)
+        np.testing.assert_array_equal(again.score, model.score)
+
+
+def test_every_number_of_the_header_replaced(models, tmp_path):
+    """Refused, or a model that projects: no other exception, for hostile values in each place of the header."""
+
+    def places(value, path=()):
+        yield from [path] if path else []
+        for key in value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ():
+            yield from places(value[key], (*path, key))
+
+    hostile = [None, True, -1, 2**63, 10**400, math.nan, math.inf, 1e300, "", "gaussian", [], [[]], {}, {"sum": []}]
+    refused = 0
+    for model, X in models.values():
+        fk.save(model, tmp_path / "m", overwrite=True)
+        header, arrays = files.read(tmp_path / "m")
+        for number, path in enumerate(places(header)):
+            changed = json.loads(json.dumps(header))
+            value = hostile[number % len(hostile)]
+            place(changed, path)[path[-1]] = value
+            files.write(tmp_path / "m", changed, arrays, overwrite=True)
+            try:
+                again = fk.load(tmp_path / "m")
+            except ModelFileError:
+                refused += 1
+                continue
+            try:
+                assert np.isfinite(fk.kpca_project(again, X[:3])).all()
+            except ValueError as error:
+                assert "overflow" in str(error) or "finite" in str(error)
+    assert refused > 300
+
+
+def test_nothing_large_is_made_of_what_a_header_says(models, tmp_path):
+    fk.save(models["polynomial"][0], tmp_path / "m")
+    rewritten(tmp_path / "m", lambda h, a: h["map"].update(degree=64, d=2))
+    tracemalloc.start()
+    try:
+        with pytest.raises(ModelFileError):
+            fk.load(tmp_path / "m")
+        assert tracemalloc.get_traced_memory()[1] < 20 << 20
+    finally:
+        tracemalloc.stop()
+
+
+# Kernels of other distributions ------------------------------------------------------------------------------------
+
+SOURCE = """
+import numpy as np
+from fastkpca.kernels import Kernel
+class Product(Kernel):
+    api_version = 1
+    positive_semidefinite = True
+    parameters = {"scale": 1.0}
+    def block(self, X, Y):
+        return self.scale * (X @ Y.T)
+"""
+
+
+@pytest.fixture
+def plugin(tmp_path, monkeypatch):
+    """A distribution acme-kernels 1.0 with the kernel "product" in the module acme_files, and a model file of it."""
+    info = tmp_path / "acme_kernels-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-kernels\nVersion: 1.0\nSummary: Fine\n")
+    (info / "entry_points.txt").write_text("[fastkpca.kernels]\nproduct = acme_files:Product\n")
+    (tmp_path / "acme_files.py").write_text(SOURCE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    X = np.random.default_rng(0).standard_normal((30, 3))
+    fk.save(fk.kpca(X, "product", 2, scale=2.0), tmp_path / "m")
+    fk.save(fk.kpca(X, fk.get_kernel("product") + fk.get_kernel("linear"), 2), tmp_path / "sum")
+    yield tmp_path
+    sys.modules.pop("acme_files", None)
+    _registry._loaded.clear()
+    _registry._scanned.clear()
+
+
+def test_no_plugin_is_imported_unless_allowed(plugin):
+    assert files.read(plugin / "m")[0]["kernel"] == {
+        "name": "acme-kernels:product",
+        "parameters": {"scale": 2.0},
+        "version": "1.0",
+    }
+    for name in ("m", "sum"):
+        for allowed in (False, [], ["other"], "other:product", ["acme-kernels:other"]):
+            sys.modules.pop("acme_files", None)
+            _registry._loaded.clear()
+            with pytest.raises(ModelFileError, match=r"'product' of the distribution acme-kernels 1.0 .*allows") as e:
+                fk.load(plugin / name, plugins=allowed)
+            assert "plugins=['acme-kernels:product']" in str(e.value)
+            assert "acme_files" not in sys.modules
+        for allowed in (True, "acme_kernels", ["ACME-Kernels:product"], {"acme-kernels"}):
+            model = fk.load(plugin / name, plugins=allowed)
+            assert np.isfinite(fk.kpca_project(model, np.ones((1, 3)))).all()
+    with pytest.raises(TypeError, match="plugins is 1"):
+        fk.load(plugin / "m", plugins=1)
+
+
+def test_a_bare_name_needs_permission_too(plugin):
+    rewritten(plugin / "m", lambda h, a: h["kernel"].update(name="product"))
+    sys.modules.pop("acme_files", None)
+    _registry._loaded.clear()
+    with pytest.raises(ModelFileError, match="allows"):
+        fk.load(plugin / "m")
+    assert "acme_files" not in sys.modules
+    fk.load(plugin / "m", plugins=["acme-kernels"])
+
+
+def test_another_version_of_a_plugin_is_told(plugin):
+    rewritten(plugin / "m", lambda h, a: h["kernel"].update(version="0.9"))
+    with pytest.raises(ModelFileError, match=r"acme-kernels 1.0 \(written with acme-kernels 0.9"):
+        fk.load(plugin / "m")
+    with pytest.warns(PluginWarning, match=r"written with acme-kernels 0.9, and 1.0 is installed"):
+        fk.load(plugin / "m", plugins=True)
+
+
+def test_a_plugin_that_is_gone_is_named(plugin):
+    for file in (plugin / "acme_kernels-1.0.dist-info").iterdir():
+        file.unlink()
+    (plugin / "acme_kernels-1.0.dist-info").rmdir()
+    _registry._scanned.clear()
+    with pytest.raises(ModelFileError, match="'acme-kernels:product' is not known here; install acme-kernels 1.0"):
+        fk.load(plugin / "m", plugins=True)
+
+
+def test_a_plugin_refuses_parameters(plugin):
+    rewritten(plugin / "m", lambda h, a: h["kernel"].update(parameters={"scal": 1.0}))
+    with pytest.raises(ModelFileError, match="no parameter 'scal'"):
+        fk.load(plugin / "m", plugins=True)
+
+
+def test_a_broken_plugin_is_not_the_file(plugin):
+    (plugin / "acme_files.py").write_text("raise OSError('broken')")
+    sys.modules.pop("acme_files", None)
+    _registry._loaded.clear()
+    with pytest.raises(PluginError, match="cannot be imported"):
+        fk.load(plugin / "m", plugins=True)
+
+
+def test_kernels_of_this_session_need_no_permission(tmp_path):
+    X = np.random.default_rng(0).standard_normal((30, 3))
+    with fk.register_kernel("mine", lambda A, B: A @ B.T):
+        fk.save(fk.kpca(X, "mine", 2), tmp_path / "m")
+        fk.load(tmp_path / "m")
+    with pytest.raises(ModelFileError, match=r"'mine' is not known here; register it first"):
+        fk.load(tmp_path / "m")
+
+
+def test_fuzz():
+    """A small run of tests/attacks/fuzz_model_files.py, which says how it is run in full."""
+    script = ROOT / "tests" / "attacks" / "fuzz_model_files.py"
+    run = subprocess.run([sys.executable, script, "--mutants", "600"], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_a_file_descriptor_is_no_path(small):
+    with open(small, "rb") as file, pytest.raises(TypeError, match="give the name of a file"):
+        files.read(file.fileno())

@@ -1,0 +1,263 @@
+"""Ctrl-C and exceptions of a progress callback: the call ends, and the process is as it was.
+
+Limits are generous: how long it takes is measured by tests/attacks/interrupt.py.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info
+
+import fastkpca as fk
+from fastkpca.base import parallel
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((600, 3))
+LOW = RNG.random((4000, 2))
+
+
+def blas():
+    return [(x["filepath"], x["num_threads"]) for x in threadpool_info() if x["user_api"] == "blas"]
+
+
+def ours():
+    return [t.name for t in threading.enumerate() if t.name.startswith("fastkpca")]
+
+
+ROUTES = {
+    "dense": ("gaussian", {"method": "dense", "sigma": 1.0}),
+    "monomial": ("polynomial", {"method": "features", "degree": 3}),
+    "pivots": ("gaussian", {"features": "pivots", "sigma": 2.0, "tol": 1e-3}),
+    "ranked": ("gaussian", {"features": "ranked", "sigma": 6.0, "tol": 1e-2}),
+    "fourier": ("gaussian", {"features": "fourier", "sigma": 1.0, "tol": 1e-3}),
+    "krylov": ("gaussian", {"method": "krylov", "sigma": 1.0, "products": "exact"}),
+    "grid": ("gaussian", {"method": "krylov", "sigma": 1.0, "products": "grid", "tol": 1e-3}),
+    "python": (lambda A, B: A @ B.T, {"method": "krylov"}),
+}
+
+
+class Cancelled(Exception):
+    pass
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("error", [Cancelled, KeyboardInterrupt])
+def test_an_exception_of_the_callback_ends_the_call(route, threads, error):
+    """That is how a window cancels."""
+    kernel, options = ROUTES[route]
+    before, calls = blas(), []
+
+    def progress(stage, done, total):
+        assert isinstance(stage, str) and 0 <= done <= total
+        calls.append(threading.current_thread())
+        if len(calls) == stop:
+            raise error("enough")
+
+    stop = 0
+    model = fk.kpca(X, kernel, 3, n_threads=threads, progress=progress, **options)
+    assert calls and set(calls) == {threading.current_thread()}
+    for stop in sorted({1, len(calls) // 2 + 1, len(calls)}):
+        calls = []
+        with pytest.raises(error, match="enough"):
+            fk.kpca(X, kernel, 3, n_threads=threads, progress=progress, **options)
+        assert len(calls) == stop
+        assert blas() == before
+        deadline = time.monotonic() + 10
+        while ours() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert not ours()
+    np.testing.assert_array_equal(fk.kpca(X, kernel, 3, n_threads=threads, **options).score, model.score)
+
+
+def test_projecting_is_cancelled_too():
+    for method in ("dense", "features"):
+        model = fk.kpca(X, "polynomial", 3, method=method)
+        out = np.zeros((300_000, 3))
+
+        def progress(stage, done, total):
+            raise Cancelled
+
+        with pytest.raises(Cancelled):
+            fk.kpca_project(model, RNG.standard_normal((300_000, 3)), out=out, n_threads=2, progress=progress)
+        assert not out.all()  # it did not go on to the end
+
+
+CHILD = """
+import os, signal, sys, threading, time
+import numpy as np
+import fastkpca as fk
+from threadpoolctl import threadpool_info
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # may be ignored where tests run in the background
+rng = np.random.default_rng(0)
+X = rng.standard_normal((300, 4))
+
+def state():
+    return [x["num_threads"] for x in threadpool_info() if x["user_api"] == "blas"]
+
+def slow(A, B):
+    return np.exp(-np.abs(A[:, None, :] - B[None, :, :]).sum(axis=2))
+
+ROUTES = {
+    "dense": lambda n: fk.kpca(rng.standard_normal((1500, 4)), "gaussian", None, method="dense", n_threads=n),
+    "features": lambda n: fk.kpca(rng.standard_normal((60000, 4)), "polynomial", 3, degree=5, method="features",
+                                  n_threads=n),
+    "pivots": lambda n: fk.kpca(rng.standard_normal((60000, 4)), "gaussian", 3, sigma=2.0, features="pivots", tol=1e-3,
+                                n_threads=n),
+    "krylov": lambda n: fk.kpca(rng.standard_normal((6000, 4)), "gaussian", 3, sigma=2.0, method="krylov",
+                                products="exact", n_threads=n),
+    "python": lambda n: fk.kpca(rng.standard_normal((3000, 4)), slow, 3, method="krylov", n_threads=n),
+    "project": lambda n: fk.kpca_project(fk.kpca(X, "gaussian", 3, method="dense"), rng.standard_normal((100000, 4)),
+                                         n_threads=n),
+}
+route, threads = ROUTES[sys.argv[1]], int(sys.argv[2])
+expected, before = fk.kpca(X, "gaussian", 3, sigma=1.0).score, state()
+waits = np.random.default_rng(int(sys.argv[3])).uniform(0.0, 0.6, 4)
+worst = 0.0
+for wait in waits:
+    sent = [0.0]
+    def send():
+        time.sleep(wait)
+        sent[0] = time.monotonic()
+        os.kill(os.getpid(), signal.SIGINT)
+    sender = threading.Thread(target=send)
+    try:
+        sender.start()
+        while True:
+            route(threads)
+    except KeyboardInterrupt:
+        worst = max(worst, time.monotonic() - sent[0])
+    sender.join()
+    deadline = time.monotonic() + 60
+    while any(t.name.startswith("fastkpca") for t in threading.enumerate()) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    left = [t.name for t in threading.enumerate() if t.name.startswith("fastkpca")]
+    assert not left, left
+    assert state() == before, (state(), before)
+    assert np.array_equal(fk.kpca(X, "gaussian", 3, sigma=1.0).score, expected)
+assert worst < 20.0, worst
+print("fine", worst)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("route", ["dense", "features", "pivots", "krylov", "python", "project"])
+def test_sigint_at_random_moments(route, threads):
+    run = subprocess.run(
+        [sys.executable, "-P", "-c", textwrap.dedent(CHILD), route, str(threads), "0"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert run.returncode == 0 and run.stdout.startswith("fine"), run.stdout + run.stderr
+
+
+def test_blas_is_restored_wherever_the_cap_is_interrupted(monkeypatch):
+    """An exception after each single line of taking and leaving the cap: the interpreter's own way to strike."""
+    before = blas()
+    # a tracer also strikes between the end of a with block and the release of its lock, where no signal can: what is
+    # left locked then is not the lock of the tests to come
+    monkeypatch.setattr(parallel._blas_cap, "_lock", parallel._blas_cap._lock)
+    struck = 0
+    for line in range(1, 80):
+        seen = 0
+
+        def trace(frame, event, arg):
+            nonlocal seen
+            if not frame.f_code.co_filename.endswith("execute.py") or frame.f_code.co_name == "__del__":
+                return None
+            if event == "line":
+                seen += 1
+                if seen == line:  # noqa: B023
+                    raise KeyboardInterrupt
+            return trace
+
+        sys.settrace(trace)
+        try:
+            with parallel.blas_threads():
+                pass
+        except KeyboardInterrupt:
+            struck += 1
+        finally:
+            sys.settrace(None)
+        parallel._blas_cap._lock = threading.RLock()
+        assert blas() == before, line
+    assert struck > 10
+    with parallel.blas_threads():
+        assert all(n == 1 for _, n in blas())
+    assert blas() == before
+
+
+def test_lapack_aside():
+    assert parallel.aside(lambda: 3) == 3
+    with pytest.raises(ValueError, match="inside"):
+        parallel.aside(lambda: (_ for _ in ()).throw(ValueError("inside")))
+    assert not ours()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_lapack_aside_is_left_at_once():
+    done = threading.Event()
+
+    def long():
+        done.wait(30)
+
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        started = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            parallel.aside(long)
+        assert time.monotonic() - started < 20.0
+        assert ours() == ["fastkpca-lapack"]  # it goes on, for nobody
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        done.set()
+    deadline = time.monotonic() + 10
+    while ours() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not ours()
+
+
+def test_a_task_of_many_steps_stops_between_them():
+    steps = []
+
+    def task(i):
+        for k in range(2000):
+            parallel.checkpoint()
+            time.sleep(0.005)
+            steps.append(k)
+
+    def use():
+        for _ in parallel.run(task, 8, n_threads=2):
+            pass
+
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            use()
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    time.sleep(0.5)
+    assert not ours() and len(steps) < 2000
+
+
+def test_bars_of_tqdm():
+    pytest.importorskip("tqdm")
+    code = "import numpy as np, fastkpca as fk, threading\n"
+    code += "fk.kpca(np.random.default_rng(0).random((3000, 3)), 'polynomial', 2, method='features', progress=True)\n"
+    code += "assert threading.active_count() == 1"
+    run = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True)
+    assert run.returncode == 0 and "moments" in run.stderr and run.stdout == "", run.stderr

@@ -1,0 +1,163 @@
+"""kernels_contrib: found by its entry point, uses only the public surface, and is the kernel that it says."""
+
+from __future__ import annotations
+
+import ast
+import pickle
+from importlib import metadata
+from pathlib import Path
+
+import mpmath
+import numpy as np
+import pytest
+from places import ROOT
+from sklearn.metrics.pairwise import laplacian_kernel
+
+import fastkpca
+from fastkpca.errors import KernelParameterError
+from fastkpca.kernels import get_kernel, kernel_state, list_kernels
+from fastkpca.rows.view import Rows, summarize
+
+NAME = "fastkpca-kernels-contrib"
+
+
+def summary(X):
+    return summarize(Rows(X), shift=True, rng=np.random.default_rng(0))[1]
+
+
+def test_is_installed_and_not_the_folder_of_the_repository():
+    module = __import__(type(get_kernel("laplacian")).__module__)
+    assert module.__file__ is not None
+    assert Path(module.__file__).parent != ROOT / "kernels_contrib"
+    row = next(entry for entry in list_kernels() if entry.name == "laplacian")
+    assert (row.distribution, row.version) == (NAME, metadata.version(NAME))
+
+
+@pytest.mark.parametrize("name", ["cosine", "laplacian", "matern", "rational_quadratic"])
+def test_every_kernel_is_found_saved_and_projects(name, tmp_path):
+    assert {entry.name: entry.distribution for entry in list_kernels()}[name] == NAME
+    X = np.random.default_rng(2).standard_normal((60, 3))
+    X[7] = 0.0
+    for method in ("dense", "features"):
+        model = fastkpca.kpca(X, name, 2, method=method, tol=1e-2)
+        path = tmp_path / f"{name}-{method}.kpca"
+        fastkpca.save(model, path)
+        loaded = fastkpca.load(path, plugins=["fastkpca-kernels-contrib"])
+        assert loaded.kernel == model.kernel
+        np.testing.assert_array_equal(fastkpca.kpca_project(loaded, X[:9]), fastkpca.kpca_project(model, X[:9]))
+        np.testing.assert_allclose(fastkpca.kpca_project(loaded, X[:9]), model.score[:9], atol=1e-9)
+    assert pickle.loads(pickle.dumps(model.kernel)) == model.kernel
+
+
+def test_cosine_has_an_exact_feature_map():
+    X = np.random.default_rng(5).standard_normal((80, 4)) * 10.0 ** np.arange(-150, 170, 4)[:, None]
+    X[3] = 0.0
+    F = fastkpca.features(X, "cosine", tol=1e-12)
+    assert F.shape == (80, 4) and F.residual_trace == 0.0
+    K = get_kernel("cosine").block(X, X)
+    np.testing.assert_allclose(F @ (F.T @ np.eye(80)), K, atol=1e-14)
+    diagonal = get_kernel("cosine").diagonal(X)
+    np.testing.assert_allclose(np.diag(K), diagonal, atol=1e-15)
+    assert diagonal[3] == 0.0 and (np.delete(diagonal, 3) == 1.0).all() and not K[3].any()
+
+
+def test_compiled_parts_import_nothing_of_the_first_distribution():
+    sources = sorted((ROOT / "kernels_contrib" / "src").rglob("*.pyx"))
+    assert sources
+    for path in sources:
+        assert "fastkpca" not in path.read_text().replace("kernels_contrib", "")
+
+
+def test_uses_only_the_public_surface():
+    for path in (ROOT / "kernels_contrib" / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.level == 0:
+                names = [f"{node.module}.{alias.name}" for alias in node.names]
+            for name in names:
+                if name.split(".")[0] == "fastkpca":
+                    assert not any(part.startswith("_") for part in name.split(".")), f"{path.name} imports {name}"
+
+
+def test_by_name_and_back():
+    kernel = get_kernel("laplacian", gamma=4.0)
+    assert kernel == get_kernel(f"{NAME}:laplacian", length_scale=0.25)
+    state = {"name": f"{NAME}:laplacian", "parameters": {"length_scale": 0.25}, "version": metadata.version(NAME)}
+    assert kernel_state(kernel) == state
+
+
+@pytest.mark.parametrize("d", [1, 3, 40])
+def test_values_within_the_stated_error(attack, d):
+    rng = attack.rng("laplacian", d)
+    X, Y = rng.standard_normal((9, d)), rng.standard_normal((6, d))
+    Y[0] = X[0]
+    kernel = get_kernel("laplacian", length_scale=0.7 * d)
+    for dtype in (np.float64, np.float32):
+        x, y = X.astype(dtype), Y.astype(dtype)
+        values = kernel.block(x, y)
+        assert values.dtype == dtype
+        with mpmath.workdps(40):
+            scale = mpmath.mpf(kernel.length_scale)
+            for i in range(len(x)):
+                for j in range(len(y)):
+                    distance = mpmath.fsum(abs(mpmath.mpf(float(a)) - mpmath.mpf(float(b))) for a, b in zip(x[i], y[j]))
+                    error = abs(mpmath.mpf(float(values[i, j])) - mpmath.exp(-distance / scale))
+                    assert error <= kernel.entry_error(summary(X), np.dtype(dtype))
+    np.testing.assert_allclose(kernel.block(X, Y), laplacian_kernel(X, Y, gamma=1 / kernel.length_scale), rtol=1e-13)
+    np.testing.assert_array_equal(kernel.diagonal(X), np.diag(kernel.block(X, X)))
+
+
+def test_is_positive_semidefinite_and_moves_with_the_rows():
+    X = np.random.default_rng(3).standard_normal((60, 4))
+    kernel = get_kernel("laplacian", length_scale=3.0)
+    K = kernel.block(X, X)
+    assert np.linalg.eigvalsh(K).min() > 0.0
+    np.testing.assert_allclose(kernel.block(X + 8.0, X + 8.0), K, atol=1e-14)
+
+
+def test_default_length_scale():
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((200, 3))
+    pairs = [np.abs(X[i] - X[j]).sum() for i in range(200) for j in range(i)]
+    assert get_kernel("laplacian").resolve(summary(X)).length_scale == pytest.approx(np.median(pairs), rel=1e-14)
+    mostly_equal = np.zeros((50, 2))
+    mostly_equal[:3] = [[1, 1], [2, 2], [4, 4]]
+    pairs = [np.abs(a - b).sum() for i, a in enumerate(mostly_equal) for b in mostly_equal[:i]]
+    expected = np.median([p for p in pairs if p > 0])
+    assert get_kernel("laplacian").resolve(summary(mostly_equal)).length_scale == pytest.approx(expected, rel=1e-14)
+    with pytest.raises(KernelParameterError, match="all rows of X are equal"):
+        get_kernel("laplacian").resolve(summary(np.ones((5, 2))))
+    large = rng.standard_normal((6000, 2))
+    scale = get_kernel("laplacian").resolve(summary(large)).length_scale
+    first = large[:1500]
+    dense = np.abs(first[:, None] - first[None]).sum(-1)[np.triu_indices(1500, 1)]
+    assert scale == pytest.approx(np.median(dense), rel=0.05)  # two samples of one distribution
+    kept = get_kernel("laplacian", length_scale=2.0)
+    assert kept.resolve(summary(X)) is kept
+
+
+@pytest.mark.parametrize("value", [0, -1.0, float("nan"), float("inf"), "1", True, [1.0]])
+@pytest.mark.parametrize("name", ["length_scale", "gamma"])
+def test_bad_parameters(name, value):
+    with pytest.raises(KernelParameterError, match=f"laplacian: {name} is .*; give a positive, finite number"):
+        get_kernel("laplacian", **{name: value})
+
+
+def test_needs_a_length_scale_before_values():
+    with pytest.raises(KernelParameterError, match="length_scale is not set"):
+        get_kernel("laplacian").block(np.eye(2), np.eye(2))
+    with pytest.raises(TypeError, match="two spellings of one parameter"):
+        get_kernel("laplacian", length_scale=1.0, gamma=1.0)
+
+
+def test_values_of_clusters_far_apart_within_the_stated_error(attack):
+    """The shift is subtracted before the kernel sees the rows, which moves those far from it."""
+    rng = attack.rng("laplacian far", 0)
+    X = 1e6 * rng.standard_normal((3, 4))[rng.integers(3, size=40)] + rng.standard_normal((40, 4))
+    rows, data = summarize(Rows(X), shift=True, rng=rng)
+    kernel = get_kernel("laplacian", length_scale=2.0)
+    exact = np.exp(-np.abs(X[:, None].astype(np.longdouble) - X[None]).sum(axis=2) / 2)
+    error = float(np.abs(kernel.block(rows.all(), rows.all()) - exact).max())
+    assert 1e-12 < error <= kernel.entry_error(data, np.dtype(np.float64))

@@ -1,0 +1,235 @@
+"""memory_limit is kept: by the plan, by what is measured, and under a hard limit of the process."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+import fastkpca as fk
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits and peaks are those of Linux")
+
+ROUTES = {
+    "dense": ("gaussian", 1500, 5, {"method": "dense", "sigma": 3.0, "c": 5}),
+    "krylov": ("gaussian", 6000, 5, {"method": "krylov", "sigma": 3.0, "c": 5, "tol": 1e-2}),
+    "monomial": ("polynomial", 50000, 10, {"features": "monomial", "degree": 3, "c": 5}),
+    "ranked": ("gaussian", 20000, 3, {"features": "ranked", "sigma": 2.0, "c": 5, "tol": 1e-4}),
+    "pivots": ("gaussian", 20000, 5, {"features": "pivots", "sigma": 5.0, "c": 5, "tol": 1e-3}),
+    "fourier": ("gaussian", 50000, 2, {"features": "fourier", "sigma": 0.5, "c": 5, "tol": 1e-4}),
+    "auto": ("gaussian", 5000, 4, {"sigma": 2.0, "c": 5, "tol": 1e-3}),
+}
+UNDER_LIMITS = {
+    "dense": ("gaussian", 1100, 5, {"method": "dense", "sigma": 3.0, "c": 3}),
+    "krylov": ("gaussian", 2500, 5, {"products": "exact", "sigma": 3.0, "c": 3, "tol": 1e-2}),
+    "grid": ("gaussian", 3000, 2, {"products": "grid", "sigma": 0.2, "c": 3, "tol": 1e-2}),
+    "monomial": ("polynomial", 8000, 10, {"features": "monomial", "degree": 3, "c": 3}),
+    "pivots": ("gaussian", 6000, 5, {"features": "pivots", "sigma": 5.0, "c": 3, "tol": 1e-2}),
+    "fourier": ("gaussian", 20000, 2, {"features": "fourier", "sigma": 0.5, "c": 3, "tol": 1e-3}),
+    "auto": ("gaussian", 3000, 4, {"sigma": 2.0, "c": 3, "tol": 1e-3}),
+}
+IMPORTS = """
+    import json, resource, sys, warnings
+    import numpy as np
+    import fastkpca as fk
+    warnings.simplefilter("ignore")
+    model = fk.kpca(np.eye(9), "linear", 2)
+"""
+SETUP = """
+    import json, resource, sys, warnings
+    import numpy as np
+    import fastkpca as fk
+    warnings.simplefilter("ignore")
+    kernel, n, d, options = {case!r}
+    c = options.pop("c")
+    X = np.random.default_rng(0).standard_normal((n, d))
+    fk.kpca(X[:300], kernel, 3, n_threads=2, **options)  # imports, thread pools
+    plan = fk.plan(X, kernel, c, **options)
+"""
+
+
+def run(code: str, **values) -> str:
+    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", textwrap.dedent(SETUP).format(**values) + textwrap.dedent(code).format(**values)],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, (done.returncode, done.stderr[-2000:])
+    return done.stdout.strip().splitlines()[-1]
+
+
+UNDER_A_LIMIT = """
+    import os, signal, time
+    del model
+    routes = {routes!r}
+    page = resource.getpagesize()
+
+    def child(route, room, threads, truth):
+        kernel, n, d, options = routes[route]
+        c = options.pop("c")
+        X = np.random.default_rng(0).standard_normal((n, d))
+        with open("/proc/self/statm") as file:
+            used = int(file.read().split()[0]) * page
+        if room:
+            resource.setrlimit(resource.RLIMIT_AS, (used + int(room * 1e6),) * 2)
+        try:
+            model = fk.kpca(X, kernel, c, n_threads=threads, **options)
+            bounds, fine = model.eigenvalue_bounds, bool(np.isfinite(model.score).all())
+        except MemoryError:
+            return 2
+        except ValueError as error:
+            return 3 if "no route fits" in str(error) or "not possible" in str(error) else 4
+        if not room:
+            np.save(truth, bounds)
+            return 0
+        other = np.load(truth)
+        return 0 if fine and (bounds[:, 0] <= other[:, 1]).all() and (other[:, 0] <= bounds[:, 1]).all() else 5
+
+    def outcome(*args):
+        pid = os.fork()
+        if pid == 0:
+            code = 9
+            try:
+                code = child(*args)
+            finally:
+                os._exit(code)
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            done, status = os.waitpid(pid, os.WNOHANG)
+            if done:
+                return os.waitstatus_to_exitcode(status)
+            time.sleep(0.002)
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        return "hung"
+
+    found = dict()
+    for route in routes:
+        truth = f"{folder}/{{route}}.npy"
+        found[f"{{route}} 0 2"] = outcome(route, 0, 2, truth)
+        for room in {rooms!r}:
+            for threads in (1, 2):
+                found[f"{{route}} {{room}} {{threads}}"] = outcome(route, room, threads, truth)
+    print(json.dumps(found))
+"""
+
+
+def test_a_process_without_room_raises_and_does_not_die(tmp_path):
+    """RLIMIT_AS from next to nothing beyond what the process has (MB) to ample; attacks/rlimit.py has hundreds."""
+    rooms = [1, 100, 240, 300, 2000]
+    code = textwrap.dedent(IMPORTS) + textwrap.dedent(UNDER_A_LIMIT).format(
+        routes=UNDER_LIMITS, rooms=rooms, folder=str(tmp_path)
+    )
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=False, timeout=600)
+    assert done.returncode == 0, (done.returncode, done.stderr[-2000:])
+    found = json.loads(done.stdout.strip().splitlines()[-1])
+    bad = {key: code for key, code in found.items() if code not in (0, 2, 3)}
+    assert not bad, bad
+    for route in UNDER_LIMITS:
+        assert found[f"{route} 0 2"] == 0
+        assert found[f"{route} 1 1"] == 2  # not enough for anything
+        assert found[f"{route} 2000 2"] == found[f"{route} 2000 1"] == 0
+
+
+def test_the_command_line_without_room_says_so(tmp_path):
+    for limit, expected in ((60, 1), (150, 1), (300, 1), (4000, 0)):
+        command = f'ulimit -v {limit * 1000}; exec {sys.executable} -P -c \'import sys; sys.argv[0] = "fastkpca"; '
+        command += 'from fastkpca.cli import main; sys.exit(main(["kernels"]))\''
+        threads = os.environ | {"OPENBLAS_NUM_THREADS": "2"}  # each has its buffers and stack
+        done = subprocess.run(
+            ["sh", "-c", command], capture_output=True, text=True, check=False, timeout=120, env=threads
+        )
+        assert done.returncode == expected, done.stderr
+        if expected:
+            assert done.stderr.startswith("fastkpca: error: out of memory: no room for numpy"), done.stderr
+            assert "ulimit -v" in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_the_peak_is_within_what_the_plan_predicts(route):
+    code = """
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        limit = int(plan.chosen.memory) + 1
+        model = fk.kpca(X, kernel, c, n_threads=2, memory_limit=limit, **options)
+        after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        print(json.dumps([(after - before) * 1024, plan.chosen.memory]))
+    """
+    used, predicted = json.loads(run(code, case=ROUTES[route]))
+    assert used <= 1.1 * predicted
+
+
+def test_a_smaller_limit_is_a_smaller_route_or_a_refusal():
+    X = np.random.default_rng(0).standard_normal((3000, 4))
+    seen = set()
+    for limit in ("10GB", "100MB", "50MB", "20MB", "5MB", "1MB", "100kB"):
+        try:
+            plan = fk.plan(X, "gaussian", 5, sigma=2.0, tol=1e-3, memory_limit=limit)
+        except ValueError as error:
+            assert "the limit is" in str(error) and "raise memory_limit" in str(error)
+            seen.add("none")
+        else:
+            seen.add(plan.method)
+            bytes_ = float(limit.rstrip("GMkB")) * {"G": 1e9, "M": 1e6, "k": 1e3}[limit[-2]]
+            assert plan.chosen.memory <= bytes_
+    assert "none" in seen and len(seen) >= 2
+
+
+@pytest.mark.parametrize("d", [60_000_000, 2_200_000_000])
+def test_the_default_limit_holds_for_the_look_at_the_rows(d):
+    X = np.broadcast_to(np.int8(1), (3, d))  # takes no memory itself
+    with pytest.raises(ValueError, match=r"a look at 3 rows of \d+ columns needs .* MB, the limit is .* raise mem"):
+        fk.kpca(X, "linear", 1)
+    with pytest.raises(ValueError, match="raise memory_limit"):
+        fk.plan(X, "gaussian", 1, sigma=1.0)
+
+
+def test_scores_beyond_the_limit_are_refused_with_the_way_out(tmp_path):
+    X = np.random.default_rng(0).standard_normal((50000, 3))
+    options = {"degree": 2, "memory_limit": "18MB"}
+    with pytest.raises(ValueError, match=r"of which scores are 4 MB: return_scores=False, or out=, does without"):
+        fk.kpca(X, "polynomial", 10, method="features", **options)
+    model = fk.kpca(X, "polynomial", 9, return_scores=False, **options)
+    with pytest.raises(fk.errors.ScoresNotKeptError, match="kpca_project"):
+        _ = model.score
+    out = np.lib.format.open_memmap(tmp_path / "s.npy", mode="w+", dtype=np.float64, shape=(50000, 9))
+    written = fk.kpca(X, "polynomial", 9, out=out, **options)
+    np.testing.assert_array_equal(written.eigenvalues, model.eigenvalues)
+    np.testing.assert_array_equal(np.load(tmp_path / "s.npy"), fk.kpca_project(model, X))
+
+
+@pytest.mark.parametrize("method", ["dense", "krylov", "features"])
+@pytest.mark.parametrize("library", ["h5py", "zarr"])
+def test_scores_into_a_dataset(method, library, tmp_path):
+    module = pytest.importorskip(library)
+    n = 900 if method == "dense" else 3000
+    X = np.random.default_rng(0).standard_normal((n, 3)).astype(np.float32)
+    shape, chunks = (n, 4), (77, 3)
+    if library == "h5py":
+        out = module.File(tmp_path / "s.h5", "w").create_dataset("s", shape, dtype="f4", chunks=chunks)
+    else:
+        out = module.create_array(tmp_path / "s.zarr", shape=shape, chunks=chunks, dtype="f4")
+    model = fk.kpca(X, "gaussian", 4, sigma=3.0, method=method, tol=1e-3, out=out, n_threads=3)
+    expected = fk.kpca(X, "gaussian", 4, sigma=3.0, method=method, tol=1e-3)
+    np.testing.assert_array_equal(out[:], expected.score)
+    with pytest.raises(fk.errors.ScoresNotKeptError):
+        _ = model.score
+    fk.kpca_project(model, X[::-1], out=out)
+    np.testing.assert_array_equal(out[:], fk.kpca_project(model, X[::-1]))
+
+
+def test_what_scores_cannot_be_written_to():
+    da = pytest.importorskip("dask.array")
+    X = np.random.default_rng(0).standard_normal((100, 3))
+    with pytest.raises(TypeError, match="a Dask array can't be written to"):
+        fk.kpca(X, "gaussian", 2, sigma=1.0, out=da.zeros((100, 2)))
+    with pytest.raises(TypeError, match="out is of type list"):
+        fk.kpca(X, "gaussian", 2, sigma=1.0, out=[0.0])

@@ -1,0 +1,614 @@
+"""The registry: names, claims of other distributions without installing them, a session's names, foreign objects."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import textwrap
+import threading
+import tomllib
+from functools import partial
+from importlib import metadata
+from pathlib import Path
+
+import entrypoints
+import numpy as np
+import pytest
+from places import ROOT
+
+from fastkpca import kernels
+from fastkpca.errors import KernelParameterError, PluginError, PluginWarning, UnknownKernelError
+from fastkpca.kernels import Kernel, _registry, get_kernel, kernel_state, list_kernels, register_kernel
+from fastkpca.kernels._registry import BUILTINS, GROUP, KernelEntry, find, read_plugins
+
+RNG = np.random.default_rng(5)
+X, Y = RNG.standard_normal((7, 3)), RNG.standard_normal((4, 3))
+
+
+class FakeDistribution(metadata.Distribution):
+    """A distribution that is nowhere on disk."""
+
+    def __init__(self, name, version="1.0", summary=""):
+        self._text = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\nSummary: {summary}\n"
+
+    def read_text(self, filename):
+        return self._text if filename == "METADATA" else None
+
+    def locate_file(self, path):
+        return Path("/nowhere") / path
+
+
+def point(name, value, distribution="acme", version="1.0", summary=""):
+    entry = metadata.EntryPoint(name, value, GROUP)
+    return entry._for(FakeDistribution(distribution, version, summary))
+
+
+@pytest.fixture
+def plugin_folder(tmp_path, monkeypatch):
+    """add(distribution, entries, sources): a fake *.dist-info with METADATA and entry_points.txt on sys.path."""
+    monkeypatch.syspath_prepend(tmp_path)
+    modules = set(sys.modules)
+
+    def add(distribution, entries, sources=None, version="1.0", summary="A summary"):
+        info = tmp_path / f"{distribution.replace('-', '_')}-{version}.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\nSummary: {summary}\n"
+        )
+        lines = [f"{name} = {value}" for name, value in entries.items()]
+        (info / "entry_points.txt").write_text("\n".join([f"[{GROUP}]", *lines, ""]))
+        for module, text in (sources or {}).items():
+            (tmp_path / f"{module}.py").write_text("from fastkpca.kernels import Kernel\n" + textwrap.dedent(text))
+        _registry._scanned.clear()
+
+    yield add
+    _registry._scanned.clear()
+    _registry._loaded.clear()
+    for name in set(sys.modules) - modules:
+        if str(tmp_path) in str(getattr(sys.modules[name], "__file__", "")):
+            del sys.modules[name]
+
+
+WORKING = """
+    class Product(Kernel):
+        api_version = 1
+        positive_semidefinite = True
+        parameters = {"scale": 1.0}
+        def block(self, X, Y):
+            return self.scale * (X @ Y.T)
+"""
+
+
+# The built-in table ---------------------------------------------------------------------------------------------
+
+
+def test_table_equals_the_declared_entry_points():
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"][GROUP]
+    assert {name: entry.value for name, entry in BUILTINS.items()} == declared
+
+
+def test_table_equals_the_installed_entry_points():
+    installed = {e.name: e.value for e in metadata.distribution("fastkpca").entry_points if e.group == GROUP}
+    assert {name: entry.value for name, entry in BUILTINS.items()} == installed
+
+
+def test_an_independent_reader_sees_the_same_names():
+    ours = {(e.name, e.value) for e in metadata.entry_points(group=GROUP)}
+    theirs = {(e.name, f"{e.module_name}:{e.object_name}") for e in entrypoints.get_group_all(GROUP)}
+    assert theirs == ours
+    assert {entry.name for entry in list_kernels()} == {name for name, _ in theirs}
+
+
+@pytest.mark.parametrize("name", [*BUILTINS, "rbf", "poly", "sigmoid", "fastkpca:gaussian", "fastkpca:rbf"])
+def test_built_in_names(name):
+    kernel = get_kernel(name)
+    assert isinstance(kernel, Kernel)
+    aliases = {"rbf": "gaussian", "poly": "polynomial", "sigmoid": "tanh"}
+    bare = name.removeprefix("fastkpca:")
+    assert kernel_state(kernel) == {"name": aliases.get(bare, bare), "parameters": kernel.get_parameters()}
+    assert getattr(kernels, type(kernel).__name__) is type(kernel)
+
+
+def test_parameters_reach_the_kernel():
+    assert get_kernel("rbf", gamma=0.5) == get_kernel("gaussian", sigma=1.0)
+    with pytest.raises(TypeError, match="no parameter 'bandwidth'; it takes: sigma, gamma"):
+        get_kernel("gaussian", bandwidth=1.0)
+    with pytest.raises(KernelParameterError):
+        get_kernel("gaussian", sigma=-1.0)
+
+
+def test_unknown_attribute_of_the_package():
+    with pytest.raises(AttributeError, match="no attribute 'Gausian'"):
+        kernels.Gausian  # noqa: B018
+
+
+def test_nothing_is_imported_by_listing():
+    code = """
+        import sys
+        import fastkpca.kernels as k
+        before = set(sys.modules)
+        text = repr(k.list_kernels())
+        try:
+            k.get_kernel("gausian")
+        except ValueError:
+            pass
+        new = {m for m in set(sys.modules) - before if m.startswith(("fastkpca", "kernels_contrib"))}
+        assert not new, new
+        assert "fastkpca.kernels.gaussian" not in sys.modules or "fastkpca.fit.kpca" in sys.modules
+        assert "kernels_contrib" not in sys.modules
+    """
+    subprocess.run([sys.executable, "-P", "-c", textwrap.dedent(code)], check=True)
+
+
+# Pure functions over entry points -------------------------------------------------------------------------------
+
+
+def test_reading_is_sorted_and_says_where_from():
+    points = [
+        point("matern", "z:M", "zeta", "2.1", "Zeta's kernels"),
+        point("wave", "a:W"),
+        point("matern", "a:M", "acme"),
+        point("wave", "a:W"),  # the same distribution twice on the path
+        point("gaussian", "fastkpca.kernels.gaussian:Gaussian", "fastkpca", "0.1.0"),
+    ]
+    entries, problems = read_plugins(points)
+    assert [(e.name, e.distribution, e.version) for e in entries] == [
+        ("matern", "acme", "1.0"),
+        ("matern", "zeta", "2.1"),
+        ("wave", "acme", "1.0"),
+    ]
+    assert entries[1].summary == "Zeta's kernels"
+    assert problems == ()
+    assert read_plugins(points[::-1]) == (entries, problems)
+
+
+@pytest.mark.parametrize("name, owner", [("gaussian", "gaussian"), ("rbf", "gaussian"), ("sigmoid", "tanh")])
+def test_built_in_names_are_reserved(name, owner):
+    entries, problems = read_plugins([point(name, "a:Mine", "acme", "3.2"), point("mine", "a:Mine")])
+    assert [e.name for e in entries] == ["mine"]
+    assert len(problems) == 1
+    for word in ("acme 3.2", repr(name), repr(owner), "reserved", "ignored"):
+        assert word in problems[0]
+    with pytest.raises(UnknownKernelError, match=f"'{name}' is reserved for fastkpca's own kernel"):
+        find(f"acme:{name}", entries, {})
+
+
+@pytest.mark.parametrize("name", ["two words", "a:b", "", "1st", "naïve"])
+def test_impossible_names_are_left_out(name):
+    entries, problems = read_plugins([point(name, "a:Mine")])
+    assert entries == ()
+    assert "acme 1.0" in problems[0] and repr(name) in problems[0]
+
+
+def test_broken_metadata_of_another_distribution():
+    class Broken(FakeDistribution):
+        def read_text(self, filename):
+            raise UnicodeDecodeError("utf-8", b"\xff", 0, 1, "broken")
+
+    broken = metadata.EntryPoint("wave", "a:W", GROUP)._for(Broken("broken"))
+    bare = metadata.EntryPoint("bare", "a:B", GROUP)  # no distribution at all
+    entries, _ = read_plugins([broken, bare])
+    assert [(e.name, e.distribution) for e in entries] == [("bare", "unknown"), ("wave", "unknown")]
+
+
+PLUGINS = (
+    KernelEntry("matern", "a:M", "acme", "1.0"),
+    KernelEntry("matern", "z:M", "Zeta.Kernels", "2.1"),
+    KernelEntry("wave", "a:W", "acme", "1.0"),
+)
+
+
+def test_two_distributions_with_one_name():
+    with pytest.raises(
+        PluginError, match=r"'matern' is claimed by 2 distributions \(acme 1.0, Zeta.Kernels 2.1\)"
+    ) as e:
+        find("matern", PLUGINS, {})
+    assert "'acme:matern' or 'Zeta.Kernels:matern'" in str(e.value)
+    assert find("acme:matern", PLUGINS, {}) is PLUGINS[0]
+    for spelling in ("Zeta.Kernels", "zeta-kernels", "ZETA_KERNELS"):  # PEP 503
+        assert find(f"{spelling}:matern", PLUGINS, {}) is PLUGINS[1]
+    assert find("wave", PLUGINS, {}) is PLUGINS[2]
+
+
+def test_one_distribution_with_one_name_twice():
+    twice = (KernelEntry("wave", "a:W", "acme", "1.0"), KernelEntry("wave", "a:V", "acme", "1.0"))
+    for name in ("wave", "acme:wave"):
+        with pytest.raises(PluginError, match=r"acme registers the kernel name 'wave' more than once \(a:W, a:V\)"):
+            find(name, twice, {})
+
+
+@pytest.mark.parametrize(
+    "name, near",
+    [("gausian", "gaussian"), ("Gaussian", "gaussian"), ("RBF", "rbf"), ("wawe", "wave"), ("polinomial", "polynomial")]
+    + [("acme:mattern", "acme:matern"), ("acne:wave", "acme:wave"), ("fastkpca:gausian", "gaussian")],
+)
+def test_unknown_names_get_near_matches(name, near):
+    with pytest.raises(UnknownKernelError, match=r"fastkpca\.list_kernels\(\) lists every name") as caught:
+        find(name, PLUGINS, {})
+    assert repr(name) in str(caught.value)
+    assert repr(near) in str(caught.value)
+
+
+def test_unknown_name_without_relatives():
+    with pytest.raises(UnknownKernelError) as caught:
+        get_kernel("xyzzy")
+    assert "did you mean" not in str(caught.value)
+    assert isinstance(caught.value, ValueError)
+
+
+# Plugins on sys.path --------------------------------------------------------------------------------------------
+
+
+def test_a_plugin_is_found_and_imported_when_asked_for(plugin_folder):
+    plugin_folder("acme-kernels", {"product": "acme_product:Product"}, {"acme_product": WORKING}, "1.4", "Fine kernels")
+    row = next(e for e in list_kernels() if e.name == "product")
+    assert (row.distribution, row.version, row.summary) == ("acme-kernels", "1.4", "Fine kernels")
+    assert "acme_product" not in sys.modules
+    kernel = get_kernel("product", scale=2.0)
+    assert type(kernel).__module__ == "acme_product"
+    np.testing.assert_array_equal(kernel.block(X, Y), 2.0 * (X @ Y.T))
+    assert get_kernel("acme_kernels:product", scale=2.0) == kernel
+    state = kernel_state(kernel)
+    assert state == {"name": "acme-kernels:product", "parameters": {"scale": 2.0}, "version": "1.4"}
+    assert get_kernel(state["name"], **state["parameters"]) == kernel
+
+
+def test_a_plugin_installed_after_the_first_look(plugin_folder):
+    with pytest.raises(UnknownKernelError):
+        get_kernel("product")
+    before = dict(_registry._scanned)
+    plugin_folder("acme", {"product": "acme_product:Product"}, {"acme_product": WORKING})
+    _registry._scanned.update(before)  # what an already running process remembers
+    assert get_kernel("product").scale == 1.0
+
+
+def test_independent_reader_sees_plugins(plugin_folder):
+    plugin_folder("acme", {"product": "acme_product:Product"}, {"acme_product": WORKING})
+    theirs = {e.name for e in entrypoints.get_group_all(GROUP)}
+    assert "product" in theirs
+    assert theirs == {e.name for e in list_kernels()}
+
+
+def test_clash_on_the_path(plugin_folder):
+    plugin_folder("acme", {"product": "acme_product:Product"}, {"acme_product": WORKING})
+    plugin_folder("zeta", {"product": "zeta_product:Product"}, {"zeta_product": WORKING})
+    table = list_kernels()
+    assert [name for name in table.names if "product" in name] == ["acme:product", "zeta:product"]
+    with pytest.raises(PluginError, match=r"acme 1\.0, zeta 1\.0"):
+        get_kernel("product")
+    assert type(get_kernel("zeta:product")).__module__ == "zeta_product"
+
+
+def test_reserved_claim_warns_and_is_ignored(plugin_folder):
+    plugin_folder("acme", {"rbf": "acme_product:Product", "product": "acme_product:Product"}, {"acme_product": WORKING})
+    with pytest.warns(PluginWarning, match=r"acme 1\.0 claims the kernel name 'rbf'"):
+        table = list_kernels()
+    assert [e.name for e in table if e.distribution == "acme"] == ["product"]
+    assert type(get_kernel("rbf")).__module__ == "fastkpca.kernels.gaussian"
+
+
+BROKEN = {
+    "import error": ("import nothing_of_that_name", "ModuleNotFoundError.*nothing_of_that_name", ModuleNotFoundError),
+    "exit": ("raise SystemExit(3)", "SystemExit: 3", SystemExit),
+    "syntax error": ("def f(:", "SyntaxError", SyntaxError),
+    "missing attribute": ("class Other: pass", "AttributeError.*Product", AttributeError),
+    "not a class": ("Product = 3", "is 3; an entry point names a subclass", None),
+    "not a Kernel": ("class Product:\n    api_version = 1", "names a subclass of fastkpca.kernels.Kernel", None),
+    "no api_version": ("class Product(Kernel):\n    block = print", "api_version None in its own body.*= 1`", None),
+    "inherited api_version": (
+        "class Base(Kernel):\n    api_version = 1\nclass Product(Base):\n    block = print",
+        "api_version None in its own body",
+        None,
+    ),
+    "api_version True": (
+        "class Product(Kernel):\n    api_version = True\n    block = print",
+        "api_version True in its own body",
+        None,
+    ),
+    "newer api_version": (
+        "class Product(Kernel):\n    api_version = 2\n    block = print",
+        "written for api_version 2, this fastkpca speaks 1; upgrade fastkpca",
+        None,
+    ),
+    "older api_version": (
+        "class Product(Kernel):\n    api_version = 0\n    block = print",
+        "api_version 0, .*upgrade the plugin",
+        None,
+    ),
+    "no block": ("class Product(Kernel):\n    api_version = 1", r"does not define block\(X, Y\)", None),
+    "constructor raises": (
+        "class Product(Kernel):\n    api_version = 1\n    block = print\n    def check(self): 1 / 0",
+        r"Product\(scale\) raised ZeroDivisionError",
+        ZeroDivisionError,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_a_broken_plugin_says_whose_it_is(plugin_folder, case):
+    source, text, cause = BROKEN[case]
+    module = "broken_" + case.replace(" ", "_")
+    if case == "constructor raises":
+        source = source.replace("block = print", 'block = print\n    parameters = {"scale": 1.0}')
+    plugin_folder("acme-broken", {"product": f"{module}:Product"}, {module: source})
+    plugin_folder("zeta", {"fine": "zeta_fine:Product"}, {"zeta_fine": WORKING})
+    with pytest.raises(PluginError, match=text) as caught:
+        get_kernel("product", scale=1.0)
+    assert "'product' of distribution acme-broken 1.0" in str(caught.value)
+    if cause is None:
+        assert caught.value.__cause__ is None
+    else:
+        assert isinstance(caught.value.__cause__, cause)
+    # and breaks nobody else
+    assert "product" in list_kernels().names
+    assert get_kernel("fine").scale == 1.0
+
+
+@pytest.mark.parametrize("value", ["", "not a module", "module", "a:b:c", "os.path:nothing"])
+def test_malformed_entry_points(value):
+    with pytest.raises(PluginError, match=r"kernel 'wave' of distribution acme 1\.0"):
+        _registry.load(KernelEntry("wave", value, "acme", "1.0"))
+
+
+def test_parameter_errors_of_a_plugin_stay_its_own(plugin_folder):
+    plugin_folder("acme", {"product": "acme_product:Product"}, {"acme_product": WORKING})
+    with pytest.raises(TypeError, match="Product has no parameter 'width'; it takes: scale"):
+        get_kernel("product", width=1.0)
+
+
+def test_plugins_can_be_left_out(plugin_folder, monkeypatch):
+    plugin_folder("acme", {"product": "acme_product:Product"}, {"acme_product": WORKING})
+    monkeypatch.setenv("FASTKPCA_DISABLE_PLUGINS", "1")
+    assert {e.name for e in list_kernels()} == set(BUILTINS)
+    with pytest.raises(UnknownKernelError, match="left out while FASTKPCA_DISABLE_PLUGINS is set"):
+        get_kernel("product")
+    monkeypatch.setenv("FASTKPCA_DISABLE_PLUGINS", "0")
+    assert get_kernel("product").scale == 1.0
+
+
+# The table ------------------------------------------------------------------------------------------------------
+
+
+def test_table_prints():
+    table = list_kernels()
+    lines = repr(table).splitlines()
+    assert str(table) == repr(table)
+    assert lines[0].split() == ["name", "aliases", "distribution", "version", "summary"]
+    assert len(lines) == len(table) + 2
+    gaussian = next(line for line in lines if line.startswith("gaussian"))
+    assert gaussian.split()[:4] == ["gaussian", "rbf", "fastkpca", metadata.version("fastkpca")]
+    assert [e.name for e in table[:2]] == [e.name for e in list(table)[:2]]
+
+
+# A session's own names ------------------------------------------------------------------------------------------
+
+
+def linear_tiles(X, Y):
+    """Inner products."""
+    return X @ Y.T
+
+
+class Squared(Kernel):
+    positive_semidefinite = True
+    parameters = {"scale": 1.0}
+
+    def block(self, X, Y):
+        return self.scale * (X @ Y.T) ** 2
+
+
+def test_registering_for_a_block():
+    with register_kernel("mine", linear_tiles):
+        np.testing.assert_array_equal(get_kernel("mine").block(X, Y), X @ Y.T)
+        row = next(e for e in list_kernels() if e.name == "mine")
+        assert (row.distribution, row.summary) == ("(this session)", "Inner products.")
+        with pytest.raises(ValueError, match="'mine' is in use by this session.*overwrite=True"):
+            register_kernel("mine", Squared)
+        with register_kernel("mine", Squared, overwrite=True):
+            assert get_kernel("mine", scale=3.0) == Squared(scale=3.0)
+            assert kernel_state(Squared(scale=3.0)) == {"name": "mine", "parameters": {"scale": 3.0}}
+        assert isinstance(get_kernel("mine"), kernels.CallableKernel)
+    with pytest.raises(UnknownKernelError):
+        get_kernel("mine")
+    with pytest.raises(ValueError, match=r"Squared\(scale=1\.0\) cannot be written down by name; .*register_kernel"):
+        kernel_state(Squared())
+
+
+@pytest.mark.parametrize("thing", [linear_tiles, Squared, Squared(scale=2.0)])
+def test_what_a_session_registered_can_be_written_down(thing):
+    with register_kernel("mine", thing):
+        kernel = get_kernel("mine")
+        state = kernel_state(kernel)
+        assert state["name"] == "mine"
+        assert get_kernel("mine", **json.loads(json.dumps(state["parameters"]))) == kernel
+    with pytest.raises(ValueError, match="cannot be written down by name"):
+        kernel_state(kernel)
+
+
+def test_registering_stays_without_a_block():
+    registration = register_kernel("mine", Squared(scale=2.0))
+    try:
+        assert get_kernel("mine") == Squared(scale=2.0)
+        with pytest.raises(TypeError, match="already has its own"):
+            get_kernel("mine", scale=1.0)
+    finally:
+        with registration:
+            pass
+    with pytest.raises(UnknownKernelError):
+        get_kernel("mine")
+
+
+def test_a_name_taken_over_is_not_taken_back():
+    with register_kernel("mine", linear_tiles):
+        later = register_kernel("mine", Squared, overwrite=True)
+    try:
+        assert isinstance(get_kernel("mine"), Squared)
+    finally:
+        with later:
+            pass
+    assert isinstance(get_kernel("mine"), kernels.CallableKernel)  # what the name meant before `later`
+    with register_kernel("mine", Squared, overwrite=True):
+        pass
+    _registry._session.clear()
+
+
+def test_what_cannot_be_registered():
+    for name in (*BUILTINS, "rbf", "poly", "sigmoid"):
+        with pytest.raises(ValueError, match="reserved"):
+            register_kernel(name, Squared, overwrite=True)
+    for name in ("", "two words", "acme:mine", 3):
+        with pytest.raises(ValueError, match="cannot name a kernel"):
+            register_kernel(name, Squared)
+    for thing in ("gaussian", 3, None, np.eye(2), int):
+        with pytest.raises(TypeError, match="kernel is of type"):
+            register_kernel("mine", thing)
+
+
+def test_names_of_plugins_are_not_clobbered(plugin_folder):
+    plugin_folder("acme", {"product": "acme_product:Product"}, {"acme_product": WORKING})
+    with pytest.raises(ValueError, match="'product' is in use by acme"):
+        register_kernel("product", Squared)
+    with register_kernel("product", Squared, overwrite=True):
+        assert isinstance(get_kernel("product"), Squared)
+        assert type(get_kernel("acme:product")).__module__ == "acme_product"
+        assert [name for name in list_kernels().names if "product" in name] == ["acme:product", "product"]
+    assert type(get_kernel("product")).__module__ == "acme_product"
+
+
+def test_registering_from_many_threads():
+    errors = []
+
+    def work(i):
+        try:
+            for _ in range(50):
+                with register_kernel(f"thread{i}", Squared(scale=float(i))):
+                    assert get_kernel(f"thread{i}").scale == i
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    assert not _registry._session
+
+
+# Objects and functions ------------------------------------------------------------------------------------------
+
+
+def test_kernel_objects_and_classes():
+    kernel = Squared(scale=2.0)
+    assert get_kernel(kernel) is kernel
+    assert get_kernel(Squared, scale=2.0) == kernel
+    with pytest.raises(TypeError, match=r"kernel parameters \(scale\) were given beside Squared\(scale=2\.0\)"):
+        get_kernel(kernel, scale=3.0)
+
+
+class Duck:
+    """Not a Kernel, but has block and diagonal."""
+
+    positive_semidefinite = True
+    translation = "kernel"
+
+    def __init__(self, width=1.0):
+        self.width = width
+
+    def block(self, X, Y):
+        return np.exp(-((X[:, None, :] - Y[None, :, :]) ** 2).sum(-1) / self.width)
+
+    def diagonal(self, X):
+        return np.ones(len(X))
+
+
+class Quack:
+    def block(self, X, Y):
+        return X @ Y.T
+
+
+def test_any_object_with_block():
+    kernel = get_kernel(Duck(2.0))
+    assert (kernel.positive_semidefinite, kernel.translation, kernel.thread_safe) == (True, "kernel", True)
+    np.testing.assert_array_equal(kernel.block(X, Y), Duck(2.0).block(X, Y))
+    np.testing.assert_array_equal(kernel.diagonal(X), np.ones(len(X)))
+    assert get_kernel(Duck, width=2.0).object.width == 2.0
+    plain = get_kernel(Quack(), positive_semidefinite=True)
+    assert (plain.positive_semidefinite, plain.translation) == (True, None)
+    np.testing.assert_allclose(plain.diagonal(X), (X * X).sum(1), rtol=1e-15)
+    assert get_kernel(Quack()).positive_semidefinite is False
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_functions_on_tiles(dtype):
+    kernel = get_kernel(linear_tiles, positive_semidefinite=True, thread_safe=False)
+    assert (kernel.positive_semidefinite, kernel.translation, kernel.thread_safe) == (True, None, False)
+    values = kernel.block(X.astype(dtype), Y.astype(dtype))
+    assert values.dtype == dtype
+    np.testing.assert_array_equal(values, X.astype(dtype) @ Y.astype(dtype).T)
+    np.testing.assert_allclose(kernel.diagonal(X), (X * X).sum(1), rtol=1e-15)
+
+
+def test_results_of_functions_are_own_arrays():
+    kept = np.ones((len(X), len(Y)))
+    for function in (
+        lambda X, Y: kept[:, :],
+        lambda X, Y: np.broadcast_to(1.0, (len(X), len(Y))),
+        lambda X, Y: np.ones((len(X), len(Y)), order="F"),
+        lambda X, Y: [[1] * len(Y)] * len(X),
+    ):
+        values = get_kernel(function).block(X, Y)
+        assert values.flags.writeable and values.flags.c_contiguous
+        assert values.dtype == np.float64
+        values += 1.0
+    assert (kept == 1.0).all()
+
+
+@pytest.mark.parametrize(
+    "function, error, text",
+    [
+        (lambda X, Y: 1.0, ValueError, "returned one number where shape .7, 4. is needed: .*tiles, not with pairs"),
+        (lambda X, Y: Y @ X.T, ValueError, r"returned an array of shape \(4, 7\) where shape \(7, 4\)"),
+        (lambda X, Y: (X @ Y.T).ravel(), ValueError, r"returned an array of shape \(28,\)"),
+        (lambda X, Y: X @ Y.T + 1j, TypeError, "returned complex128 values; a kernel returns real numbers"),
+        (lambda X, Y: (X @ Y.T).astype(object), TypeError, "returned object values"),
+        (lambda X, Y: None, TypeError, "returned object values"),
+    ],
+)
+def test_wrong_results_of_functions(function, error, text):
+    kernel = get_kernel(function)
+    with pytest.raises(error, match=text) as caught:
+        kernel.block(X, Y)
+    assert "<lambda>" in str(caught.value)
+
+
+def test_a_function_of_two_points_is_told_about_tiles():
+    kernel = get_kernel(lambda x, y: float(np.exp(-np.sum((x - y) ** 2))))
+    with pytest.raises(ValueError, match="broadcast") as caught:
+        kernel.block(X, Y)
+    note = "".join(caught.value.__notes__)
+    assert "(7, 3) and (4, 3)" in note and "tiles, not with pairs of rows" in note
+    with pytest.raises(ValueError, match="returned one number"):
+        kernel.block(X, X)
+
+
+def test_parameters_beside_a_function():
+    with pytest.raises(TypeError, match=r"functools\.partial\(f, gamma=\.\.\.\)"):
+        get_kernel(linear_tiles, gamma=1.0)
+    with pytest.raises(TypeError, match="positive_semidefinite is 1; give True or False"):
+        get_kernel(linear_tiles, positive_semidefinite=1)
+    with pytest.raises(ValueError, match="translation is 'yes'"):
+        get_kernel(linear_tiles, translation="yes")
+    bound = partial(lambda X, Y, gamma: gamma * (X @ Y.T), gamma=2.0)
+    np.testing.assert_array_equal(get_kernel(bound).block(X, Y), 2.0 * (X @ Y.T))
+
+
+@pytest.mark.parametrize("thing", [None, 3, 1.5, ["gaussian"], {"kernel": "gaussian"}])
+def test_not_a_kernel(thing):
+    with pytest.raises(TypeError, match=f"kernel is of type {type(thing).__name__}; give a name"):
+        get_kernel(thing)
+
+
+def test_a_matrix_in_the_place_of_the_kernel():
+    with pytest.raises(TypeError, match='a Gram matrix goes in place of X, with the kernel "precomputed"'):
+        get_kernel(np.eye(3))

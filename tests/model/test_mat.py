@@ -1,0 +1,173 @@
+"""Models for MATLAB and Octave: read back by scipy, and rows projected by Octave itself where it is installed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+import scipy.io
+from places import ROOT
+
+import fastkpca as fk
+from fastkpca.errors import ModelFileError
+
+SCRIPT = ROOT / "docs" / "fastkpca_project.m"
+X = np.random.default_rng(0).standard_normal((70, 3)) + [3.0, 0.0, -1.0]
+NEW = np.random.default_rng(1).standard_normal((9, 3)) + [3.0, 0.0, -1.0]
+LINEAR, SQUARE = fk.get_kernel("linear"), fk.get_kernel("polynomial", degree=2)
+MODELS = {
+    "gaussian, rows": ("gaussian", 3, {"sigma": 1.5, "method": "dense"}),
+    "polynomial, rows": ("polynomial", 3, {"degree": 3, "scale": 0.5, "method": "dense"}),
+    "tanh, rows": ("tanh", 2, {"scale": 0.1, "offset": 0.3, "method": "dense"}),
+    "combined, rows": (0.5 * SQUARE * (LINEAR + SQUARE), 3, {"method": "dense"}),
+    "polynomial": ("polynomial", 3, {"degree": 3, "scale": 0.5, "offset": 2.0, "method": "features"}),
+    "homogeneous": ("polynomial", 3, {"degree": 3, "offset": 0.0, "method": "features"}),
+    "linear": ("linear", 2, {"method": "features"}),
+    "taylor": ("gaussian", 3, {"sigma": 8.0, "features": "monomial", "tol": 1e-3}),
+    "ranked": ("gaussian", 3, {"sigma": 6.0, "features": "ranked", "tol": 1e-2}),
+    "pivots": ("gaussian", 3, {"sigma": 3.0, "features": "pivots", "tol": 1e-2}),
+    "fourier": ("gaussian", 3, {"sigma": 4.0, "features": "fourier", "tol": 1e-8}),
+    "scaled": (2.0 * SQUARE, 3, {"method": "features"}),
+    "sum": (LINEAR + 0.5 * SQUARE, 3, {"method": "features"}),
+    "product": (LINEAR * SQUARE, 3, {"method": "features"}),
+}
+
+
+def fitted(name):
+    kernel, c, options = MODELS[name]
+    return fk.kpca(X, kernel, c, **options)
+
+
+def test_scipy_reads_back_what_was_written(tmp_path):
+    model = fitted("gaussian, rows")
+    fk.export_mat(model, tmp_path / "m.mat")
+    back = scipy.io.loadmat(tmp_path / "m.mat", squeeze_me=False)
+    for name, value in zip(("coeff", "score", "latent", "tsquared", "explained"), model):
+        expected = value if value.ndim == 2 else value[:, None]
+        assert back[name].shape == expected.shape and back[name].dtype == np.float64
+        np.testing.assert_array_equal(back[name], expected)
+    np.testing.assert_array_equal(back["eigenvalues"][:, 0], model.eigenvalues)
+    np.testing.assert_array_equal(back["eigenvalue_bounds"], model.eigenvalue_bounds)
+    np.testing.assert_array_equal(back["shift"][0], model.shift)
+    assert back["bound_kind"][0] == "guaranteed" and back["n_samples"][0, 0] == len(X)
+    assert back["kernel"]["name"][0, 0][0] == "gaussian"
+    assert back["kernel"]["parameters"][0, 0]["sigma"][0, 0][0, 0] == 1.5
+    assert back["clusters"].min() == 1  # as MATLAB counts
+    # the formula of docs/fastkpca_project.m, in Python
+    p = {key: back["projector"][key][0, 0] for key in ("X", "coeff", "column_means")}
+    rows = NEW - back["shift"]
+    squares = ((rows[:, None, :] - p["X"][None, :, :]) ** 2).sum(axis=2)
+    scores = (np.exp(-squares / (2 * 1.5**2)) - p["column_means"]) @ p["coeff"]
+    np.testing.assert_allclose(scores, fk.kpca_project(model, NEW), atol=1e-12)
+
+
+def test_without_scores(tmp_path):
+    model = fk.kpca(X, "polynomial", 2, method="features", return_scores=False)
+    fk.export_mat(model, tmp_path / "m.mat")
+    back = scipy.io.loadmat(tmp_path / "m.mat")
+    assert not {"score", "tsquared", "coeff"} & set(back) and "latent" in back
+
+
+def test_float32_becomes_double(tmp_path):
+    model = fk.kpca(X.astype(np.float32), "gaussian", 2, tol=1e-3)
+    fk.export_mat(model, tmp_path / "m.mat")
+    assert scipy.io.loadmat(tmp_path / "m.mat")["score"].dtype == np.float64
+
+
+def test_files_are_not_replaced_unless_asked_for(tmp_path):
+    model = fitted("linear")
+    (tmp_path / "m.mat").write_bytes(b"before")
+    with pytest.raises(FileExistsError, match=r"export_mat\(..., overwrite=True\) replaces it"):
+        fk.export_mat(model, tmp_path / "m.mat")
+    assert (tmp_path / "m.mat").read_bytes() == b"before"
+    fk.export_mat(model, tmp_path / "m.mat", overwrite=True)
+    assert os.listdir(tmp_path) == ["m.mat"]
+    with pytest.raises(TypeError, match="give what kpca"):
+        fk.export_mat(X, tmp_path / "x.mat")
+
+
+def test_a_kernel_without_a_name_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="cannot be written down by name"):
+        fk.export_mat(fk.kpca(X, lambda A, B: A @ B.T, 2), tmp_path / "m.mat")
+    assert os.listdir(tmp_path) == []
+
+
+def test_too_large_for_the_format(tmp_path, monkeypatch):
+    monkeypatch.setattr("fastkpca.model.matlab.LARGEST", 1000)
+    with pytest.raises(ValueError, match=r"projector.X takes 1.68e\+03 bytes"):
+        fk.export_mat(fitted("gaussian, rows"), tmp_path / "m.mat")
+
+
+def octave(tmp_path, code):
+    """What Octave prints; skips where it is not installed."""
+    program = shutil.which("octave-cli") or shutil.which("octave")
+    if program is None:
+        pytest.skip("GNU Octave is not installed (Debian: apt-get install octave): projecting in it is not checked")
+    whole = f"addpath('{SCRIPT.parent}'); cd('{tmp_path}'); {code}"
+    run = subprocess.run([program, "--quiet", "--no-init-file", "--eval", whole], capture_output=True, text=True)
+    return run.stdout, run.stderr
+
+
+@pytest.mark.parametrize("names", [list(MODELS)], ids=["all models"])
+def test_octave_projects_new_rows(tmp_path, names):
+    """One process for all: it takes seconds to start."""
+    far = np.vstack([NEW, NEW[:2] + 100.0])
+    for i, name in enumerate(names):
+        model = fitted(name)
+        fk.export_mat(model, tmp_path / f"{i}.mat")
+        scipy.io.savemat(tmp_path / f"in{i}.mat", {"X": far})
+    code = (
+        f"for i = 0:{len(names) - 1}, m = load(sprintf('%d.mat', i)); q = load(sprintf('in%d.mat', i)); "
+        "s = fastkpca_project(m, q.X); save('-v7', sprintf('out%d.mat', i), 's'); end"
+    )
+    out = octave(tmp_path, code)
+    for i, name in enumerate(names):
+        assert (tmp_path / f"out{i}.mat").exists(), out
+        expected = fk.kpca_project(fitted(name), far)
+        found = scipy.io.loadmat(tmp_path / f"out{i}.mat")["s"]
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10 * np.abs(expected).max(), err_msg=name)
+
+
+def test_octave_refuses_rows_that_cannot_be_projected(tmp_path):
+    fk.export_mat(fitted("gaussian, rows"), tmp_path / "m.mat")
+    scipy.io.savemat(tmp_path / "x.mat", {"X": NEW.round().astype(np.int16)})
+    out, err = octave(
+        tmp_path,
+        "m = load('m.mat'); x = load('x.mat'); "
+        "try, fastkpca_project(m, [1 2 3; 1 NaN 3]), catch e, disp(e.message), end; "
+        "try, fastkpca_project(m, ones(3, 5)), catch e, disp(e.message), end; "
+        "s = fastkpca_project(m, x.X); save('-v7', 'o.mat', 's');",
+    )
+    assert "NaN or infinity (first in row 2)" in out and "X has 5 columns, the model needs 3" in out, err
+    expected = fk.kpca_project(fitted("gaussian, rows"), NEW.round())
+    np.testing.assert_allclose(scipy.io.loadmat(tmp_path / "o.mat")["s"], expected, atol=1e-10, rtol=1e-10)
+
+
+def test_octave_takes_a_precomputed_matrix(tmp_path):
+    model = fk.kpca(X @ X.T, "precomputed", 2)
+    fk.export_mat(model, tmp_path / "m.mat")
+    scipy.io.savemat(tmp_path / "k.mat", {"K": NEW @ X.T})
+    out = octave(
+        tmp_path, "m = load('m.mat'); q = load('k.mat'); s = fastkpca_project(m, q.K); save('-v7', 'o.mat', 's');"
+    )
+    assert (tmp_path / "o.mat").exists(), out
+    np.testing.assert_allclose(
+        scipy.io.loadmat(tmp_path / "o.mat")["s"], fk.kpca_project(model, NEW @ X.T), atol=1e-10, rtol=1e-10
+    )
+
+
+def test_save_and_load_leave_mat_files_to_export_mat(tmp_path):
+    model = fk.kpca(np.random.default_rng(0).standard_normal((30, 2)), "gaussian", 2, sigma=1.0)
+    for name in ("m.mat", "M.MAT"):
+        with pytest.raises(ValueError, match="export_mat"):
+            fk.save(model, tmp_path / name)
+    assert not list(tmp_path.iterdir())
+    fk.export_mat(model, tmp_path / "m.mat")
+    with pytest.raises(ModelFileError, match="not a fastkpca model file; it looks like a .mat.*fastkpca.save"):
+        fk.load(tmp_path / "m.mat")
+    (tmp_path / "x.txt").write_text("neither of the two, but long enough to be one")
+    with pytest.raises(ModelFileError, match="not a fastkpca model file$"):
+        fk.load(tmp_path / "x.txt")

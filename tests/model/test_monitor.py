@@ -1,0 +1,382 @@
+"""SPE, T^2 and control limits: against the centred Gram matrix written out, on every route; rates on unseen rows."""
+
+from __future__ import annotations
+
+import importlib.util
+import warnings
+
+import numpy as np
+import pytest
+from places import ROOT
+
+import fastkpca as fk
+from fastkpca.model.result import FeatureProjector, SampleProjector
+
+
+def rows(n, d, seed=0, offset=0.0):
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((n, d)) * np.linspace(1.0, 0.3, d) + offset
+
+
+def kernel_matrix(name, parameters, X, Y, dtype=np.longdouble):
+    X, Y = np.asarray(X, dtype=dtype), np.asarray(Y, dtype=dtype)
+    if name == "gaussian":
+        squares = ((X[:, None, :] - Y[None, :, :]) ** 2).sum(axis=2)
+        return np.exp(-squares / (2 * dtype(parameters["sigma"]) ** 2))
+    dots = (X[:, None, :] * Y[None, :, :]).sum(axis=2)
+    if name == "linear":
+        return dots
+    if name == "polynomial":
+        return (dots + dtype(parameters.get("offset", 1.0))) ** parameters["degree"]
+    return np.tanh(dtype(parameters["scale"]) * dots + dtype(parameters["offset"]))
+
+
+def reference(name, parameters, X, Y, c):
+    """(t2, spe) of Y by the eigenvectors of the centred Gram matrix of X; the centring in long double."""
+    K, k = kernel_matrix(name, parameters, X, X), kernel_matrix(name, parameters, Y, X)
+    own = np.array([kernel_matrix(name, parameters, y[None], y[None])[0, 0] for y in Y])
+    means, grand = K.mean(axis=0), K.mean()
+    values, vectors = np.linalg.eigh((K - means - means[:, None] + grand).astype(np.float64))
+    values, vectors = values[::-1][:c], vectors[:, ::-1][:, :c]
+    centred = k - k.mean(axis=1, keepdims=True) - means + grand
+    z = centred @ (vectors / np.sqrt(values))
+    t2 = (z**2 / (values / (len(X) - 1))).sum(axis=1)
+    return t2.astype(float), (own - 2 * k.mean(axis=1) + grand - (z**2).sum(axis=1)).astype(float)
+
+
+ROUTES = [
+    ("gaussian", {"sigma": 1.0}, {"method": "dense"}),
+    ("gaussian", {"sigma": 1.0}, {"method": "krylov", "tol": 1e-10}),
+    ("gaussian", {"sigma": 1.0}, {"features": "pivots", "tol": 1e-8}),
+    ("gaussian", {"sigma": 2.0}, {"features": "monomial", "tol": 1e-8}),
+    ("gaussian", {"sigma": 100.0}, {"method": "dense", "tol": 1e-8}),
+    ("linear", {}, {"method": "dense"}),
+    ("linear", {}, {"method": "features"}),
+    ("polynomial", {"degree": 2}, {"method": "dense"}),
+    ("polynomial", {"degree": 2}, {"features": "monomial"}),
+    ("polynomial", {"degree": 3, "offset": 0.0}, {"features": "pivots"}),
+]
+
+
+def fit(X, name, c, options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return fk.kpca(X, name, c, **options)
+
+
+@pytest.mark.parametrize(("name", "parameters", "options"), ROUTES, ids=str)
+@pytest.mark.parametrize("c", [1, 3])
+def test_against_the_centred_matrix(name, parameters, options, c):
+    X, new = rows(150, 4), np.vstack([rows(25, 4, seed=1), 4 * rows(4, 4, seed=2), rows(150, 4)[:5]])
+    t2, spe = reference(name, parameters, X, new, c)
+    model = fit(X, name, c, parameters | options)
+    found, interval = fk.kpca_spe(model, new, bounds=True)
+    scale = float(np.abs(spe).max()) + model.total_variance
+    assert np.allclose(found, spe, rtol=1e-5, atol=2e-7 * scale)
+    assert np.allclose(fk.kpca_t2(model, new), t2, rtol=1e-4, atol=1e-6)
+    assert np.allclose(fk.kpca_t2(model, X), model.tsquared, rtol=1e-6, atol=1e-9)
+    assert (found >= 0).all() and (interval[:, 0] <= found).all() and (found <= interval[:, 1] * (1 + 1e-12)).all()
+    assert (interval[:, 0] >= 0).all()
+
+
+@pytest.mark.parametrize("tol", [1e-1, 1e-3, 1e-6, 1e-9])
+@pytest.mark.parametrize("features", ["pivots", "monomial"])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_interval_holds_the_value_of_the_models_own_components(features, tol, seed):
+    """SPE about the span of the model's own components, by exact kernel values: truncation lies in the interval."""
+    X, new = rows(120, 3, seed=seed), np.vstack([rows(20, 3, seed=seed + 10), 6 * rows(6, 3, seed=seed + 20)])
+    sigma = 1.5
+    model = fit(X, "gaussian", 4, {"sigma": sigma, "features": features, "tol": tol})
+    assert isinstance(model.projector, FeatureProjector)
+    found, interval = fk.kpca_spe(model, new, bounds=True)
+    own, k, K = np.ones(len(new)), *(kernel_matrix("gaussian", {"sigma": sigma}, A, X) for A in (new, X))
+    exact = own - 2 * k.mean(axis=1) + K.mean() - (fk.kpca_project(model, new).astype(np.longdouble) ** 2).sum(axis=1)
+    assert (interval[:, 0] <= exact).all() and (exact <= interval[:, 1]).all()
+    assert (np.diff(interval, axis=1) <= 8 * np.sqrt(max(tol, 1e-12))).all()  # and it is not the whole line
+    assert np.abs(found - exact).max() <= 4 * np.sqrt(tol)
+
+
+@pytest.mark.parametrize("options", [{"method": "dense"}, {"method": "krylov", "tol": 1e-9}], ids=str)
+@pytest.mark.parametrize(("name", "parameters"), [("gaussian", {"sigma": 50.0}), ("polynomial", {"degree": 4})])
+def test_the_interval_covers_rounding(name, parameters, options):
+    """Values that cancel: nearly constant kernels, large polynomials."""
+    X, new = rows(100, 3), rows(40, 3, seed=5)
+    model = fit(X, name, 2, parameters | options)
+    _, interval = fk.kpca_spe(model, new, bounds=True)
+    K, k = (kernel_matrix(name, parameters, A, X) for A in (X, new))
+    own = np.array([kernel_matrix(name, parameters, y[None], y[None])[0, 0] for y in new])
+    coeff = model.coeff.astype(np.longdouble)
+    coeff -= coeff.mean(axis=0)
+    z, G = (k - K.mean(axis=0)) @ coeff, coeff.T @ K @ coeff  # G: the model's components need not be orthonormal
+    inverse = np.array([[G[1, 1], -G[0, 1]], [-G[1, 0], G[0, 0]]]) / (G[0, 0] * G[1, 1] - G[0, 1] * G[1, 0])
+    exact = own - 2 * k.mean(axis=1) + K.mean() - ((z @ inverse) * z).sum(axis=1)
+    assert (interval[:, 0] <= exact).all() and (exact <= interval[:, 1]).all()
+    assert (interval[:, 1] - interval[:, 0]).max() <= 1e-5 * max(exact.max(), 1e-3)
+
+
+def attack():
+    path = ROOT / "tests" / "attacks" / "attack_spe.py"
+    spec = importlib.util.spec_from_file_location("attack_spe", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+long_double = pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="long double is no longer than float64")
+
+
+@long_double
+@pytest.mark.parametrize("first", range(0, 60, 15))
+def test_attacked_intervals_hold_the_value_of_long_double(first):
+    """A few cases of tests/attacks/attack_spe.py: random kernels, parameters, routes and rows."""
+    script, seen = attack(), 0
+    for number in range(first, first + 15):
+        found = script.run(np.random.default_rng([0, number]))
+        if found is not None:
+            assert found[2]["failures"] == 0 and found[2]["order"], found
+            seen += 1
+    assert seen >= 5
+
+
+@long_double
+@pytest.mark.parametrize(
+    ("name", "parameters", "options"),
+    [
+        ("gaussian", {"sigma": 5.0}, {"method": "dense"}),
+        ("gaussian", {"sigma": 5.0}, {"method": "krylov"}),
+        ("polynomial", {"degree": 1, "offset": 10.0, "scale": 0.01}, {"method": "krylov"}),
+        ("tanh", {"scale": 0.1, "offset": 0.0}, {"method": "dense"}),
+    ],
+    ids=str,
+)
+def test_components_stored_in_float32(name, parameters, options):
+    """Rounded to float32, components are neither orthonormal nor free of the mean: both moved SPE by up to 1e-7."""
+    X, new = rows(40, 3).astype(np.float32), rows(20, 3, seed=5).astype(np.float32)
+    model = fit(X, name, 2, parameters | options)
+    assert model.projector.coeff.dtype == np.float32
+    spe, interval = fk.kpca_spe(model, new.astype(np.float64), bounds=True)
+    exact, error = attack().exact_spe(model, name, parameters, X, new)
+    assert (interval[:, 0] <= exact + error).all() and (exact - error <= interval[:, 1]).all()
+    size = fk.kpca_spe(model, new.astype(np.float64)).max() + model.total_variance
+    assert np.diff(interval, axis=1).max() <= 1e-4 * size and (spe >= interval[:, 0]).all()
+
+
+@long_double
+@pytest.mark.parametrize("products", ["grid", "fourier", "expansion"])
+def test_column_means_of_approximate_products(products):
+    """They err by what the products do, and new rows are centred by them."""
+    X, new = rows(60, 2), rows(20, 2, seed=5)
+    parameters = {"sigma": 1.0}
+    model = fit(X, "gaussian", 3, parameters | {"products": products, "tol": 1e-2})
+    assert model.info["product_error"] > 0
+    _, interval = fk.kpca_spe(model, new, bounds=True)
+    exact, error = attack().exact_spe(model, "gaussian", parameters, X, new)
+    assert (interval[:, 0] <= exact + error).all() and (exact - error <= interval[:, 1]).all()
+    assert (np.diff(interval, axis=1)[:, 0] >= 4 * model.info["product_error"]).all() or (interval[:, 0] == 0).any()
+
+
+@long_double
+@pytest.mark.parametrize("seed", range(5))
+def test_rows_near_the_mean_of_large_ones(seed):
+    """The mean of features errs by rounding of what it is the mean of, however small itself."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal(((300, 57)[seed % 2], 3)) * 1e3
+    model = fit(X, "linear", 1, {"features": "monomial"})
+    new = X.mean(axis=0) + 10.0 ** -np.arange(0.0, 15.0, 3.0)[:, None] * rng.standard_normal((5, 3))
+    _, interval = fk.kpca_spe(model, new, bounds=True)
+    exact, error = attack().exact_spe(model, "linear", {}, X, new)
+    assert (interval[:, 0] <= exact + error).all() and (exact - error <= interval[:, 1]).all()
+    assert np.diff(interval[:1]) <= 1e-9 * exact[0]
+
+
+@long_double
+@pytest.mark.parametrize("d", [1, 2])
+@pytest.mark.parametrize("tol", [1e-5, 1e-8])
+def test_rows_around_the_box_of_fourier_features(d, tol):
+    """From there the periodic images of the training rows are nearer than from inside."""
+    pytest.importorskip("finufft")
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (40, d))
+    X[:20] = np.abs(X[:20]) ** 0.05
+    model = fit(X, "gaussian", 1, {"sigma": 0.5, "features": "fourier", "tol": tol})
+    new = np.repeat(X.max(axis=0)[None], 60, axis=0)
+    new[:, 0] += np.linspace(0, 4.0, 60)
+    _, interval = fk.kpca_spe(model, new, bounds=True)
+    exact, error = attack().exact_spe(model, "gaussian", {"sigma": 0.5}, X, new)
+    assert (interval[:, 0] <= exact + error).all() and (exact - error <= interval[:, 1]).all()
+    _, inside = fk.kpca_spe(model, X, bounds=True)
+    assert np.diff(inside, axis=1).max() <= 8 * tol
+
+
+def test_no_interval_reaches_beyond_what_no_component_leaves():
+    """Components of noise are no axes at all, but SPE is never more than the whole of a row."""
+    X = np.random.default_rng(0).standard_normal((40, 2))
+    model = fit(X, "gaussian", 12, {"sigma": 100.0, "method": "dense"})
+    _, interval = fk.kpca_spe(model, rows(10, 2, seed=1), bounds=True)
+    assert np.isfinite(interval).all() and interval.max() <= 2.0
+
+
+def test_rows_in_the_span_have_none():
+    X = rows(60, 3) @ np.diag([1.0, 1.0, 0.0])
+    for options in ({"method": "dense"}, {"method": "features"}):
+        model = fk.kpca(X, "linear", 2, **options)
+        spe, interval = fk.kpca_spe(model, X, bounds=True)
+        assert (spe <= 1e-12).all() and (interval[:, 0] == 0).all()
+        assert np.allclose(fk.kpca_spe(model, X + [0, 0, 2.0]), 4.0)
+
+
+@pytest.mark.parametrize("options", [{"method": "dense"}, {"features": "pivots"}, {"features": "monomial"}], ids=str)
+def test_far_rows_and_offsets(options):
+    X = rows(200, 3)
+    model = fit(X, "gaussian", 5, {"sigma": 1.5} | options)
+    far = np.array([[1e3, 0, 0], [1e8, 1e8, -1e8], [1e150, 0, 0]])
+    spe, interval = fk.kpca_spe(model, far, bounds=True)
+    # |phi(x)|^2 = 1, at right angles to all training rows: 1 + |mean|^2 - what of the mean lies in the components
+    assert np.allclose(spe, spe[0], rtol=1e-6) and 1.0 < spe[0] < 2.0
+    assert (interval[:, 0] <= spe).all() and np.isfinite(interval).all()
+    moved = fit(X + 1e8, "gaussian", 5, {"sigma": 1.5} | options)
+    assert np.allclose(fk.kpca_spe(moved, X + 1e8), fk.kpca_spe(model, X), atol=1e-6)
+
+
+def test_types_threads_files_and_progress(tmp_path):
+    X = rows(300, 4)
+    for options in ({"method": "dense"}, {"features": "pivots"}):
+        single = fit(X.astype(np.float32), "gaussian", 3, {"sigma": 1.5} | options)
+        found = fk.kpca_spe(single, X.astype(np.float32))
+        assert found.dtype == np.float32 and fk.kpca_t2(single, X.astype(np.float32)).dtype == np.float32
+        assert fk.kpca_spe(single, X).dtype == np.float64
+        model = fit(X, "gaussian", 3, {"sigma": 1.5} | options)
+        assert np.allclose(found, fk.kpca_spe(model, X), atol=1e-5)
+        before = X.copy()
+        one, many = (fk.kpca_spe(model, X, bounds=True, n_threads=t) for t in (1, 3))
+        assert np.array_equal(one[0], many[0]) and np.array_equal(one[1], many[1]) and np.array_equal(X, before)
+        fk.save(model, tmp_path / "m.kpca", overwrite=True)
+        loaded = fk.load(tmp_path / "m.kpca")
+        assert np.array_equal(fk.kpca_spe(loaded, X), one[0])
+        assert fk.kpca_limits(loaded, X) == fk.kpca_limits(model, X)
+        seen = []
+        fk.kpca_spe(model, X, progress=lambda stage, done, total, seen=seen: seen.append((done, total)))
+        assert seen and seen[-1][0] == seen[-1][1]
+
+
+def test_fourier_features():
+    pytest.importorskip("finufft")
+    X, new = rows(400, 2), rows(50, 2, seed=3)
+    model = fit(X, "gaussian", 6, {"sigma": 0.5, "features": "fourier", "tol": 1e-6})
+    t2, spe = reference("gaussian", {"sigma": 0.5}, X, new, 6)
+    found, interval = fk.kpca_spe(model, new, bounds=True)
+    assert np.allclose(found, spe, atol=1e-5) and np.allclose(fk.kpca_t2(model, new), t2, rtol=1e-3)
+    assert (interval[:, 0] <= spe + 1e-5).all() and (spe <= interval[:, 1] + 1e-5).all()
+
+
+def test_precomputed():
+    X, new = rows(80, 3), rows(10, 3, seed=1)
+    K, k = (kernel_matrix("gaussian", {"sigma": 1.5}, A, X, np.float64) for A in (X, new))
+    model, plain = fk.kpca(K, "precomputed", 4, method="dense"), fk.kpca(X, "gaussian", 4, sigma=1.5, method="dense")
+    assert np.allclose(fk.kpca_spe(model, k, diagonal=np.ones(10)), fk.kpca_spe(plain, new))
+    assert np.allclose(fk.kpca_t2(model, k), fk.kpca_t2(plain, new))
+    spe, interval = fk.kpca_spe(model, k, diagonal=np.ones(10), bounds=True)
+    assert (interval[:, 0] <= spe).all()
+    with pytest.raises(ValueError, match="diagonal="):
+        fk.kpca_spe(model, k)
+    with pytest.raises(ValueError, match=r"shape \(9,\)"):
+        fk.kpca_spe(model, k, diagonal=np.ones(9))
+    with pytest.raises(ValueError, match="not finite"):
+        fk.kpca_spe(model, k, diagonal=np.r_[np.ones(9), np.nan])
+    with pytest.raises(ValueError, match="precomputed"):
+        fk.kpca_limits(model)
+    assert fk.kpca_limits(model, k, diagonal=np.ones(10)).n_calibration == 10
+
+
+def test_an_indefinite_kernel_is_not_clamped():
+    X = rows(60, 3)
+    parameters = {"scale": 1.0, "offset": -1.0}
+    model = fit(X, "tanh", 3, parameters | {"method": "dense"})
+    _, spe = reference("tanh", parameters, X, X, 3)
+    assert np.allclose(fk.kpca_spe(model, X), spe, atol=1e-10)
+    assert spe.min() < -1e-3  # the example has some
+
+
+def test_bad_input():
+    X = rows(50, 3)
+    model = fk.kpca(X, "gaussian", 2, sigma=1.0)
+    with pytest.raises(TypeError, match="give what kpca"):
+        fk.kpca_spe("model", X)
+    with pytest.raises(ValueError, match="NaN"):
+        fk.kpca_spe(model, np.full((2, 3), np.nan))
+    with pytest.raises(ValueError, match="columns"):
+        fk.kpca_t2(model, X[:, :2])
+    for confidence in (0, 1, 1.5, True, "high", np.nan):
+        with pytest.raises(ValueError, match="confidence"):
+            fk.kpca_limits(model, X, confidence=confidence)
+    with pytest.raises(ValueError, match="at least 99 rows"):
+        fk.kpca_limits(model, X, t2="empirical")
+    with pytest.raises(ValueError, match="'F', 'chi2'"):
+        fk.kpca_limits(model, X, t2="normal")
+    with pytest.raises(TypeError, match="give t2="):
+        fk.kpca_limits(model, X).exceeded()
+    features = fit(X, "gaussian", 2, {"sigma": 2.0, "features": "monomial"})
+    with pytest.raises(ValueError, match="holds no training rows"):
+        fk.kpca_limits(features)
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match="finite"):
+        fk.kpca_spe(fk.kpca(X, "polynomial", 2, degree=3, method="dense"), np.full((1, 3), 1e110))
+
+
+@pytest.mark.parametrize("options", [{"method": "dense"}, {"features": "pivots"}], ids=str)
+@pytest.mark.parametrize("confidence", [0.9, 0.99])
+def test_rates_of_false_alarms(options, confidence):
+    """On rows never seen: empirical limits of rows never seen are honest for any distribution; parametric ones where
+    the scores are normal. 4000 rows: three standard errors are 1.5 and 0.5 percent."""
+    X, calibration, new = (rows(n, 5, seed=s) for n, s in ((1500, 0), (2000, 1), (4000, 2)))
+    error = 4 * np.sqrt(confidence * (1 - confidence) * (1 / 4000 + 1 / 2000))
+    model = fit(X, "gaussian", 6, {"sigma": 2.0, "tol": 1e-4} | options)
+    t2, spe = fk.kpca_t2(model, new), fk.kpca_spe(model, new)
+    limits = fk.kpca_limits(model, calibration, confidence=confidence, t2="empirical", spe="empirical")
+    for values, name in ((t2, "t2"), (spe, "spe")):
+        assert abs(limits.exceeded(**{name: values}).mean() - (1 - confidence)) < error
+    both = limits.exceeded(t2, spe).mean()
+    assert max(limits.exceeded(t2=t2).mean(), limits.exceeded(spe=spe).mean()) <= both <= 2 * (1 - confidence) + error
+
+
+@pytest.mark.parametrize("confidence", [0.9, 0.99])
+def test_parametric_limits_where_scores_are_normal(confidence):
+    X, new = rows(1500, 8), rows(6000, 8, seed=2)
+    error = 4 * np.sqrt(confidence * (1 - confidence) * (1 / 6000 + 1 / 1500))
+    model = fk.kpca(X, "linear", 3, method="dense")
+    for t2 in ("F", "chi2"):
+        limits = fk.kpca_limits(model, confidence=confidence, t2=t2)
+        assert limits.n_calibration == 1500
+        assert abs(np.mean(fk.kpca_t2(model, new) > limits.t2) - (1 - confidence)) < error
+        assert abs(np.mean(fk.kpca_spe(model, new) > limits.spe) - (1 - confidence)) < error
+    few = fk.kpca(rows(12, 8), "linear", 3, method="dense")
+    assert fk.kpca_limits(few, t2="F").t2 > 1.5 * fk.kpca_limits(few, t2="chi2").t2
+
+
+def test_the_empirical_limit_is_the_order_statistic():
+    X = rows(400, 3)
+    model = fk.kpca(X, "gaussian", 3, sigma=1.0, method="dense")
+    new = rows(99, 3, seed=1)
+    limits = fk.kpca_limits(model, new, confidence=0.99, t2="empirical", spe="empirical")
+    assert np.isclose(limits.t2, fk.kpca_t2(model, new).max(), rtol=1e-12)
+    assert np.isclose(limits.spe, fk.kpca_spe(model, new).max(), rtol=1e-12)
+    assert not limits.exceeded(limits.t2, limits.spe) and limits.exceeded(limits.t2 * 1.01, 0.0)
+
+
+def test_a_model_of_few_rows_and_all_components():
+    X = rows(8, 3)
+    model = fk.kpca(X, "gaussian", 7, sigma=1.0, method="dense")
+    assert (fk.kpca_spe(model, X) < 1e-12).all()  # nothing is left out
+    limits = fk.kpca_limits(model)
+    assert np.isfinite(limits.t2) and limits.spe >= 0
+    assert isinstance(model.projector, SampleProjector)
+
+
+def test_novelty_on_digits():
+    datasets = pytest.importorskip("sklearn.datasets")
+    X, y = datasets.load_digits(return_X_y=True)
+    zeros = X[y == 0]
+    model = fk.kpca(zeros[:100], "gaussian", 20)
+    limits = fk.kpca_limits(model, zeros[100:140], confidence=0.95, spe="empirical", t2="empirical")
+    flagged = limits.exceeded(spe=fk.kpca_spe(model, X[y != 0]))
+    assert flagged.mean() > 0.95
+    assert limits.exceeded(spe=fk.kpca_spe(model, zeros[140:])).mean() < 0.25

@@ -1,0 +1,195 @@
+"""The documents: every snippet of README.md and docs/*.md runs, and the guide leaves out nothing public."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import re
+import shlex
+import tomllib
+from dataclasses import fields
+from functools import cached_property
+from importlib import metadata
+from pathlib import Path
+
+import numpy as np
+import pytest
+from places import ROOT
+
+import fastkpca as fk
+from fastkpca import errors, plot
+from fastkpca.base import protocol
+from fastkpca.cli import main
+
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+GUIDE = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
+# Files of the example packages stand on a page word for word; those that need the installed package are run by
+# tests/project/test_examples.py.
+RUN_INSTALLED = {
+    path.read_text(encoding="utf-8")
+    for path in sorted((ROOT / "docs" / "examples").rglob("*.py"))
+    if "from . import" in path.read_text(encoding="utf-8") or path.parent.name == "tests"
+}
+INSTALLS = "python3 -m venv .venv && .venv/bin/pip install "  # these are run by .ci/run, in a clone
+
+
+def snippets(page, language):
+    return [text for found, text in FENCE.findall(page.read_text(encoding="utf-8")) if found == language]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A folder with the files that the documents speak of."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 3))
+    for name, rows in (("measurements.csv", X), ("new.csv", X[:7])):
+        np.savetxt(name, rows, delimiter=",", header="height,weight,age", comments="")
+    lines = [",".join([*map(repr, row), "ab"[i % 2]]) for i, row in enumerate(X.tolist())]
+    Path("labelled.csv").write_text("\n".join(["height,weight,age,group", *lines]) + "\n")
+    np.savez("arrays.npz", X=X, other=X)
+    np.save("rows.npy", X)
+    return tmp_path
+
+
+def test_the_pages_are_found_and_every_snippet_is_of_a_known_kind():
+    assert {page.name for page in PAGES} >= {
+        "README.md",
+        "from_sklearn.md",
+        "guide.md",
+        "kernels.md",
+        "preimages_and_novelty.md",
+        "theory.md",
+        "write_a_kernel.md",
+    }
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        found = FENCE.findall(text)
+        assert 2 * len(found) == len(re.findall(r"^ *```", text, re.MULTILINE)), f"{page.name}: a fence is not read"
+        assert {language for language, _ in found} <= {"python", "sh", "toml", "cython", "meson", ""}, page.name
+    assert sum(len(snippets(page, "python")) for page in PAGES) >= 12
+    assert snippets(ROOT / "README.md", "python")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_python_snippets_run_in_order(page, here, capsys):
+    rng = np.random.default_rng(1)
+    names = {"X": rng.standard_normal((150, 4)), "X_new": rng.standard_normal((12, 4)), "fk": fk, "np": np}
+    names |= {"january": names["X"][:90], "february": names["X"][90:]}
+    before = fk.list_kernels().names
+    for number, text in enumerate(snippets(page, "python")):
+        if text in RUN_INSTALLED:
+            continue
+        exec(compile(text, f"{page.name}, python snippet {number}", "exec"), names)
+    assert fk.list_kernels().names == before  # a snippet that registers a kernel takes it back
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_run(page, here, capsys):
+    pytest.importorskip("matplotlib")
+    for text in [*snippets(page, "sh"), *snippets(page, "")]:
+        for line in text.strip().splitlines():
+            line = line.strip()
+            if line.startswith(INSTALLS):
+                continue
+            program, *arguments = shlex.split(line)
+            assert program.removeprefix(".venv/bin/") == "fastkpca", f"{page.name}: {line!r} is not run by this test"
+            arguments += [] if arguments[0] != "fit" else ["--force"]  # a page may write one file twice
+            assert main(arguments) == 0, (line, capsys.readouterr().err)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_toml_is_toml(page):
+    for text in snippets(page, "toml"):
+        assert tomllib.loads(text)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_and_named_files_exist(page):
+    text = page.read_text(encoding="utf-8")
+    links = [link for link in re.findall(r"\]\(([^)]+)\)", text) if "://" not in link]
+    for link in links:
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path) if path else page
+        assert target.is_file(), f"{page.name} links to {link}"
+        if anchor:
+            heads = re.findall(r"^#+ (.+)$", target.read_text(encoding="utf-8"), re.MULTILINE)
+            assert anchor in {re.sub(r"[^\w -]", "", head.lower()).replace(" ", "-") for head in heads}, link
+    for name in re.findall(r"`((?:fastkpca|tests|benchmarks|docs|kernels_contrib)/[\w/.]*)`", text):
+        assert (ROOT / name).exists(), f"{page.name} names {name}"
+
+
+@pytest.mark.parametrize("name", [name for name in fk.__all__ if not name.startswith("__")] + errors.__all__)
+def test_the_guide_has_every_public_name(name):
+    assert re.search(rf"`[^`\n]*\b{name}\b", GUIDE)
+
+
+@pytest.mark.parametrize("name", [p.name for p in inspect.signature(fk.kpca).parameters.values()])
+def test_the_guide_has_every_parameter_of_kpca(name):
+    assert re.search(rf"`[^`\n]*\b{name}\b", GUIDE)
+
+
+def test_the_guide_has_every_attribute_of_a_model():
+    stored = {x.name for x in fields(fk.KPCAModel)}
+    computed = {name for name, value in vars(fk.KPCAModel).items() if isinstance(value, (property, cached_property))}
+    missing = [n for n in stored | computed if not n.startswith("_") and not re.search(rf"`{n}`", GUIDE)]
+    assert not missing
+
+
+def test_the_guide_has_every_kernel_and_parameter():
+    for entry in fk.list_kernels():
+        if entry.distribution != "fastkpca":
+            continue
+        kernel = type(fk.get_kernel(entry.name))
+        for word in (entry.name, *entry.aliases, *kernel.parameters, *kernel.aliases):
+            assert re.search(rf"`{word}\b", GUIDE), word
+
+
+def test_the_benchmarks_of_the_readme_are_those_of_the_site_and_name_their_scripts():
+    readme, page = (ROOT / "README.md").read_text("utf-8"), (ROOT / "docs" / "benchmarks.md").read_text("utf-8")
+    table = [line for line in readme.partition("## How fast")[2].partition("## More")[0].splitlines() if line]
+    rows = [line for line in table if line.startswith("|")][2:]
+    assert len(rows) >= 10
+    for line in table[1:]:  # the first says how it was measured, which the page does at length
+        assert line in page.splitlines(), f"docs/benchmarks.md lacks the line of the README: {line}"
+    for row in rows:
+        assert re.search(r"\| (`benchmarks/speed/\w+\.py`|the same) \|$", row), row
+
+
+def test_the_check_of_links_finds_what_is_wrong(tmp_path):
+    spec = importlib.util.spec_from_file_location("check_links", ROOT / "docs" / "check_links.py")
+    check = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(check)
+    good = (
+        '<a href="b.html#there">x</a><a href="#top">y</a><a id="top"></a><img src="p.png"><a href="https://x.y">z</a>'
+    )
+    (tmp_path / "a.html").write_text(good)
+    (tmp_path / "b.html").write_text('<p id="there"><a href="a.html">a</a></p>')
+    (tmp_path / "p.png").write_bytes(b"")
+    assert check.problems(tmp_path) == ([], 4)
+    wrong = {
+        '<a href="c.html">': "not there",
+        '<a href="b.html#nowhere">': "no such place",
+        '<a href="../outside.html">': "not there",
+        '<img src="q.png">': "not there",
+        '<script src="https://x.y/z.js"></script>': "loads https://x.y/z.js",
+        '<link rel="stylesheet" href="//x.y/z.css">': "loads //x.y/z.css",
+    }
+    for text, message in wrong.items():
+        (tmp_path / "a.html").write_text(good + text)
+        found, _ = check.problems(tmp_path)
+        assert len(found) == 1 and message in found[0], (text, found)
+    (tmp_path / "a.html").write_text(good)
+    (tmp_path / "s.css").write_text("@font-face { src: url(https://x.y/f.woff) }")
+    assert len(check.problems(tmp_path)[0]) == 1
+
+
+def test_the_api_page_has_everything_public():
+    page = (ROOT / "docs" / "api.rst").read_text(encoding="utf-8")
+    listed = set(re.findall(r"^   ([\w.]+)$", page, re.MULTILINE))
+    public = [name for name in fk.__all__ if not name.startswith("__")] + errors.__all__ + plot.__all__
+    public += [x for x in fk.kernels.__all__ if x in vars(protocol) or x.endswith("Kernel")]
+    public += [entry.value.rpartition(":")[2] for entry in metadata.entry_points(group="fastkpca.methods")]
+    missing = [name for name in public if not any(x == name or x.endswith(f".{name}") for x in listed)]
+    assert not missing

@@ -1,0 +1,177 @@
+"""The example packages of docs/write_a_kernel.md: installed, found, run, and word for word on the page."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import textwrap
+from pathlib import Path
+
+import pytest
+from places import ROOT
+
+EXAMPLES = ROOT / "docs" / "examples"
+PAGE = (ROOT / "docs" / "write_a_kernel.md").read_text(encoding="utf-8")
+FENCE = re.compile(r"^```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+NAMES = {"cauchy": "fastkpca-example-pure", "intersection": "fastkpca-example-cython"}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """run(*arguments): Python in a new environment with both examples, beside what is installed here."""
+    folder = tmp_path_factory.mktemp("examples")
+    environment, sources = folder / "venv", folder / "sources"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+    python = environment / ("Scripts" if os.name == "nt" else "bin") / "python"
+    own = subprocess.run(
+        [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.strip()
+    here = sorted({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
+    # addsitedir and not a plain line: editable installations stand in .pth files of their own
+    lines = [f"import site; site.addsitedir({path!r})" for path in here]
+    (Path(own) / "what_is_installed_here.pth").write_text("\n".join(lines) + "\n")
+    # meson, ninja and cython are programs as well
+    path = os.pathsep.join([str(python.parent), sysconfig.get_path("scripts"), os.environ.get("PATH", "")])
+    settings = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PIP_", "COV_"))} | {"PATH": path}
+
+    def run(*arguments, cwd=folder):
+        done = subprocess.run(
+            [python, "-P", *arguments], cwd=cwd, env=settings, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, f"{arguments}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    shutil.copytree(EXAMPLES, sources, ignore=shutil.ignore_patterns("build", "__pycache__", "*.egg-info"))
+    options = ["--no-build-isolation", "--no-deps", "--no-index", "--disable-pip-version-check", "--quiet"]
+    run("-m", "pip", "install", *options, sources / "kernel_pure", sources / "kernel_cython")
+    return run
+
+
+def test_both_are_found_without_being_imported(run):
+    code = """
+        import json, sys
+        import fastkpca as fk
+        found = {entry.name: entry.distribution for entry in fk.list_kernels()}
+        assert not {"kernel_pure", "kernel_cython"} & set(sys.modules)
+        print(json.dumps(found))
+    """
+    assert NAMES.items() <= json.loads(run("-c", textwrap.dedent(code))).items()
+
+
+def test_an_independent_reader_sees_the_same_names(run):
+    code = """
+        import entrypoints
+        import fastkpca as fk
+        theirs = sorted(entry.name for entry in entrypoints.get_group_all("fastkpca.kernels"))
+        ours = sorted(entry.name for entry in fk.list_kernels())
+        assert theirs == ours, (theirs, ours)
+        assert {"cauchy", "intersection"} <= set(theirs)
+    """
+    run("-c", textwrap.dedent(code))
+
+
+def test_kpca_with_both(run):
+    code = """
+        import numpy as np
+        import fastkpca as fk
+        X = np.random.default_rng(0).random((9000, 4))
+        def certified(name, values, **parameters):
+            options = {"products": "sorted", "method": "krylov"} if name == "intersection" else {}
+            model = fk.kpca(X[:1500], name, 3, **options, **parameters)
+            K = values - values.mean(axis=0)
+            true = np.linalg.eigvalsh(K - K.mean(axis=1)[:, None])[:-4:-1]
+            low, high = model.eigenvalue_bounds.T
+            assert (low * (1 - 1e-12) <= true).all() and (true <= high * (1 + 1e-12)).all(), (true, low, high)
+            assert (high - low <= 1e-6 * true[0]).all()
+            fk.save(model, "m.kpca", overwrite=True)
+            again = fk.load("m.kpca", plugins=True)
+            assert np.array_equal(fk.kpca_project(again, X[:9]), fk.kpca_project(model, X[:9]))
+        few = X[:1500]
+        certified("cauchy", 1 / (1 + ((few[:, None] - few) ** 2).sum(axis=2) / 0.25), scale=0.5)
+        certified("intersection", np.minimum(few[:, None], few).sum(axis=2))
+        # the product of its own is what the plan takes, in kpca and in gram, and it is called
+        module = __import__("kernel_cython")
+        calls = []
+        plain = module.SortedProduct._multiply
+        module.SortedProduct._multiply = lambda *a: calls.append(1) or plain(*a)
+        model = fk.kpca(X, "intersection", 3)
+        assert model.info["products"] == "sorted" and len(calls) >= 1, (model.plan, calls)
+        calls.clear()
+        K = fk.gram(X, "intersection")
+        U = np.random.default_rng(1).standard_normal((9000, 2))
+        product = K @ U
+        assert len(calls) == 1
+        exact = fk.gram(X, "intersection", products="exact") @ U
+        assert (np.abs(product - exact) <= 2 * K.error_bound * np.abs(U).sum(axis=0)).all()
+        # and in a sum
+        both = fk.get_kernel("intersection") + 0.5 * fk.get_kernel("polynomial", degree=2)
+        calls.clear()
+        fk.gram(X, both, products="sum") @ U
+        assert len(calls) == 1
+        try:
+            fk.kpca(X - 1, "intersection", 2)
+        except fk.errors.KernelParameterError as error:
+            assert "not negative" in str(error)
+        else:
+            raise AssertionError
+    """
+    run("-c", textwrap.dedent(code))
+
+
+@pytest.mark.skipif(importlib.util.find_spec("fastkpca.testing") is None, reason="the conformance kit is not there")
+@pytest.mark.parametrize("name", ["kernel_pure", "kernel_cython"])
+def test_their_own_tests_pass(run, name):
+    run("-m", "pytest", "-q", "-p", "no:cacheprovider", f"sources/{name}/tests")
+
+
+def test_the_page_shows_every_file_word_for_word():
+    shown = set(FENCE.findall(PAGE))
+    for path in sorted(EXAMPLES.rglob("*")):
+        if path.suffix in (".py", ".pyx") or path.name in ("pyproject.toml", "meson.build"):
+            text = path.read_text(encoding="utf-8")
+            if path.relative_to(EXAMPLES).as_posix() in (
+                "kernel_cython/pyproject.toml",
+                "kernel_cython/tests/test_kernel_cython.py",
+            ):
+                continue  # like those of the other one
+            assert text in shown, f"{path.relative_to(ROOT)} is not on the page as it is"
+
+
+def test_the_examples_use_only_the_public_surface():
+    for path in EXAMPLES.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("fastkpca"):
+                words = [*node.module.split("."), *(alias.name for alias in node.names)]
+                assert not any(word.startswith("_") for word in words), path
+
+
+def texts_of_the_package():
+    """Every string in the sources, with a hole for each value that is put in."""
+    for path in (ROOT / "fastkpca").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.JoinedStr):
+                yield "".join(x.value if isinstance(x, ast.Constant) else "\0" for x in node.values)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield node.value
+
+
+def test_the_errors_on_the_page_exist():
+    texts = list(texts_of_the_package())
+    quoted = re.findall(
+        r"^\| `([^`]+)` (\((?:numpy|Python)\) )?\|", PAGE[PAGE.index("## When it doesn't work") :], re.MULTILINE
+    )
+    assert len(quoted) >= 24
+    for error, foreign in quoted:
+        if not foreign:
+            pieces = [piece.strip() for piece in error.split("...")]
+            assert any(all(piece in text for piece in pieces) for text in texts), error

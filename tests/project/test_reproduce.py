@@ -1,0 +1,89 @@
+"""The scripts of benchmarks/reproduce run, scaled down; those that read data are skipped without it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from places import DATA, ROOT
+
+FOLDER = ROOT / "benchmarks" / "reproduce"
+
+
+def run(script: str, *options: str, data: str | None = None) -> str:
+    if data is not None and not (DATA / data).exists():
+        pytest.skip(f"{data} is not in {DATA}")
+    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "FASTKPCA_DATA": str(DATA)}
+    done = subprocess.run(
+        [sys.executable, FOLDER / script, *options], capture_output=True, text=True, check=False, env=environment
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def line(text: str, start: str) -> list[float]:
+    """The numbers of the last line that starts so."""
+    found = [x for x in text.splitlines() if x.startswith(start)]
+    assert found, text
+    return [float(x) for x in re.findall(r"-?\d+\.?\d*(?:e-?\d+)?", found[-1].removeprefix(start))]
+
+
+def test_two_spheres_and_two_rings():
+    text = run("two_spheres_rings.py", "--draws", "2")
+    assert line(text, "kernel PCA")[0] > 93 > 75 > line(text, "PCA")[0]
+    published, ours, _, right, found, _ = line(text, "c = 6")
+    assert abs(ours - published) <= 1 and abs(found - right) < 5
+
+
+def test_linear_models():
+    text = run("linear_models.py", "--sizes", "200", "--epochs", "3")
+    differ = re.findall(r"(\d+) of \d+ ", text)
+    assert len(differ) >= 4 and set(differ) == {"0"}
+
+
+def test_large_klda():
+    text = run("large_klda.py", "--rows", "2000", "--sizes", "20", "--tols", "0.3")
+    ours, theirs = (line(text, name) for name in ("klda, tol 0.3 ", "Nystroem(20) + LDA "))
+    error, least = ours[2:4]
+    assert least <= error + 0.5 and error < theirs[2]
+
+
+def test_ida():
+    text = run("ida.py", "--splits", "3", "--tuned", "1", "--coarse", "4", "--sets", "thyroid", data="ida/thyroid.npz")
+    published, _, ours = line(text, "thyroid")[:3]
+    assert abs(ours - published) < 6
+
+
+def test_faces():
+    text = run("faces.py", "--people", "3", data="orl_faces_28x23.npz")
+    for name in ("Eigenface (30)", "Kernel Eigenface, d = 2 (50)", "KLDA N + mu I, sigma = 10 (14)"):
+        assert line(text, name)[3] <= 2
+
+
+def test_usps(tmp_path):
+    options = ("--draws", "1", "--rows", "500", "--degrees", "2", "--sizes", "32", "64")
+    record = tmp_path / "found"
+    text = run("usps.py", *options, "-C", "10", "--record", str(record), data="usps.npz")
+    published, ours = line(text, "64")
+    assert np.isclose(published, 7.3) and 5 < ours < 20
+    lines = record.read_text()
+    again = run("usps.py", *options, "-C", "10", "--record", str(record), data="usps.npz")
+    assert record.read_text() == lines and line(again, "64") == [published, ours]
+
+
+def test_denoise():
+    sizes = ("--rows", "100", "--tests", "4", "--sizes", "32", "64", "256", "999")
+    text = run("denoise.py", *sizes, "--sigma", "9.5", data="usps.npz")
+    assert line(text, "gaussian: linear / kernel")[0] > 1.3  # published 1.6, with three times as many digits
+    assert line(text, "speckle: linear / kernel")[0] > 1.1
+
+
+@pytest.mark.parametrize("script", sorted(x.name for x in FOLDER.glob("*.py") if x.name != "setting.py"))
+def test_every_script_says_what_it_does_and_can_be_scaled_down(script):
+    text = (FOLDER / script).read_text(encoding="utf-8")
+    assert re.search(r"--(splits|draws|sizes|people|rows|replicates)\b", text)
+    assert "description=__doc__" in text and "header(" in text

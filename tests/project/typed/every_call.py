@@ -1,0 +1,183 @@
+"""Every public call once, for ``mypy --strict``: what a user's type checker sees (tests/project/test_types.py).
+
+``assert_type`` holds what comes back: a function that returned Any would pass any use of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, assert_type
+
+import numpy as np
+import numpy.typing as npt
+from kernels_contrib.components import RegressionModel, kernel_pc_logistic, kernel_pcr, pcr_predict
+from kernels_contrib.kbda import KBDAModel, kbda, kbda_project
+from kernels_contrib.kica import KICAModel, kica, kica_contrast, kica_project
+from kernels_contrib.klda import KLDAModel, kernel_fisherfaces, klda, klda_predict, klda_project
+from kernels_contrib.logistic import LogisticModel, kernel_logistic, logistic_predict, logistic_probability
+from kernels_contrib.matern import Matern
+from kernels_contrib.perceptron import PerceptronModel, kernel_perceptron, perceptron_decision, perceptron_predict
+from kernels_contrib.storage import load as load_method
+from kernels_contrib.storage import save as save_method
+
+import fastkpca as fk
+from fastkpca import errors, plot
+from fastkpca.kernels import Kernel, KernelTable, Offer, Summary
+from fastkpca.model.novelty import Limits
+from fastkpca.testing import check_kernel
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Array = npt.NDArray[Any]
+
+
+class Cauchy(Kernel):
+    """A kernel as its author writes it."""
+
+    api_version = 1
+    positive_semidefinite = True
+    translation = "kernel"
+    parameters: ClassVar[dict[str, Any]] = {"width": 1.0}
+
+    def __init__(self, width: float = 1.0) -> None:
+        self.width = width
+
+    def block(self, X: Array, Y: Array) -> Array:
+        squares = ((X[:, None, :] - Y[None, :, :]) ** 2).sum(axis=2)
+        return np.asarray(1.0 / (1.0 + squares / self.width**2))
+
+    def feature_maps(self, data: Summary, tol: float, max_features: int) -> list[Offer]:
+        return []
+
+
+def product_of_rows(X: Array, Y: Array) -> Array:
+    return np.asarray(X @ Y.T)
+
+
+def models(X: Array, folder: Path) -> None:
+    model = fk.kpca(X, "gaussian", 3, sigma=1.5, tol=1e-6, progress=False)
+    assert_type(model, fk.KPCAModel)
+    coeff, score, latent, tsquared, explained = model
+    for array in (coeff, score, latent, tsquared, explained):
+        assert_type(array, Array)
+    assert_type(model.eigenvalues, Array)
+    assert_type(model.eigenvalue_bounds, Array)
+    assert_type(model.angle_bounds, Array)
+    assert_type(model.bound_kind, str)
+    assert_type(model.n_components, int)
+    assert_type(model.n_samples, int)
+    assert_type(model.kernel, Kernel)
+    assert_type(model.info, dict[str, Any])
+    assert_type(fk.kpca_project(model, X[:5]), Array)
+    assert_type(fk.pca(X, 2), fk.KPCAModel)
+    plan = fk.plan(X, "polynomial", 0.9, degree=2)
+    assert_type(plan.method, str)
+    fk.save(model, folder / "model.kpca", scores=True)
+    assert_type(fk.load(folder / "model.kpca"), fk.KPCAModel)
+    try:
+        fk.kpca(X, "gausian", 3)
+    except errors.UnknownKernelError as error:
+        assert_type(error, errors.UnknownKernelError)
+
+
+def shards(X: Array) -> None:
+    first = fk.kpca(X[:60], "polynomial", 2, degree=2, keep_moments=True, sample_weight=np.ones(60))
+    second = fk.kpca(X[60:90], "polynomial", 2, degree=2, keep_moments=True, like=first)
+    assert_type(fk.kpca_merge(first, second), fk.KPCAModel)
+    assert_type(fk.kpca_update(first, X[90:]), fk.KPCAModel)
+
+
+def products(X: Array) -> None:
+    K = fk.gram(X, "gaussian", sigma=1.0, tol=1e-6, progress=lambda stage, done, total: None)
+    assert_type(K.diagonal(), Array)
+    assert_type(K.trace(), float)
+    assert_type(K.column_means(), Array)
+    assert_type(K.error_bound, float)
+    K.centered() @ np.ones(len(X))
+    F = fk.features(X, "gaussian", sigma=1.0, tol=1e-3, progress=False)
+    assert_type(F.residual_trace, float)
+    F.T @ np.ones(len(X))
+
+
+def kernels(X: Array) -> None:
+    assert_type(fk.list_kernels(), KernelTable)
+    assert_type(fk.get_kernel("gaussian", sigma=2.0), Kernel)
+    assert_type(fk.get_method("klda"), Callable[..., Any])
+    for entry in fk.list_methods():
+        assert_type(entry.name, str)
+    fk.register_kernel("cauchy", Cauchy, overwrite=True)
+    assert_type(check_kernel(Cauchy(2.0)), dict[str, str])
+    combined = 0.5 * Cauchy(1.0) + Matern(nu=1.5, length_scale=1.0)
+    assert_type(fk.kpca(X, combined, 2), fk.KPCAModel)
+    assert_type(fk.kpca(X, product_of_rows, 2), fk.KPCAModel)
+
+
+def rows_again(X: Array, folder: Path) -> None:
+    model = fk.kpca(X, "gaussian", 5, sigma=2.0)
+    assert_type(fk.kpca_preimage(model, model.score[:4], method="fixed-point"), Array)
+    assert_type(fk.kpca_denoise(model, X[:4]), Array)
+    limits = fk.kpca_limits(model, confidence=0.99)
+    assert_type(limits, Limits)
+    assert_type(fk.kpca_t2(model, X), Array)
+    spe, interval = fk.kpca_spe(model, X, bounds=True)
+    assert_type(interval, Array)
+    assert_type(fk.kpca_spe(model, X), Array)
+    assert_type(limits.exceeded(spe=spe), Array)
+    fk.export_mat(model, folder / "model.mat")
+
+
+def pictures(model: fk.KPCAModel, X: Array, labels: Array, folder: Path) -> None:
+    axes: Axes = plot.scores(model, labels)
+    plot.save(axes, folder / "scores.png")
+    axes = plot.scree(model)
+    axes = plot.contours(model, X, component=1)
+    assert_type(plot.contours(model, X, component=[0, 1]), Array)
+    axes = plot.accuracy([model])
+    axes = plot.convergence(fk.kpca(X, "gaussian", 2, method="krylov"))
+    axes = plot.candidates(model.plan)
+    limits = fk.kpca_limits(model, X)
+    assert_type(plot.monitor(limits, fk.kpca_t2(model, X), spe=fk.kpca_spe(model, X), x_label="hour"), Array)
+
+
+def methods(X: Array, y: Array, folder: Path) -> None:
+    discriminant = klda(X, y, "gaussian", sigma=1.0, regularization=0.1)
+    assert_type(discriminant, KLDAModel)
+    assert_type(klda_project(discriminant, X), Array)
+    assert_type(klda_predict(discriminant, X), Array)
+    assert_type(kernel_fisherfaces(X, y, "polynomial", degree=2, components=5), KLDAModel)
+    biased = kbda(X, y == 1, "gaussian", 1, sigma=1.0, regularization=0.1)
+    assert_type(biased, KBDAModel)
+    assert_type(kbda_project(biased, X), Array)
+    sources = kica(X, c=2)
+    assert_type(sources, KICAModel)
+    assert_type(kica_project(sources, X), Array)
+    assert_type(kica_contrast(X), float)
+    perceptron = kernel_perceptron(X, y, "gaussian", sigma=1.0, max_epochs=20)
+    assert_type(perceptron, PerceptronModel)
+    assert_type(perceptron_predict(perceptron, X), Array)
+    assert_type(perceptron_decision(perceptron, X), Array)
+    logistic = kernel_logistic(X, y, "gaussian", sigma=1.0)
+    assert_type(logistic, LogisticModel)
+    assert_type(logistic_predict(logistic, X), Array)
+    assert_type(logistic_probability(logistic, X), Array)
+    assert_type(kernel_pc_logistic(X, y, "gaussian", 3, sigma=1.0), LogisticModel)
+    curve = kernel_pcr(X, X[:, 0], "gaussian", 3, sigma=1.0)
+    assert_type(curve, RegressionModel)
+    assert_type(pcr_predict(curve, X), Array)
+    save_method(logistic, folder / "logistic.kpca")
+    load_method(folder / "logistic.kpca")
+
+
+def main(folder: Path) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 3))
+    y = (X[:, 0] > 0).astype(int)
+    models(X, folder)
+    shards(X)
+    products(X)
+    kernels(X)
+    rows_again(X, folder)
+    pictures(fk.kpca(X, "gaussian", 2, sigma=1.5), X, y, folder)
+    methods(X, y, folder)

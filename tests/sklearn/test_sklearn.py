@@ -1,0 +1,693 @@
+"""fastkpca.sklearn: scikit-learn's own tests with the class replaced, its checks of estimators, its numbers."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+import textwrap
+import warnings
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.sparse as sp
+from places import ROOT
+
+pytest.importorskip("sklearn")
+
+from sklearn import decomposition
+from sklearn.base import clone
+from sklearn.datasets import load_digits, load_iris
+from sklearn.exceptions import EfficiencyWarning, NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import fastkpca as fk
+from fastkpca.errors import CertificateWarning
+from fastkpca.kernels import CallableKernel, Kernel, get_kernel
+from fastkpca.products.exact import ExactSummation
+from fastkpca.rows.view import Rows
+from fastkpca.sklearn import KernelPCA
+from fastkpca.solve.ridge import _iterate, solve_ridge
+
+Theirs = decomposition.KernelPCA
+IRIS = load_iris().data
+DIGITS = load_digits().data / 16.0
+
+
+# Their tests ----------------------------------------------------------------------------------------------------
+
+
+def test_their_own_test_file_with_the_class_replaced(tmp_path):
+    """The file as installed; only ``sklearn.decomposition.KernelPCA`` is another class when it is imported."""
+    if find_spec("sklearn.decomposition.tests.test_kernel_pca") is None:
+        pytest.skip("this scikit-learn comes without its tests")
+    code = """
+        import sys, warnings
+        import pytest
+        import sklearn.decomposition
+        import fastkpca.errors, fastkpca.sklearn
+        theirs, ours = sklearn.decomposition.KernelPCA, fastkpca.sklearn.KernelPCA
+        sklearn.decomposition.KernelPCA = ours
+
+        class Count:
+            collected, outcomes, replaced = 0, [], []
+            def pytest_collection_modifyitems(self, items):
+                Count.collected = len(items)
+                Count.replaced = {item.module.KernelPCA for item in items}
+            def pytest_runtest_logreport(self, report):
+                if report.when == "call" or report.outcome == "skipped":
+                    Count.outcomes.append(report.outcome)
+
+        # their perceptrons warn that they stop early; ours must not warn
+        args = ["-q", "-p", "no:cacheprovider", "-c", sys.argv[1], "--rootdir", sys.argv[1] + "/..", "-W", "error",
+                "-W", "ignore::sklearn.exceptions.ConvergenceWarning"]
+        status = pytest.main(args + ["--pyargs", "sklearn.decomposition.tests.test_kernel_pca"], plugins=[Count()])
+        assert Count.replaced == {ours}, Count.replaced
+        passed = Count.outcomes.count("passed")
+        print(f"PASSED {passed} OF {Count.collected}")
+        sys.exit(status)
+    """
+    empty = tmp_path / "pytest.ini"
+    empty.write_text("[pytest]\n")
+    result = subprocess.run(
+        [sys.executable, "-P", "-c", textwrap.dedent(code), str(empty)],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+    )
+    assert result.returncode == 0, result.stdout[-4000:] + result.stderr[-2000:]
+    passed, collected = result.stdout.splitlines()[-1].split()[1::2]
+    assert passed == collected and int(collected) >= 20, result.stdout[-2000:]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@parametrize_with_checks(
+    [
+        KernelPCA(),
+        KernelPCA(n_components=2, kernel="rbf"),
+        KernelPCA(n_components=1, kernel="sigmoid"),
+        KernelPCA(n_components=2, kernel="gaussian", tol=1e-6),
+    ]
+)
+def test_their_checks_of_estimators(estimator, check):
+    check(estimator)
+
+
+# Their numbers --------------------------------------------------------------------------------------------------
+
+REAL = {"iris": IRIS, "digits": DIGITS[:700]}
+PARAMETERS = {
+    "linear": {},
+    "poly": {"degree": 2, "coef0": 0.5},
+    "rbf": {"gamma": 0.05},
+    "sigmoid": {"gamma": 0.01},
+    "cosine": {},
+}
+
+
+@pytest.mark.parametrize("name", REAL)
+@pytest.mark.parametrize("kernel", PARAMETERS)
+def test_same_numbers_and_signs(kernel, name):
+    X, given = REAL[name], {"n_components": 4, "kernel": kernel, **PARAMETERS[kernel]}
+    new = 0.9 * X[::5] + 0.01
+    inverse = kernel != "sigmoid"  # its matrix is not positive definite: both refuse
+    theirs = Theirs(fit_inverse_transform=inverse, **given).fit(X)
+    ours = KernelPCA(fit_inverse_transform=inverse, **given).fit(X)
+    scale = np.abs(theirs.transform(X)).max()
+    np.testing.assert_allclose(ours.eigenvalues_, theirs.eigenvalues_, rtol=0, atol=1e-10 * theirs.eigenvalues_[0])
+    np.testing.assert_allclose(ours.transform(new), theirs.transform(new), rtol=0, atol=1e-6 * scale)
+    np.testing.assert_allclose(ours.eigenvectors_, theirs.eigenvectors_, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(ours.fit_transform(X), ours.transform(X), rtol=0, atol=1e-9 * scale)
+    if inverse:
+        Z = theirs.transform(new)
+        expected = theirs.inverse_transform(Z)
+        np.testing.assert_allclose(ours.inverse_transform(Z), expected, rtol=0, atol=1e-5 * np.abs(expected).max())
+        assert ours.dual_coef_.shape == X.shape
+        np.testing.assert_array_equal(ours.X_transformed_fit_, ours.fit_transform(X))
+
+
+@pytest.mark.parametrize("kernel", ["laplacian", "chi2", "additive_chi2", "polynomial"])
+def test_further_names_of_pairwise_kernels(kernel):
+    given = {} if kernel == "additive_chi2" else {"gamma": 0.3}  # it has no gamma: an error here
+    ours = KernelPCA(n_components=3, kernel=kernel, **given).fit(IRIS)
+    K = pairwise_kernels(IRIS, metric=kernel, filter_params=True, gamma=0.3, degree=3, coef0=1)
+    theirs = Theirs(n_components=3, kernel="precomputed").fit(K)
+    np.testing.assert_allclose(ours.eigenvalues_, theirs.eigenvalues_, rtol=1e-9)
+    np.testing.assert_allclose(ours.fit_transform(IRIS), theirs.transform(K), rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("kernel", ["chi2", "additive_chi2"])
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_matrix])
+def test_kernels_that_take_no_read_only_rows(kernel, container):
+    X = np.random.default_rng(0).random((8, 5))
+    X.flags.writeable = False
+    K = pairwise_kernels(X.copy(), metric=kernel, filter_params=True, gamma=0.2)
+    given = {} if kernel == "additive_chi2" else {"gamma": 0.2}
+    ours = KernelPCA(100, kernel=kernel, **given, remove_zero_eig=True).fit(container(X))
+    theirs = Theirs(100, kernel="precomputed", remove_zero_eig=True).fit(K)
+    np.testing.assert_allclose(ours.eigenvalues_, theirs.eigenvalues_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("given", [{"gamma": 0.0}, {"kernel": "poly", "degree": 2.5}, {"kernel": "poly", "degree": 0}])
+def test_parameters_that_only_they_accept(given):
+    given = {"kernel": "rbf", "n_components": 2, **given}
+    np.testing.assert_allclose(
+        KernelPCA(**given).fit_transform(IRIS), Theirs(**given).fit_transform(IRIS), rtol=0, atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("n_components", [None, 10, 200])
+@pytest.mark.parametrize("remove_zero_eig", [False, True])
+def test_components_without_variance(n_components, remove_zero_eig):
+    """More components than the four columns of iris carry."""
+    given = {"n_components": n_components, "remove_zero_eig": remove_zero_eig}
+    theirs, ours = Theirs(**given).fit(IRIS), KernelPCA(**given).fit(IRIS)
+    assert ours.eigenvalues_.shape == theirs.eigenvalues_.shape
+    np.testing.assert_allclose(ours.eigenvalues_, theirs.eigenvalues_, rtol=0, atol=1e-9 * ours.eigenvalues_[0])
+    V = ours.eigenvectors_
+    assert V.shape == theirs.eigenvectors_.shape
+    np.testing.assert_allclose(V.T @ V, np.eye(V.shape[1]), atol=1e-10)
+    K = IRIS @ IRIS.T
+    H = np.eye(150) - 1 / 150
+    np.testing.assert_allclose(H @ K @ H @ V, V * ours.eigenvalues_, atol=1e-9 * ours.eigenvalues_[0])
+    assert np.all(ours.fit_transform(IRIS)[:, 4:] == 0) and np.all(ours.transform(IRIS)[:, 4:] == 0)
+    assert np.isclose(ours.explained_variance_ratio_.sum(), 1)
+    low, high = ours.eigenvalue_bounds_.T
+    assert np.all(low <= ours.eigenvalues_) and np.all(ours.eigenvalues_ <= high)
+
+
+@pytest.mark.parametrize("X", [np.ones((6, 3)), np.ones((1, 3))])
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "sigmoid", lambda x, y: float(x @ y)])
+def test_no_variance_at_all(X, kernel):
+    ours = KernelPCA(n_components=2, kernel=kernel)
+    theirs = Theirs(n_components=2, kernel=kernel, eigen_solver="dense")
+    assert ours.fit_transform(X).shape == theirs.fit_transform(X).shape
+    assert not ours.transform(X).any() and not ours.eigenvalues_.any() and ours.model_ is None
+    assert KernelPCA(kernel=kernel).fit_transform(X).shape == (len(X), 0)
+    assert pickle.loads(pickle.dumps(KernelPCA(n_components=2).fit(X))).transform(X).shape == ours.transform(X).shape
+
+
+def test_float32_in_float32_out():
+    X = DIGITS[:300].astype(np.float32)
+    theirs, ours = Theirs(3, kernel="rbf").fit(X), KernelPCA(3, kernel="rbf").fit(X)
+    for found in (ours.transform(X), ours.fit_transform(X), ours.eigenvectors_):
+        assert found.dtype == np.float32
+    assert ours.eigenvalues_.dtype == np.float64
+    np.testing.assert_allclose(ours.transform(X), theirs.transform(X), atol=2e-5)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
+@pytest.mark.parametrize("fitted", [np.float32, np.float64])
+@pytest.mark.parametrize("new", [np.float32, np.float64])
+def test_types_of_new_rows(kernel, fitted, new):
+    X = DIGITS[:40]
+    found, expected = (
+        cls(3, kernel=kernel).fit(X.astype(fitted)).transform(X.astype(new)).dtype for cls in (KernelPCA, Theirs)
+    )
+    assert found == expected
+
+
+def test_negative_eigenvalues_count_less_in_float32():
+    """Theirs allows for 5e-3 of the largest there, and for 1e-5 in float64."""
+    X = np.random.default_rng(0).standard_normal((20, 3))
+    Q = np.linalg.qr(X - X.mean(axis=0))[0]
+    K = (Q * [1.0, 0.5, -0.002]) @ Q.T
+    for cls in (KernelPCA, Theirs):
+        given = {"n_components": 5, "kernel": "precomputed", "eigen_solver": "randomized", "random_state": 0}
+        with pytest.raises(ValueError, match="significant negative"):
+            cls(**given).fit(K)
+        assert cls(**given).fit(K.astype(np.float32)).eigenvalues_.shape == (5,)
+
+
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("given", [{"kernel": "poly", "gamma": 1e-6}, {"kernel": "cosine"}])
+def test_equal_rows_and_as_many_components_as_rows(container, given):
+    """No other way is open where a feature map leaves more than nothing of no variance."""
+    X = container(np.full((60, 3), 1e-4) + 0.1)
+    ours = KernelPCA(100, **given).fit(X)
+    assert ours.eigenvalues_.shape == (60,) and ours.eigenvalues_.max() < 1e-10
+    assert np.abs(ours.transform(X)).max() < 1e-5
+
+
+# Precomputed, sparse, callables ---------------------------------------------------------------------------------
+
+
+def test_precomputed_equals_the_kernel():
+    K = rbf_kernel(IRIS, gamma=0.1)
+    before = K.copy()
+    given = KernelPCA(3, kernel="precomputed", copy_X=False).fit(K)
+    np.testing.assert_array_equal(K, before)
+    direct = KernelPCA(3, kernel="rbf", gamma=0.1).fit(IRIS)
+    np.testing.assert_allclose(given.transform(K[:9]), direct.transform(IRIS[:9]), atol=1e-9)
+    np.testing.assert_allclose(KernelPCA(3, kernel="precomputed").fit(sp.csr_array(K)).eigenvalues_, given.eigenvalues_)
+    with pytest.raises(ValueError, match="must be a square matrix"):
+        KernelPCA(kernel="precomputed").fit(K[:9])
+
+
+def test_precomputed_with_row_and_column_offsets():
+    """Centring takes them away, at new rows too; a matrix that is not symmetric is not refused."""
+    rng = np.random.default_rng(3)
+    S = IRIS @ IRIS.T
+    a, b = rng.standard_normal((2, 150))
+    K = S + a[None, :] + b[:, None]
+    ours, theirs = (cls(3, kernel="precomputed").fit(K.copy()) for cls in (KernelPCA, Theirs))
+    np.testing.assert_allclose(ours.eigenvalues_, theirs.eigenvalues_, rtol=1e-9)
+    np.testing.assert_allclose(ours.fit_transform(K), ours.transform(K), atol=1e-8)
+    new = S[:7] + a[None, :] + 5.0
+    np.testing.assert_allclose(ours.transform(new), theirs.transform(new), atol=1e-7)
+    np.testing.assert_allclose(ours.transform(new), ours.transform(K[:7]), atol=1e-7)
+
+
+@pytest.mark.parametrize("solver", ["auto", "dense", "arpack", "randomized"])
+def test_significant_negative_eigenvalues(solver):
+    rng = np.random.default_rng(0)
+    Q = np.linalg.qr(rng.standard_normal((40, 39)) - 0)[0]
+    Q = np.linalg.qr(Q - Q.mean(axis=0))[0]
+    values = np.concatenate([[10.0, 4.0, 2.0], np.zeros(33), [-0.5, -3.0, -7.0]])
+    K = (Q * values) @ Q.T
+    K = (K + K.T) / 2
+    for c in (1, 2, 3, 30, 38, None):
+        outcomes = []
+        for cls in (Theirs, KernelPCA):
+            try:
+                found = cls(c, kernel="precomputed", eigen_solver="dense" if cls is Theirs else solver).fit(K)
+                outcomes.append(found.eigenvalues_)
+            except ValueError as error:
+                outcomes.append(str(error).split("(")[0])
+        if solver == "randomized" and c in (2, 3, 30):  # -7 is among the largest in size
+            assert "significant negative" in outcomes[1]
+        elif isinstance(outcomes[0], str):
+            assert outcomes[0] == outcomes[1]
+        else:
+            np.testing.assert_allclose(outcomes[1], outcomes[0], atol=1e-9)
+    with pytest.raises(ValueError, match="negative"):
+        KernelPCA(2, kernel="precomputed", eigen_solver=solver).fit(-np.eye(40))
+
+
+@pytest.mark.parametrize("container", [sp.csr_matrix, sp.csr_array, sp.csc_array])
+@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf", "cosine", "laplacian"])
+def test_sparse(container, kernel):
+    X = np.where(DIGITS[:200] > 0.5, DIGITS[:200], 0.0)
+    dense = KernelPCA(3, kernel=kernel).fit(X)
+    ours = KernelPCA(3, kernel=kernel).fit(container(X))
+    np.testing.assert_allclose(ours.transform(container(X[:20])), dense.transform(X[:20]), atol=1e-9)
+    with pytest.raises(NotImplementedError, match="sparse"):
+        KernelPCA(3, kernel=kernel, fit_inverse_transform=True).fit(container(X))
+
+
+def histogram(x, y, power=1.0):
+    assert x.ndim == y.ndim == 1
+    return float(np.minimum(x, y).sum() ** power)
+
+
+def test_callable_of_two_rows():
+    X = DIGITS[:90]
+    for keywords in (None, {"power": 0.5}):
+        given = {"n_components": 3, "kernel": histogram, "kernel_params": keywords}
+        ours, theirs = KernelPCA(**given).fit(X), Theirs(**given).fit(X)
+        np.testing.assert_allclose(ours.transform(X[:9]), theirs.transform(X[:9]), atol=1e-8)
+        np.testing.assert_array_equal(KernelPCA(n_jobs=2, **given).fit(X).transform(X[:9]), ours.transform(X[:9]))
+    with pytest.raises(ValueError, match=r"the kernel function .*broken returned nan"):
+
+        def broken(x, y):
+            return np.nan
+
+        KernelPCA(2, kernel=broken).fit(X[:9])
+
+
+def test_callable_gets_sparse_rows_as_from_them():
+    kinds = set()
+
+    def kernel(x, y):
+        kinds.add(type(x))
+        return float((x @ y.T).toarray()[0, 0])
+
+    X = sp.csr_array(DIGITS[:30])
+    ours, theirs = KernelPCA(2, kernel=kernel).fit(X), Theirs(2, kernel=kernel).fit(X)
+    assert len(kinds) == 1
+    np.testing.assert_allclose(ours.transform(X[:4]), theirs.transform(X[:4]), atol=1e-9)
+
+
+# What is ours ---------------------------------------------------------------------------------------------------
+
+
+def test_kernels_of_fastkpca():
+    by_name = KernelPCA(3, kernel="gaussian", kernel_params={"sigma": 2.0}).fit(IRIS)
+    rbf = KernelPCA(3, kernel="rbf", gamma=1 / 8).fit(IRIS)
+    np.testing.assert_array_equal(by_name.transform(IRIS), rbf.transform(IRIS))
+    np.testing.assert_array_equal(
+        KernelPCA(3, kernel="gaussian", gamma=1 / 8).fit_transform(IRIS), rbf.fit_transform(IRIS)
+    )
+    summed = get_kernel("gaussian", sigma=2.0) + get_kernel("linear")
+    for kernel in (summed, CallableKernel(function=lambda X, Y: X @ Y.T)):
+        assert isinstance(kernel, Kernel)
+        assert KernelPCA(2, kernel=kernel, fit_inverse_transform=True).fit(IRIS).inverse_transform(
+            np.zeros((3, 2))
+        ).shape == (3, 4)
+    heuristic = KernelPCA(2, kernel="gaussian", fit_inverse_transform=True).fit(IRIS)
+    assert heuristic.model_.kernel.sigma > 0 and np.isfinite(heuristic.inverse_transform(np.zeros((1, 2)))).all()
+
+
+def test_intervals_hold_the_eigenvalues_of_the_exact_matrix():
+    X = DIGITS[:900]
+    K = rbf_kernel(X, gamma=0.05)
+    H = K - K.mean(axis=0)
+    H -= H.mean(axis=1)[:, None]
+    exact = scipy.linalg.eigvalsh(H)[::-1]
+    for tol in (0, 1e-3, 1e-7):
+        ours = KernelPCA(5, kernel="rbf", gamma=0.05, tol=tol).fit(X)
+        low, high = ours.eigenvalue_bounds_.T
+        slack = 1e-12 * exact[0]
+        assert np.all(low <= exact[:5] + slack) and np.all(exact[:5] <= high + slack)
+        assert np.max(high - low) <= max(tol, 1e-8) * exact[0]
+        assert ours.bound_kind_ == "guaranteed"
+        np.testing.assert_allclose(ours.explained_variance_ratio_, exact[:5] / exact.sum(), rtol=max(10 * tol, 1e-9))
+
+
+def test_a_fraction_of_the_variance():
+    ours = KernelPCA(0.9, kernel="rbf", gamma=0.05).fit(DIGITS[:200])
+    assert ours.explained_variance_ratio_.sum() >= 0.9 > ours.explained_variance_ratio_[:-1].sum()
+
+
+def test_solver_names_and_methods():
+    X = DIGITS[:700]
+    reference = KernelPCA(3, kernel="rbf", eigen_solver="dense").fit(X)
+    assert reference.model_.plan.method == "dense"
+    for given in ({"eigen_solver": "arpack"}, {"eigen_solver": "randomized", "random_state": 5}, {"method": "krylov"}):
+        found = KernelPCA(3, kernel="rbf", iterated_power=1, **given).fit(X)
+        assert found.model_.plan.method == "krylov"
+        np.testing.assert_allclose(found.transform(X), reference.transform(X), atol=1e-6)
+    with pytest.raises(ValueError, match="give one"):
+        KernelPCA(2, method="dense", eigen_solver="arpack").fit(X)
+
+
+def test_tol_says_what_is_reached_and_zero_is_silent():
+    X = DIGITS[:2100]  # LAPACK is no way out at this size
+    with pytest.warns(CertificateWarning, match="tol=0 asks for the best"):
+        KernelPCA(2, kernel="rbf", gamma=1.0, max_iter=1).fit(np.vstack([X, 0.99 * X])[:2100])
+    with pytest.warns(CertificateWarning):
+        KernelPCA(2, kernel="rbf", gamma=0.05, tol=1e-15).fit(X[:300])
+    KernelPCA(2, kernel="rbf", gamma=0.05).fit(X[:300])
+    KernelPCA(2, kernel="rbf", gamma=0.05, tol=5.0).fit(X[:300])
+
+
+def test_many_rows_without_the_matrix(tmp_path):
+    """60,000 rows, of which the matrix would take 29 GB; a memory map stays one."""
+    path = tmp_path / "X.npy"
+    rng = np.random.default_rng(0)
+    np.save(path, rng.standard_normal((60_000, 3)) * [3.0, 1.0, 0.3])
+    X = np.load(path, mmap_mode="r")
+    ours = KernelPCA(3, kernel="poly", degree=2, gamma=0.1).fit(X)
+    assert np.shares_memory(ours.X_fit_, X)
+    C = np.cov(np.column_stack([X, X[:, 0] * X[:, 0]]), rowvar=False)
+    assert ours.eigenvalues_.shape == (3,) and np.isfinite(C).all()
+    subset = X[:: 60_000 // 50]
+    np.testing.assert_allclose(ours.transform(subset), ours.fit_transform(X)[:: 60_000 // 50], atol=1e-9)
+    few = KernelPCA(3, kernel="poly", degree=2, gamma=0.1).fit(X[:3000])
+    theirs = Theirs(3, kernel="poly", degree=2, gamma=0.1).fit(X[:3000])
+    np.testing.assert_allclose(few.transform(subset), theirs.transform(subset), atol=1e-6)
+
+
+def test_ridge_by_iterations_equals_cholesky():
+    Z = KernelPCA(6, kernel="rbf", gamma=0.1).fit_transform(DIGITS[:400])
+    kernel = get_kernel("gaussian", gamma=1.0)
+    direct = solve_ridge(kernel, Z, DIGITS[:400], 1e-2, 1 << 30)
+    np.testing.assert_allclose(solve_ridge(kernel, Z, DIGITS[:400], 1e-2, 1000), direct, atol=1e-7)
+    K = rbf_kernel(Z, gamma=1.0) + 1e-2 * np.eye(400)
+    np.testing.assert_allclose(K @ direct, DIGITS[:400], atol=1e-9)
+    with pytest.raises(np.linalg.LinAlgError, match="larger alpha"):
+        _iterate(ExactSummation(kernel, Rows(Z)), DIGITS[:400], -50.0)
+
+
+# Beside the other estimators ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"kernel": "rbf", "gamma": 0.01},
+        {"kernel": "poly", "degree": 2},
+        {"kernel": "cosine"},
+        {"kernel": "laplacian"},
+        {"kernel": histogram},
+        {"kernel": "rbf", "method": "features", "tol": 1e-3},
+        {"kernel": get_kernel("gaussian", sigma=1.0) + get_kernel("linear")},
+    ],
+)
+def test_pickle_and_clone_give_the_same_bits(given):
+    import joblib
+
+    X = IRIS[:80]
+    ours = KernelPCA(n_components=3, **given).fit(X)
+    expected = ours.transform(X)
+    again = pickle.loads(pickle.dumps(ours))
+    np.testing.assert_array_equal(again.transform(X), expected)
+    np.testing.assert_array_equal(again.eigenvectors_, ours.eigenvectors_)
+    np.testing.assert_array_equal(again.eigenvalue_bounds_, ours.eigenvalue_bounds_)
+    assert repr(again.model_) == repr(ours.model_) and str(again.model_.plan) == str(ours.model_.plan)
+    np.testing.assert_array_equal(clone(ours).fit(X).transform(X), expected)
+    assert joblib.hash(clone(ours).fit(X).transform(X)) == joblib.hash(expected)
+
+
+@pytest.mark.parametrize("features", ["monomial", "ranked", "pivots", "fourier"])
+def test_models_with_each_feature_map_can_be_pickled(features):
+    if features == "fourier":
+        pytest.importorskip("finufft")
+    kernel = ("polynomial", {"degree": 2}) if features == "monomial" else ("gaussian", {"sigma": 2.0})
+    X = IRIS[:, :2]
+    model = fk.kpca(X, kernel[0], 2, features=features, tol=1e-3, **kernel[1])
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(fk.kpca_project(again, X), fk.kpca_project(model, X))
+    np.testing.assert_array_equal(again.score, model.score)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_pipeline_and_grid_search(n_jobs):
+    y = load_iris().target
+    pipeline = make_pipeline(KernelPCA(n_components=3, kernel="rbf"), LogisticRegression(max_iter=1000))
+    grid = {"kernelpca__gamma": [0.01, 0.1], "kernelpca__n_components": [2, 4]}
+    ours = GridSearchCV(pipeline, grid, cv=3, n_jobs=n_jobs, error_score="raise").fit(IRIS, y)
+    theirs = GridSearchCV(pipeline.set_params(kernelpca=Theirs(kernel="rbf")), grid, cv=3).fit(IRIS, y)
+    np.testing.assert_allclose(ours.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"], atol=1e-12)
+    assert ours.best_params_ == theirs.best_params_
+
+
+def rows_kernel(x, y, scale=1.0):
+    return float(np.exp(-scale * np.abs(x - y).sum()))
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"kernel": "rbf", "kernel_params": {"sigma": 2.0}}, r"'sigma'.*gamma; give gamma=1 / \(2 \* sigma\*\*2\)"),
+        ({"kernel": "rbf", "kernel_params": {"gamma": 2.0}}, "give gamma= of the estimator"),
+        ({"kernel": "polynomial", "kernel_params": {"offset": 2.0}}, "takes coef0, degree, gamma; give coef0="),
+        ({"kernel": "linear", "kernel_params": {"sigma": 2.0}}, "the kernel 'linear' takes no parameters$"),
+        ({"kernel": "cosine", "gamma": 2.0}, "gamma=2.0 was given, and would be ignored: the kernel 'cosine' takes no"),
+        ({"kernel": "rbf", "degree": 2}, "degree=2 .* 'rbf' takes gamma$"),
+        ({"kernel": "linear", "coef0": 0.0}, "coef0=0.0 was given"),
+        ({"kernel": "gaussian", "coef0": 0.0}, "'gaussian' takes gamma, .*sigma, in kernel_params"),
+        ({"kernel": "gaussian", "gamma": 1.0, "kernel_params": {"gamma": 2.0}}, "were both given; drop one"),
+        ({"kernel": "plain", "gamma": 3.0}, "gamma=3.0 .* 'plain' takes width, in kernel_params"),
+        ({"kernel": rows_kernel, "gamma": 3.0}, "a function of two rows has its parameters in kernel_params"),
+        ({"kernel": get_kernel("gaussian"), "gamma": 3.0}, "a kernel object, or a class, has its own"),
+        ({"kernel": "precomputed", "gamma": 3.0}, "gamma=3.0 was given"),
+    ],
+)
+def test_what_would_be_ignored_is_an_error(given, text):
+    from sklearn.utils._param_validation import InvalidParameterError
+
+    class Plain(Kernel):
+        parameters = {"width": 1.0}
+
+        def block(self, X, Y):
+            return self.width * X @ Y.T
+
+    X = rbf_kernel(IRIS) if given["kernel"] == "precomputed" else IRIS
+    with fk.register_kernel("plain", Plain), pytest.raises(InvalidParameterError, match=text):
+        KernelPCA(2, **given).fit(X)
+
+
+def test_defaults_are_never_asked_for():
+    for kernel in ("linear", "rbf", "cosine", "gaussian", rows_kernel, get_kernel("gaussian")):
+        KernelPCA(2, kernel=kernel, gamma=None, degree=3, coef0=1).fit(IRIS[:40])
+    one = KernelPCA(2, kernel="tanh", gamma=0.01, coef0=0.5).fit(IRIS)
+    two = KernelPCA(2, kernel="sigmoid", gamma=0.01, coef0=0.5).fit(IRIS)
+    np.testing.assert_allclose(one.eigenvalues_, two.eigenvalues_, rtol=1e-9)
+
+
+def test_grid_search_over_parameters_of_a_kernel():
+    y = load_iris().target
+
+    def scores(estimator, name, values):
+        pipeline = make_pipeline(estimator, LogisticRegression(max_iter=1000))
+        return GridSearchCV(pipeline, {name: values}, cv=3).fit(IRIS, y).cv_results_["mean_test_score"]
+
+    sigmas = [0.05, 0.5, 5.0]
+    ours = scores(KernelPCA(3, kernel="gaussian"), "kernelpca__kernel_params", [{"sigma": s} for s in sigmas])
+    theirs = scores(Theirs(3, kernel="rbf"), "kernelpca__gamma", [0.5 / s**2 for s in sigmas])
+    np.testing.assert_allclose(ours, theirs, atol=1e-12)
+    assert len(set(ours)) == 3
+    grid = [{"scale": s} for s in (0.01, 10.0)]
+    functions = scores(KernelPCA(3, kernel=rows_kernel), "kernelpca__kernel_params", grid)
+    assert len(set(functions)) == 2
+    with pytest.raises(ValueError, match="would be ignored"):
+        scores(KernelPCA(3, kernel="rbf"), "kernelpca__kernel_params", [{"sigma": s} for s in sigmas])
+
+
+def test_names_and_frames():
+    pd = pytest.importorskip("pandas")
+    frame = load_iris(as_frame=True).data
+    ours = KernelPCA(2, kernel="rbf").set_output(transform="pandas").fit(frame)
+    np.testing.assert_array_equal(ours.feature_names_in_, frame.columns)
+    assert ours.n_features_in_ == 4 and ours.gamma_ == 0.25
+    out = ours.transform(frame)
+    assert isinstance(out, pd.DataFrame) and list(out.columns) == ["kernelpca0", "kernelpca1"]
+    assert list(ours.get_feature_names_out()) == list(out.columns)
+    with pytest.raises(ValueError, match="feature names"):
+        ours.transform(frame.rename(columns=str.upper))
+
+
+def test_every_parameter_of_theirs_with_its_default():
+    theirs, ours = Theirs().get_params(), KernelPCA().get_params()
+    assert set(ours) - set(theirs) == {"method", "memory_limit"}
+    for name in theirs:
+        assert ours[name] == theirs[name], name
+    assert set(dir(Theirs().fit(IRIS))) - set(dir(KernelPCA().fit(IRIS))) <= {
+        x for x in dir(Theirs().fit(IRIS)) if x.startswith("_")
+    }
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"n_components": 0}, {"n_components": 1.5}, {"gamma": -1}, {"tol": -1}, {"eigen_solver": "x"}, {"alpha": "a"},
+     {"kernel": "unknown"}, {"kernel": 3}, {"random_state": "x"}, {"method": "lapack"}],
+)  # fmt: skip
+def test_errors_are_of_their_class(given):
+    from sklearn.utils._param_validation import InvalidParameterError
+
+    with pytest.raises(InvalidParameterError, match=f"The '{next(iter(given))}' parameter of KernelPCA"):
+        KernelPCA(**given).fit(IRIS)
+
+
+def test_what_is_not_fitted_says_so():
+    for call in (lambda e: e.transform(IRIS), lambda e: e.inverse_transform(IRIS)):
+        with pytest.raises(NotFittedError):
+            call(KernelPCA(fit_inverse_transform=True))
+    with pytest.raises(NotFittedError, match="fit_inverse_transform=True"):
+        KernelPCA().fit(IRIS).inverse_transform(IRIS)
+    assert not hasattr(KernelPCA(), "eigenvectors_")
+
+
+def test_results_do_not_depend_on_jobs():
+    X = DIGITS[:900]
+    one, two = (KernelPCA(4, kernel="rbf", method="krylov", n_jobs=n).fit(X) for n in (1, 2))
+    np.testing.assert_array_equal(one.transform(X), two.transform(X))
+
+
+def test_the_import_without_scikit_learn_says_how_to_install(tmp_path):
+    code = """
+        import sys
+        class Without:
+            def find_spec(self, name, path=None, target=None):
+                if name.partition(".")[0] == "sklearn":
+                    raise ModuleNotFoundError("No module named 'sklearn'", name="sklearn")
+        sys.meta_path.insert(0, Without())
+        import fastkpca
+        try:
+            import fastkpca.sklearn
+        except ImportError as error:
+            print(error)
+    """
+    result = subprocess.run(
+        [sys.executable, "-P", "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    assert "pip install 'fastkpca[sklearn]'" in result.stdout
+    text = (ROOT / "pyproject.toml").read_text()
+    assert '\nsklearn = ["scikit-learn' in text
+
+
+def test_a_flat_spectrum_of_few_rows_goes_to_lapack():
+    X = np.random.default_rng(0).standard_normal((700, 40))
+    estimator = KernelPCA(20, kernel="rbf", gamma=0.1).fit(X)
+    assert estimator.model_.info["method"] == "dense"
+    theirs = Theirs(20, kernel="rbf", gamma=0.1, eigen_solver="dense").fit(X)
+    np.testing.assert_allclose(estimator.eigenvalues_, theirs.eigenvalues_, rtol=1e-9)
+
+
+def test_a_flat_spectrum_where_lapack_does_not_fit_has_all_passes():
+    X = np.random.default_rng(0).standard_normal((700, 40))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CertificateWarning)
+        estimator = KernelPCA(20, kernel="rbf", gamma=0.1, memory_limit="17MB").fit(X)
+    assert estimator.model_.info["method"] == "krylov"
+    assert estimator.model_.info["passes"] > 8
+
+
+def test_all_components_of_many_rows_are_announced_with_their_cost(monkeypatch):
+    """n_components=None is the default: what takes minutes is said before it is begun, or refused with a way out."""
+    face = sys.modules["fastkpca.sklearn"]
+    X = np.random.default_rng(0).standard_normal((2500, 4))
+    begun = []
+
+    def begins(*_, **__):
+        begun.append(True)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(face, "kpca", begins)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(KeyboardInterrupt):  # seconds: nothing is said
+            KernelPCA(kernel="rbf").fit(X)
+    monkeypatch.setattr(face, "LONG", 0.1)
+    announced = pytest.warns(EfficiencyWarning, match=r"every component of 2500 rows.*seconds.*n_components=10")
+    with announced as caught, pytest.raises(KeyboardInterrupt):
+        KernelPCA(kernel="rbf").fit(X)
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(KeyboardInterrupt):  # asked for
+            KernelPCA(10, kernel="rbf").fit(X)
+    begun.clear()
+    with pytest.raises(ValueError, match="n_components=None asks for every component of 2500 rows.*memory_limit"):
+        KernelPCA(kernel="laplacian", gamma=5.0, memory_limit="20MB").fit(X)
+    assert not begun
+
+
+def test_a_fit_that_failed_leaves_no_fitted_estimator():
+    X = np.random.default_rng(0).standard_normal((600, 5))
+    estimator = KernelPCA(3, kernel="rbf", memory_limit=1)
+    with pytest.raises(ValueError, match="memory_limit"):
+        estimator.fit(X)
+    assert estimator.n_features_in_ == 5
+    with pytest.raises(NotFittedError):
+        estimator.transform(X)
+
+
+def test_functions_of_models_point_from_an_estimator_to_its_model(tmp_path):
+    X = np.random.default_rng(0).standard_normal((50, 3))
+    estimator = KernelPCA(2, kernel="rbf").fit(X)
+    calls = [
+        lambda e: fk.kpca_project(e, X),
+        lambda e: fk.kpca_denoise(e, X),
+        lambda e: fk.kpca_preimage(e, X[:, :2]),
+        lambda e: fk.kpca_spe(e, X),
+        lambda e: fk.save(e, tmp_path / "m.kpca"),
+        lambda e: fk.export_mat(e, tmp_path / "m.mat"),
+    ]
+    for call in calls:
+        call(estimator.model_)
+        with pytest.raises(TypeError, match="give its attribute model_"):
+            call(estimator)
+        with pytest.raises(TypeError, match="fit an estimator"):
+            call(KernelPCA(2))
+        with pytest.raises(TypeError, match=r"type ndarray; give what kpca\(\)"):
+            call(X)

@@ -1,0 +1,321 @@
+"""The intervals contain what they claim: against exact inertia, mpmath, dense references, and random attacks."""
+
+import warnings
+
+import mpmath
+import numpy as np
+import pytest
+from attack_certificate import REFERENCE, attack_cluster, attack_one
+from dense_products import centered
+
+from fastkpca.solve import certificate as cert
+
+UNIT = np.finfo(np.float64).eps / 2
+
+
+def random_symmetric(rng, n, values):
+    Q = np.linalg.qr(rng.standard_normal((n, n)))[0]
+    A = (Q * values) @ Q.T
+    return (A + A.T) / 2
+
+
+def ritz(A, V):
+    """Ritz coordinates of span(V): (V rotated, V'Y, V'V, R'R)."""
+    Y = np.linalg.eigh(V.T @ A @ V)[1][:, ::-1]
+    V = V @ Y
+    W = A @ V
+    compression = V.T @ W
+    R = W - V * np.diag(compression)
+    return V, compression, V.T @ V, R.T @ R
+
+
+def mp_eigenvalues(A, digits=40):
+    """Eigenvalues of the float64 matrix A to 40 digits, descending."""
+    with mpmath.workdps(digits):
+        values = mpmath.eigsy(mpmath.matrix(A.tolist()), eigvals_only=True)
+        return np.array(sorted((float(v) for v in values), reverse=True))
+
+
+def true_mu(A, V):
+    Q = np.linalg.qr(V)[0]
+    P = np.eye(len(A)) - Q @ Q.T
+    return float(np.linalg.eigvalsh(P @ A @ P)[-1])
+
+
+@pytest.mark.parametrize("m", [1, 3, 12])
+def test_upper_ends_are_the_roots_of_the_inertia_equation(attack, m):
+    """hi_i is the smallest tau > mu with lambda_i(T + L'L / (tau - mu)) <= tau: found here by bisection."""
+    rng = attack.rng("inertia", m)
+    theta = np.sort(rng.random(m))[::-1] + 1
+    L = rng.standard_normal((m, m)) * 10.0 ** rng.uniform(-4, 0, m)
+    mu = 0.9
+    found = cert.upper_ends(np.diag(theta), L, mu)
+    for i in range(m):
+        low, high = mu, 1e4
+        for _ in range(200):
+            tau = (low + high) / 2
+            value = np.linalg.eigvalsh(np.diag(theta) + L.T @ L / (tau - mu))[::-1][i]
+            low, high = (tau, high) if value > tau else (low, tau)
+        assert found[i] == pytest.approx(high, rel=1e-11)
+
+
+def test_upper_ends_are_attained():
+    """Where the rest of the matrix is mu I, the bound is the eigenvalue: it can't be sharpened from these data."""
+    rng = np.random.default_rng(3)
+    T, L, mu = np.diag([3.0, 2.0, 1.5]), rng.standard_normal((5, 3)) * 0.3, 1.0
+    A = np.block([[T, L.T], [L, mu * np.eye(5)]])
+    np.testing.assert_allclose(cert.upper_ends(T, L, mu), np.linalg.eigvalsh(A)[::-1][:3], rtol=1e-13)
+
+
+def test_every_mu_bounds_the_rest_of_the_spectrum(attack):
+    for case in range(attack.count(1000)):
+        rng = attack.rng("mu", case)
+        n, m, D = int(rng.integers(5, 60)), int(rng.integers(1, 5)), int(rng.integers(1, 30))
+        X = rng.standard_normal((n, D)) * 10.0 ** rng.uniform(-2, 0, D)
+        X -= X.mean(axis=0)
+        E = random_symmetric(rng, n, 10.0 ** rng.uniform(-6, -1) * rng.random(n))
+        H = np.eye(n) - 1 / n
+        E = H @ E @ H
+        A = X @ X.T + E
+        V = np.linalg.qr(H @ rng.standard_normal((n, m)))[0]
+        mu, T = true_mu(A, V), V.T @ A @ V
+        R = A @ V - V @ T
+        gap = np.trace(A) - np.trace(T)
+        slack = 1e-13 * np.linalg.norm(A)
+        assert cert.mu_trace(np.trace(A), np.trace(T)) >= mu - slack
+        norms = np.linalg.norm(A), np.linalg.norm(T), np.linalg.norm(R)
+        assert cert.mu_frobenius(*norms, slack=1e-15 * norms[0] ** 2) >= mu - slack
+        info = cert.FeatureInfo(X.T @ X, lambda V, X=X: V.T @ X, float(np.trace(E)))
+        for known in (None, gap):
+            assert cert.mu_features(info, info.project(V), n, known) >= mu
+        # not semidefinite, and bounded only entry by entry
+        defect = 1e-3 * rng.uniform(-1, 1, (n, n))
+        B = A + (defect + defect.T) / 2
+        info = cert.FeatureInfo(X.T @ X, info.project, float(np.trace(E)), defect=1e-3)
+        assert cert.mu_features(info, info.project(V), n, np.trace(B) - np.trace(V.T @ B @ V)) >= true_mu(B, V)
+
+
+def test_trace_form_is_false_for_indefinite_matrices():
+    """Why it is allowed for semidefinite matrices only: here it lies below what it should bound."""
+    A = np.diag([2.0, 1.0, -3.0])
+    V = np.eye(3)[:, :1]
+    assert cert.mu_trace(np.trace(A), 2.0) < true_mu(A, V)
+    bounded = cert.mu_frobenius(np.linalg.norm(A), 2.0, 0.0, 0.0)
+    assert bounded >= 1.0
+
+
+@pytest.mark.parametrize("n", [40, 200, 400])
+def test_largest_eigenvalue_bound_is_proved_and_close(n):
+    for seed in range(3):
+        rng = np.random.default_rng([n, seed])
+        values = rng.standard_normal(n) if seed else 10.0 ** -np.arange(n, dtype=float)
+        S = random_symmetric(rng, n, values)
+        bound = cert.largest_eigenvalue_bound(S)
+        assert np.max(values) <= bound <= 1.25 * np.max(values)
+    assert cert.largest_eigenvalue_bound(-np.eye(n)) >= 0
+    assert cert.largest_eigenvalue_bound(np.zeros((0, 0))) == 0
+
+
+@pytest.mark.parametrize("spread", [1e-12, 1e-6, 1e-3, 0.05])
+def test_columns_far_from_orthonormal(spread):
+    rng = np.random.default_rng(5)
+    n, m = 80, 10
+    A = random_symmetric(rng, n, np.exp(-0.3 * np.arange(n)))
+    reference = np.linalg.eigvalsh(A)[::-1]
+    V = np.linalg.eigh(A)[1][:, ::-1][:, :m] + 1e-4 * rng.standard_normal((n, m))
+    V = np.linalg.qr(V)[0] @ (np.eye(m) + spread * rng.uniform(-1, 1, (m, m)))
+    W = A @ V
+    theta = np.diag(V.T @ W) / np.diag(V.T @ V)
+    order = np.argsort(-theta)
+    V, W, theta = V[:, order], W[:, order], theta[order]
+    R = W - V * theta
+    # Ritz values of the skewed columns: the compression must be V'Y with theta on its diagonal for the formulas
+    compression = V.T @ W
+    np.fill_diagonal(compression, theta)
+    found = cert.ritz_certificate(
+        compression, V.T @ V, R.T @ R, 5, n=n, product_error=1e-13, trace=(float(np.trace(A)), 1e-13)
+    )
+    assert np.all(found.eigenvalue_bounds[:, 0] <= reference[:5])
+    assert np.all(found.eigenvalue_bounds[:, 1] >= reference[:5])
+
+
+def test_columns_not_orthonormal_at_all_prove_nothing_but_the_trace():
+    A = np.diag([4.0, 1.0, 0.5])
+    V = np.array([[1.0, 0.9], [0.0, 0.1], [0.0, 0.0]])
+    found = cert.ritz_certificate(V.T @ A @ V, V.T @ V, np.eye(2), 2, n=3, product_error=0.0, trace=(5.5, 0.0))
+    np.testing.assert_array_equal(found.eigenvalue_bounds, [[0.0, 5.5], [0.0, 2.75]])
+    found = cert.ritz_certificate(V.T @ A @ V, V.T @ V, np.eye(2), 2, n=3, product_error=np.inf)
+    assert np.all(np.isinf(found.eigenvalue_bounds))
+
+
+def test_small_residuals_survive_beside_large_ones():
+    """A residual of 1e-9 beside one of 1: the interval of the first stays 1e-18 / gap wide, and is still right."""
+    rng = np.random.default_rng(8)
+    n = 60
+    values = np.concatenate([[10.0, 3.0], np.linspace(1, 0, n - 2)])
+    Q = np.linalg.qr(rng.standard_normal((n, n)))[0]
+    A = random_symmetric(rng, n, values)
+    values, Q = np.linalg.eigh(A)
+    values, Q = values[::-1], Q[:, ::-1]
+    V = Q[:, :2].copy()
+    V[:, 0] += 1e-9 * Q[:, 30]
+    V[:, 1] += 0.7 * Q[:, 20]
+    V, compression, gram, residual = ritz(A, np.linalg.qr(V)[0])
+    found = cert.ritz_certificate(
+        compression,
+        gram,
+        residual,
+        2,
+        n=n,
+        product_error=0.0,
+        trace=(float(values.sum()), 1e-13),
+        mu={"known": true_mu(A, V) + 1e-13},
+    )
+    width = np.diff(found.eigenvalue_bounds)[:, 0]
+    assert np.all(found.eigenvalue_bounds[:, 0] <= values[:2])
+    assert np.all(found.eigenvalue_bounds[:, 1] >= values[:2])
+    assert width[0] < 1e-11 < 1e-2 < width[1]
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e4, 1e8])
+def test_rounding_against_mpmath(offset):
+    """|K| up to 1e8 times |Kc|: the products' rounding, not the residuals, makes the width; 40 digits decide."""
+    rng = np.random.default_rng(11)
+    n, m = 14, 4
+    K = random_symmetric(rng, n, np.exp(-np.arange(n, dtype=float))) + offset
+    K = (K + K.T) / 2
+    with mpmath.workdps(40):
+        M = mpmath.matrix(K.tolist())
+        H = mpmath.eye(n) - mpmath.ones(n) / n
+        exact = mpmath.eigsy(H * M * H, eigvals_only=True)
+        reference = np.array(sorted((float(v) for v in exact), reverse=True))
+    V = np.linalg.eigh(centered(K))[1][:, ::-1][:, :m]
+    V = np.linalg.qr(V - V.mean(axis=0))[0]
+    W = K @ V
+    W -= W.mean(axis=0)
+    V = V @ np.linalg.eigh((V.T @ W + W.T @ V) / 2)[1][:, ::-1]
+    W = K @ V
+    W -= W.mean(axis=0)
+    theta = np.diag(V.T @ W)
+    R = W - V * theta
+    norm = float(np.linalg.norm(K))
+    eta = cert.product_error(n, m, norm)
+    trace = float(np.trace(K) - K.sum() / n), eta + cert.rounding_factor(n) * UNIT * float(np.trace(np.abs(K)))
+    found = cert.ritz_certificate(V.T @ W, V.T @ V, R.T @ R, 3, n=n, product_error=eta, trace=trace)
+    assert np.all(found.eigenvalue_bounds[:, 0] <= reference[:3])
+    assert np.all(found.eigenvalue_bounds[:, 1] >= reference[:3])
+    computed = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
+    values = np.linalg.eigvalsh((computed + computed.T) / 2)[::-1]
+    dense = cert.dense_certificate(values, 3, n=n, norm=norm)
+    assert np.all(np.abs(values[:3] - reference[:3]) <= np.diff(dense.eigenvalue_bounds)[:, 0] / 2)
+    assert dense.width <= 1e-13 * norm
+
+
+def test_the_attack_s_reference_is_good():
+    """LAPACK errs by less than the REFERENCE * |A|_2 that the attack allows it, against 40 digits."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        A = random_symmetric(rng, 24, 10.0 ** -rng.uniform(0, 12, 24))
+        error = np.max(np.abs(np.linalg.eigvalsh(A)[::-1] - mp_eigenvalues(A)))
+        assert error <= REFERENCE * np.linalg.norm(A, 2)
+
+
+def test_clusters_and_angles():
+    bounds = np.array([[9.0, 10.0], [8.0, 9.5], [5.0, 6.0], [4.9, 5.0], [1.0, 1.1]])
+    np.testing.assert_array_equal(cert.cluster_labels(bounds), [0, 0, 1, 1, 2])
+    theta = bounds.mean(axis=1)
+    angles = cert.angle_bounds(theta, 0.01 * np.eye(5), bounds, 5, 0.0)
+    # first cluster: residual 0.1, next upper end 6, smallest Ritz value 8.75
+    assert angles[0] == angles[1] == pytest.approx(np.arcsin(0.1 / 2.75), rel=1e-6)
+    # second cluster: above it 8 - 5.5, below it 4.95 - 1.1
+    assert angles[2] == angles[3] == pytest.approx(np.arcsin(0.1 / 2.5), rel=1e-6)
+    assert angles[4] == np.pi / 2  # nothing bounds what comes after the last
+    # a cluster that goes on beyond c is judged against what lies beyond the whole of it
+    assert cert.angle_bounds(theta, 0.01 * np.eye(5), bounds, 3, 0.0)[2] == pytest.approx(
+        np.arcsin(0.1 / 2.5), rel=1e-6
+    )
+
+
+def test_feature_certificate(attack):
+    for case in range(attack.count(500)):
+        rng = attack.rng("features", case)
+        n, D, c = int(rng.integers(4, 40)), int(rng.integers(1, 20)), int(rng.integers(1, 10))
+        c = min(c, n)
+        X = rng.standard_normal((n, D)) * 10.0 ** rng.uniform(-6, 0, D)
+        E = random_symmetric(rng, n, 10.0 ** rng.uniform(-12, 0) * rng.random(n))
+        defect = rng.choice([0.0, 1e-3])
+        N = defect * rng.uniform(-1, 1, (n, n))
+        K = X @ X.T + E + (N + N.T) / 2
+        reference = np.linalg.eigvalsh(centered(K))[::-1]
+        H = X - X.mean(axis=0)
+        C = H.T @ H
+        found = cert.feature_certificate(
+            np.linalg.eigvalsh(C)[::-1],
+            c,
+            n=n,
+            residual_trace=float(np.trace(E)),
+            defect=defect,
+            trace=float(np.trace(C)),
+            kernel_trace=float(np.trace(K)),
+        )
+        assert found.bound_kind == "guaranteed"
+        assert np.all(found.eigenvalue_bounds[:, 0] <= reference[:c])
+        assert np.all(found.eigenvalue_bounds[:, 1] >= reference[:c])
+
+
+def test_intersection_keeps_what_is_weaker():
+    first = cert.dense_certificate(np.array([3.0, 1.0]), 2, n=2, norm=1e13)
+    second = cert.dense_certificate(np.array([3.0, 1.0]), 2, n=2, norm=3.0)
+    both = cert.intersect(first, second)
+    np.testing.assert_array_equal(both.eigenvalue_bounds, second.eigenvalue_bounds)
+    weak = cert.replace(second, bound_kind="probabilistic", failure_probability=1e-6)
+    assert cert.intersect(first, weak).bound_kind == "probabilistic"
+    assert cert.intersect(first, weak).failure_probability == 1e-6
+
+
+def test_lanczos_probability():
+    """Kuczynski and Wozniakowski's bound, solved for eps, and against the frequency of failure in 2000 runs."""
+    n, k, p = 400, 6, 0.2
+    eps = cert.lanczos_failure_epsilon(n, k, 1, p)
+    assert 1.648 * np.sqrt(n) * np.exp(-np.sqrt(eps) * (2 * k - 1)) == pytest.approx(p)
+    assert cert.lanczos_failure_epsilon(n, k, 5, p) < eps
+    assert cert.lanczos_failure_epsilon(n, 0, 1, p) == 1.0 and np.isinf(cert.mu_lanczos(1.0, 1.0, 0.0))
+    rng = np.random.default_rng(0)
+    values = np.linspace(0, 1, n) ** 8
+    values[-1] = 1.0
+    failures = 0
+    for _ in range(2000):
+        # the Krylov space of a diagonal matrix from a Gaussian start, by its Jacobi matrix (full reorthogonalisation)
+        q = rng.standard_normal(n)
+        Q = [q / np.linalg.norm(q)]
+        T = np.zeros((k, k))
+        for j in range(k):
+            w = values * Q[j]
+            T[: j + 1, j] = T[j, : j + 1] = [v @ w for v in Q]
+            for _ in range(2):
+                w = w - np.array(Q).T @ (np.array(Q) @ w)
+            Q.append(w / np.linalg.norm(w))
+        failures += cert.mu_lanczos(np.linalg.eigvalsh(T)[-1], eps, 0.0) < 1.0
+    assert failures / 2000 <= p
+    # an indefinite matrix: the bound is relative to the whole spread
+    assert cert.mu_lanczos(1.0, 0.1, -2.0) == pytest.approx((1 + 0.2) / 0.9)
+
+
+def test_attack(attack):
+    """Random problems on every route (tests/attacks/attack_certificate.py at full scale): no reference outside."""
+    routes = set()
+    for case in range(attack.count(2000, least=25)):
+        rng = attack.rng("certificate", case)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for route, name, far, *_ in attack_one(rng, largest=250):
+                routes.add(route)
+                assert far <= (1e-10 if route == "angles" else REFERENCE), (route, name)
+    assert routes == {"dense", "features", "krylov", "angles"}
+
+
+def test_no_silent_miss(attack):
+    """Repeated eigenvalues at the top: the right multiplicity, or a warning."""
+    for case in range(attack.count(500, least=10)):
+        missed, _ = attack_cluster(attack.rng("clusters", case))
+        assert not missed

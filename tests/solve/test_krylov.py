@@ -1,0 +1,256 @@
+"""Block Krylov against dense LAPACK: accuracy, passes, multiplicity, limits, and what it says when it can't."""
+
+import warnings
+
+import numpy as np
+import pytest
+from attack_certificate import features_of
+from dense_products import DenseProduct, centered, gaussian, median_distance
+
+from fastkpca.errors import CertificateWarning
+from fastkpca.solve.certificate import FeatureInfo
+from fastkpca.solve.krylov import basis_bytes, block_krylov, default_block_size
+
+
+def solve(K, c, *, semidefinite=True, search=False, reference=None, **options):
+    """(result, reference eigenvalues); the interval is checked for every problem here."""
+    product = DenseProduct(K)
+    single = DenseProduct(K, np.float32) if search else None
+    options.setdefault("trace", float(np.trace(K)))
+    result = block_krylov(product, len(K), c, positive_semidefinite=semidefinite, search_product=single, **options)
+    if reference is None:
+        reference = np.linalg.eigvalsh(centered(K))[::-1]
+    bounds, k = result.certificate.eigenvalue_bounds, len(result.theta)
+    rounding = 2e-15 * np.abs(reference).max()
+    assert np.all(bounds[:, 0] <= reference[:k] + rounding)
+    assert np.all(bounds[:, 1] >= reference[:k] - rounding)
+    # what is counted is what was done
+    assert result.passes == product.passes + (single.passes if search else 0)
+    assert result.search_passes == (single.passes if search else 0)
+    assert np.linalg.norm(result.vectors.T @ result.vectors - np.eye(k)) < 1e-12
+    assert np.abs(result.vectors.sum(axis=0)).max() < 1e-11
+    return result, reference
+
+
+def error(result, reference):
+    return np.abs(result.theta - reference[: len(result.theta)]).max() / np.abs(reference).max()
+
+
+@pytest.fixture(scope="module")
+def digits():
+    datasets = pytest.importorskip("sklearn.datasets")
+    X = datasets.load_digits().data
+    K = gaussian(X, median_distance(X) / np.sqrt(2))
+    return K, np.linalg.eigvalsh(centered(K))[::-1]
+
+
+@pytest.fixture(scope="module")
+def cube():
+    X = np.random.default_rng(0).random((600, 5))
+    return gaussian(X, 0.5)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_passes_on_digits(digits, seed):
+    """Issue 3: error 1e-6 after at most 4 passes, certified width 1e-6 after at most 5, from a random start."""
+    K, reference = digits
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CertificateWarning)
+        four, _ = solve(K, 10, tol=1e-12, max_passes=4, rng=seed, reference=reference)
+    assert four.passes == 4
+    assert error(four, reference) <= 1e-6
+    for search in (False, True):
+        result, _ = solve(K, 10, tol=1e-6, rng=seed, search=search, reference=reference)
+        assert result.converged and result.passes <= 5
+        assert result.certificate.bound_kind == "guaranteed"
+        assert result.certificate.width <= 1e-6 * result.theta[0]
+        assert error(result, reference) <= 1e-6
+        assert (result.search_passes > 0) == search
+
+
+def test_fewer_passes_from_features(digits):
+    K, reference = digits
+    Phi, missed, defect = features_of(K, 300)
+    H = Phi - Phi.mean(axis=0)
+    vectors = np.linalg.eigh(H.T @ H)[1][:, ::-1]
+    info = FeatureInfo(H.T @ H, lambda V: (V - V.mean(axis=0)).T @ H, missed, defect)
+    result, _ = solve(K, 10, start=H @ vectors[:, :28], features_info=info, reference=reference)
+    assert result.converged and result.passes <= 3
+    assert error(result, reference) <= 1e-6
+    assert default_block_size(len(K), 10) == 28
+
+
+def test_good_features_need_one_exact_pass(cube):
+    Phi, missed, defect = features_of(cube, 350)
+    H = Phi - Phi.mean(axis=0)
+    vectors = np.linalg.eigh(H.T @ H)[1][:, ::-1]
+    info = FeatureInfo(H.T @ H, lambda V: (V - V.mean(axis=0)).T @ H, missed, defect)
+    result, reference = solve(cube, 5, start=H @ vectors[:, :15], features_info=info, search=True, tol=1e-4)
+    assert missed**2 <= 1e-4 * reference[0] ** 2
+    assert (result.passes, result.search_passes) == (1, 0)
+    assert result.certificate.mu_form == "features" and result.converged
+
+
+@pytest.mark.parametrize("search", [False, True])
+@pytest.mark.parametrize("tol", [1e-3, 1e-6, 1e-9])
+def test_tolerance(cube, tol, search):
+    result, reference = solve(cube, 8, tol=tol, search=search)
+    assert result.converged and not result.message
+    assert result.certificate.width <= tol * result.theta[0]
+    assert error(result, reference) <= tol
+    assert result.history[-1] == (result.passes, result.certificate.width / result.theta[0])
+    Kc = centered(cube)
+    assert result.trace == pytest.approx(np.trace(Kc), rel=1e-12)
+    np.testing.assert_allclose(result.row_means, cube.mean(axis=1), rtol=1e-13)
+    assert result.grand_mean == pytest.approx(cube.mean(), rel=1e-13)
+    if result.norm is not None:
+        assert result.norm == pytest.approx(np.linalg.norm(Kc), rel=1e-10)
+    # the angles, against the dense eigenvectors
+    vectors = np.linalg.eigh(Kc)[1]
+    certificate = result.certificate
+    for label in np.unique(certificate.clusters)[:-1]:
+        mine = np.flatnonzero(certificate.clusters == label)
+        true = vectors[:, ::-1][:, mine]
+        sine = np.linalg.norm(result.vectors[:, mine] - true @ (true.T @ result.vectors[:, mine]), 2)
+        assert sine <= np.sin(certificate.angle_bounds[mine[0]]) + 1e-12
+
+
+@pytest.mark.parametrize("search", [False, True])
+def test_indefinite(search):
+    X = np.random.default_rng(1).random((500, 5))
+    K = np.tanh(3 * X @ X.T - 1)
+    result, reference = solve(K, 6, semidefinite=False, search=search)
+    assert result.converged and result.certificate.mu_form == "frobenius"
+    assert reference[-1] < -1
+    assert result.negative_end == pytest.approx(reference[-1], rel=1e-3)
+    assert error(result, reference) <= 1e-6
+
+
+def test_indefinite_without_a_norm_knows_nothing():
+    class NoNorm:
+        def __init__(self, K):
+            self.K = K
+
+        def matmat(self, U):
+            return self.K @ U
+
+    K = np.tanh(np.random.default_rng(1).standard_normal((60, 60)))
+    K = K + K.T
+    with pytest.warns(CertificateWarning):
+        result = block_krylov(NoNorm(K), 60, 3, max_passes=3)
+    assert not result.converged
+    assert np.all(np.isinf(result.certificate.eigenvalue_bounds))
+
+
+@pytest.mark.parametrize("block", [3, 5, 8, 20])
+def test_multiplicity_above_the_block(block):
+    rng = np.random.default_rng(4)
+    n = 300
+    Q = np.linalg.qr(np.hstack([np.ones((n, 1)), rng.standard_normal((n, n - 1))]))[0][:, 1:]
+    K = (Q * np.concatenate([np.ones(8), 0.5 * np.exp(-0.02 * np.arange(n - 9))])) @ Q.T
+    K = (K + K.T) / 2
+    result, _ = solve(K, 8, block_size=block, max_passes=60, tol=1e-6)
+    assert result.converged and result.certificate.bound_kind == "guaranteed"
+    np.testing.assert_allclose(result.theta, np.ones(8), atol=1e-6)
+    assert np.all(result.certificate.clusters == 0)
+
+
+@pytest.mark.parametrize("search", [False, True])
+def test_start_orthogonal_to_the_wanted_vectors(cube, search):
+    """Not one of the start columns has a component along the leading eigenvectors: found all the same."""
+    leading = np.linalg.eigh(centered(cube))[1][:, -4:]
+    start = np.random.default_rng(0).standard_normal((len(cube), 20))
+    start -= leading @ (leading.T @ start)
+    result, reference = solve(cube, 4, start=start, block_size=20, search=search)
+    assert result.converged
+    assert error(result, reference) <= 1e-6
+
+
+@pytest.mark.parametrize("search", [False, True])
+def test_memory_limit(cube, search):
+    limit = basis_bytes(len(cube), 50, 14)
+    result, reference = solve(cube, 10, tol=1e-8, block_size=14, memory_limit=limit, max_passes=40, search=search)
+    assert result.converged
+    assert error(result, reference) <= 1e-8
+    with pytest.raises(ValueError, match=r"memory_limit of 1e\+04 bytes is too small for a basis; c = 10 in blocks of"):
+        solve(cube, 10, memory_limit=1e4)
+
+
+@pytest.mark.parametrize("search", [False, True])
+@pytest.mark.parametrize("fraction", [0.3, 0.9, 0.99])
+def test_fraction(cube, fraction, search):
+    result, reference = solve(cube, 4, fraction=fraction, search=search)
+    shares = np.cumsum(reference) / reference.sum()
+    assert result.converged
+    assert len(result.theta) == np.searchsorted(shares, fraction) + 1
+    assert result.certificate.eigenvalue_bounds[:, 0].sum() >= fraction * result.trace * (1 - 1e-12)
+
+
+def test_nearly_constant_matrix_says_so():
+    """sigma = 1000 times the median: rounding of K, a million times Kc, is what limits."""
+    X = np.random.default_rng(2).random((400, 3))
+    K = gaussian(X, 1000 * median_distance(X))
+    with pytest.warns(CertificateWarning, match="rounding in float64 alone"):
+        result, _ = solve(K, 3, tol=1e-10, search=True)
+    assert not result.converged and result.passes < 20
+    assert result.certificate.width <= 1e-4 * result.theta[0]
+
+
+def test_flat_spectrum_is_probabilistic_and_labelled():
+    """No deterministic mu gets below the tenth eigenvalue; with a fallback the label says so, without it is wide."""
+    X = np.random.default_rng(0).random((1200, 3))
+    K = gaussian(X, 0.05)
+    result, reference = solve(K, 10, tol=1e-4, max_passes=30, search=True)  # no warning: tol is met
+    assert result.converged and result.message == ""
+    assert result.certificate.bound_kind == "probabilistic"
+    assert 0 < result.certificate.failure_probability <= 1e-6
+    assert error(result, reference) <= 1e-4
+    with pytest.warns(CertificateWarning, match="more passes"):
+        result, reference = solve(K, 10, tol=1e-4, max_passes=30, search=True, probabilistic=False)
+    assert result.certificate.bound_kind == "guaranteed" and not result.converged
+    assert error(result, reference) <= 1e-4
+
+
+def test_rank_deficient_and_whole_space():
+    X = np.random.default_rng(3).standard_normal((40, 2))
+    K = (X @ X.T + 1) ** 2
+    result, reference = solve(K, 9)  # rank 5 after centring: the others are zero up to rounding
+    assert result.converged
+    assert error(result, reference) <= 1e-12
+    result, reference = solve(K, 39)
+    assert error(result, reference) <= 1e-12
+    result, reference = solve(np.array([[2.0, 0.0], [0.0, 1.0]]), 1)
+    assert result.theta == pytest.approx([1.5])
+
+
+def test_limit_on_passes_is_kept(cube):
+    for limit in (1, 2, 3):
+        for search in (False, True):
+            with pytest.warns(CertificateWarning, match="max_passes"):
+                result, _ = solve(cube, 10, tol=1e-9, max_passes=limit, search=search)
+            assert result.passes <= limit and not result.converged
+
+
+def test_same_seed_same_bits(cube):
+    first, _ = solve(cube, 5, rng=3, search=True)
+    second, _ = solve(cube, 5, rng=3, search=True)
+    np.testing.assert_array_equal(first.vectors, second.vectors)
+    np.testing.assert_array_equal(first.certificate.eigenvalue_bounds, second.certificate.eigenvalue_bounds)
+    seen = []
+    solve(cube, 5, rng=3, progress=lambda *step: seen.append(step))
+    assert seen[0] == ("krylov", 1, 20) and [s[1] for s in seen] == list(range(1, len(seen) + 1))
+
+
+def test_entry_error_widens_the_interval(cube):
+    sharp, _ = solve(cube, 3)
+    with pytest.warns(CertificateWarning):
+        wide, _ = solve(cube, 3, entry_error=1e-6)
+    assert wide.certificate.width >= sharp.certificate.width + 2 * len(cube) * 1e-6
+
+
+@pytest.mark.parametrize(
+    "options", [{"c": 0}, {"c": 600}, {"c": 2, "max_passes": 0}, {"c": 2, "fraction": 0.5, "trace": None}]
+)
+def test_refused(cube, options):
+    with pytest.raises(ValueError):
+        solve(cube, **options)

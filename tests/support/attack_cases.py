@@ -1,0 +1,475 @@
+"""Random problems for the public functions, exact references for them, and the promises that the results must keep.
+
+Used by tests/attacks: test_attack_kpca.py (a fraction) and attack_kpca.py (full scale). A check yields (promise,
+excess): the promise is broken where the excess is above zero.
+
+Reference: kernel entries and centring in longdouble (u = 2^-64), eigenvalues by LAPACK of the result rounded to
+float64. Its own error is at most ``Reference.error``: n times the longdouble error of an entry, u |Kc|_F for the
+rounding to float64, and 20 u |Kc|_2 for LAPACK; tests/attacks/attack_kpca.py measures the latter two against mpmath.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import warnings
+from dataclasses import dataclass, field
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import scipy.linalg
+
+import fastkpca as fk
+from fastkpca.errors import CertificateWarning, ComponentsWarning
+from fastkpca.kernels import Kernel, gaussian
+
+UNIT = 2.0**-53
+LONG_UNIT = float(np.finfo(np.longdouble).eps) / 2
+ROWS = ("uniform", "clustered", "low-dimensional", "outliers", "duplicates", "constant", "offset", "far clusters")
+KERNELS = ("gaussian", "gaussian", "gaussian", "polynomial", "polynomial", "linear", "tanh", "laplacian")
+MAPS = ("monomial", "ranked", "pivots", "fourier")
+
+
+class Laplacian(Kernel):
+    """exp(-|x - y|_1 / scale) with nothing but ``block``: its certificate is of the values that block returns."""
+
+    api_version = 1
+    positive_semidefinite = True
+    parameters = {"scale": 1.0}
+
+    def block(self, X, Y):
+        distance = np.zeros((len(X), len(Y)), dtype=X.dtype)
+        for x, y in zip(X.T, Y.T, strict=True):
+            distance += np.abs(x[:, None] - y[None, :])
+        return np.exp(-distance / self.scale)
+
+
+@dataclass
+class Problem:
+    """Input of one kpca call, and its exact answer."""
+
+    X: np.ndarray
+    kernel: object
+    parameters: dict
+    c: int | float
+    tol: float
+    name: str
+    reference: Reference = field(repr=False, default=None)
+
+
+@dataclass
+class Reference:
+    """Spectrum of the exact centred Gram matrix."""
+
+    values: np.ndarray
+    vectors: np.ndarray
+    trace: float
+    trace_error: float
+    size: float  # |Kc|_2
+    norm_K: float  # |K|_F
+    largest: float  # max |K_ij|
+    error: float  # of values
+
+
+def rows(rng, kind, n, d):
+    if kind == "uniform":
+        return rng.random((n, d))
+    if kind == "clustered":
+        centres = 5 * rng.standard_normal((int(rng.integers(2, 9)), d))
+        return centres[rng.integers(len(centres), size=n)] + rng.choice([1e-3, 0.1, 1]) * rng.standard_normal((n, d))
+    if kind == "low-dimensional":
+        return rng.standard_normal((n, min(2, d))) @ rng.standard_normal((min(2, d), d))
+    if kind == "outliers":
+        X = rng.standard_normal((n, d))
+        X[rng.permutation(n)[: max(1, n // 50)]] *= 10 ** rng.uniform(1, 3)
+        return X
+    if kind == "duplicates":
+        return rng.standard_normal((max(2, n // 5), d))[rng.integers(max(2, n // 5), size=n)]
+    if kind == "offset":
+        return rng.standard_normal((n, d)) + 10.0 ** rng.uniform(2, 8)
+    if kind == "far clusters":
+        centres = 10.0 ** rng.uniform(2, 6) * rng.standard_normal((int(rng.integers(2, 5)), d))
+        return centres[rng.integers(len(centres), size=n)] + rng.standard_normal((n, d))
+    X = rng.standard_normal((n, d))
+    X[:, rng.random(d) < 0.5] = 3.0
+    X[:, 0] = rng.standard_normal(n)
+    return X
+
+
+def _median(X):
+    some = X[:: max(1, len(X) // 200)]
+    distance = np.sqrt(((some[:, None] - some[None]) ** 2).sum(-1))[np.triu_indices(len(some), 1)]
+    if not distance.any():
+        return 1.0
+    return float(np.median(distance)) or float(np.median(distance[distance > 0]))
+
+
+def problem(rng, largest=1500):
+    """A random problem with its reference."""
+    u = rng.random()
+    most = largest if u > 0.97 else min(largest, 300)
+    n = int(rng.integers(2, 12)) if u < 0.06 else int(np.exp(rng.uniform(np.log(min(50, most // 2)), np.log(most))))
+    v = rng.random()  # distances are formed in another way beyond 32 coordinates
+    d = int(rng.integers(33, 41)) if v < 0.15 else int(rng.integers(1, 33)) if v < 0.4 else int(rng.integers(1, 9))
+    data, name = str(rng.choice(ROWS)), str(rng.choice(KERNELS))
+    X = rows(rng, data, n, d)
+    if rng.random() < 0.15:
+        X = X.astype(np.float32)
+    wide = X.astype(np.float64)
+    square = float((wide**2).sum(axis=1).max()) or 1.0
+    kernel, p = name, {}
+    if name == "gaussian":
+        unit = _median(wide)
+        if data == "far clusters" and rng.random() < 0.7:
+            unit = float(np.sqrt(2.0 * d))  # the distance inside a cluster
+        p = {"sigma": unit * float(10.0 ** (rng.uniform(-1, 3) if rng.random() < 0.7 else rng.uniform(-0.5, 0.5)))}
+    elif name == "polynomial":
+        p = {
+            "degree": int(rng.integers(1, 6)),
+            "offset": float(rng.choice([0.0, 1.0, 1e4])),
+            "scale": 10.0 ** rng.uniform(-2, 1) / square,
+        }
+    elif name == "tanh":
+        p = {"scale": 10.0 ** rng.uniform(-1, 1.5) / square, "offset": float(rng.uniform(-2, 2))}
+    elif name == "laplacian":
+        kernel = Laplacian(scale=_median(wide) * 10.0 ** rng.uniform(-1, 3))
+    u = rng.random()
+    c: int | float = int(rng.integers(1, min(40, max(n - 1, 1)) + 1))
+    if u < 0.2:
+        c = float(rng.uniform(0.05, 0.999))
+    elif u < 0.25 and n <= 150:
+        c = max(1, n - int(rng.integers(0, 3)))
+    elif u < 0.3 and n <= 150:
+        c = max(1, int(n * rng.uniform(0.5, 1)))
+    tol = 10.0 ** rng.uniform(-10, -2)
+    text = f"{kernel if name == 'laplacian' else name} {p} {data} n={n} d={d} {X.dtype} c={c:.4g} tol={tol:.1e}"
+    return Problem(X, kernel, p, c, tol, text, reference(kernel, X, p))
+
+
+def gram_long(kernel, X, p, Y=None):
+    """(exact kernel matrix in longdouble, bound on the error of its entries)."""
+    Z = X if Y is None else Y
+    d = X.shape[1]
+    if isinstance(kernel, Laplacian):
+        return kernel.block(X.astype(np.float64), Z.astype(np.float64)).astype(np.longdouble), 0.0
+    A, B = X.astype(np.longdouble), Z.astype(np.longdouble)
+    if kernel == "gaussian":
+        square = np.zeros((len(A), len(B)), dtype=np.longdouble)
+        for x, y in zip(A.T, B.T, strict=True):
+            square += (x[:, None] - y[None, :]) ** 2
+        return np.exp(-square / (2 * np.longdouble(p["sigma"]) ** 2)), LONG_UNIT * (d + 8)
+    if kernel == "linear":  # the same after centring
+        A, B = A - A.mean(axis=0), B - A.mean(axis=0)
+    inner = A @ B.T
+    if kernel == "linear":
+        return inner, LONG_UNIT * (d + 6) * float(np.abs(inner).max())
+    if kernel == "polynomial":
+        K = (np.longdouble(p["scale"]) * inner + np.longdouble(p["offset"])) ** p["degree"]
+        return K, LONG_UNIT * (d + p["degree"] + 4) * p["degree"] * float(np.abs(K).max())
+    argument = np.longdouble(p["scale"]) * inner + np.longdouble(p["offset"])
+    size = float(p["scale"] * np.abs(inner).max() + abs(p["offset"]))
+    return np.tanh(argument), LONG_UNIT * ((d + 4) * size + 8)
+
+
+def reference(kernel, X, p):
+    return spectrum(*gram_long(kernel, X, p))
+
+
+def center_long(K):
+    K = K - K.mean(axis=0)
+    return K - K.mean(axis=1)[:, None]
+
+
+def spectrum(K, entry_error=0.0):
+    """Reference of a longdouble kernel matrix."""
+    n = len(K)
+    Kc = center_long(K)
+    narrow = np.asarray((Kc + Kc.T) / 2, dtype=np.float64)
+    values, vectors = scipy.linalg.eigh(narrow, driver="evd")  # "evr" errs five times more
+    largest, size = float(np.abs(K).max()), float(np.abs(values).max())
+    entry_error += 4 * LONG_UNIT * largest
+    return Reference(
+        values=values[::-1],
+        vectors=vectors[:, ::-1],
+        trace=float(np.trace(Kc)),
+        trace_error=n * entry_error + UNIT * abs(float(np.trace(Kc))),
+        size=size,
+        norm_K=float(np.sqrt(np.sum(K.astype(np.float64) ** 2))),
+        largest=largest,
+        error=n * entry_error + UNIT * (float(np.linalg.norm(narrow)) + 20 * size),
+    )
+
+
+def routes(given):
+    """(label, keywords) of every way to force."""
+    found = [("dense", {"method": "dense"}), ("krylov", {"method": "krylov"}), ("auto", {})]
+    if given.kernel != "tanh":
+        # about a thousand features at most: what grows beyond says the same, and an eigensolver of 8000 takes a minute
+        found += [
+            (f"features {name}", {"method": "features", "features": name, "memory_limit": "64MB"})
+            for name in MAPS
+            if name != "fourier" or given.X.shape[1] <= 3
+        ]
+    return found
+
+
+@dataclass
+class Outcome:
+    """What one kpca call did."""
+
+    model: object = None
+    refused: str = ""
+    categories: tuple = ()
+    texts: str = ""
+
+
+def looking_for_ranked():
+    """Ranked features on small sets too, where the search for them would cost more than it saves."""
+    return mock.patch.object(gaussian, "LEAST_WORK", 0.0)
+
+
+def run(given, **keywords):
+    """Call kpca; a ValueError is a refusal, everything else unexpected propagates."""
+    with warnings.catch_warnings(record=True) as caught, looking_for_ranked():
+        warnings.simplefilter("always")
+        try:
+            model = fk.kpca(given.X, given.kernel, given.c, tol=given.tol, n_threads=1, **keywords, **given.parameters)
+        except ValueError as error:
+            return Outcome(refused=f"{type(error).__name__}: {error}")
+    others = [w for w in caught if not issubclass(w.category, CertificateWarning | ComponentsWarning)]
+    if others:
+        raise AssertionError(f"unexpected warning: {others[0].category.__name__}: {others[0].message}")
+    return Outcome(
+        model=model, categories=tuple(w.category for w in caught), texts="\n".join(str(w.message) for w in caught)
+    )
+
+
+def check_eigenvalues(model, exact):
+    """How far, over the size of Kc, a true eigenvalue lies outside its interval."""
+    low, high = model.eigenvalue_bounds.T
+    true = exact.values[: len(low)]
+    outside = float(np.max(np.maximum(low - true, true - high)))
+    yield "eigenvalues", (outside - exact.error) / exact.size
+
+
+def check_trace(model, exact):
+    low, high = (x * (model.n_samples - 1) for x in model.total_variance_bounds)
+    outside = max(low - exact.trace, exact.trace - high)
+    yield "trace", (outside - exact.trace_error - 2 * UNIT * abs(exact.trace)) / exact.size
+
+
+def check_angles(model, exact):
+    """The sine of the angle between the returned vectors of a cluster and the true subspace, beyond its bound."""
+    c = model.n_components
+    coeff = np.asarray(model.coeff, dtype=np.float64)
+    Q = coeff / np.linalg.norm(coeff, axis=0)
+    single = 4e-7 * np.sqrt(c) if model.dtype == np.float32 else 0.0
+    values = exact.values
+    for label in np.unique(model.clusters):
+        mine = np.flatnonzero(model.clusters == label)
+        bound = float(np.sin(model.angle_bounds[mine[0]]))
+        if bound >= 1.0:
+            continue
+        first, last = mine[0], mine[-1]
+        if last == c - 1:  # the cluster may go on beyond the components returned
+            last = len(values) - 1
+            while last > mine[-1] and values[mine[-1]] - values[last] > 4 * _width(model, mine):
+                last -= 1
+        true = exact.vectors[:, first : last + 1]
+        sine = np.linalg.norm(Q[:, mine] - true @ (true.T @ Q[:, mine]), 2)
+        above = values[first - 1] - values[first] if first else np.inf
+        below = values[last] - values[last + 1] if last + 1 < len(values) else np.inf
+        if not min(above, below) > 0:
+            continue
+        # the reference's vectors, and orthonormality of the columns that are compared
+        own = 2 * exact.error / min(above, below) + 200 * UNIT * np.sqrt(len(Q)) + single
+        yield "angles", float(sine - bound - own) if own < 0.1 else -1.0
+
+
+def _width(model, mine):
+    low, high = model.eigenvalue_bounds[mine].T
+    return float((high - low).max())
+
+
+def exact_count(given):
+    """(fewest, most) components that carry the fraction, within the reference's error."""
+    exact = given.reference
+    share = np.cumsum(exact.values)
+    slack = len(share) * exact.error + exact.trace_error
+    fewest = int(np.argmax(share + slack >= given.c * exact.trace)) + 1
+    surely = np.flatnonzero(share - slack >= given.c * exact.trace)
+    return fewest, int(surely[0]) + 1 if len(surely) else len(share)
+
+
+def check_count(given, outcome):
+    """As many components as asked for: never fewer unsaid; and for a fraction the exact number where nothing is said.
+
+    A width of tol leaves room for one more than needed, where the sum is within c tol lambda_1 of the fraction.
+    """
+    k = outcome.model.n_components
+    said = ComponentsWarning in outcome.categories
+    if isinstance(given.c, int):
+        yield "count", float(k != given.c and not said)
+        if said and k < len(given.reference.values):
+            # "the other eigenvalues are ... (at most 1.2e-3)", rounded to two digits
+            exact = given.reference
+            most = float(re.search(r"\(at most ([0-9.e+-]+)\)", outcome.texts).group(1))
+            rounding = 1e-12 * exact.norm_K + exact.error
+            yield "what was left out", (float(exact.values[k]) - 1.06 * most - rounding) / exact.size
+        return
+    fewest, most = exact_count(given)
+    yield "too few for the fraction", float(k < fewest and not said)
+    if not outcome.categories:
+        exact = given.reference
+        share = np.cumsum(exact.values)[:k]
+        room = 2 * k * given.tol * exact.size
+        more = k > most and share[most - 1] - given.c * exact.trace > room
+        yield "too many for the fraction", float(more)
+
+
+def check_projection(given, model, folder):
+    """Scores are the projections of the training rows, coefficients sum to zero, a file changes no bit."""
+    exact = given.reference
+    n = model.n_samples
+    score = np.asarray(model.score, dtype=np.float64)
+    single = 4e-6 if model.dtype == np.float32 else 0.0
+    projected = fk.kpca_project(model, given.X, n_threads=1)
+    far = np.abs(projected - score) * np.sqrt(model.eigenvalues)
+    yield "projection", float(far.max() / exact.norm_K) - 1e-12 - single
+    coeff = np.asarray(model.coeff, dtype=np.float64)
+    allowed = 64 * UNIT * (n * np.sqrt(exact.largest) / model.eigenvalues + np.abs(coeff).sum(axis=0))
+    allowed += single * np.abs(coeff).sum(axis=0)
+    yield "coefficients sum to zero", float(np.max(np.abs(coeff.sum(axis=0)) - allowed))
+    if isinstance(given.kernel, str):
+        path = Path(folder) / "model.kpca"
+        fk.save(model, path, overwrite=True, scores=True)
+        again = fk.load(path)
+        same = np.array_equal(fk.kpca_project(again, given.X, n_threads=1), projected)
+        same &= all(
+            np.array_equal(getattr(again, what), getattr(model, what))
+            for what in ("eigenvalues", "eigenvalue_bounds", "angle_bounds", "clusters", "score", "coeff")
+        )
+        yield "the same bits from a file", float(not same)
+
+
+def all_checks(given, outcome, folder=None):
+    model, exact = outcome.model, given.reference
+    yield from check_eigenvalues(model, exact)
+    yield from check_trace(model, exact)
+    yield from check_angles(model, exact)
+    yield from check_count(given, outcome)
+    if folder is not None:
+        yield from check_projection(given, model, folder)
+
+
+# Clusters at the top -------------------------------------------------------------------------------------------
+
+
+def clustered_matrix(rng, most=400):
+    """A semidefinite matrix whose largest eigenvalues are repeated, exactly or nearly."""
+    n = int(rng.integers(20, most + 1))
+    multiplicity = int(rng.integers(2, 9))
+    Q = np.linalg.qr(np.hstack([np.ones((n, 1)), rng.standard_normal((n, n - 1))]))[0][:, 1:]
+    tail = 0.9 * np.exp(-rng.uniform(0.01, 0.5) * np.arange(n - 1 - multiplicity))
+    values = np.concatenate([np.ones(multiplicity), tail])
+    if rng.random() < 0.3:  # a second one
+        k = int(rng.integers(2, 5))
+        values[multiplicity : multiplicity + k] = values[multiplicity]
+    if rng.random() < 0.5:  # nearly repeated
+        values[:multiplicity] -= 10.0 ** rng.uniform(-15, -5) * rng.random(multiplicity)
+    K = (Q * values) @ Q.T + rng.uniform(0, 2) / n
+    return (K + K.T) / 2
+
+
+def attack_cluster(rng, method, most=400):
+    """("right", "warned", or a broken promise) of one matrix."""
+    K = clustered_matrix(rng, most)
+    exact = spectrum(K.astype(np.longdouble))
+    c, tol = int(rng.integers(1, 12)), 10.0 ** rng.uniform(-9, -3)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = fk.kpca(K, "precomputed", c, method=method, tol=tol, n_threads=1)
+    true = exact.values[: model.n_components]
+    inside = max(x for _, x in check_eigenvalues(model, exact)) <= 0
+    right = model.n_components == c and bool(np.max(np.abs(model.eigenvalues - true)) <= tol * exact.size + exact.error)
+    warned = any(issubclass(w.category, CertificateWarning) for w in caught)
+    if not inside:
+        return "outside"
+    return "warned" if warned else "right" if right else "silent miss"
+
+
+# Products and features -----------------------------------------------------------------------------------------
+
+
+def attack_gram(rng):
+    """(promise, excess) for one truncated product against longdouble sums."""
+    d, n, m = int(rng.integers(1, 5)), int(rng.integers(1, 60)), int(rng.integers(1, 60))
+    sigma = 10.0 ** rng.uniform(-2, 2)
+    radius = sigma * rng.uniform(0.05, 5.0)
+    shape = str(rng.choice(["rim", "parallel", "opposite", "ball"]))
+
+    def points(count):
+        x = rng.standard_normal((count, d))
+        x /= np.linalg.norm(x, axis=1)[:, None]
+        if shape in ("parallel", "opposite"):
+            x = np.tile(x[:1], (count, 1))
+            if shape == "opposite":
+                x[: count // 2] *= -1
+        return radius * x * (rng.random((count, 1)) ** (1 / d) if shape == "ball" else 1.0)
+
+    X = points(n) + rng.choice([0.0, 1.0, 1e4]) * sigma
+    square = rng.random() < 0.4
+    Y = None if square else points(m) + (X.mean(axis=0) if rng.random() < 0.5 else 0.0)
+    tol = 10.0 ** rng.uniform(-13, -1)
+    products = str(rng.choice(["auto", "expansion"]))
+    try:
+        K = fk.gram(X, "gaussian", Y, tol=tol, products=products, sigma=sigma, n_threads=1)
+    except ValueError:
+        K = fk.gram(X, "gaussian", Y, tol=tol, sigma=sigma, n_threads=1)
+    exact, _ = gram_long("gaussian", X, {"sigma": sigma}, X if square else Y)
+    for transposed in (False, True):
+        A, E = (K.T, exact.T) if transposed else (K, exact)
+        U = rng.standard_normal((A.shape[1], 3))
+        U[:, 1] = 1.0
+        U[:, 2] = 0.0
+        U[int(rng.integers(len(U))), 2] = 1.0
+        error = np.abs((A @ U) - np.asarray(E @ U.astype(np.longdouble), dtype=np.float64))
+        most = np.abs(U).sum(axis=0)
+        rounding = 2 * UNIT * np.abs(E @ np.abs(U)).astype(np.float64)  # of the comparison itself
+        yield f"gram {shape}", float(np.max((error - rounding) / most)) / tol - 1.0
+
+
+def attack_features(rng):
+    """(promise, excess) of the residual trace of one feature matrix."""
+    given = problem(rng, 300)
+    if given.kernel == "tanh":
+        return
+    name = str(rng.choice(["auto", *MAPS]))
+    try:
+        with looking_for_ranked():
+            F = fk.features(given.X, given.kernel, tol=given.tol, features=name, n_threads=1, **given.parameters)
+    except ValueError as error:
+        yield "refused with a reason", float("tol" not in str(error))
+        return
+    Phi = F @ np.eye(F.shape[1])
+    X = given.X.astype(np.longdouble)
+    if given.kernel == "linear":  # features of the rows as they are, uncentred
+        K = X @ X.T
+        entry = LONG_UNIT * (X.shape[1] + 4) * float(np.abs(K).max())
+    else:
+        K, entry = gram_long(given.kernel, given.X, given.parameters)
+    n, trace = len(K), float(np.trace(K))
+    left = float(np.trace(K) - np.sum(Phi.astype(np.longdouble) ** 2))
+    rounding = 2 * F.map.rounding * trace + n * entry
+    label = F.map.__class__.__name__
+    yield f"residual trace is a bound, {label}", (left - F.residual_trace - rounding) / trace
+    yield f"residual trace within tol, {label}", F.residual_trace / trace / given.tol - 1.0
+    E = np.asarray(K - Phi.astype(np.longdouble) @ Phi.T.astype(np.longdouble), dtype=np.float64)
+    lowest = float(np.linalg.eigvalsh((E + E.T) / 2)[0])
+    allowed = F.map.defect_norm(n, trace) + rounding + 4 * UNIT * np.linalg.norm(E)
+    yield f"semidefinite up to defect, {label}", (-lowest - allowed) / trace
+
+
+def folder():
+    return tempfile.TemporaryDirectory(prefix="fastkpca-attack-")

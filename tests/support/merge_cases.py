@@ -1,0 +1,449 @@
+"""Random shards and weights, exact references for their union, and the promises that merged models must keep.
+
+Used by tests/attacks: test_attack_merge.py (a fraction) and attack_merge.py (full scale). A check yields (promise,
+excess): the promise is broken where the excess is above zero. References as in ``attack_cases``: kernel values,
+weights and centring in longdouble, LAPACK's eigenvalues of the result; of few rows all in mpmath's numbers.
+"""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+import warnings
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import attack_cases as cases
+import mpmath
+import numpy as np
+
+import fastkpca as fk
+from fastkpca.errors import CertificateWarning, ComponentsWarning
+
+LONG = np.longdouble
+
+
+@dataclass
+class Union:
+    """Rows in shards, their weights (None: ones), and the exact spectrum of all of them."""
+
+    shards: list
+    weights: list
+    kernel: object
+    features: str
+    c: int
+    tol: float
+    name: str
+    exact: object = field(repr=False, default=None)
+
+
+# Exact kernel values ---------------------------------------------------------------------------------------------
+
+
+class Long:
+    """Numbers of 64 bits."""
+
+    unit = cases.LONG_UNIT
+    exp, sqrt = np.exp, np.sqrt
+
+    @staticmethod
+    def numbers(X):
+        return np.asarray(X).astype(LONG)
+
+
+class Multiple:
+    """mpmath's numbers, of as many digits as it is told."""
+
+    unit = 0.0
+    exp, sqrt = np.frompyfunc(mpmath.exp, 1, 1), np.frompyfunc(mpmath.sqrt, 1, 1)
+
+    @staticmethod
+    def numbers(X):
+        return np.frompyfunc(mpmath.mpf, 1, 1)(np.asarray(X, dtype=np.float64))
+
+
+def _number(arithmetic, x):
+    return arithmetic.numbers([x])[0]
+
+
+def _squares(A):
+    total = A[:, :1] * 0 @ A[:, :1].T
+    for x in A.T:
+        total = total + (x[:, None] - x[None, :]) ** 2
+    return total
+
+
+def _most(K):
+    return float(abs(K).max())
+
+
+def values_long(kernel, X, centred=True, arithmetic=Long):
+    """(k(x_i, x_j), bound on their errors); ``centred``: only what is left after centring counts."""
+    A, unit = arithmetic.numbers(X), arithmetic.unit
+    d, name, p = A.shape[1], type(kernel).__name__, kernel.get_parameters()
+
+    def number(x):
+        return _number(arithmetic, x)
+
+    if name == "ScaledKernel":
+        K, error = values_long(kernel.kernel, X, centred, arithmetic)
+        return number(kernel.factor) * K, kernel.factor * error
+    if name in ("SumKernel", "ProductKernel"):
+        centred = centred and name == "SumKernel"
+        K, error = values_long(kernel.parts[0], X, centred, arithmetic)
+        for part in kernel.parts[1:]:
+            more, other = values_long(part, X, centred, arithmetic)
+            if name == "SumKernel":
+                K, error = K + more, error + other
+            else:
+                error = error * _most(more) + other * _most(K) + error * other
+                K = K * more
+        return K, error + unit * _most(K)
+    if name == "Gaussian":
+        return arithmetic.exp(-_squares(A) / (2 * number(p["sigma"]) ** 2)), unit * (d + 8)
+    if name == "RationalQuadratic":  # alpha = 1
+        return 1 / (1 + _squares(A) / (2 * number(p["length_scale"]) ** 2)), unit * (d + 8) * 4
+    if name == "Matern":  # nu = 3/2
+        t = arithmetic.sqrt(3 * _squares(A)) / number(p["length_scale"])
+        return (1 + t) * arithmetic.exp(-t), unit * (d + 12) * 2
+    if name == "Linear" and centred:
+        A = A - A.sum(axis=0) / len(A)
+    inner = A @ A.T
+    if name == "Cosine":
+        size = arithmetic.sqrt(np.diag(inner))
+        size = np.where(size > 0, size, number(1.0))
+        return inner / (size[:, None] * size), unit * (2 * d + 8)
+    if name == "Linear":
+        return inner, unit * (d + 2) * _most(inner)
+    K = (number(p["scale"]) * inner + number(p["offset"])) ** p["degree"]
+    return K, unit * (d + p["degree"] + 4) * p["degree"] * _most(K)
+
+
+def exact_spectrum(kernel, X, w):
+    """The reference of a few rows by mpmath, where extended precision is not enough: weights of very unequal size."""
+    with mpmath.workdps(60):
+        present = w > 0
+        K, _ = values_long(kernel, X[present], arithmetic=Multiple)
+        w = Multiple.numbers(w[present])
+        total = w.sum()
+        means = K @ w / total
+        root = Multiple.sqrt(w)
+        A = root[:, None] * (K - means - means[:, None] + w @ means / total) * root
+        values = mpmath.eigsy(mpmath.matrix(((A + A.T) / 2).tolist()), eigvals_only=True)
+        values = np.array(sorted((float(x) for x in values), reverse=True))
+        size, trace = float(np.abs(values).max()), float(np.trace(A))
+        norm = float(mpmath.sqrt(((root[:, None] * K * root) ** 2).sum()))
+    return cases.Reference(
+        values=values,
+        vectors=None,
+        trace=trace,
+        trace_error=2 * cases.UNIT * abs(trace),
+        size=size,
+        norm_K=norm,
+        largest=_most(K),
+        error=2 * cases.UNIT * size,
+    )
+
+
+def reference(kernel, X, w):
+    """By mpmath for so few rows that it takes less than a second."""
+    if len(X) <= 24:
+        return exact_spectrum(kernel, X, w)
+    K, error = values_long(kernel, X)
+    return weighted_spectrum(K, w, error)
+
+
+def weighted_spectrum(K, w, error):
+    """Reference for W^(1/2) (I - 1 w'/s) K (I - w 1'/s) W^(1/2), s the sum of the weights."""
+    present = w > 0
+    K, w = K[np.ix_(present, present)], w[present].astype(LONG)
+    total = w.sum()
+    means = K @ w / total
+    Kc = K - means - means[:, None] + w @ means / total
+    root = np.sqrt(w)
+    A = root[:, None] * Kc * root
+    narrow = np.asarray((A + A.T) / 2, dtype=np.float64)
+    values, vectors = np.linalg.eigh(narrow)
+    size = float(np.abs(values).max())
+    whole, trace = float(total), float(np.trace(A))
+    entry = error + 8 * cases.LONG_UNIT * float(np.abs(K).max())
+    return cases.Reference(
+        values=values[::-1],
+        vectors=vectors[:, ::-1],
+        trace=trace,
+        trace_error=whole * entry + cases.UNIT * abs(trace),
+        size=size,
+        norm_K=float(np.linalg.norm(np.asarray(root[:, None] * K * root, dtype=np.float64))),
+        largest=float(np.abs(K).max()),
+        error=whole * entry + cases.UNIT * (float(np.linalg.norm(narrow)) + 20 * size),
+    )
+
+
+# Problems ----------------------------------------------------------------------------------------------------------
+
+KINDS = (
+    "polynomial",
+    "linear",
+    "gaussian monomial",
+    "gaussian ranked",
+    "gaussian pivots",
+    "gaussian fourier",
+    "gaussian auto",
+    "polynomial pivots",
+    "gaussian + polynomial",
+    "gaussian + linear",
+    "gaussian * polynomial",
+    "gaussian * gaussian * gaussian",
+    "scaled",
+    "scaled sum",
+    "matern pivots",
+    "rational_quadratic pivots",
+    "cosine",
+    "cosine + gaussian",
+)
+
+
+def kernel_of(rng, kind, unit, square, d, *, contrib=True):
+    """(kernel, name of the feature map)."""
+    sigma = unit * float(10.0 ** rng.uniform(-0.2, 1.2))
+    gaussian = fk.get_kernel("gaussian", sigma=sigma)
+    polynomial = fk.get_kernel(
+        "polynomial",
+        degree=int(rng.integers(1, 4)),
+        offset=float(rng.choice([0.0, 1.0, 50.0])),
+        scale=10.0 ** rng.uniform(-1, 1) / square,
+    )
+    word, _, features = kind.partition(" ")
+    if kind == "polynomial":
+        return polynomial, "monomial"
+    if kind == "linear":
+        return fk.get_kernel("linear"), "auto"
+    if word == "gaussian" and features in ("monomial", "ranked", "pivots", "fourier", "auto"):
+        return gaussian, "ranked" if features == "fourier" and d > 3 else features
+    if kind == "polynomial pivots":
+        return polynomial, "pivots"
+    if kind == "gaussian + polynomial":
+        return gaussian + polynomial, "auto"
+    if kind == "gaussian + linear":
+        return gaussian + fk.get_kernel("linear"), "auto"
+    if kind == "gaussian * polynomial":
+        return gaussian * polynomial, "product" if rng.random() < 0.7 else "pivots"
+    if kind == "gaussian * gaussian * gaussian":
+        wide = [fk.get_kernel("gaussian", sigma=sigma * float(10 ** rng.uniform(0.3, 1))) for _ in range(2)]
+        return gaussian * wide[0] * wide[1], "product" if rng.random() < 0.7 else "pivots"
+    if kind == "scaled":
+        return float(10.0 ** rng.uniform(-6, 6)) * gaussian, str(rng.choice(["monomial", "ranked", "pivots"]))
+    if kind == "scaled sum":
+        return 0.3 * (gaussian + polynomial) + 2.0 * gaussian, "auto"
+    if kind == "matern pivots":
+        return fk.get_kernel("matern", nu=1.5, length_scale=sigma), "pivots"
+    if kind == "rational_quadratic pivots":
+        return fk.get_kernel("rational_quadratic", length_scale=sigma), "pivots"
+    if kind == "cosine":
+        return fk.get_kernel("cosine"), "unit rows"
+    return fk.get_kernel("cosine") + gaussian, "auto"
+
+
+def cut(rng, n):
+    """Ends of shards: equal, very unequal, or of one row each here and there; the first has two rows at least."""
+    k = int(rng.integers(2, min(9, n - 1) + 1)) if n > 3 else 2
+    if rng.random() < 0.5:
+        inner = np.sort(rng.choice(np.arange(2, n), size=min(k - 1, n - 2), replace=False))
+    else:  # nearly all rows in one shard
+        first = int(rng.choice([2, n - k + 1])) if n - k + 1 > 2 else 2
+        inner = np.arange(first, min(n, first + k - 1))
+    return [0, *inner.tolist(), n]
+
+
+def weights_of(rng, n):
+    """Weights of some kind: whole ones with zeros, real ones, of any size, one that outweighs all."""
+    kind = str(rng.choice(["whole", "real", "extreme", "one dominates", "single", "tiny", "huge"]))
+    if kind == "whole":
+        w = rng.integers(0, 5, n).astype(rng.choice([np.int64, np.float64, np.uint8]))
+    elif kind == "real":
+        w = rng.random(n) * (rng.random(n) < 0.9) + 0.01
+    elif kind == "extreme":
+        w = 10.0 ** rng.uniform(-12, 12, n)
+    elif kind == "one dominates":
+        w = rng.random(n)
+        w[rng.integers(n)] = 10.0 ** rng.uniform(3, 12)
+    elif kind == "single":
+        w = (rng.random(n) * 3).astype(np.float32)
+    else:
+        w = (rng.random(n) + 0.1) * (1e-12 if kind == "tiny" else 1e12)
+        if kind == "tiny":
+            w[:3] = 1.5
+    w[:3] = np.maximum(w[:3], 1)  # the sum has to be above one, and the first shard to have rows
+    return w, kind
+
+
+def union(rng, largest=1500, *, weighted=None, contrib=True):
+    """Random shards with the exact spectrum of their union."""
+    most = largest if rng.random() > 0.98 else min(largest, 250)
+    n = int(np.exp(rng.uniform(np.log(4), np.log(most))))
+    d = int(rng.integers(1, 7))
+    data = str(rng.choice([*cases.ROWS]))
+    X = cases.rows(rng, data, n, d)
+    unit = cases._median(X)
+    order = str(rng.choice(["as they come", "sorted", "drifting", "far shard"]))
+    ends = cut(rng, n)
+    if order == "sorted":
+        X = X[np.argsort(X[:, 0])]
+    elif order == "drifting":
+        X = X + np.arange(n)[:, None] / n * unit * 10.0 ** rng.uniform(-1, 1.5)
+    elif order == "far shard":
+        i = int(rng.integers(1, len(ends) - 1))
+        X[ends[i] : ends[i + 1]] += unit * 10.0 ** rng.uniform(0, 4) * rng.standard_normal(d)
+    kinds = [kind for kind in KINDS if contrib or not any(x in kind for x in ("matern", "rational", "cosine"))]
+    kind = str(rng.choice(kinds))
+    shards = [X[a:b] for a, b in itertools.pairwise(ends)]
+    shards = [part.astype(np.float32) if rng.random() < 0.15 else part for part in shards]
+    if kind == "gaussian fourier" and rng.random() < 0.8 and n > 8:  # its box has to hold all rows
+        first = shards[0].astype(np.float64)
+        shards[0] = np.vstack([first, X.min(axis=0), X.max(axis=0)])
+        shards[1:] = [np.clip(part.astype(np.float64), X.min(axis=0), X.max(axis=0)) for part in shards[1:]]
+    wide = np.vstack([part.astype(np.float64) for part in shards])
+    square = float((shards[0].astype(np.float64) ** 2).sum(axis=1).max()) or 1.0
+    kernel, features = kernel_of(rng, kind, unit, square, d)
+    weights, text = [None] * len(shards), ""
+    if weighted or (weighted is None and rng.random() < 0.4):
+        for i, part in enumerate(shards):
+            if rng.random() < 0.8:
+                weights[i], word = weights_of(rng, len(part))
+                text += f" {word}"
+    c = min(int(rng.integers(1, 16)), n)
+    tol = 10.0 ** rng.uniform(-12, -2)
+    w = np.concatenate([np.ones(len(p)) if v is None else np.asarray(v, float) for p, v in zip(shards, weights)])
+    sizes = [len(part) for part in shards]
+    name = f"{kernel} {features} {data} {order} {sizes} d={d} c={c} tol={tol:.1e}{text}"
+    return Union(shards, weights, kernel, features, c, tol, name, reference(kernel, wide, w))
+
+
+# Ways to one model ------------------------------------------------------------------------------------------------
+
+
+def merged(rng, given, folder=None):
+    """A model of the union, made in a random way; a ValueError is for the caller."""
+
+    def stored(model):
+        way = rng.random()
+        if way < 0.15 and folder is not None:
+            path = Path(folder) / "model.kpca"
+            fk.save(model, path, overwrite=True)
+            return fk.load(path, plugins=True)
+        return pickle.loads(pickle.dumps(model)) if way < 0.25 else model
+
+    shards, weights = given.shards, given.weights
+    model = first = stored(
+        fk.kpca(
+            shards[0],
+            given.kernel,
+            min(given.c, len(shards[0])),
+            tol=given.tol,
+            features=given.features,
+            keep_moments=True,
+            return_scores=False,
+            sample_weight=weights[0],
+            memory_limit="64MB",
+        )
+    )
+    waiting = []
+
+    def updated(model, X, w):
+        c = min(given.c, model.n_samples + len(X))
+        return stored(fk.kpca_update(model, X, sample_weight=w, c=c, tol=given.tol))
+
+    for X, w in zip(shards[1:], weights[1:]):
+        heavy = float(len(X) if w is None else np.sum(w, dtype=np.float64)) > 1
+        enough = len(X) > 1 and (w is None or np.count_nonzero(w) > 1) and heavy
+        if rng.random() < 0.4 or not enough:
+            model = updated(model, X, w)
+            continue
+        try:
+            other = fk.kpca(X, like=first, keep_moments=True, sample_weight=w, tol=given.tol, c=min(given.c, len(X)))
+        except ValueError as error:
+            if "carries variance" not in str(error):
+                raise
+            model = updated(model, X, w)
+            continue
+        waiting.append(stored(other))
+    waiting.append(model)
+    while len(waiting) > 1:
+        several = int(rng.integers(2, len(waiting) + 1))
+        chosen = [waiting.pop(int(rng.integers(len(waiting)))) for _ in range(several)]
+        c = min(given.c, sum(one.n_samples for one in chosen))
+        waiting.append(stored(fk.kpca_merge(*chosen, c=c, tol=given.tol)))
+    return waiting[0]
+
+
+def run(way, *args):
+    """(model, text of a refusal): a ValueError is a refusal, every other surprise propagates."""
+    with warnings.catch_warnings(record=True) as caught, cases.looking_for_ranked():
+        warnings.simplefilter("always")
+        try:
+            model = way(*args)
+        except ValueError as error:
+            return None, f"{type(error).__name__}: {error}"
+    others = [w for w in caught if not issubclass(w.category, CertificateWarning | ComponentsWarning)]
+    if others:
+        raise AssertionError(f"unexpected warning: {others[0].category.__name__}: {others[0].message}")
+    return model, ""
+
+
+def checks(given, model):
+    """What must hold of a model of the union, however it was made."""
+    exact = given.exact
+    weighted = any(w is not None for w in given.weights)
+    low, high = model.eigenvalue_bounds.T
+    true = np.zeros(max(len(low), len(exact.values)))
+    true[: len(exact.values)] = exact.values
+    outside = np.maximum(low - true[: len(low)], true[: len(low)] - high).max()
+    yield "eigenvalues", float(outside - exact.error) / exact.size
+    total = sum(
+        len(x) if w is None else float(np.sum(w, dtype=np.float64)) for x, w in zip(given.shards, given.weights)
+    )
+    low, high = (x * (total - 1) for x in model.total_variance_bounds)
+    outside = max(low - exact.trace, exact.trace - high)
+    yield "trace", (outside - exact.trace_error - 4 * cases.UNIT * abs(exact.trace)) / exact.size
+    yield "rows", abs(model.n_samples - sum(map(len, given.shards)))
+    found = model.weight_sum if model.weight_sum is not None else float(model.n_samples)
+    yield "sum of weights", abs(found - total) / total - 1e-12
+    yield "weighted or not", float((model.weight_sum is not None) != weighted)
+
+
+# Weights ------------------------------------------------------------------------------------------------------------
+
+ROUTES = ("dense", "krylov", "features", "auto")
+
+
+def weighted_problem(rng, largest=1500):
+    """One shard with weights, for every route."""
+    given = union(rng, largest, weighted=False)
+    X = np.vstack([part.astype(np.float64) for part in given.shards])
+    w, text = weights_of(rng, len(X))
+    if rng.random() < 0.2:
+        w = w[::-1].copy()
+    if not np.sum(w, dtype=np.float64) > 1.001:
+        w = w * 2 + 1
+    exact = reference(given.kernel, X, np.asarray(w, dtype=np.float64))
+    return Union([X], [w], given.kernel, given.features, given.c, given.tol, f"{given.name} weights: {text}", exact)
+
+
+def weighted_routes(given):
+    """(label, keywords)."""
+    found = [("dense", {"method": "dense"}), ("krylov", {"method": "krylov"}), ("auto", {})]
+    return [*found, (f"features {given.features}", {"features": given.features, "method": "features"})]
+
+
+def repeated(given):
+    """The same without weights: whole ones are copies."""
+    X, w = given.shards[0], np.asarray(given.weights[0], dtype=np.intp)
+    return replace(given, shards=[np.repeat(X, w, axis=0)], weights=[None])
+
+
+def fit_weighted(given, keywords, copies=False):
+    """The model by a route, of weighted rows or of repeated ones."""
+    X, w = (given if not copies else repeated(given)).shards[0], None if copies else given.weights[0]
+    return fk.kpca(
+        X, given.kernel, given.c, tol=given.tol, sample_weight=w, memory_limit="256MB", n_threads=1, **keywords
+    )

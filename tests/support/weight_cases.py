@@ -1,0 +1,65 @@
+"""Models of weighted rows: references in long double, and random cases; used by tests and the attack on weights."""
+
+from __future__ import annotations
+
+import importlib.util
+import pickle
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+import fastkpca as fk
+
+
+def _script(name):
+    path = Path(__file__).resolve().parents[1] / "attacks" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+spe = _script("attack_spe")
+exact_spe = spe.exact_spe
+
+
+def weights_of(rng, n):
+    """Whole with zeros, small, huge, of very unequal size, or one that outweighs all; their sum is above one."""
+    kind = str(rng.choice(["whole", "real", "small", "huge", "unequal", "one"]))
+    w = {
+        "whole": lambda: rng.integers(0, 6, n).astype(float),
+        "real": lambda: rng.random(n),
+        "small": lambda: rng.random(n) * 3.0 / n,
+        "huge": lambda: rng.random(n) * 1e12,
+        "unequal": lambda: 10.0 ** rng.uniform(-8, 8, n),
+        "one": lambda: np.where(np.arange(n) == rng.integers(n), 1e6, rng.random(n)),
+    }[kind]()
+    w[:3] = np.maximum(w[:3], 1.0)
+    return w, kind
+
+
+def attacked(rng):
+    """Whether the case was answered; AssertionError where a promise is broken."""
+    name, parameters, options, X, new, c = spe.case(rng)
+    w, kind = weights_of(rng, len(X))
+    text = f"{name} {parameters} {options} {X.dtype} N={len(X)} c={c} weights: {kind}"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            model = fk.kpca(X, name, c, n_threads=1, sample_weight=w, **options, **parameters)
+            _, interval = fk.kpca_spe(model, new, bounds=True, n_threads=1)
+        except (ValueError, fk.errors.NotConvergedError):
+            return False
+        again = pickle.loads(pickle.dumps(model))
+        state = fk.KPCAModel.from_state(*model.state(), plugins=True)
+        for other in (again, state):
+            assert np.array_equal(fk.kpca_spe(other, new, bounds=True, n_threads=1)[1], interval), text
+        assert not np.isnan(interval).any() and (interval[:, 0] <= interval[:, 1]).all(), text
+        exact, error = exact_spe(model, name, parameters, X, new, w)
+        low, high = interval.astype(np.longdouble).T
+        outside = np.maximum(low - exact, exact - high) > error
+        assert not outside.any(), f"{text}: {int(outside.sum())} rows lie outside"
+        limits = fk.kpca_limits(model, new, t2="chi2", n_threads=1)
+        assert np.isfinite([limits.t2, limits.spe]).all(), text
+    return True

@@ -17,6 +17,8 @@ __all__ = ["solve_ridge"]
 RESIDUAL = 1e-10
 """Of the iterations, over the norm of each column."""
 
+INDEFINITE = "K + alpha I is not positive definite; give a larger alpha"
+
 
 def solve_ridge(
     kernel: Kernel, Z: np.ndarray, Y: np.ndarray, alpha: float, memory_limit: int, n_threads: int = 1
@@ -50,7 +52,10 @@ def solve_ridge(
     if 8 * len(Z) ** 2 <= memory_limit:
         K = gram_matrix(kernel, rows, n_threads=threads)
         K.flat[:: len(Z) + 1] += alpha
-        solution = scipy.linalg.solve(K, Y, assume_a="pos", overwrite_a=True)
+        try:
+            solution = scipy.linalg.solve(K, Y, assume_a="pos", overwrite_a=True)
+        except np.linalg.LinAlgError:
+            raise np.linalg.LinAlgError(INDEFINITE) from None
     else:
         solution = _iterate(ExactSummation(kernel, rows, n_threads=threads), Y, alpha)
     return solution.astype(Z.dtype, copy=False)
@@ -70,7 +75,7 @@ def _iterate(product: ExactSummation, Y: np.ndarray, alpha: float, most: int = 1
         Q = product.matmat(np.ascontiguousarray(P)) + alpha * P
         curvature = np.einsum("ij,ij->j", P, Q)
         if (curvature[open_] <= 0).any():
-            raise np.linalg.LinAlgError("K + alpha I is not positive definite; give a larger alpha")
+            raise np.linalg.LinAlgError(INDEFINITE)
         step = np.divide(square, curvature, out=np.zeros_like(square), where=open_)
         A += step * P
         R -= step * Q

@@ -59,7 +59,8 @@ class _RealOperator(LinearOperator):
             return super().dot(x)
         x = _real(x)
         if np.ndim(x) not in (1, 2) or len(x) != self.shape[1]:
-            raise ValueError(f"U has shape {np.shape(x)}; a product needs one vector or a block of {self.shape[1]} rows")
+            need = f"one vector, or a block of columns, of {self.shape[1]} numbers each"
+            raise ValueError(f"U has shape {np.shape(x)}; this product takes {need}")
         return super().dot(x)
 
     def _matvec(self, u: np.ndarray) -> np.ndarray:

@@ -297,7 +297,8 @@ class Calls:
         return X, lambda: fk.kpca_denoise(model, X)
 
     def merge(self, rng: np.random.Generator) -> Any:
-        models = [self.model(rng) for _ in range(int(rng.integers(1, 4)))] if rng.random() < 0.5 else [self.models[1]] * 2
+        models = [self.model(rng) for _ in range(int(rng.integers(1, 4)))]
+        models = models if rng.random() < 0.5 else [self.models[1]] * 2
         return None, lambda: fk.kpca_merge(*models, **({"c": count(rng)} if rng.random() < 0.3 else {}))
 
     def update(self, rng: np.random.Generator) -> Any:

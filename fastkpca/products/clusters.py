@@ -28,6 +28,7 @@ from .._core import clusters as _clusters
 from .._core import multiindex, tiles
 from ..base import parallel
 from ..base.protocol import Cost, Offer, Summary, Summation
+from ..base.rounding import UNIT, rounding_factor
 from ..rows.view import Rows
 
 __all__ = ["ClusterSummation", "cluster_offer", "reachable"]
@@ -40,18 +41,17 @@ COEFFICIENTS = 1 << 22  # numbers G held at once: 32 MB
 LEAST_TASK = 1 << 20  # kernel values of an exact task where its cluster has partners for them
 STRIP = 2048  # rows, and partners, in an exact task: as the exact summation's bands
 FLOPS = 5e9  # of Cost, in a second on one thread
-UNIT_ROUNDOFF = 2.0**-53
 
 
 def reachable(d: int) -> float:
     """Smallest tol for rows of d numbers: what the rounding of a kernel value in an exact tile may be."""
-    error = 2.0 * (d + 10) * UNIT_ROUNDOFF
+    error = 2.0 * (d + 10) * UNIT
     return error + (_exponent_error(d) if d > tiles.DIRECT else 0.0)
 
 
 def _exponent_error(d: int) -> float:
     """Absolute error of the exponent of a tile of kernel values beyond the relative one (Gaussian.entry_error)."""
-    return 2.0 * (min(d, 5.0 * sqrt(d)) + 8.0) * tiles.EXPONENT_ERROR if d > tiles.DIRECT else 0.0
+    return 2.0 * rounding_factor(d) * tiles.EXPONENT_ERROR if d > tiles.DIRECT else 0.0
 
 
 def costs(d: int) -> np.ndarray:
@@ -131,7 +131,7 @@ def _principal(sides: list[_Side], sigma: float, tol: float) -> tuple[np.ndarray
             left = T - (T @ Q) @ Q.T
             # the projection's own rounding counts as left over
             size = float(np.sqrt(np.einsum("ij,ij->i", left, left).max()))
-            largest = max(largest, size + 4 * d * UNIT_ROUNDOFF * float(np.abs(T).max()))
+            largest = max(largest, size + 4 * d * UNIT * float(np.abs(T).max()))
     bound = (2.0 * largest) ** 2
     return (Q, bound) if bound < 1.0 and expm1(bound) <= 0.1 * tol else (None, 0.0)
 

@@ -22,11 +22,11 @@ import numpy as np
 import scipy.linalg
 
 from ..base.parallel import Progress
+from ..base.rounding import UNIT, UNIT32, rounding_factor
 from ..errors import CertificateWarning, rounded_up, warn_caller
 from ..products.exact import band_rows, with_ones
 from ..products.rates import EIGEN_RATE, GEMM_RATE
 from .certificate import (
-    UNIT,
     Certificate,
     FeatureInfo,
     lanczos_failure_epsilon,
@@ -34,7 +34,6 @@ from .certificate import (
     mu_lanczos,
     product_error,
     ritz_certificate,
-    rounding_factor,
     upper_ends,
 )
 
@@ -48,7 +47,6 @@ __all__ = [
     "ritz_seconds",
 ]
 
-_UNIT32 = float(np.finfo(np.float32).eps) / 2
 _STRIP = 32  # columns of what is made in passing, of the rows' length
 _WIDEST = 128  # columns of a block
 _EXPLORING = 4  # passes that an exploration takes at least
@@ -626,7 +624,7 @@ class _Solver:
             self.T = _grow(self.T, columns)
             theta, Y = _eigh_descending(self.T)
             # rounding of float32 tiles: relative to |K|, whatever of it centring removes
-            noise = 8 * _UNIT32 * max(self._size_K_estimate(theta), float(theta[0]))
+            noise = 8 * UNIT32 * max(self._size_K_estimate(theta), float(theta[0]))
             room = self.n - 1 - self.Q.shape[1]
             if room == 0 or noise > 1e-2 * theta[0]:
                 return _times(self.Q, Y[:, self._columns_to_keep(theta)[0]])

@@ -20,7 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from .certificate import UNIT, Certificate, ritz_certificate, upper_ends
+from ..base.rounding import UNIT
+from .certificate import Certificate, ritz_certificate, upper_ends
 from .subspace import FAILURE, Leading, Solver
 
 __all__ = ["nested_pairs"]

@@ -16,14 +16,13 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
+from ..base.rounding import UNIT, rounding_factor
 from .certificate import (
-    UNIT,
     Certificate,
     lanczos_failure_epsilon,
     largest_eigenvalue_bound,
     mu_lanczos,
     ritz_certificate,
-    rounding_factor,
 )
 
 __all__ = ["FAILURE", "Leading", "Solver", "leading_pairs"]

@@ -69,7 +69,7 @@ def leading_axes(
         return eigenvalues.copy(), np.ascontiguousarray(axes), None
     D = moments.map.n_features
     operator: Any = moments
-    if moments.trace <= moments.indefinite:  # rows that are all equal: an iteration would only look at errors
+    if moments.trace <= 0.0:  # by the errors of the features, which are then all that an iteration would find
         return np.zeros(1), np.zeros((D, 1)), None
     if (c is None or isinstance(c, int)) and rank < D:
         c = max(1, rank if c is None else min(c, rank))

@@ -185,7 +185,7 @@ def _exact(kernel: Kernel) -> Callable[[Rows, Rows | None, int], Summation]:
 def _offered(build: Callable[..., Summation]) -> Callable[[Rows, Rows | None, int], Summation]:
     def made(X: Rows, Y: Rows | None, n_threads: int) -> Summation:
         summation = build(X, Y)
-        summation.n_threads = n_threads  # type: ignore[attr-defined]
+        summation.n_threads = n_threads
         return summation
 
     return made

@@ -229,7 +229,6 @@ def components(
     most = _rank(problem)  # what a map's defect adds beyond is not of theirs
     eigenvalues, axes = eigenvalues[:most], axes[:, :most]
     floor = feature_map.rounding**2 * _trace_of(moments) + 4 * EPS * len(eigenvalues) * _top(eigenvalues)
-    floor += moments.indefinite
     known: dict[str, Any] = {
         "n": problem.data.n_samples,
         "count": moments.count,
@@ -310,9 +309,21 @@ def _kept_weights(problem: Problem, solution: Solution, score: Any) -> np.ndarra
 
 def _leading(feature_map: FeatureMap, problem: Problem) -> tuple[Moments, np.ndarray, np.ndarray, Leading | None]:
     moments = feature_moments(feature_map, problem.rows, n_threads=problem.n_threads, progress=problem.report)
+    if moments.trace <= moments.indefinite and _all_equal(problem):  # all that could be found is the map's errors
+        return moments, np.zeros(1), np.zeros((feature_map.n_features, 1)), None
     limit = problem.memory_limit
     found = leading_axes(moments, problem.c, tol=SOLVER_SHARE * problem.tol, rank=_rank(problem), memory_limit=limit)
     return moments, *found
+
+
+def _all_equal(problem: Problem) -> bool:
+    """Whether the kernel's values tell the two ends of the rows' box apart by no more than their rounding.
+
+    Asked only of maps whose features err by more than rounding. Their kernels fall with the distance along each axis,
+    so no two rows differ by more than these ends.
+    """
+    K = problem.kernel.block(problem.data.box, problem.data.box)
+    return bool(K[0, 0] - 2.0 * K[0, 1] + K[1, 1] <= 8 * EPS * K[0, 0])
 
 
 def _rank(problem: Problem) -> int:

@@ -592,6 +592,14 @@ class _GuardedSummation(Summation):
         return float(self._inner.error_bound)
 
     @property
+    def n_threads(self) -> int:
+        return self._inner.n_threads
+
+    @n_threads.setter
+    def n_threads(self, value: int) -> None:
+        self._inner.n_threads = value
+
+    @property
     def symmetric(self) -> bool:  # type: ignore[override]
         return bool(self._inner.symmetric)
 

@@ -21,12 +21,12 @@ class _OfParts(Summation):
 
     @property
     def n_threads(self) -> int:
-        return max(getattr(part, "n_threads", 1) for part in self.parts)
+        return max(part.n_threads for part in self.parts)
 
     @n_threads.setter
     def n_threads(self, value: int) -> None:
         for part in self.parts:
-            part.n_threads = value  # type: ignore[attr-defined]
+            part.n_threads = value
 
 
 class SumSummation(_OfParts):

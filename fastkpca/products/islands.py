@@ -234,7 +234,7 @@ class PiecewiseSummation(Summation):
     def n_threads(self, value: int) -> None:
         self._n_threads = value
         for _, _, summation in self.parts:
-            summation.n_threads = value  # type: ignore[attr-defined]
+            summation.n_threads = value
 
     def matmat(self, U: np.ndarray) -> np.ndarray:
         """K U, shape (shape[0], k)."""

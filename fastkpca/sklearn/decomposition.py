@@ -325,7 +325,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         found = kpca_project(self.model_, _dense_if(self._precomputed, X), n_threads=self._n_threads())
         return _padded(found.astype(dtype, copy=False), self._n_features_out)
 
-    def inverse_transform(self, X: Any) -> np.ndarray:
+    @property
+    def inverse_transform(self) -> Callable[[Any], np.ndarray]:
         """Rows whose scores are about X: kernel ridge regression of the training rows on their scores.
 
         As in scikit-learn, the mean that centring took away does not come back: for the linear kernel take
@@ -339,6 +340,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         -------
         ndarray of shape (n_rows, n_features)
 
+        Raises
+        ------
+        NotFittedError
+            Without ``fit_inverse_transform=True``. It is an AttributeError, so ``hasattr`` is False then.
+
         References
         ----------
         Bakir, Weston, Schoelkopf, Learning to find pre-images, NIPS 16 (2004).
@@ -347,6 +353,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             raise NotFittedError(
                 "inverse_transform needs what fit learns only with fit_inverse_transform=True; set it and fit again"
             )
+        return self._inverse_transform
+
+    def _inverse_transform(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "X_transformed_fit_")
         block = self._inverse_kernel().block
         Z = self.X_transformed_fit_

@@ -445,7 +445,7 @@ class _Solver:
         """H K X in float32; row sums ride along as one more column of the first pass, the norm with a later one."""
         first = len(self.row_means) == 0
         U = (with_ones(X) if first else X).astype(np.float32, order="C")
-        if want_norm and not first and hasattr(self.search_product, "pass_with_norm"):
+        if want_norm and not first and self.search_product.gives_norm:
             Y, _, squares, *_ = self.search_product.pass_with_norm(U, self.row_means, self.grand_mean)
             self.norm_guess = float(np.sqrt(max(float(squares), 0.0)))
         else:
@@ -462,7 +462,7 @@ class _Solver:
 
     def _exact_pass(self, X: np.ndarray, want_norm: bool) -> np.ndarray:
         """H K X in float64, with row sums (first time) and the Frobenius norm (where asked for) of the same tiles."""
-        if want_norm and len(self.row_means) and hasattr(self.product, "pass_with_norm"):
+        if want_norm and len(self.row_means) and self.product.gives_norm:
             Y, sums, squares, *_ = self.product.pass_with_norm(X, self.row_means, self.grand_mean)
             self._set_norm(np.asarray(sums, dtype=np.float64).ravel(), float(squares))
         elif not self.row_means_exact:
@@ -543,7 +543,7 @@ class _Solver:
         return value, error
 
     def _error_bound(self) -> float:
-        return float(getattr(self.product, "error_bound", 0.0))
+        return float(self.product.error_bound)
 
     def _norm_bound(self) -> float | None:
         """Upper bound on |Kc|_F from the computed one: its rounding, and that of the entries."""
@@ -766,7 +766,7 @@ class _Solver:
         return rounding > 0.1 * self.tol * theta[0] and (certificate.width < 2 * rounding or grew)
 
     def _norm_missing(self) -> bool:
-        return (self.norm is None or self.norm_cancelled) and hasattr(self.product, "pass_with_norm")
+        return (self.norm is None or self.norm_cancelled) and self.product.gives_norm
 
     def _norm_would_help(self) -> bool:
         if not len(self.T):

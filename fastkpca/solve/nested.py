@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from .certificate import UNIT, Certificate, ritz_certificate, upper_ends
+from .conjugate_gradients import conjugate_gradients
 from .subspace import FAILURE, Leading, Solver
 
 __all__ = ["nested_pairs"]
@@ -59,7 +60,10 @@ def nested_pairs(operator: Any, c: int, *, tol: float, rng: np.random.Generator 
     rng = np.random.default_rng(rng)
     share, proofs = SHARE, 0
     for _ in range(3):
-        small, kept, left = operator.heavy(share)
+        heaviest = operator.heavy(share)
+        if heaviest is None:
+            return None
+        small, kept, left = heaviest
         if len(kept) > MOST_HEAVY * n or len(kept) < 8 * c + 100:
             return None
         search = _Heavy(small, c, rng)
@@ -155,23 +159,15 @@ class _Heavy:
         R = R - Y @ along
         gaps = theta - values[p:, None]
         along = along[p:] / np.maximum(gaps, 1e-3 * theta[0])
-        # conjugate gradients, a column each, on the complement of the vectors
-        X = np.zeros_like(R)
-        D = R.copy()
-        rho = np.einsum("ij,ij->j", R, R)
-        goal = 1e-4 * rho
-        for _ in range(INNER):
+
+        def shifted(D: np.ndarray) -> np.ndarray:
+            """(theta - A1) D on the complement of the vectors."""
             image = theta * D - self.operator.matmat(D)
             image -= Y @ (Y.T @ image)
-            curvature = np.einsum("ij,ij->j", D, image)
-            step = np.where(curvature > 0, rho / np.where(curvature > 0, curvature, 1.0), 0.0)
-            X += step * D
-            R = R - step * image
-            new = np.einsum("ij,ij->j", R, R)
-            if (new <= goal).all():
-                break
-            D = R + (new / np.maximum(rho, 1e-300)) * D
-            rho = new
+            return image
+
+        goal = 1e-2 * np.sqrt(np.einsum("ij,ij->j", R, R))
+        X = conjugate_gradients(shifted, R, goal=goal, most_steps=INNER).solution
         return X + Y[:, p:] @ along
 
 

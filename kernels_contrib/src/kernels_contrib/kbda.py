@@ -12,6 +12,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from fastkpca.kernels import Kernel
+from fastkpca.rows import validate
 
 from ._discriminant import check_penalty, feature_directions, solve_contrasts
 from ._functions import KernelFunction, rows_of
@@ -120,6 +121,7 @@ def kbda(
     n_others = n - int(chosen.sum())
     if not 1 <= c <= n_others:
         raise ValueError(f"c is {c}; {n_others} other rows have 1 to {n_others} directions")
+    max_iterations = validate.check_count(max_iterations, "max_iterations")
     for draft in (True, False):
         products = products_for(
             X,

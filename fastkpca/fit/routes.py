@@ -11,6 +11,7 @@ import scipy.linalg
 
 from ..base import parallel
 from ..base.protocol import LARGEST, LEAST, FeatureMap, Kernel, Moments, Offer, Summary, Summation
+from ..base.rounding import EPS, rounding_factor
 from ..errors import CertificateWarning, ComponentsWarning, NotConvergedError, NoVarianceError, rounded_up, warn_caller
 from ..kernels.precomputed import Precomputed
 from ..maps.passes import accumulate, feature_moments
@@ -35,7 +36,6 @@ __all__ = ["Problem", "Solution", "components", "model_of", "solve"]
 
 SOLVER_SHARE = 0.25
 """Of tol, for the eigensolver of a moment held as an operator; the rest is for what the map leaves out."""
-EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
@@ -387,7 +387,7 @@ def _krylov(problem: Problem, plan: Plan, budget: float = np.inf) -> Solution:
     weighted: WeightedSummation | None = None
     if weights is not None:
         size = count * max(_largest(problem), float(np.abs(diagonal).max()))
-        extra = 4.0 * certificate.rounding_factor(n) * EPS * (trace if kernel.positive_semidefinite else size) / n
+        extra = 4.0 * rounding_factor(n) * EPS * (trace if kernel.positive_semidefinite else size) / n
         if exact:
             weighted = WeightedExactSummation(product, weights, extra, kernel, rows, problem.n_threads)
         else:

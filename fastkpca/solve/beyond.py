@@ -19,7 +19,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.linalg
 
-from .certificate import NO_BOUND, SAYS_NOTHING, UNIT, Bound, MatrixInfo, RitzBlock, rounding_factor
+from ..base.rounding import UNIT, rounding_factor
+from .certificate import NO_BOUND, SAYS_NOTHING, Bound, MatrixInfo, RitzBlock
 
 __all__ = [
     "FAILURE",

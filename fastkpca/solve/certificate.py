@@ -23,6 +23,8 @@ from functools import cached_property
 import numpy as np
 import scipy.linalg
 
+from ..base.rounding import UNIT, rounding_factor
+
 __all__ = [
     "NO_BOUND",
     "Bound",
@@ -38,11 +40,9 @@ __all__ = [
     "intersect",
     "product_error",
     "ritz_certificate",
-    "rounding_factor",
     "upper_ends",
 ]
 
-UNIT = float(np.finfo(np.float64).eps) / 2
 SAYS_NOTHING = 1e150  # an error of this size says nothing, and its square would overflow
 _YOUNG = 1e-3  # (R + F)'(R + F) <= (1 + a) R'R + (1 + 1/a) F'F: costs a thousandth of the width, not 2 |R| |F|
 
@@ -115,14 +115,6 @@ class Certificate:
         return float(np.max(self.eigenvalue_bounds[:, 1] - self.eigenvalue_bounds[:, 0]))
 
 
-def rounding_factor(n: int) -> float:
-    """Relative rounding error of a sum or inner product of n terms, in units of the unit roundoff times sum |terms|.
-
-    min(n, 5 sqrt(n)) + 8: Higham and Mary 2019, theorem 2.4 with lambda = 5 (fails with probability
-    2 exp(-12.5) an entry, and then by little), the 8 for the few operations before and after the sum. In the same
-    model the errors of an m x m matrix of such sums are independent, and its norm is at most sqrt(m) times this.
-    """
-    return min(float(n), 5.0 * np.sqrt(n)) + 8.0
 
 
 def product_error(n: int, columns: int, norm: float, entry_error: float = 0.0, error_bound: float = 0.0) -> float:

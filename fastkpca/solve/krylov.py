@@ -22,20 +22,19 @@ import numpy as np
 import scipy.linalg
 
 from ..base.parallel import Progress
+from ..base.rounding import UNIT, UNIT32, rounding_factor
 from ..errors import CertificateWarning, rounded_up, warn_caller
 from ..products.exact import band_rows, with_ones
 from ..products.rates import EIGEN_RATE, GEMM_RATE
 from .beyond import FeatureInfo, deterministic_bound, exploration_bound, feature_bound
 from .certificate import (
     NO_BOUND,
-    UNIT,
     Bound,
     Certificate,
     MatrixInfo,
     RitzBlock,
     product_error,
     ritz_certificate,
-    rounding_factor,
     upper_ends,
 )
 
@@ -49,7 +48,6 @@ __all__ = [
     "ritz_seconds",
 ]
 
-_UNIT32 = float(np.finfo(np.float32).eps) / 2
 _STRIP = 32  # columns of what is made in passing, of the rows' length
 _WIDEST = 128  # columns of a block
 _EXPLORING = 4  # passes that an exploration takes at least
@@ -445,7 +443,7 @@ class _Solver:
         """H K X in float32; row sums ride along as one more column of the first pass, the norm with a later one."""
         first = len(self.row_means) == 0
         U = (with_ones(X) if first else X).astype(np.float32, order="C")
-        if want_norm and not first and hasattr(self.search_product, "pass_with_norm"):
+        if want_norm and not first and self.search_product.gives_norm:
             Y, _, squares, *_ = self.search_product.pass_with_norm(U, self.row_means, self.grand_mean)
             self.norm_guess = float(np.sqrt(max(float(squares), 0.0)))
         else:
@@ -462,7 +460,7 @@ class _Solver:
 
     def _exact_pass(self, X: np.ndarray, want_norm: bool) -> np.ndarray:
         """H K X in float64, with row sums (first time) and the Frobenius norm (where asked for) of the same tiles."""
-        if want_norm and len(self.row_means) and hasattr(self.product, "pass_with_norm"):
+        if want_norm and len(self.row_means) and self.product.gives_norm:
             Y, sums, squares, *_ = self.product.pass_with_norm(X, self.row_means, self.grand_mean)
             self._set_norm(np.asarray(sums, dtype=np.float64).ravel(), float(squares))
         elif not self.row_means_exact:
@@ -543,7 +541,7 @@ class _Solver:
         return value, error
 
     def _error_bound(self) -> float:
-        return float(getattr(self.product, "error_bound", 0.0))
+        return float(self.product.error_bound)
 
     def _norm_bound(self) -> float | None:
         """Upper bound on |Kc|_F from the computed one: its rounding, and that of the entries."""
@@ -626,7 +624,7 @@ class _Solver:
             self.T = _grow(self.T, columns)
             theta, Y = _eigh_descending(self.T)
             # rounding of float32 tiles: relative to |K|, whatever of it centring removes
-            noise = 8 * _UNIT32 * max(self._size_K_estimate(theta), float(theta[0]))
+            noise = 8 * UNIT32 * max(self._size_K_estimate(theta), float(theta[0]))
             room = self.n - 1 - self.Q.shape[1]
             if room == 0 or noise > 1e-2 * theta[0]:
                 return _times(self.Q, Y[:, self._columns_to_keep(theta)[0]])
@@ -766,7 +764,7 @@ class _Solver:
         return rounding > 0.1 * self.tol * theta[0] and (certificate.width < 2 * rounding or grew)
 
     def _norm_missing(self) -> bool:
-        return (self.norm is None or self.norm_cancelled) and hasattr(self.product, "pass_with_norm")
+        return (self.norm is None or self.norm_cancelled) and self.product.gives_norm
 
     def _norm_would_help(self) -> bool:
         if not len(self.T):

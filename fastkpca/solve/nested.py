@@ -20,8 +20,9 @@ from typing import Any
 
 import numpy as np
 
+from ..base.rounding import UNIT
 from .beyond import FAILURE, gap_bound
-from .certificate import UNIT, RitzBlock, ritz_certificate, upper_ends
+from .certificate import RitzBlock, ritz_certificate, upper_ends
 from .conjugate_gradients import conjugate_gradients
 from .subspace import Leading, Solver
 
@@ -61,7 +62,10 @@ def nested_pairs(operator: Any, c: int, *, tol: float, rng: np.random.Generator 
     rng = np.random.default_rng(rng)
     share, proofs = SHARE, 0
     for _ in range(3):
-        small, kept, left = operator.heavy(share)
+        heaviest = operator.heavy(share)
+        if heaviest is None:
+            return None
+        small, kept, left = heaviest
         if len(kept) > MOST_HEAVY * n or len(kept) < 8 * c + 100:
             return None
         search = _Heavy(small, c, rng)

@@ -18,6 +18,8 @@ __all__ = ["solve_ridge"]
 RESIDUAL = 1e-10
 """Of the iterations, over the norm of each column."""
 
+INDEFINITE = "K + alpha I is not positive definite; give a larger alpha"
+
 
 def solve_ridge(
     kernel: Kernel, Z: np.ndarray, Y: np.ndarray, alpha: float, memory_limit: int, n_threads: int = 1
@@ -51,7 +53,10 @@ def solve_ridge(
     if 8 * len(Z) ** 2 <= memory_limit:
         K = gram_matrix(kernel, rows, n_threads=threads)
         K.flat[:: len(Z) + 1] += alpha
-        solution = scipy.linalg.solve(K, Y, assume_a="pos", overwrite_a=True)
+        try:
+            solution = scipy.linalg.solve(K, Y, assume_a="pos", overwrite_a=True)
+        except np.linalg.LinAlgError:
+            raise np.linalg.LinAlgError(INDEFINITE) from None
     else:
         solution = _iterate(ExactSummation(kernel, rows, n_threads=threads), Y, alpha)
     return solution.astype(Z.dtype, copy=False)
@@ -63,7 +68,7 @@ def _iterate(product: ExactSummation, Y: np.ndarray, alpha: float, most_steps: i
         lambda P: product.matmat(np.ascontiguousarray(P)) + alpha * P, Y, goal=RESIDUAL * norms, most_steps=most_steps
     )
     if not reached.definite:
-        raise np.linalg.LinAlgError("K + alpha I is not positive definite; give a larger alpha")
+        raise np.linalg.LinAlgError(INDEFINITE)
     if (reached.residuals <= RESIDUAL * norms).all():
         return reached.solution
     left = float((reached.residuals / np.maximum(norms, 1e-150)).max())

@@ -16,8 +16,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.linalg
 
+from ..base.rounding import UNIT, rounding_factor
 from .beyond import FAILURE, deterministic_bound, exploration_bound, formed_bound
-from .certificate import NO_BOUND, UNIT, Bound, Certificate, MatrixInfo, RitzBlock, ritz_certificate, rounding_factor
+from .certificate import NO_BOUND, Bound, Certificate, MatrixInfo, RitzBlock, ritz_certificate
 
 __all__ = ["Leading", "Solver", "leading_pairs"]
 

@@ -7,6 +7,7 @@ import pytest
 from attack_certificate import features_of
 from dense_products import DenseProduct, centered, gaussian, median_distance
 
+from fastkpca.base.protocol import Summation
 from fastkpca.errors import CertificateWarning
 from fastkpca.solve.beyond import FeatureInfo
 from fastkpca.solve.krylov import basis_bytes, block_krylov, default_block_size
@@ -127,7 +128,7 @@ def test_indefinite(search):
 
 
 def test_indefinite_without_a_norm_knows_nothing():
-    class NoNorm:
+    class NoNorm(Summation):
         def __init__(self, K):
             self.K = K
 

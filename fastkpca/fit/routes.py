@@ -24,7 +24,8 @@ from ..products.operators import GramOperator
 from ..products.weighted import WeightedExactSummation, WeightedSummation
 from ..rows.view import Rows
 from ..solve import certificate
-from ..solve.certificate import Certificate, FeatureInfo
+from ..solve.beyond import FeatureInfo
+from ..solve.certificate import Certificate
 from ..solve.krylov import TooDearError, block_krylov, default_block_size
 from ..solve.moments import largest_eigenpairs, leading_axes, principal_axes
 from ..solve.subspace import Leading
@@ -229,25 +230,25 @@ def components(
     most = _rank(problem)  # what a map's defect adds beyond is not of theirs
     eigenvalues, axes = eigenvalues[:most], axes[:, :most]
     floor = feature_map.rounding**2 * _trace_of(moments) + 4 * EPS * len(eigenvalues) * _top(eigenvalues)
-    known: dict[str, Any] = {
-        "n": problem.data.n_samples,
-        "count": moments.count,
-        "residual_trace": moments.residual_trace,
-        "defect": _defect(feature_map, moments),
-        "trace": moments.trace,
-        "kernel_trace": _trace_of(moments),
-        "rounding": feature_map.rounding,
-    }
-    unseen = moments.residual_trace + moments.count * known["defect"]
+    sums = certificate.FeatureSums(
+        n=problem.data.n_samples,
+        trace=moments.trace,
+        residual_trace=moments.residual_trace,
+        kernel_trace=_trace_of(moments),
+        defect=_defect(feature_map, moments),
+        rounding=feature_map.rounding,
+        weight_sum=moments.count,
+    )
+    unseen = moments.residual_trace + sums.defect_norm
     kept = _kept(eigenvalues, floor, moments.trace + moments.residual_trace, problem, unseen)
     proof = certificate.feature_certificate(
         eigenvalues,
         kept,
-        **known,
+        sums,
         solved=None if solved is None else solved.certificate,
         solved_residual=0.0 if solved is None else solved.residual,
     )
-    total = certificate.feature_trace(**known)
+    total = certificate.feature_trace(sums)
     eigenvalues, axes = eigenvalues[:kept].copy(), np.ascontiguousarray(axes[:, :kept])
     constant = moments.mean @ axes
     if reference is None:

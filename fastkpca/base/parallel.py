@@ -45,19 +45,19 @@ Progress = Callable[[str, int, int], None]
 def resolve_threads(n_threads: int | None) -> int:
     """Number of threads to use: as asked for, or the number of processors this process may run on.
 
-    Fewer where RLIMIT_AS leaves no room for so many; MemoryError where it leaves none for one.
+    Raises MemoryError where RLIMIT_AS leaves no room for so many.
     """
     if n_threads is None:
         try:
-            processors = len(os.sched_getaffinity(0))
+            n_threads = len(os.sched_getaffinity(0))
         except AttributeError:  # not on this platform
-            processors = os.cpu_count() or 1
-        return room.threads_within(max(1, processors))
+            n_threads = os.cpu_count() or 1
     if isinstance(n_threads, bool) or not isinstance(n_threads, (int, np.integer)):
         raise TypeError(f"n_threads is {n_threads!r}; give a positive whole number, or None for all processors")
     if n_threads < 1:
         raise ValueError(f"n_threads is {n_threads}; give a positive whole number, or None for all processors")
-    return room.threads_within(int(n_threads))
+    room.available(int(n_threads))
+    return int(n_threads)
 
 
 def threads_for(kernel: Any, n_threads: int | None) -> int:
@@ -346,8 +346,6 @@ def aside(call: Callable[[], T]) -> T:
     """
     if threading.current_thread() is not threading.main_thread():
         return call()  # Ctrl-C is raised in the main thread alone
-    if room.startable(2) < 2:
-        return call()
     outcome: list[Any] = []
     done = threading.Event()
 
@@ -401,7 +399,7 @@ def run(
                 i += 1
                 checkpoint()
             return
-        n_threads = room.startable(min(n_threads, n_tasks))
+        n_threads = min(n_threads, n_tasks)
         if n_threads <= 1:
             for i in range(n_tasks):
                 checkpoint()

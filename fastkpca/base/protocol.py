@@ -24,6 +24,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from .._core import moments as _moments
+from ..base.rounding import EPS
 from ..errors import did_you_mean
 
 __all__ = [
@@ -345,7 +346,7 @@ class FeatureMap:
     """D."""
     defect: float = 0.0
     """Bound on the entries of K - Phi Phi' that are not positive semidefinite."""
-    rounding: float = 64 * float(np.finfo(np.float64).eps)
+    rounding: float = 64 * EPS
     """Bound on |computed phi(x) - phi(x)| / |phi(x)| in float64."""
     anywhere: bool = False
     """Whether what it says of its errors holds for every row, however far from those for which the map was made: rows

@@ -27,6 +27,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..base.protocol import Cost, FeatureMap, Kernel, Moments, Offer, Summary, Summation
+from ..base.rounding import EPS
 from ..errors import KernelContractError, KernelParameterError, PluginError, did_you_mean
 from ..products.exact import ExactSummation
 from ..rows.view import Rows
@@ -41,7 +42,6 @@ SHARE = 14
 MAP_SHARE = 50
 UNKNOWN = 1e-6
 """Error of a kernel value, over the largest, that is allowed for where the kernel states none."""
-EPS = float(np.finfo(np.float64).eps)
 
 
 def guarded(kernel: Kernel) -> Kernel:
@@ -190,7 +190,7 @@ class Guard(Kernel):
 
     def unbound(self) -> Kernel:
         """The kernel itself, as a model keeps it."""
-        return self._inner.unbound()
+        return self._watch.call(self._inner, "unbound", self._inner.unbound)
 
     def over_parts(self, function: Callable[[Kernel], Kernel]) -> Kernel:
         return self
@@ -512,12 +512,16 @@ class _Look:
             refuse("residual", found, "it must be an upper bound")
         rng = np.random.default_rng(1)
         C, U = rng.standard_normal((Phi.shape[1], 1)), rng.standard_normal((m, 1))
-        size, allowed = float(np.sqrt(squares.sum())), 16 * relative + 4 * feature_map.defect  # a transform's own error
+        size = float(np.sqrt(squares.sum()))
+        # Products may be with features that err by the defect, as transforms do: by f where 2 |f| |phi| is the defect
+        # of an entry of K. Of m rows, |F|_2 is then at most sqrt(m) defect / (2 |phi|)
+        defect = feature_map.defect * np.sqrt(m) / (2 * float(np.sqrt(squares.max())) or np.inf)
         for method, product, expected, factor in (
             ("apply", feature_map.apply(S, C), Phi @ C, C),
             ("accumulate", feature_map.accumulate(S, U), Phi.T @ U, U),
         ):
-            if np.abs(product - expected).max(initial=0.0) > allowed * size * (float(np.linalg.norm(factor)) + 1):
+            allowed = (16 * relative * size + defect) * (float(np.linalg.norm(factor)) + 1)
+            if np.abs(product - expected).max(initial=0.0) > allowed:
                 refuse(method, "differs from the product with features", "the two must agree to rounding")
 
 

@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 
 from ..base.protocol import FeatureMap, Kernel, Moments, OperatorMoments, Summary
+from ..base.rounding import UNIT, unit_roundoff
 from ..base.stored import Record
 from ..errors import ModelFileError
 
 __all__ = ["ScaledMap", "SumMap", "TensorMap", "parts_of", "with_parts"]
 
-UNIT = 2.0**-53
 
 State = tuple[dict, dict[str, np.ndarray]]
 
@@ -105,7 +105,7 @@ class ScaledMap(_OfParts):
         else:
             # dividing gives phi back up to two roundings, in which |phi|^2 may have lost a little
             Phi = Phi / Phi.dtype.type(self._root)
-            lost = 5 * float(np.finfo(Phi.dtype).eps) * np.einsum("ij,ij->i", Phi, Phi)
+            lost = 10 * unit_roundoff(Phi.dtype) * np.einsum("ij,ij->i", Phi, Phi)
             own = self.part.residual(X, Phi) + lost
         return self.factor * own * (1 + 8 * UNIT)
 

@@ -25,6 +25,7 @@ import numpy as np
 import scipy.fft
 
 from ..base.protocol import Cost, FeatureMap, Kernel, Moments, Offer, OperatorMoments, Summary
+from ..base.rounding import UNIT
 from ..base.stored import Record
 from . import transforms
 from .monomial import same_columns
@@ -39,7 +40,6 @@ __all__ = [
     "transform_cost",
 ]
 
-UNIT = 2.0**-53
 LARGEST = 1 << 21
 """Most modes: the doubled grid then has 2^d times as many complex numbers, the transform's own 2^d times those."""
 DENSE = 256

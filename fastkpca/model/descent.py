@@ -13,10 +13,10 @@ from functools import partial
 import numpy as np
 
 from ..base.protocol import FeatureMap, Kernel
+from ..base.rounding import EPS
 
 __all__ = ["Found", "MapTarget", "RowsTarget", "descend"]
 
-EPS = float(np.finfo(np.float64).eps)
 TILE = 1024
 """Rows of an expansion that meet a block of points at once."""
 DIFFERENCE = 6e-6

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..base.protocol import Summation
+from ..base.rounding import UNIT
 
 __all__ = ["ScaledSummation", "SumSummation"]
 
@@ -49,7 +50,7 @@ class ScaledSummation(_OfParts):
     def __init__(self, part: Summation, factor: float):
         super().__init__([part])
         self.factor = factor
-        self.error_bound = factor * part.error_bound * (1 + 4 * 2.0**-53)
+        self.error_bound = factor * part.error_bound * (1 + 4 * UNIT)
 
     def matmat(self, U: np.ndarray) -> np.ndarray:
         return self.factor * self.parts[0].matmat(U)

@@ -38,6 +38,7 @@ from sklearn.utils.validation import _check_psd_eigenvalues, check_is_fitted
 
 from ..base import parallel
 from ..base.protocol import Kernel
+from ..base.rounding import unit_roundoff
 from ..errors import CertificateWarning, ComponentsWarning, NoVarianceError, UnknownKernelError, silenced, warn_caller
 from ..fit.kpca import kpca, kpca_project, plan
 from ..fit.planning import DEFAULT_MEMORY
@@ -611,7 +612,7 @@ def _symmetric(K: Any) -> tuple[np.ndarray, np.ndarray | None]:
             "kernel='precomputed' fit takes the kernel matrix of the training rows in place of X"
         )
     size = float(np.abs(K).max(initial=0.0))
-    eps = float(np.finfo(_float_type(K)).eps)
+    eps = 2.0 * unit_roundoff(_float_type(K))
     if all(np.abs(K[i : i + 512] - K[:, i : i + 512].T).max() <= eps * size for i in range(0, len(K), 512)):
         return K, None
     K = K.astype(np.float64)

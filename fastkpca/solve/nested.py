@@ -20,9 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from .certificate import UNIT, Certificate, ritz_certificate, upper_ends
+from ..base.rounding import UNIT
+from .beyond import FAILURE, gap_bound
+from .certificate import RitzBlock, ritz_certificate, upper_ends
 from .conjugate_gradients import conjugate_gradients
-from .subspace import FAILURE, Leading, Solver
+from .subspace import Leading, Solver
 
 __all__ = ["nested_pairs"]
 
@@ -132,12 +134,10 @@ class _Heavy:
     def _proved(self, theta: np.ndarray, Y: np.ndarray, outside: np.ndarray, p: int) -> float:
         """An upper bound on lambda_(p+1) of the heavy modes; each call fails with probability FAILURE."""
         self.proofs += 1
-        mu = self.solver._explore(theta, p + 1, HOPE, STEPS)
-        if mu is None or not np.isfinite(mu):
+        bound = self.solver._explore(theta, p + 1, HOPE, STEPS)
+        if not np.isfinite(bound.mu):
             return np.inf
-        proof = ritz_certificate(
-            **self.solver._arguments(theta, Y, outside), c=p + 1, mu_probabilistic=mu, failure_probability=FAILURE
-        )
+        proof = ritz_certificate(self.solver._block(theta, Y, outside), p + 1, outside=bound)
         return float(proof.eigenvalue_bounds[p, 1])
 
     def _keep(self, theta: np.ndarray, Y: np.ndarray, outside: np.ndarray, p: int) -> None:
@@ -237,17 +237,8 @@ class _Refined:
         low = theta[p - 1] - error - 1e-12 * theta[0]
         if not low > self.beta:
             return None
-        mu = self.beta + 1.001 * rho**2 / (low - self.beta)
-        found: Certificate = ritz_certificate(
-            X.T @ Y,
-            X.T @ X,
-            R.T @ R,
-            c=min(c + 1, p + 1),
-            n=self.n,
-            product_error=error,
-            mu_probabilistic=mu,
-            failure_probability=self.failure,
-        )
+        ritz = RitzBlock(X.T @ Y, X.T @ X, R.T @ R, self.n, error)
+        found = ritz_certificate(ritz, min(c + 1, p + 1), outside=gap_bound(self.beta, rho, low, self.failure))
         ends = found.eigenvalue_bounds[:c]
         if (ends[:, 1] - ends[:, 0]).max() > self.tol * theta[0]:
             return None

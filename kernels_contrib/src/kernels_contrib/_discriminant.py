@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
+from fastkpca.base.rounding import EPS
 from fastkpca.errors import warn_caller
 from fastkpca.solve.conjugate_gradients import conjugate_gradients
 
@@ -35,7 +36,6 @@ from .parameters import regularization_strength
 
 __all__ = ["Directions", "check_penalty", "feature_directions", "solve_contrasts"]
 
-EPS = float(np.finfo(np.float64).eps)
 Projector = Callable[[np.ndarray], np.ndarray]
 
 

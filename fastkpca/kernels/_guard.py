@@ -190,7 +190,9 @@ class Guard(Kernel):
 
     def unbound(self) -> Kernel:
         """The kernel itself, as a model keeps it."""
-        return getattr(self._inner, "unbound", lambda: self._inner)()
+        inner = self._inner
+        kernel: Kernel = self._watch.call(inner, "unbound", getattr(inner, "unbound", lambda: inner))
+        return kernel
 
     def unguarded(self) -> Kernel:
         """The kernel itself."""
@@ -482,12 +484,16 @@ class _Look:
             refuse("residual", found, "it must be an upper bound")
         rng = np.random.default_rng(1)
         C, U = rng.standard_normal((Phi.shape[1], 1)), rng.standard_normal((m, 1))
-        size, allowed = float(np.sqrt(squares.sum())), 16 * relative + 4 * feature_map.defect  # a transform's own error
+        size = float(np.sqrt(squares.sum()))
+        # Products may be with features that err by the defect, as transforms do: by f where 2 |f| |phi| is the defect
+        # of an entry of K. Of m rows, |F|_2 is then at most sqrt(m) defect / (2 |phi|)
+        defect = feature_map.defect * np.sqrt(m) / (2 * float(np.sqrt(squares.max())) or np.inf)
         for method, product, expected, factor in (
             ("apply", feature_map.apply(S, C), Phi @ C, C),
             ("accumulate", feature_map.accumulate(S, U), Phi.T @ U, U),
         ):
-            if np.abs(product - expected).max(initial=0.0) > allowed * size * (float(np.linalg.norm(factor)) + 1):
+            allowed = (16 * relative * size + defect) * (float(np.linalg.norm(factor)) + 1)
+            if np.abs(product - expected).max(initial=0.0) > allowed:
                 refuse(method, "differs from the product with features", "the two must agree to rounding")
 
 

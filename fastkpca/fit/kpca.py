@@ -14,7 +14,9 @@ from ..base.protocol import Kernel, Offer
 from ..errors import NoRouteError
 from ..kernels import given_kernel, guarded, naming
 from ..model.plan import Candidate, Plan
-from ..model.result import FeatureProjector, KPCAModel, SampleProjector, new_rows
+from ..model.projectors import FeatureProjector, SampleProjector
+from ..model.result import KPCAModel
+from ..model.rows import new_rows
 from ..rows import validate
 from ..rows.sources import Sink, Source
 from ..rows.view import Rows, summarize

@@ -25,8 +25,10 @@ from ..kernels.gaussian import median_distance
 from ..rows import validate
 from ..rows.view import Rows
 from .descent import Found, MapTarget, RowsTarget, descend
-from .result import FeatureProjector, KPCAModel, SampleProjector, check_model, new_rows
+from .projectors import FeatureProjector, SampleProjector
+from .result import KPCAModel, check_model
 from .ridge import fit_ridge
+from .rows import new_rows
 
 __all__ = ["kpca_denoise", "kpca_preimage"]
 

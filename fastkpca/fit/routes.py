@@ -15,7 +15,7 @@ from ..base.rounding import EPS, rounding_factor
 from ..errors import CertificateWarning, ComponentsWarning, NotConvergedError, NoVarianceError, rounded_up, warn_caller
 from ..kernels.precomputed import Precomputed
 from ..maps.passes import accumulate, feature_moments
-from ..maps.pivots import PivotMap, pivot_map, second_round
+from ..maps.pivots import pivot_map
 from ..model.plan import Plan
 from ..model.result import FeatureProjector, KPCAModel, SampleProjector
 from ..products.exact import ExactSummation
@@ -191,14 +191,13 @@ def _features(problem: Problem, plan: Plan) -> Solution:
         feature_map = offer.build(problem.data.sample)
         moments, eigenvalues, axes, solved = _leading(feature_map, problem)
         rounds = 0
-        free = isinstance(feature_map, PivotMap) and problem.like is None
+        free = problem.like is None
         most = most_pivots(problem.data, problem.rows, problem.c, problem.memory_limit, problem.keeps_scores)
         while free and _misses(moments, eigenvalues, problem) and rounds < 3:
             # a sample can miss a small far cluster; all rows know where the residual lies
             if not problem.forced and plan.krylov_is_cheaper(problem.data.n_samples, 3 * feature_map.n_features // 2):
                 break
-            more, _ = second_round(
-                feature_map,
+            more = feature_map.refined(
                 problem.rows,
                 tol=0.5 * problem.tol * _top(eigenvalues) / _trace_of(moments),
                 max_features=min(most, 2 * feature_map.n_features + 100),
@@ -281,7 +280,7 @@ def model_of(problem: Problem, solution: Solution, plan: Plan, score: Any, *, ke
         clusters=solution.certificate.clusters,
         total_variance=high,
         total_variance_bounds=(low, high),
-        kernel=getattr(problem.kernel, "unbound", lambda: problem.kernel)(),
+        kernel=problem.kernel.unbound(),
         plan=plan,
         info=solution.info,
         n_samples=problem.data.n_samples,

@@ -36,7 +36,8 @@ import numpy as np
 from .base.protocol import API_VERSION, FeatureMap, Kernel, Moments, Offer, Summary, Summation
 from .base.rounding import EPS, unit_roundoff
 from .kernels import CallableKernel, ObjectKernel, contract, get_kernel
-from .rows.view import Rows, summarize
+from .rows.summary import summarize
+from .rows.view import Rows
 
 __all__ = [
     "CHECKS",

@@ -35,6 +35,8 @@ from .product_choice import InStrips, Product
 
 __all__ = ["Problem", "Solution", "components", "model_of", "solve"]
 
+ROUNDED = 1e-11
+"""Width of an interval over the largest eigenvalue below which exact products promise no narrower ones: rounding."""
 SOLVER_SHARE = 0.25
 """Of tol, for the eigensolver of a moment held as an operator; the rest is for what the map leaves out."""
 
@@ -525,10 +527,12 @@ def _feature_message(proof: Certificate, eigenvalues: np.ndarray, feature_map: F
     if width <= problem.tol:
         return ""
     if problem.like is None:
-        help = (
-            "method='auto' goes on with exact products where moments need not be kept, a larger memory_limit allows "
-            "more features"
-        )
+        own = 2 * proof.rounding > 0.8 * problem.tol * eigenvalues[0]  # the map's, however many features it has
+        help = "method='auto' goes on with exact products where moments need not be kept"
+        if own and width < ROUNDED:
+            help = "that is rounding in float64; a larger tol helps"
+        elif not own:
+            help += ", a larger memory_limit allows more features"
     else:
         help = "the map was made for other rows: make the first model with a smaller tol, of rows that span all of them"
     return (
@@ -643,7 +647,8 @@ def _kept(
     if len(enough) == 0:
         warn_caller(
             f"c={asked}: the {positive} components found explain {100 * share[-1]:.6g} % for certain, less than asked "
-            "for; a smaller tol or method='dense' would keep more",
+            "for; method='dense' keeps more, or with method='krylov' more passes (max_passes), with method='features' "
+            "a smaller tol",
             ComponentsWarning,
         )
         return positive

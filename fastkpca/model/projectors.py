@@ -16,7 +16,7 @@ from ..base import parallel
 from ..base.protocol import FeatureMap, Kernel
 from ..maps.passes import apply
 from ..products.exact import ExactSummation
-from ..rows.sources import Sink
+from ..rows.sinks import Sink
 from ..rows.view import Rows
 
 __all__ = ["FeatureProjector", "SampleProjector"]

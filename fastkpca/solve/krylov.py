@@ -24,8 +24,9 @@ import scipy.linalg
 from ..base.parallel import Progress
 from ..base.rounding import UNIT, UNIT32, rounding_factor
 from ..errors import CertificateWarning, rounded_up, warn_caller
-from ..products.exact import band_rows, with_ones
+from ..products.exact import band_rows
 from ..products.rates import EIGEN_RATE, GEMM_RATE
+from ..products.vectors import with_ones
 from .beyond import FeatureInfo, deterministic_bound, exploration_bound, feature_bound
 from .certificate import (
     NO_BOUND,

@@ -1,4 +1,6 @@
-"""Random weighted models attacked: SPE intervals hold long double's value; copies, scaled weights and files agree."""
+"""Random weighted models attacked: SPE intervals hold long double's value, pickled and restored models give the same ones, and
+limits are finite numbers.
+"""
 
 from __future__ import annotations
 

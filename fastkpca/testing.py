@@ -37,7 +37,8 @@ from .base.protocol import API_VERSION, FeatureMap, Kernel, Moments, Offer, Summ
 from .base.rounding import EPS, unit_roundoff
 from .kernels import CallableKernel, ObjectKernel, get_kernel
 from .products.exact import ExactSummation
-from .rows.view import Rows, summarize
+from .rows.summary import summarize
+from .rows.view import Rows
 
 __all__ = [
     "CHECKS",

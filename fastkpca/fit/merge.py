@@ -16,13 +16,14 @@ from typing import Any
 import numpy as np
 
 from ..base import parallel
+from ..base.checks import check_c, check_tol
 from ..base.protocol import FeatureMap, Kernel, Moments, Summary
 from ..kernels import guarded
 from ..maps.passes import feature_moments
 from ..model.plan import Plan
 from ..model.result import FeatureProjector, KPCAModel, check_model, new_rows, restore_map
-from ..rows import validate
-from ..rows.view import Rows, summarize
+from ..rows.summary import summarize
+from ..rows.view import Rows
 from ..solve.moments import leading_axes
 from .routes import Problem, components, model_of
 
@@ -285,8 +286,8 @@ def _solved(
         rows=Rows(np.zeros((0, d))),
         kernel=guarded(first.kernel),
         data=data,
-        c=validate.check_c(c, n_samples),
-        tol=validate.check_tol(tol),
+        c=check_c(c, n_samples),
+        tol=check_tol(tol),
         max_passes=1,
         memory_limit=None,
         n_threads=1,

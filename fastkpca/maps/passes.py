@@ -11,7 +11,7 @@ import numpy as np
 
 from ..base import parallel
 from ..base.protocol import FeatureMap, Moments
-from ..rows.sources import Sink
+from ..rows.sinks import Sink
 from ..rows.view import Rows
 
 __all__ = [

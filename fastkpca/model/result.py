@@ -21,8 +21,10 @@ from ..kernels import guarded, kernel_from_state, kernel_state
 from ..maps.passes import apply
 from ..maps.stored import restored, stored_size
 from ..products.exact import ExactSummation
-from ..rows import validate
-from ..rows.sources import Sink
+from ..rows.columns import check_columns, check_names
+from ..rows.convert import as_rows
+from ..rows.sinks import Sink
+from ..rows.values import check_finite, check_weights
 from ..rows.view import Rows
 from .plan import Plan
 
@@ -702,19 +704,19 @@ def new_rows(
     Raises
     ------
     TypeError, ValueError
-        As ``validate.as_rows``; or the columns are not those of the training rows.
+        As ``as_rows``; or the columns are not those of the training rows.
     """
     check_model(model)
     own = guarded(model.kernel)
     kernel, X = own.bind(X, range(model.n_samples))
-    rows = validate.as_rows(X, name=name, purpose=purpose)
+    rows = as_rows(X, name=name, purpose=purpose)
     if kernel is own:  # else the rows are not coordinates
-        validate.check_columns(model.n_features, rows.n_features, name=name)
-        validate.check_names(model.feature_names, X, name=name)
+        check_columns(model.n_features, rows.n_features, name=name)
+        check_names(model.feature_names, X, name=name)
     if finite:
-        validate.check_finite(rows, name=name, purpose=purpose)
+        check_finite(rows, name=name, purpose=purpose)
     if sample_weight is not None:
-        rows = rows.weighted(validate.check_weights(sample_weight, rows.n_samples, fit=False))
+        rows = rows.weighted(check_weights(sample_weight, rows.n_samples, fit=False))
     single = rows.dtype == np.float32 and model.dtype == np.float32
     shift = None if kernel.translation is None else model.shift  # without one, what float64 would round is refused
     return NewRows(kernel, rows.shifted(shift), np.dtype(np.float32 if single else np.float64))

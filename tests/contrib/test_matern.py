@@ -13,7 +13,8 @@ from sklearn.metrics.pairwise import cosine_similarity
 import fastkpca
 from fastkpca.errors import KernelParameterError
 from fastkpca.kernels import get_kernel
-from fastkpca.rows.view import Rows, summarize
+from fastkpca.rows.summary import summarize
+from fastkpca.rows.view import Rows
 
 contrib_line = pytest.importorskip("kernels_contrib.line")
 from kernels_contrib.mixture import gamma_mixture  # noqa: E402

@@ -1,5 +1,6 @@
-"""Random weighted models attacked: SPE intervals hold long double's value, pickled and restored models give the same ones, and
-limits are finite numbers.
+"""Random weighted models attacked: SPE intervals hold long double's value.
+
+Pickled and restored models give the same intervals, and limits are finite numbers.
 """
 
 from __future__ import annotations

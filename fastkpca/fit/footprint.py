@@ -18,7 +18,7 @@ from ..products.exact import band_rows
 from ..rows.sources import Source
 from ..rows.view import MAX_COVARIANCE, Rows
 from ..rows.view import SAMPLE_ROWS as ROWS_OF_SAMPLE
-from ..solve.krylov import basis_bytes, default_block_size, least_columns
+from ..solve.costs import basis_bytes, default_block_size, least_columns
 from ..solve.moments import takes_all
 
 __all__ = [

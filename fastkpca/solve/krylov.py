@@ -443,8 +443,9 @@ class _Proof:
     def _message(self, certificate: Certificate, theta: np.ndarray, c: int) -> str:
         tol, fraction, positive = self.target.tol, self.target.fraction, bool(theta[0] > 0)
         width = _relative_width(certificate, theta)
-        text = f"after {self.expenses.passes} passes the widest of {c} intervals is {rounded_up(width)} of the largest "
-        text += "eigenvalue"
+        passes = self.expenses.passes
+        text = f"after {passes} pass{'es' * (passes != 1)} the widest of {c} intervals is {rounded_up(width)} of the "
+        text += "largest eigenvalue"
         rounding = self.products.rounding_alone(len(theta))
         if positive and rounding > 0.8 * tol * theta[0]:
             floor = min(rounding / theta[0], width)  # other bounds may be below that

@@ -17,7 +17,8 @@ from ..kernels.precomputed import Precomputed
 from ..maps.passes import accumulate, feature_moments
 from ..maps.pivots import pivot_map
 from ..model.plan import Plan
-from ..model.result import FeatureProjector, KPCAModel, SampleProjector
+from ..model.projectors import FeatureProjector, SampleProjector
+from ..model.result import KPCAModel
 from ..products.exact import ExactSummation
 from ..products.matrix import MatrixSummation, gram_matrix
 from ..products.operators import GramOperator

@@ -24,7 +24,9 @@ from ..base.protocol import Kernel, Offer
 from ..errors import NoRouteError
 from ..kernels import given_kernel, guarded, naming
 from ..model.plan import Candidate, Plan
-from ..model.result import FeatureProjector, KPCAModel, SampleProjector, new_rows
+from ..model.projectors import FeatureProjector, SampleProjector
+from ..model.result import KPCAModel
+from ..model.rows import new_rows
 from ..rows.columns import check_columns, check_names, column_names
 from ..rows.convert import as_rows, check_enough
 from ..rows.sinks import Sink

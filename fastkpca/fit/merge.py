@@ -21,7 +21,10 @@ from ..base.protocol import FeatureMap, Kernel, Moments, Summary
 from ..kernels import guarded
 from ..maps.passes import check_moments, feature_moments
 from ..model.plan import Plan
-from ..model.result import FeatureProjector, KPCAModel, check_model, new_rows, restore_map
+from ..model.projectors import FeatureProjector
+from ..model.result import KPCAModel, check_model
+from ..model.rows import new_rows
+from ..model.stored import restore_map
 from ..rows.summary import summarize
 from ..rows.view import Rows
 from ..solve.moments import leading_axes

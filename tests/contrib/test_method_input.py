@@ -149,8 +149,8 @@ def test_values_beyond_the_largest_number():
     for fit in (klda, kernel_perceptron):
         for method in ("features", "gram"):
             model = fit(X, Y, "polynomial", method=method)
-            with pytest.raises(ValueError, match="overflow"):
-                model.predict(X * 1e200)
+            with pytest.raises(ValueError, match="overflow|range of float64"):
+                model.predict(X * 1e130)
     with pytest.raises(ValueError, match="at most 1e"):
         kica(X, regularization=1e300)
     small, large = kica(X), kica(X * 2.0**1020)

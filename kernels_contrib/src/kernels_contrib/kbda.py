@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
+from fastkpca.base.rounding import EPS
 from fastkpca.kernels import Kernel
 from fastkpca.rows import validate
 
@@ -165,7 +166,7 @@ def _from_features(products: Products, chosen: np.ndarray, mu: float, penalty: s
         # about the positive mean, moved to zero
         second = within + spread + np.outer(total, mean) + np.outer(mean, total) - n * np.outer(mean, mean)
     values, vectors = np.linalg.eigh(spread)
-    kept = values > len(values) * np.finfo(float).eps * values[-1]
+    kept = values > len(values) * EPS * values[-1]
     found = feature_directions(within, vectors[:, kept] * np.sqrt(values[kept]), second, mu, c)
     count = separating(found.quotients, products, mu, penalty)
     weights = found.columns[:, :count] * np.sqrt(n_positive - 1)

@@ -32,6 +32,7 @@ import scipy.linalg
 
 import fastkpca
 from fastkpca.base import parallel
+from fastkpca.base.rounding import EPS
 from fastkpca.kernels import Gaussian
 from fastkpca.rows import validate
 
@@ -375,7 +376,7 @@ def _whitening(X: np.ndarray, c: int) -> tuple[np.ndarray, np.ndarray, np.ndarra
     unit = np.ldexp(1.0, np.frexp(size)[1] - 1)  # sums of the largest numbers would overflow; this rounds nothing
     mean = (X / unit).mean(axis=0) * unit
     scale = (X / size).std(axis=0) * size  # squares of the largest numbers would overflow
-    flat = np.flatnonzero(scale <= 8 * np.finfo(float).eps * size)
+    flat = np.flatnonzero(scale <= 8 * EPS * size)
     if len(flat):
         raise ValueError(f"column {flat[0]} of X is constant: it holds no source; drop it before kica")
     if c > d:

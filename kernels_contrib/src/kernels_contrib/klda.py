@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import fastkpca as fk
+from fastkpca.base.rounding import EPS
 from fastkpca.kernels import Kernel
 from fastkpca.rows import validate
 
@@ -369,7 +370,7 @@ def kernel_fisherfaces(
     contrasts = (means / unit * np.sqrt(counts)[:, None]).T
     penalty = regularization * float(np.mean(model.latent)) * (n - len(classes)) / unit**2
     values, vectors = np.linalg.eigh(within + np.diag(penalty))
-    kept = values > len(values) * np.finfo(float).eps * values[-1]
+    kept = values > len(values) * EPS * values[-1]
     change = vectors[:, kept] / np.sqrt(values[kept])
     left, size, _ = np.linalg.svd(change.T @ contrasts, full_matrices=False)
     weights = (change @ left[:, :c]) / unit[:, None] * np.sqrt(n - len(classes))

@@ -15,9 +15,10 @@ from ..base.rounding import EPS, rounding_factor
 from ..errors import CertificateWarning, ComponentsWarning, NotConvergedError, NoVarianceError, rounded_up, warn_caller
 from ..kernels.precomputed import Precomputed
 from ..maps.passes import accumulate, feature_moments
-from ..maps.pivots import PivotMap, pivot_map, second_round
+from ..maps.pivots import pivot_map
 from ..model.plan import Plan
-from ..model.result import FeatureProjector, KPCAModel, SampleProjector
+from ..model.projectors import FeatureProjector, SampleProjector
+from ..model.result import KPCAModel
 from ..products.exact import ExactSummation
 from ..products.matrix import MatrixSummation, gram_matrix
 from ..products.operators import GramOperator
@@ -26,14 +27,18 @@ from ..rows.view import Rows
 from ..solve import certificate
 from ..solve.beyond import FeatureInfo
 from ..solve.certificate import Certificate
-from ..solve.krylov import TooDearError, block_krylov, default_block_size
+from ..solve.costs import TooDearError, default_block_size
+from ..solve.krylov import block_krylov
+from ..solve.lanczos import LeadingPairs
 from ..solve.moments import largest_eigenpairs, leading_axes, principal_axes
-from ..solve.subspace import Leading
+from ..solve.target import Budget, KernelMatrix, Target
 from .planning import DEFAULT_MEMORY, dense_candidate, krylov_room, most_pivots
 from .product_choice import InStrips, Product
 
 __all__ = ["Problem", "Solution", "components", "model_of", "solve"]
 
+ROUNDED = 1e-11
+"""Width of an interval over the largest eigenvalue below which exact products promise no narrower ones: rounding."""
 SOLVER_SHARE = 0.25
 """Of tol, for the eigensolver of a moment held as an operator; the rest is for what the map leaves out."""
 
@@ -189,14 +194,13 @@ def _features(problem: Problem, plan: Plan) -> Solution:
         feature_map = offer.build(problem.data.sample)
         moments, eigenvalues, axes, solved = _leading(feature_map, problem)
         rounds = 0
-        free = isinstance(feature_map, PivotMap) and problem.like is None
+        free = problem.like is None
         most = most_pivots(problem.data, problem.rows, problem.c, problem.memory_limit, problem.keeps_scores)
         while free and _misses(moments, eigenvalues, problem) and rounds < 3:
             # a sample can miss a small far cluster; all rows know where the residual lies
             if not problem.forced and plan.krylov_is_cheaper(problem.data.n_samples, 3 * feature_map.n_features // 2):
                 break
-            more, _ = second_round(
-                feature_map,
+            more = feature_map.refined(
                 problem.rows,
                 tol=0.5 * problem.tol * _top(eigenvalues) / _trace_of(moments),
                 max_features=min(most, 2 * feature_map.n_features + 100),
@@ -220,7 +224,7 @@ def components(
     moments: Moments,
     eigenvalues: np.ndarray,
     axes: np.ndarray,
-    solved: Leading | None,
+    solved: LeadingPairs | None,
     reference: np.ndarray | None = None,
 ) -> Solution:
     """Components and their certificate from the moments of all rows; nothing is read.
@@ -279,7 +283,7 @@ def model_of(problem: Problem, solution: Solution, plan: Plan, score: Any, *, ke
         clusters=solution.certificate.clusters,
         total_variance=high,
         total_variance_bounds=(low, high),
-        kernel=getattr(problem.kernel, "unbound", lambda: problem.kernel)(),
+        kernel=problem.kernel.unbound(),
         plan=plan,
         info=solution.info,
         n_samples=problem.data.n_samples,
@@ -308,7 +312,7 @@ def _kept_weights(problem: Problem, solution: Solution, score: Any) -> np.ndarra
     return None if weights is None else np.array(weights, dtype=np.float64)
 
 
-def _leading(feature_map: FeatureMap, problem: Problem) -> tuple[Moments, np.ndarray, np.ndarray, Leading | None]:
+def _leading(feature_map: FeatureMap, problem: Problem) -> tuple[Moments, np.ndarray, np.ndarray, LeadingPairs | None]:
     moments = feature_moments(feature_map, problem.rows, n_threads=problem.n_threads, progress=problem.report)
     if moments.trace <= moments.indefinite and _all_equal(problem):  # all that could be found is the map's errors
         return moments, np.zeros(1), np.zeros((feature_map.n_features, 1)), None
@@ -398,25 +402,12 @@ def _krylov(problem: Problem, plan: Plan, budget: float = np.inf) -> Solution:
         if kernel.positive_semidefinite:
             start, known = _krylov_start(problem, rows, way.n_features, weighted)
         found = block_krylov(
-            product,
-            n,
-            asked if isinstance(asked, int) else min(10, n - 1),
-            fraction=None if isinstance(asked, int) else asked,
-            tol=problem.tol,
-            max_passes=problem.max_passes,
+            KernelMatrix(product, search, trace, kernel.positive_semidefinite, entry_error, known),
+            Target(asked, problem.tol) if isinstance(asked, int) else Target(min(10, n - 1), problem.tol, asked),
+            Budget(problem.max_passes, basis, way.offer.once, budget, _lapack_instead(problem)),
             start=start,
-            features_info=known,
-            search_product=search,
-            trace=trace,
-            positive_semidefinite=kernel.positive_semidefinite,
-            entry_error=entry_error,
-            memory_limit=basis,
             rng=problem.rng,
             progress=problem.report,
-            warn=False,
-            otherwise=_lapack_instead(problem),
-            pass_seconds=way.offer.once,
-            budget=budget,
         )
     total = trace - n * found.grand_mean
     size = max(abs(trace), float(np.abs(found.theta).max()), -found.negative_end)
@@ -525,10 +516,12 @@ def _feature_message(proof: Certificate, eigenvalues: np.ndarray, feature_map: F
     if width <= problem.tol:
         return ""
     if problem.like is None:
-        help = (
-            "method='auto' goes on with exact products where moments need not be kept, a larger memory_limit allows "
-            "more features"
-        )
+        own = 2 * proof.rounding > 0.8 * problem.tol * eigenvalues[0]  # the map's, however many features it has
+        help = "method='auto' goes on with exact products where moments need not be kept"
+        if own and width < ROUNDED:
+            help = "that is rounding in float64; a larger tol helps"
+        elif not own:
+            help += ", a larger memory_limit allows more features"
     else:
         help = "the map was made for other rows: make the first model with a smaller tol, of rows that span all of them"
     return (
@@ -643,7 +636,8 @@ def _kept(
     if len(enough) == 0:
         warn_caller(
             f"c={asked}: the {positive} components found explain {100 * share[-1]:.6g} % for certain, less than asked "
-            "for; a smaller tol or method='dense' would keep more",
+            "for; method='dense' keeps more, or with method='krylov' more passes (max_passes), with method='features' "
+            "a smaller tol",
             ComponentsWarning,
         )
         return positive

@@ -55,6 +55,11 @@ def check_penalty(regularization: Any, penalty: str, mean_diagonal: float, semid
         raise ValueError("penalty='norm' needs a positive semidefinite kernel; take penalty='coefficients'")
     if regularization is None:
         scale = abs(mean_diagonal) or 1.0
+        if penalty == "coefficients" and not scale < 1e150:
+            raise ValueError(
+                f"k(x, x) is about {scale:.2g}, and its square, which the default regularization needs, is out of the "
+                "range of float64; scale the rows down, or change the kernel's parameters"
+            )
         return 1e-3 * (scale**2 if penalty == "coefficients" else scale)
     return regularization_strength(
         regularization, ": without one the directions are not determined, since there are as many coefficients as rows"

@@ -27,14 +27,14 @@ import numpy as np
 import scipy.linalg
 
 from fastkpca.base.rounding import EPS
-from fastkpca.errors import warn_caller
+from fastkpca.errors import ComponentsWarning, warn_caller
 from fastkpca.solve.conjugate_gradients import conjugate_gradients
 
 from ._errors import AccuracyWarning
 from ._products import HELD, Products, small_features
 from .parameters import regularization_strength
 
-__all__ = ["Directions", "check_penalty", "feature_directions", "solve_contrasts"]
+__all__ = ["Directions", "check_penalty", "feature_directions", "separating", "solve_contrasts"]
 
 Projector = Callable[[np.ndarray], np.ndarray]
 
@@ -64,6 +64,35 @@ def check_penalty(regularization: Any, penalty: str, mean_diagonal: float, semid
     return regularization_strength(
         regularization, ": without one the directions are not determined, since there are as many coefficients as rows"
     )
+
+
+def separating(
+    quotients: np.ndarray, products: Products, mu: float, penalty: str, residual: float | None = None
+) -> int:
+    """How many of these directions, descending, separate anything.
+
+    Rounding in K, of N u k(x, x), leaves a quotient of its square over mu ("coefficients"), or of itself over mu
+    ("norm"). Relative to the largest quotient, solves that end at a ``residual`` leave its square, and the eigensolver
+    behind them its rounding.
+
+    Raises ValueError for none, and warns where some do not: such a direction is of rounding alone.
+    """
+    noise = 8 * EPS * products.n_samples * abs(products.mean_diagonal())
+    least = (noise**2 if penalty == "coefficients" else noise) / mu
+    if residual is not None:
+        least = max(least, (64 * EPS + residual**2) * quotients.max(initial=0.0))
+    kept = int(np.sum(quotients > least))
+    if not kept:
+        raise ValueError(
+            f"no direction separates the rows: their means coincide in the space of {products.kernel!r}; check X and "
+            "the labels, or take another kernel"
+        )
+    if kept < len(quotients):
+        warn_caller(
+            f"{len(quotients)} directions asked for, {kept} returned: the others separate nothing but rounding",
+            ComponentsWarning,
+        )
+    return kept
 
 
 def feature_directions(

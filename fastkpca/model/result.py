@@ -57,6 +57,11 @@ class FeatureProjector:
     axes: np.ndarray
     mean: np.ndarray
     grows_with_n = False
+    weights = None  # of rows that it holds: it has none
+
+    @property
+    def n_components(self) -> int:
+        return int(self.axes.shape[1])
 
     def project(self, kernel: Kernel, rows: Rows, out: Any, n_threads: int, progress: Any = None) -> None:
         constant, _ = self.of_the_mean()
@@ -92,6 +97,10 @@ class SampleProjector:
     column_means: np.ndarray
     weights: np.ndarray | None = None
     grows_with_n = True
+
+    @property
+    def n_components(self) -> int:
+        return int(self.coeff.shape[1])
 
     def project(self, kernel: Kernel, rows: Rows, out: Any, n_threads: int, progress: Any = None) -> None:
         constant = self.column_means @ self.coeff

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from ..fit.kpca import kpca_project
+from ..model.project import kpca_project
 from ..model.result import SampleProjector
 from ..rows import validate
 from ._figure import component_label, new_axes, require_matplotlib, short

@@ -7,20 +7,20 @@ threads, and results are combined along a tree fixed by the number of tasks. Ins
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, TextIO, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.linalg  # noqa: F401  (its BLAS must be loaded before the controller below looks for libraries)
 from threadpoolctl import ThreadpoolController
 
 from . import room
+from .progress import Progress, reporter
 
 __all__ = [
     "Progress",
@@ -38,8 +38,6 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-Progress = Callable[[str, int, int], None]
-"""Called as progress(stage, done, total), from the calling thread."""
 
 
 def resolve_threads(n_threads: int | None) -> int:
@@ -254,73 +252,6 @@ def with_all_threads(call: Callable[[], T]) -> Callable[[], T]:
                 _blas_cap.lower()
 
     return lifted
-
-
-@contextmanager
-def reporter(progress: bool | Progress, stream: TextIO | None = None) -> Iterator[Progress | None]:
-    """A callable from what a user gives as ``progress``: theirs, a bar of tqdm's (a line on stderr that rewrites itself
-    where tqdm is not installed, or a stream is given), or None."""
-    if callable(progress):
-        yield progress
-        return
-    if not progress:
-        yield None
-        return
-    try:
-        if stream is not None:
-            raise ImportError
-        from tqdm.auto import tqdm  # a widget in notebooks
-    except ImportError:
-        with _line(sys.stderr if stream is None else stream) as line:
-            yield line
-        return
-    with _bars(tqdm) as bars:
-        yield bars
-
-
-@contextmanager
-def _bars(tqdm: Any) -> Iterator[Progress]:
-    """A bar of tqdm's for each stage; the last one stays until the next begins or all is done."""
-    bar: Any = None
-    stage_now = ""
-    quiet = type("Bar", (tqdm,), {"monitor_interval": 0})  # without the thread that tqdm would leave behind
-
-    def update(stage: str, done: int, total: int) -> None:
-        nonlocal bar, stage_now
-        if bar is None or stage != stage_now or total != bar.total or done < bar.n:
-            if bar is not None:
-                bar.close()
-            bar, stage_now = quiet(total=total, desc=stage, leave=False, mininterval=0.1), stage
-        bar.update(done - bar.n)
-
-    try:
-        yield update
-    finally:
-        if bar is not None:
-            bar.close()
-
-
-@contextmanager
-def _line(out: TextIO) -> Iterator[Progress]:
-    last_time, last_length = 0.0, 0
-
-    def line(stage: str, done: int, total: int) -> None:
-        nonlocal last_time, last_length
-        now = time.monotonic()
-        if now - last_time < 0.1 and done < total:
-            return
-        bar = "#" * (30 * done // max(1, total))
-        text = f"{stage:<10} [{bar:<30}] {100 * done // max(1, total):3d} %"
-        last_time, last_length = now, len(text)
-        out.write("\r" + text)
-        out.flush()
-
-    try:
-        yield line
-    finally:
-        if last_length:
-            out.write("\r" + " " * last_length + "\r")
-            out.flush()
 
 
 class _Stopped(BaseException):

@@ -20,6 +20,9 @@ __all__ = ["Axes", "components", "defect_of", "largest_of", "leading_of", "trace
 SOLVER_SHARE = 0.25
 """Of tol, for the eigensolver of a moment held as an operator; the rest is for what the map leaves out."""
 
+ROUNDED = 1e-11
+"""Width of an interval over the largest eigenvalue below which exact products promise no narrower ones: rounding."""
+
 Axes = tuple[np.ndarray, np.ndarray, Leading | None]
 """Eigenvalues, axes (D, c), and of moments held as an operator what is known of them beyond LAPACK's rounding."""
 
@@ -110,10 +113,12 @@ def _message(proof: Certificate, eigenvalues: np.ndarray, feature_map: FeatureMa
     if target.given_map:
         help = "the map was made for other rows: make the first model with a smaller tol, of rows that span all of them"
     else:
-        help = (
-            "method='auto' goes on with exact products where moments need not be kept, a larger memory_limit allows "
-            "more features"
-        )
+        by_rounding = 2 * proof.rounding > 0.8 * target.tol * eigenvalues[0]  # of the map, with any number of features
+        help = "method='auto' goes on with exact products where moments need not be kept"
+        if by_rounding and width < ROUNDED:
+            help = "that is rounding in float64; a larger tol helps"
+        elif not by_rounding:
+            help += ", a larger memory_limit allows more features"
     return (
         f"{feature_map.n_features} features leave the widest of {len(eigenvalues)} intervals at {rounded_up(width)} of "
         f"the largest eigenvalue, tol is {target.tol:g}; {help}"

@@ -10,7 +10,6 @@ from ..base import parallel
 from ..base.protocol import FeatureMap, Moments
 from ..base.rounding import EPS
 from ..maps.passes import feature_moments
-from ..maps.pivots import PivotMap, second_round
 from ..model.plan import Plan
 from .components import Axes, components, largest_of, leading_of, trace_of
 from .krylov import solve_by_products
@@ -77,14 +76,12 @@ def _misses(moments: Moments, leading: Axes, problem: Problem) -> bool:
 def _more_pivots(moments: Moments, leading: Axes, problem: Problem, most: int) -> FeatureMap:
     """The map with pivots added, at most so many; the same map where it can't have more."""
     feature_map = moments.map
-    if problem.target.given_map or not isinstance(feature_map, PivotMap):
+    if problem.target.given_map:
         return feature_map
-    more, _ = second_round(
-        feature_map,
+    return feature_map.refined(
         problem.rows,
         tol=0.5 * problem.target.tol * largest_of(leading[0]) / trace_of(moments),
         max_features=min(most, 2 * feature_map.n_features + 100),
         rng=problem.rng,
         n_threads=problem.budget.n_threads,
     )
-    return more

@@ -14,7 +14,7 @@ from ..kernels import naming
 from ..model.plan import Plan
 from ..model.project import write_scores
 from ..model.result import KPCAModel
-from ..rows import validate
+from ..rows.values import check_out
 from .dense import solve_dense
 from .features import solve_by_features
 from .krylov import solve_by_products
@@ -232,14 +232,14 @@ def _check_place(problem: Problem, out: Any) -> None:
             f"the number of components, and so the shape of out, is not known beforehand with c={c!r}; give "
             "out as a function of (shape, dtype) that makes the array, or c as a whole number"
         )
-    validate.check_out(out, (problem.data.n_samples, c), problem.dtype, problem.rows)
+    check_out(out, (problem.data.n_samples, c), problem.dtype, problem.rows)
 
 
 def _scores(problem: Problem, solution: Solution, out: Any) -> Any:
     """The scores, or None where they went to a dataset."""
     rows, budget = problem.rows, problem.budget
     shape = (problem.data.n_samples, len(solution.eigenvalues))
-    result = validate.check_out(out, shape, problem.dtype, rows) if callable(out) else out
+    result = check_out(out, shape, problem.dtype, rows) if callable(out) else out
     if isinstance(result, np.ndarray) and result.shape != shape:
         result[:, shape[1] :] = 0.0  # components without variance
         result = result[:, : shape[1]]

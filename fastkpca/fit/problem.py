@@ -9,12 +9,25 @@ from typing import Any
 import numpy as np
 
 from ..base import parallel, room
+from ..base.checks import (
+    check_c,
+    check_choice,
+    check_count,
+    check_flag,
+    check_memory_limit,
+    check_name,
+    check_rng,
+    check_tol,
+)
 from ..base.protocol import LARGEST, LEAST, Cost, FeatureMap, Kernel, Offer, Summary
 from ..base.room import DEFAULT_MEMORY
 from ..kernels import given_kernel, guarded
 from ..model.result import KPCAModel
-from ..rows import validate
-from ..rows.view import Rows, summarize
+from ..rows.columns import check_columns, check_names, column_names
+from ..rows.convert import as_rows, check_enough
+from ..rows.summary import summarize
+from ..rows.values import check_weights
+from ..rows.view import Rows
 from . import footprint
 from .merge import map_for_rows, map_of
 from .target import Target
@@ -142,13 +155,13 @@ class Problem:
 def prepare(X: Any, options: Options, report: parallel.Progress | None = None, *, keeps_scores: bool = True) -> Problem:
     """Check the arguments, convert and summarise the rows, and resolve the kernel's parameters."""
     method = _method(options)
-    generator = validate.check_rng(options.rng)
+    generator = check_rng(options.rng)
     kernel, X = _kernel(options).bind(X)
     threads = parallel.threads_for(kernel, options.n_threads)
     rows = _rows(X, options)
     like = options.like
     c = like.n_components if like is not None and options.c is None else options.c
-    limit = validate.check_memory_limit(options.memory_limit)
+    limit = check_memory_limit(options.memory_limit)
     limit, capped = room.memory_within(limit, DEFAULT_MEMORY, threads)
     memory = DEFAULT_MEMORY if limit is None else limit
     _check_look(rows, memory, capped)
@@ -160,10 +173,10 @@ def prepare(X: Any, options: Options, report: parallel.Progress | None = None, *
         shift_by=None if like is None else like.shift,
         any_size=kernel.scales_rows,
     )
-    validate.check_enough(rows.n_samples)
+    check_enough(rows.n_samples)
     kernel = kernel.resolve(data)
-    c, tol = validate.check_c(c, rows.n_samples), validate.check_tol(options.tol)
-    passes = validate.check_count(options.max_passes, "max_passes")
+    c, tol = check_c(c, rows.n_samples), check_tol(options.tol)
+    passes = check_count(options.max_passes, "max_passes")
     return Problem(
         rows=rows,
         kernel=kernel,
@@ -173,20 +186,20 @@ def prepare(X: Any, options: Options, report: parallel.Progress | None = None, *
         rng=generator,
         keeps_scores=keeps_scores and not rows.distributed,
         given_map=None if like is None else _offer_of(map_for_rows(like, kernel, data), like.plan.name),
-        feature_names=validate.column_names(X) or (None if like is None else like.feature_names),
+        feature_names=column_names(X) or (None if like is None else like.feature_names),
     )
 
 
 def _rows(X: Any, options: Options) -> Rows:
     """The rows with their weights, of as many columns as those of ``like``."""
-    rows = validate.as_rows(X, at_least=2)
+    rows = as_rows(X, at_least=2)
     if rows.counted:
-        validate.check_c(options.c, rows.n_samples)
+        check_c(options.c, rows.n_samples)
     if options.sample_weight is not None:
-        rows = rows.weighted(validate.check_weights(options.sample_weight, rows.n_samples))
+        rows = rows.weighted(check_weights(options.sample_weight, rows.n_samples))
     if options.like is not None:
-        validate.check_columns(options.like.n_features, rows.n_features)
-        validate.check_names(options.like.feature_names, X)
+        check_columns(options.like.n_features, rows.n_features)
+        check_names(options.like.feature_names, X)
     return rows
 
 
@@ -208,15 +221,15 @@ def _check_look(rows: Rows, limit: float, capped: bool) -> None:
 def _method(options: Options) -> str:
     """The route to take: the name of a feature map, or of a product, forces its own."""
     method, features, products = options.method, options.features, options.products
-    validate.check_flag(options.keep_moments, "keep_moments")
-    validate.check_flag(options.return_scores, "return_scores")
+    check_flag(options.keep_moments, "keep_moments")
+    check_flag(options.return_scores, "return_scores")
     if options.like is not None:
         map_of(options.like)
         if features != "auto":
             raise ValueError(f"features={features!r} and like=: the model given as like has its feature map; drop one")
-    validate.check_choice(method, "method", ("auto", "dense", "features", "krylov"))
-    validate.check_name(features, "features", "'auto', or the name of a feature map, as in 'pivots'")
-    validate.check_name(products, "products", "'auto', 'exact', or the name of a product, as in 'grid'")
+    check_choice(method, "method", ("auto", "dense", "features", "krylov"))
+    check_name(features, "features", "'auto', or the name of a feature map, as in 'pivots'")
+    check_name(products, "products", "'auto', 'exact', or the name of a product, as in 'grid'")
     if features != "auto" and products != "auto":
         raise ValueError(
             f"features={features!r} forces method='features' and products={products!r} method='krylov'; drop one"

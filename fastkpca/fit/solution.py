@@ -51,7 +51,7 @@ class Solution:
             clusters=self.certificate.clusters,
             total_variance=high,
             total_variance_bounds=(low, high),
-            kernel=getattr(kernel, "unbound", lambda: kernel)(),
+            kernel=kernel.unbound(),
             plan=plan,
             info=self.info,
             projector=self.projector,
@@ -99,7 +99,8 @@ def number_kept(
     if len(enough) == 0:
         warn_caller(
             f"c={c}: the {positive} components found explain {100 * share[-1]:.6g} % for certain, less than asked "
-            "for; a smaller tol or method='dense' would keep more",
+            "for; method='dense' keeps more, or with method='krylov' more passes (max_passes), with method='features' "
+            "a smaller tol",
             ComponentsWarning,
         )
         return positive

@@ -10,8 +10,9 @@ import numpy as np
 from ..base import parallel
 from ..base.protocol import Kernel
 from ..base.room import DEFAULT_MEMORY
-from ..rows import validate
-from ..rows.sources import Sink, Source
+from ..rows.sinks import Sink
+from ..rows.sources import Source
+from ..rows.values import check_finite, check_out
 from ..rows.view import Rows
 from .result import FeatureProjector, KPCAModel, SampleProjector, new_rows
 
@@ -81,9 +82,9 @@ def kpca_project(
     """
     kernel, rows, dtype = new_rows(model, X, finite=False)
     if not rows.distributed:  # there it is looked at block by block, with the scores
-        validate.check_finite(rows)
+        check_finite(rows)
     shape = (rows.n_samples, model.n_components)
-    result = validate.check_out(out, shape, dtype, rows)
+    result = check_out(out, shape, dtype, rows)
     if rows.distributed:
         scores = _lazy_scores(rows, model.projector, kernel, model.shift, shape[1], dtype)
         return scores if result is None else _stored(rows, scores, result)
@@ -123,7 +124,7 @@ def _lazy_scores(
 
     def task(block: np.ndarray, first: int) -> np.ndarray:
         rows, scores = Rows(block), np.empty((len(block), n_components), dtype=dtype)
-        validate.check_finite(rows, first=first)
+        check_finite(rows, first=first)
         projector.project(kernel, rows.shifted(shift), scores, 1)
         _check_scores(scores, kernel, first)
         return scores

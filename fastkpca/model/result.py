@@ -18,13 +18,13 @@ from ..base.protocol import FeatureMap, Kernel, Moments
 from ..base.stored import Record, refusing
 from ..errors import ModelFileError, ScoresNotKeptError
 from ..kernels import guarded, kernel_from_state, kernel_state
-from ..kernels.precomputed import Precomputed
 from ..maps.passes import apply
-from ..maps.pivots import PivotMap
-from ..maps.sizes import stored_size
+from ..maps.stored import restored, stored_size
 from ..products.exact import ExactSummation
-from ..rows import validate
-from ..rows.sources import Sink
+from ..rows.columns import check_columns, check_names
+from ..rows.convert import as_rows
+from ..rows.sinks import Sink
+from ..rows.values import check_finite, check_weights
 from ..rows.view import Rows
 from .plan import Plan
 
@@ -527,10 +527,7 @@ def restore_map(
     if size is not None and size != n_features:
         raise own.refuse(f"it has {size} features, the model {n_features}")
     with refusing("the feature map"):
-        if own.header.get("map") == "pivots":  # the core's own, for any kernel
-            found: FeatureMap = PivotMap.from_state(guarded(kernel), dict(own.header), arrays)
-        else:
-            found = guarded(kernel).feature_map_from_state(dict(own.header), arrays)
+        found = restored(guarded(kernel), dict(own.header), arrays)
         if found.n_features != n_features:
             raise own.refuse(f"it has {found.n_features} features, the model {n_features}")
     return found
@@ -554,20 +551,18 @@ def _numbers(value: Any) -> bool:
 def _try(model: KPCAModel) -> None:
     """Project one row: what fits together by type and shape may still not work, and here is where that is told."""
     own = guarded(model.kernel)
-    if isinstance(model.kernel, Precomputed):  # its rows are numbers of rows, and the matrix is not in the file
-        rows = getattr(model.projector, "X", np.empty((0, 1)))
+    if model.kernel.by_number:  # its rows are numbers of rows, and the matrix is not in the file
+        rows = model.projector.X if isinstance(model.projector, SampleProjector) else np.empty((0, 1))
         if len(rows) == 0 or not np.array_equal(rows, np.arange(float(len(rows)))[:, None]) or model.shift.any():
             raise ModelFileError("the rows of a precomputed kernel's model are not their numbers")
         return
-    if type(model.kernel).bind is not Kernel.bind:
-        return  # its rows are not coordinates, and what they stand for is not in the file
+    if not model.kernel.takes_points:
+        return  # what they stand for is not in the file
     if isinstance(model.projector, SampleProjector):
         row = model.projector.X[:1]
-    elif isinstance(model.projector.map, PivotMap):
-        row = model.projector.map.pivots[:1]
     else:
-        row = np.zeros((1, model.n_features))
-    row = row if len(row) else np.zeros((1, model.n_features))
+        landmarks = model.projector.map.landmarks
+        row = np.zeros((1, model.n_features)) if landmarks is None else landmarks[:1]
     out = np.empty((1, model.n_components), dtype=model.dtype)
     with refusing("the model"):
         model.projector.project(own, Rows(np.array(row, dtype=np.float64)), out, 1)
@@ -718,19 +713,19 @@ def new_rows(
     Raises
     ------
     TypeError, ValueError
-        As ``validate.as_rows``; or the columns are not those of the training rows.
+        As ``as_rows``; or the columns are not those of the training rows.
     """
     check_model(model)
     own = guarded(model.kernel)
     kernel, X = own.bind(X, range(model.n_samples))
-    rows = validate.as_rows(X, name=name, purpose=purpose)
+    rows = as_rows(X, name=name, purpose=purpose)
     if kernel is own:  # else the rows are not coordinates
-        validate.check_columns(model.n_features, rows.n_features, name=name)
-        validate.check_names(model.feature_names, X, name=name)
+        check_columns(model.n_features, rows.n_features, name=name)
+        check_names(model.feature_names, X, name=name)
     if finite:
-        validate.check_finite(rows, name=name, purpose=purpose)
+        check_finite(rows, name=name, purpose=purpose)
     if sample_weight is not None:
-        rows = rows.weighted(validate.check_weights(sample_weight, rows.n_samples, fit=False))
+        rows = rows.weighted(check_weights(sample_weight, rows.n_samples, fit=False))
     single = rows.dtype == np.float32 and model.dtype == np.float32
     shift = None if kernel.translation is None else model.shift  # without one, what float64 would round is refused
     return NewRows(kernel, rows.shifted(shift), np.dtype(np.float32 if single else np.float64))

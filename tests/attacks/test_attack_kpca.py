@@ -14,7 +14,8 @@ from fastkpca.errors import CertificateWarning, ComponentsWarning
 from fastkpca.kernels import get_kernel
 from fastkpca.maps.monomial import PolynomialMap
 from fastkpca.maps.pivots import PivotMap
-from fastkpca.rows.view import Rows, summarize
+from fastkpca.rows.summary import summarize
+from fastkpca.rows.view import Rows
 from fastkpca.solve.certificate import FeatureSums, feature_trace
 
 

@@ -11,7 +11,8 @@ import fastkpca as fk
 from fastkpca.base.protocol import Summation
 from fastkpca.errors import CertificateWarning
 from fastkpca.fit import planning
-from fastkpca.rows.view import Rows, summarize
+from fastkpca.rows.summary import summarize
+from fastkpca.rows.view import Rows
 from fastkpca.solve.krylov import TooDearError, block_krylov, ritz_seconds
 
 FLAT = np.random.default_rng(0).random((700, 3))

@@ -66,7 +66,8 @@ def test_many_columns_are_never_squared():
 
 
 def test_wide_rows_have_the_mean_and_the_box_of_their_tiles():
-    from fastkpca.rows.view import Rows, summarize
+    from fastkpca.rows.summary import summarize
+    from fastkpca.rows.view import Rows
 
     X = sample(700, 1500, offset=1e3)
     data = summarize(Rows(X), shift=True, rng=np.random.default_rng(0))[1]

@@ -11,7 +11,8 @@ import range_cases as cases
 
 import fastkpca as fk
 from fastkpca.errors import CertificateWarning, ComponentsWarning, KernelParameterError, rounded_up
-from fastkpca.rows.view import Rows, summarize
+from fastkpca.rows.summary import summarize
+from fastkpca.rows.view import Rows
 from fastkpca.solve import beyond, certificate
 
 

@@ -23,7 +23,8 @@ from fastkpca.kernels import (
     kernel_state,
 )
 from fastkpca.maps.combined import ScaledMap, SumMap, TensorMap
-from fastkpca.rows.view import Rows, summarize
+from fastkpca.rows.summary import summarize
+from fastkpca.rows.view import Rows
 
 G, L = get_kernel("gaussian", sigma=2.0), get_kernel("linear")
 P = get_kernel("polynomial", degree=2, scale=0.5, offset=1.5)

@@ -18,7 +18,8 @@ from fastkpca.maps import transforms
 from fastkpca.maps.fourier import FourierMap, ToeplitzMoments, fourier_offers, gaussian_fourier_map
 from fastkpca.maps.passes import accumulate, apply, feature_moments
 from fastkpca.products.fourier import FourierSummation, fourier_offer
-from fastkpca.rows.view import Rows, summarize
+from fastkpca.rows.summary import summarize
+from fastkpca.rows.view import Rows
 from fastkpca.solve.subspace import leading_pairs
 
 

@@ -16,7 +16,8 @@ import fastkpca as fk
 from fastkpca._core import ranked as core
 from fastkpca.base.protocol import Moments
 from fastkpca.maps.ranked import RankedMap, ranked_map
-from fastkpca.rows.view import Rows, summarize
+from fastkpca.rows.summary import summarize
+from fastkpca.rows.view import Rows
 
 U = 2.0**-53
 

@@ -11,7 +11,8 @@ from fastkpca._core import clusters as core
 from fastkpca._core import multiindex
 from fastkpca.products import clusters
 from fastkpca.products.clusters import ClusterSummation, cluster_offer, reachable
-from fastkpca.rows.view import Rows, summarize
+from fastkpca.rows.summary import summarize
+from fastkpca.rows.view import Rows
 
 
 def reference(X, Y, sigma):

@@ -9,7 +9,8 @@ from fastkpca.products import grid_plan
 from fastkpca.products.grid import GridSummation, grid_offer, piecewise, reachable_tol
 from fastkpca.products.islands import PiecewiseSummation, cut_off, labels
 from fastkpca.products.nodal import _RUN
-from fastkpca.rows.view import Rows, summarize
+from fastkpca.rows.summary import summarize
+from fastkpca.rows.view import Rows
 
 
 def gaussian(X, Y, sigma):

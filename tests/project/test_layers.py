@@ -35,8 +35,8 @@ RUNTIME = {"numpy", "scipy", "threadpoolctl"}  # what is installed with fastkpca
 # optional, imported where it is called (the last test below)
 EXTRAS = {
     "maps.transforms": {"finufft"},
-    "base.parallel": {"tqdm"},
-    "rows.sources": {"pyarrow"},
+    "base.progress": {"tqdm"},
+    "rows.foreign": {"pyarrow"},
     "rows.lazyfiles": {"h5py", "pyarrow", "zarr"},
     "rows.dask": {"dask"},
 }

@@ -13,8 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 
 import fastkpca as fk
+from fastkpca.base.checks import check_count
 from fastkpca.kernels import Kernel, Precomputed
-from fastkpca.rows import validate
 
 from ._functions import FeatureFunction, SampleFunction, rows_of
 from .parameters import accuracy
@@ -66,7 +66,7 @@ class Products:
 
     def function(self, coefficients: np.ndarray, constant: np.ndarray) -> SampleFunction:
         """f(x) = sum_j coefficients_j k(x, x_j) - constant; rows whose coefficients are zero are left out."""
-        kernel = getattr(self.kernel, "unbound", lambda: self.kernel)()
+        kernel = self.kernel.unbound()
         if isinstance(kernel, Precomputed):
             return SampleFunction(kernel, np.empty((0, 0)), coefficients, constant)
         used = np.flatnonzero(np.any(coefficients != 0.0, axis=1))
@@ -120,13 +120,13 @@ def products_for(
     X = rows_of(X)
     tol = accuracy(tol, tol_name)
     if max_features is not None:
-        max_features = validate.check_count(max_features, "max_features")
+        max_features = check_count(max_features, "max_features")
     if method != "gram":
         most = min(MAX_FEATURES, X.shape[0] if X.ndim else 1) if max_features is None else max_features
         part, aim = X, tol
         if draft and X.ndim == 2 and X.shape[0] > 2 * DRAFT_ROWS:
             kernel, parameters = fk.gram(X, kernel, products="exact", rng=rng, **parameters).kernel, {}
-            if hasattr(kernel, "unbound"):
+            if kernel.by_number:
                 kernel = kernel.unbound()
             else:
                 part, aim = (

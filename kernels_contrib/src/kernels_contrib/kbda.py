@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
+from fastkpca.base.checks import check_count
 from fastkpca.base.rounding import EPS
 from fastkpca.kernels import Kernel
-from fastkpca.rows import validate
 
 from ._discriminant import check_penalty, feature_directions, solve_contrasts
 from ._functions import KernelFunction, rows_of
@@ -122,7 +122,7 @@ def kbda(
     n_others = n - int(chosen.sum())
     if not 1 <= c <= n_others:
         raise ValueError(f"c is {c}; {n_others} other rows have 1 to {n_others} directions")
-    max_iterations = validate.check_count(max_iterations, "max_iterations")
+    max_iterations = check_count(max_iterations, "max_iterations")
     for draft in (True, False):
         products = products_for(
             X,
@@ -144,7 +144,7 @@ def kbda(
             break
     return KBDAModel(
         quotients,
-        getattr(products.kernel, "unbound", lambda: products.kernel)(),
+        products.kernel.unbound(),
         mu,
         penalty,
         function,

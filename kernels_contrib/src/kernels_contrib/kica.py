@@ -32,9 +32,9 @@ import scipy.linalg
 
 import fastkpca
 from fastkpca.base import parallel
+from fastkpca.base.checks import check_count, check_rng
 from fastkpca.base.rounding import EPS
 from fastkpca.kernels import Gaussian
-from fastkpca.rows import validate
 
 from ._functions import rows_of
 from .parameters import regularization_strength
@@ -160,13 +160,13 @@ def kica(
     contrast = _contrast_name(contrast)
     X = _matrix(X)
     n, d = X.shape
-    c = d if c is None else validate.check_count(c, "c")
-    n_starts = (8 if c > 2 else 1) if n_starts is None else validate.check_count(n_starts, "n_starts")
-    max_iter = validate.check_count(max_iter, "max_iter")
+    c = d if c is None else check_count(c, "c")
+    n_starts = (8 if c > 2 else 1) if n_starts is None else check_count(n_starts, "n_starts")
+    max_iter = check_count(max_iter, "max_iter")
     coarse = _parameters(kernel, kernel_parameters, SEARCH_ROWS // 2, regularization, tol)
     kernel, kappa, tol = _parameters(kernel, kernel_parameters, n, regularization, tol)
     threads = parallel.threads_for(kernel, n_threads)
-    generator = validate.check_rng(rng)
+    generator = check_rng(rng)
     with parallel.blas_threads():
         return _fit(X, c, contrast, coarse, (kernel, kappa, tol), n_starts, max_iter, generator, threads)
 

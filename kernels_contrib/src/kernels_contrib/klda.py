@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 import fastkpca as fk
+from fastkpca.base.checks import check_count
 from fastkpca.base.rounding import EPS
 from fastkpca.kernels import Kernel
-from fastkpca.rows import validate
 
 from ._discriminant import check_penalty, feature_directions, solve_contrasts
 from ._functions import ComponentFunction, KernelFunction, rows_of
@@ -144,7 +144,7 @@ def klda(
     classes, codes = class_codes(y, X.shape[0], least=2, purpose="klda")
     counts = np.bincount(codes)
     c = _check_c(c, len(classes))
-    max_iterations = validate.check_count(max_iterations, "max_iterations")
+    max_iterations = check_count(max_iterations, "max_iterations")
     for draft in (True, False):
         products = products_for(
             X,
@@ -170,7 +170,7 @@ def klda(
         class_means,
         within,
         quotients,
-        getattr(products.kernel, "unbound", lambda: products.kernel)(),
+        products.kernel.unbound(),
         mu,
         penalty,
         function,

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 import fastkpca as fk
+from fastkpca.base.checks import check_count, check_flag, check_rng
 from fastkpca.kernels import Kernel
-from fastkpca.rows import validate
 
 from ._functions import FeatureFunction, KernelFunction, SampleFunction, rows_of
 from ._labels import class_codes
@@ -129,9 +129,9 @@ def kernel_perceptron(
     classes, codes = class_codes(y, n, purpose="kernel_perceptron")
     if multiclass not in ("ovr", "joint"):
         raise ValueError(f"multiclass is {multiclass!r}; give 'ovr' or 'joint'")
-    max_epochs = validate.check_count(max_epochs, "max_epochs")
-    averaged, shuffle = validate.check_flag(averaged, "averaged"), validate.check_flag(shuffle, "shuffle")
-    generator = validate.check_rng(rng)
+    max_epochs = check_count(max_epochs, "max_epochs")
+    averaged, shuffle = check_flag(averaged, "averaged"), check_flag(shuffle, "shuffle")
+    generator = check_rng(rng)
     most = max(1, n // 4) if max_features is None and method == "auto" else max_features
     products = products_for(
         X, kernel, kernel_parameters, method=method, tol=tol, max_features=most, n_threads=n_threads, rng=generator
@@ -153,7 +153,7 @@ def kernel_perceptron(
         mistakes[-1] == 0,
         multiclass if len(classes) > 2 else "two",
         averaged,
-        getattr(products.kernel, "unbound", lambda: products.kernel)(),
+        products.kernel.unbound(),
         function,
         products.info,
     )
@@ -274,7 +274,7 @@ class _Rows:
 
 def _bound(products: Products) -> bool:
     """Whether the kernel knows its rows by number only, as a precomputed matrix does."""
-    return hasattr(products.kernel, "unbound")
+    return bool(products.kernel.by_number)
 
 
 def perceptron_decision(model: PerceptronModel, X: Any, *, n_threads: int | None = None) -> np.ndarray:

@@ -7,11 +7,11 @@ import numpy as np
 from ..base.protocol import FeatureMap, Kernel, Moments
 from ..base.rounding import EPS
 from ..errors import rounded_up
-from ..model.result import FeatureProjector
+from ..model.projectors import FeatureProjector
 from ..solve import certificate
 from ..solve.certificate import Certificate
+from ..solve.lanczos import LeadingPairs
 from ..solve.moments import leading_axes
-from ..solve.subspace import Leading
 from .solution import Solution, number_kept, signs_of
 from .target import Target
 
@@ -23,7 +23,7 @@ SOLVER_SHARE = 0.25
 ROUNDED = 1e-11
 """Width of an interval over the largest eigenvalue below which exact products promise no narrower ones: rounding."""
 
-Axes = tuple[np.ndarray, np.ndarray, Leading | None]
+Axes = tuple[np.ndarray, np.ndarray, LeadingPairs | None]
 """Eigenvalues, axes (D, c), and of moments held as an operator what is known of them beyond LAPACK's rounding."""
 
 

@@ -19,7 +19,7 @@ from ..rows.sources import Source
 from ..rows.summary import MAX_COVARIANCE
 from ..rows.summary import SAMPLE_ROWS as ROWS_OF_SAMPLE
 from ..rows.view import Rows
-from ..solve.krylov import basis_bytes, default_block_size, least_columns
+from ..solve.costs import basis_bytes, default_block_size, least_columns
 from ..solve.moments import takes_all
 
 __all__ = [

@@ -21,8 +21,10 @@ from ..products.weighted import WeightedExactSummation, WeightedSummation
 from ..rows.view import Rows
 from ..solve.beyond import FeatureInfo
 from ..solve.certificate import Certificate
-from ..solve.krylov import KrylovResult, TooDearError, block_krylov, default_block_size
+from ..solve.costs import TooDearError, default_block_size
+from ..solve.krylov import KrylovResult, block_krylov
 from ..solve.moments import principal_axes
+from ..solve.target import Budget, KernelMatrix, Target
 from .components import defect_of
 from .dense import solve_dense
 from .problem import Problem
@@ -56,7 +58,7 @@ def _solve(problem: Problem, way: Candidate, otherwise: str, worth: float = np.i
     given, target, budget, kernel = problem.rows, problem.target, problem.budget, problem.kernel
     problem = replace(problem, rows=given.loaded())
     rows, present = problem.rows.present()
-    n = rows.n_samples
+    n, c = rows.n_samples, target.c
     # exact products of rows that are distributed are made where these are
     product, search = _products(problem, way, given if given.distributed and present is None else rows, rows)
     diagonal = GramOperator(kernel, product, rows, None).diagonal()
@@ -71,25 +73,12 @@ def _solve(problem: Problem, way: Candidate, otherwise: str, worth: float = np.i
         if kernel.positive_semidefinite:
             start, known = _start(problem, rows, way.n_features, coordinates)
         found = block_krylov(
-            product,
-            n,
-            target.c if isinstance(target.c, int) else min(10, n - 1),
-            fraction=None if isinstance(target.c, int) else target.c,
-            tol=target.tol,
-            max_passes=budget.max_passes,
+            KernelMatrix(product, search, trace, kernel.positive_semidefinite, entry_error, known),
+            Target(c, target.tol) if isinstance(c, int) else Target(min(10, n - 1), target.tol, c),
+            Budget(budget.max_passes, way.room.basis, way.room.pass_seconds, worth, otherwise),
             start=start,
-            features_info=known,
-            search_product=search,
-            trace=trace,
-            positive_semidefinite=kernel.positive_semidefinite,
-            entry_error=entry_error,
-            memory_limit=way.room.basis,
             rng=problem.rng,
             progress=budget.report,
-            warn=False,
-            otherwise=otherwise,
-            pass_seconds=way.room.pass_seconds,
-            budget=worth,
         )
     total = trace - n * found.grand_mean
     size = max(abs(trace), float(np.abs(found.theta).max()), -found.negative_end)

@@ -20,9 +20,12 @@ from ..base.checks import check_c, check_tol
 from ..base.protocol import FeatureMap, Kernel, Moments, Summary
 from ..base.room import DEFAULT_MEMORY
 from ..kernels import guarded
-from ..maps.passes import feature_moments
+from ..maps.passes import check_moments, feature_moments
 from ..model.plan import Plan
-from ..model.result import FeatureProjector, KPCAModel, check_model, new_rows, restore_map
+from ..model.projectors import FeatureProjector
+from ..model.result import KPCAModel, check_model
+from ..model.rows import new_rows
+from ..model.stored import restore_map
 from ..rows.summary import summarize
 from .components import components, leading_of
 from .target import Target
@@ -271,6 +274,7 @@ def _solved(
     target = Target(check_c(c, n_samples), check_tol(tol), "features", given_map=True)
     kernel, rank = guarded(first.kernel), n_samples - 1
     moments.map = widest  # type: ignore[misc]
+    check_moments(moments)
     with parallel.blas_threads():
         leading = leading_of(moments, target, rank, DEFAULT_MEMORY)
     solution = components(

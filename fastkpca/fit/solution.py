@@ -11,7 +11,8 @@ from ..base.protocol import Kernel, Moments
 from ..errors import CertificateWarning, ComponentsWarning, NotConvergedError, NoVarianceError, rounded_up, warn_caller
 from ..kernels.precomputed import Precomputed
 from ..model.plan import Plan
-from ..model.result import FeatureProjector, KPCAModel, SampleProjector
+from ..model.projectors import FeatureProjector, SampleProjector
+from ..model.result import KPCAModel
 from ..rows.view import Rows
 from ..solve.certificate import Certificate
 from .target import Target

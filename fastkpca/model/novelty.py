@@ -20,7 +20,9 @@ from ..kernels import guarded
 from ..maps.passes import tile_rows
 from ..rows.summary import summarize
 from ..rows.view import Rows
-from .result import FeatureProjector, KPCAModel, NewRows, SampleProjector, check_model, new_rows
+from .projectors import FeatureProjector, SampleProjector
+from .result import KPCAModel, check_model
+from .rows import NewRows, new_rows
 
 __all__ = ["Limits", "kpca_limits", "kpca_spe", "kpca_t2"]
 

@@ -27,8 +27,10 @@ from ..rows.convert import as_rows
 from ..rows.values import check_finite
 from ..rows.view import Rows
 from .descent import Found, MapTarget, RowsTarget, descend
-from .result import FeatureProjector, KPCAModel, SampleProjector, check_model, new_rows
+from .projectors import FeatureProjector, SampleProjector
+from .result import KPCAModel, check_model
 from .ridge import fit_ridge
+from .rows import new_rows
 
 __all__ = ["kpca_denoise", "kpca_preimage"]
 

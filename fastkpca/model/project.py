@@ -14,7 +14,9 @@ from ..rows.sinks import Sink
 from ..rows.sources import Source
 from ..rows.values import check_finite, check_out
 from ..rows.view import Rows
-from .result import FeatureProjector, KPCAModel, SampleProjector, new_rows
+from .projectors import FeatureProjector, SampleProjector
+from .result import KPCAModel
+from .rows import new_rows
 
 __all__ = ["kpca_project", "write_scores"]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from ..model.project import kpca_project
-from ..model.result import SampleProjector
+from ..model.projectors import SampleProjector
 from ..rows.columns import check_columns
 from ..rows.convert import as_rows
 from ..rows.values import check_finite

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from ..base import parallel
 from .dask import dask_source
 from .foreign import find_source, from_arrow, from_frame, is_arrow, is_frame, is_iterator
+from .sources import Source
 from .view import EXACT, Rows
 
 __all__ = ["as_rows", "check_enough"]
@@ -62,7 +63,8 @@ def as_rows(X: Any, *, name: str = "X", at_least: int = 1, purpose: str = "kpca"
         source := find_source(X, name, _from_block)
     ) is not None:
         _check_dtype(source.dtype, name, False)
-        if source.counted or at_least > 2:
+        counted = not isinstance(source, Source) or source.counted  # an array stands for what is to be refused
+        if counted or at_least > 2:
             _check_shape(source, name, at_least, purpose)
         return Rows(source)
     elif is_frame(X):

@@ -45,7 +45,8 @@ from ..errors import CertificateWarning, ComponentsWarning, NoVarianceError, Unk
 from ..fit.kpca import kpca, plan
 from ..kernels import guarded
 from ..model.project import kpca_project
-from ..model.result import FeatureProjector, KPCAModel
+from ..model.projectors import FeatureProjector
+from ..model.result import KPCAModel
 from ..products.matrix import gram_matrix
 from ..rows.view import Rows
 from ..solve.ridge import solve_ridge

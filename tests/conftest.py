@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
+# One thread of BLAS for each process of tests: on matrices this small more of them mostly wait for each other. Before
+# numpy loads its BLAS. A test that is about these threads sets their number itself.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import zlib
 from pathlib import Path
 

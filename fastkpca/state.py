@@ -51,6 +51,8 @@ def save_state(path: Any, kind: str, values: Mapping[str, Any], *, overwrite: bo
     """
     if not isinstance(kind, str):
         raise TypeError(f"kind is {kind!r}; give a string, as in 'my_package:MyModel'")
+    if not isinstance(values, Mapping):
+        raise TypeError(f"values is of type {type(values).__name__}; give a mapping of names to values")
     arrays: dict[str, np.ndarray] = {}
     described = _describe_all(values, "", values.get("kernel"), arrays)
     files.write(path, {"kind": kind, "values": described}, arrays, overwrite=overwrite)

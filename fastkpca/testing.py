@@ -34,6 +34,7 @@ from typing import Any
 import numpy as np
 
 from .base.protocol import API_VERSION, FeatureMap, Kernel, Moments, Offer, Summary, Summation
+from .base.rounding import EPS, unit_roundoff
 from .kernels import CallableKernel, ObjectKernel, get_kernel
 from .products.exact import ExactSummation
 from .rows.view import Rows, summarize
@@ -68,7 +69,6 @@ __all__ = [
 ]
 
 PASSED, NOT_OFFERED = "passed", "not offered"
-EPS = float(np.finfo(np.float64).eps)
 TOLERANCES = (1e-1, 1e-3, 1e-6, 1e-10)
 
 
@@ -218,7 +218,7 @@ class _Case:
         """Bound on the error of a value: the kernel's own, or half the digits."""
         stated = self.kernel.entry_error(self.data if data is None else data, np.dtype(dtype))
         if stated is None:
-            return float(np.sqrt(np.finfo(dtype).eps)) * self.largest
+            return float(np.sqrt(2.0 * unit_roundoff(dtype))) * self.largest
         return float(stated) + 8 * EPS * self.largest
 
 

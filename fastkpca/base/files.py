@@ -70,7 +70,11 @@ def check_target(path: str | os.PathLike, overwrite: bool) -> Path:
         Its folder does not exist.
     OSError
         It is a folder, a device or a pipe: replacing one of those by a file would destroy it.
+    TypeError
+        ``path`` is neither text nor a path.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"the path is {path!r}; give the name of a file as text or as a pathlib.Path")
     target = Path(os.path.realpath(path))
     try:
         mode = target.stat().st_mode

@@ -19,11 +19,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from .._core import moments as _moments
+from ..base.rounding import EPS
 from ..errors import did_you_mean
 
 __all__ = [
@@ -34,7 +35,9 @@ __all__ = [
     "FeatureMap",
     "Kernel",
     "Moments",
+    "NormPass",
     "Offer",
+    "OperatorMoments",
     "Summary",
     "Summation",
 ]
@@ -295,7 +298,7 @@ class FeatureMap:
     """D."""
     defect: float = 0.0
     """Bound on the entries of K - Phi Phi' that are not positive semidefinite."""
-    rounding: float = 64 * float(np.finfo(np.float64).eps)
+    rounding: float = 64 * EPS
     """Bound on |computed phi(x) - phi(x)| / |phi(x)| in float64."""
     anywhere: bool = False
     """Whether what it says of its errors holds for every row, however far from those for which the map was made: rows
@@ -404,6 +407,10 @@ class Moments:
         """Centred second moment times C (D, k)."""
         return self.dense() @ C
 
+    def operator(self) -> OperatorMoments | None:
+        """The second moment as an operator; None where it is held as a matrix (``dense``)."""
+        return None
+
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
         """(JSON header, arrays) that ``restore`` takes; a subclass with arrays of its own overrides both."""
         header = {"count": self.count, "residual_trace": self.residual_trace}
@@ -421,16 +428,81 @@ class Moments:
         return self
 
 
+class OperatorMoments(Moments):
+    """Moments whose second moment is multiplied with and never formed, because D is large."""
+
+    @property
+    def norm(self) -> float:
+        """Upper bound on the Frobenius norm of the centred second moment."""
+        raise NotImplementedError
+
+    @property
+    def product_error(self) -> float:
+        """Bound on |computed C u - C u|_2 / |u|_2 by rounding."""
+        raise NotImplementedError
+
+    def dense(self) -> np.ndarray | None:
+        return None
+
+    def form(self) -> np.ndarray:
+        """The centred second moment (D, D), symmetric, formed whatever its size."""
+        C = self.matmat(np.eye(self.map.n_features))
+        return np.ascontiguousarray((C + C.T) / 2)
+
+    def operator(self) -> OperatorMoments | None:
+        return self
+
+    def heavy(self, share: float) -> tuple[Any, np.ndarray, float] | None:
+        """The second moment of the features whose weight is above ``share`` of the largest weight.
+
+        Returns
+        -------
+        tuple or None
+            The operator of these features (``n_features``, ``trace``, ``norm``, ``product_error``, ``indefinite`` and
+            ``matmat``), their numbers among all features, and a bound on the norm of the second moment of the others.
+            None where features have no weights.
+        """
+        return None
+
+
+class NormPass(NamedTuple):
+    """What one pass over the values of a symmetric kernel matrix gives.
+
+    Attributes
+    ----------
+    product : ndarray (N, k)
+        K V.
+    row_sums : ndarray (N,)
+        K 1.
+    centred_square : float
+        sum_ij (K_ij - r_i - r_j + g)^2 for the row means r and the grand mean g that were given: an upper bound on
+        |H K H|_F^2 (H K H = H (K - r 1' - 1 r' + g 1 1') H, and H is a projection); equal to it for the exact means.
+        A sum of squares of rounded differences: its relative error is a small multiple of the unit roundoff, and each
+        difference carries the rounding of |K_ij| + |r_i| + |r_j| + |g|.
+    square : float
+        |K|_F^2, which the rounding of K V scales with.
+    """
+
+    product: np.ndarray
+    row_sums: np.ndarray
+    centred_square: float
+    square: float
+
+
 class Summation:
     """Products with the kernel matrix of two sets of rows (or of one set with itself).
 
     ``error_bound``: |error of entry (i, k)| <= error_bound * sum_j |u_jk|, beyond the rounding of an exact product,
     which whoever multiplies adds (``GramOperator.error_bound``).
     ``symmetric``: matmat and rmatmat are the same operator; where not, the eigensolver uses (S + S') / 2.
+    ``n_threads``: of the products that follow; the core sets it, and products have the same bits at any number.
+    ``gives_norm``: whether there is ``pass_with_norm``, which a product that looks at every kernel value can give.
     """
 
     error_bound: float = 0.0
     symmetric: bool = True
+    n_threads: int = 1
+    gives_norm: bool = False
     shape: tuple[int, int]
 
     def matmat(self, U: np.ndarray) -> np.ndarray:
@@ -442,3 +514,16 @@ class Summation:
         if self.symmetric:
             return self.matmat(U)
         raise NotImplementedError
+
+    def pass_with_norm(self, V: np.ndarray, row_means: np.ndarray, grand_mean: float) -> NormPass:
+        """K V, K 1, and the squared Frobenius norm about approximate row means, in one pass (square case).
+
+        Parameters
+        ----------
+        V : ndarray (N, k)
+        row_means : ndarray (N,)
+            Of K, approximately; the closer, the tighter ``NormPass.centred_square``.
+        grand_mean : float
+            Their mean, approximately.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not look at every kernel value; see gives_norm")

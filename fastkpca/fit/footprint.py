@@ -197,10 +197,9 @@ def krylov_bytes(data: Summary, rows: Rows, c: int, D: int, product: float, *, b
     peak, held = start_bytes(data, D)
     copy = copies_of_rows(data, rows)
     weighted = 0.0 if rows.weights is None else 8.0 * n * (least_columns(n, c, block) + 6.0)
-    # the two bands of a task, and what of them is packed or converted
-    bands = THREADS * 8.0 * min(n, band_rows(n, d)) * 3.5 * d
+    # the two bands of a task, what of them is packed or converted, and those of the task before, which malloc keeps
+    bands = THREADS * 8.0 * min(n, band_rows(n, d)) * 5.0 * d
     start = 8.0 * n * block if D else 0.0
-    # malloc keeps what the bands took
     route = max(peak, space + held + start + weighted, 8.0 * n * 6.0 * c + copy) + bands
     return max(
         looking_bytes(data.n_samples, rows), _held(data) + _loaded(data, rows) + route + product + _small(n, 128.0)

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..base import parallel
 from ..base.protocol import Kernel, Summary, Summation
+from ..base.rounding import UNIT
 from ..errors import did_you_mean
 from ..maps.passes import tile_rows
 from ..maps.pivots import PivotMap, pivot_map, probe_rank, second_round
@@ -20,7 +21,6 @@ from ..products.exact import ExactSummation, sum_terms
 from ..products.expansion import ExpansionSummation
 from ..products.rates import FEATURE_RATE, GEMM_RATE, OVERHEAD, SYRK_RATE, entry_rate, is_compiled, pass_seconds
 from ..rows.view import Rows
-from ..solve.certificate import UNIT
 
 __all__ = ["LEAST_COLUMNS", "InStrips", "Product", "best_product", "both_sides", "exact_error", "products_for"]
 
@@ -185,7 +185,7 @@ def _exact(kernel: Kernel) -> Callable[[Rows, Rows | None, int], Summation]:
 def _offered(build: Callable[..., Summation]) -> Callable[[Rows, Rows | None, int], Summation]:
     def made(X: Rows, Y: Rows | None, n_threads: int) -> Summation:
         summation = build(X, Y)
-        summation.n_threads = n_threads  # type: ignore[attr-defined]
+        summation.n_threads = n_threads
         return summation
 
     return made

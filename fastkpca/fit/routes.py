@@ -11,6 +11,7 @@ import scipy.linalg
 
 from ..base import parallel
 from ..base.protocol import LARGEST, LEAST, FeatureMap, Kernel, Moments, Offer, Summary, Summation
+from ..base.rounding import EPS, rounding_factor
 from ..errors import CertificateWarning, ComponentsWarning, NotConvergedError, NoVarianceError, rounded_up, warn_caller
 from ..kernels.precomputed import Precomputed
 from ..maps.passes import accumulate, feature_moments
@@ -23,7 +24,8 @@ from ..products.operators import GramOperator
 from ..products.weighted import WeightedExactSummation, WeightedSummation
 from ..rows.view import Rows
 from ..solve import certificate
-from ..solve.certificate import Certificate, FeatureInfo
+from ..solve.beyond import FeatureInfo
+from ..solve.certificate import Certificate
 from ..solve.krylov import TooDearError, block_krylov, default_block_size
 from ..solve.moments import largest_eigenpairs, leading_axes, principal_axes
 from ..solve.subspace import Leading
@@ -34,7 +36,6 @@ __all__ = ["Problem", "Solution", "components", "model_of", "solve"]
 
 SOLVER_SHARE = 0.25
 """Of tol, for the eigensolver of a moment held as an operator; the rest is for what the map leaves out."""
-EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
@@ -229,26 +230,25 @@ def components(
     most = _rank(problem)  # what a map's defect adds beyond is not of theirs
     eigenvalues, axes = eigenvalues[:most], axes[:, :most]
     floor = feature_map.rounding**2 * _trace_of(moments) + 4 * EPS * len(eigenvalues) * _top(eigenvalues)
-    floor += moments.indefinite
-    known: dict[str, Any] = {
-        "n": problem.data.n_samples,
-        "count": moments.count,
-        "residual_trace": moments.residual_trace,
-        "defect": _defect(feature_map, moments),
-        "trace": moments.trace,
-        "kernel_trace": _trace_of(moments),
-        "rounding": feature_map.rounding,
-    }
-    unseen = moments.residual_trace + moments.count * known["defect"]
+    sums = certificate.FeatureSums(
+        n=problem.data.n_samples,
+        trace=moments.trace,
+        residual_trace=moments.residual_trace,
+        kernel_trace=_trace_of(moments),
+        defect=_defect(feature_map, moments),
+        rounding=feature_map.rounding,
+        weight_sum=moments.count,
+    )
+    unseen = moments.residual_trace + sums.defect_norm
     kept = _kept(eigenvalues, floor, moments.trace + moments.residual_trace, problem, unseen)
     proof = certificate.feature_certificate(
         eigenvalues,
         kept,
-        **known,
+        sums,
         solved=None if solved is None else solved.certificate,
         solved_residual=0.0 if solved is None else solved.residual,
     )
-    total = certificate.feature_trace(**known)
+    total = certificate.feature_trace(sums)
     eigenvalues, axes = eigenvalues[:kept].copy(), np.ascontiguousarray(axes[:, :kept])
     constant = moments.mean @ axes
     if reference is None:
@@ -310,9 +310,21 @@ def _kept_weights(problem: Problem, solution: Solution, score: Any) -> np.ndarra
 
 def _leading(feature_map: FeatureMap, problem: Problem) -> tuple[Moments, np.ndarray, np.ndarray, Leading | None]:
     moments = feature_moments(feature_map, problem.rows, n_threads=problem.n_threads, progress=problem.report)
+    if moments.trace <= moments.indefinite and _all_equal(problem):  # all that could be found is the map's errors
+        return moments, np.zeros(1), np.zeros((feature_map.n_features, 1)), None
     limit = problem.memory_limit
     found = leading_axes(moments, problem.c, tol=SOLVER_SHARE * problem.tol, rank=_rank(problem), memory_limit=limit)
     return moments, *found
+
+
+def _all_equal(problem: Problem) -> bool:
+    """Whether the kernel's values tell the two ends of the rows' box apart by no more than their rounding.
+
+    Asked only of maps whose features err by more than rounding. Their kernels fall with the distance along each axis,
+    so no two rows differ by more than these ends.
+    """
+    K = problem.kernel.block(problem.data.box, problem.data.box)
+    return bool(K[0, 0] - 2.0 * K[0, 1] + K[1, 1] <= 8 * EPS * K[0, 0])
 
 
 def _rank(problem: Problem) -> int:
@@ -375,7 +387,7 @@ def _krylov(problem: Problem, plan: Plan, budget: float = np.inf) -> Solution:
     weighted: WeightedSummation | None = None
     if weights is not None:
         size = count * max(_largest(problem), float(np.abs(diagonal).max()))
-        extra = 4.0 * certificate.rounding_factor(n) * EPS * (trace if kernel.positive_semidefinite else size) / n
+        extra = 4.0 * rounding_factor(n) * EPS * (trace if kernel.positive_semidefinite else size) / n
         if exact:
             weighted = WeightedExactSummation(product, weights, extra, kernel, rows, problem.n_threads)
         else:

@@ -26,6 +26,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..base.protocol import Cost, FeatureMap, Kernel, Moments, Offer, Summary, Summation
+from ..base.rounding import EPS
 from ..errors import KernelContractError, KernelParameterError, PluginError, did_you_mean
 from ..rows.view import Rows
 from ._adapters import CallableKernel, ObjectKernel
@@ -39,7 +40,6 @@ SHARE = 14
 MAP_SHARE = 50
 UNKNOWN = 1e-6
 """Error of a kernel value, over the largest, that is allowed for where the kernel states none."""
-EPS = float(np.finfo(np.float64).eps)
 
 
 def guarded(kernel: Kernel) -> Kernel:
@@ -590,6 +590,14 @@ class _GuardedSummation(Summation):
     @property
     def error_bound(self) -> float:  # type: ignore[override]
         return float(self._inner.error_bound)
+
+    @property
+    def n_threads(self) -> int:
+        return self._inner.n_threads
+
+    @n_threads.setter
+    def n_threads(self, value: int) -> None:
+        self._inner.n_threads = value
 
     @property
     def symmetric(self) -> bool:  # type: ignore[override]

@@ -113,6 +113,9 @@ def _make(entry: KernelEntry, parameters: dict[str, Any]) -> Kernel:
 
 def _kind(thing: Any) -> str:
     """What sort of kernel an object is: "kernel", "class", "object" (with block) or "callable"; TypeError if none."""
+    cls = thing if isinstance(thing, type) else type(thing)
+    if issubclass(cls, Kernel) and cls.block is Kernel.block:
+        raise TypeError(f"{cls.__name__} defines no block(X, Y), and so is no kernel; a kernel has to define it")
     if isinstance(thing, Kernel):
         return "kernel"
     has_block = callable(getattr(thing, "block", None))

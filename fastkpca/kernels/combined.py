@@ -9,12 +9,13 @@ from __future__ import annotations
 import numbers
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from math import isfinite, prod, sqrt
+from math import isfinite, prod
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ..base.protocol import Cost, FeatureMap, Kernel, Offer, Summary, Summation
+from ..base.rounding import UNIT, rounding_factor, unit_roundoff
 from ..base.stored import Record
 from ..errors import KernelParameterError, PluginError
 from ..maps.combined import ScaledMap, SumMap, TensorMap, parts_of
@@ -337,7 +338,7 @@ class SumKernel(_OfParts):
             return None
         errors, bounds = known
         # n - 1 additions, each rounded by u times at most the sum of all sizes
-        unit = float(np.finfo(dtype).eps) / 2
+        unit = unit_roundoff(dtype)
         rounding = 1.01 * (len(errors) - 1) * unit * (sum(errors) + sum(bounds))
         return (sum(errors) + rounding) * ABOVE
 
@@ -381,7 +382,7 @@ class SumKernel(_OfParts):
         # what each part's product loses by rounding may be more than the values of the sum tell: they may cancel
         n, n_y = len(self.parts), data_y.n_samples
         size = sum(map(max, known[:n], known[n:]))
-        rounding = (min(n_y, 5.0 * sqrt(n_y)) + 8.0 + n) * 2.0**-53 * size
+        rounding = (rounding_factor(n_y) + n) * UNIT * size
 
         def flops(offer: Offer) -> float:
             return offer.cost.setup_flops + offer.cost.row_flops * data_x.n_samples
@@ -451,7 +452,7 @@ class ProductKernel(_OfParts):
         known = self._errors_and_bounds(data, dtype)
         if known is None:
             return None
-        unit = float(np.finfo(dtype).eps) / 2
+        unit = unit_roundoff(dtype)
         error, most = 0.0, 1.0
         for own, bound in zip(*known):  # (k + e)(k' + e') - k k', rounded once
             error = error * (bound + own) + most * own

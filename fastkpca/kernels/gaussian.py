@@ -12,6 +12,7 @@ from scipy.spatial.distance import pdist
 
 from .._core import tiles, truncation
 from ..base.protocol import Cost, FeatureMap, Kernel, Offer, Summary, Summation
+from ..base.rounding import UNIT, rounding_factor, unit_roundoff
 from ..base.stored import Record
 from ..errors import KernelParameterError
 from ..maps.fourier import FourierMap, fourier_offers
@@ -114,19 +115,19 @@ class Gaussian(Kernel):
           by 2 u R; |d/dt exp(-t^2 / 2)| <= 0.61. Where tiles are centred once more (products, float32), about a centre
           at most R away, another 2 u 2 R. For clusters far apart this is the larger part.
         - Distances by products: |x|^2, |y|^2 and 2 x.y over 2 sigma^2 are sums of d terms, each off by at most
-          (min(d, 5 sqrt(d)) + 8) u times its terms' sizes (Higham and Mary 2019, as ``certificate.rounding_factor``),
+          (min(d, 5 sqrt(d)) + 8) u times its terms' sizes (Higham and Mary 2019, as ``rounding_factor``),
           together twice that of S = (|x|^2 + |y|^2) / (2 sigma^2) <= (2 R / sigma)^2. The tiles see to it that u S is
           at most ``tiles.EXPONENT_ERROR``, or take differences.
         """
         d, single = data.n_features, np.dtype(dtype) == np.float32
-        unit = float(np.finfo(dtype).eps) / 2
+        unit = unit_roundoff(dtype)
         reach = data.radius / self._sigma
         by_products = d > tiles.DIRECT
         displaced = 0.61 * unit * reach * (6.0 if by_products or single else 2.0)
         error = 2.0 * (d + 10) * unit + displaced + float(np.finfo(dtype).tiny)
         if by_products:
             most = tiles.EXPONENT_ERROR_SINGLE if single else tiles.EXPONENT_ERROR
-            error += 2.0 * (min(d, 5.0 * sqrt(d)) + 8.0) * min(most, 4.0 * unit * reach * reach)
+            error += 2.0 * rounding_factor(d) * min(most, 4.0 * unit * reach * reach)
         return min(error, 1.0)  # values lie between 0 and 1, the computed ones too
 
     def value_bound(self, data: Summary) -> float:
@@ -224,7 +225,7 @@ class Gaussian(Kernel):
         if order < 0:
             return None
         D = taylor_size(d, order)
-        bound = float(truncation.ball_bound(radius / sigma, order)) + (6 * order + 3 * d + D + 20) * 2.0**-53
+        bound = float(truncation.ball_bound(radius / sigma, order)) + (6 * order + 3 * d + D + 20) * UNIT
 
         def build(X: Rows, Y: Rows | None = None) -> Summation:
             return ExpansionSummation(TaylorMap(d, sigma, order, center), X, Y, error_bound=bound)

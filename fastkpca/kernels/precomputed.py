@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..base.protocol import Kernel, Summary
+from ..base.rounding import EPS, unit_roundoff
 from ..errors import KernelParameterError
 
 __all__ = ["Precomputed"]
@@ -85,7 +86,7 @@ class Precomputed(Kernel):
         kind = self.matrix.dtype.kind
         held = self.largest <= 2.0**53 if kind in "iu" else np.can_cast(self.matrix.dtype, np.float64)
         exact = held and np.dtype(dtype) == np.float64 and not self.mixed
-        return 0.0 if exact else 2.0 * float(np.finfo(dtype).eps) * self.largest
+        return 0.0 if exact else 4.0 * unit_roundoff(dtype) * self.largest
 
     def value_bound(self, data: Summary) -> float | None:
         return self.largest
@@ -113,7 +114,7 @@ def _check_symmetric(K: np.ndarray) -> tuple[float, float]:
             worst = float(difference.max())
             row, column = np.unravel_index(int(difference.argmax()), difference.shape)
             where = (i + int(row), int(column))
-    eps = np.finfo(K.dtype).eps if K.dtype.kind == "f" else np.finfo(np.float64).eps
+    eps = 2.0 * unit_roundoff(K.dtype) if K.dtype.kind == "f" else EPS
     if worst > 100 * eps * largest:
         raise ValueError(
             f"the precomputed Gram matrix is not symmetric: entries ({where[0]}, {where[1]}) and ({where[1]}, "

@@ -15,17 +15,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 from math import sqrt
-from typing import Any
 
 import numpy as np
 
-from ..base.protocol import FeatureMap, Moments
+from ..base.protocol import FeatureMap, Moments, OperatorMoments
+from ..base.rounding import UNIT, unit_roundoff
 from ..base.stored import Record
 from ..errors import ModelFileError
 
 __all__ = ["ScaledMap", "SumMap", "TensorMap", "parts_of", "with_parts"]
 
-UNIT = 2.0**-53
 
 State = tuple[dict, dict[str, np.ndarray]]
 
@@ -69,7 +68,7 @@ class ScaledMap(FeatureMap):
         else:
             # dividing gives phi back up to two roundings, in which |phi|^2 may have lost a little
             Phi = Phi / Phi.dtype.type(self._root)
-            lost = 5 * float(np.finfo(Phi.dtype).eps) * np.einsum("ij,ij->i", Phi, Phi)
+            lost = 10 * unit_roundoff(Phi.dtype) * np.einsum("ij,ij->i", Phi, Phi)
             own = self.part.residual(X, Phi) + lost
         return self.factor * own * (1 + 8 * UNIT)
 
@@ -89,7 +88,7 @@ class ScaledMap(FeatureMap):
         return with_parts({"map": "scaled"}, [self.part.state()])
 
 
-class _ScaledMoments(Moments):
+class _ScaledMoments(OperatorMoments):
     """The moments of the part, scaled when they are read: whatever structure they have is kept."""
 
     def __init__(self, feature_map: ScaledMap):
@@ -135,26 +134,32 @@ class _ScaledMoments(Moments):
     def matmat(self, C: np.ndarray) -> np.ndarray:
         return self._factor * self._own.matmat(C)
 
-    # what a moment that is held as an operator has besides (``ToeplitzMoments``)
+    def operator(self) -> OperatorMoments | None:
+        return None if self._own.operator() is None else self
+
+    @property
+    def _own_operator(self) -> OperatorMoments:
+        operator = self._own.operator()
+        assert operator is not None
+        return operator
 
     @property
     def norm(self) -> float:
-        own: Any = self._own
-        return self._factor * own.norm * (1 + 8 * UNIT)
+        return self._factor * self._own_operator.norm * (1 + 8 * UNIT)
 
     @property
     def product_error(self) -> float:
-        own: Any = self._own
+        own = self._own_operator
         return self._factor * (own.product_error + 4 * UNIT * own.norm)
 
     @property
     def indefinite(self) -> float:  # type: ignore[override]
-        own: Any = self._own
-        return self._factor * (own.indefinite + 4 * UNIT * own.norm) if own.indefinite else 0.0
+        if not self._own.indefinite:
+            return 0.0
+        return self._factor * (self._own.indefinite + 4 * UNIT * self._own_operator.norm)
 
     def form(self) -> np.ndarray:
-        own: Any = self._own
-        return self._factor * own.form()
+        return self._factor * self._own_operator.form()
 
 
 class SumMap(FeatureMap):

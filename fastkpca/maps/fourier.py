@@ -23,7 +23,8 @@ from math import ceil, erfc, exp, log, pi, prod, sqrt
 import numpy as np
 import scipy.fft
 
-from ..base.protocol import Cost, FeatureMap, Moments, Offer, Summary
+from ..base.protocol import Cost, FeatureMap, Moments, Offer, OperatorMoments, Summary
+from ..base.rounding import UNIT
 from ..base.stored import Record
 from . import transforms
 
@@ -37,7 +38,6 @@ __all__ = [
     "transform_cost",
 ]
 
-UNIT = 2.0**-53
 LARGEST = 1 << 21
 """Most modes: the doubled grid then has 2^d times as many complex numbers, the transform's own 2^d times those."""
 DENSE = 256
@@ -199,15 +199,10 @@ class FourierMap(FeatureMap):
         )
 
 
-class ToeplitzMoments(Moments):
+class ToeplitzMoments(OperatorMoments):
     """Second moment of Fourier features, held as t_j for |j_c| <= 2 M_c: memory and products don't depend on N.
 
-    Attributes beside those of ``Moments``
-    --------------------------------------
-    product_error : float
-        Bound on |computed C u - C u|_2 / |u|_2 by rounding; the error of t itself is in the map's ``defect``.
-    norm : float
-        Upper bound on the Frobenius norm.
+    ``product_error`` is about rounding alone: the error of t itself is in the map's ``defect``.
     """
 
     def __init__(self, feature_map: FourierMap):
@@ -403,11 +398,6 @@ class ToeplitzMoments(Moments):
     def dense(self) -> np.ndarray | None:
         """The centred second moment where it is small; None else."""
         return self.form() if self.map.n_features <= DENSE else None
-
-    def form(self) -> np.ndarray:
-        """The centred second moment, formed whatever its size."""
-        C = self.matmat(np.eye(self.map.n_features))
-        return np.ascontiguousarray((C + C.T) / 2)
 
 
 class HeavyModes:

@@ -14,11 +14,11 @@ import scipy.special
 
 from .._core import multiindex, truncation
 from ..base.protocol import FeatureMap
+from ..base.rounding import UNIT
 from ..base.stored import Record
 
 __all__ = ["PolynomialMap", "TaylorMap", "exponents", "polynomial_size", "taylor_size"]
 
-UNIT_ROUNDOFF = np.finfo(np.float64).eps / 2
 FARTHEST = 37.0
 """In units of sigma, from the centre of an expansion: exp(-R^2 / 2) is a normal number up to there."""
 
@@ -117,7 +117,7 @@ class PolynomialMap(_ExpansionMap):
     @staticmethod
     def rounding_for(degree: int) -> float:
         """Relative rounding of an entry of phi: each of p steps rounds twice, and its factor three times."""
-        return (6 * degree + 4) * UNIT_ROUNDOFF
+        return (6 * degree + 4) * UNIT
 
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
         return {"map": "polynomial", "d": self.d, "degree": self.degree, "scale": self.scale, "offset": self.offset}, {}
@@ -168,12 +168,12 @@ class TaylorMap(_ExpansionMap):
         squares = np.linspace(0.0, reach, 512)
         most = 1.02 * float((squares * np.sqrt(scipy.special.gammaincc(max(order, 1), squares))).max()) + 1.0
         displaced = 2.0 * (np.sqrt(reach) + float(np.linalg.norm(self._center)) / sigma)
-        self.rounding = (6 * order + 2 * d + 8 + 0.5 * (d + 6) * most + displaced) * UNIT_ROUNDOFF
+        self.rounding = (6 * order + 2 * d + 8 + 0.5 * (d + 6) * most + displaced) * UNIT
 
     def residual(self, X: np.ndarray, Phi: np.ndarray | None = None) -> np.ndarray:
         own = self._own(np.asarray(X, dtype=np.float64))
         squares = np.einsum("ij,ij->i", own, own)
-        return truncation.residual(squares * (1 + 4 * (self.d + 4) * UNIT_ROUNDOFF), self.order)
+        return truncation.residual(squares * (1 + 4 * (self.d + 4) * UNIT), self.order)
 
     def reaches(self, radius: float) -> bool:
         """Whether its bounds hold for rows up to so far from the origin of the tiles.

@@ -32,12 +32,12 @@ import numpy as np
 from .._core import pivots as _core
 from ..base import parallel
 from ..base.protocol import Cost, FeatureMap, Kernel, Summary
+from ..base.rounding import UNIT, unit_roundoff
 from ..base.stored import Record, refusing
 from ..rows.view import Rows
 
 __all__ = ["PivotMap", "RankProbe", "pivot_map", "probe_rank", "second_round"]
 
-UNIT = 2.0**-53
 BLOCK = 128
 """Most pivots proposed at once: enough for BLAS 3, few enough that rejection (b^3 / 3 flops, one thread) is cheap."""
 SAMPLE_ROWS = 4096
@@ -126,7 +126,7 @@ class PivotMap(FeatureMap):
         _core.subtract_squares(np.ascontiguousarray(Phi.T, dtype=np.float64), remaining, magnitude)
         error = 1.01 * UNIT * magnitude + self.entry_error
         if Phi.dtype != np.float64:
-            error += 2.0 * float(np.finfo(Phi.dtype).eps) * diagonal
+            error += 4.0 * unit_roundoff(Phi.dtype) * diagonal
         size = np.maximum(diagonal - remaining, 0.0) + error
         error += (self._slope * np.sqrt(size) + self._level) ** 2
         return np.maximum(remaining, 0.0) + error

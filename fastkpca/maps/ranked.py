@@ -23,11 +23,11 @@ import scipy.special
 
 from .._core import ranked as _core
 from ..base.protocol import Cost, FeatureMap, Summary
+from ..base.rounding import UNIT
 from ..base.stored import Record
 
 __all__ = ["RankedMap", "least_ranked", "ranked_map"]
 
-UNIT = 2.0**-53
 TABLE_ENTRIES = 1 << 22
 """Most numbers in the mass tables of a search (32 MB): orders of all coordinates together, times points."""
 MOST_ORDERS = 1 << 14

@@ -25,6 +25,7 @@ import numpy as np
 
 from .._core.boxes import MOST_NODES, Grid
 from ..base import parallel
+from ..base.rounding import UNIT
 
 __all__ = [
     "SMALLEST_EPS",
@@ -38,7 +39,6 @@ __all__ = [
     "type2",
 ]
 
-UNIT = 2.0**-53
 SMALLEST_EPS, LARGEST_EPS = 1e-14, 1e-3
 FINE = 1e-9
 """Below this eps finufft takes a grid of twice the modes; from there on it may take one of 1.25 times as many where the

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..base.protocol import FeatureMap, Kernel
+from ..base.rounding import EPS
 from ..kernels.gaussian import Gaussian
 from ..kernels.linear import Linear
 from ..kernels.polynomial import Polynomial
@@ -21,7 +22,6 @@ from ..kernels.tanh import Tanh
 
 __all__ = ["Found", "MapTarget", "RowsTarget", "descend"]
 
-EPS = float(np.finfo(np.float64).eps)
 TILE = 1024
 """Rows of an expansion that meet a block of points at once."""
 DIFFERENCE = 6e-6

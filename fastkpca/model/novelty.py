@@ -14,17 +14,16 @@ import numpy as np
 from scipy import stats
 
 from ..base import parallel
+from ..base.rounding import EPS, UNIT32, rounding_factor
 from ..kernels import guarded
 from ..kernels.precomputed import Precomputed
 from ..maps.passes import tile_rows
 from ..rows import validate
 from ..rows.view import Rows, summarize
-from ..solve.certificate import rounding_factor
 from .result import FeatureProjector, KPCAModel, NewRows, SampleProjector, check_model, new_rows
 
 __all__ = ["Limits", "kpca_limits", "kpca_spe", "kpca_t2"]
 
-EPS = float(np.finfo(np.float64).eps)
 CALIBRATION_ROWS = 4096
 """Rows that limits are made of where the training rows of a model are read: each costs N kernel values."""
 
@@ -477,7 +476,7 @@ def _rounding_of_rows(
     off = float(np.max(model.eigenvalues - model.eigenvalue_bounds[:, 0], initial=0.0)) / float(model.eigenvalues[-1])
     if projector.coeff.dtype == np.float32:
         # and as far as coefficients A + E are those that were found: (A + E)' Kc (A + E) - I, |Kc A|^2 <= top
-        square = float(np.einsum("ij,ij->", roots, roots)) * (0.51 * float(np.finfo(np.float32).eps)) ** 2
+        square = float(np.einsum("ij,ij->", roots, roots)) * (1.02 * UNIT32) ** 2
         norm = top = float(model.eigenvalue_bounds[0, 1])
         if not given.kernel.positive_semidefinite:
             norm = model.count * float(largest.max())

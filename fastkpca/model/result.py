@@ -363,7 +363,7 @@ class KPCAModel:
     ) -> KPCAModel:
         """The model that ``state`` described, all of it checked (ModelFileError); ``plugins`` as for ``load``."""
         own = Record(header, arrays)
-        own.keys(_KEYS, ("map", "moments", "weight_sum", "feature_names"))
+        own.keys(_KEYS, _OPTIONAL_KEYS)
         n, d = own.whole("n_samples", least=2, most=1 << 62), own.whole("n_features", least=1, most=1 << 62)
         dtype = np.dtype(own.text("dtype", ("float32", "float64")))
         shift = own.array("shift", (d,))
@@ -394,14 +394,11 @@ class KPCAModel:
         if score is not None and score.dtype != dtype:
             raise own.refuse(f"its scores are {score.dtype}, the model is {dtype}")
         kind = own.text("bound_kind", ("guaranteed", "probabilistic"))
-        failing = own.number("failure_probability")
-        if not (failing == 0.0 if kind == "guaranteed" else 0.0 < failing < 1.0):
-            raise own.refuse(f"its intervals are {kind}, with a failure probability of {failing!r}")
         model = cls(
             eigenvalues=eigenvalues,
             eigenvalue_bounds=bounds,
             bound_kind=kind,
-            failure_probability=failing,
+            failure_probability=_restore_failure_probability(own, kind),
             angle_bounds=angles,
             clusters=clusters,
             total_variance=high,
@@ -427,7 +424,6 @@ class KPCAModel:
 _KEYS = (
     "kernel",
     "bound_kind",
-    "failure_probability",
     "total_variance_bounds",
     "total_variance",
     "plan",
@@ -436,7 +432,17 @@ _KEYS = (
     "n_features",
     "dtype",
 )
+_OPTIONAL_KEYS = ("failure_probability", "map", "moments", "weight_sum", "feature_names")
 _ARRAYS = ("eigenvalues", "eigenvalue_bounds", "angle_bounds", "clusters", "shift")
+
+
+def _restore_failure_probability(own: Record, kind: str) -> float:
+    if "failure_probability" not in own.header:  # files without it: up to four searches, each failing with 1e-6
+        return 0.0 if kind == "guaranteed" else 4e-6
+    probability = own.number("failure_probability")
+    if not (probability == 0.0 if kind == "guaranteed" else 0.0 < probability < 1.0):
+        raise own.refuse(f"its intervals are {kind}, with a failure probability of {probability!r}")
+    return probability
 
 
 def _restore_names(own: Record, d: int) -> tuple[str, ...] | None:

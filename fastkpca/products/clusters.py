@@ -28,30 +28,31 @@ from .._core import clusters as _clusters
 from .._core import multiindex, tiles
 from ..base import parallel
 from ..base.protocol import Cost, Offer, Summary, Summation
+from ..base.rounding import UNIT, rounding_factor
 from ..rows.view import Rows
 
 __all__ = ["ClusterSummation", "cluster_offer", "reachable"]
 
 LEAF = 128
 SAMPLE_LEAF = 8
+LOOK, LEAST_LOOK = 1 << 18, 512  # numbers of a sample that are clustered to predict a cost; rows at least
 LARGEST_TERMS = 4096
 LEAST_TOGETHER = 8  # columns
 COEFFICIENTS = 1 << 22  # numbers G held at once: 32 MB
 LEAST_TASK = 1 << 20  # kernel values of an exact task where its cluster has partners for them
 STRIP = 2048  # rows, and partners, in an exact task: as the exact summation's bands
 FLOPS = 5e9  # of Cost, in a second on one thread
-UNIT_ROUNDOFF = 2.0**-53
 
 
 def reachable(d: int) -> float:
     """Smallest tol for rows of d numbers: what the rounding of a kernel value in an exact tile may be."""
-    error = 2.0 * (d + 10) * UNIT_ROUNDOFF
+    error = 2.0 * (d + 10) * UNIT
     return error + (_exponent_error(d) if d > tiles.DIRECT else 0.0)
 
 
 def _exponent_error(d: int) -> float:
     """Absolute error of the exponent of a tile of kernel values beyond the relative one (Gaussian.entry_error)."""
-    return 2.0 * (min(d, 5.0 * sqrt(d)) + 8.0) * tiles.EXPONENT_ERROR if d > tiles.DIRECT else 0.0
+    return 2.0 * rounding_factor(d) * tiles.EXPONENT_ERROR if d > tiles.DIRECT else 0.0
 
 
 def costs(d: int) -> np.ndarray:
@@ -108,10 +109,12 @@ def _principal(sides: list[_Side], sigma: float, tol: float) -> tuple[np.ndarray
     Rows near a line or a plane need monomials along it only.
     """
     d = sides[0].rows.shape[1]
-    if d == 1:
+    some = [side.rows[:: max(1, len(side.rows) // 1024)] for side in sides]
+    # fewer rows than coordinates lie in a plane whatever the others do: they tell nothing
+    if d == 1 or sum(map(len, some)) < d:
         return None, 0.0
     mean = sides[0].rows.mean(axis=0)
-    few = [(s.rows[:: max(1, len(s.rows) // 1024)] - mean) / sigma for s in sides]
+    few = [(rows - mean) / sigma for rows in some]
     if not max(float(np.abs(x).max()) for x in few) < 1e100:  # squares would leave the range of float64
         return None, 0.0
     _, values, axes = np.linalg.svd(np.concatenate(few), full_matrices=False)
@@ -119,19 +122,18 @@ def _principal(sides: list[_Side], sigma: float, tol: float) -> tuple[np.ndarray
     room = sqrt(0.01 * tol) / 2.0
     rest = np.sqrt(np.append(np.cumsum(values[::-1] ** 2)[::-1], 0.0) / sum(len(x) for x in few))
     q = max(1, int(np.argmax(rest <= room)))
-    if len(axes) < d or q >= d:
+    if q >= d:
         return None, 0.0
     Q = np.ascontiguousarray(axes[:q].T)
-    largest = 0.0
-    for side in sides:
-        # a centre may be the middle of a box, so outside of the rows' convex hull
-        parts = [side.rows[i : i + 8192] for i in range(0, len(side.rows), 8192)]
-        for part in [*parts, side.centre]:
+    largest, step = 0.0, parallel.tile_rows(d)
+    # a centre may be the middle of a box, so outside of the rows' convex hull
+    for points in (x for side in sides for x in (side.rows, side.centre)):
+        for part in (points[i : i + step] for i in range(0, len(points), step)):
             T = (part - mean) / sigma
             left = T - (T @ Q) @ Q.T
             # the projection's own rounding counts as left over
             size = float(np.sqrt(np.einsum("ij,ij->i", left, left).max()))
-            largest = max(largest, size + 4 * d * UNIT_ROUNDOFF * float(np.abs(T).max()))
+            largest = max(largest, size + 4 * d * UNIT * float(np.abs(T).max()))
     bound = (2.0 * largest) ** 2
     return (Q, bound) if bound < 1.0 and expm1(bound) <= 0.1 * tol else (None, 0.0)
 
@@ -435,10 +437,11 @@ def cluster_offer(
     memory = 8.0 * (2 * d + 4) * (n + (0 if same else m))
     if memory_limit is not None and memory > memory_limit:
         return None
-    scale_x, scale_y = n / len(data_x.sample), m / len(data_y.sample)
+    samples = [_some_rows(data.sample) for data in (data_x, data_y)[: 2 - same]]
+    scale_x, scale_y = n / len(samples[0]), m / len(samples[-1])
     sides = [
-        _Side(data.sample, max(SAMPLE_LEAF, int(LEAF / scale)), sample_of=scale)
-        for data, scale in ((data_x, scale_x), (data_y, scale_y))[: 2 - same]
+        _Side(sample, max(SAMPLE_LEAF, int(LEAF / scale)), sample_of=scale)
+        for sample, scale in zip(samples, (scale_x, scale_y))
     ]
     x, y = sides[0], sides[-1]
     axes, dropped = _principal(sides, sigma, tol)
@@ -473,6 +476,14 @@ def cluster_offer(
         residual=float(worst),
     )
     return Offer("clusters", cost, build)
+
+
+def _some_rows(sample: np.ndarray) -> np.ndarray:
+    """So few of wide rows that the look takes little time and memory beside the sample itself."""
+    most = max(LEAST_LOOK, LOOK // sample.shape[1])
+    if len(sample) <= most:
+        return sample
+    return sample[np.linspace(0, len(sample) - 1, most).astype(np.intp)]
 
 
 def _part_of(side: _Side) -> tuple[list[int], float]:

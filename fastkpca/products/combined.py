@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..base.protocol import Summation
+from ..base.rounding import UNIT
 
 __all__ = ["ScaledSummation", "SumSummation"]
 
@@ -21,12 +22,12 @@ class _OfParts(Summation):
 
     @property
     def n_threads(self) -> int:
-        return max(getattr(part, "n_threads", 1) for part in self.parts)
+        return max(part.n_threads for part in self.parts)
 
     @n_threads.setter
     def n_threads(self, value: int) -> None:
         for part in self.parts:
-            part.n_threads = value  # type: ignore[attr-defined]
+            part.n_threads = value
 
 
 class SumSummation(_OfParts):
@@ -49,7 +50,7 @@ class ScaledSummation(_OfParts):
     def __init__(self, part: Summation, factor: float):
         super().__init__([part])
         self.factor = factor
-        self.error_bound = factor * part.error_bound * (1 + 4 * 2.0**-53)
+        self.error_bound = factor * part.error_bound * (1 + 4 * UNIT)
 
     def matmat(self, U: np.ndarray) -> np.ndarray:
         return self.factor * self.parts[0].matmat(U)

@@ -18,46 +18,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from .._core import tiles as _tiles
 from ..base import parallel
-from ..base.protocol import Kernel, Summation
+from ..base.protocol import Kernel, NormPass, Summation
 from ..errors import PluginError
 from ..rows.view import Rows
 
-__all__ = ["ExactSummation", "NormPass", "band_rows", "checked_block", "compiled_tile", "sum_terms", "with_ones"]
+__all__ = ["ExactSummation", "band_rows", "checked_block", "compiled_tile", "sum_terms", "with_ones"]
 
 MOST_WORK = 1 << 32
 """Multiplications of a task: a quarter of a second."""
 _TILE = 512
 """Rows and columns of a tile from ``Kernel.block``: 2 MB of float64, and few enough calls into Python."""
-
-
-class NormPass(NamedTuple):
-    """What one pass over the exact kernel values gives, beside the product.
-
-    Attributes
-    ----------
-    product : ndarray (N, k)
-        K V.
-    row_sums : ndarray (N,)
-        K 1.
-    centred_square : float
-        sum_ij (K_ij - r_i - r_j + g)^2 for the given r and g. Any r and g make it an upper bound of |H K H|_F^2
-        (H K H = H (K - r 1' - 1 r' + g 1 1') H, and H is a projection); equal to it for the exact means. A sum of
-        squares of rounded differences: its relative error is a small multiple of the unit roundoff, and each
-        difference carries the rounding of |K_ij| + |r_i| + |r_j| + |g|.
-    square : float
-        |K|_F^2, which the rounding of K V scales with.
-    """
-
-    product: np.ndarray
-    row_sums: np.ndarray
-    centred_square: float
-    square: float
 
 
 @dataclass(frozen=True)
@@ -209,7 +185,7 @@ class ExactSummation(Summation):
             raise ValueError(f"dtype is {self.dtype}; tiles are float64 or float32")
         if rows_y is not None and rows_y.n_features != rows_x.n_features:
             raise ValueError(f"rows of {rows_x.n_features} and of {rows_y.n_features} numbers have no kernel value")
-        self.symmetric = rows_y is None
+        self.symmetric = self.gives_norm = rows_y is None
         self.shape = (len(rows_x), len(rows_x if rows_y is None else rows_y))
         self.n_threads = n_threads if kernel.thread_safe else 1
         self.progress = progress
@@ -228,18 +204,7 @@ class ExactSummation(Summation):
         return self._multiply(U, transposed=not self.symmetric)
 
     def pass_with_norm(self, V: np.ndarray, row_means: np.ndarray, grand_mean: float) -> NormPass:
-        """K V, K 1, and the squared Frobenius norm about approximate row means, in one pass (square case).
-
-        From tiles in the summation's own dtype: what is to hold as a bound wants float64.
-
-        Parameters
-        ----------
-        V : ndarray (N, k)
-        row_means : ndarray (N,)
-            Of K, approximately; the closer, the tighter ``NormPass.centred_square``.
-        grand_mean : float
-            Their mean, approximately.
-        """
+        """As ``Summation.pass_with_norm``, from tiles in the product's own dtype: a bound needs those of float64."""
         if not self.symmetric:
             raise ValueError("pass_with_norm needs the square case: one set of rows with itself")
         n = self.shape[0]

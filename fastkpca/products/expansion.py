@@ -6,18 +6,16 @@ it is their truncated expansion about one centre, section 8 (the C_m).
 
 from __future__ import annotations
 
-from math import sqrt
-
 import numpy as np
 
 from ..base import parallel
 from ..base.protocol import FeatureMap, Summation
+from ..base.rounding import UNIT, rounding_factor
 from ..maps.passes import accumulate, apply
 from ..rows.view import Rows
 
 __all__ = ["ExpansionSummation", "expansion_rounding"]
 
-UNIT = 2.0**-53
 
 
 def expansion_rounding(rounding: float, n: int, D: int) -> float:
@@ -29,7 +27,7 @@ def expansion_rounding(rounding: float, n: int, D: int) -> float:
     """
     step = parallel.tile_rows(D)
     in_rows = min(float(n), step + n / (64.0 * step) + 8.0)
-    return 1.01 * (2.0 * rounding + (in_rows + min(float(D), 5.0 * sqrt(D)) + 16.0) * UNIT)
+    return 1.01 * (2.0 * rounding + (in_rows + rounding_factor(D) + 8.0) * UNIT)
 
 
 class ExpansionSummation(Summation):

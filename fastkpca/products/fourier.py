@@ -15,13 +15,13 @@ import numpy as np
 
 from ..base import parallel
 from ..base.protocol import Cost, Offer, Summary, Summation
+from ..base.rounding import UNIT
 from ..maps import transforms
 from ..maps.fourier import gaussian_images, gaussian_modes, transform_cost
 from ..rows.view import Rows
 
 __all__ = ["FourierSummation", "fourier_offer"]
 
-UNIT = 2.0**-53
 LARGEST = 1 << 26
 """Most complex numbers of the transform's own grid, 2^d times the modes: 1 GB, as other products may take."""
 COLUMNS_TOGETHER = 16

@@ -30,12 +30,12 @@ import numpy as np
 from scipy.special import gammaln
 
 from .._core.boxes import MOST_NODES, chebyshev_nodes
+from ..base.rounding import UNIT
 
 __all__ = ["LARGEST_DIMENSION", "GridPlan", "axis_error", "plan_grid", "rounding", "series_weights"]
 
 LARGEST_DIMENSION = 6
 _SLACK = 1.0 + 1e-9  # for the rounding of the bounds themselves, and of the nodes that they are about
-_UNIT = 2.0**-53
 _INTERPOLATION = 0.88  # share of an axis's tolerance; the rest is for the series
 _ALIASING = 0.02
 _TRUNCATION = 0.05
@@ -107,7 +107,7 @@ def rounding(extent: np.ndarray) -> float:
     """
     d = len(extent)
     terms = float(np.sum(8.0 * extent + 120.0))
-    return _UNIT * (2.0**d * (5.0 * sqrt(terms) + 8.0) + 8.0 * float(np.sum(extent)))
+    return UNIT * (2.0**d * (5.0 * sqrt(terms) + 8.0) + 8.0 * float(np.sum(extent)))
 
 
 def _mean_errors(order: np.ndarray, side: np.ndarray) -> np.ndarray:

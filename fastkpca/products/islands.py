@@ -18,6 +18,7 @@ from scipy.spatial import cKDTree
 
 from .._core import tiles
 from ..base.protocol import Kernel, Summation
+from ..base.rounding import UNIT
 from ..rows.view import Rows
 from .exact import ExactSummation
 from .grid_plan import GridPlan, plan_grid
@@ -124,7 +125,7 @@ def _plan_piece(
     grow = margin * (high - low)
     # turning moves a row by a few units of its distance from the centre, and the axes are orthogonal to a few units
     reach = float(np.abs(together).max()) * sqrt(d) / sigma
-    moved = 2.0**-53 * (0.61 * 2.0 * (d + 3.0) * reach + 8.0 * d)
+    moved = UNIT * (0.61 * 2.0 * (d + 3.0) * reach + 8.0 * d)
     other = plan_grid(low - grow, high + grow, sigma, points, tol, most, moved) if moved < tol / 4.0 else None
     if other is not None and (plan is None or other.cost(points) < 0.8 * plan.cost(points)):
         return center, axes, other
@@ -234,7 +235,7 @@ class PiecewiseSummation(Summation):
     def n_threads(self, value: int) -> None:
         self._n_threads = value
         for _, _, summation in self.parts:
-            summation.n_threads = value  # type: ignore[attr-defined]
+            summation.n_threads = value
 
     def matmat(self, U: np.ndarray) -> np.ndarray:
         """K U, shape (shape[0], k)."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..base import parallel
-from ..base.protocol import Kernel, Summation
+from ..base.protocol import Kernel, NormPass, Summation
 from ..rows.view import Rows
-from .exact import NormPass, checked_block, with_ones
+from .exact import checked_block, with_ones
 
 __all__ = ["MatrixSummation", "gram_matrix"]
 
@@ -60,8 +60,7 @@ class MatrixSummation(Summation):
         Products have the same bits at any number: rows are cut into bands by N alone.
     """
 
-    error_bound = 0.0
-    symmetric = True
+    gives_norm = True
 
     def __init__(self, K: np.ndarray, *, n_threads: int = 1):
         self.K = K
@@ -82,7 +81,7 @@ class MatrixSummation(Summation):
         return product
 
     def pass_with_norm(self, V: np.ndarray, row_means: np.ndarray, grand_mean: float) -> NormPass:
-        """As ``ExactSummation.pass_with_norm``."""
+        """As ``Summation.pass_with_norm``."""
         product = self.matmat(with_ones(V))
         centred = square = 0.0
         for band in self._bands:

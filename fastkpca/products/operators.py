@@ -55,7 +55,13 @@ class _RealOperator(LinearOperator):
     """What the three operators share: blocks of real columns, checked before scipy turns them into plain arrays."""
 
     def dot(self, x: Any) -> Any:
-        return super().dot(x if isinstance(x, LinearOperator) or np.isscalar(x) else _real(x))
+        if isinstance(x, LinearOperator) or np.isscalar(x):
+            return super().dot(x)
+        x = _real(x)
+        if np.ndim(x) not in (1, 2) or len(x) != self.shape[1]:
+            need = f"one vector, or a block of columns, of {self.shape[1]} numbers each"
+            raise ValueError(f"U has shape {np.shape(x)}; this product takes {need}")
+        return super().dot(x)
 
     def _matvec(self, u: np.ndarray) -> np.ndarray:
         return self._matmat(np.reshape(u, (-1, 1)))

@@ -16,9 +16,9 @@ from collections.abc import Callable
 import numpy as np
 
 from ..base import parallel
-from ..base.protocol import Kernel, Summation
+from ..base.protocol import Kernel, NormPass, Summation
 from ..rows.view import Rows
-from .exact import NormPass, checked_block, with_ones
+from .exact import checked_block, with_ones
 
 __all__ = ["WeightedExactSummation", "WeightedSummation"]
 
@@ -79,6 +79,8 @@ class WeightedSummation(Summation):
 class WeightedExactSummation(WeightedSummation):
     """The same, and the norm of the matrix from its entries."""
 
+    gives_norm = True
+
     def __init__(
         self,
         inner: Summation,
@@ -92,7 +94,7 @@ class WeightedExactSummation(WeightedSummation):
         self._kernel, self._rows, self._threads = kernel, rows, n_threads if kernel.thread_safe else 1
 
     def pass_with_norm(self, V: np.ndarray, row_means: np.ndarray, grand_mean: float) -> NormPass:
-        """As ``ExactSummation.pass_with_norm``, of K'; its entries are not needed for that, the norm being the same."""
+        """As ``Summation.pass_with_norm``, of K'; its entries are not needed for that, the norm being the same."""
         n = self.shape[0]
         product = self.matmat(with_ones(V))
         # K'_ij - r_i - r_j + g is, reflected back, root_i root_j (K_ij - a_i - a_j + h)

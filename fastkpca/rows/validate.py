@@ -396,6 +396,8 @@ def check_weights(weights: Any, n_samples: int, name: str = "sample_weight", *, 
         present += int(np.count_nonzero(part))
     if not total < 1e100:  # squares of sums and of their products with kernel values must stay within float64
         raise ValueError(f"{name} sums to {total:g}; weights count rows: scale them, as in {name} / {name}.max()")
+    if present == 0:
+        raise ValueError(f"{name} is zero for every row, so no row counts; {need}, some of them positive")
     if not fit:
         return w
     if present < 2:

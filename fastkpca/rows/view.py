@@ -136,16 +136,18 @@ class Rows:
         """The same rows with these weights."""
         return Rows(self.source, self.shift, weights)
 
-    def _finish(self, part: Any) -> np.ndarray:
+    def _finish(self, part: Any, *, fresh: bool = False) -> np.ndarray:
+        """These rows of the source, dense and shifted; in place where ``fresh`` says that nobody else holds them."""
         if sp.issparse(part):
-            part = part.toarray()
+            part, fresh = part.toarray(), True
         if holds_more(part.dtype) and not _fits(part):
             if self._offset is not None:
                 return _difference(part, self._offset)
             if self.shift is None:
                 _refuse_rounding(part)
         if self._offset is not None:  # subtract in float64, before anything is rounded
-            return np.subtract(part, self._offset, dtype=np.float64, order="C")
+            out = part if fresh and part.dtype == np.float64 and part.flags.c_contiguous else None
+            return np.subtract(part, self._offset, out=out, dtype=np.float64, order="C")
         return np.ascontiguousarray(part, dtype=np.float64)
 
     def tile(self, start: int, stop: int) -> np.ndarray:
@@ -169,12 +171,7 @@ class Rows:
     def take(self, index: np.ndarray) -> np.ndarray:
         """The rows of these numbers, as ``tile``."""
         part = self.source[index]
-        own = type(part) is np.ndarray and part.flags.owndata
-        if self._offset is not None and own and part.dtype == np.float64:  # a copy already: no second one
-            part = np.ascontiguousarray(part)
-            part -= self._offset
-            return part
-        return self._finish(part)
+        return self._finish(part, fresh=type(part) is np.ndarray and part.flags.owndata)
 
     def all(self) -> np.ndarray:
         """Every row at once, for routes that are in-memory by nature."""

@@ -38,6 +38,7 @@ from sklearn.utils.validation import _check_psd_eigenvalues, check_is_fitted
 
 from ..base import parallel
 from ..base.protocol import Kernel
+from ..base.rounding import unit_roundoff
 from ..errors import CertificateWarning, ComponentsWarning, NoVarianceError, UnknownKernelError, silenced, warn_caller
 from ..fit.kpca import kpca, kpca_project, plan
 from ..fit.planning import DEFAULT_MEMORY
@@ -325,7 +326,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         found = kpca_project(self.model_, _dense_if(self._precomputed, X), n_threads=self._n_threads())
         return _padded(found.astype(dtype, copy=False), self._n_features_out)
 
-    def inverse_transform(self, X: Any) -> np.ndarray:
+    @property
+    def inverse_transform(self) -> Callable[[Any], np.ndarray]:
         """Rows whose scores are about X: kernel ridge regression of the training rows on their scores.
 
         As in scikit-learn, the mean that centring took away does not come back: for the linear kernel take
@@ -339,6 +341,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         -------
         ndarray of shape (n_rows, n_features)
 
+        Raises
+        ------
+        NotFittedError
+            Without ``fit_inverse_transform=True``. It is an AttributeError, so ``hasattr`` is False then.
+
         References
         ----------
         Bakir, Weston, Schoelkopf, Learning to find pre-images, NIPS 16 (2004).
@@ -347,6 +354,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             raise NotFittedError(
                 "inverse_transform needs what fit learns only with fit_inverse_transform=True; set it and fit again"
             )
+        return self._inverse_transform
+
+    def _inverse_transform(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "X_transformed_fit_")
         block = self._inverse_kernel().block
         Z = self.X_transformed_fit_
@@ -602,7 +612,7 @@ def _symmetric(K: Any) -> tuple[np.ndarray, np.ndarray | None]:
             "kernel='precomputed' fit takes the kernel matrix of the training rows in place of X"
         )
     size = float(np.abs(K).max(initial=0.0))
-    eps = float(np.finfo(_float_type(K)).eps)
+    eps = 2.0 * unit_roundoff(_float_type(K))
     if all(np.abs(K[i : i + 512] - K[:, i : i + 512].T).max() <= eps * size for i in range(0, len(K), 512)):
         return K, None
     K = K.astype(np.float64)

@@ -22,19 +22,19 @@ import numpy as np
 import scipy.linalg
 
 from ..base.parallel import Progress
+from ..base.rounding import UNIT, UNIT32, rounding_factor
 from ..errors import CertificateWarning, rounded_up, warn_caller
 from ..products.exact import band_rows, with_ones
 from ..products.rates import EIGEN_RATE, GEMM_RATE
+from .beyond import FeatureInfo, deterministic_bound, exploration_bound, feature_bound
 from .certificate import (
-    UNIT,
+    NO_BOUND,
+    Bound,
     Certificate,
-    FeatureInfo,
-    lanczos_failure_epsilon,
-    mu_features,
-    mu_lanczos,
+    MatrixInfo,
+    RitzBlock,
     product_error,
     ritz_certificate,
-    rounding_factor,
     upper_ends,
 )
 
@@ -48,12 +48,10 @@ __all__ = [
     "ritz_seconds",
 ]
 
-_UNIT32 = float(np.finfo(np.float32).eps) / 2
 _STRIP = 32  # columns of what is made in passing, of the rows' length
 _WIDEST = 128  # columns of a block
 _EXPLORING = 4  # passes that an exploration takes at least
 _SHORT = 4.0  # what another way may cost, over what was spent, where that has ended short of the tolerance
-_FAILURE = 1e-6  # of a probabilistic certificate, over all its stopping times
 
 
 @dataclass(frozen=True)
@@ -445,7 +443,7 @@ class _Solver:
         """H K X in float32; row sums ride along as one more column of the first pass, the norm with a later one."""
         first = len(self.row_means) == 0
         U = (with_ones(X) if first else X).astype(np.float32, order="C")
-        if want_norm and not first and hasattr(self.search_product, "pass_with_norm"):
+        if want_norm and not first and self.search_product.gives_norm:
             Y, _, squares, *_ = self.search_product.pass_with_norm(U, self.row_means, self.grand_mean)
             self.norm_guess = float(np.sqrt(max(float(squares), 0.0)))
         else:
@@ -462,7 +460,7 @@ class _Solver:
 
     def _exact_pass(self, X: np.ndarray, want_norm: bool) -> np.ndarray:
         """H K X in float64, with row sums (first time) and the Frobenius norm (where asked for) of the same tiles."""
-        if want_norm and len(self.row_means) and hasattr(self.product, "pass_with_norm"):
+        if want_norm and len(self.row_means) and self.product.gives_norm:
             Y, sums, squares, *_ = self.product.pass_with_norm(X, self.row_means, self.grand_mean)
             self._set_norm(np.asarray(sums, dtype=np.float64).ravel(), float(squares))
         elif not self.row_means_exact:
@@ -543,7 +541,7 @@ class _Solver:
         return value, error
 
     def _error_bound(self) -> float:
-        return float(getattr(self.product, "error_bound", 0.0))
+        return float(self.product.error_bound)
 
     def _norm_bound(self) -> float | None:
         """Upper bound on |Kc|_F from the computed one: its rounding, and that of the entries."""
@@ -626,7 +624,7 @@ class _Solver:
             self.T = _grow(self.T, columns)
             theta, Y = _eigh_descending(self.T)
             # rounding of float32 tiles: relative to |K|, whatever of it centring removes
-            noise = 8 * _UNIT32 * max(self._size_K_estimate(theta), float(theta[0]))
+            noise = 8 * UNIT32 * max(self._size_K_estimate(theta), float(theta[0]))
             room = self.n - 1 - self.Q.shape[1]
             if room == 0 or noise > 1e-2 * theta[0]:
                 return _times(self.Q, Y[:, self._columns_to_keep(theta)[0]])
@@ -742,7 +740,7 @@ class _Solver:
                 mu_limited = False
             if mu_limited and not self._exploration_pays(theta, c):
                 break
-            want_norm = not self.semidefinite or certificate.mu > 0.3 * max(theta[c - 1], 0.0)
+            want_norm = not self.semidefinite or certificate.outside.mu > 0.3 * max(theta[c - 1], 0.0)
             if self.frozen is not None and self._full():
                 break  # memory ends the exploration
             b = self.block
@@ -766,7 +764,7 @@ class _Solver:
         return rounding > 0.1 * self.tol * theta[0] and (certificate.width < 2 * rounding or grew)
 
     def _norm_missing(self) -> bool:
-        return (self.norm is None or self.norm_cancelled) and hasattr(self.product, "pass_with_norm")
+        return (self.norm is None or self.norm_cancelled) and self.product.gives_norm
 
     def _norm_would_help(self) -> bool:
         if not len(self.T):
@@ -806,36 +804,27 @@ class _Solver:
         n, m = self.n, len(theta)
         size = self._size_K()
         eta = product_error(n, m, size, self.entry_error, self._error_bound())
-        arguments = {
-            "compression": Y.T @ self.compression @ Y,
-            "gram": Y.T @ self.gram @ Y,
-            "residual_gram": residual_gram,
-            "n": n,
-            "product_error": eta,
-            "trace": self._trace() if self.semidefinite else None,
-            "norm": self._norm_bound(),
-        }
+        ritz = RitzBlock(Y.T @ self.compression @ Y, Y.T @ self.gram @ Y, residual_gram, n, eta)
+        matrix = MatrixInfo(self._trace() if self.semidefinite else None, self._norm_bound())
         lower = theta - eta
         c = min(self._wanted(lower) or m, m) if self.fraction is not None else min(self.c, m)
-        mu = {}
-        if self.info is not None:
-            mu["features"] = self._mu_features(theta, eta)
-        certificate = ritz_certificate(**arguments, c=c, mu=mu)
+        others = [] if self.info is None else [self._mu_features(theta, eta)]
+        certificate = ritz_certificate(ritz, c, matrix, deterministic_bound(ritz, matrix, others))
         if self._done(certificate, theta, c):
             return certificate, c, False
         # would a mu as low as the Ritz values let hope for do? Then it is mu that is in the way, not the vectors
         hope = max(float(theta[min(m - 1, c + (m - c) // 2)]), 0.0) if m > c else 0.0
         hope = min(hope, 0.9 * max(float(theta[c - 1]), 0.0))
-        hoped = ritz_certificate(**arguments, c=c, mu_probabilistic=hope)
-        mu_limited = self._done(hoped, theta, c) and certificate.mu > 0.9 * theta[c - 1]
+        hoped = ritz_certificate(ritz, c, matrix, Bound(hope, "hope"))
+        mu_limited = self._done(hoped, theta, c) and certificate.outside.mu > 0.9 * theta[c - 1]
         if self.frozen is not None and self.steps > 0:
             probable = self._probabilistic_mu(eta)
-            other = ritz_certificate(**arguments, c=c, mu_probabilistic=probable, failure_probability=_FAILURE)
+            other = ritz_certificate(ritz, c, matrix, probable)
             if other.width < certificate.width and other.width < 0.5 * certificate.width:
                 certificate = other
         return certificate, c, mu_limited
 
-    def _mu_features(self, theta: np.ndarray, eta: float) -> float:
+    def _mu_features(self, theta: np.ndarray, eta: float) -> Bound:
         assert self.info is not None
         seen, W = self.features_seen or (0, np.empty((0, len(self.info.moment))))
         W = np.vstack([W, self.info.project(self.Q[:, seen:])])
@@ -844,24 +833,28 @@ class _Solver:
         gap = trace[0] - float(theta.sum()) if trace is not None else None
         gap_error = (trace[1] if trace is not None else 0.0) + 2 * len(theta) * eta
         defect = float(np.linalg.norm(self.gram - np.eye(len(theta)))) + len(theta) * rounding_factor(self.n) * UNIT
-        return mu_features(self.info, W, self.n, gap, defect, gap_error)
+        return feature_bound(self.info, W, self.n, gap, defect, gap_error)
 
-    def _probabilistic_mu(self, eta: float) -> float:
+    def _probabilistic_mu(self, eta: float) -> Bound:
         """Of the complement of the frozen columns, from the Krylov space of the random block (Rayleigh-Ritz on it)."""
         frozen = self.frozen or 0
         largest = max(self._explored_end(), 0.0)
-        # one of at most max_passes stopping times
-        probability = _FAILURE / self.max_passes
-        eps = lanczos_failure_epsilon(self.n - frozen, self.steps, self.starts, probability)
         if self.semidefinite:
             lowest = -eta
         else:
             norm = self._norm_bound()
             if norm is None:
-                return np.inf
+                return NO_BOUND
             inside = float(np.linalg.norm(self.compression[:frozen, :frozen]))
             lowest = -float(np.sqrt(max(norm**2 - inside**2, 0.0))) - eta
-        return mu_lanczos(largest + eta, eps, lowest)
+        return exploration_bound(
+            largest + eta,
+            order=self.n - frozen,
+            steps=self.steps,
+            starts=self.starts,
+            lowest=lowest,
+            stops=self.max_passes,
+        )
 
     def _explored_end(self) -> float:
         explored = self.compression[self.frozen :, self.frozen :]

@@ -52,7 +52,7 @@ def leading_axes(
     Parameters
     ----------
     moments : Moments
-        One without ``dense()`` has ``norm``, ``product_error`` and ``indefinite`` (see ``features.fourier``).
+        One without ``dense()`` has ``operator()``.
     c : int, float or None
         As asked of kpca: a number, a fraction of the trace (residual included), or all.
     tol : float
@@ -68,8 +68,9 @@ def leading_axes(
         eigenvalues, axes = largest_eigenpairs(C, wanted)
         return eigenvalues.copy(), np.ascontiguousarray(axes), None
     D = moments.map.n_features
-    operator: Any = moments
-    if moments.trace <= moments.indefinite:  # rows that are all equal: an iteration would only look at errors
+    operator = moments.operator()
+    assert operator is not None
+    if moments.trace <= 0.0:  # by the errors of the features, which are then all that an iteration would find
         return np.zeros(1), np.zeros((D, 1)), None
     if (c is None or isinstance(c, int)) and rank < D:
         c = max(1, rank if c is None else min(c, rank))
@@ -83,7 +84,7 @@ def leading_axes(
         eigenvalues, axes = largest_eigenpairs(operator.form(), wanted)
         # the products that formed it are rounded: a few roundoffs of the operator's size beside LAPACK's own
         return eigenvalues.copy(), np.ascontiguousarray(axes), None
-    nested = nested_pairs(operator, c, tol=tol) if isinstance(c, int) and hasattr(moments, "heavy") else None
+    nested = nested_pairs(operator, c, tol=tol) if isinstance(c, int) else None
     if nested is not None:
         return nested.values, nested.vectors, nested
     found = leading_pairs(

@@ -20,8 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from .certificate import UNIT, Certificate, ritz_certificate, upper_ends
-from .subspace import FAILURE, Leading, Solver
+from ..base.rounding import UNIT
+from .beyond import FAILURE, gap_bound
+from .certificate import RitzBlock, ritz_certificate, upper_ends
+from .conjugate_gradients import conjugate_gradients
+from .subspace import Leading, Solver
 
 __all__ = ["nested_pairs"]
 
@@ -59,7 +62,10 @@ def nested_pairs(operator: Any, c: int, *, tol: float, rng: np.random.Generator 
     rng = np.random.default_rng(rng)
     share, proofs = SHARE, 0
     for _ in range(3):
-        small, kept, left = operator.heavy(share)
+        heaviest = operator.heavy(share)
+        if heaviest is None:
+            return None
+        small, kept, left = heaviest
         if len(kept) > MOST_HEAVY * n or len(kept) < 8 * c + 100:
             return None
         search = _Heavy(small, c, rng)
@@ -128,12 +134,10 @@ class _Heavy:
     def _proved(self, theta: np.ndarray, Y: np.ndarray, outside: np.ndarray, p: int) -> float:
         """An upper bound on lambda_(p+1) of the heavy modes; each call fails with probability FAILURE."""
         self.proofs += 1
-        mu = self.solver._explore(theta, p + 1, HOPE, STEPS)
-        if mu is None or not np.isfinite(mu):
+        bound = self.solver._explore(theta, p + 1, HOPE, STEPS)
+        if not np.isfinite(bound.mu):
             return np.inf
-        proof = ritz_certificate(
-            **self.solver._arguments(theta, Y, outside), c=p + 1, mu_probabilistic=mu, failure_probability=FAILURE
-        )
+        proof = ritz_certificate(self.solver._block(theta, Y, outside), p + 1, outside=bound)
         return float(proof.eigenvalue_bounds[p, 1])
 
     def _keep(self, theta: np.ndarray, Y: np.ndarray, outside: np.ndarray, p: int) -> None:
@@ -155,23 +159,15 @@ class _Heavy:
         R = R - Y @ along
         gaps = theta - values[p:, None]
         along = along[p:] / np.maximum(gaps, 1e-3 * theta[0])
-        # conjugate gradients, a column each, on the complement of the vectors
-        X = np.zeros_like(R)
-        D = R.copy()
-        rho = np.einsum("ij,ij->j", R, R)
-        goal = 1e-4 * rho
-        for _ in range(INNER):
+
+        def shifted(D: np.ndarray) -> np.ndarray:
+            """(theta - A1) D on the complement of the vectors."""
             image = theta * D - self.operator.matmat(D)
             image -= Y @ (Y.T @ image)
-            curvature = np.einsum("ij,ij->j", D, image)
-            step = np.where(curvature > 0, rho / np.where(curvature > 0, curvature, 1.0), 0.0)
-            X += step * D
-            R = R - step * image
-            new = np.einsum("ij,ij->j", R, R)
-            if (new <= goal).all():
-                break
-            D = R + (new / np.maximum(rho, 1e-300)) * D
-            rho = new
+            return image
+
+        goal = 1e-2 * np.sqrt(np.einsum("ij,ij->j", R, R))
+        X = conjugate_gradients(shifted, R, goal=goal, most_steps=INNER).solution
         return X + Y[:, p:] @ along
 
 
@@ -241,17 +237,8 @@ class _Refined:
         low = theta[p - 1] - error - 1e-12 * theta[0]
         if not low > self.beta:
             return None
-        mu = self.beta + 1.001 * rho**2 / (low - self.beta)
-        found: Certificate = ritz_certificate(
-            X.T @ Y,
-            X.T @ X,
-            R.T @ R,
-            c=min(c + 1, p + 1),
-            n=self.n,
-            product_error=error,
-            mu_probabilistic=mu,
-            failure_probability=self.failure,
-        )
+        ritz = RitzBlock(X.T @ Y, X.T @ X, R.T @ R, self.n, error)
+        found = ritz_certificate(ritz, min(c + 1, p + 1), outside=gap_bound(self.beta, rho, low, self.failure))
         ends = found.eigenvalue_bounds[:c]
         if (ends[:, 1] - ends[:, 0]).max() > self.tol * theta[0]:
             return None

@@ -11,11 +11,14 @@ from ..errors import NotConvergedError
 from ..products.exact import ExactSummation
 from ..products.matrix import gram_matrix
 from ..rows.view import Rows
+from .conjugate_gradients import conjugate_gradients
 
 __all__ = ["solve_ridge"]
 
 RESIDUAL = 1e-10
 """Of the iterations, over the norm of each column."""
+
+INDEFINITE = "K + alpha I is not positive definite; give a larger alpha"
 
 
 def solve_ridge(
@@ -50,34 +53,26 @@ def solve_ridge(
     if 8 * len(Z) ** 2 <= memory_limit:
         K = gram_matrix(kernel, rows, n_threads=threads)
         K.flat[:: len(Z) + 1] += alpha
-        solution = scipy.linalg.solve(K, Y, assume_a="pos", overwrite_a=True)
+        try:
+            solution = scipy.linalg.solve(K, Y, assume_a="pos", overwrite_a=True)
+        except np.linalg.LinAlgError:
+            raise np.linalg.LinAlgError(INDEFINITE) from None
     else:
         solution = _iterate(ExactSummation(kernel, rows, n_threads=threads), Y, alpha)
     return solution.astype(Z.dtype, copy=False)
 
 
-def _iterate(product: ExactSummation, Y: np.ndarray, alpha: float, most: int = 1000) -> np.ndarray:
-    """Conjugate gradients, each column its own, all of them in one product a step (Hestenes, Stiefel 1952)."""
-    A = np.zeros_like(Y)
-    R = Y.copy()
-    P = R.copy()
-    goal = (RESIDUAL * np.linalg.norm(Y, axis=0)) ** 2
-    square = np.einsum("ij,ij->j", R, R)
-    for _ in range(most):
-        open_ = square > goal
-        if not open_.any():
-            return A
-        Q = product.matmat(np.ascontiguousarray(P)) + alpha * P
-        curvature = np.einsum("ij,ij->j", P, Q)
-        if (curvature[open_] <= 0).any():
-            raise np.linalg.LinAlgError("K + alpha I is not positive definite; give a larger alpha")
-        step = np.divide(square, curvature, out=np.zeros_like(square), where=open_)
-        A += step * P
-        R -= step * Q
-        before, square = square, np.einsum("ij,ij->j", R, R)
-        P = R + np.divide(square, before, out=np.zeros_like(square), where=open_) * P
-    left = RESIDUAL * float(np.sqrt((square / np.maximum(goal, 1e-300)).max()))
+def _iterate(product: ExactSummation, Y: np.ndarray, alpha: float, most_steps: int = 1000) -> np.ndarray:
+    norms = np.linalg.norm(Y, axis=0)
+    reached = conjugate_gradients(
+        lambda P: product.matmat(np.ascontiguousarray(P)) + alpha * P, Y, goal=RESIDUAL * norms, most_steps=most_steps
+    )
+    if not reached.definite:
+        raise np.linalg.LinAlgError(INDEFINITE)
+    if (reached.residuals <= RESIDUAL * norms).all():
+        return reached.solution
+    left = float((reached.residuals / np.maximum(norms, 1e-150)).max())
     raise NotConvergedError(
-        f"the regression of {len(Y)} rows did not converge within {most} products (residual {left:.1e} of the rows); a "
-        "larger alpha helps, or a larger memory_limit, within which the matrix is factored"
+        f"the regression of {len(Y)} rows did not converge within {most_steps} products (residual {left:.1e} of the "
+        "rows); a larger alpha helps, or a larger memory_limit, within which the matrix is factored"
     )

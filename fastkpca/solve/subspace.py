@@ -11,24 +11,17 @@ else randomly started Lanczos on the complement, with a stated probability (``ce
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.linalg
 
-from .certificate import (
-    UNIT,
-    Certificate,
-    lanczos_failure_epsilon,
-    largest_eigenvalue_bound,
-    mu_lanczos,
-    ritz_certificate,
-    rounding_factor,
-)
+from ..base.rounding import UNIT, rounding_factor
+from .beyond import FAILURE, deterministic_bound, exploration_bound, formed_bound
+from .certificate import NO_BOUND, Bound, Certificate, MatrixInfo, RitzBlock, ritz_certificate
 
-__all__ = ["FAILURE", "Leading", "Solver", "leading_pairs"]
+__all__ = ["Leading", "Solver", "leading_pairs"]
 
-FAILURE = 1e-6
 FORMED = 3000  # order up to which a Cholesky factorisation is worth it
 BLOCK = 6
 EXPLORE = 4  # random columns of an exploration
@@ -273,7 +266,7 @@ class Solver:
         # where a column is dear, a proof may cost as much again as the vectors did, and not several times as much
         return self.m + 3.0 * left <= min(self.limit, self.n, 2 * self.m + (400 if self.n < WIDE else 100))
 
-    def _arguments(self, theta: np.ndarray, Y: np.ndarray, outside: np.ndarray) -> dict:
+    def _block(self, theta: np.ndarray, Y: np.ndarray, outside: np.ndarray) -> RitzBlock:
         """What the certificate needs, from the recurrence.
 
         C Q - Q T has its last block's columns, known, and else what orthonormalising took for nothing: at most 1e-10
@@ -282,64 +275,52 @@ class Solver:
         Q = self.Q[:, : self.m]
         last = Y[-len(outside) :]
         rest = 1e-20 * self.m * self.norm**2
-        return {
-            "compression": np.diag(theta),
-            "gram": Y.T @ (Q.T @ Q) @ Y,
-            "residual_gram": 1.001 * (last.T @ outside @ last) + 1001.0 * rest * np.eye(self.m),
-            "n": self.n,
-            "product_error": 3.0 * np.sqrt(self.m) * self.product_error + 16.0 * self.m * UNIT * self.norm,
-        }
+        return RitzBlock(
+            compression=np.diag(theta),
+            gram=Y.T @ (Q.T @ Q) @ Y,
+            residual_gram=1.001 * (last.T @ outside @ last) + 1001.0 * rest * np.eye(self.m),
+            n=self.n,
+            product_error=3.0 * np.sqrt(self.m) * self.product_error + 16.0 * self.m * UNIT * self.norm,
+        )
 
     def _certify(self, theta: np.ndarray, Y: np.ndarray, outside: np.ndarray, c: int) -> Certificate:
         # the trace form is of the semidefinite matrix nearby: each of m + 2 quantities differs by ``indefinite``
         error = 8.0 * rounding_factor(self.n) * UNIT * self.trace + (self.m + 4.0) * self.indefinite
-        return ritz_certificate(
-            **self._arguments(theta, Y, outside), c=min(c + 1, self.m), trace=(self.trace, error), norm=self.norm
-        )
+        ritz, matrix = self._block(theta, Y, outside), MatrixInfo((self.trace, error), self.norm)
+        return ritz_certificate(ritz, min(c + 1, self.m), matrix, deterministic_bound(ritz, matrix))
 
     def _narrow(self, found: Certificate, theta: np.ndarray, c: int) -> bool:
         ends = found.eigenvalue_bounds[:c]
         return bool(len(ends) >= c and (ends[:, 1] - ends[:, 0]).max() <= self.tol * theta[0])
 
     def _other_mu(self, theta: np.ndarray, Y: np.ndarray, outside: np.ndarray, c: int) -> Certificate | None:
-        arguments = self._arguments(theta, Y, outside)
+        ritz = self._block(theta, Y, outside)
         if self.form is not None and self.n <= FORMED:
-            Q = self.Q[:, : self.m]
-            S = self.form()
-            W = S @ Q
-            S -= Q @ W.T
-            S -= W @ Q.T
-            S += Q @ (Q.T @ W) @ Q.T
-            # Q is orthonormal to rounding, so is what is left of the terms above
             slack = 64.0 * (rounding_factor(self.n) + np.sqrt(self.m)) * UNIT * self.norm
             slack += 4.0 * np.sqrt(self.n) * self.product_error
-            S = (S + S.T) / 2
-            mu = largest_eigenvalue_bound(S) + slack
-            if mu > 0.8 * theta[c - 1]:  # it is generous by some percent: a flat spectrum needs LAPACK's
-                largest = float(scipy.linalg.eigvalsh(S, subset_by_index=[self.n - 1, self.n - 1])[-1])
-                mu = min(mu, largest + 4.0 * (self.n + 8) * UNIT * float(np.linalg.norm(S)) + slack)
-            return ritz_certificate(**arguments, c=min(c + 1, self.m), mu={"cholesky": mu})
-        mu = self._explore(theta, c)
-        if mu is None:
-            return None
-        # the last of several attempts was chosen by what the others said: any of them may be the one that fails
-        failing = self.explorations * FAILURE
-        return ritz_certificate(**arguments, c=min(c + 1, self.m), mu_probabilistic=mu, failure_probability=failing)
+            bound = formed_bound(self.form(), self.Q[:, : self.m], slack, 0.8 * theta[c - 1])
+        else:
+            bound = self._explore(theta, c)
+            if bound is NO_BOUND:
+                return None
+            # the last of several attempts was chosen by what the others said: any may be the one that fails
+            bound = replace(bound, failure_probability=self.explorations * FAILURE)
+        return ritz_certificate(ritz, min(c + 1, self.m), outside=bound)
 
-    def _explore(self, theta: np.ndarray, c: int, share: float = 0.85, most: int = 60) -> float | None:
+    def _explore(self, theta: np.ndarray, c: int, share: float = 0.85, most: int = 60) -> Bound:
         """Randomly started block Lanczos on the complement of the basis, which stays as it is.
 
         Until its bound is below ``share`` of the c-th Ritz value, or that is out of reach; ``most`` steps.
         """
         m, b = self.m, min(EXPLORE, self.n - self.m)
         if b < 1:
-            return None
+            return NO_BOUND
         self.explorations += 1
         Q = self.Q[:, :m]
         basis = np.empty((self.n, 0), order="F")
         T = np.empty((0, 0))
         X = self.rng.standard_normal((self.n, b))
-        best = np.inf
+        best = NO_BOUND
         for k in range(1, most + 1):
             for _ in range(2):
                 X = X - Q @ (Q.T @ X)
@@ -358,14 +339,15 @@ class Solver:
             T = grown
             X = image
             largest = max(float(np.linalg.eigvalsh((T + T.T) / 2)[-1]), 0.0)
-            eps = lanczos_failure_epsilon(self.n - m, k, b, FAILURE / most)
             slack = 4.0 * np.sqrt(b * k) * self.product_error + 64.0 * rounding_factor(self.n) * UNIT * self.norm
-            best = min(best, mu_lanczos(largest + slack, eps, -self.indefinite - self.product_error))
-            if best < share * theta[c - 1] or (k > 8 and largest > (0.97 if share < 0.86 else share) * theta[c - 1]):
+            lowest = -self.indefinite - self.product_error
+            now = exploration_bound(largest + slack, order=self.n - m, steps=k, starts=b, lowest=lowest, stops=most)
+            best = min(best, now, key=lambda bound: bound.mu)
+            if best.mu < share * theta[c - 1] or (k > 8 and largest > (0.97 if share < 0.86 else share) * theta[c - 1]):
                 break
             if basis.shape[1] + b > self.n - m:
                 break
-        return float(best)
+        return best
 
 
 def _eigh(T: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -25,7 +25,8 @@ import reference
 from data import rows
 from dense_products import DenseProduct, centered, median_distance
 
-from fastkpca.solve.certificate import FeatureInfo, dense_certificate, feature_certificate
+from fastkpca.solve.beyond import FeatureInfo
+from fastkpca.solve.certificate import FeatureSums, dense_certificate, feature_certificate
 from fastkpca.solve.krylov import basis_bytes, block_krylov, default_block_size, least_columns
 
 REFERENCE = 16 * 1.1e-16
@@ -107,7 +108,9 @@ def attack_one(rng, largest=1500):
         values, vectors = np.linalg.eigh(C)
         values, vectors = values[::-1], vectors[:, ::-1]
         route = feature_certificate(
-            values, c, n=n, residual_trace=missed, defect=defect, trace=float(np.trace(C)), kernel_trace=trace
+            values,
+            c,
+            FeatureSums(n, trace=float(np.trace(C)), residual_trace=missed, kernel_trace=trace, defect=defect),
         )
         found = np.pad(values, (0, max(0, c - len(values))))[:c]
         error = float(np.max(np.abs(found - reference[:c])))
@@ -233,7 +236,7 @@ def main():
             for route, name, far, certificate, error, size, tol in attack_one(rng, options.largest):
                 found.setdefault(route, []).append((certificate, far, error, size, tol))
                 if far > (1e-10 if route == "angles" else REFERENCE) or np.isnan(far):
-                    form = f"{certificate.mu_form}, {certificate.bound_kind}"
+                    form = f"{certificate.outside.form}, {certificate.bound_kind}"
                     print(f"MISSED case {case} {route}: {name} tol={tol:.1e} outside by {far:.2e} ({form})")
     for route, cases in found.items():
         far = np.array([f for _, f, *_ in cases])

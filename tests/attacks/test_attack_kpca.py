@@ -15,7 +15,7 @@ from fastkpca.kernels import get_kernel
 from fastkpca.maps.monomial import PolynomialMap
 from fastkpca.maps.pivots import PivotMap
 from fastkpca.rows.view import Rows, summarize
-from fastkpca.solve.certificate import feature_trace
+from fastkpca.solve.certificate import FeatureSums, feature_trace
 
 
 def test_every_route_keeps_its_promises(attack, tmp_path):
@@ -105,7 +105,7 @@ def test_the_total_variance_of_features_allows_for_rounding(offset):
 
 
 def test_the_trace_of_features_widens_by_what_is_left_out():
-    low, high = feature_trace(5.0, n=10, residual_trace=0.5, defect=1e-3, kernel_trace=8.0, rounding=0.0)
+    low, high = feature_trace(FeatureSums(10, 5.0, 0.5, 8.0, defect=1e-3, rounding=0.0))
     assert (low, high) == pytest.approx((4.99, 5.51), abs=1e-12)
 
 

@@ -268,7 +268,7 @@ def test_errors():
         kica(X[:3])
     with pytest.raises(ValueError, match="contrast is 'hsic'; give 'kgv' or 'kcca'"):
         kica(X, contrast="hsic")
-    with pytest.raises(ValueError, match="c is 0; give a positive whole number"):
+    with pytest.raises(ValueError, match="c is 0; give a whole number, 1 or more"):
         kica(X, c=0)
     with pytest.raises(ValueError, match="n_starts is True"):
         kica(X, n_starts=True)

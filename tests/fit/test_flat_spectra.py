@@ -9,6 +9,7 @@ import pytest
 from data import look
 
 import fastkpca as fk
+from fastkpca.base.protocol import Summation
 from fastkpca.errors import CertificateWarning
 from fastkpca.fit import planning
 from fastkpca.solve.krylov import TooDearError, block_krylov, ritz_seconds
@@ -76,7 +77,7 @@ def test_no_run_is_left_where_lapack_does_not_fit(unsuspecting):
     assert info["method"] == "krylov" and "krylov_tried" not in info
 
 
-class _Dense:
+class _Dense(Summation):
     def __init__(self, K):
         self.K = K
 

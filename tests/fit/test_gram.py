@@ -9,6 +9,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.datasets import load_wine
 
 import fastkpca as fk
+from fastkpca.fit import gram as gram_module
 
 KERNELS = [
     ("linear", {}),
@@ -202,8 +203,8 @@ def test_same_bits_at_any_number_of_threads(X):
 def test_features_of_one_coordinate_need_no_look(monkeypatch):
     """Methods on projections ask for them hundreds of times; the map is as small, and as good, as after a look."""
     looks = []
-    look_at = fk._gram.look_at
-    monkeypatch.setattr(fk._gram, "look_at", lambda *a, **k: looks.append(1) or look_at(*a, **k))
+    look_at = gram_module.look_at
+    monkeypatch.setattr(gram_module, "look_at", lambda *a, **k: looks.append(1) or look_at(*a, **k))
     rng = np.random.default_rng(5)
     for X in (rng.uniform(-2, 2, (1000, 1)), rng.standard_t(3, (1000, 1)), np.r_[rng.normal(size=(999, 1)), [[80.0]]]):
         for tol in (1e-2, 1e-6):

@@ -53,10 +53,10 @@ SETUP = """
 """
 
 
-def run(code: str, **values) -> str:
+def run(code: str, *, setup: str = SETUP, **values) -> str:
     environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(
-        [sys.executable, "-P", "-c", textwrap.dedent(SETUP).format(**values) + textwrap.dedent(code).format(**values)],
+        [sys.executable, "-P", "-c", textwrap.dedent(setup).format(**values) + textwrap.dedent(code).format(**values)],
         capture_output=True,
         text=True,
         env=environment,
@@ -166,6 +166,32 @@ def test_the_peak_is_within_what_the_plan_predicts(route):
         print(json.dumps([(after - before) * 1024, plan.chosen.memory]))
     """
     used, predicted = json.loads(run(code, case=ROUTES[route]))
+    assert used <= 1.1 * predicted
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+def test_the_peak_of_wide_rows_counts_the_look_at_them(sparse):
+    setup = """
+        import json, resource, warnings
+        import numpy as np, scipy.sparse as sp
+        import fastkpca as fk
+        warnings.simplefilter("ignore")
+        rng = np.random.default_rng(0)
+        n, d = 3000, 2000
+        if {sparse}:
+            columns = np.sort(rng.integers(0, d // 20, (n, 20)) + np.arange(0, d, d // 20), axis=1)
+            X = sp.csr_array((rng.standard_normal(20 * n), columns.ravel(), np.arange(0, 20 * n + 1, 20)), (n, d))
+        else:
+            X = rng.standard_normal((n, d))
+        fk.kpca(X[:300], "gaussian", 3, method="krylov", n_threads=2, tol=1e-2)  # imports, thread pools
+    """
+    code = """
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        model = fk.kpca(X, "gaussian", 3, method="krylov", n_threads=2, tol=1e-2, max_passes=3)
+        after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        print(json.dumps([(after - before) * 1024, model.plan.chosen.memory]))
+    """
+    used, predicted = json.loads(run(code, setup=setup, sparse=sparse))
     assert used <= 1.1 * predicted
 
 

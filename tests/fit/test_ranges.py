@@ -12,7 +12,7 @@ from data import look
 
 import fastkpca as fk
 from fastkpca.errors import CertificateWarning, ComponentsWarning, KernelParameterError, rounded_up
-from fastkpca.solve import certificate
+from fastkpca.solve import beyond, certificate
 
 
 def judged(X, name, p, kernel=None, **keywords):
@@ -148,14 +148,19 @@ def test_certificates_of_huge_numbers_say_that_nothing_is_known(size):
     values = np.array([3.0, 2.0, 1.0, 0.5])
     found = certificate.dense_certificate(values, 2, n=10, norm=1.0, entry_error=size)
     assert not np.isfinite(found.eigenvalue_bounds).any() and (found.angle_bounds == np.pi / 2).all()
-    found = certificate.feature_certificate(values, 2, n=10, residual_trace=size, trace=6.5, kernel_trace=10.0)
+    found = certificate.feature_certificate(values, 2, certificate.FeatureSums(10, 6.5, size, 10.0))
     assert (found.angle_bounds == np.pi / 2).all() and (found.eigenvalue_bounds[:, 1] >= size).all()
-    assert certificate.largest_eigenvalue_bound(np.diag([size, np.inf])) == np.inf
-    assert certificate.mu_frobenius(size, 1.0, 1.0, 0.0) == np.inf
-    known = {"n": 10, "product_error": 1e-15, "norm": size, "trace": (7.0, 1e-15)}
-    found = certificate.ritz_certificate(np.diag(values), np.eye(4), 1e-30 * np.eye(4), 2, **known)
+    assert beyond.largest_eigenvalue_bound(np.diag([size, np.inf])) == np.inf
+    assert beyond.mu_frobenius(size, 1.0, 1.0, 0.0) == np.inf
+    matrix = certificate.MatrixInfo((7.0, 1e-15), size)
+
+    def certified(residual_gram):
+        ritz = certificate.RitzBlock(np.diag(values), np.eye(4), residual_gram, 10, 1e-15)
+        return certificate.ritz_certificate(ritz, 2, matrix, beyond.deterministic_bound(ritz, matrix))
+
+    found = certified(1e-30 * np.eye(4))
     assert (found.eigenvalue_bounds[:, 1] >= values[:2]).all() and np.isfinite(found.eigenvalue_bounds).all()
-    found = certificate.ritz_certificate(np.diag(values), np.eye(4), np.full((4, 4), np.inf), 2, **known)
+    found = certified(np.full((4, 4), np.inf))
     assert (found.angle_bounds == np.pi / 2).all() and not np.isnan(found.eigenvalue_bounds).any()
 
 

@@ -584,6 +584,8 @@ def test_what_is_not_fitted_says_so():
             call(KernelPCA(fit_inverse_transform=True))
     with pytest.raises(NotFittedError, match="fit_inverse_transform=True"):
         KernelPCA().fit(IRIS).inverse_transform(IRIS)
+    assert not hasattr(KernelPCA().fit(IRIS), "inverse_transform")
+    assert hasattr(KernelPCA(fit_inverse_transform=True), "inverse_transform")
     assert not hasattr(KernelPCA(), "eigenvectors_")
 
 

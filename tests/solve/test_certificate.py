@@ -8,6 +8,7 @@ import pytest
 from attack_certificate import REFERENCE, attack_cluster, attack_one
 from dense_products import centered
 
+from fastkpca.solve import beyond
 from fastkpca.solve import certificate as cert
 
 UNIT = np.finfo(np.float64).eps / 2
@@ -27,6 +28,12 @@ def ritz(A, V):
     compression = V.T @ W
     R = W - V * np.diag(compression)
     return V, compression, V.T @ V, R.T @ R
+
+
+def certified(compression, gram, residual_gram, c, *, n, product_error, trace=None, others=()):
+    ritz = cert.RitzBlock(compression, gram, residual_gram, n, product_error)
+    matrix = cert.MatrixInfo(trace)
+    return cert.ritz_certificate(ritz, c, matrix, beyond.deterministic_bound(ritz, matrix, others))
 
 
 def mp_eigenvalues(A, digits=40):
@@ -82,25 +89,25 @@ def test_every_mu_bounds_the_rest_of_the_spectrum(attack):
         R = A @ V - V @ T
         gap = np.trace(A) - np.trace(T)
         slack = 1e-13 * np.linalg.norm(A)
-        assert cert.mu_trace(np.trace(A), np.trace(T)) >= mu - slack
+        assert beyond.mu_trace(np.trace(A), np.trace(T)) >= mu - slack
         norms = np.linalg.norm(A), np.linalg.norm(T), np.linalg.norm(R)
-        assert cert.mu_frobenius(*norms, slack=1e-15 * norms[0] ** 2) >= mu - slack
-        info = cert.FeatureInfo(X.T @ X, lambda V, X=X: V.T @ X, float(np.trace(E)))
+        assert beyond.mu_frobenius(*norms, slack=1e-15 * norms[0] ** 2) >= mu - slack
+        info = beyond.FeatureInfo(X.T @ X, lambda V, X=X: V.T @ X, float(np.trace(E)))
         for known in (None, gap):
-            assert cert.mu_features(info, info.project(V), n, known) >= mu
+            assert beyond.feature_bound(info, info.project(V), n, known).mu >= mu
         # not semidefinite, and bounded only entry by entry
         defect = 1e-3 * rng.uniform(-1, 1, (n, n))
         B = A + (defect + defect.T) / 2
-        info = cert.FeatureInfo(X.T @ X, info.project, float(np.trace(E)), defect=1e-3)
-        assert cert.mu_features(info, info.project(V), n, np.trace(B) - np.trace(V.T @ B @ V)) >= true_mu(B, V)
+        info = beyond.FeatureInfo(X.T @ X, info.project, float(np.trace(E)), defect=1e-3)
+        assert beyond.feature_bound(info, info.project(V), n, np.trace(B) - np.trace(V.T @ B @ V)).mu >= true_mu(B, V)
 
 
 def test_trace_form_is_false_for_indefinite_matrices():
     """Why it is allowed for semidefinite matrices only: here it lies below what it should bound."""
     A = np.diag([2.0, 1.0, -3.0])
     V = np.eye(3)[:, :1]
-    assert cert.mu_trace(np.trace(A), 2.0) < true_mu(A, V)
-    bounded = cert.mu_frobenius(np.linalg.norm(A), 2.0, 0.0, 0.0)
+    assert beyond.mu_trace(np.trace(A), 2.0) < true_mu(A, V)
+    bounded = beyond.mu_frobenius(np.linalg.norm(A), 2.0, 0.0, 0.0)
     assert bounded >= 1.0
 
 
@@ -110,10 +117,10 @@ def test_largest_eigenvalue_bound_is_proved_and_close(n):
         rng = np.random.default_rng([n, seed])
         values = rng.standard_normal(n) if seed else 10.0 ** -np.arange(n, dtype=float)
         S = random_symmetric(rng, n, values)
-        bound = cert.largest_eigenvalue_bound(S)
+        bound = beyond.largest_eigenvalue_bound(S)
         assert np.max(values) <= bound <= 1.25 * np.max(values)
-    assert cert.largest_eigenvalue_bound(-np.eye(n)) >= 0
-    assert cert.largest_eigenvalue_bound(np.zeros((0, 0))) == 0
+    assert beyond.largest_eigenvalue_bound(-np.eye(n)) >= 0
+    assert beyond.largest_eigenvalue_bound(np.zeros((0, 0))) == 0
 
 
 @pytest.mark.parametrize("spread", [1e-12, 1e-6, 1e-3, 0.05])
@@ -132,9 +139,7 @@ def test_columns_far_from_orthonormal(spread):
     # Ritz values of the skewed columns: the compression must be V'Y with theta on its diagonal for the formulas
     compression = V.T @ W
     np.fill_diagonal(compression, theta)
-    found = cert.ritz_certificate(
-        compression, V.T @ V, R.T @ R, 5, n=n, product_error=1e-13, trace=(float(np.trace(A)), 1e-13)
-    )
+    found = certified(compression, V.T @ V, R.T @ R, 5, n=n, product_error=1e-13, trace=(float(np.trace(A)), 1e-13))
     assert np.all(found.eigenvalue_bounds[:, 0] <= reference[:5])
     assert np.all(found.eigenvalue_bounds[:, 1] >= reference[:5])
 
@@ -142,9 +147,9 @@ def test_columns_far_from_orthonormal(spread):
 def test_columns_not_orthonormal_at_all_prove_nothing_but_the_trace():
     A = np.diag([4.0, 1.0, 0.5])
     V = np.array([[1.0, 0.9], [0.0, 0.1], [0.0, 0.0]])
-    found = cert.ritz_certificate(V.T @ A @ V, V.T @ V, np.eye(2), 2, n=3, product_error=0.0, trace=(5.5, 0.0))
+    found = certified(V.T @ A @ V, V.T @ V, np.eye(2), 2, n=3, product_error=0.0, trace=(5.5, 0.0))
     np.testing.assert_array_equal(found.eigenvalue_bounds, [[0.0, 5.5], [0.0, 2.75]])
-    found = cert.ritz_certificate(V.T @ A @ V, V.T @ V, np.eye(2), 2, n=3, product_error=np.inf)
+    found = certified(V.T @ A @ V, V.T @ V, np.eye(2), 2, n=3, product_error=np.inf)
     assert np.all(np.isinf(found.eigenvalue_bounds))
 
 
@@ -161,7 +166,7 @@ def test_small_residuals_survive_beside_large_ones():
     V[:, 0] += 1e-9 * Q[:, 30]
     V[:, 1] += 0.7 * Q[:, 20]
     V, compression, gram, residual = ritz(A, np.linalg.qr(V)[0])
-    found = cert.ritz_certificate(
+    found = certified(
         compression,
         gram,
         residual,
@@ -169,7 +174,7 @@ def test_small_residuals_survive_beside_large_ones():
         n=n,
         product_error=0.0,
         trace=(float(values.sum()), 1e-13),
-        mu={"known": true_mu(A, V) + 1e-13},
+        others=[cert.Bound(true_mu(A, V) + 1e-13, "known")],
     )
     width = np.diff(found.eigenvalue_bounds)[:, 0]
     assert np.all(found.eigenvalue_bounds[:, 0] <= values[:2])
@@ -201,7 +206,7 @@ def test_rounding_against_mpmath(offset):
     norm = float(np.linalg.norm(K))
     eta = cert.product_error(n, m, norm)
     trace = float(np.trace(K) - K.sum() / n), eta + cert.rounding_factor(n) * UNIT * float(np.trace(np.abs(K)))
-    found = cert.ritz_certificate(V.T @ W, V.T @ V, R.T @ R, 3, n=n, product_error=eta, trace=trace)
+    found = certified(V.T @ W, V.T @ V, R.T @ R, 3, n=n, product_error=eta, trace=trace)
     assert np.all(found.eigenvalue_bounds[:, 0] <= reference[:3])
     assert np.all(found.eigenvalue_bounds[:, 1] >= reference[:3])
     computed = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
@@ -252,11 +257,13 @@ def test_feature_certificate(attack):
         found = cert.feature_certificate(
             np.linalg.eigvalsh(C)[::-1],
             c,
-            n=n,
-            residual_trace=float(np.trace(E)),
-            defect=defect,
-            trace=float(np.trace(C)),
-            kernel_trace=float(np.trace(K)),
+            cert.FeatureSums(
+                n,
+                trace=float(np.trace(C)),
+                residual_trace=float(np.trace(E)),
+                kernel_trace=float(np.trace(K)),
+                defect=defect,
+            ),
         )
         assert found.bound_kind == "guaranteed"
         assert np.all(found.eigenvalue_bounds[:, 0] <= reference[:c])
@@ -268,7 +275,7 @@ def test_intersection_keeps_what_is_weaker():
     second = cert.dense_certificate(np.array([3.0, 1.0]), 2, n=2, norm=3.0)
     both = cert.intersect(first, second)
     np.testing.assert_array_equal(both.eigenvalue_bounds, second.eigenvalue_bounds)
-    weak = cert.replace(second, bound_kind="probabilistic", failure_probability=1e-6)
+    weak = cert.replace(second, outside=cert.replace(second.outside, failure_probability=1e-6))
     assert cert.intersect(first, weak).bound_kind == "probabilistic"
     assert cert.intersect(first, weak).failure_probability == 1e-6
 
@@ -276,10 +283,10 @@ def test_intersection_keeps_what_is_weaker():
 def test_lanczos_probability():
     """Kuczynski and Wozniakowski's bound, solved for eps, and against the frequency of failure in 2000 runs."""
     n, k, p = 400, 6, 0.2
-    eps = cert.lanczos_failure_epsilon(n, k, 1, p)
+    eps = beyond.lanczos_failure_epsilon(n, k, 1, p)
     assert 1.648 * np.sqrt(n) * np.exp(-np.sqrt(eps) * (2 * k - 1)) == pytest.approx(p)
-    assert cert.lanczos_failure_epsilon(n, k, 5, p) < eps
-    assert cert.lanczos_failure_epsilon(n, 0, 1, p) == 1.0 and np.isinf(cert.mu_lanczos(1.0, 1.0, 0.0))
+    assert beyond.lanczos_failure_epsilon(n, k, 5, p) < eps
+    assert beyond.lanczos_failure_epsilon(n, 0, 1, p) == 1.0 and np.isinf(beyond.mu_lanczos(1.0, 1.0, 0.0))
     rng = np.random.default_rng(0)
     values = np.linspace(0, 1, n) ** 8
     values[-1] = 1.0
@@ -295,10 +302,10 @@ def test_lanczos_probability():
             for _ in range(2):
                 w = w - np.array(Q).T @ (np.array(Q) @ w)
             Q.append(w / np.linalg.norm(w))
-        failures += cert.mu_lanczos(np.linalg.eigvalsh(T)[-1], eps, 0.0) < 1.0
+        failures += beyond.mu_lanczos(np.linalg.eigvalsh(T)[-1], eps, 0.0) < 1.0
     assert failures / 2000 <= p
     # an indefinite matrix: the bound is relative to the whole spread
-    assert cert.mu_lanczos(1.0, 0.1, -2.0) == pytest.approx((1 + 0.2) / 0.9)
+    assert beyond.mu_lanczos(1.0, 0.1, -2.0) == pytest.approx((1 + 0.2) / 0.9)
 
 
 def test_attack(attack):

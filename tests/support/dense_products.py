@@ -8,6 +8,7 @@ class DenseProduct:
     """K as an array; counts the passes over its values."""
 
     error_bound = 0.0
+    gives_norm = True
 
     def __init__(self, K, dtype=np.float64):
         self.K = np.asarray(K, dtype=dtype)

@@ -26,7 +26,9 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
+from fastkpca.base.rounding import EPS
 from fastkpca.errors import warn_caller
+from fastkpca.solve.conjugate_gradients import conjugate_gradients
 
 from ._errors import AccuracyWarning
 from ._products import HELD, Products, small_features
@@ -34,7 +36,6 @@ from .parameters import regularization_strength
 
 __all__ = ["Directions", "check_penalty", "feature_directions", "solve_contrasts"]
 
-EPS = float(np.finfo(np.float64).eps)
 Projector = Callable[[np.ndarray], np.ndarray]
 
 
@@ -130,12 +131,26 @@ def solve_contrasts(
             target = project(target)
             # E - z cancels: what counts is the residual of (P K + mu I) a = E, which is 1 / mu times this one
             size = mu * np.linalg.norm(E, axis=0)
-        found, iterations, residual = _conjugate_gradients(operator, target, size, precondition, tol, max_iterations)
-        info["iterations"] += iterations
+        size = np.where(size > 0.0, size, 1.0)
+        reached = conjugate_gradients(
+            operator, target, goal=tol * size, most_steps=max_iterations, precondition=precondition, patience=50
+        )
+        residual = float((reached.residuals / size).max())
+        if residual > tol:
+            _warn_of(residual, reached.steps, tol)
+        info["iterations"] += reached.steps
         info["residual"] = max(info["residual"], residual)
-        return found if penalty == "coefficients" else (E - found) / mu
+        return reached.solution if penalty == "coefficients" else (E - reached.solution) / mu
 
     return solve, info
+
+
+def _warn_of(residual: float, steps: int, tol: float) -> None:
+    warn_caller(
+        f"conjugate gradients stopped after {steps} steps at a relative residual of {residual:.2g}, tol is {tol:.2g}; "
+        "a larger regularization converges sooner, max_iterations allows more steps, a larger tol asks for less",
+        AccuracyWarning,
+    )
 
 
 def _preconditioner(products: Products, project: Projector, mu: float, penalty: str) -> Projector:
@@ -178,42 +193,3 @@ def _preconditioner(products: Products, project: Projector, mu: float, penalty: 
     beyond = 1.0 / (theta.min() + mu)
     weights = (1.0 / (theta + mu) - beyond)[:, None]
     return lambda R: beyond * R + Q @ (weights * (Q.T @ R))
-
-
-def _conjugate_gradients(
-    operator: Projector, B: np.ndarray, size: np.ndarray, precondition: Projector, tol: float, max_iterations: int
-) -> tuple[np.ndarray, int, float]:
-    """Conjugate gradients for each column, one product a step for all: (X, steps, largest residual over ``size``)."""
-    size = np.where(size > 0.0, size, 1.0)
-    X, R = np.zeros_like(B), B.copy()
-    Z = precondition(R)
-    D = Z.copy()
-    rho = np.einsum("ij,ij->j", R, Z)
-    best, best_X, since = np.full(B.shape[1], np.inf), X.copy(), 0
-    steps = 0
-    while True:
-        residual = np.linalg.norm(R, axis=0) / size
-        better = residual < best
-        # rounding sets in where products are large: stop once nothing has improved for a while
-        since = 0 if np.any(residual < 0.9 * best) else since + 1
-        best_X[:, better], best[better] = X[:, better], residual[better]
-        live = best > tol
-        if not live.any() or steps >= max_iterations or since > 50:
-            break
-        AD = operator(D)
-        curvature = np.einsum("ij,ij->j", D, AD)
-        step = np.where(live & (curvature > 0), rho / np.where(curvature > 0, curvature, 1.0), 0.0)
-        X += step * D
-        R -= step * AD
-        Z = precondition(R)
-        rho, old = np.einsum("ij,ij->j", R, Z), rho
-        D = Z + np.where(old > 0, rho / np.where(old > 0, old, 1.0), 0.0) * D
-        steps += 1
-    worst = float(best.max())
-    if worst > tol:
-        warn_caller(
-            f"conjugate gradients stopped after {steps} steps at a relative residual of {worst:.2g}, tol is {tol:.2g}; "
-            "a larger regularization converges sooner, max_iterations allows more steps, a larger tol asks for less",
-            AccuracyWarning,
-        )
-    return best_X, steps, worst

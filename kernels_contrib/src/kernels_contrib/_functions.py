@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import fastkpca as fk
+from fastkpca.base import parallel
 from fastkpca.kernels import FeatureMap, Kernel, Precomputed
 
 __all__ = ["ComponentFunction", "FeatureFunction", "KernelFunction", "SampleFunction", "rows_of"]
@@ -20,6 +21,10 @@ def rows_of(X: Any) -> Any:
         return X.tocsr()
     if X is None:
         raise TypeError("X is None; give an array of shape (rows, columns)")
+    mask = np.ma.getmaskarray(X) if isinstance(X, np.ma.MaskedArray) else None
+    if mask is not None and mask.any():
+        row = int(np.argwhere(mask)[0][0])
+        raise ValueError(f"X has masked entries (first at row {row}); drop or impute these rows")
     try:
         rows = X if isinstance(X, np.ndarray) else np.asarray(X)
     except ValueError as error:
@@ -64,6 +69,7 @@ class FeatureFunction:
     constant: np.ndarray
 
     def __call__(self, X: Any, n_threads: int | None = None) -> np.ndarray:
+        parallel.resolve_threads(n_threads)  # a wrong number is an error, though one thread does it
         X = _check(X, len(self.shift))
         result = np.empty((X.shape[0], self.weights.shape[1]))
         step = self.map.tile_rows or max(64, (1 << 20) // max(1, self.map.n_features))
@@ -85,6 +91,7 @@ class SampleFunction:
 
     def __call__(self, X: Any, n_threads: int | None = None) -> np.ndarray:
         if isinstance(self.kernel, Precomputed):
+            parallel.resolve_threads(n_threads)
             rows = _check(X, self.coefficients.shape[0], "and the training rows are")
             _check_tile(np.asarray(rows), 0)
             return np.asarray(rows @ self.coefficients) - self.constant

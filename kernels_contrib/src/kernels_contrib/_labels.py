@@ -46,6 +46,8 @@ def class_codes(y: Any, n_samples: int, *, least: int = 1, purpose: str) -> tupl
         raise ValueError(
             f"y contains {values.tolist()[row]!r} (first at row {row}); drop these rows, or give them a label"
         )
+    if n_samples == 0:
+        raise ValueError(f"X has no rows; {purpose} needs rows of at least two classes")
     try:
         classes, codes = np.unique(values, return_inverse=True)
     except TypeError:  # labels of several types have no order: as they come
@@ -69,6 +71,8 @@ def class_codes(y: Any, n_samples: int, *, least: int = 1, purpose: str) -> tupl
 
 def subset(positive: Any, n_samples: int, *, purpose: str) -> np.ndarray:
     """A truth value for each row, from those or from row numbers."""
+    if isinstance(positive, np.ma.MaskedArray) and np.ma.getmaskarray(positive).any():
+        raise ValueError("positive has masked entries; give a truth value for each row, or row numbers")
     values = np.asarray(positive)
     if values.ndim != 1:
         raise ValueError(f"positive has shape {values.shape}; give a truth value for each row, or row numbers")

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fastkpca.solve.conjugate_gradients import conjugate_gradients
+
 __all__ = ["Logit", "fit_logit"]
 
 Lift = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -126,22 +128,25 @@ def fit_logit(target: np.ndarray, strength: float, *, lift: Lift, tol: float, mo
 
 def _newton(p: np.ndarray, slope: tuple, strength: float, lift: Lift, inner: Callable, accuracy: float) -> tuple:
     """Hessian step = -slope by conjugate gradients, until the residual is ``accuracy`` of it."""
-    r = tuple(-x for x in slope)
-    x = tuple(np.zeros_like(v) for v in slope)
-    d, rho = r, inner(r, r)
-    stop = accuracy**2 * rho
-    for _ in range(500):
+    shapes = [part.shape for part in slope]
+    ends = np.cumsum([part.size for part in slope])[:-1]
+
+    def parts(column: np.ndarray) -> tuple:
+        return tuple(x.reshape(shape) for x, shape in zip(np.split(column[:, 0], ends), shapes))
+
+    def column(f: tuple) -> np.ndarray:
+        return np.concatenate([part.ravel() for part in f])[:, None]
+
+    def hessian(V: np.ndarray) -> np.ndarray:
+        d = parts(V)
         bent = _curvature(p, d[1] + d[2])
         image = lift(bent)
-        hessian = (image[0] + strength * d[0], image[1] + strength * d[1], bent.sum(axis=0))
-        curvature = inner(d, hessian)
-        if curvature <= 0:
-            break
-        a = rho / curvature
-        x = tuple(u + a * v for u, v in zip(x, d))
-        r = tuple(u - a * v for u, v in zip(r, hessian))
-        rho, old = inner(r, r), rho
-        if rho <= stop:
-            break
-        d = tuple(u + (rho / old) * v for u, v in zip(r, d))
-    return x if any(np.any(v) for v in x) else tuple(-v for v in slope)
+        return column((image[0] + strength * d[0], image[1] + strength * d[1], bent.sum(axis=0)))
+
+    def products(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        return np.array([inner(parts(A), parts(B))])
+
+    target = -column(slope)
+    goal = accuracy * np.sqrt(products(target, target))
+    step = conjugate_gradients(hessian, target, goal=goal, most_steps=500, inner=products).solution
+    return parts(step if step.any() else target)

@@ -14,8 +14,10 @@ import scipy.sparse as sp
 
 import fastkpca as fk
 from fastkpca.kernels import Kernel, Precomputed
+from fastkpca.rows import validate
 
 from ._functions import FeatureFunction, SampleFunction, rows_of
+from .parameters import accuracy
 
 __all__ = ["Products", "class_moments", "held_features", "products_for", "small_features"]
 
@@ -104,16 +106,21 @@ def products_for(
     n_threads: int | None = None,
     rng: Any = 0,
     draft: bool = False,
+    tol_name: str = "tol",
 ) -> Products:
     """Through features where a map of at most ``max_features`` misses at most ``tol`` of the trace, else products.
 
     ``method`` "features" or "gram" asks for one of them; "auto" takes features where there are any. With ``draft`` the
     map of many rows may be chosen on some of them (``features`` is then about those): the caller passes over all rows
-    once, sees what the map misses, and calls again without ``draft`` where that is too much.
+    once, sees what the map misses, and calls again without ``draft`` where that is too much. ``tol_name`` is what the
+    caller calls ``tol``.
     """
     if method not in ("auto", "features", "gram"):
         raise ValueError(f"method is {method!r}; give 'auto', 'features' or 'gram'")
     X = rows_of(X)
+    tol = accuracy(tol, tol_name)
+    if max_features is not None:
+        max_features = validate.check_count(max_features, "max_features")
     if method != "gram":
         most = min(MAX_FEATURES, X.shape[0] if X.ndim else 1) if max_features is None else max_features
         part, aim = X, tol

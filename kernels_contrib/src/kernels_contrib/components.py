@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 import fastkpca as fk
+from fastkpca.rows import validate
 
 from ._functions import ComponentFunction, rows_of
 from ._labels import class_codes
 from ._logit import fit_logit
 from .logistic import LogisticModel, indicator, warn_short
+from .parameters import accuracy, regularization_strength
 
 __all__ = ["RegressionModel", "kernel_pc_logistic", "kernel_pcr", "pcr_predict"]
 
@@ -70,8 +72,10 @@ def kernel_pcr(
     """
     rows = rows_of(X)
     n = rows.shape[0]
+    if isinstance(t, np.ma.MaskedArray) and np.ma.getmaskarray(t).any():
+        raise ValueError("t has masked entries; drop these rows")
     targets = np.asarray(t)
-    if targets.dtype.kind not in "fiub" or targets.ndim not in (1, 2) or len(targets) != n:
+    if targets.dtype.kind not in "fiub" or targets.ndim not in (1, 2) or len(targets) != n or not targets.size:
         raise ValueError(
             f"t has shape {targets.shape} and type {targets.dtype}; give real numbers, shape ({n},) or ({n}, k)"
         )
@@ -81,11 +85,15 @@ def kernel_pcr(
         raise ValueError(f"t contains NaN or infinity (first at row {row}); drop these rows")
     model = fk.kpca(X, kernel, c, **options)
     score = np.asarray(model.score, dtype=np.float64)
+    # squares of the largest numbers would overflow; a power of two rounds nothing
+    unit = np.ldexp(1.0, np.frexp(np.abs(values).max(axis=0))[1] - 1)
+    values = values / unit
     mean = values.mean(axis=0)
     weights = score.T @ (values - mean) / np.sum(score**2, axis=0)[:, None]
     left = np.sum((values - mean - score @ weights) ** 2, axis=0)
     total = np.sum((values - mean) ** 2, axis=0)
     share = 1.0 - left / np.where(total > 0, total, 1.0)
+    weights, mean = weights * unit, mean * unit
     return RegressionModel(model, weights, mean, ComponentFunction(model, weights, -mean), share, targets.ndim == 1)
 
 
@@ -149,8 +157,9 @@ def kernel_pc_logistic(
     rows = rows_of(X)
     n = rows.shape[0]
     classes, codes = class_codes(y, n, purpose="kernel_pc_logistic")
-    if not 0.0 <= regularization < np.inf:
-        raise ValueError(f"regularization is {regularization!r}; give zero or a positive number")
+    regularization = regularization_strength(regularization, zero=True)
+    logistic_tol = accuracy(logistic_tol, "logistic_tol")
+    max_iterations = validate.check_count(max_iterations, "max_iterations")
     model = fk.kpca(X, kernel, c, **options)
     unit = np.sqrt(model.latent)
     scaled = np.asarray(model.score, dtype=np.float64) / unit
@@ -161,7 +170,7 @@ def kernel_pc_logistic(
 
     found = fit_logit(
         indicator(codes, len(classes)),
-        float(regularization),
+        regularization,
         lift=lift,
         tol=logistic_tol,
         most=max_iterations,
@@ -173,7 +182,7 @@ def kernel_pc_logistic(
         classes,
         found.intercept,
         None,
-        float(regularization),
+        regularization,
         model.kernel,
         ComponentFunction(model, weights, -found.intercept),
         found.log_likelihood,

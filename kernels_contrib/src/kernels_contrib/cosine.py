@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from fastkpca.base.rounding import UNIT, unit_roundoff
 from fastkpca.kernels import Cost, FeatureMap, Kernel, Offer, Summary
 
 __all__ = ["Cosine", "UnitRowsMap"]
@@ -43,7 +44,7 @@ class Cosine(Kernel):
 
     def entry_error(self, data: Summary, dtype: np.dtype) -> float:
         # two rows with d + 4 roundings of their length, and a sum of d products of size at most 1 in sum
-        return (4.0 * data.n_features + 16.0) * 2.0**-53 + float(np.finfo(dtype).eps)
+        return (4.0 * data.n_features + 16.0) * UNIT + 2.0 * unit_roundoff(dtype)
 
     def value_bound(self, data: Summary) -> float:
         return 1.0
@@ -65,7 +66,7 @@ class UnitRowsMap(FeatureMap):
 
     def __init__(self, n_features: int):
         self.n_features = n_features
-        self.rounding = (n_features + 8) * 2.0**-53
+        self.rounding = (n_features + 8) * UNIT
 
     def features(self, X: np.ndarray) -> np.ndarray:
         return _unit_rows(X).astype(X.dtype, copy=False)

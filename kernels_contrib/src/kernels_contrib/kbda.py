@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
+from fastkpca.base.rounding import EPS
 from fastkpca.kernels import Kernel
+from fastkpca.rows import validate
 
 from ._discriminant import check_penalty, feature_directions, solve_contrasts
 from ._functions import KernelFunction, rows_of
@@ -120,6 +122,7 @@ def kbda(
     n_others = n - int(chosen.sum())
     if not 1 <= c <= n_others:
         raise ValueError(f"c is {c}; {n_others} other rows have 1 to {n_others} directions")
+    max_iterations = validate.check_count(max_iterations, "max_iterations")
     for draft in (True, False):
         products = products_for(
             X,
@@ -163,7 +166,7 @@ def _from_features(products: Products, chosen: np.ndarray, mu: float, penalty: s
         # about the positive mean, moved to zero
         second = within + spread + np.outer(total, mean) + np.outer(mean, total) - n * np.outer(mean, mean)
     values, vectors = np.linalg.eigh(spread)
-    kept = values > len(values) * np.finfo(float).eps * values[-1]
+    kept = values > len(values) * EPS * values[-1]
     found = feature_directions(within, vectors[:, kept] * np.sqrt(values[kept]), second, mu, c)
     weights = found.columns * np.sqrt(n_positive - 1)
     weights = weights * np.where(step @ weights < 0, -1.0, 1.0)

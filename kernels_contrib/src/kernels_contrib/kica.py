@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -32,8 +32,11 @@ import scipy.linalg
 
 import fastkpca
 from fastkpca.base import parallel
+from fastkpca.base.rounding import EPS
 from fastkpca.kernels import Gaussian
+from fastkpca.rows import validate
 
+from ._functions import rows_of
 from .parameters import regularization_strength
 
 __all__ = ["KICAModel", "kica", "kica_contrast", "kica_project"]
@@ -157,13 +160,13 @@ def kica(
     contrast = _contrast_name(contrast)
     X = _matrix(X)
     n, d = X.shape
-    c = d if c is None else _count(c, "c")
-    n_starts = (8 if c > 2 else 1) if n_starts is None else _count(n_starts, "n_starts")
-    max_iter = _count(max_iter, "max_iter")
+    c = d if c is None else validate.check_count(c, "c")
+    n_starts = (8 if c > 2 else 1) if n_starts is None else validate.check_count(n_starts, "n_starts")
+    max_iter = validate.check_count(max_iter, "max_iter")
     coarse = _parameters(kernel, kernel_parameters, SEARCH_ROWS // 2, regularization, tol)
     kernel, kappa, tol = _parameters(kernel, kernel_parameters, n, regularization, tol)
     threads = parallel.threads_for(kernel, n_threads)
-    generator = np.random.default_rng(rng)
+    generator = validate.check_rng(rng)
     with parallel.blas_threads():
         return _fit(X, c, contrast, coarse, (kernel, kappa, tol), n_starts, max_iter, generator, threads)
 
@@ -256,6 +259,8 @@ def kica_project(model: KICAModel, X: Any) -> np.ndarray:
     -------
     ndarray (m, c)
     """
+    if not isinstance(model, KICAModel):
+        raise TypeError(f"model is a {type(model).__name__}; give what kica() returned")
     X = _matrix(X)
     if X.shape[1] != len(model.mean):
         raise ValueError(f"X has {X.shape[1]} columns, the model was fitted to {len(model.mean)}")
@@ -310,12 +315,6 @@ def _contrast_name(contrast: object) -> str:
     return str(contrast)
 
 
-def _count(value: object, name: str) -> int:
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"{name} is {value!r}; give a positive whole number")
-    return int(value)
-
-
 def _positive(value: object, name: str) -> float:
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real) or not 0.0 < float(value) < math.inf:
         raise ValueError(f"{name} is {value!r}; give a positive, finite number")
@@ -323,7 +322,7 @@ def _positive(value: object, name: str) -> float:
 
 
 def _matrix(X: Any) -> np.ndarray:
-    X = np.asarray(X)
+    X = np.asarray(rows_of(X))
     if X.ndim != 2 or not X.size:
         raise ValueError(f"X has shape {X.shape}; give rows of observations and columns of mixtures, (N, d)")
     if X.dtype.kind not in "fiub":
@@ -369,7 +368,7 @@ def _whitening(X: np.ndarray, c: int) -> tuple[np.ndarray, np.ndarray, np.ndarra
     size = np.abs(X).max(axis=0)
     size[size == 0.0] = 1.0
     scale = (X / size).std(axis=0) * size  # squares of the largest numbers would overflow
-    flat = np.flatnonzero(scale <= 8 * np.finfo(float).eps * size)
+    flat = np.flatnonzero(scale <= 8 * EPS * size)
     if len(flat):
         raise ValueError(f"column {flat[0]} of X is constant: it holds no source; drop it before kica")
     if c > d:

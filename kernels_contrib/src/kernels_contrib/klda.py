@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 import fastkpca as fk
+from fastkpca.base.rounding import EPS
 from fastkpca.kernels import Kernel
+from fastkpca.rows import validate
 
 from ._discriminant import check_penalty, feature_directions, solve_contrasts
 from ._functions import ComponentFunction, KernelFunction, rows_of
@@ -142,6 +144,7 @@ def klda(
     classes, codes = class_codes(y, X.shape[0], least=2, purpose="klda")
     counts = np.bincount(codes)
     c = _check_c(c, len(classes))
+    max_iterations = validate.check_count(max_iterations, "max_iterations")
     for draft in (True, False):
         products = products_for(
             X,
@@ -301,6 +304,7 @@ def klda_predict(model: KLDAModel, X: Any, *, prior: Any = None, n_threads: int 
     prior = model.counts / model.counts.sum() if prior is None else np.asarray(prior, dtype=np.float64)
     if prior.shape != model.counts.shape or not (np.isfinite(prior).all() and (prior > 0).all()):
         raise ValueError(f"prior is {prior!r}; give {len(model.counts)} positive numbers, one for each class")
+    prior = prior / prior.max()  # a sum of large ones would overflow
     # a direction along which nothing varies within classes counts by its penalised variance, which is one
     inverse = np.linalg.inv(model.within + 1e-10 * np.eye(model.n_components))
     weights = inverse @ model.class_means.T
@@ -363,7 +367,7 @@ def kernel_fisherfaces(
     contrasts = (means / unit * np.sqrt(counts)[:, None]).T
     penalty = regularization * float(np.mean(model.latent)) * (n - len(classes)) / unit**2
     values, vectors = np.linalg.eigh(within + np.diag(penalty))
-    kept = values > len(values) * np.finfo(float).eps * values[-1]
+    kept = values > len(values) * EPS * values[-1]
     change = vectors[:, kept] / np.sqrt(values[kept])
     left, size, _ = np.linalg.svd(change.T @ contrasts, full_matrices=False)
     weights = (change @ left[:, :c]) / unit[:, None] * np.sqrt(n - len(classes))

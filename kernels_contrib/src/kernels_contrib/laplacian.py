@@ -9,6 +9,7 @@ from decimal import Decimal, localcontext
 import numpy as np
 from scipy.spatial.distance import pdist
 
+from fastkpca.base.rounding import UNIT, unit_roundoff
 from fastkpca.kernels import Kernel, KernelParameterError, Offer, Summary
 
 from ._radial import Profile, distances
@@ -95,9 +96,9 @@ class Laplacian(Kernel):
         # The rows come with a shift subtracted, which rounds each coordinate: a row moves by at most u |x|_1 <=
         # u sqrt(d) radius, and |d/dt exp(-t)| <= 1. For clusters far apart this is the larger part.
         assert self.length_scale is not None  # resolved
-        u = float(np.finfo(np.float64).eps) / 2
+        u = UNIT
         moved = 2 * u * math.sqrt(data.n_features) * data.radius / self.length_scale
-        return min(1.0, 1.01 * (data.n_features + 1) * u / math.e + 4 * u + float(np.finfo(dtype).eps) + moved)
+        return min(1.0, 1.01 * (data.n_features + 1) * u / math.e + 4 * u + 2.0 * unit_roundoff(dtype) + moved)
 
     def value_bound(self, data: Summary) -> float:
         return 1.0

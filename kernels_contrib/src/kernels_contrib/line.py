@@ -12,6 +12,7 @@ import math
 import numpy as np
 
 from fastkpca.base import parallel
+from fastkpca.base.rounding import UNIT
 from fastkpca.kernels import Cost, Offer, Summary, Summation
 from fastkpca.rows.view import Rows
 
@@ -22,7 +23,6 @@ __all__ = ["LARGEST_POWER", "LineSummation", "half_integer_coefficients", "line_
 LARGEST_POWER = 7
 WIDTH = 0.5
 COLUMNS = 16
-UNIT = 2.0**-53
 
 
 def half_integer_coefficients(p: int) -> np.ndarray:

@@ -14,13 +14,14 @@ import numpy as np
 
 from fastkpca.errors import warn_caller
 from fastkpca.kernels import Kernel, Precomputed
+from fastkpca.rows import validate
 
 from ._errors import AccuracyWarning
 from ._functions import KernelFunction, rows_of
 from ._labels import class_codes
 from ._logit import fit_logit
 from ._products import held_features, products_for
-from .parameters import regularization_strength
+from .parameters import accuracy, regularization_strength
 
 __all__ = ["LogisticModel", "kernel_logistic", "logistic_predict", "logistic_probability"]
 
@@ -126,12 +127,15 @@ def kernel_logistic(
     strength = regularization_strength(
         regularization, " (there are as many coefficients as rows), or take kernel_pc_logistic, which needs none"
     )
+    tol = accuracy(tol, "tol")
+    max_iterations = validate.check_count(max_iterations, "max_iterations")
     products = products_for(
         X,
         kernel,
         kernel_parameters,
         method=method,
         tol=features_tol,
+        tol_name="features_tol",
         max_features=max_features,
         n_threads=n_threads,
         rng=rng,

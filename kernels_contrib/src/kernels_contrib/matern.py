@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import gammaln
 
+from fastkpca.base.rounding import UNIT, unit_roundoff
 from fastkpca.kernels import FeatureMap, Gaussian, Kernel, Offer, Summary
 
 from ._radial import DIRECT, distances
@@ -115,11 +116,11 @@ class Matern(Kernel):
         """
         if self._gaussian is not None:
             return self._gaussian.entry_error(data, dtype)
-        u, d = 2.0**-53, data.n_features
+        u, d = UNIT, data.n_features
         closed = self.nu in (0.5, 1.5, 2.5)
         relative = (64.0 * (d + 8) if d > DIRECT else 0.5 * (d + 4)) * u
         values = 8.0 * u if closed else 1e-13 if self.nu <= LARGE else 1e-12
-        return min(1.0, 0.74 * relative + values + float(np.finfo(dtype).eps) + self._moved(2.0 * u * data.radius))
+        return min(1.0, 0.74 * relative + values + 2.0 * unit_roundoff(dtype) + self._moved(2.0 * u * data.radius))
 
     def value_bound(self, data: Summary) -> float:
         return 1.0

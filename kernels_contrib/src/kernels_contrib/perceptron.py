@@ -12,6 +12,7 @@ import numpy as np
 
 import fastkpca as fk
 from fastkpca.kernels import Kernel
+from fastkpca.rows import validate
 
 from ._functions import FeatureFunction, KernelFunction, SampleFunction, rows_of
 from ._labels import class_codes
@@ -128,15 +129,15 @@ def kernel_perceptron(
     classes, codes = class_codes(y, n, purpose="kernel_perceptron")
     if multiclass not in ("ovr", "joint"):
         raise ValueError(f"multiclass is {multiclass!r}; give 'ovr' or 'joint'")
-    if isinstance(max_epochs, (bool, np.bool_)) or not isinstance(max_epochs, (int, np.integer)) or max_epochs < 1:
-        raise ValueError(f"max_epochs is {max_epochs!r}; give a whole number, 1 or more")
-    generator = np.random.default_rng(rng)
+    max_epochs = validate.check_count(max_epochs, "max_epochs")
+    averaged, shuffle = validate.check_flag(averaged, "averaged"), validate.check_flag(shuffle, "shuffle")
+    generator = validate.check_rng(rng)
     most = max(1, n // 4) if max_features is None and method == "auto" else max_features
     products = products_for(
         X, kernel, kernel_parameters, method=method, tol=tol, max_features=most, n_threads=n_threads, rng=generator
     )
     alpha, mean_alpha, mistakes = _epochs(
-        products, codes, len(classes), int(max_epochs), multiclass, generator if shuffle else None
+        products, codes, len(classes), max_epochs, multiclass, generator if shuffle else None
     )
     used = mean_alpha if averaged else alpha
     zero = np.zeros(used.shape[1])

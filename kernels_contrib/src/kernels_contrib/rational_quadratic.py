@@ -8,6 +8,7 @@ from decimal import Decimal, localcontext
 
 import numpy as np
 
+from fastkpca.base.rounding import UNIT, unit_roundoff
 from fastkpca.kernels import Kernel, Offer, Summary
 
 from ._radial import DIRECT, Profile, distances
@@ -101,10 +102,10 @@ class RationalQuadratic(Kernel):
         ``Matern``; slopes at most exp(-1/2) / sigma on average, E[1 / sigma] <= 1 / length_scale, and a row moves by u
         times the radius.
         """
-        u, d = 2.0**-53, data.n_features
+        u, d = UNIT, data.n_features
         relative = (128.0 * (d + 8) if d > DIRECT else d + 4.0) * u
         moved = 0.61 * 2.0 * u * data.radius / self.length_scale
-        return min(1.0, relative + 16.0 * u + float(np.finfo(dtype).eps) + moved)
+        return min(1.0, relative + 16.0 * u + 2.0 * unit_roundoff(dtype) + moved)
 
     def value_bound(self, data: Summary) -> float:
         return 1.0

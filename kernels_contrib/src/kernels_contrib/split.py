@@ -26,6 +26,7 @@ from scipy import fft
 from scipy.spatial.distance import cdist
 
 from fastkpca.base import parallel
+from fastkpca.base.rounding import UNIT
 from fastkpca.kernels import Cost, Offer, Summary, Summation
 from fastkpca.rows.view import Rows
 
@@ -35,7 +36,6 @@ from .mixture import Mixture
 
 __all__ = ["SplitSummation", "split_offers"]
 
-UNIT = 2.0**-53
 ORDERS = (4, 6, 8, 10, 12, 14)
 MOST_POINTS = 1 << 24
 """Of the padded grid: 128 MB for each of the arrays that hold it."""

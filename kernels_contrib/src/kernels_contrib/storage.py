@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from fastkpca.errors import ModelFileError
 from fastkpca.state import load_state, save_state
 
-from ._functions import ComponentFunction, FeatureFunction, SampleFunction
+from ._stored import check_values, restored_function
 from .components import RegressionModel
 from .kbda import KBDAModel
 from .kica import KICAModel
@@ -23,7 +23,6 @@ from .perceptron import PerceptronModel
 __all__ = ["load", "save"]
 
 MODELS = {x.__name__: x for x in (KLDAModel, KBDAModel, KICAModel, PerceptronModel, LogisticModel, RegressionModel)}
-FUNCTIONS = {x.__name__: x for x in (FeatureFunction, SampleFunction, ComponentFunction)}
 KIND = "kernels_contrib:"
 DISTRIBUTION = "fastkpca-kernels-contrib"
 LEFT_OUT = {"gamma", "alpha", "sources"}
@@ -98,23 +97,26 @@ def load(path: Any, *, plugins: bool | str | Collection[str] = ()) -> Any:
     cls = MODELS.get(kind.removeprefix(KIND)) if kind.startswith(KIND) else None
     if cls is None:
         raise ModelFileError(f"{path} holds a {kind!r}, not a model of kernels_contrib")
+    name = cls.__name__
+    needed = [item.name for item in fields(cls) if item.name not in LEFT_OUT and item.name != "components"]
     try:
-        if "function" in values:
-            values["function"] = function = _function(values["function"], values.get("kernel"))
-        if "classes" in values:
-            values["classes"] = np.asarray(values["classes"])
-        if cls is KICAModel:
-            values["sources"] = np.empty((0, len(values["unmixing"])))
-        if cls is PerceptronModel:
-            values["alpha"] = np.empty((0, function.constant.shape[0]))
-            values["mistakes"] = tuple(values["mistakes"])
-        if cls is LogisticModel:
-            values["gamma"] = None
-        if cls is RegressionModel:
-            values["components"] = function.components
-        return cls(**values)
-    except (KeyError, TypeError) as error:
-        raise ModelFileError(f"{path} is not a whole model of kernels_contrib: {error!r}") from error
+        if "function" in needed:
+            values["function"] = restored_function(values.get("function"), values.get("kernel"))
+        check_values(name, needed, values)
+    except ModelFileError as error:
+        raise ModelFileError(f"{path} is not a whole model of kernels_contrib: {error}") from error
+    if "classes" in values:
+        values["classes"] = np.asarray(values["classes"])
+    if cls is KICAModel:
+        values["sources"] = np.empty((0, len(values["unmixing"])))
+    if cls is PerceptronModel:
+        values["alpha"] = np.empty((0, len(values["function"].constant)))
+        values["mistakes"] = tuple(values["mistakes"])
+    if cls is LogisticModel:
+        values["gamma"] = None
+    if cls is RegressionModel:
+        values["components"] = values["function"].components
+    return cls(**values)
 
 
 def _function_values(function: Any) -> dict[str, Any]:
@@ -122,9 +124,3 @@ def _function_values(function: Any) -> dict[str, Any]:
     if "X" in own and sp.issparse(own["X"]):
         own["X"] = own["X"].toarray()
     return {"class": type(function).__name__, "fields": own}
-
-
-def _function(values: dict[str, Any], kernel: Any) -> Any:
-    cls = FUNCTIONS[values["class"]]
-    own = values["fields"]
-    return cls(kernel, **own) if cls is SampleFunction else cls(**own)

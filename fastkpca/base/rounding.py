@@ -1,0 +1,33 @@
+"""Rounding: the units of float64 and float32, and how far a sum of rounded terms may be off."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+__all__ = ["EPS", "UNIT", "UNIT32", "rounding_factor", "unit_roundoff"]
+
+
+def unit_roundoff(dtype: Any) -> float:
+    """u of a floating type: rounding to nearest changes a number by at most u times its size."""
+    return float(np.finfo(dtype).eps) / 2
+
+
+UNIT = unit_roundoff(np.float64)
+"""Unit roundoff of float64, 2^-53."""
+UNIT32 = unit_roundoff(np.float32)
+"""Unit roundoff of float32, 2^-24."""
+EPS = 2 * UNIT
+"""Distance from 1 to the next float64, 2^-52."""
+
+
+def rounding_factor(n: int) -> float:
+    """Relative rounding error of a sum or inner product of n terms, in units of the unit roundoff times sum |terms|.
+
+    min(n, 5 sqrt(n)) + 8: Higham and Mary 2019, theorem 2.4 with lambda = 5 (fails with probability
+    2 exp(-12.5) an entry, and then by little), the 8 for the few operations before and after the sum. In the same
+    model the errors of an m x m matrix of such sums are independent, and its norm is at most sqrt(m) times this.
+    """
+    return min(float(n), 5.0 * sqrt(n)) + 8.0

@@ -25,6 +25,13 @@ def pytest_addoption(parser):
     )
 
 
+def pytest_xdist_auto_num_workers(config) -> int:
+    """One process for each processor, four at most, where all tests run; a few that are named run in this process."""
+    if config.args_source != pytest.Config.ArgsSource.TESTPATHS:
+        return 0
+    return min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+
+
 class Attack:
     """How many random cases to run, and generators whose seed is printed so that a failure can be repeated."""
 

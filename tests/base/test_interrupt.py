@@ -160,7 +160,9 @@ print("fine", worst)
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("route", ["dense", "features", "pivots", "krylov", "python", "project"])
+@pytest.mark.parametrize(
+    "route", [pytest.param("dense", marks=pytest.mark.slow), "features", "pivots", "krylov", "python", "project"]
+)
 def test_sigint_at_random_moments(route, threads):
     run = subprocess.run(
         [sys.executable, "-P", "-c", textwrap.dedent(CHILD), route, str(threads), "0"],

@@ -123,6 +123,7 @@ UNDER_A_LIMIT = """
 """
 
 
+@pytest.mark.slow
 def test_a_process_without_room_raises_and_does_not_die(tmp_path):
     """RLIMIT_AS from next to nothing beyond what the process has (MB) to ample; attacks/rlimit.py has hundreds."""
     rooms = [1, 100, 240, 300, 2000]

@@ -22,9 +22,6 @@ The house, from the roof down. Each room imports only rooms of lower floors, and
 """
 
 try:
-    from .base import room as _room
-
-    _room.check_import()  # before numpy
     from ._core import moments as _moments  # noqa: F401
 except ImportError as _error:
     if not (_error.name or "").startswith("fastkpca._core"):

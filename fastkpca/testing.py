@@ -52,6 +52,7 @@ __all__ = [
     "check_feature_map_residual",
     "check_feature_map_state",
     "check_finite",
+    "check_gradient_weights",
     "check_kernel",
     "check_moments",
     "check_output",
@@ -632,8 +633,7 @@ def check_compiled_tile(kernel: Kernel, X: Any = None) -> str | None:
     """Where ``compiled_tile`` names one of the core's tiles, that is the kernel of ``block``."""
     offered = False
     for case in _cases(kernel, X):
-        make = getattr(case.kernel, "compiled_tile", None)
-        if make is None or make() is None:
+        if case.kernel.compiled_tile() is None:
             continue
         offered = True
         U = np.random.default_rng(2).standard_normal((len(case.X), 3))
@@ -642,6 +642,33 @@ def check_compiled_tile(kernel: Kernel, X: Any = None) -> str | None:
         _agree(
             ExactSummation(case.kernel, case.rows).matmat(U), expected, error, "products of compiled tiles and block"
         )
+    return None if offered else NOT_OFFERED
+
+
+@_check
+def check_gradient_weights(kernel: Kernel, X: Any = None) -> str | None:
+    """``gradient_weights`` give the gradient of ``block`` by its first argument, as central differences see it."""
+    offered = False
+    for case in _cases(kernel, X):
+        if not case.kernel.takes_points:
+            continue
+        few = np.ascontiguousarray(case.X[:24])
+        K = case.kernel.block(few, few)
+        weights = case.kernel.gradient_weights(few, few, K)
+        if weights is None:
+            continue
+        offered = True
+        _need(np.shape(weights) == K.shape, f"gradient_weights has shape {np.shape(weights)} for {K.shape} values")
+        step = 1e-5 * max(case.data.radius, 1e-300)
+        for j in range(few.shape[1]):
+            up, down = few.copy(), few.copy()
+            up[:, j] += step
+            down[:, j] -= step
+            difference = (case.kernel.block(up, few) - case.kernel.block(down, few)) / (up - down)[:, j, None]
+            towards = few[None, :, j] - few[:, None, j] if case.kernel.translation == "kernel" else few[None, :, j]
+            size = max(float(np.abs(difference).max()), case.largest / max(case.data.radius, 1e-300))
+            error = 1e-4 * size + 4.0 * case.error() / step
+            _agree(weights * towards, difference, error, "gradient_weights and differences of block")
     return None if offered else NOT_OFFERED
 
 

@@ -7,20 +7,20 @@ threads, and results are combined along a tree fixed by the number of tasks. Ins
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, TextIO, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.linalg  # noqa: F401  (its BLAS must be loaded before the controller below looks for libraries)
 from threadpoolctl import ThreadpoolController
 
 from . import room
+from .progress import Progress, reporter
 
 __all__ = [
     "Progress",
@@ -38,26 +38,24 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-Progress = Callable[[str, int, int], None]
-"""Called as progress(stage, done, total), from the calling thread."""
 
 
 def resolve_threads(n_threads: int | None) -> int:
     """Number of threads to use: as asked for, or the number of processors this process may run on.
 
-    Fewer where RLIMIT_AS leaves no room for so many; MemoryError where it leaves none for one.
+    Raises MemoryError where RLIMIT_AS leaves no room for so many.
     """
     if n_threads is None:
         try:
-            processors = len(os.sched_getaffinity(0))
+            n_threads = len(os.sched_getaffinity(0))
         except AttributeError:  # not on this platform
-            processors = os.cpu_count() or 1
-        return room.threads_within(max(1, processors))
+            n_threads = os.cpu_count() or 1
     if isinstance(n_threads, bool) or not isinstance(n_threads, (int, np.integer)):
         raise TypeError(f"n_threads is {n_threads!r}; give a positive whole number, or None for all processors")
     if n_threads < 1:
         raise ValueError(f"n_threads is {n_threads}; give a positive whole number, or None for all processors")
-    return room.threads_within(int(n_threads))
+    room.available(int(n_threads))
+    return int(n_threads)
 
 
 def threads_for(kernel: Any, n_threads: int | None) -> int:
@@ -256,73 +254,6 @@ def with_all_threads(call: Callable[[], T]) -> Callable[[], T]:
     return lifted
 
 
-@contextmanager
-def reporter(progress: bool | Progress, stream: TextIO | None = None) -> Iterator[Progress | None]:
-    """A callable from what a user gives as ``progress``: theirs, a bar of tqdm's (a line on stderr that rewrites itself
-    where tqdm is not installed, or a stream is given), or None."""
-    if callable(progress):
-        yield progress
-        return
-    if not progress:
-        yield None
-        return
-    try:
-        if stream is not None:
-            raise ImportError
-        from tqdm.auto import tqdm  # a widget in notebooks
-    except ImportError:
-        with _line(sys.stderr if stream is None else stream) as line:
-            yield line
-        return
-    with _bars(tqdm) as bars:
-        yield bars
-
-
-@contextmanager
-def _bars(tqdm: Any) -> Iterator[Progress]:
-    """A bar of tqdm's for each stage; the last one stays until the next begins or all is done."""
-    bar: Any = None
-    stage_now = ""
-    quiet = type("Bar", (tqdm,), {"monitor_interval": 0})  # without the thread that tqdm would leave behind
-
-    def update(stage: str, done: int, total: int) -> None:
-        nonlocal bar, stage_now
-        if bar is None or stage != stage_now or total != bar.total or done < bar.n:
-            if bar is not None:
-                bar.close()
-            bar, stage_now = quiet(total=total, desc=stage, leave=False, mininterval=0.1), stage
-        bar.update(done - bar.n)
-
-    try:
-        yield update
-    finally:
-        if bar is not None:
-            bar.close()
-
-
-@contextmanager
-def _line(out: TextIO) -> Iterator[Progress]:
-    last_time, last_length = 0.0, 0
-
-    def line(stage: str, done: int, total: int) -> None:
-        nonlocal last_time, last_length
-        now = time.monotonic()
-        if now - last_time < 0.1 and done < total:
-            return
-        bar = "#" * (30 * done // max(1, total))
-        text = f"{stage:<10} [{bar:<30}] {100 * done // max(1, total):3d} %"
-        last_time, last_length = now, len(text)
-        out.write("\r" + text)
-        out.flush()
-
-    try:
-        yield line
-    finally:
-        if last_length:
-            out.write("\r" + " " * last_length + "\r")
-            out.flush()
-
-
 class _Stopped(BaseException):
     """Raised in a pool's thread whose result nobody waits for any more; ends there."""
 
@@ -346,8 +277,6 @@ def aside(call: Callable[[], T]) -> T:
     """
     if threading.current_thread() is not threading.main_thread():
         return call()  # Ctrl-C is raised in the main thread alone
-    if room.startable(2) < 2:
-        return call()
     outcome: list[Any] = []
     done = threading.Event()
 
@@ -401,7 +330,7 @@ def run(
                 i += 1
                 checkpoint()
             return
-        n_threads = room.startable(min(n_threads, n_tasks))
+        n_threads = min(n_threads, n_tasks)
         if n_threads <= 1:
             for i in range(n_tasks):
                 checkpoint()

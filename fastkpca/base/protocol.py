@@ -168,6 +168,11 @@ class Kernel:
     """True: rows may be of any size, the kernel scales them itself; else X must lie between LEAST and LARGEST."""
     thread_safe: bool = True
     """False makes the core call this kernel from one thread only."""
+    by_number: bool = False
+    """True: rows are numbers of rows of something held elsewhere (a precomputed matrix), and k(x, x) of new rows is not
+    known."""
+    is_linear: bool = False
+    """True: k(x, y) = x.y, so that feature space is the space of the rows."""
     parameters: ClassVar[Mapping[str, Any]] = {}
     aliases: ClassVar[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {}
     __array_ufunc__ = None  # numpy's numbers leave ``np.float64(2) * kernel`` to __rmul__
@@ -217,6 +222,39 @@ class Kernel:
     def unguarded(self) -> Kernel:
         """The kernel itself, where this is the guard around one from outside."""
         return self
+
+    def unbound(self) -> Kernel:
+        """What a model keeps of this kernel: without what ``bind`` attached."""
+        return self
+
+    def over_parts(self, function: Callable[[Kernel], Kernel]) -> Kernel:
+        """The same combination of function(part) for each kernel that this one is made of; itself where of none."""
+        return self
+
+    def map_parts(self) -> tuple[Kernel, ...]:
+        """The kernels of the parts of its feature maps, where these are made of the maps of other kernels."""
+        return ()
+
+    def compiled_tile(self) -> tuple[str, dict[str, Any]] | None:
+        """(name, parameters) of the core's compiled tile that equals ``block``; None: values come from ``block``."""
+        return None
+
+    def gradient_weights(self, X: np.ndarray, Y: np.ndarray, K: np.ndarray) -> np.ndarray | None:
+        """Numbers s_ij, shape (len(X), len(Y)), that give the gradient of k(x_i, y_j) with respect to x_i.
+
+        The gradient is s_ij (y_j - x_i) where ``translation`` is "kernel" (k depends on the distance), and s_ij y_j
+        elsewhere (k depends on x.y). K is ``block(X, Y)``. None: not known; differences take its place.
+        """
+        return None
+
+    def fixed_point_width(self) -> float | None:
+        """sigma, where k(x, y) = exp(-|x - y|^2 / (2 sigma^2)): pre-images are then fixed points. Else None."""
+        return None
+
+    @property
+    def takes_points(self) -> bool:
+        """Whether rows are points of coordinates: no ``bind`` makes something else of them."""
+        return type(self).bind is Kernel.bind
 
     def entry_error(self, data: Summary, dtype: np.dtype) -> float | None:
         """Bound on |computed - k| for the entries that ``block`` returns in ``dtype``.
@@ -288,6 +326,16 @@ class Kernel:
         return hash((type(self), repr(self)))
 
 
+def refuse_farther(data: Summary, radius: float) -> None:
+    """ValueError where rows lie farther from the shift than those that a map was made for."""
+    if data.radius > radius * (1 + 1e-12):
+        raise ValueError(
+            f"rows lie up to {data.radius:.6g} from the shift of the model, whose own lie up to {radius:.6g}, and the "
+            "bounds of its feature map hold up to there only; make the first model from rows that span the range, or "
+            "with features='pivots'"
+        )
+
+
 class FeatureMap:
     """phi with k(x, y) = phi(x).phi(y) + (positive semidefinite) + (entries at most ``defect``).
 
@@ -306,6 +354,13 @@ class FeatureMap:
     tile_rows: int | None = None
     """Rows that a tile should have, for a map whose cost a tile does not hang on its rows (a fast transform); None: as
     many as keep a tile of features in cache. A whole number that depends on shapes and parameters alone."""
+    transform_eps: float = 0.0
+    """Relative accuracy of ``accumulate`` and ``apply`` where a fast transform takes the place of the features."""
+    thread_safe: bool = True
+    """False: called from one thread only, as a kernel that is not thread-safe."""
+    landmarks: np.ndarray | None = None
+    """Rows (m, d) whose kernel values are all that phi is made of: b.phi(x) = sum_i w_i k(landmark_i, x), with the
+    weights w of ``landmark_weights``. None: there are no such rows."""
 
     def features(self, X: np.ndarray) -> np.ndarray:
         """phi of a tile, shape (n, D), dtype of X; a new array, which the caller may overwrite.
@@ -326,6 +381,59 @@ class FeatureMap:
     def defect_norm(self, n: float, trace: float) -> float:
         """Bound on the norm, and the trace, of what is not semidefinite in K - Phi Phi' of n rows with tr K = trace."""
         return n * self.defect
+
+    def outside_error(self, X: np.ndarray) -> np.ndarray:
+        """Bound on what k(x, y) - phi(x).phi(y) errs by beyond ``residual`` and ``defect``, (n,).
+
+        For any row x of the tile X, and rows y for which the map was made: zero for a map that is as good everywhere.
+        """
+        return np.zeros(len(X))
+
+    def landmark_weights(self, B: np.ndarray) -> np.ndarray:
+        """Weights of the kernel values of ``landmarks`` for vectors of features B (D, k): shape (m, k)."""
+        raise NotImplementedError(f"{type(self).__name__} has no landmarks")
+
+    def widened(self, kernel: Kernel, data: Summary, radius: float) -> FeatureMap:
+        """The same features, with what is said of *all* rows true for the rows of ``data`` too.
+
+        What a map leaves out of a row, it says row by row (``residual``). What is said of all rows is how far rounding
+        displaces them, and how large the kernel's values may be.
+
+        Parameters
+        ----------
+        kernel : Kernel
+        data : Summary
+        radius : float
+            How far from the shift the rows lie that the map has seen so far.
+
+        Raises
+        ------
+        ValueError
+            The map does not hold for these rows.
+        """
+        if not self.anywhere:
+            refuse_farther(data, radius)
+        return self
+
+    def refined(
+        self,
+        rows: Any,
+        *,
+        tol: float,
+        max_features: int,
+        rng: np.random.Generator,
+        n_threads: int = 1,
+        progress: Callable[[str, int, int], None] | None = None,
+    ) -> FeatureMap:
+        """A map with features added where these rows have most of the residual; itself where nothing can be added.
+
+        ``tol`` is the residual trace over trace to aim for.
+        """
+        return self
+
+    def formula(self) -> dict[str, Any] | None:
+        """What ``docs/fastkpca_project.m`` evaluates in MATLAB; None: it knows no such features."""
+        return None
 
     def accumulate(self, X: np.ndarray, U: np.ndarray) -> np.ndarray:
         """Phi' U for a tile and a block of vectors U (n, k): shape (D, k)."""

@@ -10,7 +10,6 @@ import contextlib
 import dataclasses
 import io
 import os
-import shutil
 import sys
 import tempfile
 import time
@@ -18,7 +17,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any, NoReturn, TextIO
+from typing import Any, NoReturn
 
 # fastkpca and numpy are imported where they are used: --help and wrong usage answer at once
 
@@ -27,6 +26,9 @@ __all__ = ["main"]
 _DEFAULT_COMPONENTS = 5
 _PICTURES = (".png", ".pdf", ".svg", ".jpg", ".jpeg")
 _BIG_FILE = 1 << 24
+
+
+_drawn: list[Any] = []  # bars that a warning has to take away before it is printed
 
 
 class _Refused(Exception):
@@ -74,10 +76,31 @@ def _described(error: Exception) -> str:
 
 
 def _say(kind: str, text: str) -> None:
-    if _Progress.current is not None:
-        _Progress.current.clear()
+    for bars in _drawn:
+        bars.clear()
     with contextlib.suppress(BrokenPipeError):
         print(f"fastkpca: {kind}: {text}", file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def _progress(enabled: bool) -> Iterator[Any]:
+    """A progress callable with ``clear``: a bar on stderr, drawn only on a terminal and only where a stage takes
+    longer than a second."""
+    from ..base.progress import Bars
+
+    bars = Bars(
+        file=sys.stderr,
+        disable=None if enabled else True,  # None: unless it is a terminal
+        delay=1.0,
+        ascii=".#",
+        bar_format="[{bar:40}] {desc} {percentage:3.0f} %",
+    )
+    _drawn.append(bars)
+    try:
+        yield bars
+    finally:
+        bars.clear()
+        _drawn.remove(bars)
 
 
 @contextlib.contextmanager
@@ -285,7 +308,7 @@ def _fit(options: argparse.Namespace) -> None:
 
     import fastkpca as fk
 
-    with _Progress(enabled=not options.quiet) as progress:
+    with _progress(not options.quiet) as progress:
         table = _read(options, progress, options.label_column)
         start = time.perf_counter()
         # MATLAB's variables include the scores
@@ -305,7 +328,7 @@ def _fit(options: argparse.Namespace) -> None:
             rng=options.seed,
             return_scores=place is not None,
             out=None if place is None else tables.score_place(place),
-            progress=progress.update,
+            progress=progress,
             **parameters,
         )
         seconds = time.perf_counter() - start
@@ -315,7 +338,7 @@ def _fit(options: argparse.Namespace) -> None:
             write_model = fk.save if mat is None else fk.export_mat
             write_model(model, options.output, overwrite=options.force)
         if write_scores is not None:
-            progress.update(f"writing {options.scores}", 0, 0)
+            progress(f"writing {options.scores}", 0, 0)
             write_scores(model.score, options.force)
         if options.plot is not None:
             plot.save(plot.scores(model, table.labels), options.plot, overwrite=options.force)
@@ -334,11 +357,11 @@ def _project(options: argparse.Namespace) -> None:
 
     import fastkpca as fk
 
-    with _Progress(enabled=not options.quiet) as progress:
+    with _progress(not options.quiet) as progress:
         model = fk.load(options.model, plugins=options.plugins)
         table = _read(options, progress, like=model.feature_names)
         place = tables.score_place(options.output or tempfile.gettempdir() + os.sep)
-        scores = fk.kpca_project(model, table.X, out=place, progress=progress.update)
+        scores = fk.kpca_project(model, table.X, out=place, progress=progress)
         if write_scores is not None:
             write_scores(scores, options.force)
     if write_scores is None:
@@ -364,7 +387,7 @@ def _kernels(options: argparse.Namespace) -> None:
 def _demo(options: argparse.Namespace) -> None:
     from . import demo
 
-    with _Progress(enabled=not options.quiet) as progress:
+    with _progress(not options.quiet) as progress:
         demo.run(options.output, summary, force=options.force, progress=progress)
 
 
@@ -404,7 +427,7 @@ def _kernel_parameters(options: argparse.Namespace) -> dict[str, Any]:
 
 def _read(
     options: argparse.Namespace,
-    progress: _Progress,
+    progress: Any,
     label_column: str | None = None,
     like: Sequence[str] | None = None,
 ) -> Any:
@@ -412,7 +435,7 @@ def _read(
 
     with contextlib.suppress(OSError):
         if os.path.getsize(options.file) > _BIG_FILE:
-            progress.update(f"reading {options.file}", 0, 0)
+            progress(f"reading {options.file}", 0, 0)
     table = tables.read(
         options.file,
         var=options.var,
@@ -468,58 +491,6 @@ def summary(model: Any, seconds: float | None = None) -> str:
         line("explained", f"{'at least ' if low < high * (1 - 1e-9) else ''}{explained.sum():.3f} % of the variance")
     line("intervals", f"{model.bounds_text}, at most {width:.1e} of the largest eigenvalue wide")
     return out.getvalue().rstrip("\n")
-
-
-class _Progress:
-    """A bar on stderr, drawn only on a terminal and only once the work has lasted for a second."""
-
-    delay = 1.0
-    interval = 0.1
-    current: _Progress | None = None  # what a warning has to clear before it is printed
-
-    def __init__(self, enabled: bool = True, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic):
-        self.stream = sys.stderr if stream is None else stream
-        self.enabled = enabled and self.stream.isatty()
-        self.clock = clock
-        self.start = self.last = clock()
-        self.shown = False
-
-    def __enter__(self) -> _Progress:
-        _Progress.current = self
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.clear()
-        _Progress.current = None
-
-    def update(self, stage: str, done: int, total: int) -> None:
-        """The library's progress callable; ``total`` 0 means that there is no telling how far it is."""
-        if not self.enabled:
-            return
-        now = self.clock()
-        # work whose end is unknown says what it is before it starts: it will not call again
-        if total and (now - self.start < self.delay or (now - self.last < self.interval and done < total)):
-            return
-        self.last = now
-        width = min(shutil.get_terminal_size().columns, 100) - 1
-        if total:
-            text = f" {stage} {100 * done // total:3d} %"
-            room = max(0, min(40, width - len(text) - 2))
-            filled = room * done // total
-            text = f"[{'#' * filled}{'.' * (room - filled)}]{text}" if room >= 10 else text
-        else:
-            text = f"{stage} ..."
-        self.stream.write("\r" + text[:width].ljust(width))
-        self.stream.flush()
-        self.shown = True
-
-    def clear(self) -> None:
-        """Take the bar away, before anything else is printed."""
-        if self.shown:
-            width = min(shutil.get_terminal_size().columns, 100) - 1
-            self.stream.write("\r" + " " * width + "\r")
-            self.stream.flush()
-            self.shown = False
 
 
 if __name__ == "__main__":

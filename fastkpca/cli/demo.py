@@ -72,7 +72,7 @@ def run(
         Text about a model and the seconds that it took.
     force : bool
         Go on where the folder holds files that are not the demo's.
-    progress : object with ``update`` and ``clear``, optional
+    progress : Bars, optional
 
     Raises
     ------
@@ -95,7 +95,7 @@ def run(
 
     start = time.perf_counter()
     model = fk.kpca(
-        train, "gaussian", COMPONENTS, rng=0, progress=False if progress is None else progress.update, **parameters
+        train, "gaussian", COMPONENTS, rng=0, progress=progress or False, **parameters
     )
     seconds = time.perf_counter() - start
     if progress is not None:

@@ -12,7 +12,7 @@ from ..base import parallel
 from ..base.protocol import Kernel, Offer, Summary
 from ..errors import rounded_up
 from ..kernels import given_kernel
-from ..maps.pivots import PivotMap, RankProbe, second_round
+from ..maps.pivots import RankProbe
 from ..products.operators import FeatureOperator, GramOperator
 from ..rows import validate
 from ..rows.view import Rows, summarize
@@ -191,12 +191,10 @@ def features(
         operator = FeatureOperator(chosen, offer.build(data.sample), rows, threads, progress=progress)
         target = tol * operator.trace()
         for _ in range(3):
-            if operator.residual_trace <= target or not isinstance(operator.map, PivotMap):
+            if operator.residual_trace <= target:
                 break
             # a sample can miss a small far cluster; all rows know where the residual lies
-            more, _ = second_round(
-                operator.map, rows, tol=0.5 * tol, max_features=most, rng=generator, n_threads=threads
-            )
+            more = operator.map.refined(rows, tol=0.5 * tol, max_features=most, rng=generator, n_threads=threads)
             if more is operator.map:
                 break
             operator = FeatureOperator(chosen, more, rows, threads, progress=progress)

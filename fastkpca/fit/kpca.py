@@ -376,8 +376,8 @@ def _prepare(
         validate.check_columns(like.n_features, rows.n_features)
         validate.check_names(like.feature_names, X)
         shift_by, c = like.shift, like.n_components if c is None else c
-    limit = validate.check_memory_limit(memory_limit)
-    _check_look(rows, limit)
+    limit, capped = room.memory_within(validate.check_memory_limit(memory_limit), DEFAULT_MEMORY, threads)
+    _check_look(rows, limit, capped)
     rows, data = summarize(
         rows,
         shift=chosen.translation is not None,
@@ -388,7 +388,6 @@ def _prepare(
     )
     validate.check_enough(rows.n_samples)
     c = validate.check_c(c, rows.n_samples)
-    limit, capped = room.memory_for(limit, DEFAULT_MEMORY, threads)
     return Problem(
         rows=rows,
         kernel=chosen.resolve(data),
@@ -410,17 +409,20 @@ def _prepare(
     )
 
 
-def _check_look(rows: Rows, limit: int | None) -> None:
+def _check_look(rows: Rows, limit: int | None, capped: bool) -> None:
     """Refuse what even a look at the rows passes, before it."""
     if not rows.counted or rows.distributed:
         return
     limit = DEFAULT_MEMORY if limit is None else limit
     needed = footprint.looking_bytes(rows.n_samples, rows)
     if needed > limit:
-        raise ValueError(
+        text = (
             f"no route fits: a look at {rows.n_samples} rows of {rows.n_features} columns needs {needed / 1e6:.3g} MB, "
-            f"the limit is {limit / 1e6:.3g} MB; raise memory_limit"
+            f"the limit is {limit / 1e6:.3g} MB"
         )
+        if capped:
+            raise MemoryError(f"{text}; {room.describe_limit()}")
+        raise ValueError(f"{text}; raise memory_limit")
 
 
 def _method(method: str, features: str, products: str, like: Any, keep_moments: bool) -> str:
@@ -471,7 +473,7 @@ def _choose(problem: Problem, method: str, features: str, products: str, keep_sc
     except NoRouteError as error:
         if not problem.capped:
             raise
-        raise MemoryError(f"{error}; {room.said()}") from None
+        raise MemoryError(f"{error}; {room.describe_limit()}") from None
 
 
 def _planned(problem: Problem, method: str, features: str, products: str, keep_scores: bool) -> Plan:

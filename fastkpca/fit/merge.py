@@ -18,9 +18,6 @@ import numpy as np
 from ..base import parallel
 from ..base.protocol import FeatureMap, Kernel, Moments, Summary
 from ..kernels import guarded
-from ..kernels.combined import ProductKernel, ScaledKernel
-from ..maps.combined import ScaledMap, parts_of
-from ..maps.monomial import TaylorMap
 from ..maps.passes import feature_moments
 from ..model.plan import Plan
 from ..model.result import FeatureProjector, KPCAModel, check_model, new_rows, restore_map
@@ -177,9 +174,7 @@ def map_for_rows(model: KPCAModel, kernel: Kernel, data: Summary) -> FeatureMap:
         There are no such bounds.
     """
     feature_map = map_of(model)
-    header, arrays = _state(feature_map)
-    found = _reaching(feature_map, (header, arrays), kernel, data, float(model.info.get("radius", 0.0)))
-    return feature_map if found == header else _restored(model, found, arrays)
+    return feature_map.widened(kernel, data, float(model.info.get("radius", 0.0)))
 
 
 def _state(feature_map: FeatureMap) -> tuple[dict, dict[str, np.ndarray]]:
@@ -195,88 +190,15 @@ def _restored(model: KPCAModel, header: dict, arrays: dict[str, np.ndarray]) -> 
     return restore_map(model.kernel, header, arrays, n_features=n_features, n_columns=model.n_features)
 
 
-def _reaching(
-    feature_map: FeatureMap,
-    state: tuple[dict, dict[str, np.ndarray]],
-    kernel: Kernel,
-    data: Summary,
-    seen: float,
-) -> dict:
-    """The header of a map's state with its bounds widened to these rows; ``seen``: how far they reached so far.
-
-    What a map leaves out of a row, it says row by row, so that a certificate knows of rows that lie far out. What is to
-    be widened is what it says of *all* rows: how much rounding displaces them, and what the kernel's values may be.
-    """
-    header, arrays = state
-    kind = header.get("map")
-    if kind == "ranked":
-        return header | {"radius": max(header["radius"], data.radius + float(np.linalg.norm(arrays["centre"])))}
-    if kind == "pivots":
-        # the pivots are rows of the first model: how well their matrix is factored, no other row changes
-        error = kernel.entry_error(data, np.dtype(np.float64)) or 0.0
-        return header | {"entry_error": max(header["entry_error"], error)}
-    if kind == "fourier":
-        _check_box(arrays["box"], data)
-        return header
-    if kind in ("scaled", "sum", "tensor"):
-        parts, kernels = parts_of(header, arrays), _parts_of_kernel(kernel, kind)
-        maps = [feature_map.part] if isinstance(feature_map, ScaledMap) else list(getattr(feature_map, "parts", ()))
-        if len(parts) == len(kernels) == len(maps):
-            wide = header | {
-                "parts": [_reaching(*one, data, seen) for one in zip(maps, parts, kernels)],
-            }
-            if kind != "tensor":
-                return wide
-            bounds = [part.value_bound(data) for part in kernels]
-            if all(bound is not None and np.isfinite(bound) for bound in bounds):
-                return wide | {"bounds": list(map(max, header["bounds"], bounds))}  # type: ignore[arg-type]
-    if isinstance(feature_map, TaylorMap):
-        held = feature_map.reaches(data.radius)
-    else:  # of a plugin's map its author knows
-        held = feature_map.anywhere
-    if not held and data.radius > seen * (1 + 1e-12):
-        raise ValueError(
-            f"rows lie up to {data.radius:.6g} from the shift of the model, whose own lie up to {seen:.6g}, and the "
-            "bounds of its feature map hold up to there only; make the first model from rows that span the range, or "
-            "with features='pivots'"
-        )
-    return header
-
-
-def _check_box(box: np.ndarray, data: Summary) -> None:
-    """Fourier features are periodic: beyond the box come their images."""
-    low, high = box
-    slack = 1e-12 * (high - low)
-    outside = (data.box[0] < low - slack) | (data.box[1] > high + slack)
-    if outside.any():
-        axis = int(np.argmax(outside))
-        raise ValueError(
-            f"rows lie outside the box of the rows that the fourier features were made for (coordinate {axis}, "
-            f"after the shift: {data.box[0, axis]:.6g} to {data.box[1, axis]:.6g}, the box has {low[axis]:.6g} to "
-            f"{high[axis]:.6g}), and inside it alone are they right; make the first model from rows that span the "
-            "range (two at its corners, of a small sample_weight, will do), or with features='ranked' or 'pivots'"
-        )
-
-
-def _parts_of_kernel(kernel: Kernel, kind: str) -> list[Kernel]:
-    inner = kernel.unguarded()
-    if kind == "scaled":
-        return [inner.kernel] if isinstance(inner, ScaledKernel) else []
-    parts = list(getattr(inner, "parts", ()))
-    if kind == "tensor" and len(parts) > 2:  # the map of all but the last, times that of the last
-        return [ProductKernel(parts=tuple(parts[:-1])), parts[-1]]
-    return parts
-
-
 def _widest(headers: list[dict]) -> dict:
     """Of maps with equal features the bounds that hold for the rows of all."""
     wide = dict(headers[0])
     for key, join in (("radius", max), ("entry_error", max), ("margin", min)):
         if key in wide:
             wide[key] = join(header[key] for header in headers)
-    if wide.get("map") == "tensor":
+    if "bounds" in wide:
         wide["bounds"] = [max(bounds) for bounds in zip(*(header["bounds"] for header in headers))]
-    if wide.get("map") in ("scaled", "sum", "tensor"):
+    if "parts" in wide:
         wide["parts"] = [_widest(list(parts)) for parts in zip(*(header["parts"] for header in headers))]
     return wide
 

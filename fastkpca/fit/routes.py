@@ -15,7 +15,7 @@ from ..base.rounding import EPS, rounding_factor
 from ..errors import CertificateWarning, ComponentsWarning, NotConvergedError, NoVarianceError, rounded_up, warn_caller
 from ..kernels.precomputed import Precomputed
 from ..maps.passes import accumulate, feature_moments
-from ..maps.pivots import PivotMap, pivot_map, second_round
+from ..maps.pivots import pivot_map
 from ..model.plan import Plan
 from ..model.result import FeatureProjector, KPCAModel, SampleProjector
 from ..products.exact import ExactSummation
@@ -34,6 +34,8 @@ from .product_choice import InStrips, Product
 
 __all__ = ["Problem", "Solution", "components", "model_of", "solve"]
 
+ROUNDED = 1e-11
+"""Width of an interval over the largest eigenvalue below which exact products promise no narrower ones: rounding."""
 SOLVER_SHARE = 0.25
 """Of tol, for the eigensolver of a moment held as an operator; the rest is for what the map leaves out."""
 
@@ -189,14 +191,13 @@ def _features(problem: Problem, plan: Plan) -> Solution:
         feature_map = offer.build(problem.data.sample)
         moments, eigenvalues, axes, solved = _leading(feature_map, problem)
         rounds = 0
-        free = isinstance(feature_map, PivotMap) and problem.like is None
+        free = problem.like is None
         most = most_pivots(problem.data, problem.rows, problem.c, problem.memory_limit, problem.keeps_scores)
         while free and _misses(moments, eigenvalues, problem) and rounds < 3:
             # a sample can miss a small far cluster; all rows know where the residual lies
             if not problem.forced and plan.krylov_is_cheaper(problem.data.n_samples, 3 * feature_map.n_features // 2):
                 break
-            more, _ = second_round(
-                feature_map,
+            more = feature_map.refined(
                 problem.rows,
                 tol=0.5 * problem.tol * _top(eigenvalues) / _trace_of(moments),
                 max_features=min(most, 2 * feature_map.n_features + 100),
@@ -279,7 +280,7 @@ def model_of(problem: Problem, solution: Solution, plan: Plan, score: Any, *, ke
         clusters=solution.certificate.clusters,
         total_variance=high,
         total_variance_bounds=(low, high),
-        kernel=getattr(problem.kernel, "unbound", lambda: problem.kernel)(),
+        kernel=problem.kernel.unbound(),
         plan=plan,
         info=solution.info,
         n_samples=problem.data.n_samples,
@@ -525,10 +526,12 @@ def _feature_message(proof: Certificate, eigenvalues: np.ndarray, feature_map: F
     if width <= problem.tol:
         return ""
     if problem.like is None:
-        help = (
-            "method='auto' goes on with exact products where moments need not be kept, a larger memory_limit allows "
-            "more features"
-        )
+        own = 2 * proof.rounding > 0.8 * problem.tol * eigenvalues[0]  # the map's, however many features it has
+        help = "method='auto' goes on with exact products where moments need not be kept"
+        if own and width < ROUNDED:
+            help = "that is rounding in float64; a larger tol helps"
+        elif not own:
+            help += ", a larger memory_limit allows more features"
     else:
         help = "the map was made for other rows: make the first model with a smaller tol, of rows that span all of them"
     return (
@@ -643,7 +646,8 @@ def _kept(
     if len(enough) == 0:
         warn_caller(
             f"c={asked}: the {positive} components found explain {100 * share[-1]:.6g} % for certain, less than asked "
-            "for; a smaller tol or method='dense' would keep more",
+            "for; method='dense' keeps more, or with method='krylov' more passes (max_passes), with method='features' "
+            "a smaller tol",
             ComponentsWarning,
         )
         return positive

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,12 +19,19 @@ _TILES = (
 
 
 def _call(function: Callable[..., Any], label: str, *tiles: np.ndarray) -> Any:
-    try:
+    # a function of two points usually fails here, on a broadcast
+    shapes = " and ".join(str(tile.shape) for tile in tiles)
+    with _noted(f"raised by {label}, which fastkpca called with shapes {shapes}; {_TILES}"):
         return function(*tiles)
+
+
+@contextmanager
+def _noted(text: str) -> Iterator[None]:
+    """Adds a note to what the user's own code raises; its type stays what it was."""
+    try:
+        yield
     except Exception as error:
-        # the type stays the author's own; a function of two points usually fails here, on a broadcast
-        shapes = " and ".join(str(tile.shape) for tile in tiles)
-        error.add_note(f"raised by {label}, which fastkpca called with shapes {shapes}; {_TILES}")
+        error.add_note(text)
         raise
 
 
@@ -107,8 +115,12 @@ class ObjectKernel(_Foreign):
             raise TypeError(f"object is {self.object!r}; give an object with a method block(X, Y)")
         for name in ("positive_semidefinite", "translation", "thread_safe"):
             if getattr(self, name) is None:
-                self.__dict__[name] = getattr(self.object, name, getattr(Kernel, name))
+                self.__dict__[name] = self._attribute(name, getattr(Kernel, name))
         super().check()
+
+    def _attribute(self, name: str, default: Any) -> Any:
+        with _noted(f"raised by {type(self.object).__name__}.{name}"):
+            return getattr(self.object, name, default)
 
     def _label(self) -> str:
         return f"{type(self.object).__name__}.block"
@@ -118,7 +130,7 @@ class ObjectKernel(_Foreign):
         return _values(_call(self.object.block, label, X, Y), (len(X), len(Y)), X.dtype, label)
 
     def diagonal(self, X: np.ndarray) -> np.ndarray:
-        method = getattr(self.object, "diagonal", None)
+        method = self._attribute("diagonal", None)
         if method is None:
             return super().diagonal(X)
         label = f"{type(self.object).__name__}.diagonal"

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from inspect import signature
 from math import isfinite
 from typing import Any, NoReturn
@@ -28,6 +29,7 @@ import numpy as np
 from ..base.protocol import Cost, FeatureMap, Kernel, Moments, Offer, Summary, Summation
 from ..base.rounding import EPS
 from ..errors import KernelContractError, KernelParameterError, PluginError, did_you_mean
+from ..products.exact import ExactSummation
 from ..rows.view import Rows
 from ._adapters import CallableKernel, ObjectKernel
 from ._registry import Origin, get_kernel, origin
@@ -49,10 +51,8 @@ def guarded(kernel: Kernel) -> Kernel:
     """
     if isinstance(kernel, Guard):
         return kernel
-    if hasattr(kernel, "over_parts") and type(kernel).__module__.startswith("fastkpca."):
-        return kernel.over_parts(guarded)
     found = origin(kernel)
-    return kernel if found is None else Guard(kernel, found)
+    return kernel.over_parts(guarded) if found is None else Guard(kernel, found)
 
 
 OTHER_NAMES = {
@@ -190,7 +190,13 @@ class Guard(Kernel):
 
     def unbound(self) -> Kernel:
         """The kernel itself, as a model keeps it."""
-        return getattr(self._inner, "unbound", lambda: self._inner)()
+        return self._watch.call(self._inner, "unbound", self._inner.unbound)
+
+    def over_parts(self, function: Callable[[Kernel], Kernel]) -> Kernel:
+        return self
+
+    def map_parts(self) -> tuple[Kernel, ...]:
+        return self._watch.call(self._inner, "map_parts", self._inner.map_parts)
 
     def unguarded(self) -> Kernel:
         """The kernel itself."""
@@ -215,6 +221,18 @@ class Guard(Kernel):
     @property
     def translation(self) -> str | None:  # type: ignore[override]
         return self._declared("translation", (None, "kernel", "centered"))
+
+    @property
+    def by_number(self) -> bool:  # type: ignore[override]
+        return bool(self._declared("by_number", (False, True)))
+
+    @property
+    def is_linear(self) -> bool:  # type: ignore[override]
+        return bool(self._declared("is_linear", (False, True)))
+
+    @property
+    def takes_points(self) -> bool:
+        return self._inner.takes_points
 
     # What it computes
 
@@ -257,9 +275,25 @@ class Guard(Kernel):
             self._watch.refuse(inner, "value_bound", (), f"returned {most!r}", "a finite bound, or None, is due")
         return None if most is None else float(most)
 
+    def compiled_tile(self) -> tuple[str, dict[str, Any]] | None:
+        return self._watch.call(self._inner, "compiled_tile", self._inner.compiled_tile)
+
+    def gradient_weights(self, X: np.ndarray, Y: np.ndarray, K: np.ndarray) -> np.ndarray | None:
+        inner, watch, tiles = self._inner, self._watch, tuple(map(_read_only, (X, Y, K)))
+        weights = watch.call(inner, "gradient_weights", inner.gradient_weights, *tiles)
+        return None if weights is None else watch.array(inner, "gradient_weights", weights, K.shape, *tiles)
+
+    def fixed_point_width(self) -> float | None:
+        inner = self._inner
+        width = self._watch.call(inner, "fixed_point_width", inner.fixed_point_width)
+        if width is not None and not (_is_bound(width) and width > 0):
+            needed = "a positive number, or None, is due"
+            self._watch.refuse(inner, "fixed_point_width", (), f"returned {width!r}", needed)
+        return width
+
     def bind(self, X: Any, Y: Any = None) -> tuple[Kernel, Any]:
         inner = self._inner
-        if type(inner).bind is Kernel.bind:
+        if inner.takes_points:
             return self, X
         bound, rows = self._watch.call(inner, "bind", inner.bind, X, Y)
         return self if bound is inner else Guard(bound, self._watch.origin), rows
@@ -309,7 +343,7 @@ class Guard(Kernel):
             self._watch.refuse(self._inner, label, (), f"returned {feature_map!r}", "a FeatureMap is due")
         if type(feature_map).__module__.startswith("fastkpca."):
             return feature_map
-        return _GuardedMap(feature_map, self._watch)
+        return _GuardedMap(feature_map, self._watch, self.thread_safe)
 
     def feature_map_from_state(self, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
         inner = self._inner
@@ -439,10 +473,6 @@ class _Look:
 
     def at_compiled_tile(self) -> None:
         """``compiled_tile`` names one of the core's own tiles; it must be that of ``block``."""
-        if getattr(self.inner, "compiled_tile", None) is None:
-            return
-        from ..products.exact import ExactSummation
-
         compiled = self.watch.call(self.inner, "compiled_tile", self.inner.compiled_tile)
         if compiled is None:
             return
@@ -482,23 +512,27 @@ class _Look:
             refuse("residual", found, "it must be an upper bound")
         rng = np.random.default_rng(1)
         C, U = rng.standard_normal((Phi.shape[1], 1)), rng.standard_normal((m, 1))
-        size, allowed = float(np.sqrt(squares.sum())), 16 * relative + 4 * feature_map.defect  # a transform's own error
+        size = float(np.sqrt(squares.sum()))
+        # Products may be with features that err by the defect, as transforms do: by f where 2 |f| |phi| is the defect
+        # of an entry of K. Of m rows, |F|_2 is then at most sqrt(m) defect / (2 |phi|)
+        defect = feature_map.defect * np.sqrt(m) / (2 * float(np.sqrt(squares.max())) or np.inf)
         for method, product, expected, factor in (
             ("apply", feature_map.apply(S, C), Phi @ C, C),
             ("accumulate", feature_map.accumulate(S, U), Phi.T @ U, U),
         ):
-            if np.abs(product - expected).max(initial=0.0) > allowed * size * (float(np.linalg.norm(factor)) + 1):
+            allowed = (16 * relative * size + defect) * (float(np.linalg.norm(factor)) + 1)
+            if np.abs(product - expected).max(initial=0.0) > allowed:
                 refuse(method, "differs from the product with features", "the two must agree to rounding")
 
 
 class _GuardedMap(FeatureMap):
     """A feature map of a class from outside."""
 
-    def __init__(self, feature_map: FeatureMap, watch: _Watch):
-        self.__dict__.update(_inner=feature_map, _watch=watch)
+    def __init__(self, feature_map: FeatureMap, watch: _Watch, kernel_is_safe: bool):
+        self.__dict__.update(_inner=feature_map, _watch=watch, _kernel_is_safe=kernel_is_safe)
 
     def __reduce__(self) -> tuple:
-        return _GuardedMap, (self._inner, self._watch)
+        return _GuardedMap, (self._inner, self._watch, self._kernel_is_safe)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name in ("_inner", "_watch"):
@@ -544,6 +578,36 @@ class _GuardedMap(FeatureMap):
             found = f"returned {residual[row]} (first at row {row})"
             self._watch.refuse(self._inner, "residual", (X,), found, "it is never negative: an upper bound")
         return residual
+
+    @property
+    def transform_eps(self) -> float:  # type: ignore[override]
+        return self._inner.transform_eps
+
+    @property
+    def thread_safe(self) -> bool:  # type: ignore[override]
+        return bool(self._inner.thread_safe) and self._kernel_is_safe
+
+    @property
+    def landmarks(self) -> np.ndarray | None:  # type: ignore[override]
+        return self._inner.landmarks
+
+    def landmark_weights(self, B: np.ndarray) -> np.ndarray:
+        return self._watch.call(self._inner, "landmark_weights", self._inner.landmark_weights, B)
+
+    def outside_error(self, X: np.ndarray) -> np.ndarray:
+        return self._call("outside_error", (len(X),), X)
+
+    def widened(self, kernel: Kernel, data: Summary, radius: float) -> FeatureMap:
+        return self._around(self._inner.widened(kernel, data, radius))
+
+    def refined(self, rows: Rows, **options: Any) -> FeatureMap:
+        return self._around(self._watch.call(self._inner, "refined", partial(self._inner.refined, **options), rows))
+
+    def _around(self, feature_map: FeatureMap) -> FeatureMap:
+        return self if feature_map is self._inner else _GuardedMap(feature_map, self._watch, self._kernel_is_safe)
+
+    def formula(self) -> dict[str, Any] | None:
+        return self._watch.call(self._inner, "formula", self._inner.formula)
 
     def defect_norm(self, n: float, trace: float) -> float:
         return float(self._watch.call(self._inner, "defect_norm", self._inner.defect_norm, n, trace))

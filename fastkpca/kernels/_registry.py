@@ -488,7 +488,7 @@ def _capabilities(kernel: Kernel) -> tuple[str, ...]:
         "not thread-safe": not kernel.thread_safe,
         "feature maps": cls.feature_maps is not Kernel.feature_maps,
         "summations": cls.summations is not Kernel.summations,
-        "compiled tiles": getattr(kernel, "compiled_tile", None) is not None,
+        "compiled tiles": cls.compiled_tile is not Kernel.compiled_tile,
         "entry error": cls.entry_error is not Kernel.entry_error,
     }
     return tuple(name for name, offered in found.items() if offered)

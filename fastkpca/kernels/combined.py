@@ -20,7 +20,7 @@ from ..base.stored import Record
 from ..errors import KernelParameterError, PluginError
 from ..maps.combined import ScaledMap, SumMap, TensorMap, parts_of
 from ..products.combined import ScaledSummation, SumSummation
-from ..products.exact import ExactSummation, checked_block, compiled_tile
+from ..products.exact import ExactSummation, checked_block
 from ..rows.view import Rows
 
 __all__ = ["ProductKernel", "ScaledKernel", "SumKernel", "add", "multiply"]
@@ -57,7 +57,7 @@ def multiply(a: Kernel, b: Any) -> Kernel:
 def _check_part(part: Any) -> None:
     if not isinstance(part, Kernel):
         raise TypeError(f"{part!r} is not a kernel; fastkpca.get_kernel() makes one of a name, a function or an object")
-    if type(part).bind is not Kernel.bind:
+    if not part.takes_points:
         raise KernelParameterError(
             f"{part!r} takes something else than rows of coordinates in place of X, so it cannot be combined with "
             "other kernels; combine the matrices instead, as in kpca(0.5 * K1 + K2, 'precomputed')"
@@ -69,10 +69,6 @@ def _made(cls: type[Kernel], **values: Any) -> Kernel:
     made = cls.__new__(cls)
     made.__dict__.update(values)
     return made
-
-
-def _unbound(kernel: Kernel) -> Kernel:
-    return getattr(kernel, "unbound", lambda: kernel)()
 
 
 def _values(kernel: Kernel, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
@@ -148,16 +144,17 @@ class ScaledKernel(Kernel):
         return bool(self.kernel.thread_safe)
 
     def over_parts(self, function: Callable[[Kernel], Kernel]) -> Kernel:
-        """The same scaling of function(kernel)."""
         part = function(self.kernel)
         return self if part is self.kernel else _made(ScaledKernel, factor=self.factor, kernel=part)
+
+    def map_parts(self) -> tuple[Kernel, ...]:
+        return (self.kernel,)
 
     def resolve(self, data: Summary) -> Kernel:
         return self.over_parts(lambda part: part.resolve(data))
 
     def unbound(self) -> Kernel:
-        """What a model keeps."""
-        return self.over_parts(_unbound)
+        return self.over_parts(lambda part: part.unbound())
 
     def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         K = _values(self.kernel, X, Y)
@@ -192,9 +189,8 @@ class ScaledKernel(Kernel):
 
         own = None if tol is None else tol / self.factor * (1 - 1e-12)
         offers = [scaled(offer) for offer in self.kernel.summations(data_x, data_y, own)]
-        if (
-            self.positive_semidefinite and compiled_tile(self.kernel) is not None
-        ):  # those of the scaled kernel come from ``block``
+        # tiles of the scaled kernel itself come from ``block``
+        if self.positive_semidefinite and self.kernel.compiled_tile() is not None:
             cost = _tiles_cost(self.kernel, data_x, data_y)
             tiles = Offer("tiles", cost, lambda X, Y=None: ExactSummation(self.kernel, X, Y))
             offers.append(scaled(tiles))
@@ -213,7 +209,7 @@ class ScaledKernel(Kernel):
 
 
 def _tiles_cost(part: Kernel, data_x: Summary, data_y: Summary) -> Cost:
-    value = 0.25 * data_x.n_features + (COMPILED_FLOPS if compiled_tile(part) is not None else BLOCK_FLOPS)
+    value = 0.25 * data_x.n_features + (COMPILED_FLOPS if part.compiled_tile() is not None else BLOCK_FLOPS)
     value *= 0.5 if data_x is data_y else 1.0  # each serves two entries
     return Cost(row_flops=data_y.n_samples * value, column_flops=0.25 * data_y.n_samples)
 
@@ -255,7 +251,6 @@ class _OfParts(Kernel):
         return all(part.thread_safe for part in self.parts)
 
     def over_parts(self, function: Callable[[Kernel], Kernel]) -> Kernel:
-        """The same combination of function(part) for each part."""
         parts = tuple(map(function, self.parts))
         return self if all(new is old for new, old in zip(parts, self.parts)) else _made(type(self), parts=parts)
 
@@ -263,8 +258,7 @@ class _OfParts(Kernel):
         return self.over_parts(lambda part: part.resolve(data))
 
     def unbound(self) -> Kernel:
-        """What a model keeps."""
-        return self.over_parts(_unbound)
+        return self.over_parts(lambda part: part.unbound())
 
     def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         total = _values(self.parts[0], X, Y)
@@ -277,6 +271,9 @@ class _OfParts(Kernel):
         for part in self.parts[1:]:
             self._join(total, _diagonal(part, X))
         return total
+
+    def map_parts(self) -> tuple[Kernel, ...]:
+        return self.parts
 
     def _join(self, total: np.ndarray, values: np.ndarray) -> None:
         raise NotImplementedError
@@ -400,7 +397,7 @@ class SumKernel(_OfParts):
             ]
         if not all(found) and not self.positive_semidefinite:
             return ()  # the tiles of the sum itself also give the norm, on which such a kernel's certificate rests
-        if not any(found) and any(compiled_tile(part) is None for part in self.parts):
+        if not any(found) and any(part.compiled_tile() is None for part in self.parts):
             return ()  # the tiles of the sum itself are as good
         costs = [
             _tiles_cost(part, data_x, data_y) if offer is None else offer.cost for part, offer in zip(self.parts, found)
@@ -508,11 +505,11 @@ class ProductKernel(_OfParts):
         )
         return (Offer(self.word, cost, build),)
 
-    def feature_map_from_state(self, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
+    def map_parts(self) -> tuple[Kernel, ...]:
         # a product of three is the map of the first two, times the third
-        first, *others = self.parts
-        if len(others) > 1:
-            first, others = ProductKernel(parts=self.parts[:-1]), [self.parts[-1]]
+        return self.parts if len(self.parts) == 2 else (ProductKernel(parts=self.parts[:-1]), self.parts[-1])
+
+    def feature_map_from_state(self, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
         own = Record(header, arrays, "the feature map of a product")
         own.keys(("map", "bounds", "parts"))
         own.text("map", ("tensor",))
@@ -520,7 +517,7 @@ class ProductKernel(_OfParts):
         bounds = Record({str(i): bound for i, bound in enumerate(own.list("bounds", 2))}, {}, "the bounds of a product")
         most = (bounds.number("0", least=0.0), bounds.number("1", least=0.0))
         states = parts_of(header, arrays)
-        maps = [part.feature_map_from_state(*own) for part, own in zip((first, *others), states)]
+        maps = [part.feature_map_from_state(*own) for part, own in zip(self.map_parts(), states)]
         return TensorMap(maps[0], maps[1], most)
 
     def __repr__(self) -> str:

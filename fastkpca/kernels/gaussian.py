@@ -104,6 +104,12 @@ class Gaussian(Kernel):
     def compiled_tile(self) -> tuple[str, dict]:
         return "gaussian", {"sigma": self._sigma}
 
+    def gradient_weights(self, X: np.ndarray, Y: np.ndarray, K: np.ndarray) -> np.ndarray:
+        return K / self._sigma**2
+
+    def fixed_point_width(self) -> float:
+        return self._sigma
+
     def diagonal(self, X: np.ndarray) -> np.ndarray:
         return np.ones(len(X))
 

@@ -20,12 +20,16 @@ class Linear(Kernel):
     api_version = 1
     positive_semidefinite = True
     translation = "centered"
+    is_linear = True
 
     def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         return tiles.linear_block(X, Y)
 
     def compiled_tile(self) -> tuple[str, dict]:
         return "linear", {}
+
+    def gradient_weights(self, X: np.ndarray, Y: np.ndarray, K: np.ndarray) -> np.ndarray:
+        return np.ones_like(K)
 
     def diagonal(self, X: np.ndarray) -> np.ndarray:
         return np.einsum("ij,ij->i", X, X)

@@ -84,6 +84,9 @@ class Polynomial(Kernel):
     def compiled_tile(self) -> tuple[str, dict]:
         return "polynomial", self.get_parameters()
 
+    def gradient_weights(self, X: np.ndarray, Y: np.ndarray, K: np.ndarray) -> np.ndarray:
+        return self.degree * self.scale * (self.scale * (X @ Y.T) + self.offset) ** (self.degree - 1)
+
     def diagonal(self, X: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore"):  # named where the values are used
             return (self.scale * np.einsum("ij,ij->i", X, X) + self.offset) ** self.degree

@@ -26,6 +26,7 @@ class Precomputed(Kernel):
 
     api_version = 1
     translation = None
+    by_number = True
 
     matrix: np.ndarray | None = None
     largest: float | None = None

@@ -41,6 +41,9 @@ class Tanh(Kernel):
     def compiled_tile(self) -> tuple[str, dict]:
         return "tanh", self.get_parameters()
 
+    def gradient_weights(self, X: np.ndarray, Y: np.ndarray, K: np.ndarray) -> np.ndarray:
+        return self.scale * (1.0 - K * K)
+
     def diagonal(self, X: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore"):  # tanh(inf) is 1
             return np.tanh(self.scale * np.einsum("ij,ij->i", X, X) + self.offset)

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from math import sqrt
+from math import prod, sqrt
+from typing import Any
 
 import numpy as np
 
-from ..base.protocol import FeatureMap, Moments, OperatorMoments
+from ..base.protocol import FeatureMap, Kernel, Moments, OperatorMoments, Summary
 from ..base.rounding import UNIT, unit_roundoff
 from ..base.stored import Record
 from ..errors import ModelFileError
@@ -48,16 +49,52 @@ def parts_of(header: dict, arrays: dict[str, np.ndarray]) -> list[State]:
     return list(zip(parts, found))
 
 
-class ScaledMap(FeatureMap):
+class _OfParts(FeatureMap):
+    """What maps made of other maps share."""
+
+    parts: tuple[FeatureMap, ...]
+
+    @property
+    def thread_safe(self) -> bool:  # type: ignore[override]
+        return all(part.thread_safe for part in self.parts)
+
+    def remade(self, parts: Sequence[FeatureMap], kernel: Kernel, data: Summary, radius: float) -> FeatureMap:
+        """This combination, of parts that hold for the rows of ``data``."""
+        raise NotImplementedError
+
+    def widened(self, kernel: Kernel, data: Summary, radius: float) -> FeatureMap:
+        kernels = kernel.unguarded().map_parts()
+        if len(kernels) != len(self.parts):
+            return super().widened(kernel, data, radius)
+        parts = [part.widened(own, data, radius) for part, own in zip(self.parts, kernels)]
+        return self.remade(parts, kernel, data, radius)
+
+    @classmethod
+    def joined_size(cls, sizes: Sequence[int]) -> int:
+        """D of this combination of maps with so many features."""
+        return sum(sizes)
+
+    def _formula(self, header: dict[str, Any]) -> dict[str, Any] | None:
+        parts = [part.formula() for part in self.parts]
+        return None if None in parts else header | {"parts": parts}
+
+    def state(self) -> State:
+        return with_parts({"map": self.kind}, [part.state() for part in self.parts])
+
+
+class ScaledMap(_OfParts):
     """sqrt(factor) phi."""
+
+    kind = "scaled"
 
     def __init__(self, part: FeatureMap, factor: float):
         self.part, self.factor = part, factor
+        self.parts = (part,)
         self._root = sqrt(factor)
         self.n_features = part.n_features
         self.defect = factor * part.defect * (1 + 4 * UNIT)
         self.rounding = part.rounding + 4 * UNIT
-        self.tile_rows = part.tile_rows
+        self.tile_rows, self.transform_eps = part.tile_rows, part.transform_eps
 
     def features(self, X: np.ndarray) -> np.ndarray:
         return self.part.features(X) * X.dtype.type(self._root)
@@ -84,8 +121,14 @@ class ScaledMap(FeatureMap):
     def new_moments(self) -> Moments:
         return _ScaledMoments(self)
 
-    def state(self) -> State:
-        return with_parts({"map": "scaled"}, [self.part.state()])
+    def outside_error(self, X: np.ndarray) -> np.ndarray:
+        return self.factor * self.part.outside_error(X) * (1 + 4 * UNIT)
+
+    def remade(self, parts: Sequence[FeatureMap], kernel: Kernel, data: Summary, radius: float) -> FeatureMap:
+        return self if parts[0] is self.part else ScaledMap(parts[0], self.factor)
+
+    def formula(self) -> dict[str, Any] | None:
+        return self._formula({"kind": "scaled", "factor": self.factor})
 
 
 class _ScaledMoments(OperatorMoments):
@@ -162,8 +205,10 @@ class _ScaledMoments(OperatorMoments):
         return self._factor * self._own_operator.form()
 
 
-class SumMap(FeatureMap):
+class SumMap(_OfParts):
     """The features of all parts, side by side."""
+
+    kind = "sum"
 
     def __init__(self, parts: Sequence[FeatureMap]):
         self.parts = tuple(parts)
@@ -172,6 +217,7 @@ class SumMap(FeatureMap):
         self.n_features = ends[-1]
         self.defect = sum(part.defect for part in self.parts) * (1 + len(self.parts) * UNIT)
         self.rounding = max(part.rounding for part in self.parts)
+        self.transform_eps = max(part.transform_eps for part in self.parts)
 
     def features(self, X: np.ndarray) -> np.ndarray:
         tile = np.empty((self.n_features, len(X)), dtype=X.dtype)
@@ -195,11 +241,17 @@ class SumMap(FeatureMap):
     def apply(self, X: np.ndarray, C: np.ndarray) -> np.ndarray:
         return sum(part.apply(X, C[own]) for part, own in zip(self.parts, self._slices))  # type: ignore[return-value]
 
-    def state(self) -> State:
-        return with_parts({"map": "sum"}, [part.state() for part in self.parts])
+    def outside_error(self, X: np.ndarray) -> np.ndarray:
+        return sum(part.outside_error(X) for part in self.parts) * (1 + 2 * len(self.parts) * UNIT)
+
+    def remade(self, parts: Sequence[FeatureMap], kernel: Kernel, data: Summary, radius: float) -> FeatureMap:
+        return self if all(new is old for new, old in zip(parts, self.parts)) else SumMap(parts)
+
+    def formula(self) -> dict[str, Any] | None:
+        return self._formula({"kind": "sum"})
 
 
-class TensorMap(FeatureMap):
+class TensorMap(_OfParts):
     """All products of a feature of the first part with one of the second.
 
     Parameters
@@ -210,6 +262,8 @@ class TensorMap(FeatureMap):
         |A o D|_2 <= max_i a_ii |D|_2 for semidefinite A, and |D_1 o D_2|_2 <= |D_1|_2 |D_2|_2, a principal part of
         the Kronecker product; the same for traces.
     """
+
+    kind = "tensor"
 
     def __init__(self, first: FeatureMap, second: FeatureMap, bounds: tuple[float, float]):
         self.parts = (first, second)
@@ -222,6 +276,10 @@ class TensorMap(FeatureMap):
         # the diagonal of A_i + E_i = K_i - D_i is at most the bound on k_i and what D_i adds
         first, second = self.bounds[0] + more_first, self.bounds[1] + more_second
         return (of_first * second + first * of_second + of_first * of_second) * (1 + 8 * UNIT)
+
+    @classmethod
+    def joined_size(cls, sizes: Sequence[int]) -> int:
+        return prod(sizes)
 
     def features(self, X: np.ndarray) -> np.ndarray:
         one, two = (part.features(X).T for part in self.parts)
@@ -244,5 +302,31 @@ class TensorMap(FeatureMap):
         norms = [part.defect_norm(n, n * bound) for part, bound in zip(self.parts, self.bounds)]
         return self._defect(*norms, *norms)
 
+    def outside_error(self, X: np.ndarray) -> np.ndarray:
+        errors = [part.outside_error(X) for part in self.parts]
+        if not any(error.any() for error in errors):
+            return np.zeros(len(X))
+        # k_1 k_2 - p_1 p_2 = k_1 (k_2 - p_2) + (k_1 - p_1) k_2 - (k_1 - p_1)(k_2 - p_2), and |k_i(x, y)| is at most
+        # (k_i(x, x) k_i(y, y))^(1/2)
+        sizes = []
+        for part, bound, error in zip(self.parts, self.bounds, errors):
+            Phi = part.features(np.asarray(X, dtype=np.float64))
+            own = np.einsum("ij,ij->i", Phi, Phi) * (1 + 4 * part.rounding) + part.residual(X, Phi) + part.defect
+            sizes.append(np.sqrt((own + error) * bound))
+        return (sizes[0] * errors[1] + errors[0] * sizes[1] + errors[0] * errors[1]) * (1 + 16 * UNIT)
+
+    def remade(self, parts: Sequence[FeatureMap], kernel: Kernel, data: Summary, radius: float) -> FeatureMap:
+        bounds = [part.value_bound(data) for part in kernel.unguarded().map_parts()]
+        known = [bound for bound in bounds if bound is not None and np.isfinite(bound)]
+        if len(known) < len(bounds):
+            return FeatureMap.widened(self, kernel, data, radius)
+        wide = tuple(map(max, self.bounds, known))
+        same = wide == tuple(self.bounds) and all(new is old for new, old in zip(parts, self.parts))
+        return self if same else TensorMap(*parts, wide)
+
+    def formula(self) -> dict[str, Any] | None:
+        return self._formula({"kind": "product"})
+
     def state(self) -> State:
-        return with_parts({"map": "tensor", "bounds": list(self.bounds)}, [part.state() for part in self.parts])
+        header, arrays = super().state()
+        return header | {"bounds": list(self.bounds)}, arrays

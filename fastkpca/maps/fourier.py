@@ -19,14 +19,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import ceil, erfc, exp, log, pi, prod, sqrt
+from typing import Any
 
 import numpy as np
 import scipy.fft
 
-from ..base.protocol import Cost, FeatureMap, Moments, Offer, OperatorMoments, Summary
+from ..base.protocol import Cost, FeatureMap, Kernel, Moments, Offer, OperatorMoments, Summary
 from ..base.rounding import UNIT
 from ..base.stored import Record
 from . import transforms
+from .monomial import same_columns
 
 __all__ = [
     "FourierMap",
@@ -65,6 +67,8 @@ class FourierMap(FeatureMap):
     eps : float
         Relative accuracy to ask of the transforms.
     """
+
+    kind = "fourier"
 
     def __init__(
         self,
@@ -167,11 +171,50 @@ class FourierMap(FeatureMap):
             values[~near] = 0.0
         return values
 
+    @property
+    def transform_eps(self) -> float:  # type: ignore[override]
+        return self.eps
+
+    def outside_error(self, X: np.ndarray) -> np.ndarray:
+        """The images of the rows of the box, as seen from outside of it."""
+        return self.beyond * ((X < self.box[0]) | (X > self.box[1])).any(axis=1)
+
+    def widened(self, kernel: Kernel, data: Summary, radius: float) -> FeatureMap:
+        low, high = self.box
+        slack = 1e-12 * (high - low)
+        outside = (data.box[0] < low - slack) | (data.box[1] > high + slack)
+        if outside.any():  # beyond the box come its images
+            axis = int(np.argmax(outside))
+            raise ValueError(
+                f"rows lie outside the box of the rows that the fourier features were made for (coordinate {axis}, "
+                f"after the shift: {data.box[0, axis]:.6g} to {data.box[1, axis]:.6g}, the box has {low[axis]:.6g} to "
+                f"{high[axis]:.6g}), and inside it alone are they right; make the first model from rows that span the "
+                "range (two at its corners, of a small sample_weight, will do), or with features='ranked' or 'pivots'"
+            )
+        return self
+
+    def formula(self) -> dict[str, Any]:
+        grids = np.meshgrid(*(np.arange(-m, m + 1.0) for m in self.half), indexing="ij")
+        return {
+            "kind": "waves",
+            "modes": np.stack([grid.ravel() for grid in grids], axis=1),
+            "weights": self.weights.ravel()[None, :],
+            "centre": self.centre[None, :],
+            "period": self.period[None, :],
+            "low": (self.box[0] - self.margin)[None, :],
+            "high": (self.box[1] + self.margin)[None, :],
+        }
+
+    @classmethod
+    def stored_size(cls, own: Record, n_columns: int) -> int:
+        same_columns(own, own.array("box", (2, None)).shape[1], n_columns)
+        return int(own.array("weights", (None,) * n_columns).size)
+
     def new_moments(self) -> ToeplitzMoments:
         return ToeplitzMoments(self)
 
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
-        header = {"map": "fourier", "tail": self.tail, "images": self.images, "beyond": self.beyond, "eps": self.eps}
+        header = {"map": self.kind, "tail": self.tail, "images": self.images, "beyond": self.beyond, "eps": self.eps}
         return header, {"box": self.box, "margin": self.margin, "weights": self.weights}
 
     @classmethod

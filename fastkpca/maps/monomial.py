@@ -7,17 +7,29 @@ sections 7 and 8: A_k and C_m are ``accumulate``, the sums over them ``apply``).
 from __future__ import annotations
 
 from functools import lru_cache
-from math import comb
+from math import comb, factorial, sqrt
+from typing import Any
 
 import numpy as np
 import scipy.special
 
 from .._core import multiindex, truncation
-from ..base.protocol import FeatureMap
+from ..base.protocol import FeatureMap, Kernel, Summary, refuse_farther
 from ..base.rounding import UNIT
 from ..base.stored import Record
 
-__all__ = ["PolynomialMap", "TaylorMap", "exponents", "polynomial_size", "taylor_size"]
+__all__ = [
+    "PolynomialMap",
+    "TaylorMap",
+    "exponents",
+    "monomials",
+    "polynomial_size",
+    "same_columns",
+    "taylor_size",
+]
+
+MOST_DEGREE, MOST_ORDER = 64, 2001
+"""Of a stored map."""
 
 FARTHEST = 37.0
 """In units of sigma, from the centre of an expansion: exp(-R^2 / 2) is a normal number up to there."""
@@ -31,6 +43,13 @@ def polynomial_size(d: int, degree: int, offset: float) -> int:
 def taylor_size(d: int, order: int) -> int:
     """Number of features of the Gaussian cut after the terms m < order: C(d + order - 1, d)."""
     return comb(d + order - 1, d) if order > 0 else 0
+
+
+def same_columns(own: Record, d: int, n_columns: int) -> int:
+    """d, the number of columns that a stored map is for: ModelFileError where the model has another."""
+    if d != n_columns:
+        raise own.refuse(f"it is for rows of {d} columns, the model's have {n_columns}")
+    return d
 
 
 @lru_cache(maxsize=16)
@@ -49,6 +68,20 @@ def exponents(d: int, degree: int) -> np.ndarray:
         alpha[i] = alpha[parent[i]]
         alpha[i, coordinate[i]] += 1
     return alpha
+
+
+def monomials(
+    centre: np.ndarray, rotation: np.ndarray, alpha: np.ndarray, weights: np.ndarray, *, gaussian: bool
+) -> dict[str, Any]:
+    """The formula of weighted monomials of z = rotation' (x - centre), times exp(-|z|^2 / 2) where ``gaussian``."""
+    return {
+        "kind": "monomials",
+        "centre": centre[None, :],
+        "rotation": rotation,
+        "exponents": np.asarray(alpha, dtype=np.float64),
+        "weights": weights[None, :],
+        "gaussian": float(gaussian),
+    }
 
 
 class _ExpansionMap(FeatureMap):
@@ -95,6 +128,7 @@ class PolynomialMap(_ExpansionMap):
         is kept.
     """
 
+    kind = "polynomial"
     anywhere = True
 
     def __init__(self, d: int, degree: int, scale: float = 1.0, offset: float = 0.0):
@@ -119,8 +153,24 @@ class PolynomialMap(_ExpansionMap):
         """Relative rounding of an entry of phi: each of p steps rounds twice, and its factor three times."""
         return (6 * degree + 4) * UNIT
 
+    def formula(self) -> dict[str, Any]:
+        alpha, p = exponents(self.d, self.degree), self.degree
+        degrees = alpha.sum(axis=1)
+        if not self.offset:
+            alpha, degrees = alpha[degrees == p], degrees[degrees == p]
+        # sqrt(binom(p, k) offset^(p - k) k!) by the degree k; the reader divides by sqrt(alpha!)
+        by_degree = [sqrt(comb(p, k) * factorial(k)) * self.offset ** ((p - k) / 2) for k in range(p + 1)]
+        rotation = sqrt(self.scale) * np.eye(self.d)
+        return monomials(np.zeros(self.d), rotation, alpha, np.array(by_degree)[degrees], gaussian=False)
+
+    @classmethod
+    def stored_size(cls, own: Record, n_columns: int) -> int:
+        degree = own.whole("degree", least=1, most=MOST_DEGREE)
+        d = same_columns(own, own.whole("d", least=1, most=1 << 31), n_columns)
+        return polynomial_size(d, degree, own.number("offset", least=0.0))
+
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
-        return {"map": "polynomial", "d": self.d, "degree": self.degree, "scale": self.scale, "offset": self.offset}, {}
+        return {"map": self.kind, "d": self.d, "degree": self.degree, "scale": self.scale, "offset": self.offset}, {}
 
     @classmethod
     def from_state(cls, header: dict, arrays: dict[str, np.ndarray]) -> PolynomialMap:
@@ -129,7 +179,7 @@ class PolynomialMap(_ExpansionMap):
         own.names(())
         return cls(
             own.whole("d", least=1, most=1 << 31),
-            own.whole("degree", least=1, most=64),
+            own.whole("degree", least=1, most=MOST_DEGREE),
             own.number("scale", above=0.0),
             own.number("offset", least=0.0),
         )
@@ -150,6 +200,8 @@ class TaylorMap(_ExpansionMap):
         p; C(d + p - 1, d) features.
     center : ndarray (d,)
     """
+
+    kind = "taylor"
 
     def __init__(self, d: int, sigma: float, order: int, center: np.ndarray):
         self.d, self.sigma, self.order = d, sigma, order
@@ -181,12 +233,27 @@ class TaylorMap(_ExpansionMap):
         exp(-|x|^2 / 2) underflows at |x| = 38: there next to nothing has to be left of the features.
         """
         assert self._center is not None
-        own = (radius + float(np.linalg.norm(self._center))) / self.sigma
-        return own <= FARTHEST or float(scipy.special.gammaincc(max(self.order, 1), FARTHEST**2)) < 1e-40
+        farthest = (radius + float(np.linalg.norm(self._center))) / self.sigma
+        return farthest <= FARTHEST or float(scipy.special.gammaincc(max(self.order, 1), FARTHEST**2)) < 1e-40
+
+    def widened(self, kernel: Kernel, data: Summary, radius: float) -> FeatureMap:
+        if not self.reaches(data.radius):
+            refuse_farther(data, radius)
+        return self
+
+    def formula(self) -> dict[str, Any]:
+        assert self._center is not None
+        alpha = exponents(self.d, self.order - 1) if self.order > 0 else np.zeros((0, self.d))
+        return monomials(self._center, np.eye(self.d) / self.sigma, alpha, np.ones(len(alpha)), gaussian=True)
+
+    @classmethod
+    def stored_size(cls, own: Record, n_columns: int) -> int:
+        d = same_columns(own, own.whole("d", least=1, most=1 << 31), n_columns)
+        return taylor_size(d, own.whole("order", least=0, most=MOST_ORDER))
 
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
         assert self._center is not None
-        return {"map": "taylor", "d": self.d, "sigma": self.sigma, "order": self.order}, {"center": self._center}
+        return {"map": self.kind, "d": self.d, "sigma": self.sigma, "order": self.order}, {"center": self._center}
 
     @classmethod
     def from_state(cls, header: dict, arrays: dict[str, np.ndarray]) -> TaylorMap:
@@ -194,5 +261,5 @@ class TaylorMap(_ExpansionMap):
         own.keys(("map", "d", "sigma", "order"))
         own.names(("center",))
         d = own.whole("d", least=1, most=1 << 31)
-        order = own.whole("order", least=0, most=2001)
+        order = own.whole("order", least=0, most=MOST_ORDER)
         return cls(d, own.number("sigma", above=0.0), order, own.array("center", (d,)))

@@ -54,12 +54,6 @@ def task_rows_for(D: int, n: int, n_columns: int, *, step: int | None = None, di
     return max(step, 1 << max(0, few.bit_length() - 1))
 
 
-def one_at_a_time(feature_map: FeatureMap) -> bool:
-    """Whether the map calls a kernel that is not thread-safe."""
-    kernel = getattr(feature_map, "kernel", None)
-    return kernel is not None and not kernel.thread_safe
-
-
 def accumulate(
     feature_map: FeatureMap,
     rows: Rows,
@@ -171,13 +165,12 @@ def feature_moments(
         stage="moments",
         pack=lambda moments: moments.state(),
         unpack=lambda state: feature_map.new_moments().restore(*state),
-        alone=one_at_a_time(feature_map),
+        alone=not feature_map.thread_safe,
         size=8 * feature_map.n_features**2,
     )
     if not (np.isfinite(moments.trace) and np.isfinite(moments.residual_trace)):
-        kernel = getattr(feature_map, "kernel", None)
         raise ValueError(
-            f"the features of {feature_map if kernel is None else kernel!r} are not finite on some of these rows: its "
+            f"the features of {feature_map!r} are not finite on some of these rows: its "
             "values overflow or are NaN; scale the data down, or change the kernel's parameters"
         )
     return moments

@@ -25,9 +25,12 @@ before block k, about tr K_PP for k = 0 and falling as the spectrum does.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import scipy.linalg
 
 from .._core import pivots as _core
 from ..base import parallel
@@ -67,6 +70,8 @@ class PivotMap(FeatureMap):
     nu : float
         What was added to the diagonal of K_PP.
     """
+
+    kind = "pivots"
 
     def __init__(
         self,
@@ -131,9 +136,44 @@ class PivotMap(FeatureMap):
         error += (self._slope * np.sqrt(size) + self._level) ** 2
         return np.maximum(remaining, 0.0) + error
 
+    @property
+    def landmarks(self) -> np.ndarray | None:  # type: ignore[override]
+        return self.pivots if self.n_features else None
+
+    def landmark_weights(self, B: np.ndarray) -> np.ndarray:
+        """b.phi(x) = (L^-T b)' k(pivots, x)."""
+        return scipy.linalg.solve_triangular(self.factor, B, lower=True, trans="T", check_finite=False)
+
+    @property
+    def thread_safe(self) -> bool:  # type: ignore[override]
+        return self.kernel.thread_safe
+
+    def widened(self, kernel: Kernel, data: Summary, radius: float) -> FeatureMap:
+        # the pivots are rows of the first model: how well their matrix is factored, no other row changes
+        error = kernel.entry_error(data, np.dtype(np.float64)) or 0.0
+        if error <= self.entry_error:
+            return self
+        wide = copy(self)
+        wide.entry_error = error
+        wide._set_rounding()
+        return wide
+
+    def refined(self, rows: Rows, **options: Any) -> FeatureMap:
+        return second_round(self, rows, **options)[0]
+
+    def formula(self) -> dict[str, Any]:
+        return {"kind": "pivots", "pivots": self.pivots, "factor": self.factor}
+
+    @classmethod
+    def stored_size(cls, own: Record, n_columns: int) -> int:
+        return len(own.array("pivots", (None, n_columns)))
+
+    def __repr__(self) -> str:
+        return f"{self.kernel!r} by {self.n_features} pivots"
+
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
         header = {
-            "map": "pivots",
+            "map": self.kind,
             "entry_error": self.entry_error,
             "nu": self.nu,
             "margin": self._margin,

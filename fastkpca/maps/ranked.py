@@ -17,14 +17,17 @@ Rounding, u the unit roundoff (tests attack it against longdouble and mpmath):
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.linalg
 import scipy.special
 
 from .._core import ranked as _core
-from ..base.protocol import Cost, FeatureMap, Summary
+from ..base.protocol import Cost, FeatureMap, Kernel, Summary
 from ..base.rounding import UNIT
 from ..base.stored import Record
+from .monomial import monomials, same_columns
 
 __all__ = ["RankedMap", "least_ranked", "ranked_map"]
 
@@ -52,6 +55,8 @@ class RankedMap(FeatureMap):
     radius : float
         Bound on |x - centre| for the rows for which ``defect`` is to hold.
     """
+
+    kind = "ranked"
 
     def __init__(self, sigma: float, centre: np.ndarray, axes: np.ndarray, indices: np.ndarray, radius: float):
         self.sigma = float(sigma)
@@ -103,6 +108,23 @@ class RankedMap(FeatureMap):
         error = relative * square + UNIT * (2.0 + 8.0 * len(self._active))
         return np.maximum(1.0 - square, 0.0) + error
 
+    def widened(self, kernel: Kernel, data: Summary, radius: float) -> FeatureMap:
+        farthest = data.radius + float(np.linalg.norm(self.centre))
+        if farthest <= self.radius:
+            return self
+        wide = RankedMap(self.sigma, self.centre, self.axes, self.indices, farthest)
+        wide.predicted, wide.reached = self.predicted, self.reached
+        return wide
+
+    def formula(self) -> dict[str, Any]:
+        weights = np.ones(len(self.indices))
+        return monomials(self.centre, self.axes / self.sigma, self.indices, weights, gaussian=True)
+
+    @classmethod
+    def stored_size(cls, own: Record, n_columns: int) -> int:
+        d = same_columns(own, len(own.array("centre", (None,))), n_columns)
+        return len(own.array("indices", (None, d), kind="i"))
+
     def cost(self) -> Cost:
         """What forming these features costs; the search for the set is already paid."""
         D, d = self.indices.shape
@@ -112,7 +134,7 @@ class RankedMap(FeatureMap):
 
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
         header = {
-            "map": "ranked",
+            "map": self.kind,
             "sigma": self.sigma,
             "radius": self.radius,
             "reached": self.reached,

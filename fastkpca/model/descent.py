@@ -9,16 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from ..base.protocol import FeatureMap, Kernel
 from ..base.rounding import EPS
-from ..kernels.gaussian import Gaussian
-from ..kernels.linear import Linear
-from ..kernels.polynomial import Polynomial
-from ..kernels.tanh import Tanh
 
 __all__ = ["Found", "MapTarget", "RowsTarget", "descend"]
 
@@ -67,28 +62,27 @@ class RowsTarget:
         self, kernel: Kernel, points: np.ndarray, left: np.ndarray, base: np.ndarray, Z: np.ndarray, length: float
     ):
         self.kernel, self.points, self.left, self.base, self.Z, self.length = kernel, points, left, base, Z, length
-        self.slope = _slope(kernel)
 
     def __call__(self, x: np.ndarray, index: np.ndarray) -> _Values:
         b, d = x.shape
         f, noise, gradient = np.zeros(b), np.zeros(b), np.zeros((b, d))
         lines = np.zeros(b)
-        shifts = None if self.slope is not None else DIFFERENCE * np.maximum(self.length, EPS * np.abs(x).max(axis=1))
+        shifts = DIFFERENCE * np.maximum(self.length, EPS * np.abs(x).max(axis=1))
         for start in range(0, len(self.points), TILE):
             Y = np.ascontiguousarray(self.points[start : start + TILE], dtype=np.float64)
             weights = self.Z[index] @ self.left[start : start + TILE].T + self.base[start : start + TILE]
             K = self.kernel.block(x, Y)
             f += np.einsum("ij,ij->i", weights, K)
             noise += np.einsum("ij,ij->i", np.abs(weights), np.abs(K))
-            if self.slope is not None:
-                weights *= self.slope(x, Y, K)
+            slopes = self.kernel.gradient_weights(x, Y, K)
+            if slopes is not None:
+                weights *= slopes
                 gradient += weights @ Y
                 lines += weights.sum(axis=1)
             else:
-                assert shifts is not None
                 for j in range(d):
                     gradient[:, j] += _difference(partial(_inner, self.kernel, weights, Y), x, j, shifts)
-        if isinstance(self.kernel, Gaussian):
+        if self.kernel.translation == "kernel":
             gradient -= lines[:, None] * x
         own, own_gradient = _own(self.kernel, x, shifts)
         floor = 32.0 * EPS * noise
@@ -137,38 +131,14 @@ def _difference(function: Callable[[np.ndarray], np.ndarray], x: np.ndarray, j: 
     return (function(up) - function(down)) / np.where(width > 0.0, width, 1.0)
 
 
-def _slope(kernel: Kernel) -> Callable[..., Any] | None:
-    """s with grad k(x, y) = s (y - x) for the Gaussian, s y for kernels of x.y; None: not known, take differences."""
-    if type(kernel) is Gaussian:
-        width = float(kernel._sigma) ** 2
-        return lambda x, Y, K: K / width
-    if type(kernel) is Polynomial:
-        degree, scale, offset = kernel.degree, kernel.scale, kernel.offset
-        return lambda x, Y, K: degree * scale * (scale * (x @ Y.T) + offset) ** (degree - 1)
-    if type(kernel) is Tanh:
-        scale = kernel.scale
-        return lambda x, Y, K: scale * (1.0 - K * K)
-    if type(kernel) is Linear:
-        return lambda x, Y, K: 1.0
-    return None
-
-
-def _own(kernel: Kernel, x: np.ndarray, shifts: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+def _own(kernel: Kernel, x: np.ndarray, shifts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """k(x, x) and its gradient."""
     own = np.asarray(kernel.diagonal(x), dtype=np.float64)
     if kernel.translation == "kernel":
         return own, np.zeros_like(x)
-    squares = np.einsum("ij,ij->i", x, x)[:, None]
-    if type(kernel) is Polynomial:
-        return own, 2.0 * kernel.degree * kernel.scale * (kernel.scale * squares + kernel.offset) ** (
-            kernel.degree - 1
-        ) * x
-    if type(kernel) is Tanh:
-        return own, 2.0 * kernel.scale * (1.0 - own[:, None] ** 2) * x
-    if type(kernel) is Linear:
-        return own, 2.0 * x
-    if shifts is None:
-        shifts = DIFFERENCE * np.maximum(1.0, np.abs(x).max(axis=1))
+    slopes = kernel.gradient_weights(x, x, kernel.block(x, x))
+    if slopes is not None:  # a function of x.y: both arguments move
+        return own, 2.0 * np.diagonal(slopes)[:, None] * x
     return own, np.stack([_difference(kernel.diagonal, x, j, shifts) for j in range(x.shape[1])], axis=1)
 
 

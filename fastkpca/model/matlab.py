@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from math import comb, factorial, sqrt
 from typing import Any
 
 import numpy as np
 
 from ..base import files
-from ..base.protocol import FeatureMap
 from ..kernels import kernel_state
-from ..maps.combined import ScaledMap, SumMap, TensorMap
-from ..maps.fourier import FourierMap
-from ..maps.monomial import PolynomialMap, TaylorMap, exponents
-from ..maps.pivots import PivotMap
-from ..maps.ranked import RankedMap
 from .result import FeatureProjector, KPCAModel, check_model
 
 __all__ = ["export_mat"]
@@ -111,61 +104,11 @@ def _kernel(state: dict) -> dict:
 def _projector(model: KPCAModel) -> dict:
     own = model.projector
     if isinstance(own, FeatureProjector):
-        return {"kind": "features", "map": _map(own.map), "axes": own.axes, "mean": own.mean[None, :]}
+        formula = own.map.formula()
+        if formula is None:
+            raise ValueError(
+                f"the feature map {type(own.map).__name__} is not one of fastkpca's own, and MATLAB has no formula for "
+                "it; fit with features='pivots', method='krylov' or method='dense' to export the model"
+            )
+        return {"kind": "features", "map": formula, "axes": own.axes, "mean": own.mean[None, :]}
     return {"kind": "samples", "X": own.X, "coeff": own.coeff, "column_means": own.column_means[None, :]}
-
-
-def _map(own: FeatureMap) -> dict:
-    """A feature map as one of: monomials of linearly transformed rows (with exp(-|z|^2 / 2) or not), pivots, waves,
-    and their scalings, sums and products."""
-    if isinstance(own, PolynomialMap):
-        alpha = exponents(own.d, own.degree)
-        degrees = alpha.sum(axis=1)
-        if not own.offset:
-            alpha, degrees = alpha[degrees == own.degree], degrees[degrees == own.degree]
-        p = own.degree
-        # sqrt(binom(p, k) offset^(p - k) k!) by the degree k; the reader divides by sqrt(alpha!)
-        by_degree = [sqrt(comb(p, k) * factorial(k)) * own.offset ** ((p - k) / 2) for k in range(p + 1)]
-        rotation = sqrt(own.scale) * np.eye(own.d)
-        return _monomials(np.zeros(own.d), rotation, alpha, np.array(by_degree)[degrees], gaussian=False)
-    if isinstance(own, TaylorMap):
-        alpha = exponents(own.d, own.order - 1) if own.order > 0 else np.zeros((0, own.d))
-        assert own._center is not None
-        return _monomials(own._center, np.eye(own.d) / own.sigma, alpha, np.ones(len(alpha)), gaussian=True)
-    if isinstance(own, RankedMap):
-        weights = np.ones(len(own.indices))
-        return _monomials(own.centre, own.axes / own.sigma, own.indices, weights, gaussian=True)
-    if isinstance(own, PivotMap):
-        return {"kind": "pivots", "pivots": own.pivots, "factor": own.factor}
-    if isinstance(own, FourierMap):
-        grids = np.meshgrid(*(np.arange(-m, m + 1.0) for m in own.half), indexing="ij")
-        return {
-            "kind": "waves",
-            "modes": np.stack([grid.ravel() for grid in grids], axis=1),
-            "weights": own.weights.ravel()[None, :],
-            "centre": own.centre[None, :],
-            "period": own.period[None, :],
-            "low": (own.box[0] - own.margin)[None, :],
-            "high": (own.box[1] + own.margin)[None, :],
-        }
-    if isinstance(own, ScaledMap):
-        return {"kind": "scaled", "factor": own.factor, "parts": [_map(own.part)]}
-    if isinstance(own, (SumMap, TensorMap)):
-        return {"kind": "sum" if isinstance(own, SumMap) else "product", "parts": [_map(part) for part in own.parts]}
-    raise ValueError(
-        f"the feature map {type(own).__name__} is not one of fastkpca's own, and MATLAB has no formula for it; fit "
-        "with features='pivots', method='krylov' or method='dense' to export the model"
-    )
-
-
-def _monomials(
-    centre: np.ndarray, rotation: np.ndarray, alpha: np.ndarray, weights: np.ndarray, *, gaussian: bool
-) -> dict:
-    return {
-        "kind": "monomials",
-        "centre": centre[None, :],
-        "rotation": rotation,
-        "exponents": np.asarray(alpha, dtype=np.float64),
-        "weights": weights[None, :],
-        "gaussian": float(gaussian),
-    }

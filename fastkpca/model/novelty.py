@@ -16,7 +16,6 @@ from scipy import stats
 from ..base import parallel
 from ..base.rounding import EPS, UNIT32, rounding_factor
 from ..kernels import guarded
-from ..kernels.precomputed import Precomputed
 from ..maps.passes import tile_rows
 from ..rows import validate
 from ..rows.view import Rows, summarize
@@ -293,7 +292,7 @@ def _training(model: KPCAModel) -> NewRows:
             "this model is a feature map and holds no training rows, and limits are made of rows; give "
             "kpca_limits(model, X) rows from normal operation, best such that the model has not seen"
         )
-    if isinstance(model.kernel, Precomputed):
+    if model.kernel.by_number:
         raise ValueError(
             "this model was made of a precomputed matrix, which it does not hold; give kpca_limits(model, K_new, "
             "diagonal=...) the (m, N) matrix between rows from normal operation and the training rows"
@@ -306,15 +305,10 @@ def _training(model: KPCAModel) -> NewRows:
     return NewRows(guarded(model.kernel), rows, np.dtype(np.float64))
 
 
-def _has_diagonal(given: NewRows) -> bool:
-    """Whether the kernel knows k(x, x) of new rows."""
-    return not isinstance(given.kernel, Precomputed)
-
-
 def _diagonal(given: NewRows, diagonal: Any) -> np.ndarray | None:
     """k(x, x) as the caller gives it; None: to be asked of the kernel."""
     if diagonal is None:
-        if not _has_diagonal(given):
+        if given.kernel.by_number:
             raise ValueError(
                 "SPE needs k(x, x) of each new row, and a precomputed matrix between new and training rows does not "
                 "hold it; give diagonal=, one value for each row"
@@ -375,7 +369,7 @@ def _by_features(
     rows, n, D = given.rows, given.rows.n_samples, feature_map.n_features
     z = np.empty((n, axes.shape[1]))
     within, outside, surely, size = np.empty((4, n))
-    away, box, beyond = np.zeros(n), getattr(feature_map, "box", None), getattr(feature_map, "beyond", 0.0)
+    away = np.empty(n)
     length = float(np.sqrt(mean @ mean))
     # the mean errs by rounding of the features that it is the mean of, which may be much larger than it is
     features = float(np.sqrt(length**2 + max(model.total_variance_bounds[1], 0.0)))
@@ -407,13 +401,12 @@ def _by_features(
             Phi -= z[part] @ axes.T
             within[part] = np.einsum("ij,ij->i", Phi, Phi)
         size[part] = np.sqrt(squares) + features
-        if box is not None:  # images of the rows, as seen from outside of their box
-            away[part] = beyond * ((X < box[0]) | (X > box[1])).any(axis=1)
+        away[part] = feature_map.outside_error(X)
 
     for _ in parallel.run(task, -(-n // step), n_threads=n_threads, progress=progress, stage="spe"):
         pass
     if transform:
-        slack = (4.0 * delta + 8.0 * getattr(feature_map, "eps", 0.0)) * size**2
+        slack = (4.0 * delta + 8.0 * feature_map.transform_eps) * size**2
     else:  # |r|^2 of an r that is off by this much
         slack = 4.0 * np.sqrt(within) * (delta * size) + 4.0 * (delta * size) ** 2
     slack += 4.0 * feature_map.defect + 2.0 * away
@@ -497,7 +490,7 @@ def _error_of_entries(
     """(how far a kernel value of each new row, alone or in a sum, can be off; the largest that there can be)."""
     error, largest = 0.0, np.abs(diagonals)
     of_means = float(np.abs(projector.column_means).max())
-    if _has_diagonal(given):
+    if not given.kernel.by_number:
         _, data = summarize(given.rows.weighted(None), shift=True, shift_by=model.shift, rng=np.random.default_rng(0))
         _, train = summarize(Rows(projector.X), shift=False, rng=np.random.default_rng(0))
         larger = max((data, train), key=lambda x: x.radius)

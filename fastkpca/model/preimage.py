@@ -16,16 +16,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
 from ..base import parallel
 from ..base.protocol import Kernel
 from ..errors import PreimageWarning, warn_caller
 from ..kernels import guarded
-from ..kernels.gaussian import Gaussian, median_distance
-from ..kernels.linear import Linear
-from ..kernels.precomputed import Precomputed
-from ..maps.pivots import PivotMap
+from ..kernels.gaussian import median_distance
 from ..rows import validate
 from ..rows.view import Rows
 from .descent import Found, MapTarget, RowsTarget, descend
@@ -191,7 +187,7 @@ def kpca_denoise(
     """
     check_model(model)
     kernel = guarded(model.kernel)
-    if isinstance(kernel, Precomputed):
+    if kernel.by_number:
         raise ValueError(
             "a precomputed matrix holds no rows that noise could be taken from; kpca_preimage(model, Z, train=...) "
             "learns rows from scores"
@@ -275,20 +271,21 @@ def _scores(model: KPCAModel, Z: Any) -> tuple[np.ndarray, np.dtype]:
 def _method(method: str, kernel: Kernel, model: KPCAModel, train: Any, start: Any) -> str:
     """The method to use, or an error that says why it cannot be the one asked for."""
     projector = model.projector
-    precomputed = isinstance(kernel, Precomputed)
+    precomputed = kernel.by_number
+    fixed_point = kernel.fixed_point_width() is not None
     held = isinstance(projector, SampleProjector) and not precomputed
     if method == "auto":
-        if isinstance(kernel, Linear):
+        if kernel.is_linear:
             method = "linear"
-        elif isinstance(kernel, Gaussian):
+        elif fixed_point:
             method = "fixed-point"
         elif held or precomputed or train is not None:
             method = "ridge"
         else:
             method = "gradient"
-    if method == "linear" and not isinstance(kernel, Linear):
+    if method == "linear" and not kernel.is_linear:
         raise ValueError(f"method='linear' is for the linear kernel; {kernel!r} needs 'ridge' or 'gradient'")
-    if method == "fixed-point" and not isinstance(kernel, Gaussian):
+    if method == "fixed-point" and not fixed_point:
         raise ValueError(f"method='fixed-point' is for the Gaussian kernel; {kernel!r} needs 'ridge' or 'gradient'")
     if method == "gradient" and precomputed:
         raise ValueError(
@@ -303,8 +300,8 @@ def _method(method: str, kernel: Kernel, model: KPCAModel, train: Any, start: An
                 else " (it is a feature map); give train=, the training rows or others like them"
             )
         )
-    has_pivots = isinstance(projector, FeatureProjector) and isinstance(projector.map, PivotMap)
-    may_start = held or has_pivots or isinstance(kernel, Gaussian) or train is not None or start is not None
+    has_landmarks = isinstance(projector, FeatureProjector) and projector.map.landmarks is not None
+    may_start = held or has_landmarks or fixed_point or train is not None or start is not None
     if method == "gradient" and not may_start:
         raise ValueError(
             f"{kernel!r} needs rows to start from or to learn from, and this model holds none (it is a feature map); "
@@ -323,7 +320,7 @@ def _known_rows(model: KPCAModel, kernel: Kernel, train: Any, n_threads: int) ->
     """Rows to start or to learn from, with their scores: those given, or held by the model, or its pivots."""
     projector = model.projector
     if train is not None:
-        if isinstance(kernel, Precomputed):
+        if kernel.by_number:
             rows = validate.as_rows(train, name="train", purpose="kpca_preimage")
             validate.check_finite(rows, name="train", purpose="kpca_preimage")
             if rows.n_samples != model.n_samples:
@@ -336,8 +333,8 @@ def _known_rows(model: KPCAModel, kernel: Kernel, train: Any, n_threads: int) ->
         return _Known(rows, _project(model, kernel, rows, n_threads))
     if isinstance(projector, SampleProjector):
         return _training(model, Rows(projector.X))
-    if isinstance(projector.map, PivotMap) and projector.map.n_features:
-        rows = Rows(projector.map.pivots)
+    if projector.map.landmarks is not None:
+        rows = Rows(projector.map.landmarks)
         return _Known(rows, _project(model, kernel, rows, n_threads))
     return None
 
@@ -393,15 +390,10 @@ def _linear(model: KPCAModel, Z: np.ndarray) -> np.ndarray:
         sums = projector.expansion().T @ np.asarray(projector.X, dtype=np.float64)
         return sums[-1] + Z @ sums[:-1] + model.shift
     P = projector.mean + Z @ projector.axes.T
-    if isinstance(projector.map, PivotMap):  # phi(x) = L^-1 pivots x
-        return _pivot_weights(projector.map, P.T).T @ projector.map.pivots + model.shift
+    if projector.map.landmarks is not None:
+        return projector.map.landmark_weights(P.T).T @ projector.map.landmarks + model.shift
     M = projector.map.features(np.eye(model.n_features))  # phi(x) = x M
     return np.linalg.lstsq(M.T, P.T, rcond=None)[0].T + model.shift
-
-
-def _pivot_weights(feature_map: PivotMap, B: np.ndarray) -> np.ndarray:
-    """b.phi(x) = (L^-T b)' k(pivots, x): a vector of features as an expansion in pivots."""
-    return scipy.linalg.solve_triangular(feature_map.factor, B, lower=True, trans="T", check_finite=False)
 
 
 def _ridge(
@@ -417,7 +409,7 @@ def _ridge(
     assert known is not None
     learned = fit_ridge(known.scores, known.rows, alpha=alpha, n_threads=n_threads, progress=progress)
     found = learned.predict(Z, n_threads, progress)
-    return found if known.rows.shift is None and isinstance(kernel, Precomputed) else found + model.shift
+    return found if known.rows.shift is None and kernel.by_number else found + model.shift
 
 
 def _nearest(
@@ -433,7 +425,7 @@ def _nearest(
 ) -> tuple[np.ndarray, str]:
     """Descents in blocks of points, each from the best of its starts, and from the others where that fails."""
     m, d = len(Z), model.n_features
-    sigma = kernel._sigma if isinstance(kernel, Gaussian) else None
+    sigma = kernel.fixed_point_width()
     length = float(sigma) if sigma is not None else _length(known, begin)
     make = _targets(model, kernel, length)
     result = np.empty((m, d))
@@ -488,10 +480,11 @@ def _targets(model: KPCAModel, kernel: Kernel, length: float) -> Callable[[np.nd
     if isinstance(projector, SampleProjector):
         expansion, points = projector.expansion(), projector.X
         return lambda z: RowsTarget(kernel, points, expansion[:, :-1], expansion[:, -1], z, length)
-    if isinstance(projector.map, PivotMap):
-        weights = _pivot_weights(projector.map, np.column_stack([projector.axes, projector.mean]))
-        pivots, left, base = projector.map.pivots, np.ascontiguousarray(weights[:, :-1]), weights[:, -1]
-        return lambda z: RowsTarget(kernel, pivots, left, base, z, length)
+    landmarks = projector.map.landmarks
+    if landmarks is not None:
+        weights = projector.map.landmark_weights(np.column_stack([projector.axes, projector.mean]))
+        left, base = np.ascontiguousarray(weights[:, :-1]), weights[:, -1]
+        return lambda z: RowsTarget(kernel, landmarks, left, base, z, length)
     return lambda z: MapTarget(kernel, projector.map, projector.mean + z @ projector.axes.T, length)
 
 

@@ -18,10 +18,8 @@ from ..base.protocol import FeatureMap, Kernel, Moments
 from ..base.stored import Record, refusing
 from ..errors import ModelFileError, ScoresNotKeptError
 from ..kernels import guarded, kernel_from_state, kernel_state
-from ..kernels.precomputed import Precomputed
 from ..maps.passes import apply
-from ..maps.pivots import PivotMap
-from ..maps.sizes import stored_size
+from ..maps.stored import restored, stored_size
 from ..products.exact import ExactSummation
 from ..rows import validate
 from ..rows.sources import Sink
@@ -518,10 +516,7 @@ def restore_map(
     if size is not None and size != n_features:
         raise own.refuse(f"it has {size} features, the model {n_features}")
     with refusing("the feature map"):
-        if own.header.get("map") == "pivots":  # the core's own, for any kernel
-            found: FeatureMap = PivotMap.from_state(guarded(kernel), dict(own.header), arrays)
-        else:
-            found = guarded(kernel).feature_map_from_state(dict(own.header), arrays)
+        found = restored(guarded(kernel), dict(own.header), arrays)
         if found.n_features != n_features:
             raise own.refuse(f"it has {found.n_features} features, the model {n_features}")
     return found
@@ -545,20 +540,18 @@ def _numbers(value: Any) -> bool:
 def _try(model: KPCAModel) -> None:
     """Project one row: what fits together by type and shape may still not work, and here is where that is told."""
     own = guarded(model.kernel)
-    if isinstance(model.kernel, Precomputed):  # its rows are numbers of rows, and the matrix is not in the file
-        rows = getattr(model.projector, "X", np.empty((0, 1)))
+    if model.kernel.by_number:  # its rows are numbers of rows, and the matrix is not in the file
+        rows = model.projector.X if isinstance(model.projector, SampleProjector) else np.empty((0, 1))
         if len(rows) == 0 or not np.array_equal(rows, np.arange(float(len(rows)))[:, None]) or model.shift.any():
             raise ModelFileError("the rows of a precomputed kernel's model are not their numbers")
         return
-    if type(model.kernel).bind is not Kernel.bind:
-        return  # its rows are not coordinates, and what they stand for is not in the file
+    if not model.kernel.takes_points:
+        return  # what they stand for is not in the file
     if isinstance(model.projector, SampleProjector):
         row = model.projector.X[:1]
-    elif isinstance(model.projector.map, PivotMap):
-        row = model.projector.map.pivots[:1]
     else:
-        row = np.zeros((1, model.n_features))
-    row = row if len(row) else np.zeros((1, model.n_features))
+        landmarks = model.projector.map.landmarks
+        row = np.zeros((1, model.n_features)) if landmarks is None else landmarks[:1]
     out = np.empty((1, model.n_components), dtype=model.dtype)
     with refusing("the model"):
         model.projector.project(own, Rows(np.array(row, dtype=np.float64)), out, 1)

@@ -28,7 +28,7 @@ from ..base.protocol import Kernel, NormPass, Summation
 from ..errors import PluginError
 from ..rows.view import Rows
 
-__all__ = ["ExactSummation", "band_rows", "checked_block", "compiled_tile", "sum_terms", "with_ones"]
+__all__ = ["ExactSummation", "band_rows", "checked_block", "sum_terms", "with_ones"]
 
 MOST_WORK = 1 << 32
 """Multiplications of a task: a quarter of a second."""
@@ -74,11 +74,6 @@ def _compiled_pair(kind: str, parameters: dict[str, Any], single: bool) -> _Pair
         return _tiles.product(kind, parameters, X, Y, ask.Ux, ask.Uy, single, ask.rx, ask.ry, ask.g)
 
     return pair
-
-
-def compiled_tile(kernel: Kernel) -> tuple[str, dict[str, Any]] | None:
-    """(kind, parameters) of the kernel's compiled tiles; None where its values come from ``block``."""
-    return getattr(kernel, "compiled_tile", lambda: None)()
 
 
 def checked_block(kernel: Kernel, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
@@ -192,7 +187,7 @@ class ExactSummation(Summation):
         self._pair = self._make_pair(self.dtype == np.float32)
 
     def _make_pair(self, single: bool) -> _Pair:
-        compiled = compiled_tile(self.kernel)
+        compiled = self.kernel.compiled_tile()
         return _compiled_pair(*compiled, single) if compiled is not None else _block_pair(self.kernel, single)
 
     def matmat(self, U: np.ndarray) -> np.ndarray:

@@ -7,7 +7,6 @@ so the same input takes the same route everywhere.
 from __future__ import annotations
 
 from ..base.protocol import Kernel
-from .exact import compiled_tile
 
 GEMM_RATE = 45e9  # flops
 SYRK_RATE = 40e9  # flops, counting n D^2 for D x D from n rows
@@ -27,7 +26,7 @@ def entry_rate(d: int) -> float:
 
 def is_compiled(kernel: Kernel) -> bool:
     """Whether its exact products run in compiled tiles."""
-    return compiled_tile(kernel) is not None
+    return kernel.compiled_tile() is not None
 
 
 def pass_seconds(kernel: Kernel, n: float, m: float, d: int, columns: int, *, square: bool) -> float:

@@ -926,7 +926,7 @@ class _Solver:
 
     def _message(self, certificate: Certificate, theta: np.ndarray, c: int) -> str:
         width = certificate.width / theta[0] if theta[0] > 0 else np.inf
-        passes = f"after {self.passes} passes"
+        passes = f"after {self.passes} pass{'es' * (self.passes != 1)}"
         text = f"{passes} the widest of {c} intervals is {rounded_up(width)} of the largest eigenvalue"
         if theta[0] > 0 and self._rounding_alone(len(theta)) > 0.8 * self.tol * theta[0]:
             floor = min(self._rounding_alone(len(theta)) / theta[0], width)  # other bounds may be below that

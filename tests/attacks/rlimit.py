@@ -4,18 +4,15 @@
     python tests/attacks/rlimit.py --limits 5
 
 Each run is a fork of a process that has imported the library and made the rows; it sets the limit to what it has plus
-some, and calls ``kpca``. A result is right where its intervals overlap with those of a call without a limit. Also the
-command line, whose import of numpy comes under the limit too.
+some, and calls ``kpca``. A result is right where its intervals overlap with those of a call without a limit.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
-import tempfile
 from collections import Counter
 
 import numpy as np
@@ -109,23 +106,6 @@ def right(found: dict, truth: dict) -> bool:
     return bool(found["score"] and len(a) == len(b) and (a[:k, 0] <= b[:k, 1]).all() and (b[:k, 0] <= a[:k, 1]).all())
 
 
-def command_line(limit: int, folder: str) -> str:
-    """What becomes of the command line under ``ulimit -v``; limit in bytes."""
-    path = os.path.join(folder, "X.csv")
-    if not os.path.exists(path):
-        np.savetxt(path, np.random.default_rng(0).standard_normal((3000, 4)), delimiter=",")
-    command = f"ulimit -v {limit // 1024}; exec fastkpca fit {path} --quiet"
-    try:
-        done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False, timeout=TIMEOUT)
-    except subprocess.TimeoutExpired:
-        return "hung"
-    if done.returncode == 0:
-        return "result"
-    lines = done.stderr.strip().splitlines() or [""]
-    clean = len(lines) == 1 and lines[0].startswith("fastkpca: error:") and 0 < done.returncode < 128
-    return "clean refusal" if clean else f"died ({done.returncode}: {lines[-1][:150]})"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--limits", type=int, default=24)
@@ -149,18 +129,6 @@ def main() -> None:
                 print(f"  {route}, {threads} threads, {room:.1f} MB: {what} {one.get('text', '')}", flush=True)
         total += counts
         print(f"{route:<12} {dict(counts)}", flush=True)
-    if not options.only:
-        counts = Counter()
-        with tempfile.TemporaryDirectory() as folder:
-            command_line(4 << 30, folder)
-            for i in range(options.limits):
-                limit = int(30e6 * 50 ** (i / max(1, options.limits - 1)))
-                what = command_line(limit, folder)
-                counts[what] += 1
-                if what not in ("result", "clean refusal"):
-                    print(f"  command line, {limit / 1e6:.0f} MB: {what}", flush=True)
-        print(f"command line: {dict(counts)}")
-        total += counts
     print(f"{sum(total.values())} runs: {dict(total)}")
 
 

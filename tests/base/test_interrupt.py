@@ -271,3 +271,10 @@ def test_bars_of_tqdm():
     code += "assert threading.active_count() == 1"
     run = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True)
     assert run.returncode == 0 and "moments" in run.stderr and run.stdout == "", run.stderr
+
+
+def test_without_tqdm_nothing_is_drawn(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    with parallel.reporter(True) as report:
+        report("moments", 1, 2)
+    assert capsys.readouterr() == ("", "")

@@ -384,41 +384,46 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_progress_is_drawn_after_a_second_and_taken_away():
+def test_progress_is_drawn_after_a_second_and_taken_away(monkeypatch):
     now = [0.0]
     stream = Terminal()
-    with commands._Progress(stream=stream, clock=lambda: now[0]) as progress:
-        progress.update("passes", 1, 10)
+    monkeypatch.setattr(pytest.importorskip("tqdm").std, "time", lambda: now[0])
+    monkeypatch.setattr(sys, "stderr", stream)
+    with commands._progress(True) as progress:
+        progress("passes", 1, 10)
         now[0] = 0.9
-        progress.update("passes", 2, 10)
+        progress("passes", 2, 10)
         assert stream.getvalue() == ""
         now[0] = 1.5
-        progress.update("passes", 5, 10)
+        progress("passes", 5, 10)
         assert "passes  50 %" in stream.getvalue() and "####" in stream.getvalue()
         length = len(stream.getvalue())
         now[0] = 1.55
-        progress.update("passes", 6, 10)
+        progress("passes", 6, 10)
         assert len(stream.getvalue()) == length
-        progress.update("passes", 10, 10)
+        progress("passes", 10, 10)
         assert "passes 100 %" in stream.getvalue()
         assert "\n" not in stream.getvalue()
     assert stream.getvalue().split("\r")[-2].strip() == "" and stream.getvalue().endswith("\r")
     assert len({len(part) for part in stream.getvalue().split("\r") if part}) == 1
 
 
-def test_no_progress_without_a_terminal():
+def test_no_progress_without_a_terminal(monkeypatch):
+    pytest.importorskip("tqdm")
     stream = io.StringIO()
-    with commands._Progress(stream=stream) as progress:
-        progress.update("reading", 0, 0)
-        progress.update("passes", 1, 1)
+    monkeypatch.setattr(sys, "stderr", stream)
+    with commands._progress(True) as progress:
+        progress("reading", 0, 0)
+        progress("passes", 1, 1)
     assert stream.getvalue() == ""
 
 
 def test_a_warning_takes_the_bar_away_first(monkeypatch):
+    pytest.importorskip("tqdm")
     stream = Terminal()
     monkeypatch.setattr(sys, "stderr", stream)
-    with commands._Progress() as progress:
-        progress.update("reading x", 0, 0)
+    with commands._progress(True) as progress:
+        progress("reading x", 0, 0)
         commands._say("warning", "careful")
     assert stream.getvalue().endswith(" \rfastkpca: warning: careful\n")
 

@@ -397,3 +397,11 @@ def test_intervals_contain_the_eigenvalues_of_real_data(shared_data, name, nu):
         rounding = 1e-12 * exact[0]
         assert (low <= exact + rounding).all() and (exact <= high + rounding).all()
         assert (high - low <= 1e-3 * exact[0]).all()
+
+
+@pytest.mark.parametrize("tol", [1e-1, 1e-6, 1e-11])
+def test_the_stated_error_of_transforms_is_no_fault_of_the_map(tol):
+    X = np.random.default_rng(0).random((60, 1))
+    model = fastkpca.kpca(X, "matern", 1, nu=np.inf, length_scale=0.3, features="fourier", tol=tol)
+    exact = fastkpca.kpca(X, "matern", 1, nu=np.inf, length_scale=0.3, method="dense").eigenvalues
+    assert model.eigenvalue_bounds[0, 0] <= exact[0] <= model.eigenvalue_bounds[0, 1]

@@ -312,6 +312,23 @@ CASES = {
         (r"Large\.apply on shape \(\d+, 3\) differs from the product with features",),
         use="features",
     ),
+    "products of a map differ by more than its defect": Case(
+        GOOD
+        + MAP
+        + """
+    class Large(Map):
+        defect = 1e-6
+        def apply(self, X, C):
+            return self.features(X) @ C + 2e-5
+    class Bad(Own):
+        api_version = 1
+        def feature_maps(self, data, tol, max_features):
+            return (Offer("own", Cost(20, 1.0, 1.0, 1.0, tol), Large),)
+    """,
+        KernelContractError,
+        (r"Large\.apply on shape \(\d+, 3\) differs from the product with features",),
+        use="features",
+    ),
     "product breaks its bound": Case(
         GOOD
         + PRODUCT
@@ -664,7 +681,7 @@ def test_a_session_kernel_keeps_the_type_of_its_own_errors():
     assert threading.active_count() < 50
 
 
-@pytest.mark.parametrize("method", ["check", "value_bound", "block", "resolve", "entry_error"])
+@pytest.mark.parametrize("method", ["check", "value_bound", "block", "resolve", "entry_error", "unbound"])
 def test_every_error_of_an_unregistered_kernel_names_it(method):
     class Mine(Kernel):
         positive_semidefinite = True
@@ -681,6 +698,21 @@ def test_every_error_of_an_unregistered_kernel_names_it(method):
     assert "Mine" in "".join(caught.value.__notes__)
 
 
+@pytest.mark.parametrize("name", ["diagonal", "positive_semidefinite", "translation", "thread_safe"])
+def test_every_error_of_an_object_names_it(name):
+    class Mine:
+        def block(self, X, Y):
+            return X @ Y.T
+
+    def fails(_):
+        raise ZeroDivisionError("nothing")
+
+    setattr(Mine, name, property(fails))
+    with pytest.raises(ZeroDivisionError, match="nothing") as caught:
+        fk.kpca(X, Mine(), 2)
+    assert f"Mine.{name}" in "".join(caught.value.__notes__)
+
+
 # The guard itself ---------------------------------------------------------------------------------------------------
 
 
@@ -694,7 +726,7 @@ def test_the_guard_is_not_seen(plugins, tmp_path):
     assert guard.get_parameters() == kernel.get_parameters()
     again = pickle.loads(pickle.dumps(guard))
     assert again == guard and type(again) is type(guard)
-    assert not hasattr(guard, "compiled_tile")
+    assert guard.compiled_tile() is None
     operator = fk.gram(X, "own")
     assert operator.kernel == kernel and kernel_state(operator.kernel) == kernel_state(kernel)
     assert type(fk.gram(X, operator.kernel).kernel) is type(guard)

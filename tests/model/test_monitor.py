@@ -10,6 +10,9 @@ import pytest
 from reference import long_gaussian
 
 import fastkpca as fk
+from fastkpca.maps.combined import ScaledMap, SumMap, TensorMap
+from fastkpca.maps.fourier import gaussian_fourier_map
+from fastkpca.maps.monomial import PolynomialMap
 from fastkpca.model.result import FeatureProjector, SampleProjector
 
 
@@ -371,3 +374,39 @@ def test_novelty_on_digits():
     flagged = limits.exceeded(spe=fk.kpca_spe(model, X[y != 0]))
     assert flagged.mean() > 0.95
     assert limits.exceeded(spe=fk.kpca_spe(model, zeros[140:])).mean() < 0.25
+
+
+@pytest.mark.parametrize("kernel, factor", [("scaled", 3.0), ("sum", 1.0), ("product", 1.0)])
+def test_maps_made_of_fourier_maps_know_their_images(kernel, factor):
+    """What a periodic map errs by outside of its box is in the intervals of sums, scalings and products too."""
+    box, sigma = np.array([[0.0], [4.0]]), 0.3
+    plain = gaussian_fourier_map(box, sigma, 1e-2)
+    line = PolynomialMap(1, 1)
+    maps = {
+        "scaled": ScaledMap(plain, factor),
+        "sum": SumMap([plain, line]),
+        "product": TensorMap(plain, line, (1.0, 16.0)),
+    }
+    feature_map = maps[kernel]
+    outside = box[1] + np.linspace(-0.1, 2.0 * plain.margin[0], 400)[:, None]
+    inside = np.linspace(0.0, 4.0, 200)[:, None]
+    gaussian = np.exp(-((outside - inside.T) ** 2) / (2 * sigma**2))
+    K = {"scaled": factor * gaussian, "sum": gaussian + outside @ inside.T, "product": gaussian * (outside @ inside.T)}[
+        kernel
+    ]
+    error = np.abs(K - feature_map.features(outside) @ feature_map.features(inside).T)
+    # what the map leaves out is semidefinite: Cauchy-Schwarz
+    left = np.sqrt(np.outer(feature_map.residual(outside), feature_map.residual(inside)))
+    allowed = left + feature_map.defect + feature_map.outside_error(outside)[:, None]
+    assert (error <= allowed).all()
+    assert feature_map.outside_error(outside).max() > 0.0
+
+
+def test_intervals_scale_with_the_kernel():
+    X, far = np.random.default_rng(0).uniform(0, 4, (3000, 1)), [[4.5], [5.0], [5.5]]
+    gaussian = fk.get_kernel("gaussian", sigma=0.3)
+    widths = []
+    for kernel in (gaussian, 2.0 * gaussian):
+        model = fk.kpca(X, kernel, 4, method="features", features="fourier", tol=1e-2)
+        widths.append(np.diff(fk.kpca_spe(model, far, bounds=True)[1], axis=1))
+    np.testing.assert_allclose(widths[1], 2.0 * widths[0], rtol=1e-9)

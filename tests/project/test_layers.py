@@ -35,7 +35,7 @@ RUNTIME = {"numpy", "scipy", "threadpoolctl"}  # what is installed with fastkpca
 # optional, imported where it is called (the last test below)
 EXTRAS = {
     "maps.transforms": {"finufft"},
-    "base.parallel": {"tqdm"},
+    "base.progress": {"tqdm"},
     "rows.sources": {"pyarrow"},
     "rows.lazyfiles": {"h5py", "pyarrow", "zarr"},
     "rows.dask": {"dask"},

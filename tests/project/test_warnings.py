@@ -173,6 +173,63 @@ def test_advice_of_krylov_helps_where_it_is_followed(case):
         assert narrower <= max(0.9 * width, options["tol"]) or other.n_components > model.n_components, (said, change)
 
 
+MAPS = {
+    "rounding of pivots": ({"features": "pivots", "tol": 1e-15, "sigma": 1.0}, {"features": "auto"}),
+    "rounding": ({"features": "ranked", "tol": 1e-15, "sigma": 3.0}, {"tol": 1e-11}),
+    "memory": ({"features": "pivots", "tol": 1e-5, "sigma": 0.3, "memory_limit": "6MB"}, {"memory_limit": "200MB"}),
+    "memory, exact": ({"features": "pivots", "tol": 1e-5, "sigma": 0.3, "memory_limit": "14MB"}, {"features": "auto"}),
+}
+
+
+@pytest.mark.parametrize("case", MAPS)
+def test_advice_of_features_helps_where_it_is_followed(case):
+    options, change = MAPS[case]
+    options = {"kernel": "gaussian", "c": 5} | options
+    _, width, said = quietly(SPREAD, **options)
+    assert said is not None and ("method='auto' goes on with exact products" in said) == (case != "rounding")
+    assert ("a larger tol helps" in said) == (case == "rounding")
+    assert ("a larger memory_limit" in said) == ("memory" in case)
+    _, narrower, again = quietly(SPREAD, **options | change)
+    assert again is None or narrower <= max(0.1 * width, options["tol"]), said
+
+
+ROUGH = {"features": "pivots", "tol": 0.9, "c": 0.999, "sigma": 1.0}
+FRACTIONS = {
+    "max_passes": ({"method": "krylov", "max_passes": 2}, {"max_passes": 20}),
+    "method='krylov'": ({"method": "krylov", "max_passes": 2}, {"method": "dense"}),
+    "smaller tol": (ROUGH, {"tol": 1e-3}),
+    "method='dense'": (ROUGH, {"features": "auto", "method": "dense"}),
+}
+
+
+@pytest.mark.parametrize("advice", FRACTIONS)
+def test_advice_of_a_fraction_helps_where_it_is_followed(advice):
+    options, change = FRACTIONS[advice]
+    options = {"kernel": "gaussian", "c": 0.5, "sigma": 0.3, "tol": 1e-4} | options
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = fk.kpca(SPREAD, **options)
+    text = next(str(w.message) for w in caught if w.category is ComponentsWarning)
+    assert "for certain, less than asked for; " in text and advice in text
+    other = fk.kpca(SPREAD, **options | change)
+    assert other.explained.sum() >= 100 * options["c"] * (1 - 1e-9) > model.explained.sum()
+
+
+@pytest.mark.parametrize("change", [{"max_iter": 200}, {"eigen_solver": "dense"}])
+def test_advice_where_tol_is_zero_helps_where_it_is_followed(change):
+    sklearn = pytest.importorskip("fastkpca.sklearn")
+
+    def width(**options):
+        estimator = sklearn.KernelPCA(5, kernel="rbf", gamma=20.0, **{"eigen_solver": "arpack"} | options).fit(SPREAD)
+        return float(np.ptp(estimator.model_.eigenvalue_bounds, axis=1).max() / estimator.model_.eigenvalues[0])
+
+    with pytest.warns(CertificateWarning, match=r"a larger max_iter or eigen_solver='dense' may narrow it"):
+        wide = width(max_iter=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CertificateWarning)
+        assert width(**{"max_iter": 2} | change) <= 0.5 * wide
+
+
 def test_a_probability_is_on_the_model_and_no_warning_where_tol_is_met(tmp_path):
     X = np.random.default_rng(0).random((20_000, 3))
     with warnings.catch_warnings():

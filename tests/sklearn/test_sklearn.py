@@ -636,7 +636,7 @@ def test_a_flat_spectrum_where_lapack_does_not_fit_has_all_passes():
 
 def test_all_components_of_many_rows_are_announced_with_their_cost(monkeypatch):
     """n_components=None is the default: what takes minutes is said before it is begun, or refused with a way out."""
-    face = sys.modules["fastkpca.sklearn"]
+    face = sys.modules["fastkpca.sklearn.decomposition"]
     X = np.random.default_rng(0).standard_normal((2500, 4))
     begun = []
 

@@ -66,7 +66,7 @@ class Products:
 
     def function(self, coefficients: np.ndarray, constant: np.ndarray) -> SampleFunction:
         """f(x) = sum_j coefficients_j k(x, x_j) - constant; rows whose coefficients are zero are left out."""
-        kernel = getattr(self.kernel, "unbound", lambda: self.kernel)()
+        kernel = self.kernel.unbound()
         if isinstance(kernel, Precomputed):
             return SampleFunction(kernel, np.empty((0, 0)), coefficients, constant)
         used = np.flatnonzero(np.any(coefficients != 0.0, axis=1))
@@ -126,7 +126,7 @@ def products_for(
         part, aim = X, tol
         if draft and X.ndim == 2 and X.shape[0] > 2 * DRAFT_ROWS:
             kernel, parameters = fk.gram(X, kernel, products="exact", rng=rng, **parameters).kernel, {}
-            if hasattr(kernel, "unbound"):
+            if kernel.by_number:
                 kernel = kernel.unbound()
             else:
                 part, aim = (

@@ -144,7 +144,7 @@ def kbda(
             break
     return KBDAModel(
         quotients,
-        getattr(products.kernel, "unbound", lambda: products.kernel)(),
+        products.kernel.unbound(),
         mu,
         penalty,
         function,

@@ -170,7 +170,7 @@ def klda(
         class_means,
         within,
         quotients,
-        getattr(products.kernel, "unbound", lambda: products.kernel)(),
+        products.kernel.unbound(),
         mu,
         penalty,
         function,

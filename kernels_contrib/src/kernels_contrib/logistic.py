@@ -166,7 +166,7 @@ def kernel_logistic(
         found.intercept,
         (target - found.probability) / strength,
         strength,
-        getattr(products.kernel, "unbound", lambda: products.kernel)(),
+        products.kernel.unbound(),
         function,
         found.log_likelihood,
         products.info

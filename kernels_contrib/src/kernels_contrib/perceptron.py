@@ -153,7 +153,7 @@ def kernel_perceptron(
         mistakes[-1] == 0,
         multiclass if len(classes) > 2 else "two",
         averaged,
-        getattr(products.kernel, "unbound", lambda: products.kernel)(),
+        products.kernel.unbound(),
         function,
         products.info,
     )
@@ -274,7 +274,7 @@ class _Rows:
 
 def _bound(products: Products) -> bool:
     """Whether the kernel knows its rows by number only, as a precomputed matrix does."""
-    return hasattr(products.kernel, "unbound")
+    return bool(products.kernel.by_number)
 
 
 def perceptron_decision(model: PerceptronModel, X: Any, *, n_threads: int | None = None) -> np.ndarray:

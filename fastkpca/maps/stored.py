@@ -1,0 +1,63 @@
+"""Maps in model files: how many features one has, known before anything of that size is made; and the map itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..base.protocol import FeatureMap, Kernel
+from ..base.stored import Record
+from ..errors import ModelFileError
+from .combined import ScaledMap, SumMap, TensorMap, parts_of
+from .fourier import FourierMap
+from .monomial import PolynomialMap, TaylorMap
+from .pivots import PivotMap
+from .ranked import RankedMap
+
+__all__ = ["restored", "stored_size"]
+
+SINGLE = {cls.kind: cls for cls in (PolynomialMap, TaylorMap, RankedMap, PivotMap, FourierMap)}
+COMBINED = {cls.kind: cls for cls in (ScaledMap, SumMap, TensorMap)}
+
+
+def restored(kernel: Kernel, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
+    """The map of a kernel that ``FeatureMap.state`` described. Pivots are the core's own, for any kernel."""
+    if header.get("map") == PivotMap.kind:
+        return PivotMap.from_state(kernel, header, arrays)
+    return kernel.feature_map_from_state(header, arrays)
+
+
+def stored_size(
+    header: Any, arrays: Mapping[str, np.ndarray], n_columns: int, most: int, what: str = "the feature map"
+) -> int | None:
+    """D of a map of fastkpca's own; None for one that a kernel from outside brings, under another name, or has as part.
+
+    Raises ModelFileError where the description of one of our maps does not say, is of one for other rows than those of
+    ``n_columns`` columns, or says that it, or a part of it, has more than ``most`` features.
+    """
+    record = Record(header, arrays, what)
+    kind = record.header.get("map")
+    if not isinstance(kind, str):
+        return None
+    if kind in COMBINED:
+        size = _size_of_parts(record, n_columns, most, what)
+    else:
+        size = SINGLE[kind].stored_size(record, n_columns) if kind in SINGLE else None
+    if size is not None and size > most:
+        raise ModelFileError(f"{what}: it has {size} features, the model {most}")
+    return size
+
+
+def _size_of_parts(record: Record, n_columns: int, most: int, what: str) -> int | None:
+    cls = COMBINED[record.header["map"]]
+    parts = enumerate(parts_of(dict(record.header), dict(record.arrays)))
+    sizes = [stored_size(*part, n_columns, most, f"part {i} of {what}") for i, part in parts]
+    known = [size for size in sizes if size is not None]
+    if cls is TensorMap and 0 in known:  # it would hide the sizes of the others
+        raise record.refuse("a part of a product has no features")
+    total = cls.joined_size(known)
+    if total > most:  # parts of unknown size make it no smaller
+        raise record.refuse(f"its parts have {total} features together, the model {most}")
+    return total if len(known) == len(sizes) else None

@@ -35,9 +35,9 @@ import numpy as np
 
 from .base.protocol import API_VERSION, FeatureMap, Kernel, Moments, Offer, Summary, Summation
 from .base.rounding import EPS, unit_roundoff
-from .kernels import CallableKernel, ObjectKernel, get_kernel
-from .products.exact import ExactSummation
-from .rows.view import Rows, summarize
+from .kernels import CallableKernel, ObjectKernel, contract, get_kernel
+from .rows.summary import summarize
+from .rows.view import Rows
 
 __all__ = [
     "CHECKS",
@@ -260,6 +260,11 @@ def _agree(found: Any, expected: Any, error: float, text: str) -> None:
     _need(off <= error, f"{text}: they differ by {off:.3g}, allowed is {error:.3g}")
 
 
+def _hold(finding: contract.Finding, where: str = "") -> None:
+    """The claim of the contract holds."""
+    _need(not finding.broken, finding.text + where)
+
+
 # What it says of itself ---------------------------------------------------------------------------------------------
 
 
@@ -368,7 +373,7 @@ def check_symmetry(kernel: Kernel, X: Any = None) -> None:
     for case in _cases(kernel, X):
         k, S, error = case.kernel, case.X, 2 * case.error()
         K = k.block(S, S)
-        _agree(K, K.T, error, "k(x, y) and k(y, x) in one tile")
+        _hold(contract.block_is_symmetric(K, case.error()))
         h = len(S) // 3
         _agree(k.block(S[:h], S[h:]), k.block(S[h:], S[:h]).T, error, "k(x, y) and k(y, x) in two tiles")
 
@@ -379,7 +384,7 @@ def check_diagonal(kernel: Kernel, X: Any = None) -> None:
     for case in _cases(kernel, X):
         k, S = case.kernel, case.X
         diagonal = np.asarray(k.diagonal(S))
-        _agree(diagonal, np.diagonal(k.block(S, S)), 2 * case.error(), "diagonal and block")
+        _hold(contract.diagonal_is_that_of_block(diagonal, k.block(S, S), case.error()))
         if k.positive_semidefinite:
             _need((diagonal >= 0).all(), f"k(x, x) = {diagonal.min():.3g} for a positive semidefinite kernel")
 
@@ -511,12 +516,7 @@ def check_positive_semidefinite(kernel: Kernel, X: Any = None) -> str | None:
             stated = case.kernel.entry_error(data, np.dtype(np.float64))
             error = 1e-8 * size if stated is None else stated
             _need(np.isfinite(K).all(), f"its values on {len(S)} rows are not finite")
-            lowest = float(np.linalg.eigvalsh((K + K.T) / 2)[0])
-            _need(
-                lowest >= -len(S) * (error + 8 * EPS * size),
-                f"its values on {len(S)} rows have the eigenvalue {lowest:.3g}, allowed is "
-                f"{-len(S) * (error + 8 * EPS * size):.2g}",
-            )
+            _hold(contract.block_is_semidefinite(K, len(S) * (error + 8 * EPS * size)))
     return None if claimed else NOT_OFFERED
 
 
@@ -536,12 +536,8 @@ def check_translation(kernel: Kernel, X: Any = None) -> str | None:
             data = summarize(Rows(moved), shift=False, rng=np.random.default_rng(0))[1]
             there = k.block(moved, moved)
             error = 2 * case.error() + 2 * case.error(data=data) + 64 * EPS * float(np.abs(there).max())
-            if k.translation == "centered":
-                centred = [x - x.mean(axis=0) for x in (here, there)]
-                centred = [x - x.mean(axis=1)[:, None] for x in centred]
-                _agree(centred[1], centred[0], 4 * error, f"centred values before and after a shift by {shift}")
-            else:
-                _agree(there, here, error, f"values before and after a shift by {shift}")
+            error *= 4.0 if k.translation == "centered" else 1.0
+            _hold(contract.shift_changes_nothing(here, there, k.translation, shift, error))
     return None if claimed else NOT_OFFERED
 
 
@@ -633,15 +629,11 @@ def check_compiled_tile(kernel: Kernel, X: Any = None) -> str | None:
     """Where ``compiled_tile`` names one of the core's tiles, that is the kernel of ``block``."""
     offered = False
     for case in _cases(kernel, X):
-        if case.kernel.compiled_tile() is None:
-            continue
-        offered = True
-        U = np.random.default_rng(2).standard_normal((len(case.X), 3))
-        expected = case.kernel.block(case.X, case.X) @ U
-        error = 2 * (case.error() + len(U) * EPS * case.largest) * float(np.abs(U).sum(axis=0).max())
-        _agree(
-            ExactSummation(case.kernel, case.rows).matmat(U), expected, error, "products of compiled tiles and block"
-        )
+        K, error = case.kernel.block(case.X, case.X), case.error() + len(case.X) * EPS * case.largest
+        finding = contract.compiled_tile_is_block(case.kernel, case.X, K, error)
+        if finding is not None:
+            offered = True
+            _hold(finding)
     return None if offered else NOT_OFFERED
 
 
@@ -698,10 +690,6 @@ def _map_rows(case: _Case) -> np.ndarray:
     return np.ascontiguousarray(np.concatenate([case.X, (case.X[:40] + case.X[20:60]) / 2]))
 
 
-def _relative(feature_map: FeatureMap) -> float:
-    return 2.1 * feature_map.rounding + 2 * EPS * max(1, feature_map.n_features)
-
-
 @_check
 def check_feature_map_residual(kernel: Kernel, X: Any = None) -> str | None:
     """K - Phi Phi' is semidefinite up to ``defect``, and its diagonal at most ``residual``, at rows seen and unseen.
@@ -722,20 +710,9 @@ def check_feature_map_residual(kernel: Kernel, X: Any = None) -> str | None:
                 _need(np.isfinite(Phi).all() and np.isfinite(residual).all(), "features or residual are not finite")
                 _need((residual >= 0).all(), f"residual is {residual.min():.3g}; it is never negative")
                 _agree(phi.residual(S, Phi), residual, 1e-12 * trace, "residual with and without Phi")
-                squares = np.einsum("ij,ij->i", Phi, Phi)
-                E = K - Phi @ Phi.T
-                noise = n * case.error() + _relative(phi) * float(squares.sum()) + phi.defect_norm(n, trace)
-                lowest = float(np.linalg.eigvalsh((E + E.T) / 2)[0])
-                _need(
-                    lowest >= -noise,
-                    f"K - Phi Phi' has the eigenvalue {lowest:.3g} at tol={tol:g}, allowed is {-noise:.2g}: the map "
-                    "exceeds the kernel",
-                )
-                gap = E.diagonal() - residual - _relative(phi) * squares - case.error() - phi.defect
-                _need(
-                    gap.max() <= 0,
-                    f"residual is less than k(x, x) - |phi(x)|^2 by {gap.max():.3g} at tol={tol:g}: no upper bound",
-                )
+                at = f" (at tol={tol:g})"
+                _hold(contract.features_stay_below_kernel(phi, Phi, K, case.error()), at)
+                _hold(contract.residual_is_an_upper_bound(phi, Phi, residual, K.diagonal(), case.error()), at)
     return None if offered else NOT_OFFERED
 
 
@@ -753,11 +730,14 @@ def check_feature_map_products(kernel: Kernel, X: Any = None) -> str | None:
             size, D = float(np.linalg.norm(Phi)), phi.n_features
             for columns in (1, 4):
                 U, C = rng.standard_normal((len(S), columns)), rng.standard_normal((D, columns))
-                # a fast transform's own error is in the defect, which is about products of two features
-                error = 16 * _relative(phi) * size + np.sqrt(max(Phi.shape)) * phi.defect
-                _agree(phi.accumulate(S, U), Phi.T @ U, error * float(np.linalg.norm(U)), "accumulate and Phi' U")
-                _agree(phi.apply(S, C), Phi @ C, error * (float(np.linalg.norm(C)) + 1e-300), "apply and Phi C")
-            _agree(phi.features(S[5:20].copy()), Phi[5:20], 4 * _relative(phi) * size, "features of part of the rows")
+                for finding in contract.map_products_are_of_features(phi, S, Phi, U, C):
+                    _hold(finding)
+            _agree(
+                phi.features(S[5:20].copy()),
+                Phi[5:20],
+                4 * contract.map_rounding(phi) * size,
+                "features of part of the rows",
+            )
             Phi[...] = np.pi
             _need(np.array_equal(phi.features(S), before), "overwriting what features returned changes later features")
     return None if offered else NOT_OFFERED
@@ -787,11 +767,11 @@ def check_moments(kernel: Kernel, X: Any = None) -> str | None:
                 centred = Phi - mean
                 second = (centred * given[:, None]).T @ centred
                 size = float((given[:, None] * Phi**2).sum())
-                error = 64 * _relative(phi) * size + given.sum() * phi.defect
+                error = 64 * contract.map_rounding(phi) * size + given.sum() * phi.defect
                 C = np.random.default_rng(8).standard_normal((phi.n_features, 2))
                 for how, moments in (("moments", whole), ("moments merged from tiles", merged)):
                     _agree(moments.count, given.sum(), 1e-12 * given.sum(), f"count of {how}")
-                    level = _relative(phi) * float(np.abs(Phi).max(initial=0.0)) * 64 + phi.defect
+                    level = contract.map_rounding(phi) * float(np.abs(Phi).max(initial=0.0)) * 64 + phi.defect
                     _agree(moments.mean, mean, level, f"mean of {how}")
                     _agree(moments.trace, np.trace(second), error, f"trace of {how}")
                     total = float(given @ residual)
@@ -876,14 +856,10 @@ def _bound(product: Any, S: Summation, case: _Case, K: np.ndarray, name: str) ->
     _need(np.array_equal(U, kept), f"{name} changes its input")
     _need(found.shape == (len(K), U.shape[1]), f"{name} returns shape {found.shape} for {U.shape}")
     _need(np.isfinite(found).all(), f"{name} is not finite")
-    off = np.abs(found - K @ U)
-    allowed = (S.error_bound + case.error()) * np.abs(U).sum(axis=0) + (m + 30) * EPS * (np.abs(K) @ np.abs(U))
-    worst = float((off - allowed).max())
-    _need(
-        worst <= 0,
-        f"{name} of {type(S).__name__} is off by {off.max():.3g}, beyond its error_bound {S.error_bound:.3g} by "
-        f"{worst:.3g}",
+    finding = contract.product_keeps_its_bound(
+        found, K @ U, np.abs(K) @ np.abs(U), U, bound=S.error_bound, error=case.error()
     )
+    _need(not finding.broken, f"{name} of {type(S).__name__} {finding.found}; {finding.needed}")
     one = np.asarray(product(np.ascontiguousarray(U[:, 1:2])))
     same = 2 * S.error_bound * np.abs(U[:, 1]).sum() + 2 * (m + 30) * EPS * (np.abs(K) @ np.abs(U[:, 1:2]))
     _need((np.abs(one - found[:, 1:2]) <= same).all(), f"{name} of one column is not that of the same among several")

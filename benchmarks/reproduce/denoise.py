@@ -18,7 +18,7 @@ import numpy as np
 from setting import data, header, table
 
 import fastkpca as fk
-from fastkpca.model.result import FeatureProjector
+from fastkpca.model.projectors import FeatureProjector
 
 PUBLISHED = {"gaussian": 1.6, "speckle": 1.2}
 COUNTS = (1, 4, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024, 2048)

@@ -28,7 +28,8 @@ from fastkpca.base import parallel
 from fastkpca.base.protocol import FeatureMap, Kernel
 from fastkpca.maps.pivots import pivot_map, second_round
 from fastkpca.maps.ranked import ranked_map
-from fastkpca.rows.view import Rows, summarize
+from fastkpca.rows.summary import summarize
+from fastkpca.rows.view import Rows
 
 SETS = ["protein", "kin40k", "keggdirected", "tamielectric"]
 

@@ -146,10 +146,10 @@ def _number_of_components(text: str) -> int | float | None:
 
 
 def _bytes(text: str) -> int | None:
-    from ..rows import validate
+    from ..base.checks import check_memory_limit
 
     try:
-        return validate.check_memory_limit(text)
+        return check_memory_limit(text)
     except ValueError:
         raise argparse.ArgumentTypeError(
             f"{text!r} is not an amount of memory; write for example 500M or 4GiB"

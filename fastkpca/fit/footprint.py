@@ -16,9 +16,10 @@ from ..maps.passes import MANY_TASKS, SMALL_MAP, task_rows_for
 from ..maps.pivots import SAMPLE_ROWS
 from ..products.exact import band_rows
 from ..rows.sources import Source
-from ..rows.view import MAX_COVARIANCE, Rows
-from ..rows.view import SAMPLE_ROWS as ROWS_OF_SAMPLE
-from ..solve.krylov import basis_bytes, default_block_size, least_columns
+from ..rows.summary import MAX_COVARIANCE
+from ..rows.summary import SAMPLE_ROWS as ROWS_OF_SAMPLE
+from ..rows.view import Rows
+from ..solve.costs import basis_bytes, default_block_size, least_columns
 from ..solve.moments import takes_all
 
 __all__ = [

@@ -9,13 +9,17 @@ from typing import Any
 import numpy as np
 
 from ..base import parallel
+from ..base.checks import check_count, check_name, check_rng, check_tol
 from ..base.protocol import Kernel, Offer, Summary
 from ..errors import rounded_up
 from ..kernels import given_kernel
 from ..maps.pivots import RankProbe
 from ..products.operators import FeatureOperator, GramOperator
-from ..rows import validate
-from ..rows.view import Rows, summarize
+from ..rows.columns import check_columns
+from ..rows.convert import as_rows
+from ..rows.summary import summarize
+from ..rows.values import check_finite
+from ..rows.view import Rows
 from .planning import MAX_FEATURES, look_at, offers_of_maps, small_offers
 from .product_choice import best_product, both_sides, exact_error, products_for
 
@@ -77,9 +81,9 @@ def gram(
     >>> (K @ np.ones((1000, 2))).shape, K.error_bound <= 1e-6
     ((1000, 2), True)
     """
-    validate.check_name(products, "products", "'auto', 'exact', or the name of a product, as in 'grid'")
+    check_name(products, "products", "'auto', 'exact', or the name of a product, as in 'grid'")
     if tol is not None:
-        tol = validate.check_tol(tol)
+        tol = check_tol(tol)
     given = X
     chosen, X = given_kernel(kernel, kernel_parameters, gram).bind(X)
     if Y is not None and X is not given:
@@ -88,16 +92,16 @@ def gram(
             "numpy, as in K[:, columns] @ U"
         )
     threads = parallel.threads_for(chosen, n_threads)
-    rows_x = validate.as_rows(X)
-    generator = validate.check_rng(rng)
+    rows_x = as_rows(X)
+    generator = check_rng(rng)
     look: dict[str, Any] = {"rng": generator, "n_threads": threads, "any_size": chosen.scales_rows}
     rows_x, data_x = summarize(rows_x, shift=chosen.translation == "kernel", **look)
     chosen = chosen.resolve(data_x)
     rows_y, data_y = None, data_x
     if Y is not None:
-        rows_y = validate.as_rows(Y, name="Y")
-        validate.check_columns(rows_x.n_features, rows_y.n_features, name="Y")
-        validate.check_finite(rows_y, name="Y")
+        rows_y = as_rows(Y, name="Y")
+        check_columns(rows_x.n_features, rows_y.n_features, name="Y")
+        check_finite(rows_y, name="Y")
         rows_y, data_y = summarize(rows_y, shift=chosen.translation == "kernel", shift_by=data_x.shift, **look)
     least = exact_error(chosen, rows_x, rows_y, both_sides(data_x, data_y), threads)
     if tol is not None and tol < least:
@@ -173,19 +177,19 @@ def features(
     >>> F.shape, F.residual_trace
     ((1000, 10), 0.0)
     """
-    tol = validate.check_tol(tol)
+    tol = check_tol(tol)
     chosen, X = _given(kernel, kernel_parameters).bind(X)
     threads = parallel.threads_for(chosen, n_threads)
-    generator = validate.check_rng(rng)
+    generator = check_rng(rng)
     rows, data = summarize(
-        validate.as_rows(X),
+        as_rows(X),
         shift=chosen.translation == "kernel",
         rng=generator,
         n_threads=threads,
         any_size=chosen.scales_rows,
     )
     chosen = chosen.resolve(data)
-    most = MAX_FEATURES if max_features is None else validate.check_count(max_features, "max_features")
+    most = MAX_FEATURES if max_features is None else check_count(max_features, "max_features")
     reached = np.inf
     for offer in _offers(chosen, data, rows, tol, most, features):
         operator = FeatureOperator(chosen, offer.build(data.sample), rows, threads, progress=progress)

@@ -10,14 +10,30 @@ from typing import Any, overload
 import numpy as np
 
 from ..base import parallel, room
+from ..base.checks import (
+    check_c,
+    check_choice,
+    check_count,
+    check_flag,
+    check_memory_limit,
+    check_name,
+    check_rng,
+    check_tol,
+)
 from ..base.protocol import Kernel, Offer
 from ..errors import NoRouteError
 from ..kernels import given_kernel, guarded, naming
 from ..model.plan import Candidate, Plan
-from ..model.result import FeatureProjector, KPCAModel, SampleProjector, new_rows
-from ..rows import validate
-from ..rows.sources import Sink, Source
-from ..rows.view import Rows, summarize
+from ..model.projectors import FeatureProjector, SampleProjector
+from ..model.result import KPCAModel
+from ..model.rows import new_rows
+from ..rows.columns import check_columns, check_names, column_names
+from ..rows.convert import as_rows, check_enough
+from ..rows.sinks import Sink
+from ..rows.sources import Source
+from ..rows.summary import summarize
+from ..rows.values import check_finite, check_out, check_weights
+from ..rows.view import Rows
 from . import footprint
 from .merge import map_for_rows, map_of
 from .planning import DEFAULT_MEMORY, make_plan, plan_for_map
@@ -137,7 +153,7 @@ def kpca(
     """
     started = time.perf_counter()
     method = _method(method, features, products, like, keep_moments)
-    return_scores = validate.check_flag(return_scores, "return_scores")
+    return_scores = check_flag(return_scores, "return_scores")
     with parallel.reporter(progress) as report, parallel.blas_threads():
         problem = _prepare(
             X,
@@ -230,9 +246,9 @@ def kpca_project(
     """
     kernel, rows, dtype = new_rows(model, X, finite=False)
     if not rows.distributed:  # there it is looked at block by block, with the scores
-        validate.check_finite(rows)
+        check_finite(rows)
     shape = (rows.n_samples, model.n_components)
-    result = validate.check_out(out, shape, dtype, rows)
+    result = check_out(out, shape, dtype, rows)
     if rows.distributed:
         scores = _lazy_scores(rows, model.projector, kernel, model.shift, model.n_components, dtype)
         if result is None:
@@ -276,7 +292,7 @@ def _lazy_scores(
 
     def task(block: np.ndarray, first: int) -> np.ndarray:
         rows, scores = Rows(block), np.empty((len(block), n_components), dtype=dtype)
-        validate.check_finite(rows, first=first)
+        check_finite(rows, first=first)
         projector.project(kernel, rows.shifted(shift), scores, 1)
         _check_scores(scores, kernel, first)
         return scores
@@ -363,20 +379,20 @@ def _prepare(
     kernel_parameters: dict[str, Any],
 ) -> Problem:
     """Validate the input, look at the rows once, and resolve the kernel's parameters."""
-    generator = validate.check_rng(rng)
+    generator = check_rng(rng)
     own = _kernel_of(kernel, kernel_parameters, like)
     chosen, X = own.bind(X)
     threads = parallel.threads_for(chosen, n_threads)
-    rows = validate.as_rows(X, at_least=2)
-    c = validate.check_c(c, rows.n_samples) if rows.counted else c
+    rows = as_rows(X, at_least=2)
+    c = check_c(c, rows.n_samples) if rows.counted else c
     if sample_weight is not None:
-        rows = rows.weighted(validate.check_weights(sample_weight, rows.n_samples))
+        rows = rows.weighted(check_weights(sample_weight, rows.n_samples))
     shift_by = None
     if like is not None:
-        validate.check_columns(like.n_features, rows.n_features)
-        validate.check_names(like.feature_names, X)
+        check_columns(like.n_features, rows.n_features)
+        check_names(like.feature_names, X)
         shift_by, c = like.shift, like.n_components if c is None else c
-    limit, capped = room.memory_within(validate.check_memory_limit(memory_limit), DEFAULT_MEMORY, threads)
+    limit, capped = room.memory_within(check_memory_limit(memory_limit), DEFAULT_MEMORY, threads)
     _check_look(rows, limit, capped)
     rows, data = summarize(
         rows,
@@ -386,15 +402,15 @@ def _prepare(
         shift_by=shift_by,
         any_size=chosen.scales_rows,
     )
-    validate.check_enough(rows.n_samples)
-    c = validate.check_c(c, rows.n_samples)
+    check_enough(rows.n_samples)
+    c = check_c(c, rows.n_samples)
     return Problem(
         rows=rows,
         kernel=chosen.resolve(data),
         data=data,
         c=c,
-        tol=validate.check_tol(tol),
-        max_passes=validate.check_count(max_passes, "max_passes"),
+        tol=check_tol(tol),
+        max_passes=check_count(max_passes, "max_passes"),
         memory_limit=limit,
         capped=capped,
         n_threads=threads,
@@ -402,7 +418,7 @@ def _prepare(
         dtype=np.dtype(np.float32 if rows.dtype == np.float32 else np.float64),
         n_columns=rows.n_features,
         forced=method != "auto",
-        feature_names=validate.column_names(X) or (None if like is None else like.feature_names),
+        feature_names=column_names(X) or (None if like is None else like.feature_names),
         like=like,
         report=report,
         weight_sum=None if rows.weights is None else float(np.sum(rows.weights, dtype=np.float64)),
@@ -427,14 +443,14 @@ def _check_look(rows: Rows, limit: int | None, capped: bool) -> None:
 
 def _method(method: str, features: str, products: str, like: Any, keep_moments: bool) -> str:
     """The route to take: the name of a feature map, or of a product, forces its own."""
-    validate.check_flag(keep_moments, "keep_moments")
+    check_flag(keep_moments, "keep_moments")
     if like is not None:
         map_of(like)
         if features != "auto":
             raise ValueError(f"features={features!r} and like=: the model given as like has its feature map; drop one")
-    validate.check_choice(method, "method", ("auto", "dense", "features", "krylov"))
-    validate.check_name(features, "features", "'auto', or the name of a feature map, as in 'pivots'")
-    validate.check_name(products, "products", "'auto', 'exact', or the name of a product, as in 'grid'")
+    check_choice(method, "method", ("auto", "dense", "features", "krylov"))
+    check_name(features, "features", "'auto', or the name of a feature map, as in 'pivots'")
+    check_name(products, "products", "'auto', 'exact', or the name of a product, as in 'grid'")
     if features != "auto" and products != "auto":
         raise ValueError(
             f"features={features!r} forces method='features' and products={products!r} method='krylov'; drop one"
@@ -517,13 +533,13 @@ def _check_place(problem: Problem, out: Any) -> None:
             f"the number of components, and so the shape of out, is not known beforehand with c={problem.c!r}; give "
             "out as a function of (shape, dtype) that makes the array, or c as a whole number"
         )
-    validate.check_out(out, (problem.data.n_samples, problem.c), problem.dtype, problem.rows)
+    check_out(out, (problem.data.n_samples, problem.c), problem.dtype, problem.rows)
 
 
 def _scores(problem: Problem, solution: Solution, out: Any) -> np.ndarray | None:
     """The scores, or None where they went to a dataset."""
     shape = (problem.data.n_samples, len(solution.eigenvalues))
-    result = validate.check_out(out, shape, problem.dtype, problem.rows) if callable(out) else out
+    result = check_out(out, shape, problem.dtype, problem.rows) if callable(out) else out
     if isinstance(result, np.ndarray) and result.shape != shape:
         result[:, shape[1] :] = 0.0  # components without variance
         result = result[:, : shape[1]]

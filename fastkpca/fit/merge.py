@@ -16,13 +16,17 @@ from typing import Any
 import numpy as np
 
 from ..base import parallel
+from ..base.checks import check_c, check_tol
 from ..base.protocol import FeatureMap, Kernel, Moments, Summary
 from ..kernels import guarded
-from ..maps.passes import feature_moments
+from ..maps.passes import check_moments, feature_moments
 from ..model.plan import Plan
-from ..model.result import FeatureProjector, KPCAModel, check_model, new_rows, restore_map
-from ..rows import validate
-from ..rows.view import Rows, summarize
+from ..model.projectors import FeatureProjector
+from ..model.result import KPCAModel, check_model
+from ..model.rows import new_rows
+from ..model.stored import restore_map
+from ..rows.summary import summarize
+from ..rows.view import Rows
 from ..solve.moments import leading_axes
 from .routes import Problem, components, model_of
 
@@ -285,8 +289,8 @@ def _solved(
         rows=Rows(np.zeros((0, d))),
         kernel=guarded(first.kernel),
         data=data,
-        c=validate.check_c(c, n_samples),
-        tol=validate.check_tol(tol),
+        c=check_c(c, n_samples),
+        tol=check_tol(tol),
         max_passes=1,
         memory_limit=None,
         n_threads=1,
@@ -299,6 +303,7 @@ def _solved(
         like=first,
     )
     moments.map = widest  # type: ignore[misc]
+    check_moments(moments)
     with parallel.blas_threads():
         found = leading_axes(moments, problem.c, tol=0.25 * tol, rank=problem.data.n_samples - 1)
     solution = components(problem, widest, moments, *found, reference=_projector(first).axes)

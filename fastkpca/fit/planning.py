@@ -28,7 +28,7 @@ from ..products.rates import (
     is_compiled,
 )
 from ..rows.view import Rows
-from ..solve.krylov import basis_bytes, default_block_size, least_columns, ritz_seconds
+from ..solve.costs import basis_bytes, default_block_size, least_columns, ritz_seconds
 from ..solve.moments import takes_all
 from . import footprint
 from .product_choice import LEAST_COLUMNS, Product, products_for

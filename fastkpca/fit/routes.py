@@ -17,7 +17,8 @@ from ..kernels.precomputed import Precomputed
 from ..maps.passes import accumulate, feature_moments
 from ..maps.pivots import pivot_map
 from ..model.plan import Plan
-from ..model.result import FeatureProjector, KPCAModel, SampleProjector
+from ..model.projectors import FeatureProjector, SampleProjector
+from ..model.result import KPCAModel
 from ..products.exact import ExactSummation
 from ..products.matrix import MatrixSummation, gram_matrix
 from ..products.operators import GramOperator
@@ -26,9 +27,11 @@ from ..rows.view import Rows
 from ..solve import certificate
 from ..solve.beyond import FeatureInfo
 from ..solve.certificate import Certificate
-from ..solve.krylov import TooDearError, block_krylov, default_block_size
+from ..solve.costs import TooDearError, default_block_size
+from ..solve.krylov import block_krylov
+from ..solve.lanczos import LeadingPairs
 from ..solve.moments import largest_eigenpairs, leading_axes, principal_axes
-from ..solve.subspace import Leading
+from ..solve.target import Budget, KernelMatrix, Target
 from .planning import DEFAULT_MEMORY, dense_candidate, krylov_room, most_pivots
 from .product_choice import InStrips, Product
 
@@ -221,7 +224,7 @@ def components(
     moments: Moments,
     eigenvalues: np.ndarray,
     axes: np.ndarray,
-    solved: Leading | None,
+    solved: LeadingPairs | None,
     reference: np.ndarray | None = None,
 ) -> Solution:
     """Components and their certificate from the moments of all rows; nothing is read.
@@ -309,7 +312,7 @@ def _kept_weights(problem: Problem, solution: Solution, score: Any) -> np.ndarra
     return None if weights is None else np.array(weights, dtype=np.float64)
 
 
-def _leading(feature_map: FeatureMap, problem: Problem) -> tuple[Moments, np.ndarray, np.ndarray, Leading | None]:
+def _leading(feature_map: FeatureMap, problem: Problem) -> tuple[Moments, np.ndarray, np.ndarray, LeadingPairs | None]:
     moments = feature_moments(feature_map, problem.rows, n_threads=problem.n_threads, progress=problem.report)
     if moments.trace <= moments.indefinite and _all_equal(problem):  # all that could be found is the map's errors
         return moments, np.zeros(1), np.zeros((feature_map.n_features, 1)), None
@@ -399,25 +402,12 @@ def _krylov(problem: Problem, plan: Plan, budget: float = np.inf) -> Solution:
         if kernel.positive_semidefinite:
             start, known = _krylov_start(problem, rows, way.n_features, weighted)
         found = block_krylov(
-            product,
-            n,
-            asked if isinstance(asked, int) else min(10, n - 1),
-            fraction=None if isinstance(asked, int) else asked,
-            tol=problem.tol,
-            max_passes=problem.max_passes,
+            KernelMatrix(product, search, trace, kernel.positive_semidefinite, entry_error, known),
+            Target(asked, problem.tol) if isinstance(asked, int) else Target(min(10, n - 1), problem.tol, asked),
+            Budget(problem.max_passes, basis, way.offer.once, budget, _lapack_instead(problem)),
             start=start,
-            features_info=known,
-            search_product=search,
-            trace=trace,
-            positive_semidefinite=kernel.positive_semidefinite,
-            entry_error=entry_error,
-            memory_limit=basis,
             rng=problem.rng,
             progress=problem.report,
-            warn=False,
-            otherwise=_lapack_instead(problem),
-            pass_seconds=way.offer.once,
-            budget=budget,
         )
     total = trace - n * found.grand_mean
     size = max(abs(trace), float(np.abs(found.theta).max()), -found.negative_end)

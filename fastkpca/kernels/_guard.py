@@ -29,8 +29,8 @@ import numpy as np
 from ..base.protocol import Cost, FeatureMap, Kernel, Moments, Offer, Summary, Summation
 from ..base.rounding import EPS
 from ..errors import KernelContractError, KernelParameterError, PluginError, did_you_mean
-from ..products.exact import ExactSummation
 from ..rows.view import Rows
+from . import contract
 from ._adapters import CallableKernel, ObjectKernel
 from ._registry import Origin, get_kernel, origin
 
@@ -379,19 +379,6 @@ def _looks_finite(K: np.ndarray) -> bool:
     return isfinite(row.dot(row) + column.dot(column) + diagonal.dot(diagonal))
 
 
-def _negative(A: np.ndarray, noise: float) -> float:
-    """The lowest eigenvalue of a symmetric matrix where that is below -noise, else 0."""
-    A = (A + A.T) / 2
-    shifted = A.copy()
-    shifted.flat[:: len(A) + 1] += noise
-    try:  # a tenth of the time of the eigenvalues
-        np.linalg.cholesky(shifted)
-        return 0.0
-    except np.linalg.LinAlgError:
-        lowest = float(np.linalg.eigvalsh(A)[0])
-        return lowest if lowest < -noise else 0.0
-
-
 def _forwarded(name: str) -> property:
     return property(lambda self: getattr(self._inner, name))
 
@@ -416,113 +403,67 @@ class _Look:
         error = guard.entry_error(data, np.dtype(np.float64))
         self.error = UNKNOWN * self.largest if error is None else error + 8 * EPS * self.largest
         self.at_tile()
-        self.at_translation(data)
-        self.at_compiled_tile()
+        self.at_translation()
+        compiled = self.watch.call(
+            self.inner,
+            "compiled_tile",
+            partial(contract.compiled_tile_is_block, self.inner, self.rows, self.values, self._loosely(self.largest)),
+        )
+        if compiled is not None:
+            self._hold(compiled)
 
-    def _refuse(self, method: str, found: str, needed: str, *arguments: np.ndarray) -> NoReturn:
-        self.watch.refuse(self.inner, method, arguments or (self.rows, self.rows), found, needed)
+    def _loosely(self, largest: float) -> float:
+        return self.error + 0.5 * UNKNOWN * largest
+
+    def _hold(self, finding: contract.Finding, *arguments: np.ndarray) -> None:
+        if finding.broken:
+            tiles = arguments or (self.rows, self.rows)
+            self.watch.refuse(self.inner, finding.method, tiles, finding.found, finding.needed)
 
     def at_tile(self) -> None:
         """Symmetry, within a tile and across two; diagonal; semidefiniteness."""
         K, S, guard = self.values, self.rows, self.guard
         if len(S) < 2:
             return
-        gap = np.abs(K - K.T)
         h = -(-len(S) // 3)  # tiles of unequal sides: one that is transposed shows
         here, there = guard.block(S[:h], S[h:]), guard.block(S[h:], S[:h])
         if np.shares_memory(here, there):
-            self._refuse("block", "returns the same memory in two calls", "each call returns a new array")
-        if gap.max() > 2 * self.error:
-            i, j = np.unravel_index(int(gap.argmax()), gap.shape)
-            found = f"is not symmetric: k(x, y) = {K[i, j]:.17g}, k(y, x) = {K[j, i]:.17g} (rows {i} and {j})"
-            self._refuse("block", found, "kernels are symmetric, to rounding or to their entry_error")
-        if max(np.abs(here - K[:h, h:]).max(), np.abs(there - K[h:, :h]).max()) > 2 * self.error:
-            off = float(max(np.abs(here - K[:h, h:]).max(), np.abs(there - K[h:, :h]).max()))
-            found = f"returns values that differ by {off:.3g} from those of the same rows in one tile"
-            self._refuse("block", found, "a value depends on its two rows alone, in either order", S[:h], S[h:])
-        own = type(self.inner).diagonal is not Kernel.diagonal
-        diagonal = guard.diagonal(S) if own else K.diagonal()
-        off = np.abs(diagonal - K.diagonal())
-        if off.max() > 2 * self.error:
-            row = int(off.argmax())
-            found = f"says k(x, x) = {diagonal[row]:.17g} where block says {K[row, row]:.17g}"
-            self._refuse("diagonal", found, "the two must agree", S)
+            found = "returns the same memory in two calls"
+            self.watch.refuse(self.inner, "block", (S, S), found, "each call returns a new array")
+        self._hold(contract.block_is_symmetric(K, self.error))
+        for part, whole in ((here, K[:h, h:]), (there, K[h:, :h])):
+            self._hold(contract.value_of_two_rows_alone(part, whole, self.error), S[:h], S[h:])
+        if type(self.inner).diagonal is not Kernel.diagonal:
+            self._hold(contract.diagonal_is_that_of_block(guard.diagonal(S), K, self.error), S)
         if guard.positive_semidefinite:
-            lowest = _negative(K, len(S) * (self.error + 4 * EPS * self.largest))
-            if lowest < 0.0:
-                found = f"has values with the eigenvalue {lowest:.3g} (the largest value is {self.largest:.3g})"
-                self._refuse("block", found, "the kernel says positive_semidefinite = True, and is not")
+            self._hold(contract.block_is_semidefinite(K, len(S) * (self.error + 4 * EPS * self.largest)))
 
-    def at_translation(self, data: Summary) -> None:
-        """k(x + s, y + s) = k(x, y), or that of centred values, for one s as long as the rows are."""
-        kind = self.guard.translation
-        h = -(-len(self.rows) // 3)
+    def at_translation(self) -> None:
+        """For one shift, as long as the rows are."""
+        kind, h = self.guard.translation, -(-len(self.rows) // 3)
         if kind is None or h < 2:
             return
         S = self.rows[:h]
-        size = float(np.sqrt(np.mean(S * S))) or 1.0
-        away = self.guard.block(S + size, S + size)
-        here = self.values[:h, :h]
-        largest = max(self.largest, float(np.abs(away).max()))
-        if kind == "centered":
-            here, away = ((x - x.mean(axis=0)) - (x - x.mean(axis=0)).mean(axis=1)[:, None] for x in (here, away))
-        off = float(np.abs(here - away).max())
-        if off > 2 * self.error + UNKNOWN * largest:
-            found = f"changes by {off:.3g} where both tiles move by {size:.3g} in each column"
-            self._refuse("block", found, f"the kernel says translation = {kind!r}, and that does not hold", S, S)
-
-    def at_compiled_tile(self) -> None:
-        """``compiled_tile`` names one of the core's own tiles; it must be that of ``block``."""
-        compiled = self.watch.call(self.inner, "compiled_tile", self.inner.compiled_tile)
-        if compiled is None:
-            return
-        product = self.watch.call(
-            self.inner,
-            "compiled_tile",
-            ExactSummation(self.inner, Rows(self.rows)).matmat,
-            np.eye(len(self.rows), min(8, len(self.rows))),
-        )
-        off = float(np.abs(product - self.values[:, : product.shape[1]]).max())
-        if off > 2 * self.error + UNKNOWN * self.largest:
-            self._refuse("compiled_tile", f"{compiled!r} differs from block by {off:.3g}", "the two must agree")
+        shift = float(np.sqrt(np.mean(S * S))) or 1.0
+        away = self.guard.block(S + shift, S + shift)
+        allowed = 2 * self._loosely(max(self.largest, float(np.abs(away).max())))
+        self._hold(contract.shift_changes_nothing(self.values[:h, :h], away, kind, shift, allowed), S, S)
 
     def at_map(self, feature_map: FeatureMap) -> None:
         """K - Phi Phi' is semidefinite up to the defect, its diagonal at most the residual; products agree."""
         m = max(2, min(len(self.rows), self.n_samples // MAP_SHARE))
         S, K = self.rows[:m], self.values[:m, :m]
-        m = len(S)
         Phi, residual = feature_map.features(S), feature_map.residual(S)
-        squares = np.einsum("ij,ij->i", Phi, Phi)
-        relative = 2.1 * feature_map.rounding + 2 * EPS * max(1, Phi.shape[1])
-        inner = getattr(feature_map, "_inner", feature_map)
-
-        def refuse(method: str, found: str, needed: str) -> NoReturn:
-            self.watch.refuse(inner, method, (S,), found, needed)
-
-        E = K - Phi @ Phi.T
-        noise = m * self.error + relative * float(squares.sum()) + feature_map.defect_norm(m, float(np.trace(K)))
-        lowest = _negative(E, noise)
-        if lowest < 0.0:
-            found = f"makes K - Phi Phi' have the eigenvalue {lowest:.3g} on {m} rows (allowed: {-noise:.2g})"
-            refuse("features", found, "the residual is negative: the map exceeds the kernel")
-        off = E.diagonal() - residual - relative * squares - self.error - feature_map.defect
-        if off.max() > 0:
-            i = int(off.argmax())
-            found = f"is {residual[i]:.6g} where k(x, x) - |phi(x)|^2 is {E[i, i]:.6g}"
-            refuse("residual", found, "it must be an upper bound")
         rng = np.random.default_rng(1)
-        C, U = rng.standard_normal((Phi.shape[1], 1)), rng.standard_normal((m, 1))
-        size = float(np.sqrt(squares.sum()))
-        # Products may be with features that err by the defect, as transforms do: by f where 2 |f| |phi| is the defect
-        # of an entry of K. Of m rows, |F|_2 is then at most sqrt(m) defect / (2 |phi|)
-        defect = feature_map.defect * np.sqrt(m) / (2 * float(np.sqrt(squares.max())) or np.inf)
-        for method, product, expected, factor in (
-            ("apply", feature_map.apply(S, C), Phi @ C, C),
-            ("accumulate", feature_map.accumulate(S, U), Phi.T @ U, U),
+        C, U = rng.standard_normal((Phi.shape[1], 1)), rng.standard_normal((len(S), 1))
+        for finding in (
+            contract.features_stay_below_kernel(feature_map, Phi, K, self.error),
+            contract.residual_is_an_upper_bound(feature_map, Phi, residual, K.diagonal(), self.error),
+            *contract.map_products_are_of_features(feature_map, S, Phi, U, C),
         ):
-            allowed = (16 * relative * size + defect) * (float(np.linalg.norm(factor)) + 1)
-            if np.abs(product - expected).max(initial=0.0) > allowed:
-                refuse(method, "differs from the product with features", "the two must agree to rounding")
+            if finding.broken:
+                owner = feature_map._inner if isinstance(feature_map, _GuardedMap) else feature_map
+                self.watch.refuse(owner, finding.method, (S,), finding.found, finding.needed)
 
 
 class _GuardedMap(FeatureMap):
@@ -701,11 +642,14 @@ class _GuardedSummation(Summation):
             K = self._guard.block(X, sources.tile(start, min(m, start + 8192)))
             exact += K @ U[start : start + 8192]
             sizes += np.abs(K) @ np.abs(U[start : start + 8192])
-        allowed = (self.error_bound + self._look.error) * np.abs(U).sum(axis=0) + (m + 8) * EPS * sizes
-        off = np.abs(product[index] - exact)
-        if (off > allowed).any():
-            i, k = np.unravel_index(int((off - allowed).argmax()), off.shape)
-            found = (
-                f"is off by {off[i, k]:.3g} in row {index[i]}, column {k}, where error_bound allows {allowed[i, k]:.3g}"
-            )
-            self._guard._watch.refuse(self._inner, method, (U,), found, "a summation keeps the bound that it states")
+        finding = contract.product_keeps_its_bound(
+            product[index],
+            exact,
+            sizes,
+            U,
+            bound=self.error_bound,
+            error=self._look.error,
+            first_row=int(index[0]),
+        )
+        if finding.broken:
+            self._guard._watch.refuse(self._inner, method, (U,), finding.found, finding.needed)

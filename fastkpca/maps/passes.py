@@ -11,7 +11,7 @@ import numpy as np
 
 from ..base import parallel
 from ..base.protocol import FeatureMap, Moments
-from ..rows.sources import Sink
+from ..rows.sinks import Sink
 from ..rows.view import Rows
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "SMALL_MAP",
     "accumulate",
     "apply",
+    "check_moments",
     "feature_moments",
     "task_rows",
     "task_rows_for",
@@ -168,9 +169,16 @@ def feature_moments(
         alone=not feature_map.thread_safe,
         size=8 * feature_map.n_features**2,
     )
-    if not (np.isfinite(moments.trace) and np.isfinite(moments.residual_trace)):
-        raise ValueError(
-            f"the features of {feature_map!r} are not finite on some of these rows: its "
-            "values overflow or are NaN; scale the data down, or change the kernel's parameters"
-        )
+    check_moments(moments)
     return moments
+
+
+def check_moments(moments: Moments) -> None:
+    """Raise ValueError where the trace, centred or not, leaves the range of float64."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        trace = moments.trace + moments.count * float(moments.mean @ moments.mean) + moments.residual_trace
+    if not np.isfinite(trace):
+        raise ValueError(
+            f"the features of {moments.map!r} are not finite on some of these rows, or their squares are not: values "
+            "overflow or are NaN; scale the data down, or change the kernel's parameters"
+        )

@@ -8,7 +8,8 @@ import numpy as np
 
 from ..base import files
 from ..kernels import kernel_state
-from .result import FeatureProjector, KPCAModel, check_model
+from .projectors import FeatureProjector
+from .result import KPCAModel, check_model
 
 __all__ = ["export_mat"]
 

@@ -14,12 +14,15 @@ import numpy as np
 from scipy import stats
 
 from ..base import parallel
+from ..base.checks import check_choice, check_flag
 from ..base.rounding import EPS, UNIT32, rounding_factor
 from ..kernels import guarded
 from ..maps.passes import tile_rows
-from ..rows import validate
-from ..rows.view import Rows, summarize
-from .result import FeatureProjector, KPCAModel, NewRows, SampleProjector, check_model, new_rows
+from ..rows.summary import summarize
+from ..rows.view import Rows
+from .projectors import FeatureProjector, SampleProjector
+from .result import KPCAModel, check_model
+from .rows import NewRows, new_rows
 
 __all__ = ["Limits", "kpca_limits", "kpca_spe", "kpca_t2"]
 
@@ -179,7 +182,7 @@ def kpca_spe(
     >>> bool(near < far)
     True
     """
-    bounds = validate.check_flag(bounds, "bounds")
+    bounds = check_flag(bounds, "bounds")
     given = new_rows(model, X, purpose="kpca_spe")
     threads = parallel.threads_for(given.kernel, n_threads)
     with parallel.reporter(progress) as report, parallel.blas_threads():
@@ -252,8 +255,8 @@ def kpca_limits(
     [False, True]
     """
     check_model(model)
-    validate.check_choice(t2, "t2", ("F", "chi2", "empirical"))
-    validate.check_choice(spe, "spe", ("box", "empirical"))
+    check_choice(t2, "t2", ("F", "chi2", "empirical"))
+    check_choice(spe, "spe", ("box", "empirical"))
     if isinstance(confidence, bool) or not isinstance(confidence, (int, float, np.number)) or not 0 < confidence < 1:
         raise ValueError(f"confidence is {confidence!r}; a number between 0 and 1 is needed, as in 0.99")
     confidence = float(confidence)

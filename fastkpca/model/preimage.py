@@ -18,15 +18,19 @@ from typing import Any
 import numpy as np
 
 from ..base import parallel
+from ..base.checks import check_choice, check_count, check_tol
 from ..base.protocol import Kernel
 from ..errors import PreimageWarning, warn_caller
 from ..kernels import guarded
 from ..kernels.gaussian import median_distance
-from ..rows import validate
+from ..rows.convert import as_rows
+from ..rows.values import check_finite
 from ..rows.view import Rows
 from .descent import Found, MapTarget, RowsTarget, descend
-from .result import FeatureProjector, KPCAModel, SampleProjector, check_model, new_rows
+from .projectors import FeatureProjector, SampleProjector
+from .result import KPCAModel, check_model
 from .ridge import fit_ridge
+from .rows import new_rows
 
 __all__ = ["kpca_denoise", "kpca_preimage"]
 
@@ -213,9 +217,9 @@ def _preimages(
     progress: bool | Callable[[str, int, int], None],
 ) -> np.ndarray:
     check_model(model)
-    validate.check_choice(method, "method", ("auto", "linear", "fixed-point", "gradient", "ridge"))
-    max_iter = validate.check_count(max_iter, "max_iter")
-    tol = validate.check_tol(tol)
+    check_choice(method, "method", ("auto", "linear", "fixed-point", "gradient", "ridge"))
+    max_iter = check_count(max_iter, "max_iter")
+    tol = check_tol(tol)
     _check_alpha(alpha)
     scores, dtype = _scores(model, Z)
     kernel = guarded(model.kernel)
@@ -257,8 +261,8 @@ def _check_alpha(alpha: Any) -> None:
 
 
 def _scores(model: KPCAModel, Z: Any) -> tuple[np.ndarray, np.dtype]:
-    rows = validate.as_rows(Z, name="Z", purpose="kpca_preimage")
-    validate.check_finite(rows, name="Z", purpose="kpca_preimage")
+    rows = as_rows(Z, name="Z", purpose="kpca_preimage")
+    check_finite(rows, name="Z", purpose="kpca_preimage")
     if rows.n_features != model.n_components:
         raise ValueError(
             f"Z has {rows.n_features} columns, and the model has {model.n_components} components; give scores, as "
@@ -321,8 +325,8 @@ def _known_rows(model: KPCAModel, kernel: Kernel, train: Any, n_threads: int) ->
     projector = model.projector
     if train is not None:
         if kernel.by_number:
-            rows = validate.as_rows(train, name="train", purpose="kpca_preimage")
-            validate.check_finite(rows, name="train", purpose="kpca_preimage")
+            rows = as_rows(train, name="train", purpose="kpca_preimage")
+            check_finite(rows, name="train", purpose="kpca_preimage")
             if rows.n_samples != model.n_samples:
                 raise ValueError(
                     f"train has {rows.n_samples} rows, and the model was made of {model.n_samples}; for a "

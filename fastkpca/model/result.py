@@ -1,153 +1,25 @@
-"""What kpca returns: a frozen result that unpacks in MATLAB's order, its projectors, and its one way in for new rows.
-
-A FeatureProjector holds D x c numbers whatever N was; a SampleProjector holds the training rows and says so. Both know
-the weighted mean of the training rows' images, which is the centre of the model: ``products`` and ``of_the_mean``.
-"""
+"""What kpca returns: a frozen result that unpacks in MATLAB's order; its file, and its pickle."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from ..base import files, parallel
-from ..base.protocol import FeatureMap, Kernel, Moments
+from ..base import files
+from ..base.protocol import Kernel, Moments
 from ..base.stored import Record, refusing
 from ..errors import ModelFileError, ScoresNotKeptError
 from ..kernels import guarded, kernel_from_state, kernel_state
-from ..maps.passes import apply
-from ..maps.stored import restored, stored_size
-from ..products.exact import ExactSummation
-from ..rows import validate
-from ..rows.sources import Sink
 from ..rows.view import Rows
+from . import stored
 from .plan import Plan
+from .projectors import FeatureProjector, SampleProjector
 
-__all__ = [
-    "FeatureProjector",
-    "KPCAModel",
-    "NewRows",
-    "SampleProjector",
-    "check_model",
-    "load",
-    "new_rows",
-    "restore_map",
-    "save",
-]
-
-
-@dataclass(frozen=True, eq=False)
-class FeatureProjector:
-    """Projects through a feature map: (phi(x) - mean)' W. Its size does not depend on the number of training rows.
-
-    Attributes
-    ----------
-    map : FeatureMap
-    axes : ndarray (D, c)
-        W: orthonormal columns.
-    mean : ndarray (D,)
-    """
-
-    map: FeatureMap
-    axes: np.ndarray
-    mean: np.ndarray
-    grows_with_n = False
-
-    def project(self, kernel: Kernel, rows: Rows, out: Any, n_threads: int, progress: Any = None) -> None:
-        constant, _ = self.of_the_mean()
-        apply(self.map, rows, self.axes, n_threads, constant=constant, out=out, progress=progress, stage="scores")
-
-    def products(self, kernel: Kernel, rows: Rows, n_threads: int, progress: Any = None) -> np.ndarray:
-        """<w_j, phi(x)> for each component, then <mean, phi(x)>: shape (m, c + 1)."""
-        columns = np.column_stack([self.axes, self.mean])
-        return np.asarray(apply(self.map, rows, columns, n_threads, progress=progress, stage="scores"))
-
-    def of_the_mean(self) -> tuple[np.ndarray, float]:
-        """(<w_j, mean> for each component, |mean|^2)."""
-        return self.mean @ self.axes, float(self.mean @ self.mean)
-
-
-@dataclass(frozen=True, eq=False)
-class SampleProjector:
-    """Projects through the training rows: (k(x, X) - column means)' coeff. Its size grows with their number.
-
-    Attributes
-    ----------
-    X : ndarray (N, d)
-        Training rows, after the shift.
-    coeff : ndarray (N, c)
-    column_means : ndarray (N,)
-        Of the Gram matrix of the training rows; with weights, weighted means.
-    weights : ndarray (N,) or None
-        Of the training rows; None: each counts once. Empty: they had weights, and the model's file does not hold them.
-    """
-
-    X: np.ndarray
-    coeff: np.ndarray
-    column_means: np.ndarray
-    weights: np.ndarray | None = None
-    grows_with_n = True
-
-    def project(self, kernel: Kernel, rows: Rows, out: Any, n_threads: int, progress: Any = None) -> None:
-        constant = self.column_means @ self.coeff
-        sink = Sink(out)
-        for part, _, found in self._tiles(kernel, rows, self.coeff, n_threads):
-            sink.write(found - constant)
-            if progress is not None:
-                progress("scores", part.stop, rows.n_samples)
-        sink.close()
-
-    def products(self, kernel: Kernel, rows: Rows, n_threads: int, progress: Any = None) -> np.ndarray:
-        """<w_j, phi(x)> for each component, then <mean, phi(x)>: shape (m, c + 1)."""
-        found = np.empty((rows.n_samples, self.coeff.shape[1] + 1))
-        for part, _, product in self.tiles_of_products(kernel, rows, n_threads):
-            found[part] = product
-            if progress is not None:
-                progress("scores", part.stop, rows.n_samples)
-        return found
-
-    def tiles_of_products(
-        self, kernel: Kernel, rows: Rows, n_threads: int
-    ) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-        """(which rows, these rows, their ``products``), one tile after the other."""
-        return self._tiles(kernel, rows, self.expansion(), n_threads)
-
-    def of_the_mean(self) -> tuple[np.ndarray, float]:
-        """(<w_j, mean> for each component, |mean|^2)."""
-        found = np.asarray(self.column_means, dtype=np.float64) @ self.expansion()
-        return found[:-1], float(found[-1])
-
-    def shares(self) -> np.ndarray:
-        """The part of each training row in the mean, shape (N,): its weight over the sum of the weights."""
-        n = len(self.X)
-        if self.weights is None:
-            return np.full(n, 1.0 / n)
-        if len(self.weights) != n:
-            raise ValueError(
-                "this model was made of weighted rows, and its file does not hold their weights, which are needed "
-                "here; fit it again (kpca_project and kpca_t2 do without them)"
-            )
-        return self.weights / self.weights.sum()
-
-    def expansion(self) -> np.ndarray:
-        """Components and mean as sums over the images of the training rows: shape (N, c + 1), float64."""
-        coeff, shares = np.asarray(self.coeff, dtype=np.float64), self.shares()
-        # the coefficients of a component sum to zero in exact numbers, but not in those of float32
-        return np.column_stack([coeff - np.outer(shares, coeff.sum(axis=0)), shares])
-
-    def _tiles(
-        self, kernel: Kernel, rows: Rows, columns: np.ndarray, n_threads: int
-    ) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-        # K(new, train) @ columns, block by block: it never exists for all rows at once
-        columns = np.ascontiguousarray(columns, dtype=np.float64)
-        step, train, n = parallel.tile_rows(64), Rows(self.X), rows.n_samples
-        for start in range(0, n, step):
-            part = slice(start, min(n, start + step))
-            X = rows.tile(part.start, part.stop)
-            yield part, X, ExactSummation(kernel, Rows(X), train, n_threads=n_threads).matmat(columns)
+__all__ = ["KPCAModel", "check_model", "load", "save"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -335,17 +207,9 @@ class KPCAModel:
             "clusters": self.clusters,
             "shift": self.shift,
         }
-        if isinstance(self.projector, FeatureProjector):
-            map_header, map_arrays = self.projector.map.state()
-            header["map"] = map_header
-            arrays |= {f"map.{name}": array for name, array in map_arrays.items()}
-            arrays |= {"axes": self.projector.axes, "mean": self.projector.mean}
-        else:
-            arrays |= {
-                "X": self.projector.X,
-                "coeff": self.projector.coeff,
-                "column_means": self.projector.column_means,
-            }
+        projector_header, projector_arrays = self.projector.state()
+        header |= projector_header
+        arrays |= projector_arrays
         if self._moments is not None:
             header["moments"], own = self._moments.state()
             arrays |= {f"moments.{name}": array for name, array in own.items()}
@@ -360,181 +224,35 @@ class KPCAModel:
         cls, header: Any, arrays: dict[str, np.ndarray], *, plugins: bool | str | Collection[str] = False
     ) -> KPCAModel:
         """The model that ``state`` described, all of it checked (ModelFileError); ``plugins`` as for ``load``."""
-        own = Record(header, arrays)
-        own.keys(_KEYS, _OPTIONAL_KEYS)
-        n, d = own.whole("n_samples", least=2, most=1 << 62), own.whole("n_features", least=1, most=1 << 62)
-        dtype = np.dtype(own.text("dtype", ("float32", "float64")))
-        shift = own.array("shift", (d,))
-        eigenvalues = own.array("eigenvalues", (None,))
-        c = len(eigenvalues)
-        if not (1 <= c <= n and (np.diff(eigenvalues) <= 0).all() and eigenvalues[-1] > 0):
-            raise own.refuse(f"its {c} eigenvalues of {n} rows are not positive and descending")
-        bounds = own.array("eigenvalue_bounds", (c, 2), infinite=True)
-        slack = 1e-9 * eigenvalues[0]
-        if not (bounds[:, 0] <= bounds[:, 1]).all():
-            raise own.refuse("an interval's ends are in the wrong order")
-        if not ((bounds[:, 0] <= eigenvalues + slack) & (eigenvalues <= bounds[:, 1] + slack)).all():
-            raise own.refuse("an eigenvalue lies outside its interval")
-        angles = own.array("angle_bounds", (c,), least=0.0)
-        if angles.max() > 1.5708:
-            raise own.refuse("an angle is larger than a right one")
-        clusters = own.array("clusters", (c,), kind="i", least=0)
-        if clusters[0] != 0 or not np.isin(np.diff(clusters), (0, 1)).all():
-            raise own.refuse("its clusters are not numbered one after the other")
-        high = own.number("total_variance")
-        ends = dict(enumerate(own.list("total_variance_bounds", 2)))
-        total = Record({"low": ends[0], "high": ends[1]}, {}, "the total variance")
-        if not total.number("low") <= total.number("high") == high:
-            raise own.refuse("the ends of its total variance are in the wrong order")
-        weight_sum = own.number("weight_sum", above=1.0) if "weight_sum" in own.header else None
-        weights = _restore_weights(own, n, weight_sum)
-        score = own.array("score", (n, c)) if "score" in own.arrays else None
-        if score is not None and score.dtype != dtype:
-            raise own.refuse(f"its scores are {score.dtype}, the model is {dtype}")
-        kind = own.text("bound_kind", ("guaranteed", "probabilistic"))
+        record = Record(header, arrays)
+        record.keys(stored.KEYS, stored.OPTIONAL_KEYS)
+        n, d = record.whole("n_samples", least=2, most=1 << 62), record.whole("n_features", least=1, most=1 << 62)
+        dtype = np.dtype(record.text("dtype", ("float32", "float64")))
+        spectrum = stored.read_spectrum(record, n)
+        c = len(spectrum["eigenvalues"])
+        weight_sum, weights = stored.read_weights(record, n)
+        kernel = kernel_from_state(record.get("kernel"), plugins=plugins)
+        projector = stored.read_projector(record, kernel, (n, d, c), weights)
         model = cls(
-            eigenvalues=eigenvalues,
-            eigenvalue_bounds=bounds,
-            bound_kind=kind,
-            failure_probability=_restore_failure_probability(own, kind),
-            angle_bounds=angles,
-            clusters=clusters,
-            total_variance=high,
-            total_variance_bounds=(total.number("low"), high),
-            kernel=(kernel := kernel_from_state(own.get("kernel"), plugins=plugins)),
-            plan=Plan.from_state(own.get("plan")),
-            info=_checked_info(own.get("info")),
+            **spectrum,
+            **stored.read_kind(record),
+            **stored.read_total_variance(record),
+            kernel=kernel,
+            plan=Plan.from_state(record.get("plan")),
+            info=stored.read_info(record.get("info")),
             n_samples=n,
             n_features=d,
-            shift=shift,
+            shift=record.array("shift", (d,)),
             dtype=dtype,
-            projector=(projector := _restore_projector(own, kernel, n, d, c, weights)),
-            _score=score,
+            projector=projector,
+            _score=stored.read_score(record, n, c, dtype),
             sample_weight=weights,
             weight_sum=weight_sum,
-            feature_names=_restore_names(own, d),
-            _moments=_restore_moments(own, projector),
+            feature_names=stored.read_names(record, d),
+            _moments=stored.read_moments(record, projector),
         )
         _try(model)
         return model
-
-
-_KEYS = (
-    "kernel",
-    "bound_kind",
-    "total_variance_bounds",
-    "total_variance",
-    "plan",
-    "info",
-    "n_samples",
-    "n_features",
-    "dtype",
-)
-_OPTIONAL_KEYS = ("failure_probability", "map", "moments", "weight_sum", "feature_names")
-_ARRAYS = ("eigenvalues", "eigenvalue_bounds", "angle_bounds", "clusters", "shift")
-
-
-def _restore_failure_probability(own: Record, kind: str) -> float:
-    if "failure_probability" not in own.header:  # files without it: up to four searches, each failing with 1e-6
-        return 0.0 if kind == "guaranteed" else 4e-6
-    probability = own.number("failure_probability")
-    if not (probability == 0.0 if kind == "guaranteed" else 0.0 < probability < 1.0):
-        raise own.refuse(f"its intervals are {kind}, with a failure probability of {probability!r}")
-    return probability
-
-
-def _restore_names(own: Record, d: int) -> tuple[str, ...] | None:
-    if "feature_names" not in own.header:
-        return None
-    names = own.list("feature_names", d)
-    if not all(isinstance(name, str) for name in names):
-        raise own.refuse("the names of its columns are not all strings")
-    return tuple(names)
-
-
-def _restore_weights(own: Record, n: int, weight_sum: float | None) -> np.ndarray | None:
-    if "sample_weight" not in own.arrays:
-        return None
-    weights = own.array("sample_weight", (n,), least=0.0)
-    if weight_sum is None or not abs(float(weights.sum()) - weight_sum) <= 1e-9 * weight_sum:
-        raise own.refuse(f"the sum of its weights is {float(weights.sum()):.9g}, and it states {weight_sum}")
-    return weights
-
-
-def _restore_projector(
-    own: Record, kernel: Kernel, n: int, d: int, c: int, weights: np.ndarray | None
-) -> FeatureProjector | SampleProjector:
-    if "map" not in own.header:
-        own.names((*_ARRAYS, "X", "coeff", "column_means"), ("score", "sample_weight"))
-        X, coeff, means = own.array("X", (n, d)), own.array("coeff", (n, c)), own.array("column_means", (n,))
-        # orthonormal vectors over sqrt(eigenvalue), but for their means, which were taken away
-        norms = np.sqrt(np.einsum("ij,ij->j", coeff, coeff, dtype=np.float64) * own.arrays["eigenvalues"])
-        if not norms.max() < 1.01 and "weight_sum" not in own.header:
-            raise own.refuse("its coefficients are too large for its eigenvalues")
-        if weights is None and "weight_sum" in own.header:  # files of models without scores left them out once
-            weights = np.empty(0)
-        return SampleProjector(X, coeff, means, weights)
-    arrays = {name[4:]: array for name, array in own.arrays.items() if name.startswith("map.")}
-    moments = [name for name in own.arrays if name.startswith("moments.")] if "moments" in own.header else []
-    own.names((*_ARRAYS, "axes", "mean", *(f"map.{name}" for name in arrays), *moments), ("score", "sample_weight"))
-    axes = own.array("axes", (None, c))
-    mean = own.array("mean", (len(axes),))
-    if not np.abs(axes.T @ axes - np.eye(c)).max() < 1e-6:
-        raise own.refuse("its axes are not orthonormal")
-    return FeatureProjector(restore_map(kernel, own.get("map"), arrays, n_features=len(axes), n_columns=d), axes, mean)
-
-
-def _restore_moments(own: Record, projector: FeatureProjector | SampleProjector) -> Moments | None:
-    if "moments" not in own.header:
-        return None
-    if not isinstance(projector, FeatureProjector):
-        raise own.refuse("it has moments and no feature map")
-    arrays = {name[8:]: array for name, array in own.arrays.items() if name.startswith("moments.")}
-    found = Record(own.get("moments"), arrays, "the moments")
-    found.keys(("count", "residual_trace"))
-    count = found.number("count", above=0.0)
-    found.number("residual_trace", least=0.0)
-    if abs(count - own.header.get("weight_sum", own.header["n_samples"])) > 1e-9 * count:
-        raise found.refuse(f"they are of {count:.9g} rows, the model of {own.header['n_samples']}")
-    D = projector.map.n_features
-    # of the size of what is in the file, before anything of that size is made
-    if "scatter" in arrays:
-        found.array("scatter", (D, D))
-    with refusing("the moments"):
-        return projector.map.new_moments().restore(dict(found.header), arrays)
-
-
-def restore_map(
-    kernel: Kernel, header: Any, arrays: dict[str, np.ndarray], *, n_features: int, n_columns: int
-) -> FeatureMap:
-    """The feature map of a model file, with as many features and for rows of as many columns as the model has.
-
-    Both are compared before anything of that size is made. Raises ModelFileError.
-    """
-    own = Record(header, arrays, "the feature map")
-    size = stored_size(header, arrays, n_columns, n_features)
-    if size is not None and size != n_features:
-        raise own.refuse(f"it has {size} features, the model {n_features}")
-    with refusing("the feature map"):
-        found = restored(guarded(kernel), dict(own.header), arrays)
-        if found.n_features != n_features:
-            raise own.refuse(f"it has {found.n_features} features, the model {n_features}")
-    return found
-
-
-def _checked_info(info: Any) -> dict:
-    own = Record(info, {}, "what the model says of its making")
-    for key, value in own.header.items():
-        if isinstance(value, dict) or (isinstance(value, list) and not _numbers(value)):
-            raise own.refuse(f"{key[:60]} is neither a value nor a list of numbers")
-    if "seconds" in own.header:
-        own.number("seconds", least=0.0)
-    return dict(own.header)
-
-
-def _numbers(value: Any) -> bool:
-    """Numbers, or lists of them, as in a history of (pass, width)."""
-    return all(map(_numbers, value)) if isinstance(value, list) else type(value) in (int, float)
 
 
 def _try(model: KPCAModel) -> None:
@@ -562,7 +280,7 @@ def _try(model: KPCAModel) -> None:
 def _unpickled(parts: dict, plan: dict, state: tuple[dict, dict[str, np.ndarray]] | None) -> KPCAModel:
     projector = parts["projector"]
     if state is not None:
-        own = restore_map(parts["kernel"], *state, n_features=len(projector.axes), n_columns=parts["n_features"])
+        own = stored.restore_map(parts["kernel"], *state, n_features=len(projector.axes), n_columns=parts["n_features"])
         projector = replace(projector, map=own)
         if parts["_moments"] is not None:
             parts = parts | {"_moments": own.new_moments().restore(*parts["_moments"])}
@@ -657,64 +375,3 @@ def check_model(model: Any) -> None:
     else:
         hint = "give what kpca() or load() returned"
     raise TypeError(f"model is of type {type(model).__name__}; {hint}")
-
-
-class NewRows(NamedTuple):
-    """Rows as a model takes them.
-
-    Attributes
-    ----------
-    kernel : Kernel
-        That compares them with the training rows.
-    rows : Rows
-        In the model's coordinates (shifted).
-    dtype : dtype
-        Of what is computed of them: float32 where both these rows and those of the model are.
-    """
-
-    kernel: Kernel
-    rows: Rows
-    dtype: np.dtype
-
-
-def new_rows(
-    model: Any,
-    X: Any,
-    *,
-    name: str = "X",
-    purpose: str = "kpca_project",
-    sample_weight: Any = None,
-    finite: bool = True,
-) -> NewRows:
-    """The one way in for rows that a model was not made of: their type, columns, names, weights and shift.
-
-    Parameters
-    ----------
-    model : KPCAModel
-    X : array_like (m, d)
-        For a precomputed kernel the (m, N) matrix between new and training rows.
-    name, purpose : str
-        What the user knows them as, and the function that needs them; for the texts of errors.
-    sample_weight : array_like (m,), optional
-    finite : bool
-        Whether to look for NaN and infinity. False: a later pass does.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As ``validate.as_rows``; or the columns are not those of the training rows.
-    """
-    check_model(model)
-    own = guarded(model.kernel)
-    kernel, X = own.bind(X, range(model.n_samples))
-    rows = validate.as_rows(X, name=name, purpose=purpose)
-    if kernel is own:  # else the rows are not coordinates
-        validate.check_columns(model.n_features, rows.n_features, name=name)
-        validate.check_names(model.feature_names, X, name=name)
-    if finite:
-        validate.check_finite(rows, name=name, purpose=purpose)
-    if sample_weight is not None:
-        rows = rows.weighted(validate.check_weights(sample_weight, rows.n_samples, fit=False))
-    single = rows.dtype == np.float32 and model.dtype == np.float32
-    shift = None if kernel.translation is None else model.shift  # without one, what float64 would round is refused
-    return NewRows(kernel, rows.shifted(shift), np.dtype(np.float32 if single else np.float64))

@@ -16,7 +16,8 @@ from ..base import parallel
 from ..kernels.gaussian import Gaussian, median_distance
 from ..maps.passes import apply, feature_moments, tile_rows
 from ..maps.pivots import PivotMap, pivot_map
-from ..rows.view import Rows, sample_index
+from ..rows.summary import sample_index
+from ..rows.view import Rows
 
 __all__ = ["Ridge", "fit_ridge"]
 

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from ..fit.kpca import kpca_project
-from ..model.result import SampleProjector
-from ..rows import validate
+from ..model.projectors import SampleProjector
+from ..rows.columns import check_columns
+from ..rows.convert import as_rows
+from ..rows.values import check_finite
 from ._figure import component_label, new_axes, require_matplotlib, short
 from ._scores import check_components, check_labels, draw_points
 
@@ -147,9 +149,9 @@ def contours(
 
 def _rows(model: Any, X: Any) -> np.ndarray | None:
     if X is not None:
-        rows = validate.as_rows(X)
-        validate.check_finite(rows)
-        validate.check_columns(model.n_features, rows.n_features)
+        rows = as_rows(X)
+        check_finite(rows)
+        check_columns(model.n_features, rows.n_features)
         return rows.all()
     if isinstance(model.projector, SampleProjector):
         return model.projector.X + model.shift

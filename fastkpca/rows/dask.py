@@ -32,7 +32,8 @@ import numpy as np
 from .._core.scratch import Reuse
 from ..base import parallel
 from ..errors import DataChangedError
-from .sources import SequentialSource, Sink, Source, bytes_of
+from .sinks import Sink
+from .sources import SequentialSource, Source, bytes_of
 from .view import Rows
 
 __all__ = ["DaskSource", "dask_source"]

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataFileError
-from .sources import ChunkedSource, Source, arrow_batches
+from .foreign import arrow_batches
+from .sources import ChunkedSource, Source
 
 __all__ = ["Hdf5", "Parquet", "Zarr", "kind_of_folder"]
 

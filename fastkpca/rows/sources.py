@@ -9,24 +9,22 @@ Two kinds. ``Direct`` sources read any rows at once. ``Sequential`` ones only fo
 starts another reader from the top. Tasks of a pass ask for pages nearly in order, and what one of them is ahead of the
 others waits in memory, so that a pass reads the rows once.
 
-No library is imported here but for a Parquet file given by its path: an object says by its class where it comes from.
+What an object of another library is read by is decided in ``foreign``.
 """
 
 from __future__ import annotations
 
-import errno
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from ..errors import DataChangedError
 
-__all__ = ["ChosenColumns", "ChunkedSource", "Sink", "Source", "arrow_batches", "find_source", "reserve", "reserve_map"]
+__all__ = ["ChosenColumns", "ChunkedSource", "FileSource", "SequentialSource", "Source"]
 
 PAGE_BYTES = 1 << 18
 """Bytes of a page: enough to hide the cost of a call, few enough to stay in cache between reading and use."""
@@ -43,6 +41,15 @@ def page_rows(row_bytes: int) -> int:
     """Rows of a page: a power of two."""
     rows = max(LEAST_PAGE, min(LARGEST_PAGE, PAGE_BYTES // max(1, row_bytes)))
     return 1 << (rows.bit_length() - 1)
+
+
+def whole_chunks(dataset: Any, row_bytes: int) -> int:
+    """Rows of a page of a dataset (h5py's, zarr's): of whole chunks, where these are not too large."""
+    rows = page_rows(row_bytes)
+    chunks = getattr(dataset, "shards", None) or getattr(dataset, "chunks", None)
+    if chunks and chunks[0] * row_bytes <= LARGEST_CHUNK:
+        rows = -(-rows // int(chunks[0])) * int(chunks[0])
+    return rows
 
 
 def nearest_and_rest(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -92,9 +99,15 @@ class Source:
         Whether the number of rows is known; where it is not, ``shape`` reads them once to count them.
     sequential : bool
         Rows come in order: what needs them at random loads them.
+    distributed : bool
+        Passes run elsewhere, on a scheduler of Dask's.
+    mapped : ndarray or None
+        The memory map whose file is read.
     """
 
     sequential = False
+    distributed = False
+    mapped: np.ndarray | None = None
     kept = KEPT_DIRECT
     ndim = 2
 
@@ -228,13 +241,15 @@ class FileSource(Source):
     (SIGBUS); reading says so. Pages are read by several threads at once.
     """
 
+    _handle: int | None = None
+
     def __init__(self, name: str, X: np.memmap, handle: int, offset: int):
         super().__init__(name, len(X), X.shape[1], X.dtype)
         self._handle, self._offset, self._step = handle, offset, X.strides[0]
         self.mapped = X  # the map itself stays open as long as this does
 
     def __del__(self) -> None:
-        if getattr(self, "_handle", None) is not None:
+        if self._handle is not None:
             os.close(self._handle)
 
     def page(self, i: int) -> np.ndarray | None:
@@ -267,62 +282,11 @@ class FileSource(Source):
         return np.ascontiguousarray(rows)
 
 
-def _offset_in_file(X: np.memmap, mapping: Any) -> int | None:
-    """Where the first element lies in the file; None for a copy that still calls itself a memory map."""
-    import mmap
-
-    whole = np.frombuffer(mapping, dtype=np.uint8)
-    inside = X.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
-    if not 0 <= inside < len(whole):
-        return None
-    return X.offset - X.offset % mmap.ALLOCATIONGRANULARITY + inside
-
-
-def _file_source(X: np.ndarray, name: str) -> Source | None:
-    """The file of a memory map whose rows lie one after the other; None for any other array."""
-    mapping = getattr(X, "_mmap", None)
-    path = getattr(X, "filename", None)
-    if not isinstance(X, np.memmap) or mapping is None or path is None or not hasattr(os, "pread"):
-        return None
-    if X.ndim != 2 or 0 in X.shape or X.dtype.hasobject or getattr(X, "mode", "") == "c":
-        return None
-    if X.strides[1] != X.dtype.itemsize or X.strides[0] < X.shape[1] * X.dtype.itemsize:
-        return None
-    offset = _offset_in_file(X, mapping)
-    if offset is None:
-        return None
-    end = offset + (len(X) - 1) * X.strides[0] + X.shape[1] * X.dtype.itemsize
-    try:
-        handle = os.open(path, os.O_RDONLY)
-    except OSError:  # deleted: the map still holds it
-        return None
-    source: FileSource | None = None
-    try:
-        found = os.fstat(handle).st_size
-        if found < end:
-            raise DataChangedError(
-                f"{name} is a memory map of {path}, which has {found} bytes now; {end} are needed for "
-                f"{len(X)} rows of {X.shape[1]} columns of type {X.dtype}"
-            )
-        source = FileSource(name, X, handle, offset)
-        first = source.page(0)
-    except BaseException:
-        if source is None:  # else the handle is its own: closed twice, it might be another file's by then
-            os.close(handle)
-        raise
-    same = first is not None and first[:1].tobytes() == np.asarray(X[:1]).tobytes()
-    return source if same else None  # another file of that name by now: the map holds the one that is meant
-
-
 class ChunkedSource(Source):
     """A dataset that can be sliced: HDF5 (h5py), zarr, an Arrow table."""
 
     def __init__(self, name: str, X: Any, shape: tuple[int, int], dtype: Any, read: Callable[[int, int], np.ndarray]):
-        row_bytes = shape[1] * np.dtype(dtype).itemsize
-        rows = page_rows(row_bytes)
-        chunks = getattr(X, "shards", None) or getattr(X, "chunks", None)
-        if chunks and chunks[0] * row_bytes <= LARGEST_CHUNK:
-            rows = -(-rows // int(chunks[0])) * int(chunks[0])
+        rows = whole_chunks(X, shape[1] * np.dtype(dtype).itemsize)
         super().__init__(name, shape[0], shape[1], dtype, rows)
         self._data, self._read = X, read
 
@@ -476,204 +440,3 @@ class SequentialSource(Source):
 def _chain(head: np.ndarray, blocks: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
     yield head
     yield from blocks
-
-
-# What a user holds ------------------------------------------------------------------------------------------------
-
-
-def find_source(X: Any, name: str, convert: Callable[[Any, str], np.ndarray]) -> Source | None:
-    """The source behind what a user gives; None for what is an array, a matrix or a frame in memory.
-
-    Raises
-    ------
-    TypeError
-        An iterator that can be read once only.
-    """
-    library = _library(X)
-    if isinstance(X, Source):
-        return X
-    if isinstance(X, np.ndarray):
-        return _file_source(X, name)
-    if library in ("h5py", "zarr") and hasattr(X, "dtype") and len(getattr(X, "shape", ())) == 2:
-        n, d = X.shape
-        if 0 in (n, d) or np.dtype(X.dtype).kind not in "fiub":
-            return None
-        return ChunkedSource(name, X, (n, d), X.dtype, lambda a, b: X[a:b])
-    if library == "pyarrow" or (isinstance(X, (str, Path)) and str(X).endswith((".parquet", ".pq"))):
-        return _arrow_source(X, name, convert)
-    if isinstance(X, (list, tuple)) and X and all(isinstance(x, np.ndarray) and x.ndim == 2 for x in X):
-        return SequentialSource(name, lambda: iter(X), convert, sum(map(len, X)))
-    return _iterable_source(X, name, convert)
-
-
-def _library(X: Any) -> str:
-    """The package that an object's class, or a base of it, comes from."""
-    for cls in type(X).__mro__:
-        root = cls.__module__.partition(".")[0]
-        if root in ("h5py", "zarr", "pyarrow"):
-            return root
-    return ""
-
-
-def _arrow_source(X: Any, name: str, convert: Callable[[Any, str], np.ndarray]) -> Source:
-    if isinstance(X, (str, Path)):
-        try:
-            import pyarrow.dataset as dataset
-        except ImportError:
-            raise ImportError(
-                f"{name} is the path of a Parquet file, and reading one needs pyarrow (pip install pyarrow)"
-            ) from None
-        X = dataset.dataset(str(X), format="parquet")
-    if hasattr(X, "iter_batches"):  # pyarrow.parquet.ParquetFile
-        return SequentialSource(name, lambda: _by_row_groups(X), convert, X.metadata.num_rows)
-    if hasattr(X, "get_fragments"):  # pyarrow.dataset.Dataset
-        return SequentialSource(name, lambda: arrow_batches(X), convert, X.count_rows())
-    if hasattr(X, "count_rows"):  # Scanner
-        return SequentialSource(name, X.to_batches, convert, X.count_rows())
-    if hasattr(X, "to_batches"):  # Table
-        return SequentialSource(name, lambda: iter(X.to_batches(max_chunksize=1 << 16)), convert, X.num_rows)
-    if hasattr(X, "column_names") or (hasattr(X, "schema") and hasattr(X, "num_rows")):  # RecordBatch
-        return SequentialSource(name, lambda: iter([X]), convert, X.num_rows)
-    raise TypeError(
-        f"{name} is of type pyarrow.{type(X).__name__}, which can be read once only or is no table; give a Table, a "
-        "ParquetFile or a Dataset"
-    )
-
-
-def _by_row_groups(file: Any) -> Iterator[Any]:
-    """The batches of a ``ParquetFile``: asked for all row groups at once it would keep them all."""
-    for group in range(file.num_row_groups):
-        yield from file.iter_batches(1 << 16, row_groups=[group], use_threads=False)
-
-
-def arrow_batches(dataset: Any, columns: list[str] | None = None) -> Iterator[Any]:
-    """The record batches of a ``pyarrow.dataset.Dataset``, in order, with few of them in memory.
-
-    A scan by Arrow reads ahead of a slow reader by up to 1 GiB, and of Parquet fetches whole files beforehand: so
-    Parquet is read file by file, or by row groups where the files are not of the same columns.
-    """
-    options: dict[str, Any] = {"batch_size": 1 << 16, "columns": columns}
-    try:
-        fragments = list(dataset.get_fragments())
-    except ValueError:  # a filtered dataset does not tell what it is made of
-        yield from dataset.to_batches(**options)
-        return
-    for fragment in fragments:
-        if not hasattr(fragment, "row_groups"):
-            yield from fragment.to_batches(schema=dataset.schema, **options)
-        elif fragment.physical_schema.equals(dataset.schema):
-            from pyarrow.parquet import ParquetFile
-
-            groups = [group.id for group in fragment.row_groups]
-            with fragment.open() as raw, ParquetFile(raw, pre_buffer=False, buffer_size=PAGE_BYTES) as file:
-                for batch in file.iter_batches(row_groups=groups, use_threads=False, **options):
-                    yield batch if columns is None else batch.select(columns)
-        else:
-            for group in fragment.split_by_row_group():
-                yield from group.to_batches(schema=dataset.schema, **options)
-
-
-def _iterable_source(X: Any, name: str, convert: Callable[[Any, str], np.ndarray]) -> Source | None:
-    if isinstance(X, (str, bytes, dict, set, frozenset, list, tuple, range)) or hasattr(X, "__array__"):
-        return None
-    if hasattr(X, "__next__"):
-        raise TypeError(
-            f"{name} is of type {type(X).__name__}, which can be read once only; kpca reads the rows several times: "
-            f"give a function that returns a new iterator over blocks of rows (for a generator function, {name} "
-            "itself without the parentheses), or an object whose __iter__ starts anew"
-        )
-    if hasattr(X, "columns") and hasattr(X, "dtypes"):  # a frame
-        return None
-    if hasattr(X, "__iter__"):
-        again: Callable[[], Iterable] = X.__iter__
-    elif callable(X) and not isinstance(X, type):
-        again = X
-    else:
-        return None
-    last: list[Any] = [None]
-
-    def start() -> Iterator:
-        found = again()
-        if found is last[0]:
-            raise TypeError(
-                f"{name} returned the same iterator twice; every pass over the rows needs a new one, from the first row"
-            )
-        last[0] = found
-        return iter(found)
-
-    return SequentialSource(name, start, convert, None)
-
-
-# Where scores go ---------------------------------------------------------------------------------------------------
-
-
-def reserve(handle: int, start: int, size: int, name: str) -> None:
-    """Take the room on disk for these bytes of an open file, which keep their values.
-
-    A new file that is mapped has no room on disk until its pages are written. Where the disk is full by then, the
-    system ends the process (SIGBUS); here it is an OSError that names the file.
-    """
-    if size == 0 or not hasattr(os, "posix_fallocate"):
-        return
-    try:
-        os.posix_fallocate(handle, start, size)
-    except OSError as error:
-        if error.errno in (errno.EINVAL, errno.EOPNOTSUPP):  # not on this file system
-            return
-        reason = os.strerror(error.errno or 0)
-        raise OSError(error.errno, f"{reason} for {size / 1e6:.3g} MB of scores", name) from None
-
-
-def reserve_map(out: Any) -> None:
-    """``reserve`` for an array that is a memory map of a file to be written to; nothing for any other."""
-    mapping, path = getattr(out, "_mmap", None), getattr(out, "filename", None)
-    if not isinstance(out, np.memmap) or mapping is None or path is None or out.mode == "c" or min(out.strides) < 0:
-        return
-    start = _offset_in_file(out, mapping)
-    if start is None or out.size == 0:
-        return
-    size = sum((n - 1) * step for n, step in zip(out.shape, out.strides)) + out.itemsize
-    try:
-        handle = os.open(path, os.O_RDWR)
-    except OSError:  # deleted: the map still holds it
-        return
-    try:
-        if os.fstat(handle).st_size >= start + size:  # else another file of that name by now
-            reserve(handle, start, size, str(path))
-    finally:
-        os.close(handle)
-
-
-class Sink:
-    """Rows written in order into a dataset that can be assigned to by slice (h5py, zarr), whole chunks at a time.
-
-    Columns that it has beyond those of the rows are zeros.
-    """
-
-    def __init__(self, out: Any):
-        self._out, self._start, self._held = out, 0, 0
-        self._parts: list[np.ndarray] = []
-        chunks = getattr(out, "shards", None) or getattr(out, "chunks", None)
-        row_bytes = out.shape[1] * np.dtype(out.dtype).itemsize
-        self._rows = page_rows(row_bytes)
-        if chunks and chunks[0] * row_bytes <= LARGEST_CHUNK:
-            self._rows = -(-self._rows // int(chunks[0])) * int(chunks[0])
-
-    def write(self, part: np.ndarray) -> None:
-        """The next rows."""
-        self._parts.append(part)
-        self._held += len(part)
-        while self._held >= self._rows:
-            self._flush(self._rows)
-
-    def close(self) -> None:
-        if self._held:
-            self._flush(self._held)
-
-    def _flush(self, rows: int) -> None:
-        held = self._parts[0] if len(self._parts) == 1 else np.concatenate(self._parts)
-        now = held[:rows].astype(self._out.dtype, copy=False)
-        if now.shape[1] < self._out.shape[1]:
-            now = np.pad(now, ((0, 0), (0, self._out.shape[1] - now.shape[1])))
-        self._out[self._start : self._start + rows] = now
-        self._start, self._held, self._parts = self._start + rows, self._held - rows, [held[rows:]]

@@ -34,7 +34,9 @@ import scipy.sparse as sp
 from ..base import files
 from ..errors import DataFileError
 from . import lazyfiles, readmat
-from .sources import ChosenColumns, Source, find_source, reserve
+from .foreign import find_source
+from .sinks import reserve
+from .sources import ChosenColumns, Source
 
 __all__ = ["Table", "read", "score_place", "score_writer", "write_scores_csv"]
 

@@ -37,15 +37,16 @@ from sklearn.utils._param_validation import HasMethods, Interval, InvalidParamet
 from sklearn.utils.validation import _check_psd_eigenvalues, check_is_fitted
 
 from ..base import parallel
+from ..base.checks import check_memory_limit
 from ..base.protocol import Kernel
 from ..base.rounding import unit_roundoff
 from ..errors import CertificateWarning, ComponentsWarning, NoVarianceError, UnknownKernelError, silenced, warn_caller
 from ..fit.kpca import kpca, kpca_project, plan
 from ..fit.planning import DEFAULT_MEMORY
 from ..kernels import guarded
-from ..model.result import FeatureProjector, KPCAModel
+from ..model.projectors import FeatureProjector
+from ..model.result import KPCAModel
 from ..products.matrix import gram_matrix
-from ..rows import validate
 from ..rows.view import Rows
 from ..solve.ridge import solve_ridge
 from .kernels import is_theirs, kernel_for, what_is_ignored
@@ -527,7 +528,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         largest_in_size = self.eigen_solver == "randomized"
         if not kernel.positive_semidefinite and n > 1 and (found < asked or largest_in_size):
             lowest = None if model is None else model.info.get("most_negative_eigenvalue")
-            limit = validate.check_memory_limit(self.memory_limit) or DEFAULT_MEMORY
+            limit = check_memory_limit(self.memory_limit) or DEFAULT_MEMORY
             if asked == n and lowest is not None:
                 assert model is not None
                 spectrum = np.array([model.eigenvalues[0], lowest])
@@ -580,7 +581,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def _fit_inverse(self, X: Any) -> None:
         self.X_transformed_fit_ = self._scores()
-        limit = validate.check_memory_limit(self.memory_limit) or DEFAULT_MEMORY
+        limit = check_memory_limit(self.memory_limit) or DEFAULT_MEMORY
         self.dual_coef_ = solve_ridge(
             self._inverse_kernel(), self.X_transformed_fit_, X, float(self.alpha), limit, self._n_threads()
         )

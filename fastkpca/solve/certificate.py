@@ -115,8 +115,6 @@ class Certificate:
         return float(np.max(self.eigenvalue_bounds[:, 1] - self.eigenvalue_bounds[:, 0]))
 
 
-
-
 def product_error(n: int, columns: int, norm: float, entry_error: float = 0.0, error_bound: float = 0.0) -> float:
     """eta >= |computed(Kc V) - Kc V|_F for V with ``columns`` orthonormal columns.
 

@@ -14,8 +14,9 @@ import scipy.linalg
 
 from ..base import parallel
 from ..base.protocol import Moments
+from .lanczos import FORMED, LeadingPairs, SymmetricOperator, leading_pairs
 from .nested import nested_pairs
-from .subspace import FORMED, Leading, leading_pairs
+from .target import Target
 
 __all__ = ["largest_eigenpairs", "leading_axes", "principal_axes", "takes_all"]
 
@@ -46,7 +47,7 @@ def principal_axes(moments: Moments, c: int | None) -> tuple[np.ndarray, np.ndar
 
 def leading_axes(
     moments: Moments, c: int | float | None, *, tol: float, rank: int, memory_limit: float | None = None
-) -> tuple[np.ndarray, np.ndarray, Leading | None]:
+) -> tuple[np.ndarray, np.ndarray, LeadingPairs | None]:
     """Eigenvalues, axes, and for moments held as an operator what is known of them beyond LAPACK's rounding.
 
     Parameters
@@ -84,24 +85,19 @@ def leading_axes(
         eigenvalues, axes = largest_eigenpairs(operator.form(), wanted)
         # the products that formed it are rounded: a few roundoffs of the operator's size beside LAPACK's own
         return eigenvalues.copy(), np.ascontiguousarray(axes), None
-    nested = nested_pairs(operator, c, tol=tol) if isinstance(c, int) else None
-    if nested is not None:
-        return nested.values, nested.vectors, nested
-    found = leading_pairs(
-        moments.matmat,
-        D,
-        c if isinstance(c, int) else 10,
-        tol=tol,
-        trace=moments.trace,
-        norm=operator.norm,
-        product_error=operator.product_error,
-        indefinite=operator.indefinite,
-        fraction=None if isinstance(c, int) else c,
+    if isinstance(c, int):
+        nested = nested_pairs(operator, Target(c, tol))
+        if nested is not None:
+            return nested.values, nested.vectors, nested
+    pairs = leading_pairs(
+        SymmetricOperator(
+            operator.matmat, D, moments.trace, operator.norm, operator.product_error, operator.indefinite, operator.form
+        ),
+        Target(c, tol) if isinstance(c, int) else Target(10, tol, fraction=c),
         total=moments.trace + moments.residual_trace,
-        form=operator.form,
         memory_limit=memory_limit,
     )
-    return found.values, found.vectors, found
+    return pairs.values, pairs.vectors, pairs
 
 
 def takes_all(n: int, c: int) -> bool:

@@ -1,6 +1,6 @@
 """Leading eigenpairs of a large operator that has a small copy of itself: two levels, with intervals.
 
-The modes of ``features.fourier`` have weights that fall by nine orders, yet what the leading eigenvectors have in the
+The modes of ``maps.fourier`` have weights that fall by nine orders, yet what the leading eigenvectors have in the
 light ones is little, and follows from the rest. With A = [[A1, B'], [B, A2]], A1 the heavy modes and A2 the light:
 
 - Search. The heavy modes are a few percent of all, so a block Lanczos there costs next to nothing. Its vectors start a
@@ -16,15 +16,16 @@ p is c or somewhat more: where the spectrum has a gap.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from ..base.protocol import OperatorMoments
 from ..base.rounding import UNIT
+from .basis import Basis
 from .beyond import FAILURE, gap_bound
 from .certificate import RitzBlock, ritz_certificate, upper_ends
 from .conjugate_gradients import conjugate_gradients
-from .subspace import Leading, Solver
+from .lanczos import BLOCK, Lanczos, LeadingPairs, SymmetricOperator
+from .target import Target
 
 __all__ = ["nested_pairs"]
 
@@ -35,7 +36,8 @@ LEAST = 4000
 MOST_HEAVY = 0.4
 """Share of the modes from which the heavy ones are no longer few."""
 ROUNDS = 8
-BLOCK = 6
+MOST_COLUMNS = 640
+"""Of the space of the heavy modes."""
 HOPE = 0.9
 """The search goes on until what it left would do no harm below this times lambda_(p+1); then that is proved."""
 STEPS = 24
@@ -44,112 +46,107 @@ INNER = 12
 """Steps of conjugate gradients at most."""
 
 
-def nested_pairs(operator: Any, c: int, *, tol: float, rng: np.random.Generator | int = 0) -> Leading | None:
-    """The c largest eigenvalues, intervals at most tol * theta_1 wide; None where two levels don't get there.
+def nested_pairs(moments: OperatorMoments, target: Target, rng: np.random.Generator | int = 0) -> LeadingPairs | None:
+    """The largest eigenvalues, intervals at most tol * theta_1 wide; None where two levels don't get there.
 
     Parameters
     ----------
-    operator : Moments
-        With ``matmat``, ``product_error``, ``indefinite``, ``norm``, and ``heavy(share)``, which returns (the operator
-        of the heavy modes, their numbers, a bound on the norm of the operator of the others).
-    c : int
-    tol : float
+    moments : OperatorMoments
+        With ``heavy``: without weights there are no two levels.
+    target : Target
+        A number of eigenvalues, not a fraction.
     rng : numpy.random.Generator or int
     """
-    n = operator.map.n_features
+    n, c = moments.map.n_features, target.c
     if n < LEAST:
         return None
     rng = np.random.default_rng(rng)
     share, proofs = SHARE, 0
     for _ in range(3):
-        heaviest = operator.heavy(share)
-        if heaviest is None:
+        heavy = moments.heavy(share)
+        if heavy is None:
             return None
-        small, kept, left = heaviest
+        modes, kept, left = heavy
         if len(kept) > MOST_HEAVY * n or len(kept) < 8 * c + 100:
             return None
-        search = _Heavy(small, c, rng)
-        found = search.run(left)
+        operator = SymmetricOperator(
+            modes.matmat, modes.n_features, modes.trace, modes.norm, modes.product_error, modes.indefinite
+        )
+        search = _HeavySearch(operator, c, rng)
+        beta = search.run(left)
         proofs += search.proofs
-        if found is not None:
-            return _Refined(operator, kept, search, found + left + operator.indefinite, c, tol, proofs * FAILURE).run()
+        if beta is not None:
+            beta += left + moments.indefinite
+            return _Refined(moments, kept, search, target).run(beta, proofs * FAILURE)
         share *= min(0.3, search.gap / (5.0 * left))
     return None
 
 
-class _Heavy:
+class _HeavySearch:
     """Block Lanczos on the heavy modes: p, Ritz vectors, and a bound on lambda_(p+1)."""
 
-    def __init__(self, operator: Any, c: int, rng: np.random.Generator):
-        self.operator, self.c, self.gap, self.proofs = operator, c, 0.0, 0
-        self.solver = Solver(
-            operator.matmat,
-            operator.n_features,
-            c,
-            0.0,
-            operator.trace,
-            operator.norm,
-            operator.product_error,
-            operator.indefinite,
-            None,
-            0.0,
-            None,
-            640,
-        )
-        self.solver.begin(rng)
+    def __init__(self, operator: SymmetricOperator, c: int, rng: np.random.Generator):
+        self.operator, self.c, self.rng, self.gap, self.proofs = operator, c, rng, 0.0, 0
+        self.lanczos = Lanczos(operator, MOST_COLUMNS, rng)
 
     def run(self, left: float) -> float | None:
         """The bound; None where the light modes, up to ``left``, would fill the gap, or the search was too long."""
-        solver = self.solver
-        X = solver.rng.standard_normal((solver.n, BLOCK))
+        lanczos = self.lanczos
         least = 3.0 * self.c + 20.0
-        while solver.m + BLOCK <= solver.limit:
-            X = solver._append(solver._orthonormal(X))
-            if solver.m < least:
+        while lanczos.room >= BLOCK:
+            if lanczos.size:
+                lanczos.step()
+            else:
+                lanczos.start(BLOCK)
+            if lanczos.size < least:
                 continue
-            least = 1.06 * solver.m
-            theta, Y = solver.pairs()
+            least = 1.06 * lanczos.size
+            theta, Y = lanczos.basis.ritz()
             if not theta[0] > 0:
                 return None
-            outside = X.T @ X
-            # a gap farther on must be worth the products with the columns before it
-            gaps = theta[self.c - 1 : 2 * self.c + 6] - theta[self.c : 2 * self.c + 7]
-            p = self.c + int(np.argmax(gaps / (1.0 + 0.1 * np.arange(len(gaps)))))
-            self.gap = gap = float(gaps[p - self.c])
-            if np.sqrt(solver._residuals(Y, outside, p).max()) > 0.3 * gap:
+            p = self._widest_gap(theta)
+            gap = self.gap
+            if np.sqrt(lanczos.residual_squares(Y[:, :p]).max()) > 0.3 * gap:
                 continue
             if gap < 3.0 * left:
                 return None
             # the proof must find what is outside of the basis below HOPE theta_p: would that do?
-            L = np.linalg.qr(X, mode="r") @ Y[-BLOCK:]
+            L = np.linalg.qr(lanczos.next, mode="r") @ Y[-lanczos.next.shape[1] :]
             if upper_ends(np.diag(theta), L, HOPE * theta[p])[p] > theta[p] + 0.25 * gap:
                 continue
-            beta = self._proved(theta, Y, outside, p)
+            beta = self._proved(theta, Y, p)
             if beta + left <= theta[p - 1] - 0.1 * gap:
-                self._keep(theta, Y, outside, p)
+                self._keep(theta, Y, p)
                 return beta
-            least = 1.3 * solver.m
+            least = 1.3 * lanczos.size
         return None
 
-    def _proved(self, theta: np.ndarray, Y: np.ndarray, outside: np.ndarray, p: int) -> float:
+    def _widest_gap(self, theta: np.ndarray) -> int:
+        """The number of eigenvalues before it; a gap farther on must be worth the products with the columns before."""
+        gaps = theta[self.c - 1 : 2 * self.c + 6] - theta[self.c : 2 * self.c + 7]
+        number = int(np.argmax(gaps / (1.0 + 0.1 * np.arange(len(gaps)))))
+        self.gap = float(gaps[number])
+        return self.c + number
+
+    def _proved(self, theta: np.ndarray, Y: np.ndarray, p: int) -> float:
         """An upper bound on lambda_(p+1) of the heavy modes; each call fails with probability FAILURE."""
         self.proofs += 1
-        bound = self.solver._explore(theta, p + 1, HOPE, STEPS)
+        bound = self.lanczos.explored_bound(theta[p], share=HOPE, give_up=HOPE, most=STEPS)
         if not np.isfinite(bound.mu):
             return np.inf
-        proof = ritz_certificate(self.solver._block(theta, Y, outside), p + 1, outside=bound)
+        proof = ritz_certificate(self.lanczos.ritz_block(theta, Y), p + 1, outside=bound)
         return float(proof.eigenvalue_bounds[p, 1])
 
-    def _keep(self, theta: np.ndarray, Y: np.ndarray, outside: np.ndarray, p: int) -> None:
-        solver = self.solver
+    def _keep(self, theta: np.ndarray, Y: np.ndarray, p: int) -> None:
+        lanczos = self.lanczos
         self.p, self.theta = p, theta
         # what the corrections deflate: vectors that are eigenvectors well enough
-        residuals = np.sqrt(solver._residuals(Y, outside, len(theta)))
+        residuals = np.sqrt(lanczos.residual_squares(Y))
         good = int(np.argmax(residuals > 0.05 * theta[0])) or len(theta)
         good = max(p + 1, min(good, 8 * p))
-        self.vectors = np.ascontiguousarray(solver.Q[:, : solver.m] @ Y[:, :good])
-        self.steps, self.columns = solver.steps, solver.m
-        solver.Q = np.empty((solver.n, 0))
+        self.vectors = np.ascontiguousarray(lanczos.basis.vectors(Y[:, :good]))
+        self.steps, self.columns = lanczos.steps, lanczos.size
+        del self.lanczos  # its basis: the next takes its room
 
     def correct(self, R: np.ndarray, theta: np.ndarray) -> np.ndarray:
         """About (theta - A1)^-1 R, without what lies in the first p vectors."""
@@ -174,81 +171,78 @@ class _Heavy:
 class _Refined:
     """Block Davidson on all modes, from the vectors of the heavy ones."""
 
-    def __init__(
-        self, operator: Any, kept: np.ndarray, search: _Heavy, beta: float, c: int, tol: float, failure: float
-    ):
-        self.operator, self.kept, self.search = operator, kept, search
-        self.beta, self.c, self.tol, self.failure = beta, c, tol, failure
-        self.n = operator.map.n_features
+    def __init__(self, moments: OperatorMoments, kept: np.ndarray, search: _HeavySearch, target: Target):
+        self.moments, self.kept, self.search = moments, kept, search
+        self.c, self.tol = target.c, target.tol
+        self.n = moments.map.n_features
         self.steps, self.columns = search.steps, search.columns
+        self.rng = search.rng
 
-    def _product(self, V: np.ndarray) -> np.ndarray:
+    def _new_basis(self, V: np.ndarray) -> Basis:
+        basis = Basis(self.n, self.rng, keeps_images=True)
+        self._append(basis, V)
+        return basis
+
+    def _append(self, basis: Basis, V: np.ndarray) -> None:
+        V = basis.orthonormal(V)
         self.steps += 1
         self.columns += V.shape[1]
-        return self.operator.matmat(V)
+        basis.append(V, self.moments.matmat(V))
 
-    def run(self) -> Leading | None:
-        p, c, beta = self.search.p, self.c, self.beta
+    def run(self, beta: float, failure: float) -> LeadingPairs | None:
+        """``beta``: all but p eigenvalues are below it, unless something of probability ``failure`` has happened."""
+        p = self.search.p
         V = np.zeros((self.n, p + 1), order="F")
         V[self.kept] = self.search.vectors[:, : p + 1]
-        V = np.linalg.qr(V)[0]
-        images = self._product(V)
+        basis = self._new_basis(V)
         for _ in range(ROUNDS):
-            theta, S = _largest(V.T @ images, p + 1)
+            theta, Y = _first(basis.ritz(), p + 1)
             if not theta[p - 1] > beta:
                 return None
-            X, Y = V @ S, images @ S
-            R = Y - X * theta
-            squares = np.einsum("ij,ij->j", R, R)
-            rho = float(np.linalg.norm(R[:, :p], 2)) ** 2
-            mu = beta + rho / (theta[p - 1] - beta)
-            aim = 0.4 * self.tol * theta[0]
-            gaps = np.maximum(theta - mu, 0.1 * (theta[p - 1] - beta))
-            wide = squares / gaps
-            # beyond the c-th they only have to keep mu where it is
-            active = np.flatnonzero(
-                np.where(np.arange(p + 1) < c, wide > aim / c, squares > 0.1 * (theta[p - 1] - beta) ** 2)[:p]
-            )
-            if wide[:c].sum() <= aim and rho <= 0.25 * (theta[p - 1] - beta) ** 2:
-                active = active[:0]
+            R = basis.residuals(theta, Y)
+            active = self._unfinished(theta, R, beta)
             if len(active) == 0:
                 break
             T = R[:, active] / theta[active]
             T[self.kept] = self.search.correct(np.ascontiguousarray(R[self.kept][:, active]), theta[active])
-            T /= np.maximum(np.linalg.norm(T, axis=0), 1e-300)
-            for _ in range(2):
-                T -= V @ (V.T @ T)
-                T = np.linalg.qr(T)[0]
-            V = np.hstack([V, T])
-            images = np.hstack([images, self._product(T)])
-        return self._certified(X)
+            self._append(basis, T)
+        return self._certified(self._new_basis(basis.vectors(Y)), beta, failure)
 
-    def _certified(self, X: np.ndarray) -> Leading | None:
+    def _unfinished(self, theta: np.ndarray, R: np.ndarray, beta: float) -> np.ndarray:
+        """Numbers of the vectors that still have to be corrected."""
         p, c = self.search.p, self.c
-        X = np.linalg.qr(X)[0]
-        Y = self._product(X)
-        H = X.T @ Y
-        theta, S = _largest(H, p + 1)
-        X, Y = X @ S, Y @ S
-        R = Y - X * theta
+        squares = np.einsum("ij,ij->j", R, R)
+        rho = float(np.linalg.norm(R[:, :p], 2)) ** 2
+        mu = beta + rho / (theta[p - 1] - beta)
+        goal = 0.4 * self.tol * theta[0]
+        widths = squares / np.maximum(theta - mu, 0.1 * (theta[p - 1] - beta))
+        if widths[:c].sum() <= goal and rho <= 0.25 * (theta[p - 1] - beta) ** 2:
+            return np.empty(0, dtype=np.intp)
+        # beyond the c-th they only have to keep mu where it is
+        wide = np.where(np.arange(p + 1) < c, widths > goal / c, squares > 0.1 * (theta[p - 1] - beta) ** 2)
+        return np.flatnonzero(wide[:p])
+
+    def _certified(self, basis: Basis, beta: float, failure: float) -> LeadingPairs | None:
+        p, c = self.search.p, self.c
+        theta, Y = basis.ritz()
+        R = basis.residuals(theta, Y)
         # a rotation of the images is a product of p + 1 terms each
-        error = np.sqrt(p + 1.0) * self.operator.product_error + 16.0 * (p + 1) * UNIT * self.operator.norm
+        error = np.sqrt(p + 1.0) * self.moments.product_error + 16.0 * (p + 1) * UNIT * self.moments.norm
         rho = float(np.linalg.norm(R[:, :p], 2)) * (1.0 + 1e-6) + error
         low = theta[p - 1] - error - 1e-12 * theta[0]
-        if not low > self.beta:
+        if not low > beta:
             return None
-        ritz = RitzBlock(X.T @ Y, X.T @ X, R.T @ R, self.n, error)
-        found = ritz_certificate(ritz, min(c + 1, p + 1), outside=gap_bound(self.beta, rho, low, self.failure))
-        ends = found.eigenvalue_bounds[:c]
+        ritz = RitzBlock(Y.T @ basis.compression @ Y, Y.T @ basis.gram @ Y, R.T @ R, self.n, error)
+        certificate = ritz_certificate(ritz, min(c + 1, p + 1), outside=gap_bound(beta, rho, low, failure))
+        ends = certificate.eigenvalue_bounds[:c]
         if (ends[:, 1] - ends[:, 0]).max() > self.tol * theta[0]:
             return None
         residual = float(np.linalg.norm(R[:, :c])) + error
         kept = c + 1
-        return Leading(
-            theta[:kept].copy(), np.ascontiguousarray(X[:, :kept]), found, c, residual, self.steps, self.columns
-        )
+        vectors = np.ascontiguousarray(basis.vectors(Y)[:, :kept])
+        return LeadingPairs(theta[:kept].copy(), vectors, certificate, c, residual, self.steps, self.columns)
 
 
-def _largest(H: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    values, vectors = np.linalg.eigh((H + H.T) / 2)
-    return values[::-1][:k], vectors[:, ::-1][:, :k]
+def _first(pairs: tuple[np.ndarray, np.ndarray], k: int) -> tuple[np.ndarray, np.ndarray]:
+    theta, Y = pairs
+    return theta[:k], Y[:, :k]

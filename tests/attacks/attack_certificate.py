@@ -27,7 +27,9 @@ from dense_products import DenseProduct, centered, median_distance
 
 from fastkpca.solve.beyond import FeatureInfo
 from fastkpca.solve.certificate import FeatureSums, dense_certificate, feature_certificate
-from fastkpca.solve.krylov import basis_bytes, block_krylov, default_block_size, least_columns
+from fastkpca.solve.costs import basis_bytes, default_block_size, least_columns
+from fastkpca.solve.krylov import block_krylov
+from fastkpca.solve.target import Budget, KernelMatrix, Target
 
 REFERENCE = 16 * 1.1e-16
 
@@ -123,19 +125,17 @@ def attack_one(rng, largest=1500):
         start = rng.standard_normal((n, c + 5))
         start -= leading @ (leading.T @ start)
     block = default_block_size(n, c)
+    known_trace = trace if rng.random() < 0.9 else None
+    block_size = int(rng.integers(1, c + 2)) if mode == 2 else None
+    passes = int(rng.integers(1, 20))
+    single = DenseProduct(K, np.float32) if rng.random() < 0.5 else None
+    memory = 1.2 * basis_bytes(n, least_columns(n, c, block), block) if mode == 3 else None
     result = block_krylov(
-        DenseProduct(K),
-        n,
-        c,
+        KernelMatrix(DenseProduct(K), single, known_trace, semidefinite, features=info),
+        Target(c, tol),
+        Budget(passes, memory),
         start=start,
-        tol=tol,
-        trace=trace if rng.random() < 0.9 else None,
-        positive_semidefinite=semidefinite,
-        features_info=info,
-        block_size=int(rng.integers(1, c + 2)) if mode == 2 else None,
-        max_passes=int(rng.integers(1, 20)),
-        search_product=DenseProduct(K, np.float32) if rng.random() < 0.5 else None,
-        memory_limit=1.2 * basis_bytes(n, least_columns(n, c, block), block) if mode == 3 else None,
+        block_size=block_size,
         rng=rng,
     )
     k = len(result.theta)
@@ -192,24 +192,16 @@ def attack_cluster(rng):
     n = int(rng.integers(50, 400))
     K, values, multiplicity = clustered_matrix(rng, n)
     c = int(rng.integers(1, multiplicity + 4))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        result = block_krylov(
-            DenseProduct(K),
-            n,
-            c,
-            tol=10 ** rng.uniform(-9, -4),
-            trace=float(np.trace(K)),
-            positive_semidefinite=True,
-            block_size=int(rng.choice([1, 2, 3, 5, 20])),
-            search_product=DenseProduct(K, np.float32) if rng.random() < 0.5 else None,
-            max_passes=int(rng.integers(5, 41)),
-            rng=rng,
-        )
+    tol = 10 ** rng.uniform(-9, -4)
+    block_size = int(rng.choice([1, 2, 3, 5, 20]))
+    single = DenseProduct(K, np.float32) if rng.random() < 0.5 else None
+    passes = int(rng.integers(5, 41))
+    matrix = KernelMatrix(DenseProduct(K), single, float(np.trace(K)), positive_semidefinite=True)
+    result = block_krylov(matrix, Target(c, tol), Budget(passes), block_size=block_size, rng=rng)
     true = np.sort(values)[::-1][: len(result.theta)]
     right = len(true) == c and bool(np.max(np.abs(result.theta - true)) <= 1e-3)
     contained = outside(result.certificate.eigenvalue_bounds, true, 1.0) <= 1e-13
-    return (not right and not caught) or not contained, bool(caught)
+    return (not right and not result.message) or not contained, bool(result.message)
 
 
 def main():

@@ -17,7 +17,8 @@ from sklearn.metrics.pairwise import laplacian_kernel
 import fastkpca
 from fastkpca.errors import KernelParameterError
 from fastkpca.kernels import get_kernel, kernel_state, list_kernels
-from fastkpca.rows.view import Rows, summarize
+from fastkpca.rows.summary import summarize
+from fastkpca.rows.view import Rows
 
 NAME = "fastkpca-kernels-contrib"
 

@@ -21,7 +21,8 @@ from fastkpca.maps.fourier import FourierMap, ToeplitzMoments, fourier_offers, g
 from fastkpca.maps.passes import accumulate, apply, feature_moments
 from fastkpca.products.fourier import FourierSummation, fourier_offer
 from fastkpca.rows.view import Rows
-from fastkpca.solve.subspace import leading_pairs
+from fastkpca.solve.lanczos import SymmetricOperator, leading_pairs
+from fastkpca.solve.target import Target
 
 
 @pytest.fixture(params=["finufft", "own"])
@@ -355,16 +356,15 @@ def test_leading_pairs_misses_no_eigenvalue():
     }.items():
         A = (basis * values) @ basis.T
         for form in (lambda A=A: A.copy(), None):
-            found = leading_pairs(
+            operator = SymmetricOperator(
                 lambda U, A=A: A @ U,
                 n,
-                5,
-                tol=1e-6,
                 trace=float(values.sum()),
                 norm=float(np.linalg.norm(values)) * (1 + 1e-12),
                 product_error=1e-13,
                 form=form,
             )
+            found = leading_pairs(operator, Target(5, 1e-6))
             ends = found.certificate.eigenvalue_bounds
             assert (ends[:5, 0] <= values[:5]).all() and (values[:5] <= ends[:5, 1]).all(), name
             residual = A @ found.vectors[:, :5] - found.vectors[:, :5] * found.values[:5]

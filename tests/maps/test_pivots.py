@@ -10,7 +10,8 @@ from data import unkind_rows
 from fastkpca.base.protocol import Kernel, Moments
 from fastkpca.maps import pivots as module
 from fastkpca.maps.pivots import PivotMap, pivot_map, probe_rank, second_round
-from fastkpca.rows.view import Rows, summarize
+from fastkpca.rows.summary import summarize
+from fastkpca.rows.view import Rows
 
 U = 2.0**-53
 

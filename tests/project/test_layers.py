@@ -36,7 +36,7 @@ RUNTIME = {"numpy", "scipy", "threadpoolctl"}  # what is installed with fastkpca
 EXTRAS = {
     "maps.transforms": {"finufft"},
     "base.progress": {"tqdm"},
-    "rows.sources": {"pyarrow"},
+    "rows.foreign": {"pyarrow"},
     "rows.lazyfiles": {"h5py", "pyarrow", "zarr"},
     "rows.dask": {"dask"},
 }

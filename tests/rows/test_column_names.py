@@ -10,7 +10,7 @@ import pytest
 
 import fastkpca as fk
 from fastkpca.errors import ModelFileError
-from fastkpca.rows.validate import check_names, column_names
+from fastkpca.rows.columns import check_names, column_names
 
 X = np.random.default_rng(0).standard_normal((80, 3))
 FRAME = pd.DataFrame(X, columns=["height", "width", "age"])

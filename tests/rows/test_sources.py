@@ -15,9 +15,10 @@ import scipy.sparse as sp
 
 import fastkpca as fk
 from fastkpca.errors import DataChangedError
-from fastkpca.rows import sources, tables, validate
+from fastkpca.rows import foreign, sources, tables
+from fastkpca.rows.convert import as_rows
 from fastkpca.rows.sources import SequentialSource, Source, checksum
-from fastkpca.rows.view import summarize
+from fastkpca.rows.summary import summarize
 
 N, D = 30000, 3
 DATA = (np.random.default_rng(0).standard_normal((N, D)) * [2.0, 1.0, 0.5] + [5.0, -3.0, 100.0]).astype(np.float32)
@@ -204,7 +205,7 @@ def test_a_pass_reads_the_rows_once(monkeypatch):
 
 def test_a_source_keeps_few_rows():
     big = np.zeros((1 << 20, 16))
-    source = validate.as_rows(Blocks(big, [5000])).source
+    source = as_rows(Blocks(big, [5000])).source
     for start in range(0, len(big), 8192):
         source[start : start + 8192]
     held = sum(page.nbytes for page in source._pages.values())
@@ -214,7 +215,7 @@ def test_a_source_keeps_few_rows():
 def test_rows_at_random_and_backwards():
     rng = np.random.default_rng(3)
     X = Blocks(DATA, [1234])
-    rows = validate.as_rows(X)
+    rows = as_rows(X)
     for _ in range(20):
         a, b = np.sort(rng.integers(0, N, 2))
         np.testing.assert_array_equal(rows.tile(a, b), DATA[a:b])
@@ -229,10 +230,10 @@ def test_rows_at_random_and_backwards():
 def test_lengths_about_the_size_of_a_page(n, counted):
     X = np.random.default_rng(0).standard_normal((n, 2))
     stream = Blocks(X, [1 << 13])
-    source = validate.as_rows(np.array_split(X, 2) if counted else stream)
+    source = as_rows(np.array_split(X, 2) if counted else stream)
     assert source.counted == counted
     rows, data = summarize(source, shift=True, rng=np.random.default_rng(0))
-    own, expected = summarize(validate.as_rows(X), shift=True, rng=np.random.default_rng(0))
+    own, expected = summarize(as_rows(X), shift=True, rng=np.random.default_rng(0))
     assert rows.n_samples == n
     np.testing.assert_array_equal(data.sample, expected.sample)
     np.testing.assert_array_equal(data.covariance, expected.covariance)
@@ -249,7 +250,7 @@ def test_a_buffer_that_is_filled_again():
             buffer[: len(part)] = part
             yield buffer[: len(part)]
 
-    rows = validate.as_rows(blocks)
+    rows = as_rows(blocks)
     np.testing.assert_array_equal(rows.all(), DATA)
 
 
@@ -348,7 +349,7 @@ def test_a_file_cut_short_is_an_error_and_not_the_end_of_the_process(tmp_path):
     code = f"""
         import numpy as np, os
         import fastkpca as fk
-        from fastkpca import sources
+        from fastkpca.rows import sources
         sources.PAGE_BYTES, sources.Source.kept = 1 << 14, 1 << 15
         path = {str(tmp_path / "x.bin")!r}
         X = np.memmap(path, dtype=np.float32, mode="r", shape=({N}, {D}))
@@ -376,9 +377,9 @@ def test_a_memory_map_whose_file_was_replaced_or_deleted(tmp_path):
     X = memmap(DATA, tmp_path)
     (DATA + 1).tofile(tmp_path / "y.bin")
     os.replace(tmp_path / "y.bin", tmp_path / "x.bin")
-    np.testing.assert_array_equal(validate.as_rows(X).tile(0, 10), DATA[:10])
+    np.testing.assert_array_equal(as_rows(X).tile(0, 10), DATA[:10])
     os.remove(tmp_path / "x.bin")
-    np.testing.assert_array_equal(validate.as_rows(X).tile(0, 10), DATA[:10])
+    np.testing.assert_array_equal(as_rows(X).tile(0, 10), DATA[:10])
 
 
 def test_maps_with_an_offset_and_parts_of_them(tmp_path):
@@ -389,11 +390,11 @@ def test_maps_with_an_offset_and_parts_of_them(tmp_path):
     np.save(tmp_path / "x.npy", DATA)
     for map_ in (X, np.load(tmp_path / "x.npy", mmap_mode="r")):
         for part, same in ((map_, DATA), (map_[7:], DATA[7:]), (map_[3:20000:3, 1:], DATA[3:20000:3, 1:])):
-            rows = validate.as_rows(part)
+            rows = as_rows(part)
             assert isinstance(rows.source, Source)
             np.testing.assert_array_equal(rows.all(), same)
-        assert not isinstance(validate.as_rows(map_[::-1]).source, Source)
-        np.testing.assert_array_equal(validate.as_rows(map_[::-1]).all(), DATA[::-1])
+        assert not isinstance(as_rows(map_[::-1]).source, Source)
+        np.testing.assert_array_equal(as_rows(map_[::-1]).all(), DATA[::-1])
 
 
 def used_up():
@@ -499,7 +500,7 @@ def test_a_file_that_fails_at_its_first_page_is_closed_once(tmp_path, monkeypatc
     with monkeypatch.context() as patch:
         patch.setattr(sources.FileSource, "_load", fail)
         with pytest.raises(DataChangedError, match="cut short"):
-            sources.find_source(X, "X", None)
+            foreign.find_source(X, "X", None)
     gc.collect()
     assert len(closed) == 1
 

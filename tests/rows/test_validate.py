@@ -11,9 +11,21 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from fastkpca.rows import validate
+from fastkpca.base.checks import (
+    check_c,
+    check_choice,
+    check_count,
+    check_flag,
+    check_memory_limit,
+    check_rng,
+    check_tol,
+)
+from fastkpca.rows.columns import check_columns
+from fastkpca.rows.convert import as_rows
 from fastkpca.rows.sources import Source
-from fastkpca.rows.view import Rows, summarize
+from fastkpca.rows.summary import summarize
+from fastkpca.rows.values import check_finite, check_out
+from fastkpca.rows.view import Rows
 
 RNG = np.random.default_rng(7)
 DENSE = RNG.integers(-40, 40, size=(37, 3)) / 8.0  # exact in every type below, float16 included
@@ -21,7 +33,7 @@ DENSE = RNG.integers(-40, 40, size=(37, 3)) / 8.0  # exact in every type below, 
 
 def fastest(X):
     """Every row as float64, read through the tiles that the library reads."""
-    rows = validate.as_rows(X)
+    rows = as_rows(X)
     half = rows.n_samples // 2
     return np.vstack([rows.tile(0, half), rows.tile(half, rows.n_samples)])
 
@@ -83,7 +95,7 @@ ACCEPTED = {
 def test_accepted_and_left_alone(kind, shifted):
     X = ACCEPTED[kind](DENSE)
     before = X.copy() if hasattr(X, "copy") else [list(row) for row in X]
-    rows = validate.as_rows(X, at_least=2)
+    rows = as_rows(X, at_least=2)
     shift = np.array([1e3, -2.0, 0.25]) if shifted else None
     rows = rows.shifted(shift)
     expected = DENSE if shift is None else DENSE - shift
@@ -107,14 +119,14 @@ def test_accepted_and_left_alone(kind, shifted):
 def test_whole_numbers(dtype):
     X = RNG.integers(0, 2 if dtype == "?" else 100, size=(20, 4)).astype(dtype)
     np.testing.assert_array_equal(fastest(X), X.astype(np.float64))
-    rows = validate.as_rows(X)
+    rows = as_rows(X)
     np.testing.assert_array_equal(rows.shifted(np.full(4, 0.5)).all(), X.astype(np.float64) - 0.5)
 
 
 @pytest.mark.parametrize("kind", ["float64", "float32", "float16", "big-endian float64", "F-order", "negative strides"])
 def test_arrays_are_read_in_place(kind):
     X = ACCEPTED[kind](DENSE)
-    rows = validate.as_rows(X)
+    rows = as_rows(X)
     assert np.shares_memory(rows.source, X)
 
 
@@ -122,20 +134,20 @@ def test_memory_map_is_never_copied(tmp_path):
     path = tmp_path / "x.npy"
     np.save(path, DENSE)
     X = np.load(path, mmap_mode="r")
-    rows = validate.as_rows(X)
+    rows = as_rows(X)
     assert isinstance(rows.source, Source) and rows.source.kept < 1 << 23  # its file is read, page by page
     np.testing.assert_array_equal(rows.all(), DENSE)
-    strided = validate.as_rows(X[::2, 1:])
+    strided = as_rows(X[::2, 1:])
     assert isinstance(strided.source, Source)
     np.testing.assert_array_equal(strided.all(), DENSE[::2, 1:])
     private = np.load(path, mmap_mode="c")  # may differ from its file
-    assert np.shares_memory(validate.as_rows(private).source, private)
-    assert np.shares_memory(validate.as_rows(X.T).source, X)
+    assert np.shares_memory(as_rows(private).source, private)
+    assert np.shares_memory(as_rows(X.T).source, X)
 
 
 def test_csr_is_not_copied():
     X = sp.csr_array(DENSE)
-    rows = validate.as_rows(X)
+    rows = as_rows(X)
     assert np.shares_memory(rows.source.data, X.data)
 
 
@@ -144,13 +156,13 @@ def test_polars_frames():
     X = polars.DataFrame({"a": [1.0, 2.5, 3.0], "b": [1, 2, 3], "c": [True, False, True]})
     np.testing.assert_array_equal(fastest(X), [[1.0, 1, 1], [2.5, 2, 0], [3, 3, 1]])
     with pytest.raises(TypeError, match=r"column 'when' \(number 1\) of type Date"):
-        validate.as_rows(polars.DataFrame({"a": [1.0], "when": [18262]}).cast({"when": polars.Date}))
+        as_rows(polars.DataFrame({"a": [1.0], "when": [18262]}).cast({"when": polars.Date}))
 
 
 def test_missing_values_of_nullable_frames_become_nan():
     X = pd.DataFrame({"a": pd.array([1, None, 3], dtype="Int64"), "b": [1.0, 2.0, 3.0]})
     with pytest.raises(ValueError, match=r"X contains NaN \(first at row 1, column 0\)"):
-        validate.check_finite(validate.as_rows(X))
+        check_finite(as_rows(X))
 
 
 class Refuses:
@@ -238,7 +250,7 @@ REFUSED = {
 def test_refused(case):
     X, error, text = REFUSED[case]
     with pytest.raises(error, match=text):
-        validate.as_rows(X, at_least=2)
+        as_rows(X, at_least=2)
 
 
 @pytest.mark.parametrize("case", REFUSED)
@@ -248,12 +260,12 @@ def test_errors_name_the_argument(case):
     else:
         X = REFUSED[case][0]
     with pytest.raises((TypeError, ValueError), match=r"\bXnew\b") as caught:
-        validate.as_rows(X, name="Xnew", at_least=2, purpose="kpca_project")
+        as_rows(X, name="Xnew", at_least=2, purpose="kpca_project")
     assert not re.search(r"\bX\b", str(caught.value))
 
 
 def test_one_row_is_enough_to_project():
-    rows = validate.as_rows([[1.0, 2.0]], at_least=1)
+    rows = as_rows([[1.0, 2.0]], at_least=1)
     np.testing.assert_array_equal(rows.all(), [[1.0, 2.0]])
 
 
@@ -263,10 +275,10 @@ def test_long_doubles_beyond_double(wrap):
     X = DENSE.astype(np.longdouble)
     X[30, 2] = np.longdouble("1e400")
     with pytest.raises(ValueError, match=r"1e\+400 \(first at row 30, column 2\), beyond float64"):
-        validate.as_rows(wrap(X))
+        as_rows(wrap(X))
     X[30, 2] = np.inf  # infinity is infinity: reported as such by the pass that reads the values
     with pytest.raises(ValueError, match=r"infinity \(first at row 30, column 2\)"):
-        validate.check_finite(validate.as_rows(wrap(X)))
+        check_finite(as_rows(wrap(X)))
 
 
 @pytest.mark.parametrize("value, word", [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity")])
@@ -274,17 +286,17 @@ def test_long_doubles_beyond_double(wrap):
 def test_the_first_value_that_is_not_finite_is_named(value, word, wrap):
     X = RNG.standard_normal((9000, 3))  # more than one tile
     X[8700, 1] = X[8700, 2] = X[8999, 0] = value
-    rows = validate.as_rows(wrap(X), name="Xnew")
+    rows = as_rows(wrap(X), name="Xnew")
     place = r"\(first at row 8700, column 1\); drop or impute these rows before "
     with pytest.raises(ValueError, match=f"Xnew contains {word} {place}kpca_project"):
-        validate.check_finite(rows, "Xnew")
+        check_finite(rows, "Xnew")
     with pytest.raises(ValueError, match=f"X contains {word} {place}kpca"):
         summarize(rows, shift=True, rng=np.random.default_rng(0))
-    validate.check_finite(validate.as_rows(X[:8700]))
+    check_finite(as_rows(X[:8700]))
 
 
 def test_finite_values_whose_sum_overflows_are_finite():
-    validate.check_finite(validate.as_rows(np.full((50, 2), 1.7e308)))
+    check_finite(as_rows(np.full((50, 2), 1.7e308)))
 
 
 # Arguments ------------------------------------------------------------------------------------------------------
@@ -296,7 +308,7 @@ def test_finite_values_whose_sum_overflows_are_finite():
     + [(0.95, 0.95), (np.float32(0.5), 0.5), (Fraction(1, 4), 0.25), (1e-9, 1e-9)],
 )
 def test_c(c, expected):
-    result = validate.check_c(c, 10)
+    result = check_c(c, 10)
     assert result == expected
     assert type(result) is type(expected)
 
@@ -323,17 +335,17 @@ def test_c(c, expected):
 )
 def test_bad_c(c, error, text):
     with pytest.raises(error, match=text):
-        validate.check_c(c, 10)
+        check_c(c, 10)
 
 
 def test_tol():
-    assert validate.check_tol(np.float32(0.5)) == 0.5
+    assert check_tol(np.float32(0.5)) == 0.5
     for bad in (0, 1, 0.0, 1.0, -1e-3, 2.0, float("nan"), float("inf")):
         with pytest.raises(ValueError, match="tol is .*; give a number between 0 and 1"):
-            validate.check_tol(bad)
+            check_tol(bad)
     for bad in ("1e-6", None, True, [1e-6], 1e-6j):
         with pytest.raises(TypeError, match="tol is .*; give a number between 0 and 1"):
-            validate.check_tol(bad)
+            check_tol(bad)
 
 
 @pytest.mark.parametrize(
@@ -342,69 +354,69 @@ def test_tol():
     + [("2GiB", 2 * 2**30), (" 1.5 gb ", 1_500_000_000), ("64kB", 64_000), ("3KiB", 3072), ("1T", 10**12)],
 )
 def test_memory_limit(limit, expected):
-    assert validate.check_memory_limit(limit) == expected
+    assert check_memory_limit(limit) == expected
 
 
 @pytest.mark.parametrize("limit", [0, -5, "0MB", "", "much", "5 XB", "-3GB", "1e9", True, 0.5, [1], float("nan")])
 def test_bad_memory_limit(limit):
     with pytest.raises((TypeError, ValueError), match='memory_limit is .*"500MB" or "2GiB"'):
-        validate.check_memory_limit(limit)
+        check_memory_limit(limit)
 
 
 def test_columns():
-    validate.check_columns(4, 4)
+    check_columns(4, 4)
     with pytest.raises(ValueError, match="Xnew has 3 columns, the model was fitted on 4; give the same columns"):
-        validate.check_columns(4, 3, "Xnew")
+        check_columns(4, 3, "Xnew")
     with pytest.raises(ValueError, match="Xnew has 1 column, .*transposed"):
-        validate.check_columns(4, 1, "Xnew")
+        check_columns(4, 1, "Xnew")
 
 
 def test_rng():
     first = np.random.default_rng(3).random(4)
     for seed in (3, np.int64(3), np.random.SeedSequence(3), np.random.default_rng(3), np.random.PCG64(3)):
-        np.testing.assert_array_equal(validate.check_rng(seed).random(4), first)
+        np.testing.assert_array_equal(check_rng(seed).random(4), first)
     generator = np.random.default_rng()
-    assert validate.check_rng(generator) is generator
-    assert validate.check_rng(None).random() != validate.check_rng(None).random()
+    assert check_rng(generator) is generator
+    assert check_rng(None).random() != check_rng(None).random()
     for bad in (True, 1.5, "seed", np.random.RandomState(0), object()):
         with pytest.raises(TypeError, match="rng is "):
-            validate.check_rng(bad)
+            check_rng(bad)
     with pytest.raises(TypeError, match=r"default_rng\(seed\) replaces RandomState"):
-        validate.check_rng(np.random.RandomState(0))
+        check_rng(np.random.RandomState(0))
     with pytest.raises(ValueError, match="rng is -1"):
-        validate.check_rng(-1)
+        check_rng(-1)
 
 
 def test_count():
-    assert validate.check_count(np.int16(20), "max_passes") == 20
-    assert validate.check_count(20.0, "max_passes") == 20
+    assert check_count(np.int16(20), "max_passes") == 20
+    assert check_count(20.0, "max_passes") == 20
     with pytest.raises(ValueError, match="max_passes is 0; give a whole number, 1 or more"):
-        validate.check_count(0, "max_passes")
+        check_count(0, "max_passes")
     for bad in (True, 1.5, "3", None, float("inf")):
         with pytest.raises(TypeError, match="max_passes is .*; give a whole number"):
-            validate.check_count(bad, "max_passes")
+            check_count(bad, "max_passes")
 
 
 def test_choice_and_flag():
-    assert validate.check_choice("dense", "method", ("auto", "dense")) == "dense"
+    assert check_choice("dense", "method", ("auto", "dense")) == "dense"
     with pytest.raises(ValueError, match="method is 'lapack'; give one of 'auto', 'dense'"):
-        validate.check_choice("lapack", "method", ("auto", "dense"))
+        check_choice("lapack", "method", ("auto", "dense"))
     with pytest.raises(TypeError, match="method is 3; give one of"):
-        validate.check_choice(3, "method", ("auto", "dense"))
-    assert validate.check_flag(np.True_, "progress") is True
+        check_choice(3, "method", ("auto", "dense"))
+    assert check_flag(np.True_, "progress") is True
     with pytest.raises(TypeError, match="progress is 1; give True or False"):
-        validate.check_flag(1, "progress")
+        check_flag(1, "progress")
 
 
 def test_out():
     rows = Rows(np.zeros((4, 1)))
     good = np.empty((4, 2), np.float32)
-    assert validate.check_out(good, (4, 2), np.dtype(np.float32), rows) is good
-    assert validate.check_out(None, (4, 2), np.dtype(np.float32), rows) is None
+    assert check_out(good, (4, 2), np.dtype(np.float32), rows) is good
+    assert check_out(None, (4, 2), np.dtype(np.float32), rows) is None
     with pytest.raises(TypeError, match="out is of type list"):
-        validate.check_out([], (4, 2), np.dtype(float), rows)
+        check_out([], (4, 2), np.dtype(float), rows)
     with pytest.raises(ValueError, match=r"out has shape \(4, 2\) and type float32; give .*\(4, 3\) and type float64"):
-        validate.check_out(good, (4, 3), np.dtype(float), rows)
+        check_out(good, (4, 3), np.dtype(float), rows)
     good.flags.writeable = False
     with pytest.raises(ValueError, match="out is read-only"):
-        validate.check_out(good, (4, 2), np.dtype(np.float32), rows)
+        check_out(good, (4, 2), np.dtype(np.float32), rows)

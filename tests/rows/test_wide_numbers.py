@@ -10,7 +10,8 @@ import pytest
 import scipy.sparse as sp
 
 import fastkpca as fk
-from fastkpca.rows import validate, view
+from fastkpca.rows import view
+from fastkpca.rows.convert import as_rows
 from fastkpca.rows.view import Rows
 
 RNG = np.random.default_rng(0)
@@ -119,7 +120,7 @@ def test_python_numbers_are_not_rounded_in_silence(value, match):
         fk.kpca(np.array([[1, 0.5], [value, 2]], dtype=object), "gaussian", 1, sigma=1.0)
     with pytest.raises(ValueError, match=match):
         fk.kpca([[1, 0.5], [value, 2]], "gaussian", 1, sigma=1.0)
-    assert validate.as_rows([[2**60, 0.5]]).source.dtype == np.float64
+    assert as_rows([[2**60, 0.5]]).source.dtype == np.float64
 
 
 def test_columns_of_frames_and_tables_are_not_rounded_in_silence():

@@ -6,6 +6,7 @@ import scipy.linalg
 
 from fastkpca.maps.fourier import gaussian_fourier_map
 from fastkpca.solve import nested
+from fastkpca.solve.target import Target
 
 
 def moments_of(X, sigma, tol=1e-5):
@@ -38,7 +39,7 @@ def test_intervals_hold(kind, d, sigma, tol, monkeypatch):
     monkeypatch.setattr(nested, "LEAST", 200)
     monkeypatch.setattr(nested, "MOST_HEAVY", 0.8)
     moments = moments_of(data(kind, 1000, d, 3), sigma, 1e-5 if d == 2 else 1e-2)
-    found = nested.nested_pairs(moments, 5, tol=tol)
+    found = nested.nested_pairs(moments, Target(5, tol))
     if found is None:
         assert (kind, d) == ("heavy", 3)  # no light modes to speak of; everywhere else two levels do get there
         return
@@ -75,14 +76,14 @@ def test_every_way_out_is_none_or_proved(monkeypatch):
     monkeypatch.setattr(nested, "MOST_HEAVY", 0.8)
     moments = moments_of(data("uniform", 1000, 2, 5), 0.1)
     exact = scipy.linalg.eigvalsh(moments.form())[::-1][:6]
-    keep = nested._Heavy._keep
+    keep = nested._HeavySearch._keep
 
     def spoiled(self, *arguments):
         keep(self, *arguments)
         self.vectors = np.roll(self.vectors, -1, axis=1)  # the first is gone from the start
 
-    monkeypatch.setattr(nested._Heavy, "_keep", spoiled)
-    found = nested.nested_pairs(moments, 5, tol=1e-6)
+    monkeypatch.setattr(nested._HeavySearch, "_keep", spoiled)
+    found = nested.nested_pairs(moments, Target(5, 1e-6))
     if found is not None:
         ends = found.certificate.eigenvalue_bounds[:5]
         assert (ends[:, 0] <= exact[:5] + 1e-9).all() and (exact[:5] <= ends[:, 1] + 1e-9).all()
@@ -90,5 +91,5 @@ def test_every_way_out_is_none_or_proved(monkeypatch):
 
 def test_same_bits_twice():
     moments = moments_of(data("uniform", 3000, 3, 6), 0.4)
-    one, two = (nested.nested_pairs(moments, 5, tol=1e-6) for _ in range(2))
+    one, two = (nested.nested_pairs(moments, Target(5, 1e-6)) for _ in range(2))
     assert one is not None and (one.values == two.values).all() and (one.vectors == two.vectors).all()

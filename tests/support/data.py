@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastkpca.rows.view import Rows, summarize
+from fastkpca.rows.summary import summarize
+from fastkpca.rows.view import Rows
 
 
 def rows(rng, kind, n, d):

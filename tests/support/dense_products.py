@@ -3,15 +3,17 @@
 import numpy as np
 import reference
 
+from fastkpca.base.protocol import NormPass, Summation
 
-class DenseProduct:
+
+class DenseProduct(Summation):
     """K as an array; counts the passes over its values."""
 
-    error_bound = 0.0
     gives_norm = True
 
     def __init__(self, K, dtype=np.float64):
         self.K = np.asarray(K, dtype=dtype)
+        self.shape = self.K.shape
         self.passes = 0
 
     def matmat(self, U):
@@ -21,7 +23,7 @@ class DenseProduct:
     def pass_with_norm(self, V, row_means, grand_mean):
         self.passes += 1
         M = self.K - row_means[:, None] - row_means[None, :] + grand_mean
-        return self.K @ V, self.K.sum(axis=1), float(np.sum(M * M))
+        return NormPass(self.K @ V, self.K.sum(axis=1), float(np.sum(M * M)), float(np.sum(self.K * self.K)))
 
 
 def centered(K):

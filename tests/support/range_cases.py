@@ -26,7 +26,8 @@ from fastkpca.errors import (
     NoVarianceError,
     PluginError,
 )
-from fastkpca.rows.view import Rows, summarize
+from fastkpca.rows.summary import summarize
+from fastkpca.rows.view import Rows
 
 Long = np.longdouble
 OURS = ("gaussian", "linear", "polynomial", "polynomial", "tanh")

@@ -353,6 +353,13 @@ class OtherTile(Good):
         return "gaussian", {"sigma": 1.0001 * self.sigma}
 
 
+class OtherGradient(Good):
+    api_version = 1
+
+    def gradient_weights(self, X, Y, K):
+        return 1.01 * K / self.sigma**2
+
+
 class LargeMap(GoodMap):
     def features(self, X):
         return 1.0001 * super().features(X)
@@ -502,6 +509,7 @@ BROKEN = {
     "BoldError": ("check_entry_error", "float32 values are off", {"check_dtype"}),
     "Careless": ("check_thread_safety", "eight threads", set()),
     "OtherTile": ("check_compiled_tile", "compiled tiles and block", set()),
+    "OtherGradient": ("check_gradient_weights", "gradient_weights and differences", set()),
     "WithLargeMap": ("check_feature_map_residual", "exceeds the kernel", set()),
     "WithSmallResidual": ("check_feature_map_residual", "no upper bound", set()),
     "WithNegativeResidual": ("check_feature_map_residual", "never negative", set()),

@@ -13,8 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 
 import fastkpca as fk
+from fastkpca.base.checks import check_count
 from fastkpca.kernels import Kernel, Precomputed
-from fastkpca.rows import validate
 
 from ._functions import FeatureFunction, SampleFunction, rows_of
 from .parameters import accuracy
@@ -120,7 +120,7 @@ def products_for(
     X = rows_of(X)
     tol = accuracy(tol, tol_name)
     if max_features is not None:
-        max_features = validate.check_count(max_features, "max_features")
+        max_features = check_count(max_features, "max_features")
     if method != "gram":
         most = min(MAX_FEATURES, X.shape[0] if X.ndim else 1) if max_features is None else max_features
         part, aim = X, tol

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import fastkpca as fk
-from fastkpca.rows import validate
+from fastkpca.base.checks import check_count
 
 from ._functions import ComponentFunction, rows_of
 from ._labels import class_codes
@@ -159,7 +159,7 @@ def kernel_pc_logistic(
     classes, codes = class_codes(y, n, purpose="kernel_pc_logistic")
     regularization = regularization_strength(regularization, zero=True)
     logistic_tol = accuracy(logistic_tol, "logistic_tol")
-    max_iterations = validate.check_count(max_iterations, "max_iterations")
+    max_iterations = check_count(max_iterations, "max_iterations")
     model = fk.kpca(X, kernel, c, **options)
     unit = np.sqrt(model.latent)
     scaled = np.asarray(model.score, dtype=np.float64) / unit

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from fastkpca.base.checks import check_count
 from fastkpca.errors import warn_caller
 from fastkpca.kernels import Kernel, Precomputed
-from fastkpca.rows import validate
 
 from ._errors import AccuracyWarning
 from ._functions import KernelFunction, rows_of
@@ -128,7 +128,7 @@ def kernel_logistic(
         regularization, " (there are as many coefficients as rows), or take kernel_pc_logistic, which needs none"
     )
     tol = accuracy(tol, "tol")
-    max_iterations = validate.check_count(max_iterations, "max_iterations")
+    max_iterations = check_count(max_iterations, "max_iterations")
     products = products_for(
         X,
         kernel,

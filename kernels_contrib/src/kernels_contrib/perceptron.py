@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 import fastkpca as fk
+from fastkpca.base.checks import check_count, check_flag, check_rng
 from fastkpca.kernels import Kernel
-from fastkpca.rows import validate
 
 from ._functions import FeatureFunction, KernelFunction, SampleFunction, rows_of
 from ._labels import class_codes
@@ -129,9 +129,9 @@ def kernel_perceptron(
     classes, codes = class_codes(y, n, purpose="kernel_perceptron")
     if multiclass not in ("ovr", "joint"):
         raise ValueError(f"multiclass is {multiclass!r}; give 'ovr' or 'joint'")
-    max_epochs = validate.check_count(max_epochs, "max_epochs")
-    averaged, shuffle = validate.check_flag(averaged, "averaged"), validate.check_flag(shuffle, "shuffle")
-    generator = validate.check_rng(rng)
+    max_epochs = check_count(max_epochs, "max_epochs")
+    averaged, shuffle = check_flag(averaged, "averaged"), check_flag(shuffle, "shuffle")
+    generator = check_rng(rng)
     most = max(1, n // 4) if max_features is None and method == "auto" else max_features
     products = products_for(
         X, kernel, kernel_parameters, method=method, tol=tol, max_features=most, n_threads=n_threads, rng=generator

@@ -1,0 +1,174 @@
+"""Checks of single arguments: each returns its argument in the one form that the library uses, or raises an error that
+says what was found and what to give."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import operator
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import with_near
+
+__all__ = [
+    "check_c",
+    "check_choice",
+    "check_count",
+    "check_flag",
+    "check_memory_limit",
+    "check_name",
+    "check_rng",
+    "check_tol",
+]
+
+
+def _whole(value: Any) -> int | None:
+    """An int from anything that is a whole number and not a truth value, else None."""
+    if isinstance(value, (bool, np.bool_)):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:
+        pass
+    if isinstance(value, numbers.Real) and math.isfinite(value) and float(value).is_integer():
+        return int(float(value))
+    return None
+
+
+def _real(value: Any, name: str, need: str) -> float:
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+        shown = repr(value)  # a whole array, perhaps
+        shown = shown if len(shown) <= 60 else f"of type {type(value).__name__}"
+        raise TypeError(f"{name} is {shown}; give {need}")
+    if math.isnan(value):
+        raise ValueError(f"{name} is nan; give {need}")
+    return float(value)
+
+
+def check_c(c: Any, n_samples: int) -> int | float | None:
+    """How many components: an int in 1..n_samples, a fraction of the variance in (0, 1), or None for all.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Anything else; 1.0 is refused because it may mean one component or all of the variance.
+    """
+    if c is None:
+        return None
+    need = "a whole number of components (c=5), a fraction of the variance between 0 and 1 (c=0.95), or None for all"
+    if isinstance(c, (bool, np.bool_)):
+        raise TypeError(f"c is {c!r}, a truth value; give {need}")
+    try:
+        whole: int | None = operator.index(c)
+    except TypeError:
+        value = _real(c, "c", need)
+        if value == 1.0:
+            raise ValueError(
+                "c is 1.0, which may mean one component or 100 % of the variance; "
+                "give c=1 for one component, c=None for all"
+            ) from None
+        if 0.0 < value < 1.0:
+            return value
+        whole = _whole(value)
+    if whole is None:
+        raise ValueError(f"c is {c!r}; give {need}")
+    if whole < 1:
+        raise ValueError(f"c is {c!r}; give {need}, at least one component")
+    if whole > n_samples:
+        raise ValueError(
+            f"c is {whole}, but X has {n_samples} rows, which give at most {n_samples} components; "
+            f"give c of at most {n_samples}, or None for all"
+        )
+    return whole
+
+
+def check_count(value: Any, name: str, least: int = 1) -> int:
+    """A whole number of at least ``least``."""
+    need = f"a whole number, {least} or more"
+    whole = _whole(value)
+    if whole is None:
+        raise TypeError(f"{name} is {value!r}; give {need}")
+    if whole < least:
+        raise ValueError(f"{name} is {whole}; give {need}")
+    return whole
+
+
+def check_tol(tol: Any, name: str = "tol") -> float:
+    """A relative accuracy, 1e-100 <= tol < 1: products and quotients of smaller ones leave the range of float64."""
+    need = "a number between 0 and 1, as in 1e-6: the width of the eigenvalue intervals relative to the largest"
+    value = _real(tol, name, need)
+    if not 0.0 < value < 1.0:
+        raise ValueError(f"{name} is {tol!r}; give {need}")
+    if value < 1e-100:
+        raise ValueError(f"{name} is {tol!r}; give 1e-100 or more: float64 reaches nothing below about 1e-15")
+    return value
+
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+_SIZE = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([kmgt]i?)?b?\s*", re.IGNORECASE)
+
+
+def check_memory_limit(limit: Any) -> int | None:
+    """Bytes from a number of bytes or a text like "500MB" (10^6) or "2GiB" (2^30); None stays None, the plan's own."""
+    need = 'bytes as a whole number, or a text like "500MB" or "2GiB"'
+    if limit is None:
+        return None
+    if isinstance(limit, str):
+        match = _SIZE.fullmatch(limit)
+        if not match:
+            raise ValueError(f"memory_limit is {limit!r}; give {need}")
+        size = int(float(match[1]) * _UNITS[(match[2] or "").lower()])
+    else:
+        whole = _whole(limit)
+        if whole is None:
+            raise TypeError(f"memory_limit is {limit!r}; give {need}")
+        size = whole
+    if size < 1:
+        raise ValueError(f"memory_limit is {limit!r}; give {need}, more than nothing")
+    return size
+
+
+def check_rng(rng: Any) -> np.random.Generator:
+    """A Generator as SPEC 7 has it: from None (fresh entropy), an int, a SeedSequence or bit generator, or itself."""
+    need = "an int, a numpy.random.Generator or SeedSequence, or None for a different result every time"
+    if isinstance(rng, (bool, np.bool_)) or not (
+        rng is None
+        or isinstance(rng, (np.random.Generator, np.random.SeedSequence, np.random.BitGenerator))
+        or hasattr(rng, "__index__")
+        or (isinstance(rng, Sequence) and not isinstance(rng, (str, bytes)))
+    ):
+        hint = "; numpy.random.default_rng(seed) replaces RandomState" if "RandomState" in type(rng).__name__ else ""
+        raise TypeError(f"rng is {rng!r}; give {need}{hint}")
+    try:
+        return np.random.default_rng(rng)
+    except (ValueError, TypeError) as error:
+        raise type(error)(f"rng is {rng!r} ({error}); give {need}") from error
+
+
+def check_name(value: object, argument: str, needed: str) -> None:
+    """Raise TypeError for a name that is no string; ``needed`` says what to give."""
+    if not isinstance(value, str):
+        raise TypeError(f"{argument} is {value!r}; give {needed}")
+
+
+def check_choice(value: Any, name: str, choices: Sequence[str]) -> str:
+    """One of a few words."""
+    if isinstance(value, str) and value in choices:
+        return value
+    text = f"{name} is {value!r}; give one of {', '.join(map(repr, choices))}"
+    if not isinstance(value, str):
+        raise TypeError(text)
+    raise ValueError(with_near(text, value, choices))
+
+
+def check_flag(value: Any, name: str) -> bool:
+    """True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} is {value!r}; give True or False")
+    return bool(value)

@@ -1,0 +1,78 @@
+"""The one way in for rows that a model was not made of."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..base.protocol import Kernel
+from ..kernels import guarded
+from ..rows.columns import check_columns, check_names
+from ..rows.convert import as_rows
+from ..rows.values import check_finite, check_weights
+from ..rows.view import Rows
+from .result import check_model
+
+__all__ = ["NewRows", "new_rows"]
+
+
+class NewRows(NamedTuple):
+    """Rows as a model takes them.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        That compares them with the training rows.
+    rows : Rows
+        In the model's coordinates (shifted).
+    dtype : dtype
+        Of what is computed of them: float32 where both these rows and those of the model are.
+    """
+
+    kernel: Kernel
+    rows: Rows
+    dtype: np.dtype
+
+
+def new_rows(
+    model: Any,
+    X: Any,
+    *,
+    name: str = "X",
+    purpose: str = "kpca_project",
+    sample_weight: Any = None,
+    finite: bool = True,
+) -> NewRows:
+    """The one way in for rows that a model was not made of: their type, columns, names, weights and shift.
+
+    Parameters
+    ----------
+    model : KPCAModel
+    X : array_like (m, d)
+        For a precomputed kernel the (m, N) matrix between new and training rows.
+    name, purpose : str
+        What the user knows them as, and the function that needs them; for the texts of errors.
+    sample_weight : array_like (m,), optional
+    finite : bool
+        Whether to look for NaN and infinity. False: a later pass does.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As ``as_rows``; or the columns are not those of the training rows.
+    """
+    check_model(model)
+    own = guarded(model.kernel)
+    kernel, X = own.bind(X, range(model.n_samples))
+    rows = as_rows(X, name=name, purpose=purpose)
+    if kernel is own:  # else the rows are not coordinates
+        check_columns(model.n_features, rows.n_features, name=name)
+        check_names(model.feature_names, X, name=name)
+    if finite:
+        check_finite(rows, name=name, purpose=purpose)
+    if sample_weight is not None:
+        rows = rows.weighted(check_weights(sample_weight, rows.n_samples, fit=False))
+    single = rows.dtype == np.float32 and model.dtype == np.float32
+    shift = None if kernel.translation is None else model.shift  # without one, what float64 would round is refused
+    return NewRows(kernel, rows.shifted(shift), np.dtype(np.float32 if single else np.float64))

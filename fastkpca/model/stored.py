@@ -1,0 +1,194 @@
+"""What a model file says, read field by field and checked before anything of its size is made (ModelFileError)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..base.protocol import FeatureMap, Kernel, Moments
+from ..base.stored import Record, refusing
+from ..kernels import guarded
+from ..maps.stored import restored, stored_size
+from .projectors import FeatureProjector, SampleProjector
+
+__all__ = [
+    "KEYS",
+    "OPTIONAL_KEYS",
+    "read_info",
+    "read_kind",
+    "read_moments",
+    "read_names",
+    "read_projector",
+    "read_score",
+    "read_spectrum",
+    "read_total_variance",
+    "read_weights",
+    "restore_map",
+]
+
+KEYS = (
+    "kernel",
+    "bound_kind",
+    "total_variance_bounds",
+    "total_variance",
+    "plan",
+    "info",
+    "n_samples",
+    "n_features",
+    "dtype",
+)
+OPTIONAL_KEYS = ("failure_probability", "map", "moments", "weight_sum", "feature_names")
+_ARRAYS = ("eigenvalues", "eigenvalue_bounds", "angle_bounds", "clusters", "shift")
+
+
+def _read_failure_probability(record: Record, kind: str) -> float:
+    if "failure_probability" not in record.header:  # files without it: up to four searches, each failing with 1e-6
+        return 0.0 if kind == "guaranteed" else 4e-6
+    probability = record.number("failure_probability")
+    if not (probability == 0.0 if kind == "guaranteed" else 0.0 < probability < 1.0):
+        raise record.refuse(f"its intervals are {kind}, with a failure probability of {probability!r}")
+    return probability
+
+
+def read_names(record: Record, d: int) -> tuple[str, ...] | None:
+    if "feature_names" not in record.header:
+        return None
+    names = record.list("feature_names", d)
+    if not all(isinstance(name, str) for name in names):
+        raise record.refuse("the names of its columns are not all strings")
+    return tuple(names)
+
+
+def read_weights(record: Record, n: int) -> tuple[float | None, np.ndarray | None]:
+    """(the sum of the weights, the weights): None where the model has none, or its file does not hold them."""
+    weight_sum = record.number("weight_sum", above=1.0) if "weight_sum" in record.header else None
+    if "sample_weight" not in record.arrays:
+        return weight_sum, None
+    weights = record.array("sample_weight", (n,), least=0.0)
+    if weight_sum is None or not abs(float(weights.sum()) - weight_sum) <= 1e-9 * weight_sum:
+        raise record.refuse(f"the sum of its weights is {float(weights.sum()):.9g}, and it states {weight_sum}")
+    return weight_sum, weights
+
+
+def read_spectrum(record: Record, n: int) -> dict[str, np.ndarray]:
+    """Eigenvalues of n rows, their intervals, angles and clusters."""
+    eigenvalues = record.array("eigenvalues", (None,))
+    c = len(eigenvalues)
+    if not (1 <= c <= n and (np.diff(eigenvalues) <= 0).all() and eigenvalues[-1] > 0):
+        raise record.refuse(f"its {c} eigenvalues of {n} rows are not positive and descending")
+    bounds = record.array("eigenvalue_bounds", (c, 2), infinite=True)
+    slack = 1e-9 * eigenvalues[0]
+    if not (bounds[:, 0] <= bounds[:, 1]).all():
+        raise record.refuse("an interval's ends are in the wrong order")
+    if not ((bounds[:, 0] <= eigenvalues + slack) & (eigenvalues <= bounds[:, 1] + slack)).all():
+        raise record.refuse("an eigenvalue lies outside its interval")
+    angles = record.array("angle_bounds", (c,), least=0.0)
+    if angles.max() > 1.5708:
+        raise record.refuse("an angle is larger than a right one")
+    clusters = record.array("clusters", (c,), kind="i", least=0)
+    if clusters[0] != 0 or not np.isin(np.diff(clusters), (0, 1)).all():
+        raise record.refuse("its clusters are not numbered one after the other")
+    return {"eigenvalues": eigenvalues, "eigenvalue_bounds": bounds, "angle_bounds": angles, "clusters": clusters}
+
+
+def read_kind(record: Record) -> dict[str, Any]:
+    kind = record.text("bound_kind", ("guaranteed", "probabilistic"))
+    return {"bound_kind": kind, "failure_probability": _read_failure_probability(record, kind)}
+
+
+def read_total_variance(record: Record) -> dict[str, Any]:
+    high = record.number("total_variance")
+    ends = dict(enumerate(record.list("total_variance_bounds", 2)))
+    total = Record({"low": ends[0], "high": ends[1]}, {}, "the total variance")
+    if not total.number("low") <= total.number("high") == high:
+        raise record.refuse("the ends of its total variance are in the wrong order")
+    return {"total_variance": high, "total_variance_bounds": (total.number("low"), high)}
+
+
+def read_score(record: Record, n: int, c: int, dtype: np.dtype) -> np.ndarray | None:
+    if "score" not in record.arrays:
+        return None
+    score = record.array("score", (n, c))
+    if score.dtype != dtype:
+        raise record.refuse(f"its scores are {score.dtype}, the model is {dtype}")
+    return score
+
+
+def read_projector(
+    record: Record, kernel: Kernel, shape: tuple[int, int, int], weights: np.ndarray | None
+) -> FeatureProjector | SampleProjector:
+    n, d, c = shape
+    if "map" not in record.header:
+        record.names((*_ARRAYS, "X", "coeff", "column_means"), ("score", "sample_weight"))
+        X, coeff, means = record.array("X", (n, d)), record.array("coeff", (n, c)), record.array("column_means", (n,))
+        # orthonormal vectors over sqrt(eigenvalue), but for their means, which were taken away
+        norms = np.sqrt(np.einsum("ij,ij->j", coeff, coeff, dtype=np.float64) * record.arrays["eigenvalues"])
+        if not norms.max() < 1.01 and "weight_sum" not in record.header:
+            raise record.refuse("its coefficients are too large for its eigenvalues")
+        if weights is None and "weight_sum" in record.header:  # files of models without scores left them out once
+            weights = np.empty(0)
+        return SampleProjector(X, coeff, means, weights)
+    arrays = {name[4:]: array for name, array in record.arrays.items() if name.startswith("map.")}
+    moments = [name for name in record.arrays if name.startswith("moments.")] if "moments" in record.header else []
+    record.names((*_ARRAYS, "axes", "mean", *(f"map.{name}" for name in arrays), *moments), ("score", "sample_weight"))
+    axes = record.array("axes", (None, c))
+    mean = record.array("mean", (len(axes),))
+    if not np.abs(axes.T @ axes - np.eye(c)).max() < 1e-6:
+        raise record.refuse("its axes are not orthonormal")
+    return FeatureProjector(
+        restore_map(kernel, record.get("map"), arrays, n_features=len(axes), n_columns=d), axes, mean
+    )
+
+
+def read_moments(record: Record, projector: FeatureProjector | SampleProjector) -> Moments | None:
+    if "moments" not in record.header:
+        return None
+    if not isinstance(projector, FeatureProjector):
+        raise record.refuse("it has moments and no feature map")
+    arrays = {name[8:]: array for name, array in record.arrays.items() if name.startswith("moments.")}
+    found = Record(record.get("moments"), arrays, "the moments")
+    found.keys(("count", "residual_trace"))
+    count = found.number("count", above=0.0)
+    found.number("residual_trace", least=0.0)
+    if abs(count - record.header.get("weight_sum", record.header["n_samples"])) > 1e-9 * count:
+        raise found.refuse(f"they are of {count:.9g} rows, the model of {record.header['n_samples']}")
+    D = projector.map.n_features
+    # of the size of what is in the file, before anything of that size is made
+    if "scatter" in arrays:
+        found.array("scatter", (D, D))
+    with refusing("the moments"):
+        return projector.map.new_moments().restore(dict(found.header), arrays)
+
+
+def restore_map(
+    kernel: Kernel, header: Any, arrays: dict[str, np.ndarray], *, n_features: int, n_columns: int
+) -> FeatureMap:
+    """The feature map of a model file, with as many features and for rows of as many columns as the model has.
+
+    Both are compared before anything of that size is made. Raises ModelFileError.
+    """
+    record = Record(header, arrays, "the feature map")
+    size = stored_size(header, arrays, n_columns, n_features)
+    if size is not None and size != n_features:
+        raise record.refuse(f"it has {size} features, the model {n_features}")
+    with refusing("the feature map"):
+        found = restored(guarded(kernel), dict(record.header), arrays)
+        if found.n_features != n_features:
+            raise record.refuse(f"it has {found.n_features} features, the model {n_features}")
+    return found
+
+
+def read_info(info: Any) -> dict:
+    record = Record(info, {}, "what the model says of its making")
+    for key, value in record.header.items():
+        if isinstance(value, dict) or (isinstance(value, list) and not _numbers(value)):
+            raise record.refuse(f"{key[:60]} is neither a value nor a list of numbers")
+    if "seconds" in record.header:
+        record.number("seconds", least=0.0)
+    return dict(record.header)
+
+
+def _numbers(value: Any) -> bool:
+    """Numbers, or lists of them, as in a history of (pass, width)."""
+    return all(map(_numbers, value)) if isinstance(value, list) else type(value) in (int, float)

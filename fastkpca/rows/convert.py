@@ -1,0 +1,247 @@
+"""Rows from what a user holds: every error says what was found, what is needed, and how to get there."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..base import parallel
+from .dask import dask_source
+from .foreign import find_source, from_arrow, from_frame, is_arrow, is_frame, is_iterator
+from .sources import Source
+from .view import EXACT, Rows
+
+__all__ = ["as_rows", "check_enough"]
+
+
+_NEED_ARRAY = "give an array, sparse matrix or data frame of shape (rows, columns)"
+
+
+def as_rows(X: Any, *, name: str = "X", at_least: int = 1, purpose: str = "kpca") -> Rows:
+    """Rows of numbers from an array, sparse matrix, data frame or nested sequence, or from what is not in memory.
+
+    Arrays, memory maps and CSR matrices are read in place, tile by tile, whatever their byte order, strides or type,
+    and so are HDF5 and zarr datasets, Parquet, Dask collections and iterables of blocks (``sources``); nothing is ever
+    written to. Integers of 64 bits and long doubles keep all their digits until a shift has been subtracted
+    (``rows.Rows``); other numbers become float64 here, and whole numbers that it would round are refused. NaN and
+    infinity are left to the pass that reads the values (``rows.summarize``,
+    ``check_finite``).
+
+    Parameters
+    ----------
+    X : array-like, shape (n_samples, n_features)
+    name : str
+        What the caller's user knows X as.
+    at_least : int
+        Fewest rows that make sense: 2 to fit, 1 to project.
+    purpose : str
+        The function that needs the rows; errors name it.
+
+    Returns
+    -------
+    Rows
+
+    Raises
+    ------
+    TypeError
+        The values are not real numbers (complex, dates, strings, objects, None).
+    ValueError
+        The shape is not (rows, columns), rows are missing or masked, or a value exceeds float64.
+    """
+    if X is None:
+        raise TypeError(f"{name} is None; {_NEED_ARRAY}")
+    source: Any
+    if sp.issparse(X):
+        source = X.tocsr() if X.ndim == 2 else X
+    elif (source := dask_source(X, name, _from_block)) is not None or (
+        source := find_source(X, name, _from_block)
+    ) is not None:
+        _check_dtype(source.dtype, name, False)
+        counted = not isinstance(source, Source) or source.counted  # an array stands for what is to be refused
+        if counted or at_least > 2:
+            _check_shape(source, name, at_least, purpose)
+        return Rows(source)
+    elif is_frame(X):
+        source = from_frame(X, name)
+    else:
+        source = _from_array(X, name)
+    _check_shape(source, name, at_least, purpose)
+    _check_dtype(source.dtype, name, sp.issparse(source))
+    if source.dtype.kind == "O":
+        source = _from_objects(source, name)
+    if source.dtype.kind == "f" and source.dtype.itemsize > 8:
+        _check_range(source, name)
+    return Rows(source)
+
+
+def _from_block(X: Any, name: str) -> np.ndarray:
+    """One block of an iterable: an array, sparse matrix, data frame, or table of Arrow's."""
+    if isinstance(X, np.ndarray):
+        block = _from_array(X, name)
+    elif sp.issparse(X):
+        block = X.toarray()
+    elif is_arrow(X):
+        block = from_arrow(X, name)
+    elif is_frame(X):
+        block = from_frame(X, name)
+    else:
+        block = _from_array(X, name)
+    if block.dtype.kind == "O" and block.ndim == 2:
+        block = _from_objects(block, name)
+    _check_dtype(block.dtype, name, False)
+    if block.dtype.kind == "f" and block.dtype.itemsize > 8 and block.ndim == 2:
+        _check_range(block, name)
+    return block
+
+
+def _from_array(X: Any, name: str) -> np.ndarray:
+    if isinstance(X, np.ma.MaskedArray):
+        mask = np.ma.getmaskarray(X)
+        if mask.any():
+            place = ", ".join(f"{axis} {i}" for axis, i in zip(("row", "column", "layer"), np.argwhere(mask)[0]))
+            raise ValueError(
+                f"{name} has {int(np.count_nonzero(mask))} masked entries (first at {place}); "
+                f"drop or impute these rows, or pass {name}.data if the values under the mask are meant"
+            )
+        X = X.data
+    if isinstance(X, np.ndarray):
+        return X.view(np.ndarray)  # without the habits of subclasses (np.matrix, units), in the same memory
+    if isinstance(X, (str, bytes)):
+        raise TypeError(f"{name} is a string; give an array (the command line `fastkpca fit FILE` reads files)")
+    if isinstance(X, dict) and (names := [key for key in X if isinstance(key, str) and not key.startswith("_")]):
+        raise TypeError(f"{name} is of type dict; {_NEED_ARRAY}: one of its entries, as {name}[{names[0]!r}]")
+    if isinstance(X, (dict, set, frozenset)) or is_iterator(X):
+        raise TypeError(f"{name} is of type {type(X).__name__}; {_NEED_ARRAY}")
+    try:
+        values = np.asarray(X)
+    except ValueError as error:
+        raise ValueError(f"{name} cannot be made an array: {_ragged(X) or error}") from error
+    except Exception as error:  # an object that has __array__ but refuses, as sparse and GPU arrays do
+        raise TypeError(f"{name}, of type {type(X).__name__}, cannot be made an array: {error}") from error
+    # numpy turns [1, "a"] into strings, and [2**60 + 1, 0.5] into rounded floats: look at the elements as given
+    mixed = values.dtype == np.float64 and (np.abs(values) >= EXACT).any()
+    if (values.dtype.kind in "USO" or mixed) and isinstance(X, Sequence):
+        values = np.asarray(X, dtype=object)
+    return values
+
+
+def _ragged(X: Any) -> str:
+    try:
+        lengths = [len(row) for row in X]
+    except TypeError:
+        return ""
+    for i, length in enumerate(lengths):
+        if length != lengths[0]:
+            return f"row {i} has {length} entries where row 0 has {lengths[0]}; all rows need the same length"
+    return ""
+
+
+def check_enough(n: int, *, name: str = "X", at_least: int = 2, purpose: str = "kpca") -> None:
+    """Of rows that were counted after ``as_rows`` only."""
+    if n < at_least:
+        hint = ": one row has no variance" if n == 1 else ""
+        raise ValueError(f"{name} has {n} row{'s' * (n != 1)}; {purpose} needs at least {at_least}{hint}")
+
+
+def _check_shape(source: Any, name: str, at_least: int, purpose: str) -> None:
+    shape = source.shape
+    if len(shape) == 1:
+        raise ValueError(
+            f"{name} has shape {shape}; {purpose} needs two dimensions, (rows, columns): {name}.reshape(-1, 1) if "
+            f"these are rows of one number, {name}.reshape(1, -1) if they are one row"
+        )
+    if len(shape) == 0:
+        if source.dtype.kind == "O":
+            raise TypeError(f"{name} is of type {type(source[()]).__name__}; {_NEED_ARRAY}")
+        raise ValueError(f"{name} is a single value; {purpose} needs an array of shape (rows, columns)")
+    if len(shape) > 2:
+        raise ValueError(
+            f"{name} has {len(shape)} dimensions, shape {shape}; {purpose} needs two, (rows, columns): "
+            f"{name}.reshape(len({name}), -1) makes one row of each {name}[i]"
+        )
+    n, d = shape
+    if d == 0:
+        raise ValueError(f"{name} has no columns, shape {tuple(shape)}; {purpose} needs at least one")
+    if n == 0:
+        raise ValueError(f"{name} has no rows, shape {tuple(shape)}; {purpose} needs at least {at_least}")
+    if n < at_least:
+        if n == 1:
+            _refuse_nested(source, name)
+            raise ValueError(
+                f"{name} has 1 row; {purpose} needs at least {at_least}: one row has no variance (if the rows lie "
+                f"along the columns, pass {name}.T)"
+            )
+        check_enough(n, name=name, at_least=at_least, purpose=purpose)
+
+
+def _refuse_nested(source: Any, name: str) -> None:
+    """A cell array or a struct as scipy.io.loadmat returns it: one row of arrays, but not one row too few."""
+    if fields := source.dtype.names:
+        inner = f"{name}[{fields[0]!r}][0, 0]"
+    elif source.dtype.kind == "O" and isinstance(source[0, 0], np.ndarray):
+        inner = f"{name}[0, 0]"
+    else:
+        return
+    kind = "struct" if fields else "cell array"
+    raise TypeError(f"{name} holds arrays, as a {kind} of MATLAB does; {_NEED_ARRAY}: one of those, as {inner}")
+
+
+def _check_dtype(dtype: np.dtype, name: str, sparse: bool) -> None:
+    if dtype.kind in "fiub" or (dtype.kind == "O" and not sparse):
+        return
+    need = {
+        "c": "is complex; kpca works on real numbers: stack the parts, np.hstack([X.real, X.imag])",
+        "M": "holds dates (datetime64); turn them into numbers first, as in (X - X.min()) / np.timedelta64(1, 's')",
+        "m": "holds durations (timedelta64); turn them into numbers first, as in X / np.timedelta64(1, 's')",
+        "U": "holds strings; convert them with X.astype(float), or encode them as numbers",
+        "S": "holds byte strings; convert them with X.astype(float), or encode them as numbers",
+        "V": f"is a structured array (fields {dtype.names}); numpy.lib.recfunctions.structured_to_unstructured makes "
+        "columns of its fields",
+    }
+    text = need.get(dtype.kind, f"has the type {dtype}; kpca needs real numbers")
+    raise TypeError(f"{name} {text.replace('X', name)}")
+
+
+def _from_objects(source: np.ndarray, name: str) -> np.ndarray:
+    """float64 of an array of Python numbers; the first element that is not one is named."""
+    values = np.empty(source.shape)
+    for place in np.ndindex(source.shape):
+        value = source[place]
+        at = f"row {place[0]}, column {place[1]}"
+        if not isinstance(value, (numbers.Real, np.bool_, Decimal)) or isinstance(value, np.timedelta64):
+            raise TypeError(
+                f"{name} contains {value!r} of type {type(value).__name__} (first at {at}); "
+                "kpca needs real numbers: convert, drop or impute these"
+            )
+        try:
+            values[place] = value
+        except OverflowError:
+            raise ValueError(f"{name} contains a number beyond float64's 1.8e308 (first at {at}); rescale it") from None
+        if abs(values[place]) >= EXACT and math.isfinite(values[place]) and int(values[place]) != value:
+            raise ValueError(
+                f"{name} contains {value} (first at {at}), which float64 would round; subtract an offset from its "
+                f"column first, or make whole numbers of 64 bits of all, {name}.astype(np.int64)"
+            )
+    return values
+
+
+def _check_range(source: Any, name: str) -> None:
+    """Long doubles that are finite, but not as float64: they would be reported as infinity further on."""
+    largest = np.finfo(np.float64).max
+    step = parallel.tile_rows(2 * source.shape[1])
+    for start in range(0, source.shape[0], step):
+        tile = source[start : start + step]
+        tile = tile.toarray() if sp.issparse(tile) else tile
+        beyond = np.isfinite(tile) & (np.abs(tile) > largest)
+        if beyond.any():
+            row, column = np.argwhere(beyond)[0]
+            raise ValueError(
+                f"{name} contains {tile[row, column]!s} (first at row {start + row}, column {column}), "
+                "beyond float64's 1.8e308; rescale it"
+            )

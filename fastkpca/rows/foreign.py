@@ -1,0 +1,320 @@
+"""Adapters to objects of other libraries: frames, Arrow tables, datasets, memory maps, iterables of blocks.
+
+None of these libraries is imported here but pyarrow, for a Parquet file given by its path: an object says by its class
+or by what it offers where it comes from. This is the one file that asks objects for their attributes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import DataChangedError
+from .sources import PAGE_BYTES, ChunkedSource, FileSource, SequentialSource, Source
+from .view import EXACT
+
+__all__ = [
+    "arrow_batches",
+    "column_names",
+    "find_source",
+    "from_arrow",
+    "from_frame",
+    "is_arrow",
+    "is_dask",
+    "is_frame",
+    "is_iterator",
+    "is_writeable_dataset",
+    "mapping_of",
+]
+
+
+# What an object is ------------------------------------------------------------------------------------------------
+
+
+def is_frame(X: Any) -> bool:
+    # pandas, polars and their relatives, known by what they offer: none of them is imported here
+    return hasattr(X, "columns") and hasattr(X, "dtypes") and (hasattr(X, "to_numpy") or hasattr(X, "__array__"))
+
+
+def is_arrow(X: Any) -> bool:
+    """A table or record batch of Arrow's."""
+    return hasattr(X, "num_columns") and hasattr(X, "schema")
+
+
+def is_iterator(X: Any) -> bool:
+    """What can be read once only."""
+    return hasattr(X, "__next__") and not hasattr(X, "__array__")
+
+
+def is_dask(X: Any) -> bool:
+    """A collection of Dask's."""
+    return hasattr(X, "dask")
+
+
+def is_writeable_dataset(X: Any) -> bool:
+    """What has a shape and a type and can be assigned to by slice, as a dataset of h5py or zarr."""
+    return not is_dask(X) and all(hasattr(X, x) for x in ("shape", "dtype", "__setitem__", "__getitem__"))
+
+
+def column_names(X: Any) -> tuple[str, ...] | None:
+    """Names of the columns of a data frame or an Arrow table, where all of them are strings; else None."""
+    found = getattr(X, "column_names", None) if hasattr(X, "num_columns") else getattr(X, "columns", None)
+    try:
+        names = tuple(found)  # type: ignore[arg-type]
+    except TypeError:
+        return None
+    return tuple(map(str, names)) if names and all(isinstance(name, str) for name in names) else None
+
+
+# Frames and tables in memory --------------------------------------------------------------------------------------
+
+
+def from_frame(X: Any, name: str) -> np.ndarray:
+    labels = [str(label) for label in X.columns]
+    kinds = []
+    for j, (label, dtype) in enumerate(zip(labels, X.dtypes)):
+        numeric = getattr(dtype, "is_numeric", None)
+        if callable(numeric):  # polars
+            word = str(dtype)
+            accepted = bool(numeric()) or word == "Boolean"
+            kinds.append("single" if word == "Float32" else "other")
+        else:  # pandas: numpy's types and its own, nullable and sparse ones
+            word = str(dtype)
+            # a category reports the kind of object; its codes have no metric
+            accepted = getattr(dtype, "kind", "O") in "fiub"
+            kinds.append("single" if word == "float32" else "other")
+        if not accepted:
+            raise TypeError(
+                f"{name} has the column {label!r} (number {j}) of type {word}; kpca needs numbers: convert it "
+                f"(pandas.to_numeric, one-hot encoding, seconds since a date), or leave it out"
+            )
+    dtype = np.dtype(np.float32 if kinds and set(kinds) == {"single"} else np.float64)
+    if not kinds:
+        return np.empty((len(X), 0))
+    if any(hasattr(t, "na_value") for t in X.dtypes):  # pandas' own types: a missing value becomes NaN, found later
+        values = X.to_numpy(dtype=dtype, na_value=np.nan)
+    else:
+        values = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
+    if values.dtype.kind == "f":
+        for j, word in enumerate(map(str, X.dtypes)):
+            if "int64" in word.lower():
+                _check_whole(values[:, j], name, labels[j])
+    return values if values.dtype.kind in "fiub" else values.astype(dtype)
+
+
+def _check_whole(column: np.ndarray, name: str, label: str) -> None:
+    """Whole numbers that become float64 beside other columns, or nulls, must be such as it holds."""
+    beyond = np.abs(column.astype(np.float64)) > EXACT
+    if beyond.any():
+        raise ValueError(
+            f"{name} has whole numbers beyond 2^53 in the column {label!r} (first at row {int(np.argmax(beyond))}), "
+            "which float64 would round; subtract an offset from that column first, as in x - x[0]"
+        )
+
+
+def from_arrow(X: Any, name: str) -> np.ndarray:
+    """Columns of a table or record batch side by side; what is null becomes NaN, found later."""
+    columns: list[np.ndarray] = []
+    for label, column in zip(X.schema.names, X.columns):
+        word = str(column.type)
+        if not word.startswith(("float", "double", "halffloat", "int", "uint", "bool")):
+            raise TypeError(
+                f"{name} has the column {label!r} (number {len(columns)}) of type {word}; kpca needs numbers: convert "
+                "it, or leave it out"
+            )
+        chunks = hasattr(column, "chunks")
+        columns.append(column.to_numpy() if chunks else column.to_numpy(zero_copy_only=False))
+        if word.endswith("int64"):
+            _check_whole(columns[-1], name, label)
+    short = {"float": np.float32, "halffloat": np.float16}  # as a frame of them; whole numbers may have nulls
+    types = [short.get(str(t), np.float64) for t in X.schema.types]
+    block = np.empty((X.num_rows, len(columns)), dtype=np.result_type(*types) if types else np.float64)
+    for j, column in enumerate(columns):
+        block[:, j] = column
+    return block
+
+
+# Memory maps --------------------------------------------------------------------------------------------------------
+
+
+def mapping_of(X: Any) -> tuple[Any, Any]:
+    """(the mapping, the path) of a memory map of a file; None for each that it has not."""
+    if not isinstance(X, np.memmap):
+        return None, None
+    return getattr(X, "_mmap", None), getattr(X, "filename", None)
+
+
+def offset_in_file(X: np.memmap, mapping: Any) -> int | None:
+    """Where the first element lies in the file; None for a copy that still calls itself a memory map."""
+    import mmap
+
+    whole = np.frombuffer(mapping, dtype=np.uint8)
+    inside = X.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
+    if not 0 <= inside < len(whole):
+        return None
+    return X.offset - X.offset % mmap.ALLOCATIONGRANULARITY + inside
+
+
+def _file_source(X: np.ndarray, name: str) -> Source | None:
+    """The file of a memory map whose rows lie one after the other; None for any other array."""
+    mapping, path = mapping_of(X)
+    if mapping is None or path is None or not hasattr(os, "pread"):
+        return None
+    if X.ndim != 2 or 0 in X.shape or X.dtype.hasobject or getattr(X, "mode", "") == "c":
+        return None
+    if X.strides[1] != X.dtype.itemsize or X.strides[0] < X.shape[1] * X.dtype.itemsize:
+        return None
+    offset = offset_in_file(X, mapping)
+    if offset is None:
+        return None
+    end = offset + (len(X) - 1) * X.strides[0] + X.shape[1] * X.dtype.itemsize
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except OSError:  # deleted: the map still holds it
+        return None
+    source: FileSource | None = None
+    try:
+        found = os.fstat(handle).st_size
+        if found < end:
+            raise DataChangedError(
+                f"{name} is a memory map of {path}, which has {found} bytes now; {end} are needed for "
+                f"{len(X)} rows of {X.shape[1]} columns of type {X.dtype}"
+            )
+        source = FileSource(name, X, handle, offset)
+        first = source.page(0)
+    except BaseException:
+        if source is None:  # else the handle is its own: closed twice, it might be another file's by then
+            os.close(handle)
+        raise
+    same = first is not None and first[:1].tobytes() == np.asarray(X[:1]).tobytes()
+    return source if same else None  # another file of that name by now: the map holds the one that is meant
+
+
+# Sources ------------------------------------------------------------------------------------------------------------
+
+
+def find_source(X: Any, name: str, convert: Callable[[Any, str], np.ndarray]) -> Source | None:
+    """The source behind what a user gives; None for what is an array, a matrix or a frame in memory.
+
+    Raises
+    ------
+    TypeError
+        An iterator that can be read once only.
+    """
+    library = _library(X)
+    if isinstance(X, Source):
+        return X
+    if isinstance(X, np.ndarray):
+        return _file_source(X, name)
+    if library in ("h5py", "zarr") and hasattr(X, "dtype") and len(getattr(X, "shape", ())) == 2:
+        n, d = X.shape
+        if 0 in (n, d) or np.dtype(X.dtype).kind not in "fiub":
+            return None
+        return ChunkedSource(name, X, (n, d), X.dtype, lambda a, b: X[a:b])
+    if library == "pyarrow" or (isinstance(X, (str, Path)) and str(X).endswith((".parquet", ".pq"))):
+        return _arrow_source(X, name, convert)
+    if isinstance(X, (list, tuple)) and X and all(isinstance(x, np.ndarray) and x.ndim == 2 for x in X):
+        return SequentialSource(name, lambda: iter(X), convert, sum(map(len, X)))
+    return _iterable_source(X, name, convert)
+
+
+def _library(X: Any) -> str:
+    """The package that an object's class, or a base of it, comes from."""
+    for cls in type(X).__mro__:
+        root = cls.__module__.partition(".")[0]
+        if root in ("h5py", "zarr", "pyarrow"):
+            return root
+    return ""
+
+
+def _arrow_source(X: Any, name: str, convert: Callable[[Any, str], np.ndarray]) -> Source:
+    if isinstance(X, (str, Path)):
+        try:
+            import pyarrow.dataset as dataset
+        except ImportError:
+            raise ImportError(
+                f"{name} is the path of a Parquet file, and reading one needs pyarrow (pip install pyarrow)"
+            ) from None
+        X = dataset.dataset(str(X), format="parquet")
+    if hasattr(X, "iter_batches"):  # pyarrow.parquet.ParquetFile
+        return SequentialSource(name, lambda: _by_row_groups(X), convert, X.metadata.num_rows)
+    if hasattr(X, "get_fragments"):  # pyarrow.dataset.Dataset
+        return SequentialSource(name, lambda: arrow_batches(X), convert, X.count_rows())
+    if hasattr(X, "count_rows"):  # Scanner
+        return SequentialSource(name, X.to_batches, convert, X.count_rows())
+    if hasattr(X, "to_batches"):  # Table
+        return SequentialSource(name, lambda: iter(X.to_batches(max_chunksize=1 << 16)), convert, X.num_rows)
+    if hasattr(X, "column_names") or (hasattr(X, "schema") and hasattr(X, "num_rows")):  # RecordBatch
+        return SequentialSource(name, lambda: iter([X]), convert, X.num_rows)
+    raise TypeError(
+        f"{name} is of type pyarrow.{type(X).__name__}, which can be read once only or is no table; give a Table, a "
+        "ParquetFile or a Dataset"
+    )
+
+
+def _by_row_groups(file: Any) -> Iterator[Any]:
+    """The batches of a ``ParquetFile``: asked for all row groups at once it would keep them all."""
+    for group in range(file.num_row_groups):
+        yield from file.iter_batches(1 << 16, row_groups=[group], use_threads=False)
+
+
+def arrow_batches(dataset: Any, columns: list[str] | None = None) -> Iterator[Any]:
+    """The record batches of a ``pyarrow.dataset.Dataset``, in order, with few of them in memory.
+
+    A scan by Arrow reads ahead of a slow reader by up to 1 GiB, and of Parquet fetches whole files beforehand: so
+    Parquet is read file by file, or by row groups where the files are not of the same columns.
+    """
+    options: dict[str, Any] = {"batch_size": 1 << 16, "columns": columns}
+    try:
+        fragments = list(dataset.get_fragments())
+    except ValueError:  # a filtered dataset does not tell what it is made of
+        yield from dataset.to_batches(**options)
+        return
+    for fragment in fragments:
+        if not hasattr(fragment, "row_groups"):
+            yield from fragment.to_batches(schema=dataset.schema, **options)
+        elif fragment.physical_schema.equals(dataset.schema):
+            from pyarrow.parquet import ParquetFile
+
+            groups = [group.id for group in fragment.row_groups]
+            with fragment.open() as raw, ParquetFile(raw, pre_buffer=False, buffer_size=PAGE_BYTES) as file:
+                for batch in file.iter_batches(row_groups=groups, use_threads=False, **options):
+                    yield batch if columns is None else batch.select(columns)
+        else:
+            for group in fragment.split_by_row_group():
+                yield from group.to_batches(schema=dataset.schema, **options)
+
+
+def _iterable_source(X: Any, name: str, convert: Callable[[Any, str], np.ndarray]) -> Source | None:
+    if isinstance(X, (str, bytes, dict, set, frozenset, list, tuple, range)) or hasattr(X, "__array__"):
+        return None
+    if hasattr(X, "__next__"):
+        raise TypeError(
+            f"{name} is of type {type(X).__name__}, which can be read once only; kpca reads the rows several times: "
+            f"give a function that returns a new iterator over blocks of rows (for a generator function, {name} "
+            "itself without the parentheses), or an object whose __iter__ starts anew"
+        )
+    if hasattr(X, "columns") and hasattr(X, "dtypes"):  # a frame, whatever else it offers
+        return None
+    if hasattr(X, "__iter__"):
+        again: Callable[[], Iterable] = X.__iter__
+    elif callable(X) and not isinstance(X, type):
+        again = X
+    else:
+        return None
+    last: list[Any] = [None]
+
+    def start() -> Iterator:
+        found = again()
+        if found is last[0]:
+            raise TypeError(
+                f"{name} returned the same iterator twice; every pass over the rows needs a new one, from the first row"
+            )
+        last[0] = found
+        return iter(found)
+
+    return SequentialSource(name, start, convert, None)

@@ -1,0 +1,82 @@
+"""Where scores go: room on disk for a memory map, and datasets that are written in order."""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import Any
+
+import numpy as np
+
+from .foreign import mapping_of, offset_in_file
+from .sources import whole_chunks
+
+__all__ = ["Sink", "reserve", "reserve_map"]
+
+
+def reserve(handle: int, start: int, size: int, name: str) -> None:
+    """Take the room on disk for these bytes of an open file, which keep their values.
+
+    A new file that is mapped has no room on disk until its pages are written. Where the disk is full by then, the
+    system ends the process (SIGBUS); here it is an OSError that names the file.
+    """
+    if size == 0 or not hasattr(os, "posix_fallocate"):
+        return
+    try:
+        os.posix_fallocate(handle, start, size)
+    except OSError as error:
+        if error.errno in (errno.EINVAL, errno.EOPNOTSUPP):  # not on this file system
+            return
+        reason = os.strerror(error.errno or 0)
+        raise OSError(error.errno, f"{reason} for {size / 1e6:.3g} MB of scores", name) from None
+
+
+def reserve_map(out: Any) -> None:
+    """``reserve`` for an array that is a memory map of a file to be written to; nothing for any other."""
+    mapping, path = mapping_of(out)
+    if mapping is None or path is None or out.mode == "c" or min(out.strides) < 0:
+        return
+    start = offset_in_file(out, mapping)
+    if start is None or out.size == 0:
+        return
+    size = sum((n - 1) * step for n, step in zip(out.shape, out.strides)) + out.itemsize
+    try:
+        handle = os.open(path, os.O_RDWR)
+    except OSError:  # deleted: the map still holds it
+        return
+    try:
+        if os.fstat(handle).st_size >= start + size:  # else another file of that name by now
+            reserve(handle, start, size, str(path))
+    finally:
+        os.close(handle)
+
+
+class Sink:
+    """Rows written in order into a dataset that can be assigned to by slice (h5py, zarr), whole chunks at a time.
+
+    Columns that it has beyond those of the rows are zeros.
+    """
+
+    def __init__(self, out: Any):
+        self._out, self._start, self._held = out, 0, 0
+        self._parts: list[np.ndarray] = []
+        self._rows = whole_chunks(out, out.shape[1] * np.dtype(out.dtype).itemsize)
+
+    def write(self, part: np.ndarray) -> None:
+        """The next rows."""
+        self._parts.append(part)
+        self._held += len(part)
+        while self._held >= self._rows:
+            self._flush(self._rows)
+
+    def close(self) -> None:
+        if self._held:
+            self._flush(self._held)
+
+    def _flush(self, rows: int) -> None:
+        held = self._parts[0] if len(self._parts) == 1 else np.concatenate(self._parts)
+        now = held[:rows].astype(self._out.dtype, copy=False)
+        if now.shape[1] < self._out.shape[1]:
+            now = np.pad(now, ((0, 0), (0, self._out.shape[1] - now.shape[1])))
+        self._out[self._start : self._start + rows] = now
+        self._start, self._held, self._parts = self._start + rows, self._held - rows, [held[rows:]]

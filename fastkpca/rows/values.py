@@ -1,0 +1,108 @@
+"""Checks of what rows hold and of what lies beside them: finite values, weights, and the place for a result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..base import parallel
+from . import foreign
+from .sinks import reserve_map
+from .view import Rows
+
+__all__ = ["check_finite", "check_out", "check_weights"]
+
+
+def check_finite(rows: Rows, name: str = "X", purpose: str = "kpca_project", *, first: int = 0) -> None:
+    """Raise ValueError that names the first row and column of ``rows`` where a value is NaN or infinite; ``first`` is
+    the number of the first row."""
+    rows = rows.shifted(np.zeros(rows.n_features))  # a look: rounding is no matter
+    for start, tile in rows.tiles(parallel.tile_rows(2 * rows.n_features)):
+        finite = np.isfinite(tile)
+        if not finite.all():
+            row, column = np.argwhere(~finite)[0]
+            word = "NaN" if np.isnan(tile[row, column]) else "infinity"
+            raise ValueError(
+                f"{name} contains {word} (first at row {first + start + row}, column {column}); "
+                f"drop or impute these rows before {purpose}"
+            )
+
+
+def check_weights(weights: Any, n_samples: int, name: str = "sample_weight", *, fit: bool = True) -> np.ndarray | None:
+    """Weights of the rows, (N,), non-negative; None stays None. A memory map is read in place.
+
+    Raises
+    ------
+    TypeError, ValueError
+        They are not N finite numbers >= 0, or sum to 1e100 or more; or, to ``fit``, all but one are zero or they sum to
+        no more than 1.
+    """
+    if weights is None:
+        return None
+    need = f"give {n_samples} numbers, zero or positive, one for each row"
+    if isinstance(weights, np.ma.MaskedArray):
+        mask = np.ma.getmaskarray(weights)
+        if mask.any():
+            raise ValueError(
+                f"{name} has {int(np.count_nonzero(mask))} masked entries (first at row {int(np.argmax(mask))}); "
+                f"{need}: {name}.filled(0) leaves these rows out"
+            )
+        weights = weights.data
+    try:
+        w = weights if isinstance(weights, np.ndarray) else np.asarray(weights)
+    except ValueError as error:
+        raise ValueError(f"{name} cannot be made an array ({error}); {need}") from error
+    if w.dtype.kind not in "fiub":
+        raise TypeError(f"{name} has the type {w.dtype}; {need}")
+    if w.shape != (n_samples,):
+        raise ValueError(f"{name} has shape {w.shape}; {need}")
+    step, total, present = 1 << 16, 0.0, 0
+    for start in range(0, n_samples, step):
+        part = np.asarray(w[start : start + step], dtype=np.float64)
+        wrong = ~(np.isfinite(part) & (part >= 0))
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise ValueError(f"{name} contains {part[row]} (first at row {start + row}); {need}")
+        with np.errstate(over="ignore"):  # refused below
+            total += float(part.sum())
+        present += int(np.count_nonzero(part))
+    if not total < 1e100:  # squares of sums and of their products with kernel values must stay within float64
+        raise ValueError(f"{name} sums to {total:g}; weights count rows: scale them, as in {name} / {name}.max()")
+    if present == 0:
+        raise ValueError(f"{name} is zero for every row, so no row counts; {need}, some of them positive")
+    if not fit:
+        return w
+    if present < 2:
+        raise ValueError(f"{name} leaves {present} rows of positive weight; kpca needs at least 2")
+    if not total > 1.0 + 1e-9:
+        raise ValueError(
+            f"{name} sums to {total:g}; weights count rows, and variances divide by their sum minus 1: scale them, as "
+            f"in {name} * (N / {name}.sum())"
+        )
+    return w
+
+
+def check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype, rows: Rows, name: str = "out") -> Any:
+    """What the result can be written into as it is: an array, memory map, HDF5 or zarr dataset; None stays None.
+
+    A function is called with shape and type, and returns one. The rows themselves are never written to.
+    """
+    if out is None:
+        return None
+    if callable(out):
+        out, name = out(shape, np.dtype(dtype)), f"what {name} returned"
+    need = f"a writeable array of shape {shape} and type {np.dtype(dtype)}, as np.empty({shape}, {np.dtype(dtype)})"
+    if not isinstance(out, np.ndarray) and not foreign.is_writeable_dataset(out):
+        dask = foreign.is_dask(out)
+        hint = "; a Dask array can't be written to: give the zarr or HDF5 dataset" if dask else ""
+        raise TypeError(f"{name} is of type {type(out).__name__}; give {need}{hint}")
+    if tuple(out.shape) != shape or out.dtype != dtype:
+        raise ValueError(f"{name} has shape {tuple(out.shape)} and type {out.dtype}; give {need}")
+    if isinstance(out, np.ndarray) and not out.flags.writeable:
+        raise ValueError(f"{name} is read-only; give {need}")
+    held = rows.memory
+    if isinstance(out, np.ndarray) and held is not None and np.shares_memory(out, held):
+        raise ValueError(f"{name} shares memory with the rows, which would be overwritten; give {need}")
+    reserve_map(out)
+    return out

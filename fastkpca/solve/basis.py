@@ -1,0 +1,228 @@
+"""An orthonormal basis that grows block by block, and Rayleigh-Ritz on it: what every iteration here is made of.
+
+The products with A are the caller's, in float32 or float64; from their results the basis keeps the compression Q'AQ
+and, where asked to, the images AQ themselves, so that residuals are computed and not inferred.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg
+
+__all__ = ["STRIP", "Basis", "times"]
+
+STRIP = 32
+"""Columns of what is made in passing, of the rows' length."""
+
+
+class Basis:
+    """Orthonormal columns Q (n, m), and what is known of A on their span.
+
+    Parameters
+    ----------
+    n : int
+    rng : numpy.random.Generator
+        For directions that take the place of columns which vanish.
+    centred : bool
+        Every column is orthogonal to the vector of ones.
+    keeps_images : bool
+    reserve : int
+        Columns up to which room may be made by doubling; 0: only as much as is needed, at the price of a copy a block.
+    """
+
+    def __init__(
+        self, n: int, rng: np.random.Generator, *, centred: bool = False, keeps_images: bool = False, reserve: int = 0
+    ):
+        self.n, self.rng, self.centred, self.keeps_images = n, rng, centred, keeps_images
+        self.size = 0
+        self._reserve = reserve
+        self._Q = np.empty((n, 0), order="F")
+        self._W = np.empty((n, 0), order="F")
+        self._gram = np.empty((0, 0))
+        self.compression = np.empty((0, 0))
+        """Q'(AQ) as computed; without images its lower blocks are the transposes of the upper ones."""
+
+    @property
+    def Q(self) -> np.ndarray:
+        return self._Q[:, : self.size]
+
+    @property
+    def images(self) -> np.ndarray:
+        """A Q."""
+        return self._W[:, : self.size]
+
+    @property
+    def room(self) -> int:
+        """Columns that may still be added."""
+        return self.n - int(self.centred) - self.size
+
+    @property
+    def gram(self) -> np.ndarray:
+        """Q'Q as computed."""
+        seen = len(self._gram)
+        if seen < self.size:
+            columns = self.Q.T @ self.Q[:, seen:]
+            self._gram = _bordered(self._gram, columns, columns[:seen].T)
+            corner = self._gram[seen:, seen:]
+            self._gram[seen:, seen:] = (corner + corner.T) / 2
+        return self._gram
+
+    def orthonormal(
+        self, X: np.ndarray, *, noise: float = 0.0, projected: bool = False, beside: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Orthonormal columns outside of the span of Q that span X and, where X is deficient, random directions.
+
+        Deficiency means that the space has become invariant; random directions are then the only way to what it misses
+        (repeated eigenvalues).
+
+        Parameters
+        ----------
+        X : ndarray (n, b)
+        noise : float
+            Norm below which a column of X (after projection) is rounding and is replaced.
+        projected : bool
+            X is orthogonal to Q already, up to rounding.
+        beside : ndarray (n, k), optional
+            More orthonormal columns to keep away from.
+        """
+        Q = self.Q if beside is None else np.hstack([self.Q, beside])
+        b = min(X.shape[1], self.n - int(self.centred) - Q.shape[1])
+        if not projected:
+            X = self._project(np.array(X, order="F"), Q)
+        norms = np.sqrt(np.einsum("ij,ij->j", X, X))
+        kept = norms > noise
+        if projected or not kept.all():  # X is the caller's, or too wide
+            X = X[:, kept]
+        X /= norms[kept]
+        if X.shape[1] == b:
+            # well-conditioned blocks, the rule: Cholesky QR, twice with a projection between ("twice is enough", Kahan)
+            once = _cholesky_qr(X)
+            if once is not None:
+                X = once
+                twice = _cholesky_qr(self._project(once, Q))
+                if twice is not None:
+                    return twice
+        if X.shape[1]:
+            X, r, _ = scipy.linalg.qr(X, mode="economic", pivoting=True, check_finite=False)
+            X = X[:, np.abs(np.diag(r)) > 1e-10][:, :b]
+        if X.shape[1] < b:
+            X = np.hstack([X, self.rng.standard_normal((self.n, b - X.shape[1])) / np.sqrt(self.n)])
+        for _ in range(3):
+            X = scipy.linalg.qr(self._project(np.array(X, order="F"), Q), mode="economic", check_finite=False)[0]
+        return np.asfortranarray(X)
+
+    def _project(self, X: np.ndarray, Q: np.ndarray) -> np.ndarray:
+        """X without its part along Q (and ones), in place."""
+        if self.centred:
+            X -= X.mean(axis=0)
+        return _subtract(X, Q, Q.T @ X) if Q.shape[1] else X
+
+    def append(self, X: np.ndarray, image: np.ndarray) -> np.ndarray:
+        """Take in orthonormal columns and A times them; returns Q' image for the Q with them."""
+        m, b = self.size, X.shape[1]
+        self._Q = _with_columns(self._Q, m, X, self._reserve)
+        self.size = m + b
+        border = self.Q.T @ image
+        if self.keeps_images:
+            lower = X.T @ self._W[:, :m]
+            self._W = _with_columns(self._W, m, image, self._reserve)
+        else:
+            lower = border[:m].T
+        self.compression = _bordered(self.compression, border, lower)
+        return border
+
+    def outside(self, image: np.ndarray, border: np.ndarray) -> np.ndarray:
+        """image - Q border."""
+        return _subtract(np.array(image, order="F"), self.Q, border)
+
+    def ritz(self) -> tuple[np.ndarray, np.ndarray]:
+        """Ritz values, descending, and the coordinates Y of the Ritz vectors Q Y."""
+        return descending_eigenpairs(symmetric(self.compression))
+
+    def vectors(self, Y: np.ndarray) -> np.ndarray:
+        """Q Y."""
+        return times(self.Q, Y)
+
+    def residuals(self, theta: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        """A Q Y - Q Y diag(theta), from the images."""
+        R = times(self.images, Y)
+        for j in range(0, len(theta), STRIP):
+            strip = slice(j, j + STRIP)
+            R[:, strip] -= times(self.Q, Y[:, strip]) * theta[strip]
+        return R
+
+    def restart(self, theta: np.ndarray, Y: np.ndarray) -> None:
+        """Thick restart: only these Ritz vectors stay, with their images and inner products."""
+        gram, images = self.gram, self.images
+        self._Q = times(self.Q, Y)
+        self.size = Y.shape[1]
+        if self.keeps_images:
+            self._W = times(images, Y)
+            self._gram, self.compression = Y.T @ gram @ Y, Y.T @ self.compression @ Y
+        else:
+            self._gram, self.compression = np.empty((0, 0)), np.diag(theta)
+
+    def truncate(self, size: int) -> None:
+        """Forget all but the first columns."""
+        self.size = size
+        self._gram, self.compression = self._gram[:size, :size], self.compression[:size, :size]
+
+    def largest_beyond(self, size: int) -> float:
+        """Largest Ritz value on the span of the columns after the first ``size``."""
+        return float(np.linalg.eigvalsh(symmetric(self.compression[size:, size:]))[-1])
+
+
+def times(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """A B, column-major where A is: a copy less where that is what is wanted."""
+    return (B.T @ A.T).T
+
+
+def symmetric(A: np.ndarray) -> np.ndarray:
+    return (A + A.T) / 2
+
+
+def descending_eigenpairs(T: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    values, vectors = scipy.linalg.eigh(T, check_finite=False)
+    return values[::-1], vectors[:, ::-1]
+
+
+def _subtract(X: np.ndarray, Q: np.ndarray, coordinates: np.ndarray) -> np.ndarray:
+    """X - Q coordinates, in place, a strip at a time."""
+    for j in range(0, X.shape[1], STRIP):
+        X[:, j : j + STRIP] -= times(Q, coordinates[:, j : j + STRIP])
+    return X
+
+
+def _with_columns(store: np.ndarray, used: int, X: np.ndarray, reserve: int) -> np.ndarray:
+    """The used columns of a store and X behind them, in the same store where there is room."""
+    needed = used + X.shape[1]
+    if used == 0 and not reserve:
+        return X
+    if needed > store.shape[1]:
+        wider = np.empty((len(store), max(needed, min(2 * store.shape[1], reserve))), order="F")
+        wider[:, :used] = store[:, :used]
+        store = wider
+    store[:, used:needed] = X
+    return store
+
+
+def _bordered(A: np.ndarray, right: np.ndarray, below: np.ndarray) -> np.ndarray:
+    """[A, right; below, .]: ``right`` has the corner too."""
+    m = len(A)
+    wider = np.empty((len(right), len(right)))
+    wider[:m, :m] = A
+    wider[:, m:] = right
+    wider[m:, :m] = below
+    return wider
+
+
+def _cholesky_qr(X: np.ndarray) -> np.ndarray | None:
+    """Orthonormal basis of well-conditioned columns, BLAS 3 only; None where they are not."""
+    try:
+        R = scipy.linalg.cholesky(X.T @ X, check_finite=False)
+    except np.linalg.LinAlgError:
+        return None
+    diagonal = np.diag(R)
+    if diagonal.min() < 1e-5 * diagonal.max():
+        return None
+    return np.asfortranarray((scipy.linalg.solve_triangular(R, np.eye(len(R)), check_finite=False).T @ X.T).T)

@@ -1,0 +1,181 @@
+"""The centred kernel matrix H K H, multiplied pass by pass, and what the passes tell of it: means, trace, norms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..base.rounding import UNIT, rounding_factor
+from ..products.exact import with_ones
+from .certificate import MatrixInfo, product_error
+from .costs import Expenses
+from .target import KernelMatrix
+
+__all__ = ["CentredProducts"]
+
+
+@dataclass(frozen=True)
+class MeasuredNorm:
+    """Frobenius norms from one pass over the values.
+
+    Attributes
+    ----------
+    centred : float
+        |Kc|_F.
+    square_error : float
+        Bound on the rounding of its square.
+    whole : float
+        Bound on |K|_F.
+    cancelled : bool
+        The row means were too far off: worth another pass.
+    """
+
+    centred: float
+    square_error: float
+    whole: float
+    cancelled: bool
+
+
+class CentredProducts:
+    """H K V with the mean of each column removed; V is orthogonal to ones, so H K V = H K H V."""
+
+    def __init__(self, matrix: KernelMatrix, expenses: Expenses):
+        self.matrix, self.expenses = matrix, expenses
+        self.n = matrix.n
+        self.row_means = np.empty(0)
+        """Of K; empty until a pass has brought the row sums."""
+        self.grand_mean = 0.0
+        self.norm: MeasuredNorm | None = None
+        self.estimated_norm: float | None = None
+        """|Kc|_F from float32, for planning only."""
+        self._means_in_float64 = False
+
+    # passes ----------------------------------------------------------------------------------------------------
+
+    def search(self, X: np.ndarray, want_norm: bool) -> np.ndarray:
+        """H K X in float32; row sums ride along as one more column of the first pass, the norm with a later one."""
+        product = self.matrix.search_product
+        assert product is not None
+        first = len(self.row_means) == 0
+        U = (with_ones(X) if first else X).astype(np.float32, order="C")
+        if want_norm and not first and product.gives_norm:
+            Y, _, square, _ = product.pass_with_norm(U, self.row_means, self.grand_mean)
+            self.estimated_norm = float(np.sqrt(max(float(square), 0.0)))
+        else:
+            Y = product.matmat(U)
+        del U
+        Y = np.asarray(Y, dtype=np.float64)
+        self.expenses.count_pass(search=True)
+        if first:
+            self._set_means(Y[:, -1])
+            Y = Y[:, :-1]
+        Y -= Y.mean(axis=0)
+        return np.asfortranarray(Y)
+
+    def exact(self, X: np.ndarray, want_norm: bool) -> np.ndarray:
+        """H K X in float64, with row sums (first time) and the Frobenius norm (where asked for) of the same tiles."""
+        product = self.matrix.product
+        if want_norm and len(self.row_means) and product.gives_norm:
+            Y, sums, square, _ = product.pass_with_norm(X, self.row_means, self.grand_mean)
+            self._set_norm(np.asarray(sums, dtype=np.float64).ravel(), float(square))
+        elif not self._means_in_float64:
+            Y = product.matmat(with_ones(X))
+            self._set_means(Y[:, -1])
+            self._means_in_float64 = True
+            Y = Y[:, :-1]
+        else:
+            Y = product.matmat(X)
+        self.expenses.count_pass(search=False)
+        Y -= Y.mean(axis=0)
+        return np.asfortranarray(Y)
+
+    def _set_means(self, sums: np.ndarray) -> None:
+        self.row_means = sums / self.n
+        self.grand_mean = float(self.row_means.mean())
+
+    def _set_norm(self, sums: np.ndarray, squares: float) -> None:
+        """|Kc|_F from sum (K_ij - r_i - r_j + g)^2, whatever r the pass knew: the rest of the centring is exact.
+
+        M = K - r 1' - 1 r' + g 11' has HMH = Kc, and |M|^2 = |HMH|^2 + 2 n |a - mean a|^2 + n |mean a 1|^2 with
+        a = M 1 / n, so nothing cancels unless r was far off: r from float32 is, where K is nearly constant.
+
+        Rounding of the square, with |K| for |K|_F: the entries of M err by a matrix of norm at most e = 8 u |K|, so
+        |M|^2 by 2 |M| e + e^2; a row of K sums to rounding_factor(n) u sqrt(n) |K_i|, so a errs by at most
+        f = (rounding_factor(n) + 8) u |K| / sqrt(n), and what is taken off by 2 n (2 |a| f + f^2).
+        """
+        n = self.n
+        a = sums / n - self.row_means - self.row_means.mean() + self.grand_mean
+        off = 2 * n * float(np.sum((a - a.mean()) ** 2)) + (n * float(a.mean())) ** 2
+        means_were_exact = self._means_in_float64
+        self._set_means(sums)
+        self._means_in_float64 = True
+        r, g = self.row_means, self.grand_mean
+        spread = 2 * n * float(np.sum((r - g) ** 2))
+        square = max(squares - off, 0.0)
+        # 1 + 1e-8: the rounding of this sum of squares, and of ``square`` over |K|^2
+        whole = float(np.sqrt(square + spread + (n * g) ** 2)) * (1 + 1e-8)
+        entry = 8 * UNIT * whole
+        mean = (rounding_factor(n) + 8.0) * UNIT * whole / np.sqrt(n)
+        size = float(np.linalg.norm(a))
+        error = (
+            rounding_factor(n) * UNIT * squares
+            + (2 * np.sqrt(squares) + entry) * entry
+            + 2 * n * (2 * size + mean) * mean
+        )
+        cancelled = not means_were_exact and error > 1e-3 * square
+        self.norm = MeasuredNorm(float(np.sqrt(square)), float(error), whole, bool(cancelled))
+
+    # what is known of the matrix ------------------------------------------------------------------------------
+
+    @property
+    def norm_wanting(self) -> bool:
+        """The norm has not been measured, or not well."""
+        return self.norm is None or self.norm.cancelled
+
+    @property
+    def norm_within_reach(self) -> bool:
+        return self.norm_wanting and self.matrix.product.gives_norm
+
+    @property
+    def size(self) -> float:
+        """Bound on |K|_F: measured, or the trace of a semidefinite matrix; infinite where neither is known."""
+        candidates = [np.inf if self.norm is None else self.norm.whole]
+        if self.matrix.positive_semidefinite and self.matrix.trace is not None:
+            candidates.append(self.matrix.trace)
+        return min(candidates)
+
+    def estimated_size(self, theta: np.ndarray) -> float:
+        """For when no bound on |K|_F is known: its mean and the Ritz values."""
+        return abs(self.n * self.grand_mean) + float(np.linalg.norm(theta))
+
+    def error(self, columns: int) -> float:
+        """`product_error` of the float64 products."""
+        matrix = self.matrix
+        return product_error(self.n, columns, self.size, matrix.entry_error, float(matrix.product.error_bound))
+
+    def rounding_alone(self, columns: int) -> float:
+        """What rounding leaves of an interval's width, whatever the error of the products."""
+        return 2 * product_error(self.n, columns, self.size, self.matrix.entry_error, 0.0)
+
+    @property
+    def trace(self) -> tuple[float, float] | None:
+        """tr Kc = tr K - 1'K1 / n and a bound on its rounding."""
+        if self.matrix.trace is None or not len(self.row_means):
+            return None
+        error = self.error(1)
+        if not np.isfinite(error):
+            return None
+        error += rounding_factor(self.n) * UNIT * abs(self.matrix.trace)
+        return self.matrix.trace - self.n * self.grand_mean, error
+
+    @property
+    def norm_bound(self) -> float | None:
+        """Upper bound on |Kc|_F from the computed one: its rounding, and that of the entries."""
+        if self.norm is None:
+            return None
+        return float(np.sqrt(self.norm.centred**2 + self.norm.square_error)) + self.n * self.matrix.entry_error
+
+    @property
+    def info(self) -> MatrixInfo:
+        return MatrixInfo(self.trace if self.matrix.positive_semidefinite else None, self.norm_bound)

@@ -1,0 +1,124 @@
+"""Columns, bytes and seconds of block Krylov: what the plan predicts and the solver keeps to."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..base.parallel import Progress
+from ..products.exact import band_rows
+from ..products.rates import EIGEN_RATE, GEMM_RATE
+from .target import Budget
+
+__all__ = [
+    "Expenses",
+    "TooDearError",
+    "basis_bytes",
+    "column_limit",
+    "default_block_size",
+    "least_columns",
+    "ritz_seconds",
+    "widest_block",
+]
+
+WIDEST = 128
+"""Columns of a block at most."""
+
+
+class TooDearError(Exception):
+    """The run was left because another way is the better one by now; ``passes`` says after how many."""
+
+    def __init__(self, passes: int):
+        super().__init__(passes)
+        self.passes = passes
+
+
+class Expenses:
+    """What a run has cost so far: passes, and predicted seconds."""
+
+    def __init__(self, budget: Budget, progress: Progress | None):
+        self.budget, self._progress = budget, progress
+        self.passes = self.search_passes = 0
+        self.seconds = 0.0
+
+    def count_pass(self, *, search: bool) -> None:
+        self.passes += 1
+        self.search_passes += search
+        self.seconds += (0.5 if search else 1.0) * self.budget.pass_seconds
+        if self._progress is not None:
+            self._progress("krylov", self.passes, self.budget.passes)
+
+    def check(self, later_seconds: list[float]) -> None:
+        """Leave where the run with its next pass costs more than the other way, or the passes to come alone do.
+
+        ``later_seconds``: of the algebra after each pass that is certainly still to come.
+        """
+        ahead = [self.budget.pass_seconds + seconds for seconds in later_seconds]
+        if self.seconds + ahead[0] > self.budget.seconds or sum(ahead) > self.budget.seconds:
+            raise TooDearError(self.passes)
+
+
+def default_block_size(n: int, c: int, evaluation_columns: float = 18.0) -> int:
+    """c and some guard columns, which speed up convergence of the last wanted vectors.
+
+    ``evaluation_columns``: what evaluating the kernel values costs, in columns of the product. Guards are worth having
+    until they cost about as much as the evaluation: on digits, c = 10, blocks of 20, 28 and 40 err by 8e-6, 4e-7 and
+    3e-8 of lambda_1 after four passes.
+    """
+    guards = min(max(4.0, evaluation_columns), max(8.0, 2.0 * c))
+    return max(1, min(n - 1, c + round(guards)))
+
+
+def ritz_seconds(n: int, columns: float) -> float:
+    """Predicted seconds of Rayleigh-Ritz and the certificate on so many columns."""
+    return 8.0 * n * columns**2 / GEMM_RATE + 40.0 * columns**3 / EIGEN_RATE
+
+
+def search_seconds(n: int, columns: int, block: int) -> float:
+    """Predicted seconds of the algebra of one pass in float32."""
+    return 6.0 * n * columns * block / GEMM_RATE + 6.0 * float(columns) ** 3 / EIGEN_RATE
+
+
+def basis_bytes(n: int, columns: int, block: int) -> float:
+    """Memory of a run whose space has so many columns.
+
+    n x columns: the basis, its images and the residuals; in the first pass over as many, what is multiplied and its
+    product. A few blocks more are under way, the tasks' bands of a product, and a dozen matrices of inner products.
+    """
+    return _column_bytes(n) * columns + 32.0 * n * block + 96.0 * columns**2
+
+
+def _column_bytes(n: int) -> float:
+    return 24.0 * n + 80.0 * min(n, band_rows(n, 1))
+
+
+def least_columns(n: int, c: int, block: int) -> int:
+    """Columns without which there is no run: what a restart keeps, and two blocks."""
+    return min(c + 2 * block, n - 1)
+
+
+def widest_block(n: int, c: int, block: int, memory: float | None) -> int:
+    """Columns to which a block may grow while a fraction of the trace is not in sight."""
+    widest = max(block, min(WIDEST, n - 1))
+    while memory is not None and basis_bytes(n, least_columns(n, c, widest), widest) > memory:
+        widest = max(block, widest // 2)
+        if widest == block:
+            break
+    return widest
+
+
+def column_limit(n: int, c: int, block: int, memory: float | None) -> int:
+    """Columns of the basis that memory allows."""
+    if memory is None:
+        # beyond this a restart costs less than Rayleigh-Ritz on the whole space
+        return min(n - 1, max(640, c + 16 * block))
+    least = least_columns(n, c, block)
+    if basis_bytes(n, least, block) > memory:
+        raise ValueError(
+            f"memory_limit of {memory:.3g} bytes is too small for a basis; c = {c} in blocks of {block} needs "
+            f"{least} columns, which are {basis_bytes(n, least, block):.3g} bytes"
+        )
+    room = memory - 32.0 * n * block
+    # 96 m^2 + a m = room
+    a = _column_bytes(n)
+    columns = int(2.0 * room / (a + np.sqrt(a * a + 384.0 * room)))
+    return max(least, min(columns, n - 1))

@@ -1,0 +1,341 @@
+"""Leading eigenpairs of a small, cheap semidefinite operator, with intervals: block Lanczos, the whole basis kept.
+
+For second moments that exist only as products (``maps.fourier``). Unlike ``krylov`` nothing here is a pass over
+data: a product takes a fraction of a millisecond, so blocks are narrow, and what must not cost is the bookkeeping.
+
+That no eigenvalue was missed follows from, in this order: the traces (sum and sum of squares of the eigenvalues that
+the whole Krylov space leaves over), a Cholesky factorisation of t I - P C P where C is small enough to be formed, and
+else randomly started Lanczos on the complement, with a stated probability (``beyond``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..base.rounding import UNIT, rounding_factor
+from .basis import Basis
+from .beyond import FAILURE, deterministic_bound, exploration_bound, formed_bound
+from .certificate import NO_BOUND, Bound, Certificate, MatrixInfo, RitzBlock, ritz_certificate
+from .target import Target
+
+__all__ = ["FORMED", "Lanczos", "LeadingPairs", "SymmetricOperator", "leading_pairs"]
+
+FORMED = 3000
+"""Order up to which a Cholesky factorisation is worth it."""
+BLOCK = 6
+EXPLORING = 4
+"""Random columns of an exploration."""
+MOST_COLUMNS = 640
+"""Of the space, where memory allows them."""
+WIDE = 20000
+"""Order from which a pass over the basis costs more than a few columns too many."""
+DEFAULT_MEMORY = 2 << 30
+
+
+@dataclass(frozen=True)
+class SymmetricOperator:
+    """A symmetric matrix C as products, semidefinite up to a known error.
+
+    Attributes
+    ----------
+    matmat : callable
+        U (n, k) -> C U.
+    n : int
+    trace, norm : float
+        tr C; upper bound on |C|_F.
+    product_error : float
+        Bound on |computed C u - C u| / |u|.
+    indefinite : float
+        Distance (in norm) to a semidefinite matrix whose trace and mean it shares.
+    form : callable, optional
+        C itself, where that can be paid.
+    """
+
+    matmat: Callable[[np.ndarray], np.ndarray]
+    n: int
+    trace: float
+    norm: float
+    product_error: float
+    indefinite: float = 0.0
+    form: Callable[[], np.ndarray] | None = None
+
+
+@dataclass(frozen=True)
+class LeadingPairs:
+    """Ritz pairs of an operator.
+
+    Attributes
+    ----------
+    values : ndarray (k,)
+    vectors : ndarray (n, k)
+    certificate : Certificate
+        Of all k; ``wanted`` of them were asked for, one more says how far the last is from the rest.
+    wanted : int
+    residual : float
+        |C V - V diag(values)|_2, rounding included.
+    steps : int
+        Products with a block.
+    columns : int
+        Columns multiplied, all together.
+    """
+
+    values: np.ndarray
+    vectors: np.ndarray
+    certificate: Certificate
+    wanted: int
+    residual: float
+    steps: int
+    columns: int
+
+
+def leading_pairs(
+    operator: SymmetricOperator,
+    target: Target,
+    *,
+    total: float = 0.0,
+    memory_limit: float | None = None,
+    rng: np.random.Generator | int = 0,
+) -> LeadingPairs:
+    """The largest eigenvalues of a symmetric semidefinite operator, intervals at most tol * theta_1 wide.
+
+    Parameters
+    ----------
+    operator : SymmetricOperator
+    target : Target
+    total : float
+        What a fraction is of.
+    memory_limit : float, optional
+        Bytes.
+    rng : numpy.random.Generator or int
+    """
+    room = DEFAULT_MEMORY if memory_limit is None else memory_limit
+    limit = max(min(MOST_COLUMNS, int(0.5 * room / (8.0 * operator.n))), target.c + 4 * BLOCK)
+    search = _Search(Lanczos(operator, limit, np.random.default_rng(rng)), target, total)
+    search.run()
+    certificate = search.proved()
+    return search.result(certificate)
+
+
+class Lanczos:
+    """Block Lanczos with full orthogonalisation: the basis, the last block's image outside of it, and its proofs."""
+
+    def __init__(self, operator: SymmetricOperator, limit: int, rng: np.random.Generator):
+        self.operator, self.rng = operator, rng
+        self.n, self.limit = operator.n, min(limit, operator.n)
+        self.basis = Basis(self.n, rng, reserve=self.limit)
+        self.steps = self.explorations = 0
+        self.next = np.empty((self.n, 0))
+        """What of C times the last block lies outside of the basis: C Q - Q T has these columns and zeros."""
+
+    @property
+    def size(self) -> int:
+        return self.basis.size
+
+    @property
+    def room(self) -> int:
+        return self.limit - self.basis.size
+
+    def start(self, block: int) -> None:
+        self._advance(self.basis.orthonormal(self.rng.standard_normal((self.n, block))))
+
+    def step(self) -> None:
+        self._advance(self.basis.orthonormal(self.next, projected=True))
+
+    def _advance(self, X: np.ndarray) -> None:
+        image = self.operator.matmat(X)
+        self.steps += 1
+        self.next = self.basis.outside(image, self.basis.append(X, image))
+
+    def residual_squares(self, Y: np.ndarray) -> np.ndarray:
+        """|C Q y - Q T y|^2 for each column y."""
+        last = Y[-self.next.shape[1] :]
+        return np.einsum("ij,ij->j", last, (self.next.T @ self.next) @ last)
+
+    def ritz_block(self, theta: np.ndarray, Y: np.ndarray) -> RitzBlock:
+        """What the certificate needs, from the recurrence.
+
+        C Q - Q T has its last block's columns, known, and else what orthonormalising took for nothing: at most 1e-10
+        of an image. In T, products Q_i' (C Q_j) stand for their transposes: two more product errors a column.
+        """
+        operator, m = self.operator, self.size
+        last = Y[-self.next.shape[1] :]
+        rest = 1e-20 * m * operator.norm**2
+        return RitzBlock(
+            compression=np.diag(theta),
+            gram=Y.T @ self.basis.gram @ Y,
+            residual_gram=1.001 * (last.T @ (self.next.T @ self.next) @ last) + 1001.0 * rest * np.eye(m),
+            n=self.n,
+            product_error=3.0 * np.sqrt(m) * operator.product_error + 16.0 * m * UNIT * operator.norm,
+        )
+
+    def formed_bound(self, wanted: float) -> Bound:
+        """From the matrix itself."""
+        assert self.operator.form is not None
+        rounding = 64.0 * (rounding_factor(self.n) + np.sqrt(self.size)) * UNIT * self.operator.norm
+        error = rounding + 4.0 * np.sqrt(self.n) * self.operator.product_error
+        return formed_bound(self.operator.form(), self.basis.Q, error, wanted)
+
+    def explored_bound(self, last: float, *, share: float = 0.85, give_up: float = 0.97, most: int = 60) -> Bound:
+        """From randomly started block Lanczos on the complement of the basis, which stays as it is.
+
+        Until the bound is below ``share`` of the Ritz value ``last``, or that is out of reach (a Ritz value of the
+        complement is above ``give_up`` of it); ``most`` steps.
+        """
+        basis, operator, first = self.basis, self.operator, self.size
+        block = min(EXPLORING, basis.room)
+        if block < 1:
+            return NO_BOUND
+        self.explorations += 1
+        best = NO_BOUND
+        X = basis.orthonormal(self.rng.standard_normal((self.n, block)))
+        for k in range(1, most + 1):
+            image = operator.matmat(X)
+            self.steps += 1
+            border = basis.append(X, image)
+            largest = max(basis.largest_beyond(first), 0.0)
+            error = 4.0 * np.sqrt(block * k) * operator.product_error
+            error += 64.0 * rounding_factor(self.n) * UNIT * operator.norm
+            bound = exploration_bound(
+                largest + error,
+                order=self.n - first,
+                steps=k,
+                starts=block,
+                lowest=-operator.indefinite - operator.product_error,
+                stops=most,
+            )
+            best = min(best, bound, key=lambda bound: bound.mu)
+            if best.mu < share * last or (k > 8 and largest > give_up * last) or basis.room < block:
+                break
+            X = basis.orthonormal(basis.outside(image, border), projected=True)
+        basis.truncate(first)
+        return best
+
+
+class _Search:
+    """Lanczos until the wanted vectors have converged; then what proves that they are the leading ones."""
+
+    def __init__(self, lanczos: Lanczos, target: Target, total: float):
+        self.lanczos, self.target, self.total = lanczos, target, total
+        self.operator, self.n = lanczos.operator, lanczos.n
+        self.block = min(BLOCK if self.n < WIDE else 2 * BLOCK, self.n)
+        self._certificate: Certificate | None = None
+
+    def _look(self) -> None:
+        """Ritz values and vectors as they are now, and how many of them are wanted."""
+        self.theta, self.Y = self.lanczos.basis.ritz()
+        self.c = self.target.count(self.theta, self.total) or self.lanczos.size + 1
+
+    def run(self) -> None:
+        lanczos = self.lanczos
+        lanczos.start(self.block)
+        seen = 0
+        while True:
+            full = lanczos.room < self.block
+            # a look at a long recurrence costs as much as many of its steps
+            if full or lanczos.size >= 0.04 * lanczos.size + seen:
+                seen = lanczos.size
+                self._look()
+                if (full or lanczos.size >= self.c + 2) and self._ends(full):
+                    return
+            lanczos.step()
+
+    def _ends(self, full: bool) -> bool:
+        mu = self._expected_mu()
+        ready, settled = self._expected_narrow(mu)
+        if ready or full:
+            certificate = self._certified_by_traces()
+            if full or self._narrow(certificate):
+                self._certificate = certificate
+                return True
+        return not ready and settled and not self._traces_will_do()
+
+    def proved(self) -> Certificate:
+        """The certificate from the traces, or from a bound on the rest of the spectrum where that is needed."""
+        lanczos = self.lanczos
+        certificate = self._certificate or self._certified_by_traces()
+        for attempt in range(4):
+            if self._narrow(certificate):
+                break
+            if attempt:
+                # the rest of the spectrum reaches up closer than was hoped for: a longer recurrence, and once more
+                enough = min(lanczos.limit - self.block, lanczos.size + max(4 * self.block, lanczos.size // 2))
+                if lanczos.size > enough:
+                    break
+                while lanczos.size <= enough:
+                    lanczos.step()
+                self._look()
+            other = self._certified_by_complement()
+            if other is not None and (attempt or other.width < certificate.width):
+                certificate = other
+        return certificate
+
+    def result(self, certificate: Certificate) -> LeadingPairs:
+        lanczos = self.lanczos
+        kept, c = min(self.c + 1, lanczos.size), min(self.c, lanczos.size)
+        V = np.ascontiguousarray(lanczos.basis.vectors(self.Y[:, :kept]))
+        # the recurrence knows these residuals; computed ones don't rest on it
+        R = self.operator.matmat(V[:, :c]) - V[:, :c] * self.theta[:c]
+        residual = float(np.linalg.norm(R)) + self.operator.product_error * np.sqrt(c)
+        return LeadingPairs(self.theta[:kept].copy(), V, certificate, c, residual, lanczos.steps, lanczos.size)
+
+    def _expected_mu(self) -> float:
+        """What the traces leave over; the residual's share of the sum of squares is not counted."""
+        by_sum = max(self.operator.trace - float(self.theta.sum()), 0.0)
+        return min(by_sum, float(np.sqrt(max(self.operator.norm**2 - float(self.theta @ self.theta), 0.0))))
+
+    def _expected_narrow(self, mu: float) -> tuple[bool, bool]:
+        """Whether the intervals would be narrow with this mu; and with the best that one could hope for."""
+        theta, c = self.theta, self.c
+        if self.lanczos.size < c or not theta[0] > 0:
+            return False, False
+        residuals = self.lanczos.residual_squares(self.Y[:, :c])
+        goal = 0.7 * self.target.tol * theta[0]
+        hope = 0.7 * max(theta[c - 1], 0.0)
+        gaps = theta[:c] - mu
+        ready = bool(gaps.min() > 0 and (residuals / np.maximum(gaps, 1e-300)).max() <= goal)
+        settled = bool((residuals / np.maximum(theta[:c] - hope, 1e-300)).max() <= goal)
+        return ready, settled
+
+    def _traces_will_do(self) -> bool:
+        """Will a few more columns bring what the traces leave over below the last eigenvalue?
+
+        A column takes at most about theta_c from the sum, and its square from the sum of squares. The rest of the
+        space holds smaller ones, so the count is an estimate from below; three times it, and the columns that are
+        there once more, must do.
+        """
+        theta, size = self.theta, self.lanczos.size
+        last = 0.8 * max(theta[self.c - 1], 1e-300)
+        left = min(
+            max(self.operator.trace - float(theta.sum()) - last, 0.0) / last,
+            max(self.operator.norm**2 - float(theta @ theta) - last**2, 0.0) / last**2,
+        )
+        # where a column is dear, a proof may cost as much again as the vectors did, and not several times as much
+        return size + 3.0 * left <= min(self.lanczos.limit, 2 * size + (400 if self.n < WIDE else 100))
+
+    def _certified_by_traces(self) -> Certificate:
+        operator, m = self.operator, self.lanczos.size
+        # the trace form is of the semidefinite matrix nearby: each of m + 2 quantities differs by ``indefinite``
+        error = 8.0 * rounding_factor(self.n) * UNIT * operator.trace + (m + 4.0) * operator.indefinite
+        ritz, matrix = self.lanczos.ritz_block(self.theta, self.Y), MatrixInfo((operator.trace, error), operator.norm)
+        return ritz_certificate(ritz, min(self.c + 1, m), matrix, deterministic_bound(ritz, matrix))
+
+    def _certified_by_complement(self) -> Certificate | None:
+        lanczos = self.lanczos
+        ritz = lanczos.ritz_block(self.theta, self.Y)
+        last = self.theta[min(self.c, lanczos.size) - 1]
+        if self.operator.form is not None and self.n <= FORMED:
+            bound = lanczos.formed_bound(0.8 * last)
+        else:
+            bound = lanczos.explored_bound(last)
+            if bound is NO_BOUND:
+                return None
+            # the last of several attempts was chosen by what the others said: any may be the one that fails
+            bound = replace(bound, failure_probability=lanczos.explorations * FAILURE)
+        return ritz_certificate(ritz, min(self.c + 1, lanczos.size), outside=bound)
+
+    def _narrow(self, certificate: Certificate) -> bool:
+        ends = certificate.eigenvalue_bounds[: self.c]
+        return bool(len(ends) >= self.c and (ends[:, 1] - ends[:, 0]).max() <= self.target.tol * self.theta[0])

@@ -1,0 +1,193 @@
+"""Search for a subspace in float32, and what to expect of the float64 pass that will take it along."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+
+from ..base.rounding import UNIT32
+from .basis import STRIP, Basis, symmetric, times
+from .centred import CentredProducts
+from .certificate import upper_ends
+from .costs import ritz_seconds, search_seconds
+from .target import Target
+
+__all__ = ["Outlook", "search"]
+
+
+@dataclass
+class Outlook:
+    """What to expect of the passes to come: for planning, never for proof.
+
+    Attributes
+    ----------
+    products : CentredProducts
+    target : Target
+    columns : int
+        Of a basis at most.
+    block, widest : int
+        Columns of a pass now, and at most.
+    """
+
+    products: CentredProducts
+    target: Target
+    columns: int
+    block: int
+    widest: int
+
+    def check_budget(self, size: int, passes: int = 1) -> None:
+        """Is the next pass on a basis of this size, or are these passes alone, dearer than the other way?"""
+        sizes = [min(size + i * self.block, self.columns) for i in range(1, passes + 1)]
+        self.products.expenses.check([ritz_seconds(self.products.n, columns) for columns in sizes])
+
+    def count(self, lower: np.ndarray) -> int | None:
+        """Number of components to return; with a fraction the smallest whose lower ends reach it, None if none does."""
+        trace = self.products.trace
+        return self.target.count(lower, None if trace is None else sum(trace))
+
+    def mu(self, theta: np.ndarray, with_norm: bool = True) -> np.ndarray:
+        """The mu to expect when the first 1, 2, ... of these Ritz values are kept."""
+        products, matrix = self.products, self.products.matrix
+        mu = np.full(len(theta), np.inf)
+        if matrix.positive_semidefinite and matrix.trace is not None and len(products.row_means):
+            mu = np.minimum(mu, matrix.trace - products.n * products.grand_mean - np.cumsum(theta))
+        norm = products.norm.centred if products.norm is not None else products.estimated_norm
+        if norm is not None and with_norm:
+            mu = np.minimum(mu, np.sqrt(np.maximum(norm**2 - np.cumsum(theta**2), 0.0)))
+        if matrix.features is not None:
+            mu = np.minimum(mu, matrix.features.residual_trace + np.append(theta[1:], theta[-1]))
+        return np.maximum(mu, 0.0)
+
+    def mu_falls(self, theta: np.ndarray, c: int, now: float) -> bool:
+        """Is mu not below the last wanted eigenvalue, but likely to get there with another few blocks?
+
+        Each new column takes at most about the smallest converged guard value out of the trace or the norm.
+        """
+        if now <= 0.9 * theta[c - 1]:
+            return False
+        guard = max(float(theta[min(len(theta), self.block) - 1]), 0.0)
+        hoped = np.concatenate([theta, np.full(2 * self.block, guard)])
+        return float(self.mu(hoped)[-1]) <= 0.9 * theta[c - 1]
+
+    def columns_to_keep(self, theta: np.ndarray) -> tuple[np.ndarray, float]:
+        """Indices of the Ritz vectors to take into the exact pass, and the mu to expect of them.
+
+        More of them make mu smaller, and the pass dearer. First come the wanted ones, then the largest in size (the
+        negative ones of an indefinite matrix count in |A|_F).
+        """
+        c = min(self.count(theta) or self.target.c, len(theta))
+        least = min(c + 2, len(theta))
+        order = by_size(theta, least)
+        most = max(min(len(theta), max(8 * c, c + 60), self.columns - self.block), least)
+        expected = self.mu(theta[order])[least - 1 : most]
+        enough = np.flatnonzero(expected <= 0.8 * theta[c - 1])
+        if len(enough):
+            return order[: least + enough[0]], float(expected[enough[0]])
+        mu = float(expected[-1])
+        # out of reach; the exploration still has the easier task the more is known, but without it width is wasted
+        if not self.target.probabilistic and mu > 1.1 * theta[c - 1]:
+            most = max(min(self.block, most), least)
+        return order[:most], mu
+
+    def norm_would_help(self, theta: np.ndarray) -> bool:
+        """Is the norm worth its price in the first exact pass, after a search that has found these Ritz values?"""
+        if not len(theta):
+            return False
+        c = min(self.count(theta) or self.target.c, len(theta))
+        order = self.columns_to_keep(theta)[0]
+        without = float(self.mu(theta[order], with_norm=False)[-1])
+        # what a feature map promises of mu it also proves; the trace's promise needs every column to converge
+        return without > (0.3 if self.products.matrix.features is None else 0.8) * theta[c - 1]
+
+    def widened(self, X: np.ndarray, basis: Basis) -> np.ndarray:
+        """While a fraction of the variance is not in sight: twice the block, filled with random columns."""
+        extra = min(X.shape[1], self.widest - X.shape[1], self.columns - basis.size - 2 * X.shape[1])
+        if self.target.fraction is None or extra <= 0:
+            return X
+        more = basis.rng.standard_normal((basis.n, extra))
+        return np.hstack([X, basis.orthonormal(more, beside=X)])
+
+
+def by_size(theta: np.ndarray, c: int) -> np.ndarray:
+    """Order of Ritz values: the c largest, then the others by absolute value."""
+    return np.concatenate([np.arange(c), c + np.argsort(-np.abs(theta[c:]), kind="stable")])
+
+
+def search(
+    outlook: Outlook, X: np.ndarray, rng: np.random.Generator, history: list[tuple[int, float]]
+) -> tuple[np.ndarray, np.ndarray]:
+    """float32 passes until one float64 pass is expected to finish: the columns for that pass, and all Ritz values.
+
+    ``history`` gains (passes, expected width over theta_1) after each pass.
+    """
+    products, target = outlook.products, outlook.target
+    expenses, basis = products.expenses, Basis(products.n, rng, centred=True)
+    stop = _Stop(outlook, history)
+    want_norm = False
+    while True:
+        outlook.check_budget(basis.size)
+        image = products.search(X, want_norm)
+        border = basis.append(X, image)
+        expenses.seconds += search_seconds(products.n, basis.size, X.shape[1])
+        theta, Y = basis.ritz()
+        # rounding of float32 tiles: relative to |K|, whatever of it centring removes
+        noise = 8 * UNIT32 * max(products.estimated_size(theta), float(theta[0]))
+        keep, mu = outlook.columns_to_keep(theta)
+        if basis.room == 0 or noise > 1e-2 * theta[0]:
+            return basis.vectors(Y[:, keep]), theta
+        # without it the columns of the exact pass can't be planned, where the other forms of mu don't reach
+        want_norm = products.estimated_norm is None and not mu <= 0.8 * theta[min(target.c, len(theta)) - 1]
+        last = basis.outside(image, border)
+        X = basis.orthonormal(last, projected=True)
+        coupling = np.zeros((X.shape[1], len(theta)))
+        coupling[:, -image.shape[1] :] = X.T @ image
+        del last, image
+        c = outlook.count(theta)
+        wanted = c if c is not None and c <= len(theta) else None
+        if wanted is not None and stop(symmetric(basis.compression), coupling, theta, wanted, noise):
+            break
+        if expenses.passes >= expenses.budget.passes - 1:
+            break
+        if basis.size + 2 * X.shape[1] > outlook.columns:
+            some = max(min(len(theta), outlook.columns // 2), min(target.c, len(theta)))
+            basis.restart(theta[:some], Y[:, :some])
+        if wanted is None:
+            X = outlook.widened(X, basis)
+    return _with_next_block(basis, Y, keep, X, coupling @ Y[:, : wanted or target.c]), theta
+
+
+class _Stop:
+    """Is one float64 pass expected to finish?"""
+
+    def __init__(self, outlook: Outlook, history: list[tuple[int, float]]):
+        self.outlook, self.history = outlook, history
+        self.extra = 0
+
+    def __call__(self, T: np.ndarray, coupling: np.ndarray, theta: np.ndarray, c: int, noise: float) -> bool:
+        outlook, widths = self.outlook, [width for _, width in self.history]
+        # the gap that the vectors see; whether mu can be proved that low is the exact pass's affair
+        mu = max(float(theta[min(outlook.block, len(theta)) - 1]), 0.0) if len(theta) > c else 0.0
+        mu = min(mu, 0.999 * float(theta[c - 1]))
+        ends = upper_ends(T, coupling, max(mu, 0.0))[:c]
+        widths.append(float(np.max(ends - theta[:c])) / float(theta[0]))
+        self.history.append((outlook.products.expenses.passes, widths[-1]))
+        goal = max(0.3 * outlook.target.tol, 100 * (noise / theta[0]) ** 2)
+        # what the exact pass gains: as much as the last one did, or what subspace iteration would
+        rate = widths[-1] / widths[-2] if len(widths) > 1 else (mu / float(theta[c - 1])) ** 2
+        if widths[-1] * min(rate, 1.0) > goal:
+            return False
+        # more columns may bring mu down as well: two float32 passes are worth trying, not more
+        self.extra += 1
+        return self.extra > 2 or not outlook.mu_falls(theta, c, outlook.columns_to_keep(theta)[1])
+
+
+def _with_next_block(basis: Basis, Y: np.ndarray, keep: np.ndarray, X: np.ndarray, coupling: np.ndarray) -> np.ndarray:
+    """The Ritz vectors to keep, and of the next block the directions that the wanted ones' residuals have."""
+    lead = scipy.linalg.svd(coupling, full_matrices=False, check_finite=False)[0]
+    columns = np.empty((basis.n, len(keep) + lead.shape[1]), order="F")
+    columns[:, len(keep) :] = X @ lead
+    for j in range(0, len(keep), STRIP):
+        columns[:, j : min(j + STRIP, len(keep))] = times(basis.Q, Y[:, keep[j : j + STRIP]])
+    return columns

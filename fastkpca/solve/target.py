@@ -1,0 +1,101 @@
+"""What a solver is asked for, what it may spend, and the matrix that it is given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..base.protocol import Summation
+from .beyond import FeatureInfo
+
+__all__ = ["Budget", "KernelMatrix", "Target"]
+
+
+@dataclass(frozen=True)
+class Target:
+    """Which eigenvalues, and how narrow their intervals.
+
+    Attributes
+    ----------
+    c : int
+        Number of eigenvalues; with ``fraction`` where to begin.
+    tol : float
+        Wanted width over the largest eigenvalue.
+    fraction : float, optional
+        Instead of a fixed c: as many eigenvalues as carry this fraction of the trace.
+    probabilistic : bool
+        Whether a bound that fails with a stated probability will do where no other gets narrow enough.
+    """
+
+    c: int
+    tol: float = 1e-6
+    fraction: float | None = None
+    probabilistic: bool = True
+
+    def count(self, values: np.ndarray, trace: float | None) -> int | None:
+        """How many of these values are wanted; with a fraction None where they do not reach it."""
+        if self.fraction is None:
+            return self.c
+        if trace is None:
+            return None
+        reached = np.flatnonzero(np.cumsum(np.maximum(values, 0.0)) >= self.fraction * trace)
+        return int(reached[0]) + 1 if len(reached) else None
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a run may cost.
+
+    Attributes
+    ----------
+    passes : int
+        Over the kernel values, float32 and float64 together.
+    memory : float, optional
+        Bytes for the basis and its images; the space is restarted when they are full.
+    pass_seconds : float
+        Predicted, for one float64 pass.
+    seconds : float
+        Predicted seconds that another way would take. What a run has cost is counted, not measured, so the same
+        input is always left at the same place.
+    alternative : str
+        That other way, for the message of a run that has not reached its tolerance.
+    """
+
+    passes: int = 20
+    memory: float | None = None
+    pass_seconds: float = 0.0
+    seconds: float = np.inf
+    alternative: str = ""
+
+
+@dataclass(frozen=True)
+class KernelMatrix:
+    """A symmetric kernel matrix K as products, and what is known of it.
+
+    Attributes
+    ----------
+    product : Summation
+        In float64. One that ``gives_norm`` allows the Frobenius bound, which an indefinite kernel needs.
+    search_product : Summation, optional
+        In float32.
+    trace : float, optional
+        tr K.
+    positive_semidefinite : bool
+        Allows the trace bound.
+    entry_error : float
+        Bound on |computed K_ij - K_ij| in float64 (``Kernel.entry_error``; 0: the matrix is what was computed).
+    features : FeatureInfo, optional
+        Allows the bound of a feature map.
+    """
+
+    product: Summation
+    search_product: Summation | None = None
+    trace: float | None = None
+    positive_semidefinite: bool = False
+    entry_error: float = 0.0
+    features: FeatureInfo | None = None
+
+    @property
+    def n(self) -> int:
+        return self.product.shape[0]

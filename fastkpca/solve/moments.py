@@ -121,7 +121,7 @@ def largest_eigenpairs(A: np.ndarray, c: int | None) -> tuple[np.ndarray, np.nda
 
     def eigh(A: np.ndarray, **options: Any) -> Any:
         call = partial(scipy.linalg.eigh, A, **options, overwrite_a=True, check_finite=False)
-        return call() if n < QUICK else parallel.aside(parallel.with_all_threads(call))
+        return call() if n < QUICK else parallel.interruptible(parallel.with_all_threads(call))
 
     if c is not None and not takes_all(n, c):
         diagonal = A.diagonal().copy()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-import importlib
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -54,7 +54,7 @@ def test_every_public_call_passes_mypy_strict(tmp_path):
 
 def test_the_script_runs(tmp_path):
     pytest.importorskip("matplotlib").use("Agg")
-    importlib.import_module("typed.every_call").main(tmp_path)
+    runpy.run_path(str(SCRIPT))["main"](tmp_path)
 
 
 @installed

@@ -19,7 +19,7 @@ from ..base import parallel
 from ..base.checks import check_c, check_tol
 from ..base.protocol import FeatureMap, Kernel, Moments, Summary
 from ..kernels import guarded
-from ..maps.passes import feature_moments
+from ..maps.passes import check_moments, feature_moments
 from ..model.plan import Plan
 from ..model.projectors import FeatureProjector
 from ..model.result import KPCAModel, check_model
@@ -303,6 +303,7 @@ def _solved(
         like=first,
     )
     moments.map = widest  # type: ignore[misc]
+    check_moments(moments)
     with parallel.blas_threads():
         found = leading_axes(moments, problem.c, tol=0.25 * tol, rank=problem.data.n_samples - 1)
     solution = components(problem, widest, moments, *found, reference=_projector(first).axes)

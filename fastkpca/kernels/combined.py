@@ -1,7 +1,7 @@
 """Sums, scalings and products of kernels: what ``+`` and ``*`` make, as in ``0.5 * gaussian + linear``.
 
 Everything follows from the parts: values and their errors, what may be shifted, feature maps
-(``features/combined.py``), products with vectors (``summation/combined.py``), and the model file.
+(``maps/combined.py``), products with vectors (``products/combined.py``), and the model file.
 """
 
 from __future__ import annotations

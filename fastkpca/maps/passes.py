@@ -12,13 +12,14 @@ import numpy as np
 from ..base import parallel
 from ..base.protocol import FeatureMap, Moments
 from ..rows.sinks import Sink
-from ..rows.view import Rows
+from ..rows.view import Pass, Rows
 
 __all__ = [
     "MANY_TASKS",
     "SMALL_MAP",
     "accumulate",
     "apply",
+    "check_moments",
     "feature_moments",
     "task_rows",
     "task_rows_for",
@@ -156,21 +157,27 @@ def feature_moments(
                 moments.update(X, w)
         return moments
 
-    moments = rows.reduce(
+    over = Pass(
+        "moments",
         task,
         span,
         lambda a, b: a.merge(b),
-        n_threads=n_threads,
-        progress=progress,
-        stage="moments",
         pack=lambda moments: moments.state(),
         unpack=lambda state: feature_map.new_moments().restore(*state),
         alone=not feature_map.thread_safe,
         size=8 * feature_map.n_features**2,
     )
-    if not (np.isfinite(moments.trace) and np.isfinite(moments.residual_trace)):
-        raise ValueError(
-            f"the features of {feature_map!r} are not finite on some of these rows: its "
-            "values overflow or are NaN; scale the data down, or change the kernel's parameters"
-        )
+    moments = rows.reduce(over, n_threads=n_threads, progress=progress)
+    check_moments(moments)
     return moments
+
+
+def check_moments(moments: Moments) -> None:
+    """Raise ValueError where the trace, centred or not, leaves the range of float64."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        trace = moments.trace + moments.count * float(moments.mean @ moments.mean) + moments.residual_trace
+    if not np.isfinite(trace):
+        raise ValueError(
+            f"the features of {moments.map!r} are not finite on some of these rows, or their squares are not: values "
+            "overflow or are NaN; scale the data down, or change the kernel's parameters"
+        )

@@ -37,7 +37,7 @@ from ..base import parallel
 from ..base.protocol import Cost, FeatureMap, Kernel, Summary
 from ..base.rounding import UNIT, unit_roundoff
 from ..base.stored import Record, refusing
-from ..rows.view import Rows
+from ..rows.view import Pass, Rows
 
 __all__ = ["PivotMap", "RankProbe", "pivot_map", "probe_rank", "second_round"]
 
@@ -520,15 +520,8 @@ def _scan(
         return a[0], total, a[2] + b[2], np.where(take, b[3], a[3]), np.where(take, b[4], a[4])
 
     n_threads = n_threads if feature_map.kernel.thread_safe else 1
-    _, total, trace, index, drawn = rows.reduce(
-        task,
-        step,
-        join,
-        n_threads=n_threads,
-        progress=progress,
-        stage="residual of the pivots",
-        alone=not feature_map.kernel.thread_safe,
-    )
+    over = Pass("residual of the pivots", task, step, join, alone=not feature_map.kernel.thread_safe)
+    _, total, trace, index, drawn = rows.reduce(over, n_threads=n_threads, progress=progress)
     return total, trace, index, drawn
 
 

@@ -4,6 +4,7 @@
 ``exact``      tiles of kernel values, each used for both halves of a symmetric matrix
 ``matrix``     the whole kernel matrix in memory, for small N
 ``combined``   of sums and scalings, from the products of their parts
+``vectors``    the vectors that products are given
 ``expansion``  through a feature map: two passes over rows and nothing over pairs of them
 =============  ===============================================================================
 """

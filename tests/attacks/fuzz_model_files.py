@@ -30,6 +30,7 @@ import numpy as np
 
 import fastkpca as fk
 from fastkpca.errors import ModelFileError
+from fastkpca.kernels import kernel_state
 
 PREFIX = struct.Struct("<8sIIQ")
 ALIGN = 64
@@ -48,6 +49,9 @@ HOSTILE: list[Any] = [
     "precomputed", "polynomial", "ranked", "taylor", "fourier", "sum", "tensor", "scaled", "float64", "float32", "O",
     "matern", "fastkpca:gaussian", CONTRIB + ":matern", "os:system", "../../x", "\u0000", "x" * 100_000,
     [], [[]], [1.0], [1, 2],
+    {"map": "polynomial", "d": 3, "degree": 64, "scale": 1.0, "offset": 1.0},
+    {"map": "taylor", "d": 3, "sigma": 8.0, "order": 400}, {"map": "taylor", "d": 3, "sigma": 8.0, "order": 0},
+    {"map": "unknown", "n_features": 2**40},
     [0.0, 1.0], ["x"], {}, {"x": 1}, {"name": "gaussian", "parameters": {"sigma": 1.0}},
     {"factor": 2.0, "kernel": {"name": "linear", "parameters": {}}}, {"map": "pivots"}, {"sum": []},
 ]  # fmt: skip
@@ -214,6 +218,35 @@ def json_mutant(content: dict, rng: np.random.Generator) -> dict:
     return content
 
 
+def bombed(header: dict, arrays: dict, rng: np.random.Generator) -> tuple[dict, dict]:
+    """The model's kernel and map in a sum or a product with others, whose maps are large, empty or of unknown size: a
+    small file that describes a large map. The kernels agree with the maps, so that nothing else is wrong with it."""
+    header, own, d = copy.deepcopy(header), header.get("map"), len(arrays.get("shift", [0.0]))
+    taylor = kernel_state(fk.get_kernel("gaussian", sigma=8.0))
+    degree, order = int(rng.integers(2, 65)), int(rng.integers(2, 400))
+    polynomial = kernel_state(fk.get_kernel("polynomial", degree=degree, scale=1.0, offset=1.0))
+    known = [
+        (polynomial, {"map": "polynomial", "d": d, "degree": degree, "scale": 1.0, "offset": 1.0}),
+        (taylor, {"map": "taylor", "d": d, "sigma": 8.0, "order": order}),
+        (taylor, {"map": "taylor", "d": d, "sigma": 8.0, "order": 0}),
+        (polynomial, {"map": "unknown", "n_features": 2**40}),
+    ]
+    parts = [(header["kernel"], own)] if isinstance(own, dict) and rng.random() < 0.7 else []
+    parts += [copy.deepcopy(known[int(i)]) for i in rng.integers(0, len(known), 2 - len(parts))]
+    places_ = rng.permutation(2)
+    kernels, maps = zip(*(parts[int(i)] for i in places_))
+    place = str(int(np.argmin(places_)))
+    word, tensor = ("product", {"bounds": [1.0, 1.0]}) if rng.random() < 0.5 else ("sum", {})
+    header["kernel"] = {word: list(kernels)}
+    header["map"] = {"map": "tensor" if tensor else "sum", "parts": list(maps)} | tensor
+    renamed = {f"map.{place}.{name[4:]}" if name.startswith("map.") else name: x for name, x in arrays.items()}
+    if rng.random() < 0.3:
+        header["kernel"] = {"factor": 2.0, "kernel": header["kernel"]}
+        header["map"] = {"map": "scaled", "factor": 2.0, "parts": [header["map"]]}
+        renamed = {f"map.0.{name[4:]}" if name.startswith("map.") else name: x for name, x in renamed.items()}
+    return header, renamed
+
+
 def array_mutant(arrays: dict[str, np.ndarray], rng: np.random.Generator) -> dict[str, np.ndarray]:
     arrays = dict(arrays)
     names = list(arrays)
@@ -253,7 +286,9 @@ def array_mutant(arrays: dict[str, np.ndarray], rng: np.random.Generator) -> dic
 def signed_mutant(content: dict, arrays: dict, whole: bytes, others: list, rng: np.random.Generator) -> bytes:
     length = PREFIX.unpack(whole[: PREFIX.size])[2]
     body = whole[PREFIX.size + length : -32]
-    match int(rng.integers(10)):
+    match int(rng.integers(12)):
+        case 10 | 11 if "map" in content["header"]:
+            return put_together(*bombed(content["header"], arrays, rng))
         case 0:  # the text itself: two of a key, literals that are no JSON, words out of place
             text = bytearray(whole[PREFIX.size : PREFIX.size + length].rstrip())
             words = b'0 -1 9 1e9 1e999 [ ] { } " , : null true NaN Infinity "name":1, "header":{},'.split()

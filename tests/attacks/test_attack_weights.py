@@ -1,4 +1,7 @@
-"""Random weighted models attacked: SPE intervals hold long double's value; copies, scaled weights and files agree."""
+"""Random weighted models attacked: SPE intervals hold long double's value.
+
+Pickled and restored models give the same intervals, and limits are finite numbers.
+"""
 
 from __future__ import annotations
 

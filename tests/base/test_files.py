@@ -531,7 +531,7 @@ WRONG = {
     "array of no part": ("sum", lambda h, a: a.update({"map.9.x": np.zeros(1)}), "of none of them"),
     "bounds": ("product", lambda h, a: h["map"].update(bounds=[1.0]), "a list of 2"),
     "part huge beside unknown": ("sum", lambda h, a: bomb(h, "sum", {"map": "x"}), "features, the model 8"),
-    "part huge, one empty": ("product", lambda h, a: bomb(h, "tensor", EMPTY), "features, the model"),
+    "part huge, one empty": ("product", lambda h, a: bomb(h, "tensor", EMPTY), "part 0 of the feature map: it has"),
     "bounds nan": ("product", lambda h, a: h["map"].update(bounds=[1.0, math.nan]), "finite number"),
 }  # fmt: skip
 

@@ -16,6 +16,7 @@ import fastkpca as fk
 from fastkpca.errors import ModelFileError
 from fastkpca.kernels import Gaussian
 from fastkpca.state import save_state
+from kernels_contrib import storage
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((80, 3))
@@ -76,3 +77,82 @@ def test_errors(tmp_path):
         save(klda(X, labels), tmp_path / "o")
     with pytest.raises(ValueError, match="name"):
         save(klda(X, Y, lambda A, B: A @ B.T), tmp_path / "l")
+
+
+def _values(kind, monkeypatch, tmp_path):
+    """What ``save`` hands to ``save_state`` for a model, and its kind."""
+    found = {}
+    monkeypatch.setattr(storage, "save_state", lambda path, kind, values, overwrite: found.update(kind=kind, **values))
+    save(FITS[kind](), tmp_path / "m")
+    return found.pop("kind"), found
+
+
+def _set(values, place, value):
+    for key in place[:-1]:
+        values = values[key]
+    if value is None:
+        del values[place[-1]]
+    else:
+        values[place[-1]] = value(values[place[-1]])
+
+
+WRONG = {
+    "no function": ("regression", ["function"], None),
+    "no function of a perceptron": ("perceptron", ["function"], None),
+    "function of another class": ("klda features", ["function", "class"], lambda x: "SampleFunction"),
+    "function is a number": ("klda features", ["function"], lambda x: 3),
+    "no fields": ("klda features", ["function", "fields"], lambda x: 3),
+    "no constant": ("klda features", ["function", "fields", "constant"], None),
+    "weights of too few features": ("klda features", ["function", "fields", "weights"], lambda x: x[1:]),
+    "constants too many": ("klda gram", ["function", "fields", "constant"], lambda x: np.zeros(5)),
+    "rows too few": ("perceptron gram", ["function", "fields", "X"], lambda x: x[1:]),
+    "rows of words": ("klda gram", ["function", "fields", "X"], lambda x: "rows"),
+    "coefficients without columns": ("klda gram", ["function", "fields", "coefficients"], lambda x: x[:, :0]),
+    "coefficients of NaN": ("klda gram", ["function", "fields", "coefficients"], lambda x: x * np.nan),
+    "values beyond the largest number": (
+        "klda gram",
+        ["function", "fields", "coefficients"],
+        lambda x: np.full_like(x, 1e308),
+    ),
+    "no kernel": ("klda gram", ["kernel"], None),
+    "kernel is a number": ("klda gram", ["kernel"], lambda x: 3),
+    "classes too few": ("logistic", ["classes"], lambda x: x[:2]),
+    "a class twice": ("klda features", ["classes"], lambda x: ["a", "a", "c"]),
+    "classes of lists": ("klda features", ["classes"], lambda x: [["a"], ["b"], ["c"]]),
+    "counts too few": ("klda features", ["counts"], lambda x: x[:2]),
+    "counts of fractions": ("klda features", ["counts"], lambda x: x / 2),
+    "spread within of another size": ("klda features", ["within"], lambda x: x[:1]),
+    "quotients too many": ("kbda", ["quotients"], lambda x: np.append(x, 1.0)),
+    "penalty": ("kbda", ["penalty"], lambda x: "none"),
+    "number of rows": ("kbda", ["n_samples"], lambda x: "many"),
+    "regularization": ("logistic", ["regularization"], lambda x: -1.0),
+    "log-likelihood": ("logistic", ["log_likelihood"], lambda x: np.nan),
+    "mixing of another size": ("kica", ["mixing"], lambda x: x[:, :2]),
+    "mean of another size": ("kica", ["mean"], lambda x: x[:2]),
+    "info": ("klda features", ["info"], lambda x: 3),
+    "no method": ("klda features", ["info", "method"], None),
+    "mistakes": ("perceptron", ["mistakes"], lambda x: ["x"]),
+    "no mistakes": ("perceptron", ["mistakes"], lambda x: []),
+    "single": ("regression", ["single"], lambda x: 3),
+    "weights of the regression": ("regression", ["weights"], lambda x: x.T),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_what_a_file_says_is_checked(what, tmp_path, monkeypatch):
+    name, place, value = WRONG[what]
+    with monkeypatch.context() as patch:
+        kind, values = _values(name, patch, tmp_path)
+    _set(values, place, value)
+    save_state(tmp_path / "wrong", kind, values)
+    with pytest.raises(ModelFileError, match="not a whole model") as caught:
+        load(tmp_path / "wrong")
+    assert str(tmp_path / "wrong") in str(caught.value)
+
+
+def test_surplus_values_are_refused(tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        kind, values = _values("kbda", patch, tmp_path)
+    save_state(tmp_path / "wrong", kind, values | {"more": 1})
+    with pytest.raises(ModelFileError, match="no place for 'more'"):
+        load(tmp_path / "wrong")

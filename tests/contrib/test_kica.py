@@ -270,7 +270,7 @@ def test_errors():
         kica(X, contrast="hsic")
     with pytest.raises(ValueError, match="c is 0; give a whole number, 1 or more"):
         kica(X, c=0)
-    with pytest.raises(ValueError, match="n_starts is True"):
+    with pytest.raises(TypeError, match="n_starts is True"):
         kica(X, n_starts=True)
     with pytest.raises(ValueError, match="regularization is -1"):
         kica(X, regularization=-1)

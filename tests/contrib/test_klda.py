@@ -312,3 +312,10 @@ def test_never_a_matrix_of_n_by_n():
 def test_kernels_resolve_once():
     X, codes = sample(classes=2)
     assert klda(X, codes).kernel == fk.gram(X).kernel
+
+
+def test_values_whose_squares_overflow_are_refused_in_words():
+    y = np.repeat([0, 1], 20)
+    X = (np.random.default_rng(0).standard_normal((40, 2)) + y[:, None]) * 1e90
+    with pytest.raises(ValueError, match=r"k\(x, x\) is about .*e\+180.*scale the rows down"):
+        klda(X, y, "linear")

@@ -406,3 +406,10 @@ def test_pivots_at_equal_places_but_not_the_same_are_another_map():
     moved.projector.map.pivots[3, 1] = np.nextafter(moved.projector.map.pivots[3, 1], 100.0)
     with pytest.raises(ValueError, match="another feature map"):
         fk.kpca_merge(first, moved)
+
+
+@pytest.mark.parametrize("degree, size", [(2, 1e100), (3, 1e100), (5, 1e40), (1, 1e153)])
+def test_a_row_whose_features_overflow_when_squared_is_refused(degree, size):
+    model = fk.kpca(data(n=300), "polynomial", 2, degree=degree, keep_moments=True)
+    with pytest.raises(ValueError, match="not finite|beyond|range"):
+        fk.kpca_update(model, np.full((1, D), size))

@@ -27,14 +27,14 @@ import numpy as np
 import scipy.linalg
 
 from fastkpca.base.rounding import EPS
-from fastkpca.errors import warn_caller
+from fastkpca.errors import ComponentsWarning, warn_caller
 from fastkpca.solve.conjugate_gradients import conjugate_gradients
 
 from ._errors import AccuracyWarning
 from ._products import HELD, Products, small_features
 from .parameters import regularization_strength
 
-__all__ = ["Directions", "check_penalty", "feature_directions", "solve_contrasts"]
+__all__ = ["Directions", "check_penalty", "feature_directions", "separating", "solve_contrasts"]
 
 Projector = Callable[[np.ndarray], np.ndarray]
 
@@ -55,10 +55,44 @@ def check_penalty(regularization: Any, penalty: str, mean_diagonal: float, semid
         raise ValueError("penalty='norm' needs a positive semidefinite kernel; take penalty='coefficients'")
     if regularization is None:
         scale = abs(mean_diagonal) or 1.0
+        if penalty == "coefficients" and not scale < 1e150:
+            raise ValueError(
+                f"k(x, x) is about {scale:.2g}, and its square, which the default regularization needs, is out of the "
+                "range of float64; scale the rows down, or change the kernel's parameters"
+            )
         return 1e-3 * (scale**2 if penalty == "coefficients" else scale)
     return regularization_strength(
         regularization, ": without one the directions are not determined, since there are as many coefficients as rows"
     )
+
+
+def separating(
+    quotients: np.ndarray, products: Products, mu: float, penalty: str, residual: float | None = None
+) -> int:
+    """How many of these directions, descending, separate anything.
+
+    Rounding in K, of N u k(x, x), leaves a quotient of its square over mu ("coefficients"), or of itself over mu
+    ("norm"). Relative to the largest quotient, solves that end at a ``residual`` leave its square, and the eigensolver
+    behind them its rounding.
+
+    Raises ValueError for none, and warns where some do not: such a direction is of rounding alone.
+    """
+    noise = 8 * EPS * products.n_samples * abs(products.mean_diagonal())
+    least = (noise**2 if penalty == "coefficients" else noise) / mu
+    if residual is not None:
+        least = max(least, (64 * EPS + residual**2) * quotients.max(initial=0.0))
+    kept = int(np.sum(quotients > least))
+    if not kept:
+        raise ValueError(
+            f"no direction separates the rows: their means coincide in the space of {products.kernel!r}; check X and "
+            "the labels, or take another kernel"
+        )
+    if kept < len(quotients):
+        warn_caller(
+            f"{len(quotients)} directions asked for, {kept} returned: the others separate nothing but rounding",
+            ComponentsWarning,
+        )
+    return kept
 
 
 def feature_directions(

@@ -59,6 +59,15 @@ def _check_tile(tile: np.ndarray, start: int) -> None:
         raise ValueError(f"X contains {word} (first at row {start + row}, column {column}); drop or impute these rows")
 
 
+def _finite(values: np.ndarray) -> np.ndarray:
+    if not np.isfinite(values).all():
+        row = int(np.argwhere(~np.isfinite(values))[0][0])
+        raise ValueError(
+            f"the values at row {row} of X overflow: it is too far from the training rows for this kernel; check X"
+        )
+    return values
+
+
 @dataclass(frozen=True, eq=False)
 class FeatureFunction:
     """f(x) = weights' phi(x - shift) - constant; its size does not depend on the number of training rows."""
@@ -76,8 +85,9 @@ class FeatureFunction:
         for start in range(0, X.shape[0], step):
             tile = _tile(X, start, min(X.shape[0], start + step), self.shift)
             _check_tile(tile, start)
-            result[start : start + step] = self.map.apply(tile, self.weights) - self.constant
-        return result
+            with np.errstate(over="ignore", invalid="ignore"):  # refused below
+                result[start : start + step] = self.map.apply(tile, self.weights) - self.constant
+        return _finite(result)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,11 +104,14 @@ class SampleFunction:
             parallel.resolve_threads(n_threads)
             rows = _check(X, self.coefficients.shape[0], "and the training rows are")
             _check_tile(np.asarray(rows), 0)
-            return np.asarray(rows @ self.coefficients) - self.constant
+            with np.errstate(over="ignore", invalid="ignore"):
+                return _finite(np.asarray(rows @ self.coefficients) - self.constant)
         rows = _check(X, self.X.shape[1])
         if rows.shape[0] == 0:
             return np.empty((0, self.coefficients.shape[1]))
-        return fk.gram(rows, self.kernel, self.X, n_threads=n_threads) @ self.coefficients - self.constant
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = fk.gram(rows, self.kernel, self.X, n_threads=n_threads) @ self.coefficients - self.constant
+        return _finite(values)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from ._functions import ComponentFunction, FeatureFunction, KernelFunction, Samp
 
 __all__ = ["ARRAYS", "check_values", "restored_function"]
 
-ARRAYS = {
+ARRAYS: dict[str, dict[str, str]] = {
     "KLDAModel": {"counts": "C", "class_means": "Ck", "within": "kk", "quotients": "k"},
     "KBDAModel": {"quotients": "k"},
     "KICAModel": {"unmixing": "cd", "mixing": "dc", "mean": "d"},
@@ -43,8 +43,8 @@ def check_values(name: str, needed: list[str], values: dict[str, Any]) -> None:
     if "function" in needed:
         lengths["k"] = len(values["function"].constant)
     for key, dimensions in ARRAYS[name].items():
-        whole = {"kind": "iu", "least": 1} if key == "counts" else {}
-        array = own.array(key, tuple(lengths.get(letter) for letter in dimensions), **whole)
+        shape = tuple(lengths.get(letter) for letter in dimensions)
+        array = own.array(key, shape, kind="iu", least=1) if key == "counts" else own.array(key, shape)
         for letter, length in zip(dimensions, array.shape):
             if lengths.setdefault(letter, length) != length or not length:
                 raise own.refuse(f"the array {key} has shape {array.shape}, which does not fit the others")
@@ -135,4 +135,8 @@ def _of_components(own: Record, kernel: Any) -> tuple[ComponentFunction, np.ndar
     return ComponentFunction(model, weights, constant), model.shift[None, :]
 
 
-_MADE = {"FeatureFunction": _of_features, "SampleFunction": _of_samples, "ComponentFunction": _of_components}
+_MADE: dict[str, Callable[[Record, Any], tuple[KernelFunction, np.ndarray]]] = {
+    "FeatureFunction": _of_features,
+    "SampleFunction": _of_samples,
+    "ComponentFunction": _of_components,
+}

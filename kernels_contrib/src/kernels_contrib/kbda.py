@@ -15,7 +15,7 @@ from fastkpca.base.checks import check_count
 from fastkpca.base.rounding import EPS
 from fastkpca.kernels import Kernel
 
-from ._discriminant import check_penalty, feature_directions, solve_contrasts
+from ._discriminant import check_penalty, feature_directions, separating, solve_contrasts
 from ._functions import KernelFunction, rows_of
 from ._labels import subset
 from ._products import Products, class_moments, products_for
@@ -168,11 +168,12 @@ def _from_features(products: Products, chosen: np.ndarray, mu: float, penalty: s
     values, vectors = np.linalg.eigh(spread)
     kept = values > len(values) * EPS * values[-1]
     found = feature_directions(within, vectors[:, kept] * np.sqrt(values[kept]), second, mu, c)
-    weights = found.columns * np.sqrt(n_positive - 1)
+    count = separating(found.quotients, products, mu, penalty)
+    weights = found.columns[:, :count] * np.sqrt(n_positive - 1)
     weights = weights * np.where(step @ weights < 0, -1.0, 1.0)
     return (
         products.feature_function(weights, mean @ weights),
-        found.quotients,
+        found.quotients[:count],
         {"residual_trace": missed + others_missed},
     )
 
@@ -213,8 +214,9 @@ def _from_gram(
         start = np.random.default_rng(0).standard_normal(n_others)
         values, vectors = eigsh(operator, c, which="LA", v0=start, tol=tol, ncv=min(n_others, max(2 * c + 1, 12)))
     order = np.argsort(values)[::-1]
+    order = order[: separating(values[order], products, mu, penalty, info["residual"])]
     values, vectors = values[order], vectors[:, order]
-    coefficients = solve(contrast(vectors / np.sqrt(np.maximum(values, np.finfo(float).tiny))))
+    coefficients = solve(contrast(vectors / np.sqrt(values)))
     coefficients *= np.sqrt(n_positive - 1)
     score = products.matmat(coefficients)
     mean = score[chosen].mean(axis=0)

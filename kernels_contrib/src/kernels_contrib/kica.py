@@ -51,7 +51,7 @@ SAME = 2e-3  # relative difference of contrasts that are the same minimum
 TILE_ENTRIES = 1 << 20
 MOST_FEATURES = 4000  # of all components: ten dense matrices of this order take 1.3 GB
 KEEP_ENTRIES = 1 << 23  # features kept from the value to its gradient; more are formed again
-LEAST_REGULARIZATION = 1e-8
+LEAST_REGULARIZATION, LARGEST_REGULARIZATION = 1e-8, 1e8
 TURN = 0.05  # radians, for second differences
 DIFFERENCE = 1e-4  # of the length scale, for phi': an error of about 1e-8 of it
 
@@ -328,7 +328,9 @@ def _matrix(X: Any) -> np.ndarray:
     if X.dtype.kind not in "fiub":
         raise TypeError(f"X has dtype {X.dtype}; give real numbers")
     X = X.astype(np.float64, copy=False)
-    if not np.isfinite(X.sum()) and not np.isfinite(X).all():
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = X.sum()  # of large numbers of both signs
+    if not np.isfinite(total) and not np.isfinite(X).all():
         row, column = np.argwhere(~np.isfinite(X))[0]
         word = "NaN" if np.isnan(X[row, column]) else "infinity"
         raise ValueError(
@@ -347,6 +349,11 @@ def _parameters(
     if not kernel.positive_semidefinite:
         raise ValueError(f"{kernel!r} is not positive semidefinite, so it has no canonical correlations")
     kappa = (2e-2 if n <= 1000 else 2e-3) if regularization is None else regularization_strength(regularization)
+    if kappa > LARGEST_REGULARIZATION:
+        raise ValueError(
+            f"regularization is {kappa:g}; give at most {LARGEST_REGULARIZATION:g}, beyond which no dependence is left "
+            "to see (the paper's values are 2e-2 and 2e-3)"
+        )
     if kappa < LEAST_REGULARIZATION:
         raise ValueError(
             f"regularization is {kappa:g}; give at least {LEAST_REGULARIZATION:g}, below which canonical correlations "
@@ -364,9 +371,10 @@ def _whitening(X: np.ndarray, c: int) -> tuple[np.ndarray, np.ndarray, np.ndarra
     n, d = X.shape
     if n <= c:
         raise ValueError(f"X has {n} rows, too few for {c} components; give more rows (hundreds, for a useful answer)")
-    mean = X.mean(axis=0)
     size = np.abs(X).max(axis=0)
     size[size == 0.0] = 1.0
+    unit = np.ldexp(1.0, np.frexp(size)[1] - 1)  # sums of the largest numbers would overflow; this rounds nothing
+    mean = (X / unit).mean(axis=0) * unit
     scale = (X / size).std(axis=0) * size  # squares of the largest numbers would overflow
     flat = np.flatnonzero(scale <= 8 * EPS * size)
     if len(flat):

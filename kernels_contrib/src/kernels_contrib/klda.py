@@ -16,7 +16,7 @@ from fastkpca.base.checks import check_count
 from fastkpca.base.rounding import EPS
 from fastkpca.kernels import Kernel
 
-from ._discriminant import check_penalty, feature_directions, solve_contrasts
+from ._discriminant import check_penalty, feature_directions, separating, solve_contrasts
 from ._functions import ComponentFunction, KernelFunction, rows_of
 from ._labels import class_codes
 from ._products import Products, class_moments, products_for
@@ -216,12 +216,13 @@ def _from_features(
     if penalty == "coefficients":
         second = within + contrasts @ contrasts.T + n * np.outer(mean, mean)
     found = feature_directions(within, contrasts, second, mu, c)
+    kept = separating(found.quotients, products, mu, penalty)
     scale = np.sqrt(n - n_classes)
-    weights = found.columns * scale
+    weights = found.columns[:, :kept] * scale
     weights = weights * _signs((class_means - mean) @ weights)
     pooled = weights.T @ within @ weights / (n - n_classes)
     function = products.feature_function(weights, mean @ weights)
-    return function, (class_means - mean) @ weights, pooled, found.quotients, {"residual_trace": residual}
+    return function, (class_means - mean) @ weights, pooled, found.quotients[:kept], {"residual_trace": residual}
 
 
 def _from_gram(
@@ -252,7 +253,9 @@ def _from_gram(
     small = contrasts.T @ products.matmat(found)
     quotients, turn = np.linalg.eigh((small + small.T) / 2)
     quotients, turn = quotients[::-1][:c], turn[:, ::-1][:, :c]
-    coefficients = found @ (turn * np.sqrt((n - n_classes) / np.maximum(quotients, np.finfo(float).tiny)))
+    kept = separating(quotients, products, mu, penalty, info["residual"])
+    quotients, turn = quotients[:kept], turn[:, :kept]
+    coefficients = found @ (turn * (np.sqrt(n - n_classes) / np.sqrt(quotients)))
     score = products.matmat(coefficients)
     mean = score.mean(axis=0)
     class_means = class_sums(score - mean) / counts[:, None]

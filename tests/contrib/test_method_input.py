@@ -1,0 +1,157 @@
+"""What the methods of kernels_contrib refuse: in words, and nothing in silence."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+from kernels_contrib.components import kernel_pc_logistic, kernel_pcr
+from kernels_contrib.kbda import kbda
+from kernels_contrib.kica import kica, kica_contrast, kica_project
+from kernels_contrib.klda import kernel_fisherfaces, klda, klda_predict
+from kernels_contrib.logistic import kernel_logistic
+from kernels_contrib.perceptron import kernel_perceptron
+
+from fastkpca.errors import ComponentsWarning
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-1, 1, (40, 2))
+Y = np.repeat([0, 1], 20)
+FITS = {
+    "klda": klda,
+    "kbda": lambda X, y, *args, **options: kbda(X, np.asarray(y) == 1, *args, **options),
+    "logistic": kernel_logistic,
+    "perceptron": kernel_perceptron,
+    "fisherfaces": partial(kernel_fisherfaces, components=5),
+    "pc_logistic": kernel_pc_logistic,
+    "pcr": kernel_pcr,
+    "kica": lambda X, y, *args, **options: kica(X, *args, **options),
+    "contrast": lambda X, y, *args, **options: kica_contrast(X, *args, **options),
+}
+THROUGH_PRODUCTS = ("klda", "kbda", "logistic", "perceptron")
+MASKED = np.ma.masked_array(X, np.zeros(X.shape, dtype=bool))
+MASKED[3, 1] = np.ma.masked
+
+
+@pytest.mark.parametrize("name", FITS)
+@pytest.mark.parametrize("shape", [(0, 2), (0, 0), (0,), (3, 0)])
+def test_nothing_to_fit(name, shape):
+    with pytest.raises(ValueError):
+        FITS[name](np.zeros(shape), Y[: shape[0]])
+
+
+@pytest.mark.parametrize("name", FITS)
+@pytest.mark.parametrize("kernel", ["cosine", "gaussian", "linear"])
+def test_rows_of_zeros(name, kernel):
+    """A kernel that is zero, or one, everywhere: a clear error, or finite values."""
+    try:
+        model = FITS[name](np.zeros((40, 2)), Y, kernel)
+    except ValueError as error:
+        assert not isinstance(error, np.linalg.LinAlgError)
+        return
+    for call in ("project", "probability", "decision"):
+        if hasattr(model, call):
+            assert np.isfinite(getattr(model, call)(X)).all()
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_masked_rows(name):
+    with pytest.raises(ValueError, match="masked"):
+        FITS[name](MASKED, Y)
+    if name == "contrast":
+        return
+    model = FITS[name](X, Y)
+    for call in ("project", "predict", "probability", "decision"):
+        if hasattr(model, call):
+            with pytest.raises(ValueError, match="masked"):
+                getattr(model, call)(MASKED)
+
+
+def test_masked_targets():
+    with pytest.raises(ValueError, match="masked"):
+        kernel_pcr(X, np.ma.masked_array(Y, Y == 1))
+    with pytest.raises(ValueError, match="masked"):
+        kbda(X, np.ma.masked_array(Y == 1, Y == 0))
+
+
+@pytest.mark.parametrize("name", THROUGH_PRODUCTS)
+@pytest.mark.parametrize("method", ["features", "gram"])
+def test_numbers_out_of_range(name, method):
+    fit = FITS[name]
+    for tol in (0, -1.0, 1.5, np.nan):
+        with pytest.raises(ValueError, match=r"tol is .*; give a number between 0 and 1"):
+            fit(X, Y, tol=tol, method=method)
+    with pytest.raises(TypeError, match="tol is"):
+        fit(X, Y, tol="x", method=method)
+    with pytest.raises(ValueError, match="max_features is 0"):
+        fit(X, Y, max_features=0, method=method)
+    with pytest.raises(TypeError, match="max_features is True"):
+        fit(X, Y, max_features=True, method=method)
+    if name != "perceptron":
+        with pytest.raises(ValueError, match="max_iterations is 0"):
+            fit(X, Y, max_iterations=0, method=method)
+
+
+@pytest.mark.parametrize("name", ["klda", "kbda", "logistic", "perceptron", "pcr"])
+def test_threads_of_a_prediction(name):
+    model = FITS[name](X, Y)
+    call = model.project if name in ("klda", "kbda") else model.predict
+    for wrong, error in ((0, ValueError), (-1, ValueError), ("x", TypeError), (1.5, TypeError)):
+        with pytest.raises(error, match="n_threads is"):
+            call(X, n_threads=wrong)
+
+
+def test_other_parameters():
+    with pytest.raises(ValueError, match="features_tol is 2"):
+        kernel_logistic(X, Y, features_tol=2)
+    with pytest.raises(ValueError, match="logistic_tol is 0"):
+        kernel_pc_logistic(X, Y, logistic_tol=0)
+    with pytest.raises(TypeError, match="max_iterations is 'x'"):
+        kernel_pc_logistic(X, Y, max_iterations="x")
+    with pytest.raises(TypeError, match="regularization is True"):
+        kernel_pc_logistic(X, Y, regularization=True)
+    for option in ("averaged", "shuffle"):
+        with pytest.raises(TypeError, match=f"{option} is 'x'; give True or False"):
+            kernel_perceptron(X, Y, **{option: "x"})
+    for fit in (kernel_perceptron, FITS["kica"]):
+        with pytest.raises(TypeError, match="rng is 'x'"):
+            fit(X, Y, rng="x")
+    with pytest.raises(ValueError, match=r"t has shape \(40, 0\)"):
+        kernel_pcr(X, np.zeros((40, 0)))
+    with pytest.raises(TypeError, match="give what kica"):
+        kica_project(None, X)
+
+
+def test_large_numbers_that_mean_something():
+    model = klda(X, Y)
+    np.testing.assert_array_equal(klda_predict(model, X, prior=[1e308, 1e308]), klda_predict(model, X, prior=[1, 1]))
+    small, large = kernel_pcr(X, X[:, 0], c=2), kernel_pcr(X, X[:, 0] * 2.0**1023, c=2)
+    np.testing.assert_array_equal(large.explained_variance, small.explained_variance)
+    np.testing.assert_array_equal(large.weights, small.weights * 2.0**1023)
+
+
+@pytest.mark.parametrize("method", ["features", "gram"])
+@pytest.mark.parametrize("penalty", ["coefficients", "norm"])
+def test_directions_that_separate_nothing(method, penalty):
+    for fit, targets in ((klda, Y), (kbda, Y == 1)):
+        with pytest.raises(ValueError, match="no direction separates"):
+            fit(np.ones((40, 2)), targets, "linear", method=method, penalty=penalty)
+    # two of three classes are the same rows twice
+    three = np.concatenate([X, X[20:]])
+    with pytest.warns(ComponentsWarning, match="2 directions asked for, 1 returned"):
+        model = klda(three, np.repeat([0, 1, 2], 20), "linear", method=method, penalty=penalty)
+    assert model.n_components == 1 and np.abs(model.project(three)).max() < 20
+
+
+@pytest.mark.filterwarnings("error")
+def test_values_beyond_the_largest_number():
+    for fit in (klda, kernel_perceptron):
+        for method in ("features", "gram"):
+            model = fit(X, Y, "polynomial", method=method)
+            with pytest.raises(ValueError, match="overflow|range of float64"):
+                model.predict(X * 1e130)
+    with pytest.raises(ValueError, match="at most 1e"):
+        kica(X, regularization=1e300)
+    small, large = kica(X), kica(X * 2.0**1020)
+    np.testing.assert_allclose(large.unmixing * 2.0**1020, small.unmixing, rtol=1e-10)

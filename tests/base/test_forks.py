@@ -98,6 +98,7 @@ def test_a_fork_does_not_inherit_the_lock_of_another_thread():
     assert printed == ["{0}", "{2}"]
 
 
+@pytest.mark.slow
 def test_a_fork_waits_for_a_call_by_several_threads_of_blas():
     """OpenBLAS ends its threads at a fork: one that waits for another's part of a product would wait for ever."""
     printed = run("""

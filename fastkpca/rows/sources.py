@@ -269,6 +269,7 @@ class FileSource(Source):
             return None
         # the last row of a strided view may end before the next would begin
         size = (stop - start - 1) * self._step + self.row_bytes
+        assert self._handle is not None
         raw = bytearray()
         while len(raw) < size:
             part = os.pread(self._handle, size - len(raw), self._offset + start * self._step + len(raw))

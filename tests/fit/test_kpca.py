@@ -556,3 +556,12 @@ def test_forced_map_of_far_more_features_than_rows_is_refused():
         fk.kpca(X, "gaussian", 2, sigma=0.2, features="monomial", tol=1e-12)
     # a map that costs nothing may have more features than rows: moments are merged with those of other rows
     assert fk.kpca(X, "gaussian", 2, sigma=1.0, features="monomial", tol=1e-12).info["n_features"] > 13
+
+
+@pytest.mark.parametrize("method", ["dense", "features", "krylov"])
+def test_new_rows_whose_products_overflow_are_refused(method):
+    X = np.random.default_rng(0).standard_normal((100, 3))
+    model = fk.kpca(X, "polynomial", 2, degree=5, method=method)
+    for use in (fk.kpca_project, fk.kpca_spe, fk.kpca_t2, fk.kpca_denoise):
+        with pytest.raises(ValueError, match="range of float64|not finite|overflow|beyond|NaN"):
+            use(model, X[:3] * 1e80)

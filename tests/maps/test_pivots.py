@@ -195,8 +195,9 @@ def test_draws_follow_randomly_pivoted_cholesky():
         exact[i] = left / left.sum() / 5
     seen = np.zeros((5, 5))
     repeats = 4000
+    candidates = module._Candidates(X, np.ones(5), np.ones(5))
     for seed in range(repeats):
-        found = module._select(kernel, X, np.ones(5), np.ones(5), 0.0, 2, np.random.default_rng(seed))
+        found = module._select(kernel, candidates, 0.0, 2, np.random.default_rng(seed))
         seen[tuple(found.index)] += 1
     expected = exact * repeats
     off = expected > 0

@@ -51,15 +51,7 @@ def components(
     eigenvalues, axes, solved = leading
     eigenvalues, axes = eigenvalues[:rank], axes[:, :rank]  # what a map's defect adds beyond is not of theirs
     floor = feature_map.rounding**2 * trace_of(moments) + 4 * EPS * len(eigenvalues) * largest_of(eigenvalues)
-    sums = certificate.FeatureSums(
-        n=n_samples,
-        trace=moments.trace,
-        residual_trace=moments.residual_trace,
-        kernel_trace=trace_of(moments),
-        defect=defect_of(moments),
-        rounding=feature_map.rounding,
-        weight_sum=moments.count,
-    )
+    sums = _sums(moments, n_samples)
     unseen, total = moments.residual_trace + sums.defect_norm, moments.trace + moments.residual_trace
     kept = number_kept(eigenvalues, floor, total, target, kernel, n_samples, unseen)
     proof = certificate.feature_certificate(
@@ -88,6 +80,18 @@ def components(
         info,
         message=_message(proof, eigenvalues, feature_map, target),
         moments=moments,
+    )
+
+
+def _sums(moments: Moments, n_samples: int) -> certificate.FeatureSums:
+    return certificate.FeatureSums(
+        n=n_samples,
+        trace=moments.trace,
+        residual_trace=moments.residual_trace,
+        kernel_trace=trace_of(moments),
+        defect=defect_of(moments),
+        rounding=moments.map.rounding,
+        weight_sum=moments.count,
     )
 
 

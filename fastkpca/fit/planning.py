@@ -1,6 +1,6 @@
 """Costs, and the choice among what the kernel offers, explained in words. Runs nothing but a look at the sample.
 
-Predictions are counts (flops, kernel values, bytes) over the rates of ``_rates``.
+Predictions are counts (flops, kernel values, bytes) over the rates of ``products.rates``.
 """
 
 from __future__ import annotations

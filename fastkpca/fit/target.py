@@ -34,8 +34,3 @@ class Target:
     def forced(self) -> bool:
         """Whether the user chose the route."""
         return self.method != "auto"
-
-    @property
-    def guess(self) -> int:
-        """Components to count with where their number is not known yet; more than there are rows have no meaning."""
-        return self.c if isinstance(self.c, int) else 50

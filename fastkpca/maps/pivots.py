@@ -255,7 +255,7 @@ def _factor(kernel: Kernel, pivots: np.ndarray, entry_error: float) -> tuple[np.
     while nu <= max(1e-5 * trace, 4.0 * surely, tiny):
         L = K.copy()
         L.flat[:: r + 1] += nu
-        if parallel.aside(lambda: _core.factor(L)) if r > QUICK else _core.factor(L):  # noqa: B023
+        if parallel.interruptible(lambda: _core.factor(L)) if r > QUICK else _core.factor(L):  # noqa: B023
             traces = _schur_traces(L)
             bound = 1.01 * UNIT * ((b + 3) * float(traces[0]) + float(traces[1:].sum())) + r * entry_error
             if nu >= 1.2 * bound:

@@ -185,7 +185,7 @@ def test_blas_is_restored_wherever_the_cap_is_interrupted(monkeypatch):
 
         def trace(frame, event, arg):
             nonlocal seen
-            if not frame.f_code.co_filename.endswith("execute.py") or frame.f_code.co_name == "__del__":
+            if frame.f_code.co_filename != parallel.__file__ or frame.f_code.co_name == "__del__":
                 return None
             if event == "line":
                 seen += 1
@@ -210,9 +210,9 @@ def test_blas_is_restored_wherever_the_cap_is_interrupted(monkeypatch):
 
 
 def test_lapack_aside():
-    assert parallel.aside(lambda: 3) == 3
+    assert parallel.interruptible(lambda: 3) == 3
     with pytest.raises(ValueError, match="inside"):
-        parallel.aside(lambda: (_ for _ in ()).throw(ValueError("inside")))
+        parallel.interruptible(lambda: (_ for _ in ()).throw(ValueError("inside")))
     assert not ours()
 
 
@@ -228,7 +228,7 @@ def test_lapack_aside_is_left_at_once():
         threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
         started = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
-            parallel.aside(long)
+            parallel.interruptible(long)
         assert time.monotonic() - started < 20.0
         assert ours() == ["fastkpca-lapack"]  # it goes on, for nobody
     finally:

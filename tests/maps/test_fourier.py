@@ -374,6 +374,21 @@ def test_leading_pairs_misses_no_eigenvalue():
                 assert np.ptp(ends[:5], axis=1).max() <= 1e-6 * values[0], name
 
 
+def test_leading_pairs_with_a_fraction_that_the_space_cannot_hold():
+    """A flat spectrum: 640 columns are not 99 percent of 1200 eigenvalues, and what they are is proved all the same."""
+    n = 1200
+    values = np.linspace(1.0, 0.9, n)
+    form = np.diag(values)
+    for formed in (form.copy, None):
+        operator = SymmetricOperator(
+            lambda U: values[:, None] * U, n, float(values.sum()), 1.001 * np.linalg.norm(values), 1e-13, 0.0, formed
+        )
+        found = leading_pairs(operator, Target(10, 1e-6, 0.99), total=float(values.sum()))
+        assert found.wanted == len(found.values) <= 640
+        ends = found.certificate.eigenvalue_bounds
+        assert (ends[:, 0] <= values[: len(ends)]).all() and (values[: len(ends)] <= ends[:, 1]).all()
+
+
 SUMS = [(1, s, t) for s in (0.02, 1.0) for t in (1e-2, 1e-7, 1e-11)]
 SUMS += [(2, s, t) for s in (0.05, 3.0) for t in (1e-2, 1e-7, 1e-11)] + [(3, 0.3, 1e-3), (3, 0.3, 1e-9)]
 

@@ -6,6 +6,7 @@ import numpy.typing as npt
 _Reals = npt.NDArray[np.float64]
 
 DIRECT: int
+FARTHEST: float
 KINDS: dict[str, int]
 SERIES: int
 TERMS: int

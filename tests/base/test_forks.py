@@ -98,6 +98,24 @@ def test_a_fork_does_not_inherit_the_lock_of_another_thread():
     assert printed == ["{0}", "{2}"]
 
 
+def test_a_fork_does_not_inherit_the_lock_of_the_registry():
+    printed = run("""
+        from fastkpca.kernels import _registry
+        inside = threading.Event()
+        def hold():
+            with _registry._session_lock:
+                inside.set()
+                time.sleep(0.3)
+        thread = threading.Thread(target=hold)
+        thread.start()
+        inside.wait()
+        print(outcome(lambda: 0 if repr(fk.get_kernel("linear")) == "Linear()" else 7))
+        thread.join()
+        print(fk.get_kernel("linear"))
+        """)
+    assert printed == ["0", "Linear()"]
+
+
 def test_a_fork_waits_for_a_call_by_several_threads_of_blas():
     """OpenBLAS ends its threads at a fork: one that waits for another's part of a product would wait for ever."""
     printed = run("""

@@ -5,8 +5,8 @@ The house, from the roof down. Each room imports only rooms of lower floors, and
 
     __main__   python -m fastkpca
     cli        the command line; its demo
-    plot       pictures of models and plans
     sklearn    scikit-learn's interface
+    plot       pictures of models and plans
     fit        from rows to a model: check, plan, run one route, certify; gram() and features()
     state      model files for what other methods return
     model      the fitted model: project, save, pre-images, novelty, export
@@ -37,13 +37,14 @@ from importlib import metadata as _metadata
 
 from .base.methods import get_method, list_methods
 from .fit.gram import features, gram
-from .fit.kpca import kpca, kpca_project, plan
+from .fit.kpca import kpca, plan
 from .fit.merge import kpca_merge, kpca_update
 from .fit.pca import pca
 from .kernels import get_kernel, list_kernels, register_kernel
 from .model.matlab import export_mat
 from .model.novelty import kpca_limits, kpca_spe, kpca_t2
 from .model.preimage import kpca_denoise, kpca_preimage
+from .model.project import kpca_project
 from .model.result import KPCAModel, load, save
 
 __version__ = _metadata.version("fastkpca")

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
+# One thread of BLAS for each process of tests: on matrices this small more of them mostly wait for each other. Before
+# numpy loads its BLAS. A test that is about these threads sets their number itself.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import zlib
 from pathlib import Path
 
@@ -17,6 +23,13 @@ def pytest_addoption(parser):
         default=0.02,
         help="fraction of the full number of random attack cases to run (1 = all, default 0.02)",
     )
+
+
+def pytest_xdist_auto_num_workers(config) -> int:
+    """One process for each processor, four at most, where all tests run; a few that are named run in this process."""
+    if config.args_source != pytest.Config.ArgsSource.TESTPATHS:
+        return 0
+    return min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 
 class Attack:

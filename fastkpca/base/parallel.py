@@ -24,9 +24,9 @@ from .progress import Progress, reporter
 
 __all__ = [
     "Progress",
-    "aside",
     "blas_threads",
     "checkpoint",
+    "interruptible",
     "reporter",
     "resolve_threads",
     "run",
@@ -235,7 +235,7 @@ def blas_threads() -> Iterator[None]:
 
 
 def with_all_threads(call: Callable[[], T]) -> Callable[[], T]:
-    """``call`` for ``aside``: a call into LAPACK by all of BLAS's threads, although its caller holds the cap.
+    """``call`` for ``interruptible``: a call into LAPACK by all of BLAS's threads, although its caller holds the cap.
 
     In the main thread the cap stays: Ctrl-C there could leave it lifted.
     """
@@ -268,7 +268,7 @@ def checkpoint() -> None:
         raise _Stopped
 
 
-def aside(call: Callable[[], T]) -> T:
+def interruptible(call: Callable[[], T]) -> T:
     """call(), for one call into LAPACK or the like that takes long: Ctrl-C is raised at once, not when it has ended.
 
     Nothing can stop LAPACK. It goes on in a thread of its own until it has ended (a second for 3000 rows, a minute for

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -161,18 +161,33 @@ class Kernel:
 
     api_version: ClassVar[int | None] = None
     """Plugins write the literal 1 (an inherited value would always match)."""
-    positive_semidefinite: bool = False
-    translation: str | None = None
-    """"kernel" if k(x+s, y+s) = k(x, y); "centered" if that holds only after centring (linear); else None."""
-    scales_rows: bool = False
-    """True: rows may be of any size, the kernel scales them itself; else X must lie between LEAST and LARGEST."""
-    thread_safe: bool = True
-    """False makes the core call this kernel from one thread only."""
-    by_number: bool = False
-    """True: rows are numbers of rows of something held elsewhere (a precomputed matrix), and k(x, x) of new rows is not
-    known."""
-    is_linear: bool = False
-    """True: k(x, y) = x.y, so that feature space is the space of the rows."""
+    if TYPE_CHECKING:  # a class may declare each as an attribute or as a property
+
+        @property
+        def positive_semidefinite(self) -> bool: ...
+        @property
+        def translation(self) -> str | None: ...
+        @property
+        def scales_rows(self) -> bool: ...
+        @property
+        def thread_safe(self) -> bool: ...
+        @property
+        def by_number(self) -> bool: ...
+        @property
+        def is_linear(self) -> bool: ...
+
+    else:
+        positive_semidefinite = False
+        translation = None
+        """"kernel" if k(x+s, y+s) = k(x, y); "centered" if that holds only after centring (linear); else None."""
+        scales_rows = False
+        """True: rows may be of any size, the kernel scales them itself; else X must lie between LEAST and LARGEST."""
+        thread_safe = True
+        """False makes the core call this kernel from one thread only."""
+        by_number = False
+        """True: rows are numbers of rows of a matrix held elsewhere, and k(x, x) of new rows is not known."""
+        is_linear = False
+        """True: k(x, y) = x.y, so that feature space is the space of the rows."""
     parameters: ClassVar[Mapping[str, Any]] = {}
     aliases: ClassVar[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {}
     __array_ufunc__ = None  # numpy's numbers leave ``np.float64(2) * kernel`` to __rmul__

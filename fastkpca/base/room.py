@@ -10,7 +10,10 @@ try:
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]  # the name stays, its value says that there is no limit
 
-__all__ = ["address_space", "available", "describe_limit", "memory_within"]
+__all__ = ["DEFAULT_MEMORY", "address_space", "available", "describe_limit", "memory_within"]
+
+DEFAULT_MEMORY = 2 << 30
+"""Bytes beside the rows that a fit may take where the user does not say."""
 
 MARGIN = 32 << 20
 """For Python itself: objects, modules that are imported when they are needed, arrays that no prediction counts."""

@@ -296,7 +296,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _fit(options: argparse.Namespace) -> None:
     from .. import plot
-    from ..rows import tables
+    from ..rows import scorefiles
 
     _check_outputs([options.output, options.scores, options.plot], [options.file], options.force)
     write_scores = _score_writer(options.scores)
@@ -327,7 +327,7 @@ def _fit(options: argparse.Namespace) -> None:
             **{name: value for name, value in settings.items() if value is not None},
             rng=options.seed,
             return_scores=place is not None,
-            out=None if place is None else tables.score_place(place),
+            out=None if place is None else scorefiles.score_place(place),
             progress=progress,
             **parameters,
         )
@@ -350,7 +350,7 @@ def _fit(options: argparse.Namespace) -> None:
 
 
 def _project(options: argparse.Namespace) -> None:
-    from ..rows import tables
+    from ..rows import scorefiles
 
     _check_outputs([options.output], [options.file, options.model], options.force)
     write_scores = _score_writer(options.output)
@@ -360,12 +360,12 @@ def _project(options: argparse.Namespace) -> None:
     with _progress(not options.quiet) as progress:
         model = fk.load(options.model, plugins=options.plugins)
         table = _read(options, progress, like=model.feature_names)
-        place = tables.score_place(options.output or tempfile.gettempdir() + os.sep)
+        place = scorefiles.score_place(options.output or tempfile.gettempdir() + os.sep)
         scores = fk.kpca_project(model, table.X, out=place, progress=progress)
         if write_scores is not None:
             write_scores(scores, options.force)
     if write_scores is None:
-        tables.write_scores_csv(sys.stdout, scores)
+        scorefiles.write_scores_csv(sys.stdout, scores)
     elif not options.quiet:
         print(f"scores of {scores.shape[0]} rows, {scores.shape[1]} components, written to {options.output}")
 
@@ -410,9 +410,9 @@ def _check_outputs(outputs: Sequence[str | None], inputs: Sequence[str], force: 
 
 
 def _score_writer(path: str | None) -> Callable[..., None] | None:
-    from ..rows import tables
+    from ..rows import scorefiles
 
-    return None if path is None else tables.score_writer(path)
+    return None if path is None else scorefiles.score_writer(path)
 
 
 def _kernel_parameters(options: argparse.Namespace) -> dict[str, Any]:

@@ -82,7 +82,7 @@ def run(
     import fastkpca as fk
 
     from .. import plot
-    from ..rows import tables
+    from ..rows import scorefiles
 
     folder = Path(folder)
     if _prepare(folder, force):
@@ -103,7 +103,7 @@ def run(
     print(describe(model, seconds))
 
     fk.save(model, folder / MODEL, overwrite=True)
-    tables.score_writer(folder / SCORES)(model.score, True)
+    scorefiles.score_writer(folder / SCORES)(model.score, True)
     written = [MODEL, SCORES]
     if importlib.util.find_spec("matplotlib") is not None:
         plot.save(plot.scores(model, labels[:n_train]), folder / PLOT, overwrite=True)

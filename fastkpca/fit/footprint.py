@@ -96,7 +96,7 @@ def _loaded(data: Summary, rows: Rows) -> float:
 
 
 def _accumulators(tasks: int, threads: int = THREADS) -> int:
-    """Partial results at once in ``execute.tree_reduce``: those under way, and those that wait in the tree."""
+    """Partial results at once in ``parallel.tree_reduce``: those under way, and those that wait in the tree."""
     return min(tasks, 2 * threads + 1 + max(0, tasks.bit_length() - 1))
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from ..base import parallel
 from ..base.checks import check_c, check_tol
 from ..base.protocol import FeatureMap, Kernel, Moments, Summary
+from ..base.room import DEFAULT_MEMORY
 from ..kernels import guarded
 from ..maps.passes import check_moments, feature_moments
 from ..model.plan import Plan
@@ -26,9 +27,8 @@ from ..model.result import KPCAModel, check_model
 from ..model.rows import new_rows
 from ..model.stored import restore_map
 from ..rows.summary import summarize
-from ..rows.view import Rows
-from ..solve.moments import leading_axes
-from .routes import Problem, components, model_of
+from .components import components, leading_of
+from .target import Target
 
 __all__ = ["kpca_merge", "kpca_update", "map_for_rows", "map_of"]
 
@@ -271,43 +271,28 @@ def _solved(
     states = [_state(_projector(model).map) for model in models]
     wide = _widest([header for header, _ in states])
     widest = _projector(first).map if wide == states[0][0] else _restored(first, wide, states[0][1])
-    d = first.n_features
-    radius = max(float(model.info.get("radius", 0.0)) for model in models)
-    data = Summary(
-        n_samples=n_samples,
-        n_features=d,
-        dtype=np.dtype(np.float64),
-        shift=first.shift,
-        box=np.zeros((2, d)),
-        radius=radius,
-        covariance=None,
-        mean=np.zeros(d),
-        sample=np.zeros((0, d)),
-        sample_index=np.zeros(0, dtype=np.intp),
-    )
-    problem = Problem(
-        rows=Rows(np.zeros((0, d))),
-        kernel=guarded(first.kernel),
-        data=data,
-        c=check_c(c, n_samples),
-        tol=check_tol(tol),
-        max_passes=1,
-        memory_limit=None,
-        n_threads=1,
-        rng=np.random.default_rng(0),
-        dtype=np.result_type(*(model.dtype for model in models)),
-        n_columns=d,
-        forced=True,
-        weight_sum=weight_sum,
-        feature_names=next((model.feature_names for model in models if model.feature_names), None),
-        like=first,
-    )
+    target = Target(check_c(c, n_samples), check_tol(tol), "features", given_map=True)
+    kernel, rank = guarded(first.kernel), n_samples - 1
     moments.map = widest  # type: ignore[misc]
     check_moments(moments)
     with parallel.blas_threads():
-        found = leading_axes(moments, problem.c, tol=0.25 * tol, rank=problem.data.n_samples - 1)
-    solution = components(problem, widest, moments, *found, reference=_projector(first).axes)
+        leading = leading_of(moments, target, rank, DEFAULT_MEMORY)
+    solution = components(
+        moments, leading, target, kernel, n_samples=n_samples, rank=rank, reference=_projector(first).axes
+    )
     reason = f"merged from the moments of {len(models)} models"
     plan = Plan(first.plan.method, first.plan.name, reason, first.plan.candidates)
+    radius = max(float(model.info.get("radius", 0.0)) for model in models)
     info = solution.info | {"radius": radius, "merged": len(models)}
-    return model_of(problem, replace(solution, info=info), plan, None, keep_moments=True)
+    return replace(solution, info=info).model(
+        plan,
+        kernel,
+        float(n_samples) if weight_sum is None else weight_sum,
+        keep_moments=True,
+        n_samples=n_samples,
+        n_features=first.n_features,
+        shift=first.shift,
+        dtype=np.result_type(*(model.dtype for model in models)),
+        weight_sum=weight_sum,
+        feature_names=next((model.feature_names for model in models if model.feature_names), None),
+    )

@@ -1,21 +1,20 @@
 """Costs, and the choice among what the kernel offers, explained in words. Runs nothing but a look at the sample.
 
-Predictions are counts (flops, kernel values, bytes) over the rates of ``_rates``.
+Predictions are counts (flops, kernel values, bytes) over the rates of ``products.rates``.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from ..base import parallel
+from ..base import parallel, room
 from ..base.protocol import Cost, FeatureMap, Kernel, Offer, Summary
 from ..errors import NoRouteError, with_near
 from ..maps.pivots import RankProbe, pivot_map, probe_rank
-from ..model.plan import Candidate, Plan, readable_size
+from ..model.plan import Candidate, Plan, Room, readable_size
 from ..products.rates import (
     EIGEN_RATE,
     FEATURE_RATE,
@@ -31,25 +30,17 @@ from ..rows.view import Rows
 from ..solve.costs import basis_bytes, default_block_size, least_columns, ritz_seconds
 from ..solve.moments import takes_all
 from . import footprint
-from .product_choice import LEAST_COLUMNS, Product, products_for
+from .problem import Problem
+from .product_choice import LEAST_COLUMNS, Way, products_for
+from .target import Target
 
-__all__ = [
-    "MAX_FEATURES",
-    "krylov_room",
-    "look_at",
-    "make_plan",
-    "most_pivots",
-    "offers_of_maps",
-    "plan_for_map",
-    "small_offers",
-]
+__all__ = ["MAX_FEATURES", "look_at", "make_plan", "offers_of_maps", "small_offers", "threads_within"]
 
 KRYLOV_OVERHEAD = 15e-3
 KRYLOV_DOUBLE = 1.5  # passes in float64; those before are a search in float32, twice as fast
 KRYLOV_EXPLORING = 8.0  # further ones, in float64, where no deterministic bound on the rest is in sight
 KRYLOV_PRODUCT_SHARE = 2e-3  # of tol, for the error of approximate products: it enters twice, times sqrt(columns)
 
-DEFAULT_MEMORY = 2 << 30
 KEPT_MATRIX = 64 << 20
 """Bytes up to which the krylov route holds K itself."""
 MAX_FEATURES = 8192
@@ -111,183 +102,155 @@ def _shares(kernel: Kernel, data: Summary, few: bool) -> np.ndarray:
     return np.maximum(values, 0.0) / trace if trace > 0 else np.zeros(1)
 
 
-def make_plan(
-    kernel: Kernel,
-    data: Summary,
-    rows: Rows,
-    c: int | float | None,
-    *,
-    tol: float,
-    method: str = "auto",
-    features: str = "auto",
-    products: str = "auto",
-    memory_limit: int | None = None,
-    keep_scores: bool = True,
-) -> Plan:
+def make_plan(problem: Problem) -> Plan:
     """Choose among dense, features and krylov.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        Resolved.
-    data : Summary
-    rows : Rows
-        Only handed on to offers that draw more of them than the sample holds; nothing is read here.
-    c : int, float or None
-    tol : float
-        Width of an eigenvalue's interval over the largest eigenvalue.
-    method, features, products : str
-        "auto", or the name to force.
-    memory_limit : int, optional
-        Bytes.
-    keep_scores : bool
-        Whether the scores are to be held in memory.
 
     Raises
     ------
     ValueError
         No route fits; the text names the obstacle of each.
+    MemoryError
+        The same, where what the process may still take is the limit.
     """
-    limit = DEFAULT_MEMORY if memory_limit is None else memory_limit
-    k = c if isinstance(c, int) else min(50, data.n_samples)
+    try:
+        return _plan_for_map(problem) if problem.given_map is not None else _plan(problem)
+    except NoRouteError as error:
+        if not problem.budget.capped:
+            raise
+        raise MemoryError(f"{error}; {room.describe_limit()}") from None
+
+
+def _plan(problem: Problem) -> Plan:
+    target, rows = problem.target, problem.rows
     # of a kernel's own map by name, and no other route, the look at pivots would tell nothing
-    look = look_at(kernel, data, pivots=method != "features" or features in ("auto", "pivots"))
-    candidates = []
-    if method in ("auto", "dense"):
-        candidates.append(dense_candidate(data, rows, c, limit))
-    if method in ("auto", "krylov"):
-        candidates += _krylov_candidates(kernel, look, data, rows, c, k, tol, limit, products)
-    if method in ("auto", "features") and kernel.positive_semidefinite:
+    pivots = target.method != "features" or target.features in ("auto", "pivots")
+    look = look_at(problem.kernel, problem.data, pivots=pivots)
+    dense, candidates = _dense_candidate(problem), []
+    if target.method in ("auto", "dense"):
+        candidates.append(dense)
+    if target.method in ("auto", "krylov"):
+        candidates += _krylov_candidates(problem, look)
+    if target.method in ("auto", "features") and problem.kernel.positive_semidefinite:
         others = [x.seconds for x in candidates if not x.obstacle]
-        candidates += _feature_candidates(
-            kernel,
-            data,
-            rows,
-            look,
-            c,
-            k,
-            tol,
-            limit,
-            features,
-            others,
-            forced=method == "features",
-            scores=keep_scores,
-        )
-    found = _choose(candidates, method, data.n_samples, c)
-    if rows.sequential and found.method != "features":
-        size = readable_size(_rows_size(rows, data))
-        found = replace(found, reason=f"{found.reason}; loads all rows ({size}), which come in order only")
-    return found
+        candidates += _feature_candidates(problem, look, others)
+    plan = replace(_choose(candidates, target, problem.data.n_samples), otherwise=_lapack_instead(dense))
+    if rows.sequential and plan.method != "features":
+        size = readable_size(float(problem.data.n_samples * problem.data.n_features * rows.dtype.itemsize))
+        plan = replace(plan, reason=f"{plan.reason}; loads all rows ({size}), which come in order only")
+    return plan
 
 
-def most_pivots(data: Summary, rows: Rows, c: int | float | None, memory_limit: float | None, keep_scores: bool) -> int:
-    """To which a map of pivots may grow within the limit."""
-    limit = DEFAULT_MEMORY if memory_limit is None else memory_limit
-    most, scores = min(MAX_FEATURES, data.n_samples), _score_bytes(rows, data, keep_scores)
-    return footprint.largest_map(data, rows, _to_hold(c, data, None), limit, most, pivots=True, scores=scores)[0]
-
-
-def _to_hold(c: int | float | None, data: Summary, look: Look | None) -> int:
-    """Components to count memory for; of a fraction as many as a look lets expect, and some more."""
-    if c is None or isinstance(c, int):
-        return data.n_samples if c is None else c
-    found = 0.0
-    if look is not None and len(look.shares) and look.shares.sum() > 0:
-        found = float(np.searchsorted(np.cumsum(look.shares) / look.shares.sum(), c)) + 1
-    return min(data.n_samples, max(50, int(1.3 * found) + 10))
-
-
-def plan_for_map(
-    feature_map: FeatureMap,
-    name: str,
-    data: Summary,
-    rows: Rows,
-    c: int | float | None,
-    *,
-    memory_limit: int | None,
-    keep_scores: bool,
-) -> Plan:
+def _plan_for_map(problem: Problem) -> Plan:
     """The plan where the feature map is given."""
-    limit = DEFAULT_MEMORY if memory_limit is None else memory_limit
-    D = feature_map.n_features
-    dense = type(feature_map).new_moments is FeatureMap.new_moments
-    offer = Offer(
-        name, Cost(n_features=D, row_flops=2.0 * D, moment_flops=None if dense else 2.0 * D), lambda _: feature_map
-    )
-    k = c if isinstance(c, int) else min(50, data.n_samples)
-    found = _feature_candidate(offer, data, rows, k, _to_hold(c, data, None), limit, keep_scores)
-    plan = _choose([found], "features", data.n_samples, c)
+    assert problem.given_map is not None
+    candidate = _feature_candidate(problem, problem.given_map, _components_held(problem, None))
+    plan = _choose([candidate], problem.target, problem.data.n_samples)
     return replace(plan, reason="the feature map of the model given as like")
 
 
-def _rows_size(rows: Rows, data: Summary) -> float:
-    """Bytes of the rows where they have to be loaded for random access."""
-    return float(data.n_samples * data.n_features * rows.dtype.itemsize) if rows.sequential else 0.0
+def threads_within(problem: Problem, plan: Plan) -> int:
+    """As many of the threads as the memory allows that the chosen route leaves."""
+    chosen = plan.chosen
+    forms_moments = chosen.method == "krylov" or (
+        chosen.method == "features" and chosen.offer.cost.moment_flops is None
+    )
+    left = problem.budget.memory - chosen.memory
+    D = chosen.n_features if forms_moments else 0
+    return footprint.threads_within(problem.budget.n_threads, left, problem.data, D)
 
 
-def dense_candidate(data: Summary, rows: Rows, c: int | float | None, limit: float) -> Candidate:
-    n, few = data.n_samples, isinstance(c, int) and not takes_all(data.n_samples, c)
-    seconds = n * n / 2 / entry_rate(data.n_features) + n * n / ROW_RATE
+def _most_pivots(problem: Problem) -> int:
+    """To which a map of pivots may grow within the limit."""
+    return _largest_map(problem, _components_held(problem, None), _score_bytes(problem), pivots=True)[0]
+
+
+def _largest_map(problem: Problem, hold: int, scores: float, *, pivots: bool) -> tuple[int, int]:
+    most = min(MAX_FEATURES, problem.data.n_samples) if pivots else MAX_FEATURES
+    return footprint.largest_map(
+        problem.data, problem.rows, hold, problem.budget.memory, most, pivots=pivots, scores=scores
+    )
+
+
+def _components_held(problem: Problem, look: Look | None) -> int:
+    """Components to count memory for; of a fraction as many as a look lets expect, and some more."""
+    c, n = problem.target.c, problem.data.n_samples
+    if c is None or isinstance(c, int):
+        return n if c is None else c
+    expected = 0.0
+    if look is not None and len(look.shares) and look.shares.sum() > 0:
+        expected = float(np.searchsorted(np.cumsum(look.shares) / look.shares.sum(), c)) + 1
+    return min(n, max(50, int(1.3 * expected) + 10))
+
+
+def _components_timed(problem: Problem) -> int:
+    """Components to count seconds for."""
+    c = problem.target.c
+    return c if isinstance(c, int) else min(50, problem.data.n_samples)
+
+
+def _dense_candidate(problem: Problem) -> Candidate:
+    c, n = problem.target.c, problem.data.n_samples
+    few = isinstance(c, int) and not takes_all(n, c)
+    seconds = n * n / 2 / entry_rate(problem.data.n_features) + n * n / ROW_RATE
     seconds += (4 / 3 if few else 6) * float(n) ** 3 / EIGEN_RATE + OVERHEAD
-    memory = footprint.dense_bytes(data, rows, c)
-    return Candidate("dense", "LAPACK", seconds, memory, obstacle=_too_much(memory, limit))
+    memory = footprint.dense_bytes(problem.data, problem.rows, c)
+    return Candidate("dense", "LAPACK", seconds, memory, obstacle=_too_much(memory, problem.budget.memory))
 
 
-def _feature_candidates(
-    kernel: Kernel,
-    data: Summary,
-    rows: Rows,
-    look: Look,
-    c: int | float | None,
-    k: int,
-    tol: float,
-    limit: float,
-    name: str,
-    others: list[float],
-    *,
-    forced: bool,
-    scores: bool,
-) -> list[Candidate]:
-    n = data.n_samples
-    hold, each = _to_hold(c, data, look), _score_bytes(rows, data, scores)
-    surely, _ = footprint.largest_map(data, rows, hold, limit, MAX_FEATURES, pivots=False, scores=each)
+def _lapack_instead(dense: Candidate) -> str:
+    """Where a flat spectrum keeps block Krylov from a narrow interval, LAPACK finds one all the same."""
+    limit = f" and memory_limit='{np.ceil(dense.memory / 1e6):.0f}MB'" if dense.obstacle else ""
+    return f"method='dense'{limit} (LAPACK, some {dense.seconds:.2g} seconds) reaches what rounding allows"
+
+
+def _feature_candidates(problem: Problem, look: Look, others: list[float]) -> list[Candidate]:
+    """The feature maps for ``tol``; ``others``: seconds of the other routes, beyond which no map is looked for."""
+    kernel, data, target = problem.kernel, problem.data, problem.target
+    name, hold = target.features, _components_held(problem, look)
+    surely, _ = _largest_map(problem, hold, _score_bytes(problem), pivots=False)
     # scores that don't fit are an obstacle of their own
-    _, largest = footprint.largest_map(data, rows, hold, limit, MAX_FEATURES, pivots=False, scores=0.0)
-    pivots = most_pivots(data, rows, c, limit, scores)
-    residual = min(0.5 * tol * look.share(1), 1.0)
+    _, largest = _largest_map(problem, hold, 0.0, pivots=False)
+    pivots = _most_pivots(problem)
+    residual = min(0.5 * target.tol * look.share(1), 1.0)
     # a moment held as an operator costs neither n D^2 nor D^3: cheap to look for, and what it costs limits the others
     held = [
         x
         for x in ([] if name == "pivots" else kernel.feature_maps(data, residual, 1))
         if x.cost.moment_flops is not None and name in ("auto", x.name)
     ]
-    others = others + [_feature_seconds(x, data, k) for x in held if x.cost.memory <= limit]
-    if others and not forced and name == "auto":
+    k = _components_timed(problem)
+    others = others + [_feature_seconds(x, data, k) for x in held if x.cost.memory <= problem.budget.memory]
+    if others and target.method != "features" and name == "auto":
         # a map whose second moment alone costs more than another whole route is not worth looking for
-        largest = min(largest, int(np.sqrt(min(others) * SYRK_RATE / n)) + 1)
+        largest = min(largest, int(np.sqrt(min(others) * SYRK_RATE / data.n_samples)) + 1)
         pivots = min(pivots, largest)
     offers: list[Offer] = held if name != "auto" else []
     while not offers:
         # how many features a map has is not always known before it is made: first those that fit in any case
-        offers = offers_of_maps(kernel, data, rows, look, residual, min(surely, largest), name, most=pivots)
-        if not offers and surely < largest:
-            offers = offers_of_maps(kernel, data, rows, look, residual, largest, name, most=pivots)
-        if offers or not forced or residual >= 1.0:
+        for most in dict.fromkeys((min(surely, largest), largest)):
+            offers = offers or offers_of_maps(kernel, data, problem.rows, look, residual, most, name, most=pivots)
+        if offers or target.method != "features" or residual >= 1.0:
             break
         # asked for: the best that fits, and the interval says how good that is
         residual = min(max(10 * residual, 1e-15), 1.0)
     if not offers:
-        text = f"no map reaches tol={tol:g} within {largest} features"
-        if name != "auto":
-            known = sorted({"pivots", *(x.name for x in kernel.feature_maps(data, 1.0, largest))} - {name})
-            text = f"there is no map of this name within {largest} features, but {' and '.join(map(repr, known))}"
-            text = with_near(text, name, known)
-        return [Candidate("features", name if name != "auto" else "any", 0.0, 0.0, obstacle=text)]
-    found = [_feature_candidate(offer, data, rows, k, hold, limit, scores) for offer in offers]
-    return [replace(x, obstacle=x.obstacle or _too_many(x.offer, n)) for x in found]
+        return [_no_map(problem, largest)]
+    candidates = [_feature_candidate(problem, offer, hold) for offer in offers]
+    return [replace(x, obstacle=x.obstacle or _too_many(x.offer, data.n_samples)) for x in candidates]
 
 
-def _too_many(offer: Any, n: int) -> str:
+def _no_map(problem: Problem, largest: int) -> Candidate:
+    name = problem.target.features
+    if name == "auto":
+        text = f"no map reaches tol={problem.target.tol:g} within {largest} features"
+        return Candidate("features", "any", 0.0, 0.0, obstacle=text)
+    offers = problem.kernel.feature_maps(problem.data, 1.0, largest)
+    known = sorted({"pivots", *(x.name for x in offers)} - {name})
+    text = f"there is no map of this name within {largest} features, but {' and '.join(map(repr, known))}"
+    return Candidate("features", name, 0.0, 0.0, obstacle=with_near(text, name, known))
+
+
+def _too_many(offer: Offer, n: int) -> str:
     """Why a map with a second moment of its own size is not for so few rows; empty where it is."""
     D = offer.cost.n_features
     if offer.cost.moment_flops is not None or D <= max(n, MORE_THAN_ROWS):
@@ -295,28 +258,35 @@ def _too_many(offer: Any, n: int) -> str:
     return f"has {D} features, and {n} rows have {n - 1} components at most: method='dense' takes the {n} x {n} matrix"
 
 
-def _feature_candidate(
-    offer: Offer, data: Summary, rows: Rows, k: int, hold: int, limit: float, scores: bool
-) -> Candidate:
-    """``k`` components count for its seconds, ``hold`` for its memory."""
-    D = offer.cost.n_features
-    each = _score_bytes(rows, data, scores)
-    more: dict[str, Any] = {
-        "own": offer.cost.memory,
-        "dense": offer.cost.moment_flops is None,
-        "pivots": offer.name == "pivots",
-    }
-    without, memory = (footprint.map_bytes(data, rows, D, hold, scores=size, **more) for size in (0.0, each))
+def _feature_candidate(problem: Problem, offer: Offer, hold: int) -> Candidate:
+    """A map with its price, and memory for so many components."""
+    D, limit, each = offer.cost.n_features, problem.budget.memory, _score_bytes(problem)
+    pivots = offer.name == "pivots"
+    without, memory = (
+        footprint.map_bytes(
+            problem.data,
+            problem.rows,
+            D,
+            hold,
+            own=offer.cost.memory,
+            dense=offer.cost.moment_flops is None,
+            pivots=pivots,
+            scores=scores,
+        )
+        for scores in (0.0, each)
+    )
     obstacle = _too_much(memory, limit)
     if obstacle and without <= limit:
         held = readable_size(each * min(hold, D))
         obstacle += f", of which scores are {held}: return_scores=False, or out=, does without"
-    return Candidate("features", offer.name, _feature_seconds(offer, data, k), memory, D, obstacle, offer)
+    seconds = _feature_seconds(offer, problem.data, _components_timed(problem))
+    left = Room(features=_most_pivots(problem) if pivots else 0)
+    return Candidate("features", offer.name, seconds, memory, D, obstacle, offer, left)
 
 
-def _score_bytes(rows: Rows, data: Summary, kept: bool) -> float:
+def _score_bytes(problem: Problem) -> float:
     """Of the scores of one component, where they are kept in memory."""
-    return (4.0 if rows.dtype == np.float32 else 8.0) * data.n_samples if kept else 0.0
+    return float(problem.dtype.itemsize) * problem.data.n_samples if problem.keeps_scores else 0.0
 
 
 def _feature_seconds(offer: Offer, data: Summary, k: int) -> float:
@@ -401,52 +371,57 @@ def start_features(look: Look, data: Summary, k: int, pass_seconds: float) -> in
     return int(min(1.2 * enough if 1.2 * enough <= worth else few, n // 4, MAX_FEATURES))
 
 
-def _krylov_candidates(
-    kernel: Kernel,
-    look: Look,
-    data: Summary,
-    rows: Rows,
-    c: int | float | None,
-    k: int,
-    tol: float,
-    limit: float,
-    name: str,
-) -> list[Candidate]:
+def _krylov_candidates(problem: Problem, look: Look) -> list[Candidate]:
     """Block Krylov on exact products, and on each approximate one that is accurate enough for ``tol``."""
-    n = data.n_samples
-    block = k + 10
+    kernel, data, target = problem.kernel, problem.data, problem.target
     # an error of at most e in each entry moves an eigenvalue by at most n e
     size = float(kernel.diagonal(data.sample).mean())
-    allowed = KRYLOV_PRODUCT_SHARE * tol * look.share(1) * size
-    found = []
-    for product in products_for(
-        kernel, data, data, allowed if allowed > 0 else None, square=True, columns=block, name=name
-    ):
-        exact = product.name == "exact"
-        search, double = _passes(look, n, k, tol, trace=kernel.positive_semidefinite, norm=exact)
-        seconds = product.seconds(search / (2 if exact else 1) + double) + KRYLOV_OVERHEAD
-        seconds += _rayleigh_ritz_seconds(n, default_block_size(n, k), k, search, double)
-        D = start_features(look, data, k, product.once)
-        seconds += 3.0 * n * D * D / SYRK_RATE
-        kept = _kept_matrix(kernel, n) if exact else 0.0
+    allowed = KRYLOV_PRODUCT_SHARE * target.tol * look.share(1) * size
+    ways = products_for(
+        kernel,
+        data,
+        data,
+        allowed if allowed > 0 else None,
+        square=True,
+        columns=_components_timed(problem) + 10,
+        name=target.products,
+        n_threads=problem.budget.n_threads,
+    )
+    return [_krylov_candidate(problem, look, way) for way in ways]
 
-        def needed(D: int, product: Product = product) -> float:
-            return footprint.krylov_bytes(data, rows, k, D, product.least_memory)
 
-        while D and needed(D) > limit:  # a start is worth having, and can be done without
-            D //= 2
-        memory = needed(D)
-        if kept and memory + kept <= limit:
-            memory, product = memory + kept, replace(product, memory=product.memory + kept)
-        obstacle = _too_much(memory, limit)
-        if c is None:
-            obstacle = "all components need the dense route or an exact feature map"
-        elif not isinstance(c, int) and look.probe is None:
-            obstacle = "a fraction of the variance needs a positive semidefinite kernel, or the dense route"
-        elif k >= (present := n if rows.weights is None else np.count_nonzero(rows.weights)):
-            obstacle = f"finds at most {present - 1} components"
-        found.append(Candidate("krylov", product.name, seconds, memory, D, obstacle, product))
-    return found
+def _krylov_candidate(problem: Problem, look: Look, way: Way) -> Candidate:
+    kernel, data, limit = problem.kernel, problem.data, problem.budget.memory
+    n, k, exact = data.n_samples, _components_timed(problem), way.name == "exact"
+    search, double = _passes(look, n, k, problem.target.tol, trace=kernel.positive_semidefinite, norm=exact)
+    seconds = way.seconds(search / (2 if exact else 1) + double) + KRYLOV_OVERHEAD
+    seconds += _rayleigh_ritz_seconds(n, default_block_size(n, k), k, search, double)
+    D = start_features(look, data, k, way.once)
+    seconds += 3.0 * n * D * D / SYRK_RATE
+
+    def needed(D: int) -> float:
+        return footprint.krylov_bytes(data, problem.rows, k, D, way.least_memory)
+
+    while D and needed(D) > limit:  # a start is worth having, and can be done without
+        D //= 2
+    memory = needed(D)
+    matrix = _kept_matrix(kernel, n) if exact else 0.0
+    if matrix and memory + matrix <= limit:
+        memory, way = memory + matrix, replace(way, cost=replace(way.cost, memory=way.cost.memory + matrix))
+    obstacle = _krylov_obstacle(problem, look, k) or _too_much(memory, limit)
+    left = _krylov_room(problem, way, k, needed(D))
+    return Candidate("krylov", way.name, seconds, memory, D, obstacle, way, left)
+
+
+def _krylov_obstacle(problem: Problem, look: Look, k: int) -> str:
+    """Why block Krylov can't do what is asked, whatever the memory."""
+    c, weights = problem.target.c, problem.rows.weights
+    if c is None:
+        return "all components need the dense route or an exact feature map"
+    if not isinstance(c, int) and look.probe is None:
+        return "a fraction of the variance needs a positive semidefinite kernel, or the dense route"
+    present = problem.data.n_samples if weights is None else np.count_nonzero(weights)
+    return f"finds at most {present - 1} components" if k >= present else ""
 
 
 def _passes(look: Look, n: int, k: int, tol: float, *, trace: bool, norm: bool) -> tuple[float, float]:
@@ -491,27 +466,26 @@ def _kept_matrix(kernel: Kernel, n: int) -> float:
     return size if size <= KEPT_MATRIX and not is_compiled(kernel) else 0.0
 
 
-def krylov_room(data: Summary, rows: Rows, way: Candidate, c: int, memory_limit: float | None) -> tuple[float, int]:
-    """(bytes for the basis, columns that an approximate product multiplies at once): what the limit leaves for them."""
-    limit = DEFAULT_MEMORY if memory_limit is None else memory_limit
-    product = way.offer
-    assert isinstance(product, Product)
-    n = data.n_samples
-    block = default_block_size(n, c)
-    least = basis_bytes(n, least_columns(n, c, block), block)
-    spare = max(0.0, limit - footprint.krylov_bytes(data, rows, c, way.n_features, product.least_memory))
+def _krylov_room(problem: Problem, way: Way, k: int, memory: float) -> Room:
+    """What the limit leaves for the basis, and for columns that an approximate product multiplies at once."""
+    n = problem.data.n_samples
+    block = default_block_size(n, k)
+    least = basis_bytes(n, least_columns(n, k, block), block)
+    spare = max(0.0, problem.budget.memory - memory)
     columns = LEAST_COLUMNS
-    if product.column_memory:  # half of it, as far as a block of columns goes
-        columns += int(min(max(0, 2 * block - columns), 0.5 * spare / product.column_memory))
-        spare -= (columns - LEAST_COLUMNS) * product.column_memory
-    return least + spare / (2.0 if rows.weights is not None else 1.0), columns
+    if way.cost.column_memory:  # half of it, as far as a block of columns goes
+        columns += int(min(max(0, 2 * block - columns), 0.5 * spare / way.cost.column_memory))
+        spare -= (columns - LEAST_COLUMNS) * way.cost.column_memory
+    basis = least + spare / (2.0 if problem.rows.weights is not None else 1.0)
+    return Room(basis=basis, columns=columns, pass_seconds=way.once)
 
 
 def _too_much(memory: float, limit: float) -> str:
     return f"needs {readable_size(memory)}, the limit is {readable_size(limit)}" if memory > limit else ""
 
 
-def _choose(candidates: list[Candidate], method: str, n: int, c: object) -> Plan:
+def _choose(candidates: list[Candidate], target: Target, n: int) -> Plan:
+    method = target.method
     possible = [x for x in candidates if not x.obstacle]
     if not possible and not candidates:
         raise ValueError(
@@ -522,8 +496,8 @@ def _choose(candidates: list[Candidate], method: str, n: int, c: object) -> Plan
         reasons = "; ".join(f"{x.label}: {x.obstacle}" for x in candidates)
         what = "no route fits" if method == "auto" else f"method={method!r} is not possible"
         raise NoRouteError(
-            f"{what} for {n} rows and c={c!r} ({reasons}); raise memory_limit or tol, ask for fewer components, or "
-            "take another method"
+            f"{what} for {n} rows and c={target.c!r} ({reasons}); raise memory_limit or tol, ask for fewer components, "
+            "or take another method"
         )
     best = min(possible, key=lambda x: x.seconds)
     others = [x for x in possible if x is not best]

@@ -7,12 +7,13 @@ rows that it can't keep its word falls back on exact tiles: slower, never wrong.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from ..base import parallel
-from ..base.protocol import Kernel, Summary, Summation
+from ..base.protocol import Cost, Kernel, Offer, Summary, Summation
 from ..base.rounding import UNIT
 from ..errors import did_you_mean
 from ..maps.passes import tile_rows
@@ -22,52 +23,41 @@ from ..products.expansion import ExpansionSummation
 from ..products.rates import FEATURE_RATE, GEMM_RATE, OVERHEAD, SYRK_RATE, entry_rate, is_compiled, pass_seconds
 from ..rows.view import Rows
 
-__all__ = ["LEAST_COLUMNS", "InStrips", "Product", "best_product", "both_sides", "exact_error", "products_for"]
+__all__ = ["LEAST_COLUMNS", "InStrips", "Way", "best_product", "both_sides", "exact_error", "products_for"]
 
 LEAST_COLUMNS = 8
 """Columns that a product may be asked to multiply at once, whatever the memory."""
 WORTH_PROBING = 0.03
 """Seconds; where exact tiles, or an offer, take less, no look is taken at how many pivots there would be."""
-WORTH_OFFERS = 3e-3
-WORTH_OTHERS = 1e-2
-"""The same for asking the kernel, and for asking it further once it has offered something."""
+WORTH_ASKING = 3e-3
+"""The same for asking the kernel what it offers."""
 
 
 @dataclass(frozen=True)
-class Product:
-    """One way to multiply by the kernel matrix, and what it is predicted to cost on one thread.
+class Way(Offer):
+    """An offer of a product with the kernel matrix, and what it is predicted to take on one thread.
 
     Attributes
     ----------
-    name : str
     setup, once : float
         Seconds, before the first product and for each.
-    memory : float
-        Bytes beside the rows and the product.
-    error : float
-        Bound on an entry's error; 0 for exact values.
-    column_memory : float
-        Bytes for each column that is multiplied at once; see ``InStrips``.
-    build : callable
-        build(rows_x, rows_y or None, n_threads) -> Summation
     """
 
-    name: str
     setup: float
     once: float
-    memory: float
-    error: float
-    build: Callable[[Rows, Rows | None, int], Summation] = field(repr=False, compare=False)
-
-    column_memory: float = 0.0
 
     @property
     def least_memory(self) -> float:
-        """With as few columns at once as it may get."""
-        return self.memory + LEAST_COLUMNS * self.column_memory
+        """Bytes beside the rows and the product, with as few columns at once as it may get; see ``InStrips``."""
+        return self.cost.memory + LEAST_COLUMNS * self.cost.column_memory
 
     def seconds(self, times: float = 1.0) -> float:
         return self.setup + times * self.once
+
+    def summation(self, X: Rows, Y: Rows | None, n_threads: int) -> Summation:
+        made: Summation = self.build(X, Y)
+        made.n_threads = n_threads
+        return made
 
 
 class InStrips(Summation):
@@ -128,45 +118,37 @@ def products_for(
     columns: int = 1,
     name: str = "auto",
     least: float | None = None,
-) -> list[Product]:
+    n_threads: int = 1,
+) -> list[Way]:
     """Every product there is for ``tol`` (None: exact ones), or those of one name; all of them work.
 
     ``least`` is what an exact product errs by, of which an approximation has to leave room; None: the kernel's
-    ``entry_error``.
+    ``entry_error``. ``n_threads`` are those of passes over the rows that belong to building one.
 
     Raises
     ------
     ValueError
         There is none of this name; the text says which there are.
     """
-    n, m, d = data_x.n_samples, data_y.n_samples, data_x.n_features
-    exact = Product(
-        "exact", OVERHEAD / 10, pass_seconds(kernel, n, m, d, columns, square=square), 0.0, 0.0, _exact(kernel)
-    )
+    exact = _exact_way(kernel, data_x, data_y, columns, square=square)
     if name == "exact":
         return [exact]
-    found = [exact]
+    ways = [exact]
     if least is None:
         least = kernel.entry_error(both_sides(data_x, data_y), np.dtype(np.float64)) or 0.0
     rest = tol if tol is None else tol - least  # for the approximation
-    if (rest is None or rest > 0.0) and (tol is None or name != "auto" or exact.once > WORTH_OFFERS):
-        for offer in kernel.summations(data_x, data_y, rest):
-            cost = offer.cost
-            further = cost.row_flops if cost.column_flops is None else cost.column_flops
-            once = n * (cost.row_flops + (columns - 1) * further) / FEATURE_RATE
-            build = _offered(offer.build)
-            each = cost.column_memory + 32.0 * max(n, m)
-            setup = cost.setup_flops / FEATURE_RATE
-            found.append(Product(offer.name, setup, once, cost.memory, cost.residual, build, each))
-    least = min(x.seconds() for x in found)
-    if name == "pivots" or (name == "auto" and least > WORTH_PROBING):
-        found += _pivot_product(kernel, data_x, data_y, rest, columns, np.inf if name == "pivots" else least)
+    if (rest is None or rest > 0.0) and (tol is None or name != "auto" or exact.once > WORTH_ASKING):
+        ways += [_way(offer, data_x, data_y, columns) for offer in kernel.summations(data_x, data_y, rest)]
+    best = best_product(ways).seconds()
+    if name == "pivots" or (name == "auto" and best > WORTH_PROBING):
+        worth = np.inf if name == "pivots" else best
+        ways += _pivot_ways(kernel, data_x, data_y, rest, columns, worth, n_threads)
     if name == "auto":
-        return found
-    named = [x for x in found if x.name == name]
+        return ways
+    named = [x for x in ways if x.name == name]
     if not named:
         at = "without a tol" if tol is None else f"at tol={tol:g}"
-        others = sorted({x.name for x in found})
+        others = sorted({x.name for x in ways})
         raise ValueError(
             f"{kernel!r} offers no products named {name!r} on these rows {at}; it offers "
             f"{', '.join(map(repr, others))}. " + (did_you_mean(name, others) or "Take products='auto'")
@@ -174,32 +156,43 @@ def products_for(
     return named
 
 
-def best_product(found: list[Product], times: float = 1.0) -> Product:
-    return min(found, key=lambda x: x.seconds(times))
+def best_product(ways: list[Way], times: float = 1.0) -> Way:
+    return min(ways, key=lambda x: x.seconds(times))
 
 
-def _exact(kernel: Kernel) -> Callable[[Rows, Rows | None, int], Summation]:
-    return lambda X, Y, n_threads: ExactSummation(kernel, X, Y, n_threads=n_threads)
+def _exact_way(kernel: Kernel, data_x: Summary, data_y: Summary, columns: int, *, square: bool) -> Way:
+    n, m, d = data_x.n_samples, data_y.n_samples, data_x.n_features
+    once = pass_seconds(kernel, n, m, d, columns, square=square)
+    return Way("exact", Cost(), lambda X, Y=None: ExactSummation(kernel, X, Y), OVERHEAD / 10, once)
 
 
-def _offered(build: Callable[..., Summation]) -> Callable[[Rows, Rows | None, int], Summation]:
-    def made(X: Rows, Y: Rows | None, n_threads: int) -> Summation:
-        summation = build(X, Y)
-        summation.n_threads = n_threads
-        return summation
+def _way(offer: Offer, data_x: Summary, data_y: Summary, columns: int) -> Way:
+    """What a kernel offers, with its price for so many columns."""
+    cost, n = offer.cost, data_x.n_samples
+    further = cost.row_flops if cost.column_flops is None else cost.column_flops
+    once = n * (cost.row_flops + (columns - 1) * further) / FEATURE_RATE
+    held = replace(cost, column_memory=cost.column_memory + 32.0 * max(n, data_y.n_samples))
+    return Way(offer.name, held, offer.build, cost.setup_flops / FEATURE_RATE, once)
 
-    return made
 
+def _pivot_ways(
+    kernel: Kernel,
+    data_x: Summary,
+    data_y: Summary,
+    tol: float | None,
+    columns: int,
+    worth: float,
+    n_threads: int,
+) -> list[Way]:
+    """Through pivots: |E_ij| <= sqrt(E_ii E_jj), E being semidefinite, so the largest residual bounds every entry.
 
-def _pivot_product(
-    kernel: Kernel, data_x: Summary, data_y: Summary, tol: float | None, columns: int, limit: float
-) -> list[Product]:
-    """Through pivots: |E_ij| <= sqrt(E_ii E_jj), E being semidefinite, so the largest residual bounds every entry."""
+    None where setting it up, with one product, takes more seconds than it is worth.
+    """
     if tol is None or tol <= 0.0 or not kernel.positive_semidefinite:
         return []
     both = data_x.n_samples + (0 if data_y is data_x else data_y.n_samples)
     # so many that forming them alone takes as long as the best that was offered
-    most = min(8192.0, np.sqrt(limit * SYRK_RATE / (5.0 * both)))
+    most = min(8192.0, np.sqrt(worth * SYRK_RATE / (5.0 * both)))
     probe = probe_rank(
         kernel, data_x, tol / 20, np.random.default_rng(0), max_probe=int(min(128, most)), sample_rows=512
     )
@@ -213,43 +206,51 @@ def _pivot_product(
     # chosen on a sample, checked on every row, then formed once for each side of the product
     setup = form + 4096 * rank * (rank / SYRK_RATE + value) + OVERHEAD
     once = form + 4.0 * both * rank * columns / GEMM_RATE
-    if setup + once > limit:
+    if setup + once > worth:
         return []
-    entry_error = kernel.entry_error(data_x, np.dtype(np.float64))
+    cost = Cost(memory=8.0 * (2.0 * 4096 * (rank + 200) + 3 * rank**2), residual=tol, column_memory=8.0 * both)
+    build = partial(_pivot_summation, kernel, (data_x, data_y), tol, int(min(8192, 3 * rank + 100)), n_threads)
+    return [Way("pivots", cost, build, setup, once)]
 
-    def build(X: Rows, Y: Rows | None, n_threads: int) -> Summation:
-        sample = data_x.sample if Y is None else np.concatenate([data_x.sample, data_y.sample])
-        generator = np.random.default_rng(0)
-        allowed = int(min(8192, 3 * rank + 100))
-        found = pivot_map(
-            kernel,
-            sample,
-            tol=tol / size / 20,
-            max_features=allowed,
-            rng=generator,
-            n_samples=both,
-            entry_error=entry_error,
+
+def _pivot_summation(
+    kernel: Kernel,
+    data: tuple[Summary, Summary],
+    tol: float,
+    max_features: int,
+    n_threads: int,
+    X: Rows,
+    Y: Rows | None = None,
+) -> Summation:
+    """Products by a map of pivots that is within ``tol`` at every entry; exact ones where no map is."""
+    sides = [X] if Y is None else [X, Y]
+    sample = data[0].sample if Y is None else np.concatenate([data[0].sample, data[1].sample])
+    generator, size = np.random.default_rng(0), float(kernel.diagonal(data[0].sample).mean())
+    pivots = pivot_map(
+        kernel,
+        sample,
+        tol=tol / size / 20,
+        max_features=max_features,
+        rng=generator,
+        n_samples=sum(x.n_samples for x in data[: len(sides)]),
+        entry_error=kernel.entry_error(data[0], np.dtype(np.float64)),
+    )
+    diagonal = max(_largest_diagonal(kernel, rows, n_threads) for rows in sides)
+    for _ in range(4):
+        worst = [_largest_residual(pivots, rows, n_threads) for rows in sides]
+        # entry (i, j): its semidefinite part, what is negative, and the rounding of the two features
+        bound = float(np.sqrt(worst[0] * worst[-1])) + 2 * pivots.defect_norm(1, diagonal)
+        bound += 4 * pivots.rounding * diagonal
+        if bound <= tol:
+            return ExpansionSummation(pivots, X, Y, error_bound=bound, n_threads=n_threads)
+        rows = sides[int(np.argmax(worst))]
+        more, _ = second_round(
+            pivots, rows, tol=1e-3 * tol / size, max_features=max_features, rng=generator, n_threads=n_threads
         )
-        sides = [X] if Y is None else [X, Y]
-        top = max(_largest_diagonal(kernel, rows, n_threads) for rows in sides)
-        for _ in range(4):
-            worst = [_largest_residual(found, rows, n_threads) for rows in sides]
-            # entry (i, j): its semidefinite part, what is negative, and the rounding of the two features
-            bound = float(np.sqrt(worst[0] * worst[-1])) + 2 * found.defect_norm(1, top)
-            bound += 4 * found.rounding * top
-            if bound <= tol:
-                return ExpansionSummation(found, X, Y, error_bound=bound, n_threads=n_threads)
-            rows = sides[int(np.argmax(worst))]
-            more, _ = second_round(
-                found, rows, tol=1e-3 * tol / size, max_features=allowed, rng=generator, n_threads=n_threads
-            )
-            if more is found or more.n_features >= allowed:
-                break
-            found = more
-        return ExactSummation(kernel, X, Y, n_threads=n_threads)
-
-    memory = 8.0 * (2.0 * 4096 * (rank + 200) + 3 * rank**2)
-    return [Product("pivots", setup, once, memory, tol, build, 8.0 * both)]
+        if more is pivots or more.n_features >= max_features:
+            break
+        pivots = more
+    return ExactSummation(kernel, X, Y, n_threads=n_threads)
 
 
 def _largest_diagonal(kernel: Kernel, rows: Rows, n_threads: int) -> float:

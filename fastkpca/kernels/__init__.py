@@ -1,10 +1,13 @@
 """Kernels: found by name, and the classes that authors of kernels build on.
 
-``from fastkpca.kernels import Kernel`` is all that a plugin needs; the contract is in ``fastkpca.base.protocol``.
+``from fastkpca.kernels import Kernel`` is all that a plugin needs; the protocol is in ``fastkpca.base.protocol``. Here
+live the kernels, one file each, how they are found, and what stands between the core and those from outside. Nothing
+here fits, solves or reads rows but for a look at a sample.
 
 ===============  =====================================================================================
 ``_registry``    names: the built-in table, the entry-point group ``fastkpca.kernels``, a session's own
 ``_guard``       what stands between the core and kernels from outside: names failures, looks at claims
+``contract``     what a kernel, a map and a product promise: each promise once
 ``_adapters``    functions on tiles, and objects with ``block``, as kernels
 ``_parameters``  checks of parameters that several kernels share
 ``combined``     sums, scalings and products of kernels: what ``+`` and ``*`` make

@@ -211,23 +211,23 @@ class Guard(Kernel):
         return value
 
     @property
-    def positive_semidefinite(self) -> bool:  # type: ignore[override]
+    def positive_semidefinite(self) -> bool:
         return bool(self._declared("positive_semidefinite", (False, True)))
 
     @property
-    def thread_safe(self) -> bool:  # type: ignore[override]
+    def thread_safe(self) -> bool:
         return bool(self._declared("thread_safe", (False, True)))
 
     @property
-    def translation(self) -> str | None:  # type: ignore[override]
+    def translation(self) -> str | None:
         return self._declared("translation", (None, "kernel", "centered"))
 
     @property
-    def by_number(self) -> bool:  # type: ignore[override]
+    def by_number(self) -> bool:
         return bool(self._declared("by_number", (False, True)))
 
     @property
-    def is_linear(self) -> bool:  # type: ignore[override]
+    def is_linear(self) -> bool:
         return bool(self._declared("is_linear", (False, True)))
 
     @property

@@ -1,7 +1,7 @@
 """Sums, scalings and products of kernels: what ``+`` and ``*`` make, as in ``0.5 * gaussian + linear``.
 
 Everything follows from the parts: values and their errors, what may be shifted, feature maps
-(``features/combined.py``), products with vectors (``summation/combined.py``), and the model file.
+(``maps/combined.py``), products with vectors (``products/combined.py``), and the model file.
 """
 
 from __future__ import annotations
@@ -128,19 +128,19 @@ class ScaledKernel(Kernel):
         self.__dict__.update(factor=factor, kernel=kernel)
 
     @property
-    def positive_semidefinite(self) -> bool:  # type: ignore[override]
+    def positive_semidefinite(self) -> bool:
         return bool(self.kernel.positive_semidefinite)
 
     @property
-    def translation(self) -> str | None:  # type: ignore[override]
+    def translation(self) -> str | None:
         return self.kernel.translation
 
     @property
-    def scales_rows(self) -> bool:  # type: ignore[override]
+    def scales_rows(self) -> bool:
         return bool(self.kernel.scales_rows)
 
     @property
-    def thread_safe(self) -> bool:  # type: ignore[override]
+    def thread_safe(self) -> bool:
         return bool(self.kernel.thread_safe)
 
     def over_parts(self, function: Callable[[Kernel], Kernel]) -> Kernel:
@@ -238,16 +238,16 @@ class _OfParts(Kernel):
         self.__dict__["parts"] = tuple(flat)
 
     @property
-    def positive_semidefinite(self) -> bool:  # type: ignore[override]
+    def positive_semidefinite(self) -> bool:
         # products as well: Schur 1911
         return all(part.positive_semidefinite for part in self.parts)
 
     @property
-    def scales_rows(self) -> bool:  # type: ignore[override]
+    def scales_rows(self) -> bool:
         return all(part.scales_rows for part in self.parts)
 
     @property
-    def thread_safe(self) -> bool:  # type: ignore[override]
+    def thread_safe(self) -> bool:
         return all(part.thread_safe for part in self.parts)
 
     def over_parts(self, function: Callable[[Kernel], Kernel]) -> Kernel:
@@ -321,7 +321,7 @@ class SumKernel(_OfParts):
     word = "sum"
 
     @property
-    def translation(self) -> str | None:  # type: ignore[override]
+    def translation(self) -> str | None:
         # H (K_1 + K_2) H is the sum of centred matrices: it survives a shift where each of them does
         words = {part.translation for part in self.parts}
         return "kernel" if words == {"kernel"} else "centered" if words <= {"kernel", "centered"} else None
@@ -438,7 +438,7 @@ class ProductKernel(_OfParts):
     word = "product"
 
     @property
-    def translation(self) -> str | None:  # type: ignore[override]
+    def translation(self) -> str | None:
         # a shift of x.y adds terms in x and in y, which centring takes away from x.y itself but not from its product
         return "kernel" if all(part.translation == "kernel" for part in self.parts) else None
 

@@ -54,7 +54,7 @@ class Polynomial(Kernel):
         self.__dict__.update(values)
 
     @property
-    def positive_semidefinite(self) -> bool:  # type: ignore[override]
+    def positive_semidefinite(self) -> bool:
         return self.offset >= 0
 
     @property

@@ -1,10 +1,15 @@
 """Feature maps: phi with K = Phi Phi' + (positive semidefinite), tile by tile.
 
-============  =========================================================================================
-``combined``  of sums, scalings and products of kernels, from the maps of their parts
-``monomial``  the compress operator's monomials: exact for polynomials, truncated for the Gaussian
-``pivots``    randomly pivoted Cholesky, for any positive semidefinite kernel
-``ranked``    the Gaussian's multi-indices, heaviest over the data first
-``passes``    a pass over all rows with any map: products and moments
-============  =========================================================================================
+Each map lives in a file with its rounding, its bounds, its state and its formula for MATLAB; a pass over all rows with
+any map in ``passes``, what a model file says of a map in ``stored``. A map knows a tile of rows and the protocol.
+Nothing here chooses a map, solves for eigenvalues, or knows a kernel by name.
+
+==============  =========================================================================================
+``combined``    of sums, scalings and products of kernels, from the maps of their parts
+``monomial``    the compress operator's monomials: exact for polynomials, truncated for the Gaussian
+``pivots``      randomly pivoted Cholesky, for any positive semidefinite kernel
+``ranked``      the Gaussian's multi-indices, heaviest over the data first
+``fourier``     waves on a periodic box, whose second moment is never formed
+``transforms``  fast Fourier transforms from and to points
+==============  =========================================================================================
 """

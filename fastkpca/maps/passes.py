@@ -12,7 +12,7 @@ import numpy as np
 from ..base import parallel
 from ..base.protocol import FeatureMap, Moments
 from ..rows.sinks import Sink
-from ..rows.view import Rows
+from ..rows.view import Pass, Rows
 
 __all__ = [
     "MANY_TASKS",
@@ -157,18 +157,17 @@ def feature_moments(
                 moments.update(X, w)
         return moments
 
-    moments = rows.reduce(
+    over = Pass(
+        "moments",
         task,
         span,
         lambda a, b: a.merge(b),
-        n_threads=n_threads,
-        progress=progress,
-        stage="moments",
         pack=lambda moments: moments.state(),
         unpack=lambda state: feature_map.new_moments().restore(*state),
         alone=not feature_map.thread_safe,
         size=8 * feature_map.n_features**2,
     )
+    moments = rows.reduce(over, n_threads=n_threads, progress=progress)
     check_moments(moments)
     return moments
 

@@ -37,7 +37,7 @@ from ..base import parallel
 from ..base.protocol import Cost, FeatureMap, Kernel, Summary
 from ..base.rounding import UNIT, unit_roundoff
 from ..base.stored import Record, refusing
-from ..rows.view import Rows
+from ..rows.view import Pass, Rows
 
 __all__ = ["PivotMap", "RankProbe", "pivot_map", "probe_rank", "second_round"]
 
@@ -255,7 +255,7 @@ def _factor(kernel: Kernel, pivots: np.ndarray, entry_error: float) -> tuple[np.
     while nu <= max(1e-5 * trace, 4.0 * surely, tiny):
         L = K.copy()
         L.flat[:: r + 1] += nu
-        if parallel.aside(lambda: _core.factor(L)) if r > QUICK else _core.factor(L):  # noqa: B023
+        if parallel.interruptible(lambda: _core.factor(L)) if r > QUICK else _core.factor(L):  # noqa: B023
             traces = _schur_traces(L)
             bound = 1.01 * UNIT * ((b + 3) * float(traces[0]) + float(traces[1:].sum())) + r * entry_error
             if nu >= 1.2 * bound:
@@ -281,36 +281,77 @@ class _Selection:
     exhausted: bool
 
 
+@dataclass
+class _Candidates:
+    """Rows that pivots are drawn from, and what they stand for.
+
+    Attributes
+    ----------
+    rows : ndarray (n, d)
+    diagonal, weights : ndarray (n,)
+        k(x, x), and what a row's residual counts.
+    shares : ndarray (n,), optional
+        Where a row stands for rows that are not here: for how many draws; 0: for itself alone.
+    features : ndarray (k, n), optional
+        Features that are already taken.
+    """
+
+    rows: np.ndarray
+    diagonal: np.ndarray
+    weights: np.ndarray
+    shares: np.ndarray | None = None
+    features: np.ndarray | None = None
+
+
+class _Judgement:
+    """The residual trace of all rows, as the candidates tell it.
+
+    Where some stand for rows that are not among them, by those that are not pivots themselves, scaled up (the pivots'
+    own residuals are zero and say nothing about other rows), plus two standard errors.
+    """
+
+    def __init__(self, candidates: _Candidates):
+        n, weights = len(candidates.rows), candidates.weights
+        self.shares = np.zeros(n) if candidates.shares is None else candidates.shares.astype(np.float64)
+        self.weights, self.all_shares = weights, float(self.shares.sum())
+        self.parts = np.stack([weights * (self.shares == 0.0), weights * (self.shares > 0.0)], axis=1)
+
+    def after(self, picked: np.ndarray, residual: np.ndarray, squares: np.ndarray) -> np.ndarray:
+        """After each of the pivots ``picked``, whose features squared are ``squares``: what is beyond the target can
+        then be dropped. ``residual`` is that before them."""
+        sums = np.maximum(residual @ self.parts - np.cumsum(squares @ self.parts, axis=0), 0.0)
+        judged: np.ndarray = sums[:, 0]
+        if self.all_shares:
+            left = self.shares.sum() - np.cumsum(self.shares[picked])
+            self.shares[picked] = 0.0
+            ahead = np.maximum(residual - squares.sum(axis=0), 0.0)
+            margin = 1.0 + 2.0 * _relative_error(self.weights * ahead, self.shares)
+            judged = judged + sums[:, 1] * np.where(left > 0.0, margin * self.all_shares / np.maximum(left, 1.0), 1.0)
+        return judged
+
+
 def _select(
     kernel: Kernel,
-    S: np.ndarray,
-    diagonal: np.ndarray,
-    weights: np.ndarray,
+    candidates: _Candidates,
     target: float,
     max_pivots: int,
     rng: np.random.Generator,
-    start: np.ndarray | None = None,
-    shares: np.ndarray | None = None,
     entry_error: float = 0.0,
 ) -> _Selection:
-    """Draw pivots from the rows S until sum(weights * residual) <= target.
+    """Draw pivots from the candidates until sum(weights * residual) <= target.
 
-    ``start`` (k, n) holds features that are already taken. Where a row of S stands for rows outside of S, ``shares``
-    (n,) says for how many draws (0: for itself alone); the judgement is then by those that are not pivots themselves,
-    scaled up (the pivots' own residuals are zero and say nothing about rows outside of S), plus two standard errors.
-    ``trace`` records the judgement after 0, 1, 2, ... pivots.
+    ``trace`` of the selection records the judgement after 0, 1, 2, ... pivots.
     """
+    S, weights, start = candidates.rows, candidates.weights, candidates.features
     n = len(S)
     done = 0 if start is None else len(start)
     F = np.empty((done + min(max_pivots, 2 * BLOCK), n))
-    residual = diagonal.copy()
+    residual = candidates.diagonal.copy()
     if start is not None:
         F[:done] = start
         residual = np.maximum(residual - np.einsum("ij,ij->j", start, start), 0.0)
-    floor = 16 * UNIT * diagonal + 2.0 * entry_error  # below it a residual is noise
-    shares = np.zeros(n) if shares is None else shares.astype(np.float64)
-    all_shares = float(shares.sum())
-    parts = np.stack([weights * (shares == 0.0), weights * (shares > 0.0)], axis=1)
+    floor = 16 * UNIT * candidates.diagonal + 2.0 * entry_error  # below it a residual is noise
+    judgement = _Judgement(candidates)
     trace = [float(weights @ residual)]
     chosen: list[np.ndarray] = []
     count = 0
@@ -322,33 +363,17 @@ def _select(
         size = min(n, max_pivots - count, max(64, min(BLOCK, k // 2)))
         proposed = np.searchsorted(cumulative, rng.random(size) * cumulative[-1], side="right")
         proposed = np.minimum(proposed, n - 1)
-        F_proposed = np.ascontiguousarray(F[:k, proposed].T)
-        S_proposed = S[proposed]
-        H = _block(kernel, S_proposed, S_proposed)
-        H -= F_proposed @ F_proposed.T
-        accepted, L = _core.accept(H, rng.random(size), floor[proposed])
+        accepted, new = _features_of_accepted(kernel, S, F[:k], proposed, rng.random(size), floor)
         if len(accepted) == 0:  # residuals that were rounding: strike them out, and end when none is left
             residual[proposed] = 0.0
             continue
-        picked = proposed[accepted]
-        new = _block(kernel, S_proposed[accepted], S)
-        _core.project_out(new, F[:k], np.ascontiguousarray(F_proposed[accepted]))
-        _core.solve(L, new)
         squares = new * new
-        # the judgement after each pivot of the block, so that what is beyond the target can be dropped
-        sums = np.maximum(residual @ parts - np.cumsum(squares @ parts, axis=0), 0.0)
-        judged = sums[:, 0]
-        if all_shares:
-            left = shares.sum() - np.cumsum(shares[picked])
-            shares[picked] = 0.0
-            ahead = np.maximum(residual - squares.sum(axis=0), 0.0)
-            margin = 1.0 + 2.0 * _relative_error(weights * ahead, shares)
-            judged = judged + sums[:, 1] * np.where(left > 0.0, margin * all_shares / np.maximum(left, 1.0), 1.0)
+        judged = judgement.after(accepted, residual, squares)
         reached = np.flatnonzero(judged <= target)
-        m = int(reached[0]) + 1 if len(reached) else len(picked)
+        m = int(reached[0]) + 1 if len(reached) else len(accepted)
         residual = np.maximum(residual - squares[:m].sum(axis=0), 0.0)
-        residual[picked[:m]] = 0.0
-        chosen.append(picked[:m])
+        residual[accepted[:m]] = 0.0
+        chosen.append(accepted[:m])
         trace.extend(judged[:m])
         if k + m > len(F):
             grown = np.empty((k + min(max(k, BLOCK), done + max_pivots - k), n))
@@ -358,6 +383,23 @@ def _select(
         count += m
     index = np.concatenate(chosen) if chosen else np.empty(0, dtype=np.intp)
     return _Selection(index, np.asarray(trace), exhausted=trace[-1] > target and count < max_pivots)
+
+
+def _features_of_accepted(
+    kernel: Kernel, S: np.ndarray, F: np.ndarray, proposed: np.ndarray, draws: np.ndarray, floor: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """(which of the proposed rows of S are accepted as pivots, their features of all rows) after the features F."""
+    F_proposed = np.ascontiguousarray(F[:, proposed].T)
+    S_proposed = S[proposed]
+    H = _block(kernel, S_proposed, S_proposed)
+    H -= F_proposed @ F_proposed.T
+    accepted, L = _core.accept(H, draws, floor[proposed])
+    if len(accepted) == 0:
+        return proposed[:0], np.empty((0, len(S)))
+    new = _block(kernel, S_proposed[accepted], S)
+    _core.project_out(new, F, np.ascontiguousarray(F_proposed[accepted]))
+    _core.solve(L, new)
+    return proposed[accepted], new
 
 
 def _relative_error(values: np.ndarray, shares: np.ndarray) -> float:
@@ -428,9 +470,10 @@ def pivot_map(
     trace = float(diagonal.sum())
     shares = np.ones(n) if n_samples is not None and n_samples > n else None
     error = entry_error or 0.0
-    found = _select(kernel, S, diagonal, np.ones(n), tol * trace, max_features, rng, shares=shares, entry_error=error)
-    chosen = PivotMap(kernel, S[found.index], entry_error=error)
-    return chosen._judge(float(found.trace[-1]), trace, n, tol)
+    candidates = _Candidates(S, diagonal, np.ones(n), shares)
+    selection = _select(kernel, candidates, tol * trace, max_features, rng, error)
+    chosen = PivotMap(kernel, S[selection.index], entry_error=error)
+    return chosen._judge(float(selection.trace[-1]), trace, n, tol)
 
 
 def second_round(
@@ -470,21 +513,13 @@ def second_round(
     if rows.weights is not None:
         weights *= np.asarray(rows.weights[index], dtype=np.float64)
     start = np.ascontiguousarray(old.features(S).T)
-    found = _select(
-        old.kernel,
-        S,
-        _diagonal(old.kernel, S),
-        weights,
-        tol * trace,
-        max_features - old.n_features,
-        rng,
-        start=start,
-        shares=np.where(known, 0.0, counts),
-        entry_error=old.entry_error,
-    )
-    new = PivotMap(old.kernel, np.concatenate([old.pivots, S[found.index]]), entry_error=old.entry_error)
+    shares = np.where(known, 0.0, counts)
+    candidates = _Candidates(S, _diagonal(old.kernel, S), weights, shares, start)
+    selection = _select(old.kernel, candidates, tol * trace, max_features - old.n_features, rng, old.entry_error)
+    pivots = np.concatenate([old.pivots, S[selection.index]])
+    new = PivotMap(old.kernel, pivots, entry_error=old.entry_error)
     total_rows = rows.n_samples if rows.weights is None else float(np.sum(rows.weights, dtype=np.float64))
-    new._judge(float(found.trace[-1]), trace, total_rows, tol)
+    new._judge(float(selection.trace[-1]), trace, total_rows, tol)
     return new, before
 
 
@@ -520,15 +555,8 @@ def _scan(
         return a[0], total, a[2] + b[2], np.where(take, b[3], a[3]), np.where(take, b[4], a[4])
 
     n_threads = n_threads if feature_map.kernel.thread_safe else 1
-    _, total, trace, index, drawn = rows.reduce(
-        task,
-        step,
-        join,
-        n_threads=n_threads,
-        progress=progress,
-        stage="residual of the pivots",
-        alone=not feature_map.kernel.thread_safe,
-    )
+    over = Pass("residual of the pivots", task, step, join, alone=not feature_map.kernel.thread_safe)
+    _, total, trace, index, drawn = rows.reduce(over, n_threads=n_threads, progress=progress)
     return total, trace, index, drawn
 
 
@@ -610,6 +638,6 @@ def probe_rank(
     _check(kernel, diagonal)
     trace = float(diagonal.sum())
     shares = np.ones(n) if summary.n_samples > n else None
-    found = _select(kernel, S, diagonal, np.ones(n), tol * trace, min(max_probe, n), rng, shares=shares)
-    curve = found.trace / trace if trace > 0.0 else np.zeros(1)
-    return RankProbe(curve, n, found.exhausted)
+    selection = _select(kernel, _Candidates(S, diagonal, np.ones(n), shares), tol * trace, min(max_probe, n), rng)
+    curve = selection.trace / trace if trace > 0.0 else np.zeros(1)
+    return RankProbe(curve, n, selection.exhausted)

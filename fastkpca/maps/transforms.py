@@ -134,11 +134,11 @@ def convolve(targets: np.ndarray, sources: np.ndarray, U: np.ndarray, weights: n
     fine = d < 3 or eps < FINE or n + sources.shape[1] >= 2 * weights.size
     grid = {"upsampfac": 2.0 if fine else 1.25}
     first = partial(_call, there, *sources, strengths, weights.shape, eps=eps, isign=-1, nthreads=1, **grid)
-    spectra = parallel.aside(first) if strengths.size > MANY else first()
+    spectra = parallel.interruptible(first) if strengths.size > MANY else first()
     spectra = spectra.reshape(len(strengths), *weights.shape)
     spectra *= weights
     second = partial(_call, back, *targets, spectra, eps=eps, isign=1, nthreads=1, **grid)
-    values = (parallel.aside(second) if n * len(strengths) > MANY else second()).reshape(len(strengths), n)
+    values = (parallel.interruptible(second) if n * len(strengths) > MANY else second()).reshape(len(strengths), n)
     result[:, 0::2] = values.real.T
     result[:, 1::2] = values.imag[: U.shape[1] // 2].T
     return result
@@ -170,7 +170,7 @@ def _finufft_type1(P: np.ndarray, U: np.ndarray | None, half: tuple[int, ...], e
     # one thread: the pool outside runs several tiles, and finufft's own threads add up in an order that varies
     transform = (finufft.nufft1d1, finufft.nufft2d1, finufft.nufft3d1)[d - 1]
     call = partial(_call, transform, *P, strengths, modes, eps=_clip(eps), isign=-1, nthreads=1)
-    found = parallel.aside(call) if strengths.size > MANY else call()
+    found = parallel.interruptible(call) if strengths.size > MANY else call()
     found = found.reshape((len(strengths), *modes))
     upper = found[:, half[0] :]
     if U is None:
@@ -197,7 +197,7 @@ def _finufft_type2(P: np.ndarray, spectra: np.ndarray, half: tuple[int, ...], ep
         both[: len(part), : half[0]] += factor * np.conj(_flip(part)[:, :-1])
     transform = (finufft.nufft1d2, finufft.nufft2d2, finufft.nufft3d2)[d - 1]
     call = partial(_call, transform, *P, both, eps=_clip(eps), isign=1, nthreads=1)
-    found = (parallel.aside(call) if n * len(both) > MANY else call()).reshape(len(both), n)
+    found = (parallel.interruptible(call) if n * len(both) > MANY else call()).reshape(len(both), n)
     result = np.empty((n, k))
     result[:, 0::2] = found.real.T
     result[:, 1::2] = found.imag[: k // 2].T

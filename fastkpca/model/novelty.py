@@ -8,21 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 from scipy import stats
 
 from ..base import parallel
 from ..base.checks import check_choice, check_flag
-from ..base.rounding import EPS, UNIT32, rounding_factor
+from ..base.rounding import EPS
 from ..kernels import guarded
-from ..maps.passes import tile_rows
-from ..rows.summary import summarize
 from ..rows.view import Rows
-from .projectors import FeatureProjector, SampleProjector
+from .projectors import SampleProjector
 from .result import KPCAModel, check_model
 from .rows import NewRows, new_rows
+from .spe import finite, statistics, t2_of
 
 __all__ = ["Limits", "kpca_limits", "kpca_spe", "kpca_t2"]
 
@@ -97,7 +96,7 @@ def kpca_t2(
     quiet = np.errstate(over="ignore", invalid="ignore")
     with parallel.reporter(progress) as report, parallel.blas_threads(), quiet:
         model.projector.project(given.kernel, given.rows, z, parallel.threads_for(given.kernel, n_threads), report)
-    return _finite(_t2(model, z), "T^2", given.dtype)
+    return finite(t2_of(model, z), "T^2", given.dtype)
 
 
 @overload
@@ -186,8 +185,8 @@ def kpca_spe(
     given = new_rows(model, X, purpose="kpca_spe")
     threads = parallel.threads_for(given.kernel, n_threads)
     with parallel.reporter(progress) as report, parallel.blas_threads():
-        found = _statistics(model, given, _diagonal(given, diagonal), threads, report, bounds)
-    spe = _finite(found.spe, "SPE", given.dtype)
+        found = statistics(model, given, _diagonal(given, diagonal), threads, report, bounds)
+    spe = finite(found.spe, "SPE", given.dtype)
     return (spe, found.interval) if bounds else spe
 
 
@@ -263,11 +262,11 @@ def kpca_limits(
     given = _training(model) if X is None else new_rows(model, X, purpose="kpca_limits")
     threads = parallel.threads_for(given.kernel, n_threads)
     with parallel.reporter(progress) as report, parallel.blas_threads():
-        found = _statistics(model, given, _diagonal(given, diagonal), threads, report)
+        found = statistics(model, given, _diagonal(given, diagonal), threads, report)
     weights = given.rows.tile_weights(0, len(found.spe))
     weights = np.ones(len(found.spe)) if weights is None else weights
     if t2 == "empirical":
-        t2_limit = _order_statistic(_finite(found.t2, "T^2"), weights, confidence, "t2")
+        t2_limit = _order_statistic(finite(found.t2, "T^2"), weights, confidence, "t2")
     elif t2 == "F":
         t2_limit = _f_limit(model, confidence)
     else:
@@ -280,12 +279,6 @@ def kpca_limits(
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-
-
-class _Found(NamedTuple):
-    t2: np.ndarray
-    spe: np.ndarray
-    interval: np.ndarray
 
 
 def _training(model: KPCAModel) -> NewRows:
@@ -323,186 +316,6 @@ def _diagonal(given: NewRows, diagonal: Any) -> np.ndarray | None:
     if not np.isfinite(values).all():
         raise ValueError(f"diagonal is not finite (first at row {int(np.argmin(np.isfinite(values)))})")
     return values
-
-
-def _t2(model: KPCAModel, z: np.ndarray) -> np.ndarray:
-    with np.errstate(over="ignore", invalid="ignore"):  # said by whoever returns them
-        return np.asarray(np.sum((z / np.sqrt(model.latent)) ** 2, axis=1))
-
-
-def _finite(values: np.ndarray, name: str, dtype: Any = np.float64) -> np.ndarray:
-    """These in the type that is returned; ValueError names the first row where that is not a finite number."""
-    with np.errstate(over="ignore"):
-        found = values.astype(dtype, copy=False)
-    if not np.isfinite(found).all():
-        row = int(np.argmin(np.isfinite(found)))
-        raise ValueError(
-            f"{name} is not finite in {found.dtype} (first at row {row}): kernel values are too large there; scale X "
-            "as the training rows were, or leave that row out"
-        )
-    return found
-
-
-def _statistics(
-    model: KPCAModel,
-    given: NewRows,
-    diagonal: np.ndarray | None,
-    n_threads: int,
-    progress: parallel.Progress | None,
-    bounds: bool = False,
-) -> _Found:
-    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused below
-        if isinstance(model.projector, FeatureProjector):
-            found = _by_features(model, model.projector, given, diagonal, n_threads, progress)
-        else:
-            found = _by_rows(model, model.projector, given, diagonal, n_threads, progress, bounds)
-    _finite(found.spe, "SPE")
-    return found
-
-
-def _by_features(
-    model: KPCAModel,
-    projector: FeatureProjector,
-    given: NewRows,
-    diagonal: np.ndarray | None,
-    n_threads: int,
-    progress: parallel.Progress | None,
-) -> _Found:
-    feature_map, axes, mean = projector.map, projector.axes, projector.mean
-    rows, n, D = given.rows, given.rows.n_samples, feature_map.n_features
-    z = np.empty((n, axes.shape[1]))
-    within, outside, surely, size = np.empty((4, n))
-    away = np.empty(n)
-    length = float(np.sqrt(mean @ mean))
-    # the mean errs by rounding of the features that it is the mean of, which may be much larger than it is
-    features = float(np.sqrt(length**2 + max(model.total_variance_bounds[1], 0.0)))
-    delta = feature_map.rounding + rounding_factor(max(D, model.n_samples)) * EPS
-    # a map with a transform of its own has too many features to form them: cancellation, and no lower end for e
-    transform = feature_map.tile_rows is not None
-    step = tile_rows(feature_map) if transform else parallel.tile_rows(D)
-    if transform:
-        products = projector.products(given.kernel, rows, n_threads, progress)
-        z, along = products[:, :-1] - projector.of_the_mean()[0], products[:, -1]
-
-    def task(i: int) -> None:
-        part = slice(i * step, min(n, (i + 1) * step))
-        X = rows.tile(part.start, part.stop)
-        k = given.kernel.diagonal(X) if diagonal is None else diagonal[part]
-        if transform:
-            outside[part] = np.minimum(feature_map.residual(X), k)
-            squares = k - outside[part]
-            centred = squares - 2.0 * along[part] + length**2
-            within[part] = np.maximum(centred - np.einsum("ij,ij->i", z[part], z[part]), 0.0)
-            surely[part] = 0.0
-        else:
-            Phi = feature_map.features(X)
-            outside[part] = feature_map.residual(X, Phi)
-            squares = np.einsum("ij,ij->i", Phi, Phi)
-            surely[part] = np.clip(k - squares * (1.0 + 2.0 * delta) - 8.0 * EPS * k, 0.0, outside[part])
-            Phi = Phi - mean
-            z[part] = Phi @ axes
-            Phi -= z[part] @ axes.T
-            within[part] = np.einsum("ij,ij->i", Phi, Phi)
-        size[part] = np.sqrt(squares) + features
-        away[part] = feature_map.outside_error(X)
-
-    for _ in parallel.run(task, -(-n // step), n_threads=n_threads, progress=progress, stage="spe"):
-        pass
-    if transform:
-        slack = (4.0 * delta + 8.0 * feature_map.transform_eps) * size**2
-    else:  # |r|^2 of an r that is off by this much
-        slack = 4.0 * np.sqrt(within) * (delta * size) + 4.0 * (delta * size) ** 2
-    slack += 4.0 * feature_map.defect + 2.0 * away
-    train = np.sqrt(model.mean_residual)
-    high = within + (np.sqrt(outside) + train) ** 2 + slack
-    low = np.maximum(within + np.maximum(np.sqrt(surely) - train, 0.0) ** 2 - slack, 0.0)
-    return _Found(_t2(model, z), within + outside, np.stack([low, high], axis=1))
-
-
-def _by_rows(
-    model: KPCAModel,
-    projector: SampleProjector,
-    given: NewRows,
-    diagonal: np.ndarray | None,
-    n_threads: int,
-    progress: parallel.Progress | None,
-    bounds: bool,
-) -> _Found:
-    kernel, n = given.kernel, given.rows.n_samples
-    constant, grand = projector.of_the_mean()
-    z, centred, diagonals = np.empty((n, len(constant))), np.empty(n), np.empty(n)
-    for part, X, products in projector.tiles_of_products(kernel, given.rows, n_threads):
-        z[part] = products[:, :-1] - constant
-        diagonals[part] = kernel.diagonal(X) if diagonal is None else diagonal[part]
-        centred[part] = diagonals[part] - 2.0 * products[:, -1] + grand
-        if progress is not None:
-            progress("spe", part.stop, n)
-    inside = np.einsum("ij,ij->i", z, z)
-    spe = centred - inside
-    if kernel.positive_semidefinite:
-        spe = np.maximum(spe, 0.0)
-    interval = np.stack([spe, spe], axis=1)
-    if bounds:
-        whole, within = _rounding_of_rows(model, projector, given, z, diagonals)
-        interval = np.stack([spe - whole - within, spe + whole + within], axis=1)
-        if kernel.positive_semidefinite:  # no larger than without any component, and no smaller than nothing
-            interval[:, 1] = np.minimum(interval[:, 1], np.maximum(centred, 0.0) + whole)
-            interval = np.maximum(interval, 0.0)
-    return _Found(_t2(model, z), spe, interval)
-
-
-def _rounding_of_rows(
-    model: KPCAModel, projector: SampleProjector, given: NewRows, z: np.ndarray, diagonals: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """What rounding, and the components' own error, can do to k~(x, x) and to |z|^2 by the training rows: (m,) each."""
-    coeff, N = projector.expansion()[:, :-1], len(projector.X)
-    # with weights, the eigenvectors are those of W^(1/2) Kc W^(1/2): coeff = W^(1/2) roots
-    roots = coeff if projector.weights is None else _over_roots(coeff, projector.weights)
-    entry, largest = _error_of_entries(model, projector, given, diagonals)
-    # column means by an approximate product err by what that does; it is bounded for the weighted matrix as a whole
-    product = float(model.info.get("product_error", 0.0)) * N / model.count
-    reach = np.abs(coeff).sum(axis=0)
-    reach_of_means = reach
-    if projector.weights is not None:
-        reach_of_means = np.sqrt(model.count * np.einsum("ij,ij->j", roots, roots))
-    whole = 4.0 * (entry + product) + 4.0 * EPS * np.abs(diagonals)
-    off_z = np.multiply.outer(entry, reach) + product * reach_of_means
-    part = 2.0 * np.einsum("ij,ij->i", np.abs(z), off_z) + np.einsum("ij,ij->i", off_z, off_z)
-    # components are orthonormal as far as V' Kc V is diagonal, which the lower ends of the intervals allow for,
-    off = float(np.max(model.eigenvalues - model.eigenvalue_bounds[:, 0], initial=0.0)) / float(model.eigenvalues[-1])
-    if projector.coeff.dtype == np.float32:
-        # and as far as coefficients A + E are those that were found: (A + E)' Kc (A + E) - I, |Kc A|^2 <= top
-        square = float(np.einsum("ij,ij->", roots, roots)) * (1.02 * UNIT32) ** 2
-        norm = top = float(model.eigenvalue_bounds[0, 1])
-        if not given.kernel.positive_semidefinite:
-            norm = model.count * float(largest.max())
-            top = norm**2 / float(model.eigenvalues[-1])
-        off += 2.0 * np.sqrt(top * (1.0 + off) * square) + norm * square
-    inside = np.einsum("ij,ij->i", z, z)
-    return whole, part + inside * (off / (1.0 - off) if off < 1.0 else np.inf)
-
-
-def _over_roots(coeff: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Coefficients over the square roots of the weights; rows of weight zero have none."""
-    return np.divide(coeff, np.sqrt(weights)[:, None], out=np.zeros_like(coeff), where=weights[:, None] > 0)
-
-
-def _error_of_entries(
-    model: KPCAModel, projector: SampleProjector, given: NewRows, diagonals: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """(how far a kernel value of each new row, alone or in a sum, can be off; the largest that there can be)."""
-    error, largest = 0.0, np.abs(diagonals)
-    of_means = float(np.abs(projector.column_means).max())
-    if not given.kernel.by_number:
-        _, data = summarize(given.rows.weighted(None), shift=True, shift_by=model.shift, rng=np.random.default_rng(0))
-        _, train = summarize(Rows(projector.X), shift=False, rng=np.random.default_rng(0))
-        larger = max((data, train), key=lambda x: x.radius)
-        error = given.kernel.entry_error(larger, np.dtype(np.float64)) or 0.0
-        largest = np.sqrt(largest * float(np.abs(given.kernel.diagonal(projector.X)).max()))
-    else:
-        largest = largest + of_means
-    largest = np.maximum(largest, of_means)
-    return error + EPS * rounding_factor(len(projector.X)) * largest, largest
 
 
 def _f_limit(model: KPCAModel, confidence: float) -> float:

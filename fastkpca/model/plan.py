@@ -9,14 +9,39 @@ from typing import Any
 from ..base.stored import Record
 from ..products.rates import SYRK_RATE
 
-__all__ = ["METHODS", "Candidate", "Plan", "readable_size"]
+__all__ = ["METHODS", "Candidate", "Plan", "Room", "readable_size"]
 
 METHODS = ("dense", "features", "krylov")
 
 
 @dataclass(frozen=True)
+class Room:
+    """What a route may grow into, and how soon a pass is over: what the plan tells the route that it chose.
+
+    Attributes
+    ----------
+    features : int
+        To which a map of pivots may grow.
+    basis : float
+        Bytes for the basis of a krylov run.
+    columns : int
+        That an approximate product multiplies at once.
+    pass_seconds : float
+        Predicted for a product with a block of columns.
+    """
+
+    features: int = 0
+    basis: float = 0.0
+    columns: int = 0
+    pass_seconds: float = 0.0
+
+
+@dataclass(frozen=True)
 class Candidate:
-    """One way to do it, and what it is predicted to cost; ``obstacle`` says why it is out of the question."""
+    """One way to do it, and what it is predicted to cost; ``obstacle`` says why it is out of the question.
+
+    ``offer`` is what its route builds and runs, ``room`` what is left for that; neither is kept in a model's file.
+    """
 
     method: str
     name: str
@@ -25,6 +50,7 @@ class Candidate:
     n_features: int = 0
     obstacle: str = ""
     offer: Any = field(default=None, repr=False, compare=False)
+    room: Room = field(default=Room(), repr=False, compare=False)
 
     @property
     def label(self) -> str:
@@ -49,6 +75,7 @@ class Plan:
     name: str
     reason: str
     candidates: tuple[Candidate, ...]
+    otherwise: str = field(default="", repr=False, compare=False)  # what would help where block Krylov does not end
 
     @property
     def chosen(self) -> Candidate:

@@ -125,7 +125,7 @@ def kpca_preimage(
     >>> bool(abs(np.linalg.norm(x) - 1) < 0.05)
     True
     """
-    return _preimages(model, Z, method, train, start, alpha, tol, max_iter, n_threads, progress)
+    return _preimages(model, Z, start, _Way(method, train, alpha, tol, max_iter, n_threads, progress))
 
 
 def kpca_denoise(
@@ -200,42 +200,46 @@ def kpca_denoise(
     threads = parallel.threads_for(kernel, n_threads)
     with parallel.blas_threads():
         Z = _scores_in_span(model, kernel, given.rows, threads)
-    found = _preimages(model, Z, method, train, X, alpha, tol, max_iter, n_threads, progress)
-    return found.astype(given.dtype, copy=False)
+    rows = _preimages(model, Z, X, _Way(method, train, alpha, tol, max_iter, n_threads, progress))
+    return rows.astype(given.dtype, copy=False)
 
 
-def _preimages(
-    model: KPCAModel,
-    Z: Any,
-    method: str,
-    train: Any,
-    start: Any,
-    alpha: float | None,
-    tol: float,
-    max_iter: int,
-    n_threads: int | None,
-    progress: bool | Callable[[str, int, int], None],
-) -> np.ndarray:
+@dataclass(frozen=True)
+class _Way:
+    """How pre-images are to be found: the arguments of ``kpca_preimage`` beside the scores and the start, checked."""
+
+    method: str
+    train: Any
+    alpha: float | None
+    tol: float
+    max_iter: int
+    n_threads: int | None
+    progress: bool | Callable[[str, int, int], None]
+
+    def __post_init__(self) -> None:
+        check_choice(self.method, "method", ("auto", "linear", "fixed-point", "gradient", "ridge"))
+        object.__setattr__(self, "max_iter", check_count(self.max_iter, "max_iter"))
+        object.__setattr__(self, "tol", check_tol(self.tol))
+        _check_alpha(self.alpha)
+
+
+def _preimages(model: KPCAModel, Z: Any, start: Any, way: _Way) -> np.ndarray:
     check_model(model)
-    check_choice(method, "method", ("auto", "linear", "fixed-point", "gradient", "ridge"))
-    max_iter = check_count(max_iter, "max_iter")
-    tol = check_tol(tol)
-    _check_alpha(alpha)
     scores, dtype = _scores(model, Z)
     kernel = guarded(model.kernel)
-    threads = parallel.threads_for(kernel, n_threads)
-    method = _method(method, kernel, model, train, start)
-    with parallel.reporter(progress) as report, parallel.blas_threads():
+    threads = parallel.threads_for(kernel, way.n_threads)
+    method = _method(way.method, kernel, model, way.train, start)
+    with parallel.reporter(way.progress) as report, parallel.blas_threads():
         if method == "linear":
             found = _linear(model, scores)
         elif method == "ridge":
-            found = _ridge(model, kernel, scores, train, alpha, threads, report)
+            found = _ridge(model, kernel, scores, way, threads, report)
         else:
-            known = _known_rows(model, kernel, train, threads)
-            begin = _start(model, start, scores)
-            found, said = _nearest(model, kernel, scores, known, begin, tol, max_iter, threads, report)
-            if said:
-                warn_caller(f"pre-images: {said}", PreimageWarning)
+            known = _known_rows(model, kernel, way.train, threads)
+            search = _Search(model, kernel, known, _start(model, start, scores), way)
+            found, warning = search.run(scores, threads, report)
+            if warning:
+                warn_caller(f"pre-images: {warning}", PreimageWarning)
     if not np.isfinite(found).all():
         row = int(np.argmin(np.isfinite(found).all(axis=1)))
         raise ValueError(f"the pre-image of row {row} of Z is not finite: its scores are too large for this model")
@@ -404,64 +408,63 @@ def _ridge(
     model: KPCAModel,
     kernel: Kernel,
     Z: np.ndarray,
-    train: Any,
-    alpha: float | None,
+    way: _Way,
     n_threads: int,
     progress: parallel.Progress | None,
 ) -> np.ndarray:
-    known = _known_rows(model, kernel, train, n_threads)
+    known = _known_rows(model, kernel, way.train, n_threads)
     assert known is not None
-    learned = fit_ridge(known.scores, known.rows, alpha=alpha, n_threads=n_threads, progress=progress)
+    learned = fit_ridge(known.scores, known.rows, alpha=way.alpha, n_threads=n_threads, progress=progress)
     found = learned.predict(Z, n_threads, progress)
     return found if known.rows.shift is None and kernel.by_number else found + model.shift
 
 
-def _nearest(
-    model: KPCAModel,
-    kernel: Kernel,
-    Z: np.ndarray,
-    known: _Known | None,
-    begin: Rows | None,
-    tol: float,
-    max_iter: int,
-    n_threads: int,
-    progress: parallel.Progress | None,
-) -> tuple[np.ndarray, str]:
-    """Descents in blocks of points, each from the best of its starts, and from the others where that fails."""
-    m, d = len(Z), model.n_features
-    sigma = kernel.fixed_point_width()
-    length = float(sigma) if sigma is not None else _length(known, begin)
-    make = _targets(model, kernel, length)
-    result = np.empty((m, d))
+class _Search:
+    """Descents to the rows whose images are nearest to points of feature space, in blocks of points."""
 
-    def task(i: int) -> tuple[int, int]:
-        part = slice(i * BLOCK, min(m, (i + 1) * BLOCK))
-        z = Z[part]
-        target, every = make(z), np.arange(len(z))
-        starts = _starts(target, z, known, None if begin is None else begin.tile(part.start, part.stop), d)
-        options: dict[str, Any] = {"sigma": sigma, "length": length, "tol": tol, "max_iter": max_iter}
-        found = descend(target, starts[0], every, **options)
+    def __init__(self, model: KPCAModel, kernel: Kernel, known: _Known | None, begin: Rows | None, way: _Way):
+        self.known, self.begin, self.max_iter = known, begin, way.max_iter
+        self.shift, self.d = model.shift, model.n_features
+        self.sigma = kernel.fixed_point_width()
+        self.length = _length(known, begin) if self.sigma is None else float(self.sigma)
+        self.make = _targets(model, kernel, self.length)
+        self.options: dict[str, Any] = {"sigma": self.sigma, "length": self.length}
+        self.options |= {"tol": way.tol, "max_iter": way.max_iter}
+
+    def run(self, Z: np.ndarray, n_threads: int, progress: parallel.Progress | None) -> tuple[np.ndarray, str]:
+        """(rows for the scores Z, what to warn of)."""
+        m = len(Z)
+        result = np.empty((m, self.d))
+
+        def task(i: int) -> tuple[int, int]:
+            part = slice(i * BLOCK, min(m, (i + 1) * BLOCK))
+            found = self._block(Z[part], None if self.begin is None else self.begin.tile(part.start, part.stop))
+            result[part] = found.x
+            return int((~found.converged).sum()), int((found.converged & ~_arrived(found, self.sigma)).sum())
+
+        tasks = parallel.run(task, -(-m // BLOCK), n_threads=n_threads, progress=progress, stage="pre-images")
+        lost, nowhere = (int(x) for x in np.sum([(0, 0), *tasks], axis=0))
+        warnings = []
+        if lost:
+            warnings.append(f"{lost} of {m} did not converge in {self.max_iter} steps; a larger max_iter or tol helps")
+        if nowhere:
+            warnings.append(
+                f"for {nowhere} of {m} no row was found that is nearer to what the scores stand for than rows far away "
+                "are; give start= or train= (training rows), or fit with a larger sigma"
+            )
+        return result + self.shift, "; ".join(warnings)
+
+    def _block(self, z: np.ndarray, begin: np.ndarray | None) -> Found:
+        """From the best of the starts of each point, and from the others where that fails."""
+        target, every = self.make(z), np.arange(len(z))
+        starts = _starts(target, z, self.known, begin, self.d)
+        found = descend(target, starts[0], every, **self.options)
         for other in starts[1:]:
-            lost = np.flatnonzero(~_arrived(found, sigma))
+            lost = np.flatnonzero(~_arrived(found, self.sigma))
             if not len(lost):
                 break
-            found.better(descend(target, other[lost], lost, **options), lost)
-        result[part] = found.x
-        return int((~found.converged).sum()), int((found.converged & ~_arrived(found, sigma)).sum())
-
-    counts = np.zeros(2, dtype=np.intp)
-    for found in parallel.run(task, -(-m // BLOCK), n_threads=n_threads, progress=progress, stage="pre-images"):
-        counts += found
-    lost, nowhere = (int(x) for x in counts)
-    said = []
-    if lost:
-        said.append(f"{lost} of {m} did not converge in {max_iter} steps; a larger max_iter or tol helps")
-    if nowhere:
-        said.append(
-            f"for {nowhere} of {m} no row was found that is nearer to what the scores stand for than rows far away "
-            "are; give start= or train= (training rows), or fit with a larger sigma"
-        )
-    return result + model.shift, "; ".join(said)
+            found.better(descend(target, other[lost], lost, **self.options), lost)
+        return found
 
 
 def _arrived(found: Found, sigma: float | None) -> np.ndarray:

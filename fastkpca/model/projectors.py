@@ -38,6 +38,11 @@ class FeatureProjector:
     axes: np.ndarray
     mean: np.ndarray
     grows_with_n = False
+    weights = None  # of rows that it holds: it has none
+
+    @property
+    def n_components(self) -> int:
+        return int(self.axes.shape[1])
 
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
         """(header, arrays) for the model file."""
@@ -79,6 +84,10 @@ class SampleProjector:
     column_means: np.ndarray
     weights: np.ndarray | None = None
     grows_with_n = True
+
+    @property
+    def n_components(self) -> int:
+        return int(self.coeff.shape[1])
 
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
         """(header, arrays) for the model file."""

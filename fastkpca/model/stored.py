@@ -71,7 +71,7 @@ def read_weights(record: Record, n: int) -> tuple[float | None, np.ndarray | Non
     return weight_sum, weights
 
 
-def read_spectrum(record: Record, n: int) -> dict[str, np.ndarray]:
+def read_spectrum(record: Record, n: int) -> dict[str, Any]:
     """Eigenvalues of n rows, their intervals, angles and clusters."""
     eigenvalues = record.array("eigenvalues", (None,))
     c = len(eigenvalues)

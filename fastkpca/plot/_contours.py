@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from ..fit.kpca import kpca_project
+from ..model.project import kpca_project
 from ..model.projectors import SampleProjector
 from ..rows.columns import check_columns
 from ..rows.convert import as_rows

@@ -1,9 +1,17 @@
 """Products with a kernel matrix that is never formed.
 
+Each way of multiplying lives in a file, with the bound on its error; ``operators`` are what ``gram`` and ``features``
+return, ``rates`` what one thread does in a second, ``vectors`` checks what is multiplied. Which way is taken is not
+decided here (that is ``fit``), and no kernel is known by name but the Gaussian, of which the fast ways are.
+
 =============  ===============================================================================
 ``exact``      tiles of kernel values, each used for both halves of a symmetric matrix
 ``matrix``     the whole kernel matrix in memory, for small N
+``weighted``   of weighted rows, in coordinates where centring is the ordinary one
 ``combined``   of sums and scalings, from the products of their parts
 ``expansion``  through a feature map: two passes over rows and nothing over pairs of them
+``grid``       through Chebyshev nodes in boxes (``grid_plan``, ``nodal``), island by island (``islands``)
+``clusters``   expansions about the centres of clusters
+``fourier``    through waves
 =============  ===============================================================================
 """

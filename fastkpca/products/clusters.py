@@ -30,6 +30,7 @@ from ..base import parallel
 from ..base.protocol import Cost, Offer, Summary, Summation
 from ..base.rounding import UNIT, rounding_factor
 from ..rows.view import Rows
+from .vectors import columns_of
 
 __all__ = ["ClusterSummation", "cluster_offer", "reachable"]
 
@@ -252,11 +253,7 @@ class ClusterSummation(Summation):
         return self._multiply(U, self._x, self._y, self._backward, transposed=True)
 
     def _multiply(self, U: np.ndarray, sources: _Side, targets: _Side, far: _Far, *, transposed: bool) -> np.ndarray:
-        U = np.ascontiguousarray(U, dtype=np.float64)
-        if U.ndim != 2 or len(U) != len(sources.rows):
-            raise ValueError(f"U has shape {U.shape}; ({len(sources.rows)}, k) is needed")
-        if not np.isfinite(U).all():
-            raise ValueError("U contains NaN or infinity")
+        U = columns_of(U, len(sources.rows))
         product = np.empty((len(targets.rows), U.shape[1]))
         V = np.zeros_like(product)
         if U.shape[1]:

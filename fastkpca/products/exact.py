@@ -27,8 +27,9 @@ from ..base import parallel
 from ..base.protocol import Kernel, NormPass, Summation
 from ..errors import PluginError
 from ..rows.view import Rows
+from .vectors import columns_of, with_ones
 
-__all__ = ["ExactSummation", "band_rows", "checked_block", "sum_terms", "with_ones"]
+__all__ = ["ExactSummation", "band_rows", "checked_block", "sum_terms"]
 
 MOST_WORK = 1 << 32
 """Multiplications of a task: a quarter of a second."""
@@ -128,14 +129,6 @@ def _block_pair(kernel: Kernel, single: bool) -> _Pair:
     return pair
 
 
-def with_ones(V: np.ndarray) -> np.ndarray:
-    """V and a column of ones beside it, C order, float64: one copy, whatever the order of V."""
-    U = np.empty((len(V), V.shape[1] + 1))
-    U[:, :-1] = V
-    U[:, -1] = 1.0
-    return U
-
-
 class ExactSummation(Summation):
     """K U and K' U with every kernel value computed; in the square case each is computed once and used twice.
 
@@ -212,15 +205,8 @@ class ExactSummation(Summation):
         self._check_finite(product, V)
         return NormPass(product[:, :-1], product[:, -1].copy(), float(sums[0]), float(sums[1]))
 
-    @staticmethod
-    def _columns(U: np.ndarray, n: int) -> np.ndarray:
-        U = np.ascontiguousarray(U, dtype=np.float64)
-        if U.ndim != 2 or len(U) != n:
-            raise ValueError(f"U has shape {U.shape}; ({n}, k) is needed")
-        return U
-
     def _multiply(self, U: np.ndarray, *, transposed: bool) -> np.ndarray:
-        U = self._columns(U, self.shape[0] if transposed else self.shape[1])
+        U = columns_of(U, self.shape[0] if transposed else self.shape[1], finite=False)
         product = self._square(self._pair, U)[0] if self.symmetric else self._rectangular(U, transposed)
         self._check_finite(product, U)
         return product

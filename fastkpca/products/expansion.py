@@ -17,7 +17,6 @@ from ..rows.view import Rows
 __all__ = ["ExpansionSummation", "expansion_rounding"]
 
 
-
 def expansion_rounding(rounding: float, n: int, D: int) -> float:
     """Bound on the error of a product by rounding, over max |phi(x)| max |phi(y)| sum |u|.
 

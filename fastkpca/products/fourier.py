@@ -19,6 +19,7 @@ from ..base.rounding import UNIT
 from ..maps import transforms
 from ..maps.fourier import gaussian_images, gaussian_modes, transform_cost
 from ..rows.view import Rows
+from .vectors import columns_of
 
 __all__ = ["FourierSummation", "fourier_offer"]
 
@@ -85,11 +86,7 @@ class FourierSummation(Summation):
         return self._multiply(U, self._sources, self._targets)
 
     def _multiply(self, U: np.ndarray, targets: np.ndarray, sources: np.ndarray) -> np.ndarray:
-        U = np.asarray(U, dtype=np.float64)
-        if U.ndim != 2 or len(U) != sources.shape[1]:
-            raise ValueError(f"U has shape {U.shape}; ({sources.shape[1]}, k) is needed")
-        if not np.isfinite(U).all():
-            raise ValueError("U contains NaN or infinity")
+        U = columns_of(U, sources.shape[1])
         result = np.empty((targets.shape[1], U.shape[1]))
         # in memory as many columns together as keep the spectra small; by shape alone
         step = int(min(COLUMNS_TOGETHER, 2 * max(1, (1 << 22) // self._weights.size)))

@@ -19,6 +19,7 @@ from ..rows.view import Rows
 from .grid_plan import LARGEST_DIMENSION, GridPlan, plan_grid, rounding, series_weights
 from .islands import PiecewiseSummation, exact_cost, exact_part, plan_pieces
 from .nodal import interpolate, spread
+from .vectors import columns_of
 
 __all__ = ["GridSummation", "grid_offer", "piecewise", "reachable_tol"]
 
@@ -176,11 +177,7 @@ class GridSummation(Summation):
         return self._multiply(U, self._sources, self._targets)
 
     def _multiply(self, U: np.ndarray, targets: Points, sources: Points) -> np.ndarray:
-        U = np.ascontiguousarray(U, dtype=np.float64)
-        if U.ndim != 2 or len(U) != len(sources):
-            raise ValueError(f"U has shape {U.shape}; ({len(sources)}, k) is needed")
-        if not np.isfinite(U).all():
-            raise ValueError("U contains NaN or infinity")
+        U = columns_of(U, len(sources))
         k, step = U.shape[1], self._columns
         if k == 0:
             return np.zeros((len(targets), 0))

@@ -22,6 +22,7 @@ from ..base.rounding import UNIT
 from ..rows.view import Rows
 from .exact import ExactSummation
 from .grid_plan import GridPlan, plan_grid
+from .vectors import columns_of
 
 __all__ = ["Piece", "PiecewiseSummation", "cut_off", "exact_cost", "labels", "plan_pieces"]
 
@@ -246,12 +247,8 @@ class PiecewiseSummation(Summation):
         return self._multiply(U, transposed=True)
 
     def _multiply(self, U: np.ndarray, *, transposed: bool) -> np.ndarray:
-        U = np.ascontiguousarray(U, dtype=np.float64)
         n, m = reversed(self.shape) if transposed else self.shape
-        if U.ndim != 2 or len(U) != m:
-            raise ValueError(f"U has shape {U.shape}; ({m}, k) is needed")
-        if not np.isfinite(U).all():
-            raise ValueError("U contains NaN or infinity")
+        U = columns_of(U, m)
         out = np.zeros((n, U.shape[1]))
         for index_x, index_y, summation in self.parts:
             if transposed:

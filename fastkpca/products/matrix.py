@@ -7,7 +7,8 @@ import numpy as np
 from ..base import parallel
 from ..base.protocol import Kernel, NormPass, Summation
 from ..rows.view import Rows
-from .exact import checked_block, with_ones
+from .exact import checked_block
+from .vectors import with_ones
 
 __all__ = ["MatrixSummation", "gram_matrix"]
 

@@ -1,7 +1,7 @@
 """Rows of a Dask collection: every pass over them is a Dask graph, on whatever scheduler the user has.
 
 A pass is a map and a sum, and here the same tasks run that run over an array: task i of a pass reads rows i span to
-(i + 1) span, whatever the chunks, and results are combined along the tree of ``execute.tree_reduce``. What goes to a
+(i + 1) span, whatever the chunks, and results are combined along the tree of ``parallel.tree_reduce``. What goes to a
 worker at once is an aligned group of 2^k tasks, about a chunk of rows, which is a whole subtree: so how they are
 grouped, chunks, workers, and what dies and is computed again have no influence on a bit of the result.
 
@@ -34,7 +34,7 @@ from ..base import parallel
 from ..errors import DataChangedError
 from .sinks import Sink
 from .sources import SequentialSource, Source, bytes_of
-from .view import Rows
+from .view import Pass, Rows
 
 __all__ = ["DaskSource", "dask_source"]
 
@@ -420,22 +420,11 @@ class DaskSource(SequentialSource):
             first += 1
         return cuts, keys
 
-    def reduce(
-        self,
-        rows: Rows,
-        task: Callable[[Rows, int], Any],
-        span: int,
-        combine: Callable[[Any, Any], Any],
-        *,
-        stage: str,
-        pack: Callable[[Any], Any] | None,
-        unpack: Callable[[Any], Any] | None,
-        alone: bool,
-        size: int,
-    ) -> Any:
+    def reduce(self, rows: Rows, over: Pass) -> Any:
         """``Rows.reduce``."""
-        n, token = self.n_samples, uuid.uuid4().hex
-        p = _Pass(task, combine, pack or _same, unpack or _same, rows.shift, n, self._convert, self.name, alone)
+        n, token, stage, span = self.n_samples, uuid.uuid4().hex, over.stage, over.span
+        pack, unpack = over.pack or _same, over.unpack or _same
+        p = _Pass(over.task, over.combine, pack, unpack, rows.shift, n, self._convert, self.name, over.alone)
         shared = self._key("pass", token)
         tasks: dict[Any, Any] = {shared: p}
         n_tasks = -(-n // span)
@@ -453,8 +442,8 @@ class DaskSource(SequentialSource):
             if len(reads) < len(blocks):
                 reads = []
             tasks[level[-1]] = (partial(_leaf, i, count, start, cuts, weights, reads), shared, [] if reads else blocks)
-        at_once, joined = JOINED if JOINED * size <= JOINED_BYTES else 2, 0
-        while len(level) > 1:  # whole subtrees, and what is left at the end: the tree of ``execute.tree_reduce``
+        at_once, joined = JOINED if JOINED * over.size <= JOINED_BYTES else 2, 0
+        while len(level) > 1:  # whole subtrees, and what is left at the end: the tree of ``parallel.tree_reduce``
             above: list[Any] = []
             for k in range(0, len(level), at_once):
                 some = level[k : k + at_once]

@@ -159,10 +159,10 @@ def offset_in_file(X: np.memmap, mapping: Any) -> int | None:
     return X.offset - X.offset % mmap.ALLOCATIONGRANULARITY + inside
 
 
-def _file_source(X: np.ndarray, name: str) -> Source | None:
+def _file_source(X: Any, name: str) -> Source | None:
     """The file of a memory map whose rows lie one after the other; None for any other array."""
     mapping, path = mapping_of(X)
-    if mapping is None or path is None or not hasattr(os, "pread"):
+    if not isinstance(X, np.memmap) or mapping is None or path is None or not hasattr(os, "pread"):
         return None
     if X.ndim != 2 or 0 in X.shape or X.dtype.hasobject or getattr(X, "mode", "") == "c":
         return None

@@ -1,4 +1,4 @@
-"""The reader of MATLAB files up to version 7, run as a program of its own by ``datafiles``.
+"""The reader of MATLAB files up to version 7, run as a program of its own by ``tables``.
 
 scipy's reader does not survive every damaged file: it reads beyond its buffers. Here it takes nothing else with it.
 

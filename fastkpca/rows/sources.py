@@ -241,7 +241,7 @@ class FileSource(Source):
     (SIGBUS); reading says so. Pages are read by several threads at once.
     """
 
-    _handle: int | None = None
+    _handle = -1  # no file is open yet
 
     def __init__(self, name: str, X: np.memmap, handle: int, offset: int):
         super().__init__(name, len(X), X.shape[1], X.dtype)
@@ -249,7 +249,7 @@ class FileSource(Source):
         self.mapped = X  # the map itself stays open as long as this does
 
     def __del__(self) -> None:
-        if self._handle is not None:
+        if self._handle >= 0:
             os.close(self._handle)
 
     def page(self, i: int) -> np.ndarray | None:
@@ -269,6 +269,7 @@ class FileSource(Source):
             return None
         # the last row of a strided view may end before the next would begin
         size = (stop - start - 1) * self._step + self.row_bytes
+        assert self._handle is not None
         raw = bytearray()
         while len(raw) < size:
             part = os.pread(self._handle, size - len(raw), self._offset + start * self._step + len(raw))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from .._core import moments as _moments
 from ..base import parallel
 from ..base.protocol import LARGEST, LEAST, Summary
 from .sources import Source
-from .view import EXACT, Rows, holds_more
+from .view import EXACT, Pass, Rows, holds_more, refuse_not_finite
 
 __all__ = ["MAX_COVARIANCE", "SAMPLE_ROWS", "sample_index", "summarize"]
 
@@ -27,6 +27,85 @@ def _near(rows: Rows) -> np.ndarray | None:
     row = np.nan_to_num(rows.shifted(np.zeros(rows.n_features)).tile(first, first + 1), posinf=0.0, neginf=0.0)
     # rows that are far from a small whole number are far from it by what float64 keeps
     return row[0] if len(row) and (rows.dtype.kind == "f" or np.abs(row).max() >= EXACT) else None
+
+
+@dataclass
+class _Look:
+    """What the first pass tells of some rows: box, count (or sum of weights), mean, scatter, the largest square."""
+
+    low: np.ndarray
+    high: np.ndarray
+    count: float
+    mean: np.ndarray  # (2, d): the mean, and what rounding left out of it
+    scatter: np.ndarray  # (d, d), or (0, 0) where it is not kept
+    square: float
+    drawn: np.ndarray  # rows of the sample
+
+
+class _FirstPass:
+    """The first look at the rows; ``index``: numbers of the rows that it brings along."""
+
+    def __init__(self, d: int, step: int, shift: bool, index: np.ndarray):
+        self.d, self.step, self.shift, self.index = d, step, shift, index
+        self.wide = d > MAX_COVARIANCE
+
+    def task(self, rows: Rows, i: int) -> _Look | None:
+        """Of tile i; None beyond the last row."""
+        start, stop = i * self.step, (i + 1) * self.step
+        X = rows.tile(start, min(rows.n_samples, stop) if rows.counted else stop)
+        if len(X) == 0:
+            return None
+        columns = np.array(X.T, order="C")  # reductions along contiguous memory: three times faster where d is small
+        low, high = columns.min(axis=1), columns.max(axis=1)
+        if not (np.isfinite(low).all() and np.isfinite(high).all()):
+            refuse_not_finite(X, start, "X", "kpca")
+        w = rows.tile_weights(start, start + len(X))
+        if w is not None and not w.all():
+            present = w > 0
+            X, w = X[present], w[present]
+            columns = np.array(X.T, order="C")
+            low, high = columns.min(axis=1, initial=np.inf), columns.max(axis=1, initial=-np.inf)
+        mean, scatter = np.zeros((2, self.d)), np.zeros((0, 0) if self.wide else (self.d, self.d))
+        with np.errstate(over="ignore", invalid="ignore"):
+            square = 0.0 if self.shift else float(np.einsum("ij,ij->i", X, X).max(initial=0.0))
+            if len(X) == 0:
+                count = 0.0
+            elif self.wide:
+                count = float(len(X)) if w is None else float(w.sum())
+                mean[0] = columns.mean(axis=1) if w is None else columns @ w / count
+            else:
+                count = _moments.update(columns, w, 0.0, mean, scatter)
+        a, b = np.searchsorted(self.index, (start, start + len(X)))
+        return _Look(low, high, count, mean, scatter, square, X[self.index[a:b] - start])
+
+    def join(self, a: _Look, b: _Look) -> _Look:
+        """Of the rows of both; ``a`` is used up."""
+        if self.wide:
+            count = a.count + b.count
+            a.mean[0] += (b.mean[0] - a.mean[0]) * (b.count / count if count else 0.0)
+        else:
+            count = _moments.merge(a.count, a.mean, a.scatter, b.count, b.mean, b.scatter)
+        drawn = np.concatenate([a.drawn, b.drawn]) if len(b.drawn) else a.drawn
+        low, high = np.minimum(a.low, b.low), np.maximum(a.high, b.high)
+        return _Look(low, high, count, a.mean, a.scatter, max(a.square, b.square), drawn)
+
+
+def _largest_square(rows: Rows, step: int, index: np.ndarray, n_threads: int) -> tuple[float, np.ndarray]:
+    """(|x|^2 of the longest row of positive weight, the rows of these numbers)."""
+    n = rows.n_samples
+
+    def task(rows: Rows, i: int) -> tuple[float, np.ndarray]:
+        start, stop = i * step, min(n, (i + 1) * step)
+        X = rows.tile(start, stop)
+        a, b = np.searchsorted(index, (start, stop))
+        squares = np.einsum("ij,ij->i", X, X)
+        w = rows.tile_weights(start, stop)
+        return float((squares if w is None else squares[w > 0]).max(initial=0.0)), X[index[a:b] - start]
+
+    def join(a: tuple[float, np.ndarray], b: tuple[float, np.ndarray]) -> tuple[float, np.ndarray]:
+        return max(a[0], b[0]), np.concatenate([a[1], b[1]]) if len(b[1]) else a[1]
+
+    return rows.reduce(Pass("radius", task, step, join), n_threads=n_threads)
 
 
 def summarize(
@@ -48,107 +127,46 @@ def summarize(
     Raises ValueError that names the first row and column where a value is NaN or infinite, and where squares of the
     rows would leave the range of float64.
     """
-    d = rows.n_features
+    d, step = rows.n_features, parallel.tile_rows(2 * rows.n_features)
     near = _near(rows) if shift else None
-    rows = rows.shifted(np.zeros(d) if shift and near is None else near)
-    step = parallel.tile_rows(2 * d)
-    wide = d > MAX_COVARIANCE
+    origin = np.zeros(d) if near is None else near
+    rows = rows.shifted(origin if shift else None)
     # passes over the rows of a cluster are dear: their sample comes with the first
     at_once = rows.distributed and rows.weights is None and near is None
     early = sample_index(rows, 0.0, rng) if at_once else np.zeros(0, dtype=np.intp)
-
-    def first(rows: Rows, i: int) -> Any:  # a tuple, or None beyond the last row
-        stop = (i + 1) * step
-        X = rows.tile(i * step, min(rows.n_samples, stop) if rows.counted else stop)
-        if len(X) == 0:
-            return None
-        columns = np.array(X.T, order="C")  # reductions along contiguous memory: three times faster where d is small
-        low, high = columns.min(axis=1), columns.max(axis=1)
-        if not (np.isfinite(low).all() and np.isfinite(high).all()):
-            row, column = np.argwhere(~np.isfinite(X))[0]
-            word = "NaN" if np.isnan(X[row, column]) else "infinity"
-            raise ValueError(
-                f"X contains {word} (first at row {i * step + row}, column {column}); "
-                "drop or impute these rows before kpca"
-            )
-        w = rows.tile_weights(i * step, i * step + len(X))
-        if w is not None and not w.all():
-            present = w > 0
-            X, w = X[present], w[present]
-            columns = np.array(X.T, order="C")
-            low, high = columns.min(axis=1, initial=np.inf), columns.max(axis=1, initial=-np.inf)
-        mean, scatter = np.zeros((2, d)), np.zeros((0, 0) if wide else (d, d))
-        with np.errstate(over="ignore", invalid="ignore"):
-            square = 0.0 if shift else float(np.einsum("ij,ij->i", X, X).max(initial=0.0))
-            if len(X) == 0:
-                count = 0.0
-            elif wide:
-                count = float(len(X)) if w is None else float(w.sum())
-                mean[0] = columns.mean(axis=1) if w is None else columns @ w / count
-            else:
-                count = _moments.update(columns, w, 0.0, mean, scatter)
-        a, b = np.searchsorted(early, (i * step, i * step + len(X)))
-        return low, high, count, mean, scatter, square, X[early[a:b] - i * step]
-
-    def join(a: tuple, b: tuple) -> tuple:
-        if wide:
-            count = a[2] + b[2]
-            a[3][0] += (b[3][0] - a[3][0]) * (b[2] / count if count else 0.0)
-        else:
-            count = _moments.merge(a[2], a[3], a[4], b[2], b[3], b[4])
-        drawn = np.concatenate([a[6], b[6]]) if len(b[6]) else a[6]
-        return np.minimum(a[0], b[0]), np.maximum(a[1], b[1]), count, a[3], a[4], max(a[5], b[5]), drawn
-
-    low, high, total, (mean, _), scatter, square, found = rows.reduce(
-        first, step, join, n_threads=n_threads, stage="summary"
-    )
+    first = _FirstPass(d, step, shift, early)
+    look: _Look = rows.reduce(Pass("summary", first.task, step, first.join), n_threads=n_threads)
+    low, high, mean, square = look.low, look.high, look.mean[0], look.square
     least = LEAST if shift_by is None else 0.0  # a shift that is given is that of other rows, which were looked at
     if not any_size:
         _check_size(low, high, 0.0 if shift else least, shifted=False)
-    n = rows.n_samples
-    index = early if len(early) else sample_index(rows, total, rng)
-    sample: np.ndarray | None = found if len(early) else None
+    index = early if len(early) else sample_index(rows, look.count, rng)
+    sample = look.drawn if len(early) else None
     if not shift:
         shift_by = np.zeros(d)
     else:
-        origin = np.zeros(d) if near is None else near
         shift_by = mean + origin if shift_by is None else np.asarray(shift_by, dtype=np.float64)
         moved = shift_by - origin  # exact, or rounded by no more than the rows' extent allows
         low, high, mean = low - moved, high - moved, mean - moved
         if not any_size:
             _check_size(low, high, least, shifted=True)
         rows = rows.shifted(shift_by)
-        drawn = index if isinstance(rows.source, Source) and sample is None else index[:0]
-
-        def second(rows: Rows, i: int) -> tuple[float, np.ndarray]:
-            start, stop = i * step, min(n, (i + 1) * step)
-            X = rows.tile(start, stop)
-            # a source is read in order: its sample comes with this pass
-            a, b = np.searchsorted(drawn, (start, stop))
-            squares = np.einsum("ij,ij->i", X, X)
-            w = rows.tile_weights(start, stop)
-            return float((squares if w is None else squares[w > 0]).max(initial=0.0)), X[drawn[a:b] - start]
-
-        square, found = rows.reduce(
-            second,
-            step,
-            lambda a, b: (max(a[0], b[0]), np.concatenate([a[1], b[1]]) if len(b[1]) else a[1]),
-            n_threads=n_threads,
-            stage="radius",
-        )
+        # a source is read in order: its sample comes with this pass
+        wanted = index if isinstance(rows.source, Source) and sample is None else index[:0]
+        square, drawn = _largest_square(rows, step, wanted, n_threads)
         if sample is not None:
             sample = np.subtract(sample, shift_by, order="C") if np.any(shift_by) else sample
-        elif len(drawn):
-            sample = found
-    covariance = None if wide else (np.tril(scatter) + np.tril(scatter, -1).T) / (n if rows.weights is None else total)
+        elif len(wanted):
+            sample = drawn
+    scatter, count = look.scatter, rows.n_samples if rows.weights is None else look.count
     return rows, Summary(
-        n_samples=n,
+        n_samples=rows.n_samples,
         n_features=d,
         dtype=rows.dtype,
         shift=shift_by,
         box=np.stack([low, high]),
         radius=float(np.sqrt(square)),
-        covariance=covariance,
+        covariance=None if first.wide else (np.tril(scatter) + np.tril(scatter, -1).T) / count,
         mean=mean,
         sample=rows.take(index) if sample is None else sample,
         sample_index=index,

@@ -1,5 +1,5 @@
-"""Tables of numbers from files (csv, npy, npz, mat; by ``lazyfiles`` also HDF5, zarr and Parquet) and scores into files
-(csv, npy); for the command line.
+"""Tables of numbers from files (csv, npy, npz, mat; by ``lazyfiles`` also HDF5, zarr and Parquet), for the command
+line.
 
 Text goes through numpy's C reader line by line, so that memory stays at the size of the result; lines are counted and
 checked on the way. Only where that fails is the text read again, slowly, to say which line and column are at fault.
@@ -11,38 +11,29 @@ import bz2
 import csv
 import difflib
 import gzip
-import io
-import json
 import lzma
 import os
 import re
-import subprocess
-import sys
-import tempfile
-import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
 from pathlib import Path
-from tokenize import TokenError
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from ..base import files
 from ..errors import DataFileError
-from . import lazyfiles, readmat
+from . import lazyfiles
+from .archives import Mat, Npz, one_line, read_npy
 from .foreign import find_source
-from .sinks import reserve
 from .sources import ChosenColumns, Source
 
-__all__ = ["Table", "read", "score_place", "score_writer", "write_scores_csv"]
+__all__ = ["Table", "read"]
 
 _SAMPLE_LINES = 50
 _CHUNK_ROWS = 4096
-_SCORES_IN_MEMORY = 1 << 28
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _MISSING = {"", "na", "n/a", "#n/a", "nan", "-nan", "null", "none", "nil", "?", "-", ".", "missing"}
 _INFINITE = {"inf", "-inf", "+inf", "infinity", "-infinity", "+infinity"}
@@ -126,17 +117,17 @@ def read(
     suffix = Path(path).suffix.lower()
     if start.startswith(b"\x93NUMPY"):
         _refuse_var(name, var, ".npy")
-        return _from_array(_read_npy(path), choice)
+        return _from_array(read_npy(path), choice)
     if suffix in _NOT_TEXT:
         raise DataFileError(f"{name} is {_NOT_TEXT[suffix]}; {_READABLE}")
     if start.startswith(b"PK"):
-        return _from_archive(_Npz(path, name), var, choice)
+        return _from_archive(Npz(path, name), var, choice)
     if start.startswith(b"PAR1") or suffix == ".parquet":
         return _from_parquet(path, var, choice)
     if start.startswith(b"\x89HDF") or start[512:516] == b"\x89HDF" or suffix in (".h5", ".hdf5"):
         return _from_archive(lazyfiles.Hdf5(path, name, start.startswith(b"MATLAB")), var, choice)
     if start.startswith(b"MATLAB") or suffix == ".mat":
-        return _from_archive(_Mat(path, name), var, choice)
+        return _from_archive(Mat(path, name), var, choice)
     if suffix in (".npy", ".npz"):
         raise DataFileError(f"{name} is not a {suffix} file (it begins with {start[:8]!r})")
     _refuse_var(name, var, "text")
@@ -253,7 +244,7 @@ class _Text:
         if not sample:
             raise DataFileError(f"{name} has no line with data")
         text = [line for _, line in sample]
-        with _one_line(name, (csv.Error,), "is not a table"):
+        with one_line(name, (csv.Error,), "is not a table"):
             self.delimiter = _detect_delimiter(text)
         rows = [self.split(line) for line in text]
         self.header_line, self.names = 0, None
@@ -274,7 +265,7 @@ class _Text:
                 )
 
     def reading(self) -> Any:
-        return _one_line(self.name, (EOFError, OSError, zlib.error, lzma.LZMAError), "cannot be decompressed")
+        return one_line(self.name, (EOFError, OSError, zlib.error, lzma.LZMAError), "cannot be decompressed")
 
     def lines(self) -> Iterator[tuple[int, str]]:
         """(line number from 1, line) of everything that is neither blank nor a comment."""
@@ -284,7 +275,7 @@ class _Text:
                     yield number, line
 
     def split(self, line: str) -> list[str]:
-        with _one_line(self.name, (csv.Error,), "is not a table"):
+        with one_line(self.name, (csv.Error,), "is not a table"):
             if self.delimiter is None:
                 return next(csv.reader([" ".join(line.split())], delimiter=" "))
             return next(csv.reader([line.rstrip("\r\n")], delimiter=self.delimiter, skipinitialspace=True))
@@ -498,95 +489,7 @@ def _from_parquet(path: str | os.PathLike, var: str | None, choice: _Choice) -> 
     return Table(file.rows(taken), [file.names[i] for i in taken], labels)
 
 
-def _read_npy(path: str | os.PathLike) -> np.ndarray:
-    # the header is a Python literal, and numpy's reader of it fails as Python's does
-    errors = (ValueError, EOFError, OSError, OverflowError, TypeError, SyntaxError, TokenError)
-    with _one_line(str(path), errors, "cannot be read"):
-        return np.load(path, mmap_mode="r", allow_pickle=False)
-
-
-class _Npz:
-    """The arrays of an .npz file, looked at by their headers alone."""
-
-    errors = (ValueError, EOFError, OSError, KeyError, zlib.error, zipfile.BadZipFile, NotImplementedError)
-    has_vectors = True
-
-    def __init__(self, path: str | os.PathLike, name: str):
-        self.path, self.name = path, name
-
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        result = {}
-        with _one_line(self.name, self.errors, "is not a readable .npz file"), zipfile.ZipFile(self.path) as archive:
-            for member in archive.namelist():
-                if not member.endswith(".npy"):
-                    continue
-                with archive.open(member) as file:
-                    version = np.lib.format.read_magic(file)
-                    known = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-                    if version not in known:
-                        raise ValueError(f"{member} has version {version}")
-                    shape, _, dtype = known[version](file)
-                if dtype.kind in "biuf":
-                    result[member.removesuffix(".npy")] = shape
-        return result
-
-    def load(self, var: str) -> Any:
-        with (
-            _one_line(self.name, self.errors, f"does not give up its array {var!r}"),
-            np.load(self.path, allow_pickle=False) as archive,
-        ):
-            return archive[var]
-
-
-class _Mat:
-    """The arrays of a MATLAB file up to version 7, read by a process of its own: see ``readmat``."""
-
-    errors = (ValueError, OSError, subprocess.SubprocessError)
-    has_vectors = False
-
-    def __init__(self, path: str | os.PathLike, name: str):
-        self.path, self.name = path, name
-
-    def _ask(self, what: str, *arguments: str) -> dict[str, Any]:
-        """What the reader answers; a DataFileError that begins with ``what`` where it fails, dies or does not end."""
-        size = os.path.getsize(self.path)
-        limit = 60.0 + size / 1e6
-        # with the same modules as here, whatever folder this is and whatever options Python was started with
-        start = "import json, runpy, sys; sys.path[:] = json.loads(sys.argv.pop(1)); del sys.argv[0]; "
-        start += "runpy.run_path(sys.argv[0], run_name='__main__')"
-        command = [sys.executable, "-c", start, json.dumps([p for p in sys.path if isinstance(p, str)])]
-        command += [readmat.__file__, os.fspath(self.path), *arguments]
-        try:
-            done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=limit, check=False)
-        except subprocess.TimeoutExpired:
-            raise DataFileError(f"{self.name} {what}: its {size} bytes took more than {limit:.0f} seconds") from None
-        if done.returncode:
-            raise DataFileError(f"{self.name} {what}: scipy's reader does not survive it, so the file is damaged")
-        answer = json.loads(done.stdout)
-        if "error" not in answer or "v73" not in answer:
-            return answer
-        if answer["v73"]:
-            raise DataFileError(
-                f"{self.name} calls itself a MATLAB v7.3 file, and is no HDF5 file behind that; "
-                "in MATLAB write it anew with save('name.mat', 'X', '-v7.3')"
-            )
-        raise DataFileError(f"{self.name} {what}: {answer['error']}")
-
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        with _one_line(self.name, self.errors, "is not a readable MATLAB file"):
-            return {name: tuple(shape) for name, shape in self._ask("is not a readable MATLAB file").items()}
-
-    def load(self, var: str) -> Any:
-        what = f"does not give up its variable {var!r}"
-        with _one_line(self.name, self.errors, what), tempfile.TemporaryDirectory() as folder:
-            self._ask(what, var, folder)
-            dense = os.path.join(folder, "array.npy")
-            if os.path.exists(dense):
-                return np.load(dense, allow_pickle=False)
-            return sp.load_npz(os.path.join(folder, "array.npz"))
-
-
-def _from_archive(archive: _Npz | _Mat | lazyfiles.Hdf5 | lazyfiles.Zarr, var: str | None, choice: _Choice) -> Table:
+def _from_archive(archive: Npz | Mat | lazyfiles.Hdf5 | lazyfiles.Zarr, var: str | None, choice: _Choice) -> Table:
     shapes = archive.shapes()
     name = archive.name
 
@@ -606,7 +509,7 @@ def _from_archive(archive: _Npz | _Mat | lazyfiles.Hdf5 | lazyfiles.Zarr, var: s
         var = tables[0]
     elif var not in shapes:
         raise DataFileError(f"{name} has no array of real numbers called {var!r}; it has {described(list(shapes))}")
-    with _one_line(name, archive.errors, f"does not give up its array {var!r}"):
+    with one_line(name, archive.errors, f"does not give up its array {var!r}"):
         X = archive.load(var)
     beside = choice.label if choice.label in shapes and choice.label != var else None
     if beside is None:
@@ -620,81 +523,3 @@ def _from_archive(archive: _Npz | _Mat | lazyfiles.Hdf5 | lazyfiles.Zarr, var: s
         raise DataFileError(f"{name}: {beside!r} has {len(labels)} entries for {X.shape[0]} rows of {var!r}")
     table.labels = labels
     return table
-
-
-class _one_line:
-    """Turns the errors of a reader into a DataFileError that names the file."""
-
-    def __init__(self, name: str, errors: tuple[type[BaseException], ...], what: str):
-        self.name, self.errors, self.what = name, errors, what
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, (DataFileError, FileNotFoundError, PermissionError, MemoryError)):
-            return
-        if isinstance(error, self.errors):
-            reason = " ".join(str(error).split()) or type(error).__name__
-            raise DataFileError(f"{self.name} {self.what}: {reason}") from error
-
-
-# ---- scores ----------------------------------------------------------------------------------------------------------
-
-
-def score_place(path: str | os.PathLike) -> Callable[[tuple[int, ...], np.dtype], np.ndarray]:
-    """For ``kpca(out=)``: where scores wait until they are written to ``path``, in memory or, where they are many, in a
-    nameless file beside it."""
-
-    def place(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-        if shape[0] * shape[1] * dtype.itemsize <= _SCORES_IN_MEMORY:
-            return np.empty(shape, dtype)
-        folder = Path(path).resolve().parent
-        with tempfile.TemporaryFile(dir=folder) as file:
-            reserve(file.fileno(), 0, shape[0] * shape[1] * dtype.itemsize, f"{folder}{os.sep}")
-            return np.memmap(file, dtype, "w+", shape=shape)  # which keeps the file
-
-    return place
-
-
-def write_scores_csv(file: TextIO, scores: np.ndarray) -> None:
-    """Scores as csv with the header PC1, PC2, ...: as many digits as bring back the same number."""
-    file.write(",".join(f"PC{i + 1}" for i in range(scores.shape[1])) + "\n")
-    for start in range(0, len(scores), _CHUNK_ROWS):
-        part = scores[start : start + _CHUNK_ROWS]
-        if part.dtype == np.float64:
-            rows = [",".join(map(repr, row)) for row in part.tolist()]
-        else:  # the shortest digits of a float32 are not those of the same number as float64
-            rows = [",".join(row) for row in part.astype(str).tolist()]
-        file.write("\n".join(rows) + "\n")
-
-
-def score_writer(path: str | os.PathLike) -> Callable[[np.ndarray, bool], None]:
-    """The function (scores, overwrite) that writes scores to ``path``, in the format its ending says.
-
-    Raises
-    ------
-    DataFileError
-        The ending is none of .csv, .csv.gz and .npy.
-    """
-    name = str(path).lower()
-
-    def as_npy(scores: np.ndarray, overwrite: bool) -> None:
-        with files.atomic(path, overwrite=overwrite) as file:
-            np.lib.format.write_array(file, np.ascontiguousarray(scores), allow_pickle=False)
-
-    def as_csv(scores: np.ndarray, overwrite: bool) -> None:
-        with files.atomic(path, overwrite=overwrite) as file:
-            packed = gzip.GzipFile(fileobj=file, mode="wb", mtime=0) if name.endswith(".gz") else None
-            text = io.TextIOWrapper(packed or file, encoding="ascii", newline="\n", write_through=True)
-            write_scores_csv(text, scores)
-            text.flush()
-            text.detach()
-            if packed is not None:
-                packed.close()
-
-    if name.endswith(".npy"):
-        return as_npy
-    if name.endswith((".csv", ".csv.gz")):
-        return as_csv
-    raise DataFileError(f"scores are written as .csv, .csv.gz or .npy, which {str(path)!r} does not end with")

@@ -9,7 +9,7 @@ import numpy as np
 from ..base import parallel
 from . import foreign
 from .sinks import reserve_map
-from .view import Rows
+from .view import Rows, refuse_not_finite
 
 __all__ = ["check_finite", "check_out", "check_weights"]
 
@@ -19,14 +19,8 @@ def check_finite(rows: Rows, name: str = "X", purpose: str = "kpca_project", *, 
     the number of the first row."""
     rows = rows.shifted(np.zeros(rows.n_features))  # a look: rounding is no matter
     for start, tile in rows.tiles(parallel.tile_rows(2 * rows.n_features)):
-        finite = np.isfinite(tile)
-        if not finite.all():
-            row, column = np.argwhere(~finite)[0]
-            word = "NaN" if np.isnan(tile[row, column]) else "infinity"
-            raise ValueError(
-                f"{name} contains {word} (first at row {first + start + row}, column {column}); "
-                f"drop or impute these rows before {purpose}"
-            )
+        if not np.isfinite(tile).all():
+            refuse_not_finite(tile, first + start, name, purpose)
 
 
 def check_weights(weights: Any, n_samples: int, name: str = "sample_weight", *, fit: bool = True) -> np.ndarray | None:

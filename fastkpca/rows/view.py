@@ -10,7 +10,8 @@ computed all the same).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NoReturn
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,7 +19,7 @@ import scipy.sparse as sp
 from ..base import parallel
 from .sources import Source, nearest_and_rest
 
-__all__ = ["EXACT", "Rows", "holds_more"]
+__all__ = ["EXACT", "Pass", "Rows", "holds_more", "refuse_not_finite"]
 
 EXACT = 1 << 53
 """Up to here float64 holds every whole number."""
@@ -43,6 +44,46 @@ def _difference(values: np.ndarray, shift: np.ndarray) -> np.ndarray:
         rest += (nearest - (result + part)) + (part - shift)
     result += np.nan_to_num(rest, nan=0.0)
     return result
+
+
+@dataclass(frozen=True)
+class Pass:
+    """task(rows, 0), task(rows, 1), ... combined along the fixed tree of ``parallel.tree_reduce``.
+
+    Task i reads rows i * span to (i + 1) * span, and only these, of the rows that it is *given* (all of them, or as
+    many as it needs, on a worker of Dask's); where the rows are not counted it returns None beyond the last.
+
+    Attributes
+    ----------
+    stage : str
+        Its name, for progress.
+    task, span, combine
+    pack, unpack : callable, optional
+        A result as what can be sent elsewhere, and back.
+    alone : bool
+        One task at a time in a process.
+    size : int
+        Bytes of a result, where that is much.
+    """
+
+    stage: str
+    task: Callable[[Rows, int], Any]
+    span: int
+    combine: Callable[[Any, Any], Any]
+    pack: Callable[[Any], Any] | None = None
+    unpack: Callable[[Any], Any] | None = None
+    alone: bool = False
+    size: int = 0
+
+
+def refuse_not_finite(tile: np.ndarray, first: int, name: str, purpose: str) -> NoReturn:
+    """ValueError that names the first value of a tile that is NaN or infinite; ``first``: number of its first row."""
+    row, column = np.argwhere(~np.isfinite(tile))[0]
+    word = "NaN" if np.isnan(tile[row, column]) else "infinity"
+    raise ValueError(
+        f"{name} contains {word} (first at row {first + row}, column {column}); "
+        f"drop or impute these rows before {purpose}"
+    )
 
 
 class Rows:
@@ -94,37 +135,21 @@ class Rows:
     def __len__(self) -> int:
         return self.n_samples
 
-    def reduce(
-        self,
-        task: Callable[[Rows, int], Any],
-        span: int,
-        combine: Callable[[Any, Any], Any],
-        *,
-        n_threads: int = 1,
-        progress: parallel.Progress | None = None,
-        stage: str,
-        pack: Callable[[Any], Any] | None = None,
-        unpack: Callable[[Any], Any] | None = None,
-        alone: bool = False,
-        size: int = 0,
-    ) -> Any:
-        """Combine task(rows, 0), task(rows, 1), ... along the fixed tree of ``execute.tree_reduce``.
-
-        Task i reads rows i * span to (i + 1) * span, and only these, of the rows that it is *given* (these, or as many
-        of them as it needs, on a worker); where the rows are not counted it returns None beyond the last. ``pack`` and
-        ``unpack`` are for results that go elsewhere; ``alone``: one task at a time in a process;
-        ``size``: bytes of a result, where that is much.
-        """
+    def reduce(self, over: Pass, *, n_threads: int = 1, progress: parallel.Progress | None = None) -> Any:
+        """The result of a pass over these rows."""
         if self.distributed:
-            found = self.source.reduce(
-                self, task, span, combine, stage=stage, pack=pack, unpack=unpack, alone=alone, size=size
-            )
+            result = self.source.reduce(self, over)
             if progress is not None:
-                progress(stage, 1, 1)
-            return found
-        n_tasks = -(-self.n_samples // span) if self.counted else None
+                progress(over.stage, 1, 1)
+            return result
+        n_tasks = -(-self.n_samples // over.span) if self.counted else None
         return parallel.tree_reduce(
-            lambda i: task(self, i), n_tasks, combine, n_threads=n_threads, progress=progress, stage=stage
+            lambda i: over.task(self, i),
+            n_tasks,
+            over.combine,
+            n_threads=n_threads,
+            progress=progress,
+            stage=over.stage,
         )
 
     def shifted(self, shift: np.ndarray | None) -> Rows:

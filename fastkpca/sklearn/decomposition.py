@@ -39,11 +39,12 @@ from sklearn.utils.validation import _check_psd_eigenvalues, check_is_fitted
 from ..base import parallel
 from ..base.checks import check_memory_limit
 from ..base.protocol import Kernel
+from ..base.room import DEFAULT_MEMORY
 from ..base.rounding import unit_roundoff
 from ..errors import CertificateWarning, ComponentsWarning, NoVarianceError, UnknownKernelError, silenced, warn_caller
-from ..fit.kpca import kpca, kpca_project, plan
-from ..fit.planning import DEFAULT_MEMORY
+from ..fit.kpca import kpca, plan
 from ..kernels import guarded
+from ..model.project import kpca_project
 from ..model.projectors import FeatureProjector
 from ..model.result import KPCAModel
 from ..products.matrix import gram_matrix

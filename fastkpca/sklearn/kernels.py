@@ -129,13 +129,13 @@ class PairwiseKernel(Kernel):
     coef0: float
 
     @property
-    def positive_semidefinite(self) -> bool:  # type: ignore[override]
+    def positive_semidefinite(self) -> bool:
         if self.metric == "poly":
             return self.coef0 >= 0 and float(self.degree).is_integer()
         return self.metric in SEMIDEFINITE
 
     @property
-    def translation(self) -> str | None:  # type: ignore[override]
+    def translation(self) -> str | None:
         return TRANSLATION.get(self.metric)
 
     def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:

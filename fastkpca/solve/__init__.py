@@ -1,4 +1,7 @@
-"""Eigenvalues and linear systems, and how far off they can be: block Krylov, Lanczos, moments, ridge, the certificate.
+"""Eigenvalues and linear systems, and how far off they can be.
 
-Everything here works on operators and moments that it is handed. It chooses no route, reads no file and knows no model.
+``certificate`` makes intervals of Ritz pairs and of one of the bounds in ``beyond``; ``basis`` is what block Krylov
+(``search``, ``krylov``), ``lanczos`` and ``nested`` grow; ``moments`` goes from second moments to components; ``ridge``
+and the kernel methods outside use ``conjugate_gradients``. Everything here works on operators and moments that it is
+handed: it chooses no route, reads no file and knows no model.
 """

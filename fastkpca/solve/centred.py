@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..base.rounding import UNIT, rounding_factor
-from ..products.exact import with_ones
+from ..products.vectors import with_ones
 from .certificate import MatrixInfo, product_error
 from .costs import Expenses
 from .target import KernelMatrix

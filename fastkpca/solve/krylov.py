@@ -457,7 +457,7 @@ class _Proof:
         if c < self.target.c:
             text += f", and the space holds no more than {c} of the {self.target.c} components"
         elif short:
-            text += f", and the {c} components found don't carry the fraction {fraction}"
+            text += f", and the {c} components don't carry the fraction {fraction}"
         else:
             text += f", tol is {tol:g}"
         ways = ["more passes (max_passes) help"] if short or self._still_falls() else []

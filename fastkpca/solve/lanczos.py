@@ -157,8 +157,9 @@ class Lanczos:
     def ritz_block(self, theta: np.ndarray, Y: np.ndarray) -> RitzBlock:
         """What the certificate needs, from the recurrence.
 
-        C Q - Q T has its last block's columns, known, and else what orthonormalising took for nothing: at most 1e-10
-        of an image. In T, products Q_i' (C Q_j) stand for their transposes: two more product errors a column.
+        C Q - Q T has its last block's columns, known, and else what `Basis.orthonormal` replaced by random columns: at
+        most 1e-10 of an image. In T, products Q_i' (C Q_j) stand for their transposes: two more product errors a
+        column.
         """
         operator, m = self.operator, self.size
         last = Y[-self.next.shape[1] :]
@@ -178,11 +179,11 @@ class Lanczos:
         error = rounding + 4.0 * np.sqrt(self.n) * self.operator.product_error
         return formed_bound(self.operator.form(), self.basis.Q, error, wanted)
 
-    def explored_bound(self, last: float, *, share: float = 0.85, give_up: float = 0.97, most: int = 60) -> Bound:
+    def explored_bound(self, last: float, *, share: float = 0.85, give_up: float = 0.97, most_steps: int = 60) -> Bound:
         """From randomly started block Lanczos on the complement of the basis, which stays as it is.
 
         Until the bound is below ``share`` of the Ritz value ``last``, or that is out of reach (a Ritz value of the
-        complement is above ``give_up`` of it); ``most`` steps.
+        complement is above ``give_up`` of it), or after ``most_steps``.
         """
         basis, operator, first = self.basis, self.operator, self.size
         block = min(EXPLORING, basis.room)
@@ -191,7 +192,7 @@ class Lanczos:
         self.explorations += 1
         best = NO_BOUND
         X = basis.orthonormal(self.rng.standard_normal((self.n, block)))
-        for k in range(1, most + 1):
+        for k in range(1, most_steps + 1):
             image = operator.matmat(X)
             self.steps += 1
             border = basis.append(X, image)
@@ -204,7 +205,7 @@ class Lanczos:
                 steps=k,
                 starts=block,
                 lowest=-operator.indefinite - operator.product_error,
-                stops=most,
+                stops=most_steps,
             )
             best = min(best, bound, key=lambda bound: bound.mu)
             if best.mu < share * last or (k > 8 and largest > give_up * last) or basis.room < block:
@@ -332,7 +333,7 @@ class _Search:
             bound = lanczos.explored_bound(last)
             if bound is NO_BOUND:
                 return None
-            # the last of several attempts was chosen by what the others said: any may be the one that fails
+            # the last of several attempts was made because the others were too wide: any may be the one that fails
             bound = replace(bound, failure_probability=lanczos.explorations * FAILURE)
         return ritz_certificate(ritz, min(self.c + 1, lanczos.size), outside=bound)
 

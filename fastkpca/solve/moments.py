@@ -63,41 +63,40 @@ def leading_axes(
     memory_limit : float, optional
         Bytes.
     """
-    wanted = c + 1 if isinstance(c, int) else None  # one more says how far the last cluster is from the rest
+    count, fraction = (None, c) if isinstance(c, float) else (c, None)
     C = moments.dense()
     if C is not None:
-        eigenvalues, axes = largest_eigenpairs(C, wanted)
-        return eigenvalues.copy(), np.ascontiguousarray(axes), None
+        return (*_lapack(C, count), None)
     D = moments.map.n_features
     operator = moments.operator()
     assert operator is not None
     if moments.trace <= 0.0:  # by the errors of the features, which are then all that an iteration would find
         return np.zeros(1), np.zeros((D, 1)), None
-    if (c is None or isinstance(c, int)) and rank < D:
-        c = max(1, rank if c is None else min(c, rank))
-        wanted = c + 1
-    if c is None or (isinstance(c, int) and 4 * c > D):
+    if fraction is None and rank < D:
+        count = max(1, rank if count is None else min(count, rank))
+    if fraction is None and (count is None or 4 * count > D):
         if D > 2 * FORMED:
             raise ValueError(
-                f"{'all' if c is None else c} components of {D} features held as an operator can't be found one by "
-                "one; ask for fewer, or take method='krylov' or 'dense'"
+                f"{'all' if count is None else count} components of {D} features held as an operator can't be computed "
+                "one by one; ask for fewer, or take method='krylov' or 'dense'"
             )
-        eigenvalues, axes = largest_eigenpairs(operator.form(), wanted)
         # the products that formed it are rounded: a few roundoffs of the operator's size beside LAPACK's own
-        return eigenvalues.copy(), np.ascontiguousarray(axes), None
-    if isinstance(c, int):
-        nested = nested_pairs(operator, Target(c, tol))
-        if nested is not None:
-            return nested.values, nested.vectors, nested
-    pairs = leading_pairs(
-        SymmetricOperator(
+        return (*_lapack(operator.form(), count), None)
+    target = Target(10, tol, fraction) if count is None else Target(count, tol)
+    pairs = nested_pairs(operator, target) if fraction is None else None
+    if pairs is None:
+        symmetric = SymmetricOperator(
             operator.matmat, D, moments.trace, operator.norm, operator.product_error, operator.indefinite, operator.form
-        ),
-        Target(c, tol) if isinstance(c, int) else Target(10, tol, fraction=c),
-        total=moments.trace + moments.residual_trace,
-        memory_limit=memory_limit,
-    )
+        )
+        total = moments.trace + moments.residual_trace
+        pairs = leading_pairs(symmetric, target, total=total, memory_limit=memory_limit)
     return pairs.values, pairs.vectors, pairs
+
+
+def _lapack(C: np.ndarray, count: int | None) -> tuple[np.ndarray, np.ndarray]:
+    """One more than asked for: it says how far the last cluster is from the rest."""
+    eigenvalues, axes = largest_eigenpairs(C, None if count is None else count + 1)
+    return eigenvalues.copy(), np.ascontiguousarray(axes)
 
 
 def takes_all(n: int, c: int) -> bool:
@@ -121,7 +120,7 @@ def largest_eigenpairs(A: np.ndarray, c: int | None) -> tuple[np.ndarray, np.nda
 
     def eigh(A: np.ndarray, **options: Any) -> Any:
         call = partial(scipy.linalg.eigh, A, **options, overwrite_a=True, check_finite=False)
-        return call() if n < QUICK else parallel.aside(parallel.with_all_threads(call))
+        return call() if n < QUICK else parallel.interruptible(parallel.with_all_threads(call))
 
     if c is not None and not takes_all(n, c):
         diagonal = A.diagonal().copy()

@@ -131,7 +131,7 @@ class _HeavySearch:
     def _proved(self, theta: np.ndarray, Y: np.ndarray, p: int) -> float:
         """An upper bound on lambda_(p+1) of the heavy modes; each call fails with probability FAILURE."""
         self.proofs += 1
-        bound = self.lanczos.explored_bound(theta[p], share=HOPE, give_up=HOPE, most=STEPS)
+        bound = self.lanczos.explored_bound(theta[p], share=HOPE, give_up=HOPE, most_steps=STEPS)
         if not np.isfinite(bound.mu):
             return np.inf
         proof = ritz_certificate(self.lanczos.ritz_block(theta, Y), p + 1, outside=bound)

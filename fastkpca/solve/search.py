@@ -26,9 +26,9 @@ class Outlook:
     products : CentredProducts
     target : Target
     columns : int
-        Of a basis at most.
+        The most that a basis may have.
     block, widest : int
-        Columns of a pass now, and at most.
+        Columns of a pass now, and the most that there may be.
     """
 
     products: CentredProducts
@@ -80,19 +80,19 @@ class Outlook:
         c = min(self.count(theta) or self.target.c, len(theta))
         least = min(c + 2, len(theta))
         order = by_size(theta, least)
-        most = max(min(len(theta), max(8 * c, c + 60), self.columns - self.block), least)
-        expected = self.mu(theta[order])[least - 1 : most]
+        limit = max(min(len(theta), max(8 * c, c + 60), self.columns - self.block), least)
+        expected = self.mu(theta[order])[least - 1 : limit]
         enough = np.flatnonzero(expected <= 0.8 * theta[c - 1])
         if len(enough):
             return order[: least + enough[0]], float(expected[enough[0]])
         mu = float(expected[-1])
         # out of reach; the exploration still has the easier task the more is known, but without it width is wasted
         if not self.target.probabilistic and mu > 1.1 * theta[c - 1]:
-            most = max(min(self.block, most), least)
-        return order[:most], mu
+            limit = max(min(self.block, limit), least)
+        return order[:limit], mu
 
     def norm_would_help(self, theta: np.ndarray) -> bool:
-        """Is the norm worth its price in the first exact pass, after a search that has found these Ritz values?"""
+        """Is the norm worth its price in the first exact pass, after a search that ended with these Ritz values?"""
         if not len(theta):
             return False
         c = min(self.count(theta) or self.target.c, len(theta))

@@ -6,27 +6,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from instruction_sets import each_instruction_set
 
 from fastkpca._core import boxes
 from fastkpca.products.nodal import interpolate, spread
 
-
-def available():
-    before, found = boxes.INSTRUCTION_SET, []
-    for name in ("baseline", "avx2", "avx512"):
-        try:
-            found.append(boxes.use_instruction_set(name))
-        except ValueError:
-            continue
-    boxes.use_instruction_set(before)
-    return found
-
-
-@pytest.fixture(params=available())
-def isa(request):
-    before = boxes.INSTRUCTION_SET
-    yield boxes.use_instruction_set(request.param)
-    boxes.use_instruction_set(before)
+isa = each_instruction_set(boxes)
 
 
 def matrix(grid, X):

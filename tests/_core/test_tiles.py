@@ -5,35 +5,12 @@ from __future__ import annotations
 import mpmath
 import numpy as np
 import pytest
+from instruction_sets import available, each_instruction_set
+from reference import long_gaussian
 
 from fastkpca._core import tiles
 
-
-def available():
-    before, found = tiles.INSTRUCTION_SET, []
-    for name in ("baseline", "avx2", "avx512"):
-        try:
-            found.append(tiles.use_instruction_set(name))
-        except ValueError:
-            continue
-    tiles.use_instruction_set(before)
-    return found
-
-
-@pytest.fixture(params=available())
-def isa(request):
-    before = tiles.INSTRUCTION_SET
-    yield tiles.use_instruction_set(request.param)
-    tiles.use_instruction_set(before)
-
-
-def squared_distances(X, Y):
-    X, Y = X.astype(np.longdouble), Y.astype(np.longdouble)
-    return sum((X[:, None, f] - Y[None, :, f]) ** 2 for f in range(X.shape[1]))
-
-
-def gaussian(X, Y, sigma):
-    return np.exp(-squared_distances(X, Y) / (2 * np.longdouble(sigma) ** 2))
+isa = each_instruction_set(tiles)
 
 
 def dots(X, Y):
@@ -45,7 +22,7 @@ def in_ulp(found, exact):
 
 
 def test_best_instruction_set_is_chosen_at_import():
-    assert available()[-1] == tiles.INSTRUCTION_SET
+    assert available(tiles)[-1] == tiles.INSTRUCTION_SET
     with pytest.raises(ValueError, match="no tile loops"):
         tiles.use_instruction_set("pentium")
 
@@ -89,7 +66,7 @@ def test_blocks_against_longdouble(isa, d):
     rng = np.random.default_rng(d)
     X, Y = rng.normal(size=(67, d)), rng.normal(size=(291, d))
     sigma = np.sqrt(d)
-    assert np.abs(tiles.gaussian_block(X, Y, sigma) - gaussian(X, Y, sigma)).max() < 3e-15
+    assert np.abs(tiles.gaussian_block(X, Y, sigma) - long_gaussian(X, Y, sigma)).max() < 3e-15
     G = dots(X, Y)
     size = dots(np.abs(X), np.abs(Y)).max()
     assert np.abs(tiles.linear_block(X, Y) - G).max() < d * 2.3e-16 * size
@@ -107,7 +84,7 @@ def test_float32_blocks(isa, d):
     X, Y = rng.normal(size=(67, d)).astype(np.float32), rng.normal(size=(291, d)).astype(np.float32)
     sigma = np.sqrt(d)
     cases = [
-        (tiles.gaussian_block(X, Y, sigma), gaussian(X, Y, sigma)),
+        (tiles.gaussian_block(X, Y, sigma), long_gaussian(X, Y, sigma)),
         (tiles.linear_block(X, Y), dots(X, Y)),
         (tiles.polynomial_block(X, Y, 1 / d, 1.0, 2), (dots(X, Y) / d + 1) ** 2),
         (tiles.tanh_block(X, Y, 1 / d, 0.0), np.tanh(dots(X, Y) / d)),
@@ -142,11 +119,11 @@ def test_far_clusters(isa, d, gap):
     X = rng.normal(size=(150, d)) / np.sqrt(d)
     X[::2] += gap
     X = X[rng.permutation(150)] if d % 2 else X[np.argsort(X[:, 0])]
-    exact = gaussian(X, X, 1.0)
+    exact = long_gaussian(X, X, 1.0)
     assert np.abs(tiles.gaussian_block(X, X, 1.0) - exact).max() < 1e-12
     # the rows of float32 are what they are: rounded to float32 first
     single = X.astype(np.float32)
-    assert np.abs(tiles.gaussian_block(single, single, 1.0) - gaussian(single, single, 1.0)).max() < 3e-5
+    assert np.abs(tiles.gaussian_block(single, single, 1.0) - long_gaussian(single, single, 1.0)).max() < 3e-5
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -172,10 +149,10 @@ def test_infinitely_far_and_extreme_sigma(isa):
     Y = np.array([[0.0], [1.0], [3.0]])
     for scale in (1e-30, 1e30):
         Z = (Y * scale).astype(np.float32)
-        np.testing.assert_allclose(tiles.gaussian_block(Z, Z, scale), gaussian(Y, Y, 1.0).astype(float), rtol=1e-5)
+        np.testing.assert_allclose(tiles.gaussian_block(Z, Z, scale), long_gaussian(Y, Y, 1.0).astype(float), rtol=1e-5)
     for scale in (1e-139, 1e139):
         K = tiles.gaussian_block(Y * scale, Y * scale, scale)
-        np.testing.assert_allclose(K, gaussian(Y, Y, 1.0).astype(float), rtol=1e-14)
+        np.testing.assert_allclose(K, long_gaussian(Y, Y, 1.0).astype(float), rtol=1e-14)
 
 
 def test_overflow_of_the_polynomial_is_left_to_the_caller(isa):
@@ -187,7 +164,7 @@ def test_inputs_may_be_read_only_strided_or_empty(isa):
     rng = np.random.default_rng(3)
     X = rng.normal(size=(40, 6))
     X.flags.writeable = False
-    exact = gaussian(X[::-2, ::2], X[::3, 1::2], 1.0)
+    exact = long_gaussian(X[::-2, ::2], X[::3, 1::2], 1.0)
     assert np.abs(tiles.gaussian_block(X[::-2, ::2], X[::3, 1::2], 1.0) - exact).max() < 1e-15
     assert tiles.gaussian_block(X[:0], X, 1.0).shape == (0, 40)
     with pytest.raises(ValueError, match="rows of 6 and of 5"):

@@ -21,7 +21,9 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
-from dense_products import DenseProduct, centered, gaussian, median_distance
+import reference
+from data import rows
+from dense_products import DenseProduct, centered, median_distance
 
 from fastkpca.solve.beyond import FeatureInfo
 from fastkpca.solve.certificate import FeatureSums, dense_certificate, feature_certificate
@@ -32,31 +34,11 @@ from fastkpca.solve.target import Budget, KernelMatrix, Target
 REFERENCE = 16 * 1.1e-16
 
 
-def rows(rng, kind, n, d):
-    if kind == "uniform":
-        return rng.random((n, d))
-    if kind == "clustered":
-        centres = 5 * rng.standard_normal((int(rng.integers(2, 9)), d))
-        return centres[rng.integers(len(centres), size=n)] + rng.choice([1e-3, 0.1, 1]) * rng.standard_normal((n, d))
-    if kind == "low-dimensional":
-        return rng.standard_normal((n, min(2, d))) @ rng.standard_normal((min(2, d), d))
-    if kind == "outliers":
-        X = rng.standard_normal((n, d))
-        X[rng.permutation(n)[: max(1, n // 50)]] *= 10 ** rng.uniform(1, 3)
-        return X
-    if kind == "duplicates":
-        return rng.standard_normal((max(2, n // 5), d))[rng.integers(max(2, n // 5), size=n)]
-    X = rng.standard_normal((n, d))
-    X[:, rng.random(d) < 0.5] = 3.0
-    X[:, 0] = rng.standard_normal(n)
-    return X
-
-
 def kernel_matrix(rng, kind, X):
     """(K, positive semidefinite)."""
     scale = median_distance(X) or 1.0
     if kind == "gaussian":
-        return gaussian(X, scale * 10 ** rng.uniform(-1, 3)), True
+        return reference.gram("gaussian", X, sigma=scale * 10 ** rng.uniform(-1, 3)), True
     if kind == "laplacian":
         d1 = np.zeros((len(X), len(X)))
         for x in X.T:

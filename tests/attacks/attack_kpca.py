@@ -24,6 +24,7 @@ import scipy.linalg
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 import attack_cases as cases
 import range_cases as ranges
+from reference import center
 
 from fastkpca.errors import CertificateWarning, ComponentsWarning
 
@@ -42,7 +43,7 @@ def calibrate(seed, problems):
             rng = generator("calibrate", seed, case)
             given = cases.problem(rng, 45)
             K, _ = cases.gram_long(given.kernel, given.X, given.parameters)
-            Kc = cases.center_long(K)
+            Kc = center(K)
             Kc = (Kc + Kc.T) / 2
             exact = mpmath.matrix(len(Kc), len(Kc))
             for i, row in enumerate(Kc):

@@ -20,8 +20,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks" / "speed"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 import common  # isort: skip (limits BLAS to one thread before numpy loads it)
 import numpy as np
+from reference import long_gaussian
 
 import fastkpca as fk
 
@@ -54,14 +56,6 @@ def points(layout: str, d: int, n: int, rng: np.random.Generator) -> tuple[np.nd
     return X, None
 
 
-def exact(A: np.ndarray, B: np.ndarray, sigma: float) -> np.ndarray:
-    """Kernel values in long double."""
-    squares = np.zeros((len(A), len(B)), dtype=np.longdouble)
-    for c in range(A.shape[1]):
-        squares += (A[:, None, c].astype(np.longdouble) - B[None, :, c].astype(np.longdouble)) ** 2
-    return np.exp(-squares / (2 * np.longdouble(sigma) ** 2))
-
-
 def attack(A: np.ndarray, B: np.ndarray | None, sigma: float, tol: float, name: str, rng: np.random.Generator):
     """(product, largest error over sum |u| for single sources, the same for ones and signs), or None: not offered."""
     try:
@@ -80,9 +74,9 @@ def attack(A: np.ndarray, B: np.ndarray | None, sigma: float, tol: float, name: 
     U[:, -2] = 1.0
     U[:, -1] = rng.choice([-1.0, 1.0], len(sources))
     V = K @ U
-    E = np.abs(V[:, :-2] - exact(A, sources[some], sigma))
+    E = np.abs(V[:, :-2] - long_gaussian(A, sources[some], sigma))
     worst = np.unique(np.concatenate([np.argsort(-E.max(axis=1))[:24], rng.integers(0, len(A), 24)]))
-    sums = exact(A[worst], sources, sigma) @ U[:, -2:].astype(np.longdouble)
+    sums = long_gaussian(A[worst], sources, sigma) @ U[:, -2:].astype(np.longdouble)
     dense = np.abs(V[worst, -2:] - sums) / len(sources)
     # sources = targets: the adjoint is the adjoint, to rounding
     v = rng.standard_normal(len(A))

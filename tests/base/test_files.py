@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tracemalloc
 
+import fake_plugins
 import numpy as np
 import pytest
 from places import ROOT
@@ -607,8 +608,6 @@ def test_nothing_large_is_made_of_what_a_header_says(models, tmp_path):
 # Kernels of other distributions ------------------------------------------------------------------------------------
 
 SOURCE = """
-import numpy as np
-from fastkpca.kernels import Kernel
 class Product(Kernel):
     api_version = 1
     positive_semidefinite = True
@@ -621,11 +620,9 @@ class Product(Kernel):
 @pytest.fixture
 def plugin(tmp_path, monkeypatch):
     """A distribution acme-kernels 1.0 with the kernel "product" in the module acme_files, and a model file of it."""
-    info = tmp_path / "acme_kernels-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-kernels\nVersion: 1.0\nSummary: Fine\n")
-    (info / "entry_points.txt").write_text("[fastkpca.kernels]\nproduct = acme_files:Product\n")
-    (tmp_path / "acme_files.py").write_text(SOURCE)
+    fake_plugins.write(
+        tmp_path, "acme-kernels", {"product": "acme_files:Product"}, {"acme_files": SOURCE}, group=_registry.GROUP
+    )
     monkeypatch.syspath_prepend(str(tmp_path))
     X = np.random.default_rng(0).standard_normal((30, 3))
     fk.save(fk.kpca(X, "product", 2, scale=2.0), tmp_path / "m")

@@ -15,7 +15,7 @@ import time
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import fastkpca as fk
 from fastkpca.base import parallel
@@ -43,6 +43,14 @@ ROUTES = {
     "grid": ("gaussian", {"method": "krylov", "sigma": 1.0, "products": "grid", "tol": 1e-3}),
     "python": (lambda A, B: A @ B.T, {"method": "krylov"}),
 }
+
+
+@pytest.fixture(autouse=True)
+def two_threads_of_blas(monkeypatch):
+    """A cap of one thread that is left behind would not be seen where BLAS has one anyway."""
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")  # of child processes
+    with threadpool_limits(2, user_api="blas"):
+        yield
 
 
 class Cancelled(Exception):
@@ -152,7 +160,9 @@ print("fine", worst)
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("route", ["dense", "features", "pivots", "krylov", "python", "project"])
+@pytest.mark.parametrize(
+    "route", [pytest.param("dense", marks=pytest.mark.slow), "features", "pivots", "krylov", "python", "project"]
+)
 def test_sigint_at_random_moments(route, threads):
     run = subprocess.run(
         [sys.executable, "-P", "-c", textwrap.dedent(CHILD), route, str(threads), "0"],
@@ -175,7 +185,7 @@ def test_blas_is_restored_wherever_the_cap_is_interrupted(monkeypatch):
 
         def trace(frame, event, arg):
             nonlocal seen
-            if not frame.f_code.co_filename.endswith("execute.py") or frame.f_code.co_name == "__del__":
+            if frame.f_code.co_filename != parallel.__file__ or frame.f_code.co_name == "__del__":
                 return None
             if event == "line":
                 seen += 1
@@ -200,9 +210,9 @@ def test_blas_is_restored_wherever_the_cap_is_interrupted(monkeypatch):
 
 
 def test_lapack_aside():
-    assert parallel.aside(lambda: 3) == 3
+    assert parallel.interruptible(lambda: 3) == 3
     with pytest.raises(ValueError, match="inside"):
-        parallel.aside(lambda: (_ for _ in ()).throw(ValueError("inside")))
+        parallel.interruptible(lambda: (_ for _ in ()).throw(ValueError("inside")))
     assert not ours()
 
 
@@ -218,7 +228,7 @@ def test_lapack_aside_is_left_at_once():
         threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
         started = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
-            parallel.aside(long)
+            parallel.interruptible(long)
         assert time.monotonic() - started < 20.0
         assert ours() == ["fastkpca-lapack"]  # it goes on, for nobody
     finally:

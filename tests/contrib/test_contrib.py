@@ -10,6 +10,7 @@ from pathlib import Path
 import mpmath
 import numpy as np
 import pytest
+from data import look
 from places import ROOT
 from sklearn.metrics.pairwise import laplacian_kernel
 
@@ -20,10 +21,6 @@ from fastkpca.rows.summary import summarize
 from fastkpca.rows.view import Rows
 
 NAME = "fastkpca-kernels-contrib"
-
-
-def summary(X):
-    return summarize(Rows(X), shift=True, rng=np.random.default_rng(0))[1]
 
 
 def test_is_installed_and_not_the_folder_of_the_repository():
@@ -105,7 +102,7 @@ def test_values_within_the_stated_error(attack, d):
                 for j in range(len(y)):
                     distance = mpmath.fsum(abs(mpmath.mpf(float(a)) - mpmath.mpf(float(b))) for a, b in zip(x[i], y[j]))
                     error = abs(mpmath.mpf(float(values[i, j])) - mpmath.exp(-distance / scale))
-                    assert error <= kernel.entry_error(summary(X), np.dtype(dtype))
+                    assert error <= kernel.entry_error(look(X)[1], np.dtype(dtype))
     np.testing.assert_allclose(kernel.block(X, Y), laplacian_kernel(X, Y, gamma=1 / kernel.length_scale), rtol=1e-13)
     np.testing.assert_array_equal(kernel.diagonal(X), np.diag(kernel.block(X, X)))
 
@@ -122,21 +119,21 @@ def test_default_length_scale():
     rng = np.random.default_rng(4)
     X = rng.standard_normal((200, 3))
     pairs = [np.abs(X[i] - X[j]).sum() for i in range(200) for j in range(i)]
-    assert get_kernel("laplacian").resolve(summary(X)).length_scale == pytest.approx(np.median(pairs), rel=1e-14)
+    assert get_kernel("laplacian").resolve(look(X)[1]).length_scale == pytest.approx(np.median(pairs), rel=1e-14)
     mostly_equal = np.zeros((50, 2))
     mostly_equal[:3] = [[1, 1], [2, 2], [4, 4]]
     pairs = [np.abs(a - b).sum() for i, a in enumerate(mostly_equal) for b in mostly_equal[:i]]
     expected = np.median([p for p in pairs if p > 0])
-    assert get_kernel("laplacian").resolve(summary(mostly_equal)).length_scale == pytest.approx(expected, rel=1e-14)
+    assert get_kernel("laplacian").resolve(look(mostly_equal)[1]).length_scale == pytest.approx(expected, rel=1e-14)
     with pytest.raises(KernelParameterError, match="all rows of X are equal"):
-        get_kernel("laplacian").resolve(summary(np.ones((5, 2))))
+        get_kernel("laplacian").resolve(look(np.ones((5, 2)))[1])
     large = rng.standard_normal((6000, 2))
-    scale = get_kernel("laplacian").resolve(summary(large)).length_scale
+    scale = get_kernel("laplacian").resolve(look(large)[1]).length_scale
     first = large[:1500]
     dense = np.abs(first[:, None] - first[None]).sum(-1)[np.triu_indices(1500, 1)]
     assert scale == pytest.approx(np.median(dense), rel=0.05)  # two samples of one distribution
     kept = get_kernel("laplacian", length_scale=2.0)
-    assert kept.resolve(summary(X)) is kept
+    assert kept.resolve(look(X)[1]) is kept
 
 
 @pytest.mark.parametrize("value", [0, -1.0, float("nan"), float("inf"), "1", True, [1.0]])

@@ -9,6 +9,7 @@ from kernels_contrib._discriminant import _root
 from kernels_contrib._errors import AccuracyWarning
 from kernels_contrib.kbda import kbda, kbda_project
 from kernels_contrib.klda import kernel_fisherfaces, klda, klda_predict, klda_project
+from reference import gram
 from sklearn.datasets import load_digits, load_iris
 from sklearn.decomposition import KernelPCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -23,10 +24,6 @@ def sample(n=90, d=4, classes=3, seed=0, offset=0.0):
     codes = np.arange(n) % classes
     centres = 1.2 * rng.standard_normal((classes, d))
     return centres[codes] + rng.standard_normal((n, d)) + offset, codes
-
-
-def gaussian(X, Y, sigma):
-    return np.exp(-((X[:, None] - Y[None]) ** 2).sum(axis=2) / (2 * sigma**2))
 
 
 def polynomial(X, Y):
@@ -78,7 +75,7 @@ def test_klda_is_the_dense_solution(method, penalty, kernel, classes, mu):
     X, codes = sample(classes=classes)
     new = sample(40, classes=classes, seed=1)[0]
     parameters = {"sigma": 1.5} if kernel == "gaussian" else {"degree": 2}
-    k = (lambda A, B: gaussian(A, B, 1.5)) if kernel == "gaussian" else polynomial
+    k = (lambda A, B: gram("gaussian", A, B, sigma=1.5)) if kernel == "gaussian" else polynomial
     alpha, quotients = dense_klda(k(X, X), codes, mu, penalty)
     model = klda(
         X, codes, kernel, regularization=mu, penalty=penalty, method=method,
@@ -94,7 +91,7 @@ def test_klda_is_the_dense_solution(method, penalty, kernel, classes, mu):
 @pytest.mark.parametrize("sigma", [0.3, 3.0, 1e2, 1e5])
 def test_root_of_a_moment_however_near_to_singular(sigma):
     X = sample(120)[0]
-    K = gaussian(X, X, sigma)
+    K = gram("gaussian", X, sigma=sigma)
     scale = np.exp(np.linspace(0, 20, len(X)))
     for second in (K, K * scale * scale[:, None], np.zeros((3, 3)), K[:, :5] @ K[:5]):
         root = _root((second + second.T) / 2)
@@ -104,7 +101,7 @@ def test_root_of_a_moment_however_near_to_singular(sigma):
 def test_two_classes_are_the_difference_of_means():
     """Mueller et al. 2001, equation 29's closed form: alpha = (N + mu I)^(-1) (M_1 - M_0)."""
     X, codes = sample(classes=2)
-    K = gaussian(X, X, 1.0)
+    K = gram("gaussian", X, sigma=1.0)
     N = sum(K[:, codes == k] @ (np.eye(45) - 1 / 45) @ K[:, codes == k].T for k in (0, 1))
     alpha = np.linalg.solve(N + 1e-2 * np.eye(90), K[:, codes == 1].mean(axis=1) - K[:, codes == 0].mean(axis=1))
     expected = K @ alpha
@@ -258,7 +255,7 @@ def dense_kbda(K, positive, mu, penalty, c):
 def test_kbda_is_the_dense_solution(method, penalty, n, kernel):
     X, codes = sample(n, classes=3)
     positive = codes == 1
-    k = (lambda A, B: gaussian(A, B, 1.5)) if kernel == "gaussian" else polynomial
+    k = (lambda A, B: gram("gaussian", A, B, sigma=1.5)) if kernel == "gaussian" else polynomial
     parameters = {"sigma": 1.5} if kernel == "gaussian" else {"degree": 2}
     alpha, quotients = dense_kbda(k(X, X), positive, 0.1, penalty, 3)
     model = kbda(X, positive, kernel, 3, regularization=0.1, penalty=penalty, method=method, tol=1e-11, **parameters)

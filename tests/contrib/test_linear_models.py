@@ -14,6 +14,7 @@ from kernels_contrib._errors import AccuracyWarning
 from kernels_contrib.components import kernel_pc_logistic, kernel_pcr, pcr_predict
 from kernels_contrib.logistic import kernel_logistic, logistic_predict, logistic_probability
 from kernels_contrib.perceptron import kernel_perceptron, perceptron_decision, perceptron_predict
+from reference import gram
 from sklearn.decomposition import KernelPCA
 from sklearn.linear_model import LinearRegression, LogisticRegression, Perceptron
 from sklearn.pipeline import make_pipeline
@@ -30,7 +31,7 @@ def sample(n=160, d=3, classes=2, seed=0):
 
 
 def gaussian(X, Y):
-    return np.exp(-((X[:, None] - Y[None]) ** 2).sum(axis=2) / (2 * SIGMA**2))
+    return gram("gaussian", X, Y, sigma=SIGMA)
 
 
 def factors(X, new):

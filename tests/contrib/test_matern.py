@@ -7,14 +7,13 @@ import math
 import mpmath
 import numpy as np
 import pytest
+from data import look
 from sklearn.gaussian_process import kernels as sklearn_kernels
 from sklearn.metrics.pairwise import cosine_similarity
 
 import fastkpca
 from fastkpca.errors import KernelParameterError
 from fastkpca.kernels import get_kernel
-from fastkpca.rows.summary import summarize
-from fastkpca.rows.view import Rows
 
 contrib_line = pytest.importorskip("kernels_contrib.line")
 from kernels_contrib.mixture import gamma_mixture  # noqa: E402
@@ -30,8 +29,7 @@ def matern_of(nu, length_scale, r):
 
 
 def summary(X, kernel=None):
-    shift = kernel is None or kernel.translation == "kernel"
-    return summarize(Rows(X), shift=shift, rng=np.random.default_rng(0))[1]
+    return look(X, kernel is None or kernel.translation == "kernel")[1]
 
 
 @pytest.mark.parametrize("nu", [0.05, *ORDERS, 0.75, 1.0 + 1e-9, 4.0, 4.1, 50.0])

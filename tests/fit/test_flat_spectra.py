@@ -6,13 +6,12 @@ import warnings
 
 import numpy as np
 import pytest
+from data import look
 
 import fastkpca as fk
 from fastkpca.base.protocol import Summation
 from fastkpca.errors import CertificateWarning
 from fastkpca.fit import planning
-from fastkpca.rows.summary import summarize
-from fastkpca.rows.view import Rows
 from fastkpca.solve.costs import TooDearError, ritz_seconds
 from fastkpca.solve.krylov import block_krylov
 from fastkpca.solve.target import Budget, KernelMatrix, Target
@@ -41,10 +40,10 @@ def test_the_look_allows_for_what_a_sample_makes_larger():
     """Of 3000 rows far apart each share is 1/3000; of the few that are looked at each is much larger."""
     X = np.random.default_rng(2).standard_normal((3000, 30))
     kernel = fk.get_kernel("gaussian", sigma=0.3)
-    data = summarize(Rows(X), shift=True, rng=np.random.default_rng(0))[1]
-    look = planning.look_at(kernel, data)
-    shares, beyond = look.spectrum(3000)
-    assert look.share(5) > 4 / 3000
+    data = look(X)[1]
+    seen = planning.look_at(kernel, data)
+    shares, beyond = seen.spectrum(3000)
+    assert seen.share(5) > 4 / 3000
     np.testing.assert_allclose([shares[4], beyond], 1 / 3000, rtol=0.05)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
+from functools import cache
 
 import numpy as np
 import pytest
@@ -23,12 +24,12 @@ class DataSets(dict):
     def __init__(self, request):
         bundled = {"iris": load_iris().data, "wine": load_wine().data}
         super().__init__({name: reference.standardise(X) for name, X in bundled.items()})
-        self["digits"] = load_digits().data[:900] / 16.0
+        self["digits"] = load_digits().data[:450] / 16.0
         self.request = request
 
     def __missing__(self, name):
         X = np.load(self.request.getfixturevalue("shared_data") / f"uci_{name}.npz", allow_pickle=False)["X"]
-        rows = np.random.default_rng(0).choice(len(X), 700, replace=False)
+        rows = np.random.default_rng(0).choice(len(X), 400, replace=False)
         self[name] = reference.standardise(X[rows].astype(np.float64))
         return self[name]
 
@@ -36,6 +37,20 @@ class DataSets(dict):
 @pytest.fixture(scope="session")
 def datasets(request):
     return DataSets(request)
+
+
+@pytest.fixture(scope="session")
+def problem(datasets):
+    """Of (data set, number of the kernel): rows, kernel, parameters, Gram matrix, eigenvalues and vectors by LAPACK."""
+
+    @cache
+    def of(name, which):
+        X = datasets[name]
+        kernel, p = kernels(X)[which]
+        K = reference.gram(kernel, X, **p)
+        return X, kernel, p, K, *reference.eigh(K)
+
+    return of
 
 
 def kernels(X):
@@ -67,12 +82,10 @@ def subspace_error(score, exact, clusters):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("method", ["auto", "dense", "features", "krylov"])
 @pytest.mark.parametrize("which", range(6))
-def test_every_kernel_and_route_against_lapack(datasets, name, method, which):
-    X = datasets[name]
-    kernel, p = kernels(X)[which]
-    exact, vectors = reference.eigh(reference.gram(kernel, X, **p))
-    lead = exact[0]
-    scale = np.linalg.norm(reference.gram(kernel, X, **p))
+def test_every_kernel_and_route_against_lapack(problem, name, method, which):
+    X, kernel, p, K, exact, vectors = problem(name, which)
+    lead, scale = exact[0], np.linalg.norm(K)
+    total = np.trace(reference.center(K))
     for c in (1, 5, 20, 0.9):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -100,7 +113,6 @@ def test_every_kernel_and_route_against_lapack(datasets, name, method, which):
             share = np.cumsum(exact) / exact.sum()
             needed = int(np.argmax(share >= 0.9)) + 1
             assert k == needed or (method == "features" and not promised)
-        total = np.trace(reference.center(reference.gram(kernel, X, **p)))
         low, high = (x * (len(X) - 1) for x in model.total_variance_bounds)
         assert low - 1e-9 * abs(total) <= total <= high + 1e-9 * abs(total)
         if promised:
@@ -544,3 +556,12 @@ def test_forced_map_of_far_more_features_than_rows_is_refused():
         fk.kpca(X, "gaussian", 2, sigma=0.2, features="monomial", tol=1e-12)
     # a map that costs nothing may have more features than rows: moments are merged with those of other rows
     assert fk.kpca(X, "gaussian", 2, sigma=1.0, features="monomial", tol=1e-12).info["n_features"] > 13
+
+
+@pytest.mark.parametrize("method", ["dense", "features", "krylov"])
+def test_new_rows_whose_products_overflow_are_refused(method):
+    X = np.random.default_rng(0).standard_normal((100, 3))
+    model = fk.kpca(X, "polynomial", 2, degree=5, method=method)
+    for use in (fk.kpca_project, fk.kpca_spe, fk.kpca_t2, fk.kpca_denoise):
+        with pytest.raises(ValueError, match="range of float64|not finite|overflow|beyond|NaN"):
+            use(model, X[:3] * 1e80)

@@ -21,7 +21,7 @@ MAPS = {
     "ranked": ("gaussian", {"sigma": 2.0, "features": "ranked"}),
     "pivots": ("gaussian", {"sigma": 1.5, "features": "pivots"}),
     "fourier": ("gaussian", {"sigma": 1.5, "features": "fourier"}),
-    "fourier held as an operator": ("gaussian", {"sigma": 0.5, "features": "fourier"}),
+    "fourier held as an operator": ("gaussian", {"sigma": 1.0, "features": "fourier"}),
     "sum": ("sum", {}),
     "product": ("product", {}),
     "scaled": ("scaled", {}),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from data import look
 from sklearn.decomposition import PCA
 
 import fastkpca as fk
@@ -66,11 +67,9 @@ def test_many_columns_are_never_squared():
 
 
 def test_wide_rows_have_the_mean_and_the_box_of_their_tiles():
-    from fastkpca.rows.summary import summarize
-    from fastkpca.rows.view import Rows
 
     X = sample(700, 1500, offset=1e3)
-    data = summarize(Rows(X), shift=True, rng=np.random.default_rng(0))[1]
+    data = look(X)[1]
     assert data.covariance is None
     np.testing.assert_allclose(data.shift, X.mean(axis=0), rtol=1e-13)
     np.testing.assert_allclose(data.box + data.shift, [X.min(axis=0), X.max(axis=0)], rtol=1e-12)

@@ -8,11 +8,10 @@ from collections import Counter
 import numpy as np
 import pytest
 import range_cases as cases
+from data import look
 
 import fastkpca as fk
 from fastkpca.errors import CertificateWarning, ComponentsWarning, KernelParameterError, rounded_up
-from fastkpca.rows.summary import summarize
-from fastkpca.rows.view import Rows
 from fastkpca.solve import beyond, certificate
 
 
@@ -107,7 +106,7 @@ def test_rational_quadratic_at_the_ends_of_the_range(alpha, length, size):
 def test_combinations_keep_the_rounding_of_their_parts(name, p):
     pytest.importorskip("kernels_contrib")
     X = np.random.default_rng(1).standard_normal((30, 3))
-    _, data = summarize(Rows(X), shift=False, rng=np.random.default_rng(0))
+    _, data = look(X, shift=False)
     part = fk.get_kernel(name, **p)
     assert part.value_bound(data) == 1.0
     own = part.entry_error(data, np.dtype(np.float64))
@@ -129,7 +128,7 @@ def test_the_total_variance_of_a_scaled_kernel_counts_the_rounding_of_its_entrie
 @pytest.mark.parametrize("scale", [1.0, 1e20, 1e200])
 def test_the_error_of_tanh_is_bounded_as_its_values_are(scale):
     X = np.random.default_rng(0).standard_normal((10, 2))
-    _, data = summarize(Rows(X), shift=False, rng=np.random.default_rng(0))
+    _, data = look(X, shift=False)
     assert fk.get_kernel("tanh", scale=scale).entry_error(data, np.dtype(np.float64)) <= 2.0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CertificateWarning)

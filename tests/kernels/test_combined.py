@@ -8,6 +8,7 @@ import pickle
 import numpy as np
 import pytest
 import reference
+from data import look
 
 import fastkpca as fk
 from fastkpca.base.protocol import Cost, FeatureMap
@@ -23,8 +24,6 @@ from fastkpca.kernels import (
     kernel_state,
 )
 from fastkpca.maps.combined import ScaledMap, SumMap, TensorMap
-from fastkpca.rows.summary import summarize
-from fastkpca.rows.view import Rows
 
 G, L = get_kernel("gaussian", sigma=2.0), get_kernel("linear")
 P = get_kernel("polynomial", degree=2, scale=0.5, offset=1.5)
@@ -45,11 +44,10 @@ def exact(kernel, X, Y):
     if isinstance(kernel, ProductKernel):
         return np.prod([exact(part, X, Y) for part in kernel.parts], axis=0)
     name = kernel_state(kernel)["name"].rpartition(":")[2]
-    difference = X[:, None, :] - Y[None, :, :]
     if name == "gaussian":
-        return np.exp(-(difference**2).sum(axis=2) / (2 * np.longdouble(kernel.sigma) ** 2))
+        return reference.long_gaussian(X, Y, kernel.sigma)
     if name == "laplacian":
-        return np.exp(-np.abs(difference).sum(axis=2) / np.longdouble(kernel.length_scale))
+        return np.exp(-np.abs(X[:, None, :] - Y[None, :, :]).sum(axis=2) / np.longdouble(kernel.length_scale))
     product = (X[:, None, :] * Y[None, :, :]).sum(axis=2)
     if name == "linear":
         return product
@@ -59,8 +57,7 @@ def exact(kernel, X, Y):
 
 
 def summary(X, kernel=None):
-    shift = kernel is not None and kernel.translation is not None
-    return summarize(Rows(X), shift=shift, rng=np.random.default_rng(0))
+    return look(X, kernel is not None and kernel.translation is not None)
 
 
 COMBINED = {

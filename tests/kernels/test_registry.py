@@ -13,6 +13,7 @@ from importlib import metadata
 from pathlib import Path
 
 import entrypoints
+import fake_plugins
 import numpy as np
 import pytest
 from places import ROOT
@@ -51,15 +52,9 @@ def plugin_folder(tmp_path, monkeypatch):
     modules = set(sys.modules)
 
     def add(distribution, entries, sources=None, version="1.0", summary="A summary"):
-        info = tmp_path / f"{distribution.replace('-', '_')}-{version}.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(
-            f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\nSummary: {summary}\n"
+        fake_plugins.write(
+            tmp_path, distribution, entries, sources or {}, version=version, summary=summary, group=GROUP
         )
-        lines = [f"{name} = {value}" for name, value in entries.items()]
-        (info / "entry_points.txt").write_text("\n".join([f"[{GROUP}]", *lines, ""]))
-        for module, text in (sources or {}).items():
-            (tmp_path / f"{module}.py").write_text("from fastkpca.kernels import Kernel\n" + textwrap.dedent(text))
         _registry._scanned.clear()
 
     yield add

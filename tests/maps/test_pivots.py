@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.linalg
+from data import unkind_rows
 
 from fastkpca.base.protocol import Kernel, Moments
 from fastkpca.maps import pivots as module
@@ -49,28 +50,6 @@ class Cubic(Kernel):
         return ((X * X).sum(axis=1) + self.offset) ** 3
 
 
-def adversarial(rng, n, d):
-    """Rows of one of the unkind kinds."""
-    X = rng.standard_normal((n, d))
-    kind = rng.integers(8)
-    if kind == 1:  # duplicates
-        X = X[rng.integers(0, max(1, n // 7), n)]
-    elif kind == 2:  # far outliers
-        X[: max(1, n // 20)] *= 1e3
-    elif kind == 3:  # collinear
-        X = np.outer(rng.standard_normal(n), rng.standard_normal(d))
-    elif kind == 4:  # constant columns
-        X[:, 1:] = 3.0
-    elif kind == 5:  # clusters
-        X = 0.01 * X + 5.0 * rng.standard_normal((4, d))[rng.integers(0, 4, n)]
-    elif kind == 6:  # constant
-        X[:] = X[0]
-    elif kind == 7:  # a curve
-        t = rng.random(n)
-        X = np.stack([np.sin((j + 1) * t) for j in range(d)], axis=1)
-    return np.ascontiguousarray(X)
-
-
 def random_kernel(rng):
     kind = rng.integers(3)
     sigma = float(10.0 ** rng.uniform(-2, 2.5))
@@ -111,7 +90,7 @@ def test_certificate_attacked(attack):
     for case in range(attack.count(2000, least=40)):
         rng = attack.rng("pivots", case)
         n, d = int(rng.integers(1, 250)), int(rng.integers(1, 6))
-        X = adversarial(rng, n, d)
+        X = unkind_rows(rng, n, d)
         kernel = random_kernel(rng)
         tol = 10.0 ** rng.uniform(-12, -2)
         error = entry_error(kernel, X)
@@ -216,8 +195,9 @@ def test_draws_follow_randomly_pivoted_cholesky():
         exact[i] = left / left.sum() / 5
     seen = np.zeros((5, 5))
     repeats = 4000
+    candidates = module._Candidates(X, np.ones(5), np.ones(5))
     for seed in range(repeats):
-        found = module._select(kernel, X, np.ones(5), np.ones(5), 0.0, 2, np.random.default_rng(seed))
+        found = module._select(kernel, candidates, 0.0, 2, np.random.default_rng(seed))
         seen[tuple(found.index)] += 1
     expected = exact * repeats
     off = expected > 0
@@ -322,7 +302,7 @@ def test_declared_errors_of_the_kernel_are_in_the_certificate(attack):
     for case in range(attack.count(500, least=20)):
         rng = attack.rng("noisy", case)
         n = int(rng.integers(2, 200))
-        X = adversarial(rng, n, 2)
+        X = unkind_rows(rng, n, 2)
         noise = 10.0 ** rng.uniform(-14, -5)
         sigma = float(10.0 ** rng.uniform(-1, 2))
         feature_map = pivot_map(

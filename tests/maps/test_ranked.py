@@ -9,6 +9,8 @@ import mpmath
 import numpy as np
 import pytest
 import scipy.linalg
+from data import look, unkind_rows
+from reference import long_gaussian
 from scipy.special import gammainc
 from scipy.stats import poisson
 
@@ -16,44 +18,13 @@ import fastkpca as fk
 from fastkpca._core import ranked as core
 from fastkpca.base.protocol import Moments
 from fastkpca.maps.ranked import RankedMap, ranked_map
-from fastkpca.rows.summary import summarize
-from fastkpca.rows.view import Rows
 
 U = 2.0**-53
 
 
 def summary_of(X):
-    rows, summary = summarize(Rows(X), shift=True, rng=np.random.default_rng(0))
+    rows, summary = look(X)
     return rows.all(), summary
-
-
-def gauss(X, sigma):
-    """By differences in long double: exact for what is tested here."""
-    Z = X.astype(np.longdouble) / np.longdouble(sigma)
-    square = np.zeros((len(X), len(X)), dtype=np.longdouble)
-    for j in range(X.shape[1]):
-        square += (Z[:, j, None] - Z[:, j]) ** 2
-    return np.exp(-square / 2)
-
-
-def adversarial(rng, n, d):
-    X = rng.standard_normal((n, d))
-    kind = rng.integers(8)
-    if kind == 1:  # duplicates
-        X = X[rng.integers(0, max(1, n // 7), n)]
-    elif kind == 2:  # far outliers
-        X[: max(1, n // 20)] *= 1e3
-    elif kind == 3:  # collinear
-        X = np.outer(rng.standard_normal(n), rng.standard_normal(d))
-    elif kind == 4:  # constant columns
-        X[:, 1:] = 3.0
-    elif kind == 5:  # clusters
-        X = 0.01 * X + 5.0 * rng.standard_normal((4, d))[rng.integers(0, 4, n)]
-    elif kind == 6:  # constant
-        X[:] = X[0]
-    elif kind == 7:  # uneven scales
-        X = X * 10.0 ** rng.uniform(-3, 1, d)
-    return np.ascontiguousarray(X)
 
 
 @pytest.mark.parametrize("order", [0, 1, 7, 15, 16, 17, 100, 1000])
@@ -129,11 +100,11 @@ def test_certificate_attacked(attack):
     for case in range(attack.count(1500, least=30)):
         rng = attack.rng("ranked", case)
         n, d = int(rng.integers(1, 200)), int(rng.integers(1, 6))
-        rows, summary = summary_of(adversarial(rng, n, d))
+        rows, summary = summary_of(unkind_rows(rng, n, d))
         sigma = float(10.0 ** rng.uniform(-1.5, 3))
         tol = 10.0 ** rng.uniform(-12, -2)
         feature_map = ranked_map(summary, sigma, tol=tol, max_features=int(rng.integers(1, 1500)))
-        K = gauss(rows, sigma)
+        K = long_gaussian(rows, rows, sigma)
         Phi = feature_map.features(rows)
         residual = feature_map.residual(rows, Phi)
         assert (residual >= 0).all()
@@ -163,7 +134,7 @@ def test_rotation_and_centre_do_not_matter_to_the_bound():
     axes = np.linalg.qr(rng.standard_normal((3, 3)))[0]
     grid = np.array(list(itertools.product(range(4), repeat=3)))[rng.random(64) < 0.6]
     feature_map = RankedMap(1.0, np.array([2.0, -1.0, 0.3]), axes, grid, 10.0)
-    E = (gauss(rows, 1.0) - feature_map.features(rows) @ feature_map.features(rows).T).astype(float)
+    E = (long_gaussian(rows, rows, 1.0) - feature_map.features(rows) @ feature_map.features(rows).T).astype(float)
     assert scipy.linalg.eigvalsh(E)[0] >= -80 * feature_map.defect
     np.testing.assert_allclose(np.diag(E), feature_map.residual(rows), atol=1e-13)
 
@@ -231,7 +202,7 @@ def test_the_choice_for_many_rows_does_not_hang_on_a_few():
     sizes = []
     for seed in range(3):
         X = np.random.default_rng(seed).random((20000, 4))
-        _, data = summarize(Rows(X), shift=True, rng=np.random.default_rng(0))
+        _, data = look(X)
         kernel = fk.get_kernel("gaussian", sigma=1.0)
         for n in (10**6, 10**8):
             data = dataclasses.replace(data, n_samples=n)

@@ -10,7 +10,7 @@ import pytest
 
 import fastkpca as fk
 from fastkpca import plot
-from fastkpca.fit.routes import _history
+from fastkpca.fit.krylov import widths
 from fastkpca.model.novelty import Limits
 from fastkpca.model.plan import Candidate, Plan
 
@@ -336,7 +336,7 @@ def test_passes_before_the_first_interval_are_left_out(model):
     ax = plot.convergence(SimpleNamespace(info=info, bound_kind="guaranteed"))
     np.testing.assert_array_equal(line(ax, "widest").get_xdata(), [2, 3])
     assert ax.get_xlim()[0] < 1
-    assert _history([(1, np.inf), (2, 1e-3)]) == [[2, 1e-3]]
+    assert widths([(1, np.inf), (2, 1e-3)]) == [[2, 1e-3]]
 
 
 @pytest.mark.parametrize("method", ["dense", "features"])

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from data import look
 from places import DATA
+from reference import long_gaussian
 from scipy.special import gammainc
 
 from fastkpca._core import clusters as core
 from fastkpca._core import multiindex
 from fastkpca.products import clusters
 from fastkpca.products.clusters import ClusterSummation, cluster_offer, reachable
-from fastkpca.rows.summary import summarize
 from fastkpca.rows.view import Rows
-
-
-def reference(X, Y, sigma):
-    """The kernel in longdouble, by differences."""
-    X, Y = np.asarray(X, np.longdouble), np.asarray(Y, np.longdouble)
-    squares = sum((X[:, None, f] - Y[None, :, f]) ** 2 for f in range(X.shape[1]))
-    return np.exp(-squares / (2 * np.longdouble(sigma) ** 2))
 
 
 def entries(summation):
@@ -27,7 +21,7 @@ def entries(summation):
 
 
 def worst(summation, X, Y, sigma):
-    return float(np.abs(entries(summation) - reference(X, Y, sigma)).max())
+    return float(np.abs(entries(summation) - long_gaussian(X, Y, sigma)).max())
 
 
 def rows_of(kind, n, d, rng):
@@ -58,7 +52,7 @@ def test_every_entry_within_tol(kind, d):
     for seed, sigma in enumerate([0.02, 0.1, 0.3, 1.0, 3.0]):
         rng = np.random.default_rng([seed, d, KINDS.index(kind)])
         X = rows_of(kind, 150, d, rng)
-        K = reference(X, X, sigma)
+        K = long_gaussian(X, X, sigma)
         for tol in (1e-2, 1e-5, 1e-8, 1e-11):
             if tol < reachable(d):
                 continue
@@ -130,7 +124,7 @@ def test_the_bound_of_a_pair_of_clusters(seed):
         centre = np.zeros(d, np.longdouble)
         centre[0] = D
         product = X @ (Y - centre).T
-        K = reference(X, Y, 1.0)
+        K = long_gaussian(X, Y, 1.0)
         delta = float(np.sqrt(((X[:, None] - Y[None]) ** 2).sum(-1)).min())
         delta = max(0.0, min(delta, D - a - b))
         p = int(np.ceil(a * b)) + int(rng.integers(0, 8))
@@ -173,7 +167,7 @@ def test_rectangular_and_its_adjoint(d, monkeypatch):
                 assert summation.shape == (161, 400)
                 assert not summation.symmetric
                 K = entries(summation)
-                assert np.abs(K - reference(targets, sources, sigma)).max() <= tol
+                assert np.abs(K - long_gaussian(targets, sources, sigma)).max() <= tol
                 transposed = summation.rmatmat(np.eye(161))
                 assert np.abs(K - transposed.T).max() <= 1e-12
 
@@ -181,7 +175,7 @@ def test_rectangular_and_its_adjoint(d, monkeypatch):
 def test_the_sum_is_within_tol_of_absolute_weights():
     rng = np.random.default_rng(3)
     X = rng.random((4000, 3))
-    K = reference(X[::16], X, 0.3)
+    K = long_gaussian(X[::16], X, 0.3)
     for tol in (1e-2, 1e-5, 1e-10):
         summation = ClusterSummation(Rows(X), sigma=0.3, tol=tol)
         for U in (rng.standard_normal((4000, 3)), rng.random((4000, 2)), np.ones((4000, 1))):
@@ -228,7 +222,7 @@ def test_large_clusters_in_strips(monkeypatch):
     U = rng.standard_normal((4500, 2))
     for sigma in (0.01, 0.1, 10.0):
         summation = ClusterSummation(Rows(X), sigma=sigma, tol=1e-9)
-        assert np.abs(summation.matmat(U)[::45] - reference(X[::45], X, sigma) @ U).max() <= 1e-9 * np.abs(U).sum()
+        assert np.abs(summation.matmat(U)[::45] - long_gaussian(X[::45], X, sigma) @ U).max() <= 1e-9 * np.abs(U).sum()
     monkeypatch.setattr(clusters, "STRIP", 100)
     monkeypatch.setattr(clusters, "LEAST_TASK", 1 << 12)
     X = rng.random((600, 3))
@@ -308,7 +302,7 @@ def test_expansions_against_the_series():
         phi = np.ones((len(parent), 301))
         for j in range(1, len(parent)):
             phi[j] = phi[parent[j]] * T[:, coordinate[j]] / np.sqrt(exponent[j])
-        K = np.asarray(reference(rows, partners, 0.7), dtype=float)
+        K = np.asarray(long_gaussian(rows, partners, 0.7), dtype=float)
         V = np.zeros((301, 2))
         for e in range(150):
             expected = weight[e] * phi[: terms[e]] @ (K[:, e : e + 1] * U)
@@ -346,16 +340,12 @@ def test_a_plan_that_is_too_long_takes_larger_clusters(monkeypatch):
     summation = ClusterSummation(Rows(X), sigma=0.05, tol=1e-6, leaf=8)
     assert 0 < len(summation.pairs) <= 100
     U = np.ones((6000, 1))
-    assert np.abs(summation.matmat(U)[::60] - reference(X[::60], X, 0.05) @ U).max() <= 1e-6 * 6000
-
-
-def summary(X):
-    return summarize(Rows(X), shift=True, rng=np.random.default_rng(0))
+    assert np.abs(summation.matmat(U)[::60] - long_gaussian(X[::60], X, 0.05) @ U).max() <= 1e-6 * 6000
 
 
 def test_offer():
     rng = np.random.default_rng(0)
-    rows, data = summary(rows_of("clustered", 20000, 5, rng))
+    rows, data = look(rows_of("clustered", 20000, 5, rng))
     offer = cluster_offer(data, data, 0.3, 1e-6)
     assert offer is not None and offer.name == "clusters"
     exact = clusters.costs(5)[0] * clusters.FLOPS * 20000.0**2 / 2
@@ -371,12 +361,12 @@ def test_offer():
     assert 0.2 < offer.cost.row_flops * 20000 / clusters.FLOPS / counted < 5
     assert cluster_offer(data, data, 0.3, 1e-17) is None
     assert cluster_offer(data, data, 0.3, 1e-6, memory_limit=1e6) is None
-    other = summary(rng.random((3000, 5)))[1]
+    other = look(rng.random((3000, 5)))[1]
     assert cluster_offer(other, data, 0.3, 1e-6) is not None
 
 
 def test_no_offer_where_every_pair_is_exact():
-    data = summary(np.random.default_rng(0).random((20000, 8)))[1]
+    data = look(np.random.default_rng(0).random((20000, 8)))[1]
     assert cluster_offer(data, data, 0.3, 1e-6) is None
 
 
@@ -397,7 +387,7 @@ def test_real_data(file, sigmas):
     far = np.argsort(np.square(X).sum(axis=1))[-20:]
     targets = np.concatenate([far, rng.choice(8000, 80, replace=False)])
     for sigma in sigmas:
-        K = reference(X[targets], X, sigma)
+        K = long_gaussian(X[targets], X, sigma)
         for tol in (1e-2, 1e-6, 1e-11):
             found = ClusterSummation(Rows(X), sigma=sigma, tol=tol).matmat(U)[targets]
             assert (np.abs(found - K @ U).max(axis=0) <= tol * np.abs(U).sum(axis=0)).all()

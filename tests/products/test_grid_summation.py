@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from data import look
+from reference import long_gaussian
 
 from fastkpca.products import grid_plan
 from fastkpca.products.grid import GridSummation, grid_offer, piecewise, reachable_tol
 from fastkpca.products.islands import PiecewiseSummation, cut_off, labels
 from fastkpca.products.nodal import _RUN
-from fastkpca.rows.summary import summarize
 from fastkpca.rows.view import Rows
-
-
-def gaussian(X, Y, sigma):
-    X, Y = X.astype(np.longdouble), Y.astype(np.longdouble)
-    squares = sum((X[:, None, c] - Y[None, :, c]) ** 2 for c in range(X.shape[1]))
-    return np.exp(-squares / (2 * np.longdouble(sigma) ** 2))
-
-
-def look(X):
-    return summarize(Rows(X), shift=True, rng=np.random.default_rng(0))
 
 
 def offered(X, sigma, tol, Y=None, **options):
@@ -29,7 +20,7 @@ def offered(X, sigma, tol, Y=None, **options):
     rows_y, data_y = None, data
     if Y is not None:
         rows_y = Rows(Y, rows.shift)
-        data_y = summarize(Rows(rows_y.all()), shift=False, rng=np.random.default_rng(0))[1]
+        data_y = look(rows_y.all(), shift=False)[1]
     offer = grid_offer(data, data_y, sigma, tol, **options)
     made = None if offer is None else offer.build(rows, rows_y)
     return made, rows.all(), rows.all() if rows_y is None else rows_y.all()
@@ -37,7 +28,7 @@ def offered(X, sigma, tol, Y=None, **options):
 
 def worst(summation, X, Y, sigma):
     """Largest |K^ - K|, from products with unit vectors."""
-    return float(np.abs(summation.matmat(np.eye(len(Y))) - gaussian(X, Y, sigma)).max())
+    return float(np.abs(summation.matmat(np.eye(len(Y))) - long_gaussian(X, Y, sigma)).max())
 
 
 def shapes(d, n, rng):
@@ -244,7 +235,7 @@ def test_large_translations_run_in_tasks():
     summation.n_threads = 3
     assert np.array_equal(one, summation.matmat(U))
     i = rng.integers(0, 2000, 50)
-    error = np.abs(gaussian(X[i], X, 0.05) @ U - one[i]).max(axis=0)
+    error = np.abs(long_gaussian(X[i], X, 0.05) @ U - one[i]).max(axis=0)
     assert (error <= 1e-6 * np.abs(U).sum(axis=0)).all()
 
 
@@ -285,7 +276,7 @@ def test_islands_hold_the_bound_and_the_memory():
         i = np.concatenate([[0, 1], np.sort(rng.integers(2, n, 30))])
         U = np.zeros((n, 32))
         U[i, np.arange(32)] = 1.0
-        assert np.abs(summation.matmat(U) - gaussian(rows, rows[i], sigma)).max() <= summation.error_bound <= tol
+        assert np.abs(summation.matmat(U) - long_gaussian(rows, rows[i], sigma)).max() <= summation.error_bound <= tol
 
 
 def test_just_beyond_the_cut_off():
@@ -312,7 +303,9 @@ def test_a_line_across_the_cube_gets_its_own_axis():
     assert isinstance(part[2], GridSummation)
     assert part[2].plan.nodes < 1e5
     i, U = rng.integers(0, 20000, 40), rng.standard_normal((20000, 2))
-    assert (np.abs(gaussian(rows[i], rows, sigma) @ U - summation.matmat(U)[i]).max(0) <= tol * np.abs(U).sum(0)).all()
+    assert (
+        np.abs(long_gaussian(rows[i], rows, sigma) @ U - summation.matmat(U)[i]).max(0) <= tol * np.abs(U).sum(0)
+    ).all()
 
 
 def test_no_blow_up_of_memory():

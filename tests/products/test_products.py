@@ -10,6 +10,7 @@ import warnings
 
 import numpy as np
 import pytest
+from reference import long_gaussian
 
 import fastkpca as fk
 from fastkpca.products import fourier
@@ -69,13 +70,6 @@ def points(layout, d, n, rng):
     return X, None
 
 
-def exact(X, Y, sigma):
-    squares = np.zeros((len(X), len(Y)), dtype=LONG)
-    for x, y in zip(X.T.astype(LONG), Y.T.astype(LONG), strict=True):
-        squares += (x[:, None] - y[None]) ** 2
-    return np.exp(-squares / (2 * LONG(sigma) ** 2))
-
-
 def excess(V, exact_V, U):
     """Largest error over sum |u|, the reference's own rounding to float64 left out."""
     error = np.abs(V - exact_V) - 2.0**-53 * np.abs(exact_V)
@@ -104,7 +98,7 @@ def test_every_product_keeps_the_tolerance(attack):
     for case in range(attack.count(1500, least=30)):
         rng = attack.rng("products", case)
         layout, X, Y, sigma, tol = cell(rng)
-        K = exact(X, X if Y is None else Y, sigma)
+        K = long_gaussian(X, X if Y is None else Y, sigma)
         m = K.shape[1]
         # single sources and sums, of sizes sixteen orders apart in one call, a zero column between them
         U = np.zeros((m, m + 3))
@@ -147,7 +141,7 @@ def test_long_sums_of_equal_terms():
     few = X[:: n // 5]
     for value in (0.1, 1 / 3, 0.7):
         V = (K @ np.full((n, 1), value))[:: n // 5, 0]
-        error = np.abs(V - exact(few, few, sigma).sum(axis=1) * (n // 5) * LONG(value))
+        error = np.abs(V - long_gaussian(few, few, sigma).sum(axis=1) * (n // 5) * LONG(value))
         assert float(error.max()) <= tol * n * value
 
 
@@ -162,7 +156,7 @@ def test_what_moving_the_rows_costs_comes_out_of_the_tolerance():
             fk.gram(X, "gaussian", sigma=1.0, tol=1e-15)
         least = float(re.search(r"is below ([0-9.e+-]+)", str(refused.value)).group(1))
         tol = min(least * rng.uniform(1.02, 4.0), 0.45)
-        K = exact(X, X, 1.0)
+        K = long_gaussian(X, X, 1.0)
         for name in ("auto", "clusters", "pivots"):
             try:
                 ours = fk.gram(X, "gaussian", sigma=1.0, tol=tol, products=name, n_threads=1)
@@ -175,7 +169,7 @@ def test_what_moving_the_rows_costs_comes_out_of_the_tolerance():
 def test_the_total_variance_knows_of_the_products_error():
     """The trace of the centred matrix is found by a product, so its interval holds what that errs by."""
     X = np.random.default_rng(3).random((64, 2))
-    K = exact(X, X, 0.6)
+    K = long_gaussian(X, X, 0.6)
     exact_trace = float(np.trace(K) - K.mean() * len(X))
     for name in ("grid", "pivots"):
         model = fk.kpca(X, "gaussian", 5, sigma=0.6, tol=1e-2, products=name, n_threads=1)

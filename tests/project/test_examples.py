@@ -23,6 +23,10 @@ FENCE = re.compile(r"^```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NAMES = {"cauchy": "fastkpca-example-pure", "intersection": "fastkpca-example-cython"}
 
 
+built = pytest.mark.slow  # needs the packages of the examples built and installed
+pytestmark = pytest.mark.xdist_group("examples")  # one process builds them
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """run(*arguments): Python in a new environment with both examples, beside what is installed here."""
@@ -57,6 +61,7 @@ def run(tmp_path_factory):
     return run
 
 
+@built
 def test_both_are_found_without_being_imported(run):
     code = """
         import json, sys
@@ -68,6 +73,7 @@ def test_both_are_found_without_being_imported(run):
     assert NAMES.items() <= json.loads(run("-c", textwrap.dedent(code))).items()
 
 
+@built
 def test_an_independent_reader_sees_the_same_names(run):
     code = """
         import entrypoints
@@ -80,6 +86,7 @@ def test_an_independent_reader_sees_the_same_names(run):
     run("-c", textwrap.dedent(code))
 
 
+@built
 def test_kpca_with_both(run):
     code = """
         import numpy as np
@@ -128,6 +135,7 @@ def test_kpca_with_both(run):
     run("-c", textwrap.dedent(code))
 
 
+@built
 @pytest.mark.skipif(importlib.util.find_spec("fastkpca.testing") is None, reason="the conformance kit is not there")
 @pytest.mark.parametrize("name", ["kernel_pure", "kernel_cython"])
 def test_their_own_tests_pass(run, name):

@@ -25,8 +25,8 @@ FLOORS = (
     {"products"},
     {"kernels", "solve"},
     {"model", "testing"},
-    {"fit", "state"},
-    {"plot", "sklearn", "__init__"},
+    {"fit", "plot", "state"},
+    {"sklearn", "__init__"},
     {"cli"},
     {"__main__"},
 )

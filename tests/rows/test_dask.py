@@ -23,6 +23,8 @@ dd = pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("distributed")
 pd = pytest.importorskip("pandas")
 
+pytestmark = pytest.mark.xdist_group("dask")  # one process of tests starts one cluster
+
 N, D = 60000, 3
 X = np.random.default_rng(0).standard_normal((N, D)) * [2.0, 1.0, 0.5] + [5.0, -3.0, 100.0]
 FAR = X[:40000].copy()  # with a few far rows, most of which a sample misses: pivots need a second round

@@ -16,7 +16,7 @@ import scipy.io
 import scipy.sparse as sp
 
 from fastkpca.errors import DataFileError
-from fastkpca.rows import tables
+from fastkpca.rows import archives, scorefiles, tables
 
 
 @pytest.fixture
@@ -443,10 +443,10 @@ def test_damaged_mat(tmp_path, attack):
 def test_scores_come_back_exactly(tmp_path, dtype, suffix):
     scores = np.random.default_rng(0).standard_normal((9001, 3)).astype(dtype) * np.array([1e-30, 1, 1e30], dtype)
     path = tmp_path / ("s" + suffix)
-    tables.score_writer(path)(scores, False)
+    scorefiles.score_writer(path)(scores, False)
     with pytest.raises(FileExistsError):
-        tables.score_writer(path)(scores, False)
-    tables.score_writer(path)(scores, True)
+        scorefiles.score_writer(path)(scores, False)
+    scorefiles.score_writer(path)(scores, True)
     table = tables.read(path)
     assert table.X.astype(dtype).tobytes() == scores.tobytes()
     assert suffix == ".npy" or table.names == ["PC1", "PC2", "PC3"]
@@ -455,13 +455,13 @@ def test_scores_come_back_exactly(tmp_path, dtype, suffix):
 
 def test_float32_scores_have_no_digits_to_spare():
     out = io.StringIO()
-    tables.write_scores_csv(out, np.array([[0.1]], dtype=np.float32))
+    scorefiles.write_scores_csv(out, np.array([[0.1]], dtype=np.float32))
     assert out.getvalue() == "PC1\n0.1\n"
 
 
 def test_scores_endings(tmp_path):
     with pytest.raises(DataFileError, match=r"\.csv, \.csv\.gz or \.npy"):
-        tables.score_writer(tmp_path / "s.xlsx")
+        scorefiles.score_writer(tmp_path / "s.xlsx")
 
 
 def test_memory_of_a_csv_is_bounded_by_its_table(tmp_path):
@@ -496,13 +496,13 @@ def test_a_reader_that_dies_or_does_not_end(tmp_path, monkeypatch):
     path = tmp_path / "x.mat"
     scipy.io.savemat(path, {"X": np.eye(3)})
     program = tmp_path / "reader.py"
-    monkeypatch.setattr(tables.readmat, "__file__", str(program))
+    monkeypatch.setattr(archives.readmat, "__file__", str(program))
     program.write_text("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
     with pytest.raises(DataFileError, match="the file is damaged"):
         tables.read(path)
     program.write_text("import time; time.sleep(60)")
     run = subprocess.run
-    monkeypatch.setattr(tables.subprocess, "run", lambda *args, timeout, **rest: run(*args, timeout=0.1, **rest))
+    monkeypatch.setattr(archives.subprocess, "run", lambda *args, timeout, **rest: run(*args, timeout=0.1, **rest))
     with pytest.raises(DataFileError, match="took more than"):
         tables.read(path)
 

@@ -12,7 +12,7 @@ import pytest
 import fastkpca as fk
 from fastkpca import cli
 from fastkpca.errors import DataFileError
-from fastkpca.rows import tables
+from fastkpca.rows import scorefiles, tables
 from fastkpca.rows.sources import Source
 
 h5py = pytest.importorskip("h5py")
@@ -174,7 +174,7 @@ def test_a_library_that_is_not_installed(library, kind, tmp_path, monkeypatch):
 
 
 def test_from_the_command_line(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(tables, "_SCORES_IN_MEMORY", 1000)  # scores wait in a file
+    monkeypatch.setattr(scorefiles, "_SCORES_IN_MEMORY", 1000)  # scores wait in a file
     path = parquet(tmp_path / "x.parquet", kind=WORDS)
     model, scores = str(tmp_path / "m.kpca"), tmp_path / "s.npy"
     fit = ["fit", str(path), "--kernel", "polynomial", "--degree", "2", "-c", "3", "--skip-columns", "kind", "--quiet"]

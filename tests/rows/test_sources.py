@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 import fastkpca as fk
 from fastkpca.errors import DataChangedError
-from fastkpca.rows import foreign, sources, tables
+from fastkpca.rows import foreign, scorefiles, sources
 from fastkpca.rows.convert import as_rows
 from fastkpca.rows.sources import SequentialSource, Source, checksum
 from fastkpca.rows.summary import summarize
@@ -525,9 +525,9 @@ def test_a_full_disk_is_an_error_that_names_the_file(tmp_path, monkeypatch, c):
     with pytest.raises(OSError, match="No space left on device for .* MB of scores.*s.npy") as caught:
         fk.kpca(X, "gaussian", c, sigma=2.0, out=out)
     assert caught.value.errno == errno.ENOSPC and caught.value.filename == str(path)
-    monkeypatch.setattr(tables, "_SCORES_IN_MEMORY", 0)
+    monkeypatch.setattr(scorefiles, "_SCORES_IN_MEMORY", 0)
     with pytest.raises(OSError, match="No space left on device for 0.0032 MB of scores") as caught:
-        fk.kpca(X, "gaussian", 2, sigma=2.0, out=tables.score_place(path))
+        fk.kpca(X, "gaussian", 2, sigma=2.0, out=scorefiles.score_place(path))
     assert caught.value.filename.startswith(str(tmp_path)) and asked == [True, 3200]
 
 

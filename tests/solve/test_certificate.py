@@ -280,6 +280,16 @@ def test_intersection_keeps_what_is_weaker():
     assert cert.intersect(first, weak).failure_probability == 1e-6
 
 
+def test_the_best_bound_may_fail_as_often_as_all_that_it_was_chosen_from():
+    sure, first, second = cert.Bound(3.0, "trace"), cert.Bound(2.0, "lanczos", 1e-6), cert.Bound(1.0, "sampled", 2e-6)
+    best = beyond.best_bound([sure, first, second])
+    assert (best.mu, best.form, best.kind) == (1.0, "sampled", "probabilistic")
+    assert best.failure_probability == pytest.approx(3e-6)
+    certain = beyond.best_bound([cert.Bound(0.5, "frobenius"), first, sure])
+    assert (certain.form, certain.kind, certain.failure_probability) == ("frobenius", "guaranteed", 0.0)
+    assert beyond.best_bound([]).mu == np.inf
+
+
 def test_lanczos_probability():
     """Kuczynski and Wozniakowski's bound, solved for eps, and against the frequency of failure in 2000 runs."""
     n, k, p = 400, 6, 0.2

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 from attack_certificate import features_of
-from dense_products import DenseProduct, centered, gaussian, median_distance
+from dense_products import DenseProduct, centered, median_distance
+from reference import gram
 
 from fastkpca.base.protocol import Summation
 from fastkpca.solve.beyond import FeatureInfo
@@ -58,14 +59,14 @@ def error(result, reference):
 def digits():
     datasets = pytest.importorskip("sklearn.datasets")
     X = datasets.load_digits().data
-    K = gaussian(X, median_distance(X) / np.sqrt(2))
+    K = gram("gaussian", X, sigma=median_distance(X) / np.sqrt(2))
     return K, np.linalg.eigvalsh(centered(K))[::-1]
 
 
 @pytest.fixture(scope="module")
 def cube():
     X = np.random.default_rng(0).random((600, 5))
-    return gaussian(X, 0.5)
+    return gram("gaussian", X, sigma=0.5)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -204,7 +205,7 @@ def test_fraction(cube, fraction, search):
 def test_nearly_constant_matrix_says_so():
     """sigma = 1000 times the median: rounding of K, a million times Kc, is what limits."""
     X = np.random.default_rng(2).random((400, 3))
-    K = gaussian(X, 1000 * median_distance(X))
+    K = gram("gaussian", X, sigma=1000 * median_distance(X))
     result, _ = solve(K, 3, tol=1e-10, search=True)
     assert "rounding in float64 alone" in result.message
     assert not result.converged and result.passes < 20
@@ -214,7 +215,7 @@ def test_nearly_constant_matrix_says_so():
 def test_flat_spectrum_is_probabilistic_and_labelled():
     """No deterministic mu gets below the tenth eigenvalue; with a fallback the label says so, without it is wide."""
     X = np.random.default_rng(0).random((1200, 3))
-    K = gaussian(X, 0.05)
+    K = gram("gaussian", X, sigma=0.05)
     result, reference = solve(K, 10, tol=1e-4, max_passes=30, search=True)  # no warning: tol is met
     assert result.converged and result.message == ""
     assert result.certificate.bound_kind == "probabilistic"

@@ -19,6 +19,8 @@ from unittest import mock
 
 import numpy as np
 import scipy.linalg
+from data import rows
+from reference import center, long_gaussian
 
 import fastkpca as fk
 from fastkpca.errors import CertificateWarning, ComponentsWarning
@@ -70,31 +72,6 @@ class Reference:
     norm_K: float  # |K|_F
     largest: float  # max |K_ij|
     error: float  # of values
-
-
-def rows(rng, kind, n, d):
-    if kind == "uniform":
-        return rng.random((n, d))
-    if kind == "clustered":
-        centres = 5 * rng.standard_normal((int(rng.integers(2, 9)), d))
-        return centres[rng.integers(len(centres), size=n)] + rng.choice([1e-3, 0.1, 1]) * rng.standard_normal((n, d))
-    if kind == "low-dimensional":
-        return rng.standard_normal((n, min(2, d))) @ rng.standard_normal((min(2, d), d))
-    if kind == "outliers":
-        X = rng.standard_normal((n, d))
-        X[rng.permutation(n)[: max(1, n // 50)]] *= 10 ** rng.uniform(1, 3)
-        return X
-    if kind == "duplicates":
-        return rng.standard_normal((max(2, n // 5), d))[rng.integers(max(2, n // 5), size=n)]
-    if kind == "offset":
-        return rng.standard_normal((n, d)) + 10.0 ** rng.uniform(2, 8)
-    if kind == "far clusters":
-        centres = 10.0 ** rng.uniform(2, 6) * rng.standard_normal((int(rng.integers(2, 5)), d))
-        return centres[rng.integers(len(centres), size=n)] + rng.standard_normal((n, d))
-    X = rng.standard_normal((n, d))
-    X[:, rng.random(d) < 0.5] = 3.0
-    X[:, 0] = rng.standard_normal(n)
-    return X
 
 
 def _median(X):
@@ -155,10 +132,7 @@ def gram_long(kernel, X, p, Y=None):
         return kernel.block(X.astype(np.float64), Z.astype(np.float64)).astype(np.longdouble), 0.0
     A, B = X.astype(np.longdouble), Z.astype(np.longdouble)
     if kernel == "gaussian":
-        square = np.zeros((len(A), len(B)), dtype=np.longdouble)
-        for x, y in zip(A.T, B.T, strict=True):
-            square += (x[:, None] - y[None, :]) ** 2
-        return np.exp(-square / (2 * np.longdouble(p["sigma"]) ** 2)), LONG_UNIT * (d + 8)
+        return long_gaussian(A, B, p["sigma"]), LONG_UNIT * (d + 8)
     if kernel == "linear":  # the same after centring
         A, B = A - A.mean(axis=0), B - A.mean(axis=0)
     inner = A @ B.T
@@ -176,15 +150,10 @@ def reference(kernel, X, p):
     return spectrum(*gram_long(kernel, X, p))
 
 
-def center_long(K):
-    K = K - K.mean(axis=0)
-    return K - K.mean(axis=1)[:, None]
-
-
 def spectrum(K, entry_error=0.0):
     """Reference of a longdouble kernel matrix."""
     n = len(K)
-    Kc = center_long(K)
+    Kc = center(K)
     narrow = np.asarray((Kc + Kc.T) / 2, dtype=np.float64)
     values, vectors = scipy.linalg.eigh(narrow, driver="evd")  # "evr" errs five times more
     largest, size = float(np.abs(K).max()), float(np.abs(values).max())

@@ -16,6 +16,7 @@ from pathlib import Path
 import attack_cases as cases
 import mpmath
 import numpy as np
+from data import rows
 
 import fastkpca as fk
 from fastkpca.errors import CertificateWarning, ComponentsWarning
@@ -283,7 +284,7 @@ def union(rng, largest=1500, *, weighted=None, contrib=True):
     n = int(np.exp(rng.uniform(np.log(4), np.log(most))))
     d = int(rng.integers(1, 7))
     data = str(rng.choice([*cases.ROWS]))
-    X = cases.rows(rng, data, n, d)
+    X = rows(rng, data, n, d)
     unit = cases._median(X)
     order = str(rng.choice(["as they come", "sorted", "drifting", "far shard"]))
     ends = cut(rng, n)

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
-from attack_cases import LONG_UNIT, MAPS, UNIT, center_long
+from attack_cases import LONG_UNIT, MAPS, UNIT
+from reference import center
 
 import fastkpca as fk
 from fastkpca.errors import (
@@ -220,7 +221,7 @@ class Spectrum:
 
     def __init__(self, case):
         K = case.matrix
-        centred = center_long(K)
+        centred = center(K)
         self.unit = np.abs(centred).max() or Long(1)
         narrow = np.asarray((centred + centred.T) / (2 * self.unit), dtype=np.float64)
         values = scipy.linalg.eigvalsh(narrow)[::-1]
@@ -283,9 +284,7 @@ def run_components(case):
     exact = Spectrum(case)
     for label, keywords in range_routes(case):
         try:
-            model, error = call(
-                fk.kpca, case.X, case.kernel, case.c, tol=case.tol, n_threads=1, **keywords
-            )
+            model, error = call(fk.kpca, case.X, case.kernel, case.c, tol=case.tol, n_threads=1, **keywords)
         except Exception as fault:
             yield label, "", [(f"{type(fault).__name__}: {fault}"[:150], np.inf)]
             continue
@@ -326,7 +325,11 @@ def run_gram(case, rng):
         allowed = allowed + case.entry_error * weight
         off = np.abs(product.astype(Long) - exact)
         size = max(largest, Long("1e-320")) * weight.max()
-        yield label, "", [
-            ("product is finite", float(not np.isfinite(product).all())),
-            ("product", float(np.max(off - allowed) / size)),
-        ]
+        yield (
+            label,
+            "",
+            [
+                ("product is finite", float(not np.isfinite(product).all())),
+                ("product", float(np.max(off - allowed) / size)),
+            ],
+        )

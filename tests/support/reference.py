@@ -21,7 +21,20 @@ def gram(name, X, Y=None, **p):
     raise ValueError(name)
 
 
+def long_squares(X, Y):
+    """Squared distances in longdouble, by differences and not by GEMM: of the rows, not of their rounding."""
+    squares = np.zeros((len(X), len(Y)), dtype=np.longdouble)
+    for x, y in zip(X.T.astype(np.longdouble), Y.T.astype(np.longdouble), strict=True):
+        squares += (x[:, None] - y[None, :]) ** 2
+    return squares
+
+
+def long_gaussian(X, Y, sigma):
+    return np.exp(-long_squares(X, Y) / (2 * np.longdouble(sigma) ** 2))
+
+
 def center(K):
+    """H K H, in the precision of K."""
     K = K - K.mean(axis=0)
     return K - K.mean(axis=1)[:, None]
 

@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import pickle
 import warnings
-from pathlib import Path
 
+import attack_spe as spe
 import numpy as np
 
 import fastkpca as fk
 
-
-def _script(name):
-    path = Path(__file__).resolve().parents[1] / "attacks" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(name, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-spe = _script("attack_spe")
 exact_spe = spe.exact_spe
 
 

@@ -80,7 +80,7 @@ class Matern(Kernel):
         )
 
     @property
-    def translation(self) -> str | None:  # type: ignore[override]
+    def translation(self) -> str | None:
         """Moves with the rows ("kernel"), but may not be shifted for nu < 1/2 (None).
 
         There k falls from 1 infinitely steeply, as 1 - c r^(2 nu): what subtracting a shift does to the last place of

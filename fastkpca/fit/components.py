@@ -1,0 +1,129 @@
+"""Components and their certificate from the moments of features: of one pass over the rows, or of several models."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..base.protocol import FeatureMap, Kernel, Moments
+from ..base.rounding import EPS
+from ..errors import rounded_up
+from ..model.projectors import FeatureProjector
+from ..solve import certificate
+from ..solve.certificate import Certificate
+from ..solve.lanczos import LeadingPairs
+from ..solve.moments import leading_axes
+from .solution import Solution, number_kept, signs_of
+from .target import Target
+
+__all__ = ["Axes", "components", "defect_of", "largest_of", "leading_of", "trace_of"]
+
+SOLVER_SHARE = 0.25
+"""Of tol, for the eigensolver of a moment held as an operator; the rest is for what the map leaves out."""
+
+ROUNDED = 1e-11
+"""Width of an interval over the largest eigenvalue below which exact products promise no narrower ones: rounding."""
+
+Axes = tuple[np.ndarray, np.ndarray, LeadingPairs | None]
+"""Eigenvalues, axes (D, c), and of moments held as an operator what is known of them beyond LAPACK's rounding."""
+
+
+def leading_of(moments: Moments, target: Target, rank: int, memory: float) -> Axes:
+    """Leading eigenpairs of the moments of rows that have at most ``rank`` directions."""
+    return leading_axes(moments, target.c, tol=SOLVER_SHARE * target.tol, rank=rank, memory_limit=memory)
+
+
+def components(
+    moments: Moments,
+    leading: Axes,
+    target: Target,
+    kernel: Kernel,
+    *,
+    n_samples: int,
+    rank: int,
+    sample: np.ndarray | None = None,
+    reference: np.ndarray | None = None,
+) -> Solution:
+    """Components and their certificate from the moments of all rows; nothing is read.
+
+    Signs come from the scores of a ``sample`` (m, d) of the rows, or from the ``reference`` axes (D, k).
+    """
+    feature_map = moments.map
+    eigenvalues, axes, solved = leading
+    eigenvalues, axes = eigenvalues[:rank], axes[:, :rank]  # what a map's defect adds beyond is not of theirs
+    floor = feature_map.rounding**2 * trace_of(moments) + 4 * EPS * len(eigenvalues) * largest_of(eigenvalues)
+    sums = _sums(moments, n_samples)
+    unseen, total = moments.residual_trace + sums.defect_norm, moments.trace + moments.residual_trace
+    kept = number_kept(eigenvalues, floor, total, target, kernel, n_samples, unseen)
+    proof = certificate.feature_certificate(
+        eigenvalues,
+        kept,
+        sums,
+        solved=None if solved is None else solved.certificate,
+        solved_residual=0.0 if solved is None else solved.residual,
+    )
+    eigenvalues, axes = eigenvalues[:kept].copy(), np.ascontiguousarray(axes[:, :kept])
+    if sample is not None:
+        axes = axes * signs_of(feature_map.apply(sample, axes) - moments.mean @ axes)
+    if reference is not None:  # as the component of the reference that it resembles most
+        axes = axes * signs_of(reference.T @ axes)
+    info = {
+        "method": "features",
+        "passes": 0,
+        "n_features": feature_map.n_features,
+        "residual_trace": moments.residual_trace,
+    }
+    return Solution(
+        eigenvalues,
+        proof,
+        certificate.feature_trace(sums),
+        FeatureProjector(feature_map, np.ascontiguousarray(axes), moments.mean),
+        info,
+        message=_message(proof, eigenvalues, feature_map, target),
+        moments=moments,
+    )
+
+
+def _sums(moments: Moments, n_samples: int) -> certificate.FeatureSums:
+    return certificate.FeatureSums(
+        n=n_samples,
+        trace=moments.trace,
+        residual_trace=moments.residual_trace,
+        kernel_trace=trace_of(moments),
+        defect=defect_of(moments),
+        rounding=moments.map.rounding,
+        weight_sum=moments.count,
+    )
+
+
+def trace_of(moments: Moments) -> float:
+    """tr K."""
+    return moments.trace + moments.count * float(moments.mean @ moments.mean) + moments.residual_trace
+
+
+def defect_of(moments: Moments) -> float:
+    """Defect of an entry, for all rows and not only the pivots: its norm over n."""
+    return moments.map.defect_norm(moments.count, trace_of(moments)) / moments.count
+
+
+def largest_of(eigenvalues: np.ndarray) -> float:
+    """The largest, or zero: rows that are all equal leave none."""
+    return max(float(eigenvalues[0]), 0.0) if len(eigenvalues) else 0.0
+
+
+def _message(proof: Certificate, eigenvalues: np.ndarray, feature_map: FeatureMap, target: Target) -> str:
+    width = proof.width / eigenvalues[0]
+    if width <= target.tol:
+        return ""
+    if target.given_map:
+        help = "the map was made for other rows: make the first model with a smaller tol, of rows that span all of them"
+    else:
+        by_rounding = 2 * proof.rounding > 0.8 * target.tol * eigenvalues[0]  # of the map, with any number of features
+        help = "method='auto' goes on with exact products where moments need not be kept"
+        if by_rounding and width < ROUNDED:
+            help = "that is rounding in float64; a larger tol helps"
+        elif not by_rounding:
+            help += ", a larger memory_limit allows more features"
+    return (
+        f"{feature_map.n_features} features leave the widest of {len(eigenvalues)} intervals at {rounded_up(width)} of "
+        f"the largest eigenvalue, tol is {target.tol:g}; {help}"
+    )

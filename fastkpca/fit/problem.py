@@ -1,0 +1,291 @@
+"""A kernel PCA problem: what is asked, what may be spent, and the rows; made from the arguments of a call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..base import parallel, room
+from ..base.caching import cached_property
+from ..base.checks import (
+    check_c,
+    check_choice,
+    check_count,
+    check_flag,
+    check_memory_limit,
+    check_name,
+    check_rng,
+    check_tol,
+)
+from ..base.protocol import LARGEST, LEAST, Cost, FeatureMap, Kernel, Offer, Summary
+from ..base.room import DEFAULT_MEMORY
+from ..kernels import given_kernel, guarded
+from ..model.result import KPCAModel
+from ..rows.columns import check_columns, check_names, column_names
+from ..rows.convert import as_rows, check_enough
+from ..rows.summary import summarize
+from ..rows.values import check_weights
+from ..rows.view import Rows
+from . import footprint
+from .merge import map_for_rows, map_of
+from .target import Target
+
+__all__ = ["Budget", "Options", "Problem", "check_range", "prepare"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """The arguments of a call of ``kpca`` or ``plan`` beside the rows, as the user gave them."""
+
+    function: Any
+    """Whose arguments they are, for the texts of errors."""
+    kernel: Any
+    kernel_parameters: dict[str, Any]
+    c: int | float | None
+    tol: float
+    method: str
+    features: str
+    products: str
+    memory_limit: int | str | None
+    n_threads: int | None
+    rng: Any
+    sample_weight: Any
+    like: KPCAModel | None
+    keep_moments: bool
+    return_scores: bool
+    max_passes: int = 20
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What may be spent.
+
+    Attributes
+    ----------
+    memory : int
+        Bytes beside the rows themselves.
+    n_threads : int
+    max_passes : int
+        Over the exact kernel values.
+    capped : bool
+        ``memory`` is what RLIMIT_AS leaves, and less than what the user allows.
+    report : callable or None
+        Is told of progress.
+    """
+
+    memory: int
+    n_threads: int
+    max_passes: int = 20
+    capped: bool = False
+    report: parallel.Progress | None = None
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A checked kernel PCA problem; the kernel has all its parameters.
+
+    Attributes
+    ----------
+    rows : Rows
+    kernel : Kernel
+    data : Summary
+        Of the rows.
+    target : Target
+    budget : Budget
+    rng : Generator
+    keeps_scores : bool
+        The scores are to be held in memory.
+    given_map : Offer or None
+        The feature map of the model that is given as ``like``.
+    feature_names : tuple of str or None
+    """
+
+    rows: Rows
+    kernel: Kernel
+    data: Summary
+    target: Target
+    budget: Budget
+    rng: np.random.Generator = field(repr=False)
+    keeps_scores: bool
+    given_map: Offer | None = None
+    feature_names: tuple[str, ...] | None = None
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Of scores and coefficients."""
+        return np.dtype(np.float32 if self.rows.dtype == np.float32 else np.float64)
+
+    @cached_property
+    def weight_sum(self) -> float | None:
+        weights = self.rows.weights
+        return None if weights is None else float(np.sum(weights, dtype=np.float64))
+
+    @property
+    def count(self) -> float:
+        """Number of rows, or the sum of their weights."""
+        return float(self.data.n_samples) if self.weight_sum is None else self.weight_sum
+
+    @cached_property
+    def rank(self) -> int:
+        """Directions that n centred rows have at most: n - 1."""
+        weights = self.rows.weights
+        return int(self.data.n_samples if weights is None else np.count_nonzero(weights)) - 1
+
+    @cached_property
+    def entry_error(self) -> float:
+        """Bound on the error of a kernel value in float64, as far as the kernel states one."""
+        return self.kernel.entry_error(self.data, np.dtype(np.float64)) or 0.0
+
+    def some_rows(self, most: int) -> np.ndarray:
+        """So many rows of the sample, spread over it."""
+        sample = self.data.sample
+        return sample[np.linspace(0, len(sample) - 1, min(most, len(sample))).astype(np.intp)]
+
+    @cached_property
+    def largest_value(self) -> float:
+        """Largest |k| among a few rows of the sample, and on its diagonal (for semidefinite kernels the largest)."""
+        X = self.some_rows(256)
+        with np.errstate(over="ignore", invalid="ignore"):  # overflow is named where it is met
+            block, diagonal = self.kernel.block(X, X), self.kernel.diagonal(self.data.sample)
+        return max(float(np.abs(block).max()), float(np.abs(diagonal).max()))
+
+
+def prepare(X: Any, options: Options, report: parallel.Progress | None = None, *, keeps_scores: bool = True) -> Problem:
+    """Check the arguments, convert and summarise the rows, and resolve the kernel's parameters."""
+    method = _method(options)
+    generator = check_rng(options.rng)
+    kernel, X = _kernel(options).bind(X)
+    threads = parallel.threads_for(kernel, options.n_threads)
+    rows = _rows(X, options)
+    like = options.like
+    c = like.n_components if like is not None and options.c is None else options.c
+    limit = check_memory_limit(options.memory_limit)
+    limit, capped = room.memory_within(limit, DEFAULT_MEMORY, threads)
+    memory = DEFAULT_MEMORY if limit is None else limit
+    _check_look(rows, memory, capped)
+    rows, data = summarize(
+        rows,
+        shift=kernel.translation is not None,
+        rng=generator,
+        n_threads=threads,
+        shift_by=None if like is None else like.shift,
+        any_size=kernel.scales_rows,
+    )
+    check_enough(rows.n_samples)
+    kernel = kernel.resolve(data)
+    c, tol = check_c(c, rows.n_samples), check_tol(options.tol)
+    passes = check_count(options.max_passes, "max_passes")
+    return Problem(
+        rows=rows,
+        kernel=kernel,
+        data=data,
+        target=Target(c, tol, method, options.features, options.products, given_map=like is not None),
+        budget=Budget(memory, threads, passes, capped, report),
+        rng=generator,
+        keeps_scores=keeps_scores and not rows.distributed,
+        given_map=None if like is None else _offer_of(map_for_rows(like, kernel, data), like.plan.name),
+        feature_names=column_names(X) or (None if like is None else like.feature_names),
+    )
+
+
+def _rows(X: Any, options: Options) -> Rows:
+    """The rows with their weights, of as many columns as those of ``like``."""
+    rows = as_rows(X, at_least=2)
+    if rows.counted:
+        check_c(options.c, rows.n_samples)
+    if options.sample_weight is not None:
+        rows = rows.weighted(check_weights(options.sample_weight, rows.n_samples))
+    if options.like is not None:
+        check_columns(options.like.n_features, rows.n_features)
+        check_names(options.like.feature_names, X)
+    return rows
+
+
+def _check_look(rows: Rows, limit: float, capped: bool) -> None:
+    """Refuse rows of which a first look alone needs more memory than the limit, before that look."""
+    if not rows.counted or rows.distributed:
+        return
+    needed = footprint.looking_bytes(rows.n_samples, rows)
+    if needed > limit:
+        text = (
+            f"no route fits: a look at {rows.n_samples} rows of {rows.n_features} columns needs {needed / 1e6:.3g} MB, "
+            f"the limit is {limit / 1e6:.3g} MB"
+        )
+        if capped:
+            raise MemoryError(f"{text}; {room.describe_limit()}")
+        raise ValueError(f"{text}; raise memory_limit")
+
+
+def _method(options: Options) -> str:
+    """The route to take: the name of a feature map, or of a product, forces its own."""
+    method, features, products = options.method, options.features, options.products
+    check_flag(options.keep_moments, "keep_moments")
+    check_flag(options.return_scores, "return_scores")
+    if options.like is not None:
+        map_of(options.like)
+        if features != "auto":
+            raise ValueError(f"features={features!r} and like=: the model given as like has its feature map; drop one")
+    check_choice(method, "method", ("auto", "dense", "features", "krylov"))
+    check_name(features, "features", "'auto', or the name of a feature map, as in 'pivots'")
+    check_name(products, "products", "'auto', 'exact', or the name of a product, as in 'grid'")
+    if features != "auto" and products != "auto":
+        raise ValueError(
+            f"features={features!r} forces method='features' and products={products!r} method='krylov'; drop one"
+        )
+    asked = (
+        (f"features={features!r}", features != "auto", "features"),
+        (f"products={products!r}", products != "auto", "krylov"),
+        ("like=", options.like is not None, "features"),
+        ("keep_moments=True", options.keep_moments, "features"),
+    )
+    for text, given, forced in asked:
+        if given and method not in ("auto", forced):
+            raise ValueError(f"{text} forces method={forced!r}, and method={method!r} was asked for; drop one")
+        method = forced if given else method
+    return method
+
+
+def _kernel(options: Options) -> Kernel:
+    """The kernel that was asked for, or that of ``like``, where what is asked for beside it does not contradict it."""
+    kernel, parameters = options.kernel, options.kernel_parameters
+    if options.like is None:
+        return given_kernel("gaussian" if kernel is None else kernel, parameters, options.function)
+    held = guarded(options.like.kernel)
+    if kernel is None and not parameters:
+        return held
+    asked = given_kernel(type(held.unguarded()) if kernel is None else kernel, parameters, options.function)
+    values = held.get_parameters()
+    same = type(asked.unguarded()) is type(held.unguarded())
+    if not same or any(values[name] != value for name, value in asked.get_parameters().items() if value is not None):
+        raise ValueError(f"like= brings its kernel, {held!r}, and {asked!r} was asked for; drop one")
+    return held
+
+
+def _offer_of(feature_map: FeatureMap, name: str) -> Offer:
+    """The offer of a map that is made already."""
+    D = feature_map.n_features
+    dense = type(feature_map).new_moments is FeatureMap.new_moments
+    cost = Cost(n_features=D, row_flops=2.0 * D, moment_flops=None if dense else 2.0 * D)
+    return Offer(name, cost, lambda _: feature_map)
+
+
+def check_range(problem: Problem) -> None:
+    """Norms and bounds need squares of kernel values and of their errors, N^2 of them."""
+    kernel, largest, error = problem.kernel, problem.largest_value, problem.entry_error
+    if not problem.count * error <= LARGEST:
+        raise ValueError(
+            f"the values of {kernel!r} on these rows are rounded by up to {error:.2g}, so nothing is known of "
+            "its eigenvalues; scale X or the kernel's parameters so that its values are nearer to 1"
+        )
+    if problem.dtype == np.float32 and largest > 0.0 and not 1e-60 < largest < 1e60:
+        raise ValueError(
+            f"{kernel!r} has values of size {largest:.2g} on these rows, and X is float32: scores and "
+            "coefficients would leave the range of float32; give X as float64, or scale it"
+        )
+    if LARGEST < largest < np.inf or 0.0 < largest < LEAST:
+        raise ValueError(
+            f"{kernel!r} has values of size {largest:.2g} on these rows, whose squares leave the range of "
+            "float64; scale X or the kernel's parameters (or the matrix) so that they are nearer to 1"
+        )

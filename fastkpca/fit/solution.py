@@ -1,0 +1,171 @@
+"""What every route returns, and the steps that routes share: which components are kept, their signs, the model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..base.protocol import Kernel, Moments
+from ..errors import CertificateWarning, ComponentsWarning, NotConvergedError, NoVarianceError, rounded_up, warn_caller
+from ..kernels.precomputed import Precomputed
+from ..model.plan import Plan
+from ..model.projectors import FeatureProjector, SampleProjector
+from ..model.result import KPCAModel
+from ..rows.view import Rows
+from ..solve.certificate import Certificate
+from .target import Target
+
+__all__ = ["Solution", "negative_end", "number_kept", "sample_projector", "scattered", "signs_of"]
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Components with their certificate; ``total`` is the interval of tr(Kc).
+
+    ``score`` holds the scores where the route has them anyway (float64), else they are a pass of the projector;
+    ``message`` says what the certificate falls short of, and what would help.
+    """
+
+    eigenvalues: np.ndarray
+    certificate: Certificate
+    total: tuple[float, float]
+    projector: FeatureProjector | SampleProjector
+    info: dict[str, Any]
+    score: np.ndarray | None = field(default=None, repr=False)
+    message: str = ""
+    moments: Moments | None = field(default=None, repr=False)
+
+    def model(self, plan: Plan, kernel: Kernel, count: float, *, keep_moments: bool, **about_rows: Any) -> KPCAModel:
+        """The result as the user gets it; a certificate that falls short is a warning, none at all an error.
+
+        ``count`` is the number of rows or the sum of their weights, ``about_rows`` the model's other attributes.
+        """
+        low, high = (x / (count - 1) for x in self.total)
+        model = KPCAModel(
+            eigenvalues=self.eigenvalues,
+            eigenvalue_bounds=self.certificate.eigenvalue_bounds,
+            bound_kind=self.certificate.bound_kind,
+            failure_probability=self.certificate.failure_probability,
+            angle_bounds=self.certificate.angle_bounds,
+            clusters=self.certificate.clusters,
+            total_variance=high,
+            total_variance_bounds=(low, high),
+            kernel=kernel.unbound(),
+            plan=plan,
+            info=self.info,
+            projector=self.projector,
+            _moments=self.moments if keep_moments else None,
+            **about_rows,
+        )
+        if not np.isfinite(model.eigenvalue_bounds).all():
+            raise NotConvergedError(f"no interval was reached: {self.message}", partial=model)
+        if self.message:
+            warn_caller(self.message, CertificateWarning)
+        return model
+
+
+def number_kept(
+    eigenvalues: np.ndarray,
+    floor: float,
+    total: float,
+    target: Target,
+    kernel: Kernel,
+    n_samples: int,
+    above: float | np.ndarray = 0.0,
+) -> int:
+    """How many components to keep; eigenvalues at most ``floor`` are zero to rounding, or negative.
+
+    ``above``: how far above these (or above zero, beyond the last) the true ones may lie, for the text of the warning.
+    """
+    positive, c = int(np.sum(eigenvalues > floor)), target.c
+    if positive == 0:
+        most = 2 * floor + max(float(np.max(eigenvalues, initial=0.0)), 0.0) + float(np.max(above))
+        outside = target.given_map and float(np.max(above)) > 10 * floor
+        raise NoVarianceError(_no_variance(kernel, n_samples, outside=outside), most)
+    if c is None:
+        return positive
+    if isinstance(c, int):
+        if positive < c:
+            _warn_of_fewer(eigenvalues, floor, c, positive, kernel, above)
+        return min(c, positive)
+    if not total > 0:
+        raise ValueError(
+            f"c={c}: there is no fraction of the variance to explain, the trace of the centred Gram matrix of "
+            f"{kernel!r} is {total:.3g}: negative eigenvalues outweigh the others; give a number of components"
+        )
+    share = np.cumsum(eigenvalues[:positive]) / total
+    enough = np.flatnonzero(share >= c * (1 - 1e-12))
+    if len(enough) == 0:
+        warn_caller(
+            f"c={c}: the {positive} components found explain {100 * share[-1]:.6g} % for certain, less than asked "
+            "for; method='dense' keeps more, or with method='krylov' more passes (max_passes), with method='features' "
+            "a smaller tol",
+            ComponentsWarning,
+        )
+        return positive
+    return int(enough[0]) + 1
+
+
+def _no_variance(kernel: Kernel, n_samples: int, *, outside: bool) -> str:
+    """``outside``: the rows lie where the feature map of another model leaves them out."""
+    if outside:
+        why = (
+            "next to nothing of them is left in the feature map, which was made for the rows of another model; make "
+            "the first model from rows that span the range"
+        )
+    else:
+        hint = "; distances D are no kernel matrix, -0.5 * D ** 2 is one" if isinstance(kernel, Precomputed) else ""
+        why = (
+            "the centred Gram matrix is zero to rounding (or negative); check that the rows of X differ, and the "
+            f"kernel's parameters{hint}"
+        )
+    return f"no component of {kernel!r} carries variance on these {n_samples} rows: {why}"
+
+
+def _warn_of_fewer(
+    eigenvalues: np.ndarray, floor: float, c: int, positive: int, kernel: Kernel, above: float | np.ndarray
+) -> None:
+    above = np.broadcast_to(above, eigenvalues.shape)
+    others = np.maximum(eigenvalues, 0.0)[positive:] + above[positive:]
+    largest = max(floor, float(others.max()) if len(others) else float(above.max()))
+    why = "zero to rounding" if largest <= 10 * floor else "zero within the accuracy reached"
+    if not kernel.positive_semidefinite:
+        why += ", or negative"
+    warn_caller(
+        f"{c} components asked for, {positive} returned: the other eigenvalues are {why} "
+        f"(at most {rounded_up(largest)}), and a component without variance has no direction",
+        ComponentsWarning,
+    )
+
+
+def signs_of(scores: np.ndarray) -> np.ndarray:
+    """Signs that make the largest |score| of a sample positive; near-ties go to the first row on every route."""
+    size = np.abs(scores)
+    first = np.argmax(size >= (1 - 1e-6) * size.max(axis=0), axis=0)
+    return np.where(scores[first, np.arange(scores.shape[1])] < 0, -1.0, 1.0)
+
+
+def negative_end(lowest: float | None, kernel: Kernel) -> dict[str, float]:
+    """How far below zero the spectrum was seen to reach: for kernels that are not positive semidefinite."""
+    if lowest is None or kernel.positive_semidefinite:
+        return {}
+    return {"most_negative_eigenvalue": min(float(lowest), 0.0)}
+
+
+def scattered(values: np.ndarray, present: np.ndarray | None, n_samples: int) -> np.ndarray:
+    """These for the rows that are present (None: all of them), zero for those of no weight."""
+    if present is None:
+        return values
+    whole = np.zeros((n_samples, *values.shape[1:]))
+    whole[present] = values
+    return whole
+
+
+def sample_projector(rows: Rows, coeff: np.ndarray, means: np.ndarray, dtype: np.dtype) -> SampleProjector:
+    X = rows.all()
+    if isinstance(rows.source, np.ndarray) and np.shares_memory(X, rows.source):
+        X = X.copy()  # the model must not follow later changes of the user's array
+    weights = None if rows.weights is None else np.array(rows.weights, dtype=np.float64)
+    return SampleProjector(X, np.ascontiguousarray(coeff, dtype=dtype), means, weights)

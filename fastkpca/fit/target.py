@@ -1,0 +1,36 @@
+"""What is asked of the components."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Target"]
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is asked for.
+
+    Attributes
+    ----------
+    c : int, float or None
+        Number of components, a fraction of the variance, or all.
+    tol : float
+        Width of an eigenvalue's interval over the largest eigenvalue.
+    method, features, products : str
+        "auto", or the name that was asked for.
+    given_map : bool
+        The feature map is that of another model, and is not improved on.
+    """
+
+    c: int | float | None
+    tol: float
+    method: str = "auto"
+    features: str = "auto"
+    products: str = "auto"
+    given_map: bool = False
+
+    @property
+    def forced(self) -> bool:
+        """Whether the user chose the route."""
+        return self.method != "auto"

@@ -1,0 +1,171 @@
+"""Projection of rows onto the components of a model, and the scores of the rows that it was made from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, overload
+
+import numpy as np
+
+from ..base import parallel
+from ..base.protocol import Kernel
+from ..base.room import DEFAULT_MEMORY
+from ..rows.sinks import Sink
+from ..rows.sources import Source
+from ..rows.values import check_finite, check_out
+from ..rows.view import Rows
+from .projectors import FeatureProjector, SampleProjector
+from .result import KPCAModel
+from .rows import new_rows
+
+__all__ = ["kpca_project", "write_scores"]
+
+
+@overload
+def kpca_project(
+    model: KPCAModel,
+    X: Any,
+    *,
+    out: np.ndarray | None = None,
+    n_threads: int | None = None,
+    progress: bool | Callable[[str, int, int], None] = False,
+) -> np.ndarray: ...
+@overload
+def kpca_project(
+    model: KPCAModel,
+    X: Any,
+    *,
+    out: Any,
+    n_threads: int | None = None,
+    progress: bool | Callable[[str, int, int], None] = False,
+) -> Any: ...
+def kpca_project(
+    model: KPCAModel,
+    X: Any,
+    *,
+    out: Any = None,
+    n_threads: int | None = None,
+    progress: bool | Callable[[str, int, int], None] = False,
+) -> Any:
+    """Project new rows onto the components of a model.
+
+    Parameters
+    ----------
+    model : KPCAModel
+    X : array_like (m, d)
+        New rows, with the columns of the training rows; for a precomputed kernel the (m, N) matrix between new and
+        training rows.
+    out : ndarray, h5py.Dataset or zarr.Array (m, c), or callable, optional
+        Where to write them, or a function ``out(shape, dtype)`` that makes the place; needed for rows that are not
+        in memory where the scores would take more than 2 GiB.
+    n_threads : int, optional
+        Default: all processors.
+    progress : bool or callable
+
+    Returns
+    -------
+    ndarray (m, c), or ``out``
+        ``coeff' (k(X_train, x) - column means)`` for each new row x: only the column means of K are needed for
+        centring, since 1'coeff = 0. Of a Dask collection a lazy Dask array, chunked as the rows, unless ``out`` is
+        given; what is wrong with a row is then said when its block is computed.
+
+    Raises
+    ------
+    ValueError, TypeError
+        The rows have other columns than the training rows, are not finite, or ``out`` does not fit.
+
+    Examples
+    --------
+    >>> import numpy as np, fastkpca as fk
+    >>> X = np.random.default_rng(0).standard_normal((1000, 3))
+    >>> model = fk.kpca(X, "gaussian", 2, sigma=2.0)
+    >>> fk.kpca_project(model, X[:10]).shape
+    (10, 2)
+    """
+    kernel, rows, dtype = new_rows(model, X, finite=False)
+    if not rows.distributed:  # there it is looked at block by block, with the scores
+        check_finite(rows)
+    shape = (rows.n_samples, model.n_components)
+    result = check_out(out, shape, dtype, rows)
+    if rows.distributed:
+        scores = _lazy_scores(rows, model.projector, kernel, model.shift, shape[1], dtype)
+        return scores if result is None else _stored(rows, scores, result)
+    size = shape[0] * shape[1] * dtype.itemsize
+    if result is None and isinstance(rows.source, Source) and size > DEFAULT_MEMORY:
+        raise ValueError(
+            f"the scores of {shape[0]} rows take {size / 1e9:.3g} GB; give out=, a memory map or a dataset of "
+            f"shape {shape} and type {dtype}"
+        )
+    result = np.empty(shape, dtype=dtype) if result is None else result
+    with parallel.reporter(progress) as report, parallel.blas_threads():
+        model.projector.project(kernel, rows, result, parallel.threads_for(kernel, n_threads), report)
+    _check_scores(result, model.kernel)
+    return result
+
+
+def _check_scores(scores: Any, kernel: Kernel, first: int = 0) -> None:
+    for start in range(0, scores.shape[0], 8192):
+        part = scores[start : start + 8192]
+        if not np.isfinite(part).all():
+            row = first + start + int(np.argwhere(~np.isfinite(part))[0, 0])
+            raise ValueError(
+                f"the scores of row {row} of X are not finite: the values of {kernel!r} overflow {part.dtype} so far "
+                "from the training rows; scale X as the training rows were, or leave that row out"
+            )
+
+
+def _lazy_scores(
+    rows: Rows,
+    projector: FeatureProjector | SampleProjector,
+    kernel: Kernel,
+    shift: np.ndarray | None,
+    n_components: int,
+    dtype: np.dtype,
+) -> Any:
+    """The scores as a Dask array, chunked as the rows."""
+
+    def task(block: np.ndarray, first: int) -> np.ndarray:
+        rows, scores = Rows(block), np.empty((len(block), n_components), dtype=dtype)
+        check_finite(rows, first=first)
+        projector.project(kernel, rows.shifted(shift), scores, 1)
+        _check_scores(scores, kernel, first)
+        return scores
+
+    return rows.source.lazily(task, n_components, dtype, alone=not kernel.thread_safe)
+
+
+def _stored(rows: Rows, lazy: Any, place: Any) -> Any:
+    rows.source.store(lazy, place)
+    return place
+
+
+def write_scores(
+    rows: Rows,
+    kernel: Kernel,
+    projector: FeatureProjector | SampleProjector,
+    score: np.ndarray | None,
+    result: Any,
+    dtype: np.dtype,
+    n_threads: int,
+    report: parallel.Progress | None,
+) -> Any:
+    """The scores of the rows that the projector was made from, in ``result`` where it is given.
+
+    ``score`` (N, c) where they are known (float64); else a pass of the projector makes them. Of distributed rows they
+    are lazy where there is no place for them.
+    """
+    shape = (rows.n_samples, projector.n_components)
+    if rows.distributed:
+        if score is None:
+            lazy = _lazy_scores(rows, projector, kernel, rows.shift, shape[1], dtype)
+        else:
+            lazy = rows.source.wrap(score.astype(dtype, copy=False))
+        return lazy if result is None else _stored(rows, lazy, result)
+    result = np.empty(shape, dtype=dtype) if result is None else result
+    if score is None:
+        projector.project(kernel, rows, result, n_threads, report)
+    else:
+        sink = Sink(result)
+        sink.write(score)
+        sink.close()
+    return result

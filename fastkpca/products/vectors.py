@@ -1,0 +1,25 @@
+"""The vectors that a product is given, as its loops want them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+__all__ = ["columns_of", "with_ones"]
+
+
+def columns_of(U: np.ndarray, n: int, *, finite: bool = True) -> np.ndarray:
+    """U (n, k) in C order and float64; ValueError for another shape and, where ``finite``, for NaN and infinity."""
+    U = np.ascontiguousarray(U, dtype=np.float64)
+    if U.ndim != 2 or len(U) != n:
+        raise ValueError(f"U has shape {U.shape}; ({n}, k) is needed")
+    if finite and not np.isfinite(U).all():
+        raise ValueError("U contains NaN or infinity")
+    return U
+
+
+def with_ones(V: np.ndarray) -> np.ndarray:
+    """V and a column of ones beside it, C order, float64: one copy, whatever the order of V."""
+    U = np.empty((len(V), V.shape[1] + 1))
+    U[:, :-1] = V
+    U[:, -1] = 1.0
+    return U

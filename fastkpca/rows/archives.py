@@ -1,0 +1,129 @@
+"""Arrays in .npy, .npz and MATLAB files (up to version 7), by name; for the command line.
+
+.npz and .mat files answer two questions: ``shapes`` and ``load``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import zipfile
+import zlib
+from tokenize import TokenError
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..errors import DataFileError
+from . import readmat
+
+__all__ = ["Mat", "Npz", "one_line", "read_npy"]
+
+
+class one_line:
+    """Turns the errors of a reader into a DataFileError that names the file."""
+
+    def __init__(self, name: str, errors: tuple[type[BaseException], ...], what: str):
+        self.name, self.errors, self.what = name, errors, what
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, (DataFileError, FileNotFoundError, PermissionError, MemoryError)):
+            return
+        if isinstance(error, self.errors):
+            reason = " ".join(str(error).split()) or type(error).__name__
+            raise DataFileError(f"{self.name} {self.what}: {reason}") from error
+
+
+def read_npy(path: str | os.PathLike) -> np.ndarray:
+    # the header is a Python literal, and numpy's reader of it fails as Python's does
+    errors = (ValueError, EOFError, OSError, OverflowError, TypeError, SyntaxError, TokenError)
+    with one_line(str(path), errors, "cannot be read"):
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+
+
+class Npz:
+    """The arrays of an .npz file, looked at by their headers alone."""
+
+    errors = (ValueError, EOFError, OSError, KeyError, zlib.error, zipfile.BadZipFile, NotImplementedError)
+    has_vectors = True
+
+    def __init__(self, path: str | os.PathLike, name: str):
+        self.path, self.name = path, name
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        result = {}
+        with one_line(self.name, self.errors, "is not a readable .npz file"), zipfile.ZipFile(self.path) as archive:
+            for member in archive.namelist():
+                if not member.endswith(".npy"):
+                    continue
+                with archive.open(member) as file:
+                    version = np.lib.format.read_magic(file)
+                    known = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+                    if version not in known:
+                        raise ValueError(f"{member} has version {version}")
+                    shape, _, dtype = known[version](file)
+                if dtype.kind in "biuf":
+                    result[member.removesuffix(".npy")] = shape
+        return result
+
+    def load(self, var: str) -> Any:
+        with (
+            one_line(self.name, self.errors, f"does not give up its array {var!r}"),
+            np.load(self.path, allow_pickle=False) as archive,
+        ):
+            return archive[var]
+
+
+class Mat:
+    """The arrays of a MATLAB file up to version 7, read by a process of its own: see ``readmat``."""
+
+    errors = (ValueError, OSError, subprocess.SubprocessError)
+    has_vectors = False
+
+    def __init__(self, path: str | os.PathLike, name: str):
+        self.path, self.name = path, name
+
+    def _ask(self, what: str, *arguments: str) -> dict[str, Any]:
+        """What the reader answers; a DataFileError that begins with ``what`` where it fails, dies or does not end."""
+        size = os.path.getsize(self.path)
+        limit = 60.0 + size / 1e6
+        # with the same modules as here, whatever folder this is and whatever options Python was started with
+        start = "import json, runpy, sys; sys.path[:] = json.loads(sys.argv.pop(1)); del sys.argv[0]; "
+        start += "runpy.run_path(sys.argv[0], run_name='__main__')"
+        command = [sys.executable, "-c", start, json.dumps([p for p in sys.path if isinstance(p, str)])]
+        command += [readmat.__file__, os.fspath(self.path), *arguments]
+        try:
+            done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=limit, check=False)
+        except subprocess.TimeoutExpired:
+            raise DataFileError(f"{self.name} {what}: its {size} bytes took more than {limit:.0f} seconds") from None
+        if done.returncode:
+            raise DataFileError(f"{self.name} {what}: scipy's reader does not survive it, so the file is damaged")
+        answer = json.loads(done.stdout)
+        if "error" not in answer or "v73" not in answer:
+            return answer
+        if answer["v73"]:
+            raise DataFileError(
+                f"{self.name} calls itself a MATLAB v7.3 file, and is no HDF5 file behind that; "
+                "in MATLAB write it anew with save('name.mat', 'X', '-v7.3')"
+            )
+        raise DataFileError(f"{self.name} {what}: {answer['error']}")
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        with one_line(self.name, self.errors, "is not a readable MATLAB file"):
+            return {name: tuple(shape) for name, shape in self._ask("is not a readable MATLAB file").items()}
+
+    def load(self, var: str) -> Any:
+        what = f"does not give up its variable {var!r}"
+        with one_line(self.name, self.errors, what), tempfile.TemporaryDirectory() as folder:
+            self._ask(what, var, folder)
+            dense = os.path.join(folder, "array.npy")
+            if os.path.exists(dense):
+                return np.load(dense, allow_pickle=False)
+            return sp.load_npz(os.path.join(folder, "array.npz"))

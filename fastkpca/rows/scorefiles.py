@@ -1,0 +1,80 @@
+"""Scores into files (csv, npy), for the command line."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TextIO
+
+import numpy as np
+
+from ..base import files
+from ..errors import DataFileError
+from .sinks import reserve
+
+__all__ = ["score_place", "score_writer", "write_scores_csv"]
+
+_CHUNK_ROWS = 4096
+_SCORES_IN_MEMORY = 1 << 28
+
+
+def score_place(path: str | os.PathLike) -> Callable[[tuple[int, ...], np.dtype], np.ndarray]:
+    """For ``kpca(out=)``: where scores wait until they are written to ``path``, in memory or, where they are many, in a
+    nameless file beside it."""
+
+    def place(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+        if shape[0] * shape[1] * dtype.itemsize <= _SCORES_IN_MEMORY:
+            return np.empty(shape, dtype)
+        folder = Path(path).resolve().parent
+        with tempfile.TemporaryFile(dir=folder) as file:
+            reserve(file.fileno(), 0, shape[0] * shape[1] * dtype.itemsize, f"{folder}{os.sep}")
+            return np.memmap(file, dtype, "w+", shape=shape)  # which keeps the file
+
+    return place
+
+
+def write_scores_csv(file: TextIO, scores: np.ndarray) -> None:
+    """Scores as csv with the header PC1, PC2, ...: as many digits as bring back the same number."""
+    file.write(",".join(f"PC{i + 1}" for i in range(scores.shape[1])) + "\n")
+    for start in range(0, len(scores), _CHUNK_ROWS):
+        part = scores[start : start + _CHUNK_ROWS]
+        if part.dtype == np.float64:
+            rows = [",".join(map(repr, row)) for row in part.tolist()]
+        else:  # the shortest digits of a float32 are not those of the same number as float64
+            rows = [",".join(row) for row in part.astype(str).tolist()]
+        file.write("\n".join(rows) + "\n")
+
+
+def score_writer(path: str | os.PathLike) -> Callable[[np.ndarray, bool], None]:
+    """The function (scores, overwrite) that writes scores to ``path``, in the format its ending says.
+
+    Raises
+    ------
+    DataFileError
+        The ending is none of .csv, .csv.gz and .npy.
+    """
+    name = str(path).lower()
+
+    def as_npy(scores: np.ndarray, overwrite: bool) -> None:
+        with files.atomic(path, overwrite=overwrite) as file:
+            np.lib.format.write_array(file, np.ascontiguousarray(scores), allow_pickle=False)
+
+    def as_csv(scores: np.ndarray, overwrite: bool) -> None:
+        with files.atomic(path, overwrite=overwrite) as file:
+            packed = gzip.GzipFile(fileobj=file, mode="wb", mtime=0) if name.endswith(".gz") else None
+            text = io.TextIOWrapper(packed or file, encoding="ascii", newline="\n", write_through=True)
+            write_scores_csv(text, scores)
+            text.flush()
+            text.detach()
+            if packed is not None:
+                packed.close()
+
+    if name.endswith(".npy"):
+        return as_npy
+    if name.endswith((".csv", ".csv.gz")):
+        return as_csv
+    raise DataFileError(f"scores are written as .csv, .csv.gz or .npy, which {str(path)!r} does not end with")

@@ -1,0 +1,82 @@
+"""The basis that every iteration grows: orthonormal whatever it is given, and Rayleigh-Ritz as dense LAPACK has it."""
+
+import numpy as np
+import pytest
+
+from fastkpca.solve.basis import Basis
+
+
+def matrix(n, seed):
+    A = np.random.default_rng(seed).standard_normal((n, n))
+    return A + A.T
+
+
+@pytest.mark.parametrize("centred", [False, True])
+@pytest.mark.parametrize("kind", ["random", "repeated", "zero", "nearly dependent", "inside"])
+def test_columns_are_orthonormal_and_span_what_was_given(kind, centred):
+    rng = np.random.default_rng(1)
+    n = 80
+    basis = Basis(n, rng, centred=centred)
+    X = basis.orthonormal(rng.standard_normal((n, 5)))
+    basis.append(X, X)
+    X = rng.standard_normal((n, 4))
+    if kind == "repeated":
+        X[:, 2] = X[:, 0]
+    elif kind == "zero":
+        X[:, 1] = 0.0
+    elif kind == "nearly dependent":
+        X[:, 3] = X[:, 0] + 1e-7 * X[:, 3]
+    elif kind == "inside":
+        X[:, 0] = basis.Q @ np.ones(5)
+    given = X.copy()
+    found = basis.orthonormal(X, noise=1e-12)
+    np.testing.assert_array_equal(X, given)
+    Q = np.hstack([basis.Q, found])
+    assert found.shape == (n, 4) and np.abs(Q.T @ Q - np.eye(9)).max() < 1e-14
+    whole = np.hstack([Q, np.ones((n, 1)) / np.sqrt(n)]) if centred else Q
+    assert np.abs(whole.T @ whole - np.eye(whole.shape[1])).max() < 1e-14
+    assert np.abs(given - whole @ (whole.T @ given)).max() < 1e-13
+
+
+def test_no_more_columns_than_the_space_has():
+    rng = np.random.default_rng(2)
+    for centred, most in ((False, 7), (True, 6)):
+        basis = Basis(7, rng, centred=centred)
+        X = basis.orthonormal(rng.standard_normal((7, 12)))
+        basis.append(X, X)
+        assert X.shape == (7, most) and basis.room == 0
+
+
+@pytest.mark.parametrize("reserve", [0, 10, 40])
+@pytest.mark.parametrize("keeps_images", [False, True])
+def test_rayleigh_ritz_restart_and_truncation(keeps_images, reserve):
+    rng = np.random.default_rng(3)
+    n = 60
+    A = matrix(n, 4)
+    basis = Basis(n, rng, keeps_images=keeps_images, reserve=reserve)
+    for b in (4, 3, 7):
+        X = basis.orthonormal(rng.standard_normal((n, b)))
+        border = basis.append(X, A @ X)
+        outside = basis.outside(A @ X, border)
+        assert np.abs(basis.Q.T @ outside).max() < 1e-13
+    Q = basis.Q.copy()
+    np.testing.assert_allclose(basis.gram, Q.T @ Q, atol=1e-15)
+    np.testing.assert_allclose(basis.compression, Q.T @ A @ Q, atol=1e-13)
+    theta, Y = basis.ritz()
+    np.testing.assert_allclose(theta, np.linalg.eigvalsh(Q.T @ A @ Q)[::-1], atol=1e-13)
+    if keeps_images:
+        np.testing.assert_allclose(basis.residuals(theta, Y), A @ Q @ Y - Q @ Y * theta, atol=1e-13)
+    basis.restart(theta[:5], Y[:, :5])
+    np.testing.assert_allclose(basis.Q, Q @ Y[:, :5], atol=1e-14)
+    np.testing.assert_allclose(basis.compression, np.diag(theta[:5]), atol=1e-13)
+    X = basis.orthonormal(rng.standard_normal((n, 6)))
+    basis.append(X, A @ X)
+    assert basis.largest_beyond(5) == pytest.approx(np.linalg.eigvalsh(X.T @ A @ X)[-1])
+    np.testing.assert_allclose(basis.gram, np.eye(11), atol=1e-14)
+    basis.truncate(5)
+    X = basis.orthonormal(rng.standard_normal((n, 2)))
+    basis.append(X, A @ X)
+    np.testing.assert_allclose(basis.gram, np.eye(7), atol=1e-14)
+    np.testing.assert_allclose(basis.compression, basis.Q.T @ A @ basis.Q, atol=1e-13)
+    if keeps_images:
+        np.testing.assert_allclose(basis.images, A @ basis.Q, atol=1e-13)

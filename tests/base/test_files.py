@@ -485,7 +485,7 @@ WRONG = {
     "n_samples": ("rows", lambda h, a: h.update(n_samples=61), "the array X has shape"),
     "n_samples huge": ("rows", lambda h, a: h.update(n_samples=2**60), "has shape"),
     "n_samples a float": ("rows", lambda h, a: h.update(n_samples=60.0), "a whole number"),
-    "n_features": ("rows", lambda h, a: h.update(n_features=3), "shift has shape"),
+    "n_features": ("rows", lambda h, a: h.update(n_features=3), "array X has shape"),
     "dtype": ("rows", lambda h, a: h.update(dtype="O"), "one of float32, float64"),
     "column means": ("rows", lambda h, a: a["column_means"].__setitem__(3, np.inf), "NaN or infinity"),
     "coefficients": ("rows", lambda h, a: a["coeff"].__imul__(1.1), "too large for its eigenvalues"),

@@ -95,7 +95,7 @@ def distance(X):
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=str)
-@pytest.mark.parametrize("sigma", [0.5, 1.5])
+@pytest.mark.parametrize("sigma", [0.7, 1.5])
 def test_denoising_is_projection_without_centring(route, sigma):
     """P of kpca_denoise is the multiple of the projection of phi(x) on the span of mean and components: solved by the
     Gram matrix of both, written out."""

@@ -143,6 +143,7 @@ def test_scree_of_a_lower_end_below_zero_reaches_the_foot(model):
         eigenvalues=model.eigenvalues,
         eigenvalue_bounds=bounds,
         bound_kind="probabilistic",
+        bounds_text="probabilistic",
         n_components=6,
         n_samples=300,
         count=300.0,

@@ -120,6 +120,9 @@ class Good(Kernel):
     def entry_error(self, data, dtype):
         return (data.n_features + 8) * float(np.finfo(dtype).eps) + 2.5e-16 * data.radius / self.sigma
 
+    def gradient_weights(self, X, Y, K):
+        return K / self.sigma**2
+
     def compiled_tile(self):
         return "gaussian", {"sigma": self.sigma}
 
@@ -559,12 +562,12 @@ def test_one_error_lists_all_that_failed():
         def diagonal(self, X):
             return np.full(len(X), 2.0)
 
-    with pytest.raises(ConformanceError, match=r"Several.* fails \d+ of 22 checks") as caught:
+    with pytest.raises(ConformanceError, match=r"Several.* fails \d+ of 23 checks") as caught:
         check_kernel(Several())
     lines = str(caught.value).splitlines()
     assert len(lines) == 1 + len(caught.value.failures)
     assert any(line.startswith("  check_declarations: api_version is None") for line in lines)
-    assert any(line.startswith("  check_diagonal: diagonal and block") for line in lines)
+    assert any(line.startswith("  check_diagonal: diagonal says k(x, x) = 2 where block says 1") for line in lines)
     with pytest.raises(ConformanceError) as caught:
         check_kernel(Several(), skip=["check_declarations"])
     assert "check_declarations" not in str(caught.value)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ..base import parallel, room
+from ..base.caching import cached_property
 from ..base.checks import (
     check_c,
     check_choice,

@@ -6,6 +6,7 @@ what a class has to fulfil, objects and functions in the place of a name, and wh
 
 from __future__ import annotations
 
+import os
 import threading
 import warnings
 from collections.abc import Callable, Collection, Mapping
@@ -176,6 +177,10 @@ def _declare(adapter: type[CallableKernel | ObjectKernel], thing: Any, parameter
 
 _session: dict[str, KernelEntry] = {}
 _session_lock = threading.RLock()
+if hasattr(os, "register_at_fork"):  # not on Windows; a child must not inherit it from a thread that it does not have
+    os.register_at_fork(
+        before=_session_lock.acquire, after_in_parent=_session_lock.release, after_in_child=_session_lock.release
+    )
 
 
 def get_kernel(kernel: str | Kernel | type | Callable[..., Any] | Any, **parameters: Any) -> Kernel:

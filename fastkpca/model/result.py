@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ..base import files
+from ..base.caching import cached_property
 from ..base.protocol import Kernel, Moments
 from ..base.stored import Record, refusing
 from ..errors import ModelFileError, ScoresNotKeptError

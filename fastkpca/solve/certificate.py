@@ -18,11 +18,11 @@ problem replaces the bisection. Where mu comes from is the affair of ``beyond``.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 import scipy.linalg
 
+from ..base.caching import cached_property
 from ..base.rounding import UNIT, rounding_factor
 
 __all__ = [

@@ -4,8 +4,11 @@ import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
+
+import fastkpca
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 
@@ -98,6 +101,24 @@ def test_a_fork_does_not_inherit_the_lock_of_another_thread():
     assert printed == ["{0}", "{2}"]
 
 
+def test_a_fork_does_not_inherit_the_lock_of_the_registry():
+    printed = run("""
+        from fastkpca.kernels import _registry
+        inside = threading.Event()
+        def hold():
+            with _registry._session_lock:
+                inside.set()
+                time.sleep(0.3)
+        thread = threading.Thread(target=hold)
+        thread.start()
+        inside.wait()
+        print(outcome(lambda: 0 if repr(fk.get_kernel("linear")) == "Linear()" else 7))
+        thread.join()
+        print(fk.get_kernel("linear"))
+        """)
+    assert printed == ["0", "Linear()"]
+
+
 @pytest.mark.slow
 def test_a_fork_waits_for_a_call_by_several_threads_of_blas():
     """OpenBLAS ends its threads at a fork: one that waits for another's part of a product would wait for ever."""
@@ -143,3 +164,31 @@ def test_any_thread_can_set_the_limits_of_blas():
         print(limits())
         """)
     assert printed == ["{2}"]
+
+
+def test_properties_that_are_kept_have_no_lock():
+    """Python 3.11 locks functools.cached_property for all instances of a class, for as long as it computes."""
+    package = Path(fastkpca.__file__).parent
+    assert not [path for path in package.rglob("*.py") if "from functools import cached_property" in path.read_text()]
+    printed = run("""
+        from fastkpca.base.caching import cached_property
+        inside, leave = threading.Event(), threading.Event()
+        class Slow:
+            wait = True
+            @cached_property
+            def value(self):
+                if self.wait:
+                    inside.set()
+                    leave.wait()
+                return object()
+        slow, quick = Slow(), Slow()
+        quick.wait = False
+        thread = threading.Thread(target=lambda: slow.value)
+        thread.start()
+        inside.wait()
+        print(outcome(lambda: 0 if quick.value is quick.value else 7))
+        leave.set()
+        thread.join()
+        print(slow.value is slow.value, isinstance(Slow.value, cached_property))
+        """)
+    assert printed == ["0", "True", "True"]

@@ -7,7 +7,8 @@ import scipy.linalg
 
 from ..base import parallel
 from ..base.protocol import Kernel
-from ..errors import NotConvergedError
+from ..base.rounding import EPS
+from ..errors import NotConvergedError, warn_caller
 from ..products.exact import ExactSummation
 from ..products.matrix import gram_matrix
 from ..rows.view import Rows
@@ -47,19 +48,38 @@ def solve_ridge(
         K + alpha I is not positive definite.
     NotConvergedError
         The iterations did not reach their residual.
+
+    Warns
+    -----
+    scipy.linalg.LinAlgWarning
+        K + alpha I is singular to rounding.
     """
     rows, threads = Rows(Z), parallel.threads_for(kernel, n_threads)
     Y = np.asarray(Y, dtype=np.float64)
     if 8 * len(Z) ** 2 <= memory_limit:
         K = gram_matrix(kernel, rows, n_threads=threads)
         K.flat[:: len(Z) + 1] += alpha
-        try:
-            solution = scipy.linalg.solve(K, Y, assume_a="pos", overwrite_a=True)
-        except np.linalg.LinAlgError:
-            raise np.linalg.LinAlgError(INDEFINITE) from None
+        solution = _by_cholesky(K, Y)
     else:
         solution = _iterate(ExactSummation(kernel, rows, n_threads=threads), Y, alpha)
     return solution.astype(Z.dtype, copy=False)
+
+
+def _by_cholesky(K: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    """K^-1 Y; K is overwritten. A K that is singular to rounding is a warning, as from ``scipy.linalg.solve``."""
+    trace = float(np.trace(K))  # bounds the norm of a semidefinite K
+    try:
+        factor = scipy.linalg.cho_factor(K.T, lower=True, overwrite_a=True, check_finite=False)
+    except np.linalg.LinAlgError:
+        raise np.linalg.LinAlgError(INDEFINITE) from None
+    reciprocal, _ = scipy.linalg.lapack.dpocon(factor[0], trace, uplo="L")
+    if not reciprocal >= EPS:  # NaN where the estimate itself overflows
+        warn_caller(
+            f"K + alpha I is singular to rounding (the reciprocal of its condition number is {reciprocal:.1g}), and "
+            "what is learned from it may be far off; give a larger alpha",
+            scipy.linalg.LinAlgWarning,
+        )
+    return scipy.linalg.cho_solve(factor, Y, check_finite=False)
 
 
 def _iterate(product: ExactSummation, Y: np.ndarray, alpha: float, most_steps: int = 1000) -> np.ndarray:

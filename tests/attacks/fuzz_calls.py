@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.linalg import LinAlgWarning
 
 import fastkpca as fk
 from fastkpca import errors
@@ -37,7 +38,7 @@ from fastkpca.state import load_state, save_state
 
 CLEAR = (ValueError, TypeError, MemoryError, OSError, *(x for x in vars(errors).values() if isinstance(x, type)))
 OURS = ("fastkpca", "kernels_contrib", "sklearn")  # scikit-learn checks parameters and rows of its estimators
-WARNINGS = tuple(x for x in vars(errors).values() if isinstance(x, type) and issubclass(x, Warning))
+WARNINGS = (LinAlgWarning, *(x for x in vars(errors).values() if isinstance(x, type) and issubclass(x, Warning)))
 
 
 class TooLongError(Exception):

@@ -14,6 +14,7 @@ import pytest
 import scipy.linalg
 import scipy.sparse as sp
 from places import ROOT
+from scipy.linalg import LinAlgWarning
 
 pytest.importorskip("sklearn")
 
@@ -424,6 +425,13 @@ def test_ridge_by_iterations_equals_cholesky():
     np.testing.assert_allclose(K @ direct, DIGITS[:400], atol=1e-9)
     with pytest.raises(np.linalg.LinAlgError, match="larger alpha"):
         _iterate(ExactSummation(kernel, Rows(Z)), DIGITS[:400], -50.0)
+
+
+def test_a_regression_that_is_singular_to_rounding_is_a_warning_in_words():
+    X = 10 * np.random.default_rng(0).standard_normal((12, 5))
+    with pytest.warns(LinAlgWarning, match="singular to rounding .* give a larger alpha") as raised:
+        KernelPCA(2, kernel="poly", fit_inverse_transform=True).fit(X)
+    assert raised[0].filename == __file__
 
 
 # Beside the other estimators ------------------------------------------------------------------------------------

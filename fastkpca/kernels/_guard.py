@@ -376,7 +376,8 @@ class Guard(Kernel):
 def _looks_finite(K: np.ndarray) -> bool:
     """By its first row, first column and diagonal, where a row that the kernel cannot take shows; microseconds."""
     row, column, diagonal = K[0], K[:, 0], K.diagonal()
-    return isfinite(row.dot(row) + column.dot(column) + diagonal.dot(diagonal))
+    with np.errstate(over="ignore", invalid="ignore"):  # then all of it is looked at
+        return isfinite(row.dot(row) + column.dot(column) + diagonal.dot(diagonal))
 
 
 def _forwarded(name: str) -> property:

@@ -813,3 +813,8 @@ def test_each_part_of_a_combined_kernel_is_guarded():
         fk.gram(X, Combined(parts=(fk.get_kernel("linear"), wrong)))
     right = fk.get_kernel(lambda X, Y: np.exp(0.1 * X @ Y.T), positive_semidefinite=True)
     assert fk.gram(X, Combined(parts=(fk.get_kernel("linear"), right))).shape == (400, 400)
+
+
+def test_large_finite_values_are_looked_at_without_a_warning():
+    K = fk.gram(np.array([[1e90, 0.0], [0.0, 1e90]]), lambda X, Y: X @ Y.T)
+    np.testing.assert_array_equal(K @ np.ones(2), [1e180, 1e180])

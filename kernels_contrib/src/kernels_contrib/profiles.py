@@ -100,12 +100,6 @@ def _integral(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     return total * step
 
 
-def _excess(nu: float, t: np.ndarray) -> np.ndarray:
-    """E, in M = exp(-E) G."""
-    h = t * t / (np.sqrt(nu * nu + t * t) + nu)
-    return h - nu * np.log1p(h / (2.0 * nu))
-
-
 def _smooth_part(nu: float, t: np.ndarray) -> np.ndarray:
     """e^t M (nu at most LARGE), or G."""
     w = np.sqrt(nu * nu + t * t)
@@ -113,7 +107,7 @@ def _smooth_part(nu: float, t: np.ndarray) -> np.ndarray:
     if nu > LARGE:
         return _integral(nu + B, B) / _integral(np.array([nu]), np.array([0.0]))
     G = _integral(nu + B, B) / (gamma(nu) * math.exp(nu) * nu**-nu)
-    # t - E, where t and E agree to many digits for large t
+    # M = exp(-E) G with E = h - nu log1p(h / (2 nu)), h = t^2 / (w + nu); for large t, t and E agree to many digits
     return G * np.exp(nu * (1.0 - nu / (w + t)) + nu * np.log1p(B / nu))
 
 

@@ -24,7 +24,7 @@ from ..solve.certificate import Certificate
 from ..solve.costs import TooDearError, default_block_size
 from ..solve.krylov import KrylovResult, block_krylov
 from ..solve.moments import principal_axes
-from ..solve.target import Budget, KernelMatrix, Target
+from ..solve.target import KernelMatrix, SolverBudget, SolverTarget
 from .components import defect_of
 from .dense import solve_dense
 from .problem import Problem
@@ -58,7 +58,7 @@ def _solve(problem: Problem, way: Candidate, otherwise: str, worth: float = np.i
     given, target, budget, kernel = problem.rows, problem.target, problem.budget, problem.kernel
     problem = replace(problem, rows=given.loaded())
     rows, present = problem.rows.present()
-    n, c = rows.n_samples, target.c
+    n, wanted = rows.n_samples, target.n_components
     # exact products of rows that are distributed are made where these are
     product, search = _products(problem, way, given if given.distributed and present is None else rows, rows)
     diagonal = GramOperator(kernel, product, rows, None).diagonal()
@@ -74,8 +74,8 @@ def _solve(problem: Problem, way: Candidate, otherwise: str, worth: float = np.i
             start, known = _start(problem, rows, way.n_features, coordinates)
         found = block_krylov(
             KernelMatrix(product, search, trace, kernel.positive_semidefinite, entry_error, known),
-            Target(c, target.tol) if isinstance(c, int) else Target(min(10, n - 1), target.tol, c),
-            Budget(budget.max_passes, way.room.basis, way.room.pass_seconds, worth, otherwise),
+            SolverTarget(wanted or min(10, n - 1), target.tol, None if wanted else target.c),
+            SolverBudget(budget.max_passes, way.room.basis, way.room.pass_seconds, worth, otherwise),
             start=start,
             rng=problem.rng,
             progress=budget.report,
@@ -238,7 +238,7 @@ def _start(
     Nothing where there is no pivot to take: too few rows, or a kernel whose values are all zero.
     """
     n, kernel, threads = rows.n_samples, problem.kernel, problem.budget.n_threads
-    k = problem.target.c if isinstance(problem.target.c, int) else 10
+    wanted = problem.target.n_components or 10
     pivots = pivot_map(
         kernel,
         problem.data.sample,
@@ -251,7 +251,7 @@ def _start(
     if pivots.n_features == 0:
         return None, None
     moments = feature_moments(pivots, rows, n_threads=threads)
-    eigenvalues, axes = principal_axes(moments, min(default_block_size(n, k), pivots.n_features))
+    eigenvalues, axes = principal_axes(moments, min(default_block_size(n, wanted), pivots.n_features))
     axes = axes[:, eigenvalues > 1e-12 * eigenvalues[0]]
     # Phi W = K_XP (L^-T W): one small solve instead of one a row. It loses cond(L) u, which a start can afford
     small = scipy.linalg.solve_triangular(pivots.factor, axes, lower=True, trans="T", check_finite=False)

@@ -16,7 +16,7 @@ from ..base import parallel
 from ..base.protocol import Moments
 from .lanczos import FORMED, LeadingPairs, SymmetricOperator, leading_pairs
 from .nested import nested_pairs
-from .target import Target
+from .target import SolverTarget
 
 __all__ = ["largest_eigenpairs", "leading_axes", "principal_axes", "takes_all"]
 
@@ -82,7 +82,7 @@ def leading_axes(
             )
         # the products that formed it are rounded: a few roundoffs of the operator's size beside LAPACK's own
         return (*_lapack(operator.form(), count), None)
-    target = Target(10, tol, fraction) if count is None else Target(count, tol)
+    target = SolverTarget(10, tol, fraction) if count is None else SolverTarget(count, tol)
     pairs = nested_pairs(operator, target) if fraction is None else None
     if pairs is None:
         symmetric = SymmetricOperator(

@@ -23,13 +23,13 @@ from ..base.protocol import LARGEST, LEAST, Cost, FeatureMap, Kernel, Offer, Sum
 from ..base.room import DEFAULT_MEMORY
 from ..kernels import given_kernel, guarded
 from ..model.result import KPCAModel
+from ..model.shared_map import feature_projector, map_for_rows
 from ..rows.columns import check_columns, check_names, column_names
 from ..rows.convert import as_rows, check_enough
 from ..rows.summary import summarize
 from ..rows.values import check_weights
 from ..rows.view import Rows
 from . import footprint
-from .merge import map_for_rows, map_of
 from .target import Target
 
 __all__ = ["Budget", "Options", "Problem", "check_range", "prepare", "summarize_for"]
@@ -235,7 +235,7 @@ def _method(options: Options) -> str:
     check_flag(options.keep_moments, "keep_moments")
     check_flag(options.return_scores, "return_scores")
     if options.like is not None:
-        map_of(options.like)
+        feature_projector(options.like)
         if features != "auto":
             raise ValueError(f"features={features!r} and like=: the model given as like has its feature map; drop one")
     check_choice(method, "method", ("auto", "dense", "features", "krylov"))

@@ -20,8 +20,8 @@ from places import ROOT
 
 from fastkpca import kernels
 from fastkpca.errors import KernelParameterError, PluginError, PluginWarning, UnknownKernelError
-from fastkpca.kernels import Kernel, _registry, get_kernel, kernel_state, list_kernels, register_kernel
-from fastkpca.kernels._registry import BUILTINS, GROUP, KernelEntry, find, read_plugins
+from fastkpca.kernels import Kernel, get_kernel, kernel_state, list_kernels, register_kernel, registry
+from fastkpca.kernels.registry import BUILTINS, GROUP, KernelEntry, find, read_plugins
 
 RNG = np.random.default_rng(5)
 X, Y = RNG.standard_normal((7, 3)), RNG.standard_normal((4, 3))
@@ -55,11 +55,11 @@ def plugin_folder(tmp_path, monkeypatch):
         fake_plugins.write(
             tmp_path, distribution, entries, sources or {}, version=version, summary=summary, group=GROUP
         )
-        _registry._scanned.clear()
+        registry._scanned.clear()
 
     yield add
-    _registry._scanned.clear()
-    _registry._loaded.clear()
+    registry._scanned.clear()
+    registry._loaded.clear()
     for name in set(sys.modules) - modules:
         if str(tmp_path) in str(getattr(sys.modules[name], "__file__", "")):
             del sys.modules[name]
@@ -252,9 +252,9 @@ def test_a_plugin_is_found_and_imported_when_asked_for(plugin_folder):
 def test_a_plugin_installed_after_the_first_look(plugin_folder):
     with pytest.raises(UnknownKernelError):
         get_kernel("product")
-    before = dict(_registry._scanned)
+    before = dict(registry._scanned)
     plugin_folder("acme", {"product": "acme_product:Product"}, {"acme_product": WORKING})
-    _registry._scanned.update(before)  # what an already running process remembers
+    registry._scanned.update(before)  # what an already running process remembers
     assert get_kernel("product").scale == 1.0
 
 
@@ -343,7 +343,7 @@ def test_a_broken_plugin_says_whose_it_is(plugin_folder, case):
 @pytest.mark.parametrize("value", ["", "not a module", "module", "a:b:c", "os.path:nothing"])
 def test_malformed_entry_points(value):
     with pytest.raises(PluginError, match=r"kernel 'wave' of distribution acme 1\.0"):
-        _registry.load(KernelEntry("wave", value, "acme", "1.0"))
+        registry.load(KernelEntry("wave", value, "acme", "1.0"))
 
 
 def test_parameter_errors_of_a_plugin_stay_its_own(plugin_folder):
@@ -444,7 +444,7 @@ def test_a_name_taken_over_is_not_taken_back():
     assert isinstance(get_kernel("mine"), kernels.CallableKernel)  # what the name meant before `later`
     with register_kernel("mine", Squared, overwrite=True):
         pass
-    _registry._session.clear()
+    registry._session.clear()
 
 
 def test_what_cannot_be_registered():
@@ -487,7 +487,7 @@ def test_registering_from_many_threads():
     for thread in threads:
         thread.join()
     assert not errors
-    assert not _registry._session
+    assert not registry._session
 
 
 # Objects and functions ------------------------------------------------------------------------------------------

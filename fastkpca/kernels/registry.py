@@ -17,7 +17,7 @@ from ..base.plugins import NAME, OWN, Entry, Group, Table, normal, warn_of
 from ..base.protocol import API_VERSION, Kernel
 from ..base.stored import Record, refusing
 from ..errors import PluginError, PluginWarning, UnknownKernelError, did_you_mean, warn_caller
-from ._adapters import CallableKernel, ObjectKernel
+from .adapters import CallableKernel, ObjectKernel
 from .combined import ProductKernel, ScaledKernel, SumKernel
 
 __all__ = [

@@ -64,9 +64,9 @@ def _held(data: Summary) -> float:
     return 8.0 * data.sample.size + (8.0 * data.n_features**2 if data.n_features <= MAX_COVARIANCE else 0.0)
 
 
-def looking_bytes(n: int, rows: Rows) -> float:
+def looking_bytes(rows: Rows) -> float:
     """At the peak of the look at the rows, before anything is planned."""
-    d = rows.n_features
+    source, n, d = _source(rows), rows.n_samples, rows.n_features
     step = parallel.tile_rows(2 * d)
     wide = d > MAX_COVARIANCE
     matrices = 0.0 if wide else 8.0 * d * d * (_accumulators(-(-n // step)) + 1)
@@ -75,7 +75,7 @@ def looking_bytes(n: int, rows: Rows) -> float:
     sample = (8.0 + rows.dtype.itemsize) * numbers
     # what the plan tries on a few hundred rows: 32 orders of each coordinate, some hundred pivots
     trial = 8.0 * numbers + (0.0 if wide else 8.0 * 256.0 * 32.0 * d + 8.0 * d * d)
-    return max(matrices + tiles, sample + matrices / 4, trial) + _source(rows) + 4e6 * _part(n, 64.0)
+    return max(matrices + tiles, sample + matrices / 4, trial) + source + 4e6 * _part(n, 64.0)
 
 
 def _source(rows: Rows) -> float:
@@ -112,7 +112,7 @@ def dense_bytes(data: Summary, rows: Rows, c: int | float | None) -> float:
     scoring = 8.0 * n * (vectors + 3.0 * kept)
     # malloc keeps what the tiles took
     route = max(8.0 * n * n, solving, scoring) + one_copy + blocks
-    return max(looking_bytes(data.n_samples, rows), _held(data) + _loaded(data, rows) + route + _small(n, n))
+    return max(looking_bytes(rows), _held(data) + _loaded(data, rows) + route + _small(n, n))
 
 
 def _moments(n: int, D: int, d: int, k: float, distributed: bool = False) -> float:
@@ -154,7 +154,7 @@ def map_bytes(
         route = max(route, _choice(1.5 * D, drawn, d) + 8.0 * drawn * d + 8.0 * 1.5 * D * D)
     # axes, and what they are made from: moments that are an operator have a basis, its images and residuals
     result = (scores + (24.0 if dense else 72.0) * D) * min(k, D)
-    return max(looking_bytes(data.n_samples, rows), _held(data) + route + _source(rows) + result + small)
+    return max(looking_bytes(rows), _held(data) + route + _source(rows) + result + small)
 
 
 def largest_map(
@@ -202,6 +202,4 @@ def krylov_bytes(data: Summary, rows: Rows, c: int, D: int, product: float, *, b
     bands = THREADS * 8.0 * min(n, band_rows(n, d)) * 5.0 * d
     start = 8.0 * n * block if D else 0.0
     route = max(peak, space + held + start + weighted, 8.0 * n * 6.0 * c + copy) + bands
-    return max(
-        looking_bytes(data.n_samples, rows), _held(data) + _loaded(data, rows) + route + product + _small(n, 128.0)
-    )
+    return max(looking_bytes(rows), _held(data) + _loaded(data, rows) + route + product + _small(n, 128.0))

@@ -7,7 +7,7 @@ import numpy as np
 from ..base.parallel import Progress
 from ..products.exact import band_rows
 from ..products.rates import EIGEN_RATE, GEMM_RATE
-from .target import Budget
+from .target import SolverBudget
 
 __all__ = [
     "Expenses",
@@ -35,7 +35,7 @@ class TooDearError(Exception):
 class Expenses:
     """What a run has cost so far: passes, and predicted seconds."""
 
-    def __init__(self, budget: Budget, progress: Progress | None):
+    def __init__(self, budget: SolverBudget, progress: Progress | None):
         self.budget, self._progress = budget, progress
         self.passes = self.search_passes = 0
         self.seconds = 0.0

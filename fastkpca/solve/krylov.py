@@ -28,7 +28,7 @@ from .centred import CentredProducts
 from .certificate import NO_BOUND, Bound, Certificate, RitzBlock, ritz_certificate
 from .costs import Expenses, TooDearError, column_limit, default_block_size, ritz_seconds, widest_block
 from .search import Outlook, by_size, search
-from .target import Budget, KernelMatrix, Target
+from .target import KernelMatrix, SolverBudget, SolverTarget
 
 __all__ = ["KrylovResult", "block_krylov"]
 
@@ -36,7 +36,7 @@ EXPLORING = 4
 """Passes that an exploration takes at least."""
 SHORT = 4.0
 """What another way may cost, over what was spent, where that has ended short of the tolerance."""
-DEFAULT_BUDGET = Budget()
+DEFAULT_BUDGET = SolverBudget()
 
 
 @dataclass(frozen=True)
@@ -94,8 +94,8 @@ class KrylovResult:
 
 def block_krylov(
     matrix: KernelMatrix,
-    target: Target,
-    budget: Budget = DEFAULT_BUDGET,
+    target: SolverTarget,
+    budget: SolverBudget = DEFAULT_BUDGET,
     *,
     start: np.ndarray | None = None,
     block_size: int | None = None,
@@ -107,10 +107,10 @@ def block_krylov(
     Parameters
     ----------
     matrix : KernelMatrix
-    target : Target
+    target : SolverTarget
         At most n - 1 eigenvalues (the vector of ones is always in the null space). A fraction is proved by the lower
         ends; it needs the trace of a positive semidefinite kernel.
-    budget : Budget
+    budget : SolverBudget
     start : ndarray (n, k), optional
         First block, such as a feature map's eigenvectors, best first; filled up with random columns to the block
         size. Random where not given.
@@ -149,7 +149,7 @@ def block_krylov(
     return proof.result(proof.run(X), history)
 
 
-def _check(matrix: KernelMatrix, target: Target, budget: Budget) -> None:
+def _check(matrix: KernelMatrix, target: SolverTarget, budget: SolverBudget) -> None:
     n, c = matrix.n, target.c
     if not 1 <= c <= n - 1:
         raise ValueError(f"c is {c}; a centred Gram matrix of order {n} has 1 to {n - 1} components (dense has all)")

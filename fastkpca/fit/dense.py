@@ -28,7 +28,7 @@ def solve_dense(problem: Problem) -> Solution:
     """
     problem = replace(problem, rows=problem.rows.loaded())
     rows, present = problem.rows.present()
-    n, kernel, c = rows.n_samples, problem.kernel, problem.target.c
+    n, kernel, wanted = rows.n_samples, problem.kernel, problem.target.n_components
     K = gram_matrix(kernel, rows, n_threads=problem.budget.n_threads, progress=problem.budget.report)
     root = np.ones(n) if rows.weights is None else np.sqrt(np.asarray(rows.weights, dtype=np.float64))
     count = float(root @ root)
@@ -36,7 +36,7 @@ def solve_dense(problem: Problem) -> Solution:
     means = _centre(K, root, weighted=rows.weights is not None)
     total = float(np.trace(K))
     # one more than asked for: it says how far the last cluster is from the rest
-    asked = c + 1 if isinstance(c, int) else n
+    asked = n if wanted is None else wanted + 1
     eigenvalues, vectors = largest_eigenpairs(K, asked)
     del K  # overwritten; scores and coefficients need the room
     lowest = float(eigenvalues[-1]) if asked >= n else None

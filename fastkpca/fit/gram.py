@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,10 +17,10 @@ from ..maps.pivots import RankProbe
 from ..products.operators import FeatureOperator, GramOperator
 from ..rows.columns import check_columns
 from ..rows.convert import as_rows
-from ..rows.summary import summarize
 from ..rows.values import check_finite
 from ..rows.view import Rows
 from .planning import MAX_FEATURES, look_at, offers_of_maps, small_offers
+from .problem import summarize_for
 from .product_choice import best_product, both_sides, exact_error, products_for
 
 __all__ = ["features", "gram"]
@@ -84,25 +84,21 @@ def gram(
     check_name(products, "products", "'auto', 'exact', or the name of a product, as in 'grid'")
     if tol is not None:
         tol = check_tol(tol)
-    given = X
-    chosen, X = given_kernel(kernel, kernel_parameters, gram).bind(X)
-    if Y is not None and X is not given:
-        raise ValueError(
-            f"gram takes no Y with {chosen!r}: X is the kernel matrix itself, not rows; multiply a part of it with "
-            "numpy, as in K[:, columns] @ U"
-        )
-    threads = parallel.threads_for(chosen, n_threads)
-    rows_x = as_rows(X)
-    generator = check_rng(rng)
-    look: dict[str, Any] = {"rng": generator, "n_threads": threads, "any_size": chosen.scales_rows}
-    rows_x, data_x = summarize(rows_x, shift=chosen.translation == "kernel", **look)
-    chosen = chosen.resolve(data_x)
+    inputs = _inputs(gram, X, kernel, kernel_parameters, n_threads, rng)
+    chosen, rows_x, data_x, threads = inputs.kernel, inputs.rows, inputs.data, inputs.n_threads
     rows_y, data_y = None, data_x
     if Y is not None:
+        if not inputs.points:
+            raise ValueError(
+                f"gram takes no Y with {chosen!r}: X is the kernel matrix itself, not rows; multiply a part of it with "
+                "numpy, as in K[:, columns] @ U"
+            )
         rows_y = as_rows(Y, name="Y")
         check_columns(rows_x.n_features, rows_y.n_features, name="Y")
         check_finite(rows_y, name="Y")
-        rows_y, data_y = summarize(rows_y, shift=chosen.translation == "kernel", shift_by=data_x.shift, **look)
+        rows_y, data_y = summarize_for(
+            chosen, rows_y, centred=False, rng=inputs.rng, n_threads=threads, shift_by=data_x.shift
+        )
     least = exact_error(chosen, rows_x, rows_y, both_sides(data_x, data_y), threads)
     if tol is not None and tol < least:
         raise ValueError(_unreachable(chosen, tol, least, data_y.n_samples))
@@ -178,27 +174,18 @@ def features(
     ((1000, 10), 0.0)
     """
     tol = check_tol(tol)
-    chosen, X = _given(kernel, kernel_parameters).bind(X)
-    threads = parallel.threads_for(chosen, n_threads)
-    generator = check_rng(rng)
-    rows, data = summarize(
-        as_rows(X),
-        shift=chosen.translation == "kernel",
-        rng=generator,
-        n_threads=threads,
-        any_size=chosen.scales_rows,
-    )
-    chosen = chosen.resolve(data)
-    most = MAX_FEATURES if max_features is None else check_count(max_features, "max_features")
+    inputs = _inputs(_FEATURES, X, kernel, kernel_parameters, n_threads, rng)
+    chosen, rows, data, threads = inputs.kernel, inputs.rows, inputs.data, inputs.n_threads
+    limit = MAX_FEATURES if max_features is None else check_count(max_features, "max_features")
     reached = np.inf
-    for offer in _offers(chosen, data, rows, tol, most, features):
+    for offer in _offers(chosen, data, rows, tol, limit, features):
         operator = FeatureOperator(chosen, offer.build(data.sample), rows, threads, progress=progress)
         target = tol * operator.trace()
         for _ in range(3):
             if operator.residual_trace <= target:
                 break
             # a sample can miss a small far cluster; all rows know where the residual lies
-            more = operator.map.refined(rows, tol=0.5 * tol, max_features=most, rng=generator, n_threads=threads)
+            more = operator.map.refined(rows, tol=0.5 * tol, max_features=limit, rng=inputs.rng, n_threads=threads)
             if more is operator.map:
                 break
             operator = FeatureOperator(chosen, more, rows, threads, progress=progress)
@@ -208,13 +195,33 @@ def features(
             raise ValueError(f"the kernel matrix of {chosen!r} on these rows is zero: there are no features to find")
         reached = min(reached, operator.residual_trace / operator.trace())
     raise ValueError(
-        f"{chosen!r} reaches a residual of {rounded_up(reached)} on these rows within {most} features, tol is {tol:g}; "
-        "raise tol or max_features, or use gram()"
+        f"{chosen!r} reaches a residual of {rounded_up(reached)} on these rows within {limit} features, tol is "
+        f"{tol:g}; raise tol or max_features, or use gram()"
     )
 
 
-def _given(kernel: Any, parameters: dict[str, Any]) -> Kernel:
-    return given_kernel(kernel, parameters, features)  # where ``features`` is the function
+_FEATURES = features  # the function, whose own parameter of this name hides it
+
+
+class _Inputs(NamedTuple):
+    """The kernel with all its parameters, and the rows as it takes them."""
+
+    kernel: Kernel
+    rows: Rows
+    data: Summary
+    rng: np.random.Generator
+    n_threads: int
+    points: bool
+    """Whether the rows are those of X, and not numbers of rows of a matrix."""
+
+
+def _inputs(
+    function: Callable[..., Any], X: Any, kernel: Any, parameters: dict[str, Any], n_threads: int | None, rng: Any
+) -> _Inputs:
+    chosen, rows = given_kernel(kernel, parameters, function).bind(X)
+    threads, generator = parallel.threads_for(chosen, n_threads), check_rng(rng)
+    seen, data = summarize_for(chosen, as_rows(rows), centred=False, rng=generator, n_threads=threads)
+    return _Inputs(chosen.resolve(data), seen, data, generator, threads, points=rows is X)
 
 
 def _offers(kernel: Kernel, data: Summary, rows: Rows, tol: float, max_features: int, name: str) -> Iterator[Offer]:
@@ -224,7 +231,7 @@ def _offers(kernel: Kernel, data: Summary, rows: Rows, tol: float, max_features:
     if name == "auto":
         yield from small_offers(kernel, data, rows, tol, max_features)
     look = look_at(kernel, data, tol, shares=False)
-    offers = _small(offers_of_maps(kernel, data, rows, look, tol, max_features, name), max_features)
+    offers = _within(offers_of_maps(kernel, data, rows, look, tol, max_features, name), max_features)
     n = data.n_samples
     if not offers and n <= max_features and name in ("auto", "pivots"):
         # what a few rows predict need not fit; all rows as pivots miss nothing
@@ -232,7 +239,7 @@ def _offers(kernel: Kernel, data: Summary, rows: Rows, tol: float, max_features:
         offers = offers_of_maps(kernel, data, rows, replace(look, probe=whole), tol, max_features, "pivots")
     if not offers and name != "auto":
         every = offers_of_maps(kernel, data, rows, look, tol, max_features, "auto")
-        others = {x.name for x in _small(every, max_features)} - {name}
+        others = {x.name for x in _within(every, max_features)} - {name}
         raise ValueError(
             f"{kernel!r} has no feature map {name!r} of at most {max_features} features for tol={tol:g} on these rows; "
             + (f"there is {' or '.join(map(repr, sorted(others)))}" if others else "raise tol or max_features")
@@ -245,6 +252,6 @@ def _offers(kernel: Kernel, data: Summary, rows: Rows, tol: float, max_features:
     yield from sorted(offers, key=lambda x: x.cost.n_features)
 
 
-def _small(offers: list[Offer], max_features: int) -> list[Offer]:
-    """Those of at most so many features: a map with a transform of its own is offered at any size."""
+def _within(offers: list[Offer], max_features: int) -> list[Offer]:
+    """The offers of at most ``max_features`` features: a map with a fast transform is offered at any size."""
     return [x for x in offers if x.cost.n_features <= max_features]

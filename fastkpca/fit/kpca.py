@@ -146,7 +146,7 @@ def kpca(
             chosen = make_plan(problem)
             problem = replace(problem, budget=replace(problem.budget, n_threads=threads_within(problem, chosen)))
             solution = solve(problem, chosen)
-            score = _scores(problem, solution, out) if return_scores or out is not None else None
+            score = _write_scores(problem, solution, out) if return_scores or out is not None else None
     info = solution.info | {"tol": problem.target.tol, "seconds": time.perf_counter() - started}
     return _model(problem, replace(solution, info=info), chosen, score, keep_moments=keep_moments)
 
@@ -226,16 +226,16 @@ def _check_place(problem: Problem, out: Any) -> None:
     """Before the work: ``out`` fits the scores."""
     if out is None or callable(out):
         return
-    c = problem.target.c
-    if not isinstance(c, int):
+    c = problem.target.n_components
+    if c is None:
         raise ValueError(
-            f"the number of components, and so the shape of out, is not known beforehand with c={c!r}; give "
-            "out as a function of (shape, dtype) that makes the array, or c as a whole number"
+            f"the number of components, and so the shape of out, is not known beforehand with c={problem.target.c!r}; "
+            "give out as a function of (shape, dtype) that makes the array, or c as a whole number"
         )
     check_out(out, (problem.data.n_samples, c), problem.dtype, problem.rows)
 
 
-def _scores(problem: Problem, solution: Solution, out: Any) -> Any:
+def _write_scores(problem: Problem, solution: Solution, out: Any) -> Any:
     """The scores, or None where they went to a dataset."""
     rows, budget = problem.rows, problem.budget
     shape = (problem.data.n_samples, len(solution.eigenvalues))

@@ -23,16 +23,16 @@ from ..base.protocol import LARGEST, LEAST, Cost, FeatureMap, Kernel, Offer, Sum
 from ..base.room import DEFAULT_MEMORY
 from ..kernels import given_kernel, guarded
 from ..model.result import KPCAModel
+from ..model.shared_map import feature_projector, map_for_rows
 from ..rows.columns import check_columns, check_names, column_names
 from ..rows.convert import as_rows, check_enough
 from ..rows.summary import summarize
 from ..rows.values import check_weights
 from ..rows.view import Rows
 from . import footprint
-from .merge import map_for_rows, map_of
 from .target import Target
 
-__all__ = ["Budget", "Options", "Problem", "check_range", "prepare"]
+__all__ = ["Budget", "Options", "Problem", "check_range", "prepare", "summarize_for"]
 
 
 @dataclass(frozen=True)
@@ -138,10 +138,10 @@ class Problem:
         """Bound on the error of a kernel value in float64, as far as the kernel states one."""
         return self.kernel.entry_error(self.data, np.dtype(np.float64)) or 0.0
 
-    def some_rows(self, most: int) -> np.ndarray:
-        """So many rows of the sample, spread over it."""
+    def some_rows(self, count: int) -> np.ndarray:
+        """At most ``count`` rows of the sample, spread over it."""
         sample = self.data.sample
-        return sample[np.linspace(0, len(sample) - 1, min(most, len(sample))).astype(np.intp)]
+        return sample[np.linspace(0, len(sample) - 1, min(count, len(sample))).astype(np.intp)]
 
     @cached_property
     def largest_value(self) -> float:
@@ -165,14 +165,8 @@ def prepare(X: Any, options: Options, report: parallel.Progress | None = None, *
     limit, capped = room.memory_within(limit, DEFAULT_MEMORY, threads)
     memory = DEFAULT_MEMORY if limit is None else limit
     _check_look(rows, memory, capped)
-    rows, data = summarize(
-        rows,
-        shift=kernel.translation is not None,
-        rng=generator,
-        n_threads=threads,
-        shift_by=None if like is None else like.shift,
-        any_size=kernel.scales_rows,
-    )
+    shift_by = None if like is None else like.shift
+    rows, data = summarize_for(kernel, rows, centred=True, rng=generator, n_threads=threads, shift_by=shift_by)
     check_enough(rows.n_samples)
     kernel = kernel.resolve(data)
     c, tol = check_c(c, rows.n_samples), check_tol(options.tol)
@@ -188,6 +182,23 @@ def prepare(X: Any, options: Options, report: parallel.Progress | None = None, *
         given_map=None if like is None else _offer_of(map_for_rows(like, kernel, data), like.plan.name),
         feature_names=column_names(X) or (None if like is None else like.feature_names),
     )
+
+
+def summarize_for(
+    kernel: Kernel,
+    rows: Rows,
+    *,
+    centred: bool,
+    rng: np.random.Generator,
+    n_threads: int,
+    shift_by: np.ndarray | None = None,
+) -> tuple[Rows, Summary]:
+    """``summarize`` with the shift that the kernel allows.
+
+    ``centred``: only the centred matrix is used, so a kernel that merely keeps that one under a shift allows it too.
+    """
+    shift = kernel.translation == "kernel" or (centred and kernel.translation is not None)
+    return summarize(rows, shift=shift, rng=rng, n_threads=n_threads, shift_by=shift_by, any_size=kernel.scales_rows)
 
 
 def _rows(X: Any, options: Options) -> Rows:
@@ -207,7 +218,7 @@ def _check_look(rows: Rows, limit: float, capped: bool) -> None:
     """Refuse rows of which a first look alone needs more memory than the limit, before that look."""
     if not rows.counted or rows.distributed:
         return
-    needed = footprint.looking_bytes(rows.n_samples, rows)
+    needed = footprint.looking_bytes(rows)
     if needed > limit:
         text = (
             f"no route fits: a look at {rows.n_samples} rows of {rows.n_features} columns needs {needed / 1e6:.3g} MB, "
@@ -224,7 +235,7 @@ def _method(options: Options) -> str:
     check_flag(options.keep_moments, "keep_moments")
     check_flag(options.return_scores, "return_scores")
     if options.like is not None:
-        map_of(options.like)
+        feature_projector(options.like)
         if features != "auto":
             raise ValueError(f"features={features!r} and like=: the model given as like has its feature map; drop one")
     check_choice(method, "method", ("auto", "dense", "features", "krylov"))

@@ -9,7 +9,6 @@ import numpy as np
 
 from ..base.protocol import Kernel, Moments
 from ..errors import CertificateWarning, ComponentsWarning, NotConvergedError, NoVarianceError, rounded_up, warn_caller
-from ..kernels.precomputed import Precomputed
 from ..model.plan import Plan
 from ..model.projectors import FeatureProjector, SampleProjector
 from ..model.result import KPCAModel
@@ -81,15 +80,15 @@ def number_kept(
     """
     positive, c = int(np.sum(eigenvalues > floor)), target.c
     if positive == 0:
-        most = 2 * floor + max(float(np.max(eigenvalues, initial=0.0)), 0.0) + float(np.max(above))
+        largest = 2 * floor + max(float(np.max(eigenvalues, initial=0.0)), 0.0) + float(np.max(above))
         outside = target.given_map and float(np.max(above)) > 10 * floor
-        raise NoVarianceError(_no_variance(kernel, n_samples, outside=outside), most)
+        raise NoVarianceError(_no_variance(kernel, n_samples, outside=outside), largest)
     if c is None:
         return positive
-    if isinstance(c, int):
-        if positive < c:
-            _warn_of_fewer(eigenvalues, floor, c, positive, kernel, above)
-        return min(c, positive)
+    if (wanted := target.n_components) is not None:
+        if positive < wanted:
+            _warn_of_fewer(eigenvalues, floor, wanted, positive, kernel, above)
+        return min(wanted, positive)
     if not total > 0:
         raise ValueError(
             f"c={c}: there is no fraction of the variance to explain, the trace of the centred Gram matrix of "
@@ -116,7 +115,7 @@ def _no_variance(kernel: Kernel, n_samples: int, *, outside: bool) -> str:
             "the first model from rows that span the range"
         )
     else:
-        hint = "; distances D are no kernel matrix, -0.5 * D ** 2 is one" if isinstance(kernel, Precomputed) else ""
+        hint = "; distances D are no kernel matrix, -0.5 * D ** 2 is one" if kernel.by_number else ""
         why = (
             "the centred Gram matrix is zero to rounding (or negative); check that the rows of X differ, and the "
             f"kernel's parameters{hint}"

@@ -31,6 +31,11 @@ class Target:
     given_map: bool = False
 
     @property
+    def n_components(self) -> int | None:
+        """The number that was asked for; None where the eigenvalues decide it."""
+        return self.c if isinstance(self.c, int) else None
+
+    @property
     def forced(self) -> bool:
         """Whether the user chose the route."""
         return self.method != "auto"

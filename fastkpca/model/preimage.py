@@ -30,7 +30,7 @@ from .descent import Found, MapTarget, RowsTarget, descend
 from .projectors import FeatureProjector, SampleProjector
 from .result import KPCAModel, check_model
 from .ridge import fit_ridge
-from .rows import new_rows
+from .rows import float_type, new_rows
 
 __all__ = ["kpca_denoise", "kpca_preimage"]
 
@@ -272,8 +272,7 @@ def _scores(model: KPCAModel, Z: Any) -> tuple[np.ndarray, np.dtype]:
             f"Z has {rows.n_features} columns, and the model has {model.n_components} components; give scores, as "
             "kpca_project(model, X) returns them"
         )
-    dtype = np.dtype(np.float32 if rows.dtype == np.float32 and model.dtype == np.float32 else np.float64)
-    return rows.all(), dtype
+    return rows.all(), float_type(rows.dtype, model.dtype)
 
 
 def _method(method: str, kernel: Kernel, model: KPCAModel, train: Any, start: Any) -> str:

@@ -50,6 +50,17 @@ class FeatureProjector:
         arrays = {f"map.{name}": array for name, array in arrays.items()}
         return {"map": header}, arrays | {"axes": self.axes, "mean": self.mean}
 
+    def map_state(self) -> tuple[dict, dict[str, np.ndarray]] | None:
+        """(header, arrays) of the feature map; None for one from outside that has none."""
+        try:
+            return self.map.state()
+        except NotImplementedError:
+            return None
+
+    def through_features(self) -> FeatureProjector | None:
+        """This projector, where it has a feature map."""
+        return self
+
     def project(self, kernel: Kernel, rows: Rows, out: Any, n_threads: int, progress: Any = None) -> None:
         constant, _ = self.of_the_mean()
         apply(self.map, rows, self.axes, n_threads, constant=constant, out=out, progress=progress, stage="scores")
@@ -92,6 +103,9 @@ class SampleProjector:
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
         """(header, arrays) for the model file."""
         return {}, {"X": self.X, "coeff": self.coeff, "column_means": self.column_means}
+
+    def through_features(self) -> FeatureProjector | None:
+        return None
 
     def project(self, kernel: Kernel, rows: Rows, out: Any, n_threads: int, progress: Any = None) -> None:
         constant = self.column_means @ self.coeff

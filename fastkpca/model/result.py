@@ -173,11 +173,8 @@ class KPCAModel:
         parts = {x.name: getattr(self, x.name) for x in fields(self)} | {"plan": None}
         state = None
         if isinstance(self.projector, FeatureProjector):
-            try:
-                state = self.projector.map.state()
-            except NotImplementedError:  # of a kernel from outside: by itself then
-                pass
-            else:
+            state = self.projector.map_state()
+            if state is not None:
                 parts["projector"] = replace(self.projector, map=None)  # type: ignore[arg-type]
                 parts["_moments"] = None if self._moments is None else self._moments.state()
         return _unpickled, (parts, self.plan.state(), state)
@@ -364,7 +361,7 @@ def load(path: Any, *, plugins: bool | str | Collection[str] = False) -> KPCAMod
         raise ModelFileError(f"{path}: {error}") from error
 
 
-def check_model(model: Any) -> None:
+def check_model(model: Any, name: str = "model") -> None:
     """Raise TypeError unless ``model`` is a KPCAModel; an estimator of ``fastkpca.sklearn`` holds one as ``model_``."""
     if isinstance(model, KPCAModel):
         return
@@ -374,4 +371,4 @@ def check_model(model: Any) -> None:
         hint = "fit an estimator of fastkpca.sklearn first, and give its attribute model_"
     else:
         hint = "give what kpca() or load() returned"
-    raise TypeError(f"model is of type {type(model).__name__}; {hint}")
+    raise TypeError(f"{name} is of type {type(model).__name__}; {hint}")

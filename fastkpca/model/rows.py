@@ -14,7 +14,12 @@ from ..rows.values import check_finite, check_weights
 from ..rows.view import Rows
 from .result import check_model
 
-__all__ = ["NewRows", "new_rows"]
+__all__ = ["NewRows", "float_type", "new_rows"]
+
+
+def float_type(*types: np.dtype) -> np.dtype:
+    """Of results: float32 where all that they are made of is, else float64."""
+    return np.dtype(np.float32 if all(x == np.float32 for x in types) else np.float64)
 
 
 class NewRows(NamedTuple):
@@ -73,6 +78,5 @@ def new_rows(
         check_finite(rows, name=name, purpose=purpose)
     if sample_weight is not None:
         rows = rows.weighted(check_weights(sample_weight, rows.n_samples, fit=False))
-    single = rows.dtype == np.float32 and model.dtype == np.float32
     shift = None if kernel.translation is None else model.shift  # without one, what float64 would round is refused
-    return NewRows(kernel, rows.shifted(shift), np.dtype(np.float32 if single else np.float64))
+    return NewRows(kernel, rows.shifted(shift), float_type(rows.dtype, model.dtype))

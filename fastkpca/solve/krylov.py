@@ -28,7 +28,7 @@ from .centred import CentredProducts
 from .certificate import NO_BOUND, Bound, Certificate, RitzBlock, ritz_certificate
 from .costs import Expenses, TooDearError, column_limit, default_block_size, ritz_seconds, widest_block
 from .search import Outlook, by_size, search
-from .target import Budget, KernelMatrix, Target
+from .target import KernelMatrix, SolverBudget, SolverTarget
 
 __all__ = ["KrylovResult", "block_krylov"]
 
@@ -36,7 +36,7 @@ EXPLORING = 4
 """Passes that an exploration takes at least."""
 SHORT = 4.0
 """What another way may cost, over what was spent, where that has ended short of the tolerance."""
-DEFAULT_BUDGET = Budget()
+DEFAULT_BUDGET = SolverBudget()
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,6 @@ class KrylovResult:
         Every interval is at most tol * theta_1 wide (and the fraction is reached, where one was asked for).
     passes, search_passes : int
         Over the exact kernel values, all of them; and how many of these were in float32.
-    block_size : int
     negative_end : float
         Most negative Ritz value, 0 if none is: how indefinite the matrix is at least.
     history : tuple of (passes, width / theta_1)
@@ -81,7 +80,6 @@ class KrylovResult:
     converged: bool
     passes: int
     search_passes: int
-    block_size: int
     negative_end: float
     history: tuple[tuple[int, float], ...]
     search_history: tuple[tuple[int, float], ...]
@@ -94,8 +92,8 @@ class KrylovResult:
 
 def block_krylov(
     matrix: KernelMatrix,
-    target: Target,
-    budget: Budget = DEFAULT_BUDGET,
+    target: SolverTarget,
+    budget: SolverBudget = DEFAULT_BUDGET,
     *,
     start: np.ndarray | None = None,
     block_size: int | None = None,
@@ -107,10 +105,10 @@ def block_krylov(
     Parameters
     ----------
     matrix : KernelMatrix
-    target : Target
+    target : SolverTarget
         At most n - 1 eigenvalues (the vector of ones is always in the null space). A fraction is proved by the lower
         ends; it needs the trace of a positive semidefinite kernel.
-    budget : Budget
+    budget : SolverBudget
     start : ndarray (n, k), optional
         First block, such as a feature map's eigenvectors, best first; filled up with random columns to the block
         size. Random where not given.
@@ -149,7 +147,7 @@ def block_krylov(
     return proof.result(proof.run(X), history)
 
 
-def _check(matrix: KernelMatrix, target: Target, budget: Budget) -> None:
+def _check(matrix: KernelMatrix, target: SolverTarget, budget: SolverBudget) -> None:
     n, c = matrix.n, target.c
     if not 1 <= c <= n - 1:
         raise ValueError(f"c is {c}; a centred Gram matrix of order {n} has 1 to {n - 1} components (dense has all)")
@@ -429,7 +427,6 @@ class _Proof:
             converged=verdict.done,
             passes=self.expenses.passes,
             search_passes=self.expenses.search_passes,
-            block_size=self.outlook.block,
             negative_end=min(float(theta[-1]), 0.0),
             history=tuple(self.history),
             search_history=tuple(search_history),

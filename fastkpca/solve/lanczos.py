@@ -15,11 +15,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..base.room import DEFAULT_MEMORY
 from ..base.rounding import UNIT, rounding_factor
 from .basis import Basis
 from .beyond import FAILURE, deterministic_bound, exploration_bound, formed_bound
 from .certificate import NO_BOUND, Bound, Certificate, MatrixInfo, RitzBlock, ritz_certificate
-from .target import Target
+from .target import SolverTarget
 
 __all__ = ["FORMED", "Lanczos", "LeadingPairs", "SymmetricOperator", "leading_pairs"]
 
@@ -32,7 +33,6 @@ MOST_COLUMNS = 640
 """Of the space, where memory allows them."""
 WIDE = 20000
 """Order from which a pass over the basis costs more than a few columns too many."""
-DEFAULT_MEMORY = 2 << 30
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class LeadingPairs:
 
 def leading_pairs(
     operator: SymmetricOperator,
-    target: Target,
+    target: SolverTarget,
     *,
     total: float = 0.0,
     memory_limit: float | None = None,
@@ -104,7 +104,7 @@ def leading_pairs(
     Parameters
     ----------
     operator : SymmetricOperator
-    target : Target
+    target : SolverTarget
     total : float
         What a fraction is of.
     memory_limit : float, optional
@@ -218,7 +218,7 @@ class Lanczos:
 class _Search:
     """Lanczos until the wanted vectors have converged; then what proves that they are the leading ones."""
 
-    def __init__(self, lanczos: Lanczos, target: Target, total: float):
+    def __init__(self, lanczos: Lanczos, target: SolverTarget, total: float):
         self.lanczos, self.target, self.total = lanczos, target, total
         self.operator, self.n = lanczos.operator, lanczos.n
         self.block = min(BLOCK if self.n < WIDE else 2 * BLOCK, self.n)

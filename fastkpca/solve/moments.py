@@ -16,12 +16,22 @@ from ..base import parallel
 from ..base.protocol import Moments
 from .lanczos import FORMED, LeadingPairs, SymmetricOperator, leading_pairs
 from .nested import nested_pairs
-from .target import Target
+from .target import SolverTarget
 
-__all__ = ["largest_eigenpairs", "leading_axes", "principal_axes", "takes_all"]
+__all__ = ["entry_defect", "kernel_trace", "largest_eigenpairs", "leading_axes", "principal_axes", "takes_all"]
 
 QUICK = 1000
 """Order of a matrix below which LAPACK takes a tenth of a second, and is not worth a thread."""
+
+
+def kernel_trace(moments: Moments) -> float:
+    """tr K of the rows that were added up, not centred."""
+    return moments.trace + moments.count * float(moments.mean @ moments.mean) + moments.residual_trace
+
+
+def entry_defect(moments: Moments) -> float:
+    """Defect of an entry of K, for all rows and not only those that the map was made from: its norm over n."""
+    return moments.map.defect_norm(moments.count, kernel_trace(moments)) / moments.count
 
 
 def principal_axes(moments: Moments, c: int | None) -> tuple[np.ndarray, np.ndarray]:
@@ -82,7 +92,7 @@ def leading_axes(
             )
         # the products that formed it are rounded: a few roundoffs of the operator's size beside LAPACK's own
         return (*_lapack(operator.form(), count), None)
-    target = Target(10, tol, fraction) if count is None else Target(count, tol)
+    target = SolverTarget(10, tol, fraction) if count is None else SolverTarget(count, tol)
     pairs = nested_pairs(operator, target) if fraction is None else None
     if pairs is None:
         symmetric = SymmetricOperator(

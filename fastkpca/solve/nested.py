@@ -25,7 +25,7 @@ from .beyond import FAILURE, gap_bound
 from .certificate import RitzBlock, ritz_certificate, upper_ends
 from .conjugate_gradients import conjugate_gradients
 from .lanczos import BLOCK, Lanczos, LeadingPairs, SymmetricOperator
-from .target import Target
+from .target import SolverTarget
 
 __all__ = ["nested_pairs"]
 
@@ -46,14 +46,16 @@ INNER = 12
 """Steps of conjugate gradients at most."""
 
 
-def nested_pairs(moments: OperatorMoments, target: Target, rng: np.random.Generator | int = 0) -> LeadingPairs | None:
+def nested_pairs(
+    moments: OperatorMoments, target: SolverTarget, rng: np.random.Generator | int = 0
+) -> LeadingPairs | None:
     """The largest eigenvalues, intervals at most tol * theta_1 wide; None where two levels don't get there.
 
     Parameters
     ----------
     moments : OperatorMoments
         With ``heavy``: without weights there are no two levels.
-    target : Target
+    target : SolverTarget
         A number of eigenvalues, not a fraction.
     rng : numpy.random.Generator or int
     """
@@ -171,7 +173,7 @@ class _HeavySearch:
 class _Refined:
     """Block Davidson on all modes, from the vectors of the heavy ones."""
 
-    def __init__(self, moments: OperatorMoments, kept: np.ndarray, search: _HeavySearch, target: Target):
+    def __init__(self, moments: OperatorMoments, kept: np.ndarray, search: _HeavySearch, target: SolverTarget):
         self.moments, self.kept, self.search = moments, kept, search
         self.c, self.tol = target.c, target.tol
         self.n = moments.map.n_features

@@ -12,7 +12,7 @@ from .basis import STRIP, Basis, symmetric, times
 from .centred import CentredProducts
 from .certificate import upper_ends
 from .costs import ritz_seconds, search_seconds
-from .target import Target
+from .target import SolverTarget
 
 __all__ = ["Outlook", "search"]
 
@@ -24,7 +24,7 @@ class Outlook:
     Attributes
     ----------
     products : CentredProducts
-    target : Target
+    target : SolverTarget
     columns : int
         The most that a basis may have.
     block, widest : int
@@ -32,7 +32,7 @@ class Outlook:
     """
 
     products: CentredProducts
-    target: Target
+    target: SolverTarget
     columns: int
     block: int
     widest: int

@@ -9,11 +9,11 @@ import numpy as np
 from ..base.protocol import Summation
 from .beyond import FeatureInfo
 
-__all__ = ["Budget", "KernelMatrix", "Target"]
+__all__ = ["KernelMatrix", "SolverBudget", "SolverTarget"]
 
 
 @dataclass(frozen=True)
-class Target:
+class SolverTarget:
     """Which eigenvalues, and how narrow their intervals.
 
     Attributes
@@ -44,7 +44,7 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Budget:
+class SolverBudget:
     """What a run may cost.
 
     Attributes

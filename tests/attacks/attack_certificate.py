@@ -29,7 +29,7 @@ from fastkpca.solve.beyond import FeatureInfo
 from fastkpca.solve.certificate import FeatureSums, dense_certificate, feature_certificate
 from fastkpca.solve.costs import basis_bytes, default_block_size, least_columns
 from fastkpca.solve.krylov import block_krylov
-from fastkpca.solve.target import Budget, KernelMatrix, Target
+from fastkpca.solve.target import KernelMatrix, SolverBudget, SolverTarget
 
 REFERENCE = 16 * 1.1e-16
 
@@ -132,8 +132,8 @@ def attack_one(rng, largest=1500):
     memory = 1.2 * basis_bytes(n, least_columns(n, c, block), block) if mode == 3 else None
     result = block_krylov(
         KernelMatrix(DenseProduct(K), single, known_trace, semidefinite, features=info),
-        Target(c, tol),
-        Budget(passes, memory),
+        SolverTarget(c, tol),
+        SolverBudget(passes, memory),
         start=start,
         block_size=block_size,
         rng=rng,
@@ -197,7 +197,7 @@ def attack_cluster(rng):
     single = DenseProduct(K, np.float32) if rng.random() < 0.5 else None
     passes = int(rng.integers(5, 41))
     matrix = KernelMatrix(DenseProduct(K), single, float(np.trace(K)), positive_semidefinite=True)
-    result = block_krylov(matrix, Target(c, tol), Budget(passes), block_size=block_size, rng=rng)
+    result = block_krylov(matrix, SolverTarget(c, tol), SolverBudget(passes), block_size=block_size, rng=rng)
     true = np.sort(values)[::-1][: len(result.theta)]
     right = len(true) == c and bool(np.max(np.abs(result.theta - true)) <= 1e-3)
     contained = outside(result.certificate.eigenvalue_bounds, true, 1.0) <= 1e-13

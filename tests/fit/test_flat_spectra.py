@@ -14,7 +14,7 @@ from fastkpca.errors import CertificateWarning
 from fastkpca.fit import planning
 from fastkpca.solve.costs import TooDearError, ritz_seconds
 from fastkpca.solve.krylov import block_krylov
-from fastkpca.solve.target import Budget, KernelMatrix, Target
+from fastkpca.solve.target import KernelMatrix, SolverBudget, SolverTarget
 
 FLAT = np.random.default_rng(0).random((700, 3))
 ASKED = {"kernel": "gaussian", "c": 30, "sigma": 0.05}
@@ -91,24 +91,24 @@ def test_the_budget_counts_and_changes_nothing_before_it_ends():
     rng = np.random.default_rng(3)
     Q = np.linalg.qr(rng.standard_normal((200, 200)))[0]
     K = (Q * np.linspace(1.0, 0.5, 200)) @ Q.T
-    problem = KernelMatrix(_Dense(K), trace=float(np.trace(K)), positive_semidefinite=True), Target(5, 1e-9)
+    problem = KernelMatrix(_Dense(K), trace=float(np.trace(K)), positive_semidefinite=True), SolverTarget(5, 1e-9)
     free = block_krylov(*problem)
-    ample = block_krylov(*problem, Budget(pass_seconds=1.0, seconds=100.0))
+    ample = block_krylov(*problem, SolverBudget(pass_seconds=1.0, seconds=100.0))
     assert free.passes > 4
     np.testing.assert_array_equal(free.certificate.eigenvalue_bounds, ample.certificate.eigenvalue_bounds)
     for budget in (1.5, 3.5):
         with pytest.raises(TooDearError) as caught:
-            block_krylov(*problem, Budget(pass_seconds=1.0, seconds=budget))
+            block_krylov(*problem, SolverBudget(pass_seconds=1.0, seconds=budget))
         assert caught.value.passes == int(budget)  # Rayleigh-Ritz is nothing beside a pass of a second
     assert ritz_seconds(200, 100) < 0.1
 
 
 def test_a_run_that_ends_short_is_left_for_what_costs_a_few_times_as_much():
     K = np.diag(np.linspace(1.0, 0.5, 200))
-    problem = KernelMatrix(_Dense(K), trace=float(np.trace(K)), positive_semidefinite=True), Target(5, 1e-9)
+    problem = KernelMatrix(_Dense(K), trace=float(np.trace(K)), positive_semidefinite=True), SolverTarget(5, 1e-9)
     with pytest.raises(TooDearError):
-        block_krylov(*problem, Budget(passes=4, pass_seconds=1.0, seconds=15.0))
-    assert not block_krylov(*problem, Budget(passes=4, pass_seconds=1.0, seconds=17.0)).converged
+        block_krylov(*problem, SolverBudget(passes=4, pass_seconds=1.0, seconds=15.0))
+    assert not block_krylov(*problem, SolverBudget(passes=4, pass_seconds=1.0, seconds=17.0)).converged
 
 
 @pytest.mark.parametrize("n", [200, 600])

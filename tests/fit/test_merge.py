@@ -318,7 +318,7 @@ def test_what_does_not_fit_together():
             fk.kpca_merge(first, model)
     with pytest.raises(ValueError, match="model 0 has no moments"):
         fk.kpca_update(plain, X)
-    with pytest.raises(TypeError, match="model 1 is a ndarray"):
+    with pytest.raises(TypeError, match="model 1 is of type ndarray"):
         fk.kpca_merge(first, X)
     with pytest.raises(ValueError, match=r"X has 3 columns, the model was fitted on 2"):
         fk.kpca_update(first, np.ones((5, 3)))

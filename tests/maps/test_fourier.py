@@ -22,7 +22,7 @@ from fastkpca.maps.passes import accumulate, apply, feature_moments
 from fastkpca.products.fourier import FourierSummation, fourier_offer
 from fastkpca.rows.view import Rows
 from fastkpca.solve.lanczos import SymmetricOperator, leading_pairs
-from fastkpca.solve.target import Target
+from fastkpca.solve.target import SolverTarget
 
 
 @pytest.fixture(params=["finufft", "own"])
@@ -364,7 +364,7 @@ def test_leading_pairs_misses_no_eigenvalue():
                 product_error=1e-13,
                 form=form,
             )
-            found = leading_pairs(operator, Target(5, 1e-6))
+            found = leading_pairs(operator, SolverTarget(5, 1e-6))
             ends = found.certificate.eigenvalue_bounds
             assert (ends[:5, 0] <= values[:5]).all() and (values[:5] <= ends[:5, 1]).all(), name
             residual = A @ found.vectors[:, :5] - found.vectors[:, :5] * found.values[:5]
@@ -383,7 +383,7 @@ def test_leading_pairs_with_a_fraction_that_the_space_cannot_hold():
         operator = SymmetricOperator(
             lambda U: values[:, None] * U, n, float(values.sum()), 1.001 * np.linalg.norm(values), 1e-13, 0.0, formed
         )
-        found = leading_pairs(operator, Target(10, 1e-6, 0.99), total=float(values.sum()))
+        found = leading_pairs(operator, SolverTarget(10, 1e-6, 0.99), total=float(values.sum()))
         assert found.wanted == len(found.values) <= 640
         ends = found.certificate.eigenvalue_bounds
         assert (ends[:, 0] <= values[: len(ends)]).all() and (values[: len(ends)] <= ends[:, 1]).all()

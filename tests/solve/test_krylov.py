@@ -10,7 +10,7 @@ from fastkpca.base.protocol import Summation
 from fastkpca.solve.beyond import FeatureInfo
 from fastkpca.solve.costs import basis_bytes, default_block_size
 from fastkpca.solve.krylov import block_krylov
-from fastkpca.solve.target import Budget, KernelMatrix, Target
+from fastkpca.solve.target import KernelMatrix, SolverBudget, SolverTarget
 
 
 def solve(
@@ -34,8 +34,8 @@ def solve(
     single = DenseProduct(K, np.float32) if search else None
     trace = options.pop("trace", float(np.trace(K)))
     matrix = KernelMatrix(product, single, trace, semidefinite, entry_error, features_info)
-    target = Target(c, tol, fraction, probabilistic)
-    result = block_krylov(matrix, target, Budget(max_passes, memory_limit), **options)
+    target = SolverTarget(c, tol, fraction, probabilistic)
+    result = block_krylov(matrix, target, SolverBudget(max_passes, memory_limit), **options)
     assert result.converged == (not result.message)
     if reference is None:
         reference = np.linalg.eigvalsh(centered(K))[::-1]
@@ -153,7 +153,7 @@ def test_indefinite_without_a_norm_knows_nothing():
 
     K = np.tanh(np.random.default_rng(1).standard_normal((60, 60)))
     K = K + K.T
-    result = block_krylov(KernelMatrix(NoNorm(K)), Target(3), Budget(3))
+    result = block_krylov(KernelMatrix(NoNorm(K)), SolverTarget(3), SolverBudget(3))
     assert not result.converged and result.message
     assert np.all(np.isinf(result.certificate.eigenvalue_bounds))
 

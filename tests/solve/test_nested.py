@@ -6,7 +6,7 @@ import scipy.linalg
 
 from fastkpca.maps.fourier import gaussian_fourier_map
 from fastkpca.solve import nested
-from fastkpca.solve.target import Target
+from fastkpca.solve.target import SolverTarget
 
 
 def moments_of(X, sigma, tol=1e-5):
@@ -39,7 +39,7 @@ def test_intervals_hold(kind, d, sigma, tol, monkeypatch):
     monkeypatch.setattr(nested, "LEAST", 200)
     monkeypatch.setattr(nested, "MOST_HEAVY", 0.8)
     moments = moments_of(data(kind, 1000, d, 3), sigma, 1e-5 if d == 2 else 1e-2)
-    found = nested.nested_pairs(moments, Target(5, tol))
+    found = nested.nested_pairs(moments, SolverTarget(5, tol))
     if found is None:
         assert (kind, d) == ("heavy", 3)  # no light modes to speak of; everywhere else two levels do get there
         return
@@ -83,7 +83,7 @@ def test_every_way_out_is_none_or_proved(monkeypatch):
         self.vectors = np.roll(self.vectors, -1, axis=1)  # the first is gone from the start
 
     monkeypatch.setattr(nested._HeavySearch, "_keep", spoiled)
-    found = nested.nested_pairs(moments, Target(5, 1e-6))
+    found = nested.nested_pairs(moments, SolverTarget(5, 1e-6))
     if found is not None:
         ends = found.certificate.eigenvalue_bounds[:5]
         assert (ends[:, 0] <= exact[:5] + 1e-9).all() and (exact[:5] <= ends[:, 1] + 1e-9).all()
@@ -91,5 +91,5 @@ def test_every_way_out_is_none_or_proved(monkeypatch):
 
 def test_same_bits_twice():
     moments = moments_of(data("uniform", 3000, 3, 6), 0.4)
-    one, two = (nested.nested_pairs(moments, Target(5, 1e-6)) for _ in range(2))
+    one, two = (nested.nested_pairs(moments, SolverTarget(5, 1e-6)) for _ in range(2))
     assert one is not None and (one.values == two.values).all() and (one.vectors == two.vectors).all()

@@ -1,0 +1,118 @@
+"""One feature map for several models: taken from a model for other rows, and compared where models are merged."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..base.protocol import FeatureMap, Kernel, Summary
+from ..kernels import guarded
+from .projectors import FeatureProjector
+from .result import KPCAModel, check_model
+from .stored import restore_map
+
+__all__ = ["check_mergeable", "feature_projector", "map_for_rows", "widest_map"]
+
+OF_THE_ROWS = {"radius", "entry_error", "margin", "predicted", "reached", "bounds"}
+"""What a map's state says of the rows that it was made for, and not of the features themselves."""
+
+
+def feature_projector(model: KPCAModel) -> FeatureProjector:
+    """The projector of a model that is given as ``like``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        It is no model; or it has no feature map.
+    """
+    check_model(model, "like")
+    projector = model.projector.through_features()
+    if projector is None:
+        raise ValueError(
+            f"like was made with method={model.plan.method!r}, which has no feature map to share; make the first model "
+            "with method='features' (or keep_moments=True)"
+        )
+    return projector
+
+
+def map_for_rows(model: KPCAModel, kernel: Kernel, data: Summary) -> FeatureMap:
+    """The model's features, with error bounds that hold for these rows too; ValueError where there are none."""
+    return feature_projector(model).map.widened(kernel, data, float(model.info.get("radius", 0.0)))
+
+
+def check_mergeable(models: Sequence[KPCAModel]) -> None:
+    """Raise TypeError or ValueError unless all have moments, and of one feature map."""
+    for i, model in enumerate(models):
+        which = f"model {i}"
+        check_model(model, which)
+        if model._moments is None:
+            raise ValueError(f"{which} has no moments to add up; make it with kpca(..., keep_moments=True)")
+        difference = _difference(models[0], model)
+        if difference:
+            raise ValueError(f"{which} {difference} model 0; make the others with like=the first")
+
+
+def _difference(first: KPCAModel, other: KPCAModel) -> str:
+    """Why the moments of two models do not add up; "" where they do."""
+    if other is first:
+        return ""
+    if guarded(other.kernel) != guarded(first.kernel):
+        return f"is of {other.kernel!r}, not of {first.kernel!r} as"
+    if other.n_features != first.n_features or not np.array_equal(other.shift, first.shift):
+        return "measures its rows from another origin (shift) than"
+    if None not in (other.feature_names, first.feature_names) and other.feature_names != first.feature_names:
+        return "is of columns of other names, or in another order, than"
+    if _digest(feature_projector(other)) != _digest(feature_projector(first)):
+        return "has another feature map than"
+    return ""
+
+
+def _digest(projector: FeatureProjector) -> str:
+    """Equal for maps with equal features, whatever rows their bounds are for."""
+
+    def of_the_features(header: Any) -> Any:
+        if isinstance(header, dict):
+            return {key: of_the_features(value) for key, value in header.items() if key not in OF_THE_ROWS}
+        return [of_the_features(x) for x in header] if isinstance(header, list) else header
+
+    state = projector.map_state()
+    if state is None:
+        return f"object {id(projector.map)}"
+    header, arrays = state
+    digest = hashlib.sha256(json.dumps(of_the_features(header), sort_keys=True, default=repr).encode())
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def widest_map(models: Sequence[KPCAModel]) -> FeatureMap:
+    """The feature map that the models share, with error bounds that hold for the rows of all of them."""
+    first = models[0]
+    projector = feature_projector(first)
+    state = projector.map_state()
+    if state is None:
+        return projector.map
+    header, arrays = state
+    widest = _widest([header] + [feature_projector(model).map.state()[0] for model in models[1:]])
+    if widest == header:
+        return projector.map
+    return restore_map(first.kernel, widest, arrays, n_features=projector.map.n_features, n_columns=first.n_features)
+
+
+def _widest(headers: list[dict]) -> dict:
+    """The header with the bounds that hold for the rows of all."""
+    wide = dict(headers[0])
+    for key, join in (("radius", max), ("entry_error", max), ("margin", min)):
+        if key in wide:
+            wide[key] = join(header[key] for header in headers)
+    if "bounds" in wide:
+        wide["bounds"] = [max(bounds) for bounds in zip(*(header["bounds"] for header in headers))]
+    if "parts" in wide:
+        wide["parts"] = [_widest(list(parts)) for parts in zip(*(header["parts"] for header in headers))]
+    return wide

@@ -11,8 +11,8 @@ import argparse
 import warnings
 
 import numpy as np
-from kernels_contrib._errors import AccuracyWarning
 from kernels_contrib.components import kernel_pc_logistic
+from kernels_contrib.errors import AccuracyWarning
 from kernels_contrib.klda import klda
 from setting import header, table
 

@@ -11,11 +11,11 @@ from ..model.feature_projector import FeatureProjector
 from ..solve import certificate
 from ..solve.certificate import Certificate
 from ..solve.lanczos import LeadingPairs
-from ..solve.moments import leading_axes
+from ..solve.moments import entry_defect, kernel_trace, leading_axes
 from .solution import Solution, number_kept, signs_of
 from .target import Target
 
-__all__ = ["Axes", "components", "defect_of", "largest_of", "leading_of", "trace_of"]
+__all__ = ["Axes", "components", "largest_of", "leading_of"]
 
 SOLVER_SHARE = 0.25
 """Of tol, for the eigensolver of a moment held as an operator; the rest is for what the map leaves out."""
@@ -50,7 +50,7 @@ def components(
     feature_map = moments.map
     eigenvalues, axes, solved = leading
     eigenvalues, axes = eigenvalues[:rank], axes[:, :rank]  # what a map's defect adds beyond is not of theirs
-    floor = feature_map.rounding**2 * trace_of(moments) + 4 * EPS * len(eigenvalues) * largest_of(eigenvalues)
+    floor = feature_map.rounding**2 * kernel_trace(moments) + 4 * EPS * len(eigenvalues) * largest_of(eigenvalues)
     sums = _sums(moments, n_samples)
     unseen, total = moments.residual_trace + sums.defect_norm, moments.trace + moments.residual_trace
     kept = number_kept(eigenvalues, floor, total, target, kernel, n_samples, unseen)
@@ -88,21 +88,11 @@ def _sums(moments: Moments, n_samples: int) -> certificate.FeatureSums:
         n=n_samples,
         trace=moments.trace,
         residual_trace=moments.residual_trace,
-        kernel_trace=trace_of(moments),
-        defect=defect_of(moments),
+        kernel_trace=kernel_trace(moments),
+        defect=entry_defect(moments),
         rounding=moments.map.rounding,
         weight_sum=moments.count,
     )
-
-
-def trace_of(moments: Moments) -> float:
-    """tr K."""
-    return moments.trace + moments.count * float(moments.mean @ moments.mean) + moments.residual_trace
-
-
-def defect_of(moments: Moments) -> float:
-    """Defect of an entry, for all rows and not only the pivots: its norm over n."""
-    return moments.map.defect_norm(moments.count, trace_of(moments)) / moments.count
 
 
 def largest_of(eigenvalues: np.ndarray) -> float:

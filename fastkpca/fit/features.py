@@ -11,7 +11,8 @@ from ..base.protocol import FeatureMap, Moments
 from ..base.rounding import EPS
 from ..maps.passes import feature_moments
 from ..model.plan import Plan
-from .components import Axes, components, largest_of, leading_of, trace_of
+from ..solve.moments import kernel_trace
+from .components import Axes, components, largest_of, leading_of
 from .krylov import solve_by_products
 from .problem import Problem
 from .solution import Solution
@@ -80,7 +81,7 @@ def _more_pivots(moments: Moments, leading: Axes, problem: Problem, most: int) -
         return feature_map
     return feature_map.refined(
         problem.rows,
-        tol=0.5 * problem.target.tol * largest_of(leading[0]) / trace_of(moments),
+        tol=0.5 * problem.target.tol * largest_of(leading[0]) / kernel_trace(moments),
         max_features=min(most, 2 * feature_map.n_features + 100),
         rng=problem.rng,
         n_threads=problem.budget.n_threads,

@@ -81,9 +81,9 @@ def number_kept(
     """
     positive, c = int(np.sum(eigenvalues > floor)), target.c
     if positive == 0:
-        most = 2 * floor + max(float(np.max(eigenvalues, initial=0.0)), 0.0) + float(np.max(above))
+        largest = 2 * floor + max(float(np.max(eigenvalues, initial=0.0)), 0.0) + float(np.max(above))
         outside = target.given_map and float(np.max(above)) > 10 * floor
-        raise NoVarianceError(_no_variance(kernel, n_samples, outside=outside), most)
+        raise NoVarianceError(_no_variance(kernel, n_samples, outside=outside), largest)
     if c is None:
         return positive
     if (wanted := target.n_components) is not None:

@@ -4,14 +4,18 @@
 live the kernels, one file each, how they are found, and what stands between the core and those from outside. Nothing
 here fits, solves or reads rows but for a look at a sample.
 
-===============  =====================================================================================
-``_registry``    names: the built-in table, the entry-point group ``fastkpca.kernels``, a session's own
-``_guard``       what stands between the core and kernels from outside: names failures, looks at claims
-``contract``     what a kernel, a map and a product promise: each promise once
-``_adapters``    functions on tiles, and objects with ``block``, as kernels
-``_parameters``  checks of parameters that several kernels share
-``combined``     sums, scalings and products of kernels: what ``+`` and ``*`` make
-===============  =====================================================================================
+==================  ==================================================================================
+``registry``        names: the built-in table, the entry-point group ``fastkpca.kernels``, a session's own
+``contract``        what a kernel, a map and a product promise: each promise once
+``stored``          kernels in model files
+``guard``           stands between the core and kernels from outside; ``guarded_offers``: their maps and products
+``sampling``        the promises of a kernel from outside, looked at on a few rows
+``watch``           calls into code from outside, named where they fail
+``given``           the kernel that a user gave, and names that other libraries use
+``adapters``        functions on tiles, and objects with ``block``, as kernels
+``parameters``      checks of parameters that several kernels share
+``combined``        sums, scalings and products of kernels: what ``+`` and ``*`` make
+==================  ==================================================================================
 
 and one file a kernel. Those are imported when a kernel is asked for, not before.
 """
@@ -24,19 +28,19 @@ from typing import Any
 from ..base.protocol import Cost, FeatureMap, Kernel, Moments, Offer, Summary, Summation
 from ..errors import KernelParameterError
 from . import combined as _combined
-from ._adapters import CallableKernel, ObjectKernel
-from ._guard import given_kernel, guarded, naming
-from ._registry import (
+from .adapters import CallableKernel, ObjectKernel
+from .combined import ProductKernel, ScaledKernel, SumKernel
+from .given import given_kernel
+from .guard import guarded, naming
+from .registry import (
     BUILTINS,
     KernelEntry,
     KernelTable,
     get_kernel,
-    kernel_from_state,
-    kernel_state,
     list_kernels,
     register_kernel,
 )
-from .combined import ProductKernel, ScaledKernel, SumKernel
+from .stored import kernel_from_state, kernel_state
 
 __all__ = [
     "CallableKernel",

@@ -1,6 +1,6 @@
 """What a kernel promises, each promise once: pure functions of the values that a kernel, a map or a product returned.
 
-A claim is looked at on a few rows and answers with a ``Finding``. At run time the guard (``_guard``) looks at each
+A claim is looked at on a few rows and answers with a ``Finding``. At run time the guard (``guard``) looks at each
 kernel from outside, on a sample; ``fastkpca.testing`` runs all claims for authors, on many tiles. Both say what error a
 value may have. ``Finding.excess`` says how far the values are beyond what is allowed: where it is positive, the claim
 is false.

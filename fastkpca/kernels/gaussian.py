@@ -23,7 +23,7 @@ from ..products.expansion import ExpansionSummation
 from ..products.fourier import fourier_offer
 from ..products.grid import grid_offer
 from ..rows.view import Rows
-from ._parameters import length, positive_number
+from .parameters import length, positive_number
 
 __all__ = ["Gaussian", "median_distance"]
 

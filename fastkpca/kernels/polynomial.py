@@ -14,7 +14,7 @@ from ..errors import KernelParameterError
 from ..maps.monomial import PolynomialMap, polynomial_size
 from ..products.expansion import ExpansionSummation, expansion_rounding
 from ..rows.view import Rows
-from ._parameters import finite_number, positive_number, whole_number
+from .parameters import finite_number, positive_number, whole_number
 
 __all__ = ["Polynomial"]
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from .._core import tiles
 from ..base.protocol import Kernel, Summary
-from ._parameters import finite_number
+from .parameters import finite_number
 
 __all__ = ["Tanh"]
 

@@ -17,11 +17,12 @@ import numpy as np
 
 from ..base import parallel
 from ..base.protocol import Kernel, NormPass, Summation
+from ..base.rounding import EPS, rounding_factor
 from ..rows.view import Rows
 from .exact import checked_block
 from .vectors import with_ones
 
-__all__ = ["WeightedExactSummation", "WeightedSummation"]
+__all__ = ["Coordinates", "WeightedExactSummation", "WeightedSummation", "coordinates_for"]
 
 _TILE = 512
 
@@ -116,3 +117,88 @@ class WeightedExactSummation(WeightedSummation):
 
         sums = parallel.tree_reduce(task, len(pairs), np.add, n_threads=self._threads, stage="exact kernel product")
         return NormPass(product[:, :-1], product[:, -1].copy(), float(sums[0]), float(sums[1]))
+
+
+class Coordinates:
+    """Coordinates in which centring is the ordinary one: of rows that count once each, their own.
+
+    A solver works with the products and the columns that these return; ``block`` goes there, the others come back.
+    """
+
+    def __init__(self, count: float):
+        self.count = float(count)
+
+    def trace(self, diagonal: np.ndarray) -> float:
+        return float(diagonal.sum())
+
+    def product(self, product: Summation, *, exact: bool) -> Summation:
+        """The one that the solver multiplies with."""
+        return product
+
+    def search_product(self, search: Summation) -> Summation:
+        return search
+
+    def block(self, V: np.ndarray) -> np.ndarray:
+        """Values at the rows, as the solver's columns."""
+        return V
+
+    def coefficients(self, vectors: np.ndarray) -> np.ndarray:
+        """The solver's columns, as coefficients of the rows."""
+        return vectors
+
+    def images(self, images: np.ndarray) -> np.ndarray:
+        """The solver's images, as values at the rows."""
+        return images
+
+    def means(self, row_means: np.ndarray) -> np.ndarray:
+        """Of the columns of K."""
+        return row_means
+
+
+class _WeightedCoordinates(Coordinates):
+    """Those of weighted rows: see the module's notes."""
+
+    def __init__(self, kernel: Kernel, rows: Rows, diagonal: np.ndarray, largest: float, n_threads: int):
+        self.weights = np.asarray(rows.weights, dtype=np.float64)
+        super().__init__(self.weights.sum())
+        self._kernel, self._rows, self._n_threads = kernel, rows, n_threads
+        size = self.count * max(largest, float(np.abs(diagonal).max()))
+        size = self.trace(diagonal) if kernel.positive_semidefinite else size
+        n = rows.n_samples
+        self._rounding = 4.0 * rounding_factor(n) * EPS * size / n
+
+    def trace(self, diagonal: np.ndarray) -> float:
+        return float(diagonal @ self.weights)
+
+    def product(self, product: Summation, *, exact: bool) -> Summation:
+        self._weighted = (
+            WeightedExactSummation(product, self.weights, self._rounding, self._kernel, self._rows, self._n_threads)
+            if exact
+            else WeightedSummation(product, self.weights, self._rounding)
+        )
+        return self._weighted
+
+    def search_product(self, search: Summation) -> Summation:
+        return WeightedSummation(search, self.weights)
+
+    def block(self, V: np.ndarray) -> np.ndarray:
+        return self._weighted.reflect(self._weighted.root[:, None] * V)
+
+    def coefficients(self, vectors: np.ndarray) -> np.ndarray:
+        return self._weighted.root[:, None] * self._weighted.reflect(vectors)
+
+    def images(self, images: np.ndarray) -> np.ndarray:
+        return self._weighted.reflect(images) / self._weighted.root[:, None]
+
+    def means(self, row_means: np.ndarray) -> np.ndarray:
+        return self._weighted.row_means(row_means)
+
+
+def coordinates_for(kernel: Kernel, rows: Rows, diagonal: np.ndarray, largest: float, n_threads: int) -> Coordinates:
+    """The coordinates for rows with these weights, or without any.
+
+    ``diagonal`` (n,) is that of the kernel matrix, ``largest`` about the size of its largest entry.
+    """
+    if rows.weights is None:
+        return Coordinates(rows.n_samples)
+    return _WeightedCoordinates(kernel, rows, diagonal, largest, n_threads)

@@ -18,10 +18,20 @@ from .lanczos import FORMED, LeadingPairs, SymmetricOperator, leading_pairs
 from .nested import nested_pairs
 from .target import SolverTarget
 
-__all__ = ["largest_eigenpairs", "leading_axes", "principal_axes", "takes_all"]
+__all__ = ["entry_defect", "kernel_trace", "largest_eigenpairs", "leading_axes", "principal_axes", "takes_all"]
 
 QUICK = 1000
 """Order of a matrix below which LAPACK takes a tenth of a second, and is not worth a thread."""
+
+
+def kernel_trace(moments: Moments) -> float:
+    """tr K of the rows that were added up, not centred."""
+    return moments.trace + moments.count * float(moments.mean @ moments.mean) + moments.residual_trace
+
+
+def entry_defect(moments: Moments) -> float:
+    """Defect of an entry of K, for all rows and not only those that the map was made from: its norm over n."""
+    return moments.map.defect_norm(moments.count, kernel_trace(moments)) / moments.count
 
 
 def principal_axes(moments: Moments, c: int | None) -> tuple[np.ndarray, np.ndarray]:

@@ -19,7 +19,7 @@ from places import ROOT
 import fastkpca as fk
 from fastkpca.base import files
 from fastkpca.errors import ModelFileError, PluginError, PluginWarning
-from fastkpca.kernels import _registry
+from fastkpca.kernels import registry
 
 PREFIX = struct.Struct("<8sIIQ")
 DTYPES = ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "c8", "c16"]
@@ -621,7 +621,7 @@ class Product(Kernel):
 def plugin(tmp_path, monkeypatch):
     """A distribution acme-kernels 1.0 with the kernel "product" in the module acme_files, and a model file of it."""
     fake_plugins.write(
-        tmp_path, "acme-kernels", {"product": "acme_files:Product"}, {"acme_files": SOURCE}, group=_registry.GROUP
+        tmp_path, "acme-kernels", {"product": "acme_files:Product"}, {"acme_files": SOURCE}, group=registry.GROUP
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     X = np.random.default_rng(0).standard_normal((30, 3))
@@ -629,8 +629,8 @@ def plugin(tmp_path, monkeypatch):
     fk.save(fk.kpca(X, fk.get_kernel("product") + fk.get_kernel("linear"), 2), tmp_path / "sum")
     yield tmp_path
     sys.modules.pop("acme_files", None)
-    _registry._loaded.clear()
-    _registry._scanned.clear()
+    registry.KERNELS.loaded.clear()
+    registry.KERNELS.scanned.clear()
 
 
 def test_no_plugin_is_imported_unless_allowed(plugin):
@@ -642,7 +642,7 @@ def test_no_plugin_is_imported_unless_allowed(plugin):
     for name in ("m", "sum"):
         for allowed in (False, [], ["other"], "other:product", ["acme-kernels:other"]):
             sys.modules.pop("acme_files", None)
-            _registry._loaded.clear()
+            registry.KERNELS.loaded.clear()
             with pytest.raises(ModelFileError, match=r"'product' of the distribution acme-kernels 1.0 .*allows") as e:
                 fk.load(plugin / name, plugins=allowed)
             assert "plugins=['acme-kernels:product']" in str(e.value)
@@ -657,7 +657,7 @@ def test_no_plugin_is_imported_unless_allowed(plugin):
 def test_a_bare_name_needs_permission_too(plugin):
     rewritten(plugin / "m", lambda h, a: h["kernel"].update(name="product"))
     sys.modules.pop("acme_files", None)
-    _registry._loaded.clear()
+    registry.KERNELS.loaded.clear()
     with pytest.raises(ModelFileError, match="allows"):
         fk.load(plugin / "m")
     assert "acme_files" not in sys.modules
@@ -676,7 +676,7 @@ def test_a_plugin_that_is_gone_is_named(plugin):
     for file in (plugin / "acme_kernels-1.0.dist-info").iterdir():
         file.unlink()
     (plugin / "acme_kernels-1.0.dist-info").rmdir()
-    _registry._scanned.clear()
+    registry.KERNELS.scanned.clear()
     with pytest.raises(ModelFileError, match="'acme-kernels:product' is not known here; install acme-kernels 1.0"):
         fk.load(plugin / "m", plugins=True)
 
@@ -690,7 +690,7 @@ def test_a_plugin_refuses_parameters(plugin):
 def test_a_broken_plugin_is_not_the_file(plugin):
     (plugin / "acme_files.py").write_text("raise OSError('broken')")
     sys.modules.pop("acme_files", None)
-    _registry._loaded.clear()
+    registry.KERNELS.loaded.clear()
     with pytest.raises(PluginError, match="cannot be imported"):
         fk.load(plugin / "m", plugins=True)
 

@@ -103,10 +103,10 @@ def test_a_fork_does_not_inherit_the_lock_of_another_thread():
 
 def test_a_fork_does_not_inherit_the_lock_of_the_registry():
     printed = run("""
-        from fastkpca.kernels import _registry
+        from fastkpca.kernels import registry
         inside = threading.Event()
         def hold():
-            with _registry._session_lock:
+            with registry._session_lock:
                 inside.set()
                 time.sleep(0.3)
         thread = threading.Thread(target=hold)

@@ -8,10 +8,10 @@ from importlib import metadata
 import numpy as np
 import pytest
 from kernels_contrib.kica import kica, kica_contrast, kica_project
+from kernels_contrib.methods import kica as module
 
 import fastkpca as fk
 from fastkpca.base import parallel
-from kernels_contrib import kica as module
 
 
 @pytest.fixture(autouse=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.linalg
-from kernels_contrib._discriminant import _root
-from kernels_contrib._errors import AccuracyWarning
+from kernels_contrib.errors import AccuracyWarning
 from kernels_contrib.kbda import kbda, kbda_project
 from kernels_contrib.klda import kernel_fisherfaces, klda, klda_predict, klda_project
+from kernels_contrib.methods.discriminant import _root
 from reference import gram
 from sklearn.datasets import load_digits, load_iris
 from sklearn.decomposition import KernelPCA

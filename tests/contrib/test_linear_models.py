@@ -10,8 +10,8 @@ from importlib import metadata
 import numpy as np
 import pytest
 import scipy.linalg
-from kernels_contrib._errors import AccuracyWarning
 from kernels_contrib.components import kernel_pc_logistic, kernel_pcr, pcr_predict
+from kernels_contrib.errors import AccuracyWarning
 from kernels_contrib.logistic import kernel_logistic, logistic_predict, logistic_probability
 from kernels_contrib.perceptron import kernel_perceptron, perceptron_decision, perceptron_predict
 from reference import gram

@@ -15,9 +15,9 @@ import fastkpca
 from fastkpca.errors import KernelParameterError
 from fastkpca.kernels import get_kernel
 
-contrib_line = pytest.importorskip("kernels_contrib.line")
-from kernels_contrib.mixture import gamma_mixture  # noqa: E402
-from kernels_contrib.profiles import matern_profile  # noqa: E402
+contrib_line = pytest.importorskip("kernels_contrib.kernels.line")
+from kernels_contrib.kernels.mixture import gamma_mixture  # noqa: E402
+from kernels_contrib.kernels.profiles import matern_profile  # noqa: E402
 
 ORDERS = [0.1, 0.5, 1.0, 1.5, 2.2, 2.5, 7.3, 30.0]
 
@@ -358,8 +358,8 @@ def test_products_refuse_what_they_cannot_use():
 
 @pytest.mark.parametrize("d, tol, name", [(1, 1e-6, "sorted"), (2, 1e-4, "split"), (3, 1e-3, "split")])
 def test_own_products_are_called_by_gram_and_by_kpca(monkeypatch, d, tol, name):
-    from kernels_contrib.line import LineSummation
-    from kernels_contrib.split import SplitSummation
+    from kernels_contrib.kernels.line import LineSummation
+    from kernels_contrib.kernels.split import SplitSummation
 
     kind = LineSummation if name == "sorted" else SplitSummation
     calls = []

@@ -24,7 +24,7 @@ from fastkpca.errors import (
     UnknownKernelError,
     UnknownMethodError,
 )
-from fastkpca.kernels import Kernel, _registry, guarded, kernel_state
+from fastkpca.kernels import Kernel, guarded, kernel_state, registry
 from fastkpca.testing import ConformanceError, check_thread_safety
 
 KERNELS = "fastkpca.kernels"
@@ -430,11 +430,11 @@ def plugins(tmp_path, monkeypatch):
 
     def add(distribution, entries, sources, version="1.0", group=KERNELS):
         fake_plugins.write(tmp_path, distribution, entries, sources, version=version, group=group)
-        _registry._scanned.clear()
+        registry.KERNELS.scanned.clear()
         _METHODS.scanned.clear()
 
     yield add
-    fake_plugins.forget(tmp_path, _registry._KERNELS, _METHODS)
+    fake_plugins.forget(tmp_path, registry.KERNELS, _METHODS)
 
 
 def use(how: str, name: str):

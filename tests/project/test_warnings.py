@@ -286,10 +286,10 @@ def test_no_warning_of_ours_goes_another_way():
 
 
 def test_warnings_of_plugins_point_at_the_user(monkeypatch):
-    from fastkpca.kernels import _registry
+    from fastkpca.kernels import registry
 
     problem = "distribution acme claims 'gaussian'"
-    monkeypatch.setattr(type(_registry._KERNELS), "plugins", lambda self, fresh=False: ([], [problem]))
+    monkeypatch.setattr(type(registry.KERNELS), "plugins", lambda self, fresh=False: ([], [problem]))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         fk.list_kernels()

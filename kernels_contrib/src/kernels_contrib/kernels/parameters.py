@@ -9,7 +9,7 @@ import numpy as np
 
 from fastkpca.kernels import KernelParameterError
 
-__all__ = ["accuracy", "length", "positive", "regularization_strength"]
+__all__ = ["length", "positive"]
 
 LEAST_LENGTH, LARGEST_LENGTH = 1e-140, 1e140
 """As the sigma of the Gaussian: squares stay within float64."""
@@ -39,26 +39,4 @@ def length(kernel: str, name: str, value: object) -> float:
             f"{kernel}: {name} is {value!r}, and its square leaves the range of float64; give a number from "
             f"{LEAST_LENGTH:g} to {LARGEST_LENGTH:g}, and X in the same units"
         )
-    return number
-
-
-def regularization_strength(value: object, reason: str = "", *, zero: bool = False) -> float:
-    """A method's ``regularization``: positive, or zero where ``zero``; ``reason`` says what it is needed for."""
-    wanted = "zero or a positive, finite number" if zero else "a positive, finite number"
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
-        raise TypeError(f"regularization is {value!r}; give {wanted}{reason}")
-    number = float(value)
-    if not (0.0 < number < math.inf or (zero and number == 0.0)):
-        raise ValueError(f"regularization is {value!r}; give {wanted}{reason}")
-    return number
-
-
-def accuracy(value: object, name: str) -> float:
-    """A relative accuracy of a method: between 0 and 1."""
-    wanted = "a number between 0 and 1, as in 1e-6"
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
-        raise TypeError(f"{name} is {value!r}; give {wanted}")
-    number = float(value)
-    if not 0.0 < number < 1.0:
-        raise ValueError(f"{name} is {value!r}; give {wanted}")
     return number

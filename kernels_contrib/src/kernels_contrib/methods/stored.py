@@ -12,7 +12,7 @@ from fastkpca import KPCAModel
 from fastkpca.base.stored import Record, refusing
 from fastkpca.kernels import FeatureMap, Kernel, Precomputed
 
-from ._functions import ComponentFunction, FeatureFunction, KernelFunction, SampleFunction
+from .functions import ComponentFunction, FeatureFunction, KernelFunction, SampleFunction
 
 __all__ = ["ARRAYS", "check_values", "restored_function"]
 

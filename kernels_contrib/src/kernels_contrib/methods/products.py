@@ -16,8 +16,8 @@ import fastkpca as fk
 from fastkpca.base.checks import check_count
 from fastkpca.kernels import Kernel, Precomputed
 
-from ._functions import FeatureFunction, SampleFunction, rows_of
-from .parameters import accuracy
+from .functions import FeatureFunction, SampleFunction, rows_of
+from .options import accuracy
 
 __all__ = ["Products", "class_moments", "held_features", "products_for", "small_features"]
 

@@ -30,9 +30,9 @@ from fastkpca.base.rounding import EPS
 from fastkpca.errors import ComponentsWarning, warn_caller
 from fastkpca.solve.conjugate_gradients import conjugate_gradients
 
-from ._errors import AccuracyWarning
-from ._products import HELD, Products, small_features
-from .parameters import regularization_strength
+from ..errors import AccuracyWarning
+from .options import regularization_strength
+from .products import HELD, Products, small_features
 
 __all__ = ["Directions", "check_penalty", "feature_directions", "separating", "solve_contrasts"]
 

@@ -1,0 +1,54 @@
+"""The kernel that a user gave one of our functions, with help where an argument goes by another library's name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import signature
+from typing import Any
+
+from ..base.protocol import Kernel
+from ..errors import did_you_mean
+from .guard import guarded
+from .registry import get_kernel
+
+__all__ = ["given_kernel"]
+
+OTHER_NAMES = {
+    "n_components": "c",
+    "NumComponents": "c",
+    "n_jobs": "n_threads",
+    "random_state": "rng",
+    "eigen_solver": "method",
+    "max_iter": "max_passes",
+    "tolerance": "tol",
+    "KernelFunction": "kernel",
+    "KernelScale": "sqrt(2) * sigma (Gaussian), 1 / sqrt(scale) (polynomial)",
+    "PolynomialOrder": "degree ('polynomial')",
+    "kernel_params": "sigma=, degree= and so on, each by itself,",
+    "kpar": "sigma=, degree= and so on, each by itself,",
+}
+"""What scikit-learn, MATLAB and R call the arguments of our functions, and those of kernels."""
+
+
+def given_kernel(kernel: Any, parameters: dict[str, Any], function: Callable[..., Any]) -> Kernel:
+    """The kernel that a function of ours was given, guarded.
+
+    An unknown parameter of the kernel may be meant for the function: then the error says so.
+    """
+    try:
+        return guarded(get_kernel(kernel, **parameters))
+    except TypeError as error:
+        arguments = [x.name for x in signature(function).parameters.values() if x.kind is not x.VAR_KEYWORD]
+        others = {name: ours for name, ours in OTHER_NAMES.items() if ours in arguments or not ours.isidentifier()}
+        hints = []
+        for name in parameters:
+            near = did_you_mean(name, [*arguments, *others], most=1)
+            if name in others:
+                hints.append(f"{name} is called {others[name]} here")
+            elif near and f"no parameter {name!r}" in str(error):
+                meant = near.split("'")[1]
+                renamed = f" (called {others[meant]} here)" if meant in others else ""
+                hints.append(f"or, of {function.__name__} itself, {near.rstrip('?')}{renamed}?")
+        if not hints:
+            raise
+        raise TypeError(f"{error} ({'; '.join(hints)})") from error

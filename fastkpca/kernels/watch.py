@@ -1,0 +1,125 @@
+"""Calls into code from outside, each named where it fails; and a stand-in that makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import FunctionType
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ..errors import KernelContractError, KernelParameterError, PluginError
+from .adapters import CallableKernel, ObjectKernel
+from .registry import Origin
+
+__all__ = ["Proxy", "Watch", "is_bound", "read_only"]
+
+
+def is_bound(value: Any, limit: float = np.inf) -> bool:
+    """Whether the value is a finite number from 0 to ``limit``."""
+    return isinstance(value, (int, float, np.number)) and bool(np.isfinite(value)) and 0.0 <= float(value) <= limit
+
+
+def read_only(X: np.ndarray) -> np.ndarray:
+    X = X.view()
+    X.flags.writeable = False
+    return X
+
+
+def _shapes(arguments: Sequence[Any]) -> str:
+    shapes = [str(x.shape) for x in arguments if isinstance(x, np.ndarray)]
+    return f" on shape{'s' * (len(shapes) > 1)} {' and '.join(shapes)}" if shapes else ""
+
+
+class Watch:
+    """Names the plugin in whatever goes wrong in a call into it."""
+
+    def __init__(self, origin: Origin):
+        self.origin = origin
+
+    def call(self, owner: Any, method: str, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        """function(*arguments, **options), which is ``method`` of ``owner``."""
+        try:
+            return function(*arguments, **options)
+        except (KernelParameterError, PluginError, MemoryError):
+            raise  # the user's to mend, named already, or nobody's fault
+        except (Exception, SystemExit) as error:
+            text = self.text(owner, method, arguments)
+            if not self.origin.installed:  # the user's own code: the type stays what it was
+                if not isinstance(owner, (CallableKernel, ObjectKernel)):
+                    error.add_note(f"raised by {text}")
+                raise
+            raise PluginError(
+                f"{text} raised {type(error).__name__}: {error}; report this to its authors (where it fails only with "
+                "several threads, n_threads=1 helps, and the kernel must say thread_safe = False)"
+            ) from error
+
+    def text(self, owner: Any, method: str, arguments: Sequence[Any]) -> str:
+        return f"{self.origin.who}: {type(owner).__name__}.{method}{_shapes(arguments)}"
+
+    def refuse(self, owner: Any, method: str, arguments: Sequence[Any], found: str, needed: str) -> NoReturn:
+        raise KernelContractError(f"{self.text(owner, method, arguments)} {found}; {needed}")
+
+    def array(self, owner: Any, method: str, result: Any, shape: tuple[int, ...], *arguments: Any) -> np.ndarray:
+        """The result of a call, as an array of this shape and at least the precision of the first argument."""
+        values = np.asarray(result)
+        dtype = arguments[0].dtype
+        if values.dtype.kind != "f" or values.dtype.itemsize < dtype.itemsize:
+            self.refuse(owner, method, arguments, f"returned {values.dtype} values", f"real numbers, {dtype}, are due")
+        if values.shape != shape:
+            self.refuse(owner, method, arguments, f"returned shape {values.shape}", f"shape {shape} is due")
+        # a bound that comes in float64 is not rounded to float32
+        return values.astype(dtype, copy=False) if values.ndim == 2 else values
+
+
+class Proxy:
+    """Stands in for an object from outside: what a subclass does not look at is that object's own.
+
+    The last base of a subclass is the protocol (``Kernel``, ``FeatureMap``, ``Summation``). Its attributes are read
+    from the object, and its methods are called on the object with their failures named.
+    """
+
+    _inner: Any
+    _watch: Watch
+
+    def __init_subclass__(cls) -> None:
+        for name, member in vars(cls.__bases__[-1]).items():
+            if not name.startswith("_") and name not in vars(cls):
+                setattr(cls, name, _method(name) if isinstance(member, FunctionType) else _attribute(name))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name in ("_inner", "_watch"):  # not there yet while it is unpickled
+            raise AttributeError(name)
+        return getattr(self._inner, name)
+
+    def __repr__(self) -> str:
+        return repr(self._inner)
+
+    def _call(self, method: str, *arguments: Any, **options: Any) -> Any:
+        return self._watch.call(self._inner, method, getattr(self._inner, method), *arguments, **options)
+
+    def _array(self, method: str, shape: tuple[int, ...], X: np.ndarray, *others: Any) -> np.ndarray:
+        X = read_only(X)
+        return self._watch.array(self._inner, method, self._call(method, X, *others), shape, X, *others)
+
+    def _refuse(self, method: str, arguments: Sequence[Any], found: str, needed: str) -> NoReturn:
+        self._watch.refuse(self._inner, method, arguments, found, needed)
+
+    def _inherits(self, method: str) -> bool:
+        """Whether the object has the protocol's own method, which then runs on the stand-in's methods."""
+        return vars(type(self).__bases__[-1])[method] is getattr(type(self._inner), method)
+
+
+def _method(name: str) -> Callable[..., Any]:
+    def method(self: Proxy, *arguments: Any, **options: Any) -> Any:
+        return self._call(name, *arguments, **options)
+
+    return method
+
+
+def _attribute(name: str) -> property:
+    def read(self: Proxy) -> Any:
+        value = getattr(self._inner, name)
+        return value.item() if isinstance(value, np.generic) else value
+
+    return property(read)

@@ -1,0 +1,62 @@
+"""Where block Krylov starts: the leading vectors of a few pivots' feature map, and what that map proves of the rest."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg
+
+from ..base.protocol import Kernel, Summary
+from ..maps.passes import accumulate, feature_moments
+from ..maps.pivots import pivot_map
+from ..products.exact import ExactSummation
+from ..products.weighted import Coordinates
+from ..rows.view import Rows
+from .beyond import FeatureInfo
+from .costs import default_block_size
+from .moments import entry_defect, principal_axes
+
+__all__ = ["pivot_start"]
+
+
+def pivot_start(
+    kernel: Kernel,
+    rows: Rows,
+    data: Summary,
+    coordinates: Coordinates,
+    wanted: int,
+    n_pivots: int,
+    n_threads: int,
+) -> tuple[np.ndarray | None, FeatureInfo | None]:
+    """A first block (n, k) for the ``wanted`` eigenvalues of a semidefinite kernel, and a bound on the others.
+
+    Both in the solver's coordinates. Nothing where there is no pivot to take: too few rows, or a kernel whose values
+    are all zero.
+    """
+    n = rows.n_samples
+    pivots = pivot_map(
+        kernel,
+        data.sample,
+        tol=1e-12,
+        max_features=n_pivots,
+        rng=np.random.default_rng(0),
+        n_samples=n,
+        entry_error=kernel.entry_error(data, np.dtype(np.float64)),
+    )
+    if pivots.n_features == 0:
+        return None, None
+    moments = feature_moments(pivots, rows, n_threads=n_threads)
+    eigenvalues, axes = principal_axes(moments, min(default_block_size(n, wanted), pivots.n_features))
+    axes = axes[:, eigenvalues > 1e-12 * eigenvalues[0]]
+    # Phi W = K_XP (L^-T W): one small solve instead of one a row. It loses cond(L) u, which a start can afford
+    weights = scipy.linalg.solve_triangular(pivots.factor, axes, lower=True, trans="T", check_finite=False)
+    start = ExactSummation(kernel, rows, Rows(pivots.pivots), n_threads=n_threads).matmat(weights)
+    start = coordinates.block(start)
+    start -= start.mean(axis=0)
+    start /= np.linalg.norm(start, axis=0)
+
+    def project(V: np.ndarray) -> np.ndarray:
+        return accumulate(pivots, rows, coordinates.coefficients(V - V.mean(axis=0)), n_threads).T
+
+    second = moments.dense()
+    assert second is not None  # a pivot map's moments are
+    return start, FeatureInfo(second, project, moments.residual_trace, entry_defect(moments) * (moments.count / n))

@@ -1,0 +1,104 @@
+"""The Laplacian kernel on L1 distances."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from decimal import Decimal, localcontext
+
+import numpy as np
+from scipy.spatial.distance import pdist
+
+from fastkpca.base.rounding import UNIT, unit_roundoff
+from fastkpca.kernels import Kernel, KernelParameterError, Offer, Summary
+
+from ._radial import Profile, distances
+from .line import line_offers
+from .parameters import length, positive
+from .profiles import scale_of
+
+__all__ = ["Laplacian"]
+
+MEDIAN_ROWS = 1000
+
+
+def _length_of_gamma(gamma: object) -> float:
+    return 1.0 / positive("laplacian", "gamma", gamma)
+
+
+class Laplacian(Kernel):
+    """Laplacian kernel k(x, y) = exp(-|x - y|_1 / length_scale).
+
+    A product of exponentials over the coordinates, so positive semidefinite in any dimension.
+
+    Parameters
+    ----------
+    length_scale : float, optional
+        Positive, in the units of X. ``gamma`` = 1 / length_scale is another spelling. Default: the median L1
+        distance of at most 1000 rows; where more than half of the pairs coincide, of those that do not.
+
+    Raises
+    ------
+    KernelParameterError
+        ``length_scale`` is not positive and finite, or no default exists because all rows are equal.
+    """
+
+    api_version = 1
+    positive_semidefinite = True
+    translation = "kernel"
+    parameters = {"length_scale": None}
+    aliases = {"gamma": ("length_scale", _length_of_gamma)}
+
+    length_scale: float | None
+
+    def check(self) -> None:
+        if self.length_scale is not None:
+            self.__dict__["length_scale"] = length("laplacian", "length_scale", self.length_scale)
+
+    def resolve(self, data: Summary) -> Laplacian:
+        if self.length_scale is not None:
+            return self
+        sample = data.sample
+        if len(sample) > MEDIAN_ROWS:  # spread evenly: the sample is random, but in the order of the rows
+            sample = sample[np.linspace(0, len(sample) - 1, MEDIAN_ROWS).astype(np.intp)]
+        distances = pdist(sample, "cityblock")
+        if not distances.any():
+            raise KernelParameterError(
+                "laplacian: all rows of X are equal, so there is no median distance; check X, or give length_scale"
+            )
+        return Laplacian(length_scale=float(np.median(distances) or np.median(distances[distances > 0.0])))
+
+    def _scale(self) -> tuple[float, float]:
+        if self.length_scale is None:
+            raise KernelParameterError(
+                "laplacian: length_scale is not set; give it, or resolve the kernel on data first"
+            )
+        with localcontext() as context:
+            context.prec = 50
+            return scale_of(1 / Decimal(self.length_scale))
+
+    def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        profile = Profile("exp", self._scale())
+        values = distances(X, Y, city_block=True)  # float64 whatever the tiles are
+        profile.apply(values)
+        return values.astype(X.dtype, copy=False)
+
+    def summations(self, data_x: Summary, data_y: Summary, tol: float | None) -> Sequence[Offer]:
+        # in more dimensions a product of such kernels, one for each coordinate, whose sums do not come apart
+        return line_offers(0, self._scale()[0], data_x, data_y, tol)
+
+    def diagonal(self, X: np.ndarray) -> np.ndarray:
+        return np.ones(len(X))
+
+    def entry_error(self, data: Summary, dtype: np.dtype) -> float:
+        # A sum of d rounded differences and a product give t = |x - y|_1 / length_scale a relative error of at most
+        # (d + 1) u, and t exp(-t) <= 1/e bounds what that does; two ulp for exp itself, one rounding to the tile type.
+        # The rows come with a shift subtracted, which rounds each coordinate: a row moves by at most u |x|_1 <=
+        # u sqrt(d) radius, and |d/dt exp(-t)| <= 1. For clusters far apart this is the larger part.
+        assert self.length_scale is not None  # resolved
+        u = UNIT
+        moved = 2 * u * math.sqrt(data.n_features) * data.radius / self.length_scale
+        return min(1.0, 1.01 * (data.n_features + 1) * u / math.e + 4 * u + 2.0 * unit_roundoff(dtype) + moved)
+
+    def value_bound(self, data: Summary) -> float:
+        return 1.0

@@ -1,0 +1,124 @@
+"""The rational quadratic kernel."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from decimal import Decimal, localcontext
+
+import numpy as np
+
+from fastkpca.base.rounding import UNIT, unit_roundoff
+from fastkpca.kernels import Kernel, Offer, Summary
+
+from ._radial import DIRECT, Profile, distances
+from .mixture import gamma_mixture
+from .parameters import length, positive
+from .profiles import scale_of
+from .split import split_offers
+
+__all__ = ["RationalQuadratic"]
+
+FARTHEST = 1e100
+"""In units of the length: rows farther out have exact products only."""
+MOST_OCTAVES = 450
+"""Of rows over the unit that they are measured in."""
+LEAST_ORDER, LARGEST_ORDER = 1e-12, 1e100
+
+
+class RationalQuadratic(Kernel):
+    """Rational quadratic kernel k(x, y) = (1 + |x - y|^2 / (2 alpha length_scale^2))^-alpha.
+
+    A mixture of Gaussians over a gamma density of 1 / sigma^2, so positive semidefinite in any dimension; alpha to
+    infinity gives the Gaussian with sigma = length_scale. The names are scikit-learn's.
+
+    Parameters
+    ----------
+    alpha : float, default 1.0
+        From 1e-12 to 1e100.
+    length_scale : float, default 1.0
+        Positive, in the units of X.
+
+    Raises
+    ------
+    KernelParameterError
+        ``alpha`` or ``length_scale`` is not positive and finite.
+    """
+
+    api_version = 1
+    positive_semidefinite = True
+    translation = "kernel"
+    parameters = {"alpha": 1.0, "length_scale": 1.0}
+
+    alpha: float
+    length_scale: float
+
+    def check(self) -> None:
+        self.__dict__.update(
+            alpha=positive("rational_quadratic", "alpha", self.alpha, least=LEAST_ORDER, most=LARGEST_ORDER),
+            length_scale=length("rational_quadratic", "length_scale", self.length_scale),
+        )
+
+    def _profile(self) -> Profile:
+        with localcontext() as context:
+            context.prec = 50
+            scale = 1 / ((2 * Decimal(self.alpha)).sqrt() * Decimal(self.length_scale))
+        return Profile("power", scale_of(scale), order=self.alpha)
+
+    def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        exponent, factor = self._unit(X, Y)
+        A = np.ldexp(np.asarray(X, dtype=np.float64), -exponent)
+        B = A if Y is X else np.ldexp(np.asarray(Y, dtype=np.float64), -exponent)
+        values = distances(A, B, squares=True)  # numpy's vector loops for log1p and exp from here on
+        with np.errstate(over="ignore", under="ignore"):
+            far = values > 1e300 / factor if factor > 1.0 else None
+            logs = np.log(values[far]) + math.log(factor) if far is not None else None
+            values *= factor
+            np.log1p(values, out=values)
+            if far is not None:  # where the product overflowed
+                values[far] = logs
+            values *= -self.alpha
+            np.exp(values, out=values)
+        return values.astype(X.dtype, copy=False)
+
+    def _unit(self, X: np.ndarray, Y: np.ndarray) -> tuple[int, float]:
+        """(e, 4^e / (2 alpha length_scale^2)): squared distances in units of 2^e are finite, and 0 only where k is 1.
+
+        2^e is about the length, or for rows very far apart as many times more as keeps their squares finite.
+        """
+        mantissa, exponent = math.frexp(self.length_scale)
+        largest = max(float(np.abs(rows).max(initial=0.0)) for rows in (X, Y))
+        far = max(0, math.frexp(largest)[1] - exponent - MOST_OCTAVES)
+        return exponent + far, math.ldexp(0.5 / self.alpha / mantissa / mantissa, 2 * far)
+
+    def diagonal(self, X: np.ndarray) -> np.ndarray:
+        return np.ones(len(X))
+
+    def entry_error(self, data: Summary, dtype: np.dtype) -> float:
+        """Bound on |computed - k|, k of the rows as they were given; u is the roundoff.
+
+        With z = r^2 / (2 alpha length_scale^2), a relative error of z changes k by at most alpha z (1 + z)^(-alpha - 1)
+        <= 1 times it, one of log1p and its product by at most alpha log(1 + z) k <= 1 / e times it. Distances as in
+        ``Matern``; slopes at most exp(-1/2) / sigma on average, E[1 / sigma] <= 1 / length_scale, and a row moves by u
+        times the radius.
+        """
+        u, d = UNIT, data.n_features
+        relative = (128.0 * (d + 8) if d > DIRECT else d + 4.0) * u
+        moved = 0.61 * 2.0 * u * data.radius / self.length_scale
+        return min(1.0, relative + 16.0 * u + 2.0 * unit_roundoff(dtype) + moved)
+
+    def value_bound(self, data: Summary) -> float:
+        return 1.0
+
+    def summations(self, data_x: Summary, data_y: Summary, tol: float | None) -> Sequence[Offer]:
+        alpha, length_scale = self.alpha, self.length_scale
+        farthest = max(data_x.radius, data_y.radius) / length_scale
+        if not 1e-3 <= alpha <= 1e6 or farthest > FARTHEST:
+            return ()
+        return split_offers(
+            self._profile,
+            lambda error: gamma_mixture(alpha, alpha * length_scale**2, inverse=True, tol=error),
+            data_x,
+            data_y,
+            tol,
+        )

@@ -1,0 +1,1 @@
+"""The methods, one a file, and what they share: options, labels, products with K, functions of new rows, files."""

@@ -1,0 +1,196 @@
+"""Regression and logistic regression on kernel principal components."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import fastkpca as fk
+from fastkpca.base.checks import check_count
+
+from .functions import ComponentFunction, rows_of
+from .labels import class_codes
+from .logistic import LogisticModel, indicator, warn_short
+from .logit import fit_logit
+from .options import accuracy, regularization_strength
+
+__all__ = ["RegressionModel", "kernel_pc_logistic", "kernel_pcr", "pcr_predict"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RegressionModel:
+    """Principal component regression.
+
+    Attributes
+    ----------
+    components : KPCAModel
+    weights : ndarray (c, k)
+        Of the scores.
+    intercept : ndarray (k,)
+    function : KernelFunction
+    explained_variance : ndarray (k,)
+        R^2 of each target on the training rows.
+    """
+
+    components: fk.KPCAModel
+    weights: np.ndarray
+    intercept: np.ndarray
+    function: ComponentFunction
+    explained_variance: np.ndarray
+    single: bool
+
+    def predict(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
+        """As ``pcr_predict``."""
+        return pcr_predict(self, X, n_threads=n_threads)
+
+    def __repr__(self) -> str:
+        shares = ", ".join(f"{x:.4g}" for x in self.explained_variance)
+        return f"<RegressionModel: {self.components.n_components} components, R^2 {shares}, {self.components!r}>"
+
+
+def kernel_pcr(
+    X: Any, t: Any, kernel: Any = "gaussian", c: int | float | None = 0.9, **options: Any
+) -> RegressionModel:
+    """Least squares on kernel principal components.
+
+    Parameters
+    ----------
+    X : array_like (N, d)
+    t : array_like (N,) or (N, k)
+        Numbers to be explained.
+    kernel : str, Kernel, object with ``block``, or callable
+    c : int, float or None
+        Components, as in ``kpca``.
+    **options
+        Of ``kpca``, and the kernel's parameters.
+
+    Returns
+    -------
+    RegressionModel
+    """
+    rows = rows_of(X)
+    n = rows.shape[0]
+    if isinstance(t, np.ma.MaskedArray) and np.ma.getmaskarray(t).any():
+        raise ValueError("t has masked entries; drop these rows")
+    targets = np.asarray(t)
+    if targets.dtype.kind not in "fiub" or targets.ndim not in (1, 2) or len(targets) != n or not targets.size:
+        raise ValueError(
+            f"t has shape {targets.shape} and type {targets.dtype}; give real numbers, shape ({n},) or ({n}, k)"
+        )
+    values = np.asarray(targets, dtype=np.float64).reshape(n, -1)
+    if not np.isfinite(values).all():
+        row = int(np.argwhere(~np.isfinite(values))[0][0])
+        raise ValueError(f"t contains NaN or infinity (first at row {row}); drop these rows")
+    model = fk.kpca(X, kernel, c, **options)
+    score = np.asarray(model.score, dtype=np.float64)
+    # squares of the largest numbers would overflow; a power of two rounds nothing
+    unit = np.ldexp(1.0, np.frexp(np.abs(values).max(axis=0))[1] - 1)
+    values = values / unit
+    mean = values.mean(axis=0)
+    weights = score.T @ (values - mean) / np.sum(score**2, axis=0)[:, None]
+    left = np.sum((values - mean - score @ weights) ** 2, axis=0)
+    total = np.sum((values - mean) ** 2, axis=0)
+    share = 1.0 - left / np.where(total > 0, total, 1.0)
+    weights, mean = weights * unit, mean * unit
+    return RegressionModel(model, weights, mean, ComponentFunction(model, weights, -mean), share, targets.ndim == 1)
+
+
+def pcr_predict(model: RegressionModel, X: Any, *, n_threads: int | None = None) -> np.ndarray:
+    """The targets at new rows.
+
+    Parameters
+    ----------
+    model : RegressionModel
+    X : array_like (m, d)
+        New rows, with the columns of the training rows.
+    n_threads : int, optional
+        Default: all processors.
+
+    Returns
+    -------
+    ndarray (m,) or (m, k)
+        As the targets were given.
+    """
+    if not isinstance(model, RegressionModel):
+        raise TypeError(f"model is a {type(model).__name__}; give what kernel_pcr() returned")
+    values = model.function(X, n_threads)
+    return values[:, 0] if model.single else values
+
+
+def kernel_pc_logistic(
+    X: Any,
+    y: Any,
+    kernel: Any = "gaussian",
+    c: int | float | None = 0.9,
+    *,
+    regularization: float = 0.0,
+    logistic_tol: float = 1e-6,
+    max_iterations: int = 100,
+    **options: Any,
+) -> LogisticModel:
+    """Logistic regression on kernel principal components.
+
+    Parameters
+    ----------
+    X : array_like (N, d)
+    y : array_like (N,)
+        Labels of any type.
+    kernel : str, Kernel, object with ``block``, or callable
+    c : int, float or None
+        Components, as in ``kpca``; 0.9 keeps those that explain 90 % of the variance.
+    regularization : float
+        Penalty on the squared weights of components scaled to unit variance; 0: maximum likelihood, which has no end
+        where the components separate the classes, and then stops with a warning.
+    logistic_tol : float
+        Norm of the gradient, relative to the first, to stop at.
+    max_iterations : int
+    **options
+        Of ``kpca`` (``tol``, ``method``, ``rng``, ...), and the kernel's parameters.
+
+    Returns
+    -------
+    LogisticModel
+        For ``logistic_predict`` and ``logistic_probability``.
+    """
+    rows = rows_of(X)
+    n = rows.shape[0]
+    classes, codes = class_codes(y, n, purpose="kernel_pc_logistic")
+    regularization = regularization_strength(regularization, zero=True)
+    logistic_tol = accuracy(logistic_tol, "logistic_tol")
+    max_iterations = check_count(max_iterations, "max_iterations")
+    model = fk.kpca(X, kernel, c, **options)
+    unit = np.sqrt(model.latent)
+    scaled = np.asarray(model.score, dtype=np.float64) / unit
+
+    def lift(R: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        w = scaled.T @ R
+        return w, scaled @ w
+
+    found = fit_logit(
+        indicator(codes, len(classes)),
+        regularization,
+        lift=lift,
+        tol=logistic_tol,
+        most=max_iterations,
+        plain=True,
+    )
+    warn_short(found, logistic_tol)
+    weights = found.weights / unit[:, None]
+    return LogisticModel(
+        classes,
+        found.intercept,
+        None,
+        regularization,
+        model.kernel,
+        ComponentFunction(model, weights, -found.intercept),
+        found.log_likelihood,
+        {
+            "method": "components",
+            "components": model.n_components,
+            "kpca": model.plan.method,
+            "iterations": found.iterations,
+            "gradient": float(found.gradient),
+        },
+    )

@@ -1,0 +1,244 @@
+"""Kernel biased discriminant analysis: one class to be held together, everything else to be pushed away from it.
+
+Zhou & Huang, Small sample learning during multimedia retrieval using BiasMap, 2001.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from fastkpca.base.checks import check_count
+from fastkpca.base.rounding import EPS
+from fastkpca.kernels import Kernel
+
+from .discriminant import check_penalty, feature_directions, separating, solve_contrasts
+from .functions import KernelFunction, rows_of
+from .labels import subset
+from .products import Products, class_moments, products_for
+
+__all__ = ["KBDAModel", "kbda", "kbda_project"]
+
+SMALL = 64
+"""Directions up to which the small eigenproblem is formed column by column."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class KBDAModel:
+    """Biased discriminant directions.
+
+    Attributes
+    ----------
+    quotients : ndarray (c,)
+        Scatter of the other rows about the positive mean, over the (penalised) scatter of the positive ones.
+    kernel : Kernel
+    regularization : float
+        mu.
+    penalty : str
+    function : KernelFunction
+        What projects new rows.
+    n_samples, n_positive : int
+    info : dict
+    """
+
+    quotients: np.ndarray
+    kernel: Kernel
+    regularization: float
+    penalty: str
+    function: KernelFunction
+    n_samples: int
+    n_positive: int
+    info: dict[str, Any]
+
+    @property
+    def n_components(self) -> int:
+        return len(self.quotients)
+
+    def project(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
+        """As ``kbda_project``."""
+        return kbda_project(self, X, n_threads=n_threads)
+
+    def __repr__(self) -> str:
+        return (
+            f"<KBDAModel: {self.kernel!r}, {self.n_positive} of {self.n_samples} rows positive, {self.n_components} "
+            f"directions, regularization={self.regularization:g} ({self.penalty}), method={self.info['method']!r}>"
+        )
+
+
+def kbda(
+    X: Any,
+    positive: Any,
+    kernel: Any = "gaussian",
+    c: int = 2,
+    *,
+    regularization: float | None = None,
+    penalty: str = "coefficients",
+    tol: float = 1e-6,
+    method: str = "auto",
+    max_features: int | None = None,
+    max_iterations: int = 1000,
+    n_threads: int | None = None,
+    rng: Any = 0,
+    **kernel_parameters: Any,
+) -> KBDAModel:
+    """Kernel biased discriminant analysis.
+
+    Maximises the scatter of the other rows about the mean of the positive ones, over the scatter of the positive ones
+    about it: the others need not be alike.
+
+    Parameters
+    ----------
+    X : array_like (N, d)
+    positive : array_like
+        A truth value for each row, or the numbers of the positive rows; at least two.
+    kernel : str, Kernel, object with ``block``, or callable
+    c : int
+        Number of directions, at most the number of other rows.
+    regularization : float, optional
+        As in ``klda``, like the following.
+    penalty : {"coefficients", "norm"}
+    tol : float
+    method : {"auto", "features", "gram"}
+    max_features : int, optional
+    max_iterations : int
+    n_threads : int, optional
+    rng : int, Generator, SeedSequence or None
+    **kernel_parameters
+
+    Returns
+    -------
+    KBDAModel
+        Directions with unit (penalised) variance of the positive rows; the distance from the origin, their mean, ranks
+        new rows.
+    """
+    X = rows_of(X)
+    n = X.shape[0]
+    chosen = subset(positive, n, purpose="kbda")
+    if isinstance(c, (bool, np.bool_)) or not isinstance(c, (int, np.integer)):
+        raise TypeError(f"c is {c!r}; give a whole number of directions")
+    n_others = n - int(chosen.sum())
+    if not 1 <= c <= n_others:
+        raise ValueError(f"c is {c}; {n_others} other rows have 1 to {n_others} directions")
+    max_iterations = check_count(max_iterations, "max_iterations")
+    for draft in (True, False):
+        products = products_for(
+            X,
+            kernel,
+            kernel_parameters,
+            method=method,
+            tol=tol,
+            max_features=max_features,
+            n_threads=n_threads,
+            rng=rng,
+            draft=draft,
+        )
+        mu = check_penalty(regularization, penalty, products.mean_diagonal(), products.kernel.positive_semidefinite)
+        if products.features is None:
+            function, quotients, info = _from_gram(products, chosen, mu, penalty, int(c), tol, max_iterations)
+        else:
+            function, quotients, info = _from_features(products, chosen, mu, penalty, int(c))
+        if info.get("residual_trace", 0.0) <= tol * n * products.mean_diagonal():
+            break
+    return KBDAModel(
+        quotients,
+        products.kernel.unbound(),
+        mu,
+        penalty,
+        function,
+        n,
+        n - n_others,
+        products.info | info,
+    )
+
+
+def _from_features(products: Products, chosen: np.ndarray, mu: float, penalty: str, c: int) -> tuple:
+    n, n_positive = len(chosen), int(chosen.sum())
+    moments = class_moments(products, [np.flatnonzero(chosen), np.flatnonzero(~chosen)])
+    (mean, within, missed), (other_mean, others, others_missed) = moments
+    step = other_mean - mean
+    spread = others + (n - n_positive) * np.outer(step, step)
+    second = None
+    if penalty == "coefficients":
+        total = n_positive * mean + (n - n_positive) * other_mean
+        # about the positive mean, moved to zero
+        second = within + spread + np.outer(total, mean) + np.outer(mean, total) - n * np.outer(mean, mean)
+    values, vectors = np.linalg.eigh(spread)
+    kept = values > len(values) * EPS * values[-1]
+    found = feature_directions(within, vectors[:, kept] * np.sqrt(values[kept]), second, mu, c)
+    count = separating(found.quotients, products, mu, penalty)
+    weights = found.columns[:, :count] * np.sqrt(n_positive - 1)
+    weights = weights * np.where(step @ weights < 0, -1.0, 1.0)
+    return (
+        products.feature_function(weights, mean @ weights),
+        found.quotients[:count],
+        {"residual_trace": missed + others_missed},
+    )
+
+
+def _from_gram(
+    products: Products, chosen: np.ndarray, mu: float, penalty: str, c: int, tol: float, max_iterations: int
+) -> tuple:
+    """The symmetric matrix E'K a(E), as many rows as there are others, by Lanczos on solves."""
+    n, n_positive = len(chosen), int(chosen.sum())
+    others = ~chosen
+    n_others = n - n_positive
+
+    def project(V: np.ndarray) -> np.ndarray:
+        result = np.zeros_like(V)
+        result[chosen] = V[chosen] - V[chosen].mean(axis=0)
+        return result
+
+    def contrast(Q: np.ndarray) -> np.ndarray:
+        E = np.empty((n, Q.shape[1]))
+        E[others] = Q
+        E[chosen] = -Q.sum(axis=0) / n_positive
+        return E
+
+    def contrast_transposed(V: np.ndarray) -> np.ndarray:
+        return V[others] - V[chosen].mean(axis=0)
+
+    solve, info = solve_contrasts(products, project, mu, penalty, tol=tol, max_iterations=max_iterations)
+
+    def quotient(Q: np.ndarray) -> np.ndarray:
+        return contrast_transposed(products.matmat(solve(contrast(Q.reshape(n_others, -1)))))
+
+    if n_others <= max(SMALL, c + 1):
+        small = quotient(np.eye(n_others))
+        values, vectors = np.linalg.eigh((small + small.T) / 2)
+        values, vectors = values[-c:], vectors[:, -c:]
+    else:
+        operator = LinearOperator((n_others, n_others), matvec=quotient, matmat=quotient, dtype=np.float64)
+        start = np.random.default_rng(0).standard_normal(n_others)
+        values, vectors = eigsh(operator, c, which="LA", v0=start, tol=tol, ncv=min(n_others, max(2 * c + 1, 12)))
+    order = np.argsort(values)[::-1]
+    order = order[: separating(values[order], products, mu, penalty, info["residual"])]
+    values, vectors = values[order], vectors[:, order]
+    coefficients = solve(contrast(vectors / np.sqrt(values)))
+    coefficients *= np.sqrt(n_positive - 1)
+    score = products.matmat(coefficients)
+    mean = score[chosen].mean(axis=0)
+    signs = np.where(score[others].mean(axis=0) < mean, -1.0, 1.0)
+    return products.function(coefficients * signs, mean * signs), values, info
+
+
+def kbda_project(model: KBDAModel, X: Any, *, n_threads: int | None = None) -> np.ndarray:
+    """Coordinates of new rows, measured from the mean of the positive ones.
+
+    Parameters
+    ----------
+    model : KBDAModel
+    X : array_like (m, d)
+        New rows, with the columns of the training rows.
+    n_threads : int, optional
+        Default: all processors.
+
+    Returns
+    -------
+    ndarray (m, c)
+    """
+    if not isinstance(model, KBDAModel):
+        raise TypeError(f"model is a {type(model).__name__}; give what kbda() returned")
+    return model.function(X, n_threads)

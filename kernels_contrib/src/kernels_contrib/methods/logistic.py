@@ -1,0 +1,244 @@
+"""Penalised kernel logistic regression, two and many classes.
+
+Seed of the formulation: an approach to kernel PCA's logistic model whose coefficients are those of kernel functions at
+the training rows, P(Z = 1; x) = 1 / (1 + exp(-a - sum_j gamma_j k(x_j, x))) (equation 4.14 of the chapter on kernel
+principal component analysis named in docs/methods.md), with the penalty that it leaves to the reader.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fastkpca.base.checks import check_count
+from fastkpca.errors import warn_caller
+from fastkpca.kernels import Kernel, Precomputed
+
+from ..errors import AccuracyWarning
+from .functions import KernelFunction, rows_of
+from .labels import class_codes
+from .logit import fit_logit
+from .options import accuracy, regularization_strength
+from .products import held_features, products_for
+
+__all__ = ["LogisticModel", "kernel_logistic", "logistic_predict", "logistic_probability"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LogisticModel:
+    """A fitted logistic regression.
+
+    Attributes
+    ----------
+    classes : ndarray (C,)
+        The distinct labels.
+    intercept : ndarray (k,)
+        a; k = 1 for two classes, else one a class (they sum to zero).
+    gamma : ndarray (N, k) or None
+        Coefficients of the training rows: (indicator of the class - probability) / regularization; None on components.
+    regularization : float
+    kernel : Kernel
+    function : KernelFunction
+        The log odds of new rows (for many classes: the logits).
+    log_likelihood : float
+        Of the training rows.
+    info : dict
+    """
+
+    classes: np.ndarray
+    intercept: np.ndarray
+    gamma: np.ndarray | None
+    regularization: float
+    kernel: Kernel
+    function: KernelFunction
+    log_likelihood: float
+    info: dict[str, Any]
+
+    def probability(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
+        """As ``logistic_probability``."""
+        return logistic_probability(self, X, n_threads=n_threads)
+
+    def predict(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
+        """As ``logistic_predict``."""
+        return logistic_predict(self, X, n_threads=n_threads)
+
+    def __repr__(self) -> str:
+        return (
+            f"<LogisticModel: {self.kernel!r}, {len(self.classes)} classes, regularization={self.regularization:g}, "
+            f"log-likelihood {self.log_likelihood:.6g}, method={self.info['method']!r}>"
+        )
+
+
+def kernel_logistic(
+    X: Any,
+    y: Any,
+    kernel: Any = "gaussian",
+    *,
+    regularization: float = 1.0,
+    tol: float = 1e-8,
+    method: str = "auto",
+    features_tol: float = 1e-6,
+    max_features: int | None = None,
+    max_iterations: int = 100,
+    n_threads: int | None = None,
+    rng: Any = 0,
+    **kernel_parameters: Any,
+) -> LogisticModel:
+    """Minimise -(log-likelihood) + (regularization / 2) |f|^2 over f(x) = sum_j gamma_j k(x_j, x) and an intercept.
+
+    Parameters
+    ----------
+    X : array_like (N, d)
+        Rows; or the Gram matrix (N, N) for ``kernel="precomputed"``.
+    y : array_like (N,)
+        Labels of any type.
+    kernel : str, Kernel, object with ``block``, or callable
+        Positive semidefinite.
+    regularization : float
+        lambda > 0; scikit-learn's C is 1 / lambda. |f|^2 = gamma' K gamma; the intercept is not penalised.
+    tol : float
+        Norm of the gradient, relative to that at f = 0, to stop at.
+    method : {"auto", "features", "gram"}
+        "auto" works with a feature map where there is one that is small enough, else with products.
+    features_tol : float
+        The part of the trace of K that features may miss.
+    max_features : int, optional
+        2048 by default.
+    max_iterations : int
+        Most Newton steps.
+    n_threads : int, optional
+    rng : int, Generator, SeedSequence or None
+    **kernel_parameters
+
+    Returns
+    -------
+    LogisticModel
+
+    Warns
+    -----
+    AccuracyWarning
+        Newton's steps stopped short of ``tol``.
+    """
+    X = rows_of(X)
+    n = X.shape[0]
+    classes, codes = class_codes(y, n, purpose="kernel_logistic")
+    strength = regularization_strength(
+        regularization, " (there are as many coefficients as rows), or take kernel_pc_logistic, which needs none"
+    )
+    tol = accuracy(tol, "tol")
+    max_iterations = check_count(max_iterations, "max_iterations")
+    products = products_for(
+        X,
+        kernel,
+        kernel_parameters,
+        method=method,
+        tol=features_tol,
+        tol_name="features_tol",
+        max_features=max_features,
+        n_threads=n_threads,
+        rng=rng,
+    )
+    if not products.kernel.positive_semidefinite and not isinstance(products.kernel, Precomputed):
+        raise ValueError(
+            f"{products.kernel!r} is not positive semidefinite, so its functions have no norm to penalise; take "
+            "kernel_pc_logistic, or another kernel"
+        )
+    target = indicator(codes, len(classes))
+    if products.features is None:
+        found = fit_logit(target, strength, lift=lambda R: (R, products.matmat(R)), tol=tol, most=max_iterations)
+        constant = -found.intercept
+        function: KernelFunction = products.function(found.weights, constant)
+    else:
+        Phi = held_features(products.features)
+        A = products.features if Phi is None else Phi
+
+        def lift(R: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            w = A.T @ R
+            return w, A @ w
+
+        found = fit_logit(target, strength, lift=lift, tol=tol, most=max_iterations, plain=True)
+        function = products.feature_function(found.weights, -found.intercept)
+    warn_short(found, tol)
+    return LogisticModel(
+        classes,
+        found.intercept,
+        (target - found.probability) / strength,
+        strength,
+        products.kernel.unbound(),
+        function,
+        found.log_likelihood,
+        products.info
+        | {"iterations": found.iterations, "products_used": found.lifts, "gradient": float(found.gradient)},
+    )
+
+
+def indicator(codes: np.ndarray, n_classes: int) -> np.ndarray:
+    """One column for two classes (the second), else one a class."""
+    if n_classes == 2:
+        return (codes == 1).astype(np.float64)[:, None]
+    return (codes[:, None] == np.arange(n_classes)).astype(np.float64)
+
+
+def warn_short(found: Any, tol: float) -> None:
+    if found.gradient > tol:
+        warn_caller(
+            f"Newton's method stopped after {found.iterations} steps with a gradient of {found.gradient:.2g} of the "
+            f"first one, tol is {tol:.2g}; a larger regularization or max_iterations helps",
+            AccuracyWarning,
+        )
+
+
+def logistic_probability(model: LogisticModel, X: Any, *, n_threads: int | None = None) -> np.ndarray:
+    """Probability of each class for new rows.
+
+    Parameters
+    ----------
+    model : LogisticModel
+    X : array_like (m, d)
+        New rows, with the columns of the training rows.
+    n_threads : int, optional
+        Default: all processors.
+
+    Returns
+    -------
+    ndarray (m, C)
+        Columns in the order of ``model.classes``.
+    """
+    logits = _logits(model, X, n_threads)
+    if logits.shape[1] == 1:
+        with np.errstate(over="ignore"):
+            one = 1.0 / (1.0 + np.exp(-logits[:, 0]))
+            zero = 1.0 / (1.0 + np.exp(logits[:, 0]))
+        return np.column_stack([zero, one])
+    values = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return values / values.sum(axis=1, keepdims=True)
+
+
+def logistic_predict(model: LogisticModel, X: Any, *, n_threads: int | None = None) -> np.ndarray:
+    """The most probable label of new rows.
+
+    Parameters
+    ----------
+    model : LogisticModel
+    X : array_like (m, d)
+        New rows, with the columns of the training rows.
+    n_threads : int, optional
+        Default: all processors.
+
+    Returns
+    -------
+    ndarray (m,)
+        Of the type of the labels.
+    """
+    logits = _logits(model, X, n_threads)
+    if logits.shape[1] == 1:
+        return model.classes[(logits[:, 0] > 0).astype(int)]
+    return model.classes[np.argmax(logits, axis=1)]
+
+
+def _logits(model: LogisticModel, X: Any, n_threads: int | None) -> np.ndarray:
+    if not isinstance(model, LogisticModel):
+        raise TypeError(f"model is a {type(model).__name__}; give what kernel_logistic() returned")
+    return model.function(X, n_threads)

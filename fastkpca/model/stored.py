@@ -10,7 +10,9 @@ from ..base.protocol import FeatureMap, Kernel, Moments
 from ..base.stored import Record, refusing
 from ..kernels import guarded
 from ..maps.stored import restored, stored_size
-from .projectors import FeatureProjector, SampleProjector
+from .feature_projector import FeatureProjector
+from .projector import Projector
+from .sample_projector import SampleProjector
 
 __all__ = [
     "read_info",
@@ -101,7 +103,7 @@ def read_score(record: Record, n: int, c: int, dtype: np.dtype) -> np.ndarray | 
 
 def read_projector(
     record: Record, kernel: Kernel, shape: tuple[int, int, int], weights: np.ndarray | None
-) -> FeatureProjector | SampleProjector:
+) -> Projector:
     n, d, c = shape
     if "map" not in record.header:
         X, coeff, means = record.array("X", (n, d)), record.array("coeff", (n, c)), record.array("column_means", (n,))
@@ -123,10 +125,11 @@ def read_projector(
     )
 
 
-def read_moments(record: Record, projector: FeatureProjector | SampleProjector) -> Moments | None:
+def read_moments(record: Record, projector: Projector) -> Moments | None:
     if "moments" not in record.header:
         return None
-    if not isinstance(projector, FeatureProjector):
+    features: FeatureProjector | None = projector.through_features()
+    if features is None:
         raise record.refuse("it has moments and no feature map")
     arrays = record.arrays_under("moments.")
     found = Record(record.get("moments"), arrays, "the moments")
@@ -135,12 +138,12 @@ def read_moments(record: Record, projector: FeatureProjector | SampleProjector) 
     found.number("residual_trace", least=0.0)
     if abs(count - record.header.get("weight_sum", record.header["n_samples"])) > 1e-9 * count:
         raise found.refuse(f"they are of {count:.9g} rows, the model of {record.header['n_samples']}")
-    D = projector.map.n_features
+    D = features.map.n_features
     # of the size of what is in the file, before anything of that size is made
     if "scatter" in arrays:
         found.array("scatter", (D, D))
     with refusing("the moments"):
-        return projector.map.new_moments().restore(dict(found.header), arrays)
+        return features.map.new_moments().restore(dict(found.header), arrays)
 
 
 def restore_map(

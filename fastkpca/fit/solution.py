@@ -10,8 +10,9 @@ import numpy as np
 from ..base.protocol import Kernel, Moments
 from ..errors import CertificateWarning, ComponentsWarning, NotConvergedError, NoVarianceError, rounded_up, warn_caller
 from ..model.plan import Plan
-from ..model.projectors import FeatureProjector, SampleProjector
+from ..model.projector import Projector
 from ..model.result import KPCAModel
+from ..model.sample_projector import SampleProjector
 from ..rows.view import Rows
 from ..solve.certificate import Certificate
 from .target import Target
@@ -30,7 +31,7 @@ class Solution:
     eigenvalues: np.ndarray
     certificate: Certificate
     total: tuple[float, float]
-    projector: FeatureProjector | SampleProjector
+    projector: Projector
     info: dict[str, Any]
     score: np.ndarray | None = field(default=None, repr=False)
     message: str = ""

@@ -13,7 +13,7 @@ from ..base.room import DEFAULT_MEMORY
 from ..rows.sinks import Sink
 from ..rows.values import check_finite, check_out
 from ..rows.view import Rows
-from .projectors import FeatureProjector, SampleProjector
+from .projector import Projector
 from .result import KPCAModel
 from .rows import new_rows
 
@@ -115,7 +115,7 @@ def _check_scores(scores: Any, kernel: Kernel, first: int = 0) -> None:
 
 def _lazy_scores(
     rows: Rows,
-    projector: FeatureProjector | SampleProjector,
+    projector: Projector,
     kernel: Kernel,
     shift: np.ndarray | None,
     n_components: int,
@@ -141,7 +141,7 @@ def _stored(rows: Rows, lazy: Any, place: Any) -> Any:
 def write_scores(
     rows: Rows,
     kernel: Kernel,
-    projector: FeatureProjector | SampleProjector,
+    projector: Projector,
     score: np.ndarray | None,
     result: Any,
     dtype: np.dtype,

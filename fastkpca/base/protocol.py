@@ -510,14 +510,16 @@ class Moments:
         # lower triangle (row-major) of the centred second moment; the upper one is not touched
         self._scatter = np.zeros((feature_map.n_features, feature_map.n_features))
 
-    def update(self, X: np.ndarray, weights: np.ndarray | None = None) -> None:
-        """Add a tile of rows, with non-negative weights where given."""
+    def update(self, X: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray | None:
+        """Add a tile of rows, with non-negative weights where given; returns ``FeatureMap.residual`` of the rows, or
+        None where it is not looked at row by row."""
         X = np.ascontiguousarray(X, dtype=np.float64)
         Phi = self.map.features(X)
         residual = self.map.residual(X, Phi)
         self.residual_trace += float(residual.sum() if weights is None else residual @ weights)
         tile = np.ascontiguousarray(Phi.T)  # no copy where features() was column-major
         self.count = _moments.update(tile, weights, self.count, self._mean, self._scatter)
+        return residual
 
     def merge(self, other: Moments) -> Moments:
         """Add what another accumulator of the same map has seen; returns self."""

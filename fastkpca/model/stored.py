@@ -10,11 +10,11 @@ from ..base.protocol import FeatureMap, Kernel, Moments
 from ..base.stored import Record, refusing
 from ..kernels import guarded
 from ..maps.stored import restored, stored_size
-from .projectors import FeatureProjector, SampleProjector
+from .feature_projector import FeatureProjector
+from .projector import Projector
+from .sample_projector import SampleProjector
 
 __all__ = [
-    "KEYS",
-    "OPTIONAL_KEYS",
     "read_info",
     "read_kind",
     "read_moments",
@@ -26,20 +26,6 @@ __all__ = [
     "read_weights",
     "restore_map",
 ]
-
-KEYS = (
-    "kernel",
-    "bound_kind",
-    "total_variance_bounds",
-    "total_variance",
-    "plan",
-    "info",
-    "n_samples",
-    "n_features",
-    "dtype",
-)
-OPTIONAL_KEYS = ("failure_probability", "map", "moments", "weight_sum", "feature_names")
-_ARRAYS = ("eigenvalues", "eigenvalue_bounds", "angle_bounds", "clusters", "shift")
 
 
 def _read_failure_probability(record: Record, kind: str) -> float:
@@ -117,10 +103,9 @@ def read_score(record: Record, n: int, c: int, dtype: np.dtype) -> np.ndarray | 
 
 def read_projector(
     record: Record, kernel: Kernel, shape: tuple[int, int, int], weights: np.ndarray | None
-) -> FeatureProjector | SampleProjector:
+) -> Projector:
     n, d, c = shape
     if "map" not in record.header:
-        record.names((*_ARRAYS, "X", "coeff", "column_means"), ("score", "sample_weight"))
         X, coeff, means = record.array("X", (n, d)), record.array("coeff", (n, c)), record.array("column_means", (n,))
         # orthonormal vectors over sqrt(eigenvalue), but for their means, which were taken away
         norms = np.sqrt(np.einsum("ij,ij->j", coeff, coeff, dtype=np.float64) * record.arrays["eigenvalues"])
@@ -129,36 +114,36 @@ def read_projector(
         if weights is None and "weight_sum" in record.header:  # files of models without scores left them out once
             weights = np.empty(0)
         return SampleProjector(X, coeff, means, weights)
-    arrays = {name[4:]: array for name, array in record.arrays.items() if name.startswith("map.")}
-    moments = [name for name in record.arrays if name.startswith("moments.")] if "moments" in record.header else []
-    record.names((*_ARRAYS, "axes", "mean", *(f"map.{name}" for name in arrays), *moments), ("score", "sample_weight"))
     axes = record.array("axes", (None, c))
     mean = record.array("mean", (len(axes),))
     if not np.abs(axes.T @ axes - np.eye(c)).max() < 1e-6:
         raise record.refuse("its axes are not orthonormal")
     return FeatureProjector(
-        restore_map(kernel, record.get("map"), arrays, n_features=len(axes), n_columns=d), axes, mean
+        restore_map(kernel, record.get("map"), record.arrays_under("map."), n_features=len(axes), n_columns=d),
+        axes,
+        mean,
     )
 
 
-def read_moments(record: Record, projector: FeatureProjector | SampleProjector) -> Moments | None:
+def read_moments(record: Record, projector: Projector) -> Moments | None:
     if "moments" not in record.header:
         return None
-    if not isinstance(projector, FeatureProjector):
+    features: FeatureProjector | None = projector.through_features()
+    if features is None:
         raise record.refuse("it has moments and no feature map")
-    arrays = {name[8:]: array for name, array in record.arrays.items() if name.startswith("moments.")}
+    arrays = record.arrays_under("moments.")
     found = Record(record.get("moments"), arrays, "the moments")
     found.keys(("count", "residual_trace"))
     count = found.number("count", above=0.0)
     found.number("residual_trace", least=0.0)
     if abs(count - record.header.get("weight_sum", record.header["n_samples"])) > 1e-9 * count:
         raise found.refuse(f"they are of {count:.9g} rows, the model of {record.header['n_samples']}")
-    D = projector.map.n_features
+    D = features.map.n_features
     # of the size of what is in the file, before anything of that size is made
     if "scatter" in arrays:
         found.array("scatter", (D, D))
     with refusing("the moments"):
-        return projector.map.new_moments().restore(dict(found.header), arrays)
+        return features.map.new_moments().restore(dict(found.header), arrays)
 
 
 def restore_map(

@@ -238,7 +238,6 @@ class KPCAModel:
     ) -> KPCAModel:
         """The model that ``state`` described, all of it checked (ModelFileError); ``plugins`` as for ``load``."""
         record = Record(header, arrays)
-        record.keys(stored.KEYS, stored.OPTIONAL_KEYS)
         n, d = record.whole("n_samples", least=2, most=1 << 62), record.whole("n_features", least=1, most=1 << 62)
         dtype = np.dtype(record.text("dtype", ("float32", "float64")))
         spectrum = stored.read_spectrum(record, n)
@@ -264,6 +263,7 @@ class KPCAModel:
             feature_names=stored.read_names(record, d),
             _moments=stored.read_moments(record, projector),
         )
+        record.refuse_the_rest()
         _try(model)
         return model
 

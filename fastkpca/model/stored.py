@@ -15,8 +15,6 @@ from .projector import Projector
 from .sample_projector import SampleProjector
 
 __all__ = [
-    "KEYS",
-    "OPTIONAL_KEYS",
     "read_info",
     "read_kind",
     "read_moments",
@@ -28,20 +26,6 @@ __all__ = [
     "read_weights",
     "restore_map",
 ]
-
-KEYS = (
-    "kernel",
-    "bound_kind",
-    "total_variance_bounds",
-    "total_variance",
-    "plan",
-    "info",
-    "n_samples",
-    "n_features",
-    "dtype",
-)
-OPTIONAL_KEYS = ("failure_probability", "map", "moments", "weight_sum", "feature_names")
-_ARRAYS = ("eigenvalues", "eigenvalue_bounds", "angle_bounds", "clusters", "shift")
 
 
 def _read_failure_probability(record: Record, kind: str) -> float:
@@ -122,7 +106,6 @@ def read_projector(
 ) -> Projector:
     n, d, c = shape
     if "map" not in record.header:
-        record.names((*_ARRAYS, "X", "coeff", "column_means"), ("score", "sample_weight"))
         X, coeff, means = record.array("X", (n, d)), record.array("coeff", (n, c)), record.array("column_means", (n,))
         # orthonormal vectors over sqrt(eigenvalue), but for their means, which were taken away
         norms = np.sqrt(np.einsum("ij,ij->j", coeff, coeff, dtype=np.float64) * record.arrays["eigenvalues"])
@@ -131,15 +114,14 @@ def read_projector(
         if weights is None and "weight_sum" in record.header:  # files of models without scores left them out once
             weights = np.empty(0)
         return SampleProjector(X, coeff, means, weights)
-    arrays = {name[4:]: array for name, array in record.arrays.items() if name.startswith("map.")}
-    moments = [name for name in record.arrays if name.startswith("moments.")] if "moments" in record.header else []
-    record.names((*_ARRAYS, "axes", "mean", *(f"map.{name}" for name in arrays), *moments), ("score", "sample_weight"))
     axes = record.array("axes", (None, c))
     mean = record.array("mean", (len(axes),))
     if not np.abs(axes.T @ axes - np.eye(c)).max() < 1e-6:
         raise record.refuse("its axes are not orthonormal")
     return FeatureProjector(
-        restore_map(kernel, record.get("map"), arrays, n_features=len(axes), n_columns=d), axes, mean
+        restore_map(kernel, record.get("map"), record.arrays_under("map."), n_features=len(axes), n_columns=d),
+        axes,
+        mean,
     )
 
 
@@ -149,7 +131,7 @@ def read_moments(record: Record, projector: Projector) -> Moments | None:
     features: FeatureProjector | None = projector.through_features()
     if features is None:
         raise record.refuse("it has moments and no feature map")
-    arrays = {name[8:]: array for name, array in record.arrays.items() if name.startswith("moments.")}
+    arrays = record.arrays_under("moments.")
     found = Record(record.get("moments"), arrays, "the moments")
     found.keys(("count", "residual_trace"))
     count = found.number("count", above=0.0)

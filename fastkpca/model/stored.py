@@ -28,15 +28,6 @@ __all__ = [
 ]
 
 
-def _read_failure_probability(record: Record, kind: str) -> float:
-    if "failure_probability" not in record.header:  # files without it: up to four searches, each failing with 1e-6
-        return 0.0 if kind == "guaranteed" else 4e-6
-    probability = record.number("failure_probability")
-    if not (probability == 0.0 if kind == "guaranteed" else 0.0 < probability < 1.0):
-        raise record.refuse(f"its intervals are {kind}, with a failure probability of {probability!r}")
-    return probability
-
-
 def read_names(record: Record, d: int) -> tuple[str, ...] | None:
     if "feature_names" not in record.header:
         return None
@@ -80,12 +71,18 @@ def read_spectrum(record: Record, n: int) -> dict[str, Any]:
 
 def read_kind(record: Record) -> dict[str, Any]:
     kind = record.text("bound_kind", ("guaranteed", "probabilistic"))
-    return {"bound_kind": kind, "failure_probability": _read_failure_probability(record, kind)}
+    guaranteed = kind == "guaranteed"
+    probability = 0.0 if guaranteed else 4e-6  # files without it: up to four searches, each failing with 1e-6
+    if "failure_probability" in record.header:
+        probability = record.number("failure_probability")
+    if not (probability == 0.0 if guaranteed else 0.0 < probability < 1.0):
+        raise record.refuse(f"its intervals are {kind}, with a failure probability of {probability!r}")
+    return {"bound_kind": kind, "failure_probability": probability}
 
 
 def read_total_variance(record: Record) -> dict[str, Any]:
     high = record.number("total_variance")
-    ends = dict(enumerate(record.list("total_variance_bounds", 2)))
+    ends = record.list("total_variance_bounds", 2)
     total = Record({"low": ends[0], "high": ends[1]}, {}, "the total variance")
     if not total.number("low") <= total.number("high") == high:
         raise record.refuse("the ends of its total variance are in the wrong order")
@@ -132,18 +129,18 @@ def read_moments(record: Record, projector: Projector) -> Moments | None:
     if features is None:
         raise record.refuse("it has moments and no feature map")
     arrays = record.arrays_under("moments.")
-    found = Record(record.get("moments"), arrays, "the moments")
-    found.keys(("count", "residual_trace"))
-    count = found.number("count", above=0.0)
-    found.number("residual_trace", least=0.0)
+    moments = Record(record.get("moments"), arrays, "the moments")
+    moments.keys(("count", "residual_trace"))
+    count = moments.number("count", above=0.0)
+    moments.number("residual_trace", least=0.0)
     if abs(count - record.header.get("weight_sum", record.header["n_samples"])) > 1e-9 * count:
-        raise found.refuse(f"they are of {count:.9g} rows, the model of {record.header['n_samples']}")
+        raise moments.refuse(f"they are of {count:.9g} rows, the model of {record.header['n_samples']}")
     D = features.map.n_features
     # of the size of what is in the file, before anything of that size is made
     if "scatter" in arrays:
-        found.array("scatter", (D, D))
+        moments.array("scatter", (D, D))
     with refusing("the moments"):
-        return features.map.new_moments().restore(dict(found.header), arrays)
+        return features.map.new_moments().restore(dict(moments.header), arrays)
 
 
 def restore_map(
@@ -158,10 +155,10 @@ def restore_map(
     if size is not None and size != n_features:
         raise record.refuse(f"it has {size} features, the model {n_features}")
     with refusing("the feature map"):
-        found = restored(guarded(kernel), dict(record.header), arrays)
-        if found.n_features != n_features:
-            raise record.refuse(f"it has {found.n_features} features, the model {n_features}")
-    return found
+        feature_map = restored(guarded(kernel), dict(record.header), arrays)
+        if feature_map.n_features != n_features:
+            raise record.refuse(f"it has {feature_map.n_features} features, the model {n_features}")
+    return feature_map
 
 
 def read_info(info: Any) -> dict:

@@ -138,10 +138,10 @@ class Problem:
         """Bound on the error of a kernel value in float64, as far as the kernel states one."""
         return self.kernel.entry_error(self.data, np.dtype(np.float64)) or 0.0
 
-    def some_rows(self, most: int) -> np.ndarray:
-        """So many rows of the sample, spread over it."""
+    def some_rows(self, count: int) -> np.ndarray:
+        """At most ``count`` rows of the sample, spread over it."""
         sample = self.data.sample
-        return sample[np.linspace(0, len(sample) - 1, min(most, len(sample))).astype(np.intp)]
+        return sample[np.linspace(0, len(sample) - 1, min(count, len(sample))).astype(np.intp)]
 
     @cached_property
     def largest_value(self) -> float:
@@ -204,13 +204,13 @@ def summarize_for(
 def _rows(X: Any, options: Options) -> Rows:
     """The rows with their weights, of as many columns as those of ``like``."""
     rows = as_rows(X, at_least=2)
-    if rows.counted:
-        check_c(options.c, rows.n_samples)
     if options.sample_weight is not None:
         rows = rows.weighted(check_weights(options.sample_weight, rows.n_samples))
     if options.like is not None:
         check_columns(options.like.n_features, rows.n_features)
         check_names(options.like.feature_names, X)
+    if rows.counted:  # else when they were read
+        check_c(options.c, rows.n_samples)
     return rows
 
 

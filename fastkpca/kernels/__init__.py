@@ -7,6 +7,7 @@ here fits, solves or reads rows but for a look at a sample.
 ==================  ==================================================================================
 ``registry``        names: the built-in table, the entry-point group ``fastkpca.kernels``, a session's own
 ``contract``        what a kernel, a map and a product promise: each promise once
+``stored``          kernels in model files
 ``guard``           stands between the core and kernels from outside; ``guarded_offers``: their maps and products
 ``sampling``        the promises of a kernel from outside, looked at on a few rows
 ``watch``           calls into code from outside, named where they fail
@@ -36,11 +37,10 @@ from .registry import (
     KernelEntry,
     KernelTable,
     get_kernel,
-    kernel_from_state,
-    kernel_state,
     list_kernels,
     register_kernel,
 )
+from .stored import kernel_from_state, kernel_state
 
 __all__ = [
     "CallableKernel",

@@ -10,7 +10,7 @@ import numbers
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from math import isfinite, prod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -19,8 +19,9 @@ from ..base.rounding import UNIT, rounding_factor, unit_roundoff
 from ..base.stored import Record
 from ..errors import KernelParameterError, PluginError
 from ..maps.combined import ScaledMap, SumMap, TensorMap, parts_of
+from ..products.blocks import checked_block
 from ..products.combined import ScaledSummation, SumSummation
-from ..products.exact import ExactSummation, checked_block
+from ..products.exact import ExactSummation
 from ..rows.view import Rows
 
 __all__ = ["ProductKernel", "ScaledKernel", "SumKernel", "add", "multiply"]
@@ -29,6 +30,8 @@ COMPILED_FLOPS, BLOCK_FLOPS = 5.0, 33.0
 """Of a kernel value beside the distance, from compiled tiles and from ``block``, in the flops of ``Cost``."""
 ABOVE = 1 + 1e-12
 """What the few roundings of a bound can take from it, many times over."""
+
+Value = TypeVar("Value")
 
 
 def add(a: Kernel, b: Any) -> Kernel:
@@ -64,18 +67,11 @@ def _check_part(part: Any) -> None:
         )
 
 
-def _made(cls: type[Kernel], **values: Any) -> Kernel:
-    """A combination of parts that were checked when they were first put together."""
-    made = cls.__new__(cls)
-    made.__dict__.update(values)
-    return made
-
-
 def _values(kernel: Kernel, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
     """The values of a part, in an array that may be overwritten."""
     K = checked_block(kernel, X, Y)
-    own = K.dtype == X.dtype and K.flags.writeable and K.flags.owndata
-    return K if own else np.array(K, dtype=X.dtype, order="C")
+    overwritable = K.dtype == X.dtype and K.flags.writeable and K.flags.owndata
+    return K if overwritable else np.array(K, dtype=X.dtype, order="C")
 
 
 def _diagonal(kernel: Kernel, X: np.ndarray) -> np.ndarray:
@@ -88,6 +84,13 @@ def _diagonal(kernel: Kernel, X: np.ndarray) -> np.ndarray:
     return values
 
 
+def _all_known(values: Iterable[Value | None]) -> list[Value] | None:
+    """The values; None where one of them is not known."""
+    values = list(values)
+    known = [value for value in values if value is not None]
+    return known if len(known) == len(values) else None
+
+
 def _cheapest(offers: Iterable[Offer], cost: Callable[[Offer], float]) -> Offer | None:
     return min(offers, key=cost, default=None)
 
@@ -96,7 +99,57 @@ def _by_size(offer: Offer) -> float:
     return offer.cost.n_features
 
 
-class ScaledKernel(Kernel):
+def _map_cost(offers: Sequence[Offer], D: int, residual: float, joining: float = 0.0) -> Cost:
+    """Of the map with D features that the maps of these offers make; ``joining``: flops to make one of a row."""
+    return Cost(
+        D,
+        row_flops=sum(offer.cost.row_flops for offer in offers) + joining,
+        setup_flops=sum(offer.cost.setup_flops for offer in offers),
+        memory=max(8.0 * D * D, sum(offer.cost.memory for offer in offers)),
+        residual=residual,
+    )
+
+
+class _Combination(Kernel):
+    """What all combinations of kernels share: what follows from the parts whatever is done with them."""
+
+    api_version = 1
+    parts: tuple[Kernel, ...]
+
+    @property
+    def positive_semidefinite(self) -> bool:
+        # products as well: Schur 1911
+        return all(part.positive_semidefinite for part in self.parts)
+
+    @property
+    def scales_rows(self) -> bool:
+        return all(part.scales_rows for part in self.parts)
+
+    @property
+    def thread_safe(self) -> bool:
+        return all(part.thread_safe for part in self.parts)
+
+    def with_parts(self, parts: tuple[Kernel, ...]) -> Kernel:
+        """This combination of other parts, which were checked when they were first put together."""
+        made = type(self).__new__(type(self))
+        made.__dict__.update(self.__dict__, parts=parts)
+        return made
+
+    def over_parts(self, function: Callable[[Kernel], Kernel]) -> Kernel:
+        parts = tuple(map(function, self.parts))
+        return self if all(new is old for new, old in zip(parts, self.parts)) else self.with_parts(parts)
+
+    def resolve(self, data: Summary) -> Kernel:
+        return self.over_parts(lambda part: part.resolve(data))
+
+    def unbound(self) -> Kernel:
+        return self.over_parts(lambda part: part.unbound())
+
+    def map_parts(self) -> tuple[Kernel, ...]:
+        return self.parts
+
+
+class ScaledKernel(_Combination):
     """factor * k(x, y).
 
     Parameters
@@ -106,7 +159,6 @@ class ScaledKernel(Kernel):
     kernel : Kernel
     """
 
-    api_version = 1
     parameters = {"factor": None, "kernel": None}
 
     factor: float
@@ -125,36 +177,16 @@ class ScaledKernel(Kernel):
                 f"the factor of a kernel is {factor:g}; it must be positive and finite: a negative or zero multiple of "
                 "a positive semidefinite kernel has no components (matrices can be subtracted, with 'precomputed')"
             )
-        self.__dict__.update(factor=factor, kernel=kernel)
-
-    @property
-    def positive_semidefinite(self) -> bool:
-        return bool(self.kernel.positive_semidefinite)
+        self.__dict__.update(factor=factor, kernel=kernel, parts=(kernel,))
 
     @property
     def translation(self) -> str | None:
         return self.kernel.translation
 
-    @property
-    def scales_rows(self) -> bool:
-        return bool(self.kernel.scales_rows)
-
-    @property
-    def thread_safe(self) -> bool:
-        return bool(self.kernel.thread_safe)
-
-    def over_parts(self, function: Callable[[Kernel], Kernel]) -> Kernel:
-        part = function(self.kernel)
-        return self if part is self.kernel else _made(ScaledKernel, factor=self.factor, kernel=part)
-
-    def map_parts(self) -> tuple[Kernel, ...]:
-        return (self.kernel,)
-
-    def resolve(self, data: Summary) -> Kernel:
-        return self.over_parts(lambda part: part.resolve(data))
-
-    def unbound(self) -> Kernel:
-        return self.over_parts(lambda part: part.unbound())
+    def with_parts(self, parts: tuple[Kernel, ...]) -> Kernel:
+        made = super().with_parts(parts)
+        made.__dict__["kernel"] = parts[0]
+        return made
 
     def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         K = _values(self.kernel, X, Y)
@@ -165,16 +197,16 @@ class ScaledKernel(Kernel):
         return self.factor * _diagonal(self.kernel, X)
 
     def entry_error(self, data: Summary, dtype: np.dtype) -> float | None:
-        own, most = self.kernel.entry_error(data, dtype), self.kernel.value_bound(data)
-        if own is None or most is None:
+        error, bound = self.kernel.entry_error(data, dtype), self.kernel.value_bound(data)
+        if error is None or bound is None:
             return None
         # rounding the factor to the tiles' type, and the product
         info = np.finfo(dtype)
-        return self.factor * (own + float(info.eps) * 1.01 * (most + own)) * ABOVE + float(info.tiny)
+        return self.factor * (error + float(info.eps) * 1.01 * (bound + error)) * ABOVE + float(info.tiny)
 
     def value_bound(self, data: Summary) -> float | None:
-        most = self.kernel.value_bound(data)
-        return None if most is None else self.factor * most * ABOVE
+        bound = self.kernel.value_bound(data)
+        return None if bound is None else self.factor * bound * ABOVE
 
     def feature_maps(self, data: Summary, tol: float, max_features: int) -> Sequence[Offer]:
         def scaled(offer: Offer) -> Offer:
@@ -187,8 +219,8 @@ class ScaledKernel(Kernel):
             cost = replace(offer.cost, residual=offer.cost.residual * self.factor)
             return Offer(offer.name, cost, lambda X, Y=None: ScaledSummation(offer.build(X, Y), self.factor))
 
-        own = None if tol is None else tol / self.factor * (1 - 1e-12)
-        offers = [scaled(offer) for offer in self.kernel.summations(data_x, data_y, own)]
+        part_tol = None if tol is None else tol / self.factor * (1 - 1e-12)
+        offers = [scaled(offer) for offer in self.kernel.summations(data_x, data_y, part_tol)]
         # tiles of the scaled kernel itself come from ``block``
         if self.positive_semidefinite and self.kernel.compiled_tile() is not None:
             cost = _tiles_cost(self.kernel, data_x, data_y)
@@ -197,10 +229,10 @@ class ScaledKernel(Kernel):
         return offers
 
     def feature_map_from_state(self, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
-        own = Record(header, arrays, "the feature map of a scaling")
-        own.keys(("map", "parts"))
-        own.text("map", ("scaled",))
-        own.list("parts", 1)
+        record = Record(header, arrays, "the feature map of a scaling")
+        record.keys(("map", "parts"))
+        record.text("map", ("scaled",))
+        record.list("parts", 1)
         [state] = parts_of(header, arrays)
         return ScaledMap(self.kernel.feature_map_from_state(*state), self.factor)
 
@@ -218,15 +250,12 @@ def _bracketed(kernel: Kernel) -> str:
     return f"({kernel!r})" if isinstance(kernel, SumKernel) else repr(kernel)
 
 
-class _OfParts(Kernel):
-    """Shared by sums and products: the parts, flat, in the order in which they were written."""
+class _FlatCombination(_Combination):
+    """Sums and products: the parts, flat, in the order in which they were written."""
 
-    api_version = 1
     parameters = {"parts": ()}
     word: ClassVar[str]
     """The name of their feature maps and products, and of their description in a model file."""
-
-    parts: tuple[Kernel, ...]
 
     def check(self) -> None:
         flat: list[Kernel] = []
@@ -236,29 +265,6 @@ class _OfParts(Kernel):
         if len(flat) < 2:
             raise KernelParameterError(f"a {self.word} of kernels has at least two parts; found {len(flat)}")
         self.__dict__["parts"] = tuple(flat)
-
-    @property
-    def positive_semidefinite(self) -> bool:
-        # products as well: Schur 1911
-        return all(part.positive_semidefinite for part in self.parts)
-
-    @property
-    def scales_rows(self) -> bool:
-        return all(part.scales_rows for part in self.parts)
-
-    @property
-    def thread_safe(self) -> bool:
-        return all(part.thread_safe for part in self.parts)
-
-    def over_parts(self, function: Callable[[Kernel], Kernel]) -> Kernel:
-        parts = tuple(map(function, self.parts))
-        return self if all(new is old for new, old in zip(parts, self.parts)) else _made(type(self), parts=parts)
-
-    def resolve(self, data: Summary) -> Kernel:
-        return self.over_parts(lambda part: part.resolve(data))
-
-    def unbound(self) -> Kernel:
-        return self.over_parts(lambda part: part.unbound())
 
     def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         total = _values(self.parts[0], X, Y)
@@ -272,44 +278,34 @@ class _OfParts(Kernel):
             self._join(total, _diagonal(part, X))
         return total
 
-    def map_parts(self) -> tuple[Kernel, ...]:
-        return self.parts
-
     def _join(self, total: np.ndarray, values: np.ndarray) -> None:
         raise NotImplementedError
 
     def _errors_and_bounds(self, data: Summary, dtype: np.dtype) -> tuple[list[float], list[float]] | None:
-        errors = [part.entry_error(data, dtype) for part in self.parts]
-        bounds = [part.value_bound(data) for part in self.parts]
-        if None in errors or None in bounds:
-            return None
-        return errors, bounds  # type: ignore[return-value]
+        errors = _all_known(part.entry_error(data, dtype) for part in self.parts)
+        bounds = self._value_bounds(data)
+        return None if errors is None or bounds is None else (errors, bounds)
+
+    def _value_bounds(self, data: Summary) -> list[float] | None:
+        return _all_known(part.value_bound(data) for part in self.parts)
 
     def _map_offers(self, data: Summary, tol: float, max_features: int, weights: np.ndarray) -> list[Offer] | None:
         """One offer of each part, together within tol if residual_i / trace_i counts ``weights[i]``; None: not each
         part has one. Parts with an exact map leave their share of tol to the others."""
-        found = [part.feature_maps(data, tol, max_features) for part in self.parts]
-        exact = [_cheapest([x for x in offers if x.cost.residual == 0.0], _by_size) for offers in found]
-        loose = sum(float(weight) for weight, offer in zip(weights, exact) if offer is None)
-        if loose > 0:
-            share = min(1.0, tol / loose)
+        offers = [part.feature_maps(data, tol, max_features) for part in self.parts]
+        exact = [_cheapest([x for x in of_part if x.cost.residual == 0.0], _by_size) for of_part in offers]
+        inexact_weight = sum(float(weight) for weight, offer in zip(weights, exact) if offer is None)
+        if inexact_weight > 0:
+            share = min(1.0, tol / inexact_weight)
             if share != tol:
-                found = [
-                    offers if offer is not None else part.feature_maps(data, share, max_features)
-                    for part, offers, offer in zip(self.parts, found, exact)
+                offers = [
+                    of_part if offer is not None else part.feature_maps(data, share, max_features)
+                    for part, of_part, offer in zip(self.parts, offers, exact)
                 ]
-        chosen = [offer or _cheapest(offers, _by_size) for offer, offers in zip(exact, found)]
-        return None if None in chosen else chosen  # type: ignore[return-value]
-
-    def _part_maps(self, header: dict, arrays: dict[str, np.ndarray]) -> list[FeatureMap]:
-        own = Record(header, arrays, "the feature map of a sum")
-        own.keys(("map", "parts"))
-        own.text("map", ("sum",))
-        own.list("parts", len(self.parts))
-        return [part.feature_map_from_state(*own) for part, own in zip(self.parts, parts_of(header, arrays))]
+        return _all_known(offer or _cheapest(of_part, _by_size) for offer, of_part in zip(exact, offers))
 
 
-class SumKernel(_OfParts):
+class SumKernel(_FlatCombination):
     """k_1(x, y) + k_2(x, y) + ...
 
     Parameters
@@ -340,8 +336,8 @@ class SumKernel(_OfParts):
         return (sum(errors) + rounding) * ABOVE
 
     def value_bound(self, data: Summary) -> float | None:
-        bounds = [part.value_bound(data) for part in self.parts]
-        return None if None in bounds else sum(bounds) * ABOVE  # type: ignore[arg-type]
+        bounds = self._value_bounds(data)
+        return None if bounds is None else sum(bounds) * ABOVE
 
     def feature_maps(self, data: Summary, tol: float, max_features: int) -> Sequence[Offer]:
         if not self.positive_semidefinite:
@@ -353,54 +349,39 @@ class SumKernel(_OfParts):
         chosen = self._map_offers(data, tol, max_features, shares)
         if chosen is None:
             return ()
-        costs = [offer.cost for offer in chosen]
-        D = sum(cost.n_features for cost in costs)
+        D = sum(offer.cost.n_features for offer in chosen)
         if D > max_features:
             return ()
-        cost = Cost(
-            D,
-            row_flops=sum(cost.row_flops for cost in costs),
-            setup_flops=sum(cost.setup_flops for cost in costs),
-            memory=max(8.0 * D * D, sum(cost.memory for cost in costs)),
-            residual=float(sum(share * cost.residual for share, cost in zip(shares, costs))),
-        )
+        residual = float(sum(share * offer.cost.residual for share, offer in zip(shares, chosen)))
+        cost = _map_cost(chosen, D, residual)
         return (Offer(self.word, cost, lambda sample: SumMap([offer.build(sample) for offer in chosen])),)
 
     def feature_map_from_state(self, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
-        return SumMap(self._part_maps(header, arrays))
+        record = Record(header, arrays, "the feature map of a sum")
+        record.keys(("map", "parts"))
+        record.text("map", ("sum",))
+        record.list("parts", len(self.parts))
+        states = parts_of(header, arrays)
+        return SumMap([part.feature_map_from_state(*state) for part, state in zip(self.parts, states)])
 
     def summations(self, data_x: Summary, data_y: Summary, tol: float | None) -> Sequence[Offer]:
         """The sum of the parts' own products, exact tiles for a part without one; compiled tiles throughout beat those
         of the sum, which come from ``block``."""
-        sizes = [part.value_bound(data) for data in (data_x, data_y) for part in self.parts]
-        known = [size for size in sizes if size is not None]
-        if len(known) < len(sizes):
+        bounds_x, bounds_y = self._value_bounds(data_x), self._value_bounds(data_y)
+        if bounds_x is None or bounds_y is None:
             return ()
         # what each part's product loses by rounding may be more than the values of the sum tell: they may cancel
-        n, n_y = len(self.parts), data_y.n_samples
-        size = sum(map(max, known[:n], known[n:]))
-        rounding = (rounding_factor(n_y) + n) * UNIT * size
-
-        def flops(offer: Offer) -> float:
-            return offer.cost.setup_flops + offer.cost.row_flops * data_x.n_samples
-
-        found = [_cheapest(part.summations(data_x, data_y, None), flops) for part in self.parts]
-        left = np.inf if tol is None else tol - rounding - sum(x.cost.residual for x in found if x is not None)
-        if not left > 0:
+        rounding = (rounding_factor(data_y.n_samples) + len(self.parts)) * UNIT * sum(map(max, bounds_x, bounds_y))
+        offers = self._part_products(data_x, data_y, None if tol is None else tol - rounding)
+        if offers is None:
             return ()
-        loose = found.count(None)
-        if tol is not None and loose:
-            share = left / loose * (1 - 1e-12)
-            found = [
-                offer or _cheapest(part.summations(data_x, data_y, share), flops)
-                for part, offer in zip(self.parts, found)
-            ]
-        if not all(found) and not self.positive_semidefinite:
+        if not all(offers) and not self.positive_semidefinite:
             return ()  # the tiles of the sum itself also give the norm, on which such a kernel's certificate rests
-        if not any(found) and any(part.compiled_tile() is None for part in self.parts):
+        if not any(offers) and any(part.compiled_tile() is None for part in self.parts):
             return ()  # the tiles of the sum itself are as good
         costs = [
-            _tiles_cost(part, data_x, data_y) if offer is None else offer.cost for part, offer in zip(self.parts, found)
+            _tiles_cost(part, data_x, data_y) if offer is None else offer.cost
+            for part, offer in zip(self.parts, offers)
         ]
         cost = Cost(
             max(cost.n_features for cost in costs),
@@ -415,18 +396,36 @@ class SumKernel(_OfParts):
             return SumSummation(
                 [
                     ExactSummation(part, X, Y) if offer is None else offer.build(X, Y)
-                    for part, offer in zip(self.parts, found)
+                    for part, offer in zip(self.parts, offers)
                 ],
                 rounding,
             )
 
         return (Offer(self.word, cost, build),)
 
+    def _part_products(self, data_x: Summary, data_y: Summary, tol: float | None) -> list[Offer | None] | None:
+        """The cheapest product of each part, together within ``tol``, or None for a part that has none; None for all
+        where they cannot keep ``tol``."""
+
+        def flops(offer: Offer) -> float:
+            return offer.cost.setup_flops + offer.cost.row_flops * data_x.n_samples
+
+        offers = [_cheapest(part.summations(data_x, data_y, None), flops) for part in self.parts]
+        if tol is None:
+            return offers
+        left = tol - sum(offer.cost.residual for offer in offers if offer is not None)
+        if not left > 0:
+            return None
+        share = left / max(1, offers.count(None)) * (1 - 1e-12)
+        return [
+            offer or _cheapest(part.summations(data_x, data_y, share), flops) for part, offer in zip(self.parts, offers)
+        ]
+
     def __repr__(self) -> str:
         return " + ".join(map(repr, self.parts))
 
 
-class ProductKernel(_OfParts):
+class ProductKernel(_FlatCombination):
     """k_1(x, y) k_2(x, y) ...: positive semidefinite where all parts are (Schur).
 
     Parameters
@@ -450,59 +449,52 @@ class ProductKernel(_OfParts):
         if known is None:
             return None
         unit = unit_roundoff(dtype)
-        error, most = 0.0, 1.0
-        for own, bound in zip(*known):  # (k + e)(k' + e') - k k', rounded once
-            error = error * (bound + own) + most * own
-            most *= bound
-            error += unit * (most + error)
+        error, size = 0.0, 1.0
+        for part_error, bound in zip(*known):  # (k + e)(k' + e') - k k', rounded once
+            error = error * (bound + part_error) + size * part_error
+            size *= bound
+            error += unit * (size + error)
         return error * ABOVE + float(np.finfo(dtype).tiny)  # a product may underflow
 
     def value_bound(self, data: Summary) -> float | None:
-        bounds = [part.value_bound(data) for part in self.parts]
-        return None if None in bounds else prod(bounds) * ABOVE  # type: ignore[arg-type]
+        bounds = self._value_bounds(data)
+        return None if bounds is None else prod(bounds) * ABOVE
 
     def feature_maps(self, data: Summary, tol: float, max_features: int) -> Sequence[Offer]:
-        bounds = [bound for part in self.parts if (bound := part.value_bound(data)) is not None]
-        if not self.positive_semidefinite or len(bounds) < len(self.parts):
+        bounds = self._value_bounds(data)
+        if not self.positive_semidefinite or bounds is None:
             return ()
         # the relative residual of a product is at most about the sum of those of its parts, row by row
         ones = np.ones(len(self.parts))
         chosen = self._map_offers(data, tol, max_features, ones)
         if chosen is None:
             return ()
-        costs = [offer.cost for offer in chosen]
-        D = prod(cost.n_features for cost in costs)
+        D = prod(offer.cost.n_features for offer in chosen)
         if D > max_features:
             return ()
 
-        def made(offers: Sequence[Offer], sample: np.ndarray) -> FeatureMap:
+        def tensor(offers: Sequence[Offer], sample: np.ndarray) -> FeatureMap:
             total, bound = offers[0].build(sample), bounds[0]
-            for offer, more in zip(offers[1:], bounds[1:]):
-                total = TensorMap(total, offer.build(sample), (bound, more))
-                bound = bound * more * ABOVE
+            for offer, part_bound in zip(offers[1:], bounds[1:]):
+                total = TensorMap(total, offer.build(sample), (bound, part_bound))
+                bound = bound * part_bound * ABOVE
             return total
 
         def build(sample: np.ndarray) -> FeatureMap:
             # rows with a large residual of one part may be those where the others are large: judged on the sample
-            found, share = made(chosen, sample), tol
+            feature_map, part_tol = tensor(chosen, sample), tol
             for _ in range(3):
-                left, trace = float(found.residual(sample).sum()), float(self.diagonal(sample).sum())
-                if left <= tol * trace or all(offer.cost.residual == 0.0 for offer in chosen):
+                residual, trace = float(feature_map.residual(sample).sum()), float(self.diagonal(sample).sum())
+                if residual <= tol * trace or all(offer.cost.residual == 0.0 for offer in chosen):
                     break
-                share *= max(1e-3, 0.5 * tol * trace / left)
-                more = self._map_offers(data, share, max_features, ones)
-                if more is None or prod(offer.cost.n_features for offer in more) > max_features:
+                part_tol *= max(1e-3, 0.5 * tol * trace / residual)
+                tighter = self._map_offers(data, part_tol, max_features, ones)
+                if tighter is None or prod(offer.cost.n_features for offer in tighter) > max_features:
                     break
-                found = made(more, sample)
-            return found
+                feature_map = tensor(tighter, sample)
+            return feature_map
 
-        cost = Cost(
-            D,
-            row_flops=sum(cost.row_flops for cost in costs) + 2.0 * D,
-            setup_flops=sum(cost.setup_flops for cost in costs),
-            memory=max(8.0 * D * D, sum(cost.memory for cost in costs)),
-            residual=sum(cost.residual for cost in costs),
-        )
+        cost = _map_cost(chosen, D, sum(offer.cost.residual for offer in chosen), joining=2.0 * D)
         return (Offer(self.word, cost, build),)
 
     def map_parts(self) -> tuple[Kernel, ...]:
@@ -510,15 +502,16 @@ class ProductKernel(_OfParts):
         return self.parts if len(self.parts) == 2 else (ProductKernel(parts=self.parts[:-1]), self.parts[-1])
 
     def feature_map_from_state(self, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
-        own = Record(header, arrays, "the feature map of a product")
-        own.keys(("map", "bounds", "parts"))
-        own.text("map", ("tensor",))
-        own.list("parts", 2)
-        bounds = Record({str(i): bound for i, bound in enumerate(own.list("bounds", 2))}, {}, "the bounds of a product")
-        most = (bounds.number("0", least=0.0), bounds.number("1", least=0.0))
-        states = parts_of(header, arrays)
-        maps = [part.feature_map_from_state(*own) for part, own in zip(self.map_parts(), states)]
-        return TensorMap(maps[0], maps[1], most)
+        record = Record(header, arrays, "the feature map of a product")
+        record.keys(("map", "bounds", "parts"))
+        record.text("map", ("tensor",))
+        record.list("parts", 2)
+        stored = {str(i): bound for i, bound in enumerate(record.list("bounds", 2))}
+        bounds = Record(stored, {}, "the bounds of a product")
+        first, second = (
+            part.feature_map_from_state(*state) for part, state in zip(self.map_parts(), parts_of(header, arrays))
+        )
+        return TensorMap(first, second, (bounds.number("0", least=0.0), bounds.number("1", least=0.0)))
 
     def __repr__(self) -> str:
         return " * ".join(map(_bracketed, self.parts))

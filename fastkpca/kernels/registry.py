@@ -9,14 +9,13 @@ from __future__ import annotations
 import os
 import threading
 import warnings
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..base.plugins import NAME, OWN, Entry, Group, Table, normal, warn_of
+from ..base.plugins import NAME, OWN, Entry, Group, Table, warn_of
 from ..base.protocol import API_VERSION, Kernel
-from ..base.stored import Record, refusing
-from ..errors import PluginError, PluginWarning, UnknownKernelError, did_you_mean, warn_caller
+from ..errors import PluginError, UnknownKernelError, did_you_mean
 from .adapters import CallableKernel, ObjectKernel
 from .combined import ProductKernel, ScaledKernel, SumKernel
 
@@ -24,8 +23,6 @@ __all__ = [
     "KernelEntry",
     "KernelTable",
     "get_kernel",
-    "kernel_from_state",
-    "kernel_state",
     "list_kernels",
     "register_kernel",
 ]
@@ -88,27 +85,25 @@ _ELSEWHERE = {
 }
 """Names of kernels in MATLAB (and its toolboxes), R and scikit-learn that are no misspellings of ours."""
 
-_KERNELS = Group(GROUP, "kernel", BUILTINS, UnknownKernelError, _check_plugin, _ELSEWHERE)
-_RESERVED = _KERNELS.reserved
-_scanned, _loaded = _KERNELS.scanned, _KERNELS.loaded
-read_plugins, find, load = _KERNELS.read, _KERNELS.find, _KERNELS.load
+KERNELS = Group(GROUP, "kernel", BUILTINS, UnknownKernelError, _check_plugin, _ELSEWHERE)
 
 
-def _make(entry: KernelEntry, parameters: dict[str, Any]) -> Kernel:
+def make(entry: KernelEntry, parameters: dict[str, Any]) -> Kernel:
+    """The kernel of an entry, with these parameters."""
     if entry.target is not None:
         return _from_object(entry.target, parameters)
-    cls = load(entry)
+    cls = KERNELS.load(entry)
     try:
         return cls(**parameters)
     except (TypeError, ValueError) as error:  # about the parameters: the user's to mend
         if entry.distribution != OWN:
-            error.add_note(f"raised by {_KERNELS.who(entry)}, {cls.__name__}({', '.join(parameters)})")
+            error.add_note(f"raised by {KERNELS.who(entry)}, {cls.__name__}({', '.join(parameters)})")
         raise
     except Exception as error:
         if entry.distribution == OWN:
             raise
         raise PluginError(
-            f"{_KERNELS.who(entry)}: {cls.__name__}({', '.join(parameters)}) raised {type(error).__name__}: {error}"
+            f"{KERNELS.who(entry)}: {cls.__name__}({', '.join(parameters)}) raised {type(error).__name__}: {error}"
         ) from error
 
 
@@ -183,6 +178,12 @@ if hasattr(os, "register_at_fork"):  # not on Windows; a child must not inherit 
     )
 
 
+def session_entries() -> dict[str, KernelEntry]:
+    """What is registered in this session now, by name."""
+    with _session_lock:
+        return dict(_session)
+
+
 def get_kernel(kernel: str | Kernel | type | Callable[..., Any] | Any, **parameters: Any) -> Kernel:
     """The kernel that a name or an object means.
 
@@ -222,156 +223,7 @@ def get_kernel(kernel: str | Kernel | type | Callable[..., Any] | Any, **paramet
     """
     if not isinstance(kernel, str):
         return _from_object(kernel, parameters)
-    with _session_lock:
-        session = dict(_session)
-    return _make(_KERNELS.lookup(kernel, session), parameters)
-
-
-def kernel_state(kernel: Kernel) -> dict[str, Any]:
-    """What a model file says about its kernel; ``kernel_from_state`` makes it again.
-
-    Kernels of other distributions go by their qualified name, which stays unambiguous whatever else is installed.
-    Sums, scalings and products are described by their parts.
-
-    Returns
-    -------
-    dict
-        {"name", "parameters"}, with the "version" of another distribution; or {"sum": [states]}, {"product": [states]},
-        {"factor", "kernel": state}.
-
-    Raises
-    ------
-    ValueError
-        No name leads to this kernel: it has to be registered, or come from an installed distribution.
-    """
-    kernel = kernel.unguarded()
-    if isinstance(kernel, ScaledKernel):
-        return {"factor": kernel.factor, "kernel": kernel_state(kernel.kernel)}
-    if isinstance(kernel, (SumKernel, ProductKernel)):
-        return {kernel.word: [kernel_state(part) for part in kernel.parts]}
-    cls = type(kernel)
-    path = f"{cls.__module__}:{cls.__qualname__}"
-    for entry in BUILTINS.values():
-        if entry.value == path:
-            return {"name": entry.name, "parameters": kernel.get_parameters()}
-    with _session_lock:
-        session = list(_session.values())
-    for entry in session:
-        if entry.target is cls:
-            return {"name": entry.name, "parameters": kernel.get_parameters()}
-        if entry.target is kernel:
-            return {"name": entry.name, "parameters": {}}
-        if isinstance(kernel, (CallableKernel, ObjectKernel)) and entry.target is kernel.wrapped:
-            return {"name": entry.name, "parameters": kernel.declarations()}
-    known = [entry for entry, loaded in _loaded.items() if loaded is cls]
-    known += [entry for entry in _KERNELS.plugins()[0] if entry.value == path]
-    if not known:
-        raise ValueError(
-            f"{kernel!r} cannot be written down by name; make it known with fastkpca.register_kernel(name, ...) here "
-            f"and wherever the file is read, or install it as an entry point in the group {GROUP!r}"
-        )
-    return {"name": known[0].qualified, "parameters": kernel.get_parameters(), "version": known[0].version}
-
-
-def kernel_from_state(state: Any, *, plugins: bool | str | Collection[str] = False) -> Kernel:
-    """The kernel that ``kernel_state`` described, as read from a file.
-
-    Parameters
-    ----------
-    state : dict
-    plugins : bool, str or collection of str, default False
-        Whose kernels may be imported: False: fastkpca's own and those registered in this session; True: any that is
-        installed; or the distributions, as in ``["fastkpca-kernels-contrib"]`` or ``["distribution:kernel"]``.
-
-    Raises
-    ------
-    ModelFileError
-        It describes no kernel, one that is not allowed, or one that is not known here.
-    PluginError
-        A kernel that was allowed cannot be imported.
-
-    Warns
-    -----
-    PluginWarning
-        Another version of the kernel's distribution is installed than the one that wrote the file.
-    """
-    return _restored(state, _allowed(plugins))
-
-
-def _allowed(plugins: bool | str | Collection[str]) -> bool | frozenset[str]:
-    """``plugins`` of ``load``, checked: True or False, or a set of distributions and qualified names, normalised."""
-    if isinstance(plugins, bool):
-        return plugins
-    names = [plugins] if isinstance(plugins, str) else list(plugins) if isinstance(plugins, Collection) else [None]
-    if not all(isinstance(name, str) for name in names):
-        raise TypeError(
-            f"plugins is {plugins!r}; give True, False, or the distributions whose kernels may be imported, as in "
-            "plugins=['fastkpca-kernels-contrib']"
-        )
-    return frozenset(_normal_name(name) for name in names if isinstance(name, str))
-
-
-def _normal_name(name: str) -> str:
-    distribution, colon, kernel = name.partition(":")
-    return normal(distribution) + colon + kernel
-
-
-def _restored(state: Any, allowed: bool | frozenset[str]) -> Kernel:
-    own = Record(state, {}, "the kernel")
-    if "factor" in own.header:
-        own.keys(("factor", "kernel"))
-        factor, part = own.number("factor", above=0.0), _restored(own.get("kernel"), allowed)
-        with refusing("the kernel"):
-            return ScaledKernel(factor=factor, kernel=part)
-    for cls in (SumKernel, ProductKernel):
-        if cls.word in own.header:
-            own.keys((cls.word,))
-            parts = tuple(_restored(part, allowed) for part in own.list(cls.word))
-            with refusing("the kernel"):
-                return cls(parts=parts)
-    own.keys(("name", "parameters"), ("version",))
-    name, version = own.text("name"), own.text("version") if "version" in own.header else ""
-    parameters = dict(Record(own.get("parameters"), {}, "the kernel's parameters").header)
-    entry = _allowed_entry(own, name, version, allowed)
-    if entry.target is None:
-        load(entry)  # a distribution that is broken is not the file's fault
-    with refusing(f"the kernel {name!r}"):
-        kernel = _make(entry, parameters)
-        if entry.target is None and set(parameters) != set(kernel.get_parameters()):
-            raise own.refuse(f"{name!r} takes the parameters {', '.join(kernel.get_parameters()) or 'none'}")
-    return kernel
-
-
-def _allowed_entry(own: Record, name: str, version: str, allowed: bool | frozenset[str]) -> Entry:
-    with _session_lock:
-        session = dict(_session)
-    shown = repr(name[:100])
-    try:
-        entry = _KERNELS.lookup(name, session)
-    except UnknownKernelError as error:
-        distribution, colon, _ = name.rpartition(":")
-        release = f"{distribution} {version}".rstrip()
-        how = f"install {release[:100]}" if colon else "register it first: fastkpca.register_kernel(name, ...)"
-        raise own.refuse(f"{shown} is not known here; {how} ({str(error)[:300]})") from error
-    except PluginError as error:
-        raise own.refuse(f"{shown}: {str(error)[:300]}") from error
-    if entry.target is not None or entry.distribution == OWN:
-        return entry
-    names = {normal(entry.distribution), _normal_name(entry.qualified)}
-    if allowed is not True and not (isinstance(allowed, frozenset) and allowed & names):
-        wrote = f"written with {entry.distribution} {version}, " if version and version != entry.version else ""
-        raise own.refuse(
-            f"it is {entry.name!r} of the distribution {entry.release} ({wrote}not part of fastkpca): to load it means "
-            f"to import and run that distribution's code; plugins=[{entry.qualified!r}] allows this one, "
-            f"plugins=[{entry.distribution!r}] all of that distribution, plugins=True any that is installed"
-        )
-    if version and version != entry.version:
-        warn_caller(
-            f"the file was written with {entry.distribution} {version[:60]}, and {entry.version} is installed: its "
-            f"kernel {entry.name!r} may have changed meanwhile; install {version[:60]}, or fit anew",
-            PluginWarning,
-        )
-    return entry
+    return make(KERNELS.lookup(kernel, session_entries()), parameters)
 
 
 class _Registration:
@@ -421,7 +273,7 @@ def register_kernel(name: str, kernel: Any, overwrite: bool = False) -> _Registr
     """
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise ValueError(f"{name!r} cannot name a kernel; use letters, digits, '_', '.', '-', starting with a letter")
-    if name in _RESERVED:
+    if name in KERNELS.reserved:
         raise ValueError(f"the kernel name {name!r} is reserved for fastkpca's own kernel; choose another name")
     _kind(kernel)
     doc = (getattr(kernel, "__doc__", None) or "").strip().partition("\n")[0]
@@ -429,7 +281,7 @@ def register_kernel(name: str, kernel: Any, overwrite: bool = False) -> _Registr
     with _session_lock:
         before = _session.get(name)
         if not overwrite:
-            holders = [e.distribution for e in _KERNELS.plugins()[0] if e.name == name]
+            holders = [e.distribution for e in KERNELS.plugins()[0] if e.name == name]
             if before is not None:
                 holders.append("this session")
             if holders:
@@ -462,11 +314,9 @@ def list_kernels(load: bool = False) -> KernelTable:
     PluginWarning
         A distribution claims a reserved or impossible name; it is left out.
     """
-    plugins, problems = _KERNELS.plugins(fresh=True)
+    plugins, problems = KERNELS.plugins(fresh=True)
     warn_of(problems)
-    with _session_lock:
-        session = list(_session.values())
-    entries = [*_KERNELS.own(), *plugins, *session]
+    entries = [*KERNELS.own(), *plugins, *session_entries().values()]
     return KernelTable(map(_inspected, entries) if load else entries)
 
 
@@ -475,7 +325,7 @@ def _inspected(entry: Entry) -> Entry:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a listing is not the place for what an import has to say
-            kernel = _from_object(entry.target, {}) if entry.target is not None else _make(entry, {})
+            kernel = make(entry, {})
             return replace(
                 entry, state="loaded", parameters=kernel.get_parameters(), capabilities=_capabilities(kernel)
             )
@@ -486,7 +336,7 @@ def _inspected(entry: Entry) -> Entry:
 
 def _capabilities(kernel: Kernel) -> tuple[str, ...]:
     cls = type(kernel)
-    found = {
+    capabilities = {
         "positive semidefinite": bool(kernel.positive_semidefinite),
         f"translation={kernel.translation}": kernel.translation is not None,
         "thread-safe": bool(kernel.thread_safe),
@@ -496,7 +346,7 @@ def _capabilities(kernel: Kernel) -> tuple[str, ...]:
         "compiled tiles": cls.compiled_tile is not Kernel.compiled_tile,
         "entry error": cls.entry_error is not Kernel.entry_error,
     }
-    return tuple(name for name, offered in found.items() if offered)
+    return tuple(name for name, offered in capabilities.items() if offered)
 
 
 # Where a kernel came from -----------------------------------------------------------------------------------------
@@ -519,13 +369,11 @@ def origin(kernel: Kernel) -> Origin | None:
     elif cls.__module__.partition(".")[0] == OWN:
         return None
     label = f"{cls.__module__}.{getattr(cls, '__qualname__', cls)}"
-    with _session_lock:
-        session = list(_session.values())
-    for entry in session:
+    for entry in session_entries().values():
         if entry.target is kernel or entry.target is cls or entry.target is getattr(kernel, "wrapped", kernel):
             return Origin(f"kernel {entry.name!r} registered in this session ({label})", False)
-    entries = [entry for entry, loaded in list(_loaded.items()) if loaded is type(kernel)]
-    entries += [e for e in _KERNELS.plugins()[0] if e.value == f"{cls.__module__}:{cls.__qualname__}"]
+    entries = [entry for entry, loaded in list(KERNELS.loaded.items()) if loaded is type(kernel)]
+    entries += [e for e in KERNELS.plugins()[0] if e.value == f"{cls.__module__}:{cls.__qualname__}"]
     if entries:
-        return Origin(_KERNELS.who(entries[0]), True)
+        return Origin(KERNELS.who(entries[0]), True)
     return Origin(f"kernel {label} (of no installed distribution)", False)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.linalg
 
-from ..base.rounding import UNIT, rounding_factor
+from ..base.rounding import UNIT, rounding_factor, unit_roundoff
 from .certificate import NO_BOUND, SAYS_NOTHING, Bound, MatrixInfo, RitzBlock
 
 __all__ = [
@@ -128,33 +128,46 @@ def frobenius_bound(ritz: RitzBlock, matrix: MatrixInfo) -> Bound:
 def largest_eigenvalue_bound(S: np.ndarray) -> float:
     """A proved upper bound, within a few percent, on the largest eigenvalue of a symmetric matrix; at least 0.
 
-    For large matrices a Lanczos estimate is proved by a Cholesky factorisation of t I - S (success proves
-    S <= t I up to its backward error (n + 1) u t: Higham, Accuracy and Stability, theorem 10.3), which costs a
-    tenth of all eigenvalues.
+    For large matrices an estimate from a block Krylov space is proved by a Cholesky factorisation of t I - S (success
+    proves S <= t I up to its backward error, some (n + 1) u times the diagonal: Higham, Accuracy and Stability, theorem
+    10.3), which costs a tenth of all eigenvalues. u is that of the type of S: float32 takes half the memory and time.
     """
     n = len(S)
     if n == 0:
         return 0.0
+    u = unit_roundoff(S.dtype)
     with np.errstate(over="ignore"):
-        scale = float(np.linalg.norm(S))
+        scale = float(np.linalg.norm(S)) * (1.0 + n * (u - UNIT))
     if not np.isfinite(scale):
         return np.inf
-    rounding = 4.0 * (n + 8) * UNIT * scale
     if n <= 128:
-        return max(float(np.linalg.eigvalsh(S)[-1]), 0.0) + rounding
-    # a few steps of block power iteration are an estimate only; the factorisation is the proof
-    X = np.random.default_rng(0).standard_normal((n, 8))
-    for _ in range(4):
-        X = np.linalg.qr(S @ X)[0]
-    t = 1.02 * max(float(np.linalg.eigvalsh(X.T @ S @ X)[-1]), 0.0) + 8 * rounding
+        return max(float(np.linalg.eigvalsh(S)[-1]), 0.0) + 4.0 * (n + 8) * u * scale
+    rounding = 4.0 * (n + 8) * u
+    # the estimate needs no proof: the factorisation is one
+    t = 1.03 * max(_krylov_estimate(S), 0.0) + 8.0 * rounding * float(np.abs(S.diagonal()).max())
     while t < scale:
+        A = -S
+        A.flat[:: n + 1] += t
         try:
-            scipy.linalg.cholesky(t * np.eye(n) - S, lower=True, overwrite_a=True, check_finite=False)
+            # the transpose of a symmetric matrix is in LAPACK's order: no copy
+            scipy.linalg.cholesky(A.T, lower=True, overwrite_a=True, check_finite=False)
         except np.linalg.LinAlgError:
-            t *= 1.1
+            t *= 1.04
         else:
-            return t + rounding + (n + 1) * UNIT * t
+            return t + rounding * (t + float(np.abs(S.diagonal()).max()))
     return scale * (1 + n * UNIT)
+
+
+def _krylov_estimate(S: np.ndarray, columns: int = 8, steps: int = 6) -> float:
+    """About the largest eigenvalue of a symmetric matrix, from below: its Ritz value on a small block Krylov space."""
+    block = np.random.default_rng(0).standard_normal((len(S), columns)).astype(S.dtype)
+    basis = np.linalg.qr(block)[0]
+    for _ in range(steps):
+        block = S @ basis[:, -columns:]
+        block -= basis @ (basis.T @ block)
+        basis = np.hstack([basis, np.linalg.qr(block)[0]])
+    basis = np.linalg.qr(basis)[0]
+    return float(np.linalg.eigvalsh(basis.T @ (S @ basis))[-1])
 
 
 def feature_bound(

@@ -629,8 +629,8 @@ def plugin(tmp_path, monkeypatch):
     fk.save(fk.kpca(X, fk.get_kernel("product") + fk.get_kernel("linear"), 2), tmp_path / "sum")
     yield tmp_path
     sys.modules.pop("acme_files", None)
-    registry._loaded.clear()
-    registry._scanned.clear()
+    registry.KERNELS.loaded.clear()
+    registry.KERNELS.scanned.clear()
 
 
 def test_no_plugin_is_imported_unless_allowed(plugin):
@@ -642,7 +642,7 @@ def test_no_plugin_is_imported_unless_allowed(plugin):
     for name in ("m", "sum"):
         for allowed in (False, [], ["other"], "other:product", ["acme-kernels:other"]):
             sys.modules.pop("acme_files", None)
-            registry._loaded.clear()
+            registry.KERNELS.loaded.clear()
             with pytest.raises(ModelFileError, match=r"'product' of the distribution acme-kernels 1.0 .*allows") as e:
                 fk.load(plugin / name, plugins=allowed)
             assert "plugins=['acme-kernels:product']" in str(e.value)
@@ -657,7 +657,7 @@ def test_no_plugin_is_imported_unless_allowed(plugin):
 def test_a_bare_name_needs_permission_too(plugin):
     rewritten(plugin / "m", lambda h, a: h["kernel"].update(name="product"))
     sys.modules.pop("acme_files", None)
-    registry._loaded.clear()
+    registry.KERNELS.loaded.clear()
     with pytest.raises(ModelFileError, match="allows"):
         fk.load(plugin / "m")
     assert "acme_files" not in sys.modules
@@ -676,7 +676,7 @@ def test_a_plugin_that_is_gone_is_named(plugin):
     for file in (plugin / "acme_kernels-1.0.dist-info").iterdir():
         file.unlink()
     (plugin / "acme_kernels-1.0.dist-info").rmdir()
-    registry._scanned.clear()
+    registry.KERNELS.scanned.clear()
     with pytest.raises(ModelFileError, match="'acme-kernels:product' is not known here; install acme-kernels 1.0"):
         fk.load(plugin / "m", plugins=True)
 
@@ -690,7 +690,7 @@ def test_a_plugin_refuses_parameters(plugin):
 def test_a_broken_plugin_is_not_the_file(plugin):
     (plugin / "acme_files.py").write_text("raise OSError('broken')")
     sys.modules.pop("acme_files", None)
-    registry._loaded.clear()
+    registry.KERNELS.loaded.clear()
     with pytest.raises(PluginError, match="cannot be imported"):
         fk.load(plugin / "m", plugins=True)
 

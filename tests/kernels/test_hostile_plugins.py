@@ -430,11 +430,11 @@ def plugins(tmp_path, monkeypatch):
 
     def add(distribution, entries, sources, version="1.0", group=KERNELS):
         fake_plugins.write(tmp_path, distribution, entries, sources, version=version, group=group)
-        registry._scanned.clear()
+        registry.KERNELS.scanned.clear()
         _METHODS.scanned.clear()
 
     yield add
-    fake_plugins.forget(tmp_path, registry._KERNELS, _METHODS)
+    fake_plugins.forget(tmp_path, registry.KERNELS, _METHODS)
 
 
 def use(how: str, name: str):

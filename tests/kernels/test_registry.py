@@ -21,7 +21,7 @@ from places import ROOT
 from fastkpca import kernels
 from fastkpca.errors import KernelParameterError, PluginError, PluginWarning, UnknownKernelError
 from fastkpca.kernels import Kernel, get_kernel, kernel_state, list_kernels, register_kernel, registry
-from fastkpca.kernels.registry import BUILTINS, GROUP, KernelEntry, find, read_plugins
+from fastkpca.kernels.registry import BUILTINS, GROUP, KERNELS, KernelEntry
 
 RNG = np.random.default_rng(5)
 X, Y = RNG.standard_normal((7, 3)), RNG.standard_normal((4, 3))
@@ -55,11 +55,11 @@ def plugin_folder(tmp_path, monkeypatch):
         fake_plugins.write(
             tmp_path, distribution, entries, sources or {}, version=version, summary=summary, group=GROUP
         )
-        registry._scanned.clear()
+        registry.KERNELS.scanned.clear()
 
     yield add
-    registry._scanned.clear()
-    registry._loaded.clear()
+    registry.KERNELS.scanned.clear()
+    registry.KERNELS.loaded.clear()
     for name in set(sys.modules) - modules:
         if str(tmp_path) in str(getattr(sys.modules[name], "__file__", "")):
             del sys.modules[name]
@@ -147,7 +147,7 @@ def test_reading_is_sorted_and_says_where_from():
         point("wave", "a:W"),  # the same distribution twice on the path
         point("gaussian", "fastkpca.kernels.gaussian:Gaussian", "fastkpca", "0.1.0"),
     ]
-    entries, problems = read_plugins(points)
+    entries, problems = KERNELS.read(points)
     assert [(e.name, e.distribution, e.version) for e in entries] == [
         ("matern", "acme", "1.0"),
         ("matern", "zeta", "2.1"),
@@ -155,23 +155,23 @@ def test_reading_is_sorted_and_says_where_from():
     ]
     assert entries[1].summary == "Zeta's kernels"
     assert problems == ()
-    assert read_plugins(points[::-1]) == (entries, problems)
+    assert KERNELS.read(points[::-1]) == (entries, problems)
 
 
 @pytest.mark.parametrize("name, owner", [("gaussian", "gaussian"), ("rbf", "gaussian"), ("sigmoid", "tanh")])
 def test_built_in_names_are_reserved(name, owner):
-    entries, problems = read_plugins([point(name, "a:Mine", "acme", "3.2"), point("mine", "a:Mine")])
+    entries, problems = KERNELS.read([point(name, "a:Mine", "acme", "3.2"), point("mine", "a:Mine")])
     assert [e.name for e in entries] == ["mine"]
     assert len(problems) == 1
     for word in ("acme 3.2", repr(name), repr(owner), "reserved", "ignored"):
         assert word in problems[0]
     with pytest.raises(UnknownKernelError, match=f"'{name}' is reserved for fastkpca's own kernel"):
-        find(f"acme:{name}", entries, {})
+        KERNELS.find(f"acme:{name}", entries, {})
 
 
 @pytest.mark.parametrize("name", ["two words", "a:b", "", "1st", "naïve"])
 def test_impossible_names_are_left_out(name):
-    entries, problems = read_plugins([point(name, "a:Mine")])
+    entries, problems = KERNELS.read([point(name, "a:Mine")])
     assert entries == ()
     assert "acme 1.0" in problems[0] and repr(name) in problems[0]
 
@@ -183,7 +183,7 @@ def test_broken_metadata_of_another_distribution():
 
     broken = metadata.EntryPoint("wave", "a:W", GROUP)._for(Broken("broken"))
     bare = metadata.EntryPoint("bare", "a:B", GROUP)  # no distribution at all
-    entries, _ = read_plugins([broken, bare])
+    entries, _ = KERNELS.read([broken, bare])
     assert [(e.name, e.distribution) for e in entries] == [("bare", "unknown"), ("wave", "unknown")]
 
 
@@ -198,19 +198,19 @@ def test_two_distributions_with_one_name():
     with pytest.raises(
         PluginError, match=r"'matern' is claimed by 2 distributions \(acme 1.0, Zeta.Kernels 2.1\)"
     ) as e:
-        find("matern", PLUGINS, {})
+        KERNELS.find("matern", PLUGINS, {})
     assert "'acme:matern' or 'Zeta.Kernels:matern'" in str(e.value)
-    assert find("acme:matern", PLUGINS, {}) is PLUGINS[0]
+    assert KERNELS.find("acme:matern", PLUGINS, {}) is PLUGINS[0]
     for spelling in ("Zeta.Kernels", "zeta-kernels", "ZETA_KERNELS"):  # PEP 503
-        assert find(f"{spelling}:matern", PLUGINS, {}) is PLUGINS[1]
-    assert find("wave", PLUGINS, {}) is PLUGINS[2]
+        assert KERNELS.find(f"{spelling}:matern", PLUGINS, {}) is PLUGINS[1]
+    assert KERNELS.find("wave", PLUGINS, {}) is PLUGINS[2]
 
 
 def test_one_distribution_with_one_name_twice():
     twice = (KernelEntry("wave", "a:W", "acme", "1.0"), KernelEntry("wave", "a:V", "acme", "1.0"))
     for name in ("wave", "acme:wave"):
         with pytest.raises(PluginError, match=r"acme registers the kernel name 'wave' more than once \(a:W, a:V\)"):
-            find(name, twice, {})
+            KERNELS.find(name, twice, {})
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_one_distribution_with_one_name_twice():
 )
 def test_unknown_names_get_near_matches(name, near):
     with pytest.raises(UnknownKernelError, match=r"fastkpca\.list_kernels\(\) lists every name") as caught:
-        find(name, PLUGINS, {})
+        KERNELS.find(name, PLUGINS, {})
     assert repr(name) in str(caught.value)
     assert repr(near) in str(caught.value)
 
@@ -252,9 +252,9 @@ def test_a_plugin_is_found_and_imported_when_asked_for(plugin_folder):
 def test_a_plugin_installed_after_the_first_look(plugin_folder):
     with pytest.raises(UnknownKernelError):
         get_kernel("product")
-    before = dict(registry._scanned)
+    before = dict(registry.KERNELS.scanned)
     plugin_folder("acme", {"product": "acme_product:Product"}, {"acme_product": WORKING})
-    registry._scanned.update(before)  # what an already running process remembers
+    registry.KERNELS.scanned.update(before)  # what an already running process remembers
     assert get_kernel("product").scale == 1.0
 
 
@@ -343,7 +343,7 @@ def test_a_broken_plugin_says_whose_it_is(plugin_folder, case):
 @pytest.mark.parametrize("value", ["", "not a module", "module", "a:b:c", "os.path:nothing"])
 def test_malformed_entry_points(value):
     with pytest.raises(PluginError, match=r"kernel 'wave' of distribution acme 1\.0"):
-        registry.load(KernelEntry("wave", value, "acme", "1.0"))
+        registry.KERNELS.load(KernelEntry("wave", value, "acme", "1.0"))
 
 
 def test_parameter_errors_of_a_plugin_stay_its_own(plugin_folder):

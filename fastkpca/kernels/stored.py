@@ -1,0 +1,159 @@
+"""Kernels in model files: what a file says of its kernel, and the kernel that it means, imported only where allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from ..base.plugins import OWN, Entry, normal
+from ..base.protocol import Kernel
+from ..base.stored import Record, refusing
+from ..errors import PluginError, PluginWarning, UnknownKernelError, warn_caller
+from .adapters import CallableKernel, ObjectKernel
+from .combined import ProductKernel, ScaledKernel, SumKernel
+from .registry import BUILTINS, GROUP, KERNELS, make, session_entries
+
+__all__ = ["kernel_from_state", "kernel_state"]
+
+
+def kernel_state(kernel: Kernel) -> dict[str, Any]:
+    """What a model file says about its kernel; ``kernel_from_state`` makes it again.
+
+    Kernels of other distributions go by their qualified name, which stays unambiguous whatever else is installed.
+    Sums, scalings and products are described by their parts.
+
+    Returns
+    -------
+    dict
+        {"name", "parameters"}, with the "version" of another distribution; or {"sum": [states]}, {"product": [states]},
+        {"factor", "kernel": state}.
+
+    Raises
+    ------
+    ValueError
+        No name leads to this kernel: it has to be registered, or come from an installed distribution.
+    """
+    kernel = kernel.unguarded()
+    if isinstance(kernel, ScaledKernel):
+        return {"factor": kernel.factor, "kernel": kernel_state(kernel.kernel)}
+    if isinstance(kernel, (SumKernel, ProductKernel)):
+        return {kernel.word: [kernel_state(part) for part in kernel.parts]}
+    cls = type(kernel)
+    path = f"{cls.__module__}:{cls.__qualname__}"
+    for entry in BUILTINS.values():
+        if entry.value == path:
+            return {"name": entry.name, "parameters": kernel.get_parameters()}
+    for entry in session_entries().values():
+        if entry.target is cls:
+            return {"name": entry.name, "parameters": kernel.get_parameters()}
+        if entry.target is kernel:
+            return {"name": entry.name, "parameters": {}}
+        if isinstance(kernel, (CallableKernel, ObjectKernel)) and entry.target is kernel.wrapped:
+            return {"name": entry.name, "parameters": kernel.declarations()}
+    known = [entry for entry, loaded in KERNELS.loaded.items() if loaded is cls]
+    known += [entry for entry in KERNELS.plugins()[0] if entry.value == path]
+    if not known:
+        raise ValueError(
+            f"{kernel!r} cannot be written down by name; make it known with fastkpca.register_kernel(name, ...) here "
+            f"and wherever the file is read, or install it as an entry point in the group {GROUP!r}"
+        )
+    return {"name": known[0].qualified, "parameters": kernel.get_parameters(), "version": known[0].version}
+
+
+def kernel_from_state(state: Any, *, plugins: bool | str | Collection[str] = False) -> Kernel:
+    """The kernel that ``kernel_state`` described, as read from a file.
+
+    Parameters
+    ----------
+    state : dict
+    plugins : bool, str or collection of str, default False
+        Whose kernels may be imported: False: fastkpca's own and those registered in this session; True: any that is
+        installed; or the distributions, as in ``["fastkpca-kernels-contrib"]`` or ``["distribution:kernel"]``.
+
+    Raises
+    ------
+    ModelFileError
+        It describes no kernel, one that is not allowed, or one that is not known here.
+    PluginError
+        A kernel that was allowed cannot be imported.
+
+    Warns
+    -----
+    PluginWarning
+        Another version of the kernel's distribution is installed than the one that wrote the file.
+    """
+    return _restored(state, _allowed(plugins))
+
+
+def _allowed(plugins: bool | str | Collection[str]) -> bool | frozenset[str]:
+    """``plugins`` of ``load``, checked: True or False, or a set of distributions and qualified names, normalised."""
+    if isinstance(plugins, bool):
+        return plugins
+    names = [plugins] if isinstance(plugins, str) else list(plugins) if isinstance(plugins, Collection) else [None]
+    if not all(isinstance(name, str) for name in names):
+        raise TypeError(
+            f"plugins is {plugins!r}; give True, False, or the distributions whose kernels may be imported, as in "
+            "plugins=['fastkpca-kernels-contrib']"
+        )
+    return frozenset(_normal_name(name) for name in names if isinstance(name, str))
+
+
+def _normal_name(name: str) -> str:
+    distribution, colon, kernel = name.partition(":")
+    return normal(distribution) + colon + kernel
+
+
+def _restored(state: Any, allowed: bool | frozenset[str]) -> Kernel:
+    record = Record(state, {}, "the kernel")
+    if "factor" in record.header:
+        record.keys(("factor", "kernel"))
+        factor, part = record.number("factor", above=0.0), _restored(record.get("kernel"), allowed)
+        with refusing("the kernel"):
+            return ScaledKernel(factor=factor, kernel=part)
+    for cls in (SumKernel, ProductKernel):
+        if cls.word in record.header:
+            record.keys((cls.word,))
+            parts = tuple(_restored(part, allowed) for part in record.list(cls.word))
+            with refusing("the kernel"):
+                return cls(parts=parts)
+    record.keys(("name", "parameters"), ("version",))
+    name, version = record.text("name"), record.text("version") if "version" in record.header else ""
+    parameters = dict(Record(record.get("parameters"), {}, "the kernel's parameters").header)
+    entry = _allowed_entry(record, name, version, allowed)
+    if entry.target is None:
+        KERNELS.load(entry)  # a distribution that is broken is not the file's fault
+    with refusing(f"the kernel {name!r}"):
+        kernel = make(entry, parameters)
+        if entry.target is None and set(parameters) != set(kernel.get_parameters()):
+            raise record.refuse(f"{name!r} takes the parameters {', '.join(kernel.get_parameters()) or 'none'}")
+    return kernel
+
+
+def _allowed_entry(record: Record, name: str, version: str, allowed: bool | frozenset[str]) -> Entry:
+    shown = repr(name[:100])
+    try:
+        entry = KERNELS.lookup(name, session_entries())
+    except UnknownKernelError as error:
+        distribution, colon, _ = name.rpartition(":")
+        release = f"{distribution} {version}".rstrip()
+        how = f"install {release[:100]}" if colon else "register it first: fastkpca.register_kernel(name, ...)"
+        raise record.refuse(f"{shown} is not known here; {how} ({str(error)[:300]})") from error
+    except PluginError as error:
+        raise record.refuse(f"{shown}: {str(error)[:300]}") from error
+    if entry.target is not None or entry.distribution == OWN:
+        return entry
+    names = {normal(entry.distribution), _normal_name(entry.qualified)}
+    if allowed is not True and not (isinstance(allowed, frozenset) and allowed & names):
+        wrote = f"written with {entry.distribution} {version}, " if version and version != entry.version else ""
+        raise record.refuse(
+            f"it is {entry.name!r} of the distribution {entry.release} ({wrote}not part of fastkpca): to load it means "
+            f"to import and run that distribution's code; plugins=[{entry.qualified!r}] allows this one, "
+            f"plugins=[{entry.distribution!r}] all of that distribution, plugins=True any that is installed"
+        )
+    if version and version != entry.version:
+        warn_caller(
+            f"the file was written with {entry.distribution} {version[:60]}, and {entry.version} is installed: its "
+            f"kernel {entry.name!r} may have changed meanwhile; install {version[:60]}, or fit anew",
+            PluginWarning,
+        )
+    return entry

@@ -1,0 +1,104 @@
+"""An upper bound on the largest eigenvalue of a matrix of which only the diagonal and a sample of rows are known.
+
+R is semidefinite, n x n (what a feature map leaves out of a kernel matrix), and r_i >= R_ii are known for every row.
+Let T = sum r_i. Draw s row numbers independently, with replacement, i with probability r_i / T, by random numbers that
+R does not depend on. Let G be the s x s matrix of R_ij / sqrt(r_i r_j) of the rows drawn, and x = lambda_max(G) / s.
+Then with probability at least 1 - delta
+
+    lambda_max(R) <= T U(x),    U(x) = max { q in [x, 1] : s kl(x, q) <= log(1 / delta) },
+    kl(x, q) = x log(x / q) + (1 - x) log((1 - x) / (1 - q)).
+
+Proof. R = B B' with rows b_i, and |b_i|^2 = R_ii <= r_i. Let u_i = b_i / sqrt(r_i), so that |u_i| <= 1. With i drawn
+as above A = E[u_i u_i'] = sum_i (r_i / T) b_i b_i' / r_i = B'B / T. Its largest eigenvalue is q = lambda_max(R) / T.
+Let v be its eigenvector, |v| = 1. The numbers z_k = <u_k, v>^2 of the s draws are independent and lie in [0, 1], their
+mean is q. Their average z is at most the largest eigenvalue of (1 / s) sum u_k u_k', which is x: that matrix and G / s
+have the same non-zero eigenvalues. If T U(x) < lambda_max(R), then U(z) <= U(x) < q (U increases), which says z < q and
+s kl(z, q) > log(1 / delta). By Chernoff's bound in Hoeffding's form (J. Am. Stat. Assoc. 58, 1963, theorem 1, for
+variables in [0, 1]) Pr[z <= y] <= exp(-s kl(y, q)) for y <= q, and kl(., q) falls on [0, q]: the probability of that is
+at most delta.
+
+There is no factor for the dimension and no assumption on the spectrum. What follows from the proof:
+
+- r_i may be any upper bounds of the diagonal: their rounding is added to them, and nothing is lost.
+- An error of G is added to x, divided by s: U increases.
+- A row that is drawn m times may stand in G once, times m: the non-zero eigenvalues stay what they are.
+- With weights w_i the matrix is W^(1/2) R W^(1/2), so r_i becomes w_i r_i, and G stays what it is.
+- For a projection P (centring, say) lambda_max(P R P) <= lambda_max(R).
+- The map has to be fixed before the rows are drawn. Where the outcome decides whether another map is tried, every try
+  has its own draws, and the probabilities of all tries add up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .beyond import largest_eigenvalue_bound
+from .certificate import Bound
+
+__all__ = ["ScaledSample", "sampled_bound", "upper_share"]
+
+
+@dataclass(frozen=True)
+class ScaledSample:
+    """The matrix G of the rows that were drawn.
+
+    Attributes
+    ----------
+    gram : ndarray (m, m)
+        sqrt(c_k c_l / (r_k r_l)) R_kl for the m different rows drawn, row k drawn c_k times. Overwritten by nobody.
+    draws : int
+        s, the sum of the c_k.
+    error : float
+        Bound on the norm of the error of ``gram``.
+    """
+
+    gram: np.ndarray
+    draws: int
+    error: float
+
+
+def upper_share(share: np.ndarray | float, draws: np.ndarray | int, failure: float) -> np.ndarray:
+    """U(x): the largest q with draws * kl(share, q) <= log(1 / failure), rounded up.
+
+    Parameters
+    ----------
+    share : array_like
+        x in [0, 1], or above, which says nothing: then 1.
+    draws : array_like of int
+        At least 1.
+    failure : float
+        delta, 0 < delta < 1.
+    """
+    x = np.clip(np.asarray(share, dtype=np.float64), 0.0, 1.0)
+    allowed = np.log(1.0 / failure) / np.asarray(draws, dtype=np.float64)
+    low, high = x + np.zeros_like(allowed), np.ones(np.broadcast(x, allowed).shape)
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        within = _divergence(x, middle) <= allowed
+        low, high = np.where(within, middle, low), np.where(within, high, middle)
+    return np.minimum(high * (1.0 + 1e-9), 1.0)
+
+
+def _divergence(x: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """kl(x, q) for 0 <= x <= q <= 1."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        first = np.where(x > 0.0, x * np.log(x / q), 0.0)
+        second = np.where(x < 1.0, (1.0 - x) * np.log((1.0 - x) / (1.0 - q)), 0.0)
+    return np.asarray(first + second)
+
+
+def sampled_bound(total: float, sample: ScaledSample, failure: float) -> Bound:
+    """T U(x) for T = ``total``, which fails with probability ``failure``; T itself, for certain, where that is as good.
+
+    Parameters
+    ----------
+    total : float
+        Sum of the upper bounds r_i of the diagonal.
+    sample : ScaledSample
+    failure : float
+    """
+    share = (largest_eigenvalue_bound(sample.gram) + sample.error) / sample.draws
+    bound = total * float(upper_share(share, sample.draws, failure))
+    return Bound(bound, "sampled", failure) if bound < total else Bound(total, "trace")

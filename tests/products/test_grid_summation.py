@@ -8,7 +8,7 @@ from data import look
 from reference import long_gaussian
 
 from fastkpca.products import grid_plan
-from fastkpca.products.grid import GridSummation, grid_offer, piecewise, reachable_tol
+from fastkpca.products.grid import GridSummation, grid_offer, piecewise
 from fastkpca.products.islands import PiecewiseSummation, cut_off, labels
 from fastkpca.products.nodal import _RUN
 from fastkpca.rows.view import Rows
@@ -162,11 +162,11 @@ def test_rounding(d, sigma):
     assert grid_plan.plan_grid(np.zeros(d), np.ones(d), sigma, 1e5, 0.9 * floor, 3e7) is None
 
 
-def test_reachable_tol():
+def test_a_grid_reaches_what_rounding_allows():
     X = np.random.default_rng(0).random((500, 2))
     _, data = look(X)
     for sigma in (0.05, 0.3, 2.0):
-        least = reachable_tol(data, data, sigma)
+        least = 3.0 * grid_plan.rounding(np.ptp(data.box, axis=0) / sigma)  # 1 + d times
         assert 1e-15 < least < 1e-12
         assert grid_plan.plan_grid(*data.box, sigma, 1e5, least, 1e7) is not None
 

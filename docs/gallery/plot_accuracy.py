@@ -2,8 +2,8 @@
 Accuracy: asked for, guaranteed, achieved
 =========================================
 
-``tol`` is the width that is asked for: that of the widest interval over the largest eigenvalue. If no warning was given,
-the guaranteed width is at most ``tol``. The true error, which only a reference can show, is smaller than both.
+``tol`` is the width that is asked for: that of the widest interval over the largest eigenvalue. If no warning was
+given, the guaranteed width is at most ``tol``. The true error, which only a reference can show, is smaller than both.
 """
 
 # %%

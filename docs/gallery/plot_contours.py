@@ -27,8 +27,8 @@ plot.contours(model, blobs, axes, component=range(6))
 plt.show()
 
 # %%
-# Two rings, which no linear component separates. The first two components vary with the angle, as the linear ones would;
-# the third is large on the inner ring and small on the outer one.
+# Two rings, which no linear component separates. The first two components vary with the angle, as the linear ones
+# would; the third is large on the inner ring and small on the outer one.
 
 rings, ring = make_circles(500, factor=0.35, noise=0.06, random_state=0)
 names = np.array(["outer", "inner"])[ring]

@@ -2,8 +2,8 @@
 Convergence: widths of intervals, pass by pass
 ==============================================
 
-Where no feature map reaches the tolerance, block Krylov on exact products takes over. Its cost is that of passes over the
-N^2 kernel values; after each pass in float64 the width of the intervals is known.
+Where no feature map reaches the tolerance, block Krylov on exact products takes over. Its cost is that of passes over
+the N^2 kernel values; after each pass in float64 the width of the intervals is known.
 """
 
 # %%

@@ -16,6 +16,11 @@ from .target import SolverTarget
 
 __all__ = ["Outlook", "search"]
 
+SHORTLY = 12
+"""Blocks within which a bound has to come down, or the spectrum is called flat."""
+LEAST_STEPS = 8
+"""Passes without which a random start proves nothing."""
+
 
 @dataclass
 class Outlook:
@@ -71,6 +76,27 @@ class Outlook:
         hoped = np.concatenate([theta, np.full(2 * self.block, guard)])
         return float(self.mu(hoped)[-1]) <= 0.9 * theta[c - 1]
 
+    def starts_flat(self) -> bool:
+        """Most of the trace lies beyond any feature map, and nothing else than the trace bounds what is left."""
+        matrix, budget = self.products.matrix, self.products.expenses.budget
+        sums_alone = matrix.positive_semidefinite and matrix.features is None and not matrix.product.gives_norm
+        possible = self.target.probabilistic and self.target.fraction is None and budget.passes >= LEAST_STEPS
+        return sums_alone and possible and self.columns >= LEAST_STEPS * self.block
+
+    def looks_flat(self, theta: np.ndarray) -> bool:
+        """Will no bound from trace, norm or feature map ever get below the last wanted eigenvalue? After two passes."""
+        target, products = self.target, self.products
+        expenses, c = products.expenses, target.c
+        more = min(SHORTLY * self.block, products.n - len(theta))
+        possible = target.probabilistic and target.fraction is None and products.matrix.positive_semidefinite
+        if not possible or c > len(theta) or not theta[c - 1] > 0 or more < SHORTLY * self.block:
+            return False
+        if expenses.budget.passes - expenses.passes < LEAST_STEPS:
+            return False
+        guard = max(float(theta[min(len(theta), self.block) - 1]), 0.0)
+        hoped = np.concatenate([theta, np.full(more, guard)])
+        return float(self.mu(hoped)[-1]) > 0.9 * theta[c - 1]
+
     def columns_to_keep(self, theta: np.ndarray) -> tuple[np.ndarray, float]:
         """Indices of the Ritz vectors to take into the exact pass, and the mu to expect of them.
 
@@ -120,6 +146,8 @@ def search(
 ) -> tuple[np.ndarray, np.ndarray]:
     """float32 passes until one float64 pass is expected to finish: the columns for that pass, and all Ritz values.
 
+    No columns where the spectrum is flat: then float32 is of no use.
+
     ``history`` gains (passes, expected width over theta_1) after each pass.
     """
     products, target = outlook.products, outlook.target
@@ -135,6 +163,8 @@ def search(
         # rounding of float32 tiles: relative to |K|, whatever of it centring removes
         noise = 8 * UNIT32 * max(products.estimated_size(theta), float(theta[0]))
         keep, mu = outlook.columns_to_keep(theta)
+        if expenses.passes == 2 and outlook.looks_flat(theta):
+            return np.empty((products.n, 0)), theta
         if basis.room == 0 or noise > 1e-2 * theta[0]:
             return basis.vectors(Y[:, keep]), theta
         # without it the columns of the exact pass can't be planned, where the other forms of mu don't reach

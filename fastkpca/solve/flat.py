@@ -17,14 +17,10 @@ from .certificate import Bound, Certificate, ritz_certificate
 from .costs import leading_pairs_seconds
 from .proof import Exploration, Pairs, Proof, Verdict
 from .random_start import GaussianStart, separated_bound
-from .search import Outlook
+from .search import MOST_COLUMNS, Outlook
 
 __all__ = ["FlatProof"]
 
-SPARE = 25
-"""Random columns beyond c: the more, the smaller the constant of the bounds, and the further down a gap may lie."""
-MOST_COLUMNS = 1600
-"""Of the space; beyond it Rayleigh-Ritz costs more than it brings."""
 MOST_PASSES = 40
 """As far as predictions go."""
 
@@ -34,17 +30,14 @@ class FlatProof(Proof):
 
     def __init__(self, outlook: Outlook, rng: np.random.Generator):
         super().__init__(outlook, rng, want_norm=False)
-        c, passes = self.target.c, self.expenses.budget.passes - self.expenses.passes
+        outlook.block = outlook.random_block
         outlook.columns = min(outlook.columns, MOST_COLUMNS)
-        # as wide as the passes to come leave room for
-        wide = min(c + SPARE, max(outlook.block, outlook.columns // max(passes, 1)))
-        outlook.block = max(1, min(wide, outlook.columns // 2, self.n - 1))
         block = rng.standard_normal((self.n, outlook.block))
         block -= block.mean(axis=0)  # H block: the space belongs to H K H
-        self.start, self.first_block = GaussianStart(block), self.basis.orthonormal(block)
+        self.start, self.first_block = GaussianStart(block, FAILURE / 2), self.basis.orthonormal(block)
         self.steps = 0
         self.exploration_failed = False
-        self.failure = self.start.failure
+        self.failure = self.exploration_failure = FAILURE / 2  # of one of the two random blocks, and of the other
         self.upper = np.full(outlook.block, np.inf)
 
     def run_from_random_block(self) -> tuple[Pairs, Verdict]:
@@ -95,7 +88,7 @@ class FlatProof(Proof):
         theta, Y = self.basis.ritz()
         ritz = self._ritz_block(Pairs(theta, Y, self.basis.residuals(theta, Y)))
         certificate = ritz_certificate(ritz, min(len(self.upper), len(theta)), self.products.info, outside)
-        self.failure = self.start.failure + FAILURE
+        self.failure = FAILURE
         self._take(certificate.eigenvalue_bounds[:, 1])
 
     def _take(self, ends: np.ndarray) -> None:
@@ -135,7 +128,7 @@ class FlatProof(Proof):
         # the last two blocks show most of what the columns before them left over
         left = 1.15 * max(self.basis.largest_beyond(self.basis.size - 2 * block), 0.0)
         for steps in range(2, MOST_PASSES):
-            eps = lanczos_failure_epsilon(self.n, steps, block, FAILURE / MOST_PASSES)
+            eps = lanczos_failure_epsilon(self.n, steps, block, self.exploration_failure / MOST_PASSES)
             if left <= 0.97 * last * (1.0 - eps):
                 return steps
         return MOST_PASSES

@@ -9,7 +9,7 @@ import numpy as np
 from ..base.rounding import UNIT, rounding_factor
 from ..errors import rounded_up
 from .basis import Basis
-from .beyond import deterministic_bound, exploration_bound, feature_bound
+from .beyond import FAILURE, deterministic_bound, exploration_bound, feature_bound
 from .certificate import NO_BOUND, Bound, Certificate, RitzBlock, ritz_certificate
 from .costs import TooDearError, default_block_size, ritz_seconds
 from .search import Outlook, by_size
@@ -114,6 +114,7 @@ class Proof:
         self.n = self.products.n
         self.basis = Basis(self.n, rng, centred=True, keeps_images=True)
         self.exploration: Exploration | None = None
+        self.exploration_failure = FAILURE
         self.patience = 2  # blocks that mu is given to fall by itself before an exploration
         self.history: list[tuple[int, float]] = []
         self._projected: list[np.ndarray] = []  # V' H Phi of the columns so far
@@ -258,6 +259,7 @@ class Proof:
             starts=exploration.starts,
             lowest=lowest,
             stops=self.expenses.budget.passes,
+            failure=self.exploration_failure,
         )
 
     # whether to go on ----------------------------------------------------------------------------------------

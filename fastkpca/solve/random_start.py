@@ -33,10 +33,7 @@ import numpy as np
 from ..base.rounding import UNIT
 from .certificate import Bound, RitzBlock
 
-__all__ = ["FAILURE", "GaussianStart", "separated_bound"]
-
-FAILURE = 1e-6
-"""Probability with which (1) may fail for any i."""
+__all__ = ["GaussianStart", "separated_bound"]
 
 
 class GaussianStart:
@@ -47,9 +44,10 @@ class GaussianStart:
     block : ndarray (n, b)
         Standard normal entries, independent of A, or their projection on a subspace that A leaves invariant.
     failure : float
+        Probability with which (1) may fail for any i.
     """
 
-    def __init__(self, block: np.ndarray, failure: float = FAILURE):
+    def __init__(self, block: np.ndarray, failure: float):
         b = block.shape[1]
         self.columns, self.failure = b, failure
         gram = block.T @ block

@@ -16,10 +16,14 @@ from .target import SolverTarget
 
 __all__ = ["Outlook", "search"]
 
-SHORTLY = 12
-"""Blocks within which a bound has to come down, or the spectrum is called flat."""
+SHORTLY, SOON = 12, 320
+"""Blocks, and columns, within which a bound has to come down, or the spectrum is called flat."""
 LEAST_STEPS = 8
-"""Passes without which a random start proves nothing."""
+"""Passes without which a random block proves nothing."""
+SPARE, LEAST_SPARE = 25, 8
+"""Random columns beyond c: the more, the smaller the constant of the bounds, and the further down a gap may lie."""
+MOST_COLUMNS = 1600
+"""Of a space without restarts; beyond it Rayleigh-Ritz costs more than it brings."""
 
 
 @dataclass
@@ -76,22 +80,27 @@ class Outlook:
         hoped = np.concatenate([theta, np.full(2 * self.block, guard)])
         return float(self.mu(hoped)[-1]) <= 0.9 * theta[c - 1]
 
+    @property
+    def random_block(self) -> int:
+        """Columns of a random block to begin with: as wide as the passes to come leave room for; 0 where none fits."""
+        expenses, c = self.products.expenses, self.target.c
+        passes = expenses.budget.passes - expenses.passes
+        possible = self.target.probabilistic and self.target.fraction is None and passes >= LEAST_STEPS
+        if not possible or not self.products.matrix.positive_semidefinite:
+            return 0
+        columns = min(self.columns, MOST_COLUMNS, self.products.n - 1)
+        block = max(min(c + SPARE, max(self.block, columns // passes)), c + LEAST_SPARE)
+        return block if LEAST_STEPS * block <= columns else 0
+
     def starts_flat(self) -> bool:
         """Most of the trace lies beyond any feature map, and nothing else than the trace bounds what is left."""
-        matrix, budget = self.products.matrix, self.products.expenses.budget
-        sums_alone = matrix.positive_semidefinite and matrix.features is None and not matrix.product.gives_norm
-        possible = self.target.probabilistic and self.target.fraction is None and budget.passes >= LEAST_STEPS
-        return sums_alone and possible and self.columns >= LEAST_STEPS * self.block
+        matrix = self.products.matrix
+        return matrix.features is None and not matrix.product.gives_norm and self.random_block > 0
 
     def looks_flat(self, theta: np.ndarray) -> bool:
         """Will no bound from trace, norm or feature map ever get below the last wanted eigenvalue? After two passes."""
-        target, products = self.target, self.products
-        expenses, c = products.expenses, target.c
-        more = min(SHORTLY * self.block, products.n - len(theta))
-        possible = target.probabilistic and target.fraction is None and products.matrix.positive_semidefinite
-        if not possible or c > len(theta) or not theta[c - 1] > 0 or more < SHORTLY * self.block:
-            return False
-        if expenses.budget.passes - expenses.passes < LEAST_STEPS:
+        c, more = self.target.c, max(SHORTLY * self.block, SOON)
+        if not self.random_block or len(theta) + more > self.products.n or c > len(theta) or not theta[c - 1] > 0:
             return False
         guard = max(float(theta[min(len(theta), self.block) - 1]), 0.0)
         hoped = np.concatenate([theta, np.full(more, guard)])

@@ -12,13 +12,11 @@ from __future__ import annotations
 
 import argparse
 import time
-from dataclasses import replace
 
 import numpy as np
 from setting import data, header, table
 
 import fastkpca as fk
-from fastkpca.model.projectors import FeatureProjector
 
 PUBLISHED = {"gaussian": 1.6, "speckle": 1.2}
 COUNTS = (1, 4, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024, 2048)
@@ -34,17 +32,6 @@ def disturbed(clean: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarr
     return {"gaussian": clean + 0.5 * rng.standard_normal(clean.shape), "speckle": speckle}
 
 
-def leading(model: fk.KPCAModel, c: int) -> fk.KPCAModel:
-    """The model of the first c components alone."""
-    projector = model.projector
-    if isinstance(projector, FeatureProjector):
-        projector = replace(projector, axes=np.ascontiguousarray(projector.axes[:, :c]))
-    else:
-        projector = replace(projector, coeff=np.ascontiguousarray(projector.coeff[:, :c]))
-    bounds = model.eigenvalue_bounds[:c]
-    return replace(model, eigenvalues=model.eigenvalues[:c], eigenvalue_bounds=bounds, projector=projector, _score=None)
-
-
 def errors(
     model: fk.KPCAModel, clean: np.ndarray, noisy: dict[str, np.ndarray], counts: list[int], affine: bool
 ) -> dict[tuple[str, int], float]:
@@ -53,7 +40,7 @@ def errors(
         for c in counts:
             if c > model.n_components:
                 continue
-            small = leading(model, c)
+            small = model.leading(np.ones(c))
             if affine:
                 back = fk.kpca_preimage(small, fk.kpca_project(small, images), start=images)
             else:

@@ -371,11 +371,19 @@ class FeatureMap:
     many as keep a tile of features in cache. A whole number that depends on shapes and parameters alone."""
     transform_eps: float = 0.0
     """Relative accuracy of ``accumulate`` and ``apply`` where a fast transform takes the place of the features."""
-    thread_safe: bool = True
-    """False: called from one thread only, as a kernel that is not thread-safe."""
-    landmarks: np.ndarray | None = None
-    """Rows (m, d) whose kernel values are all that phi is made of: b.phi(x) = sum_i w_i k(landmark_i, x), with the
-    weights w of ``landmark_weights``. None: there are no such rows."""
+    if TYPE_CHECKING:  # a class may declare each as an attribute or as a property
+
+        @property
+        def thread_safe(self) -> bool: ...
+        @property
+        def landmarks(self) -> np.ndarray | None: ...
+
+    else:
+        thread_safe = True
+        """False: called from one thread only, as a kernel that is not thread-safe."""
+        landmarks = None
+        """Rows (m, d) whose kernel values are all that phi is made of: b.phi(x) = sum_i w_i k(landmark_i, x), with the
+        weights w of ``landmark_weights``. None: there are no such rows."""
 
     def features(self, X: np.ndarray) -> np.ndarray:
         """phi of a tile, shape (n, D), dtype of X; a new array, which the caller may overwrite.
@@ -486,7 +494,13 @@ class Moments:
         How far from zero an eigenvalue of the second moment may lie by its error alone; 0: by rounding alone.
     """
 
-    indefinite: float = 0.0
+    if TYPE_CHECKING:
+
+        @property
+        def indefinite(self) -> float: ...
+
+    else:
+        indefinite = 0.0
 
     def __init__(self, feature_map: FeatureMap):
         self.map = feature_map
@@ -496,14 +510,16 @@ class Moments:
         # lower triangle (row-major) of the centred second moment; the upper one is not touched
         self._scatter = np.zeros((feature_map.n_features, feature_map.n_features))
 
-    def update(self, X: np.ndarray, weights: np.ndarray | None = None) -> None:
-        """Add a tile of rows, with non-negative weights where given."""
+    def update(self, X: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray | None:
+        """Add a tile of rows, with non-negative weights where given; returns ``FeatureMap.residual`` of the rows, or
+        None where it is not looked at row by row."""
         X = np.ascontiguousarray(X, dtype=np.float64)
         Phi = self.map.features(X)
         residual = self.map.residual(X, Phi)
         self.residual_trace += float(residual.sum() if weights is None else residual @ weights)
         tile = np.ascontiguousarray(Phi.T)  # no copy where features() was column-major
         self.count = _moments.update(tile, weights, self.count, self._mean, self._scatter)
+        return residual
 
     def merge(self, other: Moments) -> Moments:
         """Add what another accumulator of the same map has seen; returns self."""

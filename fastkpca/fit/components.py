@@ -7,7 +7,7 @@ import numpy as np
 from ..base.protocol import FeatureMap, Kernel, Moments
 from ..base.rounding import EPS
 from ..errors import rounded_up
-from ..model.projectors import FeatureProjector
+from ..model.feature_projector import FeatureProjector
 from ..solve import certificate
 from ..solve.certificate import Certificate
 from ..solve.lanczos import LeadingPairs

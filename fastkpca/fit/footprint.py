@@ -15,7 +15,6 @@ from ..base.protocol import Summary
 from ..maps.passes import MANY_TASKS, SMALL_MAP, task_rows_for
 from ..maps.pivots import SAMPLE_ROWS
 from ..products.exact import band_rows
-from ..rows.sources import Source
 from ..rows.summary import MAX_COVARIANCE
 from ..rows.summary import SAMPLE_ROWS as ROWS_OF_SAMPLE
 from ..rows.view import Rows
@@ -49,24 +48,24 @@ def threads_within(n_threads: int, room: float, data: Summary, D: int) -> int:
     return max(1, min(n_threads, THREADS + max(0, int(room / each))))
 
 
-def _small(n: float, width: float) -> float:
+def _tiles_and_buffers(n: float, width: float) -> float:
     """Tiles and buffers of the threads; less for problems that fill none."""
-    return THREADS * A_THREAD * _part(n, width) + 1e6
+    return THREADS * A_THREAD * _filled(n, width) + 1e6
 
 
-def _part(n: float, width: float) -> float:
+def _filled(n: float, width: float) -> float:
     """Of a tile that so many rows fill."""
     return min(1.0, n * width / (1 << 18))
 
 
-def _held(data: Summary) -> float:
+def _summary_bytes(data: Summary) -> float:
     """The summary: sample and covariance."""
     return 8.0 * data.sample.size + (8.0 * data.n_features**2 if data.n_features <= MAX_COVARIANCE else 0.0)
 
 
 def looking_bytes(rows: Rows) -> float:
     """At the peak of the look at the rows, before anything is planned."""
-    source, n, d = _source(rows), rows.n_samples, rows.n_features
+    source, n, d = rows.page_bytes, rows.n_samples, rows.n_features
     step = parallel.tile_rows(2 * d)
     wide = d > MAX_COVARIANCE
     matrices = 0.0 if wide else 8.0 * d * d * (_accumulators(-(-n // step)) + 1)
@@ -75,21 +74,14 @@ def looking_bytes(rows: Rows) -> float:
     sample = (8.0 + rows.dtype.itemsize) * numbers
     # what the plan tries on a few hundred rows: 32 orders of each coordinate, some hundred pivots
     trial = 8.0 * numbers + (0.0 if wide else 8.0 * 256.0 * 32.0 * d + 8.0 * d * d)
-    return max(matrices + tiles, sample + matrices / 4, trial) + source + 4e6 * _part(n, 64.0)
-
-
-def _source(rows: Rows) -> float:
-    """Pages that a source keeps."""
-    if not isinstance(rows.source, Source):
-        return 0.0
-    return 1.5 * min(float(rows.source.kept), float(rows.n_samples) * rows.source.row_bytes)
+    return max(matrices + tiles, sample + matrices / 4, trial) + source + 4e6 * _filled(n, 64.0)
 
 
 def copies_of_rows(data: Summary, rows: Rows, itemsize: float = 8.0) -> float:
     return float(data.n_samples) * data.n_features * itemsize
 
 
-def _loaded(data: Summary, rows: Rows) -> float:
+def _copy_bytes(data: Summary, rows: Rows) -> float:
     """Copies that a route makes which takes rows at random: of a source in order, of those of positive weight."""
     copies = float(rows.sequential) + float(rows.weights is not None and not np.all(rows.weights))
     return copies * copies_of_rows(data, rows, rows.dtype.itemsize)
@@ -112,17 +104,17 @@ def dense_bytes(data: Summary, rows: Rows, c: int | float | None) -> float:
     scoring = 8.0 * n * (vectors + 3.0 * kept)
     # malloc keeps what the tiles took
     route = max(8.0 * n * n, solving, scoring) + one_copy + blocks
-    return max(looking_bytes(rows), _held(data) + _loaded(data, rows) + route + _small(n, n))
+    return max(looking_bytes(rows), _summary_bytes(data) + _copy_bytes(data, rows) + route + _tiles_and_buffers(n, n))
 
 
-def _moments(n: int, D: int, d: int, k: float, distributed: bool = False) -> float:
+def _moment_bytes(n: int, D: int, d: int, k: float, distributed: bool = False) -> float:
     """Accumulators of D x D, then the eigensolver's beside the moments themselves."""
     span = task_rows_for(D, n, d, distributed=distributed)
     solving = 2.3 + (1.0 if takes_all(D, int(k) + 1) else 0.0)
     return 8.0 * D * D * max(_accumulators(-(-n // span)), solving) + 8.0 * D * 3.0 * min(k + 1, D)
 
 
-def _choice(D: float, rows: float, d: int) -> float:
+def _choice_bytes(D: float, rows: float, d: int) -> float:
     """Pivots drawn among so many rows: their features, which grow by doubling, a few blocks, and a copy of the rows."""
     return 8.0 * rows * (2.0 * D + 3.0 * 128.0 + d)
 
@@ -133,51 +125,51 @@ def map_bytes(
     D: int,
     k: float,
     *,
-    own: float = 0.0,
+    map_memory: float = 0.0,
     dense: bool = True,
     pivots: bool = False,
     scores: float = 0.0,
 ) -> float:
     """One pass with D features, of which k components are kept, or all where k is more.
 
-    ``own`` bytes are the map's, ``scores`` those of one component's scores where these are held.
+    ``map_memory`` bytes are those of the map itself, ``scores`` those of one component's scores where these are held.
     """
     n, d = data.n_samples, data.n_features
-    route = (_moments(n, D, d, min(k, D), rows.distributed) if dense else 0.0) + own
-    small = _small(n, max(D, d)) if dense else _small(n, d + 16.0)
+    route = (_moment_bytes(n, D, d, min(k, D), rows.distributed) if dense else 0.0) + map_memory
+    small = _tiles_and_buffers(n, max(D, d)) if dense else _tiles_and_buffers(n, d + 16.0)
     if pivots:
         m = min(n, max(4 * D, SAMPLE_ROWS))
         taken = 8.0 * (m * d if m > len(data.sample) else 0)
         # the factor stays beside the moments; a second round holds those of the first, and both factors
-        route = max(_choice(D, m, d) + taken, 8.0 * D * (2.0 * D + d), route + 8.0 * D * (D + 2.0 * d))
+        route = max(_choice_bytes(D, m, d) + taken, 8.0 * D * (2.0 * D + d), route + 8.0 * D * (D + 2.0 * d))
         drawn = min(n, SAMPLE_ROWS)
-        route = max(route, _choice(1.5 * D, drawn, d) + 8.0 * drawn * d + 8.0 * 1.5 * D * D)
+        route = max(route, _choice_bytes(1.5 * D, drawn, d) + 8.0 * drawn * d + 8.0 * 1.5 * D * D)
     # axes, and what they are made from: moments that are an operator have a basis, its images and residuals
     result = (scores + (24.0 if dense else 72.0) * D) * min(k, D)
-    return max(looking_bytes(rows), _held(data) + route + _source(rows) + result + small)
+    return max(looking_bytes(rows), _summary_bytes(data) + route + rows.page_bytes + result + small)
 
 
 def largest_map(
-    data: Summary, rows: Rows, k: float, limit: float, most: int, *, pivots: bool, scores: float
+    data: Summary, rows: Rows, k: float, limit: float, max_features: int, *, pivots: bool, scores: float
 ) -> tuple[int, int]:
     """(the most features for which a dense moment fits whatever their number up to there, the most that fit).
 
     The two differ, since more features may need less: they are added up in fewer tasks.
     """
-    found, before = [], 0
-    for end in (SMALL_MAP, MANY_TASKS, most):
-        low, high = before, min(most, end)
+    results, before = [], 0
+    for end in (SMALL_MAP, MANY_TASKS, max_features):
+        low, high = before, min(max_features, end)
         while low < high:
             middle = (low + high + 1) // 2
             if map_bytes(data, rows, middle, k, pivots=pivots, scores=scores) <= limit:
                 low = middle
             else:
                 high = middle - 1
-        found.append((low, low == min(most, end)))
-        before = min(most, end)
-    surely = next((low for low, whole in found if not whole), most)
+        results.append((low, low == min(max_features, end)))
+        before = min(max_features, end)
+    surely = next((low for low, whole in results if not whole), max_features)
     # a part none of whose numbers fits ends where it begins
-    parts = zip((0, SMALL_MAP, MANY_TASKS), found)
+    parts = zip((0, SMALL_MAP, MANY_TASKS), results)
     return surely, max((low for start, (low, _) in parts if low > start), default=0)
 
 
@@ -186,7 +178,7 @@ def start_bytes(data: Summary, D: int) -> tuple[float, float]:
     if D == 0:
         return 0.0, 0.0
     n, d = data.n_samples, data.n_features
-    peak = max(_choice(D, len(data.sample), d), _moments(n, D, d, min(D - 1, 64)) + 8.0 * D * D)
+    peak = max(_choice_bytes(D, len(data.sample), d), _moment_bytes(n, D, d, min(D - 1, 64)) + 8.0 * D * D)
     return peak, 8.0 * D * (5.0 * D + d)
 
 
@@ -202,4 +194,7 @@ def krylov_bytes(data: Summary, rows: Rows, c: int, D: int, product: float, *, b
     bands = THREADS * 8.0 * min(n, band_rows(n, d)) * 5.0 * d
     start = 8.0 * n * block if D else 0.0
     route = max(peak, space + held + start + weighted, 8.0 * n * 6.0 * c + copy) + bands
-    return max(looking_bytes(rows), _held(data) + _loaded(data, rows) + route + product + _small(n, 128.0))
+    return max(
+        looking_bytes(rows),
+        _summary_bytes(data) + _copy_bytes(data, rows) + route + product + _tiles_and_buffers(n, 128.0),
+    )

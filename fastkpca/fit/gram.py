@@ -176,16 +176,16 @@ def features(
     tol = check_tol(tol)
     inputs = _inputs(_FEATURES, X, kernel, kernel_parameters, n_threads, rng)
     chosen, rows, data, threads = inputs.kernel, inputs.rows, inputs.data, inputs.n_threads
-    most = MAX_FEATURES if max_features is None else check_count(max_features, "max_features")
+    limit = MAX_FEATURES if max_features is None else check_count(max_features, "max_features")
     reached = np.inf
-    for offer in _offers(chosen, data, rows, tol, most, features):
+    for offer in _offers(chosen, data, rows, tol, limit, features):
         operator = FeatureOperator(chosen, offer.build(data.sample), rows, threads, progress=progress)
         target = tol * operator.trace()
         for _ in range(3):
             if operator.residual_trace <= target:
                 break
             # a sample can miss a small far cluster; all rows know where the residual lies
-            more = operator.map.refined(rows, tol=0.5 * tol, max_features=most, rng=inputs.rng, n_threads=threads)
+            more = operator.map.refined(rows, tol=0.5 * tol, max_features=limit, rng=inputs.rng, n_threads=threads)
             if more is operator.map:
                 break
             operator = FeatureOperator(chosen, more, rows, threads, progress=progress)
@@ -195,8 +195,8 @@ def features(
             raise ValueError(f"the kernel matrix of {chosen!r} on these rows is zero: there are no features to find")
         reached = min(reached, operator.residual_trace / operator.trace())
     raise ValueError(
-        f"{chosen!r} reaches a residual of {rounded_up(reached)} on these rows within {most} features, tol is {tol:g}; "
-        "raise tol or max_features, or use gram()"
+        f"{chosen!r} reaches a residual of {rounded_up(reached)} on these rows within {limit} features, tol is "
+        f"{tol:g}; raise tol or max_features, or use gram()"
     )
 
 
@@ -231,7 +231,7 @@ def _offers(kernel: Kernel, data: Summary, rows: Rows, tol: float, max_features:
     if name == "auto":
         yield from small_offers(kernel, data, rows, tol, max_features)
     look = look_at(kernel, data, tol, shares=False)
-    offers = _small(offers_of_maps(kernel, data, rows, look, tol, max_features, name), max_features)
+    offers = _within(offers_of_maps(kernel, data, rows, look, tol, max_features, name), max_features)
     n = data.n_samples
     if not offers and n <= max_features and name in ("auto", "pivots"):
         # what a few rows predict need not fit; all rows as pivots miss nothing
@@ -239,7 +239,7 @@ def _offers(kernel: Kernel, data: Summary, rows: Rows, tol: float, max_features:
         offers = offers_of_maps(kernel, data, rows, replace(look, probe=whole), tol, max_features, "pivots")
     if not offers and name != "auto":
         every = offers_of_maps(kernel, data, rows, look, tol, max_features, "auto")
-        others = {x.name for x in _small(every, max_features)} - {name}
+        others = {x.name for x in _within(every, max_features)} - {name}
         raise ValueError(
             f"{kernel!r} has no feature map {name!r} of at most {max_features} features for tol={tol:g} on these rows; "
             + (f"there is {' or '.join(map(repr, sorted(others)))}" if others else "raise tol or max_features")
@@ -252,6 +252,6 @@ def _offers(kernel: Kernel, data: Summary, rows: Rows, tol: float, max_features:
     yield from sorted(offers, key=lambda x: x.cost.n_features)
 
 
-def _small(offers: list[Offer], max_features: int) -> list[Offer]:
-    """Those of at most so many features: a map with a transform of its own is offered at any size."""
+def _within(offers: list[Offer], max_features: int) -> list[Offer]:
+    """The offers of at most ``max_features`` features: a map with a fast transform is offered at any size."""
     return [x for x in offers if x.cost.n_features <= max_features]

@@ -45,12 +45,12 @@ def solve_by_products(problem: Problem, plan: Plan) -> Solution:
     try:
         return _solve(problem, way, plan.otherwise, lapack.seconds)
     except TooDearError as error:
-        found = solve_dense(problem)
-        return replace(found, info=found.info | {"krylov_tried": error.passes})
+        solution = solve_dense(problem)
+        return replace(solution, info=solution.info | {"krylov_tried": error.passes})
 
 
-def _solve(problem: Problem, way: Candidate, otherwise: str, worth: float = np.inf) -> Solution:
-    """Block Krylov; TooDearError once it has cost more seconds than it is worth."""
+def _solve(problem: Problem, way: Candidate, otherwise: str, lapack_seconds: float = np.inf) -> Solution:
+    """Block Krylov; TooDearError once it has cost more seconds than LAPACK would."""
     given, target, budget, kernel = problem.rows, problem.target, problem.budget, problem.kernel
     problem = replace(problem, rows=given.loaded())
     rows, present = problem.rows.present()
@@ -70,28 +70,28 @@ def _solve(problem: Problem, way: Candidate, otherwise: str, worth: float = np.i
             start, known = pivot_start(
                 kernel, rows, problem.data, coordinates, wanted or 10, way.n_features, budget.n_threads
             )
-        found = block_krylov(
+        reached = block_krylov(
             KernelMatrix(product, search, trace, kernel.positive_semidefinite, entry_error, known),
             SolverTarget(wanted or min(10, n - 1), target.tol, None if wanted else target.c),
-            SolverBudget(budget.max_passes, way.room.basis, way.room.pass_seconds, worth, otherwise),
+            SolverBudget(budget.max_passes, way.room.basis, way.room.pass_seconds, lapack_seconds, otherwise),
             start=start,
             rng=problem.rng,
             progress=budget.report,
         )
-    total = trace - n * found.grand_mean
-    size = max(abs(trace), float(np.abs(found.theta).max()), -found.negative_end)
+    total = trace - n * reached.grand_mean
+    size = max(abs(trace), float(np.abs(reached.theta).max()), -reached.negative_end)
     # the mean of all entries errs by no more than an entry does
     slack = 4 * EPS * n * size + n * (entry_error + product.error_bound)
-    info = {"method": "krylov", "products": way.name, "passes": found.passes, "search_passes": found.search_passes}
+    info = {"method": "krylov", "products": way.name, "passes": reached.passes, "search_passes": reached.search_passes}
     info |= {"product_error": float(product.error_bound)} if product.error_bound else {}
-    info |= {"widths": widths(found.history), "search_widths": widths(found.search_history)}
-    info |= negative_end(found.negative_end, kernel)
-    return _solution(problem, found, coordinates, present, (total, size, slack), info)
+    info |= {"widths": widths(reached.history), "search_widths": widths(reached.search_history)}
+    info |= negative_end(reached.negative_end, kernel)
+    return _solution(problem, reached, coordinates, present, (total, size, slack), info)
 
 
 def _solution(
     problem: Problem,
-    found: KrylovResult,
+    reached: KrylovResult,
     coordinates: Coordinates,
     present: np.ndarray | None,
     trace: tuple[float, float, float],
@@ -99,32 +99,32 @@ def _solution(
 ) -> Solution:
     """The components that are kept, for the rows as given; ``trace``: of the centred matrix, of its size, its error."""
     total, size, slack = trace
-    n_samples, n = problem.data.n_samples, len(found.vectors)
-    above = found.certificate.eigenvalue_bounds[:, 1] - found.theta
+    n_samples, n = problem.data.n_samples, len(reached.vectors)
+    above = reached.certificate.eigenvalue_bounds[:, 1] - reached.theta
     floor = 2 * EPS * size
     if not problem.kernel.positive_semidefinite:
         # beside large negative ones, zeros come out as what rounding left of them
         # (without errors of entries that the kernel states, which may be far above all of them)
-        floor = max(floor, min(found.certificate.rounding, 64 * EPS * np.sqrt(n) * size))
-    kept = number_kept(found.theta, floor, total, problem.target, problem.kernel, n_samples, above)
-    eigenvalues = found.theta[:kept].copy()
+        floor = max(floor, min(reached.certificate.rounding, 64 * EPS * np.sqrt(n) * size))
+    kept = number_kept(reached.theta, floor, total, problem.target, problem.kernel, n_samples, above)
+    eigenvalues = reached.theta[:kept].copy()
     # score = Kc @ coeff to rounding, as for new rows: the image, not the vector times its Ritz value
-    score = coordinates.images(found.images[:, :kept]) / np.sqrt(eigenvalues)
+    score = coordinates.images(reached.images[:, :kept]) / np.sqrt(eigenvalues)
     sample = problem.data.sample_index
     signs = signs_of(score[sample if present is None else np.searchsorted(present, sample)])
     score *= signs
-    coeff = coordinates.coefficients(found.vectors[:, :kept]) * (signs / np.sqrt(eigenvalues))
-    means = coordinates.means(found.row_means)
+    coeff = coordinates.coefficients(reached.vectors[:, :kept]) * (signs / np.sqrt(eigenvalues))
+    means = coordinates.means(reached.row_means)
     # rows of no weight are projected as new ones are
     coeff, means = (scattered(x, present, n_samples) for x in (coeff, means))
     return Solution(
         eigenvalues,
-        _first(found.certificate, kept),
+        _first(reached.certificate, kept),
         (total - slack, total + slack),
         sample_projector(problem.rows, coeff, means, problem.dtype),
         info,
         score if present is None else None,
-        found.message,
+        reached.message,
     )
 
 

@@ -268,7 +268,7 @@ def _feature_candidate(problem: Problem, offer: Offer, hold: int) -> Candidate:
             problem.rows,
             D,
             hold,
-            own=offer.cost.memory,
+            map_memory=offer.cost.memory,
             dense=offer.cost.moment_flops is None,
             pivots=pivots,
             scores=scores,

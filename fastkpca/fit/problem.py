@@ -138,10 +138,10 @@ class Problem:
         """Bound on the error of a kernel value in float64, as far as the kernel states one."""
         return self.kernel.entry_error(self.data, np.dtype(np.float64)) or 0.0
 
-    def some_rows(self, most: int) -> np.ndarray:
-        """So many rows of the sample, spread over it."""
+    def some_rows(self, count: int) -> np.ndarray:
+        """At most ``count`` rows of the sample, spread over it."""
         sample = self.data.sample
-        return sample[np.linspace(0, len(sample) - 1, min(most, len(sample))).astype(np.intp)]
+        return sample[np.linspace(0, len(sample) - 1, min(count, len(sample))).astype(np.intp)]
 
     @cached_property
     def largest_value(self) -> float:

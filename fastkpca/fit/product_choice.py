@@ -141,8 +141,8 @@ def products_for(
         ways += [_way(offer, data_x, data_y, columns) for offer in kernel.summations(data_x, data_y, rest)]
     best = best_product(ways).seconds()
     if name == "pivots" or (name == "auto" and best > WORTH_PROBING):
-        worth = np.inf if name == "pivots" else best
-        ways += _pivot_ways(kernel, data_x, data_y, rest, columns, worth, n_threads)
+        seconds = np.inf if name == "pivots" else best
+        ways += _pivot_ways(kernel, data_x, data_y, rest, columns, seconds, n_threads)
     if name == "auto":
         return ways
     named = [x for x in ways if x.name == name]
@@ -181,32 +181,32 @@ def _pivot_ways(
     data_y: Summary,
     tol: float | None,
     columns: int,
-    worth: float,
+    seconds: float,
     n_threads: int,
 ) -> list[Way]:
     """Through pivots: |E_ij| <= sqrt(E_ii E_jj), E being semidefinite, so the largest residual bounds every entry.
 
-    None where setting it up, with one product, takes more seconds than it is worth.
+    None where setting it up, with one product, takes more ``seconds`` than these.
     """
     if tol is None or tol <= 0.0 or not kernel.positive_semidefinite:
         return []
     both = data_x.n_samples + (0 if data_y is data_x else data_y.n_samples)
     # so many that forming them alone takes as long as the best that was offered
-    most = min(8192.0, np.sqrt(worth * SYRK_RATE / (5.0 * both)))
+    max_pivots = min(8192.0, np.sqrt(seconds * SYRK_RATE / (5.0 * both)))
     probe = probe_rank(
-        kernel, data_x, tol / 20, np.random.default_rng(0), max_probe=int(min(128, most)), sample_rows=512
+        kernel, data_x, tol / 20, np.random.default_rng(0), max_probe=int(min(128, max_pivots)), sample_rows=512
     )
     size = float(kernel.diagonal(data_x.sample).mean())
     # the largest residual, by the mean one; of values whose squares underflow residuals say nothing
     rank = probe.rank(min(1.0, tol / size / 20)) if size > 1e-140 else np.inf
-    if not rank < most:
+    if not rank < max_pivots:
         return []
     value = 1.0 / entry_rate(data_x.n_features) if is_compiled(kernel) else 1e-8
     form = both * rank * (value + rank / (0.6 * SYRK_RATE))
     # chosen on a sample, checked on every row, then formed once for each side of the product
     setup = form + 4096 * rank * (rank / SYRK_RATE + value) + OVERHEAD
     once = form + 4.0 * both * rank * columns / GEMM_RATE
-    if setup + once > worth:
+    if setup + once > seconds:
         return []
     cost = Cost(memory=8.0 * (2.0 * 4096 * (rank + 200) + 3 * rank**2), residual=tol, column_memory=8.0 * both)
     build = partial(_pivot_summation, kernel, (data_x, data_y), tol, int(min(8192, 3 * rank + 100)), n_threads)

@@ -10,8 +10,9 @@ import numpy as np
 from ..base.protocol import Kernel, Moments
 from ..errors import CertificateWarning, ComponentsWarning, NotConvergedError, NoVarianceError, rounded_up, warn_caller
 from ..model.plan import Plan
-from ..model.projectors import FeatureProjector, SampleProjector
+from ..model.projector import Projector
 from ..model.result import KPCAModel
+from ..model.sample_projector import SampleProjector
 from ..rows.view import Rows
 from ..solve.certificate import Certificate
 from .target import Target
@@ -30,7 +31,7 @@ class Solution:
     eigenvalues: np.ndarray
     certificate: Certificate
     total: tuple[float, float]
-    projector: FeatureProjector | SampleProjector
+    projector: Projector
     info: dict[str, Any]
     score: np.ndarray | None = field(default=None, repr=False)
     message: str = ""
@@ -80,9 +81,9 @@ def number_kept(
     """
     positive, c = int(np.sum(eigenvalues > floor)), target.c
     if positive == 0:
-        most = 2 * floor + max(float(np.max(eigenvalues, initial=0.0)), 0.0) + float(np.max(above))
+        largest = 2 * floor + max(float(np.max(eigenvalues, initial=0.0)), 0.0) + float(np.max(above))
         outside = target.given_map and float(np.max(above)) > 10 * floor
-        raise NoVarianceError(_no_variance(kernel, n_samples, outside=outside), most)
+        raise NoVarianceError(_no_variance(kernel, n_samples, outside=outside), largest)
     if c is None:
         return positive
     if (wanted := target.n_components) is not None:
@@ -164,7 +165,7 @@ def scattered(values: np.ndarray, present: np.ndarray | None, n_samples: int) ->
 
 def sample_projector(rows: Rows, coeff: np.ndarray, means: np.ndarray, dtype: np.dtype) -> SampleProjector:
     X = rows.all()
-    if isinstance(rows.source, np.ndarray) and np.shares_memory(X, rows.source):
+    if rows.shares_memory(X):
         X = X.copy()  # the model must not follow later changes of the user's array
     weights = None if rows.weights is None else np.array(rows.weights, dtype=np.float64)
     return SampleProjector(X, np.ascontiguousarray(coeff, dtype=dtype), means, weights)

@@ -13,6 +13,7 @@ from ..base import parallel
 from ..base.protocol import FeatureMap, Moments
 from ..rows.sinks import Sink
 from ..rows.view import Pass, Rows
+from .draws import DRAWS, Draws, drawn_among
 
 __all__ = [
     "MANY_TASKS",
@@ -21,6 +22,7 @@ __all__ = [
     "apply",
     "check_moments",
     "feature_moments",
+    "moments_and_draws",
     "task_rows",
     "task_rows_for",
     "tile_rows",
@@ -107,7 +109,7 @@ def apply(
         return None
 
     for part in parallel.run(task, -(-n // step), n_threads=n_threads, progress=progress, stage=stage):
-        if sink is not None:
+        if sink is not None and part is not None:
             sink.write(part)
     if sink is not None:
         sink.close()
@@ -140,36 +142,65 @@ def feature_moments(
     ValueError
         Features, or residuals, are not finite.
     """
+    return _moments(feature_map, rows if weights is None else rows.weighted(weights), 0, 0, n_threads, progress)[0]
+
+
+def moments_and_draws(
+    feature_map: FeatureMap,
+    rows: Rows,
+    rng: np.random.Generator,
+    *,
+    n_draws: int = DRAWS,
+    n_threads: int = 1,
+    progress: parallel.Progress | None = None,
+) -> tuple[Moments, Draws | None]:
+    """`feature_moments`, and rows drawn in proportion to their residual in the same pass.
+
+    None where the moments do not look at rows one by one. The map does not depend on what ``rng`` gives from here on.
+    """
+    return _moments(feature_map, rows, n_draws, int(rng.integers(2**63)), n_threads, progress)
+
+
+def _moments(
+    feature_map: FeatureMap, rows: Rows, n_draws: int, seed: int, n_threads: int, progress: parallel.Progress | None
+) -> tuple[Moments, Draws | None]:
     n = rows.n_samples
     step = tile_rows(feature_map)
     span = task_rows(feature_map, n, rows.n_features, distributed=rows.distributed)
-    rows = rows if weights is None else rows.weighted(weights)
 
-    def task(rows: Rows, i: int) -> Moments:
+    def task(rows: Rows, i: int) -> tuple[Moments, Draws | None]:
         moments = feature_map.new_moments()
+        residuals: list[np.ndarray | None] = []
+        numbers = []
         for start in range(i * span, min(n, (i + 1) * span), step):
             parallel.checkpoint()
             stop = min(n, start + step)
-            X, w = rows.tile(start, stop), rows.tile_weights(start, stop)
+            X, w, index = rows.tile(start, stop), rows.tile_weights(start, stop), np.arange(start, stop)
             if w is not None and not w.all():  # a row of no weight may lie anywhere, out of the map's reach too
-                X, w = X[w > 0], w[w > 0]
+                X, w, index = X[w > 0], w[w > 0], index[w > 0]
             if len(X):
-                moments.update(X, w)
-        return moments
+                residual = moments.update(X, w)
+                residuals.append(residual if residual is None or w is None else residual * w)
+                numbers.append(index)
+        return moments, drawn_among(residuals, numbers, i, n_draws, seed) if n_draws else None
+
+    def combine(a: tuple[Moments, Draws | None], b: tuple[Moments, Draws | None]) -> tuple[Moments, Draws | None]:
+        drawn = None if a[1] is None or b[1] is None else a[1].join(b[1], seed)
+        return a[0].merge(b[0]), drawn
 
     over = Pass(
         "moments",
         task,
         span,
-        lambda a, b: a.merge(b),
-        pack=lambda moments: moments.state(),
-        unpack=lambda state: feature_map.new_moments().restore(*state),
+        combine,
+        pack=lambda found: (found[0].state(), found[1]),
+        unpack=lambda packed: (feature_map.new_moments().restore(*packed[0]), packed[1]),
         alone=not feature_map.thread_safe,
         size=8 * feature_map.n_features**2,
     )
-    moments = rows.reduce(over, n_threads=n_threads, progress=progress)
+    moments, drawn = rows.reduce(over, n_threads=n_threads, progress=progress)
     check_moments(moments)
-    return moments
+    return moments, drawn
 
 
 def check_moments(moments: Moments) -> None:

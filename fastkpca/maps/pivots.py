@@ -38,6 +38,7 @@ from ..base.protocol import Cost, FeatureMap, Kernel, Summary
 from ..base.rounding import UNIT, unit_roundoff
 from ..base.stored import Record, refusing
 from ..rows.view import Pass, Rows
+from .draws import DRAWS, Draws, drawn_among
 
 __all__ = ["PivotMap", "RankProbe", "pivot_map", "probe_rank", "second_round"]
 
@@ -137,7 +138,7 @@ class PivotMap(FeatureMap):
         return np.maximum(remaining, 0.0) + error
 
     @property
-    def landmarks(self) -> np.ndarray | None:  # type: ignore[override]
+    def landmarks(self) -> np.ndarray | None:
         return self.pivots if self.n_features else None
 
     def landmark_weights(self, B: np.ndarray) -> np.ndarray:
@@ -145,7 +146,7 @@ class PivotMap(FeatureMap):
         return scipy.linalg.solve_triangular(self.factor, B, lower=True, trans="T", check_finite=False)
 
     @property
-    def thread_safe(self) -> bool:  # type: ignore[override]
+    def thread_safe(self) -> bool:
         return self.kernel.thread_safe
 
     def widened(self, kernel: Kernel, data: Summary, radius: float) -> FeatureMap:
@@ -483,15 +484,17 @@ def second_round(
     tol: float,
     max_features: int,
     rng: np.random.Generator,
-    n_draws: int = SAMPLE_ROWS,
+    seen: tuple[float, Draws] | None = None,
+    n_draws: int = DRAWS,
     n_threads: int = 1,
     progress: parallel.Progress | None = None,
 ) -> tuple[PivotMap, float]:
-    """One pass over all rows, and the map with pivots added where the residual lies.
+    """The map with pivots added where the residual of all rows lies.
 
-    Pivots drawn on a sample miss a small far cluster. Here ``n_draws`` rows are drawn from all of them in proportion
-    to their residual under ``old`` (independent draws, kept tile by tile: the memory does not grow with N), and
-    pivoting goes on among these, weighted so that the sum it stops on estimates the residual trace of all rows.
+    Pivots drawn on a sample miss a small far cluster. Here rows are drawn from all of them in proportion to their
+    residual under ``old``, and pivoting goes on among these, weighted so that the sum it stops on estimates the
+    residual trace of all rows. That takes one pass; ``seen`` is what one has found already: the trace of K, and the
+    draws.
 
     Returns
     -------
@@ -500,13 +503,14 @@ def second_round(
     float
         Residual trace over trace of ``old`` over all rows, exact up to rounding.
     """
-    total, trace, index, drawn = _scan(old, rows, n_draws, rng, n_threads, progress)
+    trace, draws = seen or _scan(old, rows, n_draws, rng, n_threads, progress)
+    total, n_draws = draws.total, len(draws.index)
     before = total / trace if trace > 0.0 else 0.0
     if before <= tol or old.n_features >= max_features:
         return old, before
-    index, position, counts = np.unique(index, return_index=True, return_counts=True)
+    index, position, counts = np.unique(draws.index, return_index=True, return_counts=True)
     S = rows.take(index)
-    expected = drawn[position] * (n_draws / total)
+    expected = draws.residual[position] * (n_draws / total)
     # rows that were all but sure to be drawn stand for themselves, the others for those that were not
     known = expected >= SURE_DRAWS
     weights = np.where(known, 1.0, counts / expected)
@@ -530,34 +534,33 @@ def _scan(
     rng: np.random.Generator,
     n_threads: int,
     progress: parallel.Progress | None,
-) -> tuple[float, float, np.ndarray, np.ndarray]:
-    """(residual trace, trace, numbers of the rows drawn in proportion to their residual, their residuals)."""
+) -> tuple[float, Draws]:
+    """The trace of K, and rows drawn in proportion to their residual."""
     seed = int(rng.integers(2**63))
     step = parallel.tile_rows(max(feature_map.n_features, rows.n_features))
     n = rows.n_samples
 
-    def task(rows: Rows, i: int) -> tuple:
-        X = rows.tile(i * step, min(n, (i + 1) * step))
+    def task(rows: Rows, i: int) -> tuple[float, Draws]:
+        start, stop = i * step, min(n, (i + 1) * step)
+        X = rows.tile(start, stop)
         residual, diagonal = feature_map.residual(X), _diagonal(feature_map.kernel, X)
-        w = rows.tile_weights(i * step, min(n, (i + 1) * step))
+        w = rows.tile_weights(start, stop)
         if w is not None:
             residual, diagonal = np.where(w > 0, w * residual, 0.0), np.where(w > 0, w * diagonal, 0.0)
-        cumulative = np.cumsum(residual)
-        draws = np.random.default_rng([seed, i]).random(n_draws) * cumulative[-1]
-        at = np.minimum(np.searchsorted(cumulative, draws, side="right"), len(X) - 1)
-        trace = float(diagonal.sum())
-        return i, float(cumulative[-1]), trace, at + i * step, residual[at]
-
-    def join(a: tuple, b: tuple) -> tuple:
-        # slot by slot, keep a's draw or take b's in proportion to what either stands for: the draws stay independent
-        total = a[1] + b[1]
-        take = np.random.default_rng([seed, a[0], b[0]]).random(n_draws) * total < b[1]
-        return a[0], total, a[2] + b[2], np.where(take, b[3], a[3]), np.where(take, b[4], a[4])
+        draws = drawn_among([residual], [np.arange(start, stop)], i, n_draws, seed)
+        assert draws is not None
+        return float(diagonal.sum()), draws
 
     n_threads = n_threads if feature_map.kernel.thread_safe else 1
-    over = Pass("residual of the pivots", task, step, join, alone=not feature_map.kernel.thread_safe)
-    _, total, trace, index, drawn = rows.reduce(over, n_threads=n_threads, progress=progress)
-    return total, trace, index, drawn
+    over = Pass(
+        "residual of the pivots",
+        task,
+        step,
+        lambda a, b: (a[0] + b[0], a[1].join(b[1], seed)),
+        alone=not feature_map.kernel.thread_safe,
+    )
+    trace, draws = rows.reduce(over, n_threads=n_threads, progress=progress)
+    return trace, draws
 
 
 @dataclass(frozen=True)

@@ -7,15 +7,16 @@ work on a block of points at once, each with its own P; which points make a bloc
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from ..base.protocol import FeatureMap, Kernel
 from ..base.rounding import EPS
 
-__all__ = ["Found", "MapTarget", "RowsTarget", "descend"]
+__all__ = ["Descent", "MapTarget", "RowsTarget", "Target", "descend"]
 
 TILE = 1024
 """Rows of an expansion that meet a block of points at once."""
@@ -23,8 +24,7 @@ DIFFERENCE = 6e-6
 """Step of a central difference over the length on which the kernel changes: eps^(1/3)."""
 
 
-@dataclass
-class _Values:
+class _Values(NamedTuple):
     """J, f, grad J, the rounding noise of J, and the f below which P cannot be seen, of a block of points."""
 
     objective: np.ndarray
@@ -33,15 +33,16 @@ class _Values:
     noise: np.ndarray
     floor: np.ndarray
 
-    def __getitem__(self, index: np.ndarray) -> _Values:
-        return _Values(*(getattr(self, name)[index] for name in _FIELDS))
+    def of(self, index: np.ndarray) -> _Values:
+        return _Values(*(values[index] for values in self))
 
     def put(self, index: np.ndarray, other: _Values) -> None:
-        for name in _FIELDS:
-            getattr(self, name)[index] = getattr(other, name)
+        for values, new in zip(self, other):
+            values[index] = new
 
 
-_FIELDS = [x.name for x in fields(_Values)]
+Target: TypeAlias = Callable[[np.ndarray, np.ndarray], _Values]
+"""Values at points x (b, d), of the P with these numbers (b,)."""
 
 
 class RowsTarget:
@@ -84,9 +85,10 @@ class RowsTarget:
                     gradient[:, j] += _difference(partial(_inner, self.kernel, weights, Y), x, j, shifts)
         if self.kernel.translation == "kernel":
             gradient -= lines[:, None] * x
-        own, own_gradient = _own(self.kernel, x, shifts)
+        diagonal, diagonal_gradient = _diagonal(self.kernel, x, shifts)
         floor = 32.0 * EPS * noise
-        return _Values(own - 2.0 * f, f, own_gradient - 2.0 * gradient, 8.0 * EPS * (np.abs(own) + 2.0 * noise), floor)
+        noise = 8.0 * EPS * (np.abs(diagonal) + 2.0 * noise)
+        return _Values(diagonal - 2.0 * f, f, diagonal_gradient - 2.0 * gradient, noise, floor)
 
 
 class MapTarget:
@@ -112,11 +114,11 @@ class MapTarget:
         gradient = np.empty_like(x)
         for j in range(x.shape[1]):
             gradient[:, j] = _difference(lambda at: np.einsum("ij,ij->i", self.map.features(at), B), x, j, shifts)
-        own, own_gradient = _own(self.kernel, x, shifts)
-        noise = 2.0 * (8.0 * EPS + self.map.rounding) * noise + 8.0 * EPS * np.abs(own)
+        diagonal, diagonal_gradient = _diagonal(self.kernel, x, shifts)
+        noise = 2.0 * (8.0 * EPS + self.map.rounding) * noise + 8.0 * EPS * np.abs(diagonal)
         # of what the map leaves out f knows nothing
         floor = noise + np.sqrt(self.map.residual(x, Phi) * np.einsum("ij,ij->i", B, B))
-        return _Values(own - 2.0 * f, f, own_gradient - 2.0 * gradient, noise, floor)
+        return _Values(diagonal - 2.0 * f, f, diagonal_gradient - 2.0 * gradient, noise, floor)
 
 
 def _inner(kernel: Kernel, weights: np.ndarray, Y: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -131,38 +133,40 @@ def _difference(function: Callable[[np.ndarray], np.ndarray], x: np.ndarray, j: 
     return (function(up) - function(down)) / np.where(width > 0.0, width, 1.0)
 
 
-def _own(kernel: Kernel, x: np.ndarray, shifts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _diagonal(kernel: Kernel, x: np.ndarray, shifts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """k(x, x) and its gradient."""
-    own = np.asarray(kernel.diagonal(x), dtype=np.float64)
+    diagonal = np.asarray(kernel.diagonal(x), dtype=np.float64)
     if kernel.translation == "kernel":
-        return own, np.zeros_like(x)
+        return diagonal, np.zeros_like(x)
     slopes = kernel.gradient_weights(x, x, kernel.block(x, x))
     if slopes is not None:  # a function of x.y: both arguments move
-        return own, 2.0 * np.diagonal(slopes)[:, None] * x
-    return own, np.stack([_difference(kernel.diagonal, x, j, shifts) for j in range(x.shape[1])], axis=1)
+        return diagonal, 2.0 * np.diagonal(slopes)[:, None] * x
+    return diagonal, np.stack([_difference(kernel.diagonal, x, j, shifts) for j in range(x.shape[1])], axis=1)
 
 
 @dataclass
-class Found:
-    """Where a block of descents ended."""
+class Descent:
+    """Where a block of descents ended; ``visible``: f is more than rounding there."""
 
     x: np.ndarray
     objective: np.ndarray
-    seen: np.ndarray
+    visible: np.ndarray
     converged: np.ndarray
-    iterations: int
 
-    def better(self, other: Found, index: np.ndarray) -> None:
+    def arrived(self, sigma: float | None) -> np.ndarray:
+        """Converged, and for the Gaussian (of width sigma) nearer to P than infinity is."""
+        return self.converged & self.visible if sigma is not None else self.converged
+
+    def better(self, other: Descent, index: np.ndarray) -> None:
         """Take over rows of ``other`` (descents of rows ``index``) where they ended lower."""
         take = (other.objective < self.objective[index]) | (other.converged & ~self.converged[index])
         rows = index[take]
         self.x[rows], self.objective[rows] = other.x[take], other.objective[take]
-        self.seen[rows], self.converged[rows] = other.seen[take], other.converged[take]
-        self.iterations = max(self.iterations, other.iterations)
+        self.visible[rows], self.converged[rows] = other.visible[take], other.converged[take]
 
 
 def descend(
-    target: Callable[[np.ndarray, np.ndarray], _Values],
+    target: Target,
     start: np.ndarray,
     index: np.ndarray,
     *,
@@ -170,7 +174,7 @@ def descend(
     length: float,
     tol: float,
     max_iter: int,
-) -> Found:
+) -> Descent:
     """Minimise J from ``start`` (b, d) for the points ``index`` of a target.
 
     For the Gaussian kernel the step sigma^2 / (2 f) along the gradient *is* the fixed-point iteration
@@ -184,22 +188,22 @@ def descend(
     steps = _plain_step(now, sigma, length)
     converged, active = np.zeros(b, dtype=bool), np.arange(b)
     rejected = np.zeros(b, dtype=np.intp)
-    iterations = 0
-    while len(active) and iterations < max_iter:
-        iterations += 1
-        here, t = now[active], steps[active]
+    for _ in range(max_iter):
+        if not len(active):
+            break
+        here, t = now.of(active), steps[active]
         move = -t[:, None] * here.gradient
         y = np.ascontiguousarray(x[active] + move)
         new = target(y, index[active])
         squares = np.einsum("ij,ij->i", here.gradient, here.gradient)
-        fine = np.isfinite(new.objective) & np.isfinite(new.gradient).all(axis=1)
-        good = fine & (new.objective <= here.objective - 1e-4 * t * squares + here.noise)
+        finite = np.isfinite(new.objective) & np.isfinite(new.gradient).all(axis=1)
+        good = finite & (new.objective <= here.objective - 1e-4 * t * squares + here.noise)
         moved = np.sqrt(np.einsum("ij,ij->i", move, move))
         # nothing left to gain that rounding would not hide
         still = ~good & (t * squares <= 4.0 * here.noise)
         accepted = active[good]
         x[accepted] = y[good]
-        now.put(accepted, new[good])
+        now.put(accepted, new.of(good))
         plain = _plain_step(new, sigma, length)
         change = np.abs(np.einsum("ij,ij->i", move, new.gradient - here.gradient))
         longer = np.where(change > 0.0, moved**2 / np.where(change > 0.0, change, 1.0), 2.0 * t)
@@ -214,7 +218,7 @@ def descend(
         done = short | still | (rejected[active] > 40)
         converged[active] = short | still
         active = active[~done]
-    return Found(x, now.objective, now.inner > now.floor, converged, iterations)
+    return Descent(x, now.objective, now.inner > now.floor, converged)
 
 
 def _plain_step(values: _Values, sigma: float | None, length: float) -> np.ndarray:

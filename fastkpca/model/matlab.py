@@ -8,7 +8,6 @@ import numpy as np
 
 from ..base import files
 from ..kernels import kernel_state
-from .projectors import FeatureProjector
 from .result import KPCAModel, check_model
 
 __all__ = ["export_mat"]
@@ -61,11 +60,11 @@ def export_mat(model: KPCAModel, path: Any, *, overwrite: bool = False) -> None:
         "n_samples": float(model.n_samples),
         "shift": model.shift[None, :],
         "kernel": _kernel(kernel_state(model.kernel)),
-        "projector": _projector(model),
+        "projector": model.projector.formula(),
     }
     if model._score is not None:
         values |= {"score": model.score, "tsquared": model.tsquared}
-    if model._score is not None or not isinstance(model.projector, FeatureProjector):
+    if model._score is not None or model.projector.coeff is not None:
         values["coeff"] = model.coeff
     values = _doubles(values, "")
     try:
@@ -100,16 +99,3 @@ def _kernel(state: dict) -> dict:
         return {"name": "scaled", "factor": state["factor"], "parts": [_kernel(state["kernel"])]}
     parameters = {key: value for key, value in state["parameters"].items() if value is not None}
     return {"name": state["name"], "parameters": parameters or {"none": 0.0}}
-
-
-def _projector(model: KPCAModel) -> dict:
-    own = model.projector
-    if isinstance(own, FeatureProjector):
-        formula = own.map.formula()
-        if formula is None:
-            raise ValueError(
-                f"the feature map {type(own.map).__name__} is not one of fastkpca's own, and MATLAB has no formula for "
-                "it; fit with features='pivots', method='krylov' or method='dense' to export the model"
-            )
-        return {"kind": "features", "map": formula, "axes": own.axes, "mean": own.mean[None, :]}
-    return {"kind": "samples", "X": own.X, "coeff": own.coeff, "column_means": own.column_means[None, :]}

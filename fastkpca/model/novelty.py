@@ -18,10 +18,9 @@ from ..base.checks import check_choice, check_flag
 from ..base.rounding import EPS
 from ..kernels import guarded
 from ..rows.view import Rows
-from .projectors import SampleProjector
+from .projector import SquaredErrors
 from .result import KPCAModel, check_model
 from .rows import NewRows, new_rows
-from .spe import finite, statistics, t2_of
 
 __all__ = ["Limits", "kpca_limits", "kpca_spe", "kpca_t2"]
 
@@ -59,8 +58,8 @@ class Limits:
         """
         if t2 is None and spe is None:
             raise TypeError("give t2=kpca_t2(model, X), spe=kpca_spe(model, X), or both")
-        found = [np.asarray(values) > limit for values, limit in ((t2, self.t2), (spe, self.spe)) if values is not None]
-        return np.asarray(found[0] if len(found) == 1 else np.logical_or(*found))
+        beyond = [np.asarray(x) > limit for x, limit in ((t2, self.t2), (spe, self.spe)) if x is not None]
+        return np.asarray(beyond[0] if len(beyond) == 1 else np.logical_or(*beyond))
 
 
 def kpca_t2(
@@ -96,7 +95,7 @@ def kpca_t2(
     quiet = np.errstate(over="ignore", invalid="ignore")
     with parallel.reporter(progress) as report, parallel.blas_threads(), quiet:
         model.projector.project(given.kernel, given.rows, z, parallel.threads_for(given.kernel, n_threads), report)
-    return finite(t2_of(model, z), "T^2", given.dtype)
+    return _finite(_t2(model, z), "T^2", given.dtype)
 
 
 @overload
@@ -183,11 +182,9 @@ def kpca_spe(
     """
     bounds = check_flag(bounds, "bounds")
     given = new_rows(model, X, purpose="kpca_spe")
-    threads = parallel.threads_for(given.kernel, n_threads)
-    with parallel.reporter(progress) as report, parallel.blas_threads():
-        found = statistics(model, given, _diagonal(given, diagonal), threads, report, bounds)
-    spe = finite(found.spe, "SPE", given.dtype)
-    return (spe, found.interval) if bounds else spe
+    errors = _squared_errors(model, given, diagonal, n_threads, progress, bounds)
+    spe = _finite(errors.spe, "SPE", given.dtype)
+    return (spe, errors.interval) if bounds else spe
 
 
 def kpca_limits(
@@ -260,30 +257,59 @@ def kpca_limits(
         raise ValueError(f"confidence is {confidence!r}; a number between 0 and 1 is needed, as in 0.99")
     confidence = float(confidence)
     given = _training(model) if X is None else new_rows(model, X, purpose="kpca_limits")
-    threads = parallel.threads_for(given.kernel, n_threads)
-    with parallel.reporter(progress) as report, parallel.blas_threads():
-        found = statistics(model, given, _diagonal(given, diagonal), threads, report)
-    weights = given.rows.tile_weights(0, len(found.spe))
-    weights = np.ones(len(found.spe)) if weights is None else weights
+    scores, errors, _ = _squared_errors(model, given, diagonal, n_threads, progress)
+    m = len(errors)
+    weights = given.rows.tile_weights(0, m)
+    weights = np.ones(m) if weights is None else weights
     if t2 == "empirical":
-        t2_limit = _order_statistic(finite(found.t2, "T^2"), weights, confidence, "t2")
+        t2_limit = _order_statistic(_finite(_t2(model, scores), "T^2"), weights, confidence, "t2")
     elif t2 == "F":
         t2_limit = _f_limit(model, confidence)
     else:
         t2_limit = float(stats.chi2.ppf(confidence, model.n_components))
     if spe == "empirical":
-        spe_limit = _order_statistic(found.spe, weights, confidence, "spe")
+        spe_limit = _order_statistic(errors, weights, confidence, "spe")
     else:
-        spe_limit = _box(found.spe, weights, confidence)
-    return Limits(t2_limit, spe_limit, confidence, t2, spe, len(found.spe))
+        spe_limit = _box(errors, weights, confidence)
+    return Limits(t2_limit, spe_limit, confidence, t2, spe, m)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
 
 
+def _t2(model: KPCAModel, z: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore", invalid="ignore"):  # refused by ``_finite``
+        return np.asarray(np.sum((z / np.sqrt(model.latent)) ** 2, axis=1))
+
+
+def _finite(values: np.ndarray, name: str, dtype: Any = np.float64) -> np.ndarray:
+    """These in the type that is returned; ValueError names the first row where that is not a finite number."""
+    with np.errstate(over="ignore"):
+        result = values.astype(dtype, copy=False)
+    if not np.isfinite(result).all():
+        row = int(np.argmin(np.isfinite(result)))
+        raise ValueError(
+            f"{name} is not finite in {result.dtype} (first at row {row}): kernel values are too large there; scale X "
+            "as the training rows were, or leave that row out"
+        )
+    return result
+
+
+def _squared_errors(
+    model: KPCAModel, given: NewRows, diagonal: Any, n_threads: int | None, progress: Any, bounds: bool = False
+) -> SquaredErrors:
+    values = _diagonal(given, diagonal)
+    threads = parallel.threads_for(given.kernel, n_threads)
+    quiet = np.errstate(over="ignore", invalid="ignore")  # what overflows is refused below
+    with parallel.reporter(progress) as report, parallel.blas_threads(), quiet:
+        errors = model.projector.squared_errors(model, given.kernel, given.rows, values, threads, report, bounds)
+    _finite(errors.spe, "SPE")
+    return errors
+
+
 def _training(model: KPCAModel) -> NewRows:
     """Rows that the model was made of, where it holds them."""
-    if not isinstance(model.projector, SampleProjector):
+    if not model.projector.grows_with_n or model.projector.landmarks is None:
         raise ValueError(
             "this model is a feature map and holds no training rows, and limits are made of rows; give "
             "kpca_limits(model, X) rows from normal operation, best such that the model has not seen"
@@ -293,8 +319,7 @@ def _training(model: KPCAModel) -> NewRows:
             "this model was made of a precomputed matrix, which it does not hold; give kpca_limits(model, K_new, "
             "diagonal=...) the (m, N) matrix between rows from normal operation and the training rows"
         )
-    model.projector.shares()  # says so where the weights are not known
-    rows, _ = Rows(model.projector.X, weights=model.projector.weights).present()
+    rows, _ = model.counted(Rows(model.projector.landmarks))
     if len(rows) > CALIBRATION_ROWS:
         few = np.sort(np.random.default_rng(0).choice(len(rows), CALIBRATION_ROWS, replace=False))
         rows = Rows(rows.source[few], weights=None if rows.weights is None else rows.weights[few])

@@ -4,15 +4,16 @@ Scores z stand for the point P = mean + sum_j z_j w_j of feature space, which as
 pre-image is a row whose image is near P. Which way leads to one depends on what the model knows:
 
 - "linear": the kernel is linear, and P is a row;
-- "fixed-point", "gradient": |phi(x) - P|^2 is minimised over x (``_descent``), P being an expansion in the training
+- "fixed-point", "gradient": |phi(x) - P|^2 is minimised over x (``descent``), P being an expansion in the training
   rows, or in pivots, or a vector of features;
-- "ridge": rows are learned from scores by kernel ridge regression (``_ridge``).
+- "ridge": rows are learned from scores by kernel ridge regression (``ridge``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,8 +27,8 @@ from ..kernels.gaussian import median_distance
 from ..rows.convert import as_rows
 from ..rows.values import check_finite
 from ..rows.view import Rows
-from .descent import Found, MapTarget, RowsTarget, descend
-from .projectors import FeatureProjector, SampleProjector
+from .descent import Descent, MapTarget, RowsTarget, Target, descend
+from .feature_projector import FeatureProjector
 from .result import KPCAModel, check_model
 from .ridge import fit_ridge
 from .rows import float_type, new_rows
@@ -125,7 +126,7 @@ def kpca_preimage(
     >>> bool(abs(np.linalg.norm(x) - 1) < 0.05)
     True
     """
-    return _preimages(model, Z, start, _Way(method, train, alpha, tol, max_iter, n_threads, progress))
+    return _preimages(model, Z, start, _Options(method, train, alpha, tol, max_iter, n_threads, progress))
 
 
 def kpca_denoise(
@@ -200,13 +201,13 @@ def kpca_denoise(
     threads = parallel.threads_for(kernel, n_threads)
     with parallel.blas_threads():
         Z = _scores_in_span(model, kernel, given.rows, threads)
-    rows = _preimages(model, Z, X, _Way(method, train, alpha, tol, max_iter, n_threads, progress))
+    rows = _preimages(model, Z, X, _Options(method, train, alpha, tol, max_iter, n_threads, progress))
     return rows.astype(given.dtype, copy=False)
 
 
 @dataclass(frozen=True)
-class _Way:
-    """How pre-images are to be found: the arguments of ``kpca_preimage`` beside the scores and the start, checked."""
+class _Options:
+    """The arguments of ``kpca_preimage`` beside the scores and the start, checked."""
 
     method: str
     train: Any
@@ -223,27 +224,29 @@ class _Way:
         _check_alpha(self.alpha)
 
 
-def _preimages(model: KPCAModel, Z: Any, start: Any, way: _Way) -> np.ndarray:
+def _preimages(model: KPCAModel, Z: Any, start: Any, options: _Options) -> np.ndarray:
     check_model(model)
-    scores, dtype = _scores(model, Z)
+    scores, dtype = _checked_scores(model, Z)
     kernel = guarded(model.kernel)
-    threads = parallel.threads_for(kernel, way.n_threads)
-    method = _method(way.method, kernel, model, way.train, start)
-    with parallel.reporter(way.progress) as report, parallel.blas_threads():
+    threads = parallel.threads_for(kernel, options.n_threads)
+    method = _method(options.method, model, options.train is not None, start is not None)
+    with parallel.reporter(options.progress) as report, parallel.blas_threads():
         if method == "linear":
-            found = _linear(model, scores)
+            result = _linear(model, scores)
         elif method == "ridge":
-            found = _ridge(model, kernel, scores, way, threads, report)
+            known = _known_rows(model, kernel, options.train, threads)
+            assert known is not None
+            result = _by_ridge(model, known, scores, options.alpha, threads, report)
         else:
-            known = _known_rows(model, kernel, way.train, threads)
-            search = _Search(model, kernel, known, _start(model, start, scores), way)
-            found, warning = search.run(scores, threads, report)
+            known = _known_rows(model, kernel, options.train, threads)
+            search = _Search(model, kernel, known, _start(model, start, scores), options)
+            result, warning = search.run(scores, threads, report)
             if warning:
                 warn_caller(f"pre-images: {warning}", PreimageWarning)
-    if not np.isfinite(found).all():
-        row = int(np.argmin(np.isfinite(found).all(axis=1)))
+    if not np.isfinite(result).all():
+        row = int(np.argmin(np.isfinite(result).all(axis=1)))
         raise ValueError(f"the pre-image of row {row} of Z is not finite: its scores are too large for this model")
-    return found.astype(dtype, copy=False)
+    return result.astype(dtype, copy=False)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -251,7 +254,7 @@ def _preimages(model: KPCAModel, Z: Any, start: Any, way: _Way) -> np.ndarray:
 
 @dataclass(frozen=True)
 class _Known:
-    """Rows, shifted, and their scores; those that count in the model, with their weights."""
+    """Rows, shifted, and their scores; of the training rows those that count, with their weights."""
 
     rows: Rows
     scores: np.ndarray
@@ -264,7 +267,7 @@ def _check_alpha(alpha: Any) -> None:
         raise ValueError(f"alpha is {alpha!r}; a positive number is needed, or None for cross-validation")
 
 
-def _scores(model: KPCAModel, Z: Any) -> tuple[np.ndarray, np.dtype]:
+def _checked_scores(model: KPCAModel, Z: Any) -> tuple[np.ndarray, np.dtype]:
     rows = as_rows(Z, name="Z", purpose="kpca_preimage")
     check_finite(rows, name="Z", purpose="kpca_preimage")
     if rows.n_features != model.n_components:
@@ -275,18 +278,18 @@ def _scores(model: KPCAModel, Z: Any) -> tuple[np.ndarray, np.dtype]:
     return rows.all(), float_type(rows.dtype, model.dtype)
 
 
-def _method(method: str, kernel: Kernel, model: KPCAModel, train: Any, start: Any) -> str:
+def _method(method: str, model: KPCAModel, train_given: bool, start_given: bool) -> str:
     """The method to use, or an error that says why it cannot be the one asked for."""
-    projector = model.projector
+    kernel = model.kernel
     precomputed = kernel.by_number
     fixed_point = kernel.fixed_point_width() is not None
-    held = isinstance(projector, SampleProjector) and not precomputed
+    held = model.projector.grows_with_n and not precomputed
     if method == "auto":
         if kernel.is_linear:
             method = "linear"
         elif fixed_point:
             method = "fixed-point"
-        elif held or precomputed or train is not None:
+        elif held or precomputed or train_given:
             method = "ridge"
         else:
             method = "gradient"
@@ -298,7 +301,7 @@ def _method(method: str, kernel: Kernel, model: KPCAModel, train: Any, start: An
         raise ValueError(
             "a precomputed kernel knows no rows to move; method='ridge' learns from rows given with train="
         )
-    if method == "ridge" and not held and train is None:
+    if method == "ridge" and not held and not train_given:
         raise ValueError(
             "method='ridge' learns from rows, and this model holds none"
             + (
@@ -307,8 +310,7 @@ def _method(method: str, kernel: Kernel, model: KPCAModel, train: Any, start: An
                 else " (it is a feature map); give train=, the training rows or others like them"
             )
         )
-    has_landmarks = isinstance(projector, FeatureProjector) and projector.map.landmarks is not None
-    may_start = held or has_landmarks or fixed_point or train is not None or start is not None
+    may_start = model.projector.landmarks is not None or fixed_point or train_given or start_given
     if method == "gradient" and not may_start:
         raise ValueError(
             f"{kernel!r} needs rows to start from or to learn from, and this model holds none (it is a feature map); "
@@ -318,46 +320,44 @@ def _method(method: str, kernel: Kernel, model: KPCAModel, train: Any, start: An
 
 
 def _project(model: KPCAModel, kernel: Kernel, rows: Rows, n_threads: int) -> np.ndarray:
-    result = np.empty((rows.n_samples, model.n_components))
-    model.projector.project(kernel, rows, result, n_threads)
-    return result
+    scores = np.empty((rows.n_samples, model.n_components))
+    model.projector.project(kernel, rows, scores, n_threads)
+    return scores
 
 
 def _known_rows(model: KPCAModel, kernel: Kernel, train: Any, n_threads: int) -> _Known | None:
     """Rows to start or to learn from, with their scores: those given, or held by the model, or its pivots."""
-    projector = model.projector
+    if train is not None and kernel.by_number:
+        rows = as_rows(train, name="train", purpose="kpca_preimage")
+        check_finite(rows, name="train", purpose="kpca_preimage")
+        if rows.n_samples != model.n_samples:
+            raise ValueError(
+                f"train has {rows.n_samples} rows, and the model was made of {model.n_samples}; for a "
+                "precomputed kernel it describes the training rows, one by one"
+            )
+        return _training(model, rows)
     if train is not None:
-        if kernel.by_number:
-            rows = as_rows(train, name="train", purpose="kpca_preimage")
-            check_finite(rows, name="train", purpose="kpca_preimage")
-            if rows.n_samples != model.n_samples:
-                raise ValueError(
-                    f"train has {rows.n_samples} rows, and the model was made of {model.n_samples}; for a "
-                    "precomputed kernel it describes the training rows, one by one"
-                )
-            return _training(model, rows)
         rows = new_rows(model, train, name="train", purpose="kpca_preimage").rows
-        return _Known(rows, _project(model, kernel, rows, n_threads))
-    if isinstance(projector, SampleProjector):
-        return _training(model, Rows(projector.X))
-    if projector.map.landmarks is not None:
-        rows = Rows(projector.map.landmarks)
-        return _Known(rows, _project(model, kernel, rows, n_threads))
-    return None
+    elif model.projector.landmarks is None:
+        return None
+    else:
+        rows = Rows(model.projector.landmarks)
+        if model.projector.grows_with_n:
+            return _training(model, rows)
+    return _Known(rows, _project(model, kernel, rows, n_threads))
 
 
 def _training(model: KPCAModel, rows: Rows) -> _Known:
     """The training rows with their scores, without a pass over the kernel: score = coeff eigenvalues / weight."""
-    projector = model.projector
-    if not isinstance(projector, SampleProjector):
-        rows, present = rows.weighted(model.sample_weight).present()
-        scores = np.asarray(model.score if present is None else model.score[present], dtype=np.float64)
-        return _Known(rows, scores)
-    projector.shares()  # says so where the weights are not known
-    rows, present = rows.weighted(projector.weights).present()
-    coeff = projector.coeff if present is None else projector.coeff[present]
-    scores = np.asarray(coeff, dtype=np.float64) * model.eigenvalues
-    return _Known(rows, scores if rows.weights is None else scores / rows.weights[:, None])
+    rows, present = model.counted(rows)
+    coeff = model.projector.coeff
+    values = model.score if coeff is None else coeff
+    scores = np.asarray(values if present is None else values[present], dtype=np.float64)
+    if coeff is not None:
+        scores = scores * model.eigenvalues
+        if rows.weights is not None:
+            scores = scores / rows.weights[:, None]
+    return _Known(rows, scores)
 
 
 def _scores_in_span(model: KPCAModel, kernel: Kernel, rows: Rows, n_threads: int) -> np.ndarray:
@@ -369,15 +369,15 @@ def _scores_in_span(model: KPCAModel, kernel: Kernel, rows: Rows, n_threads: int
     """
     if kernel.translation != "kernel":
         return _project(model, kernel, rows, n_threads)
-    found = model.projector.products(kernel, rows, n_threads)
+    products = model.projector.products(kernel, rows, n_threads)
     b, square = model.projector.of_the_mean()
-    inside, along = found[:, :-1], found[:, -1]  # W' phi(x) and <phi(x), mean>
-    part = square - float(b @ b)
-    if not part > 1e-10 * square:
+    inside, along = products[:, :-1], products[:, -1]  # W' phi(x) and <phi(x), mean>
+    outside = square - float(b @ b)
+    if not outside > 1e-10 * square:
         return inside - b
     # a share that rounding, or what a map leaves out, could be all of is not divided by
     least = max(10.0 * np.sqrt(model.mean_residual), 1e-12)
-    share = np.maximum((along - inside @ b) / part, least)[:, None]
+    share = np.maximum((along - inside @ b) / outside, least)[:, None]
     return (inside - b) / share + (1.0 / share - 1.0) * b
 
 
@@ -393,42 +393,38 @@ def _start(model: KPCAModel, start: Any, Z: np.ndarray) -> Rows | None:
 def _linear(model: KPCAModel, Z: np.ndarray) -> np.ndarray:
     """P itself: the kernel is linear, so feature space is input space."""
     projector = model.projector
-    if isinstance(projector, SampleProjector):
-        sums = projector.expansion().T @ np.asarray(projector.X, dtype=np.float64)
+    if projector.landmarks is not None:
+        sums = projector.expansion().T @ np.asarray(projector.landmarks, dtype=np.float64)
         return sums[-1] + Z @ sums[:-1] + model.shift
-    P = projector.mean + Z @ projector.axes.T
-    if projector.map.landmarks is not None:
-        return projector.map.landmark_weights(P.T).T @ projector.map.landmarks + model.shift
-    M = projector.map.features(np.eye(model.n_features))  # phi(x) = x M
+    features: FeatureProjector = projector.through_features()
+    P = features.mean + Z @ features.axes.T
+    M = features.map.features(np.eye(model.n_features))  # phi(x) = x M
     return np.linalg.lstsq(M.T, P.T, rcond=None)[0].T + model.shift
 
 
-def _ridge(
+def _by_ridge(
     model: KPCAModel,
-    kernel: Kernel,
+    known: _Known,
     Z: np.ndarray,
-    way: _Way,
+    alpha: float | None,
     n_threads: int,
     progress: parallel.Progress | None,
 ) -> np.ndarray:
-    known = _known_rows(model, kernel, way.train, n_threads)
-    assert known is not None
-    learned = fit_ridge(known.scores, known.rows, alpha=way.alpha, n_threads=n_threads, progress=progress)
-    found = learned.predict(Z, n_threads, progress)
-    return found if known.rows.shift is None and kernel.by_number else found + model.shift
+    regression = fit_ridge(known.scores, known.rows, alpha=alpha, n_threads=n_threads, progress=progress)
+    rows = regression.predict(Z, n_threads, progress)
+    return rows if known.rows.shift is None and model.kernel.by_number else rows + model.shift
 
 
 class _Search:
     """Descents to the rows whose images are nearest to points of feature space, in blocks of points."""
 
-    def __init__(self, model: KPCAModel, kernel: Kernel, known: _Known | None, begin: Rows | None, way: _Way):
-        self.known, self.begin, self.max_iter = known, begin, way.max_iter
+    def __init__(self, model: KPCAModel, kernel: Kernel, known: _Known | None, start: Rows | None, options: _Options):
+        self.known, self.start, self.max_iter = known, start, options.max_iter
         self.shift, self.d = model.shift, model.n_features
         self.sigma = kernel.fixed_point_width()
-        self.length = _length(known, begin) if self.sigma is None else float(self.sigma)
-        self.make = _targets(model, kernel, self.length)
-        self.options: dict[str, Any] = {"sigma": self.sigma, "length": self.length}
-        self.options |= {"tol": way.tol, "max_iter": way.max_iter}
+        length = _length(known, start) if self.sigma is None else float(self.sigma)
+        self.target = _targets(model, kernel, length)
+        self.descend = partial(descend, sigma=self.sigma, length=length, tol=options.tol, max_iter=options.max_iter)
 
     def run(self, Z: np.ndarray, n_threads: int, progress: parallel.Progress | None) -> tuple[np.ndarray, str]:
         """(rows for the scores Z, what to warn of)."""
@@ -436,44 +432,39 @@ class _Search:
         result = np.empty((m, self.d))
 
         def task(i: int) -> tuple[int, int]:
-            part = slice(i * BLOCK, min(m, (i + 1) * BLOCK))
-            found = self._block(Z[part], None if self.begin is None else self.begin.tile(part.start, part.stop))
-            result[part] = found.x
-            return int((~found.converged).sum()), int((found.converged & ~_arrived(found, self.sigma)).sum())
+            block = slice(i * BLOCK, min(m, (i + 1) * BLOCK))
+            end = self._block(Z[block], None if self.start is None else self.start.tile(block.start, block.stop))
+            result[block] = end.x
+            return int((~end.converged).sum()), int((end.converged & ~end.arrived(self.sigma)).sum())
 
         tasks = parallel.run(task, -(-m // BLOCK), n_threads=n_threads, progress=progress, stage="pre-images")
-        lost, nowhere = (int(x) for x in np.sum([(0, 0), *tasks], axis=0))
+        lost, far = (int(x) for x in np.sum([(0, 0), *tasks], axis=0))
         warnings = []
         if lost:
             warnings.append(f"{lost} of {m} did not converge in {self.max_iter} steps; a larger max_iter or tol helps")
-        if nowhere:
+        if far:
             warnings.append(
-                f"for {nowhere} of {m} no row was found that is nearer to what the scores stand for than rows far away "
+                f"for {far} of {m} no row was found that is nearer to what the scores stand for than rows far away "
                 "are; give start= or train= (training rows), or fit with a larger sigma"
             )
         return result + self.shift, "; ".join(warnings)
 
-    def _block(self, z: np.ndarray, begin: np.ndarray | None) -> Found:
+    def _block(self, z: np.ndarray, start: np.ndarray | None) -> Descent:
         """From the best of the starts of each point, and from the others where that fails."""
-        target, every = self.make(z), np.arange(len(z))
-        starts = _starts(target, z, self.known, begin, self.d)
-        found = descend(target, starts[0], every, **self.options)
+        target = self.target(z)
+        starts = _starts(target, z, self.known, start, self.d)
+        end = self.descend(target, starts[0], np.arange(len(z)))
         for other in starts[1:]:
-            lost = np.flatnonzero(~_arrived(found, self.sigma))
+            lost = np.flatnonzero(~end.arrived(self.sigma))
             if not len(lost):
                 break
-            found.better(descend(target, other[lost], lost, **self.options), lost)
-        return found
+            end.better(self.descend(target, other[lost], lost), lost)
+        return end
 
 
-def _arrived(found: Found, sigma: float | None) -> np.ndarray:
-    """Converged, and for the Gaussian nearer to P than infinity is."""
-    return found.converged & found.seen if sigma is not None else found.converged
-
-
-def _length(known: _Known | None, begin: Rows | None) -> float:
+def _length(known: _Known | None, start: Rows | None) -> float:
     """The length on which a kernel of unknown width changes: how far rows are apart."""
-    rows = begin if known is None else known.rows
+    rows = start if known is None else known.rows
     sample = np.zeros((1, 1)) if rows is None else rows.tile(0, min(512, len(rows)))
     if len(sample) > 1 and (sample != sample[0]).any():
         return median_distance(sample)
@@ -481,58 +472,48 @@ def _length(known: _Known | None, begin: Rows | None) -> float:
 
 
 def _targets(model: KPCAModel, kernel: Kernel, length: float) -> Callable[[np.ndarray], Any]:
-    """P of a block of scores, as what the model knows it by."""
-    projector = model.projector
-    if isinstance(projector, SampleProjector):
-        expansion, points = projector.expansion(), projector.X
-        return lambda z: RowsTarget(kernel, points, expansion[:, :-1], expansion[:, -1], z, length)
-    landmarks = projector.map.landmarks
+    """P of a block of scores: as sums over the images of the landmarks, or as vectors of features."""
+    landmarks = model.projector.landmarks
     if landmarks is not None:
-        weights = projector.map.landmark_weights(np.column_stack([projector.axes, projector.mean]))
-        left, base = np.ascontiguousarray(weights[:, :-1]), weights[:, -1]
+        expansion = model.projector.expansion()
+        left, base = np.ascontiguousarray(expansion[:, :-1]), expansion[:, -1]
         return lambda z: RowsTarget(kernel, landmarks, left, base, z, length)
-    return lambda z: MapTarget(kernel, projector.map, projector.mean + z @ projector.axes.T, length)
+    features: FeatureProjector = model.projector.through_features()
+    return lambda z: MapTarget(kernel, features.map, features.mean + z @ features.axes.T, length)
 
 
-def _starts(target: Any, z: np.ndarray, known: _Known | None, begin: np.ndarray | None, d: int) -> list[np.ndarray]:
+def _starts(target: Target, z: np.ndarray, known: _Known | None, start: np.ndarray | None, d: int) -> list[np.ndarray]:
     """Arrays (b, d) to start from, the best first; what the caller gave goes before, where P can be seen from it."""
     every = np.arange(len(z))
     if known is None:
-        if begin is None:
-            return [np.zeros((len(z), d))]
-        return [_seen(target, begin, np.zeros((len(z), d))), np.zeros((len(z), d))]
-    candidates = []
-    index = _nearest_scores(known.scores, z)
-    values = []
-    for k in range(index.shape[1]):
-        rows = known.rows.take(index[:, k])
-        candidates.append(rows)
-        values.append(target(rows, every).objective)
-    order = np.argsort(np.stack(values), axis=0, kind="stable")
-    stack = np.stack(candidates)
-    starts = [np.ascontiguousarray(stack[order[k], every]) for k in range(len(stack))]
-    return starts if begin is None else [_seen(target, begin, starts[0]), *starts]
+        starts = [np.zeros((len(z), d))]
+    else:
+        near = _nearest_scores(known.scores, z).T
+        rows = np.stack([known.rows.take(index) for index in near])
+        order = np.argsort([target(candidate, every).objective for candidate in rows], axis=0, kind="stable")
+        starts = [np.ascontiguousarray(rows[best, every]) for best in order]
+    return starts if start is None else [_visible(target, start, starts[0]), *starts]
 
 
-def _seen(target: Any, begin: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """``begin``, but ``other`` where the former is so far away that f is nothing but rounding there."""
-    values = target(begin, np.arange(len(begin)))
-    fine = np.isfinite(values.objective) & (np.abs(values.inner) > values.floor)
-    return np.where(fine[:, None], begin, other)
+def _visible(target: Target, start: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """``start``, but ``other`` where the former is so far away that f is nothing but rounding there."""
+    values = target(start, np.arange(len(start)))
+    visible = np.isfinite(values.objective) & (np.abs(values.inner) > values.floor)
+    return np.where(visible[:, None], start, other)
 
 
 def _nearest_scores(scores: np.ndarray, z: np.ndarray) -> np.ndarray:
     """Numbers of the known rows with the nearest scores, (b, STARTS) or fewer."""
     n, step = len(scores), 8192
     k = min(STARTS, n)
-    best = np.full((len(z), k), np.inf)
+    nearest = np.full((len(z), k), np.inf)
     index = np.zeros((len(z), k), dtype=np.intp)
     for start in range(0, n, step):
-        part = scores[start : start + step]
-        distance = np.einsum("ij,ij->i", part, part) - 2.0 * (z @ part.T)
-        few = np.argpartition(distance, min(k, len(part)) - 1, axis=1)[:, :k]
-        joined = np.concatenate([best, np.take_along_axis(distance, few, axis=1)], axis=1)
+        tile = scores[start : start + step]
+        distance = np.einsum("ij,ij->i", tile, tile) - 2.0 * (z @ tile.T)
+        few = np.argpartition(distance, min(k, len(tile)) - 1, axis=1)[:, :k]
+        joined = np.concatenate([nearest, np.take_along_axis(distance, few, axis=1)], axis=1)
         numbers = np.concatenate([index, few + start], axis=1)
         order = np.argsort(joined, axis=1, kind="stable")[:, :k]
-        best, index = np.take_along_axis(joined, order, axis=1), np.take_along_axis(numbers, order, axis=1)
+        nearest, index = np.take_along_axis(joined, order, axis=1), np.take_along_axis(numbers, order, axis=1)
     return index

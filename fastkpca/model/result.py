@@ -17,7 +17,7 @@ from ..kernels import guarded, kernel_from_state, kernel_state
 from ..rows.view import Rows
 from . import stored
 from .plan import Plan
-from .projectors import FeatureProjector, SampleProjector
+from .projector import Projector
 
 __all__ = ["KPCAModel", "check_model", "load", "save"]
 
@@ -76,7 +76,7 @@ class KPCAModel:
     n_features: int
     shift: np.ndarray
     dtype: np.dtype
-    projector: FeatureProjector | SampleProjector
+    projector: Projector
     _score: np.ndarray | None = field(default=None)
     sample_weight: np.ndarray | None = field(default=None)
     feature_names: tuple[str, ...] | None = None
@@ -105,9 +105,9 @@ class KPCAModel:
 
     @property
     def explained(self) -> np.ndarray:
-        """Percent of the total variance that each component explains, shape (c,): of the whole trace.
+        """Percent of the total variance (the whole trace) that each component explains, shape (c,).
 
-        For a kernel that is not positive semidefinite: possibly above 100 in sum, nan where the trace is not positive.
+        For a kernel that is not positive semidefinite the sum may exceed 100; nan where the trace is not positive.
         """
         if not self.total_variance > 0:
             return np.full(self.n_components, np.nan)
@@ -132,7 +132,7 @@ class KPCAModel:
     @cached_property
     def coeff(self) -> np.ndarray:
         """alpha, shape (N, c): score = Kc @ coeff; score / eigenvalues."""
-        if isinstance(self.projector, SampleProjector):
+        if self.projector.coeff is not None:
             return self.projector.coeff
         coeff = self.score / self.eigenvalues
         # the sum over columns is zero already, but for what a map's transforms err by over a small eigenvalue
@@ -147,6 +147,24 @@ class KPCAModel:
     def tsquared(self) -> np.ndarray:
         """Hotelling's T^2 of the training rows over the kept components, shape (N,)."""
         return np.sum(self.score**2 / self.latent, axis=1)
+
+    def leading(self, signs: np.ndarray) -> KPCAModel:
+        """The model of the first ``len(signs)`` components, each times its sign."""
+        c = len(signs)
+        return replace(
+            self,
+            eigenvalues=self.eigenvalues[:c],
+            eigenvalue_bounds=self.eigenvalue_bounds[:c],
+            angle_bounds=self.angle_bounds[:c],
+            clusters=self.clusters[:c],
+            projector=self.projector.leading(signs),
+            _score=None if self._score is None else self._score[:, :c] * signs,
+        )
+
+    def counted(self, rows: Rows) -> tuple[Rows, np.ndarray | None]:
+        """(those of the training rows that count, with their weights; their numbers, None where all count)."""
+        self.projector.check_weights()
+        return rows.weighted(self.sample_weight).present()
 
     @property
     def bounds_text(self) -> str:
@@ -170,13 +188,11 @@ class KPCAModel:
 
     def __reduce__(self) -> tuple:
         """For pickle and copy: feature maps go by their state, and the plan without the functions of its offers."""
-        parts = {x.name: getattr(self, x.name) for x in fields(self)} | {"plan": None}
-        state = None
-        if isinstance(self.projector, FeatureProjector):
-            state = self.projector.map_state()
-            if state is not None:
-                parts["projector"] = replace(self.projector, map=None)  # type: ignore[arg-type]
-                parts["_moments"] = None if self._moments is None else self._moments.state()
+        parts = {x.name: vars(self)[x.name] for x in fields(self)} | {"plan": None}
+        projector, state = self.projector.without_map()
+        if state is not None:
+            parts["projector"] = projector
+            parts["_moments"] = None if self._moments is None else self._moments.state()
         return _unpickled, (parts, self.plan.state(), state)
 
     def state(self, *, scores: bool = False) -> tuple[dict, dict[str, np.ndarray]]:
@@ -204,12 +220,12 @@ class KPCAModel:
             "clusters": self.clusters,
             "shift": self.shift,
         }
-        projector_header, projector_arrays = self.projector.state()
-        header |= projector_header
-        arrays |= projector_arrays
+        of_projector, arrays_of_projector = self.projector.state()
+        header |= of_projector
+        arrays |= arrays_of_projector
         if self._moments is not None:
-            header["moments"], own = self._moments.state()
-            arrays |= {f"moments.{name}": array for name, array in own.items()}
+            header["moments"], moments = self._moments.state()
+            arrays |= {f"moments.{name}": array for name, array in moments.items()}
         if scores:
             arrays["score"] = np.asarray(self.score)
         if self.sample_weight is not None and (scores or self.projector.grows_with_n):
@@ -222,7 +238,6 @@ class KPCAModel:
     ) -> KPCAModel:
         """The model that ``state`` described, all of it checked (ModelFileError); ``plugins`` as for ``load``."""
         record = Record(header, arrays)
-        record.keys(stored.KEYS, stored.OPTIONAL_KEYS)
         n, d = record.whole("n_samples", least=2, most=1 << 62), record.whole("n_features", least=1, most=1 << 62)
         dtype = np.dtype(record.text("dtype", ("float32", "float64")))
         spectrum = stored.read_spectrum(record, n)
@@ -248,40 +263,39 @@ class KPCAModel:
             feature_names=stored.read_names(record, d),
             _moments=stored.read_moments(record, projector),
         )
+        record.refuse_the_rest()
         _try(model)
         return model
 
 
 def _try(model: KPCAModel) -> None:
     """Project one row: what fits together by type and shape may still not work, and here is where that is told."""
-    own = guarded(model.kernel)
+    landmarks = model.projector.landmarks
     if model.kernel.by_number:  # its rows are numbers of rows, and the matrix is not in the file
-        rows = model.projector.X if isinstance(model.projector, SampleProjector) else np.empty((0, 1))
-        if len(rows) == 0 or not np.array_equal(rows, np.arange(float(len(rows)))[:, None]) or model.shift.any():
+        numbers = np.arange(float(model.n_samples))[:, None]
+        held = model.projector.grows_with_n and landmarks is not None and np.array_equal(landmarks, numbers)
+        if not held or model.shift.any():
             raise ModelFileError("the rows of a precomputed kernel's model are not their numbers")
         return
     if not model.kernel.takes_points:
         return  # what they stand for is not in the file
-    if isinstance(model.projector, SampleProjector):
-        row = model.projector.X[:1]
-    else:
-        landmarks = model.projector.map.landmarks
-        row = np.zeros((1, model.n_features)) if landmarks is None else landmarks[:1]
+    row = np.zeros((1, model.n_features)) if landmarks is None else landmarks[:1]
     out = np.empty((1, model.n_components), dtype=model.dtype)
     with refusing("the model"):
-        model.projector.project(own, Rows(np.array(row, dtype=np.float64)), out, 1)
+        model.projector.project(guarded(model.kernel), Rows(np.array(row, dtype=np.float64)), out, 1)
     if not np.isfinite(out).all():
         raise ModelFileError("the model does not project rows to finite scores: its kernel, map and weights do not fit")
 
 
 def _unpickled(parts: dict, plan: dict, state: tuple[dict, dict[str, np.ndarray]] | None) -> KPCAModel:
-    projector = parts["projector"]
     if state is not None:
-        own = stored.restore_map(parts["kernel"], *state, n_features=len(projector.axes), n_columns=parts["n_features"])
-        projector = replace(projector, map=own)
+        projector = parts["projector"]
+        n_features = len(projector.axes)
+        feature_map = stored.restore_map(parts["kernel"], *state, n_features=n_features, n_columns=parts["n_features"])
+        parts["projector"] = replace(projector, map=feature_map)
         if parts["_moments"] is not None:
-            parts = parts | {"_moments": own.new_moments().restore(*parts["_moments"])}
-    return KPCAModel(**parts | {"plan": Plan.from_state(plan), "projector": projector})
+            parts["_moments"] = feature_map.new_moments().restore(*parts["_moments"])
+    return KPCAModel(**parts | {"plan": Plan.from_state(plan)})
 
 
 def save(model: KPCAModel, path: Any, *, overwrite: bool = False, scores: bool = False) -> None:
@@ -362,13 +376,9 @@ def load(path: Any, *, plugins: bool | str | Collection[str] = False) -> KPCAMod
 
 
 def check_model(model: Any, name: str = "model") -> None:
-    """Raise TypeError unless ``model`` is a KPCAModel; an estimator of ``fastkpca.sklearn`` holds one as ``model_``."""
-    if isinstance(model, KPCAModel):
-        return
-    if isinstance(getattr(model, "model_", None), KPCAModel):
-        hint = "give its attribute model_, which is what kpca() returned"
-    elif isinstance(model, type) or hasattr(model, "get_params"):
-        hint = "fit an estimator of fastkpca.sklearn first, and give its attribute model_"
-    else:
-        hint = "give what kpca() or load() returned"
-    raise TypeError(f"{name} is of type {type(model).__name__}; {hint}")
+    """Raise TypeError unless ``model`` is a KPCAModel."""
+    if not isinstance(model, KPCAModel):
+        raise TypeError(
+            f"{name} is of type {type(model).__name__}; give what kpca() or load() returned (with scikit-learn's "
+            "interface: fit an estimator of fastkpca.sklearn, and give its attribute model_)"
+        )

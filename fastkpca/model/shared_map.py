@@ -11,7 +11,7 @@ import numpy as np
 
 from ..base.protocol import FeatureMap, Kernel, Summary
 from ..kernels import guarded
-from .projectors import FeatureProjector
+from .feature_projector import FeatureProjector
 from .result import KPCAModel, check_model
 from .stored import restore_map
 
@@ -30,7 +30,7 @@ def feature_projector(model: KPCAModel) -> FeatureProjector:
         It is no model; or it has no feature map.
     """
     check_model(model, "like")
-    projector = model.projector.through_features()
+    projector: FeatureProjector | None = model.projector.through_features()
     if projector is None:
         raise ValueError(
             f"like was made with method={model.plan.method!r}, which has no feature map to share; make the first model "

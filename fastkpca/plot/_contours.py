@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from ..model.project import kpca_project
-from ..model.projectors import SampleProjector
 from ..rows.columns import check_columns
 from ..rows.convert import as_rows
 from ..rows.values import check_finite
@@ -153,8 +152,8 @@ def _rows(model: Any, X: Any) -> np.ndarray | None:
         check_finite(rows)
         check_columns(model.n_features, rows.n_features)
         return rows.all()
-    if isinstance(model.projector, SampleProjector):
-        return model.projector.X + model.shift
+    if model.projector.grows_with_n:
+        return model.projector.landmarks + model.shift
     return None
 
 

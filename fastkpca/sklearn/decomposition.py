@@ -45,7 +45,6 @@ from ..errors import CertificateWarning, ComponentsWarning, NoVarianceError, Unk
 from ..fit.kpca import kpca, plan
 from ..kernels import guarded
 from ..model.project import kpca_project
-from ..model.projectors import FeatureProjector
 from ..model.result import KPCAModel
 from ..products.matrix import gram_matrix
 from ..rows.view import Rows
@@ -643,22 +642,10 @@ def _reduced(model: KPCAModel, keep: int, column_means: np.ndarray | None) -> KP
     score = model.score[:, :keep]
     largest = np.abs(score).argmax(axis=0)
     signs = np.where(score[largest, np.arange(keep)] < 0, -1.0, 1.0).astype(score.dtype)
-    projector = model.projector
-    if isinstance(projector, FeatureProjector):
-        projector = replace(projector, axes=np.ascontiguousarray(projector.axes[:, :keep] * signs))
-    else:
-        coeff = np.ascontiguousarray(projector.coeff[:, :keep] * signs)
-        means = projector.column_means if column_means is None else column_means
-        projector = replace(projector, coeff=coeff, column_means=means)
-    return replace(
-        model,
-        eigenvalues=model.eigenvalues[:keep],
-        eigenvalue_bounds=model.eigenvalue_bounds[:keep],
-        angle_bounds=model.angle_bounds[:keep],
-        clusters=model.clusters[:keep],
-        projector=projector,
-        _score=score * signs,
-    )
+    reduced = model.leading(signs)
+    if column_means is None:
+        return reduced
+    return replace(reduced, projector=reduced.projector.recentred(column_means))
 
 
 def _rest(model: KPCAModel) -> float:

@@ -18,11 +18,14 @@ __all__ = [
     "leading_pairs_seconds",
     "least_columns",
     "ritz_seconds",
+    "search_seconds",
     "widest_block",
 ]
 
 WIDEST = 128
 """Columns of a block at most."""
+EVALUATION_COLUMNS = 18
+"""What evaluating the kernel values costs, in columns of a product with them."""
 
 
 class TooDearError(Exception):
@@ -58,15 +61,13 @@ class Expenses:
             raise TooDearError(self.passes)
 
 
-def default_block_size(n: int, c: int, evaluation_columns: float = 18.0) -> int:
+def default_block_size(n: int, c: int) -> int:
     """c and some guard columns, which speed up convergence of the last wanted vectors.
 
-    ``evaluation_columns``: what evaluating the kernel values costs, in columns of the product. Guards are worth having
-    until they cost about as much as the evaluation: on digits, c = 10, blocks of 20, 28 and 40 err by 8e-6, 4e-7 and
-    3e-8 of lambda_1 after four passes.
+    Guards pay until they cost about as much as evaluating the kernel values does: on digits, c = 10, blocks of 20, 28
+    and 40 err by 8e-6, 4e-7 and 3e-8 of lambda_1 after four passes.
     """
-    guards = min(max(4.0, evaluation_columns), max(8.0, 2.0 * c))
-    return max(1, min(n - 1, c + round(guards)))
+    return max(1, min(n - 1, c + min(EVALUATION_COLUMNS, max(8, 2 * c))))
 
 
 def ritz_seconds(n: int, columns: float) -> float:

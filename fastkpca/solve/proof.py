@@ -39,7 +39,6 @@ class KrylovResult:
         Every interval is at most tol * theta_1 wide (and the fraction is reached, where one was asked for).
     passes, search_passes : int
         Over the exact kernel values, all of them; and how many of these were in float32.
-    block_size : int
     negative_end : float
         Most negative Ritz value, 0 if none is: how indefinite the matrix is at least.
     history : tuple of (passes, width / theta_1)
@@ -64,7 +63,6 @@ class KrylovResult:
     converged: bool
     passes: int
     search_passes: int
-    block_size: int
     negative_end: float
     history: tuple[tuple[int, float], ...]
     search_history: tuple[tuple[int, float], ...]
@@ -333,7 +331,6 @@ class Proof:
             converged=verdict.done,
             passes=self.expenses.passes,
             search_passes=self.expenses.search_passes,
-            block_size=self.outlook.block,
             negative_end=min(float(theta[-1]), 0.0),
             history=tuple(self.history),
             search_history=tuple(search_history),

@@ -31,7 +31,7 @@ from fastkpca.maps.fourier import FourierMap
 from fastkpca.maps.monomial import PolynomialMap, TaylorMap, exponents
 from fastkpca.maps.pivots import PivotMap
 from fastkpca.maps.ranked import RankedMap
-from fastkpca.model.projectors import SampleProjector
+from fastkpca.model.sample_projector import SampleProjector
 
 LONG = np.longdouble
 REFERENCE = 64.0 * float(np.finfo(LONG).eps)

@@ -13,7 +13,8 @@ import fastkpca as fk
 from fastkpca.maps.combined import ScaledMap, SumMap, TensorMap
 from fastkpca.maps.fourier import gaussian_fourier_map
 from fastkpca.maps.monomial import PolynomialMap
-from fastkpca.model.projectors import FeatureProjector, SampleProjector
+from fastkpca.model.feature_projector import FeatureProjector
+from fastkpca.model.sample_projector import SampleProjector
 
 
 def rows(n, d, seed=0, offset=0.0):

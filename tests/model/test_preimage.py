@@ -11,7 +11,8 @@ import fastkpca as fk
 from fastkpca.errors import PreimageWarning
 from fastkpca.kernels import Kernel
 from fastkpca.model.descent import MapTarget, RowsTarget
-from fastkpca.model.projectors import FeatureProjector, SampleProjector
+from fastkpca.model.feature_projector import FeatureProjector
+from fastkpca.model.sample_projector import SampleProjector
 
 
 def curve(n, seed=0, noise=0.0, offset=0.0):

@@ -38,6 +38,7 @@ EXTRAS = {
     "base.progress": {"tqdm"},
     "rows.foreign": {"pyarrow"},
     "rows.lazyfiles": {"h5py", "pyarrow", "zarr"},
+    "rows.textfiles": {"pandas"},
     "rows.dask": {"dask"},
 }
 FACES = {"testing", "plot", "sklearn", "cli", "__main__"}  # may import what their users have

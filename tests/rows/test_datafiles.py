@@ -8,6 +8,7 @@ import io
 import lzma
 import os
 import subprocess
+import sys
 import tracemalloc
 
 import numpy as np
@@ -150,6 +151,57 @@ def test_an_unnamed_column_of_row_numbers_can_be_kept(text):
     assert "counts the rows" in table.notes[0]
     assert tables.read(path, columns=["1", "2"]).X.shape == (3, 2)
     assert tables.read(text(",a\n7,1\n8,2\n11,4\n")).X.shape == (3, 2)
+
+
+@pytest.fixture
+def no_pandas(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+
+
+@pytest.mark.parametrize(
+    ("content", "names"),
+    [
+        ("1,2.5,-3\n4,5e-3,6.25\n", None),
+        ("# a comment\n\na;b;c\n1;2.5;-3\n4;5e-3;6.25\n", NAMES),
+        ('"a" "b" "c"\n"1" 1 2.5 -3\n"2" 4 5e-3 6.25\n', NAMES),
+        (",a,b,c\n0,1,2.5,-3\n1,4,5e-3,6.25\n", NAMES),
+    ],
+)
+def test_plain_numbers_need_no_pandas(text, no_pandas, content, names):
+    table = tables.read(text(content))
+    np.testing.assert_array_equal(table.X, A)
+    assert table.names == names
+    assert tables.read(text("y,x\n1,2.5\n-3,4\n"), label_column="y").labels.tolist() == [1.0, -3.0]
+
+
+def test_without_pandas_faults_are_named_and_text_columns_ask_for_it(text, no_pandas):
+    refused(text("a,b\n1,2\n3,\n"), r"line 3, column 2 \('b'\): missing value")
+    refused(text("a,b\n1,2\n3,nan\n"), r"line 3, column 2 \('b'\): missing value")
+    refused(text("1,2\n3,4,5\n"), "line 2 has 3 columns")
+    refused(text(IRIS), "not numeric: column 3")
+    for options in ({"label_column": "species"}, {"skip_columns": ["species"]}):
+        refused(text(IRIS), r"needs pandas \(pip install pandas\)", **options)
+
+
+@pytest.mark.parametrize("rows", [65_535, 65_536, 65_537])
+def test_faults_at_the_borders_of_blocks(text, rows):
+    """pandas reads 2^16 rows at a time: the first line of a block is checked as any other."""
+    head = "a,b,c\n" + "1,2,x\n" * rows
+    refused(text(head + "1,2,x,3\n"), f"line {rows + 2} has 4 columns", columns=["a", "b"])
+    refused(text(head + "1,2\n"), f"line {rows + 2} has 2 columns", columns=["a", "b"])
+    table = tables.read(text(head + "# comment\n3,4,\n"), columns=["a", "b"], label_column="c")
+    assert table.X.shape == (rows + 1, 2) and table.X[-1].tolist() == [3, 4]
+    assert table.labels[-2:].tolist() == ["x", ""]
+
+
+def test_comments_and_blank_lines_anywhere(text):
+    lines = ["a\tb"] + [f"{i}\t#{i}" for i in range(60_000)]
+    expected = [f"#{i}" for i in range(60_000)]
+    for i in range(50, 60_000, 997):
+        lines[i] += "\n  # a comment, with a comma\n\t\n \n"
+    table = tables.read(text("\n".join(lines)), label_column="b")
+    np.testing.assert_array_equal(table.X.ravel(), np.arange(60_000))
+    assert table.labels.tolist() == expected
 
 
 # ---- what is wrong with a text file ----------------------------------------------------------------------------------

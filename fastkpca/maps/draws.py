@@ -1,0 +1,105 @@
+"""Rows drawn in proportion to what a feature map leaves out of them, and the matrix of what it leaves out of those."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..base.protocol import FeatureMap, Kernel
+from ..base.rounding import UNIT, UNIT32, rounding_factor
+
+__all__ = ["DRAWS", "Draws", "drawn_among", "scaled_residuals"]
+
+DRAWS = 4096
+"""Rows drawn in a pass."""
+STRIP = 512
+"""Rows of the matrix that are computed at once."""
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Row numbers drawn independently, with replacement, each in proportion to its residual.
+
+    Attributes
+    ----------
+    first : int
+        Number of the first task that saw the rows: it tells the random numbers of one join from those of others.
+    total : float
+        Sum of the residuals of all rows seen.
+    index : ndarray (s,), int
+    residual : ndarray (s,)
+        Of the rows drawn, times their weight.
+    """
+
+    first: int
+    total: float
+    index: np.ndarray
+    residual: np.ndarray
+
+    def join(self, other: Draws, seed: int) -> Draws:
+        """Draws from the rows of both: slot by slot one or the other, in proportion to what either stands for. They
+        stay independent, and the memory does not grow with the rows."""
+        total = self.total + other.total
+        random = np.random.default_rng([seed, self.first, other.first]).random(len(self.index))
+        take = random * total < other.total
+        index = np.where(take, other.index, self.index)
+        return Draws(self.first, total, index, np.where(take, other.residual, self.residual))
+
+
+def drawn_among(
+    residuals: Sequence[np.ndarray | None], numbers: Sequence[np.ndarray], task: int, n_draws: int, seed: int
+) -> Draws | None:
+    """Draws among the rows of one task, given tile by tile; None where the residuals of a tile are not known."""
+    known = [x for x in residuals if x is not None]
+    if len(known) < len(residuals):
+        return None
+    residual = np.concatenate(known) if known else np.zeros(0)
+    cumulative = np.cumsum(residual)
+    total = float(cumulative[-1]) if len(cumulative) else 0.0
+    if not total > 0.0:
+        return Draws(task, 0.0, np.zeros(n_draws, dtype=np.intp), np.zeros(n_draws))
+    random = np.random.default_rng([seed, task]).random(n_draws)
+    at = np.minimum(np.searchsorted(cumulative, random * total, side="right"), len(residual) - 1)
+    return Draws(task, total, np.concatenate(numbers)[at], residual[at])
+
+
+def scaled_residuals(
+    kernel: Kernel, feature_map: FeatureMap, X: np.ndarray, residual: np.ndarray, counts: np.ndarray, entry_error: float
+) -> tuple[np.ndarray, float]:
+    """The matrix sqrt(c_i c_j / (r_i r_j)) (k(x_i, x_j) - phi(x_i).phi(x_j)), float32, and a bound on its error's norm.
+
+    Parameters
+    ----------
+    kernel, feature_map
+    X : ndarray (m, d)
+    residual, counts : ndarray (m,)
+        r > 0 and c.
+    entry_error : float
+        Of a kernel value.
+
+    Notes
+    -----
+    The error, with t = sum c_i k(x_i, x_i) / r_i and e = sum c_i / r_i, the squared norms of scaled features and of
+    scaled ones: features that are computed twice differ (by ``rounding``, or by what the map's defect says of its
+    triangular solves); what is not semidefinite is bounded by ``defect_norm``; products of D terms round; so do kernel
+    values, and the matrix when it is stored, whose norm is at most its trace sum c_i.
+    """
+    m, Phi = len(X), feature_map.features(X)
+    scale = np.sqrt(counts / residual)
+    matrix = np.empty((m, m), dtype=np.float32)
+    for start in range(0, m, STRIP):
+        stop = min(m, start + STRIP)
+        strip = kernel.block(X[start:stop], X[:stop]) - Phi[start:stop] @ Phi[:stop].T
+        strip *= scale[start:stop, None]
+        strip *= scale[:stop]
+        matrix[start:stop, :stop] = strip
+        matrix[:start, start:stop] = strip[:, :start].T
+    ones = float((counts / residual).sum())
+    trace = 1.01 * float(kernel.diagonal(X) @ (counts / residual))
+    defect = feature_map.defect_norm(ones, trace)
+    displaced = 4.0 * (feature_map.rounding * np.sqrt(trace) + np.sqrt(defect))
+    error = 2.0 * np.sqrt(trace) * displaced + displaced**2 + defect
+    error += (2.0 * rounding_factor(feature_map.n_features) + 8.0) * UNIT * trace + entry_error * ones
+    return matrix, float(error + 1.01 * UNIT32 * counts.sum())

@@ -1,0 +1,166 @@
+"""Projection through a feature map: its size does not depend on the number of training rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+
+from ..base import parallel
+from ..base.protocol import FeatureMap, Kernel
+from ..base.rounding import EPS, rounding_factor
+from ..maps.passes import apply, tile_rows
+from ..rows.view import Rows
+from .projector import Projector, SquaredErrors
+
+__all__ = ["FeatureProjector"]
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureProjector(Projector):
+    """Projects through a feature map: (phi(x) - mean)' W. Its size does not depend on the number of training rows.
+
+    Attributes
+    ----------
+    map : FeatureMap
+    axes : ndarray (D, c)
+        W: orthonormal columns.
+    mean : ndarray (D,)
+        Of the features of the training rows; with weights, their weighted mean.
+    """
+
+    map: FeatureMap
+    axes: np.ndarray
+    mean: np.ndarray
+    grows_with_n = False
+    coeff = None
+    weights = None
+
+    @property
+    def n_components(self) -> int:
+        return int(self.axes.shape[1])
+
+    @property
+    def landmarks(self) -> np.ndarray | None:
+        return self.map.landmarks
+
+    def expansion(self) -> np.ndarray:
+        return self.map.landmark_weights(np.column_stack([self.axes, self.mean]))
+
+    def through_features(self) -> FeatureProjector:
+        return self
+
+    def map_state(self) -> tuple[dict, dict[str, np.ndarray]] | None:
+        """(header, arrays) of the feature map; None for one from outside that has none."""
+        try:
+            return self.map.state()
+        except NotImplementedError:
+            return None
+
+    def without_map(self) -> tuple[Any, tuple[dict, dict[str, np.ndarray]] | None]:
+        state = self.map_state()
+        return self if state is None else replace(self, map=cast(FeatureMap, None)), state
+
+    def state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        header, arrays = self.map.state()
+        arrays = {f"map.{name}": array for name, array in arrays.items()}
+        return {"map": header}, arrays | {"axes": self.axes, "mean": self.mean}
+
+    def formula(self) -> dict[str, Any]:
+        formula = self.map.formula()
+        if formula is None:
+            raise ValueError(
+                f"the feature map {type(self.map).__name__} is not one of fastkpca's own, and MATLAB has no formula "
+                "for it; fit with features='pivots', method='krylov' or method='dense' to export the model"
+            )
+        return {"kind": "features", "map": formula, "axes": self.axes, "mean": self.mean[None, :]}
+
+    def leading(self, signs: np.ndarray) -> FeatureProjector:
+        return replace(self, axes=np.ascontiguousarray(self.axes[:, : len(signs)] * signs))
+
+    def project(self, kernel: Kernel, rows: Rows, out: Any, n_threads: int, progress: Any = None) -> None:
+        constant, _ = self.of_the_mean()
+        apply(self.map, rows, self.axes, n_threads, constant=constant, out=out, progress=progress, stage="scores")
+
+    def products(self, kernel: Kernel, rows: Rows, n_threads: int, progress: Any = None) -> np.ndarray:
+        columns = np.column_stack([self.axes, self.mean])
+        return np.asarray(apply(self.map, rows, columns, n_threads, progress=progress, stage="scores"))
+
+    def of_the_mean(self) -> tuple[np.ndarray, float]:
+        return self.mean @ self.axes, float(self.mean @ self.mean)
+
+    def squared_errors(
+        self,
+        model: Any,
+        kernel: Kernel,
+        rows: Rows,
+        diagonal: np.ndarray | None,
+        n_threads: int,
+        progress: Any,
+        bounds: bool,
+    ) -> SquaredErrors:
+        n, D = rows.n_samples, self.map.n_features
+        delta = self.map.rounding + rounding_factor(max(D, model.n_samples)) * EPS
+        # a map with a transform of its own has too many features to form them: cancellation, and no lower end for e
+        transform = self.map.tile_rows is not None
+        if transform:
+            products = self.products(kernel, rows, n_threads, progress)
+            z, along_mean = products[:, :-1] - self.of_the_mean()[0], products[:, -1]
+            step = tile_rows(self.map)
+        else:
+            z, along_mean = np.empty((n, self.n_components)), None
+            step = parallel.tile_rows(D)
+        parts = np.empty((5, n))
+
+        def task(i: int) -> None:
+            tile = slice(i * step, min(n, (i + 1) * step))
+            X = rows.tile(tile.start, tile.stop)
+            k = kernel.diagonal(X) if diagonal is None else diagonal[tile]
+            if along_mean is None:
+                z[tile], *of_tile = self._formed(X, k, delta)
+            else:
+                of_tile = self._transformed(X, k, z[tile], along_mean[tile])
+            parts[:, tile] = [*of_tile, self.map.outside_error(X)]
+
+        for _ in parallel.run(task, -(-n // step), n_threads=n_threads, progress=progress, stage="spe"):
+            pass
+        within, outside, surely, squares, outside_error = parts
+        # the mean errs by rounding of the features that it is the mean of, which may be much larger than it is
+        size = np.sqrt(squares) + float(np.sqrt(self._length**2 + max(model.total_variance_bounds[1], 0.0)))
+        if transform:
+            slack = (4.0 * delta + 8.0 * self.map.transform_eps) * size**2
+        else:  # |r|^2 of an r that is off by this much
+            error = delta * size
+            slack = 4.0 * np.sqrt(within) * error + 4.0 * error**2
+        slack += 4.0 * self.map.defect + 2.0 * outside_error
+        train = np.sqrt(model.mean_residual)
+        high = within + (np.sqrt(outside) + train) ** 2 + slack
+        low = np.maximum(within + np.maximum(np.sqrt(surely) - train, 0.0) ** 2 - slack, 0.0)
+        return SquaredErrors(z, within + outside, np.stack([low, high], axis=1))
+
+    @property
+    def _length(self) -> float:
+        return float(np.sqrt(self.mean @ self.mean))
+
+    # Parts of a tile X with k = k(x, x): |r|^2 of what the components leave in the space of the features, an upper and
+    # a lower bound on what the map leaves out of k(x, x), and |phi(x)|^2.
+
+    def _formed(self, X: np.ndarray, k: np.ndarray, delta: float) -> tuple[np.ndarray, ...]:
+        """Scores, and the parts, from the features."""
+        Phi = self.map.features(X)
+        outside = self.map.residual(X, Phi)
+        squares = np.einsum("ij,ij->i", Phi, Phi)
+        surely = np.clip(k - squares * (1.0 + 2.0 * delta) - 8.0 * EPS * k, 0.0, outside)
+        Phi = Phi - self.mean
+        z = Phi @ self.axes
+        Phi -= z @ self.axes.T
+        return z, np.einsum("ij,ij->i", Phi, Phi), outside, surely, squares
+
+    def _transformed(self, X: np.ndarray, k: np.ndarray, z: np.ndarray, along_mean: np.ndarray) -> list[np.ndarray]:
+        """The parts, from the scores and the products with the mean."""
+        outside = np.minimum(self.map.residual(X), k)
+        squares = k - outside
+        centred = squares - 2.0 * along_mean + self._length**2
+        within = np.maximum(centred - np.einsum("ij,ij->i", z, z), 0.0)
+        return [within, outside, np.zeros(len(X)), squares]

@@ -1,0 +1,199 @@
+"""Projection through the training rows: its size grows with their number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..base import parallel
+from ..base.protocol import Kernel
+from ..base.rounding import EPS, UNIT32, rounding_factor
+from ..products.exact import ExactSummation
+from ..rows.sinks import Sink
+from ..rows.summary import summarize
+from ..rows.view import Rows
+from .projector import Projector, SquaredErrors
+
+__all__ = ["SampleProjector"]
+
+
+@dataclass(frozen=True, eq=False)
+class SampleProjector(Projector):
+    """Projects through the training rows: (k(x, X) - column means)' coeff. Its size grows with their number.
+
+    Attributes
+    ----------
+    X : ndarray (N, d)
+        Training rows, after the shift.
+    coeff : ndarray (N, c)
+    column_means : ndarray (N,)
+        Of the Gram matrix of the training rows; with weights, weighted means.
+    weights : ndarray (N,) or None
+        Of the training rows; None: each counts once. Empty: they had weights, and the model's file does not hold them.
+    """
+
+    X: np.ndarray
+    coeff: np.ndarray
+    column_means: np.ndarray
+    weights: np.ndarray | None = None
+    grows_with_n = True
+
+    @property
+    def n_components(self) -> int:
+        return int(self.coeff.shape[1])
+
+    @property
+    def landmarks(self) -> np.ndarray:
+        return self.X
+
+    def expansion(self) -> np.ndarray:
+        coeff, shares = np.asarray(self.coeff, dtype=np.float64), self.shares()
+        # the coefficients of a component sum to zero in exact numbers, but not in those of float32
+        return np.column_stack([coeff - np.outer(shares, coeff.sum(axis=0)), shares])
+
+    def state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        return {}, {"X": self.X, "coeff": self.coeff, "column_means": self.column_means}
+
+    def formula(self) -> dict[str, Any]:
+        return {"kind": "samples", "X": self.X, "coeff": self.coeff, "column_means": self.column_means[None, :]}
+
+    def leading(self, signs: np.ndarray) -> SampleProjector:
+        return replace(self, coeff=np.ascontiguousarray(self.coeff[:, : len(signs)] * signs))
+
+    def recentred(self, column_means: np.ndarray) -> SampleProjector:
+        return replace(self, column_means=column_means)
+
+    def project(self, kernel: Kernel, rows: Rows, out: Any, n_threads: int, progress: Any = None) -> None:
+        constant = self.column_means @ self.coeff
+        sink = Sink(out)
+        for _, _, products in self._tiles(kernel, rows, self.coeff, n_threads, progress):
+            sink.write(products - constant)
+        sink.close()
+
+    def products(self, kernel: Kernel, rows: Rows, n_threads: int, progress: Any = None) -> np.ndarray:
+        products = np.empty((rows.n_samples, self.n_components + 1))
+        for tile, _, values in self._tiles(kernel, rows, self.expansion(), n_threads, progress):
+            products[tile] = values
+        return products
+
+    def _tiles(
+        self,
+        kernel: Kernel,
+        rows: Rows,
+        columns: np.ndarray,
+        n_threads: int,
+        progress: Any,
+        stage: str = "scores",
+    ) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+        """(which rows, these rows, k(rows, X) columns), tile by tile: the matrix never exists for all rows at once."""
+        columns = np.ascontiguousarray(columns, dtype=np.float64)
+        step, train, n = parallel.tile_rows(64), Rows(self.X), rows.n_samples
+        for start in range(0, n, step):
+            tile = slice(start, min(n, start + step))
+            X = rows.tile(tile.start, tile.stop)
+            yield tile, X, ExactSummation(kernel, Rows(X), train, n_threads=n_threads).matmat(columns)
+            if progress is not None:
+                progress(stage, tile.stop, n)
+
+    def of_the_mean(self) -> tuple[np.ndarray, float]:
+        products = np.asarray(self.column_means, dtype=np.float64) @ self.expansion()
+        return products[:-1], float(products[-1])
+
+    def shares(self) -> np.ndarray:
+        """The part of each training row in the mean, shape (N,): its weight over the sum of the weights."""
+        self.check_weights()
+        if self.weights is None:
+            return np.full(len(self.X), 1.0 / len(self.X))
+        return self.weights / self.weights.sum()
+
+    def check_weights(self) -> None:
+        if self.weights is not None and len(self.weights) != len(self.X):
+            raise ValueError(
+                "this model was made of weighted rows, and its file does not hold their weights, which are needed "
+                "here; fit it again (kpca_project and kpca_t2 do without them)"
+            )
+
+    def squared_errors(
+        self,
+        model: Any,
+        kernel: Kernel,
+        rows: Rows,
+        diagonal: np.ndarray | None,
+        n_threads: int,
+        progress: Any,
+        bounds: bool,
+    ) -> SquaredErrors:
+        n = rows.n_samples
+        constant, grand = self.of_the_mean()
+        z, centred, diagonals = np.empty((n, self.n_components)), np.empty(n), np.empty(n)
+        for tile, X, products in self._tiles(kernel, rows, self.expansion(), n_threads, progress, "spe"):
+            z[tile] = products[:, :-1] - constant
+            diagonals[tile] = kernel.diagonal(X) if diagonal is None else diagonal[tile]
+            centred[tile] = diagonals[tile] - 2.0 * products[:, -1] + grand
+        spe = centred - np.einsum("ij,ij->i", z, z)
+        if kernel.positive_semidefinite:
+            spe = np.maximum(spe, 0.0)
+        interval = np.stack([spe, spe], axis=1)
+        if bounds:
+            of_kernel, of_scores = self._rounding(model, kernel, rows, z, diagonals)
+            interval = np.stack([spe - of_kernel - of_scores, spe + of_kernel + of_scores], axis=1)
+            if kernel.positive_semidefinite:  # no larger than without any component, and no smaller than nothing
+                interval[:, 1] = np.minimum(interval[:, 1], np.maximum(centred, 0.0) + of_kernel)
+                interval = np.maximum(interval, 0.0)
+        return SquaredErrors(z, spe, interval)
+
+    def _rounding(
+        self, model: Any, kernel: Kernel, rows: Rows, z: np.ndarray, diagonals: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """What rounding, and the components' own error, can do to k~(x, x) and to |z|^2: (m,) each."""
+        coeff, N = self.expansion()[:, :-1], len(self.X)
+        # with weights, the eigenvectors are those of W^(1/2) Kc W^(1/2): coeff = W^(1/2) roots
+        roots = coeff if self.weights is None else _over_roots(coeff, self.weights)
+        entry, largest = self._error_of_entries(model, kernel, rows, diagonals)
+        # column means by an approximate product err by what that does; it is bounded for the weighted matrix as a whole
+        product = float(model.info.get("product_error", 0.0)) * N / model.count
+        reach = np.abs(coeff).sum(axis=0)
+        reach_of_means = reach
+        if self.weights is not None:
+            reach_of_means = np.sqrt(model.count * np.einsum("ij,ij->j", roots, roots))
+        of_kernel = 4.0 * (entry + product) + 4.0 * EPS * np.abs(diagonals)
+        off_z = np.multiply.outer(entry, reach) + product * reach_of_means
+        of_scores = 2.0 * np.einsum("ij,ij->i", np.abs(z), off_z) + np.einsum("ij,ij->i", off_z, off_z)
+        # components are orthonormal as far as V' Kc V is diagonal, which the lower ends of the intervals allow for,
+        smallest = float(model.eigenvalues[-1])
+        off = float(np.max(model.eigenvalues - model.eigenvalue_bounds[:, 0], initial=0.0)) / smallest
+        if self.coeff.dtype == np.float32:
+            # and as far as coefficients A + E are those that were found: (A + E)' Kc (A + E) - I, |Kc A|^2 <= top
+            square = float(np.einsum("ij,ij->", roots, roots)) * (1.02 * UNIT32) ** 2
+            norm = top = float(model.eigenvalue_bounds[0, 1])
+            if not kernel.positive_semidefinite:
+                norm = model.count * float(largest.max())
+                top = norm**2 / smallest
+            off += 2.0 * np.sqrt(top * (1.0 + off) * square) + norm * square
+        of_scores += np.einsum("ij,ij->i", z, z) * (off / (1.0 - off) if off < 1.0 else np.inf)
+        return of_kernel, of_scores
+
+    def _error_of_entries(
+        self, model: Any, kernel: Kernel, rows: Rows, diagonals: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(how far a kernel value of each row, alone or in a sum, can be off; the largest that there can be)."""
+        error, largest = 0.0, np.abs(diagonals)
+        of_means = float(np.abs(self.column_means).max())
+        if kernel.by_number:
+            largest = largest + of_means
+        else:
+            _, data = summarize(rows.weighted(None), shift=True, shift_by=model.shift, rng=np.random.default_rng(0))
+            _, train = summarize(Rows(self.X), shift=False, rng=np.random.default_rng(0))
+            larger = max((data, train), key=lambda x: x.radius)
+            error = kernel.entry_error(larger, np.dtype(np.float64)) or 0.0
+            largest = np.sqrt(largest * float(np.abs(kernel.diagonal(self.X)).max()))
+        largest = np.maximum(largest, of_means)
+        return error + EPS * rounding_factor(len(self.X)) * largest, largest
+
+
+def _over_roots(coeff: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Coefficients over the square roots of the weights; rows of weight zero have none."""
+    return np.divide(coeff, np.sqrt(weights)[:, None], out=np.zeros_like(coeff), where=weights[:, None] > 0)

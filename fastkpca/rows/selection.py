@@ -1,0 +1,113 @@
+"""A table read from a file, and which of the file's columns go into it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..errors import DataFileError, did_you_mean
+
+__all__ = ["Selection", "Table", "column_label", "listed"]
+
+
+@dataclass
+class Table:
+    """Rows of numbers as read from a file.
+
+    Attributes
+    ----------
+    X : ndarray, memory map, CSR matrix or Source, shape (n, d), or a function
+        What ``kpca`` takes; the function returns an iterator over blocks of rows.
+    names : list of str, or None
+        Of the d columns, where the file names them.
+    labels : ndarray (n,), or None
+        The label column, where one was asked for: numbers, or strings.
+    notes : list of str
+        What was decided for the user, who should be told.
+    """
+
+    X: Any
+    names: list[str] | None = None
+    labels: np.ndarray | None = None
+    notes: list[str] = field(default_factory=list)
+
+
+class Selection:
+    """The columns that the user asks for, as given; ``resolve`` turns them into numbers once the file is known."""
+
+    def __init__(
+        self, file: str, columns: Any, skip_columns: Any, label_column: str | None, like: Sequence[str] | None = None
+    ):
+        if columns is not None and skip_columns is not None:
+            raise DataFileError("give --columns or --skip-columns, not both")
+        self.file, self.columns, self.skip, self.label, self.like = file, columns, skip_columns, label_column, like
+
+    @property
+    def explicit(self) -> bool:
+        return self.columns is not None or self.skip is not None
+
+    def resolve(self, n_columns: int, names: list[str] | None) -> tuple[list[int], int | None]:
+        """(numbers of the columns of X in the order asked for, number of the label column or None), from 0."""
+        label = None
+        if self.label is not None:
+            matches = self._numbers(self.label, n_columns, names)
+            if len(matches) != 1:
+                raise DataFileError(f"--label-column takes one column, not {self.label!r}")
+            label = matches[0]
+        if self.columns is not None:
+            taken = [i for word in self.columns for i in self._numbers(word, n_columns, names)]
+            if len(set(taken)) != len(taken):
+                raise DataFileError("--columns names a column twice")
+        elif self.skip is None and self.like is not None and names is not None:
+            taken = self._same_as_model(self.like, n_columns, names)
+        else:
+            skipped = {i for word in self.skip or () for i in self._numbers(word, n_columns, names)}
+            taken = [i for i in range(n_columns) if i not in skipped and i != label]
+        if not taken:
+            raise DataFileError(f"{self.file}: no column is left")
+        return taken, label
+
+    def _same_as_model(self, like: Sequence[str], n_columns: int, names: list[str]) -> list[int]:
+        missing = [name for name in like if name not in names]
+        if missing:
+            named = f"column{'s' * (len(missing) > 1)} {listed(list(map(repr, missing)))}"
+            raise DataFileError(
+                f"{self.file} lacks the {named} of the model; --columns says which others to take instead, in the "
+                "model's order"
+            )
+        return [self._numbers(name, n_columns, names)[0] for name in like]
+
+    def _numbers(self, word: str, n_columns: int, names: list[str] | None) -> list[int]:
+        """The columns that one word means: a name, a number from 1, or a range of numbers."""
+        word = str(word).strip()
+        if names is not None and word in names:
+            matches = [i for i, name in enumerate(names) if name == word]
+            if len(matches) > 1:
+                where = " and ".join(str(i + 1) for i in matches)
+                raise DataFileError(f"{self.file}: columns {where} are both called {word!r}; give the number instead")
+            return matches
+        numbers = re.fullmatch(r"(\d+)(?:-(\d+))?", word)
+        if numbers:
+            first, last = int(numbers[1]), int(numbers[2] or numbers[1])
+            if 1 <= first <= last <= n_columns:
+                return list(range(first - 1, last))
+            raise DataFileError(f"{self.file} has no column {word}; its columns are numbered 1 to {n_columns}")
+        if names is None:
+            raise DataFileError(
+                f"{self.file} does not name its columns; give numbers (1 to {n_columns}), not {word!r}"
+            )
+        hint = did_you_mean(word, names) or f"there are {listed(names)}"
+        raise DataFileError(f"{self.file} has no column {word!r}; {hint}")
+
+
+def listed(names: Sequence[str], most: int = 12) -> str:
+    text = ", ".join(map(str, names[:most]))
+    return text if len(names) <= most else f"{text}, ... ({len(names)} in all)"
+
+
+def column_label(i: int, names: list[str] | None) -> str:
+    return f"column {i + 1}" + (f" ({names[i]!r})" if names is not None and names[i] else "")

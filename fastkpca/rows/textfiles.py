@@ -1,0 +1,323 @@
+"""Tables in text files: pandas reads them, or numpy where all columns are numbers and pandas is not installed.
+
+The first lines show how a file is encoded and delimited, and whether it names its columns. Only where the library
+refuses the file is it read a second time, slowly, to say which line and column are at fault.
+"""
+
+from __future__ import annotations
+
+import bz2
+import csv
+import gzip
+import io
+import lzma
+import os
+import re
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice, pairwise
+from typing import Any, TextIO
+
+import numpy as np
+
+from ..base import parallel
+from ..errors import DataFileError
+from .archives import one_line
+from .selection import Selection, Table, column_label
+
+__all__ = ["TextFile"]
+
+_Block = tuple[np.ndarray, np.ndarray | None]
+"""Some rows of X, and their labels."""
+
+_SAMPLE_LINES = 50
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_MISSING = {"", "na", "n/a", "#n/a", "nan", "-nan", "null", "none", "nil", "?", "-", ".", "missing"}
+_INFINITE = {"inf", "-inf", "+inf", "infinity", "-infinity", "+infinity"}
+
+
+class TextFile:
+    """One text file: its compression, encoding, delimiter and header, told from its first lines.
+
+    ``start`` holds its first bytes. Raises DataFileError where it is not text, or holds no line of data.
+    """
+
+    def __init__(self, path: str | os.PathLike, name: str, start: bytes, header: bool | None, readable: str):
+        self.path, self.name = path, name
+        self.opener: Callable[..., Any] = open
+        for magic, opener in ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\0", lzma.open)):
+            if start.startswith(magic):
+                self.opener = opener
+        if self.opener is not open:
+            with self._decompressing(), self.opener(path, "rb") as file:
+                start = file.read(560)
+        # names may be in any encoding, numbers are ASCII in all of them: what does not decode is no reason to fail
+        self.encoding = "utf-16" if start.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
+        if self.encoding != "utf-16" and b"\0" in start:
+            raise DataFileError(f"{name} is not a text file; {readable}")
+
+        sample = list(islice(self._lines(), _SAMPLE_LINES))
+        if not sample:
+            raise DataFileError(f"{name} has no line with data")
+        with one_line(name, (csv.Error,), "is not a table"):
+            self.delimiter = _detect_delimiter([line for _, line in sample])
+        rows = [self._split(line) for _, line in sample]
+        self.header_line, self.names = 0, None
+        if header or (header is None and _is_header(rows)):
+            self.header_line, self.names = sample[0][0], [cell.strip() for cell in rows.pop(0)]
+        if not rows:
+            raise DataFileError(f"{name} has a header but no line with data")
+        self.sample, self.n_columns = rows, len(rows[0])
+        # a delimiter at the end of every line of data makes an empty last column
+        self.open_end = all(len(row) == self.n_columns > 1 and not row[-1].strip() for row in rows)
+        if self.names is not None:
+            if len(self.names) == self.n_columns - 1:  # of an open end, or of R's write.table: row names have no name
+                self.names.insert(self.n_columns if self.open_end else 0, "")
+            if len(self.names) != self.n_columns:
+                raise DataFileError(
+                    f"{name}: the header (line {self.header_line}) has {len(self.names)} columns, "
+                    f"the first line of data has {self.n_columns}"
+                )
+            self.open_end = self.open_end and not self.names[-1]
+
+    def read(self, selection: Selection) -> Table:
+        """The columns that were asked for, as float64, with their names and labels."""
+        taken, label = selection.resolve(self.n_columns, self.names)
+        notes = []
+        if not selection.explicit:
+            taken = [i for i in taken if not (self.open_end and i == self.n_columns - 1)]
+            if len(taken) > 1 and taken[0] == 0 and self._counts_rows():
+                taken = taken[1:]
+                notes.append("column 1 has no name and counts the rows: left out (--columns takes it all the same)")
+        self._refuse_words(taken)
+        try:
+            import pandas
+        except ImportError:
+            blocks = self._numpy_blocks(taken, label)
+        else:
+            blocks = self._pandas_blocks(pandas, taken, label)
+        try:
+            X, labels = self._stacked(blocks, taken)
+        except DataFileError:
+            raise
+        except ValueError as error:
+            self._explain(taken)
+            raise DataFileError(f"{self.name}: {' '.join(str(error).split())}") from None
+        names = None if self.names is None else [self.names[i] for i in taken]
+        return Table(X, names, None if label is None else _as_labels(labels), notes)
+
+    # Reading
+
+    def _pandas_blocks(self, pandas: Any, taken: list[int], label: int | None) -> Iterator[_Block]:
+        # pandas reads all columns: it does not count the fields of a line where it is asked for some
+        columns = {i: np.float64 if i in set(taken) else object for i in range(self.n_columns)}
+        # before 3.1 pandas rounds correctly only where it is asked to, since then always
+        old = tuple(map(int, pandas.__version__.split(".")[:2])) < (3, 1)
+        options: dict[str, Any] = {"float_precision": "round_trip"} if old else {}
+        last = self.n_columns - 1 - self.open_end
+        with self._decompressing(), self._open() as file:
+            for _ in range(self.header_line):
+                file.readline()
+            tables = pandas.read_csv(
+                _DataLines(file),
+                sep=r"\s+" if self.delimiter is None else self.delimiter,
+                header=None,
+                dtype=columns,
+                na_filter=False,
+                skipinitialspace=True,
+                engine="c",
+                chunksize=parallel.tile_rows(self.n_columns, entries=1 << 20, most=1 << 16),
+                **options,
+            )
+            for table in tables:
+                # a line that ends early gets empty fields, which a column of numbers refuses, but not one of text
+                if last not in taken and (table[last] == "").any():
+                    self._explain(taken)
+                X = table if taken == list(table.columns) else table[taken]
+                yield X.to_numpy(), None if label is None else table[label].to_numpy()
+
+    def _numpy_blocks(self, taken: list[int], label: int | None) -> Iterator[_Block]:
+        lines = (line for number, line in self._lines() if number != self.header_line)
+        try:
+            table = np.loadtxt(lines, delimiter=self.delimiter, quotechar='"', comments=None, ndmin=2)
+        except ValueError:
+            self._explain(taken)
+            raise DataFileError(
+                f"{self.name} has other columns than numbers, or empty ones; reading it needs pandas "
+                "(pip install pandas)"
+            ) from None
+        yield table[:, taken], None if label is None else table[:, label]
+
+    def _stacked(self, blocks: Iterator[_Block], taken: list[int]) -> tuple[np.ndarray, list[np.ndarray]]:
+        """(X, the parts of the label column); X grows in place, so that little more memory is needed than it takes."""
+        X, n = np.empty((0, len(taken))), 0
+        labels = []
+        for block, part in blocks:
+            if not np.isfinite(block).all():
+                self._explain(taken)
+            if n + len(block) > len(X):
+                X.resize((max(n + len(block), len(X) * 5 // 4), len(taken)), refcheck=False)
+            X[n : n + len(block)] = block
+            n += len(block)
+            if part is not None:
+                labels.append(part)
+        X.resize((n, len(taken)), refcheck=False)
+        return X, labels
+
+    def _decompressing(self) -> Any:
+        return one_line(self.name, (EOFError, OSError, zlib.error, lzma.LZMAError), "cannot be decompressed")
+
+    def _open(self) -> TextIO:
+        return self.opener(self.path, "rt", encoding=self.encoding, errors="replace")
+
+    def _lines(self) -> Iterator[tuple[int, str]]:
+        """(line number from 1, line) of everything that is neither blank nor a comment."""
+        with self._decompressing(), self._open() as file:
+            for number, line in enumerate(file, 1):
+                if _is_data(line):
+                    yield number, line
+
+    def _split(self, line: str) -> list[str]:
+        with one_line(self.name, (csv.Error,), "is not a table"):
+            if self.delimiter is None:
+                return next(csv.reader([" ".join(line.split())], delimiter=" "))
+            return next(csv.reader([line.rstrip("\r\n")], delimiter=self.delimiter, skipinitialspace=True))
+
+    # What the first lines say of the columns
+
+    def _cells(self, i: int) -> list[str]:
+        """A column, as far as the first lines have it."""
+        return [row[i].strip() for row in self.sample if i < len(row)]
+
+    def _counts_rows(self) -> bool:
+        """Whether the first column has no name and holds consecutive numbers, as pandas writes its index."""
+        cells = self._cells(0)
+        if self.names is None or self.names[0] or not all(cell.isdigit() for cell in cells):
+            return False
+        return all(int(b) - int(a) == 1 for a, b in pairwise(cells))
+
+    def _refuse_words(self, taken: list[int]) -> None:
+        """Raise DataFileError where columns are made of words."""
+        words = [i for i in taken if _is_words(self._cells(i))]
+        if not words:
+            return
+        labels = ", ".join(column_label(i, self.names) for i in words[:5]) + (", ..." if len(words) > 5 else "")
+        keys = ",".join((self.names[i] if self.names and self.names[i] else str(i + 1)) for i in words)
+        keys = f'"{keys}"' if " " in keys else keys
+        example = next(x for x in self._cells(words[0]) if not _is_number(x) and x.lower() not in _MISSING)
+        raise DataFileError(
+            f"{self.name}: not numeric: {labels}, for example {example!r}"
+            f"{self._decimal_comma([example])}; leave out with --skip-columns {keys}"
+        )
+
+    # Why a library refused the file
+
+    def _explain(self, taken: list[int]) -> None:
+        """Raise DataFileError for the first line with a field too many or too few, or one that is no finite number."""
+        for number, line in self._lines():
+            if number == self.header_line:
+                continue
+            fields = self._split(line)
+            if len(fields) != self.n_columns:
+                raise DataFileError(
+                    f"{self.name}: line {number} has {len(fields)} columns where the first line of data has "
+                    f"{self.n_columns}{self._decimal_comma(self.sample[0])}"
+                )
+            for i in taken:
+                if not _is_number(fields[i]):
+                    place = f"{self.name}: line {number}, {column_label(i, self.names)}"
+                    raise DataFileError(f"{place}: {self._fault(fields[i].strip())}")
+
+    def _fault(self, text: str) -> str:
+        if text.lower() in _MISSING:
+            return f"missing value{f' ({text!r})' if text else ''}; drop or fill in these rows first"
+        if text.lower() in _INFINITE or _NUMBER.fullmatch(text):
+            return f"{text} is not a finite number; drop or replace these rows first"
+        return f"{text!r} is not a number{self._decimal_comma([text])}"
+
+    def _decimal_comma(self, fields: list[str]) -> str:
+        if self.delimiter != "," and any(re.fullmatch(r"\s*[+-]?\d+,\d+\s*", text) for text in fields):
+            return " (a decimal comma? write decimal points)"
+        return ""
+
+
+class _DataLines:
+    """A text file without its comments and blank lines, as an object that pandas reads from."""
+
+    def __init__(self, file: TextIO):
+        self._file = file
+
+    def read(self, size: int = -1) -> str:
+        while text := self._file.read(size):
+            text += self._file.readline()  # whole lines
+            # pandas leaves out blank lines itself, but not where a tab is the delimiter
+            if "#" in text or ("\t" in text and (text.startswith("\t") or "\n\t" in text)):
+                text = "".join(filter(_is_data, io.StringIO(text)))
+            if text:
+                return text
+        return ""
+
+    def __iter__(self) -> Iterator[str]:
+        return filter(_is_data, self._file)
+
+
+def _is_data(line: str) -> bool:
+    return not line.isspace() and not line.lstrip().startswith("#")
+
+
+def _is_number(text: str) -> bool:
+    text = text.strip()
+    return _NUMBER.fullmatch(text) is not None and bool(np.isfinite(float(text)))
+
+
+def _is_words(cells: list[str]) -> bool:
+    """Whether a column is made of words rather than of numbers with a slip."""
+    wrong = [x for x in cells if not _is_number(x) and x.strip().lower() not in _MISSING | _INFINITE]
+    return len(wrong) > len(cells) / 2
+
+
+def _detect_delimiter(lines: list[str]) -> str | None:
+    """The character that cuts every line into equally many fields; None for white space."""
+    typical = {}
+    for delimiter in ("\t", ";", ","):
+        counts = [len(row) for row in csv.reader([line.rstrip("\r\n") for line in lines], delimiter=delimiter)]
+        if min(counts) == max(counts) > 1:
+            return delimiter
+        typical[delimiter] = sorted(counts)[len(counts) // 2]
+    spaces = [len(line.split()) for line in lines]
+    if min(spaces) == max(spaces) > 1 and max(typical.values()) == 1:
+        return None
+    # some line has too many or too few fields, or the header is short by one: let most of the lines decide
+    best = max(typical, key=lambda delimiter: typical[delimiter])
+    return best if typical[best] > 1 else None
+
+
+def _is_header(rows: list[list[str]]) -> bool:
+    first = [text.strip() for text in rows[0]]
+    if len(rows) == 1:
+        return not any(map(_is_number, first))
+    rest = rows[1:]
+    if len(rest[0]) == len(first) + 1 and not any(map(_is_number, first)):  # row names without a name of their own
+        return True
+    # pandas numbers nameless columns from 0; an empty cell before them stands for its row numbers
+    numbered = first[1:] if not first[0] else first
+    if len(numbered) > 2 and numbered == [str(i) for i in range(len(numbered))]:
+        return True
+    for i, text in enumerate(first):
+        below = [row[i] for row in rest if i < len(row)]
+        # a name, not a number with a slip: that must be reported and not be dropped as a header
+        is_name = text.lower() not in _MISSING | _INFINITE and text[0] not in "+-.,0123456789"
+        if is_name and below and not _is_words(below):
+            return True
+    # no column of numbers at all: words over words
+    return not any(map(_is_number, first)) and not any(_is_number(text) for row in rest for text in row)
+
+
+def _as_labels(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """Numbers where all labels are, else strings."""
+    labels = np.concatenate(parts)
+    if labels.dtype == object:
+        labels = np.array([text.strip() for text in labels], dtype=str)
+        if all(map(_NUMBER.fullmatch, labels.tolist())):
+            return labels.astype(np.float64)
+    return labels

@@ -437,12 +437,14 @@ class FeatureMap:
         tol: float,
         max_features: int,
         rng: np.random.Generator,
+        seen: Any = None,
         n_threads: int = 1,
         progress: Callable[[str, int, int], None] | None = None,
     ) -> FeatureMap:
         """A map with features added where these rows have most of the residual; itself where nothing can be added.
 
-        ``tol`` is the residual trace over trace to aim for.
+        ``tol`` is the residual trace over trace to aim for; ``seen`` is what a pass has found already: the trace of K,
+        and rows drawn in proportion to their residual.
         """
         return self
 

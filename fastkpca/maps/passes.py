@@ -180,7 +180,9 @@ def _moments(
                 X, w, index = X[w > 0], w[w > 0], index[w > 0]
             if len(X):
                 residual = moments.update(X, w)
-                residuals.append(residual if residual is None or w is None else residual * w)
+                if residual is not None:  # of the semidefinite part: without what the defect may take off
+                    residual = (residual + feature_map.defect) * (1.0 if w is None else w)
+                residuals.append(residual)
                 numbers.append(index)
         return moments, drawn_among(residuals, numbers, i, n_draws, seed) if n_draws else None
 

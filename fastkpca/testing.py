@@ -28,7 +28,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import wraps
+from functools import cached_property, update_wrapper, wraps
 from typing import Any
 
 import numpy as np
@@ -70,7 +70,7 @@ __all__ = [
 ]
 
 PASSED, NOT_OFFERED = "passed", "not offered"
-TOLERANCES = (1e-1, 1e-3, 1e-6, 1e-10)
+TOLERANCES = 1e-1, 1e-3, 1e-6, 1e-10
 
 
 class ConformanceError(AssertionError):
@@ -82,7 +82,7 @@ class ConformanceError(AssertionError):
 
 
 class _Fault(Exception):
-    """What a check has found; its wrapper adds kernel and check."""
+    """What is wrong; the wrapper adds the names of kernel and check."""
 
 
 Check = Callable[..., str]
@@ -91,24 +91,52 @@ CHECKS: list[Check] = []
 
 
 def _check(function: Callable[[Kernel, Any], str | None]) -> Check:
-    @wraps(function)
+    """A check of a function that raises _Fault, and returns NOT_OFFERED where there is nothing to look at."""
+
     def check(kernel: Any, X: Any = None) -> str:
         made = get_kernel(kernel)
         try:
             return function(made, X) or PASSED
         except _Fault as fault:
-            text = str(fault)
-            cause = None
-        except ConformanceError:
-            raise
+            text, cause = str(fault), None
         except Exception as error:
-            text = f"{type(error).__name__}: {error}"
-            cause = error
+            text, cause = f"{type(error).__name__}: {error}", error
         name = function.__name__
         raise ConformanceError(f"{made!r} fails {name}: {text}", [(name, text)]) from cause
 
+    update_wrapper(check, function)
+    del check.__wrapped__  # type: ignore[attr-defined]  # its arguments are not those of the check
     CHECKS.append(check)
     return check
+
+
+def _check_cases(function: Callable[[_Case], str | None]) -> Check:
+    """The same for a function of one case: each set of rows is looked at."""
+
+    @wraps(function)
+    def on_all(kernel: Kernel, X: Any) -> str | None:
+        results = [function(case) for case in _cases(kernel, X)]
+        return NOT_OFFERED if all(result == NOT_OFFERED for result in results) else None
+
+    return _check(on_all)
+
+
+def _check_maps(*tolerances: float) -> Callable[[Callable[[_Case, FeatureMap, float], None]], Check]:
+    """The same for a function of a case and a feature map made for it at one of the tolerances."""
+
+    def decorate(function: Callable[[_Case, FeatureMap, float], None]) -> Check:
+        @wraps(function)
+        def on_maps(case: _Case) -> str | None:
+            result: str | None = NOT_OFFERED
+            for tol in tolerances:
+                for feature_map in _maps(case, tol):
+                    function(case, feature_map, tol)
+                    result = None
+            return result
+
+        return _check_cases(on_maps)
+
+    return decorate
 
 
 def check_kernel(kernel: Any, X: Any = None, *, skip: Iterable[str] = ()) -> dict[str, str]:
@@ -209,11 +237,27 @@ class _Case:
     kernel: Kernel
     rows: Rows
     data: Summary
-    X: np.ndarray
+    made_up: bool
+
+    @cached_property
+    def X(self) -> np.ndarray:
+        return self.rows.all()
+
+    @cached_property
+    def K(self) -> np.ndarray:
+        """``block`` of the rows with themselves; not to be written to."""
+        return self.kernel.block(self.X, self.X)
 
     @property
     def largest(self) -> float:
-        return float(np.abs(self.kernel.block(self.X, self.X)).max(initial=0.0))
+        return float(np.abs(self.K).max(initial=0.0))
+
+    @cached_property
+    def map_rows(self) -> np.ndarray:
+        """The rows, and others between them: a residual is known at every point, not only where the map was chosen."""
+        if not self.kernel.takes_points:  # there may be nothing between them
+            return self.X
+        return np.ascontiguousarray(np.concatenate([self.X, (self.X[:40] + self.X[20:60]) / 2]))
 
     def error(self, dtype: Any = np.float64, data: Summary | None = None) -> float:
         """Bound on the error of a value: the kernel's own, or half the digits."""
@@ -223,27 +267,25 @@ class _Case:
         return float(stated) + 8 * EPS * self.largest
 
 
-def _own_input(kernel: Kernel) -> bool:
-    """Whether the kernel's rows are what it makes of its input: made-up rows mean nothing to it."""
-    return type(kernel).bind is not Kernel.bind
+def _summarized(X: np.ndarray, shift: bool = False) -> tuple[Rows, Summary]:
+    return summarize(Rows(X), shift=shift, rng=np.random.default_rng(0))
 
 
-def _case(kernel: Kernel, X: Any) -> _Case:
+def _case(kernel: Kernel, X: Any, made_up: bool = False) -> _Case:
     kernel, X = kernel.bind(X)
-    rows = Rows(np.asarray(X, dtype=np.float64))
-    rows, data = summarize(rows, shift=kernel.translation is not None, rng=np.random.default_rng(0))
-    return _Case(kernel.resolve(data), rows, data, rows.all())
+    rows, data = _summarized(np.asarray(X, dtype=np.float64), shift=kernel.translation is not None)
+    return _Case(kernel.resolve(data), rows, data, made_up)
 
 
 def _cases(kernel: Kernel, X: Any) -> Iterator[_Case]:
     if X is not None:
         yield _case(kernel, X)
         return
-    if _own_input(kernel):
+    if not kernel.takes_points:
         raise _Fault("its input is not rows of coordinates; give X, as in check_kernel(kernel, X)")
     rng = np.random.default_rng(20)
     for d in (1, 2, 3):
-        yield _case(kernel, rng.standard_normal((90, d)))
+        yield _case(kernel, rng.standard_normal((90, d)), made_up=True)
 
 
 def _need(condition: Any, text: str) -> None:
@@ -251,12 +293,12 @@ def _need(condition: Any, text: str) -> None:
         raise _Fault(text)
 
 
-def _agree(found: Any, expected: Any, error: float, text: str) -> None:
-    found, expected = np.asarray(found), np.asarray(expected)
-    _need(found.shape == expected.shape, f"{text}: shape {found.shape}, where {expected.shape} is due")
-    finite = np.isfinite(found).all() and np.isfinite(expected).all() and not np.isnan(error)  # NaN: elsewhere in X
+def _agree(values: Any, expected: Any, error: float, text: str) -> None:
+    values, expected = np.asarray(values), np.asarray(expected)
+    _need(values.shape == expected.shape, f"{text}: shape {values.shape}, where {expected.shape} is due")
+    finite = np.isfinite(values).all() and np.isfinite(expected).all() and not np.isnan(error)  # NaN: elsewhere in X
     _need(finite, f"{text}: not finite")
-    off = float(np.abs(found.astype(np.float64) - expected).max(initial=0.0))
+    off = float(np.abs(values.astype(np.float64) - expected).max(initial=0.0))
     _need(off <= error, f"{text}: they differ by {off:.3g}, allowed is {error:.3g}")
 
 
@@ -269,7 +311,7 @@ def _hold(finding: contract.Finding, where: str = "") -> None:
 
 
 @_check
-def check_declarations(kernel: Kernel, X: Any = None) -> None:
+def check_declarations(kernel: Kernel, X: Any) -> None:
     """``api_version``, ``positive_semidefinite``, ``translation`` and ``thread_safe`` are what the core can read."""
     cls = type(kernel)
     if cls.__module__.partition(".")[0] != "fastkpca":
@@ -278,8 +320,10 @@ def check_declarations(kernel: Kernel, X: Any = None) -> None:
             version == API_VERSION and type(version) is int,
             f"api_version is {version!r} in the class's own body; write `api_version = {API_VERSION}`",
         )
-    for name in ("positive_semidefinite", "thread_safe"):
-        value = getattr(kernel, name)
+    for name, value in (
+        ("positive_semidefinite", kernel.positive_semidefinite),
+        ("thread_safe", kernel.thread_safe),
+    ):
         _need(isinstance(value, (bool, np.bool_)), f"{name} is {value!r}; it must be True or False")
     _need(
         kernel.translation in (None, "kernel", "centered"),
@@ -288,13 +332,14 @@ def check_declarations(kernel: Kernel, X: Any = None) -> None:
 
 
 @_check
-def check_parameters(kernel: Kernel, X: Any = None) -> str | None:
+def check_parameters(kernel: Kernel, X: Any) -> str | None:
     """Unknown parameters and two spellings are refused, ``resolve`` fills in what is None, and settles."""
     cls: Any = type(kernel)
     if isinstance(kernel, (CallableKernel, ObjectKernel)):
         return NOT_OFFERED
     values = kernel.get_parameters()
     _need(cls(**values) == kernel, f"{cls.__name__}(**get_parameters()) is {cls(**values)!r}")
+    resolved: dict[str, Any] = {}
     for case in _cases(kernel, X):
         resolved = case.kernel.get_parameters()
         _need(set(resolved) == set(values), f"resolve changes the parameters: {sorted(resolved)}")
@@ -305,162 +350,148 @@ def check_parameters(kernel: Kernel, X: Any = None) -> str | None:
                 _need(resolved[name] == value, f"resolve changes {name}, which was given")
         _need(case.kernel.resolve(case.data) == case.kernel, "resolve of a resolved kernel changes it")
     given = {name: value for name, value in values.items() if value is not None}
-    try:
-        cls(**given, no_such_parameter=1)
-    except TypeError:
-        pass
-    else:
-        raise _Fault("an unknown parameter is accepted; TypeError is due")
+    _refused(cls, given | {"no_such_parameter": 1}, "an unknown parameter is accepted")
     for other, (name, _) in cls.aliases.items():
-        value = next(iter(c.kernel.get_parameters()[name] for c in _cases(kernel, X)))
-        try:
-            cls(**{name: value, other: value})
-        except TypeError:
-            continue
-        raise _Fault(f"{name!r} and {other!r} are accepted together; TypeError is due")
+        value = resolved[name]
+        _refused(cls, {name: value, other: value}, f"{name!r} and {other!r} are accepted together")
     return None
 
 
-@_check
-def check_pickling(kernel: Kernel, X: Any = None) -> None:
+def _refused(cls: Any, parameters: dict[str, Any], text: str) -> None:
+    try:
+        cls(**parameters)
+    except TypeError:
+        return
+    raise _Fault(f"{text}; TypeError is due")
+
+
+@_check_cases
+def check_pickling(case: _Case) -> None:
     """Pickles and copies are equal kernels with equal hash and values; repr shows the parameters."""
-    for case in _cases(kernel, X):
-        bound = case.kernel
-        expected = bound.block(case.X[:9], case.X[:5])
-        for how, make in (
-            ("pickle", lambda k: pickle.loads(pickle.dumps(k))),
-            ("copy", copy.copy),
-            ("deepcopy", copy.deepcopy),
-        ):
-            other = make(bound)
-            _need(other == bound and bound == other, f"its {how} is not equal to it")
-            _need(hash(other) == hash(bound), f"its {how} has another hash")
-            _need(repr(other) == repr(bound), f"its {how} shows itself as {other!r}")
-            np.testing.assert_array_equal(other.block(case.X[:9], case.X[:5]), expected, f"values of its {how}")
-        for name, value in bound.get_parameters().items():
-            parts = value if isinstance(value, tuple) else (value,)
-            shown = f"{name}=" in repr(bound) or all(repr(part) in repr(bound) for part in parts)
-            _need(shown, f"its repr {bound!r} does not show {name}")
+    kernel = case.kernel
+    expected = kernel.block(case.X[:9], case.X[:5])
+    for how, make in (
+        ("pickle", lambda k: pickle.loads(pickle.dumps(k))),
+        ("copy", copy.copy),
+        ("deepcopy", copy.deepcopy),
+    ):
+        other = make(kernel)
+        _need(other == kernel and kernel == other, f"its {how} is not equal to it")
+        _need(hash(other) == hash(kernel), f"its {how} has another hash")
+        _need(repr(other) == repr(kernel), f"its {how} shows itself as {other!r}")
+        np.testing.assert_array_equal(other.block(case.X[:9], case.X[:5]), expected, f"values of its {how}")
+    for name, value in kernel.get_parameters().items():
+        parts = value if isinstance(value, tuple) else (value,)
+        shown = f"{name}=" in repr(kernel) or all(repr(part) in repr(kernel) for part in parts)
+        _need(shown, f"its repr {kernel!r} does not show {name}")
     _need(kernel != object(), "it is equal to an object of another class")
 
 
 # Values of a tile ---------------------------------------------------------------------------------------------------
 
 
-@_check
-def check_output(kernel: Kernel, X: Any = None) -> None:
+@_check_cases
+def check_output(case: _Case) -> None:
     """``block`` returns a new array of shape (n, m) on each call, which the caller may overwrite."""
-    for case in _cases(kernel, X):
-        k, S = case.kernel, case.X
-        for n, m in ((1, 1), (1, 7), (7, 1), (5, 9), (20, 20)):
-            first, second = k.block(S[:n], S[:m]), k.block(S[:n], S[:m])
-            _need(isinstance(first, np.ndarray), f"block returns a {type(first).__name__}; an array is due")
-            _need(first.shape == (n, m), f"block returns shape {first.shape} for tiles of {n} and {m} rows")
-            _need(first.flags.writeable, "block returns a read-only array")
-            _need(not np.shares_memory(first, second), "block returns the same memory in two calls")
-            _need(not np.shares_memory(first, S), "block returns a view of its input")
-            kept = second.copy()
-            first[...] = np.pi
-            again = k.block(S[:n], S[:m])  # NaN is what check_finite and others are about
-            _need(np.array_equal(again, kept, equal_nan=True), "overwriting what block returned changes later values")
-            diagonal = k.diagonal(S[:n])
-            _need(np.shape(diagonal) == (n,), f"diagonal returns shape {np.shape(diagonal)} for {n} rows")
+    block, S = case.kernel.block, case.X
+    for n, m in ((1, 1), (1, 7), (7, 1), (5, 9), (20, 20)):
+        first, second = block(S[:n], S[:m]), block(S[:n], S[:m])
+        _need(isinstance(first, np.ndarray), f"block returns a {type(first).__name__}; an array is due")
+        _need(first.shape == (n, m), f"block returns shape {first.shape} for tiles of {n} and {m} rows")
+        _need(first.flags.writeable, "block returns a read-only array")
+        _need(not np.shares_memory(first, second), "block returns the same memory in two calls")
+        _need(not np.shares_memory(first, S), "block returns a view of its input")
+        kept = second.copy()
+        first[...] = np.pi
+        again = block(S[:n], S[:m])  # NaN is what check_finite and others are about
+        _need(np.array_equal(again, kept, equal_nan=True), "overwriting what block returned changes later values")
+        diagonal = case.kernel.diagonal(S[:n])
+        _need(np.shape(diagonal) == (n,), f"diagonal returns shape {np.shape(diagonal)} for {n} rows")
 
 
-@_check
-def check_symmetry(kernel: Kernel, X: Any = None) -> None:
+@_check_cases
+def check_symmetry(case: _Case) -> None:
     """k(x, y) = k(y, x), within a tile and between two."""
-    for case in _cases(kernel, X):
-        k, S, error = case.kernel, case.X, 2 * case.error()
-        K = k.block(S, S)
-        _hold(contract.block_is_symmetric(K, case.error()))
-        h = len(S) // 3
-        _agree(k.block(S[:h], S[h:]), k.block(S[h:], S[:h]).T, error, "k(x, y) and k(y, x) in two tiles")
+    block, S = case.kernel.block, case.X
+    _hold(contract.block_is_symmetric(case.K, case.error()))
+    h = len(S) // 3
+    _agree(block(S[:h], S[h:]), block(S[h:], S[:h]).T, 2 * case.error(), "k(x, y) and k(y, x) in two tiles")
 
 
-@_check
-def check_diagonal(kernel: Kernel, X: Any = None) -> None:
+@_check_cases
+def check_diagonal(case: _Case) -> None:
     """``diagonal`` is that of ``block``, and not negative where the kernel says that it is semidefinite."""
-    for case in _cases(kernel, X):
-        k, S = case.kernel, case.X
-        diagonal = np.asarray(k.diagonal(S))
-        _hold(contract.diagonal_is_that_of_block(diagonal, k.block(S, S), case.error()))
-        if k.positive_semidefinite:
-            _need((diagonal >= 0).all(), f"k(x, x) = {diagonal.min():.3g} for a positive semidefinite kernel")
+    diagonal = np.asarray(case.kernel.diagonal(case.X))
+    _hold(contract.diagonal_is_that_of_block(diagonal, case.K, case.error()))
+    if case.kernel.positive_semidefinite:
+        _need((diagonal >= 0).all(), f"k(x, x) = {diagonal.min():.3g} for a positive semidefinite kernel")
 
 
-@_check
-def check_block_invariance(kernel: Kernel, X: Any = None) -> None:
+@_check_cases
+def check_block_invariance(case: _Case) -> None:
     """A value depends on its two rows alone: not on the tile's size, its other rows, or their order."""
-    for case in _cases(kernel, X):
-        k, S, error = case.kernel, case.X, 2 * case.error()
-        K = k.block(S, S)
-        for step in (1, 7, 32):
-            for i in range(0, len(S), 5 * step):
-                part = k.block(S[i : i + step], S[i // 2 :])
-                _agree(part, K[i : i + step, i // 2 :], error, f"values from tiles of {step} rows and of {len(S)}")
-        order = np.random.default_rng(0).permutation(len(S))
-        moved = np.ascontiguousarray(S[order])
-        _agree(k.block(moved, S), K[order], error, "values of the same rows in another order")
+    block, S, error = case.kernel.block, case.X, 2 * case.error()
+    for step in (1, 7, 32):
+        for i in range(0, len(S), 5 * step):
+            tile = block(S[i : i + step], S[i // 2 :])
+            _agree(tile, case.K[i : i + step, i // 2 :], error, f"values from tiles of {step} rows and of {len(S)}")
+    order = np.random.default_rng(0).permutation(len(S))
+    moved = np.ascontiguousarray(S[order])
+    _agree(block(moved, S), case.K[order], error, "values of the same rows in another order")
 
 
-@_check
-def check_dtype(kernel: Kernel, X: Any = None) -> None:
+@_check_cases
+def check_dtype(case: _Case) -> None:
     """float64 tiles give float64 values, float32 tiles float32 values, and the two agree."""
-    for case in _cases(kernel, X):
-        k = case.kernel
-        single = case.X.astype(np.float32)
-        double = single.astype(np.float64)
-        expected, found = k.block(double, double), k.block(single, single)
-        _need(expected.dtype == np.float64, f"float64 tiles give {expected.dtype} values")
-        _need(found.dtype == np.float32, f"float32 tiles give {found.dtype} values")
-        _agree(found, expected, case.error(np.float32) + case.error(), "values from float32 and from float64 tiles")
-        for tile in (single, double):
-            diagonal = np.asarray(k.diagonal(tile))
-            _need(diagonal.dtype.kind == "f", f"diagonal returns {diagonal.dtype}")
-        both = case.error(np.float32) + case.error()
-        _agree(k.diagonal(single), np.diagonal(expected), both, "diagonal of float32 rows")
+    single = case.X.astype(np.float32)
+    double = single.astype(np.float64)
+    expected, values = case.kernel.block(double, double), case.kernel.block(single, single)
+    _need(expected.dtype == np.float64, f"float64 tiles give {expected.dtype} values")
+    _need(values.dtype == np.float32, f"float32 tiles give {values.dtype} values")
+    error = case.error(np.float32) + case.error()
+    _agree(values, expected, error, "values from float32 and from float64 tiles")
+    for tile in (single, double):
+        diagonal = np.asarray(case.kernel.diagonal(tile))
+        _need(diagonal.dtype.kind == "f", f"diagonal returns {diagonal.dtype}")
+    _agree(case.kernel.diagonal(single), np.diagonal(expected), error, "diagonal of float32 rows")
 
 
-@_check
-def check_strides(kernel: Kernel, X: Any = None) -> None:
+@_check_cases
+def check_strides(case: _Case) -> None:
     """Rows in column order, every second row, rows backwards, part of the columns: the same values as their copies."""
-    for case in _cases(kernel, X):
-        k, S, error = case.kernel, case.X, 2 * case.error()
-        wide = np.full((len(S), 2 * S.shape[1] + 1), 1e3)
-        wide[:, 1::2] = S
-        for how, tile in (
-            ("in column order", np.asfortranarray(S)),
-            ("every second", S[::2]),
-            ("backwards", S[::-1]),
-            ("of a wider array", wide[:, 1::2]),
-        ):
-            plain = np.ascontiguousarray(tile)
-            expected = k.block(plain, plain[:7])
-            _agree(k.block(tile, tile[:7]), expected, error, f"values of rows {how} and of their copy")
-            _agree(k.diagonal(tile), k.diagonal(plain), error, f"diagonal of rows {how} and of their copy")
+    kernel, S, error = case.kernel, case.X, 2 * case.error()
+    wide = np.full((len(S), 2 * S.shape[1] + 1), 1e3)
+    wide[:, 1::2] = S
+    for how, tile in (
+        ("in column order", np.asfortranarray(S)),
+        ("every second", S[::2]),
+        ("backwards", S[::-1]),
+        ("of a wider array", wide[:, 1::2]),
+    ):
+        plain = np.ascontiguousarray(tile)
+        expected = kernel.block(plain, plain[:7])
+        _agree(kernel.block(tile, tile[:7]), expected, error, f"values of rows {how} and of their copy")
+        _agree(kernel.diagonal(tile), kernel.diagonal(plain), error, f"diagonal of rows {how} and of their copy")
 
 
-@_check
-def check_read_only_input(kernel: Kernel, X: Any = None) -> None:
+@_check_cases
+def check_read_only_input(case: _Case) -> None:
     """Read-only tiles work, and no call changes its input."""
-    for case in _cases(kernel, X):
-        k = case.kernel
-        for dtype in (np.float64, np.float32):
-            locked, free = case.X.astype(dtype), case.X.astype(dtype)
-            locked.flags.writeable = False
-            before = free.copy()
-            for tile in (free, locked):
-                k.block(tile[:40], tile)
-                k.block(tile, tile)
-                k.diagonal(tile)
-                _need(np.array_equal(tile, before), "a call changes its input")
+    for dtype in (np.float64, np.float32):
+        locked, free = case.X.astype(dtype), case.X.astype(dtype)
+        locked.flags.writeable = False
+        before = free.copy()
+        for tile in (free, locked):
+            case.kernel.block(tile[:40], tile)
+            case.kernel.block(tile, tile)
+            case.kernel.diagonal(tile)
+            _need(np.array_equal(tile, before), "a call changes its input")
 
 
 @_check
-def check_finite(kernel: Kernel, X: Any = None) -> str | None:
+def check_finite(kernel: Kernel, X: Any) -> str | None:
     """Equal rows, tiny and huge ones: finite values, or a ValueError (a KernelParameterError) that says why not."""
-    if _own_input(kernel) or X is not None:
+    if not kernel.takes_points or X is not None:
         return NOT_OFFERED  # the kernel's domain is its own
     rng = np.random.default_rng(4)
     normal = rng.standard_normal((30, 3))
@@ -479,7 +510,7 @@ def check_finite(kernel: Kernel, X: Any = None) -> str | None:
         try:
             case = _case(kernel, rows)
             with np.errstate(all="ignore"):
-                K, diagonal = case.kernel.block(case.X, case.X), case.kernel.diagonal(case.X)
+                K, diagonal = case.K, case.kernel.diagonal(case.X)
         except ValueError:
             continue  # refused, and not in silence
         _need(np.isfinite(K).all(), f"{what}: block is not finite")
@@ -494,395 +525,324 @@ def check_finite(kernel: Kernel, X: Any = None) -> str | None:
 # What it claims -----------------------------------------------------------------------------------------------------
 
 
-@_check
-def check_positive_semidefinite(kernel: Kernel, X: Any = None) -> str | None:
+@_check_cases
+def check_positive_semidefinite(case: _Case) -> str | None:
     """No eigenvalue below rounding on rows at several scales, in clusters, and on a line, where the kernel says so."""
-    claimed = False
-    for case in _cases(kernel, X):
-        if not case.kernel.positive_semidefinite:
-            continue
-        claimed = True
-        sets = [case.X]
-        if X is None:
-            rng = np.random.default_rng(3)
-            near = np.repeat(case.X[:12], 6, axis=0)
-            sets += [0.1 * case.X, 4.0 * case.X, near + 0.01 * rng.standard_normal(near.shape)]
-            sets += [np.linspace(-2, 2, 60)[:, None] * np.ones(case.X.shape[1])]
-        for S in sets:
-            S = np.ascontiguousarray(S)
-            K = case.kernel.block(S, S)
-            data = summarize(Rows(S), shift=False, rng=np.random.default_rng(0))[1]
-            size = float(np.abs(K).max(initial=0.0))
-            stated = case.kernel.entry_error(data, np.dtype(np.float64))
-            error = 1e-8 * size if stated is None else stated
-            _need(np.isfinite(K).all(), f"its values on {len(S)} rows are not finite")
-            _hold(contract.block_is_semidefinite(K, len(S) * (error + 8 * EPS * size)))
-    return None if claimed else NOT_OFFERED
+    if not case.kernel.positive_semidefinite:
+        return NOT_OFFERED
+    sets = [case.X]
+    if case.made_up:
+        rng = np.random.default_rng(3)
+        near = np.repeat(case.X[:12], 6, axis=0)
+        sets += [0.1 * case.X, 4.0 * case.X, near + 0.01 * rng.standard_normal(near.shape)]
+        sets += [np.linspace(-2, 2, 60)[:, None] * np.ones(case.X.shape[1])]
+    for S in sets:
+        S = np.ascontiguousarray(S)
+        K = case.kernel.block(S, S)
+        size = float(np.abs(K).max(initial=0.0))
+        stated = case.kernel.entry_error(_summarized(S)[1], np.dtype(np.float64))
+        error = 1e-8 * size if stated is None else stated
+        _need(np.isfinite(K).all(), f"its values on {len(S)} rows are not finite")
+        _hold(contract.block_is_semidefinite(K, len(S) * (error + 8 * EPS * size)))
+    return None
 
 
-@_check
-def check_translation(kernel: Kernel, X: Any = None) -> str | None:
+@_check_cases
+def check_translation(case: _Case) -> str | None:
     """k(x + s, y + s) = k(x, y), or that of centred values, where ``translation`` says so."""
-    claimed = False
-    for case in _cases(kernel, X):
-        k = case.kernel
-        if k.translation is None:
-            continue
-        claimed = True
-        S = np.round(case.X * 2.0**20) / 2.0**20  # so that adding the shift below is exact
-        here = k.block(S, S)
-        for shift in (1.0, -3.0, 64.0):
-            moved = S + shift * (1 + np.arange(S.shape[1]))
-            data = summarize(Rows(moved), shift=False, rng=np.random.default_rng(0))[1]
-            there = k.block(moved, moved)
-            error = 2 * case.error() + 2 * case.error(data=data) + 64 * EPS * float(np.abs(there).max())
-            error *= 4.0 if k.translation == "centered" else 1.0
-            _hold(contract.shift_changes_nothing(here, there, k.translation, shift, error))
-    return None if claimed else NOT_OFFERED
+    block, translation = case.kernel.block, case.kernel.translation
+    if translation is None:
+        return NOT_OFFERED
+    S = np.round(case.X * 2.0**20) / 2.0**20  # so that adding the shift below is exact
+    here = block(S, S)
+    for shift in (1.0, -3.0, 64.0):
+        moved = S + shift * (1 + np.arange(S.shape[1]))
+        there = block(moved, moved)
+        error = 2 * case.error() + 2 * case.error(data=_summarized(moved)[1]) + 64 * EPS * float(np.abs(there).max())
+        error *= 4.0 if translation == "centered" else 1.0
+        _hold(contract.shift_changes_nothing(here, there, translation, shift, error))
+    return None
 
 
-@_check
-def check_entry_error(kernel: Kernel, X: Any = None) -> str | None:
+@_check_cases
+def check_entry_error(case: _Case) -> str | None:
     """float32 values are within ``entry_error`` of float64 ones; the bound is finite, and float64's is the smaller.
 
     ``X`` is tried as it is, and, where it is made up here, also in clusters far apart.
     """
-    offered = False
-    for case in _cases(kernel, X):
-        cases = [case]
-        if X is None:
-            rng = np.random.default_rng(5)
-            far = case.X + 1e3 * rng.standard_normal((3, case.X.shape[1]))[rng.integers(3, size=len(case.X))]
-            cases.append(_Case(case.kernel, *_summarized(far, case.kernel)))
-        for each in cases:
-            k = each.kernel
-            single = each.X.astype(np.float32)
-            rows = single.astype(np.float64)
-            data = summarize(Rows(rows), shift=False, rng=np.random.default_rng(0))[1]
-            bounds: list[Any] = [k.entry_error(data, np.dtype(t)) for t in (np.float32, np.float64)]
-            if bounds[1] is None:
-                continue
-            offered = True
-            for bound in bounds:
-                _need(bound is not None and 0 <= bound < np.inf, f"entry_error is {bound!r}; a finite bound is due")
-            _need(bounds[1] <= bounds[0], "entry_error is larger for float64 than for float32")
-            off = np.abs(k.block(single, single) - k.block(rows, rows)).max()
-            allowed = bounds[0] + bounds[1]
-            _need(off <= allowed, f"float32 values are off by {off:.3g}, where entry_error says {allowed:.3g}")
-            # two evaluations of the same float64 values in another order
-            K, back = k.block(rows, rows), k.block(rows[::-1].copy(), rows[::-1].copy())[::-1, ::-1]
-            off = np.abs(K - back).max()
-            _need(off <= 2 * bounds[1], f"float64 values differ by {off:.3g}, where entry_error says {bounds[1]:.3g}")
-            off = np.abs(np.diagonal(K) - k.diagonal(rows)).max()
-            _need(off <= 2 * bounds[1], f"diagonal is off by {off:.3g}, where entry_error says {bounds[1]:.3g}")
-    return None if offered else NOT_OFFERED
+    result = _entry_error(case.kernel, case.X)
+    if case.made_up:
+        rng = np.random.default_rng(5)
+        far = case.X + 1e3 * rng.standard_normal((3, case.X.shape[1]))[rng.integers(3, size=len(case.X))]
+        rows, _ = _summarized(far, shift=case.kernel.translation is not None)
+        result = _entry_error(case.kernel, rows.all())
+    return result
 
 
-def _summarized(X: np.ndarray, kernel: Kernel) -> tuple[Rows, Summary, np.ndarray]:
-    rows, data = summarize(Rows(X), shift=kernel.translation is not None, rng=np.random.default_rng(0))
-    return rows, data, rows.all()
-
-
-def _on_tiles(function: Callable[[np.ndarray], Any], tiles: Sequence[np.ndarray]) -> Callable[[int], np.ndarray]:
-    return lambda i: np.asarray(function(tiles[i]))
-
-
-@_check
-def check_thread_safety(kernel: Kernel, X: Any = None) -> str | None:
-    """The same bits from eight threads at once as from one, where ``thread_safe`` is not False."""
-    if not kernel.thread_safe:
+def _entry_error(kernel: Kernel, X: np.ndarray) -> str | None:
+    block, single = kernel.block, X.astype(np.float32)
+    S = single.astype(np.float64)
+    data = _summarized(S)[1]
+    bounds: list[Any] = [kernel.entry_error(data, np.dtype(t)) for t in (np.float32, np.float64)]
+    if bounds[1] is None:
         return NOT_OFFERED
-    for case in _cases(kernel, X):
-        k, S = case.kernel, case.X
-        tiles = [np.ascontiguousarray(np.roll(S, i, axis=0)[: len(S) - 3 * i]) for i in range(8)]
-        calls: list[Callable[[int], Any]] = [_on_tiles(k.diagonal, tiles)]
-        calls.append(_on_tiles(lambda tile, k=k, others=tiles: k.block(tile, others[len(tile) % 8]), tiles))  # type: ignore[misc]
-        for feature_map in _maps(case, (1e-3,)):
-            calls += [_on_tiles(feature_map.features, tiles), _on_tiles(feature_map.residual, tiles)]
-        interval = sys.getswitchinterval()
-        sys.setswitchinterval(1e-5)
-        try:
-            for call in calls:
-                expected = [call(i).copy() for i in range(8)]
-                start = threading.Barrier(8)
-
-                def work(i: int, call: Any = call, start: Any = start) -> list[np.ndarray]:
-                    start.wait()
-                    return [call(i) for _ in range(10)]
-
-                with ThreadPoolExecutor(8) as pool:
-                    found = list(pool.map(work, range(8)))
-                for one, several in zip(expected, found):
-                    for other in several:
-                        _need(
-                            np.array_equal(one, other, equal_nan=True),
-                            "values from eight threads at once are not those from one thread; let each call have its "
-                            "own work arrays, or declare thread_safe = False",
-                        )
-        finally:
-            sys.setswitchinterval(interval)
+    for bound in bounds:
+        _need(bound is not None and 0 <= bound < np.inf, f"entry_error is {bound!r}; a finite bound is due")
+    _need(bounds[1] <= bounds[0], "entry_error is larger for float64 than for float32")
+    K = block(S, S)
+    backwards = block(S[::-1].copy(), S[::-1].copy())[::-1, ::-1]  # the same values evaluated in another order
+    for what, values, allowed in (
+        ("float32 values are", block(single, single) - K, bounds[0] + bounds[1]),
+        ("float64 values in another order are", K - backwards, 2 * bounds[1]),
+        ("diagonal is", np.diagonal(K) - kernel.diagonal(S), 2 * bounds[1]),
+    ):
+        off = np.abs(values).max()
+        _need(off <= allowed, f"{what} off by {off:.3g}, where entry_error says {allowed:.3g}")
     return None
 
 
-@_check
-def check_compiled_tile(kernel: Kernel, X: Any = None) -> str | None:
+@_check_cases
+def check_thread_safety(case: _Case) -> str | None:
+    """The same bits from eight threads at once as from one, where ``thread_safe`` is not False."""
+    kernel, S = case.kernel, case.X
+    if not kernel.thread_safe:
+        return NOT_OFFERED
+    tiles = [np.ascontiguousarray(np.roll(S, i, axis=0)[: len(S) - 3 * i]) for i in range(8)]
+    calls = [kernel.diagonal, lambda tile: kernel.block(tile, tiles[len(tile) % 8])]
+    for feature_map in _maps(case, 1e-3):
+        calls += [feature_map.features, feature_map.residual]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for call in calls:
+            _same_from_eight_threads(call, tiles)
+    finally:
+        sys.setswitchinterval(interval)
+    return None
+
+
+def _same_from_eight_threads(call: Callable[[np.ndarray], Any], tiles: Sequence[np.ndarray]) -> None:
+    expected = [np.array(call(tile)) for tile in tiles]
+    start = threading.Barrier(8)
+
+    def work(tile: np.ndarray) -> list[np.ndarray]:
+        start.wait()
+        return [np.asarray(call(tile)) for _ in range(10)]
+
+    with ThreadPoolExecutor(8) as pool:
+        results = list(pool.map(work, tiles))
+    for one, several in zip(expected, results):
+        _need(
+            all(np.array_equal(one, other, equal_nan=True) for other in several),
+            "values from eight threads at once are not those from one thread; let each call have its own work arrays, "
+            "or declare thread_safe = False",
+        )
+
+
+@_check_cases
+def check_compiled_tile(case: _Case) -> str | None:
     """Where ``compiled_tile`` names one of the core's tiles, that is the kernel of ``block``."""
-    offered = False
-    for case in _cases(kernel, X):
-        K, error = case.kernel.block(case.X, case.X), case.error() + len(case.X) * EPS * case.largest
-        finding = contract.compiled_tile_is_block(case.kernel, case.X, K, error)
-        if finding is not None:
-            offered = True
-            _hold(finding)
-    return None if offered else NOT_OFFERED
+    error = case.error() + len(case.X) * EPS * case.largest
+    finding = contract.compiled_tile_is_block(case.kernel, case.X, case.K, error)
+    if finding is None:
+        return NOT_OFFERED
+    _hold(finding)
+    return None
 
 
-@_check
-def check_gradient_weights(kernel: Kernel, X: Any = None) -> str | None:
+@_check_cases
+def check_gradient_weights(case: _Case) -> str | None:
     """``gradient_weights`` give the gradient of ``block`` by its first argument, as central differences see it."""
-    offered = False
-    for case in _cases(kernel, X):
-        if not case.kernel.takes_points:
-            continue
-        few = np.ascontiguousarray(case.X[:24])
-        K = case.kernel.block(few, few)
-        weights = case.kernel.gradient_weights(few, few, K)
-        if weights is None:
-            continue
-        offered = True
-        _need(np.shape(weights) == K.shape, f"gradient_weights has shape {np.shape(weights)} for {K.shape} values")
-        step = 1e-5 * max(case.data.radius, 1e-300)
-        for j in range(few.shape[1]):
-            up, down = few.copy(), few.copy()
-            up[:, j] += step
-            down[:, j] -= step
-            difference = (case.kernel.block(up, few) - case.kernel.block(down, few)) / (up - down)[:, j, None]
-            towards = few[None, :, j] - few[:, None, j] if case.kernel.translation == "kernel" else few[None, :, j]
-            size = max(float(np.abs(difference).max()), case.largest / max(case.data.radius, 1e-300))
-            error = 1e-4 * size + 4.0 * case.error() / step
-            _agree(weights * towards, difference, error, "gradient_weights and differences of block")
-    return None if offered else NOT_OFFERED
+    few = np.ascontiguousarray(case.X[:24])
+    block, K = case.kernel.block, case.kernel.block(few, few)
+    weights = case.kernel.gradient_weights(few, few, K) if case.kernel.takes_points else None
+    if weights is None:
+        return NOT_OFFERED
+    _need(np.shape(weights) == K.shape, f"gradient_weights has shape {np.shape(weights)} for {K.shape} values")
+    length = max(case.data.radius, 1e-300)
+    step = 1e-5 * length
+    for j in range(few.shape[1]):
+        up, down = few.copy(), few.copy()
+        up[:, j] += step
+        down[:, j] -= step
+        difference = (block(up, few) - block(down, few)) / (up - down)[:, j, None]
+        towards = few[None, :, j] - few[:, None, j] if case.kernel.translation == "kernel" else few[None, :, j]
+        error = 1e-4 * max(float(np.abs(difference).max()), case.largest / length) + 4.0 * case.error() / step
+        _agree(weights * towards, difference, error, "gradient_weights and differences of block")
+    return None
 
 
 # Feature maps -------------------------------------------------------------------------------------------------------
 
 
-def _maps(case: _Case, tolerances: Sequence[float] = TOLERANCES) -> Iterator[FeatureMap]:
-    for tol in tolerances:
-        for offer in case.kernel.feature_maps(case.data, tol, 3000):
-            _need(isinstance(offer, Offer), f"feature_maps offers {offer!r}; an Offer is due")
-            feature_map = offer.build(case.data.sample)
-            _need(isinstance(feature_map, FeatureMap), f"{offer.name!r} builds {feature_map!r}; a FeatureMap is due")
-            if feature_map.n_features > 3000:
-                # max_features is about second moments that are held whole
-                _need(
-                    type(feature_map.new_moments()) is not Moments,
-                    f"{offer.name!r} builds more features than max_features",
-                )
-                continue  # checked where it is smaller
+def _maps(case: _Case, tol: float) -> Iterator[FeatureMap]:
+    for offer in case.kernel.feature_maps(case.data, tol, 3000):
+        _need(isinstance(offer, Offer), f"feature_maps offers {offer!r}; an Offer is due")
+        feature_map = offer.build(case.data.sample)
+        _need(isinstance(feature_map, FeatureMap), f"{offer.name!r} builds {feature_map!r}; a FeatureMap is due")
+        if feature_map.n_features <= 3000:
             yield feature_map
+        else:  # max_features is about second moments that are held whole; such a map is checked where it is smaller
+            _need(
+                type(feature_map.new_moments()) is not Moments, f"{offer.name!r} builds more features than max_features"
+            )
 
 
-def _map_rows(case: _Case) -> np.ndarray:
-    """The rows, and others between them: a residual is known at every point, not only where the map was chosen."""
-    if len(np.unique(case.X)) == len(case.X) == case.X.size and (np.diff(case.X[:, 0]) == 1).all():
-        return case.X  # numbers of rows: there is nothing between them
-    return np.ascontiguousarray(np.concatenate([case.X, (case.X[:40] + case.X[20:60]) / 2]))
-
-
-@_check
-def check_feature_map_residual(kernel: Kernel, X: Any = None) -> str | None:
+@_check_maps(*TOLERANCES)
+def check_feature_map_residual(case: _Case, phi: FeatureMap, tol: float) -> None:
     """K - Phi Phi' is semidefinite up to ``defect``, and its diagonal at most ``residual``, at rows seen and unseen.
 
     The residual's sum over the rows keeps the tolerance that was asked for, within a factor of two and rounding.
     """
-    offered = False
-    for case in _cases(kernel, X):
-        S = _map_rows(case)
-        K = case.kernel.block(S, S)
-        n, trace = len(S), float(np.trace(K))
-        for tol in TOLERANCES:
-            for phi in _maps(case, (tol,)):
-                offered = True
-                Phi, residual = phi.features(S), phi.residual(S)
-                _need(Phi.shape == (n, phi.n_features), f"features have shape {Phi.shape}")
-                _need(np.shape(residual) == (n,), f"residual has shape {np.shape(residual)}")
-                _need(np.isfinite(Phi).all() and np.isfinite(residual).all(), "features or residual are not finite")
-                _need((residual >= 0).all(), f"residual is {residual.min():.3g}; it is never negative")
-                _agree(phi.residual(S, Phi), residual, 1e-12 * trace, "residual with and without Phi")
-                at = f" (at tol={tol:g})"
-                _hold(contract.features_stay_below_kernel(phi, Phi, K, case.error()), at)
-                _hold(contract.residual_is_an_upper_bound(phi, Phi, residual, K.diagonal(), case.error()), at)
-    return None if offered else NOT_OFFERED
+    S = case.map_rows
+    K = case.kernel.block(S, S)
+    Phi, residual = phi.features(S), phi.residual(S)
+    _need(Phi.shape == (len(S), phi.n_features), f"features have shape {Phi.shape}")
+    _need(np.shape(residual) == (len(S),), f"residual has shape {np.shape(residual)}")
+    _need(np.isfinite(Phi).all() and np.isfinite(residual).all(), "features or residual are not finite")
+    _need((residual >= 0).all(), f"residual is {residual.min():.3g}; it is never negative")
+    _agree(phi.residual(S, Phi), residual, 1e-12 * float(np.trace(K)), "residual with and without Phi")
+    at = f" (at tol={tol:g})"
+    _hold(contract.features_stay_below_kernel(phi, Phi, K, case.error()), at)
+    _hold(contract.residual_is_an_upper_bound(phi, Phi, residual, K.diagonal(), case.error()), at)
 
 
-@_check
-def check_feature_map_products(kernel: Kernel, X: Any = None) -> str | None:
+@_check_maps(*TOLERANCES)
+def check_feature_map_products(case: _Case, phi: FeatureMap, tol: float) -> None:
     """``accumulate`` and ``apply`` are Phi' U and Phi C; features of a tile do not depend on its other rows."""
-    offered = False
-    for case in _cases(kernel, X):
-        S = _map_rows(case)
-        rng = np.random.default_rng(6)
-        for phi in _maps(case):
-            offered = True
-            Phi = phi.features(S)
-            before = Phi.copy()
-            size, D = float(np.linalg.norm(Phi)), phi.n_features
-            for columns in (1, 4):
-                U, C = rng.standard_normal((len(S), columns)), rng.standard_normal((D, columns))
-                for finding in contract.map_products_are_of_features(phi, S, Phi, U, C):
-                    _hold(finding)
-            _agree(
-                phi.features(S[5:20].copy()),
-                Phi[5:20],
-                4 * contract.map_rounding(phi) * size,
-                "features of part of the rows",
-            )
-            Phi[...] = np.pi
-            _need(np.array_equal(phi.features(S), before), "overwriting what features returned changes later features")
-    return None if offered else NOT_OFFERED
+    S, rng = case.map_rows, np.random.default_rng(6)
+    Phi = phi.features(S)
+    before = Phi.copy()
+    for columns in (1, 4):
+        U, C = rng.standard_normal((len(S), columns)), rng.standard_normal((phi.n_features, columns))
+        for finding in contract.map_products_are_of_features(phi, S, Phi, U, C):
+            _hold(finding)
+    error = 4 * contract.map_rounding(phi) * float(np.linalg.norm(Phi))
+    _agree(phi.features(S[5:20].copy()), Phi[5:20], error, "features of part of the rows")
+    Phi[...] = np.pi
+    _need(np.array_equal(phi.features(S), before), "overwriting what features returned changes later features")
 
 
-@_check
-def check_moments(kernel: Kernel, X: Any = None) -> str | None:
+@_check_maps(1e-2, 1e-8)
+def check_moments(case: _Case, phi: FeatureMap, tol: float) -> None:
     """Moments from tiles, merged in another order, and with weights, are those of the features."""
-    offered = False
-    for case in _cases(kernel, X):
-        S = _map_rows(case)
-        n = len(S)
-        weights = np.random.default_rng(7).uniform(0.2, 2.0, n)
-        for phi in _maps(case, (1e-2, 1e-8)):
-            offered = True
-            Phi, residual = phi.features(S), phi.residual(S)
-            for w in (None, weights):
-                given = np.ones(n) if w is None else w
-                whole, left, right = phi.new_moments(), phi.new_moments(), phi.new_moments()
-                whole.update(S, w)
-                cut = n // 3
-                left.update(S[:cut], None if w is None else w[:cut])
-                for start in range(cut, n, 17):
-                    right.update(S[start : start + 17], None if w is None else w[start : start + 17])
-                merged = left.merge(right)
-                mean = given @ Phi / given.sum()
-                centred = Phi - mean
-                second = (centred * given[:, None]).T @ centred
-                size = float((given[:, None] * Phi**2).sum())
-                error = 64 * contract.map_rounding(phi) * size + given.sum() * phi.defect
-                C = np.random.default_rng(8).standard_normal((phi.n_features, 2))
-                for how, moments in (("moments", whole), ("moments merged from tiles", merged)):
-                    _agree(moments.count, given.sum(), 1e-12 * given.sum(), f"count of {how}")
-                    level = contract.map_rounding(phi) * float(np.abs(Phi).max(initial=0.0)) * 64 + phi.defect
-                    _agree(moments.mean, mean, level, f"mean of {how}")
-                    _agree(moments.trace, np.trace(second), error, f"trace of {how}")
-                    total = float(given @ residual)
-                    _agree(
-                        moments.residual_trace, total, 1e-10 * abs(total) + 64 * EPS * size, f"residual_trace of {how}"
-                    )
-                    dense = moments.dense()
-                    if dense is not None:
-                        _agree(dense, second, error, f"second moment of {how}")
-                    factor = float(np.linalg.norm(C)) + 1e-300
-                    _agree(moments.matmat(C), second @ C, error * factor, f"matmat of {how}")
-    return None if offered else NOT_OFFERED
+    S = case.map_rows
+    for weights in (None, np.random.default_rng(7).uniform(0.2, 2.0, len(S))):
+        whole, left, right = phi.new_moments(), phi.new_moments(), phi.new_moments()
+        whole.update(S, weights)
+        cut = len(S) // 3
+        left.update(S[:cut], None if weights is None else weights[:cut])
+        for start in range(cut, len(S), 17):
+            tile = slice(start, start + 17)
+            right.update(S[tile], None if weights is None else weights[tile])
+        given = np.ones(len(S)) if weights is None else weights
+        _moments_are_of_features(whole, phi, S, given, "moments")
+        _moments_are_of_features(left.merge(right), phi, S, given, "moments merged from tiles")
 
 
-@_check
-def check_feature_map_state(kernel: Kernel, X: Any = None) -> str | None:
+def _moments_are_of_features(moments: Moments, phi: FeatureMap, S: np.ndarray, weights: np.ndarray, how: str) -> None:
+    Phi, count, residual = phi.features(S), weights.sum(), float(weights @ phi.residual(S))
+    rounding = 64 * contract.map_rounding(phi)
+    mean = weights @ Phi / count
+    second = ((Phi - mean) * weights[:, None]).T @ (Phi - mean)
+    size = float((weights[:, None] * Phi**2).sum())
+    error = rounding * size + count * phi.defect
+    _agree(moments.count, count, 1e-12 * count, f"count of {how}")
+    _agree(moments.mean, mean, rounding * float(np.abs(Phi).max(initial=0.0)) + phi.defect, f"mean of {how}")
+    _agree(moments.trace, np.trace(second), error, f"trace of {how}")
+    _agree(moments.residual_trace, residual, 1e-10 * abs(residual) + 64 * EPS * size, f"residual_trace of {how}")
+    dense = moments.dense()
+    if dense is not None:
+        _agree(dense, second, error, f"second moment of {how}")
+    C = np.random.default_rng(8).standard_normal((phi.n_features, 2))
+    _agree(moments.matmat(C), second @ C, error * (float(np.linalg.norm(C)) + 1e-300), f"matmat of {how}")
+
+
+@_check_maps(1e-3)
+def check_feature_map_state(case: _Case, phi: FeatureMap, tol: float) -> None:
     """``state`` is JSON and arrays, and ``feature_map_from_state`` makes the same map of it."""
-    offered = False
-    for case in _cases(kernel, X):
-        S = _map_rows(case)
-        for phi in _maps(case, (1e-3,)):
-            offered = True
-            header, arrays = phi.state()
-            header = json.loads(json.dumps(header))
-            for name, array in arrays.items():
-                _need(isinstance(array, np.ndarray), f"state holds {name!r} as {type(array).__name__}; an array is due")
-            copies = {name: np.array(array) for name, array in arrays.items()}
-            again = case.kernel.feature_map_from_state(header, copies)
-            _need(again.n_features == phi.n_features, "the map from its state has another number of features")
-            size = float(np.abs(phi.features(S)).max(initial=0.0))
-            _agree(again.features(S), phi.features(S), 4 * EPS * size, "features of the map and of that from its state")
-            _agree(
-                again.residual(S), phi.residual(S), 1e-12 * size**2, "residual of the map and of that from its state"
-            )
-            _need(
-                (again.defect, again.rounding) == (phi.defect, phi.rounding),
-                "defect or rounding is not that of the map whose state it was made from",
-            )
-    return None if offered else NOT_OFFERED
+    header, arrays = phi.state()
+    header = json.loads(json.dumps(header))
+    for name, array in arrays.items():
+        _need(isinstance(array, np.ndarray), f"state holds {name!r} as {type(array).__name__}; an array is due")
+    restored = case.kernel.feature_map_from_state(header, {name: np.array(array) for name, array in arrays.items()})
+    _need(restored.n_features == phi.n_features, "the map from its state has another number of features")
+    S, both = case.map_rows, "of the map and of that from its state"
+    size = float(np.abs(phi.features(S)).max(initial=0.0))
+    _agree(restored.features(S), phi.features(S), 4 * EPS * size, f"features {both}")
+    _agree(restored.residual(S), phi.residual(S), 1e-12 * size**2, f"residual {both}")
+    _need(
+        (restored.defect, restored.rounding) == (phi.defect, phi.rounding),
+        "defect or rounding is not that of the map whose state it was made from",
+    )
 
 
 # Summations ---------------------------------------------------------------------------------------------------------
 
 
-def _summations(case: _Case) -> Iterator[tuple[Summation, np.ndarray, np.ndarray, float]]:
-    """(summation, target rows, source rows, the bound that was asked for), square and rectangular."""
+def _summations(case: _Case) -> Iterator[tuple[Summation, np.ndarray, float]]:
+    """(summation, the matrix that it multiplies with, the bound that was asked for), square and rectangular."""
     few = np.ascontiguousarray(case.X[::2][:37])
-    few_rows = Rows(few)
-    few_data = summarize(few_rows, shift=False, rng=np.random.default_rng(0))[1]
+    few_rows, few_data = _summarized(few)
     for tol in (None, 1e-2, 1e-5, 1e-9, 1e-12):
         for rows_y, data_y, Y in ((None, case.data, case.X), (few_rows, few_data, few)):
             for offer in case.kernel.summations(case.data, data_y, tol):
                 _need(isinstance(offer, Offer), f"summations offers {offer!r}; an Offer is due")
-                made = offer.build(case.rows, rows_y)
-                _need(isinstance(made, Summation), f"{offer.name!r} builds {made!r}; a Summation is due")
+                product = offer.build(case.rows, rows_y)
+                _need(isinstance(product, Summation), f"{offer.name!r} builds {product!r}; a Summation is due")
                 _need(
-                    tuple(made.shape) == (len(case.X), len(Y)),
-                    f"{offer.name!r} has shape {made.shape} for {len(case.X)} and {len(Y)} rows",
+                    tuple(product.shape) == (len(case.X), len(Y)),
+                    f"{offer.name!r} has shape {product.shape} for {len(case.X)} and {len(Y)} rows",
                 )
-                yield made, case.X, Y, 1e-10 if tol is None else tol
+                yield product, case.kernel.block(case.X, Y), 1e-10 if tol is None else tol
 
 
-@_check
-def check_summation_bound(kernel: Kernel, X: Any = None) -> str | None:
+@_check_cases
+def check_summation_bound(case: _Case) -> str | None:
     """Products keep the ``error_bound`` that they state, in each entry, and state no more than was asked for."""
-    offered = False
-    for case in _cases(kernel, X):
-        for S, rows_x, rows_y, most in _summations(case):
-            offered = True
-            _need(0 <= S.error_bound <= most, f"error_bound is {S.error_bound:.3g}, at most {most:g} was asked for")
-            _bound(S.matmat, S, case, case.kernel.block(rows_x, rows_y), "matmat")
-    return None if offered else NOT_OFFERED
+    result: str | None = NOT_OFFERED
+    for S, K, asked in _summations(case):
+        result = None
+        _need(0 <= S.error_bound <= asked, f"error_bound is {S.error_bound:.3g}, at most {asked:g} was asked for")
+        _keeps_its_bound(S.matmat, S, case, K, "matmat")
+    return result
 
 
-def _bound(product: Any, S: Summation, case: _Case, K: np.ndarray, name: str) -> None:
+def _keeps_its_bound(product: Any, S: Summation, case: _Case, K: np.ndarray, name: str) -> None:
     m = K.shape[1]
     rng = np.random.default_rng(9)
     U = np.column_stack([np.ones(m), rng.standard_normal((m, 2)), np.eye(m)[:, m // 2], np.zeros(m)])
     U[:, 2] *= 10.0 ** rng.integers(-6, 7, m)
     kept = U.copy()
-    found = np.asarray(product(U))
+    values = np.asarray(product(U))
     _need(np.array_equal(U, kept), f"{name} changes its input")
-    _need(found.shape == (len(K), U.shape[1]), f"{name} returns shape {found.shape} for {U.shape}")
-    _need(np.isfinite(found).all(), f"{name} is not finite")
+    _need(values.shape == (len(K), U.shape[1]), f"{name} returns shape {values.shape} for {U.shape}")
+    _need(np.isfinite(values).all(), f"{name} is not finite")
     finding = contract.product_keeps_its_bound(
-        found, K @ U, np.abs(K) @ np.abs(U), U, bound=S.error_bound, error=case.error()
+        values, K @ U, np.abs(K) @ np.abs(U), U, bound=S.error_bound, error=case.error()
     )
     _need(not finding.broken, f"{name} of {type(S).__name__} {finding.found}; {finding.needed}")
     one = np.asarray(product(np.ascontiguousarray(U[:, 1:2])))
     same = 2 * S.error_bound * np.abs(U[:, 1]).sum() + 2 * (m + 30) * EPS * (np.abs(K) @ np.abs(U[:, 1:2]))
-    _need((np.abs(one - found[:, 1:2]) <= same).all(), f"{name} of one column is not that of the same among several")
+    _need((np.abs(one - values[:, 1:2]) <= same).all(), f"{name} of one column is not that of the same among several")
 
 
-@_check
-def check_summation_adjoint(kernel: Kernel, X: Any = None) -> str | None:
+@_check_cases
+def check_summation_adjoint(case: _Case) -> str | None:
     """``rmatmat`` keeps the bound for K' U; where ``symmetric``, it is ``matmat``."""
-    offered = False
-    for case in _cases(kernel, X):
-        for S, rows_x, rows_y, _ in _summations(case):
-            offered = True
-            K = case.kernel.block(rows_x, rows_y)
-            _bound(S.rmatmat, S, case, np.ascontiguousarray(K.T), "rmatmat")
-            if S.symmetric:
-                _need(S.shape[0] == S.shape[1], "a rectangular summation says that it is symmetric")
-                n = len(K)
-                rng = np.random.default_rng(10)
-                U, V = rng.standard_normal((2, n, 2))
-                forth, back = float(np.vdot(V, S.matmat(U))), float(np.vdot(S.matmat(V), U))
-                size = float(np.abs(V).sum() * np.abs(U).sum()) * max(case.largest, EPS)
-                _need(
-                    abs(forth - back) <= 64 * n * EPS * size,
-                    f"it says that it is symmetric, and v'Su = {forth:.17g}, u'Sv = {back:.17g}",
-                )
-    return None if offered else NOT_OFFERED
+    result: str | None = NOT_OFFERED
+    for S, K, _ in _summations(case):
+        result = None
+        _keeps_its_bound(S.rmatmat, S, case, np.ascontiguousarray(K.T), "rmatmat")
+        if not S.symmetric:
+            continue
+        _need(S.shape[0] == S.shape[1], "a rectangular summation says that it is symmetric")
+        n = len(K)
+        U, V = np.random.default_rng(10).standard_normal((2, n, 2))
+        forth, back = float(np.vdot(V, S.matmat(U))), float(np.vdot(S.matmat(V), U))
+        size = float(np.abs(V).sum() * np.abs(U).sum()) * max(case.largest, EPS)
+        _need(
+            abs(forth - back) <= 64 * n * EPS * size,
+            f"it says that it is symmetric, and v'Su = {forth:.17g}, u'Sv = {back:.17g}",
+        )
+    return result

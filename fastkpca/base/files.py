@@ -25,6 +25,7 @@ import re
 import secrets
 import stat
 import struct
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -33,10 +34,13 @@ import numpy as np
 
 from ..errors import ModelFileError
 
-try:
+if sys.platform == "win32":
+    fcntl = None
+    _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_BINARY
+else:
     import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
+
+    _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
 __all__ = ["atomic", "check_target", "read", "write"]
 
@@ -98,7 +102,7 @@ def _temporary(target: Path) -> tuple[Path, int]:
     while True:
         path = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.tmp")
         # not tempfile: its files are private to the user, these get the permissions of any new file
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+        handle = os.open(path, _NEW_FILE, 0o666)
         if fcntl is not None:
             with contextlib.suppress(OSError):  # a file system without locks: nothing is swept there
                 fcntl.flock(handle, fcntl.LOCK_EX)

@@ -7,6 +7,7 @@ two distributions share one, and near matches in the error.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -88,5 +89,5 @@ def _inspected(entry: Entry) -> Entry:
         method = _METHODS.load(entry)
     except PluginError as error:
         return replace(entry, state="failed", error=str(error))
-    doc = (getattr(method, "__doc__", None) or "").strip().partition("\n")[0]
+    doc = (inspect.getdoc(method) or "").partition("\n")[0]
     return replace(entry, state="loaded", capabilities=(doc,) if doc else ())

@@ -7,6 +7,7 @@ threads, and results are combined along a tree fixed by the number of tasks. Ins
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections import deque
@@ -177,7 +178,7 @@ class _ForkGate:
 
 _blas_cap = _BlasCap()
 _fork_gate = _ForkGate()
-if hasattr(os, "register_at_fork"):  # not on Windows
+if sys.platform != "win32":
     for _place in (_blas_cap, _fork_gate):  # the last is the first that a fork comes to
         os.register_at_fork(
             before=_place.before_fork,
@@ -258,13 +259,16 @@ class _Stopped(BaseException):
     """Raised in a pool's thread whose result nobody waits for any more; ends there."""
 
 
-_here = threading.local()
+class _Here(threading.local):
+    stop: threading.Event | None = None  # set where the run that this thread works for was interrupted
+
+
+_here = _Here()
 
 
 def checkpoint() -> None:
     """For tasks that consist of many steps: ends the task here where the run was interrupted meanwhile."""
-    stop = getattr(_here, "stop", None)
-    if stop is not None and stop.is_set():
+    if _here.stop is not None and _here.stop.is_set():
         raise _Stopped
 
 

@@ -371,11 +371,19 @@ class FeatureMap:
     many as keep a tile of features in cache. A whole number that depends on shapes and parameters alone."""
     transform_eps: float = 0.0
     """Relative accuracy of ``accumulate`` and ``apply`` where a fast transform takes the place of the features."""
-    thread_safe: bool = True
-    """False: called from one thread only, as a kernel that is not thread-safe."""
-    landmarks: np.ndarray | None = None
-    """Rows (m, d) whose kernel values are all that phi is made of: b.phi(x) = sum_i w_i k(landmark_i, x), with the
-    weights w of ``landmark_weights``. None: there are no such rows."""
+    if TYPE_CHECKING:  # a class may declare each as an attribute or as a property
+
+        @property
+        def thread_safe(self) -> bool: ...
+        @property
+        def landmarks(self) -> np.ndarray | None: ...
+
+    else:
+        thread_safe = True
+        """False: called from one thread only, as a kernel that is not thread-safe."""
+        landmarks = None
+        """Rows (m, d) whose kernel values are all that phi is made of: b.phi(x) = sum_i w_i k(landmark_i, x), with the
+        weights w of ``landmark_weights``. None: there are no such rows."""
 
     def features(self, X: np.ndarray) -> np.ndarray:
         """phi of a tile, shape (n, D), dtype of X; a new array, which the caller may overwrite.
@@ -488,7 +496,13 @@ class Moments:
         How far from zero an eigenvalue of the second moment may lie by its error alone; 0: by rounding alone.
     """
 
-    indefinite: float = 0.0
+    if TYPE_CHECKING:
+
+        @property
+        def indefinite(self) -> float: ...
+
+    else:
+        indefinite = 0.0
 
     def __init__(self, feature_map: FeatureMap):
         self.map = feature_map

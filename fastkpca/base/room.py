@@ -5,10 +5,7 @@ Nothing here does anything where the system knows no such limit, or where none i
 
 from __future__ import annotations
 
-try:
-    import resource
-except ImportError:  # Windows
-    resource = None  # type: ignore[assignment]  # the name stays, its value says that there is no limit
+import sys
 
 __all__ = ["DEFAULT_MEMORY", "address_space", "available", "describe_limit", "memory_within"]
 
@@ -25,15 +22,17 @@ ARENA = 64 << 20
 
 def address_space() -> tuple[int, int] | None:
     """(RLIMIT_AS, what is left of it) in bytes; None where nothing limits the process, or there is no telling."""
-    if resource is None or not hasattr(resource, "RLIMIT_AS"):
+    if sys.platform != "linux":
         return None
+    import resource
+
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     if limit == resource.RLIM_INFINITY:
         return None
     try:
         with open("/proc/self/statm", "rb") as file:
             pages = int(file.read().split()[0])
-    except (OSError, ValueError):  # not Linux
+    except (OSError, ValueError):  # /proc is not there
         return None
     return limit, max(0, limit - pages * resource.getpagesize())
 

@@ -60,6 +60,8 @@ class Record:
         if not isinstance(header, Mapping):
             raise ModelFileError(f"{what} is {_shown(header)} in the file; an object belongs there")
         self.header, self.arrays, self.what = header, arrays or {}, what
+        self._taken: set[str] = set()
+        self._taken_arrays: set[str] = set()
 
     def refuse(self, text: str) -> ModelFileError:
         return ModelFileError(f"{self.what}: {text}")
@@ -85,7 +87,18 @@ class Record:
     def get(self, key: str) -> Any:
         if key not in self.header:
             raise self.refuse(f"{key} is missing")
+        self._taken.add(key)
         return self.header[key]
+
+    def arrays_under(self, prefix: str) -> dict[str, np.ndarray]:
+        """The arrays whose names begin so, by the rest of their names; unchecked."""
+        self._taken_arrays.update(name for name in self.arrays if name.startswith(prefix))
+        return {name[len(prefix) :]: array for name, array in self.arrays.items() if name.startswith(prefix)}
+
+    def refuse_the_rest(self) -> None:
+        """Refuse what nobody has taken: keys and arrays that have no place here."""
+        self._exactly(self.header, (), self._taken, "", "")
+        self._exactly(self.arrays, (), self._taken_arrays, "", "an array ")
 
     def number(self, key: str, *, least: float = -math.inf, above: float = -math.inf, most: float = math.inf) -> float:
         """A finite number, at least ``least``, more than ``above``, at most ``most``."""
@@ -139,6 +152,7 @@ class Record:
         """An array of this shape (None: any length) and kind of type, without NaN, and finite unless ``infinite``."""
         if name not in self.arrays:
             raise self.refuse(f"the array {name} is missing")
+        self._taken_arrays.add(name)
         array = self.arrays[name]
         fits = array.ndim == len(shape) and all(n is None or n == m for n, m in zip(shape, array.shape))
         if not fits:

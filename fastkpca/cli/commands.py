@@ -417,7 +417,8 @@ def _score_writer(path: str | None) -> Callable[..., None] | None:
 
 def _kernel_parameters(options: argparse.Namespace) -> dict[str, Any]:
     names = ("sigma", "gamma", "degree", "offset", "coef0", "scale")
-    parameters = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    given = vars(options)
+    parameters = {name: given[name] for name in names if given[name] is not None}
     for name, value in options.param:
         if name in parameters:
             raise _Refused(f"the kernel parameter {name!r} is given twice")

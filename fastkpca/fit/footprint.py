@@ -15,7 +15,6 @@ from ..base.protocol import Summary
 from ..maps.passes import MANY_TASKS, SMALL_MAP, task_rows_for
 from ..maps.pivots import SAMPLE_ROWS
 from ..products.exact import band_rows
-from ..rows.sources import Source
 from ..rows.summary import MAX_COVARIANCE
 from ..rows.summary import SAMPLE_ROWS as ROWS_OF_SAMPLE
 from ..rows.view import Rows
@@ -66,7 +65,7 @@ def _summary_bytes(data: Summary) -> float:
 
 def looking_bytes(rows: Rows) -> float:
     """At the peak of the look at the rows, before anything is planned."""
-    source, n, d = _page_bytes(rows), rows.n_samples, rows.n_features
+    source, n, d = rows.page_bytes, rows.n_samples, rows.n_features
     step = parallel.tile_rows(2 * d)
     wide = d > MAX_COVARIANCE
     matrices = 0.0 if wide else 8.0 * d * d * (_accumulators(-(-n // step)) + 1)
@@ -76,13 +75,6 @@ def looking_bytes(rows: Rows) -> float:
     # what the plan tries on a few hundred rows: 32 orders of each coordinate, some hundred pivots
     trial = 8.0 * numbers + (0.0 if wide else 8.0 * 256.0 * 32.0 * d + 8.0 * d * d)
     return max(matrices + tiles, sample + matrices / 4, trial) + source + 4e6 * _filled(n, 64.0)
-
-
-def _page_bytes(rows: Rows) -> float:
-    """Pages that a source keeps."""
-    if not isinstance(rows.source, Source):
-        return 0.0
-    return 1.5 * min(float(rows.source.kept), float(rows.n_samples) * rows.source.row_bytes)
 
 
 def copies_of_rows(data: Summary, rows: Rows, itemsize: float = 8.0) -> float:
@@ -154,7 +146,7 @@ def map_bytes(
         route = max(route, _choice_bytes(1.5 * D, drawn, d) + 8.0 * drawn * d + 8.0 * 1.5 * D * D)
     # axes, and what they are made from: moments that are an operator have a basis, its images and residuals
     result = (scores + (24.0 if dense else 72.0) * D) * min(k, D)
-    return max(looking_bytes(rows), _summary_bytes(data) + route + _page_bytes(rows) + result + small)
+    return max(looking_bytes(rows), _summary_bytes(data) + route + rows.page_bytes + result + small)
 
 
 def largest_map(

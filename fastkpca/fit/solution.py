@@ -165,7 +165,7 @@ def scattered(values: np.ndarray, present: np.ndarray | None, n_samples: int) ->
 
 def sample_projector(rows: Rows, coeff: np.ndarray, means: np.ndarray, dtype: np.dtype) -> SampleProjector:
     X = rows.all()
-    if isinstance(rows.source, np.ndarray) and np.shares_memory(X, rows.source):
+    if rows.shares_memory(X):
         X = X.copy()  # the model must not follow later changes of the user's array
     weights = None if rows.weights is None else np.array(rows.weights, dtype=np.float64)
     return SampleProjector(X, np.ascontiguousarray(coeff, dtype=dtype), means, weights)

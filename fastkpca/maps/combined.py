@@ -13,9 +13,11 @@ With k_i = phi_i.phi_i + E_i + D_i, E_i positive semidefinite and D_i the defect
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from itertools import pairwise
 from math import prod, sqrt
-from typing import Any
+from operator import add
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -32,30 +34,30 @@ State = tuple[dict, dict[str, np.ndarray]]
 
 def with_parts(header: dict, parts: Sequence[State]) -> State:
     """The state of a map made of others: their headers in a list, their arrays under the number of the part."""
-    arrays = {f"{i}.{name}": array for i, (_, own) in enumerate(parts) for name, array in own.items()}
-    return header | {"parts": [own for own, _ in parts]}, arrays
+    arrays = {f"{i}.{name}": array for i, (_, part) in enumerate(parts) for name, array in part.items()}
+    return header | {"parts": [part for part, _ in parts]}, arrays
 
 
 def parts_of(header: dict, arrays: dict[str, np.ndarray]) -> list[State]:
     """The states from which ``with_parts`` made one."""
     parts = Record(header, arrays, "the feature map").list("parts")
-    found: list[dict[str, np.ndarray]] = [{} for _ in parts]
-    places = {str(i): own for i, own in enumerate(found)}
+    arrays_of: dict[str, dict[str, np.ndarray]] = {str(i): {} for i in range(len(parts))}
     for name, array in arrays.items():
-        number, _, own = name.partition(".")
-        if number not in places:
+        number, _, name_in_part = name.partition(".")
+        if number not in arrays_of:
             raise ModelFileError(f"the feature map has {len(parts)} parts, and an array {name[:60]!r} of none of them")
-        places[number][own] = array
-    return list(zip(parts, found))
+        arrays_of[number][name_in_part] = array
+    return list(zip(parts, arrays_of.values()))
 
 
 class _OfParts(FeatureMap):
     """What maps made of other maps share."""
 
+    kind: ClassVar[str]
     parts: tuple[FeatureMap, ...]
 
     @property
-    def thread_safe(self) -> bool:  # type: ignore[override]
+    def thread_safe(self) -> bool:
         return all(part.thread_safe for part in self.parts)
 
     def remade(self, parts: Sequence[FeatureMap], kernel: Kernel, data: Summary, radius: float) -> FeatureMap:
@@ -66,7 +68,7 @@ class _OfParts(FeatureMap):
         kernels = kernel.unguarded().map_parts()
         if len(kernels) != len(self.parts):
             return super().widened(kernel, data, radius)
-        parts = [part.widened(own, data, radius) for part, own in zip(self.parts, kernels)]
+        parts = [part.widened(part_kernel, data, radius) for part, part_kernel in zip(self.parts, kernels)]
         return self.remade(parts, kernel, data, radius)
 
     @classmethod
@@ -101,13 +103,13 @@ class ScaledMap(_OfParts):
 
     def residual(self, X: np.ndarray, Phi: np.ndarray | None = None) -> np.ndarray:
         if Phi is None:
-            own = self.part.residual(X)
+            residual = self.part.residual(X)
         else:
             # dividing gives phi back up to two roundings, in which |phi|^2 may have lost a little
             Phi = Phi / Phi.dtype.type(self._root)
             lost = 10 * unit_roundoff(Phi.dtype) * np.einsum("ij,ij->i", Phi, Phi)
-            own = self.part.residual(X, Phi) + lost
-        return self.factor * own * (1 + 8 * UNIT)
+            residual = self.part.residual(X, Phi) + lost
+        return self.factor * residual * (1 + 8 * UNIT)
 
     def defect_norm(self, n: float, trace: float) -> float:
         return self.factor * self.part.defect_norm(n, trace / self.factor) * (1 + 8 * UNIT)
@@ -136,73 +138,70 @@ class _ScaledMoments(OperatorMoments):
 
     def __init__(self, feature_map: ScaledMap):
         self.map = feature_map
-        self._own = feature_map.part.new_moments()
         self._factor, self._root = feature_map.factor, feature_map._root
+        self._become(feature_map.part.new_moments())
+
+    def _become(self, of_part: Moments) -> _ScaledMoments:
+        self._of_part = of_part
+        self.count = of_part.count
+        self.residual_trace = self._factor * of_part.residual_trace * (1 + 8 * UNIT)
+        return self
 
     def update(self, X: np.ndarray, weights: np.ndarray | None = None) -> None:
-        self._own.update(X, weights)
+        self._of_part.update(X, weights)
+        self._become(self._of_part)
 
     def merge(self, other: Moments) -> Moments:
         assert isinstance(other, _ScaledMoments)
-        self._own = self._own.merge(other._own)
-        return self
+        return self._become(self._of_part.merge(other._of_part))
 
     def state(self) -> State:
-        return self._own.state()
+        return self._of_part.state()
 
     def restore(self, header: dict, arrays: dict[str, np.ndarray]) -> _ScaledMoments:
-        self._own.restore(header, arrays)
-        return self
-
-    @property
-    def count(self) -> float:  # type: ignore[override]
-        return self._own.count
-
-    @property
-    def residual_trace(self) -> float:  # type: ignore[override]
-        return self._factor * self._own.residual_trace * (1 + 8 * UNIT)
+        return self._become(self._of_part.restore(header, arrays))
 
     @property
     def mean(self) -> np.ndarray:
-        return self._root * self._own.mean
+        return self._root * self._of_part.mean
 
     @property
     def trace(self) -> float:
-        return self._factor * self._own.trace
+        return self._factor * self._of_part.trace
 
     def dense(self) -> np.ndarray | None:
-        second = self._own.dense()
+        second = self._of_part.dense()
         return None if second is None else self._factor * second
 
     def matmat(self, C: np.ndarray) -> np.ndarray:
-        return self._factor * self._own.matmat(C)
+        return self._factor * self._of_part.matmat(C)
 
     def operator(self) -> OperatorMoments | None:
-        return None if self._own.operator() is None else self
+        return None if self._of_part.operator() is None else self
 
     @property
-    def _own_operator(self) -> OperatorMoments:
-        operator = self._own.operator()
+    def _part_operator(self) -> OperatorMoments:
+        operator = self._of_part.operator()
         assert operator is not None
         return operator
 
     @property
     def norm(self) -> float:
-        return self._factor * self._own_operator.norm * (1 + 8 * UNIT)
+        return self._factor * self._part_operator.norm * (1 + 8 * UNIT)
 
     @property
     def product_error(self) -> float:
-        own = self._own_operator
-        return self._factor * (own.product_error + 4 * UNIT * own.norm)
+        operator = self._part_operator
+        return self._factor * (operator.product_error + 4 * UNIT * operator.norm)
 
     @property
-    def indefinite(self) -> float:  # type: ignore[override]
-        if not self._own.indefinite:
+    def indefinite(self) -> float:
+        if not self._of_part.indefinite:
             return 0.0
-        return self._factor * (self._own.indefinite + 4 * UNIT * self._own_operator.norm)
+        return self._factor * (self._of_part.indefinite + 4 * UNIT * self._part_operator.norm)
 
     def form(self) -> np.ndarray:
-        return self._factor * self._own_operator.form()
+        return self._factor * self._part_operator.form()
 
 
 class SumMap(_OfParts):
@@ -221,14 +220,14 @@ class SumMap(_OfParts):
 
     def features(self, X: np.ndarray) -> np.ndarray:
         tile = np.empty((self.n_features, len(X)), dtype=X.dtype)
-        for part, own in zip(self.parts, self._slices):
-            tile[own] = part.features(X).T
+        for part, columns in zip(self.parts, self._slices):
+            tile[columns] = part.features(X).T
         return tile.T
 
     def residual(self, X: np.ndarray, Phi: np.ndarray | None = None) -> np.ndarray:
         total = np.zeros(len(X))
-        for part, own in zip(self.parts, self._slices):
-            total += part.residual(X, None if Phi is None else Phi[:, own])
+        for part, columns in zip(self.parts, self._slices):
+            total += part.residual(X, None if Phi is None else Phi[:, columns])
         return total * (1 + 2 * len(self.parts) * UNIT)
 
     def defect_norm(self, n: float, trace: float) -> float:
@@ -239,10 +238,10 @@ class SumMap(_OfParts):
         return np.concatenate([part.accumulate(X, U) for part in self.parts])
 
     def apply(self, X: np.ndarray, C: np.ndarray) -> np.ndarray:
-        return sum(part.apply(X, C[own]) for part, own in zip(self.parts, self._slices))  # type: ignore[return-value]
+        return reduce(add, (part.apply(X, C[columns]) for part, columns in zip(self.parts, self._slices)))
 
     def outside_error(self, X: np.ndarray) -> np.ndarray:
-        return sum(part.outside_error(X) for part in self.parts) * (1 + 2 * len(self.parts) * UNIT)
+        return reduce(add, (part.outside_error(X) for part in self.parts)) * (1 + 2 * len(self.parts) * UNIT)
 
     def remade(self, parts: Sequence[FeatureMap], kernel: Kernel, data: Summary, radius: float) -> FeatureMap:
         return self if all(new is old for new, old in zip(parts, self.parts)) else SumMap(parts)
@@ -269,13 +268,14 @@ class TensorMap(_OfParts):
         self.parts = (first, second)
         self.bounds = bounds
         self.n_features = first.n_features * second.n_features
-        self.defect = self._defect(first.defect, second.defect, first.defect, second.defect)
+        self.defect = self._defect(first.defect, second.defect)
         self.rounding = first.rounding + second.rounding + first.rounding * second.rounding + 2 * UNIT
 
-    def _defect(self, of_first: float, of_second: float, more_first: float, more_second: float) -> float:
+    def _defect(self, first: float, second: float) -> float:
+        """Of the product, for parts with these defects."""
         # the diagonal of A_i + E_i = K_i - D_i is at most the bound on k_i and what D_i adds
-        first, second = self.bounds[0] + more_first, self.bounds[1] + more_second
-        return (of_first * second + first * of_second + of_first * of_second) * (1 + 8 * UNIT)
+        first_size, second_size = self.bounds[0] + first, self.bounds[1] + second
+        return (first * second_size + first_size * second + first * second) * (1 + 8 * UNIT)
 
     @classmethod
     def joined_size(cls, sizes: Sequence[int]) -> int:
@@ -287,20 +287,22 @@ class TensorMap(_OfParts):
 
     def residual(self, X: np.ndarray, Phi: np.ndarray | None = None) -> np.ndarray:
         X = np.asarray(X, dtype=np.float64)
-        squares, left = [], []
+        squares, residuals = [], []
         for part in self.parts:
-            own = part.features(X)
+            Phi = part.features(X)
             # an upper bound of |phi|^2 for the exact phi, which is rounded beside k(x, x)^(1/2)
-            square = np.einsum("ij,ij->i", own, own) * (1 + (part.n_features + 4) * UNIT)
-            left.append(part.residual(X, own))
-            rounded = part.rounding / (1 - min(part.rounding, 0.5)) * np.sqrt(square + left[-1])
+            square = np.einsum("ij,ij->i", Phi, Phi) * (1 + (part.n_features + 4) * UNIT)
+            residual = part.residual(X, Phi)
+            rounded = part.rounding / (1 - min(part.rounding, 0.5)) * np.sqrt(square + residual)
             squares.append((np.sqrt(square) + rounded) ** 2 * (1 + 4 * UNIT))
+            residuals.append(residual)
         # (p_1 + r_1)(p_2 + r_2) - p_1 p_2, which grows with each of the four: upper bounds make one
-        return (left[0] * (squares[1] + left[1]) + squares[0] * left[1]) * (1 + 8 * UNIT)
+        first, second = residuals
+        return (first * (squares[1] + second) + squares[0] * second) * (1 + 8 * UNIT)
 
     def defect_norm(self, n: float, trace: float) -> float:
-        norms = [part.defect_norm(n, n * bound) for part, bound in zip(self.parts, self.bounds)]
-        return self._defect(*norms, *norms)
+        first, second = (part.defect_norm(n, n * bound) for part, bound in zip(self.parts, self.bounds))
+        return self._defect(first, second)
 
     def outside_error(self, X: np.ndarray) -> np.ndarray:
         errors = [part.outside_error(X) for part in self.parts]
@@ -311,8 +313,8 @@ class TensorMap(_OfParts):
         sizes = []
         for part, bound, error in zip(self.parts, self.bounds, errors):
             Phi = part.features(np.asarray(X, dtype=np.float64))
-            own = np.einsum("ij,ij->i", Phi, Phi) * (1 + 4 * part.rounding) + part.residual(X, Phi) + part.defect
-            sizes.append(np.sqrt((own + error) * bound))
+            diagonal = np.einsum("ij,ij->i", Phi, Phi) * (1 + 4 * part.rounding) + part.residual(X, Phi) + part.defect
+            sizes.append(np.sqrt((diagonal + error) * bound))
         return (sizes[0] * errors[1] + errors[0] * sizes[1] + errors[0] * errors[1]) * (1 + 16 * UNIT)
 
     def remade(self, parts: Sequence[FeatureMap], kernel: Kernel, data: Summary, radius: float) -> FeatureMap:
@@ -320,9 +322,10 @@ class TensorMap(_OfParts):
         known = [bound for bound in bounds if bound is not None and np.isfinite(bound)]
         if len(known) < len(bounds):
             return FeatureMap.widened(self, kernel, data, radius)
-        wide = tuple(map(max, self.bounds, known))
-        same = wide == tuple(self.bounds) and all(new is old for new, old in zip(parts, self.parts))
-        return self if same else TensorMap(*parts, wide)
+        first, second = parts
+        wide = (max(self.bounds[0], known[0]), max(self.bounds[1], known[1]))
+        same = wide == tuple(self.bounds) and first is self.parts[0] and second is self.parts[1]
+        return self if same else TensorMap(first, second, wide)
 
     def formula(self) -> dict[str, Any] | None:
         return self._formula({"kind": "product"})

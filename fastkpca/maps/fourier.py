@@ -17,7 +17,8 @@ as 0 there. So k(x, x_i) is right to ``beyond`` for every x. Pairs of such rows 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
 from math import ceil, erfc, exp, log, pi, prod, sqrt
 from typing import Any
 
@@ -31,12 +32,13 @@ from . import transforms
 from .monomial import same_columns
 
 __all__ = [
+    "BoxModes",
     "FourierMap",
     "ToeplitzMoments",
     "fourier_offers",
+    "gaussian_box_modes",
     "gaussian_fourier_map",
     "gaussian_images",
-    "gaussian_modes",
     "transform_cost",
 ]
 
@@ -85,6 +87,7 @@ class FourierMap(FeatureMap):
         self.margin = np.array(margin, dtype=np.float64)
         self.weights = np.ascontiguousarray(weights, dtype=np.float64)
         self.tail, self.images, self.beyond, self.eps = float(tail), float(images), float(beyond), float(eps)
+        self.transform_eps = self.eps
         self.half = tuple(n // 2 for n in self.weights.shape)
         self.n_features = self.weights.size
         self.centre = self.box.mean(axis=0)
@@ -171,10 +174,6 @@ class FourierMap(FeatureMap):
             values[~near] = 0.0
         return values
 
-    @property
-    def transform_eps(self) -> float:  # type: ignore[override]
-        return self.eps
-
     def outside_error(self, X: np.ndarray) -> np.ndarray:
         """The images of the rows of the box, as seen from outside of it."""
         return self.beyond * ((X < self.box[0]) | (X > self.box[1])).any(axis=1)
@@ -206,9 +205,9 @@ class FourierMap(FeatureMap):
         }
 
     @classmethod
-    def stored_size(cls, own: Record, n_columns: int) -> int:
-        same_columns(own, own.array("box", (2, None)).shape[1], n_columns)
-        return int(own.array("weights", (None,) * n_columns).size)
+    def stored_size(cls, record: Record, n_columns: int) -> int:
+        same_columns(record, record.array("box", (2, None)).shape[1], n_columns)
+        return int(record.array("weights", (None,) * n_columns).size)
 
     def new_moments(self) -> ToeplitzMoments:
         return ToeplitzMoments(self)
@@ -219,26 +218,26 @@ class FourierMap(FeatureMap):
 
     @classmethod
     def from_state(cls, header: dict, arrays: dict[str, np.ndarray]) -> FourierMap:
-        own = Record(header, arrays, "the Fourier feature map")
-        own.keys(("map", "tail", "images", "beyond", "eps"))
-        own.names(("box", "margin", "weights"))
-        box = own.array("box", (2, None))
+        record = Record(header, arrays, "the Fourier feature map")
+        record.keys(("map", "tail", "images", "beyond", "eps"))
+        record.names(("box", "margin", "weights"))
+        box = record.array("box", (2, None))
         d = box.shape[1]
-        margin, weights = own.array("margin", (d,), least=0.0), own.array("weights", (None,) * d, least=0.0)
+        margin, weights = record.array("margin", (d,), least=0.0), record.array("weights", (None,) * d, least=0.0)
         if not (1 <= d <= 3 and (box[1] >= box[0]).all()):
-            raise own.refuse(f"its box has {d} sides, or one of negative length")
+            raise record.refuse(f"its box has {d} sides, or one of negative length")
         if any(n % 2 == 0 for n in weights.shape) or not (weights == np.flip(weights)).all():
-            raise own.refuse(f"its weights of shape {weights.shape} are not symmetric about a middle one")
+            raise record.refuse(f"its weights of shape {weights.shape} are not symmetric about a middle one")
         with np.errstate(over="ignore"):
             period = box[1] - box[0] + 2.0 * margin
             if not ((period > 1e-300).all() and np.isfinite(period).all() and np.isfinite(weights.sum())):
-                raise own.refuse("its period is zero or infinite, or its weights overflow")
+                raise record.refuse("its period is zero or infinite, or its weights overflow")
         return cls(
             box,
             margin,
             weights,
-            **{name: own.number(name, least=0.0) for name in ("tail", "images", "beyond")},
-            eps=own.number("eps", above=0.0, most=1.0),
+            **{name: record.number(name, least=0.0) for name in ("tail", "images", "beyond")},
+            eps=record.number("eps", above=0.0, most=1.0),
         )
 
 
@@ -323,7 +322,7 @@ class ToeplitzMoments(OperatorMoments):
         )
 
     @property
-    def indefinite(self) -> float:  # type: ignore[override]
+    def indefinite(self) -> float:
         """How far below zero an eigenvalue of what the products apply may lie: the transform's error."""
         return self.count * self.map.transform_error + self.product_error
 
@@ -389,21 +388,21 @@ class ToeplitzMoments(OperatorMoments):
             eps=whole.eps,
         )
         self._prepared()
-        small = ToeplitzMoments(part)
+        inside = ToeplitzMoments(part)
         around = tuple(slice(2 * (m - k), 2 * (m + k) + 1) for m, k in zip(whole.half[1:], half[1:]))
-        small._sums = np.ascontiguousarray(self._sums[(slice(0, 2 * half[0] + 1), *around)])
-        small.count = self.count
-        kept = np.flatnonzero(chosen.ravel())
-        return HeavyModes(small, chosen[inner]), kept, self._norm_of(np.where(chosen, 0.0, weights))
+        inside._sums = np.ascontiguousarray(self._sums[(slice(0, 2 * half[0] + 1), *around)])
+        inside.count = self.count
+        numbers = np.flatnonzero(chosen.ravel())
+        return HeavyModes(inside, chosen[inner]), numbers, self._norm_of(np.where(chosen, 0.0, weights))
 
     def _norm_of(self, others: np.ndarray) -> float:
         """Bound on the norm of S T S for S^2 = ``others``, at most the map's weights w.
 
-        Two, the smaller of which counts. T is a compression of the circulant matrix whose eigenvalues the symbol is,
+        The smaller of two bounds. T is a compression of the circulant matrix whose eigenvalues the symbol is,
         so the largest of others times the largest of these; where rows are few, the symbol peaks at each of them.
         And others <= e w^q for a q < 1, the weights of a narrower Gaussian g: then S T S is at most e times the
         largest eigenvalue of the matrix of g, whose entries are positive, so at most e times its largest row sum, of
-        f(x) = sum_j g(x - x_j). Of that only values on a grid are known. With z the node next to x,
+        f(x) = sum_j g(x - x_j). Of that only values on a grid are knrecord. With z the node next to x,
         |x - y|^2 >= |z - y|^2 / (1 + a) - |x - z|^2 / a, so f(x) is at most exp(|x - z|^2 / (2 a s^2)) times the same
         sum at z for the variance s^2 (1 + a), which is the power q (1 + a).
         """
@@ -433,9 +432,9 @@ class ToeplitzMoments(OperatorMoments):
             # have (1 + a)^(d / 2) between their heights
             sums = _values((self._sums * wide[self._doubled[0] :])[None], symbol.shape)[0]
             size = float(wide.sum())
-            top = float(sums.max()) + self.count * (left + size * (whole.transform_error + 1e-12))
-            top *= (1.0 + a) ** (0.5 * len(rates)) * exp(apart)
-            best = min(best, float((others / narrow).max()) * top)
+            row_sum = float(sums.max()) + self.count * (left + size * (whole.transform_error + 1e-12))
+            row_sum *= (1.0 + a) ** (0.5 * len(rates)) * exp(apart)
+            best = min(best, float((others / narrow).max()) * row_sum)
         return best * (1.0 + 1e-9)
 
     def dense(self) -> np.ndarray | None:
@@ -498,26 +497,73 @@ def gaussian_modes(period: float, sigma: float, tail: float) -> tuple[np.ndarray
     w_m = sqrt(2 pi) sigma / L exp(-2 (pi sigma m / L)^2); beyond M they fall faster than the geometric series of the
     first ratio.
     """
-    a = 2.0 * (pi * sigma / period) ** 2
-    scale = sqrt(2.0 * pi) * sigma / period
-    most, left = _last_mode(a, scale, tail)
-    m = np.arange(-most, most + 1.0)
+    a, scale = _mode_weights(period, sigma)
+    last, left = _last_mode(period, sigma, tail)
+    m = np.arange(-last, last + 1.0)
     return scale * np.exp(-a * m * m), left
 
 
-def _last_mode(a: float, scale: float, tail: float) -> tuple[int, float]:
-    """The smallest M that leaves at most ``tail``, and what it leaves."""
+def _mode_weights(period: float, sigma: float) -> tuple[float, float]:
+    """(a, scale) of w_m = scale exp(-a m^2)."""
+    return 2.0 * (pi * sigma / period) ** 2, sqrt(2.0 * pi) * sigma / period
+
+
+def _last_mode(period: float, sigma: float, tail: float) -> tuple[int, float]:
+    """The smallest M whose modes leave out at most ``tail``, and what they leave out."""
+    a, scale = _mode_weights(period, sigma)
 
     def beyond(m: int) -> float:
         return 2.0 * scale * exp(-a * (m + 1.0) ** 2) / -np.expm1(-a * (2 * m + 3.0)) * (1.0 + 1e-12)
 
-    most = max(0, ceil(sqrt(max(0.0, log(4.0 / tail)) / a)))
-    least = max(0, most // 2)
-    while beyond(most) > tail:
-        most += 1 + most // 8
-    while most > least and beyond(most - 1) <= tail:
-        most -= 1
-    return most, float(beyond(most))
+    last = max(0, ceil(sqrt(max(0.0, log(4.0 / tail)) / a)))
+    least = max(0, last // 2)
+    while beyond(last) > tail:
+        last += 1 + last // 8
+    while last > least and beyond(last - 1) <= tail:
+        last -= 1
+    return last, float(beyond(last))
+
+
+@dataclass(frozen=True)
+class BoxModes:
+    """Weights of the Gaussian's modes on a periodic box, and what they leave out.
+
+    Attributes
+    ----------
+    axes : list of ndarray
+        Weights by axis; a mode of the box weighs their product.
+    total : float
+        Their sum over the box.
+    tail : float
+        Bound on the sum of the weights left out.
+    exponent : float
+        The largest -log of a weight, which a weight's rounding grows with.
+    """
+
+    axes: list[np.ndarray]
+    total: float
+    tail: float
+    exponent: float
+
+    @property
+    def half(self) -> tuple[int, ...]:
+        """M by axis."""
+        return tuple(len(weights) // 2 for weights in self.axes)
+
+    def weights(self) -> np.ndarray:
+        """One for each mode of the box."""
+        return reduce(np.multiply.outer, self.axes)
+
+
+def gaussian_box_modes(periods: np.ndarray, sigma: float, tail: float) -> BoxModes:
+    """The modes of a box with these periods, at most ``tail`` left out along each axis."""
+    axes = [gaussian_modes(period, sigma, tail) for period in periods]
+    sums = [float(weights.sum()) for weights, _ in axes]
+    left = 0.0
+    for c, (_, left_c) in enumerate(axes):
+        left += left_c * prod(sums[e] + axes[e][1] for e in range(len(axes)) if e != c)
+    exponent = max(log(1.0 / max(float(weights.min()), 1e-300)) for weights, _ in axes)
+    return BoxModes([weights for weights, _ in axes], prod(sums), left, exponent)
 
 
 def gaussian_images(reach: float, period: float, sigma: float) -> float:
@@ -544,26 +590,18 @@ def gaussian_fourier_map(box: np.ndarray, sigma: float, tol: float) -> FourierMa
     beyond = min(1e-4, 100.0 * tol)
     margin = np.full(d, _margin(beyond, d) * sigma)
     periods = sides + 2.0 * margin
-    axes = [gaussian_modes(period, sigma, 0.3 * tol / d) for period in periods]
-    weights = np.ones(())
-    for one, _ in axes:
-        weights = np.multiply.outer(weights, one)
-    kept = [float(one.sum()) for one, _ in axes]
-    tail = 0.0
-    for c in range(d):
-        tail += axes[c][1] * prod(kept[e] + axes[e][1] for e in range(d) if e != c)
+    modes = gaussian_box_modes(periods, sigma, 0.3 * tol / d)
     images = prod(1.0 + gaussian_images(r, p, sigma) for r, p in zip(sides, periods)) - 1.0
     images = max(images, 0.0) + 4.0 * d * UNIT  # the product above rounds where its second terms are small
     # weights: rounding of the exponent, at most a m^2 <= log(1 / tail), of exp, and of their product
-    largest = max(log(1.0 / max(float(one.min()), 1e-300)) for one, _ in axes)
-    images += d * (6.0 * largest + 16.0) * UNIT * float(np.prod(kept))
+    images += d * (6.0 * modes.exponent + 16.0) * UNIT * modes.total
     # outside by more than the margin: k itself, against 0; inside it the images, a margin away
     outside = prod(1.0 + gaussian_images(r + m, p, sigma) for r, m, p in zip(sides, margin, periods)) - 1.0
     return FourierMap(
         box,
         margin,
-        weights,
-        tail=(tail + 8.0 * UNIT) * (1.0 + 1e-12),
+        modes.weights(),
+        tail=(modes.tail + 8.0 * UNIT) * (1.0 + 1e-12),
         images=images,
         beyond=max(outside, exp(-0.5 * (margin.min() / sigma) ** 2)) + images,
         eps=transforms.eps_for(0.04 * tol, d),
@@ -577,19 +615,10 @@ def _sizes(data: Summary, sigma: float, tol: float) -> tuple[int, ...] | None:
     periods = sides + 2.0 * _margin(min(1e-4, 100.0 * tol), d) * sigma
     if not np.prod(periods / sigma) < 16 * LARGEST:
         return None
-    found = []
-    for period in periods:
-        a, scale = 2.0 * (pi * sigma / period) ** 2, sqrt(2.0 * pi) * sigma / period
-        found.append(_last_mode(a, scale, 0.3 * tol / d)[0])
-    return tuple(found)
+    return tuple(_last_mode(period, sigma, 0.3 * tol / d)[0] for period in periods)
 
 
-def fourier_offers(
-    data: Summary,
-    sigma: float,
-    tol: float,
-    make: Callable[[np.ndarray, float, float], FourierMap] = gaussian_fourier_map,
-) -> list[Offer]:
+def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
     """The offer of the Gaussian's Fourier map for rows with this summary; none beyond d = 3 or too many modes."""
     d = data.n_features
     if d > 3 or not 0.0 < tol < 1.0:
@@ -620,7 +649,7 @@ def fourier_offers(
         moment_flops=row,
     )
     box = data.box
-    return [Offer("fourier", cost, lambda sample: make(box, sigma, tol))]
+    return [Offer("fourier", cost, lambda sample: gaussian_fourier_map(box, sigma, tol))]
 
 
 def transform_cost(

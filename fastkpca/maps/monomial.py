@@ -45,10 +45,10 @@ def taylor_size(d: int, order: int) -> int:
     return comb(d + order - 1, d) if order > 0 else 0
 
 
-def same_columns(own: Record, d: int, n_columns: int) -> int:
+def same_columns(record: Record, d: int, n_columns: int) -> int:
     """d, the number of columns that a stored map is for: ModelFileError where the model has another."""
     if d != n_columns:
-        raise own.refuse(f"it is for rows of {d} columns, the model's have {n_columns}")
+        raise record.refuse(f"it is for rows of {d} columns, the model's have {n_columns}")
     return d
 
 
@@ -91,7 +91,7 @@ class _ExpansionMap(FeatureMap):
     _unit: float
     _center: np.ndarray | None = None
 
-    def _own(self, X: np.ndarray) -> np.ndarray:
+    def _scaled(self, X: np.ndarray) -> np.ndarray:
         if self._center is not None:
             X = X - self._center.astype(X.dtype, copy=False)
         if self._unit != 1.0:
@@ -99,20 +99,21 @@ class _ExpansionMap(FeatureMap):
         return np.ascontiguousarray(X)
 
     def __reduce__(self) -> tuple:
-        return type(self).from_state, self.state()  # type: ignore[attr-defined]
+        return type(self).from_state, self.state()
 
-    @property
-    def n_features(self) -> int:  # type: ignore[override]
-        return self._expansion.n_features
+    @classmethod
+    def from_state(cls, header: dict, arrays: dict[str, np.ndarray]) -> _ExpansionMap:
+        """The map that ``state`` described."""
+        raise NotImplementedError
 
     def features(self, X: np.ndarray) -> np.ndarray:
-        return self._expansion.features(self._own(X)).T
+        return self._expansion.features(self._scaled(X)).T
 
     def accumulate(self, X: np.ndarray, U: np.ndarray) -> np.ndarray:
-        return self._expansion.accumulate(self._own(X), np.ascontiguousarray(U, dtype=X.dtype))
+        return self._expansion.accumulate(self._scaled(X), np.ascontiguousarray(U, dtype=X.dtype))
 
     def apply(self, X: np.ndarray, C: np.ndarray) -> np.ndarray:
-        return self._expansion.evaluate(self._own(X), np.ascontiguousarray(C, dtype=X.dtype))
+        return self._expansion.evaluate(self._scaled(X), np.ascontiguousarray(C, dtype=X.dtype))
 
 
 class PolynomialMap(_ExpansionMap):
@@ -146,6 +147,7 @@ class PolynomialMap(_ExpansionMap):
             skip = int(start[degree])
         self._unit = float(np.sqrt(scale))
         self._expansion = multiindex.Expansion(d, parent, coordinate, factor, skip)
+        self.n_features = self._expansion.n_features
         self.rounding = self.rounding_for(degree)
 
     @staticmethod
@@ -164,24 +166,24 @@ class PolynomialMap(_ExpansionMap):
         return monomials(np.zeros(self.d), rotation, alpha, np.array(by_degree)[degrees], gaussian=False)
 
     @classmethod
-    def stored_size(cls, own: Record, n_columns: int) -> int:
-        degree = own.whole("degree", least=1, most=MOST_DEGREE)
-        d = same_columns(own, own.whole("d", least=1, most=1 << 31), n_columns)
-        return polynomial_size(d, degree, own.number("offset", least=0.0))
+    def stored_size(cls, record: Record, n_columns: int) -> int:
+        degree = record.whole("degree", least=1, most=MOST_DEGREE)
+        d = same_columns(record, record.whole("d", least=1, most=1 << 31), n_columns)
+        return polynomial_size(d, degree, record.number("offset", least=0.0))
 
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
         return {"map": self.kind, "d": self.d, "degree": self.degree, "scale": self.scale, "offset": self.offset}, {}
 
     @classmethod
     def from_state(cls, header: dict, arrays: dict[str, np.ndarray]) -> PolynomialMap:
-        own = Record(header, arrays, "the polynomial feature map")
-        own.keys(("map", "d", "degree", "scale", "offset"))
-        own.names(())
+        record = Record(header, arrays, "the polynomial feature map")
+        record.keys(("map", "d", "degree", "scale", "offset"))
+        record.names(())
         return cls(
-            own.whole("d", least=1, most=1 << 31),
-            own.whole("degree", least=1, most=MOST_DEGREE),
-            own.number("scale", above=0.0),
-            own.number("offset", least=0.0),
+            record.whole("d", least=1, most=1 << 31),
+            record.whole("degree", least=1, most=MOST_DEGREE),
+            record.number("scale", above=0.0),
+            record.number("offset", least=0.0),
         )
 
 
@@ -213,18 +215,19 @@ class TaylorMap(_ExpansionMap):
         self._expansion = multiindex.Expansion(
             d, parent, coordinate, factor, 0 if order > 0 else len(parent), gaussian=True
         )
+        self.n_features = self._expansion.n_features
         # as for the polynomial, beside sqrt(k(x, x)) = 1 and for rows anywhere: exp(-|x|^2 / 2) adds the rounding of
         # its argument, (d + 6) / 2 |x|^2, where |phi(x)|^2 = Q(order, |x|^2) is left; shift and centre move a row by
         # u times its distances from both, by which phi moves at most that far
         reach = order + 12.0 * np.sqrt(order) + 100.0
         squares = np.linspace(0.0, reach, 512)
-        most = 1.02 * float((squares * np.sqrt(scipy.special.gammaincc(max(order, 1), squares))).max()) + 1.0
+        argument = 1.02 * float((squares * np.sqrt(scipy.special.gammaincc(max(order, 1), squares))).max()) + 1.0
         displaced = 2.0 * (np.sqrt(reach) + float(np.linalg.norm(self._center)) / sigma)
-        self.rounding = (6 * order + 2 * d + 8 + 0.5 * (d + 6) * most + displaced) * UNIT
+        self.rounding = (6 * order + 2 * d + 8 + 0.5 * (d + 6) * argument + displaced) * UNIT
 
     def residual(self, X: np.ndarray, Phi: np.ndarray | None = None) -> np.ndarray:
-        own = self._own(np.asarray(X, dtype=np.float64))
-        squares = np.einsum("ij,ij->i", own, own)
+        scaled = self._scaled(np.asarray(X, dtype=np.float64))
+        squares = np.einsum("ij,ij->i", scaled, scaled)
         return truncation.residual(squares * (1 + 4 * (self.d + 4) * UNIT), self.order)
 
     def reaches(self, radius: float) -> bool:
@@ -247,9 +250,9 @@ class TaylorMap(_ExpansionMap):
         return monomials(self._center, np.eye(self.d) / self.sigma, alpha, np.ones(len(alpha)), gaussian=True)
 
     @classmethod
-    def stored_size(cls, own: Record, n_columns: int) -> int:
-        d = same_columns(own, own.whole("d", least=1, most=1 << 31), n_columns)
-        return taylor_size(d, own.whole("order", least=0, most=MOST_ORDER))
+    def stored_size(cls, record: Record, n_columns: int) -> int:
+        d = same_columns(record, record.whole("d", least=1, most=1 << 31), n_columns)
+        return taylor_size(d, record.whole("order", least=0, most=MOST_ORDER))
 
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
         assert self._center is not None
@@ -257,9 +260,9 @@ class TaylorMap(_ExpansionMap):
 
     @classmethod
     def from_state(cls, header: dict, arrays: dict[str, np.ndarray]) -> TaylorMap:
-        own = Record(header, arrays, "the Taylor feature map")
-        own.keys(("map", "d", "sigma", "order"))
-        own.names(("center",))
-        d = own.whole("d", least=1, most=1 << 31)
-        order = own.whole("order", least=0, most=MOST_ORDER)
-        return cls(d, own.number("sigma", above=0.0), order, own.array("center", (d,)))
+        record = Record(header, arrays, "the Taylor feature map")
+        record.keys(("map", "d", "sigma", "order"))
+        record.names(("center",))
+        d = record.whole("d", least=1, most=1 << 31)
+        order = record.whole("order", least=0, most=MOST_ORDER)
+        return cls(d, record.number("sigma", above=0.0), order, record.array("center", (d,)))

@@ -109,7 +109,7 @@ def apply(
         return None
 
     for part in parallel.run(task, -(-n // step), n_threads=n_threads, progress=progress, stage=stage):
-        if sink is not None:
+        if sink is not None and part is not None:
             sink.write(part)
     if sink is not None:
         sink.close()

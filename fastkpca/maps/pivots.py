@@ -138,7 +138,7 @@ class PivotMap(FeatureMap):
         return np.maximum(remaining, 0.0) + error
 
     @property
-    def landmarks(self) -> np.ndarray | None:  # type: ignore[override]
+    def landmarks(self) -> np.ndarray | None:
         return self.pivots if self.n_features else None
 
     def landmark_weights(self, B: np.ndarray) -> np.ndarray:
@@ -146,7 +146,7 @@ class PivotMap(FeatureMap):
         return scipy.linalg.solve_triangular(self.factor, B, lower=True, trans="T", check_finite=False)
 
     @property
-    def thread_safe(self) -> bool:  # type: ignore[override]
+    def thread_safe(self) -> bool:
         return self.kernel.thread_safe
 
     def widened(self, kernel: Kernel, data: Summary, radius: float) -> FeatureMap:

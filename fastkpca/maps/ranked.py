@@ -176,6 +176,7 @@ def least_ranked(summary: Summary, sigma: float, tol: float, rows: int = 256) ->
     trace needs at least (1 - tol) over that many.
     """
     sample = summary.sample[np.linspace(0, len(summary.sample) - 1, min(rows, len(summary.sample))).astype(np.intp)]
+    assert summary.covariance is not None
     axes = np.linalg.eigh(summary.covariance)[1]
     squares = (((sample - summary.mean) @ axes) / sigma) ** 2
     mode = np.floor(squares)

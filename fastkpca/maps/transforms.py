@@ -16,7 +16,6 @@ nodes only, axis by axis. Their interpolation errs by at most 2 (M r / 2)^q / q!
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from itertools import pairwise
 from math import ceil, factorial, log, pi, prod
 from typing import Any
@@ -91,26 +90,40 @@ def type1(P: np.ndarray, U: np.ndarray | None, half: tuple[int, ...], eps: float
     if has_finufft():
         return _finufft_type1(P, U, half, eps)
     U = np.ones((P.shape[1], 1)) if U is None else U
-    plan = _boxes(half, eps)
-    if plan is None or _direct_flops(half) * P.shape[1] < _boxes_flops(half, *plan, P.shape[1]):
-        return _direct_type1(P, U, half)
-    return _boxes_type1(P, U, half, *plan)
+    plan = _worthwhile_boxes(half, eps, P.shape[1])
+    return _direct_type1(P, U, half) if plan is None else _boxes_type1(P, U, half, *plan)
 
 
 def type2(P: np.ndarray, spectra: np.ndarray, half: tuple[int, ...], eps: float) -> np.ndarray:
     """Values (n, k) at the points P (d, n) of k Hermitian half spectra."""
     if has_finufft():
         return _finufft_type2(P, spectra, half, eps)
-    plan = _boxes(half, eps)
-    if plan is None or _direct_flops(half) * P.shape[1] < _boxes_flops(half, *plan, P.shape[1]):
-        return _direct_type2(P, spectra, half)
-    return _boxes_type2(P, spectra, half, *plan)
+    plan = _worthwhile_boxes(half, eps, P.shape[1])
+    return _direct_type2(P, spectra, half) if plan is None else _boxes_type2(P, spectra, half, *plan)
 
 
-def _call(transform: Callable[..., np.ndarray], *arrays: Any, **options: Any) -> np.ndarray:
-    """One of finufft's, which locks what all its plans share."""
-    with parallel.without_fork():
-        return transform(*arrays, **options)
+def _run(transform: Callable[..., np.ndarray], work: int, *arrays: Any, **options: Any) -> np.ndarray:
+    """One of finufft's on one thread, in a thread of its own where its ``work`` takes long.
+
+    The pool outside runs several tiles, and finufft's own threads add up in an order that varies.
+    """
+
+    def call() -> np.ndarray:
+        with parallel.without_fork():  # finufft locks what all its plans share
+            return transform(*arrays, nthreads=1, **options)
+
+    return parallel.interruptible(call) if work > MANY else call()
+
+
+def _transforms(d: int) -> tuple[Callable[..., np.ndarray], Callable[..., np.ndarray]]:
+    """finufft's types 1 and 2 in d dimensions."""
+    import finufft
+
+    type1s, type2s = (
+        (finufft.nufft1d1, finufft.nufft2d1, finufft.nufft3d1),
+        (finufft.nufft1d2, finufft.nufft2d2, finufft.nufft3d2),
+    )
+    return type1s[d - 1], type2s[d - 1]
 
 
 def convolve(targets: np.ndarray, sources: np.ndarray, U: np.ndarray, weights: np.ndarray, eps: float) -> np.ndarray:
@@ -118,30 +131,22 @@ def convolve(targets: np.ndarray, sources: np.ndarray, U: np.ndarray, weights: n
 
     Two real columns are the two parts of a complex one throughout: nothing is taken apart in between.
     """
-    import finufft
-
     d, n = targets.shape
     strengths = _paired(U)
-    result = np.empty((n, U.shape[1]))
     if n == 0 or sources.shape[1] == 0:
-        result[:] = 0.0
-        return result
-    there = (finufft.nufft1d1, finufft.nufft2d1, finufft.nufft3d1)[d - 1]
-    back = (finufft.nufft1d2, finufft.nufft2d2, finufft.nufft3d2)[d - 1]
+        return np.zeros((n, U.shape[1]))
+    to_modes, to_points = _transforms(d)
     # one grid for both: left to itself finufft may take another for type 2, which then is not the adjoint to rounding.
     # 1.25 times the modes where the FFT of many modes is what costs (d = 3)
     eps = _clip(eps)
     fine = d < 3 or eps < FINE or n + sources.shape[1] >= 2 * weights.size
     grid = {"upsampfac": 2.0 if fine else 1.25}
-    first = partial(_call, there, *sources, strengths, weights.shape, eps=eps, isign=-1, nthreads=1, **grid)
-    spectra = parallel.interruptible(first) if strengths.size > MANY else first()
+    spectra = _run(to_modes, strengths.size, *sources, strengths, weights.shape, eps=eps, isign=-1, **grid)
     spectra = spectra.reshape(len(strengths), *weights.shape)
     spectra *= weights
-    second = partial(_call, back, *targets, spectra, eps=eps, isign=1, nthreads=1, **grid)
-    values = (parallel.interruptible(second) if n * len(strengths) > MANY else second()).reshape(len(strengths), n)
-    result[:, 0::2] = values.real.T
-    result[:, 1::2] = values.imag[: U.shape[1] // 2].T
-    return result
+    values = _run(to_points, n * len(strengths), *targets, spectra, eps=eps, isign=1, **grid)
+    values = values.reshape(len(strengths), n)
+    return _unpaired(values, U.shape[1])
 
 
 def _paired(U: np.ndarray) -> np.ndarray:
@@ -152,14 +157,20 @@ def _paired(U: np.ndarray) -> np.ndarray:
     return strengths
 
 
+def _unpaired(values: np.ndarray, k: int) -> np.ndarray:
+    """The inverse of ``_paired``: (n, k)."""
+    U = np.empty((values.shape[1], k))
+    U[:, 0::2] = values.real.T
+    U[:, 1::2] = values.imag[: k // 2].T
+    return U
+
+
 def _flip(spectrum: np.ndarray) -> np.ndarray:
     """m -> -m on all axes but the first."""
     return spectrum[(slice(None), *[slice(None, None, -1)] * (spectrum.ndim - 1))]
 
 
 def _finufft_type1(P: np.ndarray, U: np.ndarray | None, half: tuple[int, ...], eps: float) -> np.ndarray:
-    import finufft
-
     d, n = P.shape
     k = 1 if U is None else U.shape[1]
     # two real columns share a complex transform
@@ -167,15 +178,12 @@ def _finufft_type1(P: np.ndarray, U: np.ndarray | None, half: tuple[int, ...], e
     modes = tuple(2 * m + 1 for m in half)
     if n == 0:
         return np.zeros((k, half[0] + 1, *modes[1:]), dtype=np.complex128)
-    # one thread: the pool outside runs several tiles, and finufft's own threads add up in an order that varies
-    transform = (finufft.nufft1d1, finufft.nufft2d1, finufft.nufft3d1)[d - 1]
-    call = partial(_call, transform, *P, strengths, modes, eps=_clip(eps), isign=-1, nthreads=1)
-    found = parallel.interruptible(call) if strengths.size > MANY else call()
-    found = found.reshape((len(strengths), *modes))
-    upper = found[:, half[0] :]
+    spectra = _run(_transforms(d)[0], strengths.size, *P, strengths, modes, eps=_clip(eps), isign=-1)
+    spectra = spectra.reshape((len(strengths), *modes))
+    upper = spectra[:, half[0] :]
     if U is None:
         return upper
-    lower = np.conj(_flip(found)[:, half[0] :])
+    lower = np.conj(_flip(spectra)[:, half[0] :])
     result = np.empty((k, *upper.shape[1:]), dtype=np.complex128)
     result[0::2] = 0.5 * (upper + lower)
     pairs = slice(0, k // 2)
@@ -184,8 +192,6 @@ def _finufft_type1(P: np.ndarray, U: np.ndarray | None, half: tuple[int, ...], e
 
 
 def _finufft_type2(P: np.ndarray, spectra: np.ndarray, half: tuple[int, ...], eps: float) -> np.ndarray:
-    import finufft
-
     d, n = P.shape
     k = len(spectra)
     if n == 0:
@@ -195,13 +201,8 @@ def _finufft_type2(P: np.ndarray, spectra: np.ndarray, half: tuple[int, ...], ep
         part = spectra[0::2] if real_part else spectra[1::2]
         both[: len(part), half[0] :] += factor * part
         both[: len(part), : half[0]] += factor * np.conj(_flip(part)[:, :-1])
-    transform = (finufft.nufft1d2, finufft.nufft2d2, finufft.nufft3d2)[d - 1]
-    call = partial(_call, transform, *P, both, eps=_clip(eps), isign=1, nthreads=1)
-    found = (parallel.interruptible(call) if n * len(both) > MANY else call()).reshape(len(both), n)
-    result = np.empty((n, k))
-    result[:, 0::2] = found.real.T
-    result[:, 1::2] = found.imag[: k // 2].T
-    return result
+    values = _run(_transforms(d)[1], n * len(both), *P, both, eps=_clip(eps), isign=1).reshape(len(both), n)
+    return _unpaired(values, k)
 
 
 def _exponentials(p: np.ndarray, lowest: int, highest: int) -> np.ndarray:
@@ -248,11 +249,16 @@ def _direct_type1(P: np.ndarray, U: np.ndarray, half: tuple[int, ...]) -> np.nda
     return np.conj(result).reshape((k, *shape))
 
 
+def _with_negative_modes(spectra: np.ndarray) -> np.ndarray:
+    """Coefficients of a half spectrum of which the real part is taken: m_1 > 0 stands for -m too."""
+    doubled = 2.0 * spectra
+    doubled[:, 0] = spectra[:, 0]
+    return doubled
+
+
 def _direct_type2(P: np.ndarray, spectra: np.ndarray, half: tuple[int, ...]) -> np.ndarray:
     n, k = P.shape[1], len(spectra)
-    doubled = 2.0 * spectra  # m_1 > 0 stands for -m too
-    doubled[:, 0] = spectra[:, 0]
-    flat = doubled.reshape(k, -1, 2 * half[-1] + 1 if len(half) > 1 else 1)
+    flat = _with_negative_modes(spectra).reshape(k, -1, 2 * half[-1] + 1 if len(half) > 1 else 1)
     result = np.empty((n, k))
     step = _chunk(half, n) if n else 1
     for start in range(0, n, step):
@@ -285,11 +291,17 @@ def _boxes_flops(half: tuple[int, ...], order: int, counts: tuple[int, ...], n: 
 
 def own_cost(half: tuple[int, ...], eps: float, n: int = 1 << 18) -> tuple[float, float]:
     """(once for a tile of ``n`` points, for a point and column) of the way that costs less at that size."""
-    direct, plan = _direct_flops(half), _boxes(half, eps)
-    if plan is None or direct * n < _boxes_flops(half, *plan, n):
-        return 0.0, direct
+    plan = _worthwhile_boxes(half, eps, n)
+    if plan is None:
+        return 0.0, _direct_flops(half)
     once = _boxes_flops(half, *plan, 0)
     return once, (_boxes_flops(half, *plan, n) - once) / n
+
+
+def _worthwhile_boxes(half: tuple[int, ...], eps: float, n: int) -> tuple[int, tuple[int, ...]] | None:
+    """``_boxes`` where they cost less than the direct sums over n points; else None."""
+    plan = _boxes(half, eps)
+    return None if plan is None or _direct_flops(half) * n < _boxes_flops(half, *plan, n) else plan
 
 
 def _boxes(half: tuple[int, ...], eps: float) -> tuple[int, tuple[int, ...]] | None:
@@ -322,7 +334,7 @@ def _slabs(P: np.ndarray, order: int, counts: tuple[int, ...]) -> list:
     number = np.minimum(((P[0] + pi) / sides[0]).astype(np.intp), counts[0] - 1) // boxes
     sequence = np.argsort(number, kind="stable")
     starts = np.searchsorted(number[sequence], np.arange(-(-counts[0] // boxes) + 1))
-    found = []
+    slabs = []
     for i, (start, stop) in enumerate(pairwise(starts)):
         if start == stop:
             continue
@@ -330,8 +342,8 @@ def _slabs(P: np.ndarray, order: int, counts: tuple[int, ...]) -> list:
         low = [-pi + i * boxes * sides[0], *[-pi] * (d - 1)]
         here = min(boxes, counts[0] - i * boxes)
         grid = Grid(low, sides, (here, *counts[1:]), (order,) * d)
-        found.append((grid, grid.sort(np.ascontiguousarray(P[:, rows].T)), rows))
-    return found
+        slabs.append((grid, grid.sort(np.ascontiguousarray(P[:, rows].T)), rows))
+    return slabs
 
 
 def _at_nodes(grid: Grid, axis: int, lowest: int, highest: int) -> np.ndarray:
@@ -369,8 +381,7 @@ def _boxes_type2(
     P: np.ndarray, spectra: np.ndarray, half: tuple[int, ...], order: int, counts: tuple[int, ...]
 ) -> np.ndarray:
     d, k = len(half), len(spectra)
-    doubled = 2.0 * spectra  # m_1 > 0 stands for -m too
-    doubled[:, 0] = spectra[:, 0]
+    doubled = _with_negative_modes(spectra)
     result = np.empty((P.shape[1], k))
     for grid, points, rows in _slabs(P, order, counts):
         first = _at_nodes(grid, 0, 0, half[0])

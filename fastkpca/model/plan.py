@@ -12,6 +12,8 @@ from ..products.rates import SYRK_RATE
 __all__ = ["METHODS", "Candidate", "Plan", "Room", "readable_size"]
 
 METHODS = ("dense", "features", "krylov")
+_KEYS = ("method", "name", "seconds", "memory", "n_features", "obstacle")
+"""Of a candidate: what the model file holds."""
 
 
 @dataclass(frozen=True)
@@ -114,34 +116,34 @@ class Plan:
     __repr__ = __str__
 
     def state(self) -> dict:
-        keys = ("method", "name", "seconds", "memory", "n_features", "obstacle")
         return {
             "method": self.method,
             "name": self.name,
             "reason": self.reason,
-            "candidates": [{key: getattr(x, key) for key in keys} for x in self.candidates],
+            "candidates": [{key: vars(x)[key] for key in _KEYS} for x in self.candidates],
         }
 
     @classmethod
     def from_state(cls, state: dict) -> Plan:
-        own = Record(state, {}, "the plan")
-        own.keys(("method", "name", "reason", "candidates"))
-        candidates = tuple(_candidate(x) for x in own.list("candidates"))
-        method, name = own.text("method", METHODS), own.text("name")
+        record = Record(state, {}, "the plan")
+        record.keys(("method", "name", "reason", "candidates"))
+        candidates = tuple(_candidate(x) for x in record.list("candidates"))
+        method, name = record.text("method", METHODS), record.text("name")
         if not any((x.method, x.name) == (method, name) for x in candidates):
-            raise own.refuse("what was chosen is not among the candidates")
-        return cls(method, name, own.text("reason"), candidates)
+            raise record.refuse("what was chosen is not among the candidates")
+        return cls(method, name, record.text("reason"), candidates)
 
 
 def _candidate(state: Any) -> Candidate:
-    own = Record(state, {}, "a candidate of the plan")
-    own.keys(("method", "name", "seconds", "memory", "n_features", "obstacle"))
+    record = Record(state, {}, "a candidate of the plan")
+    record.keys(_KEYS)
     # what is out of the question may have no finite cost
     seconds, memory = (
-        math.inf if own.get(key) == math.inf else own.number(key, least=0.0) for key in ("seconds", "memory")
+        math.inf if record.get(key) == math.inf else record.number(key, least=0.0) for key in ("seconds", "memory")
     )
-    n_features = own.whole("n_features", least=0, most=1 << 62)
-    return Candidate(own.text("method", METHODS), own.text("name"), seconds, memory, n_features, own.text("obstacle"))
+    n_features = record.whole("n_features", least=0, most=1 << 62)
+    method, name, obstacle = record.text("method", METHODS), record.text("name"), record.text("obstacle")
+    return Candidate(method, name, seconds, memory, n_features, obstacle)
 
 
 def readable_size(number: float) -> str:

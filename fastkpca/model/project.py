@@ -11,7 +11,6 @@ from ..base import parallel
 from ..base.protocol import Kernel
 from ..base.room import DEFAULT_MEMORY
 from ..rows.sinks import Sink
-from ..rows.sources import Source
 from ..rows.values import check_finite, check_out
 from ..rows.view import Rows
 from .projector import Projector
@@ -91,7 +90,7 @@ def kpca_project(
         scores = _lazy_scores(rows, model.projector, kernel, model.shift, shape[1], dtype)
         return scores if result is None else _stored(rows, scores, result)
     size = shape[0] * shape[1] * dtype.itemsize
-    if result is None and isinstance(rows.source, Source) and size > DEFAULT_MEMORY:
+    if result is None and not rows.in_memory and size > DEFAULT_MEMORY:
         raise ValueError(
             f"the scores of {shape[0]} rows take {size / 1e9:.3g} GB; give out=, a memory map or a dataset of "
             f"shape {shape} and type {dtype}"

@@ -105,9 +105,9 @@ class KPCAModel:
 
     @property
     def explained(self) -> np.ndarray:
-        """Percent of the total variance that each component explains, shape (c,): of the whole trace.
+        """Percent of the total variance (the whole trace) that each component explains, shape (c,).
 
-        For a kernel that is not positive semidefinite: possibly above 100 in sum, nan where the trace is not positive.
+        For a kernel that is not positive semidefinite the sum may exceed 100; nan where the trace is not positive.
         """
         if not self.total_variance > 0:
             return np.full(self.n_components, np.nan)
@@ -188,7 +188,7 @@ class KPCAModel:
 
     def __reduce__(self) -> tuple:
         """For pickle and copy: feature maps go by their state, and the plan without the functions of its offers."""
-        parts = {x.name: getattr(self, x.name) for x in fields(self)} | {"plan": None}
+        parts = {x.name: vars(self)[x.name] for x in fields(self)} | {"plan": None}
         projector, state = self.projector.without_map()
         if state is not None:
             parts["projector"] = projector
@@ -220,12 +220,12 @@ class KPCAModel:
             "clusters": self.clusters,
             "shift": self.shift,
         }
-        projector_header, projector_arrays = self.projector.state()
-        header |= projector_header
-        arrays |= projector_arrays
+        of_projector, arrays_of_projector = self.projector.state()
+        header |= of_projector
+        arrays |= arrays_of_projector
         if self._moments is not None:
-            header["moments"], own = self._moments.state()
-            arrays |= {f"moments.{name}": array for name, array in own.items()}
+            header["moments"], moments = self._moments.state()
+            arrays |= {f"moments.{name}": array for name, array in moments.items()}
         if scores:
             arrays["score"] = np.asarray(self.score)
         if self.sample_weight is not None and (scores or self.projector.grows_with_n):
@@ -238,7 +238,6 @@ class KPCAModel:
     ) -> KPCAModel:
         """The model that ``state`` described, all of it checked (ModelFileError); ``plugins`` as for ``load``."""
         record = Record(header, arrays)
-        record.keys(stored.KEYS, stored.OPTIONAL_KEYS)
         n, d = record.whole("n_samples", least=2, most=1 << 62), record.whole("n_features", least=1, most=1 << 62)
         dtype = np.dtype(record.text("dtype", ("float32", "float64")))
         spectrum = stored.read_spectrum(record, n)
@@ -264,6 +263,7 @@ class KPCAModel:
             feature_names=stored.read_names(record, d),
             _moments=stored.read_moments(record, projector),
         )
+        record.refuse_the_rest()
         _try(model)
         return model
 
@@ -376,13 +376,9 @@ def load(path: Any, *, plugins: bool | str | Collection[str] = False) -> KPCAMod
 
 
 def check_model(model: Any, name: str = "model") -> None:
-    """Raise TypeError unless ``model`` is a KPCAModel; an estimator of ``fastkpca.sklearn`` holds one as ``model_``."""
-    if isinstance(model, KPCAModel):
-        return
-    if isinstance(getattr(model, "model_", None), KPCAModel):
-        hint = "give its attribute model_, which is what kpca() returned"
-    elif isinstance(model, type) or hasattr(model, "get_params"):
-        hint = "fit an estimator of fastkpca.sklearn first, and give its attribute model_"
-    else:
-        hint = "give what kpca() or load() returned"
-    raise TypeError(f"{name} is of type {type(model).__name__}; {hint}")
+    """Raise TypeError unless ``model`` is a KPCAModel."""
+    if not isinstance(model, KPCAModel):
+        raise TypeError(
+            f"{name} is of type {type(model).__name__}; give what kpca() or load() returned (with scikit-learn's "
+            "interface: fit an estimator of fastkpca.sklearn, and give its attribute model_)"
+        )

@@ -80,30 +80,15 @@ def fit_ridge(
     if not (sample != sample[0]).any():
         return Ridge(None, np.zeros((0, 0)), np.zeros(0), _mean(rows, n_threads), 0.0, 0.0)
     heuristic = median_distance(sample) / np.sqrt(2.0)
-    trials = []
-    for factor in WIDTHS:
-        feature_map = _map(Rows(sample), factor * heuristic, TRIAL_FEATURES)
-        trials.append(_solve(feature_map, Rows(sample), Rows(targets), alpha, 1)[1])
-    sigma = WIDTHS[int(np.argmin(trials))] * heuristic
-    known = Rows(scores, weights=rows.weights)
-    return _solve(_map(known, sigma, MAX_FEATURES), known, rows, alpha, n_threads, progress)[0]
+    widths = [factor * heuristic for factor in WIDTHS]
+    trials = [_solve(Rows(sample), Rows(targets), sigma, TRIAL_FEATURES, alpha, 1)[1] for sigma in widths]
+    sigma = widths[int(np.argmin(trials))]
+    return _solve(Rows(scores, weights=rows.weights), rows, sigma, MAX_FEATURES, alpha, n_threads, progress)[0]
 
 
 def _count(rows: Rows) -> float:
     """Number of rows, or the sum of their weights."""
     return float(rows.n_samples if rows.weights is None else rows.weights.sum())
-
-
-def _map(scores: Rows, sigma: float, most: int) -> PivotMap:
-    return pivot_map(
-        Gaussian(sigma=sigma),
-        scores,
-        tol=PIVOT_TOL,
-        max_features=min(most, len(scores)),
-        rng=np.random.default_rng(0),
-        sample_rows=4096,
-        entry_error=0.0,
-    )
 
 
 def _mean(rows: Rows, n_threads: int) -> np.ndarray:
@@ -118,14 +103,24 @@ def _mean(rows: Rows, n_threads: int) -> np.ndarray:
 
 
 def _solve(
-    feature_map: PivotMap,
     scores: Rows,
     rows: Rows,
+    sigma: float,
+    max_features: int,
     alpha: float | None,
     n_threads: int,
     progress: parallel.Progress | None = None,
 ) -> tuple[Ridge, float]:
     """The regression, and its score by generalised cross-validation (of the given alpha, or of the best)."""
+    feature_map = pivot_map(
+        Gaussian(sigma=sigma),
+        scores,
+        tol=PIVOT_TOL,
+        max_features=min(max_features, len(scores)),
+        rng=np.random.default_rng(0),
+        sample_rows=4096,
+        entry_error=0.0,
+    )
     n, step = len(scores), tile_rows(feature_map)
     n_tiles = -(-n // step)
     span = step * max(1, -(-n_tiles // 16))  # every task holds D x d numbers
@@ -150,18 +145,25 @@ def _solve(
     eigenvalues = np.maximum(eigenvalues, 0.0)
     along = axes.T @ cross
     power, total = np.einsum("ij,ij->i", along, along), float(squares.sum())
-    top = float(eigenvalues[-1])
     count = max(_count(rows), float(n))  # small weights say how much rows count, not how few there are
+    alpha, score = _validated(eigenvalues, power, total, count, alpha)
+    weights = axes @ (along / (eigenvalues + alpha)[:, None])
+    return Ridge(feature_map, weights, mean_phi, mean_x, alpha, sigma), score
 
-    def validation(a: float) -> float:
+
+def _validated(
+    eigenvalues: np.ndarray, power: np.ndarray, total: float, count: float, alpha: float | None
+) -> tuple[float, float]:
+    """(alpha, its score by generalised cross-validation): the best alpha, where none is given.
+
+    ``power`` is the squared size of the rows along each eigenvector, ``total`` that of the rows.
+    """
+
+    def score(a: float) -> float:
         left = max(total - float(power @ ((eigenvalues + 2.0 * a) / (eigenvalues + a) ** 2)), 1e-14 * total)
         freedom = 1.0 + float((eigenvalues / (eigenvalues + a)).sum())
         return count * left / (count - freedom) ** 2 if freedom < count else np.inf
 
     if alpha is None:
-        tried = np.logspace(-12, 1, 53) * top
-        found = [validation(a) for a in tried]
-        alpha = float(tried[int(np.argmin(found))])
-    weights = axes @ (along / (eigenvalues + alpha)[:, None])
-    sigma = float(feature_map.kernel.sigma)  # type: ignore[attr-defined]
-    return Ridge(feature_map, weights, mean_phi, mean_x, alpha, sigma), validation(alpha)
+        alpha = float(min(np.logspace(-12, 1, 53) * float(eigenvalues[-1]), key=score))
+    return alpha, score(alpha)

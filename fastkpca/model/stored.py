@@ -15,8 +15,6 @@ from .projector import Projector
 from .sample_projector import SampleProjector
 
 __all__ = [
-    "KEYS",
-    "OPTIONAL_KEYS",
     "read_info",
     "read_kind",
     "read_moments",
@@ -28,29 +26,6 @@ __all__ = [
     "read_weights",
     "restore_map",
 ]
-
-KEYS = (
-    "kernel",
-    "bound_kind",
-    "total_variance_bounds",
-    "total_variance",
-    "plan",
-    "info",
-    "n_samples",
-    "n_features",
-    "dtype",
-)
-OPTIONAL_KEYS = ("failure_probability", "map", "moments", "weight_sum", "feature_names")
-_ARRAYS = ("eigenvalues", "eigenvalue_bounds", "angle_bounds", "clusters", "shift")
-
-
-def _read_failure_probability(record: Record, kind: str) -> float:
-    if "failure_probability" not in record.header:  # files without it: up to four searches, each failing with 1e-6
-        return 0.0 if kind == "guaranteed" else 4e-6
-    probability = record.number("failure_probability")
-    if not (probability == 0.0 if kind == "guaranteed" else 0.0 < probability < 1.0):
-        raise record.refuse(f"its intervals are {kind}, with a failure probability of {probability!r}")
-    return probability
 
 
 def read_names(record: Record, d: int) -> tuple[str, ...] | None:
@@ -96,12 +71,18 @@ def read_spectrum(record: Record, n: int) -> dict[str, Any]:
 
 def read_kind(record: Record) -> dict[str, Any]:
     kind = record.text("bound_kind", ("guaranteed", "probabilistic"))
-    return {"bound_kind": kind, "failure_probability": _read_failure_probability(record, kind)}
+    guaranteed = kind == "guaranteed"
+    probability = 0.0 if guaranteed else 4e-6  # files without it: up to four searches, each failing with 1e-6
+    if "failure_probability" in record.header:
+        probability = record.number("failure_probability")
+    if not (probability == 0.0 if guaranteed else 0.0 < probability < 1.0):
+        raise record.refuse(f"its intervals are {kind}, with a failure probability of {probability!r}")
+    return {"bound_kind": kind, "failure_probability": probability}
 
 
 def read_total_variance(record: Record) -> dict[str, Any]:
     high = record.number("total_variance")
-    ends = dict(enumerate(record.list("total_variance_bounds", 2)))
+    ends = record.list("total_variance_bounds", 2)
     total = Record({"low": ends[0], "high": ends[1]}, {}, "the total variance")
     if not total.number("low") <= total.number("high") == high:
         raise record.refuse("the ends of its total variance are in the wrong order")
@@ -122,7 +103,6 @@ def read_projector(
 ) -> Projector:
     n, d, c = shape
     if "map" not in record.header:
-        record.names((*_ARRAYS, "X", "coeff", "column_means"), ("score", "sample_weight"))
         X, coeff, means = record.array("X", (n, d)), record.array("coeff", (n, c)), record.array("column_means", (n,))
         # orthonormal vectors over sqrt(eigenvalue), but for their means, which were taken away
         norms = np.sqrt(np.einsum("ij,ij->j", coeff, coeff, dtype=np.float64) * record.arrays["eigenvalues"])
@@ -131,15 +111,14 @@ def read_projector(
         if weights is None and "weight_sum" in record.header:  # files of models without scores left them out once
             weights = np.empty(0)
         return SampleProjector(X, coeff, means, weights)
-    arrays = {name[4:]: array for name, array in record.arrays.items() if name.startswith("map.")}
-    moments = [name for name in record.arrays if name.startswith("moments.")] if "moments" in record.header else []
-    record.names((*_ARRAYS, "axes", "mean", *(f"map.{name}" for name in arrays), *moments), ("score", "sample_weight"))
     axes = record.array("axes", (None, c))
     mean = record.array("mean", (len(axes),))
     if not np.abs(axes.T @ axes - np.eye(c)).max() < 1e-6:
         raise record.refuse("its axes are not orthonormal")
     return FeatureProjector(
-        restore_map(kernel, record.get("map"), arrays, n_features=len(axes), n_columns=d), axes, mean
+        restore_map(kernel, record.get("map"), record.arrays_under("map."), n_features=len(axes), n_columns=d),
+        axes,
+        mean,
     )
 
 
@@ -149,19 +128,19 @@ def read_moments(record: Record, projector: Projector) -> Moments | None:
     features: FeatureProjector | None = projector.through_features()
     if features is None:
         raise record.refuse("it has moments and no feature map")
-    arrays = {name[8:]: array for name, array in record.arrays.items() if name.startswith("moments.")}
-    found = Record(record.get("moments"), arrays, "the moments")
-    found.keys(("count", "residual_trace"))
-    count = found.number("count", above=0.0)
-    found.number("residual_trace", least=0.0)
+    arrays = record.arrays_under("moments.")
+    moments = Record(record.get("moments"), arrays, "the moments")
+    moments.keys(("count", "residual_trace"))
+    count = moments.number("count", above=0.0)
+    moments.number("residual_trace", least=0.0)
     if abs(count - record.header.get("weight_sum", record.header["n_samples"])) > 1e-9 * count:
-        raise found.refuse(f"they are of {count:.9g} rows, the model of {record.header['n_samples']}")
+        raise moments.refuse(f"they are of {count:.9g} rows, the model of {record.header['n_samples']}")
     D = features.map.n_features
     # of the size of what is in the file, before anything of that size is made
     if "scatter" in arrays:
-        found.array("scatter", (D, D))
+        moments.array("scatter", (D, D))
     with refusing("the moments"):
-        return features.map.new_moments().restore(dict(found.header), arrays)
+        return features.map.new_moments().restore(dict(moments.header), arrays)
 
 
 def restore_map(
@@ -176,10 +155,10 @@ def restore_map(
     if size is not None and size != n_features:
         raise record.refuse(f"it has {size} features, the model {n_features}")
     with refusing("the feature map"):
-        found = restored(guarded(kernel), dict(record.header), arrays)
-        if found.n_features != n_features:
-            raise record.refuse(f"it has {found.n_features} features, the model {n_features}")
-    return found
+        feature_map = restored(guarded(kernel), dict(record.header), arrays)
+        if feature_map.n_features != n_features:
+            raise record.refuse(f"it has {feature_map.n_features} features, the model {n_features}")
+    return feature_map
 
 
 def read_info(info: Any) -> dict:

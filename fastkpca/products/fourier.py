@@ -17,7 +17,7 @@ from ..base import parallel
 from ..base.protocol import Cost, Offer, Summary, Summation
 from ..base.rounding import UNIT
 from ..maps import transforms
-from ..maps.fourier import gaussian_images, gaussian_modes, transform_cost
+from ..maps.fourier import BoxModes, gaussian_box_modes, gaussian_images, transform_cost
 from ..rows.view import Rows
 from .vectors import columns_of
 
@@ -61,14 +61,10 @@ class FourierSummation(Summation):
         self.symmetric = rows_y is None
         self.shape = (rows_x.n_samples, (rows_x if rows_y is None else rows_y).n_samples)
         self.n_threads = n_threads
-        self.period, axes, self.error_bound, self.eps = _plan(box, sigma, tol)
+        self.period, modes, self.error_bound, self.eps = _plan(box, sigma, tol)
         if self.error_bound > tol:
             raise ValueError(f"tol={tol:.2g} is out of reach for this box and sigma; {self.error_bound:.2g} is reached")
-        self.half = tuple(len(one) // 2 for one in axes)
-        weights: np.ndarray = np.ones(())
-        for one in axes:
-            weights = np.multiply.outer(weights, one)
-        self._weights = weights
+        self._weights = modes.weights()
         self._centre = np.mean(box, axis=0)
         self._targets = self._phases(rows_x)
         self._sources = self._targets if rows_y is None else self._phases(rows_y)
@@ -103,29 +99,21 @@ class FourierSummation(Summation):
         return result
 
 
-def _plan(box: np.ndarray, sigma: float, tol: float) -> tuple[np.ndarray, list[np.ndarray], float, float]:
-    """(periods, weights by axis, bound on the error of an entry, eps of the transforms)."""
+def _plan(box: np.ndarray, sigma: float, tol: float) -> tuple[np.ndarray, BoxModes, float, float]:
+    """(periods, modes, bound on the error of an entry, eps of the transforms)."""
     sides = np.asarray(box[1] - box[0], dtype=np.float64)
     d = len(sides)
     gap = sigma * sqrt(2.0 * log(4.0 * d / (0.03 * tol)))
     periods = sides + gap
-    axes = [gaussian_modes(period, sigma, 0.07 * tol / d) for period in periods]
-    kept = [float(one.sum()) for one, _ in axes]
-    tail = sum(axes[c][1] * prod(kept[e] + axes[e][1] for e in range(d) if e != c) for c in range(d))
+    modes = gaussian_box_modes(periods, sigma, 0.07 * tol / d)
     images = sum(gaussian_images(r, p, sigma) for r, p in zip(sides, periods))
     images = images * exp(images)  # prod (1 + a) - 1 <= a exp(a), a the sum
-    largest = max(log(1.0 / max(float(one.min()), 1e-300)) for one, _ in axes)
-    total = prod(kept)
-    half = tuple(len(one) // 2 for one, _ in axes)
-    rounding = d * (6.0 * largest + 24.0) * UNIT * total
-    eps = max(0.89 * tol / (PAIR * 2.0 * transforms.WEIGHTED_SAFETY * max(total, 0.5)), transforms.SMALLEST_EPS)
-    bound = (
-        tail
-        + images
-        + rounding
-        + PAIR * 2.0 * total * (1.0 + 1e-3) * transforms.error_bound(half, eps, transforms.WEIGHTED_SAFETY)
-    )
-    return periods, [one for one, _ in axes], bound, eps
+    rounding = d * (6.0 * modes.exponent + 24.0) * UNIT * modes.total
+    safety = transforms.WEIGHTED_SAFETY
+    eps = max(0.89 * tol / (PAIR * 2.0 * safety * max(modes.total, 0.5)), transforms.SMALLEST_EPS)
+    transform_error = transforms.error_bound(modes.half, eps, safety)
+    bound = modes.tail + images + rounding + PAIR * 2.0 * modes.total * (1.0 + 1e-3) * transform_error
+    return periods, modes, bound, eps
 
 
 def fourier_offer(data_x: Summary, data_y: Summary, sigma: float, tol: float) -> Offer | None:
@@ -142,19 +130,18 @@ def fourier_offer(data_x: Summary, data_y: Summary, sigma: float, tol: float) ->
     rough = np.prod((sides + 8.0 * sigma) / sigma * sqrt(log(1.0 / tol) + 3.0))
     if not rough < 4 * LARGEST:
         return None
-    _, axes, bound, eps = _plan(box, sigma, tol)
-    half = tuple(len(one) // 2 for one in axes)
-    D = prod(len(one) for one in axes)
+    _, modes, bound, eps = _plan(box, sigma, tol)
+    D = prod(map(len, modes.axes))
     if D > LARGEST >> d or bound > tol:
         return None
-    own, _, column = transform_cost(half, eps)
+    once, _, column = transform_cost(modes.half, eps)
     n_x, n_y = data_x.n_samples, data_y.n_samples
     share = n_y / max(1, n_x)
     pair = column * (1.0 + share)  # type 2 at a target, type 1 at a source; a pair of columns costs as much as one
     cost = Cost(
         row_flops=pair * 2.0,
         column_flops=pair,
-        setup_flops=2.0 * own,
+        setup_flops=2.0 * once,
         memory=16.0 * D * (2.0**d + 3.0) * min(COLUMNS_TOGETHER, 4) + 8.0 * d * (n_x + n_y),
         residual=bound,
     )

@@ -21,7 +21,7 @@ import copy
 import threading
 import uuid
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -157,6 +157,11 @@ class _Failed:
     error: Exception
 
 
+def _failure(results: Iterable[Any]) -> _Failed | None:
+    """The first that failed, in the order of the rows."""
+    return next((result for result in results if isinstance(result, _Failed)), None)
+
+
 def _same(x: Any) -> Any:
     return x
 
@@ -227,9 +232,8 @@ def _leaf(
 
 def _join(p: _Pass, parts: Sequence[Any]) -> Any:
     """Results that follow one another, combined along their part of the tree."""
-    for part in parts:
-        if isinstance(part, _Failed):
-            return part
+    if failed := _failure(parts):
+        return failed
     # what a task is given may be given to it again: combining writes into it
     joined = p.pack(parallel.tree_reduce(lambda i: p.unpack(copy.deepcopy(parts[i][0])), len(parts), p.combine))
     return joined, [one for _, seen in parts for one in seen]
@@ -244,16 +248,15 @@ def _band(first: int, stop: int, cuts: Sequence[_Cut], p: _Pass, blocks: Sequenc
 
 
 def _seen_in(band: Any) -> Any:
-    return band if isinstance(band, _Failed) else band[1]
+    return _failure([band]) or band[1]
 
 
 def _pairs(
     step: int, alone: bool, pair: Callable, x: tuple, y: tuple, X: Any, Y: Any = None
 ) -> dict[tuple[int, int], tuple] | _Failed:
     """What ``pair`` makes of the pairs of bands of two groups, or of one (Y is None), under their numbers inside."""
-    for group in (X, Y):
-        if isinstance(group, _Failed):
-            return group
+    if failed := _failure((X, Y)):
+        return failed
     X = X[0]
     other, of_other = (X, x) if Y is None else (Y[0], y)
     first, second = range(0, len(X), step), range(0, len(other), step)
@@ -282,9 +285,8 @@ def _add(number: int, parts: Sequence[Any]) -> Any:
     ``parts`` are those of the group with all groups, in order; ``number`` is its own. A band's are added in the order
     of its pairs, whatever the groups.
     """
-    for part in parts:
-        if isinstance(part, _Failed):
-            return part
+    if failed := _failure(parts):
+        return failed
     sums, squares = [], []
     for i in range(1 + max(i for i, _ in parts[number])):
         total: Any = None
@@ -394,9 +396,8 @@ class DaskSource(SequentialSource):
             # of vectors that go with the graph, so that they are there again when a worker dies
             warnings.filterwarnings("ignore", "Sending large graph")
             found = list(dask.compute(*(Delayed(key, graph, layer=layer) for key in keys)))
-        for result in found:
-            if isinstance(result, _Failed):
-                raise result.error
+        if failed := _failure(found):
+            raise failed.error
         return found
 
     def _chunks(self, start: int, stop: int, token: str, tasks: dict[Any, Any]) -> tuple[list[_Cut], list[Any]]:

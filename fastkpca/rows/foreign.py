@@ -7,6 +7,7 @@ or by what it offers where it comes from. This is the one file that asks objects
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,14 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataChangedError
-from .sources import PAGE_BYTES, ChunkedSource, FileSource, SequentialSource, Source
+from .sources import PAGE_BYTES, ChunkedSource, FileSource, SequentialSource, Source, page_rows
 from .view import EXACT
 
 __all__ = [
     "arrow_batches",
     "column_names",
+    "dataset_source",
+    "file_source",
     "find_source",
     "from_arrow",
     "from_frame",
@@ -29,7 +32,11 @@ __all__ = [
     "is_iterator",
     "is_writeable_dataset",
     "mapping_of",
+    "whole_chunks",
 ]
+
+LARGEST_CHUNK = 1 << 25
+"""Bytes up to which a page is made of whole chunks of a dataset, so that none is unpacked twice."""
 
 
 # What an object is ------------------------------------------------------------------------------------------------
@@ -138,6 +145,25 @@ def from_arrow(X: Any, name: str) -> np.ndarray:
     return block
 
 
+# Datasets -----------------------------------------------------------------------------------------------------------
+
+
+def whole_chunks(dataset: Any) -> int:
+    """Rows to read or write at once of a dataset with two dimensions (h5py, zarr): whole chunks, unless these are too
+    large."""
+    row_bytes = dataset.shape[1] * np.dtype(dataset.dtype).itemsize
+    rows = page_rows(row_bytes)
+    chunks = getattr(dataset, "shards", None) or getattr(dataset, "chunks", None)
+    if chunks and chunks[0] * row_bytes <= LARGEST_CHUNK:
+        rows = -(-rows // int(chunks[0])) * int(chunks[0])
+    return rows
+
+
+def dataset_source(name: str, dataset: Any, read: Callable[[int, int], np.ndarray]) -> Source:
+    """Rows of a dataset, which ``read(start, stop)`` returns."""
+    return ChunkedSource(name, dataset, read, whole_chunks(dataset))
+
+
 # Memory maps --------------------------------------------------------------------------------------------------------
 
 
@@ -159,10 +185,10 @@ def offset_in_file(X: np.memmap, mapping: Any) -> int | None:
     return X.offset - X.offset % mmap.ALLOCATIONGRANULARITY + inside
 
 
-def _file_source(X: Any, name: str) -> Source | None:
+def file_source(X: Any, name: str) -> Source | None:
     """The file of a memory map whose rows lie one after the other; None for any other array."""
     mapping, path = mapping_of(X)
-    if not isinstance(X, np.memmap) or mapping is None or path is None or not hasattr(os, "pread"):
+    if not isinstance(X, np.memmap) or mapping is None or path is None or sys.platform == "win32":
         return None
     if X.ndim != 2 or 0 in X.shape or X.dtype.hasobject or getattr(X, "mode", "") == "c":
         return None
@@ -209,12 +235,11 @@ def find_source(X: Any, name: str, convert: Callable[[Any, str], np.ndarray]) ->
     if isinstance(X, Source):
         return X
     if isinstance(X, np.ndarray):
-        return _file_source(X, name)
+        return file_source(X, name)
     if library in ("h5py", "zarr") and hasattr(X, "dtype") and len(getattr(X, "shape", ())) == 2:
-        n, d = X.shape
-        if 0 in (n, d) or np.dtype(X.dtype).kind not in "fiub":
+        if 0 in X.shape or np.dtype(X.dtype).kind not in "fiub":
             return None
-        return ChunkedSource(name, X, (n, d), X.dtype, lambda a, b: X[a:b])
+        return dataset_source(name, X, lambda start, stop: X[start:stop])
     if library == "pyarrow" or (isinstance(X, (str, Path)) and str(X).endswith((".parquet", ".pq"))):
         return _arrow_source(X, name, convert)
     if isinstance(X, (list, tuple)) and X and all(isinstance(x, np.ndarray) and x.ndim == 2 for x in X):

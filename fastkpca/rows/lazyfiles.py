@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataFileError
-from .foreign import arrow_batches
-from .sources import ChunkedSource, Source
+from .foreign import arrow_batches, dataset_source
+from .sources import Source
 
 __all__ = ["Hdf5", "Parquet", "Zarr", "kind_of_folder"]
 
@@ -69,7 +69,7 @@ def _source(file: str, data: Any) -> Source | np.ndarray:
         except Exception as error:  # the libraries' are of all kinds
             raise _unreadable(file, f"does not give up its rows {start} to {stop - 1}", error) from error
 
-    return ChunkedSource(file, data, tuple(data.shape), data.dtype, rows)
+    return dataset_source(file, data, rows)
 
 
 class Hdf5:
@@ -117,7 +117,7 @@ class Zarr:
         self.path, self.name = path, name
         try:
             top = zarr.open(os.fspath(path), mode="r")
-            arrays = {Path(path).stem: top} if hasattr(top, "shape") else dict(_arrays(top))
+            arrays = {Path(path).stem: top} if isinstance(top, zarr.Array) else dict(_arrays(top))
         except Exception as error:
             raise _unreadable(name, "is not a readable zarr store", error) from error
         self._found = {key: data for key, data in arrays.items() if np.dtype(data.dtype).kind in "fiub" and data.shape}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 from typing import Any
 
 import numpy as np
 
-from .foreign import mapping_of, offset_in_file
-from .sources import whole_chunks
+from .foreign import mapping_of, offset_in_file, whole_chunks
 
 __all__ = ["Sink", "reserve", "reserve_map"]
 
@@ -20,7 +20,7 @@ def reserve(handle: int, start: int, size: int, name: str) -> None:
     A new file that is mapped has no room on disk until its pages are written. Where the disk is full by then, the
     system ends the process (SIGBUS); here it is an OSError that names the file.
     """
-    if size == 0 or not hasattr(os, "posix_fallocate"):
+    if size == 0 or sys.platform != "linux":
         return
     try:
         os.posix_fallocate(handle, start, size)
@@ -60,7 +60,7 @@ class Sink:
     def __init__(self, out: Any):
         self._out, self._start, self._held = out, 0, 0
         self._parts: list[np.ndarray] = []
-        self._rows = whole_chunks(out, out.shape[1] * np.dtype(out.dtype).itemsize)
+        self._rows = whole_chunks(out)
 
     def write(self, part: np.ndarray) -> None:
         """The next rows."""

@@ -24,13 +24,11 @@ import numpy as np
 
 from ..errors import DataChangedError
 
-__all__ = ["ChosenColumns", "ChunkedSource", "FileSource", "SequentialSource", "Source"]
+__all__ = ["ChunkedSource", "Columns", "FileSource", "SequentialSource", "Source"]
 
 PAGE_BYTES = 1 << 18
 """Bytes of a page: enough to hide the cost of a call, few enough to stay in cache between reading and use."""
 LEAST_PAGE, LARGEST_PAGE = 64, 1 << 16
-LARGEST_CHUNK = 1 << 25
-"""Bytes up to which a page is made of whole chunks of a dataset, so that none is unpacked twice."""
 KEPT_DIRECT, KEPT_SEQUENTIAL = 1 << 22, 1 << 25
 """Bytes of pages that are kept."""
 STRIDE = 61
@@ -41,15 +39,6 @@ def page_rows(row_bytes: int) -> int:
     """Rows of a page: a power of two."""
     rows = max(LEAST_PAGE, min(LARGEST_PAGE, PAGE_BYTES // max(1, row_bytes)))
     return 1 << (rows.bit_length() - 1)
-
-
-def whole_chunks(dataset: Any, row_bytes: int) -> int:
-    """Rows of a page of a dataset (h5py's, zarr's): of whole chunks, where these are not too large."""
-    rows = page_rows(row_bytes)
-    chunks = getattr(dataset, "shards", None) or getattr(dataset, "chunks", None)
-    if chunks and chunks[0] * row_bytes <= LARGEST_CHUNK:
-        rows = -(-rows // int(chunks[0])) * int(chunks[0])
-    return rows
 
 
 def nearest_and_rest(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -192,7 +181,11 @@ class Source:
 
     # ------------------------------------------------------------------ rows
 
-    def __getitem__(self, key: Any) -> np.ndarray:
+    def __getitem__(self, key: Any) -> Any:
+        """Rows by slice or by number; ``source[:, columns]`` is the source of these columns of all rows."""
+        if isinstance(key, tuple):
+            columns = np.arange(self.n_features)[key[1]]
+            return self if len(columns) == self.n_features and (np.diff(columns) == 1).all() else Columns(self, columns)
         if isinstance(key, slice):
             stop = key.stop if self._n is None and key.stop is not None else None
             start, stop = (key.start or 0, stop) if stop is not None else key.indices(self.n_samples)[:2]
@@ -284,11 +277,10 @@ class FileSource(Source):
 
 
 class ChunkedSource(Source):
-    """A dataset that can be sliced: HDF5 (h5py), zarr, an Arrow table."""
+    """A dataset that can be sliced: HDF5 (h5py) or zarr. A page is of ``rows_in_page`` rows."""
 
-    def __init__(self, name: str, X: Any, shape: tuple[int, int], dtype: Any, read: Callable[[int, int], np.ndarray]):
-        rows = whole_chunks(X, shape[1] * np.dtype(dtype).itemsize)
-        super().__init__(name, shape[0], shape[1], dtype, rows)
+    def __init__(self, name: str, X: Any, read: Callable[[int, int], np.ndarray], rows_in_page: int):
+        super().__init__(name, X.shape[0], X.shape[1], X.dtype, rows_in_page)
         self._data, self._read = X, read
 
     def _load(self, i: int) -> np.ndarray | None:
@@ -305,10 +297,10 @@ class ChunkedSource(Source):
         return rows
 
 
-class ChosenColumns(Source):
+class Columns(Source):
     """Some columns of a direct source."""
 
-    def __init__(self, source: Source, columns: list[int]):
+    def __init__(self, source: Source, columns: np.ndarray):
         super().__init__(source.name, source.n_samples, len(columns), source.dtype, source.page_rows)
         self._source, self._columns = source, columns
 

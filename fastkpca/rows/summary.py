@@ -9,7 +9,6 @@ import numpy as np
 from .._core import moments as _moments
 from ..base import parallel
 from ..base.protocol import LARGEST, LEAST, Summary
-from .sources import Source
 from .view import EXACT, Pass, Rows, holds_more, refuse_not_finite
 
 __all__ = ["MAX_COVARIANCE", "SAMPLE_ROWS", "sample_index", "summarize"]
@@ -152,7 +151,7 @@ def summarize(
             _check_size(low, high, least, shifted=True)
         rows = rows.shifted(shift_by)
         # a source is read in order: its sample comes with this pass
-        wanted = index if isinstance(rows.source, Source) and sample is None else index[:0]
+        wanted = index if not rows.in_memory and sample is None else index[:0]
         square, drawn = _largest_square(rows, step, wanted, n_threads)
         if sample is not None:
             sample = np.subtract(sample, shift_by, order="C") if np.any(shift_by) else sample

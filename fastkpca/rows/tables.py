@@ -14,9 +14,8 @@ import scipy.sparse as sp
 from ..errors import DataFileError
 from . import lazyfiles
 from .archives import Mat, Npz, one_line, read_npy
-from .foreign import find_source
+from .foreign import file_source
 from .selection import Selection, Table, column_label, listed
-from .sources import ChosenColumns, Source
 from .textfiles import TextFile
 
 __all__ = ["Table", "read"]
@@ -115,20 +114,16 @@ def _from_array(X: Any, selection: Selection) -> Table:
     if X.dtype.kind not in "biuf":
         raise DataFileError(f"{name}: the array has dtype {X.dtype}; real numbers are needed")
     taken, label = selection.resolve(X.shape[1], None)
-    labels = None
-    if label is not None:
-        if sp.issparse(X):
-            labels = X[:, [label]].toarray().ravel()
-        else:
-            labels = ChosenColumns(X, [label])[:].ravel() if isinstance(X, Source) else np.array(X[:, label])
-    if taken == list(range(X.shape[1])):
-        return Table(X, None, labels)
-    if taken == list(range(taken[0], taken[-1] + 1)) and not isinstance(X, Source):
-        X = X[:, taken[0] : taken[-1] + 1]
-    else:
-        source = find_source(X, name, lambda block, _: block) if isinstance(X, (np.memmap, Source)) else None
-        X = X[:, taken] if source is None else ChosenColumns(source, taken)
-    return Table(X, None, labels)
+    labels = None if label is None else np.ravel(_loaded(X[:, [label]]))
+    if taken == list(range(taken[0], taken[-1] + 1)):
+        return Table(X[:, taken[0] : taken[-1] + 1], None, labels)
+    file = file_source(X, name)
+    return Table(X[:, taken] if file is None else file[:, taken], None, labels)
+
+
+def _loaded(X: Any) -> np.ndarray:
+    """An array, a sparse matrix or a source as an array."""
+    return X.toarray() if sp.issparse(X) else X[:]
 
 
 def _from_parquet(path: str | os.PathLike, var: str | None, selection: Selection) -> Table:
@@ -173,9 +168,7 @@ def _from_archive(archive: Npz | Mat | lazyfiles.Hdf5 | lazyfiles.Zarr, var: str
         return _from_array(X, selection)
     selection.label = None
     table = _from_array(X, selection)
-    labels: Any = archive.load(beside)
-    labels = labels[:] if isinstance(labels, Source) else labels
-    labels = np.ravel(labels.toarray() if sp.issparse(labels) else labels)
+    labels = np.ravel(_loaded(archive.load(beside)))
     if len(labels) != X.shape[0]:
         raise DataFileError(f"{name}: {beside!r} has {len(labels)} entries for {X.shape[0]} rows of {var!r}")
     table.labels = labels

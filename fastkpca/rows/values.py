@@ -95,8 +95,7 @@ def check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype, rows: Rows, nam
         raise ValueError(f"{name} has shape {tuple(out.shape)} and type {out.dtype}; give {need}")
     if isinstance(out, np.ndarray) and not out.flags.writeable:
         raise ValueError(f"{name} is read-only; give {need}")
-    held = rows.memory
-    if isinstance(out, np.ndarray) and held is not None and np.shares_memory(out, held):
+    if isinstance(out, np.ndarray) and rows.shares_memory(out):
         raise ValueError(f"{name} shares memory with the rows, which would be overwritten; give {need}")
     reserve_map(out)
     return out

@@ -97,8 +97,9 @@ class Rows:
 
     def __init__(self, source: Any, shift: np.ndarray | None = None, weights: np.ndarray | None = None):
         self.source = source.tocsr() if sp.issparse(source) else source
-        self._n = None if isinstance(source, Source) else int(source.shape[0])
-        self.n_features = source.n_features if isinstance(source, Source) else int(source.shape[1])
+        self._paged = source if isinstance(source, Source) else None
+        self._n = int(source.shape[0]) if self._paged is None else None
+        self.n_features = int(source.shape[1]) if self._paged is None else self._paged.n_features
         self.dtype = np.dtype(source.dtype).newbyteorder("=")
         self.shift = None if shift is None else np.asarray(shift, dtype=np.float64)
         self._offset = None if shift is None or not np.any(shift) else self.shift
@@ -119,18 +120,29 @@ class Rows:
     @property
     def sequential(self) -> bool:
         """Rows can be read in order only: what needs them at random loads them."""
-        return isinstance(self.source, Source) and self.source.sequential
+        return self._paged is not None and self._paged.sequential
 
     @property
     def distributed(self) -> bool:
         """Passes run elsewhere, on a scheduler of Dask's."""
-        return isinstance(self.source, Source) and self.source.distributed
+        return self._paged is not None and self._paged.distributed
 
     @property
-    def memory(self) -> np.ndarray | None:
-        """The array or memory map that holds the rows; None where there is none."""
-        held = self.source.mapped if isinstance(self.source, Source) else self.source
-        return held if isinstance(held, np.ndarray) else None
+    def in_memory(self) -> bool:
+        """Rows are an array or a matrix, not a source that is read page by page."""
+        return self._paged is None
+
+    @property
+    def page_bytes(self) -> float:
+        """Bytes of the pages that a source keeps."""
+        if self._paged is None:
+            return 0.0
+        return 1.5 * min(float(self._paged.kept), float(self.n_samples) * self._paged.row_bytes)
+
+    def shares_memory(self, array: np.ndarray) -> bool:
+        """Whether an array, or the file that it maps, is where the rows are read from."""
+        held = self.source if self._paged is None else self._paged.mapped
+        return held is not None and not sp.issparse(held) and np.shares_memory(held, array)
 
     def __len__(self) -> int:
         return self.n_samples

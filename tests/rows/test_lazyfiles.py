@@ -191,7 +191,7 @@ def test_from_the_command_line(tmp_path, monkeypatch, capsys):
 
 def test_scores_that_nobody_asks_for_are_not_made(tmp_path, monkeypatch):
     path = str(hdf5(tmp_path / "x.h5", X=X))
-    monkeypatch.setattr("fastkpca.fit.kpca._scores", lambda *_: pytest.fail("scores were made"))
+    monkeypatch.setattr("fastkpca.fit.kpca._write_scores", lambda *_: pytest.fail("scores were made"))
     assert cli.main(["fit", path, "-o", str(tmp_path / "m.kpca"), "--kernel", "linear", "-c", "2", "--quiet"]) == 0
 
 

@@ -468,6 +468,10 @@ class FeatureMap:
         """Phi C for a tile and coefficients C (D, k): shape (n, k)."""
         return self.features(X) @ C
 
+    def applied(self, C: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        """``apply`` with these coefficients, of many tiles: what depends on C alone may be done once."""
+        return lambda X: self.apply(X, C)
+
     def new_moments(self) -> Moments:
         """An empty accumulator for ``Moments.update``."""
         return Moments(self)

@@ -98,10 +98,11 @@ def apply(
     result = np.empty((n, C.shape[1])) if out is None else out
     # chunks of a dataset are not to be written by two threads at once
     sink = None if isinstance(result, np.ndarray) else Sink(result)
+    values = feature_map.applied(C)
 
     def task(i: int) -> np.ndarray | None:
         start, stop = i * step, min(n, (i + 1) * step)
-        part = feature_map.apply(rows.tile(start, stop), C)
+        part = values(rows.tile(start, stop))
         part = part if constant is None else part - constant
         if sink is not None:
             return part

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..base import parallel
 from ..base.protocol import Summary
 from ..maps.passes import MANY_TASKS, SMALL_MAP, task_rows_for
 from ..maps.pivots import SAMPLE_ROWS
@@ -66,7 +65,7 @@ def _summary_bytes(data: Summary) -> float:
 def looking_bytes(rows: Rows) -> float:
     """At the peak of the look at the rows, before anything is planned."""
     source, n, d = rows.page_bytes, rows.n_samples, rows.n_features
-    step = parallel.tile_rows(2 * d)
+    step = rows.step
     wide = d > MAX_COVARIANCE
     matrices = 0.0 if wide else 8.0 * d * d * (_accumulators(-(-n // step)) + 1)
     tiles = THREADS * 3.0 * 8.0 * d * min(n, step)

@@ -204,13 +204,13 @@ def summarize_for(
 def _rows(X: Any, options: Options) -> Rows:
     """The rows with their weights, of as many columns as those of ``like``."""
     rows = as_rows(X, at_least=2)
-    if rows.counted:
-        check_c(options.c, rows.n_samples)
     if options.sample_weight is not None:
         rows = rows.weighted(check_weights(options.sample_weight, rows.n_samples))
     if options.like is not None:
         check_columns(options.like.n_features, rows.n_features)
         check_names(options.like.feature_names, X)
+    if rows.counted:  # else when they were read
+        check_c(options.c, rows.n_samples)
     return rows
 
 

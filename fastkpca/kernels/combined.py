@@ -19,8 +19,9 @@ from ..base.rounding import UNIT, rounding_factor, unit_roundoff
 from ..base.stored import Record
 from ..errors import KernelParameterError, PluginError
 from ..maps.combined import ScaledMap, SumMap, TensorMap, parts_of
+from ..products.blocks import checked_block
 from ..products.combined import ScaledSummation, SumSummation
-from ..products.exact import ExactSummation, checked_block
+from ..products.exact import ExactSummation
 from ..rows.view import Rows
 
 __all__ = ["ProductKernel", "ScaledKernel", "SumKernel", "add", "multiply"]

@@ -22,6 +22,7 @@ from ..products.clusters import cluster_offer
 from ..products.expansion import ExpansionSummation
 from ..products.fourier import fourier_offer
 from ..products.grid import grid_offer
+from ..products.two_sided import joint_box
 from ..rows.view import Rows
 from .parameters import length, positive_number
 
@@ -218,7 +219,8 @@ class Gaussian(Kernel):
     def _one_centre(data_x: Summary, data_y: Summary, sigma: float, tol: float) -> Offer | None:
         """All monomials below an order about one centre, for every pair that the boxes allow."""
         d = data_x.n_features
-        center = (np.minimum(data_x.box[0], data_y.box[0]) + np.maximum(data_x.box[1], data_y.box[1])) / 2
+        low, high = joint_box(data_x, data_y)
+        center = (low + high) / 2
         # the boxes enclose every row, so their farthest corners do: the bound is for all pairs, seen or not
         corner = np.maximum(np.abs(data_x.box - center), np.abs(data_y.box - center)).max(axis=0)
         radius = min(

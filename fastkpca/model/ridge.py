@@ -92,7 +92,7 @@ def _count(rows: Rows) -> float:
 
 
 def _mean(rows: Rows, n_threads: int) -> np.ndarray:
-    n, step = rows.n_samples, parallel.tile_rows(2 * rows.n_features)
+    n, step = rows.n_samples, rows.step
 
     def task(i: int) -> np.ndarray:
         start, stop = i * step, min(n, (i + 1) * step)

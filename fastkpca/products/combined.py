@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import add
 
 import numpy as np
 
@@ -38,10 +40,10 @@ class SumSummation(_OfParts):
         self.error_bound = (sum(part.error_bound for part in self.parts) + rounding) * (1 + len(self.parts) * 2.0**-52)
 
     def matmat(self, U: np.ndarray) -> np.ndarray:
-        return sum(part.matmat(U) for part in self.parts)  # type: ignore[return-value]
+        return reduce(add, (part.matmat(U) for part in self.parts))
 
     def rmatmat(self, U: np.ndarray) -> np.ndarray:
-        return sum(part.rmatmat(U) for part in self.parts)  # type: ignore[return-value]
+        return reduce(add, (part.rmatmat(U) for part in self.parts))
 
 
 class ScaledSummation(_OfParts):

@@ -17,7 +17,6 @@ parameters are "linear" {}, "polynomial" {scale, offset, degree: int >= 1}, "gau
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,31 +24,23 @@ import numpy as np
 from .._core import tiles as _tiles
 from ..base import parallel
 from ..base.protocol import Kernel, NormPass, Summation
-from ..errors import PluginError
 from ..rows.view import Rows
+from .blocks import TILE, checked_block, squares_about_means, upper_tiles
 from .vectors import columns_of, with_ones
 
-__all__ = ["ExactSummation", "band_rows", "checked_block", "sum_terms"]
+__all__ = ["ExactSummation", "band_rows", "sum_terms"]
 
 MOST_WORK = 1 << 32
 """Multiplications of a task: a quarter of a second."""
-_TILE = 512
-"""Rows and columns of a tile from ``Kernel.block``: 2 MB of float64, and few enough calls into Python."""
-
-
-@dataclass(frozen=True)
-class _Ask:
-    """What one task computes: K Uy and K' Ux over its pair of bands, and the squares about row means."""
-
-    Ux: np.ndarray | None
-    Uy: np.ndarray | None
-    rx: np.ndarray | None = None
-    ry: np.ndarray | None = None
-    g: float = 0.0
-
-
+Means = tuple[np.ndarray, np.ndarray, float]
+"""Row means of the two bands of a task, and the grand mean: the squares about them are wanted too."""
 _Part = tuple[np.ndarray | None, np.ndarray | None, tuple[float, float] | None]
-_Pair = Callable[[np.ndarray, np.ndarray | None, _Ask], _Part]
+"""K Uy, K' Ux, and the sums of squares about the means and of the values themselves."""
+_Pair = Callable[
+    [np.ndarray, np.ndarray | None, np.ndarray | None, np.ndarray | None, Means | None],
+    _Part,
+]
+"""(X, Y, Ux, Uy, means) -> _Part for a pair of bands; Y and Uy None: the rows of X with themselves."""
 
 
 def band_rows(n: int, d: int) -> int:
@@ -67,64 +58,55 @@ def sum_terms(n: int, d: int) -> float:
     The error of the sum is at most so many unit roundoffs of sum |terms|, in the worst case: rows that are all equal
     round alike, and the square root of so many would not do. Bands elsewhere may be longer (1 / 16 of the rows).
     """
-    return min(float(n), _TILE + n / band_rows(n, d) + n / (16.0 * 192.0) + 32.0) + 2.0
+    return min(float(n), TILE + n / band_rows(n, d) + n / (16.0 * 192.0) + 32.0) + 2.0
 
 
 def _compiled_pair(kind: str, parameters: dict[str, Any], single: bool) -> _Pair:
-    def pair(X: np.ndarray, Y: np.ndarray | None, ask: _Ask) -> _Part:
-        return _tiles.product(kind, parameters, X, Y, ask.Ux, ask.Uy, single, ask.rx, ask.ry, ask.g)
+    def pair(
+        X: np.ndarray, Y: np.ndarray | None, Ux: np.ndarray | None, Uy: np.ndarray | None, means: Means | None
+    ) -> _Part:
+        rx, ry, g = (None, None, 0.0) if means is None else means
+        return _tiles.product(kind, parameters, X, Y, Ux, Uy, single, rx, None if Y is None else ry, g)
 
     return pair
-
-
-def checked_block(kernel: Kernel, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-    """One tile from ``Kernel.block``, refused where it is not an array of the right shape."""
-    K = np.asarray(kernel.block(X, Y))
-    if K.shape != (len(X), len(Y)):
-        raise PluginError(
-            f"{type(kernel).__module__}.{type(kernel).__name__}.block returned shape {K.shape} for tiles of {len(X)} "
-            f"and {len(Y)} rows; it must return k(x_i, y_j) of shape {(len(X), len(Y))}"
-        )
-    if K.dtype.kind not in "fiub":
-        raise PluginError(
-            f"{type(kernel).__module__}.{type(kernel).__name__}.block returned an array of {K.dtype}; "
-            "kernel values must be real numbers"
-        )
-    return K
 
 
 def _block_pair(kernel: Kernel, single: bool) -> _Pair:
     dtype = np.float32 if single else np.float64
 
-    def pair(X: np.ndarray, Y: np.ndarray | None, ask: _Ask) -> _Part:
+    def columns(U: np.ndarray | None) -> np.ndarray | None:
+        return None if U is None else U.astype(dtype, copy=False)
+
+    def pair(
+        X: np.ndarray, Y: np.ndarray | None, Ux: np.ndarray | None, Uy: np.ndarray | None, means: Means | None
+    ) -> _Part:
         same = Y is None
         X = np.asarray(X, dtype=dtype)
-        Y = X if same else np.asarray(Y, dtype=dtype)
+        Y = X if Y is None else np.asarray(Y, dtype=dtype)
         for rows in (X, Y):
             rows.flags.writeable = False
-        Ux = None if ask.Ux is None else ask.Ux.astype(dtype, copy=False)
-        Uy = Ux if same else None if ask.Uy is None else ask.Uy.astype(dtype, copy=False)
+        Ux = columns(Ux)
+        Uy = Ux if same else columns(Uy)
         left = None if Uy is None else np.zeros((len(X), Uy.shape[1]))
         right = None if Ux is None else left if same else np.zeros((len(Y), Ux.shape[1]))
         sums = np.zeros(2)
-        for i in range(0, len(X), _TILE):
-            I = slice(i, min(len(X), i + _TILE))
-            for j in range(i if same else 0, len(Y), _TILE):
+        for i in range(0, len(X), TILE):
+            I = slice(i, min(len(X), i + TILE))
+            for j in range(i if same else 0, len(Y), TILE):
                 parallel.checkpoint()
-                J = slice(j, min(len(Y), j + _TILE))
+                J = slice(j, min(len(Y), j + TILE))
                 mirror = same and i != j
                 K = checked_block(kernel, X[I], Y[J]).astype(dtype, copy=False)
                 # a kernel's overflow is found in the product, and named there
                 with np.errstate(over="ignore", invalid="ignore"):
-                    if Uy is not None:
+                    if left is not None and Uy is not None:
                         left[I] += K @ Uy[J]
-                    if Ux is not None and (mirror or not same):
+                    if right is not None and Ux is not None and (mirror or not same):
                         right[J] += K.T @ Ux[I]
-                    if ask.rx is not None:
-                        plain = K.ravel()
-                        centred = (K - (ask.rx[I, None] - ask.g) - (ask.rx if same else ask.ry)[J]).ravel()
-                        sums += np.array([centred @ centred, plain @ plain]) * (2.0 if mirror else 1.0)
-        return left, None if same else right, None if ask.rx is None else (float(sums[0]), float(sums[1]))
+                    if means is not None:
+                        rx, ry, g = means
+                        sums += squares_about_means(K, rx[I], ry[J], g) * (2.0 if mirror else 1.0)
+        return left, None if same else right, None if means is None else (float(sums[0]), float(sums[1]))
 
     return pair
 
@@ -228,21 +210,18 @@ class ExactSummation(Summation):
         n, step = self.shape[0], band_rows(self.shape[0], self.rows_x.n_features)
         if self.rows_x.distributed:
             return self._square_elsewhere(pair, U, r, g, step)
-        n_bands = -(-n // step)
-        pairs = [(i, j) for i in range(n_bands) for j in range(i, n_bands)]
+        tiles = upper_tiles(n, step)
         product, sums = np.zeros((n, U.shape[1])), np.zeros(2)
 
         def task(number: int) -> tuple[slice, slice, _Part]:
-            i, j = pairs[number]
-            I, J = (slice(b * step, min(n, (b + 1) * step)) for b in (i, j))
+            I, J = tiles[number]
             X = self.rows_x.tile(I.start, I.stop)
-            if i == j:
-                return I, J, pair(X, None, _Ask(U[I], None, None if r is None else r[I], None, g))
-            Y = self.rows_x.tile(J.start, J.stop)
-            means = (None, None) if r is None else (r[I], r[J])
-            return I, J, pair(X, Y, _Ask(U[I], U[J], *means, g))
+            means = None if r is None else (r[I], r[J], g)
+            if I == J:
+                return I, J, pair(X, None, U[I], None, means)
+            return I, J, pair(X, self.rows_x.tile(J.start, J.stop), U[I], U[J], means)
 
-        for I, J, (left, right, squares) in self._run(task, len(pairs)):
+        for I, J, (left, right, squares) in self._run(task, len(tiles)):
             product[I] += left
             if I != J:
                 product[J] += right
@@ -257,7 +236,8 @@ class ExactSummation(Summation):
         rows = self.rows_x
 
         def task(X: np.ndarray, Y: np.ndarray | None, x: tuple, y: tuple) -> _Part:
-            return pair(X, Y, _Ask(x[0], None if Y is None else y[0], x[1], None if Y is None else y[1], g))
+            y = x if Y is None else y
+            return pair(X, Y, x[0], None if Y is None else y[0], None if x[1] is None else (x[1], y[1], g))
 
         product, squares = rows.source.square(
             rows.shift, task, step, (U, r), stage="product", alone=not self.kernel.thread_safe
@@ -281,8 +261,8 @@ class ExactSummation(Summation):
             I, J = slice(i * step_x, min(n, (i + 1) * step_x)), slice(j * step_y, min(m, (j + 1) * step_y))
             X, Y = self.rows_x.tile(I.start, I.stop), rows_y.tile(J.start, J.stop)
             if transposed:
-                return J, self._pair(X, Y, _Ask(U[I], None))[1]
-            return I, self._pair(X, Y, _Ask(None, U[J]))[0]
+                return J, self._pair(X, Y, U[I], None, None)[1]
+            return I, self._pair(X, Y, None, U[J], None)[0]
 
         for band, part in self._run(task, -(-n // step_x) * bands_y):
             product[band] += part

@@ -9,10 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from ..base import parallel
-from ..base.protocol import FeatureMap, Summation
+from ..base.protocol import FeatureMap
 from ..base.rounding import UNIT, rounding_factor
 from ..maps.passes import accumulate, apply
 from ..rows.view import Rows
+from .two_sided import TwoSidedSummation
 
 __all__ = ["ExpansionSummation", "expansion_rounding"]
 
@@ -29,7 +30,7 @@ def expansion_rounding(rounding: float, n: int, D: int) -> float:
     return 1.01 * (2.0 * rounding + (in_rows + rounding_factor(D) + 8.0) * UNIT)
 
 
-class ExpansionSummation(Summation):
+class ExpansionSummation(TwoSidedSummation):
     """K U through a feature map.
 
     Parameters
@@ -41,8 +42,6 @@ class ExpansionSummation(Summation):
         On every entry of the kernel matrix.
     """
 
-    symmetric = True
-
     def __init__(
         self,
         feature_map: FeatureMap,
@@ -52,16 +51,11 @@ class ExpansionSummation(Summation):
         error_bound: float = 0.0,
         n_threads: int = 1,
     ):
-        self.map = feature_map
-        self.rows_x = rows_x
-        self.rows_y = rows_x if rows_y is None else rows_y
-        self.symmetric = rows_y is None
-        self.shape = (self.rows_x.n_samples, self.rows_y.n_samples)
-        self.error_bound = error_bound
-        self.n_threads = n_threads
+        self.map, self.error_bound, self.n_threads = feature_map, error_bound, n_threads
+        self._set_sides(rows_x, rows_y)
 
-    def matmat(self, U: np.ndarray) -> np.ndarray:
-        return apply(self.map, self.rows_x, accumulate(self.map, self.rows_y, U, self.n_threads), self.n_threads)
+    def _prepared(self, rows: Rows) -> Rows:
+        return rows
 
-    def rmatmat(self, U: np.ndarray) -> np.ndarray:
-        return apply(self.map, self.rows_y, accumulate(self.map, self.rows_x, U, self.n_threads), self.n_threads)
+    def _multiply(self, U: np.ndarray, targets: Rows, sources: Rows) -> np.ndarray:
+        return apply(self.map, targets, accumulate(self.map, sources, U, self.n_threads), self.n_threads)

@@ -19,6 +19,7 @@ from ..base.rounding import UNIT
 from ..maps import transforms
 from ..maps.fourier import BoxModes, gaussian_box_modes, gaussian_images, transform_cost
 from ..rows.view import Rows
+from .two_sided import TwoSidedSummation, joint_box
 from .vectors import columns_of
 
 __all__ = ["FourierSummation", "fourier_offer"]
@@ -30,7 +31,7 @@ PAIR = 2.0
 """sum |u + i v| over sum |u| = sum |v|, at most."""
 
 
-class FourierSummation(Summation):
+class FourierSummation(TwoSidedSummation):
     """Products with the Gaussian kernel matrix by finufft.
 
     Parameters
@@ -51,35 +52,25 @@ class FourierSummation(Summation):
         ``tol`` is below what rounding allows.
     """
 
-    symmetric = True
-
     def __init__(
         self, box: np.ndarray, sigma: float, tol: float, rows_x: Rows, rows_y: Rows | None = None, *, n_threads: int = 1
     ):
         if not transforms.has_finufft():
             raise ImportError("products through Fourier modes need finufft; pip install 'fastkpca[nufft]'")
-        self.symmetric = rows_y is None
-        self.shape = (rows_x.n_samples, (rows_x if rows_y is None else rows_y).n_samples)
         self.n_threads = n_threads
         self.period, modes, self.error_bound, self.eps = _plan(box, sigma, tol)
         if self.error_bound > tol:
             raise ValueError(f"tol={tol:.2g} is out of reach for this box and sigma; {self.error_bound:.2g} is reached")
         self._weights = modes.weights()
         self._centre = np.mean(box, axis=0)
-        self._targets = self._phases(rows_x)
-        self._sources = self._targets if rows_y is None else self._phases(rows_y)
+        self._set_sides(rows_x, rows_y)
 
-    def _phases(self, rows: Rows) -> np.ndarray:
+    def _prepared(self, rows: Rows) -> np.ndarray:
+        """Phases (d, n)."""
         P = np.array(rows.all().T, order="C")
         P -= self._centre[:, None]
         P *= (2.0 * pi / self.period)[:, None]
         return np.clip(P, -pi, pi, out=P)
-
-    def matmat(self, U: np.ndarray) -> np.ndarray:
-        return self._multiply(U, self._targets, self._sources)
-
-    def rmatmat(self, U: np.ndarray) -> np.ndarray:
-        return self._multiply(U, self._sources, self._targets)
 
     def _multiply(self, U: np.ndarray, targets: np.ndarray, sources: np.ndarray) -> np.ndarray:
         U = columns_of(U, sources.shape[1])
@@ -124,7 +115,7 @@ def fourier_offer(data_x: Summary, data_y: Summary, sigma: float, tol: float) ->
     d = data_x.n_features
     if d > 3 or not 0.0 < tol < 1.0 or not transforms.has_finufft():
         return None
-    box = np.stack([np.minimum(data_x.box[0], data_y.box[0]), np.maximum(data_x.box[1], data_y.box[1])])
+    box = joint_box(data_x, data_y)
     sides = box[1] - box[0]
     # before the weights are made: as many as that?
     rough = np.prod((sides + 8.0 * sigma) / sigma * sqrt(log(1.0 / tol) + 3.0))

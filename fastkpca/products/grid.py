@@ -8,7 +8,8 @@ rows it is symmetric and positive semidefinite. Errors and costs: ``grid_plan``.
 
 from __future__ import annotations
 
-from math import inf, prod
+from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -16,12 +17,13 @@ from .._core.boxes import Grid, Points
 from ..base import parallel
 from ..base.protocol import Cost, Offer, Summary, Summation
 from ..rows.view import Rows
-from .grid_plan import LARGEST_DIMENSION, GridPlan, plan_grid, rounding, series_weights
-from .islands import PiecewiseSummation, exact_cost, exact_part, plan_pieces
+from .grid_plan import LARGEST_DIMENSION, GridPlan, plan_grid, series_weights
+from .islands import Piece, PiecewiseSummation, exact_cost, exact_part, plan_pieces
 from .nodal import interpolate, spread
+from .two_sided import TwoSidedSummation, joint_box
 from .vectors import columns_of
 
-__all__ = ["GridSummation", "grid_offer", "piecewise", "reachable_tol"]
+__all__ = ["GridSummation", "grid_offer", "piecewise"]
 
 MEMORY = 1 << 30
 """Bytes of nodal arrays, unless the caller says otherwise."""
@@ -105,7 +107,7 @@ def _steps(shape: tuple[int, ...], factors: list[tuple[np.ndarray, bool]]) -> li
     return steps
 
 
-class GridSummation(Summation):
+class GridSummation(TwoSidedSummation):
     """Products with the Gaussian kernel matrix on one grid of boxes.
 
     Parameters
@@ -128,8 +130,6 @@ class GridSummation(Summation):
         A row lies outside the plan's box; or U has the wrong shape, or holds NaN or infinity (from products).
     """
 
-    symmetric = True
-
     def __init__(
         self,
         sigma: float,
@@ -144,12 +144,9 @@ class GridSummation(Summation):
         self.plan = plan
         self.keep = keep
         self.error_bound = plan.error_bound
-        self.symmetric = rows_y is None
-        self.shape = (len(rows_x), len(rows_x if rows_y is None else rows_y))
         self.n_threads = n_threads
         self.grid = Grid(plan.low, plan.side, plan.counts, plan.orders)
-        self._targets = self._sorted(rows_x)
-        self._sources = self._targets if rows_y is None else self._sorted(rows_y)
+        self._set_sides(rows_x, rows_y)
         # nodes relative to the first box: far from the origin nothing is lost
         factors = _factors(Grid(np.zeros(len(plan.low)), plan.side, plan.counts, plan.orders), plan, sigma)
         self._steps = _steps(self.grid.shape, factors)
@@ -158,7 +155,7 @@ class GridSummation(Summation):
         self._spare: list[tuple[np.ndarray, np.ndarray]] = []
         self._columns = int(max(1, min(_COLUMNS_TOGETHER, memory_limit // (8 * sum(self._room)))))
 
-    def _sorted(self, rows: Rows) -> Points:
+    def _prepared(self, rows: Rows) -> Points:
         points = self.grid.sort(rows.all())
         if points.reach > 1.0 + 1e-8:
             raise ValueError(
@@ -167,14 +164,6 @@ class GridSummation(Summation):
                 "this grid was planned for; plan it on the summary of these rows"
             )
         return points
-
-    def matmat(self, U: np.ndarray) -> np.ndarray:
-        """K U, shape (shape[0], k)."""
-        return self._multiply(U, self._targets, self._sources)
-
-    def rmatmat(self, U: np.ndarray) -> np.ndarray:
-        """K' U, shape (shape[1], k)."""
-        return self._multiply(U, self._sources, self._targets)
 
     def _multiply(self, U: np.ndarray, targets: Points, sources: Points) -> np.ndarray:
         U = columns_of(U, len(sources))
@@ -208,10 +197,68 @@ class GridSummation(Summation):
         return V
 
 
-def reachable_tol(data_x: Summary, data_y: Summary, sigma: float) -> float:
-    """The least tol that a grid over these rows can promise: what rounding allows."""
-    low, high = np.minimum(data_x.box[0], data_y.box[0]), np.maximum(data_x.box[1], data_y.box[1])
-    return (1.0 + len(low)) * rounding((high - low) / sigma)
+@dataclass(frozen=True)
+class _Prediction:
+    """What products would cost, in nanoseconds: the set-up, the first column, and each further one.
+
+    ``plan`` is the one grid; None: island by island. ``nodes`` are those of the largest grid, and ``copied`` the bytes
+    of the islands' rows.
+    """
+
+    plan: GridPlan | None
+    setup: float
+    first: float
+    further: float
+    error_bound: float
+    nodes: int
+    copied: float = 0.0
+
+    @property
+    def total(self) -> float:
+        return self.setup + self.first
+
+
+def _one_grid(plan: GridPlan, points: float) -> _Prediction:
+    further = plan.more * points + plan.once_nodes
+    return _Prediction(plan, plan.once, plan.point * points, further, plan.error_bound, plan.nodes)
+
+
+def _by_islands(pieces: list[Piece], tol: float, points: float, d: int) -> _Prediction:
+    """No pieces: no row has a source near it, and every product is zero."""
+    return _Prediction(
+        None,
+        setup=sum(x.once for x in pieces) + _LOOK * points,
+        first=sum(x.point for x in pieces),
+        further=sum(x.more for x in pieces),
+        error_bound=tol,
+        nodes=max([x.plan.nodes for x in pieces if x.plan is not None], default=0),
+        copied=8.0 * d * points,
+    )
+
+
+def _predict(data_x: Summary, data_y: Summary, sigma: float, tol: float, memory_limit: float) -> _Prediction | None:
+    """The cheaper of one grid and islands, which are looked for where the nodes and not the rows are most of it."""
+    low, high = joint_box(data_x, data_y)
+    d, same = len(low), data_x is data_y
+    n_x, n_y = data_x.n_samples, data_y.n_samples
+    points, most_nodes = float(n_x + n_y), memory_limit / 24.0
+    plan = plan_grid(low, high, sigma, points, tol, most_nodes)
+    whole = None if plan is None else _one_grid(plan, points)
+    if plan is not None and whole is not None and plan.once_nodes <= whole.first + _SMALL and whole.total <= _LARGE:
+        return whole
+    pieces = plan_pieces(
+        data_x.sample,
+        None if same else data_y.sample,
+        sigma,
+        tol,
+        most_nodes,
+        scale=(n_x / len(data_x.sample), n_y / len(data_y.sample)),
+    )
+    if pieces is None:
+        return whole
+    islands = _by_islands(pieces, tol, points, d)
+    otherwise = exact_cost(n_x, n_y, d, same) if whole is None else whole.total
+    return islands if islands.total < 0.7 * otherwise else whole
 
 
 def grid_offer(
@@ -222,59 +269,25 @@ def grid_offer(
     One grid over the box of all rows; where most of its cost would be the nodes and not the rows, the samples are
     looked at for islands and for better axes (``islands``), and the cheaper one is offered.
     """
-    low, high = np.minimum(data_x.box[0], data_y.box[0]), np.maximum(data_x.box[1], data_y.box[1])
-    d, same = len(low), data_x is data_y
-    n_x, n_y = data_x.n_samples, data_y.n_samples
+    d, n_x, n_y = data_x.n_features, data_x.n_samples, data_y.n_samples
     if not (1 <= d <= LARGEST_DIMENSION and tol < 1.0 and min(n_x, n_y) > 0):
         return None
-    points = float(n_x + n_y)
-    most = memory_limit / 24.0
-    plan = plan_grid(low, high, sigma, points, tol, most)
-    once, point, more, bound = inf, 0.0, 0.0, tol
-    memory, each = 8.0 * (2.0 * d + 6.0) * (n_x if same else n_x + n_y), 0.0
-    if plan is not None:
-        once, point, more, bound = (
-            plan.once,
-            plan.point * points,
-            plan.more * points + plan.once_nodes,
-            plan.error_bound,
-        )
-    if plan is None or plan.once_nodes > point + _SMALL or once + point > _LARGE:
-        pieces = plan_pieces(
-            data_x.sample,
-            None if same else data_y.sample,
-            sigma,
-            tol,
-            most,
-            scale=(n_x / len(data_x.sample), n_y / len(data_y.sample)),
-        )
-        if pieces is not None:
-            other = sum(x.once for x in pieces) + _LOOK * points, sum(x.point for x in pieces)
-            if sum(other) < 0.7 * (once + point) and (
-                plan is not None or sum(other) < 0.7 * exact_cost(n_x, n_y, d, same)
-            ):
-                once, point, more, bound = *other, sum(x.more for x in pieces), tol
-                memory += 8.0 * d * points
-                each = 16.0 * max([x.plan.nodes for x in pieces if x.plan is not None], default=0)
-                plan = None
-            elif plan is None:
-                return None
-    if once == inf:
+    predicted = _predict(data_x, data_y, sigma, tol, memory_limit)
+    if predicted is None:
         return None
-    if plan is not None:
-        each = 16.0 * plan.nodes
+    sorted_rows = 8.0 * (2.0 * d + 6.0) * (n_x if data_x is data_y else n_x + n_y)
     cost = Cost(
-        row_flops=5.0 * point / n_x,
-        column_flops=5.0 * more / n_x,
-        setup_flops=5.0 * once,
-        memory=memory,
-        residual=bound,
-        column_memory=each,
+        row_flops=5.0 * predicted.first / n_x,
+        column_flops=5.0 * predicted.further / n_x,
+        setup_flops=5.0 * predicted.setup,
+        memory=sorted_rows + predicted.copied,
+        residual=predicted.error_bound,
+        column_memory=16.0 * predicted.nodes,
     )
 
     def build(X: Rows, Y: Rows | None = None) -> Summation:
-        if plan is not None:
-            return GridSummation(sigma, plan, X, Y, memory_limit=memory_limit)
+        if predicted.plan is not None:
+            return GridSummation(sigma, predicted.plan, X, Y, memory_limit=memory_limit)
         return piecewise(sigma, tol, X, Y, memory_limit=memory_limit)
 
     return Offer("grid", cost, build)

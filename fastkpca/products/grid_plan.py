@@ -217,6 +217,28 @@ def _translation(shape: list[int], ranks: list[int]) -> float:
     return flops
 
 
+def _cheapest_boxes(
+    fewest: np.ndarray, series: list[tuple[float, int]], points: float, most: float
+) -> tuple[list[int], list[int]] | None:
+    """(counts, orders) by axis of the cheapest grid; ``fewest`` (d, orders) are the boxes that each order needs."""
+    best: tuple[float, list[int], list[int]] | None = None
+    for i in range(len(_ORDERS)):
+        counts = [max(1, ceil(n)) for n in fewest[:, i]]
+        # fewer nodes where the boxes came out smaller
+        orders = [int(_ORDERS[np.argmax(row <= n)]) for row, n in zip(fewest, counts)]
+        for last in {orders[-1], *(p for p in (4, 8, 12, 16) if abs(p - orders[-1]) <= 4)}:
+            counts[-1] = max(1, ceil(fewest[-1, last - 1]))
+            orders[-1] = last
+            shape = [n * q for n, q in zip(counts, orders, strict=True)]
+            if prod(shape) + _entries(shape, _ranks(shape, series)) > most:
+                continue
+            point, _, once, _ = _predict(counts, orders, series, points)
+            cost = point * points + once
+            if best is None or cost < best[0]:
+                best = cost, list(counts), list(orders)
+    return None if best is None else best[1:]
+
+
 def plan_grid(
     low: np.ndarray, high: np.ndarray, sigma: float, points: float, tol: float, most: float, spent: float = 0.0
 ) -> GridPlan | None:
@@ -248,27 +270,10 @@ def plan_grid(
     if prod(fewest.min(axis=1).clip(1.0) * 2.0) > most:
         return None
     series = [_series(float(x), share) for x in extent]
-    best: tuple[float, list[int], list[int]] | None = None
-    for i in range(len(_ORDERS)):
-        counts, orders = [], []
-        for c in range(d):
-            n = max(1, ceil(fewest[c, i]))
-            q = int(_ORDERS[np.argmax(fewest[c] <= n)])  # fewer nodes where the boxes came out smaller
-            counts.append(n)
-            orders.append(q)
-        for pick in {orders[-1], *(p for p in (4, 8, 12, 16) if abs(p - orders[-1]) <= 4)}:
-            counts[-1] = max(1, ceil(fewest[-1, pick - 1]))
-            orders[-1] = pick
-            shape = [n * q for n, q in zip(counts, orders, strict=True)]
-            if prod(shape) + _entries(shape, _ranks(shape, series)) > most:
-                continue
-            point, _, once, _ = _predict(counts, orders, series, points)
-            cost = point * points + once
-            if best is None or cost < best[0]:
-                best = cost, list(counts), list(orders)
-    if best is None:
+    boxes = _cheapest_boxes(fewest, series, points, most)
+    if boxes is None:
         return None
-    _, counts, orders = best
+    counts, orders = boxes
     side = [float(x) / n for x, n in zip(extent, counts, strict=True)]
     chosen = [x if _factored(x, n * q) else None for x, n, q in zip(series, counts, orders, strict=True)]
     errors = [axis_error(float(extent[c]), side[c], orders[c], chosen[c]) for c in range(d)]

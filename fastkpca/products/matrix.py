@@ -7,7 +7,7 @@ import numpy as np
 from ..base import parallel
 from ..base.protocol import Kernel, NormPass, Summation
 from ..rows.view import Rows
-from .exact import checked_block
+from .blocks import checked_block, upper_tiles
 from .vectors import with_ones
 
 __all__ = ["MatrixSummation", "gram_matrix"]
@@ -28,25 +28,24 @@ def gram_matrix(
     n = rows.n_samples
     X = rows.all()
     step = parallel.tile_rows(512)
-    starts = range(0, n, step)
-    pairs = [(i, j) for i in starts for j in starts if j >= i]
+    tiles = upper_tiles(n, step)
     K = np.empty((n, n))
 
     def task(t: int) -> None:
-        i, j = pairs[t]
-        tile = checked_block(kernel, X[i : i + step], X[j : j + step])
+        I, J = tiles[t]
+        tile = checked_block(kernel, X[I], X[J])
         if not np.isfinite(tile).all():  # here, where it can be named: LAPACK would only fail, or not even that
             row, column = np.argwhere(~np.isfinite(tile))[0]
             raise ValueError(
-                f"{kernel!r} is {tile[row, column]} for rows {i + row} and {j + column}; scale the data down, or "
-                "change the kernel's parameters"
+                f"{kernel!r} is {tile[row, column]} for rows {I.start + row} and {J.start + column}; scale the data "
+                "down, or change the kernel's parameters"
             )
-        if i == j:  # a kernel from outside may round its two halves differently
+        if I == J:  # a kernel from outside may round its two halves differently
             tile = np.tril(tile) + np.tril(tile, -1).T
-        K[i : i + step, j : j + step] = tile
-        K[j : j + step, i : i + step] = tile.T
+        K[I, J] = tile
+        K[J, I] = tile.T
 
-    for _ in parallel.run(task, len(pairs), n_threads=n_threads, progress=progress, stage="kernel"):
+    for _ in parallel.run(task, len(tiles), n_threads=n_threads, progress=progress, stage="kernel"):
         pass
     return K
 
@@ -84,10 +83,11 @@ class MatrixSummation(Summation):
     def pass_with_norm(self, V: np.ndarray, row_means: np.ndarray, grand_mean: float) -> NormPass:
         """As ``Summation.pass_with_norm``."""
         product = self.matmat(with_ones(V))
-        centred = square = 0.0
+        centred_square = square = 0.0
         for band in self._bands:
-            part = self.K[band] - row_means
-            part -= (row_means[band] - grand_mean)[:, None]
-            centred += float(np.vdot(part, part))
-            square += float(np.vdot(self.K[band], self.K[band]))
-        return NormPass(product[:, :-1], product[:, -1].copy(), centred, square)
+            K = self.K[band]
+            centred = K - row_means
+            centred -= (row_means[band] - grand_mean)[:, None]
+            centred_square += float(np.vdot(centred, centred))
+            square += float(np.vdot(K, K))
+        return NormPass(product[:, :-1], product[:, -1].copy(), centred_square, square)

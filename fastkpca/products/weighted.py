@@ -19,12 +19,10 @@ from ..base import parallel
 from ..base.protocol import Kernel, NormPass, Summation
 from ..base.rounding import EPS, rounding_factor
 from ..rows.view import Rows
-from .exact import checked_block
+from .blocks import TILE, checked_block, squares_about_means, upper_tiles
 from .vectors import with_ones
 
 __all__ = ["Coordinates", "WeightedExactSummation", "WeightedSummation", "coordinates_for"]
-
-_TILE = 512
 
 
 class WeightedSummation(Summation):
@@ -103,19 +101,16 @@ class WeightedExactSummation(WeightedSummation):
         scale = np.sqrt(n / self.total)
         a = -self.reflect(row_means) / self.root * scale
         h = grand_mean * scale**2
-        tiles = -(-n // _TILE)
-        pairs = [(i, j) for i in range(tiles) for j in range(i, tiles)]
+        tiles = upper_tiles(n, TILE)
 
         def task(number: int) -> np.ndarray:
-            I, J = (slice(t * _TILE, min(n, (t + 1) * _TILE)) for t in pairs[number])
+            I, J = tiles[number]
             X, Y = self._rows.tile(I.start, I.stop), self._rows.tile(J.start, J.stop)
             K = np.array(checked_block(self._kernel, X, Y), dtype=np.float64)
-            both = np.multiply.outer(self.root[I], self.root[J])
-            plain = (K * both).ravel()
-            centred = ((K - (a[I, None] - h) - a[J]) * both).ravel()
-            return np.array([centred @ centred, plain @ plain]) * (1.0 if I == J else 2.0)
+            squares = squares_about_means(K, a[I], a[J], h, np.multiply.outer(self.root[I], self.root[J]))
+            return squares * (1.0 if I == J else 2.0)
 
-        sums = parallel.tree_reduce(task, len(pairs), np.add, n_threads=self._threads, stage="exact kernel product")
+        sums = parallel.tree_reduce(task, len(tiles), np.add, n_threads=self._threads, stage="exact kernel product")
         return NormPass(product[:, :-1], product[:, -1].copy(), float(sums[0]), float(sums[1]))
 
 

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..base import parallel
 from .dask import dask_source
 from .foreign import find_source, from_arrow, from_frame, is_arrow, is_frame, is_iterator
 from .sources import Source
@@ -75,9 +74,9 @@ def as_rows(X: Any, *, name: str = "X", at_least: int = 1, purpose: str = "kpca"
     _check_dtype(source.dtype, name, sp.issparse(source))
     if source.dtype.kind == "O":
         source = _from_objects(source, name)
-    if source.dtype.kind == "f" and source.dtype.itemsize > 8:
-        _check_range(source, name)
-    return Rows(source)
+    rows = Rows(source)
+    _check_range(rows, name)
+    return rows
 
 
 def _from_block(X: Any, name: str) -> np.ndarray:
@@ -95,8 +94,8 @@ def _from_block(X: Any, name: str) -> np.ndarray:
     if block.dtype.kind == "O" and block.ndim == 2:
         block = _from_objects(block, name)
     _check_dtype(block.dtype, name, False)
-    if block.dtype.kind == "f" and block.dtype.itemsize > 8 and block.ndim == 2:
-        _check_range(block, name)
+    if block.ndim == 2:
+        _check_range(Rows(block), name)
     return block
 
 
@@ -231,12 +230,13 @@ def _from_objects(source: np.ndarray, name: str) -> np.ndarray:
     return values
 
 
-def _check_range(source: Any, name: str) -> None:
+def _check_range(rows: Rows, name: str) -> None:
     """Long doubles that are finite, but not as float64: they would be reported as infinity further on."""
+    if rows.dtype.kind != "f" or rows.dtype.itemsize <= 8:
+        return
     largest = np.finfo(np.float64).max
-    step = parallel.tile_rows(2 * source.shape[1])
-    for start in range(0, source.shape[0], step):
-        tile = source[start : start + step]
+    for start in range(0, rows.n_samples, rows.step):
+        tile = rows.source[start : start + rows.step]
         tile = tile.toarray() if sp.issparse(tile) else tile
         beyond = np.isfinite(tile) & (np.abs(tile) > largest)
         if beyond.any():

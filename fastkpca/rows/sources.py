@@ -22,13 +22,14 @@ from typing import Any
 
 import numpy as np
 
+from ..base import parallel
 from ..errors import DataChangedError
 
 __all__ = ["ChunkedSource", "Columns", "FileSource", "SequentialSource", "Source"]
 
 PAGE_BYTES = 1 << 18
 """Bytes of a page: enough to hide the cost of a call, few enough to stay in cache between reading and use."""
-LEAST_PAGE, LARGEST_PAGE = 64, 1 << 16
+LARGEST_PAGE = 1 << 16  # rows
 KEPT_DIRECT, KEPT_SEQUENTIAL = 1 << 22, 1 << 25
 """Bytes of pages that are kept."""
 STRIDE = 61
@@ -37,8 +38,7 @@ STRIDE = 61
 
 def page_rows(row_bytes: int) -> int:
     """Rows of a page: a power of two."""
-    rows = max(LEAST_PAGE, min(LARGEST_PAGE, PAGE_BYTES // max(1, row_bytes)))
-    return 1 << (rows.bit_length() - 1)
+    return parallel.tile_rows(row_bytes, entries=PAGE_BYTES, most=LARGEST_PAGE)
 
 
 def nearest_and_rest(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._core import moments as _moments
-from ..base import parallel
 from ..base.protocol import LARGEST, LEAST, Summary
 from .view import EXACT, Pass, Rows, holds_more, refuse_not_finite
 
@@ -126,7 +125,7 @@ def summarize(
     Raises ValueError that names the first row and column where a value is NaN or infinite, and where squares of the
     rows would leave the range of float64.
     """
-    d, step = rows.n_features, parallel.tile_rows(2 * rows.n_features)
+    d, step = rows.n_features, rows.step
     near = _near(rows) if shift else None
     origin = np.zeros(d) if near is None else near
     rows = rows.shifted(origin if shift else None)

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from ..base import parallel
 from . import foreign
 from .sinks import reserve_map
 from .view import Rows, refuse_not_finite
@@ -18,7 +17,7 @@ def check_finite(rows: Rows, name: str = "X", purpose: str = "kpca_project", *, 
     """Raise ValueError that names the first row and column of ``rows`` where a value is NaN or infinite; ``first`` is
     the number of the first row."""
     rows = rows.shifted(np.zeros(rows.n_features))  # a look: rounding is no matter
-    for start, tile in rows.tiles(parallel.tile_rows(2 * rows.n_features)):
+    for start, tile in rows.tiles(rows.step):
         if not np.isfinite(tile).all():
             refuse_not_finite(tile, first + start, name, purpose)
 

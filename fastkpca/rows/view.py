@@ -113,6 +113,11 @@ class Rows:
         return self._n
 
     @property
+    def step(self) -> int:
+        """Rows of a tile where the rows are looked at and nothing wider is made of them: by their shape alone."""
+        return parallel.tile_rows(2 * self.n_features)
+
+    @property
     def counted(self) -> bool:
         """Whether N is known without reading."""
         return self._n is not None or self.source.counted

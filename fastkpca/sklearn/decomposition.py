@@ -2,9 +2,9 @@
 
     from fastkpca.sklearn import KernelPCA      # was: from sklearn.decomposition import KernelPCA
 
-The face only: what scikit-learn's words mean is decided here, ``kpca`` does the work. Its kernels, and functions of
-two rows, are made kernels of ours in ``_sklearn_kernels``; the inverse transform is a ridge regression in
-``_gram_solve``.
+The interface only: what scikit-learn's words mean is decided here, ``kpca`` does the work. scikit-learn's kernels, and
+functions of two rows, become kernels of ours in ``kernels``; the inverse transform is the regression of
+``solve.ridge``.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ from ..fit.kpca import kpca, plan
 from ..kernels import guarded
 from ..model.project import kpca_project
 from ..model.result import KPCAModel
+from ..model.rows import float_type
 from ..products.matrix import gram_matrix
 from ..rows.view import Rows
 from ..solve.ridge import solve_ridge
@@ -53,23 +54,22 @@ from .kernels import is_theirs, kernel_for, what_is_ignored
 
 __all__ = ["KernelPCA"]
 
-EXACT = 1e-10
-"""What tol=0 aims at. Intervals get no narrower than some 1e-11 where rounding is counted in, and with less to aim at
-feature maps could not be taken: their components are as exact, in a tenth of the time for many rows."""
-USABLE = 1e-6
-"""Width of an interval, over the largest eigenvalue, from which on a warning is due where tol=0 asked for the best."""
-GUARD = 5
-"""Components beyond those asked for, where tol=0. The error of a component is about the root of its eigenvalue's, and
-the last ones are the least converged: with these, scores agree with LAPACK's to 1e-8 instead of 5e-7, at no more
-passes."""
-SMALL = 500
-"""Rows up to which every named solver is LAPACK: nothing is faster."""
-LONG = 60.0
-"""Predicted seconds from which on a fit of all components, which is scikit-learn's default, is announced."""
-UNASKED = {"gamma": None, "degree": 3, "coef0": 1}
-"""Values of parameters that nobody need have given: kernels that do not have them are no error."""
-MANY = 2000
-"""Rows up to which that is not asked: LAPACK finds all components in seconds."""
+EXACT_TOL = 1e-10
+"""What tol=0 aims at. Intervals get no narrower than about 1e-11, since rounding is counted in; and a smaller aim would
+rule out feature maps, whose components are as exact, in a tenth of the time for many rows."""
+WIDE = 1e-6
+"""Width of an interval, over the largest eigenvalue, from which on tol=0 warns."""
+EXTRA_COMPONENTS = 5
+"""Computed beyond those asked for, where tol=0. The error of a component is about the root of its eigenvalue's, and the
+last ones are the least converged: with these, scores agree with LAPACK's to 1e-8 instead of 5e-7, in no more passes."""
+LAPACK_ROWS = 500
+"""Up to so many rows every named solver is LAPACK: nothing is faster."""
+ANNOUNCED_SECONDS = 60.0
+"""A fit of all components, which is scikit-learn's default, is announced if it is predicted to take longer."""
+UNANNOUNCED_ROWS = 2000
+"""Up to so many rows it is not announced: LAPACK finds all components in seconds."""
+DEFAULTS = {"gamma": None, "degree": 3, "coef0": 1}
+"""A parameter with this value may not have been given by anybody: a kernel that does not have it is no error."""
 
 
 class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -277,13 +277,14 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         rows, column_means = _symmetric(X) if self._precomputed else (X, None)
         kernel = self._kernel(X)
         model, rest = self._solve(rows, kernel)
-        n_zero = self._n_zero(model, rows, kernel)
+        wanted = X.shape[0] if self._number is None else min(X.shape[0], self._number)
+        if self._fraction is not None:
+            wanted = 0 if model is None else model.n_components
+        self._refuse_negative(model, rows, kernel, wanted)
         if model is not None:
-            keep = self._keep(model, X)
-            n_zero += min(model.n_components, self._most(X)) - keep
-            model = _reduced(model, keep, column_means)
+            model = _reduced(model, min(_n_positive(model, X), wanted), column_means)
             rest = _rest(model)
-        self._assign(model, rest, 0 if self._drops_zeros else n_zero, X)
+        self._assign(model, rest, wanted, X)
         if self.fit_inverse_transform:
             if sp.issparse(X):
                 raise NotImplementedError("Inverse transform not implemented for sparse matrices!")
@@ -324,8 +325,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         dtype = np.promote_types(_float_type(X), _float_type(self.X_fit_))
         if self.model_ is None:
             return np.zeros((X.shape[0], self._n_features_out), dtype=dtype)
-        found = kpca_project(self.model_, _dense_if(self._precomputed, X), n_threads=self._n_threads())
-        return _padded(found.astype(dtype, copy=False), self._n_features_out)
+        X = _dense(X) if self._precomputed else X
+        scores = kpca_project(self.model_, X, n_threads=self._n_threads())
+        return _padded(scores.astype(dtype, copy=False), self._n_features_out)
 
     @property
     def inverse_transform(self) -> Callable[[Any], np.ndarray]:
@@ -361,7 +363,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         check_is_fitted(self, "X_transformed_fit_")
         block = self._inverse_kernel().block
         Z = self.X_transformed_fit_
-        X = np.asarray(X.toarray() if sp.issparse(X) else X)
+        X = np.asarray(_dense(X))
         step = parallel.tile_rows(64)
         parts = [block(X[i : i + step], Z) @ self.dual_coef_ for i in range(0, max(len(X), 1), step)]
         return np.concatenate(parts)
@@ -370,10 +372,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def eigenvectors_(self) -> np.ndarray:
         if "eigenvalues_" not in vars(self):
             raise AttributeError(f"this {type(self).__name__} has no eigenvectors_ before fit")
-        n = self.X_fit_.shape[0]
-        if self.model_ is None:
-            vectors = np.zeros((n, 0), dtype=_float_type(self.X_fit_))
-        else:
+        vectors = np.zeros((self.X_fit_.shape[0], 0))
+        if self.model_ is not None:
             vectors = self.model_.score / np.sqrt(self.model_.eigenvalues).astype(self.model_.score.dtype)
         return _completed(vectors.astype(_float_type(self.X_fit_), copy=False), self._n_features_out)
 
@@ -399,8 +399,13 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
     @property
-    def _drops_zeros(self) -> bool:
-        return bool(self.remove_zero_eig) or not isinstance(self.n_components, Integral)
+    def _number(self) -> int | None:
+        """``n_components`` where it is a number of components; None where all are asked for, or a fraction."""
+        return int(self.n_components) if isinstance(self.n_components, Integral) else None
+
+    @property
+    def _fraction(self) -> float | None:
+        return None if self.n_components is None or self._number is not None else float(self.n_components)
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
         try:
@@ -413,7 +418,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         keywords = dict(self.kernel_params or {})
         try:
             given = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
-            asked = {name: value for name, value in given.items() if value != UNASKED[name]}
+            asked = {name: value for name, value in given.items() if value != DEFAULTS[name]}
             refusal = what_is_ignored(self.kernel, asked, keywords)
             if refusal:
                 raise InvalidParameterError(refusal)
@@ -442,16 +447,16 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         blas = [int(pool["num_threads"]) for pool in threadpool_info() if pool["user_api"] == "blas"]
         return max(1, min([parallel.resolve_threads(None), *blas]))
 
-    def _route(self, n: int, c: int | float | None) -> str:
+    def _route(self, n: int, number: int | None) -> str:
         if self.method != "auto":
             if self.eigen_solver != "auto":
                 raise ValueError(
                     f"method={self.method!r} and eigen_solver={self.eigen_solver!r} both name a way to go; give one"
                 )
             return str(self.method)
-        if self.eigen_solver == "dense" or (self.eigen_solver != "auto" and n <= SMALL):
+        if self.eigen_solver == "dense" or (self.eigen_solver != "auto" and n <= LAPACK_ROWS):
             return "dense"
-        return "krylov" if self.eigen_solver != "auto" and isinstance(c, int) and c < n else "auto"
+        return "krylov" if self.eigen_solver != "auto" and number is not None and number < n else "auto"
 
     # What is done with them
 
@@ -460,15 +465,15 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         n = X.shape[0]
         if n == 1:
             return None, 0.0
-        c = self.n_components
-        c = None if c is None else float(c) if not isinstance(c, Integral) else min(n, int(c))
-        route = self._route(n, c)
-        if self.tol == 0 and isinstance(c, int) and n > SMALL and route != "dense":
-            c += GUARD if c + GUARD < n else 0
+        number = None if self._number is None else min(n, self._number)
+        route = self._route(n, number)
+        if self.tol == 0 and number is not None and n > LAPACK_ROWS and route != "dense":
+            number += EXTRA_COMPONENTS if number + EXTRA_COMPONENTS < n else 0
+        c = number if self._fraction is None else self._fraction
         state = self.random_state
         seed = 0 if state is None else int(check_random_state(state).randint(np.iinfo(np.int32).max))
         settings: dict[str, Any] = {
-            "tol": EXACT if self.tol == 0 else min(float(self.tol), 0.5),
+            "tol": EXACT_TOL if self.tol == 0 else min(float(self.tol), 0.5),
             "max_passes": 20 if self.max_iter is None else self.max_iter,
             "memory_limit": self.memory_limit,
             "n_threads": self._n_threads(),
@@ -476,12 +481,12 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         }
         with silenced(ComponentsWarning, *([CertificateWarning] if self.tol == 0 else [])):
             try:
-                if c is None and n > MANY:
+                if c is None and n > UNANNOUNCED_ROWS:
                     self._announce(X, kernel, route, settings)
                 model = kpca(X, kernel, c, method=route, **settings)
             except NoVarianceError as error:
                 return None, error.bound
-        if self.tol == 0 and self._width(model) > USABLE:
+        if self.tol == 0 and self._width(model) > WIDE:
             warn_caller(
                 f"the widest interval around an eigenvalue is {self._width(model):.2g} of the largest one (tol=0 asks "
                 "for the best that can be had): a larger max_iter or eigen_solver='dense' may narrow it, and tol says "
@@ -505,7 +510,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
                 f"n_components=None asks for every component of {X.shape[0]} rows: {error}. n_components={few}, say, "
                 "needs neither the matrix nor all of its eigenvectors"
             ) from error
-        if expected >= LONG:
+        if expected >= ANNOUNCED_SECONDS:
             warn_caller(
                 f"n_components=None keeps every component of {X.shape[0]} rows, which is predicted to take "
                 f"{_time(expected)} on one thread (with n_components={few} {_time(seconds(few))}); give n_components "
@@ -515,60 +520,51 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     def _width(self, model: KPCAModel) -> float:
         """Of the widest interval around an eigenvalue that was asked for, over the largest one."""
-        asked = self.n_components if isinstance(self.n_components, Integral) else None
-        low, high = model.eigenvalue_bounds[:asked].T
+        low, high = model.eigenvalue_bounds[: self._number].T
         return float(np.max(high - low) / model.eigenvalues[0])
 
-    def _n_zero(self, model: KPCAModel | None, X: Any, kernel: Kernel) -> int:
-        """How many of the components asked for have no variance; an error where they have less than none."""
-        n, asked = X.shape[0], self._most(X)
-        found = 0 if model is None else min(model.n_components, asked)
-        if isinstance(self.n_components, Real) and not isinstance(self.n_components, Integral):
-            asked = found
+    def _refuse_negative(self, model: KPCAModel | None, X: Any, kernel: Kernel, wanted: int) -> None:
+        """Raise ValueError, as scikit-learn does, where eigenvalues among those wanted are negative beyond rounding."""
+        n = X.shape[0]
+        short = (0 if model is None else model.n_components) < wanted
         largest_in_size = self.eigen_solver == "randomized"
-        if not kernel.positive_semidefinite and n > 1 and (found < asked or largest_in_size):
-            lowest = None if model is None else model.info.get("most_negative_eigenvalue")
-            limit = check_memory_limit(self.memory_limit) or DEFAULT_MEMORY
-            if asked == n and lowest is not None:
-                assert model is not None
-                spectrum = np.array([model.eigenvalues[0], lowest])
-            elif 2 * 8 * n * n <= limit:
-                spectrum = _spectrum(kernel, X, self._n_threads())
-                order = np.argsort(np.abs(spectrum) if largest_in_size else spectrum)[::-1]
-                spectrum = spectrum[order][:asked]
-            else:
-                spectrum = np.zeros(1)
-            _check_psd_eigenvalues(spectrum.astype(_float_type(X)), enable_warnings=False)
-        return asked - found
+        if kernel.positive_semidefinite or n == 1 or not (short or largest_in_size):
+            return
+        lowest = None if model is None else model.info.get("most_negative_eigenvalue")
+        limit = check_memory_limit(self.memory_limit) or DEFAULT_MEMORY
+        if wanted == n and model is not None and lowest is not None:
+            spectrum = np.array([model.eigenvalues[0], lowest])
+        elif 2 * 8 * n * n <= limit:
+            spectrum = _spectrum(kernel, X, self._n_threads())
+            order = np.argsort(np.abs(spectrum) if largest_in_size else spectrum)[::-1]
+            spectrum = spectrum[order][:wanted]
+        else:
+            return
+        _check_psd_eigenvalues(spectrum.astype(_float_type(X)), enable_warnings=False)
 
-    def _keep(self, model: KPCAModel, X: Any) -> int:
-        """How many eigenvalues scikit-learn takes for more than zero: a millionth of a millionth of the largest."""
-        checked = _check_psd_eigenvalues(model.eigenvalues.astype(_float_type(X)), enable_warnings=False)
-        return min(int(np.count_nonzero(checked)), self._most(X))
-
-    def _most(self, X: Any) -> int:
-        n = int(X.shape[0])
-        return min(n, int(self.n_components)) if isinstance(self.n_components, Integral) else n
-
-    def _assign(self, model: KPCAModel | None, rest: float, n_zero: int, X: Any) -> None:
+    def _assign(self, model: KPCAModel | None, rest: float, wanted: int, X: Any) -> None:
+        """The attributes; eigenvalues beyond those of the model lie below ``rest``, and are zero."""
         self.model_ = model
         self.X_fit_ = X
-        found = np.zeros(0) if model is None else model.eigenvalues
-        bounds = np.zeros((0, 2)) if model is None else model.eigenvalue_bounds
-        ratio = np.zeros(0) if model is None else model.explained / 100.0
+        n_positive = 0 if model is None else model.n_components
+        keeps_zeros = self._number is not None and not self.remove_zero_eig
+        n_zero = wanted - n_positive if keeps_zeros else 0
         semidefinite = model is None or model.kernel.positive_semidefinite
-        zero = np.tile([0.0 if semidefinite else -np.inf, rest], (n_zero, 1))
-        self.eigenvalues_ = np.concatenate([found, np.zeros(n_zero)])
-        self.eigenvalue_bounds_ = np.concatenate([bounds, zero])
-        self.explained_variance_ratio_ = np.concatenate([ratio, np.zeros(n_zero)])
+        values, ratio = np.zeros((2, n_positive + n_zero))
+        bounds = np.tile([0.0 if semidefinite else -np.inf, rest], (n_positive + n_zero, 1))
+        if model is not None:
+            values[:n_positive] = model.eigenvalues
+            ratio[:n_positive] = model.explained / 100.0
+            bounds[:n_positive] = model.eigenvalue_bounds
+        self.eigenvalues_ = values
+        self.eigenvalue_bounds_ = bounds
+        self.explained_variance_ratio_ = ratio
         self.bound_kind_ = "guaranteed" if model is None else model.bound_kind
         self.failure_probability_ = 0.0 if model is None else model.failure_probability
 
     def _scores(self) -> np.ndarray:
-        n = self.X_fit_.shape[0]
-        if self.model_ is None:
-            return np.zeros((n, self._n_features_out), dtype=_float_type(self.X_fit_))
-        return _padded(self.model_.score.astype(_float_type(self.X_fit_)), self._n_features_out)
+        scores = np.zeros((self.X_fit_.shape[0], 0)) if self.model_ is None else self.model_.score
+        return _padded(scores.astype(_float_type(self.X_fit_)), self._n_features_out)
 
     # The inverse
 
@@ -593,11 +589,11 @@ def _time(seconds: float) -> str:
 
 
 def _float_type(X: Any) -> np.dtype:
-    return np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
+    return float_type(X.dtype)
 
 
-def _dense_if(wanted: bool, X: Any) -> Any:
-    return X.toarray() if wanted and sp.issparse(X) else X
+def _dense(X: Any) -> Any:
+    return X.toarray() if sp.issparse(X) else X
 
 
 def _symmetric(K: Any) -> tuple[np.ndarray, np.ndarray | None]:
@@ -606,7 +602,7 @@ def _symmetric(K: Any) -> tuple[np.ndarray, np.ndarray | None]:
     Row offsets and column offsets are taken away by centring: K = S + 1 a' + b 1' gives the components of S, and so
     does its symmetric part; but new rows, which come with their own b, are centred by the column means of K itself.
     """
-    K = _dense_if(True, K)
+    K = _dense(K)
     if K.shape[0] != K.shape[1]:
         raise ValueError(
             f"Kernel matrix must be a square matrix. Input is a {K.shape[0]}x{K.shape[1]} matrix; with "
@@ -619,15 +615,21 @@ def _symmetric(K: Any) -> tuple[np.ndarray, np.ndarray | None]:
     K = K.astype(np.float64)
     means = K.mean(axis=0)
     for i in range(0, len(K), 512):
-        part = (K[i : i + 512, i:] + K[i:, i : i + 512].T) / 2
-        K[i : i + 512, i:], K[i:, i : i + 512] = part, part.T
+        symmetric = (K[i : i + 512, i:] + K[i:, i : i + 512].T) / 2
+        K[i : i + 512, i:], K[i:, i : i + 512] = symmetric, symmetric.T
     return K, means
+
+
+def _n_positive(model: KPCAModel, X: Any) -> int:
+    """How many eigenvalues scikit-learn takes for more than zero: a millionth of a millionth of the largest."""
+    checked = _check_psd_eigenvalues(model.eigenvalues.astype(_float_type(X)), enable_warnings=False)
+    return int(np.count_nonzero(checked))
 
 
 def _spectrum(kernel: Kernel, X: Any, n_threads: int) -> np.ndarray:
     """All eigenvalues of the centred kernel matrix, ascending."""
-    own, X = guarded(kernel).bind(X)
-    K = gram_matrix(own, Rows(X), n_threads=parallel.threads_for(own, n_threads))
+    kernel, X = guarded(kernel).bind(X)
+    K = gram_matrix(kernel, Rows(X), n_threads=parallel.threads_for(kernel, n_threads))
     K -= K.mean(axis=0)
     K -= K.mean(axis=1)[:, None]
     spectrum: np.ndarray = scipy.linalg.eigvalsh(K, overwrite_a=True)
@@ -666,10 +668,10 @@ def _padded(scores: np.ndarray, columns: int) -> np.ndarray:
 
 def _completed(vectors: np.ndarray, columns: int) -> np.ndarray:
     """More orthonormal columns, until there are so many: of zero eigenvalues, where any will do."""
-    n, found = vectors.shape
-    if found == columns:
+    n, c = vectors.shape
+    if c == columns:
         return vectors
-    more = np.random.default_rng(0).standard_normal((n, columns - found))
+    more = np.random.default_rng(0).standard_normal((n, columns - c))
     for _ in range(2):  # twice is enough
         more -= vectors @ (vectors.T @ more)
         more, _ = np.linalg.qr(more)

@@ -55,7 +55,7 @@ class Bound:
     ----------
     mu : float
     form : str
-        "trace", "frobenius", "features", "cholesky", "lanczos", "sampled", or "none".
+        "trace", "frobenius", "features", "cholesky", "lanczos", "start", "sampled", or "none".
     failure_probability : float
         0: it holds up to the model of rounding.
     """

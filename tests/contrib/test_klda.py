@@ -208,7 +208,7 @@ def test_iterations_that_stop_short_say_so():
         (np.eye(4), [0, 0, 1, 1], {"c": 2}, "1 to 1 discriminant"),
         (np.eye(4), [0, 0, 1, 1], {"regularization": 0.0}, "positive, finite"),
         (np.eye(4), [0, 0, 1, 1], {"penalty": "ridge"}, "coefficients"),
-        (np.eye(4), [0, 0, 1, 1], {"method": "dense"}, "'auto', 'features' or 'gram'"),
+        (np.eye(4), [0, 0, 1, 1], {"method": "dense"}, "one of 'auto', 'features', 'gram'"),
     ],
 )
 def test_errors_of_klda(X, y, options, message):

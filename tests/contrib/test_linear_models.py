@@ -5,6 +5,7 @@ scikit-learn's linear models see the kernel through an exact factor F of its mat
 
 from __future__ import annotations
 
+import warnings
 from importlib import metadata
 
 import numpy as np
@@ -164,6 +165,29 @@ def test_logistic_keeps_extremes_finite():
         kernel_logistic(*sample(100), sigma=0.3, regularization=1e-6, max_iterations=1)
 
 
+@pytest.mark.parametrize("strength", [1.0, 1e30, 1e60])
+def test_a_tolerance_beyond_rounding_is_not_met_by_steps_without_end(strength):
+    """All classes may move alike and change nothing: rounding there has no curvature to be divided by."""
+    X = np.random.default_rng(0).standard_normal((3, 2))
+    for method in ("features", "gram"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", AccuracyWarning)
+            model = kernel_logistic(
+                X, [0, 1, 2], "rational_quadratic", method=method, regularization=strength, tol=1e-20
+            )
+        np.testing.assert_allclose(model.intercept.sum(), 0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("scale", "strength"), [(1e99, 1.0), (1.0, 1e101), (1.0, 1e-101), (1e-60, 1.0)])
+def test_penalties_and_kernel_values_whose_products_leave_float64_are_refused(scale, strength):
+    X, codes = sample(20)
+    with pytest.raises(ValueError, match="logistic regression needs 1e-100 to 1e.100"):
+        kernel_logistic(X * scale, codes, "linear", regularization=strength)
+    if scale == 1.0:
+        with pytest.raises(ValueError, match="regularization is"):
+            kernel_pc_logistic(X, codes, "linear", 2, regularization=strength)
+
+
 def test_results_do_not_depend_on_threads():
     X, codes = sample(300, classes=3)
     for method in ("features", "gram"):
@@ -232,7 +256,7 @@ def test_errors_of_parameters():
         kernel_logistic(X, codes, regularization="a")
     with pytest.raises(ValueError, match="max_epochs"):
         kernel_perceptron(X, codes, max_epochs=0)
-    with pytest.raises(ValueError, match="'ovr' or 'joint'"):
+    with pytest.raises(ValueError, match="one of 'ovr', 'joint'"):
         kernel_perceptron(X, codes, multiclass="ova")
     with pytest.raises(ValueError, match="t contains NaN"):
         kernel_pcr(X, np.append(codes[:-1].astype(float), np.nan))

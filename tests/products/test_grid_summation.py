@@ -7,8 +7,9 @@ import pytest
 from data import look
 from reference import long_gaussian
 
+import fastkpca as fk
 from fastkpca.products import grid_plan
-from fastkpca.products.grid import GridSummation, grid_offer, piecewise, reachable_tol
+from fastkpca.products.grid import GridSummation, grid_offer, piecewise
 from fastkpca.products.islands import PiecewiseSummation, cut_off, labels
 from fastkpca.products.nodal import _RUN
 from fastkpca.rows.view import Rows
@@ -162,11 +163,11 @@ def test_rounding(d, sigma):
     assert grid_plan.plan_grid(np.zeros(d), np.ones(d), sigma, 1e5, 0.9 * floor, 3e7) is None
 
 
-def test_reachable_tol():
+def test_a_grid_reaches_what_rounding_allows():
     X = np.random.default_rng(0).random((500, 2))
     _, data = look(X)
     for sigma in (0.05, 0.3, 2.0):
-        least = reachable_tol(data, data, sigma)
+        least = 3.0 * grid_plan.rounding(np.ptp(data.box, axis=0) / sigma)  # 1 + d times
         assert 1e-15 < least < 1e-12
         assert grid_plan.plan_grid(*data.box, sigma, 1e5, least, 1e7) is not None
 
@@ -306,6 +307,13 @@ def test_a_line_across_the_cube_gets_its_own_axis():
     assert (
         np.abs(long_gaussian(rows[i], rows, sigma) @ U - summation.matmat(U)[i]).max(0) <= tol * np.abs(U).sum(0)
     ).all()
+
+
+def test_targets_far_from_every_source():
+    rng = np.random.default_rng(15)
+    X, Y = rng.random((400, 4)) * 0.01, 1.0 - rng.random((400, 4)) * 0.01
+    K = fk.gram(X, "gaussian", Y, sigma=0.02, tol=1e-3)  # no island has rows of both
+    assert np.abs(K @ np.ones((400, 1))).max() <= 1e-3 * 400
 
 
 def test_no_blow_up_of_memory():

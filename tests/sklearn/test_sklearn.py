@@ -657,7 +657,7 @@ def test_all_components_of_many_rows_are_announced_with_their_cost(monkeypatch):
         warnings.simplefilter("error")
         with pytest.raises(KeyboardInterrupt):  # seconds: nothing is said
             KernelPCA(kernel="rbf").fit(X)
-    monkeypatch.setattr(face, "LONG", 0.1)
+    monkeypatch.setattr(face, "ANNOUNCED_SECONDS", 0.1)
     announced = pytest.warns(EfficiencyWarning, match=r"every component of 2500 rows.*seconds.*n_components=10")
     with announced as caught, pytest.raises(KeyboardInterrupt):
         KernelPCA(kernel="rbf").fit(X)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,44 +10,54 @@ import numpy as np
 import fastkpca as fk
 from fastkpca.base.checks import check_count
 
-from .functions import ComponentFunction, rows_of
+from . import base
+from .base import FittedMethod
+from .functions import ComponentFunction
 from .labels import class_codes
 from .logistic import LogisticModel, indicator, warn_short
-from .logit import fit_logit
+from .logit import check_scale, fit_logit
 from .options import accuracy, regularization_strength
+from .products import training_rows
 
 __all__ = ["RegressionModel", "kernel_pc_logistic", "kernel_pcr", "pcr_predict"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RegressionModel:
+class RegressionModel(FittedMethod):
     """Principal component regression.
 
     Attributes
     ----------
-    components : KPCAModel
     weights : ndarray (c, k)
         Of the scores.
     intercept : ndarray (k,)
     function : KernelFunction
     explained_variance : ndarray (k,)
         R^2 of each target on the training rows.
+    single : bool
+        The targets were given as one vector.
     """
 
-    components: fk.KPCAModel
-    weights: np.ndarray
-    intercept: np.ndarray
-    function: ComponentFunction
-    explained_variance: np.ndarray
-    single: bool
+    made_by = "kernel_pcr()"
+
+    weights: np.ndarray = field(metadata=base.array("ck"))
+    intercept: np.ndarray = field(metadata=base.array("k"))
+    function: ComponentFunction = field(metadata=base.function("k"))
+    explained_variance: np.ndarray = field(metadata=base.array("k"))
+    single: bool = field(metadata=base.flag())
+
+    @property
+    def components(self) -> fk.KPCAModel:
+        """The kernel components."""
+        return self.function.components
 
     def predict(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
         """As ``pcr_predict``."""
         return pcr_predict(self, X, n_threads=n_threads)
 
-    def __repr__(self) -> str:
+    def facts(self) -> list[str]:
         shares = ", ".join(f"{x:.4g}" for x in self.explained_variance)
-        return f"<RegressionModel: {self.components.n_components} components, R^2 {shares}, {self.components!r}>"
+        return [f"{self.components.n_components} components, R^2 {shares}, {self.components!r}"]
 
 
 def kernel_pcr(
@@ -70,8 +80,7 @@ def kernel_pcr(
     -------
     RegressionModel
     """
-    rows = rows_of(X)
-    n = rows.shape[0]
+    n = training_rows(X, "kernel_pcr").shape[0]
     if isinstance(t, np.ma.MaskedArray) and np.ma.getmaskarray(t).any():
         raise ValueError("t has masked entries; drop these rows")
     targets = np.asarray(t)
@@ -94,7 +103,13 @@ def kernel_pcr(
     total = np.sum((values - mean) ** 2, axis=0)
     share = 1.0 - left / np.where(total > 0, total, 1.0)
     weights, mean = weights * unit, mean * unit
-    return RegressionModel(model, weights, mean, ComponentFunction(model, weights, -mean), share, targets.ndim == 1)
+    return RegressionModel(
+        weights=weights,
+        intercept=mean,
+        function=ComponentFunction(components=model, weights=weights, constant=-mean),
+        explained_variance=share,
+        single=targets.ndim == 1,
+    )
 
 
 def pcr_predict(model: RegressionModel, X: Any, *, n_threads: int | None = None) -> np.ndarray:
@@ -113,9 +128,7 @@ def pcr_predict(model: RegressionModel, X: Any, *, n_threads: int | None = None)
     ndarray (m,) or (m, k)
         As the targets were given.
     """
-    if not isinstance(model, RegressionModel):
-        raise TypeError(f"model is a {type(model).__name__}; give what kernel_pcr() returned")
-    values = model.function(X, n_threads)
+    values = RegressionModel.of(model).function(X, n_threads)
     return values[:, 0] if model.single else values
 
 
@@ -154,10 +167,10 @@ def kernel_pc_logistic(
     LogisticModel
         For ``logistic_predict`` and ``logistic_probability``.
     """
-    rows = rows_of(X)
-    n = rows.shape[0]
+    n = training_rows(X, "kernel_pc_logistic").shape[0]
     classes, codes = class_codes(y, n, purpose="kernel_pc_logistic")
     regularization = regularization_strength(regularization, zero=True)
+    check_scale(regularization, 1.0)
     logistic_tol = accuracy(logistic_tol, "logistic_tol")
     max_iterations = check_count(max_iterations, "max_iterations")
     model = fk.kpca(X, kernel, c, **options)
@@ -173,20 +186,20 @@ def kernel_pc_logistic(
         regularization,
         lift=lift,
         tol=logistic_tol,
-        most=max_iterations,
+        max_iterations=max_iterations,
         plain=True,
     )
     warn_short(found, logistic_tol)
     weights = found.weights / unit[:, None]
     return LogisticModel(
-        classes,
-        found.intercept,
-        None,
-        regularization,
-        model.kernel,
-        ComponentFunction(model, weights, -found.intercept),
-        found.log_likelihood,
-        {
+        classes=classes,
+        intercept=found.intercept,
+        gamma=None,
+        regularization=regularization,
+        kernel=model.kernel,
+        function=ComponentFunction(components=model, weights=weights, constant=-found.intercept),
+        log_likelihood=found.log_likelihood,
+        info={
             "method": "components",
             "components": model.n_components,
             "kpca": model.plan.method,

@@ -26,15 +26,17 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
+from fastkpca.base.checks import check_count
 from fastkpca.base.rounding import EPS
 from fastkpca.errors import ComponentsWarning, warn_caller
 from fastkpca.solve.conjugate_gradients import conjugate_gradients
 
 from ..errors import AccuracyWarning
-from .options import regularization_strength
-from .products import HELD, Products, small_features
+from .functions import KernelFunction
+from .options import FitOptions, regularization_strength
+from .products import HELD, Products, products_for, small_features
 
-__all__ = ["Directions", "check_penalty", "feature_directions", "separating", "solve_contrasts"]
+__all__ = ["Directions", "FoundDirections", "Penalised", "feature_directions", "fit_directions"]
 
 Projector = Callable[[np.ndarray], np.ndarray]
 
@@ -47,14 +49,122 @@ class Directions:
     quotients: np.ndarray
 
 
-def check_penalty(regularization: Any, penalty: str, mean_diagonal: float, semidefinite: bool) -> float:
+@dataclass(frozen=True)
+class Penalised:
+    """What the directions are of: K, the penalty mu on "coefficients" or on their "norm", and how far to iterate."""
+
+    products: Products
+    mu: float
+    penalty: str
+    tol: float
+    max_iterations: int
+
+    def separating(self, quotients: np.ndarray, residual: float | None = None) -> int:
+        """How many of these directions, descending, separate anything.
+
+        Rounding in K, of N u k(x, x), leaves a quotient of its square over mu ("coefficients"), or of itself over mu
+        ("norm"). Relative to the largest quotient, solves that end at a ``residual`` leave its square, and the
+        eigensolver behind them its rounding.
+
+        Raises ValueError for none, and warns where some do not: such a direction is of rounding alone.
+        """
+        products = self.products
+        noise = 8 * EPS * products.n_samples * abs(products.mean_diagonal())
+        least = (noise**2 if self.penalty == "coefficients" else noise) / self.mu
+        if residual is not None:
+            least = max(least, (64 * EPS + residual**2) * quotients.max(initial=0.0))
+        kept = int(np.sum(quotients > least))
+        if not kept:
+            raise ValueError(
+                f"no direction separates the rows: their means coincide in the space of {products.kernel!r}; check X "
+                "and the labels, or take another kernel"
+            )
+        if kept < len(quotients):
+            warn_caller(
+                f"{len(quotients)} directions asked for, {kept} returned: the others separate nothing but rounding",
+                ComponentsWarning,
+            )
+        return kept
+
+    def solver(self, project: Projector) -> tuple[Projector, dict[str, Any]]:
+        """(E -> a for the columns of a contrast, what the iterations came to), with products only.
+
+        A coarse feature map, where there is one, preconditions: what it spans is inverted exactly.
+        """
+        products, mu, on_norm = self.products, self.mu, self.penalty == "norm"
+        precondition = _preconditioner(products, project, mu, on_norm)
+        info: dict[str, Any] = {"iterations": 0, "residual": 0.0}
+
+        def operator(V: np.ndarray) -> np.ndarray:
+            if on_norm:
+                return project(products.matmat(project(V))) + mu * V
+            return products.matmat(project(products.matmat(V))) + mu * V
+
+        def solve(E: np.ndarray) -> np.ndarray:
+            target = products.matmat(E)
+            size = np.linalg.norm(target, axis=0)
+            if on_norm:
+                target = project(target)
+                # E - z cancels: what counts is the residual of (P K + mu I) a = E, which is 1 / mu times this one
+                size = mu * np.linalg.norm(E, axis=0)
+            size = np.where(size > 0.0, size, 1.0)
+            reached = conjugate_gradients(
+                operator,
+                target,
+                goal=self.tol * size,
+                most_steps=self.max_iterations,
+                precondition=precondition,
+                patience=50,
+            )
+            residual = float((reached.residuals / size).max())
+            if residual > self.tol:
+                _warn_of(residual, reached.steps, self.tol)
+            info["iterations"] += reached.steps
+            info["residual"] = max(info["residual"], residual)
+            return (E - reached.solution) / mu if on_norm else reached.solution
+
+        return solve, info
+
+
+@dataclass(frozen=True)
+class FoundDirections:
+    """The function that projects new rows, the quotients reached, what it came to, and what else a model holds."""
+
+    function: KernelFunction
+    quotients: np.ndarray
+    info: dict[str, Any]
+    moments: tuple[np.ndarray, ...] = ()
+
+
+def fit_directions(
+    X: Any,
+    options: FitOptions,
+    regularization: Any,
+    penalty: str,
+    max_iterations: Any,
+    by_features: Callable[[Penalised], FoundDirections],
+    by_gram: Callable[[Penalised], FoundDirections],
+) -> tuple[Penalised, FoundDirections]:
+    """Directions through features or products: a map chosen on some rows first, on all where that missed too much."""
+    max_iterations = check_count(max_iterations, "max_iterations")
+    for draft in (True, False):
+        products = products_for(X, options, draft=draft)
+        mu = _check_penalty(regularization, penalty, products)
+        problem = Penalised(products, mu, penalty, options.tol, max_iterations)
+        found = by_gram(problem) if products.features is None else by_features(problem)
+        if found.info.get("residual_trace", 0.0) <= options.tol * X.shape[0] * products.mean_diagonal():
+            break
+    return problem, found
+
+
+def _check_penalty(regularization: Any, penalty: str, products: Products) -> float:
     """mu: as given, or 1e-3 in the units of what it is added to."""
     if penalty not in ("coefficients", "norm"):
         raise ValueError(f"penalty is {penalty!r}; give 'coefficients' (N + mu I) or 'norm' (N + mu K)")
-    if penalty == "norm" and not semidefinite:
+    if penalty == "norm" and not products.kernel.positive_semidefinite:
         raise ValueError("penalty='norm' needs a positive semidefinite kernel; take penalty='coefficients'")
     if regularization is None:
-        scale = abs(mean_diagonal) or 1.0
+        scale = abs(products.mean_diagonal()) or 1.0
         if penalty == "coefficients" and not scale < 1e150:
             raise ValueError(
                 f"k(x, x) is about {scale:.2g}, and its square, which the default regularization needs, is out of the "
@@ -64,35 +174,6 @@ def check_penalty(regularization: Any, penalty: str, mean_diagonal: float, semid
     return regularization_strength(
         regularization, ": without one the directions are not determined, since there are as many coefficients as rows"
     )
-
-
-def separating(
-    quotients: np.ndarray, products: Products, mu: float, penalty: str, residual: float | None = None
-) -> int:
-    """How many of these directions, descending, separate anything.
-
-    Rounding in K, of N u k(x, x), leaves a quotient of its square over mu ("coefficients"), or of itself over mu
-    ("norm"). Relative to the largest quotient, solves that end at a ``residual`` leave its square, and the eigensolver
-    behind them its rounding.
-
-    Raises ValueError for none, and warns where some do not: such a direction is of rounding alone.
-    """
-    noise = 8 * EPS * products.n_samples * abs(products.mean_diagonal())
-    least = (noise**2 if penalty == "coefficients" else noise) / mu
-    if residual is not None:
-        least = max(least, (64 * EPS + residual**2) * quotients.max(initial=0.0))
-    kept = int(np.sum(quotients > least))
-    if not kept:
-        raise ValueError(
-            f"no direction separates the rows: their means coincide in the space of {products.kernel!r}; check X and "
-            "the labels, or take another kernel"
-        )
-    if kept < len(quotients):
-        warn_caller(
-            f"{len(quotients)} directions asked for, {kept} returned: the others separate nothing but rounding",
-            ComponentsWarning,
-        )
-    return kept
 
 
 def feature_directions(
@@ -143,42 +224,6 @@ def _root(second: np.ndarray) -> np.ndarray:
         return vectors[:, kept] * np.sqrt(values[kept])
 
 
-def solve_contrasts(
-    products: Products, project: Projector, mu: float, penalty: str, *, tol: float, max_iterations: int
-) -> tuple[Callable[[np.ndarray], np.ndarray], dict[str, Any]]:
-    """(E -> a for the columns of a contrast, what the iterations came to), with products only.
-
-    A coarse feature map, where there is one, preconditions: what it spans is inverted exactly.
-    """
-    precondition = _preconditioner(products, project, mu, penalty)
-    info: dict[str, Any] = {"iterations": 0, "residual": 0.0}
-
-    def operator(V: np.ndarray) -> np.ndarray:
-        if penalty == "coefficients":
-            return products.matmat(project(products.matmat(V))) + mu * V
-        return project(products.matmat(project(V))) + mu * V
-
-    def solve(E: np.ndarray) -> np.ndarray:
-        target = products.matmat(E)
-        size = np.linalg.norm(target, axis=0)
-        if penalty == "norm":
-            target = project(target)
-            # E - z cancels: what counts is the residual of (P K + mu I) a = E, which is 1 / mu times this one
-            size = mu * np.linalg.norm(E, axis=0)
-        size = np.where(size > 0.0, size, 1.0)
-        reached = conjugate_gradients(
-            operator, target, goal=tol * size, most_steps=max_iterations, precondition=precondition, patience=50
-        )
-        residual = float((reached.residuals / size).max())
-        if residual > tol:
-            _warn_of(residual, reached.steps, tol)
-        info["iterations"] += reached.steps
-        info["residual"] = max(info["residual"], residual)
-        return reached.solution if penalty == "coefficients" else (E - reached.solution) / mu
-
-    return solve, info
-
-
 def _warn_of(residual: float, steps: int, tol: float) -> None:
     warn_caller(
         f"conjugate gradients stopped after {steps} steps at a relative residual of {residual:.2g}, tol is {tol:.2g}; "
@@ -187,7 +232,7 @@ def _warn_of(residual: float, steps: int, tol: float) -> None:
     )
 
 
-def _preconditioner(products: Products, project: Projector, mu: float, penalty: str) -> Projector:
+def _preconditioner(products: Products, project: Projector, mu: float, on_norm: bool) -> Projector:
     """The inverse on the span of a coarse map's features, the smallest that it saw plus mu beyond (Frangella, Tropp,
     Udell 2023); nothing where there is no such map."""
     n = products.n_samples
@@ -207,7 +252,7 @@ def _preconditioner(products: Products, project: Projector, mu: float, penalty: 
         return lambda R: R
     Phi = coarse @ np.eye(coarse.shape[1])
     centred = project(Phi)
-    if penalty == "norm":
+    if on_norm:
         basis, second = centred, centred.T @ centred
     else:
         basis, second = Phi, Phi.T @ Phi
@@ -217,7 +262,7 @@ def _preconditioner(products: Products, project: Projector, mu: float, penalty: 
         return lambda R: R
     root = np.sqrt(values[kept])
     Q = basis @ (vectors[:, kept] / root)
-    if penalty == "norm":
+    if on_norm:
         theta = values[kept]
     else:
         scaled = vectors[:, kept] * root

@@ -5,7 +5,7 @@ Zhou & Huang, Small sample learning during multimedia retrieval using BiasMap, 2
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,13 @@ from fastkpca.base.checks import check_count
 from fastkpca.base.rounding import EPS
 from fastkpca.kernels import Kernel
 
-from .discriminant import check_penalty, feature_directions, separating, solve_contrasts
-from .functions import KernelFunction, rows_of
+from . import base
+from .base import FittedMethod
+from .discriminant import FoundDirections, Penalised, feature_directions, fit_directions
+from .functions import KernelFunction
 from .labels import subset
-from .products import Products, class_moments, products_for
+from .options import FitOptions
+from .products import class_moments, training_rows
 
 __all__ = ["KBDAModel", "kbda", "kbda_project"]
 
@@ -27,7 +30,7 @@ SMALL = 64
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class KBDAModel:
+class KBDAModel(FittedMethod):
     """Biased discriminant directions.
 
     Attributes
@@ -44,14 +47,16 @@ class KBDAModel:
     info : dict
     """
 
-    quotients: np.ndarray
-    kernel: Kernel
-    regularization: float
-    penalty: str
-    function: KernelFunction
-    n_samples: int
-    n_positive: int
-    info: dict[str, Any]
+    made_by = "kbda()"
+
+    quotients: np.ndarray = field(metadata=base.array("k"))
+    kernel: Kernel = field(metadata=base.kernel())
+    regularization: float = field(metadata=base.number(least=0.0))
+    penalty: str = field(metadata=base.text("coefficients", "norm"))
+    function: KernelFunction = field(metadata=base.function("k"))
+    n_samples: int = field(metadata=base.count())
+    n_positive: int = field(metadata=base.count())
+    info: dict[str, Any] = field(metadata=base.info("method"))
 
     @property
     def n_components(self) -> int:
@@ -61,11 +66,11 @@ class KBDAModel:
         """As ``kbda_project``."""
         return kbda_project(self, X, n_threads=n_threads)
 
-    def __repr__(self) -> str:
-        return (
-            f"<KBDAModel: {self.kernel!r}, {self.n_positive} of {self.n_samples} rows positive, {self.n_components} "
-            f"directions, regularization={self.regularization:g} ({self.penalty}), method={self.info['method']!r}>"
-        )
+    def facts(self) -> list[str]:
+        return [
+            f"{self.kernel!r}, {self.n_positive} of {self.n_samples} rows positive, {self.n_components} directions",
+            f"regularization={self.regularization:g} ({self.penalty}), method={self.info['method']!r}",
+        ]
 
 
 def kbda(
@@ -114,75 +119,61 @@ def kbda(
         Directions with unit (penalised) variance of the positive rows; the distance from the origin, their mean, ranks
         new rows.
     """
-    X = rows_of(X)
+    X = training_rows(X, "kbda")
     n = X.shape[0]
     chosen = subset(positive, n, purpose="kbda")
-    if isinstance(c, (bool, np.bool_)) or not isinstance(c, (int, np.integer)):
-        raise TypeError(f"c is {c!r}; give a whole number of directions")
+    c = check_count(c, "c")
     n_others = n - int(chosen.sum())
-    if not 1 <= c <= n_others:
+    if c > n_others:
         raise ValueError(f"c is {c}; {n_others} other rows have 1 to {n_others} directions")
-    max_iterations = check_count(max_iterations, "max_iterations")
-    for draft in (True, False):
-        products = products_for(
-            X,
-            kernel,
-            kernel_parameters,
-            method=method,
-            tol=tol,
-            max_features=max_features,
-            n_threads=n_threads,
-            rng=rng,
-            draft=draft,
-        )
-        mu = check_penalty(regularization, penalty, products.mean_diagonal(), products.kernel.positive_semidefinite)
-        if products.features is None:
-            function, quotients, info = _from_gram(products, chosen, mu, penalty, int(c), tol, max_iterations)
-        else:
-            function, quotients, info = _from_features(products, chosen, mu, penalty, int(c))
-        if info.get("residual_trace", 0.0) <= tol * n * products.mean_diagonal():
-            break
-    return KBDAModel(
-        quotients,
-        products.kernel.unbound(),
-        mu,
+    problem, found = fit_directions(
+        X,
+        FitOptions(kernel, kernel_parameters, method, tol, max_features, n_threads, rng),
+        regularization,
         penalty,
-        function,
-        n,
-        n - n_others,
-        products.info | info,
+        max_iterations,
+        lambda problem: _from_features(problem, chosen, c),
+        lambda problem: _from_gram(problem, chosen, c),
+    )
+    return KBDAModel(
+        quotients=found.quotients,
+        kernel=problem.products.kernel.unbound(),
+        regularization=problem.mu,
+        penalty=penalty,
+        function=found.function,
+        n_samples=n,
+        n_positive=n - n_others,
+        info=problem.products.info | found.info,
     )
 
 
-def _from_features(products: Products, chosen: np.ndarray, mu: float, penalty: str, c: int) -> tuple:
+def _from_features(problem: Penalised, chosen: np.ndarray, c: int) -> FoundDirections:
     n, n_positive = len(chosen), int(chosen.sum())
-    moments = class_moments(products, [np.flatnonzero(chosen), np.flatnonzero(~chosen)])
+    moments = class_moments(problem.products, [np.flatnonzero(chosen), np.flatnonzero(~chosen)])
     (mean, within, missed), (other_mean, others, others_missed) = moments
     step = other_mean - mean
     spread = others + (n - n_positive) * np.outer(step, step)
     second = None
-    if penalty == "coefficients":
+    if problem.penalty == "coefficients":
         total = n_positive * mean + (n - n_positive) * other_mean
         # about the positive mean, moved to zero
         second = within + spread + np.outer(total, mean) + np.outer(mean, total) - n * np.outer(mean, mean)
     values, vectors = np.linalg.eigh(spread)
     kept = values > len(values) * EPS * values[-1]
-    found = feature_directions(within, vectors[:, kept] * np.sqrt(values[kept]), second, mu, c)
-    count = separating(found.quotients, products, mu, penalty)
+    found = feature_directions(within, vectors[:, kept] * np.sqrt(values[kept]), second, problem.mu, c)
+    count = problem.separating(found.quotients)
     weights = found.columns[:, :count] * np.sqrt(n_positive - 1)
     weights = weights * np.where(step @ weights < 0, -1.0, 1.0)
-    return (
-        products.feature_function(weights, mean @ weights),
+    return FoundDirections(
+        problem.products.feature_function(weights, mean @ weights),
         found.quotients[:count],
         {"residual_trace": missed + others_missed},
     )
 
 
-def _from_gram(
-    products: Products, chosen: np.ndarray, mu: float, penalty: str, c: int, tol: float, max_iterations: int
-) -> tuple:
+def _from_gram(problem: Penalised, chosen: np.ndarray, c: int) -> FoundDirections:
     """The symmetric matrix E'K a(E), as many rows as there are others, by Lanczos on solves."""
-    n, n_positive = len(chosen), int(chosen.sum())
+    n, n_positive, products = len(chosen), int(chosen.sum()), problem.products
     others = ~chosen
     n_others = n - n_positive
 
@@ -200,7 +191,7 @@ def _from_gram(
     def contrast_transposed(V: np.ndarray) -> np.ndarray:
         return V[others] - V[chosen].mean(axis=0)
 
-    solve, info = solve_contrasts(products, project, mu, penalty, tol=tol, max_iterations=max_iterations)
+    solve, info = problem.solver(project)
 
     def quotient(Q: np.ndarray) -> np.ndarray:
         return contrast_transposed(products.matmat(solve(contrast(Q.reshape(n_others, -1)))))
@@ -212,16 +203,18 @@ def _from_gram(
     else:
         operator = LinearOperator((n_others, n_others), matvec=quotient, matmat=quotient, dtype=np.float64)
         start = np.random.default_rng(0).standard_normal(n_others)
-        values, vectors = eigsh(operator, c, which="LA", v0=start, tol=tol, ncv=min(n_others, max(2 * c + 1, 12)))
+        values, vectors = eigsh(
+            operator, c, which="LA", v0=start, tol=problem.tol, ncv=min(n_others, max(2 * c + 1, 12))
+        )
     order = np.argsort(values)[::-1]
-    order = order[: separating(values[order], products, mu, penalty, info["residual"])]
+    order = order[: problem.separating(values[order], info["residual"])]
     values, vectors = values[order], vectors[:, order]
     coefficients = solve(contrast(vectors / np.sqrt(values)))
     coefficients *= np.sqrt(n_positive - 1)
     score = products.matmat(coefficients)
     mean = score[chosen].mean(axis=0)
     signs = np.where(score[others].mean(axis=0) < mean, -1.0, 1.0)
-    return products.function(coefficients * signs, mean * signs), values, info
+    return FoundDirections(products.function(coefficients * signs, mean * signs), values, info)
 
 
 def kbda_project(model: KBDAModel, X: Any, *, n_threads: int | None = None) -> np.ndarray:
@@ -239,6 +232,4 @@ def kbda_project(model: KBDAModel, X: Any, *, n_threads: int | None = None) -> n
     -------
     ndarray (m, c)
     """
-    if not isinstance(model, KBDAModel):
-        raise TypeError(f"model is a {type(model).__name__}; give what kbda() returned")
-    return model.function(X, n_threads)
+    return KBDAModel.of(model).function(X, n_threads)

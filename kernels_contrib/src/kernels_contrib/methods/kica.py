@@ -34,9 +34,13 @@ import fastkpca
 from fastkpca.base import parallel
 from fastkpca.base.checks import check_count, check_rng
 from fastkpca.base.rounding import EPS
-from fastkpca.kernels import Gaussian
+from fastkpca.kernels import Gaussian, Kernel
+from fastkpca.rows.columns import check_columns
+from fastkpca.rows.convert import as_rows
+from fastkpca.rows.values import check_finite
 
-from .functions import rows_of
+from . import base
+from .base import FittedMethod
 from .options import regularization_strength
 
 __all__ = ["KICAModel", "kica", "kica_contrast", "kica_project"]
@@ -56,8 +60,8 @@ TURN = 0.05  # radians, for second differences
 DIFFERENCE = 1e-4  # of the length scale, for phi': an error of about 1e-8 of it
 
 
-@dataclass(frozen=True)
-class KICAModel:
+@dataclass(frozen=True, eq=False, repr=False)
+class KICAModel(FittedMethod):
     """What ``kica`` returns: sources = (X - mean) @ unmixing.T and X = mean + sources @ mixing.T (c < d: up to the
     principal components that were left out).
 
@@ -80,17 +84,23 @@ class KICAModel:
         ``converged``; ``starts``: the contrast that each of several starts led to, on the rows that decided.
     """
 
-    unmixing: np.ndarray
-    mixing: np.ndarray
-    mean: np.ndarray
-    sources: np.ndarray = field(repr=False)
-    contrast: float
-    kernel: Any
-    info: dict = field(repr=False)
+    made_by = "kica()"
+
+    unmixing: np.ndarray = field(metadata=base.array("cd"))
+    mixing: np.ndarray = field(metadata=base.array("dc"))
+    mean: np.ndarray = field(metadata=base.array("d"))
+    sources: np.ndarray = field(metadata=base.not_stored("c"))
+    contrast: float = field(metadata=base.number())
+    kernel: Kernel = field(metadata=base.kernel())
+    info: dict[str, Any] = field(metadata=base.info())
 
     def project(self, X: Any) -> np.ndarray:
         """As ``kica_project``."""
         return kica_project(self, X)
+
+    def facts(self) -> list[str]:
+        c, d = self.unmixing.shape
+        return [f"{self.kernel!r}, {c} components of {d} columns, contrast {self.contrast:.4g}"]
 
 
 def kica(
@@ -259,12 +269,8 @@ def kica_project(model: KICAModel, X: Any) -> np.ndarray:
     -------
     ndarray (m, c)
     """
-    if not isinstance(model, KICAModel):
-        raise TypeError(f"model is a {type(model).__name__}; give what kica() returned")
-    X = _matrix(X)
-    if X.shape[1] != len(model.mean):
-        raise ValueError(f"X has {X.shape[1]} columns, the model was fitted to {len(model.mean)}")
-    return (X - model.mean) @ model.unmixing.T
+    model = KICAModel.of(model)
+    return (_matrix(X, len(model.mean)) - model.mean) @ model.unmixing.T
 
 
 def kica_contrast(
@@ -321,22 +327,13 @@ def _positive(value: object, name: str) -> float:
     return float(value)
 
 
-def _matrix(X: Any) -> np.ndarray:
-    X = np.asarray(rows_of(X))
-    if X.ndim != 2 or not X.size:
-        raise ValueError(f"X has shape {X.shape}; give rows of observations and columns of mixtures, (N, d)")
-    if X.dtype.kind not in "fiub":
-        raise TypeError(f"X has dtype {X.dtype}; give real numbers")
-    X = X.astype(np.float64, copy=False)
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = X.sum()  # of large numbers of both signs
-    if not np.isfinite(total) and not np.isfinite(X).all():
-        row, column = np.argwhere(~np.isfinite(X))[0]
-        word = "NaN" if np.isnan(X[row, column]) else "infinity"
-        raise ValueError(
-            f"X contains {word} (first at row {row}, column {column}); drop or impute these rows before kica"
-        )
-    return X
+def _matrix(X: Any, n_features: int | None = None) -> np.ndarray:
+    """X as float64; its columns are those of a model, if ``n_features`` is theirs."""
+    rows = as_rows(X, purpose="kica")
+    if n_features is not None:
+        check_columns(n_features, rows.n_features)
+    check_finite(rows, purpose="kica")
+    return rows.shifted(np.zeros(rows.n_features)).all()
 
 
 def _parameters(
@@ -408,7 +405,15 @@ def _model(
     mixing = mixing[:, order]
     sign = np.sign(mixing[np.argmax(np.abs(mixing), axis=0), np.arange(len(order))])
     unmixing = unmixing[order] * sign[:, None]
-    return KICAModel(unmixing, mixing * sign, mean, (X - mean) @ unmixing.T, value, kernel, info)
+    return KICAModel(
+        unmixing=unmixing,
+        mixing=mixing * sign,
+        mean=mean,
+        sources=(X - mean) @ unmixing.T,
+        contrast=value,
+        kernel=kernel,
+        info=info,
+    )
 
 
 # ---- one feature map for all components and rotations

@@ -6,7 +6,7 @@ algorithms, 2001, section IV-C; Yang, Face recognition using kernel methods, 200
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,17 +16,19 @@ from fastkpca.base.checks import check_count
 from fastkpca.base.rounding import EPS
 from fastkpca.kernels import Kernel
 
-from .discriminant import check_penalty, feature_directions, separating, solve_contrasts
-from .functions import ComponentFunction, KernelFunction, rows_of
+from . import base
+from .base import FittedMethod
+from .discriminant import FoundDirections, Penalised, feature_directions, fit_directions
+from .functions import ComponentFunction, KernelFunction
 from .labels import class_codes
-from .options import regularization_strength
-from .products import Products, class_moments, products_for
+from .options import FitOptions, regularization_strength
+from .products import class_moments, training_rows
 
 __all__ = ["KLDAModel", "kernel_fisherfaces", "klda", "klda_predict", "klda_project"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class KLDAModel:
+class KLDAModel(FittedMethod):
     """Discriminant directions.
 
     Attributes
@@ -53,17 +55,19 @@ class KLDAModel:
         Method, number of features or products and iterations, residuals.
     """
 
-    classes: np.ndarray
-    counts: np.ndarray
-    class_means: np.ndarray
-    within: np.ndarray
-    quotients: np.ndarray
-    kernel: Kernel
-    regularization: float
-    penalty: str
-    function: KernelFunction
-    n_samples: int
-    info: dict[str, Any]
+    made_by = "klda()"
+
+    classes: np.ndarray = field(metadata=base.labels())
+    counts: np.ndarray = field(metadata=base.array("C", kind="iu", least=1))
+    class_means: np.ndarray = field(metadata=base.array("Ck"))
+    within: np.ndarray = field(metadata=base.array("kk"))
+    quotients: np.ndarray = field(metadata=base.array("k"))
+    kernel: Kernel = field(metadata=base.kernel())
+    regularization: float = field(metadata=base.number(least=0.0))
+    penalty: str = field(metadata=base.text("coefficients", "norm", "components"))
+    function: KernelFunction = field(metadata=base.function("k"))
+    n_samples: int = field(metadata=base.count())
+    info: dict[str, Any] = field(metadata=base.info("method"))
 
     @property
     def n_components(self) -> int:
@@ -77,12 +81,12 @@ class KLDAModel:
         """As ``klda_predict``."""
         return klda_predict(self, X, prior=prior, n_threads=n_threads)
 
-    def __repr__(self) -> str:
-        return (
-            f"<KLDAModel: {self.kernel!r}, {len(self.classes)} classes, {self.n_components} directions, "
-            f"n_samples={self.n_samples}, regularization={self.regularization:g} ({self.penalty}), "
-            f"method={self.info['method']!r}>"
-        )
+    def facts(self) -> list[str]:
+        return [
+            f"{self.kernel!r}, {len(self.classes)} classes, {self.n_components} directions",
+            f"n_samples={self.n_samples}, regularization={self.regularization:g} ({self.penalty})",
+            f"method={self.info['method']!r}",
+        ]
 
 
 def klda(
@@ -140,53 +144,41 @@ def klda(
     AccuracyWarning
         The iterations stopped short of ``tol``.
     """
-    X = rows_of(X)
+    X = training_rows(X, "klda")
     classes, codes = class_codes(y, X.shape[0], least=2, purpose="klda")
-    counts = np.bincount(codes)
     c = _check_c(c, len(classes))
-    max_iterations = check_count(max_iterations, "max_iterations")
-    for draft in (True, False):
-        products = products_for(
-            X,
-            kernel,
-            kernel_parameters,
-            method=method,
-            tol=tol,
-            max_features=max_features,
-            n_threads=n_threads,
-            rng=rng,
-            draft=draft,
-        )
-        mu = check_penalty(regularization, penalty, products.mean_diagonal(), products.kernel.positive_semidefinite)
-        fit = _from_gram if products.features is None else _from_features
-        function, class_means, within, quotients, info = fit(
-            products, codes, counts, mu, penalty, c, tol=tol, max_iterations=max_iterations
-        )
-        if info.get("residual_trace", 0.0) <= tol * len(codes) * products.mean_diagonal():
-            break
-    return KLDAModel(
-        classes,
-        counts,
-        class_means,
-        within,
-        quotients,
-        products.kernel.unbound(),
-        mu,
+    problem, found = fit_directions(
+        X,
+        FitOptions(kernel, kernel_parameters, method, tol, max_features, n_threads, rng),
+        regularization,
         penalty,
-        function,
-        len(codes),
-        products.info | info,
+        max_iterations,
+        lambda problem: _from_features(problem, codes, c),
+        lambda problem: _from_gram(problem, codes, c),
+    )
+    class_means, within = found.moments
+    return KLDAModel(
+        classes=classes,
+        counts=np.bincount(codes),
+        class_means=class_means,
+        within=within,
+        quotients=found.quotients,
+        kernel=problem.products.kernel.unbound(),
+        regularization=problem.mu,
+        penalty=penalty,
+        function=found.function,
+        n_samples=len(codes),
+        info=problem.products.info | found.info,
     )
 
 
 def _check_c(c: Any, n_classes: int) -> int:
     if c is None:
         return n_classes - 1
-    if isinstance(c, (bool, np.bool_)) or not isinstance(c, (int, np.integer)):
-        raise TypeError(f"c is {c!r}; give a whole number of directions, or None for all")
-    if not 1 <= c < n_classes:
+    c = check_count(c, "c")
+    if c >= n_classes:
         raise ValueError(f"c is {c}; {n_classes} classes have 1 to {n_classes - 1} discriminant directions")
-    return int(c)
+    return c
 
 
 def _signs(class_means: np.ndarray) -> np.ndarray:
@@ -198,72 +190,64 @@ def _signs(class_means: np.ndarray) -> np.ndarray:
     return np.where(class_means[first, np.arange(class_means.shape[1])] < 0, -1.0, 1.0)
 
 
-def _from_features(
-    products: Products, codes: np.ndarray, counts: np.ndarray, mu: float, penalty: str, c: int, **_: Any
-) -> tuple:
+def _from_features(problem: Penalised, codes: np.ndarray, c: int) -> FoundDirections:
     """D x D matrices from the moments of each class."""
-    n, n_classes = len(codes), len(counts)
-    within, means, residual = None, [], 0.0
-    for mean, scatter, missed in class_moments(products, [np.flatnonzero(codes == k) for k in range(n_classes)]):
-        within = scatter if within is None else within + scatter
-        means.append(mean)
-        residual += missed
-    assert within is not None
-    class_means = np.array(means)
-    mean = counts @ class_means / n
-    contrasts = ((class_means - mean) * np.sqrt(counts)[:, None]).T
+    n, counts = len(codes), np.bincount(codes)
+    within, means, missed = np.zeros(()), [], 0.0
+    for k_mean, scatter, k_missed in class_moments(
+        problem.products, [np.flatnonzero(codes == k) for k in range(len(counts))]
+    ):
+        within = within + scatter
+        means.append(k_mean)
+        missed += k_missed
+    mean = counts @ np.array(means) / n
+    class_means = np.array(means) - mean
+    contrasts = (class_means * np.sqrt(counts)[:, None]).T
     second = None
-    if penalty == "coefficients":
+    if problem.penalty == "coefficients":
         second = within + contrasts @ contrasts.T + n * np.outer(mean, mean)
-    found = feature_directions(within, contrasts, second, mu, c)
-    kept = separating(found.quotients, products, mu, penalty)
-    scale = np.sqrt(n - n_classes)
-    weights = found.columns[:, :kept] * scale
-    weights = weights * _signs((class_means - mean) @ weights)
-    pooled = weights.T @ within @ weights / (n - n_classes)
-    function = products.feature_function(weights, mean @ weights)
-    return function, (class_means - mean) @ weights, pooled, found.quotients[:kept], {"residual_trace": residual}
+    found = feature_directions(within, contrasts, second, problem.mu, c)
+    kept = problem.separating(found.quotients)
+    weights = found.columns[:, :kept] * np.sqrt(n - len(counts))
+    weights = weights * _signs(class_means @ weights)
+    return FoundDirections(
+        problem.products.feature_function(weights, mean @ weights),
+        found.quotients[:kept],
+        {"residual_trace": missed},
+        (class_means @ weights, weights.T @ within @ weights / (n - len(counts))),
+    )
 
 
-def _from_gram(
-    products: Products,
-    codes: np.ndarray,
-    counts: np.ndarray,
-    mu: float,
-    penalty: str,
-    c: int,
-    *,
-    tol: float,
-    max_iterations: int,
-) -> tuple:
+def _from_gram(problem: Penalised, codes: np.ndarray, c: int) -> FoundDirections:
     """Solves on products with K, for a block of one contrast a class."""
-    n, n_classes = len(codes), len(counts)
+    n, counts, products = len(codes), np.bincount(codes), problem.products
+    order = np.argsort(codes, kind="stable")
+    starts = np.cumsum(counts) - counts
 
-    def class_sums(V: np.ndarray) -> np.ndarray:
-        order = np.argsort(codes, kind="stable")
-        return np.add.reduceat(V[order], np.concatenate([[0], np.cumsum(counts)[:-1]]), axis=0)
+    def means_of_classes(V: np.ndarray) -> np.ndarray:
+        return np.add.reduceat(V[order], starts, axis=0) / counts[:, None]
 
     def project(V: np.ndarray) -> np.ndarray:
-        return V - (class_sums(V) / counts[:, None])[codes]
+        return V - means_of_classes(V)[codes]
 
     contrasts = -np.sqrt(counts) / n * np.ones((n, 1))
     contrasts[np.arange(n), codes] += 1.0 / np.sqrt(counts[codes])
-    solve, info = solve_contrasts(products, project, mu, penalty, tol=tol, max_iterations=max_iterations)
-    found = solve(contrasts)
-    small = contrasts.T @ products.matmat(found)
+    solve, info = problem.solver(project)
+    solutions = solve(contrasts)
+    small = contrasts.T @ products.matmat(solutions)
     quotients, turn = np.linalg.eigh((small + small.T) / 2)
     quotients, turn = quotients[::-1][:c], turn[:, ::-1][:, :c]
-    kept = separating(quotients, products, mu, penalty, info["residual"])
+    kept = problem.separating(quotients, info["residual"])
     quotients, turn = quotients[:kept], turn[:, :kept]
-    coefficients = found @ (turn * (np.sqrt(n - n_classes) / np.sqrt(quotients)))
+    coefficients = solutions @ (turn * (np.sqrt(n - len(counts)) / np.sqrt(quotients)))
     score = products.matmat(coefficients)
     mean = score.mean(axis=0)
-    class_means = class_sums(score - mean) / counts[:, None]
+    class_means = means_of_classes(score - mean)
     signs = _signs(class_means)
     coefficients, score, mean, class_means = coefficients * signs, score * signs, mean * signs, class_means * signs
     centred = project(score)
-    within = centred.T @ centred / (n - n_classes)
-    return products.function(coefficients, mean), class_means, within, quotients, info
+    within = centred.T @ centred / (n - len(counts))
+    return FoundDirections(products.function(coefficients, mean), quotients, info, (class_means, within))
 
 
 def klda_project(model: KLDAModel, X: Any, *, n_threads: int | None = None) -> np.ndarray:
@@ -281,9 +265,7 @@ def klda_project(model: KLDAModel, X: Any, *, n_threads: int | None = None) -> n
     -------
     ndarray (m, c)
     """
-    if not isinstance(model, KLDAModel):
-        raise TypeError(f"model is a {type(model).__name__}; give what klda() returned")
-    return model.function(X, n_threads)
+    return KLDAModel.of(model).function(X, n_threads)
 
 
 def klda_predict(model: KLDAModel, X: Any, *, prior: Any = None, n_threads: int | None = None) -> np.ndarray:
@@ -353,7 +335,7 @@ def kernel_fisherfaces(
     KLDAModel
         For ``klda_project`` and ``klda_predict``; ``penalty`` is "components".
     """
-    X = rows_of(X)
+    X = training_rows(X, "kernel_fisherfaces")
     n = X.shape[0]
     classes, codes = class_codes(y, n, least=2, purpose="kernel_fisherfaces")
     counts = np.bincount(codes)
@@ -377,15 +359,15 @@ def kernel_fisherfaces(
     weights = weights * _signs(means @ weights)
     pooled = weights.T @ (centred.T @ (centred @ weights)) / (n - len(classes))
     return KLDAModel(
-        classes,
-        counts,
-        means @ weights,
-        pooled,
-        size[:c] ** 2,
-        model.kernel,
-        float(regularization),
-        "components",
-        ComponentFunction(model, weights, np.zeros(weights.shape[1])),
-        n,
-        {"method": "components", "components": model.n_components, "kpca": model.plan.method},
+        classes=classes,
+        counts=counts,
+        class_means=means @ weights,
+        within=pooled,
+        quotients=size[:c] ** 2,
+        kernel=model.kernel,
+        regularization=regularization,
+        penalty="components",
+        function=ComponentFunction(components=model, weights=weights, constant=np.zeros(weights.shape[1])),
+        n_samples=n,
+        info={"method": "components", "components": model.n_components, "kpca": model.plan.method},
     )

@@ -46,8 +46,6 @@ def class_codes(y: Any, n_samples: int, *, least: int = 1, purpose: str) -> tupl
         raise ValueError(
             f"y contains {values.tolist()[row]!r} (first at row {row}); drop these rows, or give them a label"
         )
-    if n_samples == 0:
-        raise ValueError(f"X has no rows; {purpose} needs rows of at least two classes")
     try:
         classes, codes = np.unique(values, return_inverse=True)
     except TypeError:  # labels of several types have no order: as they come

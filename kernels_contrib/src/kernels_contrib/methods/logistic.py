@@ -7,27 +7,29 @@ principal component analysis named in docs/methods.md), with the penalty that it
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from fastkpca.base.checks import check_count
 from fastkpca.errors import warn_caller
-from fastkpca.kernels import Kernel, Precomputed
+from fastkpca.kernels import Kernel
 
 from ..errors import AccuracyWarning
-from .functions import KernelFunction, rows_of
+from . import base
+from .base import FittedMethod
+from .functions import KernelFunction
 from .labels import class_codes
-from .logit import fit_logit
-from .options import accuracy, regularization_strength
-from .products import held_features, products_for
+from .logit import Logit, check_scale, fit_logit
+from .options import FitOptions, accuracy, regularization_strength
+from .products import products_for, training_rows
 
 __all__ = ["LogisticModel", "kernel_logistic", "logistic_predict", "logistic_probability"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LogisticModel:
+class LogisticModel(FittedMethod):
     """A fitted logistic regression.
 
     Attributes
@@ -47,14 +49,16 @@ class LogisticModel:
     info : dict
     """
 
-    classes: np.ndarray
-    intercept: np.ndarray
-    gamma: np.ndarray | None
-    regularization: float
-    kernel: Kernel
-    function: KernelFunction
-    log_likelihood: float
-    info: dict[str, Any]
+    made_by = "kernel_logistic()"
+
+    classes: np.ndarray = field(metadata=base.labels())
+    intercept: np.ndarray = field(metadata=base.array("D"))
+    gamma: np.ndarray | None = field(metadata=base.not_stored())
+    regularization: float = field(metadata=base.number(least=0.0))
+    kernel: Kernel = field(metadata=base.kernel())
+    function: KernelFunction = field(metadata=base.function("D"))
+    log_likelihood: float = field(metadata=base.number())
+    info: dict[str, Any] = field(metadata=base.info("method"))
 
     def probability(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
         """As ``logistic_probability``."""
@@ -64,11 +68,11 @@ class LogisticModel:
         """As ``logistic_predict``."""
         return logistic_predict(self, X, n_threads=n_threads)
 
-    def __repr__(self) -> str:
-        return (
-            f"<LogisticModel: {self.kernel!r}, {len(self.classes)} classes, regularization={self.regularization:g}, "
-            f"log-likelihood {self.log_likelihood:.6g}, method={self.info['method']!r}>"
-        )
+    def facts(self) -> list[str]:
+        return [
+            f"{self.kernel!r}, {len(self.classes)} classes, regularization={self.regularization:g}",
+            f"log-likelihood {self.log_likelihood:.6g}, method={self.info['method']!r}",
+        ]
 
 
 def kernel_logistic(
@@ -121,55 +125,50 @@ def kernel_logistic(
     AccuracyWarning
         Newton's steps stopped short of ``tol``.
     """
-    X = rows_of(X)
-    n = X.shape[0]
-    classes, codes = class_codes(y, n, purpose="kernel_logistic")
+    X = training_rows(X, "kernel_logistic")
+    classes, codes = class_codes(y, X.shape[0], purpose="kernel_logistic")
     strength = regularization_strength(
         regularization, " (there are as many coefficients as rows), or take kernel_pc_logistic, which needs none"
     )
     tol = accuracy(tol, "tol")
     max_iterations = check_count(max_iterations, "max_iterations")
-    products = products_for(
-        X,
-        kernel,
-        kernel_parameters,
-        method=method,
-        tol=features_tol,
-        tol_name="features_tol",
-        max_features=max_features,
-        n_threads=n_threads,
-        rng=rng,
+    options = FitOptions(
+        kernel, kernel_parameters, method, features_tol, max_features, n_threads, rng, tol_name="features_tol"
     )
-    if not products.kernel.positive_semidefinite and not isinstance(products.kernel, Precomputed):
+    products = products_for(X, options)
+    if not products.kernel.positive_semidefinite and not products.kernel.by_number:
         raise ValueError(
             f"{products.kernel!r} is not positive semidefinite, so its functions have no norm to penalise; take "
             "kernel_pc_logistic, or another kernel"
         )
+    check_scale(strength, abs(products.mean_diagonal()))
     target = indicator(codes, len(classes))
+    function: KernelFunction
     if products.features is None:
-        found = fit_logit(target, strength, lift=lambda R: (R, products.matmat(R)), tol=tol, most=max_iterations)
-        constant = -found.intercept
-        function: KernelFunction = products.function(found.weights, constant)
+        found = fit_logit(
+            target, strength, lift=lambda R: (R, products.matmat(R)), tol=tol, max_iterations=max_iterations
+        )
+        function = products.function(found.weights, -found.intercept)
     else:
-        Phi = held_features(products.features)
-        A = products.features if Phi is None else Phi
+        held = products.held_features()
+        Phi = products.features if held is None else held
 
         def lift(R: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            w = A.T @ R
-            return w, A @ w
+            weights = Phi.T @ R
+            return weights, Phi @ weights
 
-        found = fit_logit(target, strength, lift=lift, tol=tol, most=max_iterations, plain=True)
+        found = fit_logit(target, strength, lift=lift, tol=tol, max_iterations=max_iterations, plain=True)
         function = products.feature_function(found.weights, -found.intercept)
     warn_short(found, tol)
     return LogisticModel(
-        classes,
-        found.intercept,
-        (target - found.probability) / strength,
-        strength,
-        products.kernel.unbound(),
-        function,
-        found.log_likelihood,
-        products.info
+        classes=classes,
+        intercept=found.intercept,
+        gamma=(target - found.probability) / strength,
+        regularization=strength,
+        kernel=products.kernel.unbound(),
+        function=function,
+        log_likelihood=found.log_likelihood,
+        info=products.info
         | {"iterations": found.iterations, "products_used": found.lifts, "gradient": float(found.gradient)},
     )
 
@@ -181,7 +180,7 @@ def indicator(codes: np.ndarray, n_classes: int) -> np.ndarray:
     return (codes[:, None] == np.arange(n_classes)).astype(np.float64)
 
 
-def warn_short(found: Any, tol: float) -> None:
+def warn_short(found: Logit, tol: float) -> None:
     if found.gradient > tol:
         warn_caller(
             f"Newton's method stopped after {found.iterations} steps with a gradient of {found.gradient:.2g} of the "
@@ -206,7 +205,7 @@ def logistic_probability(model: LogisticModel, X: Any, *, n_threads: int | None 
     ndarray (m, C)
         Columns in the order of ``model.classes``.
     """
-    logits = _logits(model, X, n_threads)
+    logits = LogisticModel.of(model).function(X, n_threads)
     if logits.shape[1] == 1:
         with np.errstate(over="ignore"):
             one = 1.0 / (1.0 + np.exp(-logits[:, 0]))
@@ -232,13 +231,7 @@ def logistic_predict(model: LogisticModel, X: Any, *, n_threads: int | None = No
     ndarray (m,)
         Of the type of the labels.
     """
-    logits = _logits(model, X, n_threads)
+    logits = LogisticModel.of(model).function(X, n_threads)
     if logits.shape[1] == 1:
         return model.classes[(logits[:, 0] > 0).astype(int)]
     return model.classes[np.argmax(logits, axis=1)]
-
-
-def _logits(model: LogisticModel, X: Any, n_threads: int | None) -> np.ndarray:
-    if not isinstance(model, LogisticModel):
-        raise TypeError(f"model is a {type(model).__name__}; give what kernel_logistic() returned")
-    return model.function(X, n_threads)

@@ -15,9 +15,13 @@ import numpy as np
 
 from fastkpca.solve.conjugate_gradients import conjugate_gradients
 
-__all__ = ["Logit", "fit_logit"]
+__all__ = ["Logit", "check_scale", "fit_logit"]
 
 Lift = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+Function = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+LARGEST = 1e100
+"""Of kernel values and of the penalty, and of what they are divided by: their products stay within float64."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,16 @@ class Logit:
     gradient: float
     iterations: int
     lifts: int
+
+
+def check_scale(strength: float, mean_diagonal: float) -> None:
+    """Raise ValueError where the penalty or kernel values are so large or small that their products leave float64."""
+    for name, value in (("regularization is", strength), ("k(x, x) is about", mean_diagonal)):
+        if value and not 1.0 / LARGEST <= value <= LARGEST:
+            raise ValueError(
+                f"{name} {value:.2g}; logistic regression needs {1.0 / LARGEST:g} to {LARGEST:g}: scale the kernel, or "
+                "the rows, and regularization alike"
+            )
 
 
 def _probability(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -53,7 +67,9 @@ def _curvature(p: np.ndarray, V: np.ndarray) -> np.ndarray:
     return p * (V - np.sum(p * V, axis=1, keepdims=True))
 
 
-def fit_logit(target: np.ndarray, strength: float, *, lift: Lift, tol: float, most: int, plain: bool = False) -> Logit:
+def fit_logit(
+    target: np.ndarray, strength: float, *, lift: Lift, tol: float, max_iterations: int, plain: bool = False
+) -> Logit:
     """Minimise -log-likelihood + strength/2 |f|^2.
 
     Parameters
@@ -65,88 +81,116 @@ def fit_logit(target: np.ndarray, strength: float, *, lift: Lift, tol: float, mo
     lift : callable
         R (N, k) -> (coefficients, values at the rows) of sum_i R_i k(x_i, .).
     tol : float
-    most : int
-        Newton steps.
+        Norm of the gradient, relative to the first, to stop at.
+    max_iterations : int
+        Most Newton steps.
     plain : bool
         Coefficients are coordinates with the ordinary inner product (features), rather than numbers at the rows with
         the inner product of K.
     """
-    k = target.shape[1]
-    lifts = 0
-
-    def lifted(R: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        nonlocal lifts
-        lifts += 1
-        return lift(R)
-
-    def inner(a: tuple, b: tuple) -> float:
-        # the third part is the intercept, an ordinary coordinate; without penalty it is scaled to weigh as a row does
-        return float(np.sum(a[0] * (b[0] if plain else b[1])) + a[2] @ b[2])
-
-    def value(logits: np.ndarray, f: tuple) -> tuple[float, np.ndarray, np.ndarray]:
-        p, normaliser = _probability(logits)
-        likelihood = float(np.sum(target * logits) - normaliser.sum())
-        return -likelihood + 0.5 * strength * (inner(f, f) - float(f[2] @ f[2])), p, normaliser
-
-    start = lifted(np.zeros_like(target))
-    zero = np.zeros(k)
-    f = (np.zeros_like(start[0]), np.zeros_like(start[1]), zero)
-    share = np.clip(target.mean(axis=0), 1e-12, None)
-    f = (f[0], f[1], np.log(share / (1.0 - share)) if k == 1 else np.log(share) - np.log(share).mean())
-    cost, p, _ = value(f[1] + f[2], f)
-    first, gradient, iterations = 0.0, np.inf, 0
+    problem = _Problem(target, strength, lift, plain)
+    f = problem.start()
+    cost, p = problem.cost(f)
+    first, iterations = 0.0, 0
     while True:
-        pulled = lifted(p - target)
-        slope = (
-            pulled[0] + strength * f[0],
-            pulled[1] + strength * f[1],
-            (p - target).sum(axis=0),
-        )
-        size = np.sqrt(max(inner(slope, slope), 0.0))
+        slope = problem.slope(f, p)
+        size = np.sqrt(max(problem.inner(slope, slope), 0.0))
         first = first or size or 1.0
         gradient = size / first
-        if gradient <= tol or iterations >= most:
+        if gradient <= tol or iterations >= max_iterations:
             break
-        step = _newton(p, slope, strength, lifted, inner, min(0.1, np.sqrt(gradient)))
-        descent = inner(slope, step)
-        length, improved = 1.0, False
-        for _ in range(40):
-            trial = tuple(a + length * b for a, b in zip(f, step))
-            new, new_p, _ = value(trial[1] + trial[2], trial)
-            if new <= cost + 1e-4 * length * descent or (length == 1.0 and abs(new - cost) <= 1e-14 * abs(cost)):
-                improved = True
-                break
-            length *= 0.5
-        if not improved:
+        step = problem.newton_step(p, slope, min(0.1, np.sqrt(gradient)))
+        better = problem.shortened(f, step, cost, problem.inner(slope, step))
+        if better is None:
             break
-        f, cost, p = trial, new, new_p
+        f, cost, p = better
         iterations += 1
-    _, p, normaliser = value(f[1] + f[2], f)
-    likelihood = float(np.sum(target * (f[1] + f[2])) - normaliser.sum())
-    return Logit(f[0], f[2], p, likelihood, gradient, iterations, lifts)
+    return Logit(f[0], f[2], p, problem.likelihood(f), gradient, iterations, problem.lifts)
 
 
-def _newton(p: np.ndarray, slope: tuple, strength: float, lift: Lift, inner: Callable, accuracy: float) -> tuple:
-    """Hessian step = -slope by conjugate gradients, until the residual is ``accuracy`` of it."""
-    shapes = [part.shape for part in slope]
-    ends = np.cumsum([part.size for part in slope])[:-1]
+class _Problem:
+    """Cost, slope and Newton's steps. A function is (coefficients, values at the rows, intercept)."""
 
-    def parts(column: np.ndarray) -> tuple:
-        return tuple(x.reshape(shape) for x, shape in zip(np.split(column[:, 0], ends), shapes))
+    def __init__(self, target: np.ndarray, strength: float, lift: Lift, plain: bool):
+        self.target, self.strength, self.plain = target, strength, plain
+        self._lift, self.lifts = lift, 0
 
-    def column(f: tuple) -> np.ndarray:
-        return np.concatenate([part.ravel() for part in f])[:, None]
+    def lift(self, R: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        self.lifts += 1
+        return self._lift(R)
 
-    def hessian(V: np.ndarray) -> np.ndarray:
-        d = parts(V)
-        bent = _curvature(p, d[1] + d[2])
-        image = lift(bent)
-        return column((image[0] + strength * d[0], image[1] + strength * d[1], bent.sum(axis=0)))
+    def inner(self, f: Function, g: Function) -> float:
+        # the intercept is an ordinary coordinate; without penalty it is scaled to weigh as a row does
+        return float(np.sum(f[0] * (g[0] if self.plain else g[1])) + f[2] @ g[2])
 
-    def products(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-        return np.array([inner(parts(A), parts(B))])
+    def start(self) -> Function:
+        """Zero, with the intercept that gives each class its share."""
+        weights, values = self.lift(np.zeros_like(self.target))
+        share = np.clip(self.target.mean(axis=0), 1e-12, None)
+        logs = np.log(share)
+        intercept = np.log(share / (1.0 - share)) if len(share) == 1 else logs - logs.mean()
+        return np.zeros_like(weights), np.zeros_like(values), intercept
 
-    target = -column(slope)
-    goal = accuracy * np.sqrt(products(target, target))
-    step = conjugate_gradients(hessian, target, goal=goal, most_steps=500, inner=products).solution
-    return parts(step if step.any() else target)
+    def likelihood(self, f: Function) -> float:
+        logits = f[1] + f[2]
+        return float(np.sum(self.target * logits) - _probability(logits)[1].sum())
+
+    def cost(self, f: Function) -> tuple[float, np.ndarray]:
+        """(what is minimised, probabilities at the rows)."""
+        logits = f[1] + f[2]
+        p, normaliser = _probability(logits)
+        likelihood = float(np.sum(self.target * logits) - normaliser.sum())
+        return -likelihood + 0.5 * self.strength * (self.inner(f, f) - float(f[2] @ f[2])), p
+
+    def slope(self, f: Function, p: np.ndarray) -> Function:
+        return self._with_penalty(p - self.target, f)
+
+    def _with_penalty(self, R: np.ndarray, f: Function) -> Function:
+        """lift(R) + strength f, and the intercept's sum of R."""
+        if R.shape[1] > 1:
+            # no change of all classes alike changes anything: what rounding leaves there has no curvature to divide by
+            R = R - R.mean(axis=1, keepdims=True)
+        weights, values = self.lift(R)
+        sums = R.sum(axis=0)
+        return (
+            weights + self.strength * f[0],
+            values + self.strength * f[1],
+            sums - sums.mean() if len(sums) > 1 else sums,
+        )
+
+    def newton_step(self, p: np.ndarray, slope: Function, accuracy: float) -> Function:
+        """Hessian step = -slope by conjugate gradients, until the residual is ``accuracy`` of it."""
+        shapes = [part.shape for part in slope]
+        ends = np.cumsum([part.size for part in slope])[:-1]
+
+        def parts(column: np.ndarray) -> Function:
+            pieces = [x.reshape(shape) for x, shape in zip(np.split(column[:, 0], ends), shapes)]
+            return pieces[0], pieces[1], pieces[2]
+
+        def column(f: Function) -> np.ndarray:
+            return np.concatenate([part.ravel() for part in f])[:, None]
+
+        def hessian(V: np.ndarray) -> np.ndarray:
+            f = parts(V)
+            return column(self._with_penalty(_curvature(p, f[1] + f[2]), f))
+
+        def products(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+            return np.array([self.inner(parts(A), parts(B))])
+
+        target = -column(slope)
+        goal = accuracy * np.sqrt(products(target, target))
+        step = conjugate_gradients(hessian, target, goal=goal, most_steps=500, inner=products).solution
+        return parts(step if step.any() else target)
+
+    def shortened(
+        self, f: Function, step: Function, cost: float, descent: float
+    ) -> tuple[Function, float, np.ndarray] | None:
+        """(f + length step, its cost, its probabilities), halved until the cost falls enough; or None."""
+        length = 1.0
+        for _ in range(40):
+            trial = (f[0] + length * step[0], f[1] + length * step[1], f[2] + length * step[2])
+            new, p = self.cost(trial)
+            if new <= cost + 1e-4 * length * descent or (length == 1.0 and abs(new - cost) <= 1e-14 * abs(cost)):
+                return trial, new, p
+            length *= 0.5
+        return None

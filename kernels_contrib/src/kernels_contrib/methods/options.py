@@ -1,32 +1,76 @@
-"""Checks of what several methods are asked for."""
+"""What the methods may be asked for, checked."""
 
 from __future__ import annotations
 
-import math
+from dataclasses import dataclass, field
 from numbers import Real
+from typing import Any
 
 import numpy as np
 
-__all__ = ["accuracy", "regularization_strength"]
+from fastkpca.base.checks import check_choice, check_count
+
+__all__ = ["FitOptions", "accuracy", "regularization_strength"]
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """How a method works with the kernel matrix K.
+
+    Attributes
+    ----------
+    kernel : str, Kernel, object with ``block``, or callable
+    parameters : dict
+        Of the kernel.
+    method : {"auto", "features", "gram"}
+        Through a feature map, through products with K, or a map where one is small enough.
+    tol : float
+        The part of the trace of K that a map may miss.
+    max_features : int, optional
+        Most features of a map.
+    n_threads : int, optional
+    rng : int, Generator, SeedSequence or None
+    tol_name : str
+        What the user knows ``tol`` as.
+    """
+
+    kernel: Any
+    parameters: dict[str, Any] = field(default_factory=dict)
+    method: str = "auto"
+    tol: float = 1e-6
+    max_features: int | None = None
+    n_threads: int | None = None
+    rng: Any = 0
+    tol_name: str = "tol"
+
+    def __post_init__(self) -> None:
+        check_choice(self.method, "method", ("auto", "features", "gram"))
+        accuracy(self.tol, self.tol_name)
+        if self.max_features is not None:
+            check_count(self.max_features, "max_features")
+
+
+def _real(value: object, name: str, wanted: str) -> float:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+        raise TypeError(f"{name} is {value!r}; give {wanted}")
+    return float(value)
 
 
 def regularization_strength(value: object, reason: str = "", *, zero: bool = False) -> float:
     """A method's ``regularization``: positive, or zero where ``zero``; ``reason`` says what it is needed for."""
-    wanted = "zero or a positive, finite number" if zero else "a positive, finite number"
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
-        raise TypeError(f"regularization is {value!r}; give {wanted}{reason}")
-    number = float(value)
-    if not (0.0 < number < math.inf or (zero and number == 0.0)):
-        raise ValueError(f"regularization is {value!r}; give {wanted}{reason}")
+    wanted = ("zero or " if zero else "") + f"a positive, finite number{reason}"
+    number = _real(value, "regularization", wanted)
+    if zero and number == 0.0:
+        return number
+    if not 0.0 < number < np.inf:
+        raise ValueError(f"regularization is {value!r}; give {wanted}")
     return number
 
 
 def accuracy(value: object, name: str) -> float:
     """A relative accuracy of a method: between 0 and 1."""
     wanted = "a number between 0 and 1, as in 1e-6"
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
-        raise TypeError(f"{name} is {value!r}; give {wanted}")
-    number = float(value)
+    number = _real(value, name, wanted)
     if not 0.0 < number < 1.0:
         raise ValueError(f"{name} is {value!r}; give {wanted}")
     return number

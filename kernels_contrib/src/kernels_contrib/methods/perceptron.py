@@ -5,18 +5,21 @@ C. V. Jawahar, Kernelization, SMAI lecture 16, 2019, algorithm 3; averaged: Freu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 import fastkpca as fk
-from fastkpca.base.checks import check_count, check_flag, check_rng
+from fastkpca.base.checks import check_choice, check_count, check_flag, check_rng
 from fastkpca.kernels import Kernel
 
-from .functions import FeatureFunction, KernelFunction, SampleFunction, rows_of
+from . import base
+from .base import FittedMethod
+from .functions import KernelFunction
 from .labels import class_codes
-from .products import Products, held_features, products_for
+from .options import FitOptions
+from .products import Products, products_for, training_rows
 
 __all__ = ["PerceptronModel", "kernel_perceptron", "perceptron_decision", "perceptron_predict"]
 
@@ -24,7 +27,7 @@ TILE = 512
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PerceptronModel:
+class PerceptronModel(FittedMethod):
     """A fitted perceptron.
 
     Attributes
@@ -45,15 +48,17 @@ class PerceptronModel:
     info : dict
     """
 
-    classes: np.ndarray
-    alpha: np.ndarray
-    mistakes: tuple[int, ...]
-    converged: bool
-    multiclass: str
-    averaged: bool
-    kernel: Kernel
-    function: KernelFunction
-    info: dict[str, Any]
+    made_by = "kernel_perceptron()"
+
+    classes: np.ndarray = field(metadata=base.labels())
+    alpha: np.ndarray = field(metadata=base.not_stored("D"))
+    mistakes: tuple[int, ...] = field(metadata=base.counts_of_mistakes())
+    converged: bool = field(metadata=base.flag())
+    multiclass: str = field(metadata=base.text("ovr", "joint", "two"))
+    averaged: bool = field(metadata=base.flag())
+    kernel: Kernel = field(metadata=base.kernel())
+    function: KernelFunction = field(metadata=base.function("D"))
+    info: dict[str, Any] = field(metadata=base.info("method"))
 
     def decision(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
         """As ``perceptron_decision``."""
@@ -63,13 +68,13 @@ class PerceptronModel:
         """As ``perceptron_predict``."""
         return perceptron_predict(self, X, n_threads=n_threads)
 
-    def __repr__(self) -> str:
+    def facts(self) -> list[str]:
         state = "converged" if self.converged else f"{self.mistakes[-1]} mistakes in the last"
-        return (
-            f"<PerceptronModel: {self.kernel!r}, {len(self.classes)} classes, {len(self.mistakes)} epochs ({state}), "
-            f"{int(np.any(self.alpha != 0, axis=1).sum())} of {len(self.alpha)} rows with a coefficient, "
-            f"method={self.info['method']!r}>"
-        )
+        return [
+            f"{self.kernel!r}, {len(self.classes)} classes, {len(self.mistakes)} epochs ({state})",
+            f"{int(np.any(self.alpha != 0, axis=1).sum())} of {len(self.alpha)} rows with a coefficient",
+            f"method={self.info['method']!r}",
+        ]
 
 
 def kernel_perceptron(
@@ -124,111 +129,125 @@ def kernel_perceptron(
     Rows are taken by tiles: one product gives the decisions of a tile, and a mistake within it corrects the rest of the
     tile through its own small kernel matrix, so that the coefficients are those of the row-by-row rule.
     """
-    X = rows_of(X)
+    X = training_rows(X, "kernel_perceptron")
     n = X.shape[0]
     classes, codes = class_codes(y, n, purpose="kernel_perceptron")
-    if multiclass not in ("ovr", "joint"):
-        raise ValueError(f"multiclass is {multiclass!r}; give 'ovr' or 'joint'")
+    check_choice(multiclass, "multiclass", ("ovr", "joint"))
     max_epochs = check_count(max_epochs, "max_epochs")
     averaged, shuffle = check_flag(averaged, "averaged"), check_flag(shuffle, "shuffle")
     generator = check_rng(rng)
     most = max(1, n // 4) if max_features is None and method == "auto" else max_features
-    products = products_for(
-        X, kernel, kernel_parameters, method=method, tol=tol, max_features=most, n_threads=n_threads, rng=generator
-    )
-    alpha, mean_alpha, mistakes = _epochs(
-        products, codes, len(classes), max_epochs, multiclass, generator if shuffle else None
-    )
-    used = mean_alpha if averaged else alpha
-    zero = np.zeros(used.shape[1])
-    function: SampleFunction | FeatureFunction
+    products = products_for(X, FitOptions(kernel, kernel_parameters, method, tol, most, n_threads, generator))
+    rule = _Rule(codes, len(classes), joint=multiclass == "joint")
+    last, mean, mistakes = _epochs(products, rule, max_epochs, generator if shuffle else None)
+    alpha = mean if averaged else last
+    zero = np.zeros(rule.n_columns)
+    function: KernelFunction
     if products.features is None:
-        function = products.function(used, zero)
+        function = products.function(alpha, zero)
     else:
-        function = products.feature_function(products.features.T @ used, zero)
+        function = products.feature_function(products.features.T @ alpha, zero)
     return PerceptronModel(
-        classes,
-        used,
-        tuple(mistakes),
-        mistakes[-1] == 0,
-        multiclass if len(classes) > 2 else "two",
-        averaged,
-        products.kernel.unbound(),
-        function,
-        products.info,
+        classes=classes,
+        alpha=alpha,
+        mistakes=tuple(mistakes),
+        converged=mistakes[-1] == 0,
+        multiclass=multiclass if len(classes) > 2 else "two",
+        averaged=averaged,
+        kernel=products.kernel.unbound(),
+        function=function,
+        info=products.info,
     )
+
+
+class _Rule:
+    """When a decision is wrong, and what is added to the coefficients of its row then."""
+
+    def __init__(self, codes: np.ndarray, n_classes: int, *, joint: bool):
+        self.codes = codes
+        self.n_columns = 1 if n_classes == 2 else n_classes
+        self.joint = joint and n_classes > 2
+        self._sides = np.where(codes == 1, 1, -1)[:, None]
+        if n_classes > 2:
+            self._sides = np.where(codes[:, None] == np.arange(n_classes), 1, -1)
+
+    def _rivals(self, decision: np.ndarray, index: np.ndarray) -> np.ndarray:
+        rivals = decision.copy()
+        rivals[np.arange(len(index)), self.codes[index]] = -np.inf
+        return rivals
+
+    def wrong(self, decision: np.ndarray, index: np.ndarray) -> np.ndarray:
+        """Which decisions (m, k) at the rows of these numbers are wrong."""
+        if self.joint:
+            right = decision[np.arange(len(index)), self.codes[index]]
+            return right <= self._rivals(decision, index).max(axis=1, initial=-np.inf)
+        return np.any(decision * self._sides[index] <= 0, axis=1)
+
+    def update(self, decision: np.ndarray, row: int) -> np.ndarray:
+        """What a wrong decision (k,) at a row adds to its coefficients (k,)."""
+        if self.joint:
+            update = np.zeros(len(decision))
+            rival = int(np.argmax(self._rivals(decision[None], np.array([row]))))
+            update[self.codes[row]], update[rival] = 1.0, -1.0
+            return update
+        return np.where(decision * self._sides[row] <= 0, self._sides[row], 0).astype(float)
 
 
 def _epochs(
-    products: Products,
-    codes: np.ndarray,
-    n_classes: int,
-    max_epochs: int,
-    multiclass: str,
-    generator: np.random.Generator | None,
+    products: Products, rule: _Rule, max_epochs: int, generator: np.random.Generator | None
 ) -> tuple[np.ndarray, np.ndarray, list[int]]:
-    n, k = len(codes), 1 if n_classes == 2 else n_classes
-    joint = k > 1 and multiclass == "joint"
-    sides = np.where(codes[:, None] == np.arange(k), 1, -1) if k > 1 else np.where(codes == 1, 1, -1)[:, None]
-    alpha, moment, steps = np.zeros((n, k)), np.zeros((n, k)), 0
-    rows = _Rows(products, k)
+    """(last coefficients, their mean over all steps, mistakes by epoch)."""
+    n = len(rule.codes)
+    alpha, moment, steps = np.zeros((n, rule.n_columns)), np.zeros((n, rule.n_columns)), 0
+    rows = _Rows(products, rule.n_columns)
     mistakes: list[int] = []
     for _ in range(max_epochs):
         order = np.arange(n) if generator is None else generator.permutation(n)
-        found = 0
+        mistakes.append(0)
         for start in range(0, n, TILE):
             index = order[start : start + TILE]
-            decision = rows.decision(index)
-            change = np.zeros((len(index), k))
-            wrong = _wrong(decision, codes[index], sides[index], joint)
-            if wrong.any():
-                K = rows.block(index)
-                i = 0
-                while True:
-                    later = np.flatnonzero(wrong[i:])
-                    if len(later) == 0:
-                        break
-                    i += int(later[0])
-                    if joint:
-                        update = np.zeros(k)
-                        right, others = codes[index[i]], decision[i].copy()
-                        others[right] = -np.inf
-                        update[right], update[int(np.argmax(others))] = 1.0, -1.0
-                    else:
-                        update = np.where(decision[i] * sides[index[i]] <= 0, sides[index[i]], 0).astype(float)
-                    change[i] += update
+            updates = _tile_updates(rows, rule, index)
+            if updates:
+                change = np.zeros((len(index), rule.n_columns))
+                for i, update in updates:
+                    change[i] = update
                     moment[index[i]] += (steps + i) * update
-                    decision[i + 1 :] += K[i + 1 :, i, None] * update
-                    found += 1
-                    i += 1
-                    wrong[i:] = _wrong(decision[i:], codes[index[i:]], sides[index[i:]], joint)
                 alpha[index] += change
                 rows.add(index, change)
+            mistakes[-1] += len(updates)
             steps += len(index)
-        mistakes.append(found)
-        if found == 0:
+        if mistakes[-1] == 0:
             break
     # the mean over all steps: an update at step t is part of the steps after it
     return alpha, alpha - moment / steps, mistakes
 
 
-def _wrong(decision: np.ndarray, codes: np.ndarray, sides: np.ndarray, joint: bool) -> np.ndarray:
-    if joint:
-        own = decision[np.arange(len(codes)), codes]
-        others = decision.copy()
-        others[np.arange(len(codes)), codes] = -np.inf
-        return own <= others.max(axis=1, initial=-np.inf)
-    return np.any(decision * sides <= 0, axis=1)
+def _tile_updates(rows: _Rows, rule: _Rule, index: np.ndarray) -> list[tuple[int, np.ndarray]]:
+    """(place in the tile, what is added there) of each mistake, each correcting the decisions after it."""
+    decision = rows.decision(index)
+    wrong = rule.wrong(decision, index)
+    updates: list[tuple[int, np.ndarray]] = []
+    K = rows.block(index) if wrong.any() else None
+    i = 0
+    while wrong[i:].any():
+        assert K is not None
+        i += int(np.argmax(wrong[i:]))
+        update = rule.update(decision[i], index[i])
+        updates.append((i, update))
+        decision[i + 1 :] += K[i + 1 :, i, None] * update
+        i += 1
+        wrong[i:] = rule.wrong(decision[i:], index[i:])
+    return updates
 
 
 class _Rows:
     """Decisions of tiles of rows while coefficients change: a vector of features, or all decisions kept up to date."""
 
     def __init__(self, products: Products, k: int):
-        self.products = products
+        self._products = products
         self._held = None
         if products.features is not None:
-            self._held = held_features(products.features)
+            self._held = products.held_features()
             self._weights = np.zeros((products.features.shape[1], k))
         else:
             self._decisions = np.zeros((products.n_samples, k))
@@ -236,45 +255,37 @@ class _Rows:
     def _phi(self, index: np.ndarray) -> np.ndarray:
         if self._held is not None:
             return self._held[index]
-        features, X = self.products.features, self.products.X
-        tile = X[index]
-        tile = np.asarray(tile if isinstance(tile, np.ndarray) else tile.toarray(), dtype=np.float64)
-        return features.map.features(np.ascontiguousarray(tile - features.shift))
+        return self._products.features.map.features(self._products.feature_rows(index).all())
 
     def decision(self, index: np.ndarray) -> np.ndarray:
-        if self.products.features is not None:
+        if self._products.features is not None:
             return self._phi(index) @ self._weights
         return self._decisions[index].copy()
 
     def block(self, index: np.ndarray) -> np.ndarray:
-        if self.products.features is not None:
+        if self._products.features is not None:
             Phi = self._phi(index)
             return Phi @ Phi.T
-        if _bound(self.products):
+        if self._products.kernel.by_number:
             return self._columns(index, np.eye(len(index)))[index]
-        products = self.products
+        products = self._products
         return fk.gram(products.X[index], products.kernel, n_threads=products.n_threads) @ np.eye(len(index))
 
     def add(self, index: np.ndarray, change: np.ndarray) -> None:
         used = np.any(change != 0.0, axis=1)
-        if self.products.features is not None:
+        if self._products.features is not None:
             self._weights += self._phi(index[used]).T @ change[used]
         else:
             self._decisions += self._columns(index[used], change[used])
 
     def _columns(self, index: np.ndarray, values: np.ndarray) -> np.ndarray:
         """K[:, index] @ values."""
-        if _bound(self.products):
-            U = np.zeros((self.products.n_samples, values.shape[1]))
+        if self._products.kernel.by_number:
+            U = np.zeros((self._products.n_samples, values.shape[1]))
             U[index] = values
-            return self.products.matmat(U)
-        X, kernel = self.products.X, self.products.kernel
-        return fk.gram(X, kernel, X[index], n_threads=self.products.n_threads) @ values
-
-
-def _bound(products: Products) -> bool:
-    """Whether the kernel knows its rows by number only, as a precomputed matrix does."""
-    return bool(products.kernel.by_number)
+            return self._products.matmat(U)
+        X, kernel = self._products.X, self._products.kernel
+        return fk.gram(X, kernel, X[index], n_threads=self._products.n_threads) @ values
 
 
 def perceptron_decision(model: PerceptronModel, X: Any, *, n_threads: int | None = None) -> np.ndarray:
@@ -293,9 +304,7 @@ def perceptron_decision(model: PerceptronModel, X: Any, *, n_threads: int | None
     ndarray (m,) or (m, C)
         One number a row for two classes (positive: the second), else one a class.
     """
-    if not isinstance(model, PerceptronModel):
-        raise TypeError(f"model is a {type(model).__name__}; give what kernel_perceptron() returned")
-    values = model.function(X, n_threads)
+    values = PerceptronModel.of(model).function(X, n_threads)
     return values[:, 0] if values.shape[1] == 1 else values
 
 

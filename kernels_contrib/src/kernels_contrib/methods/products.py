@@ -6,20 +6,24 @@ K itself is never formed: ``matmat`` is Phi (Phi' U), or ``fastkpca.gram(X, kern
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 import fastkpca as fk
-from fastkpca.base.checks import check_count
-from fastkpca.kernels import Kernel, Precomputed
+from fastkpca.base import parallel
+from fastkpca.kernels import Kernel
+from fastkpca.maps.passes import feature_moments
+from fastkpca.rows.convert import as_rows
+from fastkpca.rows.sources import nearest_and_rest
+from fastkpca.rows.view import Rows, holds_more
 
-from .functions import FeatureFunction, SampleFunction, rows_of
-from .options import accuracy
+from .functions import FeatureFunction, SampleFunction
+from .options import FitOptions
 
-__all__ = ["Products", "class_moments", "held_features", "products_for", "small_features"]
+__all__ = ["HELD", "Products", "class_moments", "products_for", "small_features", "training_rows"]
 
 MAX_FEATURES = 2048
 """Features up to which D x D matrices are taken rather than products with K."""
@@ -29,9 +33,17 @@ HELD = 512 << 20
 """Bytes up to which an (N, D) matrix of features is held rather than formed again for each product."""
 
 
+def training_rows(X: Any, purpose: str) -> Any:
+    """The rows to fit on, as an array or CSR matrix; what their values must be is checked where they are read."""
+    rows = as_rows(X, purpose=purpose)
+    return (
+        rows.source if isinstance(rows.source, np.ndarray) or sp.issparse(rows.source) else rows.source[0 : len(rows)]
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class Products:
-    """K of some rows: ``features`` (with K = Phi Phi' up to ``residual``) or ``gram`` is there, not both."""
+    """K of the rows X: ``features`` (with K = Phi Phi' up to ``residual``) or ``gram`` is there, not both."""
 
     X: Any
     kernel: Kernel
@@ -64,27 +76,38 @@ class Products:
             return self.gram @ U
         return self.features @ (self.features.T @ U)
 
+    def feature_rows(self, index: Any = slice(None)) -> Rows:
+        """Rows of these numbers as the feature map takes them."""
+        return Rows(self.X[index], self.features.shift)
+
+    def held_features(self) -> np.ndarray | None:
+        """Phi as a matrix, where it fits."""
+        n, d = self.features.shape
+        return self.features @ np.eye(d) if 8 * n * d <= HELD else None
+
     def function(self, coefficients: np.ndarray, constant: np.ndarray) -> SampleFunction:
         """f(x) = sum_j coefficients_j k(x, x_j) - constant; rows whose coefficients are zero are left out."""
         kernel = self.kernel.unbound()
-        if isinstance(kernel, Precomputed):
-            return SampleFunction(kernel, np.empty((0, 0)), coefficients, constant)
+        if kernel.by_number:
+            return SampleFunction(kernel=kernel, X=np.empty((0, 0)), coefficients=coefficients, constant=constant)
         used = np.flatnonzero(np.any(coefficients != 0.0, axis=1))
         if len(used) == 0:
             used = np.zeros(1, dtype=np.intp)
-        rows = self.X[used]  # a copy: the model must not follow later changes of the user's array
-        rows = rows if sp.issparse(rows) else np.array(rows, dtype=np.float64)
-        return SampleFunction(kernel, rows, np.ascontiguousarray(coefficients[used]), constant)
+        coefficients = np.ascontiguousarray(coefficients[used])
+        return SampleFunction(kernel=kernel, X=_kept(self.X[used]), coefficients=coefficients, constant=constant)
 
     def feature_function(self, weights: np.ndarray, constant: np.ndarray) -> FeatureFunction:
         """f(x) = weights' phi(x) - constant."""
-        return FeatureFunction(self.features.map, self.features.shift, np.ascontiguousarray(weights), constant)
+        features = self.features
+        weights = np.ascontiguousarray(weights)
+        return FeatureFunction(map=features.map, shift=features.shift, weights=weights, constant=constant)
 
 
-def held_features(features: Any) -> np.ndarray | None:
-    """Phi as a matrix, where it fits."""
-    n, d = features.shape
-    return features @ np.eye(d) if 8 * n * d <= HELD else None
+def _kept(rows: Any) -> Any:
+    """A copy, since a model must not follow later changes of the user's array: float64 where that holds all digits."""
+    if sp.issparse(rows) or (holds_more(rows.dtype) and nearest_and_rest(rows)[1].any()):
+        return rows.copy()
+    return np.array(rows, dtype=np.float64)
 
 
 def small_features(X: Any, kernel: Any, *, max_features: int, **options: Any) -> Any:
@@ -95,62 +118,48 @@ def small_features(X: Any, kernel: Any, *, max_features: int, **options: Any) ->
     return features
 
 
-def products_for(
-    X: Any,
-    kernel: Any,
-    parameters: dict[str, Any],
-    *,
-    method: str = "auto",
-    tol: float = 1e-6,
-    max_features: int | None = None,
-    n_threads: int | None = None,
-    rng: Any = 0,
-    draft: bool = False,
-    tol_name: str = "tol",
-) -> Products:
-    """Through features where a map of at most ``max_features`` misses at most ``tol`` of the trace, else products.
+def products_for(X: Any, options: FitOptions, *, draft: bool = False) -> Products:
+    """K of the rows X: through features where a map is small enough, or as ``options.method`` asks.
 
-    ``method`` "features" or "gram" asks for one of them; "auto" takes features where there are any. With ``draft`` the
-    map of many rows may be chosen on some of them (``features`` is then about those): the caller passes over all rows
-    once, sees what the map misses, and calls again without ``draft`` where that is too much. ``tol_name`` is what the
-    caller calls ``tol``.
+    With ``draft`` the map of many rows may be chosen on some of them (``features`` is then about those): the caller
+    passes over all rows once, sees what the map misses, and calls again without ``draft`` where that is too much.
     """
-    if method not in ("auto", "features", "gram"):
-        raise ValueError(f"method is {method!r}; give 'auto', 'features' or 'gram'")
-    X = rows_of(X)
-    tol = accuracy(tol, tol_name)
-    if max_features is not None:
-        max_features = check_count(max_features, "max_features")
-    if method != "gram":
-        most = min(MAX_FEATURES, X.shape[0] if X.ndim else 1) if max_features is None else max_features
-        part, aim = X, tol
-        if draft and X.ndim == 2 and X.shape[0] > 2 * DRAFT_ROWS:
-            kernel, parameters = fk.gram(X, kernel, products="exact", rng=rng, **parameters).kernel, {}
-            if kernel.by_number:
-                kernel = kernel.unbound()
-            else:
-                part, aim = (
-                    X[np.sort(np.random.default_rng(0).choice(X.shape[0], DRAFT_ROWS, replace=False))],
-                    0.85 * tol,
-                )
+    if options.method != "gram":
         try:
-            features = small_features(
-                part, kernel, tol=aim, max_features=max(1, most), n_threads=n_threads, rng=rng, **parameters
-            )
-            if part is not X and not _holds_beyond(features, tol):
-                features = small_features(X, kernel, tol=tol, max_features=max(1, most), n_threads=n_threads, rng=rng)
-            return Products(X, features.kernel, features=features, n_threads=n_threads)
+            features = _drafted(X, options) if draft and X.shape[0] > 2 * DRAFT_ROWS else _mapped(X, options)
+            return Products(X, features.kernel, features=features, n_threads=options.n_threads)
         except ValueError:  # no such map; what else it may be, gram raises again
-            if method == "features":
+            if options.method == "features":
                 raise
-    gram = fk.gram(X, kernel, n_threads=n_threads, rng=rng, **parameters)
-    return Products(X, gram.kernel, gram=gram, n_threads=n_threads)
+    gram = fk.gram(X, options.kernel, n_threads=options.n_threads, rng=options.rng, **options.parameters)
+    return Products(X, gram.kernel, gram=gram, n_threads=options.n_threads)
 
 
-def _holds_beyond(features: Any, tol: float) -> bool:
-    """Whether rows that the map was not chosen on will miss at most ``tol``: its pivots are rows that miss nothing."""
-    n, d = features.shape
-    return features.residual_trace * n <= tol * features.trace() * max(1, n - d)
+def _mapped(X: Any, options: FitOptions) -> Any:
+    most = min(MAX_FEATURES, X.shape[0]) if options.max_features is None else options.max_features
+    return small_features(
+        X,
+        options.kernel,
+        tol=options.tol,
+        max_features=most,
+        n_threads=options.n_threads,
+        rng=options.rng,
+        **options.parameters,
+    )
+
+
+def _drafted(X: Any, options: FitOptions) -> Any:
+    """Features whose map was chosen on some of the rows, where those promise that it will do for all."""
+    kernel = fk.gram(X, options.kernel, products="exact", rng=options.rng, **options.parameters).kernel
+    options = replace(options, kernel=kernel.unbound(), parameters={})
+    if not kernel.by_number:
+        some = np.sort(np.random.default_rng(0).choice(X.shape[0], DRAFT_ROWS, replace=False))
+        features = _mapped(X[some], replace(options, tol=0.85 * options.tol))
+        # rows that the map was not chosen on miss more than the others: its pivots are rows that miss nothing
+        n, d = features.shape
+        if features.residual_trace * n <= options.tol * features.trace() * max(1, n - d):
+            return features
+    return _mapped(X, options)
 
 
 def class_moments(products: Products, members: Sequence[np.ndarray]) -> Iterator[tuple[np.ndarray, np.ndarray, float]]:
@@ -158,14 +167,10 @@ def class_moments(products: Products, members: Sequence[np.ndarray]) -> Iterator
 
     Each class is centred by its own mean tile by tile, so that nothing cancels, however far the classes are apart.
     """
-    features, X = products.features, products.X
-    step = features.map.tile_rows or max(64, (1 << 20) // max(1, features.shape[1]))
+    features = products.features
+    threads = parallel.threads_for(products.kernel, products.n_threads)
     for index in members:
-        moments = features.map.new_moments()
-        for start in range(0, len(index), step):
-            tile = X[index[start : start + step]]
-            tile = tile.toarray() if sp.issparse(tile) else tile
-            moments.update(np.subtract(tile, features.shift, dtype=np.float64, order="C"))
+        moments = feature_moments(features.map, products.feature_rows(index), n_threads=threads)
         scatter = moments.dense()
         if scatter is None:  # held as an operator only
             scatter = moments.matmat(np.eye(features.shape[1]))

@@ -1,32 +1,28 @@
-"""Model files for the results of this package, through ``fastkpca.state``: JSON and raw arrays under one checksum."""
+"""Model files for what the methods return, through ``fastkpca.state``: JSON and raw arrays under one checksum."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import fields
 from typing import Any
-
-import numpy as np
-import scipy.sparse as sp
 
 from fastkpca.errors import ModelFileError
 from fastkpca.state import load_state, save_state
 
+from .base import FittedMethod
 from .components import RegressionModel
 from .kbda import KBDAModel
 from .kica import KICAModel
 from .klda import KLDAModel
 from .logistic import LogisticModel
 from .perceptron import PerceptronModel
-from .stored import check_values, restored_function
 
 __all__ = ["load", "save"]
 
-MODELS = {x.__name__: x for x in (KLDAModel, KBDAModel, KICAModel, PerceptronModel, LogisticModel, RegressionModel)}
+MODELS: dict[str, type[FittedMethod]] = {
+    cls.__name__: cls for cls in (KLDAModel, KBDAModel, KICAModel, PerceptronModel, LogisticModel, RegressionModel)
+}
 KIND = "kernels_contrib:"
 DISTRIBUTION = "fastkpca-kernels-contrib"
-LEFT_OUT = {"gamma", "alpha", "sources"}
-"""What grows with the training rows and no prediction needs: not written, None or empty in what comes back."""
 
 
 def save(model: Any, path: Any, *, overwrite: bool = False) -> None:
@@ -51,24 +47,9 @@ def save(model: Any, path: Any, *, overwrite: bool = False) -> None:
     ValueError
         The kernel has no registered name under which ``load`` could find it.
     """
-    name = type(model).__name__
-    if name not in MODELS:
-        raise TypeError(f"model is a {name}; give what klda(), kernel_logistic(), ... returned")
-    values: dict[str, Any] = {}
-    for item in fields(model):
-        value = getattr(model, item.name)
-        if item.name in LEFT_OUT or item.name == "components":
-            continue
-        if item.name == "function":
-            value = _function_values(value)
-        elif item.name == "classes":
-            if value.dtype.kind not in "fiubU":
-                raise TypeError(
-                    f"the labels are of type {value.dtype}; a file keeps numbers, strings, truth values: fit on those"
-                )
-            value = value.tolist() if value.dtype.kind == "U" else value
-        values[item.name] = value
-    save_state(path, KIND + name, values, overwrite=overwrite)
+    if type(model) not in MODELS.values():
+        raise TypeError(f"model is a {type(model).__name__}; give what klda(), kernel_logistic(), ... returned")
+    save_state(path, KIND + type(model).__name__, model.state(), overwrite=overwrite)
 
 
 def load(path: Any, *, plugins: bool | str | Collection[str] = ()) -> Any:
@@ -97,30 +78,7 @@ def load(path: Any, *, plugins: bool | str | Collection[str] = ()) -> Any:
     cls = MODELS.get(kind.removeprefix(KIND)) if kind.startswith(KIND) else None
     if cls is None:
         raise ModelFileError(f"{path} holds a {kind!r}, not a model of kernels_contrib")
-    name = cls.__name__
-    needed = [item.name for item in fields(cls) if item.name not in LEFT_OUT and item.name != "components"]
     try:
-        if "function" in needed:
-            values["function"] = restored_function(values.get("function"), values.get("kernel"))
-        check_values(name, needed, values)
+        return cls.from_state(values)
     except ModelFileError as error:
         raise ModelFileError(f"{path} is not a whole model of kernels_contrib: {error}") from error
-    if "classes" in values:
-        values["classes"] = np.asarray(values["classes"])
-    if cls is KICAModel:
-        values["sources"] = np.empty((0, len(values["unmixing"])))
-    if cls is PerceptronModel:
-        values["alpha"] = np.empty((0, len(values["function"].constant)))
-        values["mistakes"] = tuple(values["mistakes"])
-    if cls is LogisticModel:
-        values["gamma"] = None
-    if cls is RegressionModel:
-        values["components"] = values["function"].components
-    return cls(**values)
-
-
-def _function_values(function: Any) -> dict[str, Any]:
-    own = {item.name: getattr(function, item.name) for item in fields(function) if item.name != "kernel"}
-    if "X" in own and sp.issparse(own["X"]):
-        own["X"] = own["X"].toarray()
-    return {"class": type(function).__name__, "fields": own}

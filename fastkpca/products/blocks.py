@@ -1,0 +1,46 @@
+"""Tiles of kernel values from ``Kernel.block``, and what every way of walking over them shares."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..base.protocol import Kernel
+from ..errors import PluginError
+
+__all__ = ["TILE", "checked_block", "squares_about_means", "upper_tiles"]
+
+TILE = 512
+"""Rows and columns of a tile: 2 MB of float64, and few enough calls into Python."""
+
+
+def checked_block(kernel: Kernel, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    """One tile from ``Kernel.block``, refused where it is not an array of the right shape."""
+    K = np.asarray(kernel.block(X, Y))
+    if K.shape != (len(X), len(Y)):
+        raise PluginError(
+            f"{type(kernel).__module__}.{type(kernel).__name__}.block returned shape {K.shape} for tiles of {len(X)} "
+            f"and {len(Y)} rows; it must return k(x_i, y_j) of shape {(len(X), len(Y))}"
+        )
+    if K.dtype.kind not in "fiub":
+        raise PluginError(
+            f"{type(kernel).__module__}.{type(kernel).__name__}.block returned an array of {K.dtype}; "
+            "kernel values must be real numbers"
+        )
+    return K
+
+
+def upper_tiles(n: int, step: int) -> list[tuple[slice, slice]]:
+    """(rows, columns) of the tiles on and above the diagonal of an n x n matrix, row by row."""
+    bands = [slice(start, min(n, start + step)) for start in range(0, n, step)]
+    return [(rows, columns) for i, rows in enumerate(bands) for columns in bands[i:]]
+
+
+def squares_about_means(
+    K: np.ndarray, means_x: np.ndarray, means_y: np.ndarray, grand_mean: float, scale: np.ndarray | None = None
+) -> np.ndarray:
+    """Sums over a tile of (K_ij - r_i - r_j + g)^2 and of K_ij^2, each number times ``scale`` before it is squared."""
+    centred = K - (means_x[:, None] - grand_mean) - means_y
+    if scale is not None:
+        centred, K = centred * scale, K * scale
+    centred, plain = centred.ravel(), K.ravel()
+    return np.array([centred @ centred, plain @ plain])

@@ -33,10 +33,12 @@ def error(images):
 
 
 # %%
-# How many components ------------------- With few components the digit is lost, with many the noise stays. Linear PCA
-# is the linear kernel, whose pre-images are exact; those of the Gaussian kernel are found by the fixed-point iteration,
-# from the noisy image. Its sigma is about the length of the noise, 0.33 times the square root of 64: with a much
-# smaller one, all digits are equally far from a noisy image.
+# How many components
+# -------------------
+# With few components the digit is lost, with many the noise stays. Linear PCA is the linear kernel, whose pre-images
+# are exact; those of the Gaussian kernel are found by the fixed-point iteration, from the noisy image. Its sigma is
+# about the length of the noise, 0.33 times the square root of 64: with a much smaller one, all digits are equally far
+# from a noisy image.
 
 sigma = 3.0
 counts = [2, 4, 8, 16, 24, 32, 48, 64, 128, 256, 512]

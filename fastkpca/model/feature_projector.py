@@ -96,7 +96,7 @@ class FeatureProjector(Projector):
         kernel, rows = given.kernel, given.rows
         n, D = rows.n_samples, self.map.n_features
         delta = self.map.rounding + rounding_factor(max(D, model.n_samples)) * EPS
-        # a map with a transform has too many features to form them: cancellation, and no lower bound on what it leaves out
+        # a map with a transform has too many features to form: cancellation, and no lower bound on what it leaves out
         transform = self.map.tile_rows is not None
         if transform:
             products = self.products(kernel, rows, n_threads, progress)

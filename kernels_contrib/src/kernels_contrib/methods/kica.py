@@ -39,7 +39,7 @@ from fastkpca.rows.columns import check_columns
 from fastkpca.rows.convert import as_rows
 from fastkpca.rows.values import check_finite
 
-from . import base
+from . import stored
 from .base import FittedMethod
 from .options import regularization_strength
 
@@ -60,7 +60,7 @@ TURN = 0.05  # radians, for second differences
 DIFFERENCE = 1e-4  # of the length scale, for phi': an error of about 1e-8 of it
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class KICAModel(FittedMethod):
     """What ``kica`` returns: sources = (X - mean) @ unmixing.T and X = mean + sources @ mixing.T (c < d: up to the
     principal components that were left out).
@@ -86,13 +86,13 @@ class KICAModel(FittedMethod):
 
     made_by = "kica()"
 
-    unmixing: np.ndarray = field(metadata=base.array("cd"))
-    mixing: np.ndarray = field(metadata=base.array("dc"))
-    mean: np.ndarray = field(metadata=base.array("d"))
-    sources: np.ndarray = field(metadata=base.not_stored("c"))
-    contrast: float = field(metadata=base.number())
-    kernel: Kernel = field(metadata=base.kernel())
-    info: dict[str, Any] = field(metadata=base.info())
+    unmixing: np.ndarray = field(metadata=stored.array("cd"))
+    mixing: np.ndarray = field(metadata=stored.array("dc"))
+    mean: np.ndarray = field(metadata=stored.array("d"))
+    sources: np.ndarray = field(metadata=stored.not_stored("c"))
+    contrast: float = field(metadata=stored.number())
+    kernel: Kernel = field(metadata=stored.object_of(Kernel))
+    info: dict[str, Any] = field(metadata=stored.info())
 
     def project(self, X: Any) -> np.ndarray:
         """As ``kica_project``."""

@@ -17,9 +17,9 @@ from fastkpca.errors import warn_caller
 from fastkpca.kernels import Kernel
 
 from ..errors import AccuracyWarning
-from . import base
+from . import stored
 from .base import FittedMethod
-from .functions import KernelFunction
+from .functions import KernelFunction, function
 from .labels import class_codes
 from .logit import Logit, check_scale, fit_logit
 from .options import FitOptions, accuracy, regularization_strength
@@ -28,7 +28,7 @@ from .products import products_for, training_rows
 __all__ = ["LogisticModel", "kernel_logistic", "logistic_predict", "logistic_probability"]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class LogisticModel(FittedMethod):
     """A fitted logistic regression.
 
@@ -51,14 +51,14 @@ class LogisticModel(FittedMethod):
 
     made_by = "kernel_logistic()"
 
-    classes: np.ndarray = field(metadata=base.labels())
-    intercept: np.ndarray = field(metadata=base.array("D"))
-    gamma: np.ndarray | None = field(metadata=base.not_stored())
-    regularization: float = field(metadata=base.number(least=0.0))
-    kernel: Kernel = field(metadata=base.kernel())
-    function: KernelFunction = field(metadata=base.function("D"))
-    log_likelihood: float = field(metadata=base.number())
-    info: dict[str, Any] = field(metadata=base.info("method"))
+    classes: np.ndarray = field(metadata=stored.labels())
+    intercept: np.ndarray = field(metadata=stored.array("D"))
+    gamma: np.ndarray | None = field(metadata=stored.not_stored())
+    regularization: float = field(metadata=stored.number(least=0.0))
+    kernel: Kernel = field(metadata=stored.object_of(Kernel))
+    function: KernelFunction = field(metadata=function("D"))
+    log_likelihood: float = field(metadata=stored.number())
+    info: dict[str, Any] = field(metadata=stored.info("method"))
 
     def probability(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
         """As ``logistic_probability``."""

@@ -2,8 +2,8 @@
 Accuracy: asked for, guaranteed, achieved
 =========================================
 
-``tol`` is what is asked for: the width of the widest interval over the largest eigenvalue. What is guaranteed is never
-wider where no warning was given; the true error, which only a reference can tell, lies below both.
+``tol`` is the width that is asked for: that of the widest interval over the largest eigenvalue. If no warning was
+given, the guaranteed width is at most ``tol``. The true error, which only a reference can show, is smaller than both.
 """
 
 # %%
@@ -43,5 +43,5 @@ plt.show()
 
 # %%
 # A step in a curve is a step in the work: a pass over the kernel values gains several digits at once, and a feature map
-# grows by whole degrees, so often more is reached than was asked for. Below about 1e-13 the reference itself is what
-# the achieved error measures.
+# grows by whole degrees, so the result is often better than was asked for. Below about 1e-13 the measured error is that
+# of the reference.

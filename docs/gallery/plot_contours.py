@@ -2,8 +2,8 @@
 Components as functions: contours over two inputs
 =================================================
 
-A kernel component is a function of the inputs. Its contours show what it tells apart: the rows that lie on one line
-have one score.
+A kernel component is a function of the inputs. Its contours show which rows it distinguishes: all points on one
+line have the same score.
 """
 
 # %%
@@ -27,8 +27,8 @@ plot.contours(model, blobs, axes, component=range(6))
 plt.show()
 
 # %%
-# Two rings, which no linear component separates. The first two components go round, as the linear ones would; the
-# third is large on the inner ring and small on the outer one.
+# Two rings, which no linear component separates. The first two components vary with the angle, as the linear ones
+# would; the third is large on the inner ring and small on the outer one.
 
 rings, ring = make_circles(500, factor=0.35, noise=0.06, random_state=0)
 names = np.array(["outer", "inner"])[ring]

@@ -2,13 +2,13 @@
 Convergence: widths of intervals, pass by pass
 ==============================================
 
-Where no feature map reaches the tolerance, block Krylov on exact products takes over. What costs is a pass over the N^2
-kernel values; after each one in float64 the certificate says how wide the intervals are.
+Where no feature map reaches the tolerance, block Krylov on exact products takes over. Its cost is that of passes over
+the N^2 kernel values; after each pass in float64 the width of the intervals is known.
 """
 
 # %%
 # The search runs in float32, at half the price, from the leading vectors of a small feature map. Its marks are hollow:
-# they are what it expects, no bounds. Solid marks are intervals.
+# they are estimates, not bounds. Solid marks are widths of intervals.
 
 import matplotlib.pyplot as plt
 from sklearn.datasets import load_digits

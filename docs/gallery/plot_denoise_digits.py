@@ -2,9 +2,9 @@
 Denoising digits
 ================
 
-Kernel PCA takes noise out of images: project the noisy image on the components, which hold little of the noise, and go
-back to the image whose projection that is, its *pre-image*. The digits are those that ship with scikit-learn, 8 x 8
-pixels each, and the idea is that of Mika et al. (1998).
+Kernel PCA removes noise from images: project the noisy image on the components, which contain little of the noise, and
+find an image whose projection is near that, its *pre-image*. The digits are those of scikit-learn, 8 x 8 pixels each,
+and the idea is that of Mika et al. (1998).
 """
 
 # %%
@@ -35,9 +35,10 @@ def error(images):
 # %%
 # How many components
 # -------------------
-# Few lose the digit, many keep the noise. Linear PCA is the linear kernel, whose pre-images are exact; those of the
-# Gaussian kernel are found by the fixed-point iteration, from the noisy image. Its sigma is about the length of the
-# noise, 0.33 times the square root of 64: with a much smaller one, all digits are equally far from a noisy image.
+# With few components the digit is lost, with many the noise stays. Linear PCA is the linear kernel, whose pre-images
+# are exact; those of the Gaussian kernel are found by the fixed-point iteration, from the noisy image. Its sigma is
+# about the length of the noise, 0.33 times the square root of 64: with a much smaller one, all digits are equally far
+# from a noisy image.
 
 sigma = 3.0
 counts = [2, 4, 8, 16, 24, 32, 48, 64, 128, 256, 512]
@@ -62,8 +63,8 @@ plt.show()
 # %%
 # The images
 # ----------
-# Linear PCA has to stop after few components, before it knows a digit's shape: more would let the noise in. Pre-images
-# stay among digits with many more of them.
+# Linear PCA must use few components, which do not give a digit's shape: more of them would bring back the noise.
+# Pre-images of the Gaussian kernel look like digits with many more components.
 
 best = [min(found, key=lambda c, found=found: error(found[c])) for found in (linear, gaussian)]
 rows = {

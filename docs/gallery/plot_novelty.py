@@ -3,14 +3,14 @@ Novelty: rows unlike those a model was made of
 ==============================================
 
 A row's image in feature space has a part inside the subspace of the components, and a part that they leave out. The
-squared length of the latter is the *squared prediction error* (SPE, or Q); how far out the former lies, in units of
-standard deviations, is Hotelling's *T^2*. Process monitoring watches both, each against a control limit.
+squared length of the latter is the *squared prediction error* (SPE, or Q); Hotelling's *T^2* is the squared distance of
+the former from the mean, in units of standard deviations. Process monitoring compares both with control limits.
 """
 
 # %%
 # In the plane
 # ------------
-# Rows along a ring: what lies inside it is as unlike them as what lies outside, which linear PCA cannot know.
+# Rows along a ring: rows inside it are as unlike them as rows outside. Linear PCA cannot detect that.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -51,8 +51,9 @@ for ax, (name, (values, limit)) in zip(axes, maps.items()):
 plt.show()
 
 # %%
-# The two see different things: SPE rises wherever no training row is near; T^2 says how unusual a row is *within* the
-# components, and with a kernel that vanishes far away it comes down again there. Watch SPE first.
+# The two measure different things: SPE rises wherever no training row is near; T^2 says how unusual a row is *within*
+# the components, and with a kernel that vanishes at a distance it is small again far from all training rows. Look at
+# SPE first.
 #
 # False alarms
 # ------------

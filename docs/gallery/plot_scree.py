@@ -3,7 +3,7 @@ Eigenvalues with certified intervals
 ====================================
 
 Each eigenvalue comes with an interval that contains the true one. Usually it is far narrower than a mark in a picture;
-where little work was allowed it is wide, and says so.
+where the work was limited it is wide.
 """
 
 # %%
@@ -27,9 +27,9 @@ plot.scree(model, ax)
 plt.show()
 
 # %%
-# Now a feature map of pivoted Cholesky, forced, and with too little memory for what the tolerance needs. The result
-# comes with a warning and honest intervals: they reach upwards by the trace that the map left out. The band around the
-# cumulative percentage is what eigenvalues and total variance leave open.
+# Now a feature map of pivoted Cholesky, forced, and with less memory than the tolerance needs. The result
+# comes with a warning and wider intervals: they reach upwards by the trace that the map leaves out. The band around the
+# cumulative percentage shows the uncertainty of eigenvalues and total variance.
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", CertificateWarning)

@@ -2,8 +2,8 @@
 Choosing sigma
 ==============
 
-The width of a Gaussian kernel decides what "similar" means. Too small, and every row is alone; too large, and the
-components are those of ordinary principal component analysis.
+The width of a Gaussian kernel decides what "similar" means. If it is too small, no row is similar to another;
+if it is too large, the components are those of ordinary principal component analysis.
 """
 
 # %%
@@ -33,7 +33,7 @@ plt.show()
 
 # %%
 # The spectrum says the same. A small sigma spreads the variance over as many components as there are rows (the matrix
-# is nearly the identity); a large one leaves no more of them than there are inputs.
+# is nearly the identity); a large one needs no more components than there are inputs.
 
 fig, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
 for factor, style in zip((0.25, 0.5, 1, 2, 4), (":", "-.", "-", "--", "-")):
@@ -48,9 +48,9 @@ ax.legend(frameon=False)
 plt.show()
 
 # %%
-# Where there is a task, let it decide: here the share of rows whose class a nearest-neighbour rule finds from two
-# components, leaving one out. The projections of the training rows are used as they are, which is fair enough for a
-# picture; for a number to report, fit inside each fold.
+# If there is a task, it can decide: here the share of rows whose class a nearest-neighbour rule finds from two
+# components, leaving one out. The projections of the training rows are used as they are, which is enough for a
+# picture; for a number in a report, fit inside each fold.
 
 widths = np.geomspace(0.2, 8, 25)
 rates = []

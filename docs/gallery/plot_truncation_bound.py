@@ -2,8 +2,8 @@
 The sharp truncation bound
 ==========================
 
-The truncated Gaussian expansion of Raykar and Ankur (2003) keeps the terms of degree less than p. How large p has to be
-is a matter of the bound on what is left out, and the cost is C(d + p - 1, d) features.
+The truncated Gaussian expansion of Raykar and Ankur (2003) keeps the terms of degree less than p. The bound on the
+other terms decides how large p has to be, and the cost is C(d + p - 1, d) features.
 """
 
 # %%

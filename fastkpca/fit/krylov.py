@@ -18,7 +18,8 @@ from ..products.weighted import Coordinates, coordinates_for
 from ..rows.view import Rows
 from ..solve.certificate import Certificate
 from ..solve.costs import TooDearError
-from ..solve.krylov import KrylovResult, block_krylov
+from ..solve.krylov import block_krylov
+from ..solve.proof import KrylovResult
 from ..solve.start import pivot_start
 from ..solve.target import KernelMatrix, SolverBudget, SolverTarget
 from .dense import solve_dense

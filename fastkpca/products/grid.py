@@ -224,9 +224,16 @@ def _one_grid(plan: GridPlan, points: float) -> _Prediction:
 
 
 def _by_islands(pieces: list[Piece], tol: float, points: float, d: int) -> _Prediction:
-    setup, first, further = (sum(x) for x in zip(*((x.once, x.point, x.more) for x in pieces)))
-    nodes = max([x.plan.nodes for x in pieces if x.plan is not None], default=0)
-    return _Prediction(None, setup + _LOOK * points, first, further, tol, nodes, copied=8.0 * d * points)
+    """No pieces: no row has a source near it, and every product is zero."""
+    return _Prediction(
+        None,
+        setup=sum(x.once for x in pieces) + _LOOK * points,
+        first=sum(x.point for x in pieces),
+        further=sum(x.more for x in pieces),
+        error_bound=tol,
+        nodes=max([x.plan.nodes for x in pieces if x.plan is not None], default=0),
+        copied=8.0 * d * points,
+    )
 
 
 def _predict(data_x: Summary, data_y: Summary, sigma: float, tol: float, memory_limit: float) -> _Prediction | None:

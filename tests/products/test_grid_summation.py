@@ -7,6 +7,7 @@ import pytest
 from data import look
 from reference import long_gaussian
 
+import fastkpca as fk
 from fastkpca.products import grid_plan
 from fastkpca.products.grid import GridSummation, grid_offer, piecewise
 from fastkpca.products.islands import PiecewiseSummation, cut_off, labels
@@ -306,6 +307,16 @@ def test_a_line_across_the_cube_gets_its_own_axis():
     assert (
         np.abs(long_gaussian(rows[i], rows, sigma) @ U - summation.matmat(U)[i]).max(0) <= tol * np.abs(U).sum(0)
     ).all()
+
+
+def test_targets_far_from_every_source():
+    rng = np.random.default_rng(15)
+    X, Y = rng.random((400, 4)) * 0.01, 1.0 - rng.random((400, 4)) * 0.01
+    # no island has rows of both
+    with pytest.raises(ValueError, match="offers no products named 'grid'"):
+        fk.gram(X, "gaussian", Y, sigma=0.02, tol=1e-3, products="grid")
+    K = fk.gram(X, "gaussian", Y, sigma=0.02, tol=1e-3)
+    assert np.abs(K @ np.ones((400, 1))).max() <= 1e-3 * 400
 
 
 def test_no_blow_up_of_memory():

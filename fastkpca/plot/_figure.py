@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..base import files
+from ..base.atomic import atomic
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -63,7 +63,7 @@ def save(ax: Axes | np.ndarray, path: str | os.PathLike, *, overwrite: bool = Fa
         matplotlib does not write that format.
     """
     first: Any = np.ravel(np.asarray(ax, dtype=object))[0]
-    with files.atomic(path, overwrite=overwrite) as file:
+    with atomic(path, overwrite=overwrite) as file:
         first.figure.savefig(file, format=Path(path).suffix[1:].lower())
 
 

@@ -1,4 +1,4 @@
-"""Files of other methods' results, in the format of ``fastkpca.save``: kernels, maps and arrays under one checksum::
+"""Files of other methods' results, in the format of ``fastkpca.save``: kernels, maps and arrays under one checksum:
 
     from fastkpca.state import load_state, save_state
 

@@ -1,10 +1,10 @@
 """Files of other methods' results, in the format of ``fastkpca.save``: kernels, maps and arrays under one checksum:
 
-    from fastkpca.state import load_state, save_state
+from fastkpca.state import load_state, save_state
 
-    save_state("my.model", "my_package:MyModel", {"kernel": model.kernel, "weights": W, "classes": ["a", "b"]})
-    kind, values = load_state("my.model")
-    model = MyModel(**values)
+save_state("my.model", "my_package:MyModel", {"kernel": model.kernel, "weights": W, "classes": ["a", "b"]})
+kind, values = load_state("my.model")
+model = MyModel(**values)
 """
 
 from __future__ import annotations

@@ -56,7 +56,13 @@ def principal_axes(moments: Moments, c: int | None) -> tuple[np.ndarray, np.ndar
 
 
 def leading_axes(
-    moments: Moments, c: int | float | None, *, tol: float, rank: int, memory_limit: float | None = None
+    moments: Moments,
+    c: int | float | None,
+    *,
+    tol: float,
+    rank: int,
+    memory_limit: float | None = None,
+    probabilistic: bool = True,
 ) -> tuple[np.ndarray, np.ndarray, LeadingPairs | None]:
     """Eigenvalues, axes, and for moments held as an operator what is known of them beyond LAPACK's rounding.
 
@@ -72,6 +78,8 @@ def leading_axes(
         What n rows have at most: n - 1. An operator is not asked for more components than that.
     memory_limit : float, optional
         Bytes.
+    probabilistic : bool
+        Whether bounds that may fail will do.
     """
     count, fraction = (None, c) if isinstance(c, float) else (c, None)
     C = moments.dense()
@@ -92,8 +100,8 @@ def leading_axes(
             )
         # the products that formed it are rounded: a few roundoffs of the operator's size beside LAPACK's own
         return (*_lapack(operator.form(), count), None)
-    target = SolverTarget(10, tol, fraction) if count is None else SolverTarget(count, tol)
-    pairs = nested_pairs(operator, target) if fraction is None else None
+    target = SolverTarget(10 if count is None else count, tol, fraction if count is None else None, probabilistic)
+    pairs = nested_pairs(operator, target) if fraction is None and probabilistic else None
     if pairs is None:
         symmetric = SymmetricOperator(
             operator.matmat, D, moments.trace, operator.norm, operator.product_error, operator.indefinite, operator.form

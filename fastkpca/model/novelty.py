@@ -18,9 +18,9 @@ from ..base.checks import check_choice, check_flag
 from ..base.rounding import EPS
 from ..kernels import guarded
 from ..rows.view import Rows
-from .projector import SquaredErrors
+from .projector import NewRows, SquaredErrors
 from .result import KPCAModel, check_model
-from .rows import NewRows, new_rows
+from .rows import new_rows
 
 __all__ = ["Limits", "kpca_limits", "kpca_spe", "kpca_t2"]
 
@@ -302,7 +302,7 @@ def _squared_errors(
     threads = parallel.threads_for(given.kernel, n_threads)
     quiet = np.errstate(over="ignore", invalid="ignore")  # what overflows is refused below
     with parallel.reporter(progress) as report, parallel.blas_threads(), quiet:
-        errors = model.projector.squared_errors(model, given.kernel, given.rows, values, threads, report, bounds)
+        errors = model.projector.squared_errors(model, given, values, threads, report, bounds)
     _finite(errors.spe, "SPE")
     return errors
 

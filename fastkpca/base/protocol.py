@@ -335,7 +335,9 @@ class Kernel:
         return f"{type(self).__name__}({inner})"
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.get_parameters() == other.get_parameters()  # type: ignore[attr-defined]
+        if not isinstance(other, Kernel) or type(self) is not type(other):
+            return False
+        return self.get_parameters() == other.get_parameters()
 
     def __hash__(self) -> int:
         return hash((type(self), repr(self)))

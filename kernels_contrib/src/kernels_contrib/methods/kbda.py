@@ -15,10 +15,10 @@ from fastkpca.base.checks import check_count
 from fastkpca.base.rounding import EPS
 from fastkpca.kernels import Kernel
 
-from . import base
+from . import stored
 from .base import FittedMethod
 from .discriminant import FoundDirections, Penalised, feature_directions, fit_directions
-from .functions import KernelFunction
+from .functions import KernelFunction, function
 from .labels import subset
 from .options import FitOptions
 from .products import class_moments, training_rows
@@ -29,7 +29,7 @@ SMALL = 64
 """Directions up to which the small eigenproblem is formed column by column."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class KBDAModel(FittedMethod):
     """Biased discriminant directions.
 
@@ -49,14 +49,14 @@ class KBDAModel(FittedMethod):
 
     made_by = "kbda()"
 
-    quotients: np.ndarray = field(metadata=base.array("k"))
-    kernel: Kernel = field(metadata=base.kernel())
-    regularization: float = field(metadata=base.number(least=0.0))
-    penalty: str = field(metadata=base.text("coefficients", "norm"))
-    function: KernelFunction = field(metadata=base.function("k"))
-    n_samples: int = field(metadata=base.count())
-    n_positive: int = field(metadata=base.count())
-    info: dict[str, Any] = field(metadata=base.info("method"))
+    quotients: np.ndarray = field(metadata=stored.array("k"))
+    kernel: Kernel = field(metadata=stored.object_of(Kernel))
+    regularization: float = field(metadata=stored.number(least=0.0))
+    penalty: str = field(metadata=stored.text("coefficients", "norm"))
+    function: KernelFunction = field(metadata=function("k"))
+    n_samples: int = field(metadata=stored.count())
+    n_positive: int = field(metadata=stored.count())
+    info: dict[str, Any] = field(metadata=stored.info("method"))
 
     @property
     def n_components(self) -> int:

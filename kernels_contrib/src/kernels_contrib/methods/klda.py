@@ -16,10 +16,10 @@ from fastkpca.base.checks import check_count
 from fastkpca.base.rounding import EPS
 from fastkpca.kernels import Kernel
 
-from . import base
+from . import stored
 from .base import FittedMethod
 from .discriminant import FoundDirections, Penalised, feature_directions, fit_directions
-from .functions import ComponentFunction, KernelFunction
+from .functions import ComponentFunction, KernelFunction, function
 from .labels import class_codes
 from .options import FitOptions, regularization_strength
 from .products import class_moments, training_rows
@@ -27,7 +27,7 @@ from .products import class_moments, training_rows
 __all__ = ["KLDAModel", "kernel_fisherfaces", "klda", "klda_predict", "klda_project"]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class KLDAModel(FittedMethod):
     """Discriminant directions.
 
@@ -57,17 +57,17 @@ class KLDAModel(FittedMethod):
 
     made_by = "klda()"
 
-    classes: np.ndarray = field(metadata=base.labels())
-    counts: np.ndarray = field(metadata=base.array("C", kind="iu", least=1))
-    class_means: np.ndarray = field(metadata=base.array("Ck"))
-    within: np.ndarray = field(metadata=base.array("kk"))
-    quotients: np.ndarray = field(metadata=base.array("k"))
-    kernel: Kernel = field(metadata=base.kernel())
-    regularization: float = field(metadata=base.number(least=0.0))
-    penalty: str = field(metadata=base.text("coefficients", "norm", "components"))
-    function: KernelFunction = field(metadata=base.function("k"))
-    n_samples: int = field(metadata=base.count())
-    info: dict[str, Any] = field(metadata=base.info("method"))
+    classes: np.ndarray = field(metadata=stored.labels())
+    counts: np.ndarray = field(metadata=stored.array("C", kind="iu", least=1))
+    class_means: np.ndarray = field(metadata=stored.array("Ck"))
+    within: np.ndarray = field(metadata=stored.array("kk"))
+    quotients: np.ndarray = field(metadata=stored.array("k"))
+    kernel: Kernel = field(metadata=stored.object_of(Kernel))
+    regularization: float = field(metadata=stored.number(least=0.0))
+    penalty: str = field(metadata=stored.text("coefficients", "norm", "components"))
+    function: KernelFunction = field(metadata=function("k"))
+    n_samples: int = field(metadata=stored.count())
+    info: dict[str, Any] = field(metadata=stored.info("method"))
 
     @property
     def n_components(self) -> int:

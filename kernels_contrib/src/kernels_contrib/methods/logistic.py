@@ -17,18 +17,18 @@ from fastkpca.errors import warn_caller
 from fastkpca.kernels import Kernel
 
 from ..errors import AccuracyWarning
-from . import base
+from . import stored
 from .base import FittedMethod
-from .functions import KernelFunction
+from .functions import KernelFunction, function
 from .labels import class_codes
 from .logit import Logit, check_scale, fit_logit
 from .options import FitOptions, accuracy, regularization_strength
-from .products import products_for, training_rows
+from .products import Products, products_for, training_rows
 
 __all__ = ["LogisticModel", "kernel_logistic", "logistic_predict", "logistic_probability"]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class LogisticModel(FittedMethod):
     """A fitted logistic regression.
 
@@ -51,14 +51,14 @@ class LogisticModel(FittedMethod):
 
     made_by = "kernel_logistic()"
 
-    classes: np.ndarray = field(metadata=base.labels())
-    intercept: np.ndarray = field(metadata=base.array("D"))
-    gamma: np.ndarray | None = field(metadata=base.not_stored())
-    regularization: float = field(metadata=base.number(least=0.0))
-    kernel: Kernel = field(metadata=base.kernel())
-    function: KernelFunction = field(metadata=base.function("D"))
-    log_likelihood: float = field(metadata=base.number())
-    info: dict[str, Any] = field(metadata=base.info("method"))
+    classes: np.ndarray = field(metadata=stored.labels())
+    intercept: np.ndarray = field(metadata=stored.array("D"))
+    gamma: np.ndarray | None = field(metadata=stored.not_stored())
+    regularization: float = field(metadata=stored.number(least=0.0))
+    kernel: Kernel = field(metadata=stored.object_of(Kernel))
+    function: KernelFunction = field(metadata=function("D"))
+    log_likelihood: float = field(metadata=stored.number())
+    info: dict[str, Any] = field(metadata=stored.info("method"))
 
     def probability(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
         """As ``logistic_probability``."""
@@ -143,22 +143,7 @@ def kernel_logistic(
         )
     check_scale(strength, abs(products.mean_diagonal()))
     target = indicator(codes, len(classes))
-    function: KernelFunction
-    if products.features is None:
-        found = fit_logit(
-            target, strength, lift=lambda R: (R, products.matmat(R)), tol=tol, max_iterations=max_iterations
-        )
-        function = products.function(found.weights, -found.intercept)
-    else:
-        held = products.held_features()
-        Phi = products.features if held is None else held
-
-        def lift(R: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            weights = Phi.T @ R
-            return weights, Phi @ weights
-
-        found = fit_logit(target, strength, lift=lift, tol=tol, max_iterations=max_iterations, plain=True)
-        function = products.feature_function(found.weights, -found.intercept)
+    found, function_of_rows = _fit(products, target, strength, tol, max_iterations)
     warn_short(found, tol)
     return LogisticModel(
         classes=classes,
@@ -166,11 +151,30 @@ def kernel_logistic(
         gamma=(target - found.probability) / strength,
         regularization=strength,
         kernel=products.kernel.unbound(),
-        function=function,
+        function=function_of_rows,
         log_likelihood=found.log_likelihood,
         info=products.info
         | {"iterations": found.iterations, "products_used": found.lifts, "gradient": float(found.gradient)},
     )
+
+
+def _fit(
+    products: Products, target: np.ndarray, strength: float, tol: float, max_iterations: int
+) -> tuple[Logit, KernelFunction]:
+    if products.features is None:
+        found = fit_logit(
+            target, strength, lift=lambda R: (R, products.matmat(R)), tol=tol, max_iterations=max_iterations
+        )
+        return found, products.function(found.weights, -found.intercept)
+    held = products.held_features()
+    Phi = products.features if held is None else held
+
+    def lift(R: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        weights = Phi.T @ R
+        return weights, Phi @ weights
+
+    found = fit_logit(target, strength, lift=lift, tol=tol, max_iterations=max_iterations, plain=True)
+    return found, products.feature_function(found.weights, -found.intercept)
 
 
 def indicator(codes: np.ndarray, n_classes: int) -> np.ndarray:

@@ -14,9 +14,9 @@ import fastkpca as fk
 from fastkpca.base.checks import check_choice, check_count, check_flag, check_rng
 from fastkpca.kernels import Kernel
 
-from . import base
+from . import stored
 from .base import FittedMethod
-from .functions import KernelFunction
+from .functions import KernelFunction, function
 from .labels import class_codes
 from .options import FitOptions
 from .products import Products, products_for, training_rows
@@ -26,7 +26,7 @@ __all__ = ["PerceptronModel", "kernel_perceptron", "perceptron_decision", "perce
 TILE = 512
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class PerceptronModel(FittedMethod):
     """A fitted perceptron.
 
@@ -50,15 +50,15 @@ class PerceptronModel(FittedMethod):
 
     made_by = "kernel_perceptron()"
 
-    classes: np.ndarray = field(metadata=base.labels())
-    alpha: np.ndarray = field(metadata=base.not_stored("D"))
-    mistakes: tuple[int, ...] = field(metadata=base.counts_of_mistakes())
-    converged: bool = field(metadata=base.flag())
-    multiclass: str = field(metadata=base.text("ovr", "joint", "two"))
-    averaged: bool = field(metadata=base.flag())
-    kernel: Kernel = field(metadata=base.kernel())
-    function: KernelFunction = field(metadata=base.function("D"))
-    info: dict[str, Any] = field(metadata=base.info("method"))
+    classes: np.ndarray = field(metadata=stored.labels())
+    alpha: np.ndarray = field(metadata=stored.not_stored("D"))
+    mistakes: tuple[int, ...] = field(metadata=stored.counts())
+    converged: bool = field(metadata=stored.flag())
+    multiclass: str = field(metadata=stored.text("ovr", "joint", "two"))
+    averaged: bool = field(metadata=stored.flag())
+    kernel: Kernel = field(metadata=stored.object_of(Kernel))
+    function: KernelFunction = field(metadata=function("D"))
+    info: dict[str, Any] = field(metadata=stored.info("method"))
 
     def decision(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
         """As ``perceptron_decision``."""

@@ -1,16 +1,16 @@
 """Block Krylov with full Rayleigh-Ritz on the centred Gram matrix A = H K H, until the certificate is narrow enough.
 
-What costs is a pass over the n^2 kernel values, not a column of the product. So: few passes, several columns each,
-and the whole Krylov space kept (full reorthogonalisation, twice, in float64).
+The cost is in the passes over the n^2 kernel values, and hardly in the columns of a product. So there are few passes
+with several columns each, and the whole Krylov space is kept (full reorthogonalisation, twice, in float64).
 
 1. *Search* (``search``): passes in float32, where a product is offered in it. Only the subspace is taken from them.
 2. *Proof*: passes in float64, first on the best Ritz vectors of the search together with the next Krylov block (so
-   that the pass advances the space as well as confirming it), then block by block. Images W = A Q are kept, so the
-   residuals are computed and not inferred, and after every pass the certificate (``certificate.ritz_certificate``)
-   says whether to stop.
-3. *Exploration*, where the vectors have converged and only the bound mu on the rest of the spectrum is in the way:
-   a fresh random block on the complement. Either it finds what was missed (an eigenvalue more often repeated than
-   the block is wide), or its Krylov space proves, with a stated probability, that there is nothing.
+   that the pass both confirms the vectors and extends the space), then block by block. Images W = A Q are kept, so
+   that residuals are computed directly, and after every pass the widths of the intervals
+   (``certificate.ritz_certificate``) decide whether to stop.
+3. *Exploration*, where the vectors have converged and only the bound mu on the rest of the spectrum is too large: a new
+   random block in the complement. Either it finds an eigenvalue that was missed (one that is repeated more often than
+   the block is wide), or its Krylov space shows, with a stated probability, that there is none.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..errors import rounded_up
 from .basis import Basis
 from .beyond import deterministic_bound, exploration_bound, feature_bound
 from .centred import CentredProducts
-from .certificate import NO_BOUND, Bound, Certificate, RitzBlock, ritz_certificate
+from .certificate import NO_BOUND, Bound, Certificate, ritz_certificate
 from .costs import Expenses, TooDearError, column_limit, default_block_size, ritz_seconds, widest_block
 from .search import Outlook, by_size, search
 from .target import KernelMatrix, SolverBudget, SolverTarget
@@ -33,9 +33,9 @@ from .target import KernelMatrix, SolverBudget, SolverTarget
 __all__ = ["KrylovResult", "block_krylov"]
 
 EXPLORING = 4
-"""Passes that an exploration takes at least."""
+"""Fewest passes of an exploration."""
 SHORT = 4.0
-"""What another way may cost, over what was spent, where that has ended short of the tolerance."""
+"""A run that ends short of its tolerance is given up for another method that costs at most this times as much."""
 DEFAULT_BUDGET = SolverBudget()
 
 
@@ -126,8 +126,8 @@ def block_krylov(
     Raises
     ------
     TooDearError
-        The run has cost the budget, or what is certainly still to come is more than that; or it has ended short of
-        ``tol``, and the other way costs no more than a few times as much as this one has.
+        The run has cost as much as the budget, or the passes that are certain to come would; or it has ended without
+        reaching ``tol``, and the other method costs at most a few times as much as this run has.
     ValueError
         c outside 1..n - 1, less than one pass, a memory limit below what one step needs, a fraction without a trace.
     """
@@ -166,12 +166,12 @@ def _first_block(start: np.ndarray | None, outlook: Outlook, rng: np.random.Gene
 
 
 def _start_suffices(X: np.ndarray, matrix: KernelMatrix, tol: float) -> bool:
-    """Will one float64 pass on the feature map's vectors do? Ritz values err by its square."""
+    """Whether one float64 pass on the map's vectors is enough: Ritz values err by the square of its residual."""
     features = matrix.features
     if features is None:
         return False
     if features.residual_trace**2 > tol * float(np.trace(features.moment)) ** 2:
-        return False  # whatever the vectors are: a pass over the rows saved
+        return False  # for any vectors: this saves a pass over the rows
     W = features.project(X)
     largest = float(np.max(np.einsum("ij,ij->i", W, W)))
     return features.residual_trace**2 <= tol * largest**2
@@ -193,13 +193,12 @@ class _Exploration:
 
 @dataclass(frozen=True)
 class _Verdict:
-    """What is proved after a pass."""
+    """The certificate after a pass, for ``c`` components."""
 
     certificate: Certificate
     c: int
-    done: bool
-    mu_limited: bool
-    """Only the bound mu is in the way, not the vectors."""
+    done: bool  # narrow enough
+    mu_limited: bool  # it would be, if mu were as small as can be expected
 
 
 @dataclass
@@ -221,7 +220,7 @@ class _Proof:
         self.n = self.products.n
         self.basis = Basis(self.n, rng, centred=True, keeps_images=True)
         self.exploration: _Exploration | None = None
-        self.patience = 2  # blocks that mu is given to fall by itself before an exploration
+        self.patience = 2  # ordinary blocks that may still lower mu before an exploration begins
         self.history: list[tuple[int, float]] = []
         self._projected: list[np.ndarray] = []  # V' H Phi of the columns so far
 
@@ -243,7 +242,7 @@ class _Proof:
                 break
             self.want_norm = self._norm_still_helps(pairs.theta, verdict)
             furthest = self._furthest(pairs.residuals, verdict.c)
-            del pairs.residuals  # what follows needs their room
+            del pairs.residuals  # the next block needs their memory
             X = self._next_block(pairs, furthest, explore, verdict.c)
         rounding = 2 * verdict.certificate.rounding
         cheap = self.expenses.budget.seconds <= SHORT * self.expenses.seconds
@@ -273,7 +272,7 @@ class _Proof:
         return verdict
 
     def _with_norm_of_whole_space(self, pairs: _Pairs, verdict: _Verdict) -> _Verdict:
-        """The space is all there is, but without a bound on |K| and |Kc| no rounding is known: one more pass."""
+        """One more pass where the space is complete, but no bound on |K| and |Kc| is known, and so none on rounding."""
         passes_left = self.expenses.passes < self.expenses.budget.passes
         if self.basis.room > 0 or verdict.done or not self.products.norm_within_reach or not passes_left:
             return verdict
@@ -292,23 +291,17 @@ class _Proof:
     # the certificate -----------------------------------------------------------------------------------------
 
     def _certify(self, pairs: _Pairs) -> _Verdict:
-        """The best certificate that there is, the number of components, and whether only mu is in the way."""
+        """The best certificate, the number of components, and whether mu alone keeps the intervals wide."""
         theta, Y, m = pairs.theta, pairs.Y, len(pairs.theta)
         error = self.products.error(m)
-        ritz = RitzBlock(
-            compression=Y.T @ self.basis.compression @ Y,
-            gram=Y.T @ self.basis.gram @ Y,
-            residual_gram=pairs.residuals.T @ pairs.residuals,
-            n=self.n,
-            product_error=error,
-        )
+        ritz = self.basis.ritz_block(Y, pairs.residuals, error)
         matrix = self.products.info
         c = min(self.outlook.count(theta - error) or m, m)
         others = [] if self.products.matrix.features is None else [self._feature_bound(theta, error)]
         certificate = ritz_certificate(ritz, c, matrix, deterministic_bound(ritz, matrix, others))
         if self._done(certificate, theta, c):
             return _Verdict(certificate, c, True, False)
-        # would a mu as low as the Ritz values let hope for do? Then it is mu that is in the way, not the vectors
+        # if a mu as low as the Ritz values suggest would be enough, the vectors have converged, and mu is too large
         hope = max(float(theta[min(m - 1, c + (m - c) // 2)]), 0.0) if m > c else 0.0
         hope = min(hope, 0.9 * max(float(theta[c - 1]), 0.0))
         hoped = ritz_certificate(ritz, c, matrix, Bound(hope, "hope"))
@@ -338,7 +331,7 @@ class _Proof:
         return feature_bound(features, np.vstack(self._projected), self.n, gap, defect, gap_error)
 
     def _explored_bound(self, exploration: _Exploration, error: float) -> Bound:
-        """Of the complement of the first columns, from the Krylov space of the random block (Rayleigh-Ritz on it)."""
+        """A bound outside the first columns, from Rayleigh-Ritz on the Krylov space of the random block."""
         first = exploration.first
         lowest = -error
         if not self.products.matrix.positive_semidefinite:
@@ -359,7 +352,7 @@ class _Proof:
     # whether to go on ----------------------------------------------------------------------------------------
 
     def _at_rounding(self, certificate: Certificate, theta: np.ndarray) -> bool:
-        """Is what is left of the width mostly rounding, and that more than tol? Then further passes only add to it."""
+        """Whether the widths are mostly rounding, and above tol: further passes would only add to it."""
         if self.target.fraction is not None and self.outlook.count(theta - certificate.rounding) is None:
             return False  # more components are still to come
         rounding, history = 2 * certificate.rounding, self.history
@@ -384,14 +377,14 @@ class _Proof:
     # the next block ------------------------------------------------------------------------------------------
 
     def _furthest(self, residuals: np.ndarray, c: int) -> np.ndarray:
-        """Of the residuals of the wanted and the guard vectors, those that are furthest from converged."""
+        """The largest residuals of the wanted and the guard vectors."""
         b = self.outlook.block
         candidates = residuals[:, : max(b, c + default_block_size(self.n, 1))]
         largest = np.argsort(-np.einsum("ij,ij->j", candidates, candidates), kind="stable")[:b]
         return np.array(candidates[:, largest], order="F")
 
     def _next_block(self, pairs: _Pairs, furthest: np.ndarray, explore: bool, c: int) -> np.ndarray:
-        """Columns of the next pass; ``furthest``: the residuals to follow."""
+        """Columns of the next pass; ``furthest``: the residuals that extend the space."""
         basis, theta, b = self.basis, pairs.theta, self.outlook.block
         size = max(self.products.estimated_size(theta), float(np.max(np.abs(theta))))
         noise = 4 * rounding_factor(self.n) * UNIT * size
@@ -465,7 +458,7 @@ class _Proof:
         return f"{text}; {', or '.join(ways or ['more passes (max_passes), a larger tol or fewer components help'])}"
 
     def _still_falls(self) -> bool:
-        """Did the last exact passes narrow the intervals? After few of them: is anything known of the eigenvalues?"""
+        """Whether the last exact passes have narrowed the intervals; after few passes: whether any is finite enough."""
         widths = [width for _, width in self.history]
         return widths[-1] < (1.0 if len(widths) < 4 else 0.7 * widths[-4])
 

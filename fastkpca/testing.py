@@ -28,11 +28,12 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property, update_wrapper, wraps
+from functools import update_wrapper, wraps
 from typing import Any
 
 import numpy as np
 
+from .base.caching import cached_property
 from .base.protocol import API_VERSION, FeatureMap, Kernel, Moments, Offer, Summary, Summation
 from .base.rounding import EPS, unit_roundoff
 from .kernels import CallableKernel, ObjectKernel, contract, get_kernel

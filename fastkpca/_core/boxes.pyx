@@ -44,7 +44,6 @@ cdef extern from "box_ops.h" nogil:
     const fk_box_ops *fk_box_select(const char *name)
 
 
-MOST_AXES = FK_MOST_AXES
 MOST_NODES = FK_MOST_NODES
 
 cdef const fk_box_ops *ops = NULL

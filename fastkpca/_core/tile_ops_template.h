@@ -11,8 +11,9 @@
 
 /* ---- distances and scalar products along the tile: R rows by W vectors of columns in registers ---- */
 
-INLINE void NAME(gauss_patch)(const int R, const int W, const ptrdiff_t d, const T *X, ptrdiff_t ldx, const T *Yt,
-                              ptrdiff_t ldy, NAME(scale) c, T *K, ptrdiff_t ldk)
+/* exp(c |x - y|^2) where GAUSS, x.y where not: a constant, so that only one of the two is compiled */
+INLINE void NAME(patch)(const int GAUSS, const int R, const int W, const ptrdiff_t d, const T *X, ptrdiff_t ldx,
+                        const T *Yt, ptrdiff_t ldy, NAME(scale) c, T *K, ptrdiff_t ldk)
 {
     VEC acc[4][2];
     UNROLL
@@ -31,7 +32,7 @@ INLINE void NAME(gauss_patch)(const int R, const int W, const ptrdiff_t d, const
             UNROLL
             for (int w = 0; w < W; w++) {
                 const VEC t = x - y[w];
-                acc[i][w] = FMA(t, t, acc[i][w]);
+                acc[i][w] = GAUSS ? FMA(t, t, acc[i][w]) : FMA(x, y[w], acc[i][w]);
             }
         }
     }
@@ -39,54 +40,24 @@ INLINE void NAME(gauss_patch)(const int R, const int W, const ptrdiff_t d, const
     for (int i = 0; i < R; i++)
         UNROLL
         for (int w = 0; w < W; w++)
-            STORE(K + i * ldk + w * LANES, NAME(exp)(acc[i][w], c));
+            STORE(K + i * ldk + w * LANES, GAUSS ? NAME(exp)(acc[i][w], c) : acc[i][w]);
 }
 
-INLINE void NAME(dot_patch)(const int R, const int W, const ptrdiff_t d, const T *X, ptrdiff_t ldx, const T *Yt,
-                            ptrdiff_t ldy, NAME(scale) c, T *K, ptrdiff_t ldk)
-{
-    VEC acc[4][2];
-    (void)c;
-    UNROLL
-    for (int i = 0; i < R; i++)
-        UNROLL
-        for (int w = 0; w < W; w++)
-            acc[i][w] = (VEC){0};
-    for (ptrdiff_t f = 0; f < d; f++) {
-        VEC y[2];
-        UNROLL
-        for (int w = 0; w < W; w++)
-            y[w] = LOAD(Yt + f * ldy + w * LANES);
-        UNROLL
-        for (int i = 0; i < R; i++) {
-            const VEC x = ALL(X[i * ldx + f]);
-            UNROLL
-            for (int w = 0; w < W; w++)
-                acc[i][w] = FMA(x, y[w], acc[i][w]);
-        }
-    }
-    UNROLL
-    for (int i = 0; i < R; i++)
-        UNROLL
-        for (int w = 0; w < W; w++)
-            STORE(K + i * ldk + w * LANES, acc[i][w]);
-}
-
-#define ROWS_OF_PATCHES(PATCH, R, D)                                                                                  \
+#define ROWS_OF_PATCHES(GAUSS, R, D)                                                                                  \
     {                                                                                                                 \
         ptrdiff_t j = 0;                                                                                              \
         for (; j + 2 * LANES <= nj; j += 2 * LANES)                                                                   \
-            NAME(PATCH)(R, 2, D, X + i * ldx, ldx, Yt + j, ldy, c, K + i * ldk + j, ldk);                             \
+            NAME(patch)(GAUSS, R, 2, D, X + i * ldx, ldx, Yt + j, ldy, c, K + i * ldk + j, ldk);                      \
         for (; j < nj; j += LANES)                                                                                    \
-            NAME(PATCH)(R, 1, D, X + i * ldx, ldx, Yt + j, ldy, c, K + i * ldk + j, ldk);                             \
+            NAME(patch)(GAUSS, R, 1, D, X + i * ldx, ldx, Yt + j, ldy, c, K + i * ldk + j, ldk);                      \
     }
-#define PATCHES(PATCH, D)                                                                                             \
+#define PATCHES(GAUSS, D)                                                                                             \
     {                                                                                                                 \
         ptrdiff_t i = 0;                                                                                              \
         for (; i + 4 <= ni; i += 4)                                                                                   \
-            ROWS_OF_PATCHES(PATCH, 4, D)                                                                              \
+            ROWS_OF_PATCHES(GAUSS, 4, D)                                                                              \
         for (; i < ni; i++)                                                                                           \
-            ROWS_OF_PATCHES(PATCH, 1, D)                                                                              \
+            ROWS_OF_PATCHES(GAUSS, 1, D)                                                                              \
     }
 
 static void NAME(gauss_direct)(ptrdiff_t ni, ptrdiff_t nj, ptrdiff_t d, const T *X, ptrdiff_t ldx, const T *Yt,
@@ -95,10 +66,10 @@ static void NAME(gauss_direct)(ptrdiff_t ni, ptrdiff_t nj, ptrdiff_t d, const T 
     const NAME(scale) c = NAME(exp_scale)(coefficient);
     /* the dimensions seen most are unrolled */
     switch (d) {
-    case 1: PATCHES(gauss_patch, 1) break;
-    case 2: PATCHES(gauss_patch, 2) break;
-    case 3: PATCHES(gauss_patch, 3) break;
-    default: PATCHES(gauss_patch, d)
+    case 1: PATCHES(1, 1) break;
+    case 2: PATCHES(1, 2) break;
+    case 3: PATCHES(1, 3) break;
+    default: PATCHES(1, d)
     }
 }
 
@@ -106,7 +77,7 @@ static void NAME(dot_direct)(ptrdiff_t ni, ptrdiff_t nj, ptrdiff_t d, const T *X
                              ptrdiff_t ldy, T *K, ptrdiff_t ldk)
 {
     const NAME(scale) c = NAME(exp_scale)(0.0);
-    PATCHES(dot_patch, d)
+    PATCHES(0, d)
 }
 
 #undef PATCHES

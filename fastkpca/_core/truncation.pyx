@@ -13,7 +13,6 @@ SciPy's gammainc is nan at (0, 0) and errs by up to 4e-13 of the value: p = 0 is
 raised by 1e-11 of itself.
 """
 
-from libc.math cimport INFINITY, exp, lgamma, log
 from scipy.special.cython_special cimport gammainc
 
 import numpy as np
@@ -30,23 +29,6 @@ cdef double poisson_tail(Py_ssize_t p, double t) noexcept nogil:
         return 0.0
     value = SAFETY * gammainc(<double>p, t)
     return min(max(value, LEAST), 1.0)
-
-
-def pairwise_bound(a, b, Py_ssize_t p):
-    """Bound on |error(x, y)| at |x| = a, |y| = b (arrays that broadcast)."""
-    a, b = np.broadcast_arrays(np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64))
-    cdef double[::1] left = np.ascontiguousarray(a).ravel(), right = np.ascontiguousarray(b).ravel()
-    out_array = np.empty(left.shape[0])
-    cdef double[::1] out = out_array
-    cdef Py_ssize_t i
-    cdef double tail
-    with nogil:
-        for i in range(left.shape[0]):
-            tail = poisson_tail(p, left[i] * right[i])
-            out[i] = SAFETY * exp(-0.5 * (left[i] - right[i]) * (left[i] - right[i])) * tail
-            if tail > 0.0 and out[i] < LEAST:
-                out[i] = LEAST
-    return out_array.reshape(a.shape)[()]
 
 
 def ball_bound(double radius, Py_ssize_t p):
@@ -94,12 +76,3 @@ def order_for_trace(const double[::1] squares, double tol, Py_ssize_t most):
                 else:
                     low = middle + 1
     return high
-
-
-def seed_bound(double radius, Py_ssize_t p):
-    """The bound of Raykar & Ankur 2003, section 8, on a ball: R^(2p) / p! exp(R^2). Kept for comparison only."""
-    cdef double exponent
-    if radius == 0.0:
-        return 1.0 if p == 0 else 0.0
-    exponent = 2 * p * log(radius) - lgamma(p + 1.0) + radius * radius
-    return exp(exponent) if exponent < 709.0 else INFINITY

@@ -7,20 +7,18 @@ threads, and results are combined along a tree fixed by the number of tasks. Ins
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import count
 from typing import Any, TypeVar
 
 import numpy as np
-import scipy.linalg  # noqa: F401  (its BLAS must be loaded before the controller below looks for libraries)
-from threadpoolctl import ThreadpoolController
 
 from . import room
+from .blas import blas_threads, with_all_threads, without_fork
 from .progress import Progress, reporter
 
 __all__ = [
@@ -63,196 +61,6 @@ def threads_for(kernel: Any, n_threads: int | None) -> int:
     """``resolve_threads``, and one for a kernel that says that it is not thread-safe."""
     threads = resolve_threads(n_threads)
     return threads if kernel.thread_safe else 1
-
-
-class _BlasCap:
-    """One cap for the process, as long as anybody holds it.
-
-    Overlapping ``threadpool_limits`` contexts restore each other's limits in the wrong order and leave BLAS at one
-    thread for good; here the first to come sets the cap and the last to leave restores what was there before.
-
-    Ctrl-C may strike between any two steps of what follows, and BLAS must not be left at one thread. So each step can
-    be repeated, what was there before is noted before anything is changed, and whoever holds the cap is an object: it
-    is let go when that object is gone, however its owner was left.
-
-    A fork waits until no other thread is between two steps. Its child has the calling thread alone: there the holds of
-    all other threads are let go.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.RLock()  # a hold may be collected, and let go, while its own thread is in here
-        self._holders: dict[int, int] = {}  # by its id, the thread that took it
-        self._before: list[tuple[Any, int]] = []
-        self._controller: ThreadpoolController | None = None
-
-    def take(self, holder: int) -> None:
-        with self._lock:
-            self._holders[holder] = threading.get_ident()
-            if not self._before:
-                if self._controller is None:  # finding the libraries takes milliseconds: once
-                    self._controller = ThreadpoolController()
-                blas = [x for x in self._controller.lib_controllers if x.user_api == "blas"]
-                self._before = [(x, x.get_num_threads()) for x in blas]
-            for library, _ in self._before:
-                _limit(library, 1)
-
-    def leave(self, holder: int) -> None:
-        with self._lock:
-            self._holders.pop(holder, None)
-            if not self._holders:
-                self._restore()
-                self._before = []
-
-    def lift(self, owner: int) -> None:
-        """For one call: BLAS as before the cap, where no thread but ``owner`` holds it."""
-        with self._lock:
-            if all(thread == owner for thread in self._holders.values()):
-                self._restore()
-
-    def lower(self) -> None:
-        with self._lock:
-            if self._holders:
-                for library, _ in self._before:
-                    _limit(library, 1)
-
-    def before_fork(self) -> None:
-        self._lock.acquire()
-
-    def after_fork(self) -> None:
-        self._lock.release()
-
-    def after_fork_in_child(self) -> None:
-        self._lock = threading.RLock()
-        own = threading.get_ident()
-        self._holders = {holder: thread for holder, thread in self._holders.items() if thread == own}
-        if not self._holders:
-            self._restore()
-            self._before = []
-
-    def _restore(self) -> None:
-        for library, threads in self._before:
-            _limit(library, threads)
-
-
-def _limit(library: Any, threads: int) -> None:
-    if library.get_num_threads() == threads:
-        return
-    # newer versions of threadpoolctl let one thread alone set limits, and ignore all others without a word
-    clear = getattr(library, "clear_controlling_thread", None)
-    if clear is None:
-        library.set_num_threads(threads)
-        return
-    clear(force=True)
-    library.set_num_threads(threads)
-    clear(force=True)
-
-
-class _ForkGate:
-    """A fork waits here for calls of other threads into libraries that cannot bear one: see ``without_fork``."""
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition(threading.RLock())
-        self._calls: dict[int, int] = {}  # by its id, the thread of a call
-
-    def enter(self, call: int) -> None:
-        with self._changed:
-            self._calls[call] = threading.get_ident()
-
-    def leave(self, call: int) -> None:
-        with self._changed:
-            self._calls.pop(call, None)
-            self._changed.notify_all()
-
-    def before_fork(self) -> None:
-        self._changed.acquire()
-        own = threading.get_ident()
-        while any(thread != own for thread in self._calls.values()):
-            self._changed.wait()
-
-    def after_fork(self) -> None:
-        self._changed.release()
-
-    def after_fork_in_child(self) -> None:
-        self._changed = threading.Condition(threading.RLock())
-
-
-_blas_cap = _BlasCap()
-_fork_gate = _ForkGate()
-if sys.platform != "win32":
-    for _place in (_blas_cap, _fork_gate):  # the last is the first that a fork comes to
-        os.register_at_fork(
-            before=_place.before_fork,
-            after_in_parent=_place.after_fork,
-            after_in_child=_place.after_fork_in_child,
-        )
-
-
-class without_fork:
-    """Inside, no other thread forks: it waits for the end.
-
-    For calls into libraries with locks of their own, which a fork would leave locked in the child for ever; and for
-    BLAS by several threads, since OpenBLAS ends these at a fork, and who waits for one of them waits for ever. As with
-    ``_Hold``, the wait ends when the object is gone, however its owner was left.
-    """
-
-    def __init__(self) -> None:
-        _fork_gate.enter(id(self))
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *exc: object) -> None:
-        _fork_gate.leave(id(self))
-
-    def __del__(self) -> None:
-        _fork_gate.leave(id(self))
-
-
-class _Hold:
-    """A hold on the cap, from its making until it is left or gone."""
-
-    left = False
-
-    def __init__(self) -> None:
-        _blas_cap.take(id(self))
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *exc: object) -> None:
-        _blas_cap.leave(id(self))
-        self.left = True
-
-    def __del__(self) -> None:
-        if not self.left:
-            _blas_cap.leave(id(self))
-
-
-@contextmanager
-def blas_threads() -> Iterator[None]:
-    """BLAS limited to one thread while inside; nests and overlaps safely."""
-    with _Hold():
-        yield
-
-
-def with_all_threads(call: Callable[[], T]) -> Callable[[], T]:
-    """``call`` for ``interruptible``: a call into LAPACK by all of BLAS's threads, although its caller holds the cap.
-
-    In the main thread the cap stays: Ctrl-C there could leave it lifted.
-    """
-    owner = threading.get_ident()
-
-    def lifted() -> T:
-        if threading.current_thread() is threading.main_thread():
-            return call()
-        with without_fork():
-            _blas_cap.lift(owner)
-            try:
-                return call()
-            finally:
-                _blas_cap.lower()
-
-    return lifted
 
 
 class _Stopped(BaseException):
@@ -308,6 +116,10 @@ def tile_rows(width: int, *, entries: int = 1 << 18, least: int = 64, most: int 
     return 1 << (rows.bit_length() - 1)
 
 
+PATIENCE = 0.25
+"""Seconds that Ctrl-C waits for tasks to end; what is left of one then ends on its own, and its result is dropped."""
+
+
 def run(
     task: Callable[[int], T],
     n_tasks: int | None,
@@ -315,9 +127,8 @@ def run(
     n_threads: int = 1,
     progress: Progress | None = None,
     stage: str = "",
-    window: int | None = None,
 ) -> Iterator[T]:
-    """Yield task(0), task(1), ... in order, computed by ``n_threads`` threads, at most ``window`` ahead.
+    """Yield task(0), task(1), ... in order, computed by ``n_threads`` threads, at most twice as many tasks ahead.
 
     ``n_tasks`` None: until a task returns None, one after the other (rows that nobody has counted yet).
 
@@ -325,64 +136,68 @@ def run(
     more, and is raised once the tasks that already run have ended: tasks are small, and long ones call ``checkpoint``,
     so that takes a fraction of a second. Ctrl-C waits ``PATIENCE`` seconds at most.
     """
-    with _Hold():
-        if n_tasks is None:
-            i = 0
-            checkpoint()
-            while (result := task(i)) is not None:
-                yield result
-                i += 1
-                checkpoint()
+
+    def report(done: int) -> None:
+        if progress is not None and n_tasks is not None:
+            progress(stage, done, n_tasks)
+
+    with blas_threads():
+        if n_tasks is None or min(n_threads, n_tasks) <= 1:
+            yield from _in_turn(task, n_tasks, report)
+        else:
+            yield from _in_pool(task, n_tasks, min(n_threads, n_tasks), report)
+
+
+def _in_turn(task: Callable[[int], T], n_tasks: int | None, report: Callable[[int], None]) -> Iterator[T]:
+    for i in count() if n_tasks is None else range(n_tasks):
+        checkpoint()
+        result = task(i)
+        if n_tasks is None and result is None:
             return
-        n_threads = min(n_threads, n_tasks)
-        if n_threads <= 1:
-            for i in range(n_tasks):
-                checkpoint()
-                result = task(i)
-                if progress is not None:
-                    progress(stage, i + 1, n_tasks)
-                yield result
-            return
-        window = window or 2 * n_threads
-        stop = threading.Event()
-
-        def work(i: int) -> T:
-            _here.stop = stop
-            checkpoint()
-            return task(i)
-
-        pool = ThreadPoolExecutor(n_threads, thread_name_prefix="fastkpca")
-        patience: float | None = None
-        waiting: deque = deque()
-        submitted = 0
-        try:
-            for i in range(n_tasks):
-                while submitted < n_tasks and len(waiting) < window:
-                    waiting.append(pool.submit(work, submitted))
-                    submitted += 1
-                result = waiting.popleft().result()
-                if progress is not None:
-                    progress(stage, i + 1, n_tasks)
-                yield result
-        except RuntimeError as error:
-            if "start new thread" in str(error):
-                raise MemoryError(f"no memory for the stack of a thread ({error}); n_threads=1 needs none") from error
-            raise
-        except (KeyboardInterrupt, GeneratorExit):  # the latter: it was raised where the results are used
-            patience = PATIENCE
-            raise
-        finally:
-            stop.set()
-            threads = list(pool._threads)
-            pool.shutdown(wait=patience is None, cancel_futures=True)
-            if patience is not None:
-                end = time.monotonic() + patience
-                for thread in threads:
-                    thread.join(max(0.0, end - time.monotonic()))
+        report(i + 1)
+        yield result
 
 
-PATIENCE = 0.25
-"""Seconds that Ctrl-C waits for tasks to end; what is left of one then ends on its own, and its result is dropped."""
+def _in_pool(task: Callable[[int], T], n_tasks: int, n_threads: int, report: Callable[[int], None]) -> Iterator[T]:
+    stop = threading.Event()
+
+    def work(i: int) -> T:
+        _here.stop = stop
+        checkpoint()
+        return task(i)
+
+    pool = ThreadPoolExecutor(n_threads, thread_name_prefix="fastkpca")
+    patience: float | None = None
+    waiting: deque[Future[T]] = deque()
+    submitted = 0
+    try:
+        for i in range(n_tasks):
+            while submitted < n_tasks and len(waiting) < 2 * n_threads:
+                waiting.append(pool.submit(work, submitted))
+                submitted += 1
+            result = waiting.popleft().result()
+            report(i + 1)
+            yield result
+    except RuntimeError as error:
+        if "start new thread" in str(error):
+            raise MemoryError(f"no memory for the stack of a thread ({error}); n_threads=1 needs none") from error
+        raise
+    except (KeyboardInterrupt, GeneratorExit):  # the latter: it was raised where the results are used
+        patience = PATIENCE
+        raise
+    finally:
+        stop.set()
+        _end(pool, patience)
+
+
+def _end(pool: ThreadPoolExecutor, patience: float | None) -> None:
+    """Wait for the tasks that run, ``patience`` seconds at most, and drop those that wait."""
+    threads = list(pool._threads)
+    pool.shutdown(wait=patience is None, cancel_futures=True)
+    if patience is not None:
+        end = time.monotonic() + patience
+        for thread in threads:
+            thread.join(max(0.0, end - time.monotonic()))
 
 
 def tree_reduce(

@@ -89,7 +89,8 @@ def normal(distribution: str) -> str:
 def _describe(point: metadata.EntryPoint) -> tuple[str, str, str]:
     """Name, version and summary of the distribution behind an entry point, whatever state its metadata is in."""
     try:
-        about = point.dist.metadata  # type: ignore[union-attr]
+        assert point.dist is not None
+        about = point.dist.metadata
         return about["Name"] or "unknown", about["Version"] or "", about["Summary"] or ""
     except Exception:  # a broken METADATA of somebody else's must not break this listing
         return "unknown", "", ""

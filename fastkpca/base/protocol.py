@@ -335,7 +335,9 @@ class Kernel:
         return f"{type(self).__name__}({inner})"
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.get_parameters() == other.get_parameters()  # type: ignore[attr-defined]
+        if not isinstance(other, Kernel) or type(self) is not type(other):
+            return False
+        return self.get_parameters() == other.get_parameters()
 
     def __hash__(self) -> int:
         return hash((type(self), repr(self)))
@@ -445,12 +447,14 @@ class FeatureMap:
         tol: float,
         max_features: int,
         rng: np.random.Generator,
+        seen: Any = None,
         n_threads: int = 1,
         progress: Callable[[str, int, int], None] | None = None,
     ) -> FeatureMap:
         """A map with features added where these rows have most of the residual; itself where nothing can be added.
 
-        ``tol`` is the residual trace over trace to aim for.
+        ``tol`` is the residual trace over trace to aim for; ``seen`` is what a pass has found already: the trace of K,
+        and rows drawn in proportion to their residual.
         """
         return self
 
@@ -465,6 +469,10 @@ class FeatureMap:
     def apply(self, X: np.ndarray, C: np.ndarray) -> np.ndarray:
         """Phi C for a tile and coefficients C (D, k): shape (n, k)."""
         return self.features(X) @ C
+
+    def applied(self, C: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        """``apply`` with these coefficients, of many tiles: what depends on C alone may be done once."""
+        return lambda X: self.apply(X, C)
 
     def new_moments(self) -> Moments:
         """An empty accumulator for ``Moments.update``."""

@@ -202,10 +202,14 @@ def _add_plugins(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_debug(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--debug", action="store_true", help="show the whole traceback of an error")
+
+
 def _add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--force", action="store_true", help="overwrite existing files")
     parser.add_argument("--quiet", action="store_true", help="no progress, no notes, no summary")
-    parser.add_argument("--debug", action="store_true", help="show the whole traceback of an error")
+    _add_debug(parser)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -219,41 +223,7 @@ def _parser() -> argparse.ArgumentParser:
 
     fit = commands.add_parser("fit", help="fit a model to the rows of a file", description="Fit a model to a file.")
     fit.add_argument("file", metavar="FILE")
-    kernel = fit.add_argument_group("kernel")
-    kernel.add_argument("--kernel", default="gaussian", help="its name (gaussian); 'fastkpca kernels' lists them")
-    for name, text in (
-        ("sigma", "width of the Gaussian exp(-|x-y|^2 / (2 sigma^2)); by default from the median distance"),
-        ("gamma", "scikit-learn's gamma, in place of sigma or scale"),
-        ("offset", "of the polynomial (scale x.y + offset)^degree and of tanh(scale x.y + offset)"),
-        ("coef0", "scikit-learn's name of offset"),
-        ("scale", "see offset"),
-    ):
-        kernel.add_argument(f"--{name}", type=float, metavar="NUMBER", help=text)
-    kernel.add_argument("--degree", type=int, metavar="NUMBER", help="see offset")
-    kernel.add_argument(
-        "--param", type=_parameter, action="append", default=[], metavar="NAME=VALUE", help="any other kernel parameter"
-    )
-    work = fit.add_argument_group("work")
-    work.add_argument(
-        "-c",
-        "--components",
-        type=_number_of_components,
-        default=_DEFAULT_COMPONENTS,
-        metavar="C",
-        help=f"how many ({_DEFAULT_COMPONENTS}), or the fraction of the variance to explain (0.95), or 'all'",
-    )
-    work.add_argument("--tol", type=float, metavar="T", help="width of the eigenvalue intervals over the largest")
-    work.add_argument("--method", help="auto, dense, features or krylov (auto)")
-    work.add_argument("--threads", type=int, metavar="N", help="by default all processors")
-    work.add_argument("--memory-limit", type=_bytes, metavar="SIZE", help="for example 500M or 4G")
-    work.add_argument("--seed", type=int, default=0, help="of the random choices (0)")
-    out = fit.add_argument_group("output")
-    out.add_argument(
-        "-o", "--output", metavar="MODEL", help="write the model, for 'fastkpca project'; NAME.mat: for MATLAB"
-    )
-    out.add_argument("--scores", metavar="FILE", help="write the scores: .csv, .csv.gz or .npy")
-    out.add_argument("--plot", metavar="FILE", help=f"plot the first two components: {' '.join(_PICTURES)}")
-    out.add_argument("--label-column", metavar="NAME", help="colours the plot, is left out of the data")
+    _add_fit(fit)
     _add_input(fit)
     _add_common(fit)
     fit.set_defaults(run=_fit)
@@ -272,23 +242,64 @@ def _parser() -> argparse.ArgumentParser:
     info = commands.add_parser("info", help="what a model file holds", description="What a model file holds.")
     info.add_argument("model", metavar="MODEL")
     _add_plugins(info)
-    info.add_argument("--debug", action="store_true", help="show the whole traceback of an error")
+    _add_debug(info)
     info.set_defaults(run=_info)
 
     kernels = commands.add_parser("kernels", help="list the kernels", description="List the kernels.")
     kernels.add_argument(
         "--load", action="store_true", help="import each, and show its parameters and what it offers, or what failed"
     )
-    kernels.add_argument("--debug", action="store_true", help="show the whole traceback of an error")
+    _add_debug(kernels)
     kernels.set_defaults(run=_kernels)
 
     demo = commands.add_parser("demo", help="fit real data, write and check the results", description="A complete run.")
     demo.add_argument("--output", default="demo-output", metavar="DIR", help="folder of the results (demo-output)")
     demo.add_argument("--force", action="store_true", help="use the folder although it holds other files")
     demo.add_argument("--quiet", action="store_true", help="no progress")
-    demo.add_argument("--debug", action="store_true", help="show the whole traceback of an error")
+    _add_debug(demo)
     demo.set_defaults(run=_demo)
     return parser
+
+
+_KERNEL_PARAMETERS = (
+    ("sigma", float, "width of the Gaussian exp(-|x-y|^2 / (2 sigma^2)); by default from the median distance"),
+    ("gamma", float, "scikit-learn's gamma, in place of sigma or scale"),
+    ("offset", float, "of the polynomial (scale x.y + offset)^degree and of tanh(scale x.y + offset)"),
+    ("coef0", float, "scikit-learn's name of offset"),
+    ("scale", float, "see offset"),
+    ("degree", int, "see offset"),
+)
+
+
+def _add_fit(fit: argparse.ArgumentParser) -> None:
+    kernel = fit.add_argument_group("kernel")
+    kernel.add_argument("--kernel", default="gaussian", help="its name (gaussian); 'fastkpca kernels' lists them")
+    for name, kind, text in _KERNEL_PARAMETERS:
+        kernel.add_argument(f"--{name}", type=kind, metavar="NUMBER", help=text)
+    kernel.add_argument(
+        "--param", type=_parameter, action="append", default=[], metavar="NAME=VALUE", help="any other kernel parameter"
+    )
+    work = fit.add_argument_group("work")
+    work.add_argument(
+        "-c",
+        "--components",
+        type=_number_of_components,
+        default=_DEFAULT_COMPONENTS,
+        metavar="C",
+        help=f"how many ({_DEFAULT_COMPONENTS}), or the fraction of the variance to explain (0.95), or 'all'",
+    )
+    work.add_argument("--tol", type=float, metavar="T", help="width of the eigenvalue intervals over the largest")
+    work.add_argument("--method", help="auto, dense, features or krylov (auto)")
+    work.add_argument("--threads", type=int, metavar="N", dest="n_threads", help="by default all processors")
+    work.add_argument("--memory-limit", type=_bytes, metavar="SIZE", help="for example 500M or 4G")
+    work.add_argument("--seed", type=int, default=0, help="of the random choices (0)")
+    out = fit.add_argument_group("output")
+    out.add_argument(
+        "-o", "--output", metavar="MODEL", help="write the model, for 'fastkpca project'; NAME.mat: for MATLAB"
+    )
+    out.add_argument("--scores", metavar="FILE", help="write the scores: .csv, .csv.gz or .npy")
+    out.add_argument("--plot", metavar="FILE", help=f"plot the first two components: {' '.join(_PICTURES)}")
+    out.add_argument("--label-column", metavar="NAME", help="colours the plot, is left out of the data")
 
 
 # ---- commands --------------------------------------------------------------------------------------------------------
@@ -296,7 +307,6 @@ def _parser() -> argparse.ArgumentParser:
 
 def _fit(options: argparse.Namespace) -> None:
     from .. import plot
-    from ..rows import scorefiles
 
     _check_outputs([options.output, options.scores, options.plot], [options.file], options.force)
     write_scores = _score_writer(options.scores)
@@ -308,32 +318,13 @@ def _fit(options: argparse.Namespace) -> None:
 
     import fastkpca as fk
 
+    # MATLAB's variables include the scores
+    mat = options.output if (options.output or "").lower().endswith(".mat") else None
     with _progress(not options.quiet) as progress:
         table = _read(options, progress, options.label_column)
         start = time.perf_counter()
-        # MATLAB's variables include the scores
-        mat = options.output if (options.output or "").lower().endswith(".mat") else None
-        place = options.scores or options.plot or mat
-        settings = {
-            "tol": options.tol,
-            "method": options.method,
-            "n_threads": options.threads,
-            "memory_limit": options.memory_limit,
-        }
-        model = fk.kpca(
-            table.X,
-            options.kernel,
-            options.components,
-            **{name: value for name, value in settings.items() if value is not None},
-            rng=options.seed,
-            return_scores=place is not None,
-            out=None if place is None else scorefiles.score_place(place),
-            progress=progress,
-            **parameters,
-        )
+        model = _fitted(table, options, parameters, options.scores or options.plot or mat, progress)
         seconds = time.perf_counter() - start
-        if table.names and all(table.names) and len(set(table.names)) == len(table.names):
-            model = dataclasses.replace(model, feature_names=tuple(table.names))
         if options.output is not None:
             write_model = fk.save if mat is None else fk.export_mat
             write_model(model, options.output, overwrite=options.force)
@@ -347,6 +338,33 @@ def _fit(options: argparse.Namespace) -> None:
         for what, path in (("model", options.output), ("scores", options.scores), ("plot", options.plot)):
             if path is not None:
                 print(f"{what + ' written to':<18}{path}")
+
+
+def _fitted(
+    table: Any, options: argparse.Namespace, parameters: dict[str, Any], scores_at: str | None, progress: Any
+) -> Any:
+    """The model of a table, with the names of its columns; scores are kept, beside ``scores_at``, where they are
+    needed."""
+    import fastkpca as fk
+
+    from ..rows import scorefiles
+
+    given = vars(options)
+    settings = {name: given[name] for name in ("tol", "method", "n_threads", "memory_limit") if given[name] is not None}
+    model = fk.kpca(
+        table.X,
+        options.kernel,
+        options.components,
+        **settings,
+        rng=options.seed,
+        return_scores=scores_at is not None,
+        out=None if scores_at is None else scorefiles.score_place(scores_at),
+        progress=progress,
+        **parameters,
+    )
+    if table.names and all(table.names) and len(set(table.names)) == len(table.names):
+        model = dataclasses.replace(model, feature_names=tuple(table.names))
+    return model
 
 
 def _project(options: argparse.Namespace) -> None:
@@ -396,17 +414,17 @@ def _demo(options: argparse.Namespace) -> None:
 
 def _check_outputs(outputs: Sequence[str | None], inputs: Sequence[str], force: bool) -> None:
     """Before any work: every output may be written, none is an input, no two are the same."""
-    from ..base import files
+    from ..base.atomic import check_target
 
     taken = {os.path.realpath(path): f"the input {path!r}" for path in inputs}
     for path in outputs:
         if path is None:
             continue
-        target = files.check_target(path, overwrite=True)
+        target = check_target(path, overwrite=True)
         if str(target) in taken:
             raise _Refused(f"the output {path!r} is the same file as {taken[str(target)]}")
         taken[str(target)] = f"the output {path!r}"
-        files.check_target(path, overwrite=force)
+        check_target(path, overwrite=force)
 
 
 def _score_writer(path: str | None) -> Callable[..., None] | None:
@@ -416,9 +434,8 @@ def _score_writer(path: str | None) -> Callable[..., None] | None:
 
 
 def _kernel_parameters(options: argparse.Namespace) -> dict[str, Any]:
-    names = ("sigma", "gamma", "degree", "offset", "coef0", "scale")
     given = vars(options)
-    parameters = {name: given[name] for name in names if given[name] is not None}
+    parameters = {name: given[name] for name, *_ in _KERNEL_PARAMETERS if given[name] is not None}
     for name, value in options.param:
         if name in parameters:
             raise _Refused(f"the kernel parameter {name!r} is given twice")

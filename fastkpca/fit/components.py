@@ -9,7 +9,7 @@ from ..base.rounding import EPS
 from ..errors import rounded_up
 from ..model.feature_projector import FeatureProjector
 from ..solve import certificate
-from ..solve.certificate import Certificate
+from ..solve.certificate import Bound, Certificate
 from ..solve.lanczos import LeadingPairs
 from ..solve.moments import entry_defect, kernel_trace, leading_axes
 from .solution import Solution, number_kept, signs_of
@@ -40,19 +40,21 @@ def components(
     *,
     n_samples: int,
     rank: int,
+    left_out: Bound | None = None,
     sample: np.ndarray | None = None,
     reference: np.ndarray | None = None,
 ) -> Solution:
     """Components and their certificate from the moments of all rows; nothing is read.
 
+    ``left_out`` bounds the largest eigenvalue of what the map leaves out, where that is known better than its trace.
     Signs come from the scores of a ``sample`` (m, d) of the rows, or from the ``reference`` axes (D, k).
     """
     feature_map = moments.map
     eigenvalues, axes, solved = leading
     eigenvalues, axes = eigenvalues[:rank], axes[:, :rank]  # what a map's defect adds beyond is not of theirs
     floor = feature_map.rounding**2 * kernel_trace(moments) + 4 * EPS * len(eigenvalues) * largest_of(eigenvalues)
-    sums = _sums(moments, n_samples)
-    unseen, total = moments.residual_trace + sums.defect_norm, moments.trace + moments.residual_trace
+    sums = _sums(moments, n_samples, left_out)
+    unseen, total = sums.left_out.mu + sums.defect_norm, moments.trace + moments.residual_trace
     kept = number_kept(eigenvalues, floor, total, target, kernel, n_samples, unseen)
     proof = certificate.feature_certificate(
         eigenvalues,
@@ -71,6 +73,7 @@ def components(
         "passes": 0,
         "n_features": feature_map.n_features,
         "residual_trace": moments.residual_trace,
+        "residual_norm": sums.left_out.mu,
     }
     return Solution(
         eigenvalues,
@@ -83,7 +86,7 @@ def components(
     )
 
 
-def _sums(moments: Moments, n_samples: int) -> certificate.FeatureSums:
+def _sums(moments: Moments, n_samples: int, left_out: Bound | None) -> certificate.FeatureSums:
     return certificate.FeatureSums(
         n=n_samples,
         trace=moments.trace,
@@ -92,6 +95,7 @@ def _sums(moments: Moments, n_samples: int) -> certificate.FeatureSums:
         defect=entry_defect(moments),
         rounding=moments.map.rounding,
         weight_sum=moments.count,
+        residual=left_out,
     )
 
 

@@ -2,61 +2,106 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from ..base import parallel
 from ..base.protocol import FeatureMap, Moments
 from ..base.rounding import EPS
-from ..maps.passes import feature_moments
+from ..maps.draws import Draws
+from ..maps.passes import feature_moments, moments_and_draws
 from ..model.plan import Plan
+from ..solve import sampled
+from ..solve.certificate import Bound
 from ..solve.moments import kernel_trace
 from .components import Axes, components, largest_of, leading_of
 from .krylov import solve_by_products
 from .problem import Problem
 from .solution import Solution
+from .target import Target
 
 __all__ = ["solve_by_features"]
+
+
+@dataclass(frozen=True)
+class _Pass:
+    """What a pass over the rows has found: ``left_out`` bounds what the map leaves out of the largest eigenvalue."""
+
+    moments: Moments
+    draws: Draws | None
+    leading: Axes
+    left_out: Bound
+
+    def misses(self, target: Target) -> bool:
+        """Whether the map leaves more than ``tol`` of the largest eigenvalue out."""
+        return self.left_out.mu > target.tol * largest_of(self.leading[0])
 
 
 def solve_by_features(problem: Problem, plan: Plan) -> Solution:
     """Components of the feature map that the plan chose; by products where it misses too much and those are allowed."""
     target, way = problem.target, plan.chosen
     with parallel.blas_threads():
-        moments, leading = _moments(way.offer.build(problem.data.sample), problem)
-        rounds = 0
-        while rounds < 3 and _misses(moments, leading, problem):
+        found = _pass(way.offer.build(problem.data.sample), problem, 0)
+        for rounds in (1, 2, 3):
+            D = found.moments.map.n_features
+            if not found.misses(target):
+                break
             # a sample can miss a small far cluster; all rows know where the residual lies
-            if not target.forced and plan.krylov_is_cheaper(problem.data.n_samples, 3 * moments.map.n_features // 2):
+            if not target.forced and plan.krylov_is_cheaper(problem.data.n_samples, 3 * D // 2):
                 break
-            more = _more_pivots(moments, leading, problem, way.room.features)
-            if more is moments.map:
+            more = _more_pivots(found, problem, way.room.features)
+            if more is found.moments.map:
                 break
-            del moments, leading  # of the map before: the next takes their room
-            moments, leading = _moments(more, problem)
-            rounds += 1
-    if _misses(moments, leading, problem) and not target.forced and target.c is not None and plan.krylov:
-        found = solve_by_products(problem, plan)
-        return replace(found, info=found.info | {"features_tried": plan.name})
-    found = components(
-        moments,
-        leading,
+            del found  # of the map before: the next takes its room
+            found = _pass(more, problem, rounds)
+    if found.misses(target) and not target.forced and target.c is not None and plan.krylov:
+        return _by_products(problem, plan)
+    solution = components(
+        found.moments,
+        found.leading,
         target,
         problem.kernel,
         n_samples=problem.data.n_samples,
         rank=problem.rank,
+        left_out=found.left_out,
         sample=problem.data.sample,
     )
-    return replace(found, info=found.info | {"radius": problem.data.radius})
+    return replace(solution, info=solution.info | {"radius": problem.data.radius})
 
 
-def _moments(feature_map: FeatureMap, problem: Problem) -> tuple[Moments, Axes]:
-    budget = problem.budget
-    moments = feature_moments(feature_map, problem.rows, n_threads=budget.n_threads, progress=budget.report)
+def _by_products(problem: Problem, plan: Plan) -> Solution:
+    solution = solve_by_products(problem, plan)
+    proof = solution.certificate
+    if problem.target.samples and proof.failure_probability:  # a bound that failed may have led here
+        outside = replace(proof.outside, failure_probability=proof.failure_probability + sampled.FAILURE)
+        proof = replace(proof, outside=outside)
+    return replace(solution, certificate=proof, info=solution.info | {"features_tried": plan.name})
+
+
+def _pass(feature_map: FeatureMap, problem: Problem, tries: int) -> _Pass:
+    """One pass with this map, which ``tries`` others came before."""
+    budget, target, draws = problem.budget, problem.target, None
+    options: dict[str, Any] = {"n_threads": budget.n_threads, "progress": budget.report}
+    if target.samples:
+        moments, draws = moments_and_draws(feature_map, problem.rows, problem.rng, **options)
+    else:
+        moments = feature_moments(feature_map, problem.rows, **options)
+    left_out = Bound(moments.residual_trace, "trace")
     if moments.trace <= moments.indefinite and _all_equal(problem):  # all that could be found is the map's errors
-        return moments, (np.zeros(1), np.zeros((feature_map.n_features, 1)), None)
-    return moments, leading_of(moments, problem.target, problem.rank, budget.memory)
+        return _Pass(moments, None, (np.zeros(1), np.zeros((feature_map.n_features, 1)), None), left_out)
+    leading = leading_of(moments, target, problem.rank, budget.memory)
+    found = _Pass(moments, draws, leading, left_out)
+    if draws is None or not found.misses(target):
+        return found
+    count = sampled.draws_needed(target.tol * largest_of(leading[0]) / moments.residual_trace)
+    if not count:
+        return found
+    left_out = sampled.residual_bound(
+        problem.kernel, problem.rows, moments, draws, count=count, entry_error=problem.entry_error, tries=tries
+    )
+    return replace(found, left_out=left_out)
 
 
 def _all_equal(problem: Problem) -> bool:
@@ -69,20 +114,19 @@ def _all_equal(problem: Problem) -> bool:
     return bool(K[0, 0] - 2.0 * K[0, 1] + K[1, 1] <= 8 * EPS * K[0, 0])
 
 
-def _misses(moments: Moments, leading: Axes, problem: Problem) -> bool:
-    """Whether the map leaves more than ``tol`` of the largest eigenvalue out."""
-    return moments.residual_trace > problem.target.tol * largest_of(leading[0])
-
-
-def _more_pivots(moments: Moments, leading: Axes, problem: Problem, most: int) -> FeatureMap:
+def _more_pivots(found: _Pass, problem: Problem, most: int) -> FeatureMap:
     """The map with pivots added, at most so many; the same map where it can't have more."""
-    feature_map = moments.map
+    moments, feature_map = found.moments, found.moments.map
     if problem.target.given_map:
         return feature_map
+    trace = kernel_trace(moments)
+    # the trace that is needed, if its largest eigenvalue falls as it does
+    wanted = problem.target.tol * largest_of(found.leading[0]) * moments.residual_trace / found.left_out.mu
     return feature_map.refined(
         problem.rows,
-        tol=0.5 * problem.target.tol * largest_of(leading[0]) / kernel_trace(moments),
+        tol=(0.5 if found.left_out.form == "trace" else 0.7) * wanted / trace,
         max_features=min(most, 2 * feature_map.n_features + 100),
         rng=problem.rng,
+        seen=None if found.draws is None else (trace, found.draws),
         n_threads=problem.budget.n_threads,
     )

@@ -13,7 +13,8 @@ import numpy as np
 from ..base import parallel, room
 from ..base.protocol import Cost, FeatureMap, Kernel, Offer, Summary
 from ..errors import NoRouteError, with_near
-from ..maps.pivots import RankProbe, pivot_map, probe_rank
+from ..maps.draws import DRAWS
+from ..maps.pivots import RankProbe, pivot_map, pivots_cost, probe_rank
 from ..model.plan import Candidate, Plan, Room, readable_size
 from ..products.rates import (
     EIGEN_RATE,
@@ -25,10 +26,12 @@ from ..products.rates import (
     SYRK_RATE,
     entry_rate,
     is_compiled,
+    value_seconds,
 )
 from ..rows.view import Rows
 from ..solve.costs import basis_bytes, default_block_size, least_columns, ritz_seconds
 from ..solve.moments import takes_all
+from ..solve.sampled import FAILURE, upper_share
 from . import footprint
 from .problem import Problem
 from .product_choice import LEAST_COLUMNS, Way, products_for
@@ -44,6 +47,8 @@ KRYLOV_PRODUCT_SHARE = 2e-3  # of tol, for the error of approximate products: it
 KEPT_MATRIX = 64 << 20
 """Bytes up to which the krylov route holds K itself."""
 MAX_FEATURES = 8192
+SAMPLED_SHARE = 1.0
+"""Of tol, for the bound on what the pivots leave: the prediction may be wrong by the rest."""
 MORE_THAN_ROWS = 2048
 """Features that a map may have where the rows are fewer: their D x D moment takes half a second at most."""
 
@@ -67,6 +72,12 @@ class Look:
         """lambda_i / tr K, i = 1, 2, ...; 0 beyond what the look resolved."""
         return float(self.shares[i - 1]) if i <= len(self.shares) else 0.0
 
+    def first(self, n: int) -> float:
+        """lambda_1 / tr K of n rows. Where m eigenvalues are about as large, a sample of s rows overrates the first."""
+        values = self.spectrum(n)[0]
+        m = np.count_nonzero(values > 0.5 * values[0])
+        return float(values[0]) / (1.0 + np.sqrt(m / len(self.shares)) if m > 1 else 1.0) ** 2
+
     def spectrum(self, n: int) -> tuple[np.ndarray, float]:
         """The shares of n rows, as many as the look resolved, and the size of each beyond them.
 
@@ -80,14 +91,28 @@ class Look:
 
 
 def look_at(
-    kernel: Kernel, data: Summary, residual: float = 1e-12, *, pivots: bool = True, shares: bool = True
+    kernel: Kernel,
+    data: Summary,
+    residual: float = 1e-12,
+    *,
+    pivots: bool = True,
+    shares: bool = True,
+    beside: bool = False,
 ) -> Look:
     """A few milliseconds with some hundred rows of the sample; half of them for the ``shares``."""
     few = data.n_samples < 8192  # a look that costs less than what it decides about
     probe = None
     if kernel.positive_semidefinite and pivots:
         sizes = (128, 512) if few else (256, 1024)
-        probe = probe_rank(kernel, data, residual, np.random.default_rng(0), max_probe=sizes[0], sample_rows=sizes[1])
+        probe = probe_rank(
+            kernel,
+            data,
+            residual,
+            np.random.default_rng(0),
+            max_probe=sizes[0],
+            sample_rows=sizes[1],
+            beside=beside,
+        )
     return Look(_shares(kernel, data, few) if shares else np.zeros(0), probe)
 
 
@@ -124,7 +149,7 @@ def _plan(problem: Problem) -> Plan:
     target, rows = problem.target, problem.rows
     # of a kernel's own map by name, and no other route, the look at pivots would tell nothing
     pivots = target.method != "features" or target.features in ("auto", "pivots")
-    look = look_at(problem.kernel, problem.data, pivots=pivots)
+    look = look_at(problem.kernel, problem.data, pivots=pivots, beside=target.samples)
     dense, candidates = _dense_candidate(problem), []
     if target.method in ("auto", "dense"):
         candidates.append(dense)
@@ -212,6 +237,7 @@ def _feature_candidates(problem: Problem, look: Look, others: list[float]) -> li
     _, largest = _largest_map(problem, hold, 0.0, pivots=False)
     pivots = _most_pivots(problem)
     residual = min(0.5 * target.tol * look.share(1), 1.0)
+    sampled = _sampled_rank(look, data.n_samples, target.tol) if target.samples else None
     # a moment held as an operator costs neither n D^2 nor D^3: cheap to look for, and what it costs limits the others
     held = [
         x
@@ -228,7 +254,9 @@ def _feature_candidates(problem: Problem, look: Look, others: list[float]) -> li
     while not offers:
         # how many features a map has is not always known before it is made: first those that fit in any case
         for most in dict.fromkeys((min(surely, largest), largest)):
-            offers = offers or offers_of_maps(kernel, data, problem.rows, look, residual, most, name, most=pivots)
+            offers = offers or offers_of_maps(
+                kernel, data, problem.rows, look, residual, most, name, most=pivots, sampled=sampled
+            )
         if offers or target.method != "features" or residual >= 1.0:
             break
         # asked for: the best that fits, and the interval says how good that is
@@ -309,19 +337,47 @@ def offers_of_maps(
     name: str = "auto",
     *,
     most: int | None = None,
+    sampled: int | None = None,
 ) -> list[Offer]:
-    """What the kernel offers, and pivoted Cholesky, which works for any positive semidefinite kernel."""
+    """What the kernel offers, and pivoted Cholesky, which works for any positive semidefinite kernel.
+
+    ``most``: pivots; ``sampled``: so many will do, since a sample of the rows bounds what they leave.
+    """
     most = largest if most is None else most
     if name not in ("auto", "pivots"):
         return [x for x in kernel.feature_maps(data, residual, largest) if x.name == name]
     assert look.probe is not None
-    cost = look.probe.cost(residual, kernel_flops=data.n_features + KERNEL_FLOPS)
+    flops = FEATURE_RATE * value_seconds(kernel, data.n_features)
+    cost = look.probe.cost(residual, flops) if sampled is None else _sampled_cost(look.probe, data, sampled, flops)
     # a map with more features than pivots needs pays only where forming them is cheaper: up to twice as many
     enough = min(largest, 2 * cost.n_features + 1000)
     offers = [] if name == "pivots" else list(kernel.feature_maps(data, residual, enough))
     if cost.n_features <= most:
-        offers.append(_pivots(kernel, data, rows, cost, residual, most))
+        offers.append(_pivots(kernel, data, rows, cost, *((residual, most) if sampled is None else (0.0, sampled))))
     return offers
+
+
+def _sampled_rank(look: Look, n: int, tol: float) -> int | None:
+    """Pivots that leave so little that a sample of the rows proves its largest eigenvalue small enough for ``tol``.
+
+    None where that is little more than the trace may be, which is certain, or where nothing is known.
+    """
+    probe = look.probe
+    if probe is None or not probe.beside or not look.share(1) > 0.0:
+        return None
+    wanted = SAMPLED_SHARE * tol * look.first(n)
+    ranks = np.unique(np.geomspace(4, MAX_FEATURES, 120).astype(np.intp))
+    left = probe.residual_beside(ranks)
+    enough = np.flatnonzero(left * upper_share(probe.largest_share(ranks, DRAWS), DRAWS, FAILURE) <= wanted)
+    return int(ranks[enough[0]]) if len(enough) and ranks[enough[0]] < 0.8 * probe.rank(wanted) else None
+
+
+def _sampled_cost(probe: RankProbe, data: Summary, rank: int, kernel_flops: float) -> Cost:
+    """Of so many pivots, the matrix of what they leave of a sample of the rows, and the bound on its eigenvalues."""
+    s = float(min(DRAWS, data.n_samples))
+    cost = pivots_cost(rank, kernel_flops, float(probe.residual_beside(np.array([rank]))[0]))
+    bound = s * s * (rank + data.n_features + 3.0 * KERNEL_FLOPS) + s**3 / 3.0
+    return replace(cost, setup_flops=cost.setup_flops + bound, memory=8.0 * s * s)
 
 
 def _pivots(kernel: Kernel, data: Summary, rows: Rows, cost: Cost, residual: float, largest: int) -> Offer:

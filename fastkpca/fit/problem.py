@@ -20,7 +20,6 @@ from ..base.checks import (
     check_tol,
 )
 from ..base.protocol import LARGEST, LEAST, Cost, FeatureMap, Kernel, Offer, Summary
-from ..base.room import DEFAULT_MEMORY
 from ..kernels import given_kernel, guarded
 from ..model.result import KPCAModel
 from ..model.shared_map import feature_projector, map_for_rows
@@ -161,9 +160,7 @@ def prepare(X: Any, options: Options, report: parallel.Progress | None = None, *
     rows = _rows(X, options)
     like = options.like
     c = like.n_components if like is not None and options.c is None else options.c
-    limit = check_memory_limit(options.memory_limit)
-    limit, capped = room.memory_within(limit, DEFAULT_MEMORY, threads)
-    memory = DEFAULT_MEMORY if limit is None else limit
+    memory, capped = room.memory_within(check_memory_limit(options.memory_limit), threads)
     _check_look(rows, memory, capped)
     shift_by = None if like is None else like.shift
     rows, data = summarize_for(kernel, rows, centred=True, rng=generator, n_threads=threads, shift_by=shift_by)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Target"]
+__all__ = ["LOOSE", "Target"]
+
+LOOSE = 1e-4
+"""Tolerance from which on a sample of rows can tell that what a map leaves out is small enough."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,8 @@ class Target:
         "auto", or the name that was asked for.
     given_map : bool
         The feature map is that of another model, and is not improved on.
+    guaranteed : bool
+        Only bounds that hold for certain will do.
     """
 
     c: int | float | None
@@ -29,11 +34,17 @@ class Target:
     features: str = "auto"
     products: str = "auto"
     given_map: bool = False
+    guaranteed: bool = False
 
     @property
     def n_components(self) -> int | None:
         """The number that was asked for; None where the eigenvalues decide it."""
         return self.c if isinstance(self.c, int) else None
+
+    @property
+    def samples(self) -> bool:
+        """Whether a bound from a sample of rows may take the place of the trace of what a feature map leaves out."""
+        return self.tol >= LOOSE and not self.guaranteed
 
     @property
     def forced(self) -> bool:

@@ -98,10 +98,11 @@ def apply(
     result = np.empty((n, C.shape[1])) if out is None else out
     # chunks of a dataset are not to be written by two threads at once
     sink = None if isinstance(result, np.ndarray) else Sink(result)
+    values = feature_map.applied(C)
 
     def task(i: int) -> np.ndarray | None:
         start, stop = i * step, min(n, (i + 1) * step)
-        part = feature_map.apply(rows.tile(start, stop), C)
+        part = values(rows.tile(start, stop))
         part = part if constant is None else part - constant
         if sink is not None:
             return part
@@ -180,7 +181,9 @@ def _moments(
                 X, w, index = X[w > 0], w[w > 0], index[w > 0]
             if len(X):
                 residual = moments.update(X, w)
-                residuals.append(residual if residual is None or w is None else residual * w)
+                if residual is not None:  # of the semidefinite part: without what the defect may take off
+                    residual = (residual + feature_map.defect) * (1.0 if w is None else w)
+                residuals.append(residual)
                 numbers.append(index)
         return moments, drawn_among(residuals, numbers, i, n_draws, seed) if n_draws else None
 

@@ -25,6 +25,7 @@ before block k, about tr K_PP for k = 0 and falling as the spectrum does.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -35,16 +36,22 @@ import scipy.linalg
 from .._core import pivots as _core
 from ..base import parallel
 from ..base.protocol import Cost, FeatureMap, Kernel, Summary
-from ..base.rounding import UNIT, unit_roundoff
+from ..base.rounding import UNIT, rounding_factor, unit_roundoff
 from ..base.stored import Record, refusing
 from ..rows.view import Pass, Rows
 from .draws import DRAWS, Draws, drawn_among
 
-__all__ = ["PivotMap", "RankProbe", "pivot_map", "probe_rank", "second_round"]
+__all__ = ["PivotMap", "RankProbe", "pivot_map", "pivots_cost", "probe_rank", "second_round"]
 
 BLOCK = 128
 """Most pivots proposed at once: enough for BLAS 3, few enough that rejection (b^3 / 3 flops, one thread) is cheap."""
 SAMPLE_ROWS = 4096
+LOOKED_AT = 512
+"""Rows on which a probe looks at the largest eigenvalue of what pivots leave."""
+WEIGHTS_ROUNDING = 1e-13
+"""Rounding of phi(x).c, over |phi(x)| |c|, up to which weights of the kernel values may take the place of phi."""
+SOLVE_FLOPS = 0.1
+"""Of the triangular solve, for a row and each pair of pivots, in the flops that offers count in: BLAS 3 is faster."""
 SURE_DRAWS = 8.0
 """A row expected this often among independent draws is missed once in three thousand times."""
 
@@ -136,6 +143,23 @@ class PivotMap(FeatureMap):
         size = np.maximum(diagonal - remaining, 0.0) + error
         error += (self._slope * np.sqrt(size) + self._level) ** 2
         return np.maximum(remaining, 0.0) + error
+
+    def applied(self, C: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        """By weights of the kernel values, D instead of D^2 operations a row, where their rounding allows that."""
+        weights = self.landmark_weights(C)
+        # |k(x, p)| <= (k(x, x) k(p, p))^(1/2), so this is relative to |phi(x)| |C|
+        diagonal = _diagonal(self.kernel, self.pivots)
+        size = np.sqrt(diagonal) @ np.abs(weights)
+        top = float(diagonal.max(initial=np.finfo(float).tiny))
+        error = (rounding_factor(self.n_features) * UNIT + self.entry_error / top) * size
+        if not (error <= WEIGHTS_ROUNDING * np.linalg.norm(C, axis=0)).all():
+            return super().applied(C)
+
+        def values(X: np.ndarray) -> np.ndarray:
+            block = _block(self.kernel, np.ascontiguousarray(X, dtype=np.float64), self.pivots)
+            return (block @ weights).astype(X.dtype, copy=False)
+
+        return values
 
     @property
     def landmarks(self) -> np.ndarray | None:
@@ -275,11 +299,15 @@ def _factor(kernel: Kernel, pivots: np.ndarray, entry_error: float) -> tuple[np.
 
 @dataclass
 class _Selection:
-    """Numbers of the pivots, the judged residual trace after each, and whether nothing but rounding is left."""
+    """Numbers of the pivots, the judged residual trace after each, whether nothing but rounding is left, and features.
+
+    The features (k, n) are those of all candidates.
+    """
 
     index: np.ndarray
     trace: np.ndarray
     exhausted: bool
+    features: np.ndarray
 
 
 @dataclass
@@ -383,7 +411,8 @@ def _select(
         F[k : k + m] = new[:m]
         count += m
     index = np.concatenate(chosen) if chosen else np.empty(0, dtype=np.intp)
-    return _Selection(index, np.asarray(trace), exhausted=trace[-1] > target and count < max_pivots)
+    exhausted = trace[-1] > target and count < max_pivots
+    return _Selection(index, np.asarray(trace), exhausted, F[: done + count])
 
 
 def _features_of_accepted(
@@ -575,51 +604,93 @@ class RankProbe:
         Rows of the sample.
     exhausted : bool
         Nothing but rounding is left after the last pivot of the curve.
+    beside : tuple of (int, float, float)
+        After so many pivots, on rows that they were not chosen from: residual trace over trace, and the largest
+        eigenvalue of what is left over its trace.
     """
 
     curve: np.ndarray
     n_rows: int
     exhausted: bool
+    beside: tuple[tuple[int, float, float], ...] = ()
 
     def rank(self, tol: float) -> float:
-        """Number of pivots predicted for ``tol``; beyond the curve extrapolated, inf where it does not fall.
-
-        The tail is continued as log t = a - b k^p, p between 0 (algebraic decay) and 1 (exponential), from the slopes
-        of log t over log k in the last two thirds of the curve.
-        """
+        """Number of pivots predicted for ``tol``; beyond the curve extrapolated, inf where it does not fall."""
         below = np.flatnonzero(self.curve <= tol)
         if len(below):
             return float(below[0])
         last = len(self.curve) - 1
         if self.exhausted:
             return float(last)
-        if last < 6 or not tol > 0.0:
+        slope, power = self._tail()
+        if not (slope > 0.0 and tol > 0.0):
             return float("inf")
+        fall = (np.log(self.curve[last]) - np.log(tol)) / slope
+        with np.errstate(over="ignore"):
+            growth = np.exp(fall) if power < 1e-3 else (1.0 + power * fall) ** (1.0 / power)
+        return float(np.ceil(last * growth))
+
+    def residual(self, rank: np.ndarray) -> np.ndarray:
+        """Residual trace over trace predicted after so many pivots."""
+        last = len(self.curve) - 1
+        within = self.curve[np.minimum(rank, last).astype(np.intp)]
+        slope, power = self._tail()
+        if self.exhausted or not slope > 0.0:
+            return within
+        growth = np.maximum(rank, last) / last
+        fall = np.log(growth) if power < 1e-3 else (growth**power - 1.0) / power
+        return np.where(rank <= last, within, self.curve[last] * np.exp(-slope * fall))
+
+    def residual_beside(self, rank: np.ndarray) -> np.ndarray:
+        """``residual``, of rows that the pivots were not chosen from: these have more, the more pivots there are."""
+        (k0, t0, _), (k1, t1, _) = self.beside
+        more0, more1 = t0 / self.curve[k0], t1 / self.curve[k1]
+        power = np.clip(np.log(more1 / more0) / np.log(k1 / k0), 0.0, 0.6)
+        more = max(more1, 1.0) * (np.maximum(rank, 1.0) / k1) ** power
+        return np.minimum(self.residual(rank) * np.maximum(more, 1.0), 1.0)
+
+    def largest_share(self, rank: np.ndarray, n: int) -> np.ndarray:
+        """The largest eigenvalue of what so many pivots leave of a sample of n rows, over its trace."""
+        (k0, _, x0), (k1, _, x1) = self.beside
+        power = np.clip(np.log(x0 / x1) / np.log(k1 / k0), 0.0, 1.0)  # it falls as a power of their number
+        return np.minimum((np.sqrt(x1 * (k1 / np.maximum(rank, 1.0)) ** power) + np.sqrt(1.0 / n)) ** 2, 1.0)
+
+    def _tail(self) -> tuple[float, float]:
+        """The slope of -log t over log k at the end of the curve, and p: log t = a - b k^p goes on from there.
+
+        p is between 0 (algebraic decay) and 1 (exponential), by the slopes in the last two thirds of the curve. A slope
+        of zero: it does not fall, or the curve is too short.
+        """
+        last = len(self.curve) - 1
+        if last < 6:
+            return 0.0, 0.0
         k0, k1 = last // 3, (2 * last) // 3
         t0, t1, t2 = (np.log(self.curve[k]) for k in (k0, k1, last))
         early = (t0 - t1) / np.log(k1 / k0)
         late = (t1 - t2) / np.log(last / k1)
         if not late > 0.0:
-            return float("inf")
+            return 0.0, 0.0
         power = np.log(late / early) / np.log(np.sqrt(last / k0)) if early > 0.0 else 0.0
         power = min(1.0, max(0.0, float(power)))
-        slope = late * np.sqrt(last / k1) ** power  # at the end of the curve, not at the middle of its last third
-        fall = (t2 - np.log(tol)) / slope
-        with np.errstate(over="ignore"):
-            growth = np.exp(fall) if power < 1e-3 else (1.0 + power * fall) ** (1.0 / power)
-        return float(np.ceil(last * growth))
+        # at the end of the curve, not at the middle of its last third
+        return float(late * np.sqrt(last / k1) ** power), power
 
     def cost(self, tol: float, kernel_flops: float) -> Cost:
         """Cost of a pivot map at ``tol``; ``kernel_flops``: of one kernel value."""
         rank = self.rank(tol)
         if not np.isfinite(rank):
             return Cost(n_features=2**31 - 1, row_flops=np.inf, setup_flops=np.inf, memory=np.inf, residual=tol)
-        return Cost(
-            n_features=int(rank),
-            row_flops=rank * (kernel_flops + rank + 3.0),
-            setup_flops=SAMPLE_ROWS * rank * (kernel_flops + rank + 3.0) + rank**3 / 3.0,
-            residual=tol,
-        )
+        return pivots_cost(rank, kernel_flops, tol)
+
+
+def pivots_cost(rank: float, kernel_flops: float, residual: float) -> Cost:
+    """Cost of a map of so many pivots; ``kernel_flops``: of one kernel value."""
+    return Cost(
+        n_features=int(rank),
+        row_flops=rank * (kernel_flops + SOLVE_FLOPS * rank),
+        setup_flops=SAMPLE_ROWS * rank * (kernel_flops + rank + 3.0) + rank**3 / 3.0,
+        residual=residual,
+    )
 
 
 def probe_rank(
@@ -630,12 +701,17 @@ def probe_rank(
     *,
     max_probe: int = 256,
     sample_rows: int = 1024,
+    beside: bool = False,
 ) -> RankProbe:
-    """Pivots to ``tol``, at most ``max_probe`` of them, on ``sample_rows`` (at most 2048) rows of the sample."""
-    S = summary.sample
+    """Pivots to ``tol``, at most ``max_probe`` of them, on ``sample_rows`` (at most 2048) rows of the sample.
+
+    ``beside``: look at what they leave of other rows, too.
+    """
+    S, others = summary.sample, summary.sample[:0]
     size = min(sample_rows, 2048)
     if len(S) > size:
-        S = S[np.sort(rng.choice(len(S), size, replace=False))]
+        taken = np.sort(rng.choice(len(S), size, replace=False))
+        S, others = S[taken], np.delete(S, taken, axis=0)
     n = len(S)
     diagonal = _diagonal(kernel, S)
     _check(kernel, diagonal)
@@ -643,4 +719,39 @@ def probe_rank(
     shares = np.ones(n) if summary.n_samples > n else None
     selection = _select(kernel, _Candidates(S, diagonal, np.ones(n), shares), tol * trace, min(max_probe, n), rng)
     curve = selection.trace / trace if trace > 0.0 else np.zeros(1)
-    return RankProbe(curve, n, selection.exhausted)
+    if len(others) < LOOKED_AT:
+        others = np.delete(S, selection.index, axis=0)
+    spread = np.linspace(0, len(others) - 1, min(LOOKED_AT, len(others))).astype(np.intp)
+    seen_beside = _look_beside(kernel, S, others[spread], selection) if beside and len(spread) > 64 else ()
+    return RankProbe(curve, n, selection.exhausted, seen_beside)
+
+
+def _sampled_less(share: float, n: int) -> float:
+    """The share of all rows, of that of a sample of n: for a flat spectrum it is that much larger (Marchenko and Pastur
+    1967), for one large eigenvalue less so."""
+    return max(float(np.sqrt(share)) - float(np.sqrt(1.0 / n)), 0.0) ** 2
+
+
+def _look_beside(
+    kernel: Kernel, S: np.ndarray, others: np.ndarray, selection: _Selection
+) -> tuple[tuple[int, float, float], ...]:
+    """``RankProbe.beside`` after half of the pivots, and after all, on ``others``."""
+    k, diagonal = len(selection.index), _diagonal(kernel, others)
+    if k < 8:
+        return ()
+    # the features of the pivots themselves are the factor of their matrix
+    factor = np.ascontiguousarray(selection.features[:, selection.index].T)
+    F = _block(kernel, S[selection.index], others)
+    _core.solve(factor, F)
+    K, found = _block(kernel, others, others), []
+    for rank in (k // 2, k):
+        left = np.maximum(diagonal - np.einsum("ij,ij->j", F[:rank], F[:rank]), 0.0).sum()
+        if not left > 1e-12 * diagonal.sum():
+            return ()
+        with parallel.blas_threads():
+            largest = scipy.linalg.eigvalsh(
+                K - F[:rank].T @ F[:rank], subset_by_index=[len(others) - 1] * 2, check_finite=False
+            )[0]
+        share = float(left / diagonal.sum())
+        found.append((rank, share, max(_sampled_less(float(largest / left), len(others)), 0.2 / len(others))))
+    return tuple(found)

@@ -12,7 +12,7 @@ from ..base.protocol import FeatureMap, Kernel
 from ..base.rounding import EPS, rounding_factor
 from ..maps.passes import apply, tile_rows
 from ..rows.view import Rows
-from .projector import Projector, SquaredErrors
+from .projector import NewRows, Projector, SquaredErrors
 
 __all__ = ["FeatureProjector"]
 
@@ -91,15 +91,9 @@ class FeatureProjector(Projector):
         return self.mean @ self.axes, float(self.mean @ self.mean)
 
     def squared_errors(
-        self,
-        model: Any,
-        kernel: Kernel,
-        rows: Rows,
-        diagonal: np.ndarray | None,
-        n_threads: int,
-        progress: Any,
-        bounds: bool,
+        self, model: Any, given: NewRows, diagonal: np.ndarray | None, n_threads: int, progress: Any, bounds: bool
     ) -> SquaredErrors:
+        kernel, rows = given.kernel, given.rows
         n, D = rows.n_samples, self.map.n_features
         delta = self.map.rounding + rounding_factor(max(D, model.n_samples)) * EPS
         # a map with a transform of its own has too many features to form them: cancellation, and no lower end for e

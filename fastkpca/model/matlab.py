@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base import files
+from ..base.atomic import atomic
 from ..kernels import kernel_state
 from .result import KPCAModel, check_model
 
@@ -68,7 +68,7 @@ def export_mat(model: KPCAModel, path: Any, *, overwrite: bool = False) -> None:
         values["coeff"] = model.coeff
     values = _doubles(values, "")
     try:
-        with files.atomic(path, overwrite=overwrite) as file:
+        with atomic(path, overwrite=overwrite) as file:
             savemat(file, values, format="5", long_field_names=True, do_compression=True, oned_as="column")
     except FileExistsError as error:
         raise FileExistsError(f"{error}; export_mat(..., overwrite=True) replaces it") from None

@@ -1,7 +1,7 @@
 """From scores back to rows: pre-images, for denoising and for seeing what a component means.
 
-Scores z stand for the point P = mean + sum_j z_j w_j of feature space, which as a rule is the image of no row at all. A
-pre-image is a row whose image is near P. Which way leads to one depends on what the model knows:
+Scores z stand for the point P = mean + sum_j z_j w_j of feature space. In general P is not the image of any row; a
+pre-image is a row whose image is near P. How to find one depends on what the model knows:
 
 - "linear": the kernel is linear, and P is a row;
 - "fixed-point", "gradient": |phi(x) - P|^2 is minimised over x (``descent``), P being an expansion in the training
@@ -36,9 +36,9 @@ from .rows import float_type, new_rows
 __all__ = ["kpca_denoise", "kpca_preimage"]
 
 BLOCK = 64
-"""Points that descend together."""
+"""Points that are searched for together."""
 STARTS = 3
-"""Known rows nearest in their scores, from which a descent may start."""
+"""How many known rows, those with the nearest scores, a descent may start from."""
 
 
 def kpca_preimage(
@@ -54,9 +54,9 @@ def kpca_preimage(
     n_threads: int | None = None,
     progress: bool | Callable[[str, int, int], None] = False,
 ) -> np.ndarray:
-    """Rows whose images in feature space are near those that scores stand for.
+    """Rows whose images in feature space are near the points that scores stand for.
 
-    ``kpca_preimage(model, kpca_project(model, X))`` takes from the rows X what the components do not see: noise.
+    ``kpca_preimage(model, kpca_project(model, X))`` removes from the rows X what the components do not describe: noise.
 
     Parameters
     ----------
@@ -66,25 +66,25 @@ def kpca_preimage(
     method : {"auto", "linear", "fixed-point", "gradient", "ridge"}
         "linear" is exact and for the linear kernel. "fixed-point" is for the Gaussian kernel: the iteration of Mika et
         al., safeguarded. "gradient" minimises the distance in feature space for any kernel that is smooth. "ridge"
-        learns the way back by kernel ridge regression from the scores of known rows, and suits any kernel, a
-        precomputed one included. "auto" takes "linear" and "fixed-point" for their kernels, else "ridge" where rows
-        are known, else "gradient".
+        learns rows from scores by kernel ridge regression on known rows, and works for any kernel, also a precomputed
+        one. "auto" takes "linear" and "fixed-point" for their kernels, else "ridge" where rows are known, else
+        "gradient".
     train : array_like (n, d), optional
-        Known rows, best the training rows: to learn from, and to start from. A model that holds its training rows needs
-        none, and learns from them with their weights; rows given here count once each. For a precomputed kernel,
-        whatever describes the N training rows, in their order.
+        Known rows to learn from and to start from, best the training rows. A model that holds its training rows needs
+        none, and learns from those with their weights; each row given here counts once. For a precomputed kernel: rows
+        that describe the N training rows, in their order.
     start : array_like (m, d), optional
         Where "fixed-point" and "gradient" start; for denoising, the noisy rows. By default the known row with the
-        nearest scores, or a pivot of a model made of these; without either, the mean of the training rows (Gaussian
-        kernel).
+        nearest scores, or the nearest pivot of a model that has pivots; without either, the mean of the training rows
+        (Gaussian kernel).
     alpha : float, optional
         Regularisation of "ridge": sum |x - f(z)|^2 + alpha |f|^2, the sum being over the known rows, each times its
         weight. By default chosen by generalised cross-validation.
     tol : float
-        "fixed-point" and "gradient" end when a step is at most tol times the length on which the kernel changes
+        "fixed-point" and "gradient" end when a step is at most tol times the length over which the kernel changes
         (sigma).
     max_iter : int
-        Most steps.
+        Largest number of steps.
     n_threads : int, optional
         Default: all processors. Results do not depend on it.
     progress : bool or callable
@@ -92,7 +92,7 @@ def kpca_preimage(
     Returns
     -------
     ndarray (m, d)
-        float32 where the scores and the model are. Always finite.
+        float32 where both scores and model are float32, else float64. Always finite.
 
     Raises
     ------
@@ -102,14 +102,14 @@ def kpca_preimage(
     Warns
     -----
     PreimageWarning
-        Some descents did not converge; their rows are the best found.
+        Some searches did not converge; their rows are the best that were reached.
 
     Notes
     -----
     With f(x) = <phi(x), P>, the minimum of |phi(x) - P|^2 = k(x, x) - 2 f(x) + |P|^2 for the Gaussian kernel is a fixed
     point of x <- x + sigma^2 grad f(x) / f(x), which for P = sum_i w_i phi(x_i) is Mika's
-    sum_i w_i k(x, x_i) x_i / sum_i w_i k(x, x_i), but needs no such expansion. Where all of P is the image of one row,
-    the first step from anywhere leads there. A minimum found is a local one.
+    sum_i w_i k(x, x_i) x_i / sum_i w_i k(x, x_i), but needs no such expansion. Where P is the image of one row, the
+    first step leads there from any start. The minimum may be a local one.
 
     Mika, Schoelkopf, Smola, Mueller, Scholz & Raetsch, Kernel PCA and de-noising in feature spaces, NIPS 1998;
     Schoelkopf et al., Input space versus feature space in kernel-based methods, IEEE Trans. Neural Networks 1999;
@@ -141,7 +141,7 @@ def kpca_denoise(
     n_threads: int | None = None,
     progress: bool | Callable[[str, int, int], None] = False,
 ) -> np.ndarray:
-    """Rows without what the components of a model do not hold.
+    """Rows without noise: projected on the components of a model, and taken back to rows.
 
     Parameters
     ----------
@@ -171,12 +171,12 @@ def kpca_denoise(
     -----
     For kernels that are not translation-invariant this is ``kpca_preimage(model, kpca_project(model, X), start=X)``.
 
-    Under a translation-invariant kernel, noise n makes a row's image small as the components see it: for the Gaussian
-    all k(x + n, x_i) are k(x, x_i) times about exp(-|n|^2 / (2 sigma^2)), since n is at nearly right angles to every
-    x_i - x where columns are many. That common factor says nothing about x, but against the mean, which does not
-    shrink, it draws the projection to the middle of all rows. So the image is projected on the linear span of mean and
-    components instead of the affine one, as kernel PCA without centring does (and as Mika et al. seem to have done),
-    and its multiple whose share of the mean is one goes back to a row.
+    Under a translation-invariant kernel, noise n makes the scores of a row small. For the Gaussian, every k(x + n, x_i)
+    is about k(x, x_i) times exp(-|n|^2 / (2 sigma^2)), because n is nearly at right angles to every x_i - x where there
+    are many columns. This common factor says nothing about x. But the mean does not shrink with it, and so the
+    projection is drawn towards the middle of all rows. Therefore the image is projected on the linear span of mean and
+    components instead of the affine one, as in kernel PCA without centring (and as Mika et al. seem to have done).
+    The projection is then scaled so that its share of the mean is one, and that point is taken back to a row.
 
     Examples
     --------
@@ -194,8 +194,8 @@ def kpca_denoise(
     kernel = guarded(model.kernel)
     if kernel.by_number:
         raise ValueError(
-            "a precomputed matrix holds no rows that noise could be taken from; kpca_preimage(model, Z, train=...) "
-            "learns rows from scores"
+            "a precomputed matrix holds no rows to remove noise from; kpca_preimage(model, Z, train=...) learns rows "
+            "from scores"
         )
     given = new_rows(model, X, purpose="kpca_denoise")
     threads = parallel.threads_for(kernel, n_threads)
@@ -375,7 +375,7 @@ def _scores_in_span(model: KPCAModel, kernel: Kernel, rows: Rows, n_threads: int
     outside = square - float(b @ b)
     if not outside > 1e-10 * square:
         return inside - b
-    # a share that rounding, or what a map leaves out, could be all of is not divided by
+    # not divided by a share so small that it may be rounding alone, or what a map leaves out
     least = max(10.0 * np.sqrt(model.mean_residual), 1e-12)
     share = np.maximum((along - inside @ b) / outside, least)[:, None]
     return (inside - b) / share + (1.0 / share - 1.0) * b
@@ -444,8 +444,8 @@ class _Search:
             warnings.append(f"{lost} of {m} did not converge in {self.max_iter} steps; a larger max_iter or tol helps")
         if far:
             warnings.append(
-                f"for {far} of {m} no row was found that is nearer to what the scores stand for than rows far away "
-                "are; give start= or train= (training rows), or fit with a larger sigma"
+                f"for {far} of {m} no row is nearer to what the scores stand for than rows far away are; give start= "
+                "or train= (training rows), or fit with a larger sigma"
             )
         return result + self.shift, "; ".join(warnings)
 
@@ -483,7 +483,7 @@ def _targets(model: KPCAModel, kernel: Kernel, length: float) -> Callable[[np.nd
 
 
 def _starts(target: Target, z: np.ndarray, known: _Known | None, start: np.ndarray | None, d: int) -> list[np.ndarray]:
-    """Arrays (b, d) to start from, the best first; what the caller gave goes before, where P can be seen from it."""
+    """Arrays (b, d) to start from, the best first; before them the given start, where f is more than rounding there."""
     every = np.arange(len(z))
     if known is None:
         starts = [np.zeros((len(z), d))]
@@ -496,7 +496,7 @@ def _starts(target: Target, z: np.ndarray, known: _Known | None, start: np.ndarr
 
 
 def _visible(target: Target, start: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """``start``, but ``other`` where the former is so far away that f is nothing but rounding there."""
+    """``start``, but ``other`` where ``start`` is so far away that f is only rounding there."""
     values = target(start, np.arange(len(start)))
     visible = np.isfinite(values.objective) & (np.abs(values.inner) > values.floor)
     return np.where(visible[:, None], start, other)

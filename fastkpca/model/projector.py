@@ -9,7 +9,25 @@ import numpy as np
 from ..base.protocol import Kernel
 from ..rows.view import Rows
 
-__all__ = ["Projector", "SquaredErrors"]
+__all__ = ["NewRows", "Projector", "SquaredErrors"]
+
+
+class NewRows(NamedTuple):
+    """Rows that a model was not made of, as it takes them.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        That compares them with the training rows.
+    rows : Rows
+        In the model's coordinates (shifted).
+    dtype : dtype
+        Of what is computed of them: float32 where both these rows and those of the model are.
+    """
+
+    kernel: Kernel
+    rows: Rows
+    dtype: np.dtype
 
 
 class SquaredErrors(NamedTuple):
@@ -90,14 +108,7 @@ class Projector:
         raise NotImplementedError
 
     def squared_errors(
-        self,
-        model: Any,
-        kernel: Kernel,
-        rows: Rows,
-        diagonal: np.ndarray | None,
-        n_threads: int,
-        progress: Any,
-        bounds: bool,
+        self, model: Any, given: NewRows, diagonal: np.ndarray | None, n_threads: int, progress: Any, bounds: bool
     ) -> SquaredErrors:
         """Squared prediction errors, and how far rounding and the map can put them off.
 

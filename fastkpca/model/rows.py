@@ -2,42 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from ..base.protocol import Kernel
 from ..kernels import guarded
 from ..rows.columns import check_columns, check_names
 from ..rows.convert import as_rows
 from ..rows.values import check_finite, check_weights
-from ..rows.view import Rows
+from .projector import NewRows
 from .result import check_model
 
-__all__ = ["NewRows", "float_type", "new_rows"]
+__all__ = ["float_type", "new_rows"]
 
 
 def float_type(*types: np.dtype) -> np.dtype:
     """Of results: float32 where all that they are made of is, else float64."""
     return np.dtype(np.float32 if all(x == np.float32 for x in types) else np.float64)
-
-
-class NewRows(NamedTuple):
-    """Rows as a model takes them.
-
-    Attributes
-    ----------
-    kernel : Kernel
-        That compares them with the training rows.
-    rows : Rows
-        In the model's coordinates (shifted).
-    dtype : dtype
-        Of what is computed of them: float32 where both these rows and those of the model are.
-    """
-
-    kernel: Kernel
-    rows: Rows
-    dtype: np.dtype
 
 
 def new_rows(
@@ -68,10 +49,10 @@ def new_rows(
         As ``as_rows``; or the columns are not those of the training rows.
     """
     check_model(model)
-    own = guarded(model.kernel)
-    kernel, X = own.bind(X, range(model.n_samples))
+    unbound = guarded(model.kernel)
+    kernel, X = unbound.bind(X, range(model.n_samples))
     rows = as_rows(X, name=name, purpose=purpose)
-    if kernel is own:  # else the rows are not coordinates
+    if kernel is unbound:  # else the rows are not coordinates
         check_columns(model.n_features, rows.n_features, name=name)
         check_names(model.feature_names, X, name=name)
     if finite:

@@ -15,7 +15,7 @@ from ..products.exact import ExactSummation
 from ..rows.sinks import Sink
 from ..rows.summary import summarize
 from ..rows.view import Rows
-from .projector import Projector, SquaredErrors
+from .projector import NewRows, Projector, SquaredErrors
 
 __all__ = ["SampleProjector"]
 
@@ -117,15 +117,9 @@ class SampleProjector(Projector):
             )
 
     def squared_errors(
-        self,
-        model: Any,
-        kernel: Kernel,
-        rows: Rows,
-        diagonal: np.ndarray | None,
-        n_threads: int,
-        progress: Any,
-        bounds: bool,
+        self, model: Any, given: NewRows, diagonal: np.ndarray | None, n_threads: int, progress: Any, bounds: bool
     ) -> SquaredErrors:
+        kernel, rows = given.kernel, given.rows
         n = rows.n_samples
         constant, grand = self.of_the_mean()
         z, centred, diagonals = np.empty((n, self.n_components)), np.empty(n), np.empty(n)
@@ -138,7 +132,7 @@ class SampleProjector(Projector):
             spe = np.maximum(spe, 0.0)
         interval = np.stack([spe, spe], axis=1)
         if bounds:
-            of_kernel, of_scores = self._rounding(model, kernel, rows, z, diagonals)
+            of_kernel, of_scores = self._rounding(model, given, z, diagonals)
             interval = np.stack([spe - of_kernel - of_scores, spe + of_kernel + of_scores], axis=1)
             if kernel.positive_semidefinite:  # no larger than without any component, and no smaller than nothing
                 interval[:, 1] = np.minimum(interval[:, 1], np.maximum(centred, 0.0) + of_kernel)
@@ -146,13 +140,13 @@ class SampleProjector(Projector):
         return SquaredErrors(z, spe, interval)
 
     def _rounding(
-        self, model: Any, kernel: Kernel, rows: Rows, z: np.ndarray, diagonals: np.ndarray
+        self, model: Any, given: NewRows, z: np.ndarray, diagonals: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """What rounding, and the components' own error, can do to k~(x, x) and to |z|^2: (m,) each."""
         coeff, N = self.expansion()[:, :-1], len(self.X)
         # with weights, the eigenvectors are those of W^(1/2) Kc W^(1/2): coeff = W^(1/2) roots
         roots = coeff if self.weights is None else _over_roots(coeff, self.weights)
-        entry, largest = self._error_of_entries(model, kernel, rows, diagonals)
+        entry, largest = self._error_of_entries(model, given, diagonals)
         # column means by an approximate product err by what that does; it is bounded for the weighted matrix as a whole
         product = float(model.info.get("product_error", 0.0)) * N / model.count
         reach = np.abs(coeff).sum(axis=0)
@@ -169,23 +163,23 @@ class SampleProjector(Projector):
             # and as far as coefficients A + E are those that were found: (A + E)' Kc (A + E) - I, |Kc A|^2 <= top
             square = float(np.einsum("ij,ij->", roots, roots)) * (1.02 * UNIT32) ** 2
             norm = top = float(model.eigenvalue_bounds[0, 1])
-            if not kernel.positive_semidefinite:
+            if not given.kernel.positive_semidefinite:
                 norm = model.count * float(largest.max())
                 top = norm**2 / smallest
             off += 2.0 * np.sqrt(top * (1.0 + off) * square) + norm * square
         of_scores += np.einsum("ij,ij->i", z, z) * (off / (1.0 - off) if off < 1.0 else np.inf)
         return of_kernel, of_scores
 
-    def _error_of_entries(
-        self, model: Any, kernel: Kernel, rows: Rows, diagonals: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _error_of_entries(self, model: Any, given: NewRows, diagonals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(how far a kernel value of each row, alone or in a sum, can be off; the largest that there can be)."""
-        error, largest = 0.0, np.abs(diagonals)
+        kernel, error, largest = given.kernel, 0.0, np.abs(diagonals)
         of_means = float(np.abs(self.column_means).max())
         if kernel.by_number:
             largest = largest + of_means
         else:
-            _, data = summarize(rows.weighted(None), shift=True, shift_by=model.shift, rng=np.random.default_rng(0))
+            _, data = summarize(
+                given.rows.weighted(None), shift=True, shift_by=model.shift, rng=np.random.default_rng(0)
+            )
             _, train = summarize(Rows(self.X), shift=False, rng=np.random.default_rng(0))
             larger = max((data, train), key=lambda x: x.radius)
             error = kernel.entry_error(larger, np.dtype(np.float64)) or 0.0

@@ -10,8 +10,9 @@ import numpy as np
 from ..model.project import kpca_project
 from ..rows.columns import check_columns
 from ..rows.convert import as_rows
+from ..rows.foreign import column_names
 from ..rows.values import check_finite
-from ._figure import component_label, new_axes, require_matplotlib, short
+from ._figure import component_label, given_axes, new_axes, short
 from ._scores import check_components, check_labels, draw_points
 
 if TYPE_CHECKING:
@@ -114,14 +115,14 @@ def contours(
     >>> plot.contours(model, X, component=[0, 1, 2, 3]).shape
     (4,)
     """
-    require_matplotlib()
     several = np.ndim(component) > 0
     chosen = [int(i) for i in np.atleast_1d(component)]
     check_components(chosen, model.n_components)
-    if getattr(model.kernel, "name", "") == "precomputed" or type(model.kernel).__name__ == "Precomputed":
+    if model.kernel.by_number:
         raise ValueError("a model of a precomputed matrix has no inputs to draw contours over")
     rows = _rows(model, X)
-    first, second = _inputs(inputs, X, model.n_features)
+    names = column_names(X) or ()
+    first, second = _inputs(inputs, names, model.n_features)
     labels = check_labels(labels, 0 if rows is None else len(rows))
     spans = _limits(limits, rows, (first, second))
     grid, x, y = _grid(model, rows, at, (first, second), spans, resolution)
@@ -136,8 +137,8 @@ def contours(
             classes = _rows_on_top(one, rows[seen][:, [first, second]], None if labels is None else labels[seen])
         one.set_xlim(spans[0])
         one.set_ylim(spans[1])
-        one.set_xlabel(_name(X, first))
-        one.set_ylabel(_name(X, second))
+        one.set_xlabel(_label(names, first))
+        one.set_ylabel(_label(names, second))
         one.set_title(component_label(i, model.explained), fontsize="medium")
     if classes and ax is None:
         axes[0].figure.legend(handles=classes, loc="outside upper center", ncols=min(len(classes), 6), frameon=False)
@@ -157,25 +158,25 @@ def _rows(model: Any, X: Any) -> np.ndarray | None:
     return None
 
 
-def _inputs(inputs: Sequence[int | str], X: Any, d: int) -> tuple[int, int]:
+def _inputs(inputs: Sequence[int | str], names: Sequence[str], d: int) -> tuple[int, int]:
     if d < 2:
         raise ValueError("contours need two inputs, the rows of this model have one column")
     if isinstance(inputs, str) or len(inputs) != 2:
         raise ValueError(f"inputs is {inputs!r}; two columns of the rows, as in (0, 1), are needed")
-    names = [str(name) for name in getattr(X, "columns", [])]
-    found = []
-    for given in inputs:
-        if isinstance(given, str):
-            if given not in names:
-                raise ValueError(f"there is no input {given!r}; the columns of X are {names or 'not named'}")
-            found.append(names.index(given))
-        else:
-            found.append(int(given))
-            if not 0 <= given < d:
-                raise ValueError(f"there is no input {given}: the rows have {d} columns, counted from 0")
-    if found[0] == found[1]:
+    first, second = (_column(name, names, d) for name in inputs)
+    if first == second:
         raise ValueError(f"inputs is {inputs!r}; two different columns are needed")
-    return found[0], found[1]
+    return first, second
+
+
+def _column(name: int | str, names: Sequence[str], d: int) -> int:
+    if isinstance(name, str):
+        if name not in names:
+            raise ValueError(f"there is no input {name!r}; the columns of X are {list(names) or 'not named'}")
+        return names.index(name)
+    if not 0 <= name < d:
+        raise ValueError(f"there is no input {name}: the rows have {d} columns, counted from 0")
+    return int(name)
 
 
 def _limits(limits: Any, rows: np.ndarray | None, inputs: tuple[int, int]) -> np.ndarray:
@@ -224,10 +225,7 @@ def _axes(ax: Any, count: int) -> list[Any]:
         for empty in every[count:]:
             empty.remove()
         return every[:count]
-    given = list(np.ravel(np.asarray(ax, dtype=object)))
-    if len(given) != count:
-        raise ValueError(f"{count} components and {len(given)} axes; one for each is needed")
-    return given
+    return list(given_axes(ax, count, "components"))
 
 
 def _draw(ax: Any, x: np.ndarray, y: np.ndarray, values: np.ndarray, levels: int) -> None:
@@ -251,6 +249,5 @@ def _rows_on_top(ax: Any, points: np.ndarray, labels: np.ndarray | None) -> list
     return draw_points(ax, points, labels, bar=False, s=2 * size, alpha=0.9, edgecolors="white", linewidths=0.3)
 
 
-def _name(X: Any, i: int) -> str:
-    names = list(getattr(X, "columns", []))
-    return short(str(names[i])) if names else f"input {i}"
+def _label(names: Sequence[str], i: int) -> str:
+    return short(names[i]) if names else f"input {i}"

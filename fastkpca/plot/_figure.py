@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..base import files
+from ..base.atomic import atomic
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,18 +62,31 @@ def save(ax: Axes | np.ndarray, path: str | os.PathLike, *, overwrite: bool = Fa
     ValueError
         matplotlib does not write that format.
     """
-    first: Any = ax.flat[0] if isinstance(ax, np.ndarray) else ax
-    figure: Any = first.figure
-    with files.atomic(path, overwrite=overwrite) as file:
-        figure.savefig(file, format=Path(path).suffix[1:].lower())
+    first: Any = np.ravel(np.asarray(ax, dtype=object))[0]
+    with atomic(path, overwrite=overwrite) as file:
+        first.figure.savefig(file, format=Path(path).suffix[1:].lower())
 
 
 def new_axes(rows: int = 1, columns: int = 1, size: tuple[float, float] = (7, 5), projection: str | None = None) -> Any:
     """An array of axes on a Figure of its own, not pyplot's: works without a display, and nothing has to be closed."""
+    require_matplotlib()
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=size, dpi=150, layout="constrained")
     return figure.subplots(rows, columns, squeeze=False, subplot_kw={"projection": projection} if projection else None)
+
+
+def axes_or_new(ax: Any, size: tuple[float, float] = (7, 5)) -> Any:
+    """The axes that the caller gave, or new ones of their own."""
+    return new_axes(size=size)[0, 0] if ax is None else ax
+
+
+def given_axes(ax: Any, count: int, of_what: str) -> np.ndarray:
+    """The array of axes that the caller gave, as many as needed."""
+    axes = np.ravel(np.asarray(ax, dtype=object))
+    if len(axes) != count:
+        raise ValueError(f"{count} {of_what} and {len(axes)} axes; one for each is needed")
+    return axes
 
 
 def component_label(i: int, explained: Any) -> str:
@@ -98,13 +111,26 @@ def key_above(ax: Any, handles: Any = None, columns: int = 3) -> None:
     ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, frameon=False, borderaxespad=0.2, **given)
 
 
-def decades_at_least(ax: Any, axis: str, low: float, high: float, least: float = 10.0) -> None:
-    """Limits of a logarithmic axis around low..high, wide enough for its ticks to carry numbers."""
+def grid_and_legend(ax: Any, place: str, axis: str = "both") -> None:
+    """Light lines behind the points, and the legend in a corner where nothing is drawn."""
+    ax.grid(True, axis=axis, which="major", color="0.92", linewidth=0.6)
+    ax.set_axisbelow(True)
+    open_frame(ax)
+    ax.legend(loc=place, fontsize="small")
+
+
+def decades_at_least(ax: Any, low: float, high: float, least: float = 10.0) -> None:
+    """Limits of a logarithmic y axis around low..high, wide enough for its ticks to carry numbers."""
     if high < least * low:
         middle = np.sqrt(low * high)
         low, high = middle / np.sqrt(least), middle * np.sqrt(least)
     margin = (high / low) ** 0.05
-    getattr(ax, f"set_{axis}lim")(low / margin, high * margin)
+    ax.set_ylim(low / margin, high * margin)
+
+
+def whole_numbers(ax: Any) -> None:
+    """No ticks between whole numbers on the x axis."""
+    ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
 
 
 def plain_numbers(axis: Any) -> None:

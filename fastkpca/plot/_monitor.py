@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..model.novelty import Limits
-from ._figure import BLUE, GREY, RED, key_above, new_axes, open_frame, plain_numbers, require_matplotlib
+from ._figure import BLUE, GREY, RED, given_axes, key_above, new_axes, open_frame, plain_numbers, whole_numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,7 +62,6 @@ def monitor(
     >>> plot.monitor(limits, fk.kpca_t2(model, X), fk.kpca_spe(model, X)).shape
     (2,)
     """
-    require_matplotlib()
     if not isinstance(limits, Limits):
         raise TypeError(f"limits is of type {type(limits).__name__}; give what kpca_limits(model, X) returned")
     charts = [
@@ -81,29 +80,25 @@ def monitor(
     place = np.arange(m) if x is None else np.asarray(x)
     if place.shape != (m,):
         raise ValueError(f"x has shape {place.shape}; one value for each of {m} rows is needed")
-    axes = new_axes(len(charts), 1, (8, 2.9 * len(charts) + 0.4))[:, 0] if ax is None else _given(ax, len(charts))
+    if ax is None:
+        axes = new_axes(len(charts), 1, (8, 2.9 * len(charts) + 0.4))[:, 0]
+    else:
+        axes = given_axes(ax, len(charts), "charts")
     for one, (name, values, limit, method) in zip(axes, charts):
         _draw(one, place, values, limit, f"{100 * limits.confidence:g} % limit ({method})", name)
         if x is None:
-            one.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
+            whole_numbers(one)
     axes[-1].set_xlabel(x_label)
     return axes
 
 
 def _checked(values: Any, name: str) -> np.ndarray:
-    found = np.asarray(values, dtype=np.float64)
-    if found.ndim != 1 or not len(found):
-        raise ValueError(f"{name} has shape {found.shape}; one value for each row is needed")
-    if not np.isfinite(found).all():
-        raise ValueError(f"{name} contains NaN or infinity (first at row {int(np.argmin(np.isfinite(found)))})")
-    return found
-
-
-def _given(ax: Any, count: int) -> np.ndarray:
-    axes = np.array(np.ravel(np.asarray(ax, dtype=object)), dtype=object)
-    if len(axes) != count:
-        raise ValueError(f"{count} charts and {len(axes)} axes; one for each is needed")
-    return axes
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 1 or not len(array):
+        raise ValueError(f"{name} has shape {array.shape}; one value for each row is needed")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} contains NaN or infinity (first at row {int(np.argmin(np.isfinite(array)))})")
+    return array
 
 
 def _draw(ax: Axes | Any, x: np.ndarray, values: np.ndarray, limit: float, text: str, name: str) -> None:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..model.plan import Plan
-from ._figure import AMBER, BLUE, GREY, RED, decades_at_least, new_axes, open_frame, require_matplotlib
+from ..model.plan import Candidate, Plan
+from ..model.result import KPCAModel
+from ._figure import AMBER, BLUE, GREY, RED, axes_or_new, decades_at_least, grid_and_legend, open_frame, whole_numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,7 +57,6 @@ def accuracy(
     >>> plot.accuracy(models, exact).get_xlabel()
     'asked for (tol)'
     """
-    require_matplotlib()
     models = list(models)
     if not models:
         raise ValueError("models is empty; one or more fitted models are needed")
@@ -67,9 +67,7 @@ def accuracy(
     asked, models = asked[order], [models[i] for i in order]
     width = np.array([np.ptp(model.eigenvalue_bounds, axis=1).max() / model.eigenvalues[0] for model in models])
     error = None if reference is None else np.array([_error(model, reference) for model in models])
-    if ax is None:
-        ax = new_axes(size=(6, 5))[0, 0]
-    drawn: Any = ax
+    drawn = axes_or_new(ax, (6, 5))
     drawn.set_xscale("log")
     drawn.set_yscale("log")
     line = (asked.min() / 4, asked.max() * 4)
@@ -87,15 +85,12 @@ def accuracy(
         every.append(error)
         drawn.plot(asked, error, "D-", color=RED, linewidth=1, markersize=5, label="achieved: largest error")
     together = np.concatenate(every)
-    decades_at_least(drawn, "y", float(together.min()), 30 * float(together.max()), least=1e3)
+    decades_at_least(drawn, float(together.min()), 30 * float(together.max()), least=1e3)
     drawn.set_xlim(line)
     drawn.set_xlabel("asked for (tol)")
     drawn.set_ylabel("relative to the largest eigenvalue")
-    drawn.grid(True, which="major", color="0.92", linewidth=0.6)
-    drawn.set_axisbelow(True)
-    open_frame(drawn)
-    drawn.legend(loc="upper left", fontsize="small")  # above the line nothing is drawn that was reached
-    return ax
+    grid_and_legend(drawn, "upper left")  # above the line nothing is drawn that was reached
+    return drawn
 
 
 def _tol(model: Any) -> float:
@@ -144,7 +139,6 @@ def convergence(model: Any, ax: Axes | None = None) -> Axes:
     >>> plot.convergence(fk.kpca(X, "gaussian", 3, sigma=2.0, method="krylov")).get_xlabel()
     'pass over the kernel values'
     """
-    require_matplotlib()
     recorded = model.info.get("widths")
     if recorded is None:
         how = model.info.get("method", "another")
@@ -153,9 +147,7 @@ def convergence(model: Any, ax: Axes | None = None) -> Axes:
         )
     passes, widths = _history(recorded)
     searched, expected = _history(model.info.get("search_widths", []))
-    if ax is None:
-        ax = new_axes(size=(6, 4.2))[0, 0]
-    drawn: Any = ax
+    drawn = axes_or_new(ax, (6, 4.2))
     drawn.set_yscale("log")
     every = np.concatenate([widths, expected])
     tol = model.info.get("tol")
@@ -173,17 +165,14 @@ def convergence(model: Any, ax: Axes | None = None) -> Axes:
         every = np.append(every, tol)
     every = every[every > 0]
     if len(every):
-        decades_at_least(drawn, "y", float(every.min()), 10 * float(every.max()), least=1e3)
+        decades_at_least(drawn, float(every.min()), 10 * float(every.max()), least=1e3)
     last = max([1, *passes, *searched])
     drawn.set_xlim(0.5, last + 0.5)
-    drawn.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
+    whole_numbers(drawn)
     drawn.set_xlabel("pass over the kernel values")
     drawn.set_ylabel("width / largest eigenvalue")
-    drawn.grid(True, axis="y", which="major", color="0.92", linewidth=0.6)
-    drawn.set_axisbelow(True)
-    open_frame(drawn)
-    drawn.legend(loc="upper right", fontsize="small")  # widths fall to the right
-    return ax
+    grid_and_legend(drawn, "upper right", axis="y")  # widths fall to the right
+    return drawn
 
 
 def _history(pairs: Sequence[Sequence[float]]) -> tuple[np.ndarray, np.ndarray]:
@@ -228,51 +217,54 @@ def candidates(plan: Any, ax: Axes | None = None, *, quantity: str = "seconds") 
     >>> plot.candidates(fk.plan(X, "gaussian", 3)).get_xlabel()
     'predicted seconds'
     """
-    require_matplotlib()
     if quantity not in _UNITS:
         raise ValueError(f"quantity is {quantity!r}; {' or '.join(map(repr, _UNITS))} is needed")
-    plan = getattr(plan, "plan", plan)
+    if isinstance(plan, KPCAModel):
+        plan = plan.plan
     if not isinstance(plan, Plan):
         raise TypeError(f"plan is a {type(plan).__name__}; give what fastkpca.plan() or kpca() returned")
     listed = sorted(plan.candidates, key=lambda x: (bool(x.obstacle), x.seconds))
     values = np.array([x.seconds if quantity == "seconds" else x.memory / 1e6 for x in listed], dtype=float)
-    if ax is None:
-        ax = new_axes(size=(8, 1.3 + 0.5 * len(listed)))[0, 0]
-    drawn: Any = ax
+    drawn = axes_or_new(ax, (8, 1.3 + 0.5 * len(listed)))
     drawn.set_xscale("log")
     positive = values[np.isfinite(values) & (values > 0)]
     low, high = (float(positive.min()), float(positive.max())) if len(positive) else (1.0, 1.0)
     left, high = low / 3, max(high, 10 * low)
     right = high * (high / left) ** 0.25  # room for what is written behind the bars
     drawn.set_xlim(left, right)
-    for i, (one, value) in enumerate(zip(listed, values)):
+    for i, (candidate, value) in enumerate(zip(listed, values)):
         end = value if np.isfinite(value) and value > 0 else left
-        chosen = one is plan.chosen
-        colour = BLUE if chosen else "white" if one.obstacle else AMBER
-        if end > left:
-            look = {"edgecolor": "0.7", "hatch": "////"} if one.obstacle else {"edgecolor": colour}
-            drawn.barh(i, end - left, left=left, height=0.66, color=colour, **look)
-        text = textwrap.fill(one.obstacle, 40) if one.obstacle else _amount(value, quantity)
-        # behind the bar; a reason, which is longer, in a bar that leaves it no room
-        inside = bool(one.obstacle) and np.log(end / left) > 0.5 * np.log(right / left)
-        drawn.annotate(
-            text + (", chosen" if chosen else ""),
-            (end, i),
-            (-5 if inside else 5, 0),
-            textcoords="offset points",
-            va="center",
-            ha="right" if inside else "left",
-            fontsize="small",
-            color="0.3" if one.obstacle else "black",
-            fontweight="bold" if chosen else "normal",
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5} if inside else None,
-        )
+        # what is written stands behind the bar; a reason, which is longer, in a bar that leaves it no room
+        inside = bool(candidate.obstacle) and np.log(end / left) > 0.5 * np.log(right / left)
+        _bar(drawn, i, left, end, candidate, _amount(value, quantity), candidate is plan.chosen, inside)
     drawn.set_yticks(range(len(listed)), [x.label for x in listed])
     drawn.set_ylim(len(listed) - 0.4, -0.6)
     drawn.set_xlabel(_UNITS[quantity])
     drawn.tick_params(axis="y", length=0)
     open_frame(drawn)
-    return ax
+    return drawn
+
+
+def _bar(
+    ax: Any, row: int, left: float, end: float, candidate: Candidate, amount: str, chosen: bool, inside: bool
+) -> None:
+    obstacle = candidate.obstacle
+    colour = BLUE if chosen else "white" if obstacle else AMBER
+    if end > left:
+        look = {"edgecolor": "0.7", "hatch": "////"} if obstacle else {"edgecolor": colour}
+        ax.barh(row, end - left, left=left, height=0.66, color=colour, **look)
+    ax.annotate(
+        (textwrap.fill(obstacle, 40) if obstacle else amount) + (", chosen" if chosen else ""),
+        (end, row),
+        (-5 if inside else 5, 0),
+        textcoords="offset points",
+        va="center",
+        ha="right" if inside else "left",
+        fontsize="small",
+        color="0.3" if obstacle else "black",
+        fontweight="bold" if chosen else "normal",
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5} if inside else None,
+    )
 
 
 def _amount(value: float, quantity: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._figure import COLOURS, component_label, new_axes, open_frame, require_matplotlib, short
+from ._figure import COLOURS, component_label, new_axes, open_frame, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,9 +62,7 @@ def scores(
     >>> plot.scores(fk.kpca(X, "gaussian", 2, sigma=2.0)).get_xlabel()
     'PC1 (31.0 %)'
     """
-    require_matplotlib()
-    table = np.asarray(model if isinstance(model, np.ndarray) else model.score)
-    explained = getattr(model, "explained", None)
+    table, explained = (model, None) if isinstance(model, np.ndarray) else (np.asarray(model.score), model.explained)
     if table.ndim != 2 or table.shape[1] == 0:
         raise ValueError(f"scores have shape {table.shape}; a row for every point and a column for every component")
     if table.shape[1] == 1 and tuple(components) == (0, 1):
@@ -76,30 +74,25 @@ def scores(
         raise ValueError(f"scores are not finite (first at row {row}); drop these rows before drawing")
     labels = check_labels(labels, len(points))
     flat = len(columns) < 3
-    own = ax is None
-    if ax is None:
-        ax = new_axes(projection=None if flat else "3d")[0, 0]
-    elif (getattr(ax, "name", "") == "3d") == flat:
+    drawn: Any = new_axes(projection=None if flat else "3d")[0, 0] if ax is None else ax
+    if (drawn.name == "3d") == flat:
         need = "two-dimensional axes" if flat else 'axes made with projection="3d"'
         raise ValueError(f"{len(columns)} components are drawn on {need}, ax is {type(ax).__name__}")
-    drawn: Any = ax
     if len(columns) == 1:
         points = np.column_stack([np.arange(1, len(points) + 1), points[:, 0]])
-        drawn.set_xlabel("row")
-        drawn.set_ylabel(component_label(columns[0], explained))
+        drawn.set(xlabel="row", ylabel=component_label(columns[0], explained))
     else:
-        for axis, column in zip("xyz", columns):
-            getattr(drawn, f"set_{axis}label")(component_label(column, explained))
+        drawn.set(**{f"{axis}label": component_label(i, explained) for axis, i in zip("xyz", columns)})
     classes = draw_points(drawn, points, labels, label_name=label_name)
     if classes:
-        _legend(drawn, classes, label_name, own)
+        _legend(drawn, classes, label_name, new_figure=ax is None)
     if flat:
         # the origin is the mean of the training rows in feature space
         drawn.axhline(0, color="0.85", linewidth=0.8, zorder=0)
         if len(columns) > 1:
             drawn.axvline(0, color="0.85", linewidth=0.8, zorder=0)
         open_frame(drawn)
-    return ax
+    return drawn
 
 
 def check_labels(labels: Any, n: int) -> np.ndarray | None:
@@ -150,8 +143,8 @@ def draw_points(
     colours, markers = _looks(len(values))
     index = np.searchsorted(values, labels)
     for marker in dict.fromkeys(markers):
-        own = np.array([m == marker for m in markers])[index]
-        ax.scatter(*points[own].T, c=colours[index[own]], marker=marker, **style)
+        same = np.array([m == marker for m in markers])[index]
+        ax.scatter(*points[same].T, c=colours[index[same]], marker=marker, **style)
     if len(values) > _LEGEND:
         return []
     nowhere: list[list] = [[]] * points.shape[1]
@@ -164,12 +157,12 @@ def draw_points(
     ]
 
 
-def _legend(ax: Any, classes: list[Any], title: str, own: bool) -> None:
-    """Beside the axes; a figure of our own gets as much wider as that needs."""
+def _legend(ax: Any, classes: list[Any], title: str, *, new_figure: bool) -> None:
+    """Beside the axes; a new figure gets as much wider as that needs."""
     columns = -(-len(classes) // 24)
     layout: dict[str, Any] = {"frameon": False, "handletextpad": 0.2, "alignment": "left"}
     layout |= {"ncols": columns, "title": title or None}
-    if not own:
+    if not new_figure:
         ax.legend(loc="center left", bbox_to_anchor=(1.01 if ax.name != "3d" else 1.12, 0.5), **layout)
         return
     longest = max([len(one.get_label()) for one in classes] + [len(title) / columns])
@@ -205,9 +198,7 @@ def _columns(components: Sequence[int], available: int) -> list[int]:
     try:
         columns = [int(i) for i in components]
     except (TypeError, ValueError):
-        raise ValueError(
-            f"components is {components!r}; one to three columns of the scores, as in (0, 1), are needed"
-        ) from None
+        columns = []
     if not 1 <= len(columns) <= 3 or columns != list(components):
         raise ValueError(f"components is {components!r}; one to three columns of the scores, as in (0, 1), are needed")
     check_components(columns, available)

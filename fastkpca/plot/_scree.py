@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..model.result import check_model
-from ._figure import BLUE, ORANGE, decades_at_least, key_above, new_axes, plain_numbers, require_matplotlib
+from ..model.result import KPCAModel, check_model
+from ._figure import BLUE, ORANGE, axes_or_new, decades_at_least, key_above, plain_numbers, whole_numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def scree(model: Any, ax: Axes | None = None, *, n_components: int | None = None, cumulative: bool = True) -> Axes:
+def scree(
+    model: KPCAModel, ax: Axes | None = None, *, n_components: int | None = None, cumulative: bool = True
+) -> Axes:
     """Eigenvalues with the intervals that they lie in, and the cumulative percentage of the variance.
 
     The eigenvalues are on a logarithmic scale, on the left; bars reach from the lower to the upper end of each interval
@@ -50,21 +52,17 @@ def scree(model: Any, ax: Axes | None = None, *, n_components: int | None = None
     >>> plot.scree(fk.kpca(X, "gaussian", 10, sigma=2.0)).get_yscale()
     'log'
     """
-    require_matplotlib()
-    if not hasattr(model, "eigenvalue_bounds"):
-        check_model(model)
+    check_model(model)
     c = model.n_components if n_components is None else n_components
     if not 1 <= c <= model.n_components:
         raise ValueError(f"n_components is {n_components}; the model has 1 to {model.n_components}")
-    if ax is None:
-        ax = new_axes()[0, 0]
+    drawn = axes_or_new(ax)
     number = np.arange(1, c + 1)
     values, bounds = model.eigenvalues[:c], model.eigenvalue_bounds[:c]
     width = float(np.max(bounds[:, 1] - bounds[:, 0]) / model.eigenvalues[0])
     # what lies so far below the last eigenvalue is "nothing is known" on this scale
     foot = float(values.min()) / 10
     low = np.maximum(bounds[:, 0], foot)
-    drawn: Any = ax
     drawn.set_yscale("log")
     size = float(np.clip(300 / c, 2, 6))
     interval = drawn.errorbar(
@@ -81,10 +79,10 @@ def scree(model: Any, ax: Axes | None = None, *, n_components: int | None = None
         capthick=0.9,  # markeredgewidth would take the caps away
         label=f"eigenvalue, {model.bounds_text} interval ≤ {width:.1g} of the largest",
     )
-    decades_at_least(drawn, "y", float(min(low.min(), values.min())), float(bounds[:, 1].max()))
+    decades_at_least(drawn, float(min(low.min(), values.min())), float(bounds[:, 1].max()))
     plain_numbers(drawn.yaxis)
     drawn.set_xlim(0.4, c + 0.6)
-    drawn.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
+    whole_numbers(drawn)
     drawn.set_xlabel("component")
     drawn.set_ylabel("eigenvalue of the centred Gram matrix")
     drawn.spines["top"].set_visible(False)
@@ -94,10 +92,10 @@ def scree(model: Any, ax: Axes | None = None, *, n_components: int | None = None
     else:
         drawn.spines["right"].set_visible(False)
     key_above(drawn, handles, columns=1)
-    return ax
+    return drawn
 
 
-def _cumulative(ax: Any, model: Any, number: np.ndarray) -> Any:
+def _cumulative(ax: Any, model: KPCAModel, number: np.ndarray) -> Any:
     """The percentage on a second axis; its band is what the intervals of eigenvalues and of the trace leave open."""
     c = len(number)
     low_total, high_total = (x * (model.count - 1) for x in model.total_variance_bounds)

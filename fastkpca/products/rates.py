@@ -32,5 +32,9 @@ def is_compiled(kernel: Kernel) -> bool:
 def pass_seconds(kernel: Kernel, n: float, m: float, d: int, columns: int, *, square: bool) -> float:
     """A product with the exact kernel values; in the square case each serves two of them."""
     pairs = n * m / 2 if square else n * m
-    rate = entry_rate(d) if is_compiled(kernel) else 1.0 / (1.0 / BLOCK_RATE + 2.0 * d / GEMM_RATE)
-    return pairs / rate + 2.0 * n * m * columns / GEMM_RATE
+    return pairs * value_seconds(kernel, d) + 2.0 * n * m * columns / GEMM_RATE
+
+
+def value_seconds(kernel: Kernel, d: int) -> float:
+    """Of one kernel value in a tile."""
+    return 1.0 / (entry_rate(d) if is_compiled(kernel) else 1.0 / (1.0 / BLOCK_RATE + 2.0 * d / GEMM_RATE))

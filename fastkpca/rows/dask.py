@@ -34,7 +34,7 @@ from ..base import parallel
 from ..errors import DataChangedError
 from .sinks import Sink
 from .sources import SequentialSource, Source, bytes_of
-from .view import Pass, Rows
+from .view import Pass, Rows, same
 
 __all__ = ["DaskSource", "dask_source"]
 
@@ -162,27 +162,19 @@ def _failure(results: Iterable[Any]) -> _Failed | None:
     return next((result for result in results if isinstance(result, _Failed)), None)
 
 
-def _same(x: Any) -> Any:
-    return x
-
-
 def _nothing(*_: Any) -> None:
     return None
 
 
 @dataclass
-class _Pass:
-    """What the tasks of a pass share."""
+class _Shared:
+    """What the tasks of one graph share."""
 
-    task: Callable[[Rows, int], Any]
-    combine: Callable[[Any, Any], Any]
-    pack: Callable[[Any], Any]
-    unpack: Callable[[Any], Any]
     shift: np.ndarray | None
     n: int
     convert: Callable[[Any, str], np.ndarray]
     name: str
-    alone: bool
+    over: Pass
 
     def rows(
         self, first: int, cuts: Sequence[_Cut], weights: np.ndarray | None, blocks: Sequence[Any]
@@ -215,33 +207,35 @@ def _leaf(
     cuts: Sequence[_Cut],
     weights: np.ndarray | None,
     reads: Sequence[Callable[[], Any]],
-    p: _Pass,
+    shared: _Shared,
     blocks: Sequence[Any],
 ) -> Any:
     """Tasks i to i + count of the pass, combined, and the rows seen; of blocks that are given, or read here."""
     blocks = [read() for read in reads] or blocks  # what fails here is no failure of ours
     try:
-        with _one_at_a_time if p.alone else nullcontext(), Reuse():
-            rows, seen = p.rows(first, cuts, weights, blocks)
-            return p.pack(parallel.tree_reduce(lambda j: p.task(rows, i + j), count, p.combine)), seen
+        over = shared.over
+        with _one_at_a_time if over.alone else nullcontext(), Reuse():
+            rows, seen = shared.rows(first, cuts, weights, blocks)
+            return over.pack(parallel.tree_reduce(lambda j: over.task(rows, i + j), count, over.combine)), seen
     except (MemoryError, OSError):
         raise
     except Exception as error:
         return _Failed(error)
 
 
-def _join(p: _Pass, parts: Sequence[Any]) -> Any:
+def _join(shared: _Shared, parts: Sequence[Any]) -> Any:
     """Results that follow one another, combined along their part of the tree."""
     if failed := _failure(parts):
         return failed
     # what a task is given may be given to it again: combining writes into it
-    joined = p.pack(parallel.tree_reduce(lambda i: p.unpack(copy.deepcopy(parts[i][0])), len(parts), p.combine))
-    return joined, [one for _, seen in parts for one in seen]
+    over = shared.over
+    joined = parallel.tree_reduce(lambda i: over.unpack(copy.deepcopy(parts[i][0])), len(parts), over.combine)
+    return over.pack(joined), [one for _, seen in parts for one in seen]
 
 
-def _band(first: int, stop: int, cuts: Sequence[_Cut], p: _Pass, blocks: Sequence[Any]) -> Any:
+def _band(first: int, stop: int, cuts: Sequence[_Cut], shared: _Shared, blocks: Sequence[Any]) -> Any:
     try:
-        rows, seen = p.rows(first, cuts, None, blocks)
+        rows, seen = shared.rows(first, cuts, None, blocks)
         return rows.tile(first, stop), seen
     except (TypeError, ValueError) as error:
         return _Failed(error)
@@ -424,10 +418,8 @@ class DaskSource(SequentialSource):
     def reduce(self, rows: Rows, over: Pass) -> Any:
         """``Rows.reduce``."""
         n, token, stage, span = self.n_samples, uuid.uuid4().hex, over.stage, over.span
-        pack, unpack = over.pack or _same, over.unpack or _same
-        p = _Pass(over.task, over.combine, pack, unpack, rows.shift, n, self._convert, self.name, over.alone)
         shared = self._key("pass", token)
-        tasks: dict[Any, Any] = {shared: p}
+        tasks: dict[Any, Any] = {shared: _Shared(rows.shift, n, self._convert, self.name, over)}
         n_tasks = -(-n // span)
         lengths = np.array(self.array.chunks[0])
         chunk = int(np.median(lengths[lengths > 0]))
@@ -456,7 +448,7 @@ class DaskSource(SequentialSource):
             level = above
         found, seen = self._compute(level, tasks)[0]
         self._compare(seen)
-        return p.unpack(found)
+        return over.unpack(found)
 
     def square(
         self,
@@ -480,9 +472,9 @@ class DaskSource(SequentialSource):
         while together * step < TASK_SIDE and 6 * together * step <= n:
             together *= 2
         width = together * step
-        p = _Pass(_nothing, _nothing, _same, _same, shift, n, self._convert, self.name, alone)
         shared, work = self._key("pass", token), self._key("pair", token)
-        tasks: dict[Any, Any] = {shared: p, work: pair}
+        bands = Pass(stage, _nothing, step, _nothing)  # each task makes a band of rows, nothing is combined
+        tasks: dict[Any, Any] = {shared: _Shared(shift, n, self._convert, self.name, bands), work: pair}
         groups, columns, looks = [], [], []
         for a in range(0, n, width):
             b = min(n, a + width)
@@ -492,7 +484,7 @@ class DaskSource(SequentialSource):
             looks.append(self._key("look", token, a))
             tasks[looks[-1]] = (_seen_in, groups[-1])
             columns.append(self._key("vectors", token, a))
-            tasks[columns[-1]] = (partial(_same, tuple(None if v is None else v[a:b] for v in vectors)),)
+            tasks[columns[-1]] = (partial(same, tuple(None if v is None else v[a:b] for v in vectors)),)
         m, sums = len(groups), []
         parts = {(i, j): self._key(stage, token, i, j) for i in range(m) for j in range(i, m)}
         for (i, j), key in parts.items():

@@ -69,9 +69,9 @@ def is_writeable_dataset(X: Any) -> bool:
 
 def column_names(X: Any) -> tuple[str, ...] | None:
     """Names of the columns of a data frame or an Arrow table, where all of them are strings; else None."""
-    found = getattr(X, "column_names", None) if hasattr(X, "num_columns") else getattr(X, "columns", None)
+    columns: Any = getattr(X, "column_names", None) if hasattr(X, "num_columns") else getattr(X, "columns", None)
     try:
-        names = tuple(found)  # type: ignore[arg-type]
+        names = tuple(columns)
     except TypeError:
         return None
     return tuple(map(str, names)) if names and all(isinstance(name, str) for name in names) else None

@@ -97,9 +97,7 @@ class Selection:
                 return list(range(first - 1, last))
             raise DataFileError(f"{self.file} has no column {word}; its columns are numbered 1 to {n_columns}")
         if names is None:
-            raise DataFileError(
-                f"{self.file} does not name its columns; give numbers (1 to {n_columns}), not {word!r}"
-            )
+            raise DataFileError(f"{self.file} does not name its columns; give numbers (1 to {n_columns}), not {word!r}")
         hint = did_you_mean(word, names) or f"there are {listed(names)}"
         raise DataFileError(f"{self.file} has no column {word!r}; {hint}")
 

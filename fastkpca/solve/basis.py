@@ -6,6 +6,8 @@ asked to, the images AQ themselves, so that residuals can be computed directly.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.linalg
 
@@ -137,9 +139,12 @@ class Basis:
         """image - Q border."""
         return _subtract(np.array(image, order="F"), self.Q, border)
 
-    def ritz(self) -> tuple[np.ndarray, np.ndarray]:
-        """Ritz values, descending, and the coordinates Y of the Ritz vectors Q Y."""
-        return descending_eigenpairs(symmetric(self.compression))
+    def ritz(self, leading: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Ritz values, descending, and the coordinates Y of the Ritz vectors Q Y; all of them, or the leading ones."""
+        T = symmetric(self.compression)
+        if leading is None or leading >= len(T):
+            return descending_eigenpairs(T)
+        return descending_eigenpairs(T, subset_by_index=(len(T) - leading, len(T) - 1))
 
     def vectors(self, Y: np.ndarray) -> np.ndarray:
         """Q Y."""
@@ -193,8 +198,8 @@ def symmetric(A: np.ndarray) -> np.ndarray:
     return (A + A.T) / 2
 
 
-def descending_eigenpairs(T: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    values, vectors = scipy.linalg.eigh(T, check_finite=False)
+def descending_eigenpairs(T: np.ndarray, **options: Any) -> tuple[np.ndarray, np.ndarray]:
+    values, vectors = scipy.linalg.eigh(T, check_finite=False, **options)
     return values[::-1], vectors[:, ::-1]
 
 

@@ -55,7 +55,7 @@ class Bound:
     ----------
     mu : float
     form : str
-        "trace", "frobenius", "features", "cholesky", "lanczos", or "none".
+        "trace", "frobenius", "features", "cholesky", "lanczos", "start", "sampled", or "none".
     failure_probability : float
         0: it always holds, but for the model of rounding.
     """
@@ -275,6 +275,8 @@ class FeatureSums:
         ``FeatureMap.rounding``: relative rounding of phi(x).
     weight_sum : float, optional
         Sum of the rows' weights, where they have any; it takes the place of n beside an entry's error.
+    residual : Bound, optional
+        On the largest eigenvalue of E, where one smaller than tr E is known.
     """
 
     n: int
@@ -284,6 +286,13 @@ class FeatureSums:
     defect: float = 0.0
     rounding: float = 64 * UNIT
     weight_sum: float | None = None
+    residual: Bound | None = None
+
+    @property
+    def left_out(self) -> Bound:
+        """On the largest eigenvalue of E."""
+        trace = Bound(self.residual_trace, "trace")
+        return trace if self.residual is None or self.residual.mu >= trace.mu else self.residual
 
     @property
     def defect_norm(self) -> float:
@@ -444,7 +453,7 @@ def _nothing_known(c: int, trace: tuple[float, float] | None) -> Certificate:
 def feature_certificate(
     values: np.ndarray, c: int, sums: FeatureSums, solved: Certificate | None = None, solved_residual: float = 0.0
 ) -> Certificate:
-    """Intervals from a feature map alone: lambda_i(Phi) <= lambda_i <= lambda_i(Phi) + tr E, each +- n defect.
+    """Intervals from a feature map alone: lambda_i(Phi) <= lambda_i <= lambda_i(Phi) + |E|, each +- n defect.
 
     Parameters
     ----------
@@ -461,8 +470,8 @@ def feature_certificate(
 
     Notes
     -----
-    Weyl: 0 <= H E H <= tr E. A matrix with entries at most ``defect`` has norm at most n * defect. The angle follows
-    from Davis and Kahan with residual |H E H + defect part|.
+    Weyl: 0 <= H E H <= |E| <= tr E (`FeatureSums.left_out`). A matrix with entries at most ``defect`` has norm at most
+    n * defect. The angle follows from Davis and Kahan with residual |H E H + defect part|.
 
     Rounding of the features perturbs H Phi by a matrix of Frobenius norm at most r = rounding sqrt(tr K), so each
     singular value by r (Weyl) and each eigenvalue by 2 sqrt(lambda) r + r^2: a bound of rounding tr K would be useless
@@ -471,7 +480,7 @@ def feature_certificate(
     values = np.asarray(values, dtype=np.float64)
     if not sums.residual_trace + sums.defect_norm + sums.kernel_trace < SAYS_NOTHING:
         return _nothing_known(c, None)
-    D = len(values)
+    D, left_out = len(values), sums.left_out
     m = max(c + 1, D) if solved is None else D
     theta = np.zeros(m)
     theta[:D] = np.maximum(values, 0.0)
@@ -479,18 +488,19 @@ def feature_certificate(
     lo = np.maximum(np.sqrt(np.maximum(low, 0.0)) - sums.rounded, 0.0) ** 2 - sums.defect_norm
     # K is semidefinite, but its values as computed are that only up to their rounding; the ends hold for both
     lo = np.where(lo <= 0.0, lo - (16.0 + np.sqrt(max(D, 1))) * UNIT * sums.kernel_trace, lo)
-    hi = (np.sqrt(high) + sums.rounded) ** 2 + sums.residual_trace + sums.defect_norm
+    hi = (np.sqrt(high) + sums.rounded) ** 2 + left_out.mu + sums.defect_norm
     bounds = np.column_stack([lo, hi])
-    side = float(max(theta[0] - lo[0], hi[0] - theta[0] - sums.residual_trace))
+    side = float(max(theta[0] - lo[0], hi[0] - theta[0] - left_out.mu))
     # of v = Phi y / sqrt(theta) the residual is Phi (C y - theta y) / sqrt(theta), besides what the map leaves out
     ratio = hi[0] / max(theta[min(c, m) - 1], 1e-300)
     scaled_residual = solved_residual * float(np.sqrt(ratio)) if solved_residual else 0.0
-    gram = np.eye(m) * (sums.residual_trace + side + scaled_residual) ** 2
+    gram = np.eye(m) * (left_out.mu + side + scaled_residual) ** 2
+    failing = left_out.failure_probability + (0.0 if solved is None else solved.failure_probability)
     return Certificate(
         eigenvalue_bounds=bounds[:c],
         angle_bounds=angle_bounds(theta, gram, bounds, c, side),
         clusters=cluster_labels(bounds)[:c],
-        outside=Bound(np.nan, "features", 0.0 if solved is None else solved.failure_probability),
+        outside=Bound(np.nan, "features", failing),
         rounding=side,
     )
 

@@ -15,6 +15,7 @@ __all__ = [
     "basis_bytes",
     "column_limit",
     "default_block_size",
+    "leading_pairs_seconds",
     "least_columns",
     "ritz_seconds",
     "search_seconds",
@@ -72,6 +73,11 @@ def default_block_size(n: int, c: int) -> int:
 def ritz_seconds(n: int, columns: float) -> float:
     """Predicted seconds of Rayleigh-Ritz and the certificate on so many columns."""
     return 8.0 * n * columns**2 / GEMM_RATE + 40.0 * columns**3 / EIGEN_RATE
+
+
+def leading_pairs_seconds(n: int, columns: int, block: int) -> float:
+    """Predicted seconds of the algebra of one pass where only a block of leading Ritz pairs is formed."""
+    return 12.0 * n * columns * block / GEMM_RATE + 4.0 * float(columns) ** 3 / EIGEN_RATE
 
 
 def search_seconds(n: int, columns: int, block: int) -> float:

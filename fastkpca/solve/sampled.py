@@ -34,10 +34,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..base.protocol import Kernel, Moments
+from ..base.rounding import UNIT, rounding_factor
+from ..maps.draws import DRAWS, Draws, scaled_residuals
+from ..rows.view import Rows
 from .beyond import largest_eigenvalue_bound
 from .certificate import Bound
 
-__all__ = ["ScaledSample", "sampled_bound", "upper_share"]
+__all__ = ["FAILURE", "ScaledSample", "draws_needed", "residual_bound", "sampled_bound", "upper_share"]
+
+FAILURE = 5e-7
+"""Probability with which any of the bounds of a run fails: half of it for the first, a quarter for the next."""
+FEWEST = 512
 
 
 @dataclass(frozen=True)
@@ -102,3 +110,45 @@ def sampled_bound(total: float, sample: ScaledSample, failure: float) -> Bound:
     share = (largest_eigenvalue_bound(sample.gram) + sample.error) / sample.draws
     bound = total * float(upper_share(share, sample.draws, failure))
     return Bound(bound, "sampled", failure) if bound < total else Bound(total, "trace")
+
+
+def residual_bound(
+    kernel: Kernel, rows: Rows, moments: Moments, draws: Draws, *, count: int, entry_error: float, tries: int = 0
+) -> Bound:
+    """Bound on the largest eigenvalue of what a feature map leaves out of all rows, from ``count`` of the draws.
+
+    Parameters
+    ----------
+    kernel, rows
+    moments : Moments
+        Of the map, over the rows.
+    draws : Draws
+        From the pass that made the moments.
+    count : int
+        How many to use: the first ones, so that their number must not depend on which rows they are.
+    entry_error : float
+        Of a kernel value.
+    tries : int
+        How many such bounds there were before in this run.
+    """
+    index, position, counts = np.unique(draws.index[:count], return_index=True, return_counts=True)
+    residual = draws.residual[position]
+    if not residual.all():
+        return Bound(moments.residual_trace, "trace")
+    if rows.weights is not None:
+        residual = residual / np.asarray(rows.weights[index], dtype=np.float64)
+    X = rows.take(index)
+    gram, error = scaled_residuals(kernel, moments.map, X, residual, counts.astype(np.float64), entry_error)
+    total = max(draws.total, moments.residual_trace) * (1.0 + 2.0 * rounding_factor(rows.n_samples) * UNIT)
+    bound = sampled_bound(total, ScaledSample(gram, int(counts.sum()), error), FAILURE * 0.5 ** (tries + 1))
+    return Bound(bound.mu, bound.form, FAILURE if bound.failure_probability else 0.0)
+
+
+def draws_needed(share: float) -> int:
+    """How many draws tell whether the largest eigenvalue is below this share of the trace; 0: more than there are.
+
+    100 / share tell it where the truth is half of that: 100 kl(share / 2, share) / share = 15 = log(3e6).
+    """
+    if not share > 15.0 / DRAWS:
+        return 0
+    return min(DRAWS, max(FEWEST, FEWEST * -(-int(100.0 / share) // FEWEST)))

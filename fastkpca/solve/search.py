@@ -16,6 +16,15 @@ from .target import SolverTarget
 
 __all__ = ["Outlook", "search"]
 
+SHORTLY, SOON = 12, 320
+"""Blocks, and columns, within which a bound has to come down, or the spectrum is called flat."""
+LEAST_STEPS = 8
+"""Passes without which a random block proves nothing."""
+SPARE, LEAST_SPARE = 25, 8
+"""Random columns beyond c: the more, the smaller the constant of the bounds, and the further down a gap may lie."""
+MOST_COLUMNS = 1600
+"""Of a space without restarts; beyond it Rayleigh-Ritz costs more than it brings."""
+
 
 @dataclass
 class Outlook:
@@ -71,6 +80,32 @@ class Outlook:
         hoped = np.concatenate([theta, np.full(2 * self.block, guard)])
         return float(self.mu(hoped)[-1]) <= 0.9 * theta[c - 1]
 
+    @property
+    def random_block(self) -> int:
+        """Columns of a random block to begin with: as wide as the passes to come leave room for; 0 where none fits."""
+        expenses, c = self.products.expenses, self.target.c
+        passes = expenses.budget.passes - expenses.passes
+        possible = self.target.probabilistic and self.target.fraction is None and passes >= LEAST_STEPS
+        if not possible or not self.products.matrix.positive_semidefinite:
+            return 0
+        columns = min(self.columns, MOST_COLUMNS, self.products.n - 1)
+        block = max(min(c + SPARE, max(self.block, columns // passes)), c + LEAST_SPARE)
+        return block if LEAST_STEPS * block <= columns else 0
+
+    def starts_flat(self) -> bool:
+        """Most of the trace lies beyond any feature map, and nothing else than the trace bounds what is left."""
+        matrix = self.products.matrix
+        return matrix.features is None and not matrix.product.gives_norm and self.random_block > 0
+
+    def looks_flat(self, theta: np.ndarray) -> bool:
+        """Will no bound from trace, norm or feature map ever get below the last wanted eigenvalue? After two passes."""
+        c, more = self.target.c, max(SHORTLY * self.block, SOON)
+        if not self.random_block or len(theta) + more > self.products.n or c > len(theta) or not theta[c - 1] > 0:
+            return False
+        guard = max(float(theta[min(len(theta), self.block) - 1]), 0.0)
+        hoped = np.concatenate([theta, np.full(more, guard)])
+        return float(self.mu(hoped)[-1]) > 0.9 * theta[c - 1]
+
     def columns_to_keep(self, theta: np.ndarray) -> tuple[np.ndarray, float]:
         """Indices of the Ritz vectors for the exact pass, and the mu that they are expected to give.
 
@@ -120,6 +155,8 @@ def search(
 ) -> tuple[np.ndarray, np.ndarray]:
     """float32 passes until one float64 pass is expected to finish: the columns for that pass, and all Ritz values.
 
+    No columns where the spectrum is flat: then float32 is of no use.
+
     ``history`` gains (passes, expected width over theta_1) after each pass.
     """
     products, target = outlook.products, outlook.target
@@ -135,6 +172,8 @@ def search(
         # rounding of float32 tiles: relative to |K|, whatever of it centring removes
         noise = 8 * UNIT32 * max(products.estimated_size(theta), float(theta[0]))
         keep, mu = outlook.columns_to_keep(theta)
+        if expenses.passes == 2 and outlook.looks_flat(theta):
+            return np.empty((products.n, 0)), theta
         if basis.room == 0 or noise > 1e-2 * theta[0]:
             return basis.vectors(Y[:, keep]), theta
         # the columns of the exact pass are planned by the norm where the other estimates of mu are too large

@@ -18,6 +18,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import fastkpca as fk
+from fastkpca.base import blas as blas_module
 from fastkpca.base import parallel
 
 RNG = np.random.default_rng(0)
@@ -178,14 +179,14 @@ def test_blas_is_restored_wherever_the_cap_is_interrupted(monkeypatch):
     before = blas()
     # a tracer also strikes between the end of a with block and the release of its lock, where no signal can: what is
     # left locked then is not the lock of the tests to come
-    monkeypatch.setattr(parallel._blas_cap, "_lock", parallel._blas_cap._lock)
+    monkeypatch.setattr(blas_module._blas_cap, "_lock", blas_module._blas_cap._lock)
     struck = 0
     for line in range(1, 80):
         seen = 0
 
         def trace(frame, event, arg):
             nonlocal seen
-            if frame.f_code.co_filename != parallel.__file__ or frame.f_code.co_name == "__del__":
+            if frame.f_code.co_filename != blas_module.__file__ or frame.f_code.co_name == "__del__":
                 return None
             if event == "line":
                 seen += 1
@@ -201,7 +202,7 @@ def test_blas_is_restored_wherever_the_cap_is_interrupted(monkeypatch):
             struck += 1
         finally:
             sys.settrace(None)
-        parallel._blas_cap._lock = threading.RLock()
+        blas_module._blas_cap._lock = threading.RLock()
         assert blas() == before, line
     assert struck > 10
     with parallel.blas_threads():

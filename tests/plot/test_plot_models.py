@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -139,17 +140,7 @@ def test_scree_shows_eigenvalues_intervals_and_percentages(model):
 def test_scree_of_a_lower_end_below_zero_reaches_the_foot(model):
     radius = model.eigenvalues[-1]
     bounds = np.column_stack([model.eigenvalues - radius, model.eigenvalues + radius])
-    wide = SimpleNamespace(
-        eigenvalues=model.eigenvalues,
-        eigenvalue_bounds=bounds,
-        bound_kind="probabilistic",
-        bounds_text="probabilistic",
-        n_components=6,
-        n_samples=300,
-        count=300.0,
-        explained=model.explained,
-        total_variance_bounds=model.total_variance_bounds,
-    )
+    wide = replace(model, eigenvalue_bounds=bounds, bound_kind="probabilistic")
     ax = plot.scree(wide)
     drawn = intervals(ax)
     below = bounds[:, 0] <= model.eigenvalues[-1] / 10

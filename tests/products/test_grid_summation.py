@@ -312,7 +312,10 @@ def test_a_line_across_the_cube_gets_its_own_axis():
 def test_targets_far_from_every_source():
     rng = np.random.default_rng(15)
     X, Y = rng.random((400, 4)) * 0.01, 1.0 - rng.random((400, 4)) * 0.01
-    K = fk.gram(X, "gaussian", Y, sigma=0.02, tol=1e-3)  # no island has rows of both
+    # no island has rows of both
+    with pytest.raises(ValueError, match="offers no products named 'grid'"):
+        fk.gram(X, "gaussian", Y, sigma=0.02, tol=1e-3, products="grid")
+    K = fk.gram(X, "gaussian", Y, sigma=0.02, tol=1e-3)
     assert np.abs(K @ np.ones((400, 1))).max() <= 1e-3 * 400
 
 

@@ -1,0 +1,195 @@
+"""BLAS and forks: one cap on BLAS's threads for the process, and calls during which no other thread forks."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeVar
+
+import scipy.linalg  # noqa: F401  (its BLAS must be loaded before the controller below looks for libraries)
+from threadpoolctl import ThreadpoolController
+
+__all__ = ["blas_threads", "with_all_threads", "without_fork"]
+
+T = TypeVar("T")
+
+
+class _BlasCap:
+    """One cap for the process, as long as anybody holds it.
+
+    Overlapping ``threadpool_limits`` contexts restore each other's limits in the wrong order and leave BLAS at one
+    thread for good; here the first to come sets the cap and the last to leave restores what was there before.
+
+    Ctrl-C may strike between any two steps of what follows, and BLAS must not be left at one thread. So each step can
+    be repeated, what was there before is noted before anything is changed, and whoever holds the cap is an object: it
+    is let go when that object is gone, however its owner was left.
+
+    A fork waits until no other thread is between two steps. Its child has the calling thread alone: there the holds of
+    all other threads are let go.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()  # a hold may be collected, and let go, while its own thread is in here
+        self._holders: dict[int, int] = {}  # by its id, the thread that took it
+        self._before: list[tuple[Any, int]] = []
+        self._controller: ThreadpoolController | None = None
+
+    def enter(self, holder: int) -> None:
+        with self._lock:
+            self._holders[holder] = threading.get_ident()
+            if not self._before:
+                if self._controller is None:  # finding the libraries takes milliseconds: once
+                    self._controller = ThreadpoolController()
+                blas = [x for x in self._controller.lib_controllers if x.user_api == "blas"]
+                self._before = [(x, x.get_num_threads()) for x in blas]
+            for library, _ in self._before:
+                _limit(library, 1)
+
+    def leave(self, holder: int) -> None:
+        with self._lock:
+            self._holders.pop(holder, None)
+            if not self._holders:
+                self._restore()
+                self._before = []
+
+    def lift(self, owner: int) -> None:
+        """For one call: BLAS as before the cap, where no thread but ``owner`` holds it."""
+        with self._lock:
+            if all(thread == owner for thread in self._holders.values()):
+                self._restore()
+
+    def lower(self) -> None:
+        with self._lock:
+            if self._holders:
+                for library, _ in self._before:
+                    _limit(library, 1)
+
+    def before_fork(self) -> None:
+        self._lock.acquire()
+
+    def after_fork(self) -> None:
+        self._lock.release()
+
+    def after_fork_in_child(self) -> None:
+        self._lock = threading.RLock()
+        own = threading.get_ident()
+        self._holders = {holder: thread for holder, thread in self._holders.items() if thread == own}
+        if not self._holders:
+            self._restore()
+            self._before = []
+
+    def _restore(self) -> None:
+        for library, threads in self._before:
+            _limit(library, threads)
+
+
+def _limit(library: Any, threads: int) -> None:
+    if library.get_num_threads() == threads:
+        return
+    # newer versions of threadpoolctl let one thread alone set limits, and ignore all others without a word
+    clear = getattr(library, "clear_controlling_thread", None)
+    if clear is None:
+        library.set_num_threads(threads)
+        return
+    clear(force=True)
+    library.set_num_threads(threads)
+    clear(force=True)
+
+
+class _ForkGate:
+    """A fork waits here for calls of other threads into libraries that cannot bear one: see ``without_fork``."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition(threading.RLock())
+        self._calls: dict[int, int] = {}  # by its id, the thread of a call
+
+    def enter(self, call: int) -> None:
+        with self._changed:
+            self._calls[call] = threading.get_ident()
+
+    def leave(self, call: int) -> None:
+        with self._changed:
+            self._calls.pop(call, None)
+            self._changed.notify_all()
+
+    def before_fork(self) -> None:
+        self._changed.acquire()
+        own = threading.get_ident()
+        while any(thread != own for thread in self._calls.values()):
+            self._changed.wait()
+
+    def after_fork(self) -> None:
+        self._changed.release()
+
+    def after_fork_in_child(self) -> None:
+        self._changed = threading.Condition(threading.RLock())
+
+
+_blas_cap = _BlasCap()
+_fork_gate = _ForkGate()
+if sys.platform != "win32":
+    for _place in (_blas_cap, _fork_gate):  # the last is the first that a fork comes to
+        os.register_at_fork(
+            before=_place.before_fork,
+            after_in_parent=_place.after_fork,
+            after_in_child=_place.after_fork_in_child,
+        )
+
+
+class _Hold:
+    """A place in ``gate``, from its making until it is left, or gone, however its owner was left."""
+
+    gate: ClassVar[_BlasCap | _ForkGate]
+    left = False
+
+    def __init__(self) -> None:
+        self.gate.enter(id(self))
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *exc: object) -> None:
+        self.gate.leave(id(self))
+        self.left = True
+
+    def __del__(self) -> None:
+        if not self.left:
+            self.gate.leave(id(self))
+
+
+class blas_threads(_Hold):
+    """BLAS limited to one thread while inside; nests and overlaps safely."""
+
+    gate = _blas_cap
+
+
+class without_fork(_Hold):
+    """Inside, no other thread forks: it waits for the end.
+
+    For calls into libraries with locks of their own, which a fork would leave locked in the child for ever; and for
+    BLAS by several threads, since OpenBLAS ends these at a fork, and who waits for one of them waits for ever.
+    """
+
+    gate = _fork_gate
+
+
+def with_all_threads(call: Callable[[], T]) -> Callable[[], T]:
+    """``call`` for ``interruptible``: a call into LAPACK by all of BLAS's threads, although its caller holds the cap.
+
+    In the main thread the cap stays: Ctrl-C there could leave it lifted.
+    """
+    owner = threading.get_ident()
+
+    def lifted() -> T:
+        if threading.current_thread() is threading.main_thread():
+            return call()
+        with without_fork():
+            _blas_cap.lift(owner)
+            try:
+                return call()
+            finally:
+                _blas_cap.lower()
+
+    return lifted

@@ -1,0 +1,153 @@
+"""Block Krylov from a random block, for spectra that fall so slowly that sums of eigenvalues prove nothing.
+
+Nothing is restarted: ``random_start`` turns the number of passes since the random block into upper ends of all
+eigenvalues. Once the wanted vectors have converged, a second random block, on the complement of the space, may prove
+the rest sooner: what is left there is smaller, so fewer passes do. Only the leading Ritz pairs are formed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ..base.rounding import UNIT, rounding_factor
+from .beyond import FAILURE, lanczos_failure_epsilon
+from .certificate import Bound, Certificate, ritz_certificate
+from .costs import leading_pairs_seconds
+from .proof import Exploration, Pairs, Proof, Verdict
+from .random_start import GaussianStart, separated_bound
+from .search import MOST_COLUMNS, Outlook
+
+__all__ = ["FlatProof"]
+
+MOST_PASSES = 40
+"""As far as predictions go."""
+
+
+class FlatProof(Proof):
+    """As ``Proof``, with bounds that rest on the random block that the space began with."""
+
+    def __init__(self, outlook: Outlook, rng: np.random.Generator):
+        super().__init__(outlook, rng, want_norm=False)
+        outlook.block = outlook.random_block
+        outlook.columns = min(outlook.columns, MOST_COLUMNS)
+        block = rng.standard_normal((self.n, outlook.block))
+        block -= block.mean(axis=0)  # H block: the space belongs to H K H
+        self.start, self.first_block = GaussianStart(block, FAILURE / 2), self.basis.orthonormal(block)
+        self.steps = 0
+        self.exploration_failed = False
+        self.failure = self.exploration_failure = FAILURE / 2  # of one of the two random blocks, and of the other
+        self.upper = np.full(outlook.block, np.inf)
+
+    def run_from_random_block(self) -> tuple[Pairs, Verdict]:
+        X = self.first_block
+        while True:
+            pairs = self._pass(X)
+            if self.exploration is None:
+                self._take_ends_of_start(pairs.theta)
+            else:
+                self._look_at_exploration(pairs.theta)
+                self.exploration_failed |= self.exploration is None
+            verdict = self._judge(pairs)
+            if self._at_end(pairs.theta, verdict, explore=False) or self._full():
+                break
+            X = self._block_after(pairs, X.shape[1], verdict.c)
+        self._leave_to_the_other_way(pairs, verdict)
+        return pairs, verdict
+
+    def _pass(self, X: np.ndarray) -> Pairs:
+        after = leading_pairs_seconds(self.n, self.basis.size + X.shape[1], X.shape[1])
+        self.expenses.check([after])
+        self.basis.append(X, self.products.exact(X, False))
+        self.expenses.seconds += after
+        theta, Y = self.basis.ritz(leading=self.outlook.block)
+        return Pairs(theta, Y, self.basis.residuals(theta, Y))
+
+    def _block_after(self, pairs: Pairs, last: int, c: int) -> np.ndarray:
+        size = max(self.products.estimated_size(pairs.theta), float(pairs.theta[0]))
+        noise = 4 * rounding_factor(self.n) * UNIT * size
+        if self.exploration is None and self._second_block_pays(pairs, c):
+            self.exploration = Exploration(self.basis.size, min(self.outlook.block, self.basis.room))
+            return self.basis.orthonormal(self.rng.standard_normal((self.n, self.outlook.block)))
+        return self.basis.orthonormal(self.basis.images[:, -last:], noise=noise)
+
+    # the certificate -----------------------------------------------------------------------------------------
+
+    def _take_ends_of_start(self, theta: np.ndarray) -> None:
+        if self.exploration_failed:
+            return  # other columns have come between: the space is not that of the first block any more
+        self.steps += 1
+        self._take(self.start.upper_ends(theta, self.steps, self._error_of_space()))
+
+    def _take_ends_of_exploration(self, exploration: Exploration, last: float) -> None:
+        """The complement of the first columns is bounded, and these columns are in the space: certify all of it."""
+        outside = self._explored_bound(exploration, self.products.error(self.basis.size))
+        if outside.mu > last:
+            return
+        theta, Y = self.basis.ritz()
+        ritz = self._ritz_block(Pairs(theta, Y, self.basis.residuals(theta, Y)))
+        certificate = ritz_certificate(ritz, min(len(self.upper), len(theta)), self.products.info, outside)
+        self.failure = FAILURE
+        self._take(certificate.eigenvalue_bounds[:, 1])
+
+    def _take(self, ends: np.ndarray) -> None:
+        self.upper[: len(ends)] = np.minimum(self.upper[: len(ends)], ends)
+
+    def _error_of_space(self) -> float:
+        """How far from H K H the matrix is to which the computed space belongs."""
+        return 4.0 * self.products.error(self.basis.size)
+
+    def _certify(self, pairs: Pairs) -> Verdict:
+        theta, ritz = pairs.theta, self._ritz_block(pairs)
+        c = min(self.target.c, len(theta))
+        if self.exploration is not None and self.exploration.steps > 0:
+            self._take_ends_of_exploration(self.exploration, float(theta[c - 1]))
+        outside = separated_bound(self.upper, ritz, self.failure)
+        certificate = _capped(ritz_certificate(ritz, c, self.products.info, outside), self.upper)
+        return Verdict(certificate, c, self._done(certificate, theta, c), False)
+
+    # whether to explore --------------------------------------------------------------------------------------
+
+    def _second_block_pays(self, pairs: Pairs, c: int) -> bool:
+        """The vectors have converged, and the first block would need more passes than a second one."""
+        if c > len(pairs.theta) or self.basis.size < 3 * self.outlook.block:
+            return False
+        hope = Bound(0.95 * max(float(pairs.theta[c - 1]), 0.0), "hope")
+        hoped = ritz_certificate(self._ritz_block(pairs), c, self.products.info, hope)
+        if not self._done(hoped, pairs.theta, c):
+            return False
+        passes = self._passes_of_exploration(float(pairs.theta[c - 1]))
+        fits = self.basis.size + (passes + 1) * self.outlook.block <= min(self.outlook.columns, self.n - 1)
+        in_time = passes <= self.expenses.budget.passes - self.expenses.passes
+        return fits and in_time and passes < self._passes_until_separated(pairs.theta, c)
+
+    def _passes_of_exploration(self, last: float) -> int:
+        """Until it proves what is beyond the space to be below the last wanted eigenvalue."""
+        block = self.outlook.block
+        # the last two blocks show most of what the columns before them left over
+        left = 1.15 * max(self.basis.largest_beyond(self.basis.size - 2 * block), 0.0)
+        for steps in range(2, MOST_PASSES):
+            eps = lanczos_failure_epsilon(self.n, steps, block, self.exploration_failure / MOST_PASSES)
+            if left <= 0.97 * last * (1.0 - eps):
+                return steps
+        return MOST_PASSES
+
+    def _passes_until_separated(self, theta: np.ndarray, c: int) -> int:
+        """Until the first block proves a gap at or below the last wanted eigenvalue."""
+        if self.exploration_failed:
+            return MOST_PASSES + 1
+        for more in range(1, MOST_PASSES):
+            upper = self.start.upper_ends(theta, self.steps + more, self._error_of_space())
+            p = np.arange(c, min(len(upper), len(theta)))
+            if np.any(upper[p] < theta[p - 1] - 0.1 * (theta[p - 1] - theta[p])):
+                return more
+        return MOST_PASSES
+
+
+def _capped(certificate: Certificate, upper: np.ndarray) -> Certificate:
+    """Upper ends at most those that are known of the eigenvalues themselves."""
+    bounds = certificate.eigenvalue_bounds.copy()
+    c = min(len(bounds), len(upper))
+    bounds[:c, 1] = np.maximum(np.minimum(bounds[:c, 1], upper[:c]), bounds[:c, 0])
+    return replace(certificate, eigenvalue_bounds=bounds)

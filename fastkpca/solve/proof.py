@@ -1,0 +1,370 @@
+"""The proof of a block Krylov run: passes in float64, and a certificate after each, until it is narrow enough."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..base.rounding import UNIT, rounding_factor
+from ..errors import rounded_up
+from .basis import Basis
+from .beyond import FAILURE, deterministic_bound, exploration_bound, feature_bound
+from .certificate import NO_BOUND, Bound, Certificate, RitzBlock, ritz_certificate
+from .costs import TooDearError, default_block_size, ritz_seconds
+from .search import Outlook, by_size
+
+__all__ = ["Exploration", "KrylovResult", "Pairs", "Proof", "Verdict"]
+
+EXPLORING = 4
+"""Fewest passes of an exploration."""
+SHORT = 4.0
+"""A run that ends short of its tolerance is given up for another method that costs at most this times as much."""
+
+
+@dataclass(frozen=True)
+class KrylovResult:
+    """What ``block_krylov`` reached.
+
+    Attributes
+    ----------
+    theta : ndarray (c,)
+        Ritz values, descending.
+    vectors : ndarray (n, c)
+        Ritz vectors, orthonormal, each orthogonal to the vector of ones.
+    images : ndarray (n, c)
+        Kc times the vectors, as the exact passes computed it.
+    certificate : Certificate
+    converged : bool
+        Every interval is at most tol * theta_1 wide (and the fraction is reached, where one was asked for).
+    passes, search_passes : int
+        Over the exact kernel values, all of them; and how many of these were in float32.
+    negative_end : float
+        Most negative Ritz value, 0 if none is: how indefinite the matrix is at least.
+    history : tuple of (passes, width / theta_1)
+        After each float64 pass.
+    search_history : tuple of (passes, width / theta_1)
+        What the search expected after its float32 passes: estimates, no bounds.
+    row_means : ndarray (n,)
+        Of K.
+    grand_mean : float
+    trace : float or None
+        tr Kc, where tr K was given.
+    norm : float or None
+        |Kc|_F, where a pass computed it.
+    message : str
+        What was reached and what would help, where not converged; else empty.
+    """
+
+    theta: np.ndarray
+    vectors: np.ndarray
+    images: np.ndarray
+    certificate: Certificate
+    converged: bool
+    passes: int
+    search_passes: int
+    negative_end: float
+    history: tuple[tuple[int, float], ...]
+    search_history: tuple[tuple[int, float], ...]
+    row_means: np.ndarray
+    grand_mean: float
+    trace: float | None
+    norm: float | None
+    message: str
+
+
+@dataclass
+class Exploration:
+    """A random block beyond the first columns of the basis, and its Krylov space."""
+
+    first: int
+    starts: int
+    steps: int = 0
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The certificate after a pass, for ``c`` components."""
+
+    certificate: Certificate
+    c: int
+    done: bool  # narrow enough
+    mu_limited: bool  # it would be, if mu were as small as can be expected
+
+
+@dataclass
+class Pairs:
+    """Ritz values, their vectors in the basis, and all residuals."""
+
+    theta: np.ndarray
+    Y: np.ndarray
+    residuals: np.ndarray
+
+
+class Proof:
+    """float64 passes, a certificate after each, until it is narrow enough."""
+
+    def __init__(self, outlook: Outlook, rng: np.random.Generator, *, want_norm: bool):
+        self.outlook, self.rng, self.want_norm = outlook, rng, want_norm
+        self.products, self.target = outlook.products, outlook.target
+        self.expenses = outlook.products.expenses
+        self.n = self.products.n
+        self.basis = Basis(self.n, rng, centred=True, keeps_images=True)
+        self.exploration: Exploration | None = None
+        self.exploration_failure = FAILURE
+        self.patience = 2  # ordinary blocks that may still lower mu before an exploration begins
+        self.history: list[tuple[int, float]] = []
+        self._projected: list[np.ndarray] = []  # V' H Phi of the columns so far
+
+    # the story -----------------------------------------------------------------------------------------------
+
+    def run(self, X: np.ndarray) -> tuple[Pairs, Verdict] | None:
+        """None where the spectrum turns out to be flat."""
+        X = self.basis.orthonormal(X) if X.shape[1] else X
+        while True:
+            pairs = self._pass(X)
+            del X
+            self._look_at_exploration(pairs.theta)
+            verdict = self._judge(pairs)
+            if not verdict.done and len(self.history) == 2 and self.outlook.looks_flat(pairs.theta):
+                return None
+            if self.target.fraction is not None:
+                wanted = min(default_block_size(self.n, verdict.c), self.outlook.widest)
+                self.outlook.block = max(self.outlook.block, wanted)
+            verdict = self._with_norm_of_whole_space(pairs, verdict)
+            explore = verdict.mu_limited and self._exploration_is_due(pairs.theta, verdict.c)
+            if self._at_end(pairs.theta, verdict, explore):
+                break
+            self.want_norm = self._norm_still_helps(pairs.theta, verdict)
+            furthest = self._furthest(pairs.residuals, verdict.c)
+            del pairs.residuals  # the next block needs their memory
+            X = self._next_block(pairs, furthest, explore, verdict.c)
+        self._leave_to_the_other_way(pairs, verdict)
+        return pairs, verdict
+
+    def _leave_to_the_other_way(self, pairs: Pairs, verdict: Verdict) -> None:
+        """TooDearError where this run ends short of the tolerance, and the other costs at most SHORT times as much."""
+        rounding = 2 * verdict.certificate.rounding
+        cheap = self.expenses.budget.seconds <= SHORT * self.expenses.seconds
+        if not verdict.done and rounding <= 0.4 * self.target.tol * pairs.theta[0] and cheap:
+            raise TooDearError(self.expenses.passes)
+
+    def _pass(self, X: np.ndarray) -> Pairs:
+        self.outlook.check_budget(self.basis.size)
+        self.basis.append(X, self.products.exact(X, self.want_norm and self.products.norm_wanting))
+        self.expenses.seconds += ritz_seconds(self.n, self.basis.size)
+        theta, Y = self.basis.ritz()
+        return Pairs(theta, Y, self.basis.residuals(theta, Y))
+
+    def _look_at_exploration(self, theta: np.ndarray) -> None:
+        if self.exploration is None:
+            return
+        self.exploration.steps += 1
+        last = theta[min(self.target.c, len(theta)) - 1]
+        if self.exploration.steps >= 2 and self.basis.largest_beyond(self.exploration.first) > 0.9 * last:
+            # something large had been missed: it is in the space now, look again beyond it
+            self.exploration = None
+
+    def _judge(self, pairs: Pairs) -> Verdict:
+        verdict = self._certify(pairs)
+        self.history.append((self.expenses.passes, float(relative_width(verdict.certificate, pairs.theta))))
+        return verdict
+
+    def _with_norm_of_whole_space(self, pairs: Pairs, verdict: Verdict) -> Verdict:
+        """One more pass where the space is complete, but no bound on |K| and |Kc| is known, and so none on rounding."""
+        passes_left = self.expenses.passes < self.expenses.budget.passes
+        if self.basis.room > 0 or verdict.done or not self.products.norm_within_reach or not passes_left:
+            return verdict
+        self.products.exact(self.basis.Q[:, :1], True)
+        return self._judge(pairs)
+
+    def _at_end(self, theta: np.ndarray, verdict: Verdict, explore: bool) -> bool:
+        if verdict.done or self.expenses.passes >= self.expenses.budget.passes or self.basis.room == 0:
+            return True
+        if self._at_rounding(verdict.certificate, theta):
+            return True
+        if explore and not (self.target.probabilistic and verdict.c <= len(theta) and theta[verdict.c - 1] > 0):
+            return True
+        return self.exploration is not None and self._full()  # memory ends the exploration
+
+    # the certificate -----------------------------------------------------------------------------------------
+
+    def _certify(self, pairs: Pairs) -> Verdict:
+        """The best certificate, the number of components, and whether mu alone keeps the intervals wide."""
+        theta, m = pairs.theta, len(pairs.theta)
+        error = self.products.error(m)
+        ritz = self._ritz_block(pairs)
+        matrix = self.products.info
+        c = min(self.outlook.count(theta - error) or m, m)
+        others = [] if self.products.matrix.features is None else [self._feature_bound(theta, error)]
+        certificate = ritz_certificate(ritz, c, matrix, deterministic_bound(ritz, matrix, others))
+        if self._done(certificate, theta, c):
+            return Verdict(certificate, c, True, False)
+        # if a mu as low as the Ritz values suggest would be enough, the vectors have converged, and mu is too large
+        hope = max(float(theta[min(m - 1, c + (m - c) // 2)]), 0.0) if m > c else 0.0
+        hope = min(hope, 0.9 * max(float(theta[c - 1]), 0.0))
+        hoped = ritz_certificate(ritz, c, matrix, Bound(hope, "hope"))
+        mu_limited = self._done(hoped, theta, c) and certificate.outside.mu > 0.9 * theta[c - 1]
+        if self.exploration is not None and self.exploration.steps > 0:
+            other = ritz_certificate(ritz, c, matrix, self._explored_bound(self.exploration, error))
+            if other.width < 0.5 * certificate.width:
+                certificate = other
+        return Verdict(certificate, c, self._done(certificate, theta, c), mu_limited)
+
+    def _ritz_block(self, pairs: Pairs) -> RitzBlock:
+        return self.basis.ritz_block(pairs.Y, pairs.residuals, self.products.error(len(pairs.theta)))
+
+    def _done(self, certificate: Certificate, theta: np.ndarray, c: int) -> bool:
+        if self.target.fraction is None:
+            enough = c >= self.target.c
+        else:
+            enough = self.outlook.count(theta - certificate.rounding) is not None
+        return bool(enough and theta[0] > 0 and certificate.width <= self.target.tol * theta[0])
+
+    def _feature_bound(self, theta: np.ndarray, error: float) -> Bound:
+        features, m = self.products.matrix.features, len(theta)
+        assert features is not None
+        seen = sum(len(W) for W in self._projected)
+        self._projected.append(features.project(self.basis.Q[:, seen:]))
+        trace = self.products.trace
+        gap = trace[0] - float(theta.sum()) if trace is not None else None
+        gap_error = (trace[1] if trace is not None else 0.0) + 2 * m * error
+        defect = float(np.linalg.norm(self.basis.gram - np.eye(m))) + m * rounding_factor(self.n) * UNIT
+        return feature_bound(features, np.vstack(self._projected), self.n, gap, defect, gap_error)
+
+    def _explored_bound(self, exploration: Exploration, error: float) -> Bound:
+        """A bound outside the first columns, from Rayleigh-Ritz on the Krylov space of the random block."""
+        first = exploration.first
+        lowest = -error
+        if not self.products.matrix.positive_semidefinite:
+            norm = self.products.norm_bound
+            if norm is None:
+                return NO_BOUND
+            inside = float(np.linalg.norm(self.basis.compression[:first, :first]))
+            lowest = -float(np.sqrt(max(norm**2 - inside**2, 0.0))) - error
+        return exploration_bound(
+            max(self.basis.largest_beyond(first), 0.0) + error,
+            order=self.n - first,
+            steps=exploration.steps,
+            starts=exploration.starts,
+            lowest=lowest,
+            stops=self.expenses.budget.passes,
+            failure=self.exploration_failure,
+        )
+
+    # whether to go on ----------------------------------------------------------------------------------------
+
+    def _at_rounding(self, certificate: Certificate, theta: np.ndarray) -> bool:
+        """Whether the widths are mostly rounding, and above tol: further passes would only add to it."""
+        if self.target.fraction is not None and self.outlook.count(theta - certificate.rounding) is None:
+            return False  # more components are still to come
+        rounding, history = 2 * certificate.rounding, self.history
+        grew = len(history) >= 3 and history[-1][1] > history[-2][1] > history[-3][1]
+        return rounding > 0.1 * self.target.tol * theta[0] and (certificate.width < 2 * rounding or grew)
+
+    def _exploration_is_due(self, theta: np.ndarray, c: int) -> bool:
+        """False while the ordinary next block lowers mu faster than a random one."""
+        if self.exploration is not None or self.patience == 0:
+            return True
+        falls = self.outlook.mu_falls(theta, c, float(self.outlook.mu(theta)[-1]))
+        self.patience -= falls
+        return not falls
+
+    def _norm_still_helps(self, theta: np.ndarray, verdict: Verdict) -> bool:
+        semidefinite = self.products.matrix.positive_semidefinite
+        return not semidefinite or verdict.certificate.outside.mu > 0.3 * max(theta[verdict.c - 1], 0.0)
+
+    def _full(self) -> bool:
+        return self.basis.size + self.outlook.block > self.outlook.columns
+
+    # the next block ------------------------------------------------------------------------------------------
+
+    def _furthest(self, residuals: np.ndarray, c: int) -> np.ndarray:
+        """The largest residuals of the wanted and the guard vectors."""
+        b = self.outlook.block
+        candidates = residuals[:, : max(b, c + default_block_size(self.n, 1))]
+        largest = np.argsort(-np.einsum("ij,ij->j", candidates, candidates), kind="stable")[:b]
+        return np.array(candidates[:, largest], order="F")
+
+    def _next_block(self, pairs: Pairs, furthest: np.ndarray, explore: bool, c: int) -> np.ndarray:
+        """Columns of the next pass; ``furthest``: the residuals that extend the space."""
+        basis, theta, b = self.basis, pairs.theta, self.outlook.block
+        size = max(self.products.estimated_size(theta), float(np.max(np.abs(theta))))
+        noise = 4 * rounding_factor(self.n) * UNIT * size
+        if self.exploration is not None:
+            # the Krylov space of the deflated matrix: the last block's image, made orthogonal to all before
+            return basis.orthonormal(basis.images[:, -self.exploration.starts :], noise=noise)
+        ahead = 8 if explore else 2  # blocks that the space must still hold: an exploration can't be restarted
+        if self._full() or (explore and basis.size + ahead * b > self.outlook.columns):
+            least = min(c + 2, len(theta))
+            keep = by_size(theta, least)[: max(min(len(theta), self.outlook.columns - ahead * b), least)]
+            basis.restart(theta[keep], pairs.Y[:, keep])
+            self._projected = []
+        if explore:
+            self.outlook.check_budget(basis.size, EXPLORING)
+            self.exploration = Exploration(basis.size, min(b, basis.room))
+            return basis.orthonormal(self.rng.standard_normal((self.n, b)))
+        X = np.hstack([furthest, np.zeros((self.n, b - furthest.shape[1]))])
+        X = basis.orthonormal(X, noise=noise)
+        return self.outlook.widened(X, basis) if self.outlook.count(theta) is None else X
+
+    # the result ----------------------------------------------------------------------------------------------
+
+    def result(self, ended: tuple[Pairs, Verdict], search_history: list[tuple[int, float]]) -> KrylovResult:
+        pairs, verdict = ended
+        theta, c, products = pairs.theta, verdict.c, self.products
+        vectors = self.basis.vectors(pairs.Y[:, :c])
+        trace = products.trace
+        return KrylovResult(
+            theta=theta[:c].copy(),
+            vectors=vectors,
+            images=pairs.residuals[:, :c] + vectors * theta[:c],
+            certificate=verdict.certificate,
+            converged=verdict.done,
+            passes=self.expenses.passes,
+            search_passes=self.expenses.search_passes,
+            negative_end=min(float(theta[-1]), 0.0),
+            history=tuple(self.history),
+            search_history=tuple(search_history),
+            row_means=products.row_means,
+            grand_mean=products.grand_mean,
+            trace=None if trace is None else trace[0],
+            norm=None if products.norm is None else products.norm.centred,
+            message="" if verdict.done else self._message(verdict.certificate, theta, c),
+        )
+
+    def _message(self, certificate: Certificate, theta: np.ndarray, c: int) -> str:
+        tol, fraction, positive = self.target.tol, self.target.fraction, bool(theta[0] > 0)
+        width = relative_width(certificate, theta)
+        passes = self.expenses.passes
+        text = f"after {passes} pass{'es' * (passes != 1)} the widest of {c} intervals is {rounded_up(width)} of the "
+        text += "largest eigenvalue"
+        rounding = self.products.rounding_alone(len(theta))
+        if positive and rounding > 0.8 * tol * theta[0]:
+            floor = min(rounding / theta[0], width)  # other bounds may be below that
+            return (
+                f"{text}, tol is {tol:g}; rounding in float64 alone is {floor:.2g}: the kernel matrix is nearly "
+                "constant or its entries are large; a smaller sigma or a larger tol helps"
+            )
+        short = c < self.target.c or (fraction is not None and self.outlook.count(theta) is None)
+        if c < self.target.c:
+            text += f", and the space holds no more than {c} of the {self.target.c} components"
+        elif short:
+            text += f", and the {c} components don't carry the fraction {fraction}"
+        else:
+            text += f", tol is {tol:g}"
+        ways = ["more passes (max_passes) help"] if short or self._still_falls() else []
+        if positive and 2 * certificate.rounding > 0.8 * tol * theta[0]:
+            ways = ["the products are approximate, and their own error is more than tol allows: products='exact' helps"]
+        if self.expenses.budget.alternative:
+            ways.append(self.expenses.budget.alternative)
+        return f"{text}; {', or '.join(ways or ['more passes (max_passes), a larger tol or fewer components help'])}"
+
+    def _still_falls(self) -> bool:
+        """Whether the last exact passes have narrowed the intervals; after few passes: whether any is finite enough."""
+        widths = [width for _, width in self.history]
+        return widths[-1] < (1.0 if len(widths) < 4 else 0.7 * widths[-4])
+
+
+def relative_width(certificate: Certificate, theta: np.ndarray) -> float:
+    return certificate.width / theta[0] if theta[0] > 0 else np.inf

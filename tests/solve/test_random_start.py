@@ -1,0 +1,114 @@
+"""Upper ends for all eigenvalues from the random block that a Krylov space began with."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import fastkpca as fk
+from fastkpca.solve.random_start import GaussianStart
+
+SPECTRA = {
+    "flat": lambda rng, n: 1.0 - 0.3 * np.arange(n) / n,
+    "one value": lambda rng, n: np.ones(n),
+    "half zero": lambda rng, n: np.r_[np.ones(n // 2), np.zeros(n - n // 2)],
+    "cluster at the top": lambda rng, n: np.r_[1.0 + 1e-9 * rng.random(7), 0.97 * rng.random(n - 7)],
+    "pairs": lambda rng, n: np.repeat(np.sort(rng.random((n + 1) // 2))[::-1], 2)[:n],
+    "geometric": lambda rng, n: 0.7 ** np.arange(n),
+    "one alone": lambda rng, n: np.r_[1.0, np.full(n - 1, 0.9)],
+    "steps": lambda rng, n: np.floor(6 * rng.random(n)) / 6,
+}
+
+
+def krylov_ritz_values(values: np.ndarray, block: np.ndarray, steps: int) -> list[np.ndarray]:
+    """After 1, 2, ... steps, of a diagonal matrix: in its eigenbasis a Gaussian block is a Gaussian block."""
+    n = len(values)
+    Q = np.linalg.qr(block)[0]
+    last, ritz = Q, []
+    for _ in range(steps):
+        ritz.append(np.linalg.eigvalsh(Q.T @ (values[:, None] * Q))[::-1])
+        last = values[:, None] * last
+        for _ in range(2):
+            last = last - Q @ (Q.T @ last)
+        if Q.shape[1] + last.shape[1] > n:
+            break
+        last = np.linalg.qr(last)[0]
+        last = np.linalg.qr(last - Q @ (Q.T @ last))[0]
+        Q = np.hstack([Q, last])
+    return ritz
+
+
+def missed(family: str, seed: int, failure: float, shrink: float = 1.0) -> bool:
+    """Is any eigenvalue, after any number of steps, above its bound? All of them rest on one event."""
+    rng = np.random.default_rng(seed)
+    n, b = int(rng.integers(12, 90)), int(rng.integers(2, 8))
+    values = np.sort(SPECTRA[family](rng, n))[::-1]
+    block = rng.standard_normal((n, b))
+    start = GaussianStart(block, failure)
+    start._log_constant = start._log_constant + np.log(shrink)
+    for k, theta in enumerate(krylov_ritz_values(values, block, 14), start=1):
+        ends = start.upper_ends(theta, k, 1e-12)
+        if np.any(ends < values[: len(ends)] - 1e-12):
+            return True
+    return False
+
+
+@pytest.mark.parametrize("family", SPECTRA)
+def test_misses_are_rarer_than_stated(family):
+    count = 120
+    misses = sum(missed(family, seed, 0.05) for seed in range(count))
+    # three standard deviations above one in twenty
+    assert misses <= 0.05 * count + 3 * np.sqrt(0.05 * 0.95 * count)
+    assert not any(missed(family, seed, 1e-6) for seed in range(40))
+
+
+def test_the_attack_would_see_a_bound_that_is_too_small():
+    assert max(np.mean([missed(x, seed, 0.05, shrink=0.01) for seed in range(30)]) for x in SPECTRA) > 0.3
+
+
+def test_bounds_close_in():
+    rng = np.random.default_rng(3)
+    values = 1.0 - 0.4 * np.arange(400) / 400
+    block = rng.standard_normal((400, 20))
+    start = GaussianStart(block, 1e-6)
+    ritz = krylov_ritz_values(values, block, 16)
+    excess = [start.upper_ends(theta, k, 0.0)[0] / values[0] - 1 for k, theta in enumerate(ritz, start=1)]
+    assert excess[0] == np.inf and np.all(np.diff(excess[3:]) < 0) and excess[-1] < 0.08
+
+
+def test_a_gap_brings_the_bounds_below_it_much_closer():
+    rng = np.random.default_rng(4)
+    values = np.r_[np.linspace(1.0, 0.95, 10), 0.8 - 0.3 * np.arange(590) / 590]
+    block = rng.standard_normal((600, 25))
+    start = GaussianStart(block, 1e-6)
+    theta = krylov_ritz_values(values, block, 14)[-1]
+    ends = start.upper_ends(theta, 14, 0.0)
+    assert np.all(ends[:10] < values[:10] + 5e-3) and ends[10] > 1.03 * values[10]
+
+
+def test_nothing_is_said_of_one_step_or_of_zeros():
+    start = GaussianStart(np.random.default_rng(0).standard_normal((30, 5)), 1e-6)
+    assert np.all(start.upper_ends(np.ones(5), 1, 0.0) == np.inf)
+    assert np.all(start.upper_ends(np.zeros(5), 4, 0.0) <= 1e-300)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_flat_spectrum_through_the_public_door(seed):
+    """sigma far below the spacing: trace and norm of the matrix prove nothing, and no map of features is of use."""
+    X = np.random.default_rng(seed).standard_normal((3000, 3))
+    model = fk.kpca(X, "gaussian", 4, sigma=0.06, tol=1e-4, method="krylov", products="clusters", max_passes=40)
+    K = np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2) / (2 * 0.06**2))
+    K -= K.mean(axis=0)
+    K -= K.mean(axis=1)[:, None]
+    exact = np.linalg.eigvalsh(K)[::-1][:4]
+    low, high = model.eigenvalue_bounds.T
+    assert np.all(low <= exact) and np.all(exact <= high) and (high - low).max() <= 1e-4 * exact[0]
+    assert model.bound_kind == "probabilistic" and 0 < model.failure_probability <= 1e-6
+
+
+def test_too_few_passes_still_end_in_an_interval_of_the_size_of_the_largest():
+    X = np.random.default_rng(11).standard_normal((6000, 3))
+    with pytest.warns(fk.errors.CertificateWarning, match="more passes"):
+        model = fk.kpca(X, "gaussian", 5, sigma=0.05, tol=1e-4, products="clusters", max_passes=9)
+    widths = np.diff(model.eigenvalue_bounds, axis=1)
+    assert widths.max() < model.eigenvalues[0]

@@ -28,6 +28,9 @@ from .solution import Solution, negative_end, number_kept, sample_projector, sca
 
 __all__ = ["solve_by_products", "widths"]
 
+MATRIX_PASSES = 5
+"""Passes over a matrix in memory that are allowed for one over the kernel values."""
+
 
 def solve_by_products(problem: Problem, plan: Plan) -> Solution:
     """Block Krylov, or LAPACK where that is, or turns out to be, the cheaper of the two.
@@ -55,6 +58,8 @@ def _solve(problem: Problem, way: Candidate, otherwise: str, lapack_seconds: flo
     rows, present = problem.rows.present()
     n, wanted = rows.n_samples, target.n_components
     # exact products of rows that are distributed are made where these are
+    kept = way.offer.cost.memory > 0 and way.name == "exact"
+    passes = MATRIX_PASSES * budget.max_passes if kept else budget.max_passes
     product, search = _products(problem, way, given if given.distributed and present is None else rows, rows)
     diagonal = GramOperator(kernel, product, rows, None).diagonal()
     coordinates = coordinates_for(kernel, rows, diagonal, problem.largest_value, problem.budget.n_threads)
@@ -72,7 +77,7 @@ def _solve(problem: Problem, way: Candidate, otherwise: str, lapack_seconds: flo
         reached = block_krylov(
             KernelMatrix(product, search, trace, kernel.positive_semidefinite, entry_error, known),
             SolverTarget(wanted or min(10, n - 1), target.tol, None if wanted else target.c),
-            SolverBudget(budget.max_passes, way.room.basis, way.room.pass_seconds, lapack_seconds, otherwise),
+            SolverBudget(passes, way.room.basis, way.room.pass_seconds, lapack_seconds, otherwise),
             start=start,
             rng=problem.rng,
             progress=budget.report,
@@ -82,6 +87,8 @@ def _solve(problem: Problem, way: Candidate, otherwise: str, lapack_seconds: flo
     # the mean of all entries errs by no more than an entry does
     slack = 4 * EPS * n * size + n * (entry_error + product.error_bound)
     info = {"method": "krylov", "products": way.name, "passes": reached.passes, "search_passes": reached.search_passes}
+    if kept:  # the values were computed once
+        info |= {"passes": 1, "matrix_passes": reached.passes}
     info |= {"product_error": float(product.error_bound)} if product.error_bound else {}
     info |= {"widths": widths(reached.history), "search_widths": widths(reached.search_history)}
     info |= negative_end(reached.negative_end, kernel)

@@ -124,7 +124,9 @@ class Proof:
         while True:
             pairs = self._pass(X)
             del X
-            self._look_at_exploration(pairs.theta)
+            if self.exploration is not None:
+                self.exploration.steps += 1
+                self._drop_exploration_that_met_something_large(pairs.theta)
             verdict = self._judge(pairs)
             if not verdict.done and len(self.history) == 2 and self.outlook.looks_flat(pairs.theta):
                 return None
@@ -156,13 +158,11 @@ class Proof:
         theta, Y = self.basis.ritz()
         return Pairs(theta, Y, self.basis.residuals(theta, Y))
 
-    def _look_at_exploration(self, theta: np.ndarray) -> None:
-        if self.exploration is None:
-            return
-        self.exploration.steps += 1
+    def _drop_exploration_that_met_something_large(self, theta: np.ndarray) -> None:
+        """It had been missed, and is in the space now: look again beyond it."""
+        assert self.exploration is not None
         last = theta[min(self.target.c, len(theta)) - 1]
         if self.exploration.steps >= 2 and self.basis.largest_beyond(self.exploration.first) > 0.9 * last:
-            # something large had been missed: it is in the space now, look again beyond it
             self.exploration = None
 
     def _judge(self, pairs: Pairs) -> Verdict:

@@ -16,7 +16,6 @@ from ..products.matrix import MatrixSummation, gram_matrix
 from ..products.operators import GramOperator
 from ..products.weighted import Coordinates, coordinates_for
 from ..rows.view import Rows
-from ..solve.certificate import Certificate
 from ..solve.costs import TooDearError
 from ..solve.krylov import block_krylov
 from ..solve.proof import KrylovResult
@@ -126,7 +125,7 @@ def _solution(
     coeff, means = (scattered(x, present, n_samples) for x in (coeff, means))
     return Solution(
         eigenvalues,
-        _first(reached.certificate, kept),
+        reached.certificate.first(kept),
         (total - slack, total + slack),
         sample_projector(problem.rows, coeff, means, problem.dtype),
         info,
@@ -163,12 +162,3 @@ def _fits_float32(problem: Problem) -> bool:
 def widths(pairs: Sequence[tuple[int, float]]) -> list[list[float]]:
     """[pass, width] as JSON has them, of the passes after which a width was known."""
     return [[passes, width] for passes, width in pairs if np.isfinite(width)]
-
-
-def _first(proof: Certificate, kept: int) -> Certificate:
-    return replace(
-        proof,
-        eigenvalue_bounds=proof.eigenvalue_bounds[:kept],
-        angle_bounds=proof.angle_bounds[:kept],
-        clusters=proof.clusters[:kept],
-    )

@@ -94,9 +94,7 @@ def run(
     print(f"{'rows held out':<18}{len(held_out)} of {len(X)}")
 
     start = time.perf_counter()
-    model = fk.kpca(
-        train, "gaussian", COMPONENTS, rng=0, progress=progress or False, **parameters
-    )
+    model = fk.kpca(train, "gaussian", COMPONENTS, rng=0, progress=progress or False, **parameters)
     seconds = time.perf_counter() - start
     if progress is not None:
         progress.clear()

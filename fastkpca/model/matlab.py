@@ -13,7 +13,7 @@ from .result import KPCAModel, check_model
 __all__ = ["export_mat"]
 
 LARGEST = 1 << 31
-"""Bytes from which the format (v5, the newest that scipy writes) has no room for an array."""
+"""Bytes of an array that are too many for the format (v5, the newest that scipy writes)."""
 
 
 def export_mat(model: KPCAModel, path: Any, *, overwrite: bool = False) -> None:
@@ -28,24 +28,24 @@ def export_mat(model: KPCAModel, path: Any, *, overwrite: bool = False) -> None:
     Parameters
     ----------
     model : KPCAModel
-        Without scores (``return_scores=False``), ``score`` and ``tsquared`` are left out, and ``coeff`` where it comes
-        from them.
+        Without scores (``return_scores=False``), ``score`` and ``tsquared`` are left out; so is ``coeff`` where it is
+        computed from them.
     path : str or Path
-        The file appears complete or not at all.
+        The file is written completely or not at all.
     overwrite : bool
         False: an existing file is left alone and FileExistsError raised.
 
     Raises
     ------
     ValueError
-        The kernel has no name, or its feature map is of another distribution; an array is too large for the format.
+        The kernel has no name; its feature map is from another distribution; or an array is too large for the format.
 
     See Also
     --------
     save : for Python.
     """
     check_model(model)
-    from scipy.io import savemat  # milliseconds that nobody else needs
+    from scipy.io import savemat  # here, because it takes milliseconds to import
 
     values: dict[str, Any] = {
         "latent": model.latent,

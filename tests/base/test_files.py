@@ -478,7 +478,7 @@ WRONG = {
     "ends swapped": ("rows", lambda h, a: a.update(eigenvalue_bounds=a["eigenvalue_bounds"][:, ::-1]), "wrong order"),
     "outside": ("rows", lambda h, a: a["eigenvalue_bounds"].__iadd__(100.0), "outside its interval"),
     "bounds of three": ("rows", lambda h, a: a.update(eigenvalue_bounds=np.zeros((3, 2))), "has shape"),
-    "angle": ("rows", lambda h, a: a["angle_bounds"].__setitem__(0, 3.0), "right one"),
+    "angle": ("rows", lambda h, a: a["angle_bounds"].__setitem__(0, 3.0), "right angle"),
     "clusters of floats": ("rows", lambda h, a: a.update(clusters=np.zeros(2)), "of type float64"),
     "clusters": ("rows", lambda h, a: a["clusters"].__setitem__(1, 1000), "numbered one after the other"),
     "bound kind": ("rows", lambda h, a: h.update(bound_kind="sure"), "one of guaranteed, probabilistic"),

@@ -16,7 +16,6 @@ from ..products.matrix import MatrixSummation, gram_matrix
 from ..products.operators import GramOperator
 from ..products.weighted import Coordinates, coordinates_for
 from ..rows.view import Rows
-from ..solve.certificate import Certificate
 from ..solve.costs import TooDearError
 from ..solve.krylov import block_krylov
 from ..solve.proof import KrylovResult
@@ -28,6 +27,9 @@ from .product_choice import InStrips
 from .solution import Solution, negative_end, number_kept, sample_projector, scattered, signs_of
 
 __all__ = ["solve_by_products", "widths"]
+
+MATRIX_PASSES = 5
+"""Passes over a matrix in memory that are allowed for one over the kernel values."""
 
 
 def solve_by_products(problem: Problem, plan: Plan) -> Solution:
@@ -56,6 +58,8 @@ def _solve(problem: Problem, way: Candidate, otherwise: str, lapack_seconds: flo
     rows, present = problem.rows.present()
     n, wanted = rows.n_samples, target.n_components
     # exact products of rows that are distributed are made where these are
+    kept = way.offer.cost.memory > 0 and way.name == "exact"
+    passes = MATRIX_PASSES * budget.max_passes if kept else budget.max_passes
     product, search = _products(problem, way, given if given.distributed and present is None else rows, rows)
     diagonal = GramOperator(kernel, product, rows, None).diagonal()
     coordinates = coordinates_for(kernel, rows, diagonal, problem.largest_value, problem.budget.n_threads)
@@ -73,7 +77,7 @@ def _solve(problem: Problem, way: Candidate, otherwise: str, lapack_seconds: flo
         reached = block_krylov(
             KernelMatrix(product, search, trace, kernel.positive_semidefinite, entry_error, known),
             SolverTarget(wanted or min(10, n - 1), target.tol, None if wanted else target.c),
-            SolverBudget(budget.max_passes, way.room.basis, way.room.pass_seconds, lapack_seconds, otherwise),
+            SolverBudget(passes, way.room.basis, way.room.pass_seconds, lapack_seconds, otherwise),
             start=start,
             rng=problem.rng,
             progress=budget.report,
@@ -83,6 +87,8 @@ def _solve(problem: Problem, way: Candidate, otherwise: str, lapack_seconds: flo
     # the mean of all entries errs by no more than an entry does
     slack = 4 * EPS * n * size + n * (entry_error + product.error_bound)
     info = {"method": "krylov", "products": way.name, "passes": reached.passes, "search_passes": reached.search_passes}
+    if kept:  # the values were computed once
+        info |= {"passes": 1, "matrix_passes": reached.passes}
     info |= {"product_error": float(product.error_bound)} if product.error_bound else {}
     info |= {"widths": widths(reached.history), "search_widths": widths(reached.search_history)}
     info |= negative_end(reached.negative_end, kernel)
@@ -119,7 +125,7 @@ def _solution(
     coeff, means = (scattered(x, present, n_samples) for x in (coeff, means))
     return Solution(
         eigenvalues,
-        _first(reached.certificate, kept),
+        reached.certificate.first(kept),
         (total - slack, total + slack),
         sample_projector(problem.rows, coeff, means, problem.dtype),
         info,
@@ -156,12 +162,3 @@ def _fits_float32(problem: Problem) -> bool:
 def widths(pairs: Sequence[tuple[int, float]]) -> list[list[float]]:
     """[pass, width] as JSON has them, of the passes after which a width was known."""
     return [[passes, width] for passes, width in pairs if np.isfinite(width)]
-
-
-def _first(proof: Certificate, kept: int) -> Certificate:
-    return replace(
-        proof,
-        eigenvalue_bounds=proof.eigenvalue_bounds[:kept],
-        angle_bounds=proof.angle_bounds[:kept],
-        clusters=proof.clusters[:kept],
-    )

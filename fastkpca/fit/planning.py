@@ -44,7 +44,10 @@ KRYLOV_EXPLORING = 8.0  # further ones, in float64, where no deterministic bound
 KRYLOV_PRODUCT_SHARE = 2e-3  # of tol, for the error of approximate products: it enters twice, times sqrt(columns)
 
 KEPT_MATRIX = 64 << 20
-"""Bytes up to which the krylov route holds K itself."""
+"""Bytes up to which the krylov route always holds K itself, of a kernel without compiled tiles."""
+WORTH_KEEPING = 3.0
+"""Times that a pass with compiled tiles must cost over one with a matrix in memory, for that to be held."""
+READ_RATE = 1e10  # bytes
 MAX_FEATURES = 8192
 SAMPLED_SHARE = 1.0
 """Of tol, for the bound on what the pivots leave: the prediction may be wrong by the rest."""
@@ -466,8 +469,10 @@ def _krylov_candidates(problem: Problem, look: Look) -> list[Candidate]:
 def _krylov_candidate(problem: Problem, look: Look, way: Way) -> Candidate:
     kernel, data, limit = problem.kernel, problem.data, problem.budget.memory
     n, k, exact = data.n_samples, _components_timed(problem), way.name == "exact"
+    kept = _kept_matrix(problem, way, k) if exact else None
+    way = kept or way
     search, double = _passes(look, n, k, problem.target.tol, trace=kernel.positive_semidefinite, norm=exact)
-    seconds = way.seconds(search / (2 if exact else 1) + double) + KRYLOV_OVERHEAD
+    seconds = way.seconds(search / (2 if exact and not kept else 1) + double) + KRYLOV_OVERHEAD
     seconds += _rayleigh_ritz_seconds(n, default_block_size(n, k), k, search, double)
     D = start_features(look, data, k, way.once)
     seconds += 3.0 * n * D * D / SYRK_RATE
@@ -478,9 +483,6 @@ def _krylov_candidate(problem: Problem, look: Look, way: Way) -> Candidate:
     while D and needed(D) > limit:  # a start is worth having, and can be done without
         D //= 2
     memory = needed(D)
-    matrix = _kept_matrix(kernel, n) if exact else 0.0
-    if matrix and memory + matrix <= limit:
-        memory, way = memory + matrix, replace(way, cost=replace(way.cost, memory=way.cost.memory + matrix))
     obstacle = _krylov_obstacle(problem, look, k) or _too_much(memory, limit)
     left = _krylov_room(problem, way, k, needed(D))
     return Candidate("krylov", way.name, seconds, memory, D, obstacle, way, left)
@@ -532,11 +534,19 @@ def _rayleigh_ritz_seconds(n: int, block: int, k: int, search: float, double: fl
     return seconds
 
 
-def _kept_matrix(kernel: Kernel, n: int) -> float:
-    """Bytes of K where it is worth holding: its values come from ``block``, in Python, and are dear; the compiled tiles
-    are made again in each pass, in less time than a matrix of float64 takes to read."""
-    size = 8.0 * n * n
-    return size if size <= KEPT_MATRIX and not is_compiled(kernel) else 0.0
+def _kept_matrix(problem: Problem, way: Way, k: int) -> Way | None:
+    """Exact products with a K that is held; None where that is not worth it, or does not fit.
+
+    Of kernels without compiled tiles, whose values come from ``block``, in Python, a small K always is. Compiled tiles
+    of few columns of X are made again in less time than a matrix of float64 takes to read; those of many are not.
+    """
+    kernel, n = problem.kernel, problem.data.n_samples
+    columns = default_block_size(n, k)
+    size, once = 8.0 * n * n, 2.0 * n * n * columns / GEMM_RATE + 8.0 * n * n / READ_RATE
+    worth = way.once > WORTH_KEEPING * once if is_compiled(kernel) else size <= KEPT_MATRIX
+    kept = replace(way, cost=replace(way.cost, memory=way.cost.memory + size), setup=way.setup + way.once, once=once)
+    fits = footprint.krylov_bytes(problem.data, problem.rows, k, 0, kept.least_memory) <= problem.budget.memory
+    return kept if worth and fits else None
 
 
 def _krylov_room(problem: Problem, way: Way, k: int, memory: float) -> Room:

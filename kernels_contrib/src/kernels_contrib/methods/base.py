@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
+from .functions import KernelFunction
 from .stored import Stored
 
-__all__ = ["FittedMethod"]
+__all__ = ["Classifier", "FittedMethod", "Projection", "predict", "project"]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -15,7 +18,7 @@ class FittedMethod(Stored):
     """What a method returns; its fields say what a file holds of it (``stored``)."""
 
     made_by: ClassVar[str]
-    """The function that returns it, for the texts of errors."""
+    """The functions that return it, for the texts of errors."""
 
     @classmethod
     def of(cls, model: Any) -> Self:
@@ -30,3 +33,71 @@ class FittedMethod(Stored):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {', '.join(self.facts())}>"
+
+
+class Projection(FittedMethod):
+    """A model that gives coordinates of new rows."""
+
+    made_by = "klda(), kbda() or kica()"
+    function: KernelFunction
+
+    def project(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
+        """As the function ``project``."""
+        return self.function(X, n_threads)
+
+
+class Classifier(FittedMethod):
+    """A model whose function decides between classes: one column for two (positive: the second), else one each."""
+
+    made_by = "kernel_perceptron() or kernel_logistic()"
+    classes: np.ndarray
+    function: KernelFunction
+
+    def predict(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
+        """As the function ``predict``."""
+        values = self.function(X, n_threads)
+        if values.shape[1] == 1:
+            return self.classes[(values[:, 0] > 0).astype(int)]
+        return self.classes[np.argmax(values, axis=1)]
+
+
+def project(model: Projection, X: Any, *, n_threads: int | None = None) -> np.ndarray:
+    """Coordinates of new rows: along discriminant directions, or their independent components.
+
+    Coordinates of ``klda`` are measured from the mean of all training rows, those of ``kbda`` from the mean of the
+    positive ones.
+
+    Parameters
+    ----------
+    model : KLDAModel, KBDAModel or KICAModel
+    X : array_like (m, d)
+        New rows, with the columns of the training rows; for a precomputed kernel the (m, N) matrix between new and
+        training rows.
+    n_threads : int, optional
+        Default: all processors.
+
+    Returns
+    -------
+    ndarray (m, c)
+    """
+    return Projection.of(model).project(X, n_threads=n_threads)
+
+
+def predict(model: Classifier, X: Any, *, n_threads: int | None = None) -> np.ndarray:
+    """Labels of new rows: the class of the largest decision, or of the largest probability.
+
+    Parameters
+    ----------
+    model : PerceptronModel or LogisticModel
+    X : array_like (m, d)
+        New rows, with the columns of the training rows; for a precomputed kernel the (m, N) matrix between new and
+        training rows.
+    n_threads : int, optional
+        Default: all processors.
+
+    Returns
+    -------
+    ndarray (m,)
+        Of the type of the labels.
+    """
+    return Classifier.of(model).predict(X, n_threads=n_threads)

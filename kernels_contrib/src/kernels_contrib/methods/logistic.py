@@ -18,7 +18,7 @@ from fastkpca.kernels import Kernel
 
 from ..errors import AccuracyWarning
 from . import stored
-from .base import FittedMethod
+from .base import Classifier, predict
 from .functions import KernelFunction, function
 from .labels import class_codes
 from .logit import Logit, check_scale, fit_logit
@@ -27,9 +27,11 @@ from .products import Products, products_for, training_rows
 
 __all__ = ["LogisticModel", "kernel_logistic", "logistic_predict", "logistic_probability"]
 
+logistic_predict = predict
+
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class LogisticModel(FittedMethod):
+class LogisticModel(Classifier):
     """A fitted logistic regression.
 
     Attributes
@@ -63,10 +65,6 @@ class LogisticModel(FittedMethod):
     def probability(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
         """As ``logistic_probability``."""
         return logistic_probability(self, X, n_threads=n_threads)
-
-    def predict(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
-        """As ``logistic_predict``."""
-        return logistic_predict(self, X, n_threads=n_threads)
 
     def facts(self) -> list[str]:
         return [
@@ -217,25 +215,3 @@ def logistic_probability(model: LogisticModel, X: Any, *, n_threads: int | None 
         return np.column_stack([zero, one])
     values = np.exp(logits - logits.max(axis=1, keepdims=True))
     return values / values.sum(axis=1, keepdims=True)
-
-
-def logistic_predict(model: LogisticModel, X: Any, *, n_threads: int | None = None) -> np.ndarray:
-    """The most probable label of new rows.
-
-    Parameters
-    ----------
-    model : LogisticModel
-    X : array_like (m, d)
-        New rows, with the columns of the training rows.
-    n_threads : int, optional
-        Default: all processors.
-
-    Returns
-    -------
-    ndarray (m,)
-        Of the type of the labels.
-    """
-    logits = LogisticModel.of(model).function(X, n_threads)
-    if logits.shape[1] == 1:
-        return model.classes[(logits[:, 0] > 0).astype(int)]
-    return model.classes[np.argmax(logits, axis=1)]

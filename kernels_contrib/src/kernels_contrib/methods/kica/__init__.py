@@ -30,12 +30,14 @@ from fastkpca.rows.convert import as_rows
 from fastkpca.rows.values import check_finite
 
 from .. import stored
-from ..base import FittedMethod
+from ..base import Projection, project
 from ..options import accuracy, regularization_strength
 from .contrast import Setting, some_numbers
 from .search import Curvature, descend, random_rotation, turn_pairs
 
 __all__ = ["KICAModel", "kica", "kica_contrast", "kica_project"]
+
+kica_project = project
 
 SEARCH_ROWS = 2000
 """Rows that decide where a descent starts."""
@@ -47,7 +49,7 @@ LEAST_REGULARIZATION, LARGEST_REGULARIZATION = 1e-8, 1e8
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class KICAModel(FittedMethod):
+class KICAModel(Projection):
     """What ``kica`` returns: sources = (X - mean) @ unmixing.T and X = mean + sources @ mixing.T (c < d: up to the
     principal components that were left out).
 
@@ -80,9 +82,9 @@ class KICAModel(FittedMethod):
     kernel: Kernel = field(metadata=stored.object_of(Kernel))
     info: dict[str, Any] = field(metadata=stored.info())
 
-    def project(self, X: Any) -> np.ndarray:
-        """As ``kica_project``."""
-        return kica_project(self, X)
+    def project(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
+        """As the function ``project``."""
+        return (_matrix(X, len(self.mean)) - self.mean) @ self.unmixing.T
 
     def facts(self) -> list[str]:
         c, d = self.unmixing.shape
@@ -239,23 +241,6 @@ def _from_start(
         numbers = np.concatenate([worst, numbers[len(worst) :]]) if attempt < 2 else (Z @ W.T).ravel()
     reached |= {"iterations": iterations, "evaluations": evaluations}
     return W, value, {"n_features": target.map.n_features, "residual": residual} | reached
-
-
-def kica_project(model: KICAModel, X: Any) -> np.ndarray:
-    """Sources of new rows.
-
-    Parameters
-    ----------
-    model : KICAModel
-    X : array_like (m, d)
-        New rows, with the columns of the training rows.
-
-    Returns
-    -------
-    ndarray (m, c)
-    """
-    model = KICAModel.of(model)
-    return (_matrix(X, len(model.mean)) - model.mean) @ model.unmixing.T
 
 
 def kica_contrast(

@@ -1,10 +1,11 @@
-"""Files of other methods' results, in the format of ``fastkpca.save``: kernels, maps and arrays under one checksum:
+"""Files of other methods' results, in the format of ``fastkpca.save``: kernels, maps and arrays under one checksum.
 
-    from fastkpca.state import load_state, save_state
+Two lines write such a file and read it::
 
     save_state("my.model", "my_package:MyModel", {"kernel": model.kernel, "weights": W, "classes": ["a", "b"]})
     kind, values = load_state("my.model")
-    model = MyModel(**values)
+
+and ``MyModel(**values)`` makes the model again.
 """
 
 from __future__ import annotations

@@ -200,7 +200,7 @@ class Kernel:
             name, convert = self.aliases.get(given, (given, None))
             if name not in self.parameters:
                 known = [*self.parameters, *self.aliases]
-                near = did_you_mean(given, known, most=1)
+                near = did_you_mean(given, known, limit=1)
                 raise TypeError(
                     f"{type(self).__name__} has no parameter {given!r}; {near}{' ' * bool(near)}it takes: "
                     f"{', '.join(known) or 'none'}"

@@ -49,14 +49,14 @@ def _prepare(folder: Path, force: bool) -> bool:
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"{str(folder)!r} is a file; choose another folder with --output")
     folder.mkdir(parents=True, exist_ok=True)
-    found = set(os.listdir(folder))
-    foreign = found - {MODEL, SCORES, PLOT}
-    if foreign and not force:
+    existing = set(os.listdir(folder))
+    others = existing - {MODEL, SCORES, PLOT}
+    if others and not force:
         raise FileExistsError(
-            f"the folder {str(folder)!r} holds other files (such as {min(foreign)!r}); choose another with --output, "
+            f"the folder {str(folder)!r} holds other files (such as {min(others)!r}); choose another with --output, "
             "or add the demo's files to it with --force"
         )
-    return bool(found - foreign)
+    return bool(existing - others)
 
 
 def run(

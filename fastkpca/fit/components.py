@@ -18,13 +18,13 @@ from .target import Target
 __all__ = ["Axes", "components", "largest_of", "leading_of"]
 
 SOLVER_SHARE = 0.25
-"""Of tol, for the eigensolver of a moment held as an operator; the rest is for what the map leaves out."""
+"""Share of tol for the eigensolver of a moment held as an operator; the rest is for the residual of the map."""
 
 ROUNDED = 1e-11
-"""Width of an interval over the largest eigenvalue below which exact products promise no narrower ones: rounding."""
+"""Width of an interval over the largest eigenvalue that rounding alone explains: exact products would not be better."""
 
 Axes = tuple[np.ndarray, np.ndarray, LeadingPairs | None]
-"""Eigenvalues, axes (D, c), and of moments held as an operator what is known of them beyond LAPACK's rounding."""
+"""Eigenvalues, axes (D, c), and for moments held as an operator the `LeadingPairs` with their certificate."""
 
 
 def leading_of(moments: Moments, target: Target, rank: int, memory: float) -> Axes:

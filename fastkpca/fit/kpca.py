@@ -1,4 +1,4 @@
-"""The story of kernel PCA: validate, resolve, plan, solve, certify, return."""
+"""Kernel PCA, step by step: validate, resolve, plan, solve, certify, return."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ def kpca(
     c : int, float or None
         Number of components; a fraction 0 < c < 1 keeps as many as explain that part of the variance; None keeps all.
     tol : float
-        Width of an eigenvalue's interval, relative to the largest eigenvalue, to aim at.
+        Largest width of an eigenvalue's interval, relative to the largest eigenvalue.
     method : {"auto", "dense", "features", "krylov"}
-        "auto" takes what the plan predicts to be the fastest.
+        "auto" takes the method that the plan predicts to be the fastest.
     features : str
         "auto", or the name of a feature map to force: "monomial", "ranked", "pivots", or a kernel's own. A name implies
         ``method="features"``.
@@ -72,7 +72,7 @@ def kpca(
         "clusters", "fourier", "expansion"), whose error is then part of the certificate. A name implies
         ``method="krylov"``.
     max_passes : int
-        Most passes over the exact kernel values.
+        Largest number of passes over the exact kernel values.
     memory_limit : int or str, optional
         Bytes, or "500MB", beside the rows themselves; 2 GiB by default. The plan takes no route that needs more.
     n_threads : int, optional
@@ -81,9 +81,9 @@ def kpca(
     rng : int, Generator, SeedSequence or None
         Randomness; 0 by default: same input, same output.
     sample_weight : array_like (N,), optional
-        Non-negative; a whole number is that many copies of the row. N in the variances becomes the sum of the weights,
-        and ``coeff`` of a row the sum of its copies' (``score == Kc @ coeff``, with weighted centring). A row of
-        weight zero takes no part, but has its scores.
+        Non-negative; a whole number counts the row that many times. N in the variances becomes the sum of the weights,
+        and ``coeff`` of a row the sum over its copies (``score == Kc @ coeff``, with weighted centring). A row of
+        weight zero is left out of the model, but gets its scores.
     like : KPCAModel, optional
         Take this model's kernel, shift and feature map (and, where c is None, number of components): for shards of one
         set of rows. A kernel or a parameter that is given beside it and differs is an error. Implies
@@ -94,9 +94,9 @@ def kpca(
     return_scores : bool
         False: the model alone; its ``score`` then raises ScoresNotKeptError.
     out : ndarray, h5py.Dataset or zarr.Array (N, c), or callable, optional
-        Where to write the scores as they are made, memory maps included. The type is that of the rows, float32 or
-        float64. A function ``out(shape, dtype)`` makes the place once the number of components is known; an array that
-        is made before gets zeros for components that turn out to carry no variance. Datasets are not kept in the model.
+        Array (memory maps included) into which the scores are written as they are made. Its type is that of the rows,
+        float32 or float64. A function ``out(shape, dtype)`` makes the array once the number of components is known; an
+        array that exists before gets zeros for components without variance. Datasets are not kept in the model.
     progress : bool or callable
         True writes to stderr; a callable gets (stage, done, total).
     **kernel_parameters
@@ -106,12 +106,12 @@ def kpca(
     -------
     KPCAModel
         Unpacks as ``coeff, score, latent, tsquared, explained``.
-        Of a Dask collection the scores, and what follows from them, are lazy Dask arrays.
+        For a Dask collection the scores, and arrays made from them, are lazy Dask arrays.
 
     Raises
     ------
     ValueError, TypeError
-        For input; the text says what was found, what is needed, and how to get there.
+        For wrong input; the text says what was found, what is needed, and how to get there.
     NotConvergedError
         Not even a finite interval was reached within ``max_passes``; its ``partial`` is the model so far.
 
@@ -193,12 +193,12 @@ def plan(
     Returns
     -------
     Plan
-        Shows itself as the table of candidates.
+        Prints as the table of candidates.
 
     Raises
     ------
     ValueError, TypeError
-        For input, and where no route fits: the text then gives each candidate's obstacle.
+        For wrong input, and where no route fits: the text then gives each candidate's obstacle.
 
     Examples
     --------
@@ -223,7 +223,7 @@ def solve(problem: Problem, plan: Plan) -> Solution:
 
 
 def _check_place(problem: Problem, out: Any) -> None:
-    """Before the work: ``out`` fits the scores."""
+    """Refuse an ``out`` that does not fit the scores, before the work."""
     if out is None or callable(out):
         return
     c = problem.target.n_components

@@ -1,4 +1,4 @@
-"""A kernel PCA problem: what is asked, what may be spent, and the rows; made from the arguments of a call."""
+"""A kernel PCA problem, made from the arguments of a call: the target, the budget, the kernel, and the rows."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Budget:
-    """What may be spent.
+    """The limits of a call.
 
     Attributes
     ----------
@@ -69,9 +69,9 @@ class Budget:
     max_passes : int
         Over the exact kernel values.
     capped : bool
-        ``memory`` is what RLIMIT_AS leaves, and less than what the user allows.
+        ``memory`` is the address space that RLIMIT_AS leaves, and less than the user allows.
     report : callable or None
-        Is told of progress.
+        Called with the progress.
     """
 
     memory: int
@@ -128,7 +128,7 @@ class Problem:
 
     @cached_property
     def rank(self) -> int:
-        """Directions that n centred rows have at most: n - 1."""
+        """Largest rank of n centred rows: n - 1."""
         weights = self.rows.weights
         return int(self.data.n_samples if weights is None else np.count_nonzero(weights)) - 1
 
@@ -212,7 +212,7 @@ def _rows(X: Any, options: Options) -> Rows:
 
 
 def _check_look(rows: Rows, limit: float, capped: bool) -> None:
-    """Refuse rows of which a first look alone needs more memory than the limit, before that look."""
+    """Refuse rows whose summary alone would need more memory than the limit, before it is made."""
     if not rows.counted or rows.distributed:
         return
     needed = footprint.looking_bytes(rows)
@@ -227,7 +227,7 @@ def _check_look(rows: Rows, limit: float, capped: bool) -> None:
 
 
 def _method(options: Options) -> str:
-    """The route to take: the name of a feature map, or of a product, forces its own."""
+    """The method asked for; the name of a feature map or of a product implies one."""
     method, features, products = options.method, options.features, options.products
     check_flag(options.keep_moments, "keep_moments")
     check_flag(options.return_scores, "return_scores")
@@ -280,7 +280,7 @@ def _offer_of(feature_map: FeatureMap, name: str) -> Offer:
 
 
 def check_range(problem: Problem) -> None:
-    """Norms and bounds need squares of kernel values and of their errors, N^2 of them."""
+    """Refuse kernel values that leave the range of float64 when N^2 of them are squared and added, as norms are."""
     kernel, largest, error = problem.kernel, problem.largest_value, problem.entry_error
     if not problem.count * error <= LARGEST:
         raise ValueError(

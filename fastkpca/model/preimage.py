@@ -4,8 +4,8 @@ Scores z stand for the point P = mean + sum_j z_j w_j of feature space. In gener
 pre-image is a row whose image is near P. How to find one depends on what the model knows:
 
 - "linear": the kernel is linear, and P is a row;
-- "fixed-point", "gradient": |phi(x) - P|^2 is minimised over x (``descent``), P being an expansion in the training
-  rows, or in pivots, or a vector of features;
+- "fixed-point", "gradient": |phi(x) - P|^2 is minimised over x (``search``, ``descent``), P being an expansion in the
+  training rows, or in pivots, or a vector of features;
 - "ridge": rows are learned from scores by kernel ridge regression (``ridge``).
 """
 
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,22 +22,16 @@ from ..base.checks import check_choice, check_count, check_tol
 from ..base.protocol import Kernel
 from ..errors import PreimageWarning, warn_caller
 from ..kernels import guarded
-from ..kernels.gaussian import median_distance
 from ..rows.convert import as_rows
 from ..rows.values import check_finite
 from ..rows.view import Rows
-from .descent import Descent, MapTarget, RowsTarget, Target, descend
 from .feature_projector import FeatureProjector
 from .result import KPCAModel, check_model
 from .ridge import fit_ridge
 from .rows import float_type, new_rows
+from .search import Known, Search
 
 __all__ = ["kpca_denoise", "kpca_preimage"]
-
-BLOCK = 64
-"""Points that are searched for together."""
-STARTS = 3
-"""How many known rows, those with the nearest scores, a descent may start from."""
 
 
 def kpca_preimage(
@@ -239,7 +232,7 @@ def _preimages(model: KPCAModel, Z: Any, start: Any, options: _Options) -> np.nd
             result = _by_ridge(model, known, scores, options.alpha, threads, report)
         else:
             known = _known_rows(model, kernel, options.train, threads)
-            search = _Search(model, kernel, known, _start(model, start, scores), options)
+            search = Search(model, kernel, known, _start(model, start, scores), options.tol, options.max_iter)
             result, warning = search.run(scores, threads, report)
             if warning:
                 warn_caller(f"pre-images: {warning}", PreimageWarning)
@@ -250,14 +243,6 @@ def _preimages(model: KPCAModel, Z: Any, start: Any, options: _Options) -> np.nd
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Known:
-    """Rows, shifted, and their scores; of the training rows those that count, with their weights."""
-
-    rows: Rows
-    scores: np.ndarray
 
 
 def _check_alpha(alpha: Any) -> None:
@@ -325,7 +310,7 @@ def _project(model: KPCAModel, kernel: Kernel, rows: Rows, n_threads: int) -> np
     return scores
 
 
-def _known_rows(model: KPCAModel, kernel: Kernel, train: Any, n_threads: int) -> _Known | None:
+def _known_rows(model: KPCAModel, kernel: Kernel, train: Any, n_threads: int) -> Known | None:
     """Rows to start or to learn from, with their scores: those given, or held by the model, or its pivots."""
     if train is not None and kernel.by_number:
         rows = as_rows(train, name="train", purpose="kpca_preimage")
@@ -344,10 +329,10 @@ def _known_rows(model: KPCAModel, kernel: Kernel, train: Any, n_threads: int) ->
         rows = Rows(model.projector.landmarks)
         if model.projector.grows_with_n:
             return _training(model, rows)
-    return _Known(rows, _project(model, kernel, rows, n_threads))
+    return Known(rows, _project(model, kernel, rows, n_threads))
 
 
-def _training(model: KPCAModel, rows: Rows) -> _Known:
+def _training(model: KPCAModel, rows: Rows) -> Known:
     """The training rows with their scores, without a pass over the kernel: score = coeff eigenvalues / weight."""
     rows, present = model.counted(rows)
     coeff = model.projector.coeff
@@ -357,7 +342,7 @@ def _training(model: KPCAModel, rows: Rows) -> _Known:
         scores = scores * model.eigenvalues
         if rows.weights is not None:
             scores = scores / rows.weights[:, None]
-    return _Known(rows, scores)
+    return Known(rows, scores)
 
 
 def _scores_in_span(model: KPCAModel, kernel: Kernel, rows: Rows, n_threads: int) -> np.ndarray:
@@ -404,7 +389,7 @@ def _linear(model: KPCAModel, Z: np.ndarray) -> np.ndarray:
 
 def _by_ridge(
     model: KPCAModel,
-    known: _Known,
+    known: Known,
     Z: np.ndarray,
     alpha: float | None,
     n_threads: int,
@@ -413,107 +398,3 @@ def _by_ridge(
     regression = fit_ridge(known.scores, known.rows, alpha=alpha, n_threads=n_threads, progress=progress)
     rows = regression.predict(Z, n_threads, progress)
     return rows if known.rows.shift is None and model.kernel.by_number else rows + model.shift
-
-
-class _Search:
-    """Descents to the rows whose images are nearest to points of feature space, in blocks of points."""
-
-    def __init__(self, model: KPCAModel, kernel: Kernel, known: _Known | None, start: Rows | None, options: _Options):
-        self.known, self.start, self.max_iter = known, start, options.max_iter
-        self.shift, self.d = model.shift, model.n_features
-        self.sigma = kernel.fixed_point_width()
-        length = _length(known, start) if self.sigma is None else float(self.sigma)
-        self.target = _targets(model, kernel, length)
-        self.descend = partial(descend, sigma=self.sigma, length=length, tol=options.tol, max_iter=options.max_iter)
-
-    def run(self, Z: np.ndarray, n_threads: int, progress: parallel.Progress | None) -> tuple[np.ndarray, str]:
-        """(rows for the scores Z, what to warn of)."""
-        m = len(Z)
-        result = np.empty((m, self.d))
-
-        def task(i: int) -> tuple[int, int]:
-            block = slice(i * BLOCK, min(m, (i + 1) * BLOCK))
-            end = self._block(Z[block], None if self.start is None else self.start.tile(block.start, block.stop))
-            result[block] = end.x
-            return int((~end.converged).sum()), int((end.converged & ~end.arrived(self.sigma)).sum())
-
-        tasks = parallel.run(task, -(-m // BLOCK), n_threads=n_threads, progress=progress, stage="pre-images")
-        lost, far = (int(x) for x in np.sum([(0, 0), *tasks], axis=0))
-        warnings = []
-        if lost:
-            warnings.append(f"{lost} of {m} did not converge in {self.max_iter} steps; a larger max_iter or tol helps")
-        if far:
-            warnings.append(
-                f"for {far} of {m} no row is nearer to what the scores stand for than rows far away are; give start= "
-                "or train= (training rows), or fit with a larger sigma"
-            )
-        return result + self.shift, "; ".join(warnings)
-
-    def _block(self, z: np.ndarray, start: np.ndarray | None) -> Descent:
-        """From the best of the starts of each point, and from the others where that fails."""
-        target = self.target(z)
-        starts = _starts(target, z, self.known, start, self.d)
-        end = self.descend(target, starts[0], np.arange(len(z)))
-        for other in starts[1:]:
-            lost = np.flatnonzero(~end.arrived(self.sigma))
-            if not len(lost):
-                break
-            end.better(self.descend(target, other[lost], lost), lost)
-        return end
-
-
-def _length(known: _Known | None, start: Rows | None) -> float:
-    """The length on which a kernel of unknown width changes: how far rows are apart."""
-    rows = start if known is None else known.rows
-    sample = np.zeros((1, 1)) if rows is None else rows.tile(0, min(512, len(rows)))
-    if len(sample) > 1 and (sample != sample[0]).any():
-        return median_distance(sample)
-    return max(float(np.abs(sample).max()), 1.0)
-
-
-def _targets(model: KPCAModel, kernel: Kernel, length: float) -> Callable[[np.ndarray], Any]:
-    """P of a block of scores: as sums over the images of the landmarks, or as vectors of features."""
-    landmarks = model.projector.landmarks
-    if landmarks is not None:
-        expansion = model.projector.expansion()
-        left, base = np.ascontiguousarray(expansion[:, :-1]), expansion[:, -1]
-        return lambda z: RowsTarget(kernel, landmarks, left, base, z, length)
-    features: FeatureProjector = model.projector.through_features()
-    return lambda z: MapTarget(kernel, features.map, features.mean + z @ features.axes.T, length)
-
-
-def _starts(target: Target, z: np.ndarray, known: _Known | None, start: np.ndarray | None, d: int) -> list[np.ndarray]:
-    """Arrays (b, d) to start from, the best first; before them the given start, where f is more than rounding there."""
-    every = np.arange(len(z))
-    if known is None:
-        starts = [np.zeros((len(z), d))]
-    else:
-        near = _nearest_scores(known.scores, z).T
-        rows = np.stack([known.rows.take(index) for index in near])
-        order = np.argsort([target(candidate, every).objective for candidate in rows], axis=0, kind="stable")
-        starts = [np.ascontiguousarray(rows[best, every]) for best in order]
-    return starts if start is None else [_visible(target, start, starts[0]), *starts]
-
-
-def _visible(target: Target, start: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """``start``, but ``other`` where ``start`` is so far away that f is only rounding there."""
-    values = target(start, np.arange(len(start)))
-    visible = np.isfinite(values.objective) & (np.abs(values.inner) > values.floor)
-    return np.where(visible[:, None], start, other)
-
-
-def _nearest_scores(scores: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """Numbers of the known rows with the nearest scores, (b, STARTS) or fewer."""
-    n, step = len(scores), 8192
-    k = min(STARTS, n)
-    nearest = np.full((len(z), k), np.inf)
-    index = np.zeros((len(z), k), dtype=np.intp)
-    for start in range(0, n, step):
-        tile = scores[start : start + step]
-        distance = np.einsum("ij,ij->i", tile, tile) - 2.0 * (z @ tile.T)
-        few = np.argpartition(distance, min(k, len(tile)) - 1, axis=1)[:, :k]
-        joined = np.concatenate([nearest, np.take_along_axis(distance, few, axis=1)], axis=1)
-        numbers = np.concatenate([index, few + start], axis=1)
-        order = np.argsort(joined, axis=1, kind="stable")[:, :k]
-        nearest, index = np.take_along_axis(joined, order, axis=1), np.take_along_axis(numbers, order, axis=1)
-    return index

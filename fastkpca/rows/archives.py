@@ -21,10 +21,10 @@ import scipy.sparse as sp
 from ..errors import DataFileError
 from . import readmat
 
-__all__ = ["Mat", "Npz", "one_line", "read_npy"]
+__all__ = ["Mat", "Npz", "data_file_errors", "read_npy"]
 
 
-class one_line:
+class data_file_errors:
     """Turns the errors of a reader into a DataFileError that names the file."""
 
     def __init__(self, name: str, errors: tuple[type[BaseException], ...], what: str):
@@ -44,7 +44,7 @@ class one_line:
 def read_npy(path: str | os.PathLike) -> np.ndarray:
     # the header is a Python literal, and numpy's reader of it fails as Python's does
     errors = (ValueError, EOFError, OSError, OverflowError, TypeError, SyntaxError, TokenError)
-    with one_line(str(path), errors, "cannot be read"):
+    with data_file_errors(str(path), errors, "cannot be read"):
         return np.load(path, mmap_mode="r", allow_pickle=False)
 
 
@@ -59,7 +59,8 @@ class Npz:
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         result = {}
-        with one_line(self.name, self.errors, "is not a readable .npz file"), zipfile.ZipFile(self.path) as archive:
+        refusing = data_file_errors(self.name, self.errors, "is not a readable .npz file")
+        with refusing, zipfile.ZipFile(self.path) as archive:
             for member in archive.namelist():
                 if not member.endswith(".npy"):
                     continue
@@ -75,7 +76,7 @@ class Npz:
 
     def load(self, var: str) -> Any:
         with (
-            one_line(self.name, self.errors, f"does not give up its array {var!r}"),
+            data_file_errors(self.name, self.errors, f"does not give up its array {var!r}"),
             np.load(self.path, allow_pickle=False) as archive,
         ):
             return archive[var]
@@ -116,12 +117,12 @@ class Mat:
         raise DataFileError(f"{self.name} {what}: {answer['error']}")
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        with one_line(self.name, self.errors, "is not a readable MATLAB file"):
+        with data_file_errors(self.name, self.errors, "is not a readable MATLAB file"):
             return {name: tuple(shape) for name, shape in self._ask("is not a readable MATLAB file").items()}
 
     def load(self, var: str) -> Any:
         what = f"does not give up its variable {var!r}"
-        with one_line(self.name, self.errors, what), tempfile.TemporaryDirectory() as folder:
+        with data_file_errors(self.name, self.errors, what), tempfile.TemporaryDirectory() as folder:
             self._ask(what, var, folder)
             dense = os.path.join(folder, "array.npy")
             if os.path.exists(dense):

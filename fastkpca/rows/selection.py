@@ -102,9 +102,9 @@ class Selection:
         raise DataFileError(f"{self.file} has no column {word!r}; {hint}")
 
 
-def listed(names: Sequence[str], most: int = 12) -> str:
-    text = ", ".join(map(str, names[:most]))
-    return text if len(names) <= most else f"{text}, ... ({len(names)} in all)"
+def listed(names: Sequence[str], limit: int = 12) -> str:
+    text = ", ".join(map(str, names[:limit]))
+    return text if len(names) <= limit else f"{text}, ... ({len(names)} in all)"
 
 
 def column_label(i: int, names: list[str] | None) -> str:

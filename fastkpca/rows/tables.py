@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from ..errors import DataFileError
 from . import lazyfiles
-from .archives import Mat, Npz, one_line, read_npy
+from .archives import Mat, Npz, data_file_errors, read_npy
 from .foreign import file_source
 from .selection import Selection, Table, column_label, listed
 from .textfiles import TextFile
@@ -132,7 +132,7 @@ def _from_parquet(path: str | os.PathLike, var: str | None, selection: Selection
     if 0 in file.shape:
         raise DataFileError(f"{selection.file}: the table is empty, its shape is {file.shape}")
     taken, label = selection.resolve(file.shape[1], file.names)
-    words = file.words(taken)
+    words = file.not_numeric(taken)
     if words:
         named = listed([f"{column_label(i, file.names)} of type {kind}" for i, kind in words], 5)
         keys = ",".join(file.names[i] for i, _ in words)
@@ -161,7 +161,7 @@ def _from_archive(archive: Npz | Mat | lazyfiles.Hdf5 | lazyfiles.Zarr, var: str
         var = tables[0]
     elif var not in shapes:
         raise DataFileError(f"{name} has no array of real numbers called {var!r}; it has {described(list(shapes))}")
-    with one_line(name, archive.errors, f"does not give up its array {var!r}"):
+    with data_file_errors(name, archive.errors, f"does not give up its array {var!r}"):
         X = archive.load(var)
     beside = selection.label if selection.label in shapes and selection.label != var else None
     if beside is None:

@@ -22,7 +22,7 @@ import numpy as np
 
 from ..base import parallel
 from ..errors import DataFileError
-from .archives import one_line
+from .archives import data_file_errors
 from .selection import Selection, Table, column_label
 
 __all__ = ["TextFile"]
@@ -59,7 +59,7 @@ class TextFile:
         sample = list(islice(self._lines(), _SAMPLE_LINES))
         if not sample:
             raise DataFileError(f"{name} has no line with data")
-        with one_line(name, (csv.Error,), "is not a table"):
+        with data_file_errors(name, (csv.Error,), "is not a table"):
             self.delimiter = _detect_delimiter([line for _, line in sample])
         rows = [self._split(line) for _, line in sample]
         self.header_line, self.names = 0, None
@@ -165,7 +165,7 @@ class TextFile:
         return X, labels
 
     def _decompressing(self) -> Any:
-        return one_line(self.name, (EOFError, OSError, zlib.error, lzma.LZMAError), "cannot be decompressed")
+        return data_file_errors(self.name, (EOFError, OSError, zlib.error, lzma.LZMAError), "cannot be decompressed")
 
     def _open(self) -> TextIO:
         return self.opener(self.path, "rt", encoding=self.encoding, errors="replace")
@@ -178,7 +178,7 @@ class TextFile:
                     yield number, line
 
     def _split(self, line: str) -> list[str]:
-        with one_line(self.name, (csv.Error,), "is not a table"):
+        with data_file_errors(self.name, (csv.Error,), "is not a table"):
             if self.delimiter is None:
                 return next(csv.reader([" ".join(line.split())], delimiter=" "))
             return next(csv.reader([line.rstrip("\r\n")], delimiter=self.delimiter, skipinitialspace=True))

@@ -64,9 +64,10 @@ def class_codes(y: Any, n_samples: int, *, least: int = 1, purpose: str) -> tupl
     if counts.min() < least:
         smallest = int(np.argmin(counts))
         hint = "; are these measured values rather than labels?" if np.sum(counts < least) > len(classes) / 2 else ""
+        row = int(np.argmax(codes == smallest))
         raise ValueError(
-            f"class {classes.tolist()[smallest]!r} has one row (row {int(np.argmax(codes == smallest))}); {purpose} "
-            f"needs at least {least} rows of every class, one says nothing about the spread within: drop it or merge it{hint}"
+            f"class {classes.tolist()[smallest]!r} has one row (row {row}); {purpose} needs at least {least} rows of "
+            f"every class, one says nothing about the spread within: drop it or merge it{hint}"
         )
     return classes, codes
 

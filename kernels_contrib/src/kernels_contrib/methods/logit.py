@@ -38,7 +38,7 @@ class Logit:
 
 
 def check_scale(strength: float, mean_diagonal: float) -> None:
-    """Raise ValueError where the penalty or kernel values are so large or ratio that their products leave float64."""
+    """Raise ValueError where the penalty or kernel values are so large or small that their products leave float64."""
     for name, value in (("regularization is", strength), ("k(x, x) is about", mean_diagonal)):
         if value and not 1.0 / LARGEST <= value <= LARGEST:
             raise ValueError(

@@ -37,10 +37,10 @@ PASSED_OVER = frozenset({"fastkpca", "kernels_contrib", "sklearn", "joblib"})
 _silenced: ContextVar[tuple[type[Warning], ...]] = ContextVar("silenced", default=())
 
 
-def did_you_mean(name: str, known: Iterable[str], most: int = 3) -> str:
+def did_you_mean(name: str, known: Iterable[str], limit: int = 3) -> str:
     """ "did you mean 'gaussian'?" where a known name is close to this one, else ""; letters' case does not matter."""
     by_lower = {spelling.lower(): spelling for spelling in known}
-    near = difflib.get_close_matches(name.lower(), by_lower, n=most)
+    near = difflib.get_close_matches(name.lower(), by_lower, n=limit)
     return f"did you mean {' or '.join(repr(by_lower[x]) for x in near)}?" if near else ""
 
 

@@ -1,10 +1,11 @@
-"""Files of other methods' results, in the format of ``fastkpca.save``: kernels, maps and arrays under one checksum::
+"""Files of other methods' results, in the format of ``fastkpca.save``: kernels, maps and arrays under one checksum.
 
-from fastkpca.state import load_state, save_state
+Two lines write such a file and read it::
 
-save_state("my.model", "my_package:MyModel", {"kernel": model.kernel, "weights": W, "classes": ["a", "b"]})
-kind, values = load_state("my.model")
-model = MyModel(**values)
+    save_state("my.model", "my_package:MyModel", {"kernel": model.kernel, "weights": W, "classes": ["a", "b"]})
+    kind, values = load_state("my.model")
+
+and ``MyModel(**values)`` makes the model again.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ def save_state(path: Any, kind: str, values: Mapping[str, Any], *, overwrite: bo
     ----------
     path : str or Path
     kind : str
-        What this is, for the reader: best with the name of the package, as in "my_package:MyModel".
+        What the file holds, best with the name of the package, as in "my_package:MyModel".
     values : mapping
         By name: numpy arrays of numbers or truth values, kernels, feature maps, models of ``kpca``, None, bool, int,
-        float, str, lists and tuples of these five, and mappings of all that. A feature map goes with the kernel that
-        stands under the name ``"kernel"`` in ``values`` itself, and with the array ``"shift"`` beside the map: what is
-        subtracted from rows before the map sees them (``features(...).shift``).
+        float, str, lists and tuples of these five, and mappings of all that. A feature map needs its kernel under the
+        name ``"kernel"`` in ``values`` itself, and the array ``"shift"`` beside the map: what is subtracted from rows
+        before they are given to the map (``features(...).shift``).
     overwrite : bool
         False: an existing file is left alone and FileExistsError raised.
 
@@ -72,8 +73,8 @@ def load_state(path: Any, *, plugins: bool | str | Collection[str] = False) -> t
     -------
     kind : str
     values : dict
-        As they were given; tuples come back as lists, numpy scalars as Python numbers. That they fit together is for
-        the caller to see to; a map fits its shift.
+        As they were given; tuples come back as lists, numpy scalars as Python numbers. A map is checked to fit its
+        shift; whether other values fit together is for the caller to check.
 
     Raises
     ------
@@ -85,50 +86,50 @@ def load_state(path: Any, *, plugins: bool | str | Collection[str] = False) -> t
     if "kind" not in header:
         raise ModelFileError(f"{path} is a fastkpca file but not of save_state; fastkpca.load reads models of kpca")
     try:
-        own = Record(header, arrays, "the file")
-        own.keys(("kind", "values"))
-        described = Record(own.get("values"), arrays, "what it holds")
+        record = Record(header, arrays, "the file")
+        record.keys(("kind", "values"))
+        described = Record(record.get("values"), arrays, "the values")
         kernel = None
         if "kernel" in described.header:
-            state = Record(described.header["kernel"], arrays, "kernel")
-            kernel = kernel_from_state(state.get("kernel"), plugins=plugins) if "kernel" in state.header else None
-        return own.text("kind"), _restore_all(described, "", kernel, plugins)
+            of_kernel = Record(described.header["kernel"], arrays, "kernel").header
+            kernel = kernel_from_state(of_kernel["kernel"], plugins=plugins) if "kernel" in of_kernel else None
+        return record.text("kind"), _restore_all(described, "", kernel, plugins)
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from error
 
 
 def _describe_all(values: Mapping[str, Any], place: str, kernel: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     """JSON for values; their arrays join the others under names that begin with their place."""
-    found: dict[str, Any] = {}
+    described: dict[str, Any] = {}
     for name, value in values.items():
         here = f"{place}{name}"
         if isinstance(value, np.ndarray):
             _add(arrays, here, value)
-            found[name] = {"array": here}
+            described[name] = {"array": here}
         elif isinstance(value, Kernel):
-            found[name] = {"kernel": kernel_state(value)}
+            described[name] = {"kernel": kernel_state(value)}
         elif isinstance(value, FeatureMap):
             if not isinstance(kernel, Kernel) or not isinstance(values.get("shift"), np.ndarray):
                 raise ValueError(
                     f"{here} is a feature map; add its kernel as 'kernel' in values, and its array 'shift' beside it"
                 )
-            found[name] = _describe_parts("map", value, here, arrays)
+            described[name] = _describe_parts("map", value, here, arrays)
             # as long as the map has features: a small file cannot make a large map
             _add(arrays, f"{here}.length", np.zeros(value.n_features, dtype=np.int8))
         elif isinstance(value, KPCAModel):
-            found[name] = _describe_parts("model", value, here, arrays)
+            described[name] = _describe_parts("model", value, here, arrays)
         elif isinstance(value, Mapping):
-            found[name] = {"values": _describe_all(value, f"{here}.", kernel, arrays)}
+            described[name] = {"values": _describe_all(value, f"{here}.", kernel, arrays)}
         else:
-            found[name] = {"plain": value}
-    return found
+            described[name] = {"plain": value}
+    return described
 
 
 def _describe_parts(word: str, value: Any, place: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-    state, own = value.state()
-    for name, array in own.items():
+    header, of_value = value.state()
+    for name, array in of_value.items():
         _add(arrays, f"{place}.{word}.{name}", array)
-    return {word: state, "arrays": list(own)}
+    return {word: header, "arrays": list(of_value)}
 
 
 def _add(arrays: dict[str, np.ndarray], name: str, array: np.ndarray) -> None:
@@ -142,40 +143,42 @@ def _restore_all(described: Record, place: str, kernel: Kernel | None, plugins: 
     maps = []
     for name in described.header:
         here = f"{place}{name}"
-        one = Record(described.header[name], described.arrays, here)
-        if "plain" in one.header:
-            values[name] = one.header["plain"]
-        elif "array" in one.header:
-            values[name] = _array(one, one.text("array"))
-        elif "kernel" in one.header:
-            values[name] = kernel_from_state(one.header["kernel"], plugins=plugins)
-        elif "values" in one.header:
-            values[name] = _restore_all(Record(one.header["values"], one.arrays, here), f"{here}.", kernel, plugins)
-        elif "model" in one.header:
-            values[name] = KPCAModel.from_state(one.header["model"], _parts(one, "model"), plugins=plugins)
-        elif "map" in one.header:
-            values[name] = None  # in its place; once its shift is there
-            maps.append((name, one))
+        record = Record(described.header[name], described.arrays, here)
+        if "plain" in record.header:
+            values[name] = record.header["plain"]
+        elif "array" in record.header:
+            values[name] = _array(record, record.text("array"))
+        elif "kernel" in record.header:
+            values[name] = kernel_from_state(record.header["kernel"], plugins=plugins)
+        elif "values" in record.header:
+            values[name] = _restore_all(
+                Record(record.header["values"], record.arrays, here), f"{here}.", kernel, plugins
+            )
+        elif "model" in record.header:
+            values[name] = KPCAModel.from_state(record.header["model"], _parts(record, "model"), plugins=plugins)
+        elif "map" in record.header:
+            values[name] = None  # keeps the order; restored below, when its shift is known
+            maps.append((name, record))
         else:
-            raise one.refuse("this is no value")
-    for name, one in maps:
+            raise record.refuse("it is none of the values that save_state writes")
+    for name, record in maps:
         shift = values.get("shift")
         if kernel is None or not isinstance(shift, np.ndarray) or shift.ndim != 1:
-            raise one.refuse("its kernel or its shift is missing")
-        length = len(one.array(f"{one.what}.length", (None,), kind="i"))
-        parts = _parts(one, "map")
-        values[name] = restore_map(kernel, one.header["map"], parts, n_features=length, n_columns=len(shift))
+            raise record.refuse("its kernel or its shift is missing")
+        length = len(record.array(f"{record.what}.length", (None,), kind="i"))
+        parts = _parts(record, "map")
+        values[name] = restore_map(kernel, record.header["map"], parts, n_features=length, n_columns=len(shift))
     return values
 
 
-def _parts(one: Record, word: str) -> dict[str, np.ndarray]:
-    names = one.list("arrays")
+def _parts(record: Record, word: str) -> dict[str, np.ndarray]:
+    names = record.list("arrays")
     if not all(isinstance(name, str) for name in names):
-        raise one.refuse("the names of its arrays are not strings")
-    return {name: _array(one, f"{one.what}.{word}.{name}") for name in names}
+        raise record.refuse("the names of its arrays are not strings")
+    return {name: _array(record, f"{record.what}.{word}.{name}") for name in names}
 
 
-def _array(one: Record, name: str) -> np.ndarray:
-    if name not in one.arrays:
-        raise one.refuse(f"the array {name[:60]} is missing")
-    return one.arrays[name]
+def _array(record: Record, name: str) -> np.ndarray:
+    if name not in record.arrays:
+        raise record.refuse(f"the array {name[:60]} is missing")
+    return record.arrays[name]

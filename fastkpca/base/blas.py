@@ -74,8 +74,8 @@ class _BlasCap:
 
     def after_fork_in_child(self) -> None:
         self._lock = threading.RLock()
-        own = threading.get_ident()
-        self._holders = {holder: thread for holder, thread in self._holders.items() if thread == own}
+        current = threading.get_ident()
+        self._holders = {holder: thread for holder, thread in self._holders.items() if thread == current}
         if not self._holders:
             self._restore()
             self._before = []
@@ -116,8 +116,8 @@ class _ForkGate:
 
     def before_fork(self) -> None:
         self._changed.acquire()
-        own = threading.get_ident()
-        while any(thread != own for thread in self._calls.values()):
+        current = threading.get_ident()
+        while any(thread != current for thread in self._calls.values()):
             self._changed.wait()
 
     def after_fork(self) -> None:

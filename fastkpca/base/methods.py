@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..errors import PluginError, UnknownMethodError
-from .plugins import Entry, Group, Table, warn_of
+from .plugins import Entry, Group, Table, warn_about
 
 __all__ = ["get_method", "list_methods"]
 
@@ -79,8 +79,8 @@ def list_methods(load: bool = False) -> Table:
         A distribution claims an impossible name; it is left out.
     """
     plugins, problems = _METHODS.plugins(fresh=True)
-    warn_of(problems)
-    entries = [*_METHODS.own(), *plugins]
+    warn_about(problems)
+    entries = [*_METHODS.builtin_entries(), *plugins]
     return Table(map(_inspected, entries) if load else entries)
 
 

@@ -20,9 +20,9 @@ from typing import Any
 
 from ..errors import PluginError, PluginWarning, did_you_mean, warn_caller
 
-__all__ = ["DISABLE", "NAME", "OWN", "Entry", "Group", "Table", "normal", "plugins_disabled", "warn_of"]
+__all__ = ["DISABLE", "DISTRIBUTION", "NAME", "Entry", "Group", "Table", "normalized", "plugins_disabled", "warn_about"]
 
-OWN = "fastkpca"
+DISTRIBUTION = "fastkpca"
 DISABLE = "FASTKPCA_DISABLE_PLUGINS"
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*")
 
@@ -77,19 +77,20 @@ def plugins_disabled() -> bool:
     return os.environ.get(DISABLE, "").strip().lower() not in ("", "0", "false", "no")
 
 
-def warn_of(problems: Sequence[str]) -> None:
+def warn_about(problems: Sequence[str]) -> None:
     for problem in problems:
         warn_caller(problem, PluginWarning)
 
 
-def normal(distribution: str) -> str:
+def normalized(distribution: str) -> str:
     return re.sub(r"[-_.]+", "-", distribution).lower()  # PEP 503
 
 
 def _describe(point: metadata.EntryPoint) -> tuple[str, str, str]:
     """Name, version and summary of the distribution behind an entry point, whatever state its metadata is in."""
     try:
-        about = point.dist.metadata  # type: ignore[union-attr]
+        assert point.dist is not None
+        about = point.dist.metadata
         return about["Name"] or "unknown", about["Version"] or "", about["Summary"] or ""
     except Exception:  # a broken METADATA of somebody else's must not break this listing
         return "unknown", "", ""
@@ -142,7 +143,7 @@ class Group:
         entries, problems = [], []
         for point in points:
             distribution, version, summary = _describe(point)
-            if normal(distribution) == OWN:
+            if normalized(distribution) == DISTRIBUTION:
                 continue  # the literal table speaks for these
             if point.name in self.reserved:
                 problems.append(
@@ -156,7 +157,7 @@ class Group:
                 )
             else:
                 entries.append(Entry(point.name, point.value, distribution, version, summary))
-        unique = sorted(set(entries), key=lambda e: (e.name, normal(e.distribution), e.version, e.value))
+        unique = sorted(set(entries), key=lambda e: (e.name, normalized(e.distribution), e.version, e.value))
         return tuple(unique), tuple(sorted(set(problems)))
 
     def plugins(self, *, fresh: bool = False) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
@@ -169,9 +170,9 @@ class Group:
             self.scanned[path] = self.read(metadata.entry_points(group=self.name))
         return self.scanned[path]
 
-    def own(self) -> list[Entry]:
+    def builtin_entries(self) -> list[Entry]:
         """fastkpca's own, with the version that is installed."""
-        version = metadata.version(OWN)
+        version = metadata.version(DISTRIBUTION)
         return [
             Entry(e.name, e.value, e.distribution, version, e.summary, e.aliases, e.target) for e in self.table.values()
         ]
@@ -187,10 +188,10 @@ class Group:
             if name in self.reserved:
                 return self.reserved[name]
             claims = [entry for entry in plugins if entry.name == name]
-        elif normal(distribution) == OWN:
+        elif normalized(distribution) == DISTRIBUTION:
             claims = [self.reserved[bare]] if bare in self.reserved else []
         else:
-            claims = [e for e in plugins if e.name == bare and normal(e.distribution) == normal(distribution)]
+            claims = [e for e in plugins if e.name == bare and normalized(e.distribution) == normalized(distribution)]
         if len(claims) == 1:
             return claims[0]
         if not claims:
@@ -201,10 +202,10 @@ class Group:
                 f"distribution {holders[0]} registers the {self.kind} name {claims[0].name!r} more than once "
                 f"({', '.join(entry.value for entry in claims)}); its authors have to choose one"
             )
-        found = ", ".join(entry.release for entry in claims)
+        releases = ", ".join(entry.release for entry in claims)
         ways = " or ".join(repr(entry.qualified) for entry in claims)
         raise PluginError(
-            f"the {self.kind} name {claims[0].name!r} is claimed by {len(holders)} distributions ({found}); ask for "
+            f"the {self.kind} name {claims[0].name!r} is claimed by {len(holders)} distributions ({releases}); ask for "
             f"{ways}, or uninstall one of them"
         )
 
@@ -216,7 +217,7 @@ class Group:
             return self.find(name, self.plugins()[0], session)
         except self._unknown_error:
             plugins, problems = self.plugins(fresh=True)
-            warn_of(problems)
+            warn_about(problems)
             return self.find(name, plugins, session)
 
     def _unknown(self, name: str, plugins: Sequence[Entry], session: Mapping[str, Entry]) -> str:
@@ -241,7 +242,7 @@ class Group:
         if entry in self.loaded:
             return self.loaded[entry]
         point = metadata.EntryPoint(entry.name, entry.value, self.name)
-        if entry.distribution == OWN:
+        if entry.distribution == DISTRIBUTION:
             thing = point.load()
         else:
             who = self.who(entry)

@@ -203,7 +203,7 @@ class Kernel:
             name, convert = self.aliases.get(given, (given, None))
             if name not in self.parameters:
                 known = [*self.parameters, *self.aliases]
-                near = did_you_mean(given, known, most=1)
+                near = did_you_mean(given, known, limit=1)
                 raise TypeError(
                     f"{type(self).__name__} has no parameter {given!r}; {near}{' ' * bool(near)}it takes: "
                     f"{', '.join(known) or 'none'}"
@@ -338,7 +338,9 @@ class Kernel:
         return f"{type(self).__name__}({inner})"
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.get_parameters() == other.get_parameters()  # type: ignore[attr-defined]
+        if not isinstance(other, Kernel) or type(self) is not type(other):
+            return False
+        return self.get_parameters() == other.get_parameters()
 
     def __hash__(self) -> int:
         return hash((type(self), repr(self)))

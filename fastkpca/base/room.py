@@ -63,9 +63,8 @@ def available(n_threads: int) -> int | None:
     return left
 
 
-def memory_within(memory_limit: int | None, default: int, n_threads: int) -> tuple[int | None, bool]:
-    """(the memory limit, or what RLIMIT_AS leaves where that is less; whether it is less)."""
+def memory_within(memory_limit: int | None, n_threads: int) -> tuple[int, bool]:
+    """(bytes that a fit may take, whether RLIMIT_AS leaves less than the user, or the default, allows)."""
+    limit = DEFAULT_MEMORY if memory_limit is None else memory_limit
     left = available(n_threads)
-    if left is None or left >= (default if memory_limit is None else memory_limit):
-        return memory_limit, False
-    return left, True
+    return (limit, False) if left is None or left >= limit else (left, True)

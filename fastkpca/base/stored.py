@@ -68,21 +68,21 @@ class Record:
 
     def keys(self, needed: Collection[str], optional: Collection[str] = ()) -> None:
         """Exactly these keys, and perhaps the optional ones."""
-        self._exactly(self.header, needed, optional, "", "")
+        self._exactly(self.header, needed, optional)
 
     def names(self, needed: Collection[str], optional: Collection[str] = ()) -> None:
         """Exactly these arrays, and perhaps the optional ones."""
-        self._exactly(self.arrays, needed, optional, "the array ", "an array ")
+        self._exactly(self.arrays, needed, optional, "array ")
 
     def _exactly(
-        self, found: Collection[str], needed: Collection[str], optional: Collection[str], the: str, an: str
+        self, present: Collection[str], needed: Collection[str], optional: Collection[str], kind: str = ""
     ) -> None:
-        missing = [key for key in needed if key not in found]
-        surplus = [key for key in found if key not in needed and key not in optional]
+        missing = [key for key in needed if key not in present]
+        surplus = [key for key in present if key not in needed and key not in optional]
         if missing:
-            raise self.refuse(f"{the}{', '.join(missing)} is missing")
+            raise self.refuse(f"{'the ' * bool(kind)}{kind}{', '.join(missing)} is missing")
         if surplus:
-            raise self.refuse(f"there is no place for {an}{_shown(surplus[0])}")
+            raise self.refuse(f"there is no place for {'an ' * bool(kind)}{kind}{_shown(surplus[0])}")
 
     def get(self, key: str) -> Any:
         if key not in self.header:
@@ -97,8 +97,8 @@ class Record:
 
     def refuse_the_rest(self) -> None:
         """Refuse what nobody has taken: keys and arrays that have no place here."""
-        self._exactly(self.header, (), self._taken, "", "")
-        self._exactly(self.arrays, (), self._taken_arrays, "", "an array ")
+        self._exactly(self.header, (), self._taken)
+        self._exactly(self.arrays, (), self._taken_arrays, "array ")
 
     def number(self, key: str, *, least: float = -math.inf, above: float = -math.inf, most: float = math.inf) -> float:
         """A finite number, at least ``least``, more than ``above``, at most ``most``."""

@@ -414,17 +414,17 @@ def _demo(options: argparse.Namespace) -> None:
 
 def _check_outputs(outputs: Sequence[str | None], inputs: Sequence[str], force: bool) -> None:
     """Before any work: every output may be written, none is an input, no two are the same."""
-    from ..base import files
+    from ..base.atomic import check_target
 
     taken = {os.path.realpath(path): f"the input {path!r}" for path in inputs}
     for path in outputs:
         if path is None:
             continue
-        target = files.check_target(path, overwrite=True)
+        target = check_target(path, overwrite=True)
         if str(target) in taken:
             raise _Refused(f"the output {path!r} is the same file as {taken[str(target)]}")
         taken[str(target)] = f"the output {path!r}"
-        files.check_target(path, overwrite=force)
+        check_target(path, overwrite=force)
 
 
 def _score_writer(path: str | None) -> Callable[..., None] | None:

@@ -49,14 +49,14 @@ def _prepare(folder: Path, force: bool) -> bool:
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"{str(folder)!r} is a file; choose another folder with --output")
     folder.mkdir(parents=True, exist_ok=True)
-    found = set(os.listdir(folder))
-    foreign = found - {MODEL, SCORES, PLOT}
-    if foreign and not force:
+    existing = set(os.listdir(folder))
+    others = existing - {MODEL, SCORES, PLOT}
+    if others and not force:
         raise FileExistsError(
-            f"the folder {str(folder)!r} holds other files (such as {min(foreign)!r}); choose another with --output, "
+            f"the folder {str(folder)!r} holds other files (such as {min(others)!r}); choose another with --output, "
             "or add the demo's files to it with --force"
         )
-    return bool(found - foreign)
+    return bool(existing - others)
 
 
 def run(
@@ -94,9 +94,7 @@ def run(
     print(f"{'rows held out':<18}{len(held_out)} of {len(X)}")
 
     start = time.perf_counter()
-    model = fk.kpca(
-        train, "gaussian", COMPONENTS, rng=0, progress=progress or False, **parameters
-    )
+    model = fk.kpca(train, "gaussian", COMPONENTS, rng=0, progress=progress or False, **parameters)
     seconds = time.perf_counter() - start
     if progress is not None:
         progress.clear()

@@ -16,7 +16,6 @@ from ..products.matrix import MatrixSummation, gram_matrix
 from ..products.operators import GramOperator
 from ..products.weighted import Coordinates, coordinates_for
 from ..rows.view import Rows
-from ..solve.certificate import Certificate
 from ..solve.costs import TooDearError
 from ..solve.krylov import block_krylov
 from ..solve.proof import KrylovResult
@@ -29,12 +28,15 @@ from .solution import Solution, negative_end, number_kept, sample_projector, sca
 
 __all__ = ["solve_by_products", "widths"]
 
+MATRIX_PASSES = 5
+"""Passes over a matrix in memory that are allowed for one over the kernel values."""
+
 
 def solve_by_products(problem: Problem, plan: Plan) -> Solution:
     """Block Krylov, or LAPACK where that is, or turns out to be, the cheaper of the two.
 
-    How many passes there will be is hard to predict where the spectrum is flat. Left when it has cost what LAPACK would
-    cost, a run is never much dearer than twice the better way.
+    The number of passes is hard to predict where the spectrum is flat. A run that has cost as much as LAPACK would is
+    stopped, so the total is never much more than twice that of the cheaper method.
     """
     lapack, way = plan.dense, plan.krylov
     assert way is not None
@@ -56,6 +58,8 @@ def _solve(problem: Problem, way: Candidate, otherwise: str, lapack_seconds: flo
     rows, present = problem.rows.present()
     n, wanted = rows.n_samples, target.n_components
     # exact products of rows that are distributed are made where these are
+    kept = way.offer.cost.memory > 0 and way.name == "exact"
+    passes = MATRIX_PASSES * budget.max_passes if kept else budget.max_passes
     product, search = _products(problem, way, given if given.distributed and present is None else rows, rows)
     diagonal = GramOperator(kernel, product, rows, None).diagonal()
     coordinates = coordinates_for(kernel, rows, diagonal, problem.largest_value, problem.budget.n_threads)
@@ -72,8 +76,8 @@ def _solve(problem: Problem, way: Candidate, otherwise: str, lapack_seconds: flo
             )
         reached = block_krylov(
             KernelMatrix(product, search, trace, kernel.positive_semidefinite, entry_error, known),
-            SolverTarget(wanted or min(10, n - 1), target.tol, None if wanted else target.c),
-            SolverBudget(budget.max_passes, way.room.basis, way.room.pass_seconds, lapack_seconds, otherwise),
+            SolverTarget(wanted or min(10, n - 1), target.tol, None if wanted else target.c, not target.guaranteed),
+            SolverBudget(passes, way.room.basis, way.room.pass_seconds, lapack_seconds, otherwise),
             start=start,
             rng=problem.rng,
             progress=budget.report,
@@ -83,6 +87,8 @@ def _solve(problem: Problem, way: Candidate, otherwise: str, lapack_seconds: flo
     # the mean of all entries errs by no more than an entry does
     slack = 4 * EPS * n * size + n * (entry_error + product.error_bound)
     info = {"method": "krylov", "products": way.name, "passes": reached.passes, "search_passes": reached.search_passes}
+    if kept:  # the values were computed once
+        info |= {"passes": 1, "matrix_passes": reached.passes}
     info |= {"product_error": float(product.error_bound)} if product.error_bound else {}
     info |= {"widths": widths(reached.history), "search_widths": widths(reached.search_history)}
     info |= negative_end(reached.negative_end, kernel)
@@ -97,18 +103,18 @@ def _solution(
     trace: tuple[float, float, float],
     info: dict,
 ) -> Solution:
-    """The components that are kept, for the rows as given; ``trace``: of the centred matrix, of its size, its error."""
+    """The components that are kept, for the rows as given; ``trace``: (trace, size, error) of the centred matrix."""
     total, size, slack = trace
     n_samples, n = problem.data.n_samples, len(reached.vectors)
     above = reached.certificate.eigenvalue_bounds[:, 1] - reached.theta
     floor = 2 * EPS * size
     if not problem.kernel.positive_semidefinite:
-        # beside large negative ones, zeros come out as what rounding left of them
-        # (without errors of entries that the kernel states, which may be far above all of them)
+        # beside large negative eigenvalues, zeros are computed as rounding errors of their size
+        # (without the entry errors that the kernel states, which may be far larger)
         floor = max(floor, min(reached.certificate.rounding, 64 * EPS * np.sqrt(n) * size))
     kept = number_kept(reached.theta, floor, total, problem.target, problem.kernel, n_samples, above)
     eigenvalues = reached.theta[:kept].copy()
-    # score = Kc @ coeff to rounding, as for new rows: the image, not the vector times its Ritz value
+    # from the images, not vectors times Ritz values: so score = Kc @ coeff to rounding, as for new rows
     score = coordinates.images(reached.images[:, :kept]) / np.sqrt(eigenvalues)
     sample = problem.data.sample_index
     signs = signs_of(score[sample if present is None else np.searchsorted(present, sample)])
@@ -119,7 +125,7 @@ def _solution(
     coeff, means = (scattered(x, present, n_samples) for x in (coeff, means))
     return Solution(
         eigenvalues,
-        _first(reached.certificate, kept),
+        reached.certificate.first(kept),
         (total - slack, total + slack),
         sample_projector(problem.rows, coeff, means, problem.dtype),
         info,
@@ -129,7 +135,7 @@ def _solution(
 
 
 def _products(problem: Problem, way: Candidate, everywhere: Rows, rows: Rows) -> tuple[Summation, Summation | None]:
-    """The product that proves, and one in float32 for the search, where the range of float32 allows it."""
+    """The product in float64, and one in float32 for the search, where the range of float32 allows it."""
     kernel, threads = problem.kernel, problem.budget.n_threads
     if way.name != "exact":
         return InStrips(way.offer.summation(rows, None, threads), way.room.columns), None
@@ -143,7 +149,7 @@ def _products(problem: Problem, way: Candidate, everywhere: Rows, rows: Rows) ->
 
 
 def _fits_float32(problem: Problem) -> bool:
-    """Whether rows and values are well within float32: products and sums need room on either side."""
+    """Whether rows and values are well within the range of float32, with a margin for products and sums."""
     # distances are formed in units of the kernel's own
     rows = problem.kernel.translation == "kernel" or 1e-15 < problem.data.radius < 1e15
     if not (rows and 1e-25 < problem.largest_value < 1e30):
@@ -156,12 +162,3 @@ def _fits_float32(problem: Problem) -> bool:
 def widths(pairs: Sequence[tuple[int, float]]) -> list[list[float]]:
     """[pass, width] as JSON has them, of the passes after which a width was known."""
     return [[passes, width] for passes, width in pairs if np.isfinite(width)]
-
-
-def _first(proof: Certificate, kept: int) -> Certificate:
-    return replace(
-        proof,
-        eigenvalue_bounds=proof.eigenvalue_bounds[:kept],
-        angle_bounds=proof.angle_bounds[:kept],
-        clusters=proof.clusters[:kept],
-    )

@@ -26,16 +26,16 @@ from ..rows.view import Rows
 __all__ = ["LEAST_COLUMNS", "InStrips", "Way", "best_product", "both_sides", "exact_error", "products_for"]
 
 LEAST_COLUMNS = 8
-"""Columns that a product may be asked to multiply at once, whatever the memory."""
+"""Columns that a product must be able to multiply at once for the plan to take it."""
 WORTH_PROBING = 0.03
-"""Seconds; where exact tiles, or an offer, take less, no look is taken at how many pivots there would be."""
+"""Seconds; where exact tiles, or an offer, take less, the number of pivots is not estimated."""
 WORTH_ASKING = 3e-3
 """The same for asking the kernel what it offers."""
 
 
 @dataclass(frozen=True)
 class Way(Offer):
-    """An offer of a product with the kernel matrix, and what it is predicted to take on one thread.
+    """An offer of a product with the kernel matrix, and its predicted costs on one thread.
 
     Attributes
     ----------

@@ -42,7 +42,7 @@ def given_kernel(kernel: Any, parameters: dict[str, Any], function: Callable[...
         others = {name: ours for name, ours in OTHER_NAMES.items() if ours in arguments or not ours.isidentifier()}
         hints = []
         for name in parameters:
-            near = did_you_mean(name, [*arguments, *others], most=1)
+            near = did_you_mean(name, [*arguments, *others], limit=1)
             if name in others:
                 hints.append(f"{name} is called {others[name]} here")
             elif near and f"no parameter {name!r}" in str(error):

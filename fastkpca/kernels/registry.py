@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..base.plugins import NAME, OWN, Entry, Group, Table, warn_of
+from ..base.plugins import DISTRIBUTION, NAME, Entry, Group, Table, warn_about
 from ..base.protocol import API_VERSION, Kernel
 from ..errors import PluginError, UnknownKernelError, did_you_mean
 from .adapters import CallableKernel, ObjectKernel
@@ -36,7 +36,7 @@ KernelTable = Table
 
 # The same names stand as entry points in pyproject.toml, for independent readers; a test holds the two equal.
 BUILTINS: Mapping[str, KernelEntry] = {
-    name: KernelEntry(name, f"fastkpca.kernels.{value}", OWN, summary=summary, aliases=aliases)
+    name: KernelEntry(name, f"fastkpca.kernels.{value}", DISTRIBUTION, summary=summary, aliases=aliases)
     for name, value, aliases, summary in (
         ("linear", "linear:Linear", (), "x.y"),
         ("polynomial", "polynomial:Polynomial", ("poly",), "(scale x.y + offset)^degree"),
@@ -97,11 +97,11 @@ def make(entry: KernelEntry, parameters: dict[str, Any]) -> Kernel:
     try:
         return cls(**parameters)
     except (TypeError, ValueError) as error:  # about the parameters: the user's to mend
-        if entry.distribution != OWN:
+        if entry.distribution != DISTRIBUTION:
             error.add_note(f"raised by {KERNELS.who(entry)}, {cls.__name__}({', '.join(parameters)})")
         raise
     except Exception as error:
-        if entry.distribution == OWN:
+        if entry.distribution == DISTRIBUTION:
             raise
         raise PluginError(
             f"{KERNELS.who(entry)}: {cls.__name__}({', '.join(parameters)}) raised {type(error).__name__}: {error}"
@@ -316,8 +316,8 @@ def list_kernels(load: bool = False) -> KernelTable:
         A distribution claims a reserved or impossible name; it is left out.
     """
     plugins, problems = KERNELS.plugins(fresh=True)
-    warn_of(problems)
-    entries = [*KERNELS.own(), *plugins, *session_entries().values()]
+    warn_about(problems)
+    entries = [*KERNELS.builtin_entries(), *plugins, *session_entries().values()]
     return KernelTable(map(_inspected, entries) if load else entries)
 
 
@@ -380,7 +380,7 @@ def origin(kernel: Kernel) -> Origin | None:
     if isinstance(kernel, (CallableKernel, ObjectKernel)):
         thing = kernel.wrapped
         cls = thing if callable(thing) and hasattr(thing, "__qualname__") else type(thing)
-    elif cls.__module__.partition(".")[0] == OWN:
+    elif cls.__module__.partition(".")[0] == DISTRIBUTION:
         return None
     label = f"{cls.__module__}.{getattr(cls, '__qualname__', cls)}"
     for entry in session_entries().values():

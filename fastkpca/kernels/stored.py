@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from ..base.plugins import OWN, Entry, normal
+from ..base.plugins import DISTRIBUTION, Entry, normalized
 from ..base.protocol import Kernel
 from ..base.stored import Record, refusing
 from ..errors import PluginError, PluginWarning, UnknownKernelError, warn_caller
@@ -99,7 +99,7 @@ def _allowed(plugins: bool | str | Collection[str]) -> bool | frozenset[str]:
 
 def _normal_name(name: str) -> str:
     distribution, colon, kernel = name.partition(":")
-    return normal(distribution) + colon + kernel
+    return normalized(distribution) + colon + kernel
 
 
 def _restored(state: Any, allowed: bool | frozenset[str]) -> Kernel:
@@ -139,9 +139,9 @@ def _allowed_entry(record: Record, name: str, version: str, allowed: bool | froz
         raise record.refuse(f"{shown} is not known here; {how} ({str(error)[:300]})") from error
     except PluginError as error:
         raise record.refuse(f"{shown}: {str(error)[:300]}") from error
-    if entry.target is not None or entry.distribution == OWN:
+    if entry.target is not None or entry.distribution == DISTRIBUTION:
         return entry
-    names = {normal(entry.distribution), _normal_name(entry.qualified)}
+    names = {normalized(entry.distribution), _normal_name(entry.qualified)}
     if allowed is not True and not (isinstance(allowed, frozenset) and allowed & names):
         wrote = f"written with {entry.distribution} {version}, " if version and version != entry.version else ""
         raise record.refuse(

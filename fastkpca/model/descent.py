@@ -1,7 +1,7 @@
-"""Nearest point of input space to a point of feature space: |phi(x) - P|^2 and its gradient, and how it is minimised.
+"""The row whose image is nearest to a point P of feature space: |phi(x) - P|^2, its gradient, and its minimisation.
 
-P is known by its inner products f(x) = <phi(x), P> alone, so what is minimised is J(x) = k(x, x) - 2 f(x). Functions
-work on a block of points at once, each with its own P; which points make a block depends on shapes alone.
+P is known only by its inner products f(x) = <phi(x), P>, so J(x) = k(x, x) - 2 f(x) is minimised. Functions work on a
+block of points at once, each with its own P; which points form a block depends on shapes alone.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DIFFERENCE = 6e-6
 
 
 class _Values(NamedTuple):
-    """J, f, grad J, the rounding noise of J, and the f below which P cannot be seen, of a block of points."""
+    """J, f, grad J, the rounding noise of J, and the size below which f is only rounding, for a block of points."""
 
     objective: np.ndarray
     inner: np.ndarray
@@ -56,7 +56,7 @@ class RowsTarget:
     base : ndarray (n,)
     Z : ndarray (b, c)
     length : float
-        On which the kernel changes; for differences.
+        Over which the kernel changes; for differences.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class MapTarget:
             gradient[:, j] = _difference(lambda at: np.einsum("ij,ij->i", self.map.features(at), B), x, j, shifts)
         diagonal, diagonal_gradient = _diagonal(self.kernel, x, shifts)
         noise = 2.0 * (8.0 * EPS + self.map.rounding) * noise + 8.0 * EPS * np.abs(diagonal)
-        # of what the map leaves out f knows nothing
+        # f does not see what the map leaves out
         floor = noise + np.sqrt(self.map.residual(x, Phi) * np.einsum("ij,ij->i", B, B))
         return _Values(diagonal - 2.0 * f, f, diagonal_gradient - 2.0 * gradient, noise, floor)
 
@@ -129,7 +129,7 @@ def _difference(function: Callable[[np.ndarray], np.ndarray], x: np.ndarray, j: 
     up, down = x.copy(), x.copy()
     up[:, j] += shifts
     down[:, j] -= shifts
-    width = up[:, j] - down[:, j]  # what the shift came to in floating point
+    width = up[:, j] - down[:, j]  # the shift after rounding
     return (function(up) - function(down)) / np.where(width > 0.0, width, 1.0)
 
 
@@ -178,9 +178,9 @@ def descend(
     """Minimise J from ``start`` (b, d) for the points ``index`` of a target.
 
     For the Gaussian kernel the step sigma^2 / (2 f) along the gradient *is* the fixed-point iteration
-    x <- sum w_i k(x, x_i) x_i / sum w_i k(x, x_i) of Mika et al. (1998), whatever P is an expansion of; it is
-    lengthened by Barzilai & Borwein's rule, as far as eight times, and shortened wherever J would rise, which weights
-    of both signs can make it do. Elsewhere Barzilai & Borwein's rule alone sets the step.
+    x <- sum w_i k(x, x_i) x_i / sum w_i k(x, x_i) of Mika et al. (1998), whatever P is an expansion of. It is
+    lengthened by Barzilai & Borwein's rule, at most eight times, and shortened where J would rise, which weights of
+    both signs can cause. For other kernels Barzilai & Borwein's rule alone sets the step.
     """
     x = np.array(start, dtype=np.float64, order="C")
     b = len(x)
@@ -199,7 +199,7 @@ def descend(
         finite = np.isfinite(new.objective) & np.isfinite(new.gradient).all(axis=1)
         good = finite & (new.objective <= here.objective - 1e-4 * t * squares + here.noise)
         moved = np.sqrt(np.einsum("ij,ij->i", move, move))
-        # nothing left to gain that rounding would not hide
+        # any further gain is smaller than rounding
         still = ~good & (t * squares <= 4.0 * here.noise)
         accepted = active[good]
         x[accepted] = y[good]
@@ -212,7 +212,7 @@ def descend(
             longer = np.where(new.inner > 0.0, np.clip(longer, plain, 8.0 * plain), plain)
         steps[active] = np.where(good, longer, 0.25 * t)
         rejected[active] = np.where(good, 0, rejected[active] + 1)
-        # a short step means something only if no rejection shortened it
+        # a short step means convergence only if no rejection shortened it
         scale = np.maximum(length, 0.0) if sigma is not None else np.maximum(length, np.abs(y).max(axis=1))
         short = good & (moved <= tol * scale) & (t >= 0.9 * _plain_step(here, sigma, length) if sigma else good)
         done = short | still | (rejected[active] > 40)
@@ -222,7 +222,7 @@ def descend(
 
 
 def _plain_step(values: _Values, sigma: float | None, length: float) -> np.ndarray:
-    """Of the fixed-point iteration where f is positive; else such that a tenth of the length is moved."""
+    """The step of the fixed-point iteration where f is positive; else one that moves by a tenth of the length."""
     size = np.sqrt(np.einsum("ij,ij->i", values.gradient, values.gradient))
     short = 0.1 * length / np.where(size > 0.0, size, 1.0)
     if sigma is None:

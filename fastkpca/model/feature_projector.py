@@ -96,7 +96,7 @@ class FeatureProjector(Projector):
         kernel, rows = given.kernel, given.rows
         n, D = rows.n_samples, self.map.n_features
         delta = self.map.rounding + rounding_factor(max(D, model.n_samples)) * EPS
-        # a map with a transform of its own has too many features to form them: cancellation, and no lower end for e
+        # a map with a transform has too many features to form: cancellation, and no lower bound on what it leaves out
         transform = self.map.tile_rows is not None
         if transform:
             products = self.products(kernel, rows, n_threads, progress)
@@ -120,7 +120,7 @@ class FeatureProjector(Projector):
         for _ in parallel.run(task, -(-n // step), n_threads=n_threads, progress=progress, stage="spe"):
             pass
         within, outside, surely, squares, outside_error = parts
-        # the mean errs by rounding of the features that it is the mean of, which may be much larger than it is
+        # the mean has the rounding of the features that it is the mean of, which may be much larger than it is
         size = np.sqrt(squares) + float(np.sqrt(self._length**2 + max(model.total_variance_bounds[1], 0.0)))
         if transform:
             slack = (4.0 * delta + 8.0 * self.map.transform_eps) * size**2

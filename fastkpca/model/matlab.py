@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from ..base import files
+from ..base.atomic import atomic
 from ..kernels import kernel_state
 from .result import KPCAModel, check_model
 
 __all__ = ["export_mat"]
 
 LARGEST = 1 << 31
-"""Bytes from which the format (v5, the newest that scipy writes) has no room for an array."""
+"""Bytes of an array that are too many for the format (v5, the newest that scipy writes)."""
 
 
 def export_mat(model: KPCAModel, path: Any, *, overwrite: bool = False) -> None:
@@ -28,24 +28,24 @@ def export_mat(model: KPCAModel, path: Any, *, overwrite: bool = False) -> None:
     Parameters
     ----------
     model : KPCAModel
-        Without scores (``return_scores=False``), ``score`` and ``tsquared`` are left out, and ``coeff`` where it comes
-        from them.
+        Without scores (``return_scores=False``), ``score`` and ``tsquared`` are left out; so is ``coeff`` where it is
+        computed from them.
     path : str or Path
-        The file appears complete or not at all.
+        The file is written completely or not at all.
     overwrite : bool
         False: an existing file is left alone and FileExistsError raised.
 
     Raises
     ------
     ValueError
-        The kernel has no name, or its feature map is of another distribution; an array is too large for the format.
+        The kernel has no name; its feature map is from another distribution; or an array is too large for the format.
 
     See Also
     --------
     save : for Python.
     """
     check_model(model)
-    from scipy.io import savemat  # milliseconds that nobody else needs
+    from scipy.io import savemat  # here, because it takes milliseconds to import
 
     values: dict[str, Any] = {
         "latent": model.latent,
@@ -68,7 +68,7 @@ def export_mat(model: KPCAModel, path: Any, *, overwrite: bool = False) -> None:
         values["coeff"] = model.coeff
     values = _doubles(values, "")
     try:
-        with files.atomic(path, overwrite=overwrite) as file:
+        with atomic(path, overwrite=overwrite) as file:
             savemat(file, values, format="5", long_field_names=True, do_compression=True, oned_as="column")
     except FileExistsError as error:
         raise FileExistsError(f"{error}; export_mat(..., overwrite=True) replaces it") from None

@@ -1,7 +1,7 @@
 """Is a row like those the model was made of? Squared prediction error, Hotelling's T^2, and control limits for both.
 
-A row's image in feature space splits into its part in the kept components, whose size T^2 measures component by
-component, and what they leave out, whose squared length is the SPE (also called Q). The two see different faults.
+A row's image in feature space has two parts: its part in the kept components, whose size T^2 measures in units of each
+component's variance, and the rest, whose squared length is the SPE (also called Q). The two detect different faults.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .rows import new_rows
 __all__ = ["Limits", "kpca_limits", "kpca_spe", "kpca_t2"]
 
 CALIBRATION_ROWS = 4096
-"""Rows that limits are made of where the training rows of a model are read: each costs N kernel values."""
+"""At most so many training rows are used for limits: each costs N kernel values."""
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,10 @@ class Limits:
     t2, spe : float
         A row is beyond the limit where its value is larger.
     confidence : float
-        Of each limit by itself: rows like those of the calibration stay below it with about this probability.
+        Of each limit by itself: rows like the calibration rows stay below it with about this probability.
     t2_method, spe_method : str
     n_calibration : int
-        Number of rows that the limits were made of; 0 where none was needed.
+        Number of rows that the limits were made from.
     """
 
     t2: float
@@ -147,9 +147,9 @@ def kpca_spe(
         k~(x, x) - |z|^2, with k~ the kernel centred in feature space and z the scores. Never negative, but for kernels
         that are not positive semidefinite, where it is not a squared distance.
     interval : ndarray (m, 2), float64
-        With ``bounds=True``: what SPE in the kernel's own feature space can be, about the subspace that the model's
-        components span (``angle_bounds`` say how near that is to the true one), rounding included; for a kernel without
-        ``entry_error``, of the values that it returns.
+        With ``bounds=True``: an interval that holds the SPE in the kernel's own feature space, rounding included. It is
+        about the subspace that the model's components span; ``angle_bounds`` say how near that is to the true one. For
+        a kernel without ``entry_error`` it is about the values that the kernel returns.
 
     Raises
     ------
@@ -163,9 +163,9 @@ def kpca_spe(
 
     A model on a feature map phi has |phi(x) - mean - W z|^2, formed without cancellation, and what the map leaves out
     of x, e = k(x, x) - |phi(x)|^2, which is at right angles to all components: their sum is returned. Of what the map
-    leaves out of the training rows only the (weighted) mean e' is known (``model.mean_residual``); it is the squared
-    length of their mean at most, and by the triangle inequality the true value has (sqrt(e) -+ sqrt(e'))^2 in place of
-    e.
+    leaves out of the training rows only the (weighted) mean size e' is known (``model.mean_residual``). The squared
+    length of their mean is at most e', and by the triangle inequality the true value has a number between
+    (sqrt(e) - sqrt(e'))^2 and (sqrt(e) + sqrt(e'))^2 in place of e.
 
     Jackson & Mudholkar, Control procedures for residuals associated with principal component analysis, Technometrics
     1979; Lee, Yoo, Choi, Vanrolleghem & Lee, Nonlinear process monitoring using kernel principal component analysis,
@@ -204,8 +204,8 @@ def kpca_limits(
     ----------
     model : KPCAModel
     X : array_like (m, d), optional
-        Rows from normal operation. Best rows that the model has not seen: those that it was made of lie nearer to its
-        components than new ones do, and their limits are then too narrow. By default, for models that hold their
+        Rows from normal operation, best rows that the model was not made of: its training rows lie nearer to its
+        components than new rows do, so that limits made of them are too narrow. By default, for models that hold their
         training rows, at most 4096 of these.
     confidence : float
         Between 0 and 1: share of normal rows below each limit.
@@ -231,14 +231,14 @@ def kpca_limits(
     Notes
     -----
     The scores of kernel PCA need not be normally distributed, least of all for a small sigma; then take "empirical". It
-    is the order statistic number ceil((m + 1) confidence) of the m rows: a new row of the same distribution, of which
-    neither model nor limit has seen anything, exceeds it with probability at most 1 - confidence, whatever the
-    distribution is (Vovk, Gammerman & Shafer 2005).
+    is the order statistic number ceil((m + 1) confidence) of the m rows: a new row of the same distribution, used for
+    neither model nor limit, exceeds it with probability at most 1 - confidence, whatever the distribution is (Vovk,
+    Gammerman & Shafer 2005).
 
     F: Tracy, Young & Mason, Multivariate control charts for individual observations, Journal of Quality Technology
     1992. Box: Box, Some theorems on quadratic forms, Annals of Mathematical Statistics 1954; Nomikos & MacGregor,
     Multivariate SPC charts for monitoring batch processes, Technometrics 1995. The limit of Jackson & Mudholkar needs
-    the eigenvalues that were not computed, and is left out for that reason.
+    the eigenvalues that were not computed, and is therefore not offered.
 
     Examples
     --------
@@ -311,12 +311,12 @@ def _training(model: KPCAModel) -> NewRows:
     """Rows that the model was made of, where it holds them."""
     if not model.projector.grows_with_n or model.projector.landmarks is None:
         raise ValueError(
-            "this model is a feature map and holds no training rows, and limits are made of rows; give "
-            "kpca_limits(model, X) rows from normal operation, best such that the model has not seen"
+            "limits need rows, and this model is a feature map, which holds no training rows; give "
+            "kpca_limits(model, X) rows from normal operation, best rows that the model was not made of"
         )
     if model.kernel.by_number:
         raise ValueError(
-            "this model was made of a precomputed matrix, which it does not hold; give kpca_limits(model, K_new, "
+            "this model does not hold the precomputed matrix that it was made of; give kpca_limits(model, K_new, "
             "diagonal=...) the (m, N) matrix between rows from normal operation and the training rows"
         )
     rows, _ = model.counted(Rows(model.projector.landmarks))
@@ -344,7 +344,7 @@ def _diagonal(given: NewRows, diagonal: Any) -> np.ndarray | None:
 
 
 def _f_limit(model: KPCAModel, confidence: float) -> float:
-    """Of T^2 of a new row about mean and variances that are estimates."""
+    """Limit of T^2 for a new row, where mean and variances are estimates."""
     n, c = model.count, model.n_components
     limit = np.inf
     if n > c:
@@ -386,5 +386,5 @@ def _box(values: np.ndarray, weights: np.ndarray, confidence: float) -> float:
     mean = float(weights @ values) / count
     variance = float(weights @ (values - mean) ** 2) / (count - 1.0)
     if not mean > 0.0 or variance <= (EPS * mean) ** 2:
-        return scale * max(mean, 0.0)  # all alike: what differs from them is beyond
+        return scale * max(mean, 0.0)  # all are equal: what differs from them is beyond the limit
     return scale * variance / (2.0 * mean) * float(stats.chi2.ppf(confidence, 2.0 * mean**2 / variance))

@@ -18,16 +18,16 @@ _KEYS = ("method", "name", "seconds", "memory", "n_features", "obstacle")
 
 @dataclass(frozen=True)
 class Room:
-    """What a route may grow into, and how soon a pass is over: what the plan tells the route that it chose.
+    """What the plan allows the route that it chose, in memory, and how long it expects a pass to take.
 
     Attributes
     ----------
     features : int
-        To which a map of pivots may grow.
+        Features that a map of pivots may have at most.
     basis : float
         Bytes for the basis of a krylov run.
     columns : int
-        That an approximate product multiplies at once.
+        Columns that an approximate product may multiply at once.
     pass_seconds : float
         Predicted for a product with a block of columns.
     """
@@ -40,9 +40,9 @@ class Room:
 
 @dataclass(frozen=True)
 class Candidate:
-    """One way to do it, and what it is predicted to cost; ``obstacle`` says why it is out of the question.
+    """One way to compute the model, and its predicted cost; ``obstacle`` says why it is not possible.
 
-    ``offer`` is what its route builds and runs, ``room`` what is left for that; neither is kept in a model's file.
+    ``offer`` is what its route builds and runs, ``room`` the memory for that; a model's file holds neither.
     """
 
     method: str
@@ -61,7 +61,7 @@ class Candidate:
 
 @dataclass(frozen=True, repr=False)
 class Plan:
-    """What will run, and why; shows itself as the table of all candidates.
+    """What will run, and why; its repr is the table of all candidates.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class Plan:
     name: str
     reason: str
     candidates: tuple[Candidate, ...]
-    otherwise: str = field(default="", repr=False, compare=False)  # what would help where block Krylov does not end
+    otherwise: str = field(default="", repr=False, compare=False)  # advice where block Krylov does not converge
 
     @property
     def chosen(self) -> Candidate:
@@ -85,7 +85,7 @@ class Plan:
 
     @property
     def krylov(self) -> Candidate | None:
-        """The way the krylov route goes, or would go; None where that is out of the question."""
+        """The candidate that the krylov route takes, or would take; None where there is no possible one."""
         if self.method == "krylov":
             return self.chosen
         possible = [x for x in self.candidates if x.method == "krylov" and not x.obstacle]
@@ -93,11 +93,11 @@ class Plan:
 
     @property
     def dense(self) -> Candidate | None:
-        """LAPACK, where that is among the candidates and not out of the question."""
+        """LAPACK, where that is among the candidates and possible."""
         return next((x for x in self.candidates if x.method == "dense" and not x.obstacle), None)
 
     def krylov_is_cheaper(self, n: int, n_features: int) -> bool:
-        """Than another pass with about so many features, chosen, formed and scored: where the first was not enough."""
+        """Whether it costs less than another pass with about ``n_features`` features: choose, form, and score them."""
         other = self.krylov
         return other is not None and 3.0 * n * float(n_features) ** 2 / SYRK_RATE > other.seconds
 
@@ -137,7 +137,7 @@ class Plan:
 def _candidate(state: Any) -> Candidate:
     record = Record(state, {}, "a candidate of the plan")
     record.keys(_KEYS)
-    # what is out of the question may have no finite cost
+    # a candidate that is not possible may have no finite cost
     seconds, memory = (
         math.inf if record.get(key) == math.inf else record.number(key, least=0.0) for key in ("seconds", "memory")
     )

@@ -1,11 +1,11 @@
 """From scores back to rows: pre-images, for denoising and for seeing what a component means.
 
-Scores z stand for the point P = mean + sum_j z_j w_j of feature space, which as a rule is the image of no row at all. A
-pre-image is a row whose image is near P. Which way leads to one depends on what the model knows:
+Scores z stand for the point P = mean + sum_j z_j w_j of feature space. In general P is not the image of any row; a
+pre-image is a row whose image is near P. How to find one depends on what the model knows:
 
 - "linear": the kernel is linear, and P is a row;
-- "fixed-point", "gradient": |phi(x) - P|^2 is minimised over x (``descent``), P being an expansion in the training
-  rows, or in pivots, or a vector of features;
+- "fixed-point", "gradient": |phi(x) - P|^2 is minimised over x (``search``, ``descent``), P being an expansion in the
+  training rows, or in pivots, or a vector of features;
 - "ridge": rows are learned from scores by kernel ridge regression (``ridge``).
 """
 
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,22 +22,16 @@ from ..base.checks import check_choice, check_count, check_tol
 from ..base.protocol import Kernel
 from ..errors import PreimageWarning, warn_caller
 from ..kernels import guarded
-from ..kernels.gaussian import median_distance
 from ..rows.convert import as_rows
 from ..rows.values import check_finite
 from ..rows.view import Rows
-from .descent import Descent, MapTarget, RowsTarget, Target, descend
 from .feature_projector import FeatureProjector
 from .result import KPCAModel, check_model
 from .ridge import fit_ridge
 from .rows import float_type, new_rows
+from .search import Known, Search
 
 __all__ = ["kpca_denoise", "kpca_preimage"]
-
-BLOCK = 64
-"""Points that descend together."""
-STARTS = 3
-"""Known rows nearest in their scores, from which a descent may start."""
 
 
 def kpca_preimage(
@@ -54,9 +47,9 @@ def kpca_preimage(
     n_threads: int | None = None,
     progress: bool | Callable[[str, int, int], None] = False,
 ) -> np.ndarray:
-    """Rows whose images in feature space are near those that scores stand for.
+    """Rows whose images in feature space are near the points that scores stand for.
 
-    ``kpca_preimage(model, kpca_project(model, X))`` takes from the rows X what the components do not see: noise.
+    ``kpca_preimage(model, kpca_project(model, X))`` removes from the rows X what the components do not describe: noise.
 
     Parameters
     ----------
@@ -66,25 +59,25 @@ def kpca_preimage(
     method : {"auto", "linear", "fixed-point", "gradient", "ridge"}
         "linear" is exact and for the linear kernel. "fixed-point" is for the Gaussian kernel: the iteration of Mika et
         al., safeguarded. "gradient" minimises the distance in feature space for any kernel that is smooth. "ridge"
-        learns the way back by kernel ridge regression from the scores of known rows, and suits any kernel, a
-        precomputed one included. "auto" takes "linear" and "fixed-point" for their kernels, else "ridge" where rows
-        are known, else "gradient".
+        learns rows from scores by kernel ridge regression on known rows, and works for any kernel, also a precomputed
+        one. "auto" takes "linear" and "fixed-point" for their kernels, else "ridge" where rows are known, else
+        "gradient".
     train : array_like (n, d), optional
-        Known rows, best the training rows: to learn from, and to start from. A model that holds its training rows needs
-        none, and learns from them with their weights; rows given here count once each. For a precomputed kernel,
-        whatever describes the N training rows, in their order.
+        Known rows to learn from and to start from, best the training rows. A model that holds its training rows needs
+        none, and learns from those with their weights; each row given here counts once. For a precomputed kernel: rows
+        that describe the N training rows, in their order.
     start : array_like (m, d), optional
         Where "fixed-point" and "gradient" start; for denoising, the noisy rows. By default the known row with the
-        nearest scores, or a pivot of a model made of these; without either, the mean of the training rows (Gaussian
-        kernel).
+        nearest scores, or the nearest pivot of a model that has pivots; without either, the mean of the training rows
+        (Gaussian kernel).
     alpha : float, optional
         Regularisation of "ridge": sum |x - f(z)|^2 + alpha |f|^2, the sum being over the known rows, each times its
         weight. By default chosen by generalised cross-validation.
     tol : float
-        "fixed-point" and "gradient" end when a step is at most tol times the length on which the kernel changes
+        "fixed-point" and "gradient" end when a step is at most tol times the length over which the kernel changes
         (sigma).
     max_iter : int
-        Most steps.
+        Largest number of steps.
     n_threads : int, optional
         Default: all processors. Results do not depend on it.
     progress : bool or callable
@@ -92,7 +85,7 @@ def kpca_preimage(
     Returns
     -------
     ndarray (m, d)
-        float32 where the scores and the model are. Always finite.
+        float32 where both scores and model are float32, else float64. Always finite.
 
     Raises
     ------
@@ -102,14 +95,14 @@ def kpca_preimage(
     Warns
     -----
     PreimageWarning
-        Some descents did not converge; their rows are the best found.
+        Some searches did not converge; their rows are the best that were reached.
 
     Notes
     -----
     With f(x) = <phi(x), P>, the minimum of |phi(x) - P|^2 = k(x, x) - 2 f(x) + |P|^2 for the Gaussian kernel is a fixed
     point of x <- x + sigma^2 grad f(x) / f(x), which for P = sum_i w_i phi(x_i) is Mika's
-    sum_i w_i k(x, x_i) x_i / sum_i w_i k(x, x_i), but needs no such expansion. Where all of P is the image of one row,
-    the first step from anywhere leads there. A minimum found is a local one.
+    sum_i w_i k(x, x_i) x_i / sum_i w_i k(x, x_i), but needs no such expansion. Where P is the image of one row, the
+    first step leads there from any start. The minimum may be a local one.
 
     Mika, Schoelkopf, Smola, Mueller, Scholz & Raetsch, Kernel PCA and de-noising in feature spaces, NIPS 1998;
     Schoelkopf et al., Input space versus feature space in kernel-based methods, IEEE Trans. Neural Networks 1999;
@@ -141,7 +134,7 @@ def kpca_denoise(
     n_threads: int | None = None,
     progress: bool | Callable[[str, int, int], None] = False,
 ) -> np.ndarray:
-    """Rows without what the components of a model do not hold.
+    """Rows without noise: projected on the components of a model, and taken back to rows.
 
     Parameters
     ----------
@@ -171,12 +164,12 @@ def kpca_denoise(
     -----
     For kernels that are not translation-invariant this is ``kpca_preimage(model, kpca_project(model, X), start=X)``.
 
-    Under a translation-invariant kernel, noise n makes a row's image small as the components see it: for the Gaussian
-    all k(x + n, x_i) are k(x, x_i) times about exp(-|n|^2 / (2 sigma^2)), since n is at nearly right angles to every
-    x_i - x where columns are many. That common factor says nothing about x, but against the mean, which does not
-    shrink, it draws the projection to the middle of all rows. So the image is projected on the linear span of mean and
-    components instead of the affine one, as kernel PCA without centring does (and as Mika et al. seem to have done),
-    and its multiple whose share of the mean is one goes back to a row.
+    Under a translation-invariant kernel, noise n makes the scores of a row small. For the Gaussian, every k(x + n, x_i)
+    is about k(x, x_i) times exp(-|n|^2 / (2 sigma^2)), because n is nearly at right angles to every x_i - x where there
+    are many columns. This common factor says nothing about x. But the mean does not shrink with it, and so the
+    projection is drawn towards the middle of all rows. Therefore the image is projected on the linear span of mean and
+    components instead of the affine one, as in kernel PCA without centring (and as Mika et al. seem to have done).
+    The projection is then scaled so that its share of the mean is one, and that point is taken back to a row.
 
     Examples
     --------
@@ -194,8 +187,8 @@ def kpca_denoise(
     kernel = guarded(model.kernel)
     if kernel.by_number:
         raise ValueError(
-            "a precomputed matrix holds no rows that noise could be taken from; kpca_preimage(model, Z, train=...) "
-            "learns rows from scores"
+            "a precomputed matrix holds no rows to remove noise from; kpca_preimage(model, Z, train=...) learns rows "
+            "from scores"
         )
     given = new_rows(model, X, purpose="kpca_denoise")
     threads = parallel.threads_for(kernel, n_threads)
@@ -239,7 +232,7 @@ def _preimages(model: KPCAModel, Z: Any, start: Any, options: _Options) -> np.nd
             result = _by_ridge(model, known, scores, options.alpha, threads, report)
         else:
             known = _known_rows(model, kernel, options.train, threads)
-            search = _Search(model, kernel, known, _start(model, start, scores), options)
+            search = Search(model, kernel, known, _start(model, start, scores), options.tol, options.max_iter)
             result, warning = search.run(scores, threads, report)
             if warning:
                 warn_caller(f"pre-images: {warning}", PreimageWarning)
@@ -250,14 +243,6 @@ def _preimages(model: KPCAModel, Z: Any, start: Any, options: _Options) -> np.nd
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Known:
-    """Rows, shifted, and their scores; of the training rows those that count, with their weights."""
-
-    rows: Rows
-    scores: np.ndarray
 
 
 def _check_alpha(alpha: Any) -> None:
@@ -325,7 +310,7 @@ def _project(model: KPCAModel, kernel: Kernel, rows: Rows, n_threads: int) -> np
     return scores
 
 
-def _known_rows(model: KPCAModel, kernel: Kernel, train: Any, n_threads: int) -> _Known | None:
+def _known_rows(model: KPCAModel, kernel: Kernel, train: Any, n_threads: int) -> Known | None:
     """Rows to start or to learn from, with their scores: those given, or held by the model, or its pivots."""
     if train is not None and kernel.by_number:
         rows = as_rows(train, name="train", purpose="kpca_preimage")
@@ -344,10 +329,10 @@ def _known_rows(model: KPCAModel, kernel: Kernel, train: Any, n_threads: int) ->
         rows = Rows(model.projector.landmarks)
         if model.projector.grows_with_n:
             return _training(model, rows)
-    return _Known(rows, _project(model, kernel, rows, n_threads))
+    return Known(rows, _project(model, kernel, rows, n_threads))
 
 
-def _training(model: KPCAModel, rows: Rows) -> _Known:
+def _training(model: KPCAModel, rows: Rows) -> Known:
     """The training rows with their scores, without a pass over the kernel: score = coeff eigenvalues / weight."""
     rows, present = model.counted(rows)
     coeff = model.projector.coeff
@@ -357,7 +342,7 @@ def _training(model: KPCAModel, rows: Rows) -> _Known:
         scores = scores * model.eigenvalues
         if rows.weights is not None:
             scores = scores / rows.weights[:, None]
-    return _Known(rows, scores)
+    return Known(rows, scores)
 
 
 def _scores_in_span(model: KPCAModel, kernel: Kernel, rows: Rows, n_threads: int) -> np.ndarray:
@@ -375,7 +360,7 @@ def _scores_in_span(model: KPCAModel, kernel: Kernel, rows: Rows, n_threads: int
     outside = square - float(b @ b)
     if not outside > 1e-10 * square:
         return inside - b
-    # a share that rounding, or what a map leaves out, could be all of is not divided by
+    # not divided by a share so small that it may be rounding alone, or what a map leaves out
     least = max(10.0 * np.sqrt(model.mean_residual), 1e-12)
     share = np.maximum((along - inside @ b) / outside, least)[:, None]
     return (inside - b) / share + (1.0 / share - 1.0) * b
@@ -404,7 +389,7 @@ def _linear(model: KPCAModel, Z: np.ndarray) -> np.ndarray:
 
 def _by_ridge(
     model: KPCAModel,
-    known: _Known,
+    known: Known,
     Z: np.ndarray,
     alpha: float | None,
     n_threads: int,
@@ -413,107 +398,3 @@ def _by_ridge(
     regression = fit_ridge(known.scores, known.rows, alpha=alpha, n_threads=n_threads, progress=progress)
     rows = regression.predict(Z, n_threads, progress)
     return rows if known.rows.shift is None and model.kernel.by_number else rows + model.shift
-
-
-class _Search:
-    """Descents to the rows whose images are nearest to points of feature space, in blocks of points."""
-
-    def __init__(self, model: KPCAModel, kernel: Kernel, known: _Known | None, start: Rows | None, options: _Options):
-        self.known, self.start, self.max_iter = known, start, options.max_iter
-        self.shift, self.d = model.shift, model.n_features
-        self.sigma = kernel.fixed_point_width()
-        length = _length(known, start) if self.sigma is None else float(self.sigma)
-        self.target = _targets(model, kernel, length)
-        self.descend = partial(descend, sigma=self.sigma, length=length, tol=options.tol, max_iter=options.max_iter)
-
-    def run(self, Z: np.ndarray, n_threads: int, progress: parallel.Progress | None) -> tuple[np.ndarray, str]:
-        """(rows for the scores Z, what to warn of)."""
-        m = len(Z)
-        result = np.empty((m, self.d))
-
-        def task(i: int) -> tuple[int, int]:
-            block = slice(i * BLOCK, min(m, (i + 1) * BLOCK))
-            end = self._block(Z[block], None if self.start is None else self.start.tile(block.start, block.stop))
-            result[block] = end.x
-            return int((~end.converged).sum()), int((end.converged & ~end.arrived(self.sigma)).sum())
-
-        tasks = parallel.run(task, -(-m // BLOCK), n_threads=n_threads, progress=progress, stage="pre-images")
-        lost, far = (int(x) for x in np.sum([(0, 0), *tasks], axis=0))
-        warnings = []
-        if lost:
-            warnings.append(f"{lost} of {m} did not converge in {self.max_iter} steps; a larger max_iter or tol helps")
-        if far:
-            warnings.append(
-                f"for {far} of {m} no row was found that is nearer to what the scores stand for than rows far away "
-                "are; give start= or train= (training rows), or fit with a larger sigma"
-            )
-        return result + self.shift, "; ".join(warnings)
-
-    def _block(self, z: np.ndarray, start: np.ndarray | None) -> Descent:
-        """From the best of the starts of each point, and from the others where that fails."""
-        target = self.target(z)
-        starts = _starts(target, z, self.known, start, self.d)
-        end = self.descend(target, starts[0], np.arange(len(z)))
-        for other in starts[1:]:
-            lost = np.flatnonzero(~end.arrived(self.sigma))
-            if not len(lost):
-                break
-            end.better(self.descend(target, other[lost], lost), lost)
-        return end
-
-
-def _length(known: _Known | None, start: Rows | None) -> float:
-    """The length on which a kernel of unknown width changes: how far rows are apart."""
-    rows = start if known is None else known.rows
-    sample = np.zeros((1, 1)) if rows is None else rows.tile(0, min(512, len(rows)))
-    if len(sample) > 1 and (sample != sample[0]).any():
-        return median_distance(sample)
-    return max(float(np.abs(sample).max()), 1.0)
-
-
-def _targets(model: KPCAModel, kernel: Kernel, length: float) -> Callable[[np.ndarray], Any]:
-    """P of a block of scores: as sums over the images of the landmarks, or as vectors of features."""
-    landmarks = model.projector.landmarks
-    if landmarks is not None:
-        expansion = model.projector.expansion()
-        left, base = np.ascontiguousarray(expansion[:, :-1]), expansion[:, -1]
-        return lambda z: RowsTarget(kernel, landmarks, left, base, z, length)
-    features: FeatureProjector = model.projector.through_features()
-    return lambda z: MapTarget(kernel, features.map, features.mean + z @ features.axes.T, length)
-
-
-def _starts(target: Target, z: np.ndarray, known: _Known | None, start: np.ndarray | None, d: int) -> list[np.ndarray]:
-    """Arrays (b, d) to start from, the best first; what the caller gave goes before, where P can be seen from it."""
-    every = np.arange(len(z))
-    if known is None:
-        starts = [np.zeros((len(z), d))]
-    else:
-        near = _nearest_scores(known.scores, z).T
-        rows = np.stack([known.rows.take(index) for index in near])
-        order = np.argsort([target(candidate, every).objective for candidate in rows], axis=0, kind="stable")
-        starts = [np.ascontiguousarray(rows[best, every]) for best in order]
-    return starts if start is None else [_visible(target, start, starts[0]), *starts]
-
-
-def _visible(target: Target, start: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """``start``, but ``other`` where the former is so far away that f is nothing but rounding there."""
-    values = target(start, np.arange(len(start)))
-    visible = np.isfinite(values.objective) & (np.abs(values.inner) > values.floor)
-    return np.where(visible[:, None], start, other)
-
-
-def _nearest_scores(scores: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """Numbers of the known rows with the nearest scores, (b, STARTS) or fewer."""
-    n, step = len(scores), 8192
-    k = min(STARTS, n)
-    nearest = np.full((len(z), k), np.inf)
-    index = np.zeros((len(z), k), dtype=np.intp)
-    for start in range(0, n, step):
-        tile = scores[start : start + step]
-        distance = np.einsum("ij,ij->i", tile, tile) - 2.0 * (z @ tile.T)
-        few = np.argpartition(distance, min(k, len(tile)) - 1, axis=1)[:, :k]
-        joined = np.concatenate([nearest, np.take_along_axis(distance, few, axis=1)], axis=1)
-        numbers = np.concatenate([index, few + start], axis=1)
-        order = np.argsort(joined, axis=1, kind="stable")[:, :k]
-        nearest, index = np.take_along_axis(joined, order, axis=1), np.take_along_axis(numbers, order, axis=1)
-    return index

@@ -55,8 +55,8 @@ def kpca_project(
         New rows, with the columns of the training rows; for a precomputed kernel the (m, N) matrix between new and
         training rows.
     out : ndarray, h5py.Dataset or zarr.Array (m, c), or callable, optional
-        Where to write them, or a function ``out(shape, dtype)`` that makes the place; needed for rows that are not
-        in memory where the scores would take more than 2 GiB.
+        Where to write the scores, or a function ``out(shape, dtype)`` that makes such a place. Needed for rows that are
+        not in memory where the scores would take more than 2 GiB.
     n_threads : int, optional
         Default: all processors.
     progress : bool or callable
@@ -65,8 +65,8 @@ def kpca_project(
     -------
     ndarray (m, c), or ``out``
         ``coeff' (k(X_train, x) - column means)`` for each new row x: only the column means of K are needed for
-        centring, since 1'coeff = 0. Of a Dask collection a lazy Dask array, chunked as the rows, unless ``out`` is
-        given; what is wrong with a row is then said when its block is computed.
+        centring, since 1'coeff = 0. For a Dask collection it is a lazy Dask array, chunked as the rows, unless ``out``
+        is given; an error in a row is then raised when its block is computed.
 
     Raises
     ------
@@ -82,7 +82,7 @@ def kpca_project(
     (10, 2)
     """
     kernel, rows, dtype = new_rows(model, X, finite=False)
-    if not rows.distributed:  # there it is looked at block by block, with the scores
+    if not rows.distributed:  # those are checked block by block, with the scores
         check_finite(rows)
     shape = (rows.n_samples, model.n_components)
     result = check_out(out, shape, dtype, rows)
@@ -104,11 +104,11 @@ def kpca_project(
 
 def _check_scores(scores: Any, kernel: Kernel, first: int = 0) -> None:
     for start in range(0, scores.shape[0], 8192):
-        part = scores[start : start + 8192]
-        if not np.isfinite(part).all():
-            row = first + start + int(np.argwhere(~np.isfinite(part))[0, 0])
+        tile = scores[start : start + 8192]
+        if not np.isfinite(tile).all():
+            row = first + start + int(np.argwhere(~np.isfinite(tile))[0, 0])
             raise ValueError(
-                f"the scores of row {row} of X are not finite: the values of {kernel!r} overflow {part.dtype} so far "
+                f"the scores of row {row} of X are not finite: the values of {kernel!r} overflow {tile.dtype} so far "
                 "from the training rows; scale X as the training rows were, or leave that row out"
             )
 
@@ -150,8 +150,8 @@ def write_scores(
 ) -> Any:
     """The scores of the rows that the projector was made from, in ``result`` where it is given.
 
-    ``score`` (N, c) where they are known (float64); else a pass of the projector makes them. Of distributed rows they
-    are lazy where there is no place for them.
+    ``score`` (N, c, float64) are the scores where they are known; else the projector computes them in one pass. Those
+    of distributed rows are lazy where no place for them is given.
     """
     shape = (rows.n_samples, projector.n_components)
     if rows.distributed:

@@ -13,16 +13,16 @@ __all__ = ["NewRows", "Projector", "SquaredErrors"]
 
 
 class NewRows(NamedTuple):
-    """Rows that a model was not made of, as it takes them.
+    """Rows that a model was not made of, ready for its projector.
 
     Attributes
     ----------
     kernel : Kernel
-        That compares them with the training rows.
+        Compares them with the training rows.
     rows : Rows
         In the model's coordinates (shifted).
     dtype : dtype
-        Of what is computed of them: float32 where both these rows and those of the model are.
+        Of results: float32 where both these rows and the model are float32.
     """
 
     kernel: Kernel
@@ -39,7 +39,7 @@ class SquaredErrors(NamedTuple):
 
 
 class Projector:
-    """Knows the components w_j and the weighted mean of the training rows' images, which is the model's centre.
+    """Holds the components w_j, and the weighted mean of the training rows' images, which is the model's centre.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class Projector:
         raise NotImplementedError
 
     def recentred(self, column_means: np.ndarray) -> Self:
-        """New rows are centred by these means of kernel values; only where these are what it centres by."""
+        """Centre new rows by these means of kernel values, where the projector centres by such means."""
         return self
 
     def project(self, kernel: Kernel, rows: Rows, out: Any, n_threads: int, progress: Any = None) -> None:
@@ -110,17 +110,17 @@ class Projector:
     def squared_errors(
         self, model: Any, given: NewRows, diagonal: np.ndarray | None, n_threads: int, progress: Any, bounds: bool
     ) -> SquaredErrors:
-        """Squared prediction errors, and how far rounding and the map can put them off.
+        """Squared prediction errors, and intervals that allow for rounding and for what the map leaves out.
 
-        What the components leave out of a row is, through features, the rest of phi(x) and what the map itself leaves
-        out; through training rows it is k~(x, x) - |z|^2.
+        Through features, the error has two parts: the part of phi(x) outside the components, and what the map itself
+        leaves out. Through training rows it is k~(x, x) - |z|^2.
 
         Parameters
         ----------
         model : KPCAModel
-            To which this projector belongs.
+            The model of this projector.
         diagonal : ndarray (m,), optional
-            k(x, x) of each row; None: the kernel knows it.
+            k(x, x) of each row; None: the kernel computes it.
         bounds : bool
             False: the interval may be of length zero.
         """

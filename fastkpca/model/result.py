@@ -35,7 +35,7 @@ class KPCAModel:
     bound_kind : str
         "guaranteed" or "probabilistic".
     failure_probability : float
-        Probability, over the random numbers that were drawn, with which an interval does not hold; 0.0 where
+        Bound on the probability, over the random numbers drawn, that an interval does not hold; 0.0 where
         ``bound_kind`` is "guaranteed".
     angle_bounds : ndarray (c,)
         Bound on the angle (radians) between the computed and the true invariant subspace of each cluster.
@@ -50,16 +50,16 @@ class KPCAModel:
     plan : Plan
         What was chosen, and why.
     info : dict
-        What really happened: method, seconds, passes, n_features, ...
+        How the fit went: method, seconds, passes, n_features, ...
     n_samples, n_features : int
         Of the training rows.
     feature_names : tuple of str or None
-        Names of their columns, where they came as a data frame that has such. Frames that are projected must have the
-        same ones in the same order.
+        Names of the columns, where the rows were a data frame with names. Frames that are projected must have the same
+        names in the same order.
     sample_weight : ndarray (N,) or None
-        Weights of the training rows, where there were any and the model holds these rows or their scores.
+        Weights of the training rows, where these had weights and the model holds the rows or their scores.
     weight_sum : float or None
-        Their sum, which takes the place of N in the variances.
+        The sum of the weights, which takes the place of N in the variances.
     """
 
     eigenvalues: np.ndarray
@@ -135,7 +135,7 @@ class KPCAModel:
         if self.projector.coeff is not None:
             return self.projector.coeff
         coeff = self.score / self.eigenvalues
-        # the sum over columns is zero already, but for what a map's transforms err by over a small eigenvalue
+        # columns sum to zero already, but for the error of a map's transforms divided by a small eigenvalue
         if self.sample_weight is None:
             coeff = coeff - coeff.mean(axis=0)
         else:
@@ -168,7 +168,7 @@ class KPCAModel:
 
     @property
     def bounds_text(self) -> str:
-        """``bound_kind`` for a text, with the probability where there is one."""
+        """``bound_kind`` as text, with the failure probability where there is one."""
         failing = f" (failure probability {self.failure_probability:.2g})" if self.failure_probability else ""
         return self.bound_kind + failing
 
@@ -178,7 +178,7 @@ class KPCAModel:
     def __repr__(self) -> str:
         grows = ", model grows with n_samples" if self.projector.grows_with_n else ""
         width = float(np.max(self.eigenvalue_bounds[:, 1] - self.eigenvalue_bounds[:, 0]) / self.eigenvalues[0])
-        share = self.explained.sum()  # means nothing where negative eigenvalues weigh in the trace
+        share = self.explained.sum()  # above 100 where negative eigenvalues count in the trace
         explaining = f" explaining {share:.4g} %" if share < 100.1 else ""
         return (
             f"<KPCAModel: {self.kernel!r}, {self.n_components} components{explaining}, "
@@ -187,7 +187,7 @@ class KPCAModel:
         )
 
     def __reduce__(self) -> tuple:
-        """For pickle and copy: feature maps go by their state, and the plan without the functions of its offers."""
+        """For pickle and copy: a feature map becomes its state, and the plan loses the functions of its offers."""
         parts = {x.name: vars(self)[x.name] for x in fields(self)} | {"plan": None}
         projector, state = self.projector.without_map()
         if state is not None:
@@ -236,7 +236,7 @@ class KPCAModel:
     def from_state(
         cls, header: Any, arrays: dict[str, np.ndarray], *, plugins: bool | str | Collection[str] = False
     ) -> KPCAModel:
-        """The model that ``state`` described, all of it checked (ModelFileError); ``plugins`` as for ``load``."""
+        """The model that ``state`` described; each value is checked (ModelFileError). ``plugins`` as for ``load``."""
         record = Record(header, arrays)
         n, d = record.whole("n_samples", least=2, most=1 << 62), record.whole("n_features", least=1, most=1 << 62)
         dtype = np.dtype(record.text("dtype", ("float32", "float64")))
@@ -269,7 +269,7 @@ class KPCAModel:
 
 
 def _try(model: KPCAModel) -> None:
-    """Project one row: what fits together by type and shape may still not work, and here is where that is told."""
+    """Project one row: a model whose parts fit by type and shape may still not work (ModelFileError)."""
     landmarks = model.projector.landmarks
     if model.kernel.by_number:  # its rows are numbers of rows, and the matrix is not in the file
         numbers = np.arange(float(model.n_samples))[:, None]
@@ -278,7 +278,7 @@ def _try(model: KPCAModel) -> None:
             raise ModelFileError("the rows of a precomputed kernel's model are not their numbers")
         return
     if not model.kernel.takes_points:
-        return  # what they stand for is not in the file
+        return  # what its rows stand for is not in the file
     row = np.zeros((1, model.n_features)) if landmarks is None else landmarks[:1]
     out = np.empty((1, model.n_components), dtype=model.dtype)
     with refusing("the model"):
@@ -313,8 +313,8 @@ def save(model: KPCAModel, path: Any, *, overwrite: bool = False, scores: bool =
     Raises
     ------
     ValueError
-        The kernel has no registered name under which ``load`` could find it; or the name ends in ".mat", which
-        ``export_mat`` is for.
+        The kernel has no registered name under which ``load`` could find it; or ``path`` ends in ".mat", which is for
+        ``export_mat``.
     ScoresNotKeptError
         ``scores=True`` for a model that does not hold them.
 
@@ -329,8 +329,8 @@ def save(model: KPCAModel, path: Any, *, overwrite: bool = False, scores: bool =
     check_model(model)
     if str(path).lower().endswith(".mat"):
         raise ValueError(
-            f"{str(path)!r} is named as a file of MATLAB's, and save writes fastkpca's own format: export_mat(model, "
-            f"{str(path)!r}) writes one for MATLAB; for load give another name, as in 'model.kpca'"
+            f"{str(path)!r} has the ending of MATLAB's files, and save writes fastkpca's own format: export_mat(model, "
+            f"{str(path)!r}) writes a file for MATLAB; for load give another name, as in 'model.kpca'"
         )
     header, arrays = model.state(scores=scores)
     try:
@@ -348,7 +348,7 @@ def load(path: Any, *, plugins: bool | str | Collection[str] = False) -> KPCAMod
     ----------
     path : str or Path
     plugins : bool, str or collection of str, default False
-        Kernels of which other distributions may be imported: none; any that is installed (True); or those named, as in
+        The distributions whose kernels may be imported: none; any that is installed (True); or those named, as in
         ``plugins=["fastkpca-kernels-contrib"]`` or, for one kernel, ``["fastkpca-kernels-contrib:matern"]``. Kernels
         that you registered in this session need no permission.
 
@@ -359,8 +359,8 @@ def load(path: Any, *, plugins: bool | str | Collection[str] = False) -> KPCAMod
     Raises
     ------
     ModelFileError
-        The file is truncated, altered, of an unknown version, or no model; what it says does not fit together; or its
-        kernel is not allowed, or not installed here: the text says which one, of which distribution and version.
+        The file is truncated, altered, of an unknown version, or no model; its values contradict each other; or its
+        kernel is not allowed, or not installed here: the text names it, with its distribution and version.
     FileNotFoundError
 
     Warns

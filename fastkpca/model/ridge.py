@@ -1,8 +1,8 @@
 """Kernel ridge regression from scores back to rows, for pre-images: learned once, evaluated at any scores.
 
 Bakir, Weston & Schoelkopf, Learning to find pre-images, NIPS 2003. The regression is on the pivoted-Cholesky features
-of a Gaussian kernel on the scores, so that it needs one pass over the rows and D x (D + d) numbers, never N x N; where
-D reaches the number of rows it is kernel ridge regression itself.
+of a Gaussian kernel on the scores. So it needs one pass over the rows and D x (D + d) numbers, never N x N; where D is
+the number of rows, it is kernel ridge regression itself.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _solve(
     )
     n, step = len(scores), tile_rows(feature_map)
     n_tiles = -(-n // step)
-    span = step * max(1, -(-n_tiles // 16))  # every task holds D x d numbers
+    span = step * max(1, -(-n_tiles // 16))  # few tasks: each holds D x d numbers
     moments = feature_moments(feature_map, scores, n_threads=n_threads, progress=progress)
     mean_phi, mean_x = moments.mean.copy(), _mean(rows, n_threads)
     squares = np.zeros(-(-n // span))
@@ -145,7 +145,7 @@ def _solve(
     eigenvalues = np.maximum(eigenvalues, 0.0)
     along = axes.T @ cross
     power, total = np.einsum("ij,ij->i", along, along), float(squares.sum())
-    count = max(_count(rows), float(n))  # small weights say how much rows count, not how few there are
+    count = max(_count(rows), float(n))  # small weights do not make the rows fewer
     alpha, score = _validated(eigenvalues, power, total, count, alpha)
     weights = axes @ (along / (eigenvalues + alpha)[:, None])
     return Ridge(feature_map, weights, mean_phi, mean_x, alpha, sigma), score

@@ -17,7 +17,7 @@ __all__ = ["float_type", "new_rows"]
 
 
 def float_type(*types: np.dtype) -> np.dtype:
-    """Of results: float32 where all that they are made of is, else float64."""
+    """The type of a result: float32 where all that it is computed from is float32, else float64."""
     return np.dtype(np.float32 if all(x == np.float32 for x in types) else np.float64)
 
 
@@ -38,10 +38,10 @@ def new_rows(
     X : array_like (m, d)
         For a precomputed kernel the (m, N) matrix between new and training rows.
     name, purpose : str
-        What the user knows them as, and the function that needs them; for the texts of errors.
+        The argument's name, and the function that takes it; for the texts of errors.
     sample_weight : array_like (m,), optional
     finite : bool
-        Whether to look for NaN and infinity. False: a later pass does.
+        Whether to check for NaN and infinity here. False: a later pass does.
 
     Raises
     ------

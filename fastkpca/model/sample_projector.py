@@ -103,7 +103,7 @@ class SampleProjector(Projector):
         return products[:-1], float(products[-1])
 
     def shares(self) -> np.ndarray:
-        """The part of each training row in the mean, shape (N,): its weight over the sum of the weights."""
+        """The share of each training row in the mean, shape (N,): its weight over the sum of the weights."""
         self.check_weights()
         if self.weights is None:
             return np.full(len(self.X), 1.0 / len(self.X))
@@ -134,7 +134,7 @@ class SampleProjector(Projector):
         if bounds:
             of_kernel, of_scores = self._rounding(model, given, z, diagonals)
             interval = np.stack([spe - of_kernel - of_scores, spe + of_kernel + of_scores], axis=1)
-            if kernel.positive_semidefinite:  # no larger than without any component, and no smaller than nothing
+            if kernel.positive_semidefinite:  # at most the value without any component, and at least zero
                 interval[:, 1] = np.minimum(interval[:, 1], np.maximum(centred, 0.0) + of_kernel)
                 interval = np.maximum(interval, 0.0)
         return SquaredErrors(z, spe, interval)
@@ -142,12 +142,12 @@ class SampleProjector(Projector):
     def _rounding(
         self, model: Any, given: NewRows, z: np.ndarray, diagonals: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """What rounding, and the components' own error, can do to k~(x, x) and to |z|^2: (m,) each."""
+        """Bounds on the error of k~(x, x) and of |z|^2, by rounding and by the error of the components: (m,) each."""
         coeff, N = self.expansion()[:, :-1], len(self.X)
         # with weights, the eigenvectors are those of W^(1/2) Kc W^(1/2): coeff = W^(1/2) roots
         roots = coeff if self.weights is None else _over_roots(coeff, self.weights)
         entry, largest = self._error_of_entries(model, given, diagonals)
-        # column means by an approximate product err by what that does; it is bounded for the weighted matrix as a whole
+        # column means by an approximate product have its error, which is bounded for the weighted matrix as a whole
         product = float(model.info.get("product_error", 0.0)) * N / model.count
         reach = np.abs(coeff).sum(axis=0)
         reach_of_means = reach
@@ -156,11 +156,11 @@ class SampleProjector(Projector):
         of_kernel = 4.0 * (entry + product) + 4.0 * EPS * np.abs(diagonals)
         off_z = np.multiply.outer(entry, reach) + product * reach_of_means
         of_scores = 2.0 * np.einsum("ij,ij->i", np.abs(z), off_z) + np.einsum("ij,ij->i", off_z, off_z)
-        # components are orthonormal as far as V' Kc V is diagonal, which the lower ends of the intervals allow for,
+        # components are orthonormal as far as V' Kc V is diagonal, for which the lower ends of the intervals allow,
         smallest = float(model.eigenvalues[-1])
         off = float(np.max(model.eigenvalues - model.eigenvalue_bounds[:, 0], initial=0.0)) / smallest
         if self.coeff.dtype == np.float32:
-            # and as far as coefficients A + E are those that were found: (A + E)' Kc (A + E) - I, |Kc A|^2 <= top
+            # and as far as the rounded coefficients A + E are A: (A + E)' Kc (A + E) - I, |Kc A|^2 <= top
             square = float(np.einsum("ij,ij->", roots, roots)) * (1.02 * UNIT32) ** 2
             norm = top = float(model.eigenvalue_bounds[0, 1])
             if not given.kernel.positive_semidefinite:
@@ -171,7 +171,7 @@ class SampleProjector(Projector):
         return of_kernel, of_scores
 
     def _error_of_entries(self, model: Any, given: NewRows, diagonals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(how far a kernel value of each row, alone or in a sum, can be off; the largest that there can be)."""
+        """(bound on the error of a kernel value of each row, alone or in a sum; bound on its size)."""
         kernel, error, largest = given.kernel, 0.0, np.abs(diagonals)
         of_means = float(np.abs(self.column_means).max())
         if kernel.by_number:

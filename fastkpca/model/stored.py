@@ -1,4 +1,4 @@
-"""What a model file says, read field by field and checked before anything of its size is made (ModelFileError)."""
+"""The values of a model file, each checked (ModelFileError) before any memory of the size it states is taken."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def read_names(record: Record, d: int) -> tuple[str, ...] | None:
 
 
 def read_weights(record: Record, n: int) -> tuple[float | None, np.ndarray | None]:
-    """(the sum of the weights, the weights): None where the model has none, or its file does not hold them."""
+    """(sum of the weights, weights): None where the model has no weights, or the file does not hold them."""
     weight_sum = record.number("weight_sum", above=1.0) if "weight_sum" in record.header else None
     if "sample_weight" not in record.arrays:
         return weight_sum, None
@@ -62,7 +62,7 @@ def read_spectrum(record: Record, n: int) -> dict[str, Any]:
         raise record.refuse("an eigenvalue lies outside its interval")
     angles = record.array("angle_bounds", (c,), least=0.0)
     if angles.max() > 1.5708:
-        raise record.refuse("an angle is larger than a right one")
+        raise record.refuse("an angle is larger than a right angle")
     clusters = record.array("clusters", (c,), kind="i", least=0)
     if clusters[0] != 0 or not np.isin(np.diff(clusters), (0, 1)).all():
         raise record.refuse("its clusters are not numbered one after the other")
@@ -104,11 +104,11 @@ def read_projector(
     n, d, c = shape
     if "map" not in record.header:
         X, coeff, means = record.array("X", (n, d)), record.array("coeff", (n, c)), record.array("column_means", (n,))
-        # orthonormal vectors over sqrt(eigenvalue), but for their means, which were taken away
+        # orthonormal vectors over sqrt(eigenvalue), minus their means
         norms = np.sqrt(np.einsum("ij,ij->j", coeff, coeff, dtype=np.float64) * record.arrays["eigenvalues"])
         if not norms.max() < 1.01 and "weight_sum" not in record.header:
             raise record.refuse("its coefficients are too large for its eigenvalues")
-        if weights is None and "weight_sum" in record.header:  # files of models without scores left them out once
+        if weights is None and "weight_sum" in record.header:  # files without weights can be read as well
             weights = np.empty(0)
         return SampleProjector(X, coeff, means, weights)
     axes = record.array("axes", (None, c))
@@ -136,7 +136,7 @@ def read_moments(record: Record, projector: Projector) -> Moments | None:
     if abs(count - record.header.get("weight_sum", record.header["n_samples"])) > 1e-9 * count:
         raise moments.refuse(f"they are of {count:.9g} rows, the model of {record.header['n_samples']}")
     D = features.map.n_features
-    # of the size of what is in the file, before anything of that size is made
+    # compared with what is in the file, before memory of that size is taken
     if "scatter" in arrays:
         moments.array("scatter", (D, D))
     with refusing("the moments"):
@@ -146,9 +146,9 @@ def read_moments(record: Record, projector: Projector) -> Moments | None:
 def restore_map(
     kernel: Kernel, header: Any, arrays: dict[str, np.ndarray], *, n_features: int, n_columns: int
 ) -> FeatureMap:
-    """The feature map of a model file, with as many features and for rows of as many columns as the model has.
+    """The feature map of a model file; ModelFileError unless it has so many features, and is for so many columns.
 
-    Both are compared before anything of that size is made. Raises ModelFileError.
+    Both are compared before memory of that size is taken.
     """
     record = Record(header, arrays, "the feature map")
     size = stored_size(kernel.unguarded(), header, arrays, n_columns, n_features)
@@ -162,7 +162,7 @@ def restore_map(
 
 
 def read_info(info: Any) -> dict:
-    record = Record(info, {}, "what the model says of its making")
+    record = Record(info, {}, "the info of the model")
     for key, value in record.header.items():
         if isinstance(value, dict) or (isinstance(value, list) and not _numbers(value)):
             raise record.refuse(f"{key[:60]} is neither a value nor a list of numbers")

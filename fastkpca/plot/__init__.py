@@ -1,15 +1,15 @@
 """Pictures of a model and of a plan; they need matplotlib (``pip install fastkpca[plot]``), imported on the first call.
 
-Nothing here opens a window or touches pyplot: figures are drawn on the axes given, or on a new figure for the caller to
-show or save. Every function returns the axes.
+Nothing here opens a window or uses pyplot: pictures are drawn on the given axes, or on a new figure, which the caller
+shows or saves. Every function returns the axes.
 
 ==============  ==================================================================================
-``_figure``     axes, colours, labels, writing files
+``_figure``     axes, colours, labels, files
 ``_scores``     the rows in two or three components
 ``_contours``   a component over the plane of two inputs
-``_scree``      eigenvalues with their intervals, and how much of the variance they explain
+``_scree``      eigenvalues with their intervals, and the share of the variance that they explain
 ``_monitor``    control charts: T^2 and SPE row by row, under their limits
-``_runs``       what was asked and what was reached: tolerances, passes, the plan's candidates
+``_runs``       the accuracy asked for and the one reached, the passes, the candidates of the plan
 ==============  ==================================================================================
 """
 

@@ -65,15 +65,15 @@ def contours(
     resolution: int = 100,
     points: bool = True,
 ) -> Axes | np.ndarray:
-    """Contours of components over the plane of two inputs: where lines are dense, a component tells rows apart.
+    """Contours of components over the plane of two inputs: where lines are dense, a component changes fast.
 
     Parameters
     ----------
     model : KPCAModel
-        On rows; a precomputed kernel has no inputs.
+        Not of a precomputed kernel, which has no inputs.
     X : array_like (n, d), optional
-        Rows to draw, which also give the limits, and the values of the other inputs. By default the training rows,
-        where the model holds them.
+        Rows to draw; they also give the limits and the values of the other inputs. By default the training rows, where
+        the model holds them.
     ax : Axes or array of Axes, optional
         Where to draw: one for each component. By default a new figure.
     component : int or sequence of int
@@ -87,11 +87,11 @@ def contours(
     limits : ((low, high), (low, high)), optional
         Of the two inputs; by default those of X, and a tenth more on each side.
     levels : int
-        Contour lines, about.
+        Approximate number of contour lines.
     resolution : int
         Points of the grid in each direction.
     points : bool
-        False: the rows are not drawn. Of more than 2000 a seeded sample is.
+        False: the rows are not drawn. Of more than 2000 rows a seeded sample is drawn.
 
     Returns
     -------
@@ -103,8 +103,8 @@ def contours(
     ImportError
         matplotlib is not installed.
     ValueError
-        The model is of a precomputed matrix or of one column, holds no rows and got none, there are no such inputs or
-        components, or not as many axes as components.
+        The model is of a precomputed matrix or of one column; it holds no rows and none are given; there are no such
+        inputs or components; or the number of axes is not that of the components.
 
     Examples
     --------

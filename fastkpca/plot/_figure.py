@@ -1,4 +1,4 @@
-"""What the pictures share: axes of their own, colours that everybody can tell apart, labels, writing files."""
+"""What the pictures share: new axes, colours that everybody can tell apart, labels, files."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..base import files
+from ..base.atomic import atomic
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# M. A. Petroff, Accessible color sequences for data visualization, 2021: ten that colour-blind readers tell apart
+# M. A. Petroff, Accessible color sequences for data visualization, 2021: ten that colour-blind readers can tell apart
 COLOURS = (
     "#3f90da",
     "#ffa90e",
@@ -30,7 +30,7 @@ BLUE, AMBER, RED, GREY, ORANGE = COLOURS[0], COLOURS[1], COLOURS[2], COLOURS[8],
 
 
 def require_matplotlib() -> None:
-    """Raise an ImportError that says what to install, where matplotlib is missing.
+    """Raise an ImportError that says what to install where matplotlib is missing.
 
     Raises
     ------
@@ -44,7 +44,7 @@ def require_matplotlib() -> None:
 
 
 def save(ax: Axes | np.ndarray, path: str | os.PathLike, *, overwrite: bool = False) -> None:
-    """Write the figure of ``ax`` in the format that the ending of ``path`` says, completely or not at all.
+    """Write the figure of ``ax``, completely or not at all, in the format of the ending of ``path``.
 
     Parameters
     ----------
@@ -63,12 +63,12 @@ def save(ax: Axes | np.ndarray, path: str | os.PathLike, *, overwrite: bool = Fa
         matplotlib does not write that format.
     """
     first: Any = np.ravel(np.asarray(ax, dtype=object))[0]
-    with files.atomic(path, overwrite=overwrite) as file:
+    with atomic(path, overwrite=overwrite) as file:
         first.figure.savefig(file, format=Path(path).suffix[1:].lower())
 
 
 def new_axes(rows: int = 1, columns: int = 1, size: tuple[float, float] = (7, 5), projection: str | None = None) -> Any:
-    """An array of axes on a Figure of its own, not pyplot's: works without a display, and nothing has to be closed."""
+    """An array of axes on a new Figure outside pyplot: it needs no display and no closing."""
     require_matplotlib()
     from matplotlib.figure import Figure
 
@@ -106,13 +106,13 @@ def open_frame(ax: Any) -> None:
 
 
 def key_above(ax: Any, handles: Any = None, columns: int = 3) -> None:
-    """The legend in one line over the axes, where it hides no data."""
+    """The legend in one line above the axes, where it hides no data."""
     given = {} if handles is None else {"handles": handles}
     ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, frameon=False, borderaxespad=0.2, **given)
 
 
 def grid_and_legend(ax: Any, place: str, axis: str = "both") -> None:
-    """Light lines behind the points, and the legend in a corner where nothing is drawn."""
+    """Light lines behind the points, and the legend in the named corner."""
     ax.grid(True, axis=axis, which="major", color="0.92", linewidth=0.6)
     ax.set_axisbelow(True)
     open_frame(ax)

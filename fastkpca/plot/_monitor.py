@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _MARKED = 2000  # rows up to which each is a dot beside the line
-_FAR = 30.0  # from so many limits on, a linear axis would flatten all that is below the limit
+_FAR = 30.0  # above so many times the limit, a linear axis would flatten everything below the limit
 _DECADES, _HIGHEST = 1e4, 1e9
 
 
@@ -22,7 +22,7 @@ def monitor(
 ) -> np.ndarray:
     """Control charts of T^2 and SPE: their values row by row, the limits, and the rows beyond them in red.
 
-    The axis is logarithmic where values lie far beyond the limit, and what would be outside of it stands at its end.
+    The axis is logarithmic where values lie far beyond the limit; values outside its range are drawn at its end.
 
     Parameters
     ----------
@@ -33,9 +33,9 @@ def monitor(
     ax : Axes or array of Axes, optional
         Where to draw: one for each chart. By default a new figure, one chart above the other.
     x : array_like (m,), optional
-        Where the rows stand: times, or numbers; 0, 1, ... by default.
+        Positions of the rows: times, or numbers; 0, 1, ... by default.
     x_label : str
-        What ``x`` is.
+        Label of ``x``.
 
     Returns
     -------
@@ -47,9 +47,9 @@ def monitor(
     ImportError
         matplotlib is not installed.
     TypeError
-        ``limits`` are not those of ``kpca_limits``, or neither statistic is given.
+        ``limits`` is not a result of ``kpca_limits``, or neither statistic is given.
     ValueError
-        Values are missing or not finite, or there are not as many of both, of x, or of axes.
+        Values are missing or not finite; the numbers of values of t2, spe and x differ; or there are not enough axes.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What was asked for and what was reached: tolerances, passes, and the candidates of a plan."""
+"""The accuracy asked for and the one reached, the passes of a fit, and the candidates of a plan."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _LEAST = 1e-17  # an error of zero has no place on a logarithmic scale
 def accuracy(
     models: Sequence[Any], reference: Any = None, ax: Axes | None = None, *, tol: Sequence[float] | None = None
 ) -> Axes:
-    """Accuracy asked for against accuracy guaranteed, and the true one where a reference is given.
+    """The accuracy guaranteed over the accuracy asked for, and the true one where a reference is given.
 
     Parameters
     ----------
     models : sequence of KPCAModel
         Of the same rows, at several tolerances.
     reference : array_like (c,), optional
-        Eigenvalues known to be better than any of the models'; from ``method="dense"``, for example.
+        Eigenvalues more accurate than those of any of the models; from ``method="dense"``, for example.
     ax : matplotlib.axes.Axes, optional
         Where to draw; by default a new figure.
     tol : sequence of float, optional
@@ -37,7 +37,7 @@ def accuracy(
     Returns
     -------
     matplotlib.axes.Axes
-        Against tol: the width of the widest interval and the largest error, both over the largest eigenvalue. Hollow
+        Over tol: the width of the widest interval and the largest error, both divided by the largest eigenvalue. Hollow
         marks are intervals that hold with a stated probability.
 
     Raises
@@ -45,7 +45,7 @@ def accuracy(
     ImportError
         matplotlib is not installed.
     ValueError
-        There is no model, a model does not say its tol, or the reference is shorter than a model's eigenvalues.
+        There is no model, a model does not record its tol, or the reference has fewer eigenvalues than a model.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def accuracy(
     drawn.set_xlim(line)
     drawn.set_xlabel("asked for (tol)")
     drawn.set_ylabel("relative to the largest eigenvalue")
-    grid_and_legend(drawn, "upper left")  # above the line nothing is drawn that was reached
+    grid_and_legend(drawn, "upper left")  # what is reached lies below the line
     return drawn
 
 
@@ -121,8 +121,8 @@ def convergence(model: Any, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib.axes.Axes
-        Solid marks are intervals, after float64 passes; hollow ones what the float32 passes of the search expected.
-        The dashed line is what was asked for.
+        Filled marks are intervals, after float64 passes; hollow ones are what the float32 passes of the search
+        predicted. The dashed line is the width asked for.
 
     Raises
     ------
@@ -185,7 +185,7 @@ _UNITS = {"seconds": "predicted seconds", "memory": "predicted memory (MB)"}
 
 
 def candidates(plan: Any, ax: Axes | None = None, *, quantity: str = "seconds") -> Axes:
-    """What a plan chose among: bars of predicted seconds or memory, the fastest first.
+    """The candidates of a plan: bars of predicted seconds or memory, the fastest first.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ def candidates(plan: Any, ax: Axes | None = None, *, quantity: str = "seconds") 
     Returns
     -------
     matplotlib.axes.Axes
-        The chosen candidate in blue; those that are out of the question hatched, with the reason.
+        The chosen candidate is blue; those that are not possible are hatched, with the reason.
 
     Raises
     ------
@@ -230,11 +230,11 @@ def candidates(plan: Any, ax: Axes | None = None, *, quantity: str = "seconds") 
     positive = values[np.isfinite(values) & (values > 0)]
     low, high = (float(positive.min()), float(positive.max())) if len(positive) else (1.0, 1.0)
     left, high = low / 3, max(high, 10 * low)
-    right = high * (high / left) ** 0.25  # room for what is written behind the bars
+    right = high * (high / left) ** 0.25  # room for the text to the right of the bars
     drawn.set_xlim(left, right)
     for i, (candidate, value) in enumerate(zip(listed, values)):
         end = value if np.isfinite(value) and value > 0 else left
-        # what is written stands behind the bar; a reason, which is longer, in a bar that leaves it no room
+        # text stands to the right of the bar, but a reason, which is longer, inside a bar that leaves it no room there
         inside = bool(candidate.obstacle) and np.log(end / left) > 0.5 * np.log(right / left)
         _bar(drawn, i, left, end, candidate, _amount(value, quantity), candidate is plan.chosen, inside)
     drawn.set_yticks(range(len(listed)), [x.label for x in listed])

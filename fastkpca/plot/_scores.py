@@ -26,12 +26,12 @@ def scores(
     components: Sequence[int] = (0, 1),
     label_name: str = "",
 ) -> Axes:
-    """Scatter of the rows in two or three components; of one against the row number.
+    """Scatter plot of the rows in two or three components; one component is drawn over the row number.
 
     Parameters
     ----------
     model : fitted model, or ndarray (n, c) of scores
-        A model also gives the percentages on the axes.
+        Of a model the axes also show the percentages of the variance.
     labels : array-like (n,), optional
         Colours the points: a legend for words and for few whole numbers, a colour bar for other numbers.
     ax : matplotlib.axes.Axes, optional
@@ -39,7 +39,7 @@ def scores(
     components : sequence of 1 to 3 int
         Columns of the scores, from 0. The first two by default; the only one where there is one.
     label_name : str
-        Stands over the legend, or beside the colour bar.
+        Title of the legend, or label of the colour bar.
 
     Returns
     -------
@@ -51,8 +51,8 @@ def scores(
     ImportError
         matplotlib is not installed.
     ValueError
-        The scores are not a table or not finite, there is not one label a row, labels are missing or not finite, or
-        there is no such component.
+        The scores are not a table or not finite, there is not one label for each row, labels are missing or not finite,
+        or there is no such component.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def scores(
 
 
 def check_labels(labels: Any, n: int) -> np.ndarray | None:
-    """Labels as an array of numbers or words, one a row, none missing."""
+    """Labels as an array of numbers or words, one for each row, none missing."""
     if labels is None:
         return None
     array = np.asarray(labels)
@@ -119,9 +119,9 @@ def check_labels(labels: Any, n: int) -> np.ndarray | None:
 def draw_points(
     ax: Any, points: np.ndarray, labels: np.ndarray | None, *, label_name: str = "", bar: bool = True, **changed: Any
 ) -> list[Any]:
-    """Points (n, 2 or 3) on the axes, coloured by labels, in an order that lets no class lie on top of the others.
+    """Points (n, 2 or 3) on the axes, coloured by labels, in a random order so that no class hides the others.
 
-    Returns what a legend would show: nothing where there is a colour bar, no label, or far too many.
+    Returns the entries of a legend: none where there is a colour bar, no label, or too many of them.
     """
     style: dict[str, Any] = {
         "s": float(np.clip(4e4 / max(len(points), 1), 2, 24)),
@@ -183,7 +183,7 @@ def _coloured_by_value(
 
 
 def _looks(classes: int) -> tuple[np.ndarray, list[str]]:
-    """A colour and a marker for each class, no two alike; beyond the longest legend only a scale of colours."""
+    """A colour and a marker for each class, no two the same; for more classes than a legend takes, a colour scale."""
     import matplotlib
     from matplotlib.colors import to_rgba_array
 

@@ -18,9 +18,9 @@ def scree(
 ) -> Axes:
     """Eigenvalues with the intervals that they lie in, and the cumulative percentage of the variance.
 
-    The eigenvalues are on a logarithmic scale, on the left; bars reach from the lower to the upper end of each interval
-    (to the foot of the picture where the lower end is not positive). The percentage is on the right, with a band where
-    the total variance is only known within bounds.
+    The eigenvalues are on the left, on a logarithmic scale; bars reach from the lower to the upper end of each interval
+    (from the foot of the picture where the lower end is not positive). The percentage is on the right, with a band
+    where the total variance is known only within bounds.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def scree(
     number = np.arange(1, c + 1)
     values, bounds = model.eigenvalues[:c], model.eigenvalue_bounds[:c]
     width = float(np.max(bounds[:, 1] - bounds[:, 0]) / model.eigenvalues[0])
-    # what lies so far below the last eigenvalue is "nothing is known" on this scale
+    # a bar down to here means on this scale that there is no lower bound
     foot = float(values.min()) / 10
     low = np.maximum(bounds[:, 0], foot)
     drawn.set_yscale("log")
@@ -76,7 +76,7 @@ def scree(
         ecolor="black",
         elinewidth=float(np.clip(60 / c, 0.6, 1.2)),
         capsize=float(np.clip(90 / c, 0, 4)),
-        capthick=0.9,  # markeredgewidth would take the caps away
+        capthick=0.9,  # without it markeredgewidth=0 removes the caps
         label=f"eigenvalue, {model.bounds_text} interval ≤ {width:.1g} of the largest",
     )
     decades_at_least(drawn, float(min(low.min(), values.min())), float(bounds[:, 1].max()))
@@ -96,7 +96,7 @@ def scree(
 
 
 def _cumulative(ax: Any, model: KPCAModel, number: np.ndarray) -> Any:
-    """The percentage on a second axis; its band is what the intervals of eigenvalues and of the trace leave open."""
+    """The percentage on a second axis; its band covers all values within the intervals of eigenvalues and trace."""
     c = len(number)
     low_total, high_total = (x * (model.count - 1) for x in model.total_variance_bounds)
     explained = np.cumsum(model.explained[:c])
@@ -105,7 +105,7 @@ def _cumulative(ax: Any, model: KPCAModel, number: np.ndarray) -> Any:
     if low_total > 0:
         high = 100 * np.cumsum(model.eigenvalue_bounds[:c, 1]) / low_total
         if explained[-1] <= 100:
-            high = np.minimum(high, 100)  # negative eigenvalues aside, no more can be explained
+            high = np.minimum(high, 100)  # without negative eigenvalues no more can be explained
     else:
         high = np.full(c, 100.0)
     other.fill_between(number, low, high, color=ORANGE, alpha=0.25, linewidth=0)

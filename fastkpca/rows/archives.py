@@ -12,6 +12,8 @@ import sys
 import tempfile
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from tokenize import TokenError
 from typing import Any
 
@@ -21,30 +23,25 @@ import scipy.sparse as sp
 from ..errors import DataFileError
 from . import readmat
 
-__all__ = ["Mat", "Npz", "one_line", "read_npy"]
+__all__ = ["Mat", "Npz", "data_file_errors", "read_npy"]
 
 
-class one_line:
-    """Turns the errors of a reader into a DataFileError that names the file."""
-
-    def __init__(self, name: str, errors: tuple[type[BaseException], ...], what: str):
-        self.name, self.errors, self.what = name, errors, what
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, (DataFileError, FileNotFoundError, PermissionError, MemoryError)):
-            return
-        if isinstance(error, self.errors):
-            reason = " ".join(str(error).split()) or type(error).__name__
-            raise DataFileError(f"{self.name} {self.what}: {reason}") from error
+@contextmanager
+def data_file_errors(name: str, errors: tuple[type[Exception], ...], what: str) -> Iterator[None]:
+    """Turns these errors of a reader into a DataFileError that names the file, and says what is wrong with it."""
+    try:
+        yield
+    except (DataFileError, FileNotFoundError, PermissionError, MemoryError):
+        raise
+    except errors as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise DataFileError(f"{name} {what}: {reason}") from error
 
 
 def read_npy(path: str | os.PathLike) -> np.ndarray:
     # the header is a Python literal, and numpy's reader of it fails as Python's does
     errors = (ValueError, EOFError, OSError, OverflowError, TypeError, SyntaxError, TokenError)
-    with one_line(str(path), errors, "cannot be read"):
+    with data_file_errors(str(path), errors, "cannot be read"):
         return np.load(path, mmap_mode="r", allow_pickle=False)
 
 
@@ -59,7 +56,8 @@ class Npz:
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         result = {}
-        with one_line(self.name, self.errors, "is not a readable .npz file"), zipfile.ZipFile(self.path) as archive:
+        refusing = data_file_errors(self.name, self.errors, "is not a readable .npz file")
+        with refusing, zipfile.ZipFile(self.path) as archive:
             for member in archive.namelist():
                 if not member.endswith(".npy"):
                     continue
@@ -74,10 +72,7 @@ class Npz:
         return result
 
     def load(self, var: str) -> Any:
-        with (
-            one_line(self.name, self.errors, f"does not give up its array {var!r}"),
-            np.load(self.path, allow_pickle=False) as archive,
-        ):
+        with np.load(self.path, allow_pickle=False) as archive:
             return archive[var]
 
 
@@ -116,13 +111,12 @@ class Mat:
         raise DataFileError(f"{self.name} {what}: {answer['error']}")
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        with one_line(self.name, self.errors, "is not a readable MATLAB file"):
+        with data_file_errors(self.name, self.errors, "is not a readable MATLAB file"):
             return {name: tuple(shape) for name, shape in self._ask("is not a readable MATLAB file").items()}
 
     def load(self, var: str) -> Any:
-        what = f"does not give up its variable {var!r}"
-        with one_line(self.name, self.errors, what), tempfile.TemporaryDirectory() as folder:
-            self._ask(what, var, folder)
+        with tempfile.TemporaryDirectory() as folder:
+            self._ask(f"has a variable {var!r} that cannot be read", var, folder)
             dense = os.path.join(folder, "array.npy")
             if os.path.exists(dense):
                 return np.load(dense, allow_pickle=False)

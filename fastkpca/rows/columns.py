@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from .foreign import column_names
 
-__all__ = ["check_columns", "check_names", "column_names"]
+__all__ = ["check_columns", "check_names", "column_names", "listed"]
 
 
-def check_columns(n_features: int, found: int, name: str = "X") -> None:
+def check_columns(n_features: int, n_columns: int, name: str = "X") -> None:
     """Raise ValueError unless new rows have as many columns as those that the model was fitted on."""
-    if found != n_features:
-        hint = f"; {name} may be transposed" if found == 1 else ""
+    if n_columns != n_features:
+        hint = f"; {name} may be transposed" if n_columns == 1 else ""
         raise ValueError(
-            f"{name} has {found} column{'s' * (found != 1)}, the model was fitted on {n_features}; "
+            f"{name} has {n_columns} column{'s' * (n_columns != 1)}, the model was fitted on {n_features}; "
             f"give the same columns in the same order{hint}"
         )
 
@@ -25,24 +25,27 @@ def check_names(expected: tuple[str, ...] | None, X: Any, name: str = "X") -> No
 
     Rows without names, and a model of such, are taken as they come.
     """
-    found = column_names(X)
-    if expected is None or found is None or found == expected:
+    names = column_names(X)
+    if expected is None or names is None or names == expected:
         return
     order = f"take {name}[list(model.feature_names)]"
-    if sorted(found) == sorted(expected):
-        first = next(i for i, (a, b) in enumerate(zip(found, expected)) if a != b)
+    if sorted(names) == sorted(expected):
+        first = next(i for i, (a, b) in enumerate(zip(names, expected)) if a != b)
         raise ValueError(
             f"{name} has the columns that the model was fitted on in another order (first at column {first}: "
-            f"{found[first]!r}, fitted on {expected[first]!r}); {order}"
+            f"{names[first]!r}, fitted on {expected[first]!r}); {order}"
         )
-    missing = [x for x in expected if x not in found]
-    others = [x for x in found if x not in expected]
-    text = [f"lacks {_listed(missing)}"] * bool(missing) + [f"has {_listed(others)} besides"] * bool(others)
+    missing = [x for x in expected if x not in names]
+    others = [x for x in names if x not in expected]
+    text = [f"lacks {listed(map(repr, missing))}"] * bool(missing)
+    text += [f"has {listed(map(repr, others))} besides"] * bool(others)
     raise ValueError(
         f"{name} {' and '.join(text) or 'repeats columns'}: the model was fitted on other columns; {order}, or rows "
         "without names where these are the same columns"
     )
 
 
-def _listed(names: Sequence[str], most: int = 5) -> str:
-    return ", ".join(map(repr, names[:most])) + (f" and {len(names) - most} more" if len(names) > most else "")
+def listed(items: Iterable[str], limit: int = 5) -> str:
+    """The first of these texts, and how many more there are."""
+    texts = list(items)
+    return ", ".join(texts[:limit]) + (f" and {len(texts) - limit} more" if len(texts) > limit else "")

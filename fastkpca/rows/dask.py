@@ -34,7 +34,7 @@ from ..base import parallel
 from ..errors import DataChangedError
 from .sinks import Sink
 from .sources import SequentialSource, Source, bytes_of
-from .view import Pass, Rows
+from .view import Pass, Rows, same
 
 __all__ = ["DaskSource", "dask_source"]
 
@@ -137,10 +137,10 @@ def _watched(chunk: int, rows: np.ndarray, offset: int) -> _Seen:
     raw = bytes_of(rows[first::WATCHED])
     words = np.pad(raw, ((0, 0), (0, -raw.shape[1] % 8))).view(np.uint64) if raw.shape[1] % 8 else raw.view(np.uint64)
     factors = np.arange(words.shape[1], dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C16) + np.uint64(0xD1B54A32D192ED03)
-    own = words @ factors
-    own ^= own >> np.uint64(29)
+    row_sums = words @ factors
+    row_sums ^= row_sums >> np.uint64(29)
     numbers = np.arange(offset + first, offset + len(rows), WATCHED, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
-    return _Seen(chunk, len(rows), int(own @ numbers))
+    return _Seen(chunk, len(rows), int(row_sums @ numbers))
 
 
 def _changed(name: str, first: int, length: int) -> DataChangedError:
@@ -162,27 +162,19 @@ def _failure(results: Iterable[Any]) -> _Failed | None:
     return next((result for result in results if isinstance(result, _Failed)), None)
 
 
-def _same(x: Any) -> Any:
-    return x
-
-
 def _nothing(*_: Any) -> None:
     return None
 
 
 @dataclass
-class _Pass:
-    """What the tasks of a pass share."""
+class _Shared:
+    """What the tasks of one graph share."""
 
-    task: Callable[[Rows, int], Any]
-    combine: Callable[[Any, Any], Any]
-    pack: Callable[[Any], Any]
-    unpack: Callable[[Any], Any]
     shift: np.ndarray | None
     n: int
     convert: Callable[[Any, str], np.ndarray]
     name: str
-    alone: bool
+    over: Pass
 
     def rows(
         self, first: int, cuts: Sequence[_Cut], weights: np.ndarray | None, blocks: Sequence[Any]
@@ -190,8 +182,8 @@ class _Pass:
         parts = [_cut(cut.lo, cut.hi, cut.length, self.convert, self.name, x) for cut, x in zip(cuts, blocks)]
         seen = [_watched(cut.chunk, part, cut.offset) for cut, part in zip(cuts, parts)]
         block = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        own: Any = None if weights is None else Window(weights, first, self.n)
-        return Rows(Window(block, first, self.n), self.shift, own), seen
+        row_weights: Any = None if weights is None else Window(weights, first, self.n)
+        return Rows(Window(block, first, self.n), self.shift, row_weights), seen
 
 
 def _cut(lo: int, hi: int, length: int, convert: Callable[[Any, str], np.ndarray], name: str, block: Any) -> np.ndarray:
@@ -215,33 +207,35 @@ def _leaf(
     cuts: Sequence[_Cut],
     weights: np.ndarray | None,
     reads: Sequence[Callable[[], Any]],
-    p: _Pass,
+    shared: _Shared,
     blocks: Sequence[Any],
 ) -> Any:
     """Tasks i to i + count of the pass, combined, and the rows seen; of blocks that are given, or read here."""
     blocks = [read() for read in reads] or blocks  # what fails here is no failure of ours
     try:
-        with _one_at_a_time if p.alone else nullcontext(), Reuse():
-            rows, seen = p.rows(first, cuts, weights, blocks)
-            return p.pack(parallel.tree_reduce(lambda j: p.task(rows, i + j), count, p.combine)), seen
+        over = shared.over
+        with _one_at_a_time if over.alone else nullcontext(), Reuse():
+            rows, seen = shared.rows(first, cuts, weights, blocks)
+            return over.pack(parallel.tree_reduce(lambda j: over.task(rows, i + j), count, over.combine)), seen
     except (MemoryError, OSError):
         raise
     except Exception as error:
         return _Failed(error)
 
 
-def _join(p: _Pass, parts: Sequence[Any]) -> Any:
+def _join(shared: _Shared, parts: Sequence[Any]) -> Any:
     """Results that follow one another, combined along their part of the tree."""
     if failed := _failure(parts):
         return failed
     # what a task is given may be given to it again: combining writes into it
-    joined = p.pack(parallel.tree_reduce(lambda i: p.unpack(copy.deepcopy(parts[i][0])), len(parts), p.combine))
-    return joined, [one for _, seen in parts for one in seen]
+    over = shared.over
+    joined = parallel.tree_reduce(lambda i: over.unpack(copy.deepcopy(parts[i][0])), len(parts), over.combine)
+    return over.pack(joined), [one for _, seen in parts for one in seen]
 
 
-def _band(first: int, stop: int, cuts: Sequence[_Cut], p: _Pass, blocks: Sequence[Any]) -> Any:
+def _band(first: int, stop: int, cuts: Sequence[_Cut], shared: _Shared, blocks: Sequence[Any]) -> Any:
     try:
-        rows, seen = p.rows(first, cuts, None, blocks)
+        rows, seen = shared.rows(first, cuts, None, blocks)
         return rows.tile(first, stop), seen
     except (TypeError, ValueError) as error:
         return _Failed(error)
@@ -249,6 +243,10 @@ def _band(first: int, stop: int, cuts: Sequence[_Cut], p: _Pass, blocks: Sequenc
 
 def _seen_in(band: Any) -> Any:
     return _failure([band]) or band[1]
+
+
+def _rows_of(vectors: tuple, band: slice) -> tuple:
+    return tuple(None if v is None else v[band] for v in vectors)
 
 
 def _pairs(
@@ -260,23 +258,23 @@ def _pairs(
     X = X[0]
     other, of_other = (X, x) if Y is None else (Y[0], y)
     first, second = range(0, len(X), step), range(0, len(other), step)
-    found = {}
+    results = {}
     try:
         with _one_at_a_time if alone else nullcontext(), parallel.blas_threads(), Reuse():
             for i, a in enumerate(first):
                 I = slice(a, a + step)
-                own = tuple(None if v is None else v[I] for v in x)
+                vectors_x = _rows_of(x, I)
                 for j, b in enumerate(second):
                     J = slice(b, b + step)
                     if Y is not None or i < j:
-                        found[i, j] = pair(X[I], other[J], own, tuple(None if v is None else v[J] for v in of_other))
+                        results[i, j] = pair(X[I], other[J], vectors_x, _rows_of(of_other, J))
                     elif i == j:
-                        found[i, j] = pair(X[I], None, own, own)
+                        results[i, j] = pair(X[I], None, vectors_x, vectors_x)
     except (MemoryError, OSError):
         raise
     except Exception as error:
         return _Failed(error)
-    return found
+    return results
 
 
 def _add(number: int, parts: Sequence[Any]) -> Any:
@@ -294,10 +292,10 @@ def _add(number: int, parts: Sequence[Any]) -> Any:
             bands = 1 + max(key[0 if k < number else 1] for key in part)
             for j in range(bands):
                 before = k < number or (k == number and j < i)
-                found = part[(j, i) if before else (i, j)]
-                total = found[before].copy() if total is None else total + found[before]
+                result = part[(j, i) if before else (i, j)]
+                total = result[before].copy() if total is None else total + result[before]
                 if not before:
-                    squares.append((i, k, j, found[2]))
+                    squares.append((i, k, j, result[2]))
         sums.append(total)
     return np.concatenate(sums), squares
 
@@ -318,15 +316,15 @@ def _reads(keys: Sequence[Any], part: Any) -> dict[Any, Callable[[], Any]]:
     for node in graph.values():
         for key in getattr(node, "dependencies", ()):
             users[key] = users.get(key, 0) + 1
-    found = {}
+    readers = {}
     for key in keys:
         node, alone = graph[key], key not in users
         while type(node).__name__ == "Alias" and hasattr(node, "target"):
             alone = alone and users.get(node.target, 0) == 1
             node = graph[node.target]
         if type(node).__name__ == "Task" and alone and callable(node) and not getattr(node, "dependencies", (0,)):
-            found[key] = node
-    return found
+            readers[key] = node
+    return readers
 
 
 class _Scores:
@@ -369,12 +367,12 @@ class DaskSource(SequentialSource):
     def _compare(self, seen: Sequence[_Seen]) -> None:
         """Raise DataChangedError where a chunk is not what an earlier pass saw; chunks seen in part are left out."""
         shares: dict[int, list[_Seen]] = {}
-        for one in seen:
-            shares.setdefault(one.chunk, []).append(one)
-        for chunk, some in sorted(shares.items()):
+        for look in seen:
+            shares.setdefault(look.chunk, []).append(look)
+        for chunk, looks in sorted(shares.items()):
             length = int(self.array.chunks[0][chunk])
-            if sum(one.rows for one in some) == length:
-                total = sum(one.share for one in some) % (1 << 64)
+            if sum(look.rows for look in looks) == length:
+                total = sum(look.share for look in looks) % (1 << 64)
                 if self._sums_of_chunks.setdefault(chunk, total) != total:
                     raise _changed(self.name, int(self._ends[chunk]) - length, length)
 
@@ -395,10 +393,10 @@ class DaskSource(SequentialSource):
         with warnings.catch_warnings():
             # of vectors that go with the graph, so that they are there again when a worker dies
             warnings.filterwarnings("ignore", "Sending large graph")
-            found = list(dask.compute(*(Delayed(key, graph, layer=layer) for key in keys)))
-        if failed := _failure(found):
+            results = list(dask.compute(*(Delayed(key, graph, layer=layer) for key in keys)))
+        if failed := _failure(results):
             raise failed.error
-        return found
+        return results
 
     def _chunks(self, start: int, stop: int, token: str, tasks: dict[Any, Any]) -> tuple[list[_Cut], list[Any]]:
         """What is needed of each chunk that has some of these rows, and its key; a part of a chunk is cut out where the
@@ -424,17 +422,15 @@ class DaskSource(SequentialSource):
     def reduce(self, rows: Rows, over: Pass) -> Any:
         """``Rows.reduce``."""
         n, token, stage, span = self.n_samples, uuid.uuid4().hex, over.stage, over.span
-        pack, unpack = over.pack or _same, over.unpack or _same
-        p = _Pass(over.task, over.combine, pack, unpack, rows.shift, n, self._convert, self.name, over.alone)
         shared = self._key("pass", token)
-        tasks: dict[Any, Any] = {shared: p}
+        tasks: dict[Any, Any] = {shared: _Shared(rows.shift, n, self._convert, self.name, over)}
         n_tasks = -(-n // span)
         lengths = np.array(self.array.chunks[0])
         chunk = int(np.median(lengths[lengths > 0]))
-        per = 1 << max(0, int(chunk // span).bit_length() - 1)
+        tasks_in_leaf = 1 << max(0, int(chunk // span).bit_length() - 1)
         level: list[Any] = []
-        for i in range(0, n_tasks, per):
-            count = min(per, n_tasks - i)
+        for i in range(0, n_tasks, tasks_in_leaf):
+            count = min(tasks_in_leaf, n_tasks - i)
             start, stop = i * span, min(n, (i + count) * span)
             weights = None if rows.weights is None else rows.tile_weights(start, stop)
             level.append(self._key(stage, token, len(level)))
@@ -447,16 +443,16 @@ class DaskSource(SequentialSource):
         while len(level) > 1:  # whole subtrees, and what is left at the end: the tree of ``parallel.tree_reduce``
             above: list[Any] = []
             for k in range(0, len(level), at_once):
-                some = level[k : k + at_once]
-                above.append(some[0])
-                if len(some) > 1:
+                subtree = level[k : k + at_once]
+                above.append(subtree[0])
+                if len(subtree) > 1:
                     above[-1] = self._key(f"{stage} sum", token, joined)
-                    tasks[above[-1]] = (_join, shared, some)
+                    tasks[above[-1]] = (_join, shared, subtree)
                     joined += 1
             level = above
-        found, seen = self._compute(level, tasks)[0]
+        packed, seen = self._compute(level, tasks)[0]
         self._compare(seen)
-        return p.unpack(found)
+        return over.unpack(packed)
 
     def square(
         self,
@@ -480,9 +476,9 @@ class DaskSource(SequentialSource):
         while together * step < TASK_SIDE and 6 * together * step <= n:
             together *= 2
         width = together * step
-        p = _Pass(_nothing, _nothing, _same, _same, shift, n, self._convert, self.name, alone)
         shared, work = self._key("pass", token), self._key("pair", token)
-        tasks: dict[Any, Any] = {shared: p, work: pair}
+        bands = Pass(stage, _nothing, step, _nothing)  # each task makes a band of rows, nothing is combined
+        tasks: dict[Any, Any] = {shared: _Shared(shift, n, self._convert, self.name, bands), work: pair}
         groups, columns, looks = [], [], []
         for a in range(0, n, width):
             b = min(n, a + width)
@@ -492,7 +488,7 @@ class DaskSource(SequentialSource):
             looks.append(self._key("look", token, a))
             tasks[looks[-1]] = (_seen_in, groups[-1])
             columns.append(self._key("vectors", token, a))
-            tasks[columns[-1]] = (partial(_same, tuple(None if v is None else v[a:b] for v in vectors)),)
+            tasks[columns[-1]] = (partial(same, _rows_of(tuple(vectors), slice(a, b))),)
         m, sums = len(groups), []
         parts = {(i, j): self._key(stage, token, i, j) for i in range(m) for j in range(i, m)}
         for (i, j), key in parts.items():
@@ -501,11 +497,13 @@ class DaskSource(SequentialSource):
         for i in range(m):
             sums.append(self._key(f"{stage} sum", token, i))
             tasks[sums[-1]] = (partial(_add, i), [parts[min(i, j), max(i, j)] for j in range(m)])
-        found = self._compute([*sums, *looks], tasks)
-        self._compare([one for seen in found[m:] for one in seen])
-        found = found[:m]
-        squares = [(g * together + i, k * together + j, x) for g, (_, some) in enumerate(found) for i, k, j, x in some]
-        return np.concatenate([total for total, _ in found]), squares
+        results = self._compute([*sums, *looks], tasks)
+        self._compare([one for seen in results[m:] for one in seen])
+        results = results[:m]
+        squares = [
+            (g * together + i, k * together + j, x) for g, (_, pairs) in enumerate(results) for i, k, j, x in pairs
+        ]
+        return np.concatenate([total for total, _ in results]), squares
 
     def lazily(self, task: Callable[[np.ndarray, int], np.ndarray], n_columns: int, dtype: Any, *, alone: bool) -> Any:
         """A Dask array (N, n_columns), chunked as the rows: task(rows of a block, number of the first)."""
@@ -556,8 +554,8 @@ class DaskSource(SequentialSource):
         tasks: dict[Any, Any] = {}
         cuts, keys = self._chunks(start, stop, uuid.uuid4().hex, tasks)
         result, filled, seen = np.empty((stop - start, self.n_features), dtype=self.dtype), 0, []
-        for found, cut in zip(self._compute(keys, tasks), cuts):
-            part = _cut(cut.lo, cut.hi, cut.length, self._convert, self.name, found)
+        for block, cut in zip(self._compute(keys, tasks), cuts):
+            part = _cut(cut.lo, cut.hi, cut.length, self._convert, self.name, block)
             seen.append(_watched(cut.chunk, part, cut.offset))
             result[filled : filled + len(part)] = part
             filled += len(part)
@@ -577,9 +575,9 @@ class DaskSource(SequentialSource):
             tasks[key] = (partial(_taken, local, i, length, self._convert, self.name), self._parts[i].key)
         result = np.empty((len(index), self.n_features), dtype=self.dtype)
         if tasks:
-            found = self._compute(list(tasks), tasks)
-            self._compare([seen for _, seen in found])
-            result[order] = np.concatenate([rows for rows, _ in found])
+            results = self._compute(list(tasks), tasks)
+            self._compare([seen for _, seen in results])
+            result[order] = np.concatenate([rows for rows, _ in results])
         return result
 
 

@@ -1,7 +1,7 @@
 """Adapters to objects of other libraries: frames, Arrow tables, datasets, memory maps, iterables of blocks.
 
 None of these libraries is imported here but pyarrow, for a Parquet file given by its path: an object says by its class
-or by what it offers where it comes from. This is the one file that asks objects for their attributes.
+or by what it offers where it comes from. Objects are asked for their attributes here, and in ``dask``, alone.
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ def is_writeable_dataset(X: Any) -> bool:
 
 def column_names(X: Any) -> tuple[str, ...] | None:
     """Names of the columns of a data frame or an Arrow table, where all of them are strings; else None."""
-    found = getattr(X, "column_names", None) if hasattr(X, "num_columns") else getattr(X, "columns", None)
+    columns: Any = getattr(X, "column_names", None) if hasattr(X, "num_columns") else getattr(X, "columns", None)
     try:
-        names = tuple(found)  # type: ignore[arg-type]
+        names = tuple(columns)
     except TypeError:
         return None
     return tuple(map(str, names)) if names and all(isinstance(name, str) for name in names) else None
@@ -204,10 +204,10 @@ def file_source(X: Any, name: str) -> Source | None:
         return None
     source: FileSource | None = None
     try:
-        found = os.fstat(handle).st_size
-        if found < end:
+        size = os.fstat(handle).st_size
+        if size < end:
             raise DataChangedError(
-                f"{name} is a memory map of {path}, which has {found} bytes now; {end} are needed for "
+                f"{name} is a memory map of {path}, which has {size} bytes now; {end} are needed for "
                 f"{len(X)} rows of {X.shape[1]} columns of type {X.dtype}"
             )
         source = FileSource(name, X, handle, offset)
@@ -334,12 +334,12 @@ def _iterable_source(X: Any, name: str, convert: Callable[[Any, str], np.ndarray
     last: list[Any] = [None]
 
     def start() -> Iterator:
-        found = again()
-        if found is last[0]:
+        iterator = again()
+        if iterator is last[0]:
             raise TypeError(
                 f"{name} returned the same iterator twice; every pass over the rows needs a new one, from the first row"
             )
-        last[0] = found
-        return iter(found)
+        last[0] = iterator
+        return iter(iterator)
 
     return SequentialSource(name, start, convert, None)

@@ -67,7 +67,7 @@ def _source(file: str, data: Any) -> Source | np.ndarray:
         except MemoryError:
             raise
         except Exception as error:  # the libraries' are of all kinds
-            raise _unreadable(file, f"does not give up its rows {start} to {stop - 1}", error) from error
+            raise _unreadable(file, f"has rows that cannot be read ({start} to {stop - 1})", error) from error
 
     return dataset_source(file, data, rows)
 
@@ -84,12 +84,12 @@ class Hdf5:
             self._file = h5py.File(path, "r")
         except Exception as error:
             raise _unreadable(name, "is not a readable HDF5 file", error) from error
-        self._found: dict[str, Any] = {}
+        self._datasets: dict[str, Any] = {}
 
         def look(path: str, data: Any) -> None:
             numbers = isinstance(data, h5py.Dataset) and data.shape and np.dtype(data.dtype).kind in "fiub"
             if numbers and not (matlab and (path.startswith("#") or "MATLAB_empty" in data.attrs)):
-                self._found[path] = data
+                self._datasets[path] = data
 
         try:
             self._file.visititems(look)
@@ -98,11 +98,11 @@ class Hdf5:
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Of each array of real numbers."""
-        return {path: data.shape[::-1] if self.matlab else data.shape for path, data in self._found.items()}
+        return {path: data.shape[::-1] if self.matlab else data.shape for path, data in self._datasets.items()}
 
     def load(self, var: str) -> Source | np.ndarray:
         """The array of that path."""
-        data = self._found[var]
+        data = self._datasets[var]
         return _source(self.name, _Transposed(data) if self.matlab and data.ndim == 2 else data)
 
 
@@ -120,15 +120,16 @@ class Zarr:
             arrays = {Path(path).stem: top} if isinstance(top, zarr.Array) else dict(_arrays(top))
         except Exception as error:
             raise _unreadable(name, "is not a readable zarr store", error) from error
-        self._found = {key: data for key, data in arrays.items() if np.dtype(data.dtype).kind in "fiub" and data.shape}
+        numbers = [key for key, data in arrays.items() if np.dtype(data.dtype).kind in "fiub" and data.shape]
+        self._datasets = {key: arrays[key] for key in numbers}
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Of each array of real numbers."""
-        return {key: tuple(data.shape) for key, data in self._found.items()}
+        return {key: tuple(data.shape) for key, data in self._datasets.items()}
 
     def load(self, var: str) -> Source | np.ndarray:
         """The array of that path."""
-        return _source(self.name, self._found[var])
+        return _source(self.name, self._datasets[var])
 
 
 def _arrays(group: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -151,7 +152,7 @@ class Parquet:
         self.names: list[str] = self._dataset.schema.names
         self.shape = (self._dataset.count_rows(), len(self.names))
 
-    def words(self, columns: list[int]) -> list[tuple[int, str]]:
+    def not_numeric(self, columns: list[int]) -> list[tuple[int, str]]:
         """Which of these are no columns of real numbers, and what they are."""
         import pyarrow.types as types
 

@@ -12,7 +12,7 @@ from typing import TextIO
 
 import numpy as np
 
-from ..base import files
+from ..base.atomic import atomic
 from ..errors import DataFileError
 from .sinks import reserve
 
@@ -60,11 +60,11 @@ def score_writer(path: str | os.PathLike) -> Callable[[np.ndarray, bool], None]:
     name = str(path).lower()
 
     def as_npy(scores: np.ndarray, overwrite: bool) -> None:
-        with files.atomic(path, overwrite=overwrite) as file:
+        with atomic(path, overwrite=overwrite) as file:
             np.lib.format.write_array(file, np.ascontiguousarray(scores), allow_pickle=False)
 
     def as_csv(scores: np.ndarray, overwrite: bool) -> None:
-        with files.atomic(path, overwrite=overwrite) as file:
+        with atomic(path, overwrite=overwrite) as file:
             packed = gzip.GzipFile(fileobj=file, mode="wb", mtime=0) if name.endswith(".gz") else None
             text = io.TextIOWrapper(packed or file, encoding="ascii", newline="\n", write_through=True)
             write_scores_csv(text, scores)

@@ -110,7 +110,7 @@ class Source:
         self._pages: OrderedDict[int, np.ndarray] = OrderedDict()
         self._sums: dict[int, int] = {}
         self._lock = threading.RLock()
-        self._most_pages = max(2, self.kept // max(1, self.page_rows * self.row_bytes))
+        self._max_pages = max(2, self.kept // max(1, self.page_rows * self.row_bytes))
 
     @property
     def counted(self) -> bool:
@@ -159,7 +159,7 @@ class Source:
         page.flags.writeable = False
         self._pages[i] = page
         self._pages.move_to_end(i)
-        while len(self._pages) > self._most_pages:
+        while len(self._pages) > self._max_pages:
             self._pages.popitem(last=False)
         return page
 
@@ -172,10 +172,10 @@ class Source:
                 "were in an earlier pass; every pass must see the same rows in the same order"
             )
 
-    def _expect(self, found: int, what: str = "rows") -> None:
-        if self._n is not None and found != self._n:
+    def _expect(self, count: int, what: str = "rows") -> None:
+        if self._n is not None and count != self._n:
             raise DataChangedError(
-                f"{self.name} changed while it was read: {found} {what} now, {self._n} in an earlier pass; every pass "
+                f"{self.name} changed while it was read: {count} {what} now, {self._n} in an earlier pass; every pass "
                 "must see the same rows in the same order"
             )
 
@@ -197,7 +197,7 @@ class Source:
         first, last = start // self.page_rows, max(start, stop - 1) // self.page_rows
         if first == last:
             page, before = self.page(first), first * self.page_rows
-            return self._none() if page is None else page[start - before : stop - before]
+            return self._no_rows() if page is None else page[start - before : stop - before]
         result, filled = np.empty((stop - start, self.n_features), dtype=self.dtype), 0
         for i in range(first, last + 1):
             page = self.page(i)
@@ -208,7 +208,7 @@ class Source:
             filled += len(part)
         return result[:filled]
 
-    def _none(self) -> np.ndarray:
+    def _no_rows(self) -> np.ndarray:
         return np.empty((0, self.n_features), dtype=self.dtype)
 
     def take(self, index: np.ndarray) -> np.ndarray:
@@ -414,13 +414,13 @@ class SequentialSource(Source):
                 raise
             if last:
                 self._readers.remove(reader)
-                found = number * self.page_rows + len(page)
+                n_rows = number * self.page_rows + len(page)
                 if more:
                     raise DataChangedError(
-                        f"{self.name} changed while it was read: it has more rows than the {found} of an earlier pass"
+                        f"{self.name} changed while it was read: it has more rows than the {n_rows} of an earlier pass"
                     )
-                self._expect(found)
-                self._n = found
+                self._expect(n_rows)
+                self._n = n_rows
             if len(page):
                 # what another task will ask for soon waits
                 self._keep(number, page)

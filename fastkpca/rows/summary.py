@@ -17,7 +17,7 @@ MAX_COVARIANCE = 1024
 """Columns up to which a summary has their covariance: beyond, it would cost more than most of what it could decide."""
 
 
-def _near(rows: Rows) -> np.ndarray | None:
+def _reference_row(rows: Rows) -> np.ndarray | None:
     """One of the rows to measure the others from, where float64 may not tell them apart; None where it does."""
     if not holds_more(rows.dtype):
         return None
@@ -126,11 +126,11 @@ def summarize(
     rows would leave the range of float64.
     """
     d, step = rows.n_features, rows.step
-    near = _near(rows) if shift else None
-    origin = np.zeros(d) if near is None else near
+    reference = _reference_row(rows) if shift else None
+    origin = np.zeros(d) if reference is None else reference
     rows = rows.shifted(origin if shift else None)
     # passes over the rows of a cluster are dear: their sample comes with the first
-    at_once = rows.distributed and rows.weights is None and near is None
+    at_once = rows.distributed and rows.weights is None and reference is None
     early = sample_index(rows, 0.0, rng) if at_once else np.zeros(0, dtype=np.intp)
     first = _FirstPass(d, step, shift, early)
     look: _Look = rows.reduce(Pass("summary", first.task, step, first.join), n_threads=n_threads)
@@ -182,8 +182,8 @@ def _check_size(low: np.ndarray, high: np.ndarray, least: float, *, shifted: boo
     )
 
 
-def sample_index(rows: Rows, total: float, rng: np.random.Generator, most: int = SAMPLE_ROWS) -> np.ndarray:
-    """Numbers of the rows of a sample of at most this size, in order; none of weight zero. ``total``: of the weights.
+def sample_index(rows: Rows, total: float, rng: np.random.Generator, limit: int = SAMPLE_ROWS) -> np.ndarray:
+    """Numbers of the rows of a sample of at limit this size, in order; none of weight zero. ``total``: of the weights.
 
     Few copies are all taken, and so are few rows. Of many, half are drawn by weight (systematically, so that a heavy
     row comes several times) and half whatever their weight, for a row whose weight outweighs all others says nothing
@@ -191,27 +191,27 @@ def sample_index(rows: Rows, total: float, rng: np.random.Generator, most: int =
     """
     n, w = rows.n_samples, rows.weights
     if w is None:
-        return np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
-    if n <= most:
-        if total <= most and np.array_equal(w, np.rint(w)):
+        return np.arange(n) if n <= limit else np.sort(rng.choice(n, limit, replace=False))
+    if n <= limit:
+        if total <= limit and np.array_equal(w, np.rint(w)):
             return np.repeat(np.arange(n), np.asarray(w, dtype=np.intp))
         return np.flatnonzero(w)
-    half = most // 2
+    half = limit // 2
     systematic = (np.arange(half) + rng.random()) / half
-    uniform = np.sort(rng.choice(n, most - half, replace=False))
+    uniform = np.sort(rng.choice(n, limit - half, replace=False))
     return np.sort(np.concatenate([_by_weight(w, systematic * total), uniform[np.asarray(w[uniform]) > 0]]))
 
 
 def _by_weight(w: np.ndarray, marks: np.ndarray) -> np.ndarray:
     """The rows in which the running sum of the weights passes these marks."""
-    found, before, step = np.zeros(len(marks), dtype=np.intp), 0.0, 1 << 16
+    numbers, before, step = np.zeros(len(marks), dtype=np.intp), 0.0, 1 << 16
     last = 0
     for start in range(0, len(w), step):
         part = np.asarray(w[start : start + step], dtype=np.float64)
         ends = before + np.cumsum(part)
         inside = (marks >= before) & (marks < ends[-1])
-        found[inside] = start + np.searchsorted(ends, marks[inside], side="right")
+        numbers[inside] = start + np.searchsorted(ends, marks[inside], side="right")
         if ends[-1] > before:
             before, last = float(ends[-1]), start + int(np.flatnonzero(part)[-1])
-    found[marks >= before] = last  # rounding of the sum
-    return found
+    numbers[marks >= before] = last  # rounding of the sum
+    return numbers

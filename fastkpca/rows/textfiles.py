@@ -22,7 +22,8 @@ import numpy as np
 
 from ..base import parallel
 from ..errors import DataFileError
-from .archives import one_line
+from .archives import data_file_errors
+from .columns import listed
 from .selection import Selection, Table, column_label
 
 __all__ = ["TextFile"]
@@ -59,7 +60,7 @@ class TextFile:
         sample = list(islice(self._lines(), _SAMPLE_LINES))
         if not sample:
             raise DataFileError(f"{name} has no line with data")
-        with one_line(name, (csv.Error,), "is not a table"):
+        with data_file_errors(name, (csv.Error,), "is not a table"):
             self.delimiter = _detect_delimiter([line for _, line in sample])
         rows = [self._split(line) for _, line in sample]
         self.header_line, self.names = 0, None
@@ -165,7 +166,7 @@ class TextFile:
         return X, labels
 
     def _decompressing(self) -> Any:
-        return one_line(self.name, (EOFError, OSError, zlib.error, lzma.LZMAError), "cannot be decompressed")
+        return data_file_errors(self.name, (EOFError, OSError, zlib.error, lzma.LZMAError), "cannot be decompressed")
 
     def _open(self) -> TextIO:
         return self.opener(self.path, "rt", encoding=self.encoding, errors="replace")
@@ -178,7 +179,7 @@ class TextFile:
                     yield number, line
 
     def _split(self, line: str) -> list[str]:
-        with one_line(self.name, (csv.Error,), "is not a table"):
+        with data_file_errors(self.name, (csv.Error,), "is not a table"):
             if self.delimiter is None:
                 return next(csv.reader([" ".join(line.split())], delimiter=" "))
             return next(csv.reader([line.rstrip("\r\n")], delimiter=self.delimiter, skipinitialspace=True))
@@ -201,7 +202,7 @@ class TextFile:
         words = [i for i in taken if _is_words(self._cells(i))]
         if not words:
             return
-        labels = ", ".join(column_label(i, self.names) for i in words[:5]) + (", ..." if len(words) > 5 else "")
+        labels = listed(column_label(i, self.names) for i in words)
         keys = ",".join((self.names[i] if self.names and self.names[i] else str(i + 1)) for i in words)
         keys = f'"{keys}"' if " " in keys else keys
         example = next(x for x in self._cells(words[0]) if not _is_number(x) and x.lower() not in _MISSING)

@@ -46,6 +46,10 @@ def _difference(values: np.ndarray, shift: np.ndarray) -> np.ndarray:
     return result
 
 
+def same(x: Any) -> Any:
+    return x
+
+
 @dataclass(frozen=True)
 class Pass:
     """task(rows, 0), task(rows, 1), ... combined along the fixed tree of ``parallel.tree_reduce``.
@@ -58,7 +62,7 @@ class Pass:
     stage : str
         Its name, for progress.
     task, span, combine
-    pack, unpack : callable, optional
+    pack, unpack : callable
         A result as what can be sent elsewhere, and back.
     alone : bool
         One task at a time in a process.
@@ -70,8 +74,8 @@ class Pass:
     task: Callable[[Rows, int], Any]
     span: int
     combine: Callable[[Any, Any], Any]
-    pack: Callable[[Any], Any] | None = None
-    unpack: Callable[[Any], Any] | None = None
+    pack: Callable[[Any], Any] = same
+    unpack: Callable[[Any], Any] = same
     alone: bool = False
     size: int = 0
 

@@ -1,7 +1,7 @@
-"""An orthonormal basis that grows block by block, and Rayleigh-Ritz on it: what every iteration here is made of.
+"""An orthonormal basis that grows block by block, and Rayleigh-Ritz on it: every iteration in this room uses it.
 
-The products with A are the caller's, in float32 or float64; from their results the basis keeps the compression Q'AQ
-and, where asked to, the images AQ themselves, so that residuals are computed and not inferred.
+The caller multiplies by A, in float32 or float64. From the products the basis keeps the compression Q'AQ and, where
+asked to, the images AQ themselves, so that residuals can be computed directly.
 """
 
 from __future__ import annotations
@@ -11,25 +11,27 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
+from .certificate import RitzBlock
+
 __all__ = ["STRIP", "Basis", "times"]
 
 STRIP = 32
-"""Columns of what is made in passing, of the rows' length."""
+"""Columns of temporary arrays of n rows."""
 
 
 class Basis:
-    """Orthonormal columns Q (n, m), and what is known of A on their span.
+    """Orthonormal columns Q (n, m), with A's compression to their span and, where asked for, its images.
 
     Parameters
     ----------
     n : int
     rng : numpy.random.Generator
-        For directions that take the place of columns which vanish.
+        For random directions in place of columns that vanish.
     centred : bool
         Every column is orthogonal to the vector of ones.
     keeps_images : bool
     reserve : int
-        Columns up to which room may be made by doubling; 0: only as much as is needed, at the price of a copy a block.
+        Columns up to which the store may grow by doubling; 0: only as much as is needed, with a copy for each block.
     """
 
     def __init__(
@@ -72,9 +74,9 @@ class Basis:
     def orthonormal(
         self, X: np.ndarray, *, noise: float = 0.0, projected: bool = False, beside: np.ndarray | None = None
     ) -> np.ndarray:
-        """Orthonormal columns outside of the span of Q that span X and, where X is deficient, random directions.
+        """An orthonormal basis of X's part outside the span of Q; random directions where X is rank deficient.
 
-        Deficiency means that the space has become invariant; random directions are then the only way to what it misses
+        Deficiency means that the space has become invariant; only random directions can then find what it misses
         (repeated eigenvalues).
 
         Parameters
@@ -85,7 +87,7 @@ class Basis:
         projected : bool
             X is orthogonal to Q already, up to rounding.
         beside : ndarray (n, k), optional
-            More orthonormal columns to keep away from.
+            More orthonormal columns, to which the result is orthogonal too.
         """
         Q = self.Q if beside is None else np.hstack([self.Q, beside])
         b = min(X.shape[1], self.n - int(self.centred) - Q.shape[1])
@@ -120,7 +122,7 @@ class Basis:
         return _subtract(X, Q, Q.T @ X) if Q.shape[1] else X
 
     def append(self, X: np.ndarray, image: np.ndarray) -> np.ndarray:
-        """Take in orthonormal columns and A times them; returns Q' image for the Q with them."""
+        """Add orthonormal columns X, with ``image`` = A X; returns Q' image, where Q includes X."""
         m, b = self.size, X.shape[1]
         self._Q = _with_columns(self._Q, m, X, self._reserve)
         self.size = m + b
@@ -148,6 +150,16 @@ class Basis:
         """Q Y."""
         return times(self.Q, Y)
 
+    def ritz_block(self, Y: np.ndarray, residuals: np.ndarray, product_error: float) -> RitzBlock:
+        """The Ritz vectors Q Y with their ``residuals`` (n, k), for a certificate."""
+        return RitzBlock(
+            compression=Y.T @ self.compression @ Y,
+            gram=Y.T @ self.gram @ Y,
+            residual_gram=residuals.T @ residuals,
+            n=self.n,
+            product_error=product_error,
+        )
+
     def residuals(self, theta: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """A Q Y - Q Y diag(theta), from the images."""
         R = times(self.images, Y)
@@ -168,7 +180,7 @@ class Basis:
             self._gram, self.compression = np.empty((0, 0)), np.diag(theta)
 
     def truncate(self, size: int) -> None:
-        """Forget all but the first columns."""
+        """Keep only the first columns."""
         self.size = size
         self._gram, self.compression = self._gram[:size, :size], self.compression[:size, :size]
 
@@ -178,7 +190,7 @@ class Basis:
 
 
 def times(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """A B, column-major where A is: a copy less where that is what is wanted."""
+    """A B, column-major where A is: saves a copy where that is needed."""
     return (B.T @ A.T).T
 
 

@@ -1,4 +1,4 @@
-"""The centred kernel matrix H K H, multiplied pass by pass, and what the passes tell of it: means, trace, norms."""
+"""The centred kernel matrix H K H, multiplied pass by pass, and its means, trace and norms, which the passes bring."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class MeasuredNorm:
     whole : float
         Bound on |K|_F.
     cancelled : bool
-        The row means were too far off: worth another pass.
+        The row means were too inaccurate: another pass would give a better norm.
     """
 
     centred: float
@@ -95,10 +95,10 @@ class CentredProducts:
         self.grand_mean = float(self.row_means.mean())
 
     def _set_norm(self, sums: np.ndarray, squares: float) -> None:
-        """|Kc|_F from sum (K_ij - r_i - r_j + g)^2, whatever r the pass knew: the rest of the centring is exact.
+        """|Kc|_F from sum (K_ij - r_i - r_j + g)^2 for any approximate row means r: the correction below is exact.
 
         M = K - r 1' - 1 r' + g 11' has HMH = Kc, and |M|^2 = |HMH|^2 + 2 n |a - mean a|^2 + n |mean a 1|^2 with
-        a = M 1 / n, so nothing cancels unless r was far off: r from float32 is, where K is nearly constant.
+        a = M 1 / n, so nothing cancels unless r is inaccurate: r from float32 is, where K is nearly constant.
 
         Rounding of the square, with |K| for |K|_F: the entries of M err by a matrix of norm at most e = 8 u |K|, so
         |M|^2 by 2 |M| e + e^2; a row of K sums to rounding_factor(n) u sqrt(n) |K_i|, so a errs by at most
@@ -126,11 +126,11 @@ class CentredProducts:
         cancelled = not means_were_exact and error > 1e-3 * square
         self.norm = MeasuredNorm(float(np.sqrt(square)), float(error), whole, bool(cancelled))
 
-    # what is known of the matrix ------------------------------------------------------------------------------
+    # bounds on the matrix -------------------------------------------------------------------------------------
 
     @property
     def norm_wanting(self) -> bool:
-        """The norm has not been measured, or not well."""
+        """The norm has not been measured, or not accurately."""
         return self.norm is None or self.norm.cancelled
 
     @property
@@ -146,7 +146,7 @@ class CentredProducts:
         return min(candidates)
 
     def estimated_size(self, theta: np.ndarray) -> float:
-        """For when no bound on |K|_F is known: its mean and the Ritz values."""
+        """An estimate of |K|_F from its mean and the Ritz values, where no bound is known."""
         return abs(self.n * self.grand_mean) + float(np.linalg.norm(theta))
 
     def error(self, columns: int) -> float:
@@ -155,7 +155,7 @@ class CentredProducts:
         return product_error(self.n, columns, self.size, matrix.entry_error, float(matrix.product.error_bound))
 
     def rounding_alone(self, columns: int) -> float:
-        """What rounding leaves of an interval's width, whatever the error of the products."""
+        """The part of an interval's width that is rounding, without the error of approximate products."""
         return 2 * product_error(self.n, columns, self.size, self.matrix.entry_error, 0.0)
 
     @property

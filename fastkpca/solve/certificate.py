@@ -9,7 +9,7 @@ R = A V - V T, P = I - V V', and mu bounds the largest eigenvalue of P A P from 
 in the order of symmetric matrices. The eigenvalues of the right side bound those of A from above (Weyl), those of T
 from below (Cauchy's interlacing). With R = Q L only a matrix of order 2 m is left: its eigenvalues above mu are the
 roots tau of lambda_i(T + L'L / (tau - mu)) = tau, which is the inertia (Schur complement) form; one eigenvalue
-problem replaces the bisection. Where mu comes from is the affair of ``beyond``.
+problem replaces the bisection. The bounds mu are in ``beyond``.
 
 "Guaranteed" includes rounding: the bounds on computed products are those of probabilistic rounding analysis
 (N. J. Higham and T. Mary, SIAM J. Sci. Comput. 41, 2019), five standard deviations, never the worst case n u.
@@ -43,13 +43,13 @@ __all__ = [
     "upper_ends",
 ]
 
-SAYS_NOTHING = 1e150  # an error of this size says nothing, and its square would overflow
+SAYS_NOTHING = 1e150  # a bound of this size is useless, and its square would overflow
 _YOUNG = 1e-3  # (R + F)'(R + F) <= (1 + a) R'R + (1 + 1/a) F'F: costs a thousandth of the width, not 2 |R| |F|
 
 
 @dataclass(frozen=True)
 class Bound:
-    """An upper bound on the largest eigenvalue of the part of a matrix outside a subspace, and how certain it is.
+    """An upper bound on the largest eigenvalue of a matrix outside a subspace (of P A P), and how certain it is.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Bound:
     form : str
         "trace", "frobenius", "features", "cholesky", "lanczos", "start", "sampled", or "none".
     failure_probability : float
-        0: it holds up to the model of rounding.
+        0: it always holds, but for the model of rounding.
     """
 
     mu: float
@@ -74,7 +74,7 @@ NO_BOUND = Bound(np.inf, "none")
 
 @dataclass(frozen=True)
 class Certificate:
-    """Intervals that contain the eigenvalues, and what they rest on.
+    """Intervals that contain the eigenvalues, and the bound from which they follow.
 
     Attributes
     ----------
@@ -85,12 +85,11 @@ class Certificate:
         Radians; every vector in the span of the returned eigenvectors of a cluster lies within this angle of the
         invariant subspace that belongs to the cluster. pi/2 where nothing is known.
     clusters : ndarray (c,), int
-        Equal labels for eigenvalues that the intervals can't tell apart.
+        Equal labels for neighbours whose intervals overlap.
     outside : Bound
-        On the largest eigenvalue of the part of the matrix outside the subspace (nan where not used). The intervals
-        are as certain as it is.
+        On the eigenvalues outside the subspace (nan where not used). The intervals are as certain as it is.
     rounding : float
-        How much of each end is rounding.
+        Part of each end that is there for rounding.
     """
 
     eigenvalue_bounds: np.ndarray
@@ -109,9 +108,18 @@ class Certificate:
         """Of a probabilistic certificate; 0 for a guaranteed one."""
         return self.outside.failure_probability
 
+    def first(self, count: int) -> Certificate:
+        """The certificate of the first ``count`` eigenvalues."""
+        return replace(
+            self,
+            eigenvalue_bounds=self.eigenvalue_bounds[:count],
+            angle_bounds=self.angle_bounds[:count],
+            clusters=self.clusters[:count],
+        )
+
     @property
     def width(self) -> float:
-        """Widest interval."""
+        """Of the widest interval."""
         return float(np.max(self.eigenvalue_bounds[:, 1] - self.eigenvalue_bounds[:, 0]))
 
 
@@ -168,7 +176,7 @@ class RitzBlock:
 
     @cached_property
     def errors(self) -> RitzErrors | None:
-        """None where the columns are far from orthonormal, or nothing is known of their images.
+        """None where the columns are far from orthonormal, or the error of their images is not known.
 
         Let S = V'V = I + O(delta), V_o = V S^(-1/2). From Y = A V + F, |F| <= eta, follows
         A V = V T + R - F, so V_o' A V_o = S^(1/2) T S^(-1/2) + S^(-1/2) V'(R - F) S^(-1/2), within
@@ -205,7 +213,7 @@ class RitzBlock:
 
 @dataclass(frozen=True)
 class RitzErrors:
-    """How far the numbers of a `RitzBlock` are from those of exactly orthonormal columns and exact products.
+    """Bounds on the differences between a `RitzBlock` and one of orthonormal columns and exact products.
 
     Attributes
     ----------
@@ -230,7 +238,7 @@ class RitzErrors:
 
 @dataclass(frozen=True)
 class MatrixInfo:
-    """What is known of the matrix A as a whole.
+    """Bounds on the whole matrix A.
 
     Attributes
     ----------
@@ -249,7 +257,7 @@ NOTHING_KNOWN = MatrixInfo()
 
 @dataclass(frozen=True)
 class FeatureSums:
-    """What the moments of a feature map say of all rows together.
+    """Sums over all rows, from the moments of a feature map.
 
     Attributes
     ----------
@@ -262,11 +270,11 @@ class FeatureSums:
     kernel_trace : float
         tr K, not centred.
     defect : float
-        Bound on the entries of what is not semidefinite.
+        Bound on the entries of the part of K - Phi Phi' that is not positive semidefinite.
     rounding : float
         ``FeatureMap.rounding``: relative rounding of phi(x).
     weight_sum : float, optional
-        Sum of the rows' weights, where they have any: what an entry's error counts with.
+        Sum of the rows' weights, where they have any; it takes the place of n beside an entry's error.
     residual : Bound, optional
         On the largest eigenvalue of E, where one smaller than tr E is known.
     """
@@ -293,7 +301,7 @@ class FeatureSums:
 
     @property
     def rounded(self) -> float:
-        """Frobenius norm of what rounding of the features does to H Phi."""
+        """Bound on the Frobenius norm of the rounding error of H Phi."""
         return self.rounding * float(np.sqrt(max(self.kernel_trace, 0.0)))
 
 
@@ -336,7 +344,7 @@ def _residual_factor(gram: np.ndarray, n: int, error: float) -> np.ndarray:
     gram = (gram + gram.T) / 2
     scale = np.maximum(np.sqrt(np.maximum(np.diag(gram), 0.0)), 1e-140)
     scaled = gram / np.outer(scale, scale)
-    if np.abs(scaled).max() > 1.001:  # not a Gram matrix of these columns to that accuracy: the error is of the largest
+    if np.abs(scaled).max() > 1.001:  # not a Gram matrix to that accuracy: count the error of the largest for all
         scale = np.full(m, max(float(np.sqrt(np.abs(gram).max())), 1e-140))
         scaled = gram / scale[0] ** 2
     values, vectors = scipy.linalg.eigh(scaled, check_finite=False)
@@ -381,7 +389,7 @@ def angle_bounds(theta: np.ndarray, residual_gram: np.ndarray, bounds: np.ndarra
         mine = members[members < c]
         first, last = members[0], members[-1]
         above = bounds[:first, 0].min() - theta[mine[0]] if first > 0 else np.inf
-        # beyond the last known upper end nothing is known to separate the cluster from the rest
+        # beyond the last upper end no gap is known
         below = theta[mine[-1]] - bounds[last + 1, 1] if last + 1 < m else 0.0
         gap = min(above, below) - error
         block = residual_gram[np.ix_(mine, mine)]
@@ -390,7 +398,7 @@ def angle_bounds(theta: np.ndarray, residual_gram: np.ndarray, bounds: np.ndarra
         elif gap > 0 and np.isfinite(block).all():
             rho = np.sqrt(max(float(np.linalg.eigvalsh(block)[-1]), 0.0)) * (1 + 1e-8) + error
             angles[mine] = np.arcsin(min(rho / gap, 1.0))
-        else:  # not even a number is known (NaN, too)
+        else:  # NaN too
             angles[mine] = np.pi / 2
     return angles
 
@@ -398,14 +406,14 @@ def angle_bounds(theta: np.ndarray, residual_gram: np.ndarray, bounds: np.ndarra
 def ritz_certificate(
     ritz: RitzBlock, c: int, matrix: MatrixInfo = NOTHING_KNOWN, outside: Bound = NO_BOUND
 ) -> Certificate:
-    """Intervals for the c largest eigenvalues from m >= c columns V and a bound on what is not in their span.
+    """Intervals for the c largest eigenvalues, from m >= c columns V and a bound on the eigenvalues outside their span.
 
     Parameters
     ----------
     ritz : RitzBlock
     c : int
     matrix : MatrixInfo
-        Its trace and norm bound the upper ends by themselves.
+        Its trace and its norm alone give upper ends too.
     outside : Bound
         Upper bound on the largest eigenvalue of P A P (``beyond``).
     """
@@ -433,7 +441,7 @@ def ritz_certificate(
 
 
 def _nothing_known(c: int, trace: tuple[float, float] | None) -> Certificate:
-    """Columns too far from orthonormal, or products of unknown error: the ends that the trace alone allows."""
+    """Where the columns are far from orthonormal, or the products' error is unknown: the ends that the trace gives."""
     bounds = np.tile([-np.inf, np.inf], (c, 1))
     if trace is not None:
         bounds[:, 0] = -trace[1]
@@ -517,7 +525,7 @@ def feature_trace(sums: FeatureSums) -> tuple[float, float]:
     size. The residual's part lies between 0 and tr E: its own rounding is in ``residual_trace``.
     """
     trace = sums.trace
-    # a trace below zero says how far it is off
+    # a trace below zero is an error of at least its size
     error = (rounding_factor(sums.n) + 8.0) * UNIT * abs(trace) + 2.0 * max(-trace, 0.0)
     low = max(float(np.sqrt(max(trace - error, 0.0))) - sums.rounded, 0.0) ** 2 - sums.defect_norm
     high = (float(np.sqrt(max(trace + error, 0.0))) + sums.rounded) ** 2 + sums.residual_trace + sums.defect_norm

@@ -18,14 +18,14 @@ Map = Callable[[np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class Iterated:
-    """What the iterations reached.
+    """The result of the iterations.
 
     Attributes
     ----------
     solution : ndarray (n, k)
         Each column where its residual was smallest.
     residuals : ndarray (k,)
-        Norms of these residuals, as the recurrence has them.
+        Norms of these residuals, from the recurrence.
     steps : int
     definite : bool
         False: a direction of zero or negative curvature was met, where the iterations of that column ended.
@@ -67,7 +67,7 @@ def conjugate_gradients(
     inner : callable
         The inner products (k,) of corresponding columns, in which A is symmetric.
     patience : int, optional
-        Ends after so many steps in a row without a tenth gained in any column: rounding has set in.
+        End after more than so many steps in a row in which no residual fell by a tenth: rounding prevents more.
     """
     X, R = np.zeros_like(B), B.copy()
     Z = precondition(R)

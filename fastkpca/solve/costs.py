@@ -1,4 +1,4 @@
-"""Columns, bytes and seconds of block Krylov: what the plan predicts and the solver keeps to."""
+"""Columns, bytes and seconds of block Krylov: predicted by the plan, and kept by the solver."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ EVALUATION_COLUMNS = 18
 
 
 class TooDearError(Exception):
-    """The run was left because another way is the better one by now; ``passes`` says after how many."""
+    """The run has stopped, because another method is now cheaper; ``passes`` is the number of passes made."""
 
     def __init__(self, passes: int):
         super().__init__(passes)
@@ -37,7 +37,7 @@ class TooDearError(Exception):
 
 
 class Expenses:
-    """What a run has cost so far: passes, and predicted seconds."""
+    """The costs of a run so far: passes, and predicted seconds."""
 
     def __init__(self, budget: SolverBudget, progress: Progress | None):
         self.budget, self._progress = budget, progress
@@ -52,9 +52,9 @@ class Expenses:
             self._progress("krylov", self.passes, self.budget.passes)
 
     def check(self, later_seconds: list[float]) -> None:
-        """Leave where the run with its next pass costs more than the other way, or the passes to come alone do.
+        """Raise TooDearError where the run with its next pass, or the later passes alone, cost more than the budget.
 
-        ``later_seconds``: of the algebra after each pass that is certainly still to come.
+        ``later_seconds``: of the algebra after each pass that is certain to be made.
         """
         ahead = [self.budget.pass_seconds + seconds for seconds in later_seconds]
         if self.seconds + ahead[0] > self.budget.seconds or sum(ahead) > self.budget.seconds:
@@ -88,8 +88,9 @@ def search_seconds(n: int, columns: int, block: int) -> float:
 def basis_bytes(n: int, columns: int, block: int) -> float:
     """Memory of a run whose space has so many columns.
 
-    n x columns: the basis, its images and the residuals; in the first pass over as many, what is multiplied and its
-    product. A few blocks more are under way, the tasks' bands of a product, and a dozen matrices of inner products.
+    Of size n x columns: the basis, its images and the residuals (in the first pass: the columns that are multiplied,
+    and their product). Besides there are a few blocks, the bands of a product's tasks, and a dozen matrices of inner
+    products.
     """
     return _column_bytes(n) * columns + 32.0 * n * block + 96.0 * columns**2
 
@@ -99,12 +100,12 @@ def _column_bytes(n: int) -> float:
 
 
 def least_columns(n: int, c: int, block: int) -> int:
-    """Columns without which there is no run: what a restart keeps, and two blocks."""
+    """The fewest columns with which a run is possible: those that a restart keeps, and two blocks."""
     return min(c + 2 * block, n - 1)
 
 
 def widest_block(n: int, c: int, block: int, memory: float | None) -> int:
-    """Columns to which a block may grow while a fraction of the trace is not in sight."""
+    """Columns to which a block may grow while the eigenvalues do not yet reach a fraction of the trace."""
     widest = max(block, min(WIDEST, n - 1))
     while memory is not None and basis_bytes(n, least_columns(n, c, widest), widest) > memory:
         widest = max(block, widest // 2)
@@ -116,7 +117,7 @@ def widest_block(n: int, c: int, block: int, memory: float | None) -> int:
 def column_limit(n: int, c: int, block: int, memory: float | None) -> int:
     """Columns of the basis that memory allows."""
     if memory is None:
-        # beyond this a restart costs less than Rayleigh-Ritz on the whole space
+        # with more columns, Rayleigh-Ritz on the whole space costs more than a restart
         return min(n - 1, max(640, c + 16 * block))
     least = least_columns(n, c, block)
     if basis_bytes(n, least, block) > memory:

@@ -43,12 +43,11 @@ class FlatProof(Proof):
     def run_from_random_block(self) -> tuple[Pairs, Verdict]:
         X = self.first_block
         while True:
-            pairs = self._pass(X)
-            if self.exploration is None:
-                self._take_ends_of_start(pairs.theta)
-            else:
-                self._look_at_exploration(pairs.theta)
-                self.exploration_failed |= self.exploration is None
+            self._multiply(X)
+            if not self._look_is_due(X.shape[1]):
+                X = self.basis.orthonormal(self.basis.images[:, -X.shape[1] :], noise=self.noise)
+                continue
+            pairs = self._look()
             verdict = self._judge(pairs)
             if self._at_end(pairs.theta, verdict, explore=False) or self._full():
                 break
@@ -56,29 +55,41 @@ class FlatProof(Proof):
         self._leave_to_the_other_way(pairs, verdict)
         return pairs, verdict
 
-    def _pass(self, X: np.ndarray) -> Pairs:
-        after = leading_pairs_seconds(self.n, self.basis.size + X.shape[1], X.shape[1])
-        self.expenses.check([after])
+    def _multiply(self, X: np.ndarray) -> None:
+        self.expenses.check([leading_pairs_seconds(self.n, self.basis.size + X.shape[1], X.shape[1])])
         self.basis.append(X, self.products.exact(X, False))
-        self.expenses.seconds += after
-        theta, Y = self.basis.ritz(leading=self.outlook.block)
+        if self.exploration is not None:
+            self.exploration.steps += 1
+        elif not self.exploration_failed:  # else other columns have come between
+            self.steps += 1
+
+    def _look_is_due(self, last: int) -> bool:
+        """After each pass where passes are dear; after every second one where Ritz pairs are."""
+        budget, passes = self.expenses.budget, self.expenses.passes
+        cheap = budget.pass_seconds < 2.0 * leading_pairs_seconds(self.n, self.basis.size, last)
+        at_end = passes >= budget.passes or self.basis.room == 0 or self.basis.size + last > self.outlook.columns
+        return at_end or passes % 2 == 0 or not cheap or self.basis.size < 4 * last
+
+    def _look(self) -> Pairs:
+        block = self.outlook.block
+        self.expenses.seconds += leading_pairs_seconds(self.n, self.basis.size, block)
+        theta, Y = self.basis.ritz(leading=block)
+        size = max(self.products.estimated_size(theta), float(theta[0]))
+        self.noise = 4 * rounding_factor(self.n) * UNIT * size
+        if self.exploration is not None:
+            self._drop_exploration_that_met_something_large(theta)
+            self.exploration_failed |= self.exploration is None
+        elif not self.exploration_failed:
+            self._take(self.start.upper_ends(theta, self.steps, self._error_of_space()))
         return Pairs(theta, Y, self.basis.residuals(theta, Y))
 
     def _block_after(self, pairs: Pairs, last: int, c: int) -> np.ndarray:
-        size = max(self.products.estimated_size(pairs.theta), float(pairs.theta[0]))
-        noise = 4 * rounding_factor(self.n) * UNIT * size
         if self.exploration is None and self._second_block_pays(pairs, c):
             self.exploration = Exploration(self.basis.size, min(self.outlook.block, self.basis.room))
             return self.basis.orthonormal(self.rng.standard_normal((self.n, self.outlook.block)))
-        return self.basis.orthonormal(self.basis.images[:, -last:], noise=noise)
+        return self.basis.orthonormal(self.basis.images[:, -last:], noise=self.noise)
 
     # the certificate -----------------------------------------------------------------------------------------
-
-    def _take_ends_of_start(self, theta: np.ndarray) -> None:
-        if self.exploration_failed:
-            return  # other columns have come between: the space is not that of the first block any more
-        self.steps += 1
-        self._take(self.start.upper_ends(theta, self.steps, self._error_of_space()))
 
     def _take_ends_of_exploration(self, exploration: Exploration, last: float) -> None:
         """The complement of the first columns is bounded, and these columns are in the space: certify all of it."""
@@ -100,6 +111,7 @@ class FlatProof(Proof):
 
     def _certify(self, pairs: Pairs) -> Verdict:
         theta, ritz = pairs.theta, self._ritz_block(pairs)
+        self.ritz = ritz
         c = min(self.target.c, len(theta))
         if self.exploration is not None and self.exploration.steps > 0:
             self._take_ends_of_exploration(self.exploration, float(theta[c - 1]))
@@ -114,7 +126,7 @@ class FlatProof(Proof):
         if c > len(pairs.theta) or self.basis.size < 3 * self.outlook.block:
             return False
         hope = Bound(0.95 * max(float(pairs.theta[c - 1]), 0.0), "hope")
-        hoped = ritz_certificate(self._ritz_block(pairs), c, self.products.info, hope)
+        hoped = ritz_certificate(self.ritz, c, self.products.info, hope)
         if not self._done(hoped, pairs.theta, c):
             return False
         passes = self._passes_of_exploration(float(pairs.theta[c - 1]))

@@ -1,18 +1,18 @@
 """Block Krylov with full Rayleigh-Ritz on the centred Gram matrix A = H K H, until the certificate is narrow enough.
 
-What costs is a pass over the n^2 kernel values, not a column of the product. So: few passes, several columns each,
-and the whole Krylov space kept (full reorthogonalisation, twice, in float64).
+The cost is in the passes over the n^2 kernel values, and hardly in the columns of a product. So there are few passes
+with several columns each, and the whole Krylov space is kept (full reorthogonalisation, twice, in float64).
 
 1. *Search* (``search``): passes in float32, where a product is offered in it. Only the subspace is taken from them.
 2. *Proof*: passes in float64, first on the best Ritz vectors of the search together with the next Krylov block (so
-   that the pass advances the space as well as confirming it), then block by block. Images W = A Q are kept, so the
-   residuals are computed and not inferred, and after every pass the certificate (``certificate.ritz_certificate``)
-   says whether to stop.
-3. *Exploration*, where the vectors have converged and only the bound mu on the rest of the spectrum is in the way:
-   a fresh random block on the complement. Either it finds what was missed (an eigenvalue more often repeated than
-   the block is wide), or its Krylov space proves, with a stated probability, that there is nothing.
-4. *Flat spectra* (``flat``), of which neither trace nor norm will ever prove anything: the run begins again at a random
-   block, and what is proved follows from that.
+   that the pass both confirms the vectors and extends the space), then block by block. Images W = A Q are kept, so
+   that residuals are computed directly, and after every pass the widths of the intervals
+   (``certificate.ritz_certificate``) decide whether to stop.
+3. *Exploration*, where the vectors have converged and only the bound mu on the rest of the spectrum is too large: a new
+   random block in the complement. Either it finds an eigenvalue that was missed (one that is repeated more often than
+   the block is wide), or its Krylov space shows, with a stated probability, that there is none.
+4. *Flat spectra* (``flat``), where neither trace nor norm gives a small bound: the run begins again from a random
+   block, and the bounds follow from that.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ def block_krylov(
     Raises
     ------
     TooDearError
-        The run has cost the budget, or what is certainly still to come is more than that; or it has ended short of
-        ``tol``, and the other way costs no more than a few times as much as this one has.
+        The run has cost as much as the budget, or the passes that are certain to come would; or it has ended without
+        reaching ``tol``, and the other method costs at most a few times as much as this run has.
     ValueError
         c outside 1..n - 1, less than one pass, a memory limit below what one step needs, a fraction without a trace.
     """
@@ -115,12 +115,12 @@ def _first_block(start: np.ndarray | None, outlook: Outlook, rng: np.random.Gene
 
 
 def _start_suffices(X: np.ndarray, matrix: KernelMatrix, tol: float) -> bool:
-    """Will one float64 pass on the feature map's vectors do? Ritz values err by its square."""
+    """Whether one float64 pass on the map's vectors is enough: Ritz values err by the square of its residual."""
     features = matrix.features
     if features is None:
         return False
     if features.residual_trace**2 > tol * float(np.trace(features.moment)) ** 2:
-        return False  # whatever the vectors are: a pass over the rows saved
+        return False  # for any vectors: this saves a pass over the rows
     W = features.project(X)
     largest = float(np.max(np.einsum("ij,ij->i", W, W)))
     return features.residual_trace**2 <= tol * largest**2

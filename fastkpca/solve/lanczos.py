@@ -1,11 +1,11 @@
 """Leading eigenpairs of a small, cheap semidefinite operator, with intervals: block Lanczos, the whole basis kept.
 
 For second moments that exist only as products (``maps.fourier``). Unlike ``krylov`` nothing here is a pass over
-data: a product takes a fraction of a millisecond, so blocks are narrow, and what must not cost is the bookkeeping.
+data: a product takes a fraction of a millisecond, so blocks are narrow, and the bookkeeping has to be cheap.
 
-That no eigenvalue was missed follows from, in this order: the traces (sum and sum of squares of the eigenvalues that
-the whole Krylov space leaves over), a Cholesky factorisation of t I - P C P where C is small enough to be formed, and
-else randomly started Lanczos on the complement, with a stated probability (``beyond``).
+That no eigenvalue was missed follows from one of three, in this order: the traces (sum and sum of squares of the
+eigenvalues outside the Krylov space), a Cholesky factorisation of t I - P C P where C is small enough to be formed, or
+randomly started Lanczos on the complement, with a stated probability (``beyond``).
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from .target import SolverTarget
 __all__ = ["FORMED", "Lanczos", "LeadingPairs", "SymmetricOperator", "leading_pairs"]
 
 FORMED = 3000
-"""Order up to which a Cholesky factorisation is worth it."""
+"""Largest order for which a Cholesky factorisation pays."""
 BLOCK = 6
 EXPLORING = 4
 """Random columns of an exploration."""
 MOST_COLUMNS = 640
 """Of the space, where memory allows them."""
 WIDE = 20000
-"""Order from which a pass over the basis costs more than a few columns too many."""
+"""Order from which a pass over the basis costs more than a few needless columns."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class SymmetricOperator:
     indefinite : float
         Distance (in norm) to a semidefinite matrix whose trace and mean it shares.
     form : callable, optional
-        C itself, where that can be paid.
+        Returns C itself, where that is affordable.
     """
 
     matmat: Callable[[np.ndarray], np.ndarray]
@@ -72,7 +72,7 @@ class LeadingPairs:
     values : ndarray (k,)
     vectors : ndarray (n, k)
     certificate : Certificate
-        Of all k; ``wanted`` of them were asked for, one more says how far the last is from the rest.
+        Of all k; ``wanted`` of them were asked for, and one more gives the gap behind the last.
     wanted : int
     residual : float
         |C V - V diag(values)|_2, rounding included.
@@ -106,7 +106,7 @@ def leading_pairs(
     operator : SymmetricOperator
     target : SolverTarget
     total : float
-        What a fraction is of.
+        The sum to which a fraction refers.
     memory_limit : float, optional
         Bytes.
     rng : numpy.random.Generator or int
@@ -120,7 +120,7 @@ def leading_pairs(
 
 
 class Lanczos:
-    """Block Lanczos with full orthogonalisation: the basis, the last block's image outside of it, and its proofs."""
+    """Block Lanczos with full orthogonalisation: the basis, the last block's image outside of it, and bounds."""
 
     def __init__(self, operator: SymmetricOperator, limit: int, rng: np.random.Generator):
         self.operator, self.rng = operator, rng
@@ -128,7 +128,7 @@ class Lanczos:
         self.basis = Basis(self.n, rng, reserve=self.limit)
         self.steps = self.explorations = 0
         self.next = np.empty((self.n, 0))
-        """What of C times the last block lies outside of the basis: C Q - Q T has these columns and zeros."""
+        """The part of C times the last block outside of the basis: C Q - Q T has these columns, and zeros."""
 
     @property
     def size(self) -> int:
@@ -155,7 +155,7 @@ class Lanczos:
         return np.einsum("ij,ij->j", last, (self.next.T @ self.next) @ last)
 
     def ritz_block(self, theta: np.ndarray, Y: np.ndarray) -> RitzBlock:
-        """What the certificate needs, from the recurrence.
+        """The inner products for a certificate, from the recurrence.
 
         C Q - Q T has its last block's columns, known, and else what `Basis.orthonormal` replaced by random columns: at
         most 1e-10 of an image. In T, products Q_i' (C Q_j) stand for their transposes: two more product errors a
@@ -180,10 +180,10 @@ class Lanczos:
         return formed_bound(self.operator.form(), self.basis.Q, error, wanted)
 
     def explored_bound(self, last: float, *, share: float = 0.85, give_up: float = 0.97, most_steps: int = 60) -> Bound:
-        """From randomly started block Lanczos on the complement of the basis, which stays as it is.
+        """From randomly started block Lanczos on the complement of the basis, which is not changed.
 
-        Until the bound is below ``share`` of the Ritz value ``last``, or that is out of reach (a Ritz value of the
-        complement is above ``give_up`` of it), or after ``most_steps``.
+        It ends when the bound is below ``share`` times the Ritz value ``last``, when that cannot be reached (a Ritz
+        value of the complement is above ``give_up`` times it), or after ``most_steps``.
         """
         basis, operator, first = self.basis, self.operator, self.size
         block = min(EXPLORING, basis.room)
@@ -216,7 +216,7 @@ class Lanczos:
 
 
 class _Search:
-    """Lanczos until the wanted vectors have converged; then what proves that they are the leading ones."""
+    """Lanczos until the wanted vectors have converged; then a bound on the others, so that none was missed."""
 
     def __init__(self, lanczos: Lanczos, target: SolverTarget, total: float):
         self.lanczos, self.target, self.total = lanczos, target, total
@@ -235,7 +235,7 @@ class _Search:
         seen = 0
         while True:
             full = lanczos.room < self.block
-            # a look at a long recurrence costs as much as many of its steps
+            # for a long recurrence Rayleigh-Ritz costs as much as many steps
             if full or lanczos.size >= 0.04 * lanczos.size + seen:
                 seen = lanczos.size
                 self._look()
@@ -261,7 +261,7 @@ class _Search:
             if self._narrow(certificate):
                 break
             if attempt:
-                # the rest of the spectrum reaches up closer than was hoped for: a longer recurrence, and once more
+                # the other eigenvalues are closer than expected: a longer recurrence, and another attempt
                 enough = min(lanczos.limit - self.block, lanczos.size + max(4 * self.block, lanczos.size // 2))
                 if lanczos.size > enough:
                     break
@@ -277,18 +277,18 @@ class _Search:
         lanczos = self.lanczos
         kept, c = min(self.c + 1, lanczos.size), min(self.c, lanczos.size)
         V = np.ascontiguousarray(lanczos.basis.vectors(self.Y[:, :kept]))
-        # the recurrence knows these residuals; computed ones don't rest on it
+        # computed residuals, which do not depend on the recurrence
         R = self.operator.matmat(V[:, :c]) - V[:, :c] * self.theta[:c]
         residual = float(np.linalg.norm(R)) + self.operator.product_error * np.sqrt(c)
         return LeadingPairs(self.theta[:kept].copy(), V, certificate, c, residual, lanczos.steps, lanczos.size)
 
     def _expected_mu(self) -> float:
-        """What the traces leave over; the residual's share of the sum of squares is not counted."""
+        """A bound from the traces, less what the Ritz values account for (without the residuals' sum of squares)."""
         by_sum = max(self.operator.trace - float(self.theta.sum()), 0.0)
         return min(by_sum, float(np.sqrt(max(self.operator.norm**2 - float(self.theta @ self.theta), 0.0))))
 
     def _expected_narrow(self, mu: float) -> tuple[bool, bool]:
-        """Whether the intervals would be narrow with this mu; and with the best that one could hope for."""
+        """Whether the intervals would be narrow with this mu; and with the smallest mu that can be expected."""
         theta, c = self.theta, self.c
         if self.lanczos.size < c or not theta[0] > 0:
             return False, False
@@ -301,11 +301,10 @@ class _Search:
         return ready, settled
 
     def _traces_will_do(self) -> bool:
-        """Will a few more columns bring what the traces leave over below the last eigenvalue?
+        """Whether a few more columns will bring the bound from the traces below the last eigenvalue.
 
-        A column takes at most about theta_c from the sum, and its square from the sum of squares. The rest of the
-        space holds smaller ones, so the count is an estimate from below; three times it, and the columns that are
-        there once more, must do.
+        A column lowers the sum by at most about theta_c, and the sum of squares by its square. Later columns lower them
+        by less, so this count is too small: three times it must fit the limit, and not be many more than there are now.
         """
         theta, size = self.theta, self.lanczos.size
         last = 0.8 * max(theta[self.c - 1], 1e-300)
@@ -313,7 +312,7 @@ class _Search:
             max(self.operator.trace - float(theta.sum()) - last, 0.0) / last,
             max(self.operator.norm**2 - float(theta @ theta) - last**2, 0.0) / last**2,
         )
-        # where a column is dear, a proof may cost as much again as the vectors did, and not several times as much
+        # where a column is expensive, the proof may cost as much as the vectors did, but not several times that
         return size + 3.0 * left <= min(self.lanczos.limit, 2 * size + (400 if self.n < WIDE else 100))
 
     def _certified_by_traces(self) -> Certificate:
@@ -333,7 +332,7 @@ class _Search:
             bound = lanczos.explored_bound(last)
             if bound is NO_BOUND:
                 return None
-            # the last of several attempts was made because the others were too wide: any may be the one that fails
+            # each attempt was made because those before were too wide: any of them may be the one that fails
             bound = replace(bound, failure_probability=lanczos.explorations * FAILURE)
         return ritz_certificate(ritz, min(self.c + 1, lanczos.size), outside=bound)
 

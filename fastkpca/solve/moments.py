@@ -21,7 +21,7 @@ from .target import SolverTarget
 __all__ = ["entry_defect", "kernel_trace", "largest_eigenpairs", "leading_axes", "principal_axes", "takes_all"]
 
 QUICK = 1000
-"""Order of a matrix below which LAPACK takes a tenth of a second, and is not worth a thread."""
+"""Order of a matrix below which LAPACK takes a tenth of a second at most, so that it needs no thread of its own."""
 
 
 def kernel_trace(moments: Moments) -> float:
@@ -51,14 +51,19 @@ def principal_axes(moments: Moments, c: int | None) -> tuple[np.ndarray, np.ndar
     C = moments.dense()
     if C is None:
         raise NotImplementedError("moments that are held as an operator need an iterative solver")
-    eigenvalues, axes = largest_eigenpairs(C, c)
-    return eigenvalues.copy(), np.ascontiguousarray(axes)
+    return _lapack(C, c)
 
 
 def leading_axes(
-    moments: Moments, c: int | float | None, *, tol: float, rank: int, memory_limit: float | None = None
+    moments: Moments,
+    c: int | float | None,
+    *,
+    tol: float,
+    rank: int,
+    memory_limit: float | None = None,
+    probabilistic: bool = True,
 ) -> tuple[np.ndarray, np.ndarray, LeadingPairs | None]:
-    """Eigenvalues, axes, and for moments held as an operator what is known of them beyond LAPACK's rounding.
+    """Eigenvalues, axes, and for moments held as an operator the `LeadingPairs` with their certificate; else None.
 
     Parameters
     ----------
@@ -69,18 +74,20 @@ def leading_axes(
     tol : float
         Width of an eigenvalue's interval over the largest, where it is not LAPACK's.
     rank : int
-        What n rows have at most: n - 1. An operator is not asked for more components than that.
+        Largest rank that the rows allow, n - 1 for n rows: no more components are computed of an operator.
     memory_limit : float, optional
         Bytes.
+    probabilistic : bool
+        Whether bounds that may fail will do.
     """
     count, fraction = (None, c) if isinstance(c, float) else (c, None)
     C = moments.dense()
     if C is not None:
-        return (*_lapack(C, count), None)
+        return (*_lapack(C, _one_more(count)), None)
     D = moments.map.n_features
     operator = moments.operator()
     assert operator is not None
-    if moments.trace <= 0.0:  # by the errors of the features, which are then all that an iteration would find
+    if moments.trace <= 0.0:  # by errors of the features: an iteration would find nothing but these
         return np.zeros(1), np.zeros((D, 1)), None
     if fraction is None and rank < D:
         count = max(1, rank if count is None else min(count, rank))
@@ -90,10 +97,10 @@ def leading_axes(
                 f"{'all' if count is None else count} components of {D} features held as an operator can't be computed "
                 "one by one; ask for fewer, or take method='krylov' or 'dense'"
             )
-        # the products that formed it are rounded: a few roundoffs of the operator's size beside LAPACK's own
-        return (*_lapack(operator.form(), count), None)
-    target = SolverTarget(10, tol, fraction) if count is None else SolverTarget(count, tol)
-    pairs = nested_pairs(operator, target) if fraction is None else None
+        # forming it adds rounding errors of a few units of its norm to LAPACK's
+        return (*_lapack(operator.form(), _one_more(count)), None)
+    target = SolverTarget(10 if count is None else count, tol, fraction if count is None else None, probabilistic)
+    pairs = nested_pairs(operator, target) if fraction is None and probabilistic else None
     if pairs is None:
         symmetric = SymmetricOperator(
             operator.matmat, D, moments.trace, operator.norm, operator.product_error, operator.indefinite, operator.form
@@ -103,9 +110,13 @@ def leading_axes(
     return pairs.values, pairs.vectors, pairs
 
 
+def _one_more(count: int | None) -> int | None:
+    """One more than asked for: it gives the gap behind the last."""
+    return None if count is None else count + 1
+
+
 def _lapack(C: np.ndarray, count: int | None) -> tuple[np.ndarray, np.ndarray]:
-    """One more than asked for: it says how far the last cluster is from the rest."""
-    eigenvalues, axes = largest_eigenpairs(C, None if count is None else count + 1)
+    eigenvalues, axes = largest_eigenpairs(C, count)
     return eigenvalues.copy(), np.ascontiguousarray(axes)
 
 

@@ -1,9 +1,10 @@
 """Leading eigenpairs of a large operator that has a small copy of itself: two levels, with intervals.
 
-The modes of ``maps.fourier`` have weights that fall by nine orders, yet what the leading eigenvectors have in the
-light ones is little, and follows from the rest. With A = [[A1, B'], [B, A2]], A1 the heavy modes and A2 the light:
+The modes of ``maps.fourier`` have weights that fall by nine orders, but the part of the leading
+eigenvectors in the light ones is small, and follows from that in the heavy ones. With A = [[A1, B'], [B, A2]], A1 the
+heavy modes and A2 the light:
 
-- Search. The heavy modes are a few percent of all, so a block Lanczos there costs next to nothing. Its vectors start a
+- Search. The heavy modes are a few percent of all, so a block Lanczos there costs very little. Its vectors start a
   block Davidson iteration on A: a residual r is corrected by r / theta where the modes are light, since A2 is far below
   theta, and by conjugate gradients with theta - A1 where they are heavy. A handful of products a vector are enough.
 - Proof. A semidefinite, lambda_(p+1)(A) <= lambda_(p+1)(A1) + lambda_1(A2) (Aronszajn's inequality; Bhatia, Matrix
@@ -22,7 +23,7 @@ from ..base.protocol import OperatorMoments
 from ..base.rounding import UNIT
 from .basis import Basis
 from .beyond import FAILURE, gap_bound
-from .certificate import RitzBlock, ritz_certificate, upper_ends
+from .certificate import ritz_certificate, upper_ends
 from .conjugate_gradients import conjugate_gradients
 from .lanczos import BLOCK, Lanczos, LeadingPairs, SymmetricOperator
 from .target import SolverTarget
@@ -30,18 +31,19 @@ from .target import SolverTarget
 __all__ = ["nested_pairs"]
 
 SHARE = 2e-4
-"""Heavy modes have weights from 1 down to this, or less where that does not prove enough."""
+"""Heavy modes have weights from 1 down to this; or down to less, where the bound is then still too large."""
 LEAST = 4000
-"""Features from which two levels pay."""
+"""Fewest features for which two levels pay."""
 MOST_HEAVY = 0.4
-"""Share of the modes from which the heavy ones are no longer few."""
+"""Largest share of heavy modes with which two levels pay."""
 ROUNDS = 8
 MOST_COLUMNS = 640
 """Of the space of the heavy modes."""
 HOPE = 0.9
-"""The search goes on until what it left would do no harm below this times lambda_(p+1); then that is proved."""
+"""The search goes on until eigenvalues outside its space would do no harm if they were below HOPE lambda_(p+1); that
+they are is then proved."""
 STEPS = 24
-"""Block steps of such a proof at most."""
+"""Block steps of such a proof, at most."""
 INNER = 12
 """Steps of conjugate gradients at most."""
 
@@ -92,7 +94,7 @@ class _HeavySearch:
         self.lanczos = Lanczos(operator, MOST_COLUMNS, rng)
 
     def run(self, left: float) -> float | None:
-        """The bound; None where the light modes, up to ``left``, would fill the gap, or the search was too long."""
+        """The bound; None where the light modes, of norm at most ``left``, could fill the gap, or the steps run out."""
         lanczos = self.lanczos
         least = 3.0 * self.c + 20.0
         while lanczos.room >= BLOCK:
@@ -124,7 +126,7 @@ class _HeavySearch:
         return None
 
     def _widest_gap(self, theta: np.ndarray) -> int:
-        """The number of eigenvalues before it; a gap farther on must be worth the products with the columns before."""
+        """The number of eigenvalues above it; a later gap has to be wider, since it needs more columns."""
         gaps = theta[self.c - 1 : 2 * self.c + 6] - theta[self.c : 2 * self.c + 7]
         number = int(np.argmax(gaps / (1.0 + 0.1 * np.arange(len(gaps)))))
         self.gap = float(gaps[number])
@@ -148,7 +150,7 @@ class _HeavySearch:
         good = max(p + 1, min(good, 8 * p))
         self.vectors = np.ascontiguousarray(lanczos.basis.vectors(Y[:, :good]))
         self.steps, self.columns = lanczos.steps, lanczos.size
-        del self.lanczos  # its basis: the next takes its room
+        del self.lanczos  # the next basis needs its memory
 
     def correct(self, R: np.ndarray, theta: np.ndarray) -> np.ndarray:
         """About (theta - A1)^-1 R, without what lies in the first p vectors."""
@@ -192,7 +194,7 @@ class _Refined:
         basis.append(V, self.moments.matmat(V))
 
     def run(self, beta: float, failure: float) -> LeadingPairs | None:
-        """``beta``: all but p eigenvalues are below it, unless something of probability ``failure`` has happened."""
+        """``beta`` is above all but p eigenvalues, except with probability ``failure``."""
         p = self.search.p
         V = np.zeros((self.n, p + 1), order="F")
         V[self.kept] = self.search.vectors[:, : p + 1]
@@ -211,7 +213,7 @@ class _Refined:
         return self._certified(self._new_basis(basis.vectors(Y)), beta, failure)
 
     def _unfinished(self, theta: np.ndarray, R: np.ndarray, beta: float) -> np.ndarray:
-        """Numbers of the vectors that still have to be corrected."""
+        """Indices of the vectors that still have to be corrected."""
         p, c = self.search.p, self.c
         squares = np.einsum("ij,ij->j", R, R)
         rho = float(np.linalg.norm(R[:, :p], 2)) ** 2
@@ -234,7 +236,7 @@ class _Refined:
         low = theta[p - 1] - error - 1e-12 * theta[0]
         if not low > beta:
             return None
-        ritz = RitzBlock(Y.T @ basis.compression @ Y, Y.T @ basis.gram @ Y, R.T @ R, self.n, error)
+        ritz = basis.ritz_block(Y, R, error)
         certificate = ritz_certificate(ritz, min(c + 1, p + 1), outside=gap_bound(beta, rho, low, failure))
         ends = certificate.eigenvalue_bounds[:c]
         if (ends[:, 1] - ends[:, 0]).max() > self.tol * theta[0]:

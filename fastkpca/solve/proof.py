@@ -17,9 +17,9 @@ from .search import Outlook, by_size
 __all__ = ["Exploration", "KrylovResult", "Pairs", "Proof", "Verdict"]
 
 EXPLORING = 4
-"""Passes that an exploration takes at least."""
+"""Fewest passes of an exploration."""
 SHORT = 4.0
-"""What another way may cost, over what was spent, where that has ended short of the tolerance."""
+"""A run that ends short of its tolerance is given up for another method that costs at most this times as much."""
 
 
 @dataclass(frozen=True)
@@ -84,13 +84,12 @@ class Exploration:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is proved after a pass."""
+    """The certificate after a pass, for ``c`` components."""
 
     certificate: Certificate
     c: int
-    done: bool
-    mu_limited: bool
-    """Only the bound mu is in the way, not the vectors."""
+    done: bool  # narrow enough
+    mu_limited: bool  # it would be, if mu were as small as can be expected
 
 
 @dataclass
@@ -113,7 +112,7 @@ class Proof:
         self.basis = Basis(self.n, rng, centred=True, keeps_images=True)
         self.exploration: Exploration | None = None
         self.exploration_failure = FAILURE
-        self.patience = 2  # blocks that mu is given to fall by itself before an exploration
+        self.patience = 2  # ordinary blocks that may still lower mu before an exploration begins
         self.history: list[tuple[int, float]] = []
         self._projected: list[np.ndarray] = []  # V' H Phi of the columns so far
 
@@ -125,7 +124,9 @@ class Proof:
         while True:
             pairs = self._pass(X)
             del X
-            self._look_at_exploration(pairs.theta)
+            if self.exploration is not None:
+                self.exploration.steps += 1
+                self._drop_exploration_that_met_something_large(pairs.theta)
             verdict = self._judge(pairs)
             if not verdict.done and len(self.history) == 2 and self.outlook.looks_flat(pairs.theta):
                 return None
@@ -138,13 +139,13 @@ class Proof:
                 break
             self.want_norm = self._norm_still_helps(pairs.theta, verdict)
             furthest = self._furthest(pairs.residuals, verdict.c)
-            del pairs.residuals  # what follows needs their room
+            del pairs.residuals  # the next block needs their memory
             X = self._next_block(pairs, furthest, explore, verdict.c)
         self._leave_to_the_other_way(pairs, verdict)
         return pairs, verdict
 
     def _leave_to_the_other_way(self, pairs: Pairs, verdict: Verdict) -> None:
-        """Where this one has ended short of the tolerance, and the other costs no more than a few times as much."""
+        """TooDearError where this run ends short of the tolerance, and the other costs at most SHORT times as much."""
         rounding = 2 * verdict.certificate.rounding
         cheap = self.expenses.budget.seconds <= SHORT * self.expenses.seconds
         if not verdict.done and rounding <= 0.4 * self.target.tol * pairs.theta[0] and cheap:
@@ -157,13 +158,11 @@ class Proof:
         theta, Y = self.basis.ritz()
         return Pairs(theta, Y, self.basis.residuals(theta, Y))
 
-    def _look_at_exploration(self, theta: np.ndarray) -> None:
-        if self.exploration is None:
-            return
-        self.exploration.steps += 1
+    def _drop_exploration_that_met_something_large(self, theta: np.ndarray) -> None:
+        """It had been missed, and is in the space now: look again beyond it."""
+        assert self.exploration is not None
         last = theta[min(self.target.c, len(theta)) - 1]
         if self.exploration.steps >= 2 and self.basis.largest_beyond(self.exploration.first) > 0.9 * last:
-            # something large had been missed: it is in the space now, look again beyond it
             self.exploration = None
 
     def _judge(self, pairs: Pairs) -> Verdict:
@@ -172,7 +171,7 @@ class Proof:
         return verdict
 
     def _with_norm_of_whole_space(self, pairs: Pairs, verdict: Verdict) -> Verdict:
-        """The space is all there is, but without a bound on |K| and |Kc| no rounding is known: one more pass."""
+        """One more pass where the space is complete, but no bound on |K| and |Kc| is known, and so none on rounding."""
         passes_left = self.expenses.passes < self.expenses.budget.passes
         if self.basis.room > 0 or verdict.done or not self.products.norm_within_reach or not passes_left:
             return verdict
@@ -191,7 +190,7 @@ class Proof:
     # the certificate -----------------------------------------------------------------------------------------
 
     def _certify(self, pairs: Pairs) -> Verdict:
-        """The best certificate that there is, the number of components, and whether only mu is in the way."""
+        """The best certificate, the number of components, and whether mu alone keeps the intervals wide."""
         theta, m = pairs.theta, len(pairs.theta)
         error = self.products.error(m)
         ritz = self._ritz_block(pairs)
@@ -201,7 +200,7 @@ class Proof:
         certificate = ritz_certificate(ritz, c, matrix, deterministic_bound(ritz, matrix, others))
         if self._done(certificate, theta, c):
             return Verdict(certificate, c, True, False)
-        # would a mu as low as the Ritz values let hope for do? Then it is mu that is in the way, not the vectors
+        # if a mu as low as the Ritz values suggest would be enough, the vectors have converged, and mu is too large
         hope = max(float(theta[min(m - 1, c + (m - c) // 2)]), 0.0) if m > c else 0.0
         hope = min(hope, 0.9 * max(float(theta[c - 1]), 0.0))
         hoped = ritz_certificate(ritz, c, matrix, Bound(hope, "hope"))
@@ -213,14 +212,7 @@ class Proof:
         return Verdict(certificate, c, self._done(certificate, theta, c), mu_limited)
 
     def _ritz_block(self, pairs: Pairs) -> RitzBlock:
-        Y = pairs.Y
-        return RitzBlock(
-            compression=Y.T @ self.basis.compression @ Y,
-            gram=Y.T @ self.basis.gram @ Y,
-            residual_gram=pairs.residuals.T @ pairs.residuals,
-            n=self.n,
-            product_error=self.products.error(Y.shape[1]),
-        )
+        return self.basis.ritz_block(pairs.Y, pairs.residuals, self.products.error(len(pairs.theta)))
 
     def _done(self, certificate: Certificate, theta: np.ndarray, c: int) -> bool:
         if self.target.fraction is None:
@@ -241,7 +233,7 @@ class Proof:
         return feature_bound(features, np.vstack(self._projected), self.n, gap, defect, gap_error)
 
     def _explored_bound(self, exploration: Exploration, error: float) -> Bound:
-        """Of the complement of the first columns, from the Krylov space of the random block (Rayleigh-Ritz on it)."""
+        """A bound outside the first columns, from Rayleigh-Ritz on the Krylov space of the random block."""
         first = exploration.first
         lowest = -error
         if not self.products.matrix.positive_semidefinite:
@@ -263,7 +255,7 @@ class Proof:
     # whether to go on ----------------------------------------------------------------------------------------
 
     def _at_rounding(self, certificate: Certificate, theta: np.ndarray) -> bool:
-        """Is what is left of the width mostly rounding, and that more than tol? Then further passes only add to it."""
+        """Whether the widths are mostly rounding, and above tol: further passes would only add to it."""
         if self.target.fraction is not None and self.outlook.count(theta - certificate.rounding) is None:
             return False  # more components are still to come
         rounding, history = 2 * certificate.rounding, self.history
@@ -288,14 +280,14 @@ class Proof:
     # the next block ------------------------------------------------------------------------------------------
 
     def _furthest(self, residuals: np.ndarray, c: int) -> np.ndarray:
-        """Of the residuals of the wanted and the guard vectors, those that are furthest from converged."""
+        """The largest residuals of the wanted and the guard vectors."""
         b = self.outlook.block
         candidates = residuals[:, : max(b, c + default_block_size(self.n, 1))]
         largest = np.argsort(-np.einsum("ij,ij->j", candidates, candidates), kind="stable")[:b]
         return np.array(candidates[:, largest], order="F")
 
     def _next_block(self, pairs: Pairs, furthest: np.ndarray, explore: bool, c: int) -> np.ndarray:
-        """Columns of the next pass; ``furthest``: the residuals to follow."""
+        """Columns of the next pass; ``furthest``: the residuals that extend the space."""
         basis, theta, b = self.basis, pairs.theta, self.outlook.block
         size = max(self.products.estimated_size(theta), float(np.max(np.abs(theta))))
         noise = 4 * rounding_factor(self.n) * UNIT * size
@@ -369,7 +361,7 @@ class Proof:
         return f"{text}; {', or '.join(ways or ['more passes (max_passes), a larger tol or fewer components help'])}"
 
     def _still_falls(self) -> bool:
-        """Did the last exact passes narrow the intervals? After few of them: is anything known of the eigenvalues?"""
+        """Whether the last exact passes have narrowed the intervals; after few passes: whether any is finite enough."""
         widths = [width for _, width in self.history]
         return widths[-1] < (1.0 if len(widths) < 4 else 0.7 * widths[-4])
 

@@ -17,7 +17,7 @@ from .conjugate_gradients import conjugate_gradients
 __all__ = ["solve_ridge"]
 
 RESIDUAL = 1e-10
-"""Of the iterations, over the norm of each column."""
+"""Norm of the residual at which the iterations end, over the norm of each column."""
 
 INDEFINITE = "K + alpha I is not positive definite; give a larger alpha"
 

@@ -1,4 +1,4 @@
-"""Search for a subspace in float32, and what to expect of the float64 pass that will take it along."""
+"""Search for a subspace in float32, and estimates of what the float64 pass after it will reach."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ MOST_COLUMNS = 1600
 
 @dataclass
 class Outlook:
-    """What to expect of the passes to come: for planning, never for proof.
+    """Estimates for the next passes: for planning, never for proof.
 
     Attributes
     ----------
     products : CentredProducts
     target : SolverTarget
     columns : int
-        The most that a basis may have.
+        Most columns of a basis.
     block, widest : int
-        Columns of a pass now, and the most that there may be.
+        Columns of a pass now, and at most.
     """
 
     products: CentredProducts
@@ -47,7 +47,7 @@ class Outlook:
     widest: int
 
     def check_budget(self, size: int, passes: int = 1) -> None:
-        """Is the next pass on a basis of this size, or are these passes alone, dearer than the other way?"""
+        """TooDearError where the next ``passes`` on a basis of this size make the run cost more than its budget."""
         sizes = [min(size + i * self.block, self.columns) for i in range(1, passes + 1)]
         self.products.expenses.check([ritz_seconds(self.products.n, columns) for columns in sizes])
 
@@ -57,7 +57,7 @@ class Outlook:
         return self.target.count(lower, None if trace is None else sum(trace))
 
     def mu(self, theta: np.ndarray, with_norm: bool = True) -> np.ndarray:
-        """The mu to expect when the first 1, 2, ... of these Ritz values are kept."""
+        """Estimates of mu when the first 1, 2, ... of these Ritz values are kept."""
         products, matrix = self.products, self.products.matrix
         mu = np.full(len(theta), np.inf)
         if matrix.positive_semidefinite and matrix.trace is not None and len(products.row_means):
@@ -70,9 +70,9 @@ class Outlook:
         return np.maximum(mu, 0.0)
 
     def mu_falls(self, theta: np.ndarray, c: int, now: float) -> bool:
-        """Is mu not below the last wanted eigenvalue, but likely to get there with another few blocks?
+        """Whether mu is above the last wanted eigenvalue now, but likely to fall below it within a few blocks.
 
-        Each new column takes at most about the smallest converged guard value out of the trace or the norm.
+        Each new column lowers the remaining trace or norm by at most about the smallest converged guard value.
         """
         if now <= 0.9 * theta[c - 1]:
             return False
@@ -107,10 +107,10 @@ class Outlook:
         return float(self.mu(hoped)[-1]) > 0.9 * theta[c - 1]
 
     def columns_to_keep(self, theta: np.ndarray) -> tuple[np.ndarray, float]:
-        """Indices of the Ritz vectors to take into the exact pass, and the mu to expect of them.
+        """Indices of the Ritz vectors for the exact pass, and the mu that they are expected to give.
 
-        More of them make mu smaller, and the pass dearer. First come the wanted ones, then the largest in size (the
-        negative ones of an indefinite matrix count in |A|_F).
+        With more of them mu is smaller, and the pass costs more. First come the wanted ones, then those with the
+        largest absolute values (the negative ones of an indefinite matrix count in |A|_F).
         """
         c = min(self.count(theta) or self.target.c, len(theta))
         least = min(c + 2, len(theta))
@@ -121,23 +121,23 @@ class Outlook:
         if len(enough):
             return order[: least + enough[0]], float(expected[enough[0]])
         mu = float(expected[-1])
-        # out of reach; the exploration still has the easier task the more is known, but without it width is wasted
+        # out of reach: more columns help an exploration, and are wasted where there will be none
         if not self.target.probabilistic and mu > 1.1 * theta[c - 1]:
             limit = max(min(self.block, limit), least)
         return order[:limit], mu
 
     def norm_would_help(self, theta: np.ndarray) -> bool:
-        """Is the norm worth its price in the first exact pass, after a search that ended with these Ritz values?"""
+        """Whether to compute the norm in the first exact pass, after a search that ended with these Ritz values."""
         if not len(theta):
             return False
         c = min(self.count(theta) or self.target.c, len(theta))
         order = self.columns_to_keep(theta)[0]
         without = float(self.mu(theta[order], with_norm=False)[-1])
-        # what a feature map promises of mu it also proves; the trace's promise needs every column to converge
+        # the estimate from a feature map will hold; that from the trace needs every column to converge
         return without > (0.3 if self.products.matrix.features is None else 0.8) * theta[c - 1]
 
     def widened(self, X: np.ndarray, basis: Basis) -> np.ndarray:
-        """While a fraction of the variance is not in sight: twice the block, filled with random columns."""
+        """While the eigenvalues do not reach the fraction asked for: twice the block, filled with random columns."""
         extra = min(X.shape[1], self.widest - X.shape[1], self.columns - basis.size - 2 * X.shape[1])
         if self.target.fraction is None or extra <= 0:
             return X
@@ -176,7 +176,7 @@ def search(
             return np.empty((products.n, 0)), theta
         if basis.room == 0 or noise > 1e-2 * theta[0]:
             return basis.vectors(Y[:, keep]), theta
-        # without it the columns of the exact pass can't be planned, where the other forms of mu don't reach
+        # the columns of the exact pass are planned by the norm where the other estimates of mu are too large
         want_norm = products.estimated_norm is None and not mu <= 0.8 * theta[min(target.c, len(theta)) - 1]
         last = basis.outside(image, border)
         X = basis.orthonormal(last, projected=True)
@@ -198,7 +198,7 @@ def search(
 
 
 class _Stop:
-    """Is one float64 pass expected to finish?"""
+    """Whether one float64 pass is expected to finish."""
 
     def __init__(self, outlook: Outlook, history: list[tuple[int, float]]):
         self.outlook, self.history = outlook, history
@@ -206,24 +206,24 @@ class _Stop:
 
     def __call__(self, T: np.ndarray, coupling: np.ndarray, theta: np.ndarray, c: int, noise: float) -> bool:
         outlook, widths = self.outlook, [width for _, width in self.history]
-        # the gap that the vectors see; whether mu can be proved that low is the exact pass's affair
+        # mu as the Ritz values suggest; the exact pass decides whether that can be proved
         mu = max(float(theta[min(outlook.block, len(theta)) - 1]), 0.0) if len(theta) > c else 0.0
         mu = min(mu, 0.999 * float(theta[c - 1]))
         ends = upper_ends(T, coupling, max(mu, 0.0))[:c]
         widths.append(float(np.max(ends - theta[:c])) / float(theta[0]))
         self.history.append((outlook.products.expenses.passes, widths[-1]))
         goal = max(0.3 * outlook.target.tol, 100 * (noise / theta[0]) ** 2)
-        # what the exact pass gains: as much as the last one did, or what subspace iteration would
+        # factor by which the exact pass narrows: that of the last pass, or of subspace iteration
         rate = widths[-1] / widths[-2] if len(widths) > 1 else (mu / float(theta[c - 1])) ** 2
         if widths[-1] * min(rate, 1.0) > goal:
             return False
-        # more columns may bring mu down as well: two float32 passes are worth trying, not more
+        # more columns may lower mu as well: try two more float32 passes at most
         self.extra += 1
         return self.extra > 2 or not outlook.mu_falls(theta, c, outlook.columns_to_keep(theta)[1])
 
 
 def _with_next_block(basis: Basis, Y: np.ndarray, keep: np.ndarray, X: np.ndarray, coupling: np.ndarray) -> np.ndarray:
-    """The Ritz vectors to keep, and of the next block the directions that the wanted ones' residuals have."""
+    """The Ritz vectors to keep, and those directions of the next block along which the wanted residuals lie."""
     lead = scipy.linalg.svd(coupling, full_matrices=False, check_finite=False)[0]
     columns = np.empty((basis.n, len(keep) + lead.shape[1]), order="F")
     columns[:, len(keep) :] = X @ lead

@@ -1,4 +1,4 @@
-"""What a solver is asked for, what it may spend, and the matrix that it is given."""
+"""The three things that a solver is given: a target, a budget, and a matrix."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class SolverTarget:
     tol : float
         Wanted width over the largest eigenvalue.
     fraction : float, optional
-        Instead of a fixed c: as many eigenvalues as carry this fraction of the trace.
+        Instead of a fixed c: as many eigenvalues as sum up to this fraction of the trace.
     probabilistic : bool
-        Whether a bound that fails with a stated probability will do where no other gets narrow enough.
+        Whether a bound that fails with a stated probability is allowed where no other is small enough.
     """
 
     c: int
@@ -34,7 +34,7 @@ class SolverTarget:
     probabilistic: bool = True
 
     def count(self, values: np.ndarray, trace: float | None) -> int | None:
-        """How many of these values are wanted; with a fraction None where they do not reach it."""
+        """How many of these values are wanted; None where they do not sum up to the fraction."""
         if self.fraction is None:
             return self.c
         if trace is None:
@@ -56,10 +56,10 @@ class SolverBudget:
     pass_seconds : float
         Predicted, for one float64 pass.
     seconds : float
-        Predicted seconds that another way would take. What a run has cost is counted, not measured, so the same
-        input is always left at the same place.
+        Predicted seconds of another method. The costs of a run are counted, not measured, so the same input always
+        stops at the same pass.
     alternative : str
-        That other way, for the message of a run that has not reached its tolerance.
+        That method, for the message of a run that has not reached its tolerance.
     """
 
     passes: int = 20
@@ -71,7 +71,7 @@ class SolverBudget:
 
 @dataclass(frozen=True)
 class KernelMatrix:
-    """A symmetric kernel matrix K as products, and what is known of it.
+    """A symmetric kernel matrix K: products with it, and bounds.
 
     Attributes
     ----------

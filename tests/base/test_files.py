@@ -18,6 +18,7 @@ from places import ROOT
 
 import fastkpca as fk
 from fastkpca.base import files
+from fastkpca.base.atomic import atomic
 from fastkpca.errors import ModelFileError, PluginError, PluginWarning
 from fastkpca.kernels import registry
 
@@ -148,7 +149,7 @@ def test_existing_file_is_kept_without_overwrite(small):
 
 def test_file_made_meanwhile_is_kept(tmp_path):
     path = tmp_path / "x"
-    with pytest.raises(FileExistsError, match="meanwhile"), files.atomic(path) as file:
+    with pytest.raises(FileExistsError, match="meanwhile"), atomic(path) as file:
         file.write(b"ours")
         path.write_bytes(b"theirs")
     assert path.read_bytes() == b"theirs"
@@ -161,7 +162,7 @@ def test_failure_leaves_nothing_behind(tmp_path, error, existing):
     path = tmp_path / "x"
     if existing:
         path.write_bytes(b"before")
-    with pytest.raises(type(error)), files.atomic(path, overwrite=True) as file:
+    with pytest.raises(type(error)), atomic(path, overwrite=True) as file:
         file.write(b"half")
         raise error
     assert os.listdir(tmp_path) == (["x"] if existing else [])
@@ -171,15 +172,15 @@ def test_failure_leaves_nothing_behind(tmp_path, error, existing):
 @pytest.mark.skipif(sys.platform == "win32", reason="needs file locks")
 def test_what_a_killed_writer_left_is_swept_by_the_next(tmp_path):
     path = tmp_path / "x.kpca"
-    code = f"import os\nfrom fastkpca.base import files\nwith files.atomic({str(path)!r}) as f: os._exit(9)"
+    code = f"import os\nfrom fastkpca.base.atomic import atomic\nwith atomic({str(path)!r}) as f: os._exit(9)"
     assert subprocess.run([sys.executable, "-P", "-c", code], check=False, timeout=120).returncode == 9
     others = [".x.kpca.tmp", ".x.0123456789abcdef.tmp", ".x.kpca.0123456789abcdef.tmp.old"]
     for name in others:
         (tmp_path / name).write_bytes(b"")
     assert len(os.listdir(tmp_path)) == 1 + len(others)
-    with files.atomic(path) as first:  # another writer of the same file, still at work
+    with atomic(path) as first:  # another writer of the same file, still at work
         first.write(b"one")
-        with files.atomic(path) as second:
+        with atomic(path) as second:
             second.write(b"two")
         assert len(os.listdir(tmp_path)) == 2 + len(others)
         path.unlink()
@@ -477,7 +478,7 @@ WRONG = {
     "ends swapped": ("rows", lambda h, a: a.update(eigenvalue_bounds=a["eigenvalue_bounds"][:, ::-1]), "wrong order"),
     "outside": ("rows", lambda h, a: a["eigenvalue_bounds"].__iadd__(100.0), "outside its interval"),
     "bounds of three": ("rows", lambda h, a: a.update(eigenvalue_bounds=np.zeros((3, 2))), "has shape"),
-    "angle": ("rows", lambda h, a: a["angle_bounds"].__setitem__(0, 3.0), "right one"),
+    "angle": ("rows", lambda h, a: a["angle_bounds"].__setitem__(0, 3.0), "right angle"),
     "clusters of floats": ("rows", lambda h, a: a.update(clusters=np.zeros(2)), "of type float64"),
     "clusters": ("rows", lambda h, a: a["clusters"].__setitem__(1, 1000), "numbered one after the other"),
     "bound kind": ("rows", lambda h, a: h.update(bound_kind="sure"), "one of guaranteed, probabilistic"),

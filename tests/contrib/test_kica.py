@@ -8,7 +8,7 @@ from importlib import metadata
 import numpy as np
 import pytest
 from kernels_contrib.kica import kica, kica_contrast, kica_project
-from kernels_contrib.methods import kica as module
+from kernels_contrib.methods.kica import contrast as module
 
 import fastkpca as fk
 from fastkpca.base import parallel
@@ -80,8 +80,8 @@ def test_gradient_against_differences(name, small_tiles, monkeypatch):
         monkeypatch.setattr(module, "KEEP_ENTRIES", 0)
     rng = np.random.default_rng(2)
     Z = rng.laplace(size=(300, 3))
-    line_map = module._line_map(np.linspace(-15, 15, 2000), fk.get_kernel("gaussian", sigma=1.0), 1e-7)
-    target = module._Contrast(Z, line_map, name, 2e-2)
+    setting = module.Setting(name, fk.get_kernel("gaussian", sigma=1.0), 2e-2, 1e-7)
+    target = setting.contrast(Z, np.linspace(-15, 15, 2000))
     assert target._keep != small_tiles
     W = rng.standard_normal((3, 3)) / 2
     value, state = target.value(W)
@@ -117,9 +117,8 @@ def test_the_number_of_threads_changes_nothing(keep, monkeypatch):
 def test_planes_are_the_contrast_of_two_turned_components():
     S, _ = sources(400, 2)
     y = ((S - S.mean(axis=0)) / S.std(axis=0)).T
-    target = module._Contrast(
-        y.T, module._line_map(np.linspace(-9, 9, 1000), fk.get_kernel("gaussian"), 1e-5), "kgv", 2e-2
-    )
+    setting = module.Setting("kgv", fk.get_kernel("gaussian"), 2e-2, 1e-5)
+    target = setting.contrast(y.T, np.linspace(-9, 9, 1000))
     angles = np.array([0.0, 0.3, 1.1])
     for angle, found in zip(angles, target.planes(y, angles)):
         turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
@@ -266,7 +265,7 @@ def test_errors():
     kica(np.column_stack([X, X[:, 0] + X[:, 1]]), c=3)
     with pytest.raises(ValueError, match="3 rows, too few for 3 components"):
         kica(X[:3])
-    with pytest.raises(ValueError, match="contrast is 'hsic'; give 'kgv' or 'kcca'"):
+    with pytest.raises(ValueError, match="contrast is 'hsic'; give one of 'kgv', 'kcca'"):
         kica(X, contrast="hsic")
     with pytest.raises(ValueError, match="c is 0; give a whole number, 1 or more"):
         kica(X, c=0)
@@ -280,7 +279,7 @@ def test_errors():
         kica(X * 1j)
     with pytest.raises(ValueError, match="not positive semidefinite"):
         kica(X, "tanh")
-    with pytest.raises(ValueError, match="tol is 2; give a share of the kernel's trace"):
+    with pytest.raises(ValueError, match="tol is 2.0; give a share of the kernel's trace"):
         kica(X, tol=2.0)
     for blind in ({"sigma": 1e3}, {"kernel": "linear"}):
         with pytest.raises(ValueError, match="cannot tell dependence from correlation"):

@@ -104,80 +104,102 @@ def _places(mixture: Mixture, tol: float) -> list[_Split]:
     if not 0.35 * tol > mixture.error:
         return []
     weights, widths = mixture.weights, mixture.widths
-    found = []
+    places = []
     for wide in range(len(weights) + 1):
         w, s = weights[wide:], widths[wide:]
         budget = (0.35 if wide else 0.95) * tol - mixture.error
         if w.sum() <= budget:
-            found.append(_Split(wide, 0.0, float(w.sum())))
+            places.append(_Split(wide, 0.0, float(w.sum())))
             break
         low, high = 0.0, math.sqrt(2.0 * float(s.max()) * (745.0 + math.log(max(1.0, 1.0 / budget))))
         for _ in range(50):
             middle = 0.5 * (low + high)
             small = float(w @ np.exp(-(middle**2) / (2.0 * s))) <= budget
             low, high = (low, middle) if small else (middle, high)
-        found.append(_Split(wide, high, float(w @ np.exp(-(high**2) / (2.0 * s)))))
-    return found
+        places.append(_Split(wide, high, float(w @ np.exp(-(high**2) / (2.0 * s)))))
+    return places
 
 
 def make_plan(mixture: Mixture, data_x: Summary, data_y: Summary, tol: float, exact: float) -> Plan | None:
     """The cheapest split whose error is at most tol; None where none takes fewer than ``exact`` seconds."""
-    d, n, m = data_x.n_features, data_x.n_samples, data_y.n_samples
     low = np.minimum(data_x.box[0], data_y.box[0])
     extent = np.maximum(data_x.box[1], data_y.box[1]) - low
     if not np.isfinite(extent).all():
         return None
-    some_x, some_y = (_spread(data.sample) for data in (data_x, data_y))
+    some_x, some_y = (_evenly(data.sample) for data in (data_x, data_y))
     squares = np.sort(cdist(some_x, some_y, "sqeuclidean").ravel())
-    volume = {1: 1.5, 2: 2.3, 3: 4.2}[d]
+    boxes = _Boxes(low, extent, data_x.n_samples, data_y.n_samples, squares)
     best: Plan | None = None
     seconds = exact
     for place in _places(mixture, tol):
-        near = near_column = 0.0
-        if place.cut > 0.0:
-            pairs = n * (m * (float(np.searchsorted(squares, place.cut**2)) + 1.0) / len(squares) + 1.0)
-            pairs = min(pairs, float(n) * m)
-            candidates = min(volume * pairs, float(n) * m)
-            near_column = PER_NEAR_COLUMN * pairs + 2e-8 * (n + m)
-            near = PER_CANDIDATE * candidates + PER_NEAR_PAIR * pairs + 5.0**d * 4e-9 * n + near_column
-        if near >= seconds:
-            continue
-        w, s = mixture.weights[: place.wide], mixture.widths[: place.wide]
-        if place.wide == 0:
-            plan = Plan(w, s, place.cut, 0, 1.0, low, (), (), mixture.error + place.dropped, near, near_column)
-            best, seconds = plan, near
-            continue
-        for q in ORDERS:
-            with np.errstate(over="ignore"):
-                factor = _interpolation_error(q, d) * float(w @ s ** (-0.5 * q))
-            if not 0.0 < factor < math.inf:
-                continue
-            step = (0.6 * tol / factor) ** (1.0 / q)
-            with np.errstate(over="ignore"):
-                counts = np.floor(extent / step) + 1.0 + q
-            if not counts.prod() * 2.0**d < 2.0 * MOST_POINTS:
-                continue
-            points = tuple(int(c) for c in counts)
-            padded = tuple(2 * fft.next_fast_len(c, real=True) for c in points)
-            size = math.prod(padded)
-            if size > MOST_POINTS:
-                continue
-            grid = PER_GRID_POINT * size * math.log2(size + 2.0) / 10.0 + PER_SPREAD * (n + m) * (q**d + 10.0 * q)
-            # rounding: |K_grid|_2 |spread u|_2 times 6 u log2 of the size for the transforms; sums onto the grid
-            leb = LEBESGUE[q] ** (2 * d)
-            rounding = leb * UNIT * (6.0 * math.log2(size + 2.0) * math.sqrt(size) + 16.0 * q * d + len(w))
-            # and of positions on the grid, where exp(-x^2 / (2 s)) has slopes of at most 0.61 / sqrt(s)
-            rounding += 6.0 * UNIT * float(extent.sum()) * float(w @ s**-0.5)
-            error = mixture.error + place.dropped + factor * step**q + rounding
-            if place.cut > 0.0:
-                error += _wide_error(w, s, place.cut) + 32.0 * UNIT
-            if error <= tol and near + grid < seconds:
-                seconds = near + grid
-                best = Plan(w, s, place.cut, q, step, low, points, padded, error, seconds, near_column + grid)
+        near, near_column = boxes.near_seconds(place.cut)
+        if place.wide == 0 and near < seconds:
+            w, s = mixture.weights[:0], mixture.widths[:0]
+            best = Plan(w, s, place.cut, 0, 1.0, low, (), (), mixture.error + place.dropped, near, near_column)
+            seconds = near
+        for order in ORDERS if place.wide else ():
+            grid = _grid(mixture, place, boxes, order, tol) if near < seconds else None
+            if grid is not None and near + grid.seconds < seconds:
+                seconds = near + grid.seconds
+                best = grid._replace(seconds=seconds, column_seconds=near_column + grid.seconds)
     return best
 
 
-def _spread(sample: np.ndarray) -> np.ndarray:
+class _Boxes(NamedTuple):
+    """Where the rows lie, and how many: n targets, m sources, sorted square distances between some of them."""
+
+    low: np.ndarray
+    extent: np.ndarray
+    n: int
+    m: int
+    squares: np.ndarray
+
+    def near_seconds(self, cut: float) -> tuple[float, float]:
+        """Seconds of the pairs within ``cut`` with one column, and of one more column."""
+        if cut == 0.0:
+            return 0.0, 0.0
+        n, m, d = self.n, self.m, len(self.low)
+        pairs = n * (m * (float(np.searchsorted(self.squares, cut**2)) + 1.0) / len(self.squares) + 1.0)
+        pairs = min(pairs, float(n) * m)
+        candidates = min({1: 1.5, 2: 2.3, 3: 4.2}[d] * pairs, float(n) * m)
+        column = PER_NEAR_COLUMN * pairs + 2e-8 * (n + m)
+        return PER_CANDIDATE * candidates + PER_NEAR_PAIR * pairs + 5.0**d * 4e-9 * n + column, column
+
+
+def _grid(mixture: Mixture, place: _Split, boxes: _Boxes, q: int, tol: float) -> Plan | None:
+    """The plan with interpolation on q points, with the seconds of the grid alone; None where its error exceeds tol."""
+    w, s = mixture.weights[: place.wide], mixture.widths[: place.wide]
+    d = len(boxes.low)
+    with np.errstate(over="ignore"):
+        factor = _interpolation_error(q, d) * float(w @ s ** (-0.5 * q))
+    if not 0.0 < factor < math.inf:
+        return None
+    step = (0.6 * tol / factor) ** (1.0 / q)
+    with np.errstate(over="ignore"):
+        counts = np.floor(boxes.extent / step) + 1.0 + q
+    if not counts.prod() * 2.0**d < 2.0 * MOST_POINTS:
+        return None
+    points = tuple(int(c) for c in counts)
+    padded = tuple(2 * fft.next_fast_len(c, real=True) for c in points)
+    size = math.prod(padded)
+    if size > MOST_POINTS:
+        return None
+    seconds = PER_GRID_POINT * size * math.log2(size + 2.0) / 10.0
+    seconds += PER_SPREAD * (boxes.n + boxes.m) * (q**d + 10.0 * q)
+    # rounding: |K_grid|_2 |spread u|_2 times 6 u log2 of the size for the transforms; sums onto the grid
+    lebesgue = LEBESGUE[q] ** (2 * d)
+    rounding = lebesgue * UNIT * (6.0 * math.log2(size + 2.0) * math.sqrt(size) + 16.0 * q * d + len(w))
+    # and of positions on the grid, where exp(-x^2 / (2 s)) has slopes of at most 0.61 / sqrt(s)
+    rounding += 6.0 * UNIT * float(boxes.extent.sum()) * float(w @ s**-0.5)
+    error = mixture.error + place.dropped + factor * step**q + rounding
+    if place.cut > 0.0:
+        error += _wide_error(w, s, place.cut) + 32.0 * UNIT
+    if error > tol:
+        return None
+    return Plan(w, s, place.cut, q, step, boxes.low, points, padded, error, seconds, seconds)
+
+
+def _evenly(sample: np.ndarray) -> np.ndarray:
     if len(sample) <= SAMPLE:
         return sample
     return sample[np.linspace(0, len(sample) - 1, SAMPLE).astype(np.intp)]

@@ -10,9 +10,9 @@ import numpy as np
 import fastkpca as fk
 from fastkpca.base.checks import check_count
 
-from . import base
+from . import stored
 from .base import FittedMethod
-from .functions import ComponentFunction
+from .functions import ComponentFunction, function
 from .labels import class_codes
 from .logistic import LogisticModel, indicator, warn_short
 from .logit import check_scale, fit_logit
@@ -22,7 +22,7 @@ from .products import training_rows
 __all__ = ["RegressionModel", "kernel_pc_logistic", "kernel_pcr", "pcr_predict"]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class RegressionModel(FittedMethod):
     """Principal component regression.
 
@@ -40,11 +40,11 @@ class RegressionModel(FittedMethod):
 
     made_by = "kernel_pcr()"
 
-    weights: np.ndarray = field(metadata=base.array("ck"))
-    intercept: np.ndarray = field(metadata=base.array("k"))
-    function: ComponentFunction = field(metadata=base.function("k"))
-    explained_variance: np.ndarray = field(metadata=base.array("k"))
-    single: bool = field(metadata=base.flag())
+    weights: np.ndarray = field(metadata=stored.array("ck"))
+    intercept: np.ndarray = field(metadata=stored.array("k"))
+    function: ComponentFunction = field(metadata=function("k"))
+    explained_variance: np.ndarray = field(metadata=stored.array("k"))
+    single: bool = field(metadata=stored.flag())
 
     @property
     def components(self) -> fk.KPCAModel:

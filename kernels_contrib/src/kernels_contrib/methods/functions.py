@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,15 +19,10 @@ from fastkpca.rows.convert import as_rows
 from fastkpca.rows.values import check_finite
 from fastkpca.rows.view import Rows
 
-__all__ = [
-    "ComponentFunction",
-    "FeatureFunction",
-    "KernelFunction",
-    "SampleFunction",
-    "new_rows",
-    "record_of",
-    "restored_function",
-]
+from . import stored
+from .stored import InFile, Known, Stored
+
+__all__ = ["ComponentFunction", "FeatureFunction", "KernelFunction", "SampleFunction", "function", "new_rows"]
 
 
 def new_rows(X: Any, n_features: int, purpose: str = "predicting") -> Rows:
@@ -39,15 +34,8 @@ def new_rows(X: Any, n_features: int, purpose: str = "predicting") -> Rows:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class KernelFunction:
-    """f(x) = values at x - constant.
-
-    Attributes
-    ----------
-    constant : ndarray (k,)
-    """
-
-    constant: np.ndarray
+class KernelFunction(Stored):
+    """f(x), k numbers a row; each kind is some values at x minus ``constant`` (k,)."""
 
     def __call__(self, X: Any, n_threads: int | None = None) -> np.ndarray:
         """f at rows X, (m, k)."""
@@ -64,46 +52,52 @@ class KernelFunction:
     def _values(self, X: Any, n_threads: int) -> np.ndarray:
         raise NotImplementedError
 
-    def state(self) -> dict[str, Any]:
-        """What a file holds of it; the kernel stands beside it."""
-        return {
-            "class": type(self).__name__,
-            "fields": {name: value for name, value in vars(self).items() if name != "kernel"},
-        }
+    def trial_row(self) -> np.ndarray:
+        """A row on which a function from a file is tried."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FeatureFunction(KernelFunction):
     """f(x) = weights' phi(x - shift) - constant; its size does not depend on the number of training rows."""
 
-    map: FeatureMap
-    shift: np.ndarray
-    weights: np.ndarray
+    map: FeatureMap = field(metadata=stored.object_of(FeatureMap, "D", lambda feature_map: feature_map.n_features))
+    shift: np.ndarray = field(metadata=stored.array("d"))
+    weights: np.ndarray = field(metadata=stored.array("Dk"))
+    constant: np.ndarray = field(metadata=stored.array("k"))
 
     def _values(self, X: Any, n_threads: int) -> np.ndarray:
         # without a shift, numbers that float64 would round are refused
         rows = new_rows(X, len(self.shift)).shifted(self.shift if self.shift.any() else None)
         return apply(self.map, rows, self.weights, n_threads, constant=self.constant)
 
-    @classmethod
-    def restored(cls, record: Record, kernel: Any) -> tuple[FeatureFunction, np.ndarray]:
-        record.keys(("map",))
-        record.names(("shift", "weights", "constant"))
-        feature_map = record.get("map")
-        if not isinstance(feature_map, FeatureMap):
-            raise record.refuse("its map is none")
-        shift, weights = record.array("shift", (None,)), record.array("weights", (feature_map.n_features, None))
-        constant = record.array("constant", (weights.shape[1],))
-        return cls(map=feature_map, shift=shift, weights=weights, constant=constant), shift[None, :]
+    def trial_row(self) -> np.ndarray:
+        return self.shift[None, :]
+
+
+def _dense(rows: Any) -> np.ndarray:
+    return rows.toarray() if sp.issparse(rows) else rows
+
+
+def _read_samples(record: Record, name: str, known: Known) -> np.ndarray:
+    """Training rows; none for a precomputed matrix, whose rows stay with the user."""
+    if "kernel" not in known:
+        raise record.refuse("it has no kernel")
+    if known["kernel"].by_number:
+        return record.array(name, (0, 0))
+    X = record.array(name, (None, None), kind="fiu")
+    known["n"] = len(X)
+    return X
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SampleFunction(KernelFunction):
     """f(x) = sum_j coefficients_j k(x, x_j) - constant, over the training rows with a coefficient."""
 
-    kernel: Kernel
-    X: Any
-    coefficients: np.ndarray
+    kernel: Kernel = field(metadata=stored.in_file(lambda record, name, known: known.get(name), None))
+    X: Any = field(metadata=stored.in_file(_read_samples, _dense))
+    coefficients: np.ndarray = field(metadata=stored.array("nk"))
+    constant: np.ndarray = field(metadata=stored.array("k"))
 
     def _values(self, X: Any, n_threads: int) -> np.ndarray:
         if self.kernel.by_number:  # X is the matrix between new and training rows
@@ -111,66 +105,41 @@ class SampleFunction(KernelFunction):
         rows = new_rows(X, self.X.shape[1]).source
         return fk.gram(rows, self.kernel, self.X, n_threads=n_threads) @ self.coefficients - self.constant
 
-    def state(self) -> dict[str, Any]:
-        described = super().state()
-        if sp.issparse(self.X):
-            described["fields"]["X"] = self.X.toarray()
-        return described
-
-    @classmethod
-    def restored(cls, record: Record, kernel: Any) -> tuple[SampleFunction, np.ndarray]:
-        record.keys(())
-        record.names(("X", "coefficients", "constant"))
-        if not isinstance(kernel, Kernel):
-            raise record.refuse("it has no kernel")
-        X = record.array("X", (0, 0) if kernel.by_number else (None, None), kind="fiu")
-        coefficients = record.array("coefficients", (None if kernel.by_number else len(X), None))
-        constant = record.array("constant", (coefficients.shape[1],))
-        if not coefficients.size:
-            raise record.refuse("it has no coefficients")
-        row = np.zeros((1, len(coefficients))) if kernel.by_number else X[:1]
-        return cls(kernel=kernel, X=X, coefficients=coefficients, constant=constant), row
+    def trial_row(self) -> np.ndarray:
+        return np.zeros((1, len(self.coefficients))) if self.kernel.by_number else self.X[:1]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ComponentFunction(KernelFunction):
     """f(x) = weights' (projection of x onto kernel components) - constant."""
 
-    components: fk.KPCAModel
-    weights: np.ndarray
+    components: fk.KPCAModel = field(metadata=stored.object_of(fk.KPCAModel, "c", lambda model: model.n_components))
+    weights: np.ndarray = field(metadata=stored.array("ck"))
+    constant: np.ndarray = field(metadata=stored.array("k"))
 
     def _values(self, X: Any, n_threads: int) -> np.ndarray:
         return fk.kpca_project(self.components, X, n_threads=n_threads) @ self.weights - self.constant
 
-    @classmethod
-    def restored(cls, record: Record, kernel: Any) -> tuple[ComponentFunction, np.ndarray]:
-        record.keys(("components",))
-        record.names(("weights", "constant"))
-        model = record.get("components")
-        if not isinstance(model, fk.KPCAModel):
-            raise record.refuse("its components are no model of kpca")
-        weights = record.array("weights", (model.n_components, None))
-        constant = record.array("constant", (weights.shape[1],))
-        return cls(components=model, weights=weights, constant=constant), model.shift[None, :]
+    def trial_row(self) -> np.ndarray:
+        return self.components.shift[None, :]
 
 
 _FUNCTIONS = {cls.__name__: cls for cls in (FeatureFunction, SampleFunction, ComponentFunction)}
 
 
-def restored_function(described: Any, kernel: Any) -> KernelFunction:
-    """The function that a file describes, tried on a row; raises ModelFileError."""
-    record = Record(described, {}, "the function")
-    record.keys(("class", "fields"))
-    cls, values = _FUNCTIONS[record.text("class", tuple(_FUNCTIONS))], record.get("fields")
-    if not isinstance(values, Mapping):
-        raise record.refuse("it has no fields")
-    function, row = cls.restored(record_of(values, "the function"), kernel)
-    with refusing("the function"):
-        function(row, 1)
-    return function
+def function(letter: str) -> InFile:
+    """A function of so many numbers a row, tried on a row when it is read; its kernel is that of the model."""
 
+    def read(record: Record, name: str, known: Known) -> KernelFunction:
+        described = Record(record.get(name), {}, "the function")
+        described.keys(("class", "fields"))
+        cls, values = _FUNCTIONS[described.text("class", tuple(_FUNCTIONS))], described.get("fields")
+        if not isinstance(values, Mapping):
+            raise described.refuse("it has no fields")
+        value = cls.from_state(values, "the function", {"kernel": known["kernel"]} if "kernel" in known else {})
+        with refusing("the function"):
+            value(value.trial_row(), 1)
+        stored.agree(record, name, known, letter, value.constant.shape)
+        return value
 
-def record_of(values: Mapping[str, Any], what: str) -> Record:
-    """Values that a file holds, the arrays among them apart."""
-    arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
-    return Record({name: value for name, value in values.items() if name not in arrays}, arrays, what)
+    return stored.in_file(read, lambda value: {"class": type(value).__name__, "fields": value.state()})

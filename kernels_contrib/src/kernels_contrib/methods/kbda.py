@@ -15,22 +15,24 @@ from fastkpca.base.checks import check_count
 from fastkpca.base.rounding import EPS
 from fastkpca.kernels import Kernel
 
-from . import base
-from .base import FittedMethod
+from . import stored
+from .base import Projection, project
 from .discriminant import FoundDirections, Penalised, feature_directions, fit_directions
-from .functions import KernelFunction
+from .functions import KernelFunction, function
 from .labels import subset
 from .options import FitOptions
 from .products import class_moments, training_rows
 
 __all__ = ["KBDAModel", "kbda", "kbda_project"]
 
+kbda_project = project
+
 SMALL = 64
 """Directions up to which the small eigenproblem is formed column by column."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class KBDAModel(FittedMethod):
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class KBDAModel(Projection):
     """Biased discriminant directions.
 
     Attributes
@@ -49,22 +51,18 @@ class KBDAModel(FittedMethod):
 
     made_by = "kbda()"
 
-    quotients: np.ndarray = field(metadata=base.array("k"))
-    kernel: Kernel = field(metadata=base.kernel())
-    regularization: float = field(metadata=base.number(least=0.0))
-    penalty: str = field(metadata=base.text("coefficients", "norm"))
-    function: KernelFunction = field(metadata=base.function("k"))
-    n_samples: int = field(metadata=base.count())
-    n_positive: int = field(metadata=base.count())
-    info: dict[str, Any] = field(metadata=base.info("method"))
+    quotients: np.ndarray = field(metadata=stored.array("k"))
+    kernel: Kernel = field(metadata=stored.object_of(Kernel))
+    regularization: float = field(metadata=stored.number(least=0.0))
+    penalty: str = field(metadata=stored.text("coefficients", "norm"))
+    function: KernelFunction = field(metadata=function("k"))
+    n_samples: int = field(metadata=stored.count())
+    n_positive: int = field(metadata=stored.count())
+    info: dict[str, Any] = field(metadata=stored.info("method"))
 
     @property
     def n_components(self) -> int:
         return len(self.quotients)
-
-    def project(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
-        """As ``kbda_project``."""
-        return kbda_project(self, X, n_threads=n_threads)
 
     def facts(self) -> list[str]:
         return [
@@ -215,21 +213,3 @@ def _from_gram(problem: Penalised, chosen: np.ndarray, c: int) -> FoundDirection
     mean = score[chosen].mean(axis=0)
     signs = np.where(score[others].mean(axis=0) < mean, -1.0, 1.0)
     return FoundDirections(products.function(coefficients * signs, mean * signs), values, info)
-
-
-def kbda_project(model: KBDAModel, X: Any, *, n_threads: int | None = None) -> np.ndarray:
-    """Coordinates of new rows, measured from the mean of the positive ones.
-
-    Parameters
-    ----------
-    model : KBDAModel
-    X : array_like (m, d)
-        New rows, with the columns of the training rows.
-    n_threads : int, optional
-        Default: all processors.
-
-    Returns
-    -------
-    ndarray (m, c)
-    """
-    return KBDAModel.of(model).function(X, n_threads)

@@ -16,19 +16,21 @@ from fastkpca.base.checks import check_count
 from fastkpca.base.rounding import EPS
 from fastkpca.kernels import Kernel
 
-from . import base
-from .base import FittedMethod
+from . import stored
+from .base import Projection, project
 from .discriminant import FoundDirections, Penalised, feature_directions, fit_directions
-from .functions import ComponentFunction, KernelFunction
+from .functions import ComponentFunction, KernelFunction, function
 from .labels import class_codes
 from .options import FitOptions, regularization_strength
 from .products import class_moments, training_rows
 
 __all__ = ["KLDAModel", "kernel_fisherfaces", "klda", "klda_predict", "klda_project"]
 
+klda_project = project
 
-@dataclass(frozen=True, eq=False, repr=False)
-class KLDAModel(FittedMethod):
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class KLDAModel(Projection):
     """Discriminant directions.
 
     Attributes
@@ -57,25 +59,21 @@ class KLDAModel(FittedMethod):
 
     made_by = "klda()"
 
-    classes: np.ndarray = field(metadata=base.labels())
-    counts: np.ndarray = field(metadata=base.array("C", kind="iu", least=1))
-    class_means: np.ndarray = field(metadata=base.array("Ck"))
-    within: np.ndarray = field(metadata=base.array("kk"))
-    quotients: np.ndarray = field(metadata=base.array("k"))
-    kernel: Kernel = field(metadata=base.kernel())
-    regularization: float = field(metadata=base.number(least=0.0))
-    penalty: str = field(metadata=base.text("coefficients", "norm", "components"))
-    function: KernelFunction = field(metadata=base.function("k"))
-    n_samples: int = field(metadata=base.count())
-    info: dict[str, Any] = field(metadata=base.info("method"))
+    classes: np.ndarray = field(metadata=stored.labels())
+    counts: np.ndarray = field(metadata=stored.array("C", kind="iu", least=1))
+    class_means: np.ndarray = field(metadata=stored.array("Ck"))
+    within: np.ndarray = field(metadata=stored.array("kk"))
+    quotients: np.ndarray = field(metadata=stored.array("k"))
+    kernel: Kernel = field(metadata=stored.object_of(Kernel))
+    regularization: float = field(metadata=stored.number(least=0.0))
+    penalty: str = field(metadata=stored.text("coefficients", "norm", "components"))
+    function: KernelFunction = field(metadata=function("k"))
+    n_samples: int = field(metadata=stored.count())
+    info: dict[str, Any] = field(metadata=stored.info("method"))
 
     @property
     def n_components(self) -> int:
         return len(self.quotients)
-
-    def project(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
-        """As ``klda_project``."""
-        return klda_project(self, X, n_threads=n_threads)
 
     def predict(self, X: Any, *, prior: Any = None, n_threads: int | None = None) -> np.ndarray:
         """As ``klda_predict``."""
@@ -250,24 +248,6 @@ def _from_gram(problem: Penalised, codes: np.ndarray, c: int) -> FoundDirections
     return FoundDirections(products.function(coefficients, mean), quotients, info, (class_means, within))
 
 
-def klda_project(model: KLDAModel, X: Any, *, n_threads: int | None = None) -> np.ndarray:
-    """Coordinates of new rows along the discriminant directions.
-
-    Parameters
-    ----------
-    model : KLDAModel
-    X : array_like (m, d)
-        New rows; for a precomputed kernel the (m, N) matrix between new and training rows.
-    n_threads : int, optional
-        Default: all processors.
-
-    Returns
-    -------
-    ndarray (m, c)
-    """
-    return KLDAModel.of(model).function(X, n_threads)
-
-
 def klda_predict(model: KLDAModel, X: Any, *, prior: Any = None, n_threads: int | None = None) -> np.ndarray:
     """Labels of new rows: the class whose mean is nearest, in units of the covariance within, its prior allowed for.
 
@@ -285,7 +265,8 @@ def klda_predict(model: KLDAModel, X: Any, *, prior: Any = None, n_threads: int 
     ndarray (m,)
         Of the type of the labels.
     """
-    coordinates = klda_project(model, X, n_threads=n_threads)
+    model = KLDAModel.of(model)
+    coordinates = model.project(X, n_threads=n_threads)
     prior = model.counts / model.counts.sum() if prior is None else np.asarray(prior, dtype=np.float64)
     if prior.shape != model.counts.shape or not (np.isfinite(prior).all() and (prior > 0).all()):
         raise ValueError(f"prior is {prior!r}; give {len(model.counts)} positive numbers, one for each class")

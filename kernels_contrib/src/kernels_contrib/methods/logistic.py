@@ -17,19 +17,21 @@ from fastkpca.errors import warn_caller
 from fastkpca.kernels import Kernel
 
 from ..errors import AccuracyWarning
-from . import base
-from .base import FittedMethod
-from .functions import KernelFunction
+from . import stored
+from .base import Classifier, predict
+from .functions import KernelFunction, function
 from .labels import class_codes
 from .logit import Logit, check_scale, fit_logit
 from .options import FitOptions, accuracy, regularization_strength
-from .products import products_for, training_rows
+from .products import Products, products_for, training_rows
 
 __all__ = ["LogisticModel", "kernel_logistic", "logistic_predict", "logistic_probability"]
 
+logistic_predict = predict
 
-@dataclass(frozen=True, eq=False, repr=False)
-class LogisticModel(FittedMethod):
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class LogisticModel(Classifier):
     """A fitted logistic regression.
 
     Attributes
@@ -51,22 +53,18 @@ class LogisticModel(FittedMethod):
 
     made_by = "kernel_logistic()"
 
-    classes: np.ndarray = field(metadata=base.labels())
-    intercept: np.ndarray = field(metadata=base.array("D"))
-    gamma: np.ndarray | None = field(metadata=base.not_stored())
-    regularization: float = field(metadata=base.number(least=0.0))
-    kernel: Kernel = field(metadata=base.kernel())
-    function: KernelFunction = field(metadata=base.function("D"))
-    log_likelihood: float = field(metadata=base.number())
-    info: dict[str, Any] = field(metadata=base.info("method"))
+    classes: np.ndarray = field(metadata=stored.labels())
+    intercept: np.ndarray = field(metadata=stored.array("D"))
+    gamma: np.ndarray | None = field(metadata=stored.not_stored())
+    regularization: float = field(metadata=stored.number(least=0.0))
+    kernel: Kernel = field(metadata=stored.object_of(Kernel))
+    function: KernelFunction = field(metadata=function("D"))
+    log_likelihood: float = field(metadata=stored.number())
+    info: dict[str, Any] = field(metadata=stored.info("method"))
 
     def probability(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
         """As ``logistic_probability``."""
         return logistic_probability(self, X, n_threads=n_threads)
-
-    def predict(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
-        """As ``logistic_predict``."""
-        return logistic_predict(self, X, n_threads=n_threads)
 
     def facts(self) -> list[str]:
         return [
@@ -143,22 +141,7 @@ def kernel_logistic(
         )
     check_scale(strength, abs(products.mean_diagonal()))
     target = indicator(codes, len(classes))
-    function: KernelFunction
-    if products.features is None:
-        found = fit_logit(
-            target, strength, lift=lambda R: (R, products.matmat(R)), tol=tol, max_iterations=max_iterations
-        )
-        function = products.function(found.weights, -found.intercept)
-    else:
-        held = products.held_features()
-        Phi = products.features if held is None else held
-
-        def lift(R: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            weights = Phi.T @ R
-            return weights, Phi @ weights
-
-        found = fit_logit(target, strength, lift=lift, tol=tol, max_iterations=max_iterations, plain=True)
-        function = products.feature_function(found.weights, -found.intercept)
+    found, function_of_rows = _fit(products, target, strength, tol, max_iterations)
     warn_short(found, tol)
     return LogisticModel(
         classes=classes,
@@ -166,11 +149,30 @@ def kernel_logistic(
         gamma=(target - found.probability) / strength,
         regularization=strength,
         kernel=products.kernel.unbound(),
-        function=function,
+        function=function_of_rows,
         log_likelihood=found.log_likelihood,
         info=products.info
         | {"iterations": found.iterations, "products_used": found.lifts, "gradient": float(found.gradient)},
     )
+
+
+def _fit(
+    products: Products, target: np.ndarray, strength: float, tol: float, max_iterations: int
+) -> tuple[Logit, KernelFunction]:
+    if products.features is None:
+        found = fit_logit(
+            target, strength, lift=lambda R: (R, products.matmat(R)), tol=tol, max_iterations=max_iterations
+        )
+        return found, products.function(found.weights, -found.intercept)
+    held = products.held_features()
+    Phi = products.features if held is None else held
+
+    def lift(R: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        weights = Phi.T @ R
+        return weights, Phi @ weights
+
+    found = fit_logit(target, strength, lift=lift, tol=tol, max_iterations=max_iterations, plain=True)
+    return found, products.feature_function(found.weights, -found.intercept)
 
 
 def indicator(codes: np.ndarray, n_classes: int) -> np.ndarray:
@@ -213,25 +215,3 @@ def logistic_probability(model: LogisticModel, X: Any, *, n_threads: int | None 
         return np.column_stack([zero, one])
     values = np.exp(logits - logits.max(axis=1, keepdims=True))
     return values / values.sum(axis=1, keepdims=True)
-
-
-def logistic_predict(model: LogisticModel, X: Any, *, n_threads: int | None = None) -> np.ndarray:
-    """The most probable label of new rows.
-
-    Parameters
-    ----------
-    model : LogisticModel
-    X : array_like (m, d)
-        New rows, with the columns of the training rows.
-    n_threads : int, optional
-        Default: all processors.
-
-    Returns
-    -------
-    ndarray (m,)
-        Of the type of the labels.
-    """
-    logits = LogisticModel.of(model).function(X, n_threads)
-    if logits.shape[1] == 1:
-        return model.classes[(logits[:, 0] > 0).astype(int)]
-    return model.classes[np.argmax(logits, axis=1)]

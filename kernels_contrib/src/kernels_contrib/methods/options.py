@@ -67,9 +67,8 @@ def regularization_strength(value: object, reason: str = "", *, zero: bool = Fal
     return number
 
 
-def accuracy(value: object, name: str) -> float:
+def accuracy(value: object, name: str, wanted: str = "a number between 0 and 1, as in 1e-6") -> float:
     """A relative accuracy of a method: between 0 and 1."""
-    wanted = "a number between 0 and 1, as in 1e-6"
     number = _real(value, name, wanted)
     if not 0.0 < number < 1.0:
         raise ValueError(f"{name} is {value!r}; give {wanted}")

@@ -14,20 +14,22 @@ import fastkpca as fk
 from fastkpca.base.checks import check_choice, check_count, check_flag, check_rng
 from fastkpca.kernels import Kernel
 
-from . import base
-from .base import FittedMethod
-from .functions import KernelFunction
+from . import stored
+from .base import Classifier, predict
+from .functions import KernelFunction, function
 from .labels import class_codes
 from .options import FitOptions
 from .products import Products, products_for, training_rows
 
 __all__ = ["PerceptronModel", "kernel_perceptron", "perceptron_decision", "perceptron_predict"]
 
+perceptron_predict = predict
+
 TILE = 512
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class PerceptronModel(FittedMethod):
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class PerceptronModel(Classifier):
     """A fitted perceptron.
 
     Attributes
@@ -50,23 +52,19 @@ class PerceptronModel(FittedMethod):
 
     made_by = "kernel_perceptron()"
 
-    classes: np.ndarray = field(metadata=base.labels())
-    alpha: np.ndarray = field(metadata=base.not_stored("D"))
-    mistakes: tuple[int, ...] = field(metadata=base.counts_of_mistakes())
-    converged: bool = field(metadata=base.flag())
-    multiclass: str = field(metadata=base.text("ovr", "joint", "two"))
-    averaged: bool = field(metadata=base.flag())
-    kernel: Kernel = field(metadata=base.kernel())
-    function: KernelFunction = field(metadata=base.function("D"))
-    info: dict[str, Any] = field(metadata=base.info("method"))
+    classes: np.ndarray = field(metadata=stored.labels())
+    alpha: np.ndarray = field(metadata=stored.not_stored("D"))
+    mistakes: tuple[int, ...] = field(metadata=stored.counts())
+    converged: bool = field(metadata=stored.flag())
+    multiclass: str = field(metadata=stored.text("ovr", "joint", "two"))
+    averaged: bool = field(metadata=stored.flag())
+    kernel: Kernel = field(metadata=stored.object_of(Kernel))
+    function: KernelFunction = field(metadata=function("D"))
+    info: dict[str, Any] = field(metadata=stored.info("method"))
 
     def decision(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
         """As ``perceptron_decision``."""
         return perceptron_decision(self, X, n_threads=n_threads)
-
-    def predict(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
-        """As ``perceptron_predict``."""
-        return perceptron_predict(self, X, n_threads=n_threads)
 
     def facts(self) -> list[str]:
         state = "converged" if self.converged else f"{self.mistakes[-1]} mistakes in the last"
@@ -306,25 +304,3 @@ def perceptron_decision(model: PerceptronModel, X: Any, *, n_threads: int | None
     """
     values = PerceptronModel.of(model).function(X, n_threads)
     return values[:, 0] if values.shape[1] == 1 else values
-
-
-def perceptron_predict(model: PerceptronModel, X: Any, *, n_threads: int | None = None) -> np.ndarray:
-    """Labels of new rows.
-
-    Parameters
-    ----------
-    model : PerceptronModel
-    X : array_like (m, d)
-        New rows, with the columns of the training rows.
-    n_threads : int, optional
-        Default: all processors.
-
-    Returns
-    -------
-    ndarray (m,)
-        Of the type of the labels.
-    """
-    values = perceptron_decision(model, X, n_threads=n_threads)
-    if values.ndim == 1:
-        return model.classes[(values > 0).astype(int)]
-    return model.classes[np.argmax(values, axis=1)]

@@ -79,6 +79,6 @@ def load(path: Any, *, plugins: bool | str | Collection[str] = ()) -> Any:
     if cls is None:
         raise ModelFileError(f"{path} holds a {kind!r}, not a model of kernels_contrib")
     try:
-        return cls.from_state(values)
+        return cls.from_state(values, f"a {cls.__name__}", {})
     except ModelFileError as error:
         raise ModelFileError(f"{path} is not a whole model of kernels_contrib: {error}") from error

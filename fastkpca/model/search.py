@@ -1,0 +1,139 @@
+"""The search for pre-images: where each descent starts, and which of its ends is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..base import parallel
+from ..base.protocol import Kernel
+from ..kernels.gaussian import median_distance
+from ..rows.view import Rows
+from .descent import Descent, MapTarget, RowsTarget, Target, descend
+from .feature_projector import FeatureProjector
+from .result import KPCAModel
+
+__all__ = ["Known", "Search"]
+
+BLOCK = 64
+"""Points that are searched for together."""
+STARTS = 3
+"""How many known rows, those with the nearest scores, a descent may start from."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """Rows, shifted, and their scores; of the training rows those that count, with their weights."""
+
+    rows: Rows
+    scores: np.ndarray
+
+
+class Search:
+    """Descents to the rows whose images are nearest to points of feature space, in blocks of points."""
+
+    def __init__(
+        self, model: KPCAModel, kernel: Kernel, known: Known | None, start: Rows | None, tol: float, max_iter: int
+    ):
+        self.known, self.start, self.max_iter = known, start, max_iter
+        self.shift, self.d = model.shift, model.n_features
+        self.sigma = kernel.fixed_point_width()
+        length = _length(known, start) if self.sigma is None else float(self.sigma)
+        self.target = _targets(model, kernel, length)
+        self.descend = partial(descend, sigma=self.sigma, length=length, tol=tol, max_iter=max_iter)
+
+    def run(self, Z: np.ndarray, n_threads: int, progress: parallel.Progress | None) -> tuple[np.ndarray, str]:
+        """(rows for the scores Z, what to warn of)."""
+        m = len(Z)
+        result = np.empty((m, self.d))
+
+        def task(i: int) -> tuple[int, int]:
+            block = slice(i * BLOCK, min(m, (i + 1) * BLOCK))
+            end = self._block(Z[block], None if self.start is None else self.start.tile(block.start, block.stop))
+            result[block] = end.x
+            return int((~end.converged).sum()), int((end.converged & ~end.arrived(self.sigma)).sum())
+
+        tasks = parallel.run(task, -(-m // BLOCK), n_threads=n_threads, progress=progress, stage="pre-images")
+        lost, far = (int(x) for x in np.sum([(0, 0), *tasks], axis=0))
+        warnings = []
+        if lost:
+            warnings.append(f"{lost} of {m} did not converge in {self.max_iter} steps; a larger max_iter or tol helps")
+        if far:
+            warnings.append(
+                f"for {far} of {m} no row is nearer to what the scores stand for than rows far away are; give start= "
+                "or train= (training rows), or fit with a larger sigma"
+            )
+        return result + self.shift, "; ".join(warnings)
+
+    def _block(self, z: np.ndarray, start: np.ndarray | None) -> Descent:
+        """From the best of the starts of each point, and from the others where that fails."""
+        target = self.target(z)
+        starts = _starts(target, z, self.known, start, self.d)
+        end = self.descend(target, starts[0], np.arange(len(z)))
+        for other in starts[1:]:
+            lost = np.flatnonzero(~end.arrived(self.sigma))
+            if not len(lost):
+                break
+            end.better(self.descend(target, other[lost], lost), lost)
+        return end
+
+
+def _length(known: Known | None, start: Rows | None) -> float:
+    """The length on which a kernel of unknown width changes: how far rows are apart."""
+    rows = start if known is None else known.rows
+    sample = np.zeros((1, 1)) if rows is None else rows.tile(0, min(512, len(rows)))
+    if len(sample) > 1 and (sample != sample[0]).any():
+        return median_distance(sample)
+    return max(float(np.abs(sample).max()), 1.0)
+
+
+def _targets(model: KPCAModel, kernel: Kernel, length: float) -> Callable[[np.ndarray], Any]:
+    """P of a block of scores: as sums over the images of the landmarks, or as vectors of features."""
+    landmarks = model.projector.landmarks
+    if landmarks is not None:
+        expansion = model.projector.expansion()
+        left, base = np.ascontiguousarray(expansion[:, :-1]), expansion[:, -1]
+        return lambda z: RowsTarget(kernel, landmarks, left, base, z, length)
+    features: FeatureProjector = model.projector.through_features()
+    return lambda z: MapTarget(kernel, features.map, features.mean + z @ features.axes.T, length)
+
+
+def _starts(target: Target, z: np.ndarray, known: Known | None, start: np.ndarray | None, d: int) -> list[np.ndarray]:
+    """Arrays (b, d) to start from, the best first; before them the given start, where f is more than rounding there."""
+    every = np.arange(len(z))
+    if known is None:
+        starts = [np.zeros((len(z), d))]
+    else:
+        near = _nearest_scores(known.scores, z).T
+        rows = np.stack([known.rows.take(index) for index in near])
+        order = np.argsort([target(candidate, every).objective for candidate in rows], axis=0, kind="stable")
+        starts = [np.ascontiguousarray(rows[best, every]) for best in order]
+    return starts if start is None else [_visible(target, start, starts[0]), *starts]
+
+
+def _visible(target: Target, start: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """``start``, but ``other`` where ``start`` is so far away that f is only rounding there."""
+    values = target(start, np.arange(len(start)))
+    visible = np.isfinite(values.objective) & (np.abs(values.inner) > values.floor)
+    return np.where(visible[:, None], start, other)
+
+
+def _nearest_scores(scores: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """Numbers of the known rows with the nearest scores, (b, STARTS) or fewer."""
+    n, step = len(scores), 8192
+    k = min(STARTS, n)
+    nearest = np.full((len(z), k), np.inf)
+    index = np.zeros((len(z), k), dtype=np.intp)
+    for start in range(0, n, step):
+        tile = scores[start : start + step]
+        distance = np.einsum("ij,ij->i", tile, tile) - 2.0 * (z @ tile.T)
+        few = np.argpartition(distance, min(k, len(tile)) - 1, axis=1)[:, :k]
+        joined = np.concatenate([nearest, np.take_along_axis(distance, few, axis=1)], axis=1)
+        numbers = np.concatenate([index, few + start], axis=1)
+        order = np.argsort(joined, axis=1, kind="stable")[:, :k]
+        nearest, index = np.take_along_axis(joined, order, axis=1), np.take_along_axis(numbers, order, axis=1)
+    return index

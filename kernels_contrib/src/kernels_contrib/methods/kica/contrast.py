@@ -1,0 +1,256 @@
+"""The contrast of components, its gradient, and the one feature map that serves all components and rotations.
+
+The y_i are one-dimensional, and there the Gaussian has a map phi of ten to thirty features that misses less of the
+kernel than the regularisation hides. So the contrast is one smooth function of the unmixing matrix W:
+
+    y = z W',   C = (1/N) sum_n (phi_n - m)(phi_n - m)',   dJ = <G, dC> = 2/N sum_n <G (phi_n - m), phi'(y_n) dy_n>.
+
+With O the off-diagonal blocks of C and P_i = T_i^2 = p(C_ii), p(x) = x / (x + e)^2, R has the eigenvalues of I + P O,
+which is a smooth function of C where T is not (the square root of eigenvalues near zero). p's divided difference is
+(e^2 - ab) / ((a + e)^2 (b + e)^2), free of cancellation, and this gives G without N x N or differences in W.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+import fastkpca
+from fastkpca.base import parallel
+from fastkpca.kernels import Kernel
+
+__all__ = ["REFERENCE", "Contrast", "LineMap", "Setting", "some_numbers"]
+
+REFERENCE = 4096
+"""Numbers that a map is made from: as many as fastkpca plans without a look."""
+TILE_ENTRIES = 1 << 20
+MOST_FEATURES = 4000
+"""Of all components: ten dense matrices of this order take 1.3 GB."""
+KEEP_ENTRIES = 1 << 23
+"""Features kept from the value to its gradient; more are formed again."""
+DIFFERENCE = 1e-4
+"""Of the length scale, for phi': an error of about 1e-8 of it."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A contrast: its name, the kernel, kappa, and the part of the kernel's trace that the feature map may miss."""
+
+    name: str
+    kernel: Kernel
+    kappa: float
+    tol: float
+    n_threads: int = 1
+
+    def contrast(self, Z: np.ndarray, numbers: np.ndarray, share: float = 1.0) -> Contrast:
+        """Of the rows Z, with a map made for these numbers that misses at most this share of ``tol``."""
+        return Contrast(Z, LineMap(numbers, self.kernel, share * self.tol), self)
+
+
+def some_numbers(Y: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """At most REFERENCE of the entries of Y."""
+    y = Y.ravel()
+    return y if y.size <= REFERENCE else y[np.sort(generator.choice(y.size, REFERENCE, replace=False))]
+
+
+class LineMap:
+    """phi and phi' of numbers; feature-major."""
+
+    def __init__(self, numbers: np.ndarray, kernel: Kernel, tol: float):
+        operator = fastkpca.features(numbers.reshape(-1, 1), kernel, tol=tol, n_threads=1)
+        self._map, self._shift = operator.map, float(operator.shift[0])
+        self.kernel, self.n_features = operator.kernel, self._map.n_features
+        self._step = DIFFERENCE * self.kernel.get_parameters().get("sigma", 1.0)
+
+    def _rows(self, y: np.ndarray) -> np.ndarray:
+        return np.ascontiguousarray(y - self._shift).reshape(-1, 1)
+
+    def __call__(self, y: np.ndarray) -> np.ndarray:
+        """phi, (D, *y.shape)."""
+        return np.ascontiguousarray(self._map.features(self._rows(y)).T).reshape(-1, *y.shape)
+
+    def derivative(self, y: np.ndarray) -> np.ndarray:
+        """phi', (D, *y.shape), by central differences: of a function on a line, whatever the map."""
+        up = self(y + self._step)
+        up -= self(y - self._step)
+        up /= 2.0 * self._step
+        return up
+
+    def residual(self, y: np.ndarray) -> np.ndarray:
+        """k(y, y) - |phi(y)|^2, and k(y, y)."""
+        rows = self._rows(y)
+        Phi = self._map.features(rows)
+        left = self._map.residual(rows, Phi)
+        return np.stack([left, left + np.einsum("ij,ij->i", Phi, Phi)]).reshape(2, *y.shape)
+
+
+class Contrast:
+    """J(W) for y = Z W', and dJ/dW. Sums go over tiles in order: they are the same with any number of threads."""
+
+    def __init__(self, Z: np.ndarray, line_map: LineMap, setting: Setting):
+        self.Z, self.map, self.setting = Z, line_map, setting
+        self.n, self.c = Z.shape
+        width = self.c * line_map.n_features
+        if width > MOST_FEATURES:
+            raise ValueError(
+                f"{self.c} components of {line_map.n_features} features each are {width}, too many for dense matrices "
+                f"of that order (at most {MOST_FEATURES}); lower c, or raise tol or the kernel's length scale"
+            )
+        self._tile = 1 << max(6, (TILE_ENTRIES // max(1, width)).bit_length() - 1)
+        self._keep = self.n * width <= KEEP_ENTRIES
+
+    def named(self, name: str) -> Contrast:
+        """The other contrast of the same rows."""
+        return Contrast(self.Z, self.map, replace(self.setting, name=name))
+
+    def _tiles(self, W: np.ndarray, task: Callable[[np.ndarray, np.ndarray, int], Any]) -> Iterator[Any]:
+        """task(rows of Z, their components (c, n), tile) of each tile, in order."""
+
+        def run(i: int) -> Any:
+            Z = self.Z[i * self._tile : (i + 1) * self._tile]
+            return task(Z, np.ascontiguousarray(W @ Z.T), i)
+
+        return parallel.run(run, -(-self.n // self._tile), n_threads=self.setting.n_threads)
+
+    def value(self, W: np.ndarray) -> tuple[float, tuple]:
+        """J, and what its gradient needs."""
+        D, c = self.map.n_features, self.c
+
+        def moments(_: Any, Y: np.ndarray, i: int) -> tuple:
+            Phi = self.map(Y).reshape(D * c, -1)  # row a c + i: feature a of component i
+            tile_mean = Phi.mean(axis=1)
+            Phi -= tile_mean[:, None]
+            return Phi.shape[1], tile_mean, Phi @ Phi.T, Phi if self._keep else None
+
+        kept = []
+        count, mean, second = 0, np.zeros(D * c), np.zeros((D * c, D * c))
+        for n, tile_mean, part, Phi in self._tiles(W, moments):
+            # each tile about its own mean (Chan, Golub & LeVeque 1983), so that nothing cancels
+            count += n
+            step = tile_mean - mean
+            second += part
+            if count > n:
+                second += np.outer(step, step * ((count - n) * n / count))
+            mean += step * (n / count)
+            if self._keep:
+                kept.append((tile_mean, Phi))
+        C = (second / self.n).reshape(D, c, D, c).transpose(1, 0, 3, 2)
+        value, G = _value_and_slope(C, self.setting.kappa, self.setting.name)
+        return value, (G, mean, kept)
+
+    def gradient(self, W: np.ndarray, state: tuple) -> np.ndarray:
+        """dJ/dW, (c, c)."""
+        D, c = self.map.n_features, self.c
+        slope, mean, kept = state
+        G = np.ascontiguousarray(slope().transpose(1, 0, 3, 2)).reshape(D * c, D * c)
+
+        def part(Z: np.ndarray, Y: np.ndarray, i: int) -> np.ndarray:
+            if kept:
+                tile_mean, Phi = kept[i]
+                weights = G @ Phi
+                weights += (G @ (tile_mean - mean))[:, None]
+            else:
+                weights = G @ (self.map(Y).reshape(D * c, -1) - mean[:, None])
+            weights *= self.map.derivative(Y).reshape(D * c, -1)
+            return weights.reshape(D, c, -1).sum(axis=0) @ Z
+
+        return sum(self._tiles(W, part), np.zeros((c, c))) * (2.0 / self.n)
+
+    def residual(self, W: np.ndarray) -> tuple[float, np.ndarray]:
+        """Residual trace over trace at W, and the numbers that contribute most to it."""
+
+        def part(_: Any, Y: np.ndarray, i: int) -> tuple:
+            left, whole = self.map.residual(Y)
+            order = np.argsort(-left.ravel(), kind="stable")[: REFERENCE // 32]
+            return float(left.sum()), float(whole.sum()), np.stack([left.ravel()[order], Y.ravel()[order]])
+
+        left = trace = 0.0
+        worst = np.zeros((2, 0))
+        for tile_left, tile_trace, tile_worst in self._tiles(W, part):
+            left += tile_left
+            trace += tile_trace
+            worst = np.concatenate([worst, tile_worst], axis=1)
+            worst = worst[:, np.argsort(-worst[0], kind="stable")[: REFERENCE // 32]]
+        return left / trace, worst[1]
+
+    def planes(self, y: np.ndarray, angles: np.ndarray) -> np.ndarray:
+        """The generalised variance of two components y (2, N), turned by each angle."""
+        most = max(1, TILE_ENTRIES // (2 * self.map.n_features * y.shape[1]))
+        parts = parallel.run(
+            lambda i: self._planes(y, angles[i * most : (i + 1) * most]),
+            -(-len(angles) // most),
+            n_threads=self.setting.n_threads,
+        )
+        return np.concatenate(list(parts))
+
+    def _planes(self, y: np.ndarray, angles: np.ndarray) -> np.ndarray:
+        D, k = self.map.n_features, len(angles)
+        cos, sin = np.cos(angles)[:, None], np.sin(angles)[:, None]
+        turned = np.stack([cos * y[0] + sin * y[1], cos * y[1] - sin * y[0]], axis=1)  # (k, 2, N)
+        Phi = np.stack([self.map(pair) for pair in turned])  # (k, D, 2, N)
+        Phi -= Phi.mean(axis=3, keepdims=True)
+        Phi = Phi.transpose(0, 2, 1, 3).reshape(k, 2 * D, -1)
+        C = (Phi @ Phi.transpose(0, 2, 1)) / Phi.shape[2]
+        # det(I - P_1 C_12 P_2 C_21), P = (C + e)^-1 C (C + e)^-1
+        first, second, across = C[:, :D, :D], C[:, D:, D:], C[:, :D, D:]
+        ridge = 0.5 * self.setting.kappa * np.eye(D)
+        inverse = np.linalg.inv(first + ridge)
+        left = inverse @ first @ inverse @ across
+        inverse = np.linalg.inv(second + ridge)
+        right = inverse @ second @ inverse @ across.transpose(0, 2, 1)
+        return -0.5 * np.linalg.slogdet(np.eye(D) - left @ right)[1]
+
+
+def _value_and_slope(C: np.ndarray, kappa: float, name: str) -> tuple[float, Any]:
+    """The contrast of covariances C (c, D, c, D), and a function that returns G = dJ/dC in the same shape."""
+    c, D = C.shape[:2]
+    own = np.arange(c)
+    e = 0.5 * kappa
+    values, vectors = np.linalg.eigh(C[own, :, own, :])
+    values = np.maximum(values, 0.0)
+    # all in the blocks' own eigenvectors: a rotation, which no contrast sees
+    B = np.matmul(vectors.transpose(0, 2, 1)[:, None], np.matmul(C.transpose(0, 2, 1, 3), vectors[None]))  # c, c, D, D
+    B[own, own] = 0.0
+    O = np.ascontiguousarray(B.transpose(0, 2, 1, 3)).reshape(c * D, c * D)
+    t = (np.sqrt(values) / (values + e)).ravel()
+    R = O * t
+    R *= t[:, None]
+    R.flat[:: c * D + 1] += 1.0
+    if name == "kgv":
+        factor, failed = scipy.linalg.lapack.dpotrf(R, lower=True)
+        diagonal = np.diagonal(factor)
+        least = -1.0 if failed else float(diagonal.min()) ** 2
+    else:
+        smallest, vector = scipy.linalg.eigh(R, subset_by_index=[0, 0], check_finite=False)
+        least = float(smallest[0])
+    if least < 1e-12:
+        raise ValueError(
+            f"regularization={kappa:g} is too small for these values of the kernel: canonical correlations come within "
+            "rounding of one; raise it, or scale the kernel to k(y, y) = 1"
+        )
+    value = -float(np.log(diagonal).sum()) if name == "kgv" else -0.5 * math.log(least)
+
+    def slope() -> np.ndarray:
+        if name == "kgv":
+            # Q = T R^-1 T; G_ij = -Q_ij / 2, and (O Q O)_ii / 2 for P_i
+            Q = scipy.linalg.cho_solve((factor, True), np.diag(t), check_finite=False) * t[:, None]
+            across = -0.5 * Q
+            inner = 0.5 * np.matmul((O @ Q).reshape(c, D, c * D), O.reshape(c * D, c, D).transpose(1, 0, 2))
+        else:
+            # q = T v: d(least) = q' dO q + (O q)' dP (O q) / (least - 1)
+            q = t * vector[:, 0]
+            across = (-0.5 / least) * np.outer(q, q)
+            r = (O @ q).reshape(c, D)
+            inner = (0.5 / (least * max(1.0 - least, 1e-300))) * (r[:, :, None] * r[:, None, :])
+        G = across.reshape(c, D, c, D).transpose(0, 2, 1, 3).copy()
+        a, b = values[:, :, None], values[:, None, :]
+        G[own, own] = inner * ((e * e - a * b) / ((a + e) * (b + e)) ** 2)
+        G = np.matmul(vectors[:, None], np.matmul(G, vectors.transpose(0, 2, 1)[None]))
+        return G.transpose(0, 2, 1, 3)
+
+    return value, slope

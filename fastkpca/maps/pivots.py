@@ -649,7 +649,7 @@ class RankProbe:
         more = max(more1, 1.0) * (np.maximum(rank, 1.0) / k1) ** power
         return np.minimum(self.residual(rank) * np.maximum(more, 1.0), 1.0)
 
-    def largest_share(self, rank: np.ndarray, n: int) -> np.ndarray:
+    def largest_share(self, rank: np.ndarray, n: np.ndarray) -> np.ndarray:
         """The largest eigenvalue of what so many pivots leave of a sample of n rows, over its trace."""
         (k0, _, x0), (k1, _, x1) = self.beside
         power = np.clip(np.log(x0 / x1) / np.log(k1 / k0), 0.0, 1.0)  # it falls as a power of their number

@@ -368,16 +368,16 @@ def _grouped(pairs: np.ndarray, x: _Side, y: _Side, same: bool) -> list[_Near]:
     pairs = pairs[np.lexsort((y.start[pairs[:, 1]], pairs[:, 0]))]
     for mine in _runs(pairs[:, 0]):
         node, partners = int(pairs[mine.start, 0]), pairs[mine, 1]
-        own = same and bool((partners == node).any())
-        if own:
+        with_itself = same and bool((partners == node).any())
+        if with_itself:
             partners = partners[partners != node]
         start, stop = _joined(y.start[partners], y.stop[partners])
         first, last = int(x.start[node]), int(x.stop[node])
         for i in range(first, last, STRIP):
             rows = slice(i, min(last, i + STRIP))
-            if own:
+            if with_itself:
                 tasks.append(_Near(rows))
-            rest = np.array([rows.stop] if own and rows.stop < last else [], dtype=np.intp)
+            rest = np.array([rows.stop] if with_itself and rows.stop < last else [], dtype=np.intp)
             begin, end = np.concatenate([start, rest]), np.concatenate([stop, np.full(len(rest), last)])
             most = max(STRIP, LEAST_TASK // (rows.stop - rows.start))
             tasks.extend(_Near(rows, *piece) for piece in _pieces(begin, end, most))

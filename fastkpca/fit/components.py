@@ -29,7 +29,14 @@ Axes = tuple[np.ndarray, np.ndarray, LeadingPairs | None]
 
 def leading_of(moments: Moments, target: Target, rank: int, memory: float) -> Axes:
     """Leading eigenpairs of the moments of rows that have at most ``rank`` directions."""
-    return leading_axes(moments, target.c, tol=SOLVER_SHARE * target.tol, rank=rank, memory_limit=memory)
+    return leading_axes(
+        moments,
+        target.c,
+        tol=SOLVER_SHARE * target.tol,
+        rank=rank,
+        memory_limit=memory,
+        probabilistic=not target.guaranteed,
+    )
 
 
 def components(
@@ -106,9 +113,11 @@ def largest_of(eigenvalues: np.ndarray) -> float:
 
 def _message(proof: Certificate, eigenvalues: np.ndarray, feature_map: FeatureMap, target: Target) -> str:
     width = proof.width / eigenvalues[0]
-    if width <= target.tol:
+    if width <= target.tol or not target.promised:
         return ""
-    if target.given_map:
+    if target.max_features is not None:
+        help = "more features, or a larger tol, would do"
+    elif target.given_map:
         help = "the map was made for other rows: make the first model with a smaller tol, of rows that span all of them"
     else:
         by_rounding = 2 * proof.rounding > 0.8 * target.tol * eigenvalues[0]  # of the map, with any number of features

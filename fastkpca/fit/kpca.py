@@ -30,7 +30,10 @@ def kpca(
     kernel: Any = None,
     c: int | float | None = None,
     *,
-    tol: float = 1e-6,
+    tol: float | None = None,
+    max_features: int | None = None,
+    landmarks: Any = None,
+    guaranteed: bool = False,
     method: str = "auto",
     features: str = "auto",
     products: str = "auto",
@@ -60,8 +63,20 @@ def kpca(
         between them. Default: "gaussian", or the kernel of the model that is given as ``like``.
     c : int, float or None
         Number of components; a fraction 0 < c < 1 keeps as many as explain that part of the variance; None keeps all.
-    tol : float
-        Largest width of an eigenvalue's interval, relative to the largest eigenvalue.
+    tol : float, optional
+        Largest width of an eigenvalue's interval, relative to the largest eigenvalue. By default 1e-6; where
+        ``max_features`` or ``landmarks`` says what may be spent, whatever comes of it.
+    max_features : int, optional
+        A budget: a feature map of at most so many features, in one pass over the rows (as many as ``tol`` needs, where
+        that is given too). The interval says how good that is. Between the number of components and that of the rows;
+        implies ``method="features"``.
+    landmarks : array_like, optional
+        Numbers of rows, (m,), or rows, (m, d): the feature map is then that of Nystroem's method with these, all of
+        them different. Implies ``features="pivots"``.
+    guaranteed : bool
+        Only intervals that hold for certain. Else one may rest on random numbers, where that is cheaper or nothing else
+        reaches ``tol``: ``bound_kind`` is then "probabilistic", and ``failure_probability`` (about 1e-6) says how
+        rarely it fails.
     method : {"auto", "dense", "features", "krylov"}
         "auto" takes the method that the plan predicts to be the fastest.
     features : str
@@ -137,7 +152,8 @@ def kpca(
     started = time.perf_counter()
     options = Options(
         kpca, kernel, kernel_parameters, c, tol, method, features, products,
-        memory_limit, n_threads, rng, sample_weight, like, keep_moments, return_scores, max_passes,
+        memory_limit, n_threads, rng, sample_weight, like, keep_moments, return_scores,
+        max_features, landmarks, guaranteed, max_passes,
     )  # fmt: skip
     with parallel.reporter(progress) as report, parallel.blas_threads():
         problem = prepare(X, options, report, keeps_scores=return_scores and out is None)
@@ -147,7 +163,8 @@ def kpca(
             problem = replace(problem, budget=replace(problem.budget, n_threads=threads_within(problem, chosen)))
             solution = solve(problem, chosen)
             score = _write_scores(problem, solution, out) if return_scores or out is not None else None
-    info = solution.info | {"tol": problem.target.tol, "seconds": time.perf_counter() - started}
+    tol = problem.target.tol if problem.target.promised else None
+    info = solution.info | {"tol": tol, "seconds": time.perf_counter() - started}
     return _model(problem, replace(solution, info=info), chosen, score, keep_moments=keep_moments)
 
 
@@ -156,7 +173,10 @@ def plan(
     kernel: Any = None,
     c: int | float | None = None,
     *,
-    tol: float = 1e-6,
+    tol: float | None = None,
+    max_features: int | None = None,
+    landmarks: Any = None,
+    guaranteed: bool = False,
     method: str = "auto",
     features: str = "auto",
     products: str = "auto",
@@ -177,7 +197,10 @@ def plan(
         As in ``kpca``, like everything that follows.
     kernel : str, Kernel, object with ``block``, or callable, optional
     c : int, float or None
-    tol : float
+    tol : float, optional
+    max_features : int, optional
+    landmarks : array_like, optional
+    guaranteed : bool
     method : {"auto", "dense", "features", "krylov"}
     features : str
     products : str
@@ -210,6 +233,7 @@ def plan(
     options = Options(
         plan, kernel, kernel_parameters, c, tol, method, features, products,
         memory_limit, n_threads, rng, sample_weight, like, keep_moments, return_scores,
+        max_features, landmarks, guaranteed,
     )  # fmt: skip
     return make_plan(prepare(X, options, keeps_scores=return_scores))
 

@@ -76,7 +76,7 @@ def _solve(problem: Problem, way: Candidate, otherwise: str, lapack_seconds: flo
             )
         reached = block_krylov(
             KernelMatrix(product, search, trace, kernel.positive_semidefinite, entry_error, known),
-            SolverTarget(wanted or min(10, n - 1), target.tol, None if wanted else target.c),
+            SolverTarget(wanted or min(10, n - 1), target.tol, None if wanted else target.c, not target.guaranteed),
             SolverBudget(passes, way.room.basis, way.room.pass_seconds, lapack_seconds, otherwise),
             start=start,
             rng=problem.rng,

@@ -91,11 +91,11 @@ def _accumulators(tasks: int, threads: int = THREADS) -> int:
     return min(tasks, 2 * threads + 1 + max(0, tasks.bit_length() - 1))
 
 
-def dense_bytes(data: Summary, rows: Rows, c: int | float | None) -> float:
+def dense_bytes(data: Summary, rows: Rows, wanted: int | None) -> float:
     """The matrix and LAPACK's vectors, of all or of those asked for; then scores and coefficients beside these."""
     n, d = float(data.n_samples), data.n_features
-    few = isinstance(c, int) and not takes_all(data.n_samples, c)
-    kept = min(float(c), n) if isinstance(c, int) else n
+    few = wanted is not None and not takes_all(data.n_samples, wanted)
+    kept = n if wanted is None else min(float(wanted), n)
     vectors = kept + 1 if few else n
     one_copy = copies_of_rows(data, rows)
     blocks = THREADS * 8.0 * min(n, BLOCK_TILE) * 2.5 * d

@@ -222,7 +222,7 @@ def _dense_candidate(problem: Problem) -> Candidate:
     few = isinstance(c, int) and not takes_all(n, c)
     seconds = n * n / 2 / entry_rate(problem.data.n_features) + n * n / ROW_RATE
     seconds += (4 / 3 if few else 6) * float(n) ** 3 / EIGEN_RATE + OVERHEAD
-    memory = footprint.dense_bytes(problem.data, problem.rows, c)
+    memory = footprint.dense_bytes(problem.data, problem.rows, problem.target.n_components)
     return Candidate("dense", "LAPACK", seconds, memory, obstacle=_too_much(memory, problem.budget.memory))
 
 

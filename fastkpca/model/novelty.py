@@ -20,7 +20,7 @@ from ..kernels import guarded
 from ..rows.view import Rows
 from .projector import NewRows, SquaredErrors
 from .result import KPCAModel, check_model
-from .rows import new_rows
+from .rows import counted, new_rows
 
 __all__ = ["Limits", "kpca_limits", "kpca_spe", "kpca_t2"]
 
@@ -319,7 +319,7 @@ def _training(model: KPCAModel) -> NewRows:
             "this model does not hold the precomputed matrix that it was made of; give kpca_limits(model, K_new, "
             "diagonal=...) the (m, N) matrix between rows from normal operation and the training rows"
         )
-    rows, _ = model.counted(Rows(model.projector.landmarks))
+    rows, _ = counted(model, Rows(model.projector.landmarks))
     if len(rows) > CALIBRATION_ROWS:
         few = np.sort(np.random.default_rng(0).choice(len(rows), CALIBRATION_ROWS, replace=False))
         rows = Rows(rows.source[few], weights=None if rows.weights is None else rows.weights[few])

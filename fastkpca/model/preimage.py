@@ -28,7 +28,7 @@ from ..rows.view import Rows
 from .feature_projector import FeatureProjector
 from .result import KPCAModel, check_model
 from .ridge import fit_ridge
-from .rows import float_type, new_rows
+from .rows import counted, float_type, new_rows
 from .search import Known, Search
 
 __all__ = ["kpca_denoise", "kpca_preimage"]
@@ -334,7 +334,7 @@ def _known_rows(model: KPCAModel, kernel: Kernel, train: Any, n_threads: int) ->
 
 def _training(model: KPCAModel, rows: Rows) -> Known:
     """The training rows with their scores, without a pass over the kernel: score = coeff eigenvalues / weight."""
-    rows, present = model.counted(rows)
+    rows, present = counted(model, rows)
     coeff = model.projector.coeff
     values = model.score if coeff is None else coeff
     scores = np.asarray(values if present is None else values[present], dtype=np.float64)

@@ -1,7 +1,7 @@
 """The claims of a kernel from outside, checked once on a few of the user's rows.
 
-The sample is random: what it finds is wrong, but what it does not find may still be wrong (docs/kernels.md). It reads no
-more than 1 % of the values that an exact product needs.
+The sample is random: what it finds is wrong, but what it does not find may still be wrong (docs/kernels.md). It reads
+no more than 1 % of the values that an exact product needs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["SampledClaims"]
 
 SAMPLE_ROWS = 64
 ROWS_PER_SAMPLE = 14
-"""A check of m = N / 14 rows reads m^2 + 2 m/3 2m/3 + (m/3)^2 < 1.6 m^2 < 0.8 % of N^2 values, and m of the diagonal."""
+"""A sample of m = N / 14 rows: m^2 + 2 m/3 2m/3 + (m/3)^2 < 1.6 m^2 < 0.8 % of N^2 values, and m of the diagonal."""
 ROWS_PER_MAP_SAMPLE = 50
 UNKNOWN = 1e-6
 """Error of a kernel value, over the largest, that is allowed for where the kernel states none."""

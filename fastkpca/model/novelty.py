@@ -90,11 +90,10 @@ def kpca_t2(
         As ``kpca_project``; or T^2 of a row is beyond the largest number.
     """
     given = new_rows(model, X, purpose="kpca_t2")
-    z = np.empty((given.rows.n_samples, model.n_components))
     # what overflows is refused at the end
     quiet = np.errstate(over="ignore", invalid="ignore")
     with parallel.reporter(progress) as report, parallel.blas_threads(), quiet:
-        model.projector.project(given.kernel, given.rows, z, parallel.threads_for(given.kernel, n_threads), report)
+        z = model.projector.scores(given.kernel, given.rows, parallel.threads_for(given.kernel, n_threads), report)
     return _finite(_t2(model, z), "T^2", given.dtype)
 
 

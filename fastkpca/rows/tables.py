@@ -105,8 +105,7 @@ def _refuse_var(name: str, var: str | None, kind: str) -> None:
 
 
 def _from_array(X: Any, selection: Selection) -> Table:
-    """A table from an array or source; nothing is copied where all columns (or a range of them) are taken, and of a
-    file that is read as needed in no case."""
+    """A table from an array or source. Nothing is copied where a range of columns is taken, or of a source."""
     name = selection.file
     if X.ndim != 2:
         raise DataFileError(f"{name}: the array has shape {tuple(X.shape)}; rows and columns are needed (2 dimensions)")

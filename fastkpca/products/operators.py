@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,13 @@ def _finite(product: np.ndarray, kernel: Kernel) -> np.ndarray:
             "kernel's parameters"
         )
     return product
+
+
+def _diagonals(kernel: Kernel, rows: Rows) -> Iterator[np.ndarray]:
+    """k(x_i, x_i), tile by tile."""
+    n, step = rows.n_samples, parallel.tile_rows(rows.n_features)
+    for start in range(0, n, step):
+        yield kernel.diagonal(rows.tile(start, min(n, start + step)))
 
 
 class _RealOperator(LinearOperator):
@@ -166,9 +174,7 @@ class GramOperator(_RealOperator):
     def diagonal(self) -> np.ndarray:
         """k(x_i, x_i), shape (N,)."""
         self._need_square("diagonal()")
-        rows, n = self._rows_x, self._rows_x.n_samples
-        step = parallel.tile_rows(rows.n_features)
-        return np.concatenate([self.kernel.diagonal(rows.tile(i, min(n, i + step))) for i in range(0, n, step)])
+        return np.concatenate(list(_diagonals(self.kernel, self._rows_x)))
 
     def trace(self) -> float:
         """Sum of the diagonal."""
@@ -263,9 +269,7 @@ class FeatureOperator(_RealOperator):
 
     def trace(self) -> float:
         """tr K: the sum of k(x_i, x_i)."""
-        rows, n = self._rows, self._rows.n_samples
-        step = parallel.tile_rows(rows.n_features)
-        return float(sum(self.kernel.diagonal(rows.tile(i, min(n, i + step))).sum() for i in range(0, n, step)))
+        return float(sum(values.sum() for values in _diagonals(self.kernel, self._rows)))
 
     @property
     def residual_trace(self) -> float:

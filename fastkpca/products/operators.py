@@ -11,7 +11,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from ..base import parallel
 from ..base.protocol import FeatureMap, Kernel, Moments, Summation
-from ..maps.passes import accumulate, apply, feature_moments, tile_rows
+from ..maps.passes import accumulate, apply, feature_moments, map_tile_rows
 from ..rows.view import Rows
 from .exact import ExactSummation
 
@@ -275,7 +275,7 @@ class FeatureOperator(_RealOperator):
     def residual_trace(self) -> float:
         """Trace of K - Phi Phi', an upper bound; one pass over the rows, kept."""
         if self._residual is None:
-            n, step = self._rows.n_samples, tile_rows(self.map)
+            n, step = self._rows.n_samples, map_tile_rows(self.map)
             with parallel.reporter(self._progress) as report:
                 self._residual = parallel.tree_reduce(
                     lambda i: float(self.map.residual(self._rows.tile(i * step, min(n, (i + 1) * step))).sum()),

@@ -151,7 +151,7 @@ def _plan(problem: Problem) -> Plan:
     target, rows = problem.target, problem.rows
     # of a kernel's own map by name, and no other route, the look at pivots would tell nothing
     pivots = target.method != "features" or target.features in ("auto", "pivots")
-    look = look_at(problem.kernel, problem.data, pivots=pivots, beside=target.samples)
+    look = look_at(problem.kernel, problem.data, pivots=pivots, beside=target.samples and target.promised)
     dense, candidates = _dense_candidate(problem), []
     if target.method in ("auto", "dense"):
         candidates.append(dense)

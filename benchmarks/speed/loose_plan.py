@@ -99,9 +99,8 @@ def main() -> None:
         print(line, flush=True)
     ratios = np.array(ratios)
     within = np.mean((ratios <= 2.0) & (ratios >= 0.5))
-    print(
-        f"within a factor of 2: {100 * within:.0f} % of {len(ratios)}; ratios {np.quantile(ratios, [0, 0.1, 0.5, 0.9, 1])}"
-    )
+    print(f"within a factor of 2: {100 * within:.0f} % of {len(ratios)}")
+    print(f"ratios {np.quantile(ratios, [0, 0.1, 0.5, 0.9, 1])}")
     if losses:
         print(
             f"against the best forced route: worst {max(losses):.2f}, above 1.5: {np.mean(np.array(losses) > 1.5):.2f}"

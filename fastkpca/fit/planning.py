@@ -30,7 +30,7 @@ from ..products.rates import (
 from ..rows.view import Rows
 from ..solve.costs import basis_bytes, default_block_size, least_columns, ritz_seconds
 from ..solve.moments import takes_all
-from ..solve.sampled import FAILURE, FEWEST, bound_flops, draws_worth, upper_share
+from ..solve.sampled import FAILURE, FEWEST, bound_flops, upper_share
 from . import footprint
 from .problem import Problem
 from .product_choice import LEAST_COLUMNS, Way, products_for
@@ -51,6 +51,8 @@ READ_RATE = 1e10  # bytes
 MAX_FEATURES = 8192
 SAMPLED_SHARE = 1.0
 """Of tol, for the bound on what the pivots leave: the prediction may be wrong by the rest."""
+LOOK_SECONDS = 1.5e-4
+"""Of a look and what follows from it, for each pivot that the look took."""
 MORE_THAN_ROWS = 2048
 """Features that a map may have where the rows are fewer: their D x D moment takes half a second at most."""
 
@@ -160,6 +162,9 @@ def _plan(problem: Problem) -> Plan:
     if target.method in ("auto", "features") and problem.kernel.positive_semidefinite:
         others = [x.seconds for x in candidates if not x.obstacle]
         candidates += _feature_candidates(problem, look, others)
+    # what the look itself takes, each candidate costs
+    once = 0.0 if look.probe is None else LOOK_SECONDS * len(look.probe.curve)
+    candidates = [replace(x, seconds=x.seconds + once) for x in candidates]
     plan = replace(_choose(candidates, target, problem.data.n_samples), otherwise=_lapack_instead(dense))
     if rows.sequential and plan.method != "features":
         size = readable_size(float(problem.data.n_samples * problem.data.n_features * rows.dtype.itemsize))
@@ -396,7 +401,7 @@ def _counted_cost(probe: RankProbe, data: Summary, rank: int, kernel_flops: floa
     """Of so many pivots, and of a bound on what they leave."""
     left = float(probe.residual(np.array([rank]))[0])
     cost = pivots_cost(rank, kernel_flops, left)
-    draws = draws_worth(data.n_samples, rank)
+    draws = DRAWS / 2
     return replace(cost, setup_flops=cost.setup_flops + bound_flops(draws, rank), memory=8.0 * draws**2)
 
 

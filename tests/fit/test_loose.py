@@ -217,3 +217,35 @@ def test_bad_budgets_of_features(options, text):
         fk.features(rows_of(500, 6), "gaussian", **options)
     with pytest.raises(ValueError, match="is not positive semidefinite"):
         fk.features(rows_of(500, 6), "tanh", **options)
+
+
+def test_rows_of_dask_and_on_disk_give_the_same_bounds(tmp_path):
+    da = pytest.importorskip("dask.array")
+    X = rows_of(9000, 5)
+    np.save(tmp_path / "X.npy", X)
+    options = {"sigma": 1.5, "max_features": 100}
+    first = fk.kpca(X, "gaussian", 3, **options)
+    second = fk.kpca(np.load(tmp_path / "X.npy", mmap_mode="r"), "gaussian", 3, **options)
+    assert np.array_equal(first.eigenvalue_bounds, second.eigenvalue_bounds) and first.bound_kind == "probabilistic"
+    third = fk.kpca(da.from_array(X, chunks=(2500, 5)), "gaussian", 3, **options)
+    assert third.bound_kind == "probabilistic"
+    # other tasks, so other draws: of the same residual
+    np.testing.assert_allclose(third.info["residual_norm"], first.info["residual_norm"], rtol=0.2)
+
+
+def test_shards_share_landmarks_and_add_up():
+    X = rows_of(3000, 4)
+    first = fk.kpca(X[:1800], "gaussian", 3, sigma=1.0, max_features=80, keep_moments=True)
+    second = fk.kpca(X[1800:], like=first, keep_moments=True, tol=0.5)
+    with pytest.warns(CertificateWarning, match="80 features leave"):  # a merged model knows the trace alone
+        merged = fk.kpca_merge(first, second)
+    assert contains(merged, eigenvalues_of(X - merged.shift, merged)) and merged.bound_kind == "guaranteed"
+    assert contains(second, eigenvalues_of(X[1800:] - merged.shift, second))
+
+
+def test_models_of_a_budget_are_written_and_read(tmp_path):
+    model = fk.kpca(rows_of(800, 4), "gaussian", 3, max_features=30)
+    fk.save(model, tmp_path / "m.kpca")
+    again = fk.load(tmp_path / "m.kpca")
+    assert again.failure_probability == model.failure_probability > 0 and again.info == model.info
+    assert "probabilistic" in repr(again)

@@ -39,6 +39,8 @@ from .target import Target
 
 __all__ = ["MAX_FEATURES", "look_at", "make_plan", "offers_of_maps", "small_offers", "threads_within"]
 
+LOOK_SECONDS = 9e-3
+"""Below this LAPACK is taken without a look at the spectrum, which costs 3e-3 and seldom finds anything faster."""
 KRYLOV_OVERHEAD = 15e-3
 KRYLOV_DOUBLE = 1.5  # passes in float64; those before are a search in float32, twice as fast
 KRYLOV_EXPLORING = 8.0  # further ones, in float64, where no deterministic bound on the rest is in sight
@@ -149,23 +151,32 @@ def make_plan(problem: Problem) -> Plan:
 
 
 def _plan(problem: Problem) -> Plan:
-    target, rows = problem.target, problem.rows
+    target, rows, dense = problem.target, problem.rows, _dense_candidate(problem)
+    quick = not (target.forced or dense.obstacle or rows.sequential or rows.distributed)
+    quick = quick and dense.seconds <= LOOK_SECONDS
+    candidates = [dense] if target.method == "dense" or quick else _compared(problem, dense)
+    plan = replace(_choose(candidates, target, problem.data.n_samples), otherwise=_lapack_instead(dense))
+    if quick:
+        plan = replace(plan, reason="a look at other routes would take as long")
+    if rows.sequential and plan.method != "features":
+        size = readable_size(float(problem.data.n_samples * problem.data.n_features * rows.dtype.itemsize))
+        plan = replace(plan, reason=f"{plan.reason}; loads all rows ({size}), which come in order only")
+    return plan
+
+
+def _compared(problem: Problem, dense: Candidate) -> list[Candidate]:
+    """Every route that may be taken, after a look at the spectrum."""
+    target = problem.target
     # of a kernel's own map by name, and no other route, the look at pivots would tell nothing
     pivots = target.method != "features" or target.features in ("auto", "pivots")
     look = look_at(problem.kernel, problem.data, pivots=pivots, beside=target.samples)
-    dense, candidates = _dense_candidate(problem), []
-    if target.method in ("auto", "dense"):
-        candidates.append(dense)
+    candidates = [] if target.forced else [dense]
     if target.method in ("auto", "krylov"):
         candidates += _krylov_candidates(problem, look)
     if target.method in ("auto", "features") and problem.kernel.positive_semidefinite:
         others = [x.seconds for x in candidates if not x.obstacle]
         candidates += _feature_candidates(problem, look, others)
-    plan = replace(_choose(candidates, target, problem.data.n_samples), otherwise=_lapack_instead(dense))
-    if rows.sequential and plan.method != "features":
-        size = readable_size(float(problem.data.n_samples * problem.data.n_features * rows.dtype.itemsize))
-        plan = replace(plan, reason=f"{plan.reason}; loads all rows ({size}), which come in order only")
-    return plan
+    return candidates
 
 
 def _plan_for_map(problem: Problem) -> Plan:

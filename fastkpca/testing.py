@@ -1,4 +1,6 @@
-"""Checks for the authors of kernels: what the core relies on, one named check each, in two lines of a test-suite.
+"""Checks for the authors of kernels: one named check for each property that the core relies on.
+
+All of them in two lines of a test suite:
 
     from fastkpca.testing import check_kernel
     def test_my_kernel():
@@ -11,11 +13,11 @@ or one test for each check:
     def test_my_kernels(kernel, check):
         check(kernel)
 
-A check takes anything that ``get_kernel`` takes, and rows to look at (by default 90 rows each in one, two and three
-dimensions). It returns "passed", or "not offered" where the kernel has nothing of the kind, and raises
-ConformanceError. Values are compared up to what ``Kernel.entry_error`` says; where that is None, to half the digits of
-the type. A sample can prove a claim wrong, never right: semidefiniteness, a summation's bound and thread safety are
-the author's to prove.
+A check takes anything that ``get_kernel`` takes, and rows to try it on (by default 90 rows each in one, two and three
+dimensions). It returns "passed", or "not offered" where the kernel does not offer what is checked, and raises
+ConformanceError where the check fails. Values may differ by ``Kernel.entry_error``; where that is None, by half the
+digits of the type. A sample can only prove a claim wrong: that a kernel is semidefinite or thread safe, and that the
+bound of a summation holds, remains for the author to prove.
 """
 
 from __future__ import annotations
@@ -75,7 +77,7 @@ TOLERANCES = 1e-1, 1e-3, 1e-6, 1e-10
 
 
 class ConformanceError(AssertionError):
-    """A kernel does not keep its contract; ``failures`` holds (name of the check, what was found)."""
+    """A kernel does not keep its contract; ``failures`` holds (name of the check, what is wrong)."""
 
     def __init__(self, message: str, failures: Sequence[tuple[str, str]] = ()):
         super().__init__(message)
@@ -106,7 +108,7 @@ def _check(function: Callable[[Kernel, Any], str | None]) -> Check:
         raise ConformanceError(f"{made!r} fails {name}: {text}", [(name, text)]) from cause
 
     update_wrapper(check, function)
-    del check.__wrapped__  # type: ignore[attr-defined]  # its arguments are not those of the check
+    vars(check).pop("__wrapped__")  # its arguments are not those of the check
     CHECKS.append(check)
     return check
 
@@ -141,13 +143,13 @@ def _check_maps(*tolerances: float) -> Callable[[Callable[[_Case, FeatureMap, fl
 
 
 def check_kernel(kernel: Any, X: Any = None, *, skip: Iterable[str] = ()) -> dict[str, str]:
-    """Run every check, and say all that failed in one error.
+    """Run every check, and list all that failed in one error.
 
     Parameters
     ----------
     kernel : Kernel, class, name, object with ``block`` or function on tiles
     X : array_like (N, d), optional
-        Rows that are in the kernel's domain (some kernels want positive numbers, or a Gram matrix); 50 to 200 of them.
+        50 to 200 rows in the kernel's domain (some kernels need positive numbers, or a Gram matrix).
         Default: 90 normal rows each in one, two and three dimensions.
     skip : names of checks, optional
 
@@ -159,7 +161,7 @@ def check_kernel(kernel: Any, X: Any = None, *, skip: Iterable[str] = ()) -> dic
     Raises
     ------
     ConformanceError
-        An AssertionError that lists every check that failed, and what it found.
+        An AssertionError that lists every check that failed, and why.
 
     Examples
     --------
@@ -184,7 +186,7 @@ def check_kernel(kernel: Any, X: Any = None, *, skip: Iterable[str] = ()) -> dic
             failures += error.failures
             causes += [error.__cause__] if error.__cause__ is not None else []
     if failures:
-        # others follow from a tile of the wrong shape or of NaN
+        # first, because a tile of the wrong shape or with NaN makes other checks fail too
         failures.sort(key=lambda failure: failure[0] not in ("check_output", "check_finite"))
         lines = "\n".join(f"  {name}: {text}" for name, text in failures)
         raise ConformanceError(
@@ -255,7 +257,7 @@ class _Case:
 
     @cached_property
     def map_rows(self) -> np.ndarray:
-        """The rows, and others between them: a residual is known at every point, not only where the map was chosen."""
+        """The rows, and points between them: a residual must hold everywhere, not only where the map was chosen."""
         if not self.kernel.takes_points:  # there may be nothing between them
             return self.X
         return np.ascontiguousarray(np.concatenate([self.X, (self.X[:40] + self.X[20:60]) / 2]))
@@ -308,7 +310,7 @@ def _hold(finding: contract.Finding, where: str = "") -> None:
     _need(not finding.broken, finding.text + where)
 
 
-# What it says of itself ---------------------------------------------------------------------------------------------
+# What the kernel declares -------------------------------------------------------------------------------------------
 
 
 @_check
@@ -404,7 +406,7 @@ def check_output(case: _Case) -> None:
         _need(not np.shares_memory(first, S), "block returns a view of its input")
         kept = second.copy()
         first[...] = np.pi
-        again = block(S[:n], S[:m])  # NaN is what check_finite and others are about
+        again = block(S[:n], S[:m])  # NaN is for check_finite and others
         _need(np.array_equal(again, kept, equal_nan=True), "overwriting what block returned changes later values")
         diagonal = case.kernel.diagonal(S[:n])
         _need(np.shape(diagonal) == (n,), f"diagonal returns shape {np.shape(diagonal)} for {n} rows")
@@ -493,7 +495,7 @@ def check_read_only_input(case: _Case) -> None:
 def check_finite(kernel: Kernel, X: Any) -> str | None:
     """Equal rows, tiny and huge ones: finite values, or a ValueError (a KernelParameterError) that says why not."""
     if not kernel.takes_points or X is not None:
-        return NOT_OFFERED  # the kernel's domain is its own
+        return NOT_OFFERED  # these rows may not be in the kernel's domain
     rng = np.random.default_rng(4)
     normal = rng.standard_normal((30, 3))
     sets = {
@@ -513,7 +515,7 @@ def check_finite(kernel: Kernel, X: Any) -> str | None:
             with np.errstate(all="ignore"):
                 K, diagonal = case.K, case.kernel.diagonal(case.X)
         except ValueError:
-            continue  # refused, and not in silence
+            continue  # refused with an error
         _need(np.isfinite(K).all(), f"{what}: block is not finite")
         _need(np.isfinite(diagonal).all(), f"{what}: diagonal is not finite")
         if case.kernel.positive_semidefinite and case.kernel.entry_error(case.data, np.dtype(float)) is not None:
@@ -523,7 +525,7 @@ def check_finite(kernel: Kernel, X: Any) -> str | None:
     return None
 
 
-# What it claims -----------------------------------------------------------------------------------------------------
+# Properties that it claims ------------------------------------------------------------------------------------------
 
 
 @_check_cases
@@ -569,7 +571,7 @@ def check_translation(case: _Case) -> str | None:
 def check_entry_error(case: _Case) -> str | None:
     """float32 values are within ``entry_error`` of float64 ones; the bound is finite, and float64's is the smaller.
 
-    ``X`` is tried as it is, and, where it is made up here, also in clusters far apart.
+    Without ``X``, rows in clusters far apart are tried as well.
     """
     result = _entry_error(case.kernel, case.X)
     if case.made_up:

@@ -22,16 +22,16 @@ class _BlasCap:
     Overlapping ``threadpool_limits`` contexts restore each other's limits in the wrong order and leave BLAS at one
     thread for good; here the first to come sets the cap and the last to leave restores what was there before.
 
-    Ctrl-C may strike between any two steps of what follows, and BLAS must not be left at one thread. So each step can
-    be repeated, what was there before is noted before anything is changed, and whoever holds the cap is an object: it
-    is let go when that object is gone, however its owner was left.
+    Ctrl-C may come between any two steps below, and BLAS must not be left at one thread. So each step can be repeated,
+    the limits before are noted before anything is changed, and each holder is an object: when it is gone, by whatever
+    way its owner ended, it no longer holds the cap.
 
-    A fork waits until no other thread is between two steps. Its child has the calling thread alone: there the holds of
-    all other threads are let go.
+    A fork waits until no other thread is inside a step. The child has the calling thread alone, so there the holders
+    of all other threads are dropped.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # a hold may be collected, and let go, while its own thread is in here
+        self._lock = threading.RLock()  # a hold may be collected, and leave, while its thread is in here
         self._holders: dict[int, int] = {}  # by its id, the thread that took it
         self._before: list[tuple[Any, int]] = []
         self._controller: ThreadpoolController | None = None
@@ -139,7 +139,7 @@ if sys.platform != "win32":
 
 
 class _Hold:
-    """A place in ``gate``, from its making until it is left, or gone, however its owner was left."""
+    """Holds ``gate`` from its making until it is left, or collected where its owner was interrupted."""
 
     gate: ClassVar[_BlasCap | _ForkGate]
     left = False
@@ -168,8 +168,8 @@ class blas_threads(_Hold):
 class without_fork(_Hold):
     """Inside, no other thread forks: it waits for the end.
 
-    For calls into libraries with locks of their own, which a fork would leave locked in the child for ever; and for
-    BLAS by several threads, since OpenBLAS ends these at a fork, and who waits for one of them waits for ever.
+    For calls into libraries that have locks, which a fork would leave locked in the child for ever; and for BLAS with
+    several threads: OpenBLAS ends these at a fork, and a call that waits for one of them waits for ever.
     """
 
     gate = _fork_gate

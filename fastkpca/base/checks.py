@@ -137,8 +137,8 @@ def check_memory_limit(limit: Any) -> int | None:
 def check_rng(rng: Any) -> np.random.Generator:
     """A Generator as SPEC 7 has it: from None (fresh entropy), an int, a SeedSequence or bit generator, or itself."""
     need = "an int, a numpy.random.Generator or SeedSequence, or None for a different result every time"
-    generators = (np.random.Generator, np.random.SeedSequence, np.random.BitGenerator)
-    seeds = (numbers.Integral, np.ndarray, Sequence)
+    generators: Any = (np.random.Generator, np.random.SeedSequence, np.random.BitGenerator)
+    seeds: Any = (numbers.Integral, np.ndarray, Sequence)
     refused = (bool, np.bool_, str, bytes)
     if rng is not None and (isinstance(rng, refused) or not isinstance(rng, generators + seeds)):
         hint = "; numpy.random.default_rng(seed) replaces RandomState" * isinstance(rng, np.random.RandomState)

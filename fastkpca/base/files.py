@@ -268,7 +268,7 @@ def _parse(text: bytes, name: str) -> tuple[dict[str, Any], list[dict[str, Any]]
 
 
 def _is_shallow(value: Any) -> bool:
-    """No deeper than what ``write`` takes, found without recursion: whoever reads on may recurse."""
+    """Whether it is nested no deeper than ``write`` allows; told without recursion, for what follows may recurse."""
     level = [value]
     for _ in range(_MAX_DEPTH + 2):
         level = [x for y in level for x in (y.values() if isinstance(y, dict) else y) if isinstance(x, (dict, list))]

@@ -75,17 +75,17 @@ _here = _Here()
 
 
 def checkpoint() -> None:
-    """For tasks that consist of many steps: ends the task here where the run was interrupted meanwhile."""
+    """For tasks of many steps, between two of them: ends the task where its run was interrupted."""
     if _here.stop is not None and _here.stop.is_set():
         raise _Stopped
 
 
 def interruptible(call: Callable[[], T]) -> T:
-    """call(), for one call into LAPACK or the like that takes long: Ctrl-C is raised at once, not when it has ended.
+    """call(), for a long call into LAPACK: Ctrl-C is raised at once, not when the call has ended.
 
-    Nothing can stop LAPACK. It goes on in a thread of its own until it has ended (a second for 3000 rows, a minute for
-    12000, as many as the default memory limit lets the plan take), holding its matrix that long; nobody waits for it,
-    not even the interpreter's exit. ``call`` must own what it writes to.
+    Nothing can stop LAPACK. It goes on in a thread of its own until it ends (a second for 3000 rows, a minute for
+    12000, the most that the default memory limit allows) and keeps its matrix that long. Nothing waits for it, not
+    even the interpreter's exit. What ``call`` writes to must not be used by anything else.
     """
     if threading.current_thread() is not threading.main_thread():
         return call()  # Ctrl-C is raised in the main thread alone

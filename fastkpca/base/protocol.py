@@ -190,6 +190,9 @@ class Kernel:
         """True: k(x, y) = x.y, so that feature space is the space of the rows."""
     parameters: ClassVar[Mapping[str, Any]] = {}
     aliases: ClassVar[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {}
+    stored_maps: ClassVar[tuple[Any, ...]] = ()
+    """Classes of fastkpca's own feature maps that a model file may hold for this kernel: each has a ``kind``,
+    ``stored_size(record, n_columns)`` and ``from_state(header, arrays)``. Other maps need none of this."""
     __array_ufunc__ = None  # numpy's numbers leave ``np.float64(2) * kernel`` to __rmul__
     _algebra: ClassVar[Any] = None  # set by fastkpca.kernels, where sums and products live: imports run downwards
 

@@ -1,8 +1,9 @@
-"""What a model file says, each value checked when it is taken: a checksum tells that nobody touched it, not that it
-makes sense.
+"""The contents of a model file, each value checked when it is taken: a checksum shows that a file was not altered, not
+that it makes sense.
 
-A ``Record`` is a JSON object and arrays by name. Whoever restores something takes its values from one by type, range
-and shape; what does not fit raises ModelFileError with its place. Sizes are compared before anything is made of them.
+A ``Record`` is a JSON object, and arrays by name. Code that restores an object takes its values from one, by type,
+range and shape. A value that does not fit raises ModelFileError, which names its place. Sizes are compared before
+anything is allocated.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def _shown(value: Any) -> str:
 
 @contextmanager
 def refusing(what: str) -> Iterator[None]:
-    """Whatever goes wrong inside is the file's fault: a last net below the checks, for code that trusts its input."""
+    """Any error inside becomes a ModelFileError: for code below the checks, which trusts its input."""
     try:
         with np.errstate(all="ignore"):
             yield
@@ -96,7 +97,7 @@ class Record:
         return {name[len(prefix) :]: array for name, array in self.arrays.items() if name.startswith(prefix)}
 
     def refuse_the_rest(self) -> None:
-        """Refuse what nobody has taken: keys and arrays that have no place here."""
+        """Refuse keys and arrays that were not taken."""
         self._exactly(self.header, (), self._taken)
         self._exactly(self.arrays, (), self._taken_arrays, "array ")
 

@@ -18,18 +18,25 @@ from .target import Target
 __all__ = ["Axes", "components", "largest_of", "leading_of"]
 
 SOLVER_SHARE = 0.25
-"""Of tol, for the eigensolver of a moment held as an operator; the rest is for what the map leaves out."""
+"""Share of tol for the eigensolver of a moment held as an operator; the rest is for the residual of the map."""
 
 ROUNDED = 1e-11
-"""Width of an interval over the largest eigenvalue below which exact products promise no narrower ones: rounding."""
+"""Width of an interval over the largest eigenvalue that rounding alone explains: exact products would not be better."""
 
 Axes = tuple[np.ndarray, np.ndarray, LeadingPairs | None]
-"""Eigenvalues, axes (D, c), and of moments held as an operator what is known of them beyond LAPACK's rounding."""
+"""Eigenvalues, axes (D, c), and for moments held as an operator the `LeadingPairs` with their certificate."""
 
 
 def leading_of(moments: Moments, target: Target, rank: int, memory: float) -> Axes:
     """Leading eigenpairs of the moments of rows that have at most ``rank`` directions."""
-    return leading_axes(moments, target.c, tol=SOLVER_SHARE * target.tol, rank=rank, memory_limit=memory)
+    return leading_axes(
+        moments,
+        target.c,
+        tol=SOLVER_SHARE * target.tol,
+        rank=rank,
+        memory_limit=memory,
+        probabilistic=not target.guaranteed,
+    )
 
 
 def components(
@@ -106,9 +113,11 @@ def largest_of(eigenvalues: np.ndarray) -> float:
 
 def _message(proof: Certificate, eigenvalues: np.ndarray, feature_map: FeatureMap, target: Target) -> str:
     width = proof.width / eigenvalues[0]
-    if width <= target.tol:
+    if width <= target.tol or not target.promised:
         return ""
-    if target.given_map:
+    if target.max_features is not None:
+        help = "more features, or a larger tol, would do"
+    elif target.given_map:
         help = "the map was made for other rows: make the first model with a smaller tol, of rows that span all of them"
     else:
         by_rounding = 2 * proof.rounding > 0.8 * target.tol * eigenvalues[0]  # of the map, with any number of features

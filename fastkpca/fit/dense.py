@@ -35,10 +35,10 @@ def solve_dense(problem: Problem) -> Solution:
     size, norm = count * float(max(K.max(), -K.min())), _weighted_norm(K, root)
     means = _centre(K, root, weighted=rows.weights is not None)
     total = float(np.trace(K))
-    # one more than asked for: it says how far the last cluster is from the rest
+    # one more than asked for: it gives the gap behind the last cluster
     asked = n if wanted is None else wanted + 1
     eigenvalues, vectors = largest_eigenpairs(K, asked)
-    del K  # overwritten; scores and coefficients need the room
+    del K  # overwritten; scores and coefficients need the memory
     lowest = float(eigenvalues[-1]) if asked >= n else None
     error = problem.entry_error * count
     kept = number_kept(eigenvalues, 2 * EPS * size, total, problem.target, kernel, problem.data.n_samples, error)
@@ -52,7 +52,7 @@ def solve_dense(problem: Problem) -> Solution:
     coeff = score / eigenvalues
     if rows.weights is not None:
         coeff *= (root**2)[:, None]
-    # projecting relies on 1'coeff = 0, which LAPACK keeps to u lambda_1 / lambda_i only
+    # projections need 1'coeff = 0, which holds only to u lambda_1 / lambda_i after LAPACK
     coeff -= coeff.mean(axis=0) if rows.weights is None else np.outer(root**2 / count, coeff.sum(axis=0))
     # rows of no weight are projected as new ones are
     coeff, means = (scattered(x, present, problem.data.n_samples) for x in (coeff, means))
@@ -69,8 +69,8 @@ def solve_dense(problem: Problem) -> Solution:
 
 
 def _centre(K: np.ndarray, root: np.ndarray, *, weighted: bool) -> np.ndarray:
-    """Centre K, and scale it by the roots of the weights, in place: no second N x N. Returns the means of its columns
-    as they were."""
+    """Centre K and scale it by the roots of the weights, in place, without a second N x N matrix. Returns the means of
+    K's columns before that."""
     n, count = len(K), float(root @ root)
     means = root**2 @ K / count if weighted else K.mean(axis=0)
     grand = root**2 @ means / count if weighted else means.mean()

@@ -46,7 +46,7 @@ def solve_by_features(problem: Problem, plan: Plan) -> Solution:
         found = _pass(way.offer.build(problem.data.sample), problem, 0)
         for rounds in (1, 2, 3):
             D = found.moments.map.n_features
-            if not found.misses(target):
+            if not found.misses(target) or not target.promised:
                 break
             # a sample can miss a small far cluster; all rows know where the residual lies
             if not target.forced and plan.krylov_is_cheaper(problem.data.n_samples, 3 * D // 2):
@@ -95,7 +95,10 @@ def _pass(feature_map: FeatureMap, problem: Problem, tries: int) -> _Pass:
     found = _Pass(moments, draws, leading, left_out)
     if draws is None or not found.misses(target):
         return found
-    count = sampled.draws_needed(target.tol * largest_of(leading[0]) / moments.residual_trace)
+    if target.promised:
+        count = sampled.draws_needed(target.tol * largest_of(leading[0]) / moments.residual_trace)
+    else:
+        count = sampled.draws_worth(problem.data.n_samples, feature_map.n_features)
     if not count:
         return found
     left_out = sampled.residual_bound(

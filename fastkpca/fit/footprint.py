@@ -1,9 +1,9 @@
-"""What a route takes, in bytes at its peak: the counts on which ``memory_limit`` rests.
+"""The memory of each route, in bytes at its peak: predictions, on which ``memory_limit`` rests.
 
-Counted is everything beside the rows as they were given, the interpreter and its libraries: the summary of the rows and
-its sample, copies of rows, what a route computes, the scores and the model, tiles, and the buffers of BLAS.
-``tests/attacks/memory_limit.py`` measures it. For two threads: where there are more, as many run as the limit has room
-for (``threads_within``), so that neither the plan nor a result depends on their number.
+They count everything but the given rows, the interpreter and its libraries: the summary of the rows and its sample,
+copies of rows, the results of a route, the scores and the model, tiles, and the buffers of BLAS.
+``tests/attacks/memory_limit.py`` measures them. They are for two threads. Further threads run where the limit has
+memory for them (``threads_within``), so that neither the plan nor a result depends on their number.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _tiles_and_buffers(n: float, width: float) -> float:
 
 
 def _filled(n: float, width: float) -> float:
-    """Of a tile that so many rows fill."""
+    """The share of a tile that so many rows fill."""
     return min(1.0, n * width / (1 << 18))
 
 
@@ -81,21 +81,21 @@ def copies_of_rows(data: Summary, rows: Rows, itemsize: float = 8.0) -> float:
 
 
 def _copy_bytes(data: Summary, rows: Rows) -> float:
-    """Copies that a route makes which takes rows at random: of a source in order, of those of positive weight."""
+    """Copies of rows in a route that needs them in any order: of a sequential source, of rows of positive weight."""
     copies = float(rows.sequential) + float(rows.weights is not None and not np.all(rows.weights))
     return copies * copies_of_rows(data, rows, rows.dtype.itemsize)
 
 
 def _accumulators(tasks: int, threads: int = THREADS) -> int:
-    """Partial results at once in ``parallel.tree_reduce``: those under way, and those that wait in the tree."""
+    """Most partial results at once in ``parallel.tree_reduce``: those being computed, and those waiting in the tree."""
     return min(tasks, 2 * threads + 1 + max(0, tasks.bit_length() - 1))
 
 
-def dense_bytes(data: Summary, rows: Rows, c: int | float | None) -> float:
+def dense_bytes(data: Summary, rows: Rows, wanted: int | None) -> float:
     """The matrix and LAPACK's vectors, of all or of those asked for; then scores and coefficients beside these."""
     n, d = float(data.n_samples), data.n_features
-    few = isinstance(c, int) and not takes_all(data.n_samples, c)
-    kept = min(float(c), n) if isinstance(c, int) else n
+    few = wanted is not None and not takes_all(data.n_samples, wanted)
+    kept = n if wanted is None else min(float(wanted), n)
     vectors = kept + 1 if few else n
     one_copy = copies_of_rows(data, rows)
     blocks = THREADS * 8.0 * min(n, BLOCK_TILE) * 2.5 * d

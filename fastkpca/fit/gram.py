@@ -56,8 +56,8 @@ def gram(
         Default: all processors. Results do not depend on it.
     rng : int, Generator, SeedSequence or None
     progress : bool or callable
-        Of each product with the operator: True writes to stderr, a callable gets (stage, done, total). Exact products
-        report their tiles, the fast ones that they are done.
+        For each product with the operator: True writes to stderr, a callable gets (stage, done, total). Exact products
+        report their tiles, the fast ones only their end.
     **kernel_parameters
 
     Returns
@@ -69,9 +69,9 @@ def gram(
     Raises
     ------
     ValueError, TypeError
-        For input; for a tolerance below what float64 keeps, or of a kernel that does not bound its values; for a
-        product that the kernel does not offer; for ``Y`` beside a precomputed matrix. From products, where the result
-        is not finite.
+        For wrong input; for a tolerance below what float64 can guarantee, or with a kernel that does not bound its
+        values; for a product that the kernel does not offer; for ``Y`` beside a precomputed matrix. Products raise
+        where their result is not finite.
 
     Examples
     --------
@@ -225,7 +225,7 @@ def _inputs(
 
 
 def _offers(kernel: Kernel, data: Summary, rows: Rows, tol: float, max_features: int, name: str) -> Iterator[Offer]:
-    """The feature maps that are predicted to do: one that is not worth a look, or else the smallest first."""
+    """The feature maps that are predicted to reach tol: first those that need no probe, then the smallest first."""
     if not kernel.positive_semidefinite:
         raise ValueError(f"{kernel!r} is not positive semidefinite, so no feature map exists; use gram()")
     if name == "auto":
@@ -234,7 +234,7 @@ def _offers(kernel: Kernel, data: Summary, rows: Rows, tol: float, max_features:
     offers = _within(offers_of_maps(kernel, data, rows, look, tol, max_features, name), max_features)
     n = data.n_samples
     if not offers and n <= max_features and name in ("auto", "pivots"):
-        # what a few rows predict need not fit; all rows as pivots miss nothing
+        # the prediction from a few rows may be wrong; with all rows as pivots nothing is left out
         whole = RankProbe(np.append(np.ones(n), 0.0), n, exhausted=True)
         offers = offers_of_maps(kernel, data, rows, replace(look, probe=whole), tol, max_features, "pivots")
     if not offers and name != "auto":

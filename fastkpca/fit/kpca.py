@@ -1,4 +1,4 @@
-"""The story of kernel PCA: validate, resolve, plan, solve, certify, return."""
+"""Kernel PCA, step by step: validate, resolve, plan, solve, certify, return."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ def kpca(
     kernel: Any = None,
     c: int | float | None = None,
     *,
-    tol: float = 1e-6,
+    tol: float | None = None,
+    max_features: int | None = None,
+    landmarks: Any = None,
+    guaranteed: bool = False,
     method: str = "auto",
     features: str = "auto",
     products: str = "auto",
@@ -60,10 +63,22 @@ def kpca(
         between them. Default: "gaussian", or the kernel of the model that is given as ``like``.
     c : int, float or None
         Number of components; a fraction 0 < c < 1 keeps as many as explain that part of the variance; None keeps all.
-    tol : float
-        Width of an eigenvalue's interval, relative to the largest eigenvalue, to aim at.
+    tol : float, optional
+        Largest width of an eigenvalue's interval, relative to the largest eigenvalue. By default 1e-6; where
+        ``max_features`` or ``landmarks`` says what may be spent, whatever comes of it.
+    max_features : int, optional
+        A budget: a feature map of at most so many features, in one pass over the rows (as many as ``tol`` needs, where
+        that is given too). The interval says how good that is. Between the number of components and that of the rows;
+        implies ``method="features"``.
+    landmarks : array_like, optional
+        Numbers of rows, (m,), or rows, (m, d): the feature map is then that of Nystroem's method with these, all of
+        them different. Implies ``features="pivots"``.
+    guaranteed : bool
+        Only intervals that hold for certain. Else one may rest on random numbers, where that is cheaper or nothing else
+        reaches ``tol``: ``bound_kind`` is then "probabilistic", and ``failure_probability`` (about 1e-6) says how
+        rarely it fails.
     method : {"auto", "dense", "features", "krylov"}
-        "auto" takes what the plan predicts to be the fastest.
+        "auto" takes the method that the plan predicts to be the fastest.
     features : str
         "auto", or the name of a feature map to force: "monomial", "ranked", "pivots", or a kernel's own. A name implies
         ``method="features"``.
@@ -72,7 +87,7 @@ def kpca(
         "clusters", "fourier", "expansion"), whose error is then part of the certificate. A name implies
         ``method="krylov"``.
     max_passes : int
-        Most passes over the exact kernel values.
+        Largest number of passes over the exact kernel values.
     memory_limit : int or str, optional
         Bytes, or "500MB", beside the rows themselves; 2 GiB by default. The plan takes no route that needs more.
     n_threads : int, optional
@@ -81,9 +96,9 @@ def kpca(
     rng : int, Generator, SeedSequence or None
         Randomness; 0 by default: same input, same output.
     sample_weight : array_like (N,), optional
-        Non-negative; a whole number is that many copies of the row. N in the variances becomes the sum of the weights,
-        and ``coeff`` of a row the sum of its copies' (``score == Kc @ coeff``, with weighted centring). A row of
-        weight zero takes no part, but has its scores.
+        Non-negative; a whole number counts the row that many times. N in the variances becomes the sum of the weights,
+        and ``coeff`` of a row the sum over its copies (``score == Kc @ coeff``, with weighted centring). A row of
+        weight zero is left out of the model, but gets its scores.
     like : KPCAModel, optional
         Take this model's kernel, shift and feature map (and, where c is None, number of components): for shards of one
         set of rows. A kernel or a parameter that is given beside it and differs is an error. Implies
@@ -94,9 +109,9 @@ def kpca(
     return_scores : bool
         False: the model alone; its ``score`` then raises ScoresNotKeptError.
     out : ndarray, h5py.Dataset or zarr.Array (N, c), or callable, optional
-        Where to write the scores as they are made, memory maps included. The type is that of the rows, float32 or
-        float64. A function ``out(shape, dtype)`` makes the place once the number of components is known; an array that
-        is made before gets zeros for components that turn out to carry no variance. Datasets are not kept in the model.
+        Array (memory maps included) into which the scores are written as they are made. Its type is that of the rows,
+        float32 or float64. A function ``out(shape, dtype)`` makes the array once the number of components is known; an
+        array that exists before gets zeros for components without variance. Datasets are not kept in the model.
     progress : bool or callable
         True writes to stderr; a callable gets (stage, done, total).
     **kernel_parameters
@@ -106,12 +121,12 @@ def kpca(
     -------
     KPCAModel
         Unpacks as ``coeff, score, latent, tsquared, explained``.
-        Of a Dask collection the scores, and what follows from them, are lazy Dask arrays.
+        For a Dask collection the scores, and arrays made from them, are lazy Dask arrays.
 
     Raises
     ------
     ValueError, TypeError
-        For input; the text says what was found, what is needed, and how to get there.
+        For wrong input; the text says what was found, what is needed, and how to get there.
     NotConvergedError
         Not even a finite interval was reached within ``max_passes``; its ``partial`` is the model so far.
 
@@ -137,7 +152,8 @@ def kpca(
     started = time.perf_counter()
     options = Options(
         kpca, kernel, kernel_parameters, c, tol, method, features, products,
-        memory_limit, n_threads, rng, sample_weight, like, keep_moments, return_scores, max_passes,
+        memory_limit, n_threads, rng, sample_weight, like, keep_moments, return_scores,
+        max_features, landmarks, guaranteed, max_passes,
     )  # fmt: skip
     with parallel.reporter(progress) as report, parallel.blas_threads():
         problem = prepare(X, options, report, keeps_scores=return_scores and out is None)
@@ -147,7 +163,8 @@ def kpca(
             problem = replace(problem, budget=replace(problem.budget, n_threads=threads_within(problem, chosen)))
             solution = solve(problem, chosen)
             score = _write_scores(problem, solution, out) if return_scores or out is not None else None
-    info = solution.info | {"tol": problem.target.tol, "seconds": time.perf_counter() - started}
+    tol = problem.target.tol if problem.target.promised else None
+    info = solution.info | {"tol": tol, "seconds": time.perf_counter() - started}
     return _model(problem, replace(solution, info=info), chosen, score, keep_moments=keep_moments)
 
 
@@ -156,7 +173,10 @@ def plan(
     kernel: Any = None,
     c: int | float | None = None,
     *,
-    tol: float = 1e-6,
+    tol: float | None = None,
+    max_features: int | None = None,
+    landmarks: Any = None,
+    guaranteed: bool = False,
     method: str = "auto",
     features: str = "auto",
     products: str = "auto",
@@ -177,7 +197,10 @@ def plan(
         As in ``kpca``, like everything that follows.
     kernel : str, Kernel, object with ``block``, or callable, optional
     c : int, float or None
-    tol : float
+    tol : float, optional
+    max_features : int, optional
+    landmarks : array_like, optional
+    guaranteed : bool
     method : {"auto", "dense", "features", "krylov"}
     features : str
     products : str
@@ -193,12 +216,12 @@ def plan(
     Returns
     -------
     Plan
-        Shows itself as the table of candidates.
+        Prints as the table of candidates.
 
     Raises
     ------
     ValueError, TypeError
-        For input, and where no route fits: the text then gives each candidate's obstacle.
+        For wrong input, and where no route fits: the text then gives each candidate's obstacle.
 
     Examples
     --------
@@ -210,6 +233,7 @@ def plan(
     options = Options(
         plan, kernel, kernel_parameters, c, tol, method, features, products,
         memory_limit, n_threads, rng, sample_weight, like, keep_moments, return_scores,
+        max_features, landmarks, guaranteed,
     )  # fmt: skip
     return make_plan(prepare(X, options, keeps_scores=return_scores))
 
@@ -223,7 +247,7 @@ def solve(problem: Problem, plan: Plan) -> Solution:
 
 
 def _check_place(problem: Problem, out: Any) -> None:
-    """Before the work: ``out`` fits the scores."""
+    """Refuse an ``out`` that does not fit the scores, before the work."""
     if out is None or callable(out):
         return
     c = problem.target.n_components

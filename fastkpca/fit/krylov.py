@@ -35,8 +35,8 @@ MATRIX_PASSES = 5
 def solve_by_products(problem: Problem, plan: Plan) -> Solution:
     """Block Krylov, or LAPACK where that is, or turns out to be, the cheaper of the two.
 
-    How many passes there will be is hard to predict where the spectrum is flat. Left when it has cost what LAPACK would
-    cost, a run is never much dearer than twice the better way.
+    The number of passes is hard to predict where the spectrum is flat. A run that has cost as much as LAPACK would is
+    stopped, so the total is never much more than twice that of the cheaper method.
     """
     lapack, way = plan.dense, plan.krylov
     assert way is not None
@@ -76,7 +76,7 @@ def _solve(problem: Problem, way: Candidate, otherwise: str, lapack_seconds: flo
             )
         reached = block_krylov(
             KernelMatrix(product, search, trace, kernel.positive_semidefinite, entry_error, known),
-            SolverTarget(wanted or min(10, n - 1), target.tol, None if wanted else target.c),
+            SolverTarget(wanted or min(10, n - 1), target.tol, None if wanted else target.c, not target.guaranteed),
             SolverBudget(passes, way.room.basis, way.room.pass_seconds, lapack_seconds, otherwise),
             start=start,
             rng=problem.rng,
@@ -103,18 +103,18 @@ def _solution(
     trace: tuple[float, float, float],
     info: dict,
 ) -> Solution:
-    """The components that are kept, for the rows as given; ``trace``: of the centred matrix, of its size, its error."""
+    """The components that are kept, for the rows as given; ``trace``: (trace, size, error) of the centred matrix."""
     total, size, slack = trace
     n_samples, n = problem.data.n_samples, len(reached.vectors)
     above = reached.certificate.eigenvalue_bounds[:, 1] - reached.theta
     floor = 2 * EPS * size
     if not problem.kernel.positive_semidefinite:
-        # beside large negative ones, zeros come out as what rounding left of them
-        # (without errors of entries that the kernel states, which may be far above all of them)
+        # beside large negative eigenvalues, zeros are computed as rounding errors of their size
+        # (without the entry errors that the kernel states, which may be far larger)
         floor = max(floor, min(reached.certificate.rounding, 64 * EPS * np.sqrt(n) * size))
     kept = number_kept(reached.theta, floor, total, problem.target, problem.kernel, n_samples, above)
     eigenvalues = reached.theta[:kept].copy()
-    # score = Kc @ coeff to rounding, as for new rows: the image, not the vector times its Ritz value
+    # from the images, not vectors times Ritz values: so score = Kc @ coeff to rounding, as for new rows
     score = coordinates.images(reached.images[:, :kept]) / np.sqrt(eigenvalues)
     sample = problem.data.sample_index
     signs = signs_of(score[sample if present is None else np.searchsorted(present, sample)])
@@ -135,7 +135,7 @@ def _solution(
 
 
 def _products(problem: Problem, way: Candidate, everywhere: Rows, rows: Rows) -> tuple[Summation, Summation | None]:
-    """The product that proves, and one in float32 for the search, where the range of float32 allows it."""
+    """The product in float64, and one in float32 for the search, where the range of float32 allows it."""
     kernel, threads = problem.kernel, problem.budget.n_threads
     if way.name != "exact":
         return InStrips(way.offer.summation(rows, None, threads), way.room.columns), None
@@ -149,7 +149,7 @@ def _products(problem: Problem, way: Candidate, everywhere: Rows, rows: Rows) ->
 
 
 def _fits_float32(problem: Problem) -> bool:
-    """Whether rows and values are well within float32: products and sums need room on either side."""
+    """Whether rows and values are well within the range of float32, with a margin for products and sums."""
     # distances are formed in units of the kernel's own
     rows = problem.kernel.translation == "kernel" or 1e-15 < problem.data.radius < 1e15
     if not (rows and 1e-25 < problem.largest_value < 1e30):

@@ -23,8 +23,8 @@ from ..model.plan import Plan
 from ..model.result import KPCAModel, check_model
 from ..model.rows import float_type, new_rows
 from ..model.shared_map import check_mergeable, feature_projector, map_for_rows, widest_map
-from ..rows.summary import summarize
 from .components import components, leading_of
+from .problem import summarize_for
 from .target import Target
 
 __all__ = ["kpca_merge", "kpca_update"]
@@ -123,13 +123,8 @@ def kpca_update(
     kernel, rows, _ = new_rows(model, X, purpose="kpca_update", sample_weight=sample_weight, finite=False)
     threads = parallel.threads_for(kernel, n_threads)
     with parallel.reporter(progress) as report, parallel.blas_threads():
-        rows, data = summarize(
-            rows,
-            shift=kernel.translation is not None,
-            rng=np.random.default_rng(0),
-            n_threads=threads,
-            shift_by=model.shift,
-        )
+        rng = np.random.default_rng(0)
+        rows, data = summarize_for(kernel, rows, centred=True, rng=rng, n_threads=threads, shift_by=model.shift)
         feature_map = map_for_rows(model, kernel, data)
         moments = feature_moments(feature_map, rows, n_threads=threads, progress=report)
     assert model._moments is not None

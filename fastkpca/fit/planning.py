@@ -20,7 +20,6 @@ from ..products.rates import (
     EIGEN_RATE,
     FEATURE_RATE,
     GEMM_RATE,
-    KERNEL_FLOPS,
     OVERHEAD,
     ROW_RATE,
     SYRK_RATE,
@@ -31,7 +30,7 @@ from ..products.rates import (
 from ..rows.view import Rows
 from ..solve.costs import basis_bytes, default_block_size, least_columns, ritz_seconds
 from ..solve.moments import takes_all
-from ..solve.sampled import FAILURE, upper_share
+from ..solve.sampled import FAILURE, FEWEST, bound_flops, draws_worth, upper_share
 from . import footprint
 from .problem import Problem
 from .product_choice import LEAST_COLUMNS, Way, products_for
@@ -184,7 +183,8 @@ def _plan_for_map(problem: Problem) -> Plan:
     assert problem.given_map is not None
     candidate = _feature_candidate(problem, problem.given_map, _components_held(problem, None))
     plan = _choose([candidate], problem.target, problem.data.n_samples)
-    return replace(plan, reason="the feature map of the model given as like")
+    own = problem.target.max_features is not None
+    return replace(plan, reason="the landmarks" if own else "the feature map of the model given as like")
 
 
 def threads_within(problem: Problem, plan: Plan) -> int:
@@ -204,7 +204,8 @@ def _most_pivots(problem: Problem) -> int:
 
 
 def _largest_map(problem: Problem, hold: int, scores: float, *, pivots: bool) -> tuple[int, int]:
-    most = min(MAX_FEATURES, problem.data.n_samples) if pivots else MAX_FEATURES
+    most = MAX_FEATURES if problem.target.max_features is None else problem.target.max_features
+    most = min(most, problem.data.n_samples) if pivots else most
     return footprint.largest_map(
         problem.data, problem.rows, hold, problem.budget.memory, most, pivots=pivots, scores=scores
     )
@@ -232,7 +233,7 @@ def _dense_candidate(problem: Problem) -> Candidate:
     few = isinstance(c, int) and not takes_all(n, c)
     seconds = n * n / 2 / entry_rate(problem.data.n_features) + n * n / ROW_RATE
     seconds += (4 / 3 if few else 6) * float(n) ** 3 / EIGEN_RATE + OVERHEAD
-    memory = footprint.dense_bytes(problem.data, problem.rows, c)
+    memory = footprint.dense_bytes(problem.data, problem.rows, problem.target.n_components)
     return Candidate("dense", "LAPACK", seconds, memory, obstacle=_too_much(memory, problem.budget.memory))
 
 
@@ -251,7 +252,7 @@ def _feature_candidates(problem: Problem, look: Look, others: list[float]) -> li
     _, largest = _largest_map(problem, hold, 0.0, pivots=False)
     pivots = _most_pivots(problem)
     residual = min(0.5 * target.tol * look.share(1), 1.0)
-    sampled = _sampled_rank(look, data.n_samples, target.tol) if target.samples else None
+    count = _pivot_count(problem, look, residual)
     # a moment held as an operator costs neither n D^2 nor D^3: cheap to look for, and what it costs limits the others
     held = [
         x
@@ -269,7 +270,7 @@ def _feature_candidates(problem: Problem, look: Look, others: list[float]) -> li
         # how many features a map has is not always known before it is made: first those that fit in any case
         for most in dict.fromkeys((min(surely, largest), largest)):
             offers = offers or offers_of_maps(
-                kernel, data, problem.rows, look, residual, most, name, most=pivots, sampled=sampled
+                kernel, data, problem.rows, look, residual, most, name, most=pivots, count=count
             )
         if offers or target.method != "features" or residual >= 1.0:
             break
@@ -351,47 +352,63 @@ def offers_of_maps(
     name: str = "auto",
     *,
     most: int | None = None,
-    sampled: int | None = None,
+    count: int | None = None,
 ) -> list[Offer]:
     """What the kernel offers, and pivoted Cholesky, which works for any positive semidefinite kernel.
 
-    ``most``: pivots; ``sampled``: so many will do, since a sample of the rows bounds what they leave.
+    ``most``: pivots; ``count``: so many and no more, where that is not for the trace of what they leave to say.
     """
     most = largest if most is None else most
     if name not in ("auto", "pivots"):
         return [x for x in kernel.feature_maps(data, residual, largest) if x.name == name]
     assert look.probe is not None
     flops = FEATURE_RATE * value_seconds(kernel, data.n_features)
-    cost = look.probe.cost(residual, flops) if sampled is None else _sampled_cost(look.probe, data, sampled, flops)
+    cost = look.probe.cost(residual, flops) if count is None else _counted_cost(look.probe, data, count, flops)
     # a map with more features than pivots needs pays only where forming them is cheaper: up to twice as many
     enough = min(largest, 2 * cost.n_features + 1000)
     offers = [] if name == "pivots" else list(kernel.feature_maps(data, residual, enough))
     if cost.n_features <= most:
-        offers.append(_pivots(kernel, data, rows, cost, *((residual, most) if sampled is None else (0.0, sampled))))
+        offers.append(_pivots(kernel, data, rows, cost, residual, most if count is None else count))
     return offers
+
+
+def _pivot_count(problem: Problem, look: Look, residual: float) -> int | None:
+    """So many pivots, where a sample of the rows bounds what they leave, or where that many were asked for."""
+    target, n = problem.target, problem.data.n_samples
+    if not target.promised:
+        return target.max_features
+    count = _sampled_rank(look, n, target.tol) if target.samples else None
+    if target.max_features is None or look.probe is None:
+        return count
+    enough = look.probe.rank(residual) if count is None else count
+    return count if enough <= target.max_features else target.max_features
 
 
 def _sampled_rank(look: Look, n: int, tol: float) -> int | None:
     """Pivots that leave so little that a sample of the rows proves its largest eigenvalue small enough for ``tol``.
 
-    None where that is little more than the trace may be, which is certain, or where nothing is known.
+    More pivots need fewer rows: the cheapest of both. None where that is hardly cheaper than a trace that is small
+    enough, which is certain, or where nothing is known.
     """
     probe = look.probe
     if probe is None or not probe.beside or not look.share(1) > 0.0:
         return None
     wanted = SAMPLED_SHARE * tol * look.first(n)
     ranks = np.unique(np.geomspace(4, MAX_FEATURES, 120).astype(np.intp))
-    left = probe.residual_beside(ranks)
-    enough = np.flatnonzero(left * upper_share(probe.largest_share(ranks, DRAWS), DRAWS, FAILURE) <= wanted)
-    return int(ranks[enough[0]]) if len(enough) and ranks[enough[0]] < 0.8 * probe.rank(wanted) else None
+    left, draws = probe.residual_beside(ranks), np.arange(FEWEST, DRAWS + 1, FEWEST)[:, None]
+    enough = left * upper_share(probe.largest_share(ranks, draws), draws, FAILURE) <= wanted
+    flops = np.where(enough, bound_flops(draws, ranks) + 2.0 * n * ranks.astype(float) ** 2, np.inf)
+    rank = int(ranks[np.unravel_index(np.argmin(flops), flops.shape)[1]])
+    certain = 2.0 * n * float(probe.rank(wanted)) ** 2
+    return rank if flops.min() < 0.8 * certain else None
 
 
-def _sampled_cost(probe: RankProbe, data: Summary, rank: int, kernel_flops: float) -> Cost:
-    """Of so many pivots, the matrix of what they leave of a sample of the rows, and the bound on its eigenvalues."""
-    s = float(min(DRAWS, data.n_samples))
-    cost = pivots_cost(rank, kernel_flops, float(probe.residual_beside(np.array([rank]))[0]))
-    bound = s * s * (rank + data.n_features + 3.0 * KERNEL_FLOPS) + s**3 / 3.0
-    return replace(cost, setup_flops=cost.setup_flops + bound, memory=8.0 * s * s)
+def _counted_cost(probe: RankProbe, data: Summary, rank: int, kernel_flops: float) -> Cost:
+    """Of so many pivots, and of a bound on what they leave."""
+    left = float(probe.residual(np.array([rank]))[0])
+    cost = pivots_cost(rank, kernel_flops, left)
+    draws = draws_worth(data.n_samples, rank)
+    return replace(cost, setup_flops=cost.setup_flops + bound_flops(draws, rank), memory=8.0 * draws**2)
 
 
 def _pivots(kernel: Kernel, data: Summary, rows: Rows, cost: Cost, residual: float, largest: int) -> Offer:

@@ -1,4 +1,4 @@
-"""A kernel PCA problem: what is asked, what may be spent, and the rows; made from the arguments of a call."""
+"""A kernel PCA problem, made from the arguments of a call: the target, the budget, the kernel, and the rows."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ from ..base.checks import (
 )
 from ..base.protocol import LARGEST, LEAST, Cost, FeatureMap, Kernel, Offer, Summary
 from ..kernels import given_kernel, guarded
+from ..maps.pivots import PivotMap
 from ..model.result import KPCAModel
 from ..model.shared_map import feature_projector, map_for_rows
 from ..rows.columns import check_columns, check_names, column_names
 from ..rows.convert import as_rows, check_enough
 from ..rows.summary import summarize
-from ..rows.values import check_weights
+from ..rows.values import check_finite, check_weights
 from ..rows.view import Rows
 from . import footprint
 from .target import Target
@@ -43,7 +44,7 @@ class Options:
     kernel: Any
     kernel_parameters: dict[str, Any]
     c: int | float | None
-    tol: float
+    tol: float | None
     method: str
     features: str
     products: str
@@ -54,12 +55,20 @@ class Options:
     like: KPCAModel | None
     keep_moments: bool
     return_scores: bool
+    max_features: int | None = None
+    landmarks: Any = None
+    guaranteed: bool = False
     max_passes: int = 20
+
+    @property
+    def budgeted(self) -> bool:
+        """Whether the number of features was given."""
+        return self.max_features is not None or self.landmarks is not None
 
 
 @dataclass(frozen=True)
 class Budget:
-    """What may be spent.
+    """The limits of a call.
 
     Attributes
     ----------
@@ -69,9 +78,9 @@ class Budget:
     max_passes : int
         Over the exact kernel values.
     capped : bool
-        ``memory`` is what RLIMIT_AS leaves, and less than what the user allows.
+        ``memory`` is the address space that RLIMIT_AS leaves, and less than the user allows.
     report : callable or None
-        Is told of progress.
+        Called with the progress.
     """
 
     memory: int
@@ -128,14 +137,14 @@ class Problem:
 
     @cached_property
     def rank(self) -> int:
-        """Directions that n centred rows have at most: n - 1."""
+        """Largest rank of n centred rows: n - 1."""
         weights = self.rows.weights
         return int(self.data.n_samples if weights is None else np.count_nonzero(weights)) - 1
 
     @cached_property
     def entry_error(self) -> float:
         """Bound on the error of a kernel value in float64, as far as the kernel states one."""
-        return self.kernel.entry_error(self.data, np.dtype(np.float64)) or 0.0
+        return entry_error_of(self.kernel, self.data)
 
     def some_rows(self, count: int) -> np.ndarray:
         """At most ``count`` rows of the sample, spread over it."""
@@ -166,17 +175,38 @@ def prepare(X: Any, options: Options, report: parallel.Progress | None = None, *
     rows, data = summarize_for(kernel, rows, centred=True, rng=generator, n_threads=threads, shift_by=shift_by)
     check_enough(rows.n_samples)
     kernel = kernel.resolve(data)
-    c, tol = check_c(c, rows.n_samples), check_tol(options.tol)
+    c = check_c(c, rows.n_samples)
+    if options.budgeted and not kernel.positive_semidefinite:
+        raise ValueError(
+            f"max_features and landmarks ask for a feature map, and {kernel!r} is not positive semidefinite, so it "
+            "has none; leave them out"
+        )
+    most = _check_max_features(options.max_features, "max_features", c, rows.n_samples)
+    given_map = None if like is None else _offer_of(map_for_rows(like, kernel, data), like.plan.name)
+    if options.landmarks is not None:
+        pivots = landmark_rows(options.landmarks, kernel, rows, data)
+        most = _check_max_features(len(pivots), "the number of landmarks", c, rows.n_samples)
+        given_map = _offer_of(PivotMap(kernel, pivots, entry_error=entry_error_of(kernel, data)), "pivots")
     passes = check_count(options.max_passes, "max_passes")
     return Problem(
         rows=rows,
         kernel=kernel,
         data=data,
-        target=Target(c, tol, method, options.features, options.products, given_map=like is not None),
+        target=Target(
+            c,
+            check_tol(1e-6 if options.tol is None else options.tol),
+            method,
+            options.features,
+            options.products,
+            given_map=given_map is not None,
+            max_features=most,
+            promised=options.tol is not None or not options.budgeted,
+            guaranteed=options.guaranteed,
+        ),
         budget=Budget(memory, threads, passes, capped, report),
         rng=generator,
         keeps_scores=keeps_scores and not rows.distributed,
-        given_map=None if like is None else _offer_of(map_for_rows(like, kernel, data), like.plan.name),
+        given_map=given_map,
         feature_names=column_names(X) or (None if like is None else like.feature_names),
     )
 
@@ -212,7 +242,7 @@ def _rows(X: Any, options: Options) -> Rows:
 
 
 def _check_look(rows: Rows, limit: float, capped: bool) -> None:
-    """Refuse rows of which a first look alone needs more memory than the limit, before that look."""
+    """Refuse rows whose summary alone would need more memory than the limit, before it is made."""
     if not rows.counted or rows.distributed:
         return
     needed = footprint.looking_bytes(rows)
@@ -227,10 +257,18 @@ def _check_look(rows: Rows, limit: float, capped: bool) -> None:
 
 
 def _method(options: Options) -> str:
-    """The route to take: the name of a feature map, or of a product, forces its own."""
+    """The method asked for; the name of a feature map or of a product implies one."""
     method, features, products = options.method, options.features, options.products
     check_flag(options.keep_moments, "keep_moments")
     check_flag(options.return_scores, "return_scores")
+    check_flag(options.guaranteed, "guaranteed")
+    if options.landmarks is not None and (options.max_features is not None or options.like is not None):
+        other = "like" if options.max_features is None else "max_features"
+        raise ValueError(f"landmarks= are the features, and {other}= asks for others; drop one")
+    if options.landmarks is not None and features not in ("auto", "pivots"):
+        raise ValueError(f"landmarks= make a map of pivots, and features={features!r} was asked for; drop one")
+    if options.max_features is not None and options.like is not None:
+        raise ValueError("like= brings its feature map, and max_features= asks for another; drop one")
     if options.like is not None:
         feature_projector(options.like)
         if features != "auto":
@@ -238,6 +276,10 @@ def _method(options: Options) -> str:
     check_choice(method, "method", ("auto", "dense", "features", "krylov"))
     check_name(features, "features", "'auto', or the name of a feature map, as in 'pivots'")
     check_name(products, "products", "'auto', 'exact', or the name of a product, as in 'grid'")
+    if options.budgeted and products != "auto":
+        raise ValueError(
+            f"products={products!r} needs no features, and max_features= or landmarks= was given; drop one"
+        )
     if features != "auto" and products != "auto":
         raise ValueError(
             f"features={features!r} forces method='features' and products={products!r} method='krylov'; drop one"
@@ -246,6 +288,8 @@ def _method(options: Options) -> str:
         (f"features={features!r}", features != "auto", "features"),
         (f"products={products!r}", products != "auto", "krylov"),
         ("like=", options.like is not None, "features"),
+        (f"max_features={options.max_features!r}", options.max_features is not None, "features"),
+        ("landmarks=", options.landmarks is not None, "features"),
         ("keep_moments=True", options.keep_moments, "features"),
     )
     for text, given, forced in asked:
@@ -253,6 +297,53 @@ def _method(options: Options) -> str:
             raise ValueError(f"{text} forces method={forced!r}, and method={method!r} was asked for; drop one")
         method = forced if given else method
     return method
+
+
+def _check_max_features(value: Any, name: str, c: int | float | None, n_samples: int) -> int | None:
+    if value is None:
+        return None
+    most = check_count(value, name)
+    if isinstance(c, int) and most < c:
+        raise ValueError(f"{name} is {most}, which give {most} components at most, and c={c}; raise it")
+    if most > n_samples:
+        raise ValueError(
+            f"{name} is {most}, and X has {n_samples} rows, which as many features describe completely; give at most "
+            "that many, or leave it out"
+        )
+    return most
+
+
+def landmark_rows(landmarks: Any, kernel: Kernel, rows: Rows, data: Summary) -> np.ndarray:
+    """The rows that are given as landmarks, by number or as they are, in the coordinates of the kernel; all different.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Numbers that are out of range, rows of other columns, or the same twice.
+    """
+    given = np.asarray(landmarks)
+    if given.ndim == 1 and given.dtype.kind in "iu" and len(given):
+        wrong = given[(given < 0) | (given >= rows.n_samples)]
+        if len(wrong):
+            raise ValueError(f"landmarks has row number {wrong[0]}, and X has rows 0 to {rows.n_samples - 1}")
+        chosen = rows.take(given.astype(np.intp))
+    elif given.ndim == 1 or kernel.by_number:
+        raise ValueError("landmarks must be whole numbers of rows of X (at least one), or an array of rows (m, d)")
+    else:
+        other = as_rows(landmarks, name="landmarks")
+        check_columns(rows.n_features, other.n_features, name="landmarks")
+        check_finite(other, name="landmarks")
+        chosen = other.shifted(data.shift if rows.shift is not None else None).all()
+    _, first = np.unique(chosen, axis=0, return_index=True)
+    if len(first) < len(chosen):
+        again = np.setdiff1d(np.arange(len(chosen)), first)[0]
+        raise ValueError(f"landmarks has the same row twice (again at position {again}); give each once")
+    return chosen
+
+
+def entry_error_of(kernel: Kernel, data: Summary) -> float:
+    """Bound on the error of a kernel value in float64; 0 where the kernel states none."""
+    return kernel.entry_error(data, np.dtype(np.float64)) or 0.0
 
 
 def _kernel(options: Options) -> Kernel:
@@ -280,7 +371,7 @@ def _offer_of(feature_map: FeatureMap, name: str) -> Offer:
 
 
 def check_range(problem: Problem) -> None:
-    """Norms and bounds need squares of kernel values and of their errors, N^2 of them."""
+    """Refuse kernel values that leave the range of float64 when N^2 of them are squared and added, as norms are."""
     kernel, largest, error = problem.kernel, problem.largest_value, problem.entry_error
     if not problem.count * error <= LARGEST:
         raise ValueError(

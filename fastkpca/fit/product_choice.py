@@ -26,16 +26,16 @@ from ..rows.view import Rows
 __all__ = ["LEAST_COLUMNS", "InStrips", "Way", "best_product", "both_sides", "exact_error", "products_for"]
 
 LEAST_COLUMNS = 8
-"""Columns that a product may be asked to multiply at once, whatever the memory."""
+"""Columns that a product must be able to multiply at once for the plan to take it."""
 WORTH_PROBING = 0.03
-"""Seconds; where exact tiles, or an offer, take less, no look is taken at how many pivots there would be."""
+"""Seconds; where exact tiles, or an offer, take less, the number of pivots is not estimated."""
 WORTH_ASKING = 3e-3
 """The same for asking the kernel what it offers."""
 
 
 @dataclass(frozen=True)
 class Way(Offer):
-    """An offer of a product with the kernel matrix, and what it is predicted to take on one thread.
+    """An offer of a product with the kernel matrix, and its predicted costs on one thread.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Way(Offer):
 
     @property
     def least_memory(self) -> float:
-        """Bytes beside the rows and the product, with as few columns at once as it may get; see ``InStrips``."""
+        """Bytes beside the rows and the result, with the fewest columns at once; see ``InStrips``."""
         return self.cost.memory + LEAST_COLUMNS * self.cost.column_memory
 
     def seconds(self, times: float = 1.0) -> float:
@@ -61,7 +61,7 @@ class Way(Offer):
 
 
 class InStrips(Summation):
-    """A product that is given few columns at a time, for what it takes for each of them."""
+    """A product that multiplies few columns at a time, because each of them needs memory."""
 
     def __init__(self, inner: Summation, columns: int):
         self.inner, self.columns = inner, columns
@@ -84,7 +84,7 @@ class InStrips(Summation):
 
 
 def both_sides(data_x: Summary, data_y: Summary) -> Summary:
-    """One summary for what a kernel says of its values and their errors on the pairs of two sets of rows."""
+    """One summary for a kernel's bounds on its values and their errors over the pairs of two sets of rows."""
     if data_y is data_x:
         return data_x
     near, far = sorted((data_x, data_y), key=lambda data: float(data.radius))
@@ -92,10 +92,10 @@ def both_sides(data_x: Summary, data_y: Summary) -> Summary:
 
 
 def exact_error(kernel: Kernel, rows_x: Rows, rows_y: Rows | None, both: Summary, n_threads: int = 1) -> float:
-    """Bound on |error of an entry of an exact product, either way| / sum_j |u_j|, in float64.
+    """Bound on |error of an entry of an exact product or its adjoint| / sum_j |u_j|, in float64.
 
-    It has the rounding of kernel values and of sums; of a kernel that does not state the former, the error is that of a
-    product with the values that ``block`` returns. Infinite where nothing bounds the values.
+    It includes the rounding of kernel values and of sums; for a kernel that does not state the former, the error is
+    that of a product with the values that ``block`` returns. Infinite where no bound on the values is known.
     """
     error = kernel.entry_error(both, np.dtype(np.float64)) or 0.0
     size = kernel.value_bound(both)
@@ -120,15 +120,15 @@ def products_for(
     least: float | None = None,
     n_threads: int = 1,
 ) -> list[Way]:
-    """Every product there is for ``tol`` (None: exact ones), or those of one name; all of them work.
+    """All products that keep ``tol`` (None: exact ones), or those of one name.
 
-    ``least`` is what an exact product errs by, of which an approximation has to leave room; None: the kernel's
-    ``entry_error``. ``n_threads`` are those of passes over the rows that belong to building one.
+    ``least`` is the error of an exact product, which is part of the error of an approximate one too; None: the kernel's
+    ``entry_error``. ``n_threads`` is for the passes over the rows in which a product is built.
 
     Raises
     ------
     ValueError
-        There is none of this name; the text says which there are.
+        There is none of this name; the text lists those that there are.
     """
     exact = _exact_way(kernel, data_x, data_y, columns, square=square)
     if name == "exact":
@@ -167,7 +167,7 @@ def _exact_way(kernel: Kernel, data_x: Summary, data_y: Summary, columns: int, *
 
 
 def _way(offer: Offer, data_x: Summary, data_y: Summary, columns: int) -> Way:
-    """What a kernel offers, with its price for so many columns."""
+    """A kernel's offer, with its predicted time for so many columns."""
     cost, n = offer.cost, data_x.n_samples
     further = cost.row_flops if cost.column_flops is None else cost.column_flops
     once = n * (cost.row_flops + (columns - 1) * further) / FEATURE_RATE

@@ -24,8 +24,8 @@ __all__ = ["Solution", "negative_end", "number_kept", "sample_projector", "scatt
 class Solution:
     """Components with their certificate; ``total`` is the interval of tr(Kc).
 
-    ``score`` holds the scores where the route has them anyway (float64), else they are a pass of the projector;
-    ``message`` says what the certificate falls short of, and what would help.
+    ``score`` (float64) is kept where the route computes the scores anyway; else the projector makes them in a pass.
+    ``message`` is not empty where an interval is wider than tol: it says how wide, and what would help.
     """
 
     eigenvalues: np.ndarray
@@ -38,7 +38,7 @@ class Solution:
     moments: Moments | None = field(default=None, repr=False)
 
     def model(self, plan: Plan, kernel: Kernel, count: float, *, keep_moments: bool, **about_rows: Any) -> KPCAModel:
-        """The result as the user gets it; a certificate that falls short is a warning, none at all an error.
+        """The model for the user, with a warning where an interval is wider than tol; an error where none is finite.
 
         ``count`` is the number of rows or the sum of their weights, ``about_rows`` the model's other attributes.
         """
@@ -77,7 +77,7 @@ def number_kept(
 ) -> int:
     """How many components to keep; eigenvalues at most ``floor`` are zero to rounding, or negative.
 
-    ``above``: how far above these (or above zero, beyond the last) the true ones may lie, for the text of the warning.
+    ``above``: how far above these the true eigenvalues may lie (or above zero, for further ones), for the warning.
     """
     positive, c = int(np.sum(eigenvalues > floor)), target.c
     if positive == 0:
@@ -109,10 +109,10 @@ def number_kept(
 
 
 def _no_variance(kernel: Kernel, n_samples: int, *, outside: bool) -> str:
-    """``outside``: the rows lie where the feature map of another model leaves them out."""
+    """``outside``: the rows lie where the feature map of another model is nearly zero."""
     if outside:
         why = (
-            "next to nothing of them is left in the feature map, which was made for the rows of another model; make "
+            "their features are nearly zero in the feature map, which was made for the rows of another model; make "
             "the first model from rows that span the range"
         )
     else:

@@ -24,6 +24,10 @@ class Target:
         "auto", or the name that was asked for.
     given_map : bool
         The feature map is that of another model, and is not improved on.
+    max_features : int or None
+        Of the feature map.
+    promised : bool
+        ``tol`` was asked for. Else what comes of a number of features is taken as it is.
     guaranteed : bool
         Only bounds that hold for certain will do.
     """
@@ -34,6 +38,8 @@ class Target:
     features: str = "auto"
     products: str = "auto"
     given_map: bool = False
+    max_features: int | None = None
+    promised: bool = True
     guaranteed: bool = False
 
     @property
@@ -44,7 +50,7 @@ class Target:
     @property
     def samples(self) -> bool:
         """Whether a bound from a sample of rows may take the place of the trace of what a feature map leaves out."""
-        return self.tol >= LOOSE and not self.guaranteed
+        return (self.tol >= LOOSE or not self.promised) and not self.guaranteed
 
     @property
     def forced(self) -> bool:

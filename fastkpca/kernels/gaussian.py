@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import sqrt
-from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import pdist
@@ -13,11 +12,11 @@ from scipy.spatial.distance import pdist
 from .._core import tiles, truncation
 from ..base.protocol import Cost, FeatureMap, Kernel, Offer, Summary, Summation
 from ..base.rounding import UNIT, rounding_factor, unit_roundoff
-from ..base.stored import Record
 from ..errors import KernelParameterError
 from ..maps.fourier import FourierMap, fourier_offers
 from ..maps.monomial import TaylorMap, taylor_size
 from ..maps.ranked import RankedMap, least_ranked, ranked_map
+from ..maps.stored import map_of_kernel
 from ..products.clusters import cluster_offer
 from ..products.expansion import ExpansionSummation
 from ..products.fourier import fourier_offer
@@ -77,6 +76,7 @@ class Gaussian(Kernel):
     """
 
     api_version = 1
+    stored_maps = (TaylorMap, RankedMap, FourierMap)
     positive_semidefinite = True
     translation = "kernel"
     parameters = {"sigma": None}
@@ -243,18 +243,7 @@ class Gaussian(Kernel):
         return Offer("expansion", cost, build) if bound <= tol else None
 
     def feature_map_from_state(self, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
-        own = Record(header, arrays, "the feature map")
-        made: Any = {"taylor": TaylorMap, "ranked": RankedMap, "fourier": FourierMap}
-        found = made[own.text("map", tuple(made))].from_state(header, arrays)
-        # no number of a Fourier map is sigma itself, but its weights add up to k(0) = 1 but for tail and images
-        agrees = (
-            abs(float(found.weights.sum()) + found.tail - 1.0) <= 2.0 * found.images + found.tail + 1e-9
-            if isinstance(found, FourierMap)
-            else found.sigma == self._sigma
-        )
-        if not agrees:
-            raise own.refuse(f"it is not one of {self!r}")
-        return found
+        return map_of_kernel(self, header, arrays, lambda made: made.is_of_gaussian(self._sigma))
 
 
 def _largest_order(d: int, max_features: int) -> int:

@@ -8,8 +8,8 @@ import numpy as np
 
 from .._core import tiles
 from ..base.protocol import Cost, FeatureMap, Kernel, Offer, Summary
-from ..base.stored import Record
 from ..maps.monomial import PolynomialMap
+from ..maps.stored import map_of_kernel
 
 __all__ = ["Linear"]
 
@@ -18,6 +18,7 @@ class Linear(Kernel):
     """Linear kernel k(x, y) = x.y."""
 
     api_version = 1
+    stored_maps = (PolynomialMap,)
     positive_semidefinite = True
     translation = "centered"
     is_linear = True
@@ -48,9 +49,7 @@ class Linear(Kernel):
         return (Offer("monomial", Cost(d, row_flops=d, memory=100.0 * d), lambda sample: PolynomialMap(d, 1)),)
 
     def feature_map_from_state(self, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
-        own = Record(header, arrays, "the feature map")
-        own.text("map", ("polynomial",))
-        found = PolynomialMap.from_state(header, arrays)
-        if (found.degree, found.scale, found.offset) != (1, 1.0, 0.0):
-            raise own.refuse(f"it is not one of {self!r}")
-        return found
+        def is_linear(made: PolynomialMap) -> bool:
+            return (made.degree, made.scale, made.offset) == (1, 1.0, 0.0)
+
+        return map_of_kernel(self, header, arrays, is_linear)

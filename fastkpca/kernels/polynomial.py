@@ -9,9 +9,9 @@ import numpy as np
 
 from .._core import tiles
 from ..base.protocol import Cost, FeatureMap, Kernel, Offer, Summary, Summation
-from ..base.stored import Record
 from ..errors import KernelParameterError
 from ..maps.monomial import PolynomialMap, polynomial_size
+from ..maps.stored import map_of_kernel
 from ..products.expansion import ExpansionSummation, expansion_rounding
 from ..rows.view import Rows
 from .parameters import finite_number, positive_number, whole_number
@@ -37,6 +37,7 @@ class Polynomial(Kernel):
     """
 
     api_version = 1
+    stored_maps = (PolynomialMap,)
     translation = None
     parameters = {"degree": 3, "scale": 1.0, "offset": 1.0}
     aliases = {"gamma": ("scale", lambda gamma: gamma), "coef0": ("offset", lambda coef0: coef0)}
@@ -134,9 +135,7 @@ class Polynomial(Kernel):
         return (Offer("expansion", cost, build),)
 
     def feature_map_from_state(self, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
-        own = Record(header, arrays, "the feature map")
-        own.text("map", ("polynomial",))
-        found = PolynomialMap.from_state(header, arrays)
-        if (found.degree, found.scale, found.offset) != (self.degree, self.scale, self.offset):
-            raise own.refuse(f"it is not one of {self!r}")
-        return found
+        def has_parameters(made: PolynomialMap) -> bool:
+            return (made.degree, made.scale, made.offset) == (self.degree, self.scale, self.offset)
+
+        return map_of_kernel(self, header, arrays, has_parameters)

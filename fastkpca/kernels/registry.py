@@ -7,6 +7,7 @@ what a class has to fulfil, objects and functions in the place of a name, and wh
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Mapping
@@ -349,6 +350,19 @@ def _capabilities(kernel: Kernel) -> tuple[str, ...]:
     return tuple(name for name, offered in capabilities.items() if offered)
 
 
+def installed_entries(cls: type) -> list[KernelEntry]:
+    """What other distributions call a class that is loaded: by its own module, or by one that passes it on."""
+    loaded = [entry for entry, thing in list(KERNELS.loaded.items()) if thing is cls]
+    return loaded + [entry for entry in KERNELS.plugins()[0] if _names(entry, cls)]
+
+
+def _names(entry: KernelEntry, cls: type) -> bool:
+    module, _, attribute = entry.value.partition(":")
+    if attribute != cls.__qualname__:
+        return False
+    return module == cls.__module__ or vars(sys.modules.get(module, object)).get(attribute) is cls
+
+
 # Where a kernel came from -----------------------------------------------------------------------------------------
 
 
@@ -372,8 +386,7 @@ def origin(kernel: Kernel) -> Origin | None:
     for entry in session_entries().values():
         if entry.target is kernel or entry.target is cls or entry.target is getattr(kernel, "wrapped", kernel):
             return Origin(f"kernel {entry.name!r} registered in this session ({label})", False)
-    entries = [entry for entry, loaded in list(KERNELS.loaded.items()) if loaded is type(kernel)]
-    entries += [e for e in KERNELS.plugins()[0] if e.value == f"{cls.__module__}:{cls.__qualname__}"]
+    entries = installed_entries(cls)
     if entries:
         return Origin(KERNELS.who(entries[0]), True)
     return Origin(f"kernel {label} (of no installed distribution)", False)

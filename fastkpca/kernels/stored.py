@@ -11,7 +11,7 @@ from ..base.stored import Record, refusing
 from ..errors import PluginError, PluginWarning, UnknownKernelError, warn_caller
 from .adapters import CallableKernel, ObjectKernel
 from .combined import ProductKernel, ScaledKernel, SumKernel
-from .registry import BUILTINS, GROUP, KERNELS, make, session_entries
+from .registry import BUILTINS, GROUP, KERNELS, installed_entries, make, session_entries
 
 __all__ = ["kernel_from_state", "kernel_state"]
 
@@ -50,8 +50,7 @@ def kernel_state(kernel: Kernel) -> dict[str, Any]:
             return {"name": entry.name, "parameters": {}}
         if isinstance(kernel, (CallableKernel, ObjectKernel)) and entry.target is kernel.wrapped:
             return {"name": entry.name, "parameters": kernel.declarations()}
-    known = [entry for entry, loaded in KERNELS.loaded.items() if loaded is cls]
-    known += [entry for entry in KERNELS.plugins()[0] if entry.value == path]
+    known = installed_entries(cls)
     if not known:
         raise ValueError(
             f"{kernel!r} cannot be written down by name; make it known with fastkpca.register_kernel(name, ...) here "

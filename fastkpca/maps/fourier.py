@@ -209,6 +209,11 @@ class FourierMap(FeatureMap):
         same_columns(record, record.array("box", (2, None)).shape[1], n_columns)
         return int(record.array("weights", (None,) * n_columns).size)
 
+    def is_of_gaussian(self, sigma: float) -> bool:
+        # no number of it is sigma itself, but its weights add up to k(0) = 1 but for tail and images
+        left = abs(float(self.weights.sum()) + self.tail - 1.0)
+        return left <= 2.0 * self.images + self.tail + 1e-9
+
     def new_moments(self) -> ToeplitzMoments:
         return ToeplitzMoments(self)
 

@@ -230,6 +230,9 @@ class TaylorMap(_ExpansionMap):
         squares = np.einsum("ij,ij->i", scaled, scaled)
         return truncation.residual(squares * (1 + 4 * (self.d + 4) * UNIT), self.order)
 
+    def is_of_gaussian(self, sigma: float) -> bool:
+        return self.sigma == sigma
+
     def reaches(self, radius: float) -> bool:
         """Whether its bounds hold for rows up to so far from the origin of the tiles.
 

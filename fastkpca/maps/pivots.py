@@ -644,12 +644,14 @@ class RankProbe:
     def residual_beside(self, rank: np.ndarray) -> np.ndarray:
         """``residual``, of rows that the pivots were not chosen from: these have more, the more pivots there are."""
         (k0, t0, _), (k1, t1, _) = self.beside
+        if not self.curve[k1] > 0.0:
+            return np.minimum(self.residual(rank) + t1, 1.0)
         more0, more1 = t0 / self.curve[k0], t1 / self.curve[k1]
         power = np.clip(np.log(more1 / more0) / np.log(k1 / k0), 0.0, 0.6)
         more = max(more1, 1.0) * (np.maximum(rank, 1.0) / k1) ** power
         return np.minimum(self.residual(rank) * np.maximum(more, 1.0), 1.0)
 
-    def largest_share(self, rank: np.ndarray, n: int) -> np.ndarray:
+    def largest_share(self, rank: np.ndarray, n: np.ndarray) -> np.ndarray:
         """The largest eigenvalue of what so many pivots leave of a sample of n rows, over its trace."""
         (k0, _, x0), (k1, _, x1) = self.beside
         power = np.clip(np.log(x0 / x1) / np.log(k1 / k0), 0.0, 1.0)  # it falls as a power of their number
@@ -662,7 +664,7 @@ class RankProbe:
         of zero: it does not fall, or the curve is too short.
         """
         last = len(self.curve) - 1
-        if last < 6:
+        if last < 6 or not self.curve[last] > 0.0:
             return 0.0, 0.0
         k0, k1 = last // 3, (2 * last) // 3
         t0, t1, t2 = (np.log(self.curve[k]) for k in (k0, k1, last))

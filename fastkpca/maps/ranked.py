@@ -120,6 +120,9 @@ class RankedMap(FeatureMap):
         weights = np.ones(len(self.indices))
         return monomials(self.centre, self.axes / self.sigma, self.indices, weights, gaussian=True)
 
+    def is_of_gaussian(self, sigma: float) -> bool:
+        return self.sigma == sigma
+
     @classmethod
     def stored_size(cls, own: Record, n_columns: int) -> int:
         d = same_columns(own, len(own.array("centre", (None,))), n_columns)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,14 +11,10 @@ from ..base.protocol import FeatureMap, Kernel
 from ..base.stored import Record
 from ..errors import ModelFileError
 from .combined import ScaledMap, SumMap, TensorMap, parts_of
-from .fourier import FourierMap
-from .monomial import PolynomialMap, TaylorMap
 from .pivots import PivotMap
-from .ranked import RankedMap
 
-__all__ = ["restored", "stored_size"]
+__all__ = ["map_of_kernel", "restored", "stored_size"]
 
-SINGLE = {cls.kind: cls for cls in (PolynomialMap, TaylorMap, RankedMap, PivotMap, FourierMap)}
 COMBINED = {cls.kind: cls for cls in (ScaledMap, SumMap, TensorMap)}
 
 
@@ -29,8 +25,25 @@ def restored(kernel: Kernel, header: dict, arrays: dict[str, np.ndarray]) -> Fea
     return kernel.feature_map_from_state(header, arrays)
 
 
+def map_of_kernel(
+    kernel: Kernel, header: dict, arrays: dict[str, np.ndarray], is_of_kernel: Callable[[Any], bool]
+) -> FeatureMap:
+    """One of the ``stored_maps`` of a kernel, refused where it is not one of this very kernel."""
+    record = Record(header, arrays, "the feature map")
+    classes = {cls.kind: cls for cls in kernel.stored_maps}
+    feature_map = classes[record.text("map", tuple(classes))].from_state(header, arrays)
+    if not is_of_kernel(feature_map):
+        raise record.refuse(f"it is not one of {kernel!r}")
+    return feature_map
+
+
 def stored_size(
-    header: Any, arrays: Mapping[str, np.ndarray], n_columns: int, most: int, what: str = "the feature map"
+    kernel: Kernel,
+    header: Any,
+    arrays: Mapping[str, np.ndarray],
+    n_columns: int,
+    most: int,
+    what: str = "the feature map",
 ) -> int | None:
     """D of a map of fastkpca's own; None for one that a kernel from outside brings, under another name, or has as part.
 
@@ -41,19 +54,24 @@ def stored_size(
     kind = record.header.get("map")
     if not isinstance(kind, str):
         return None
+    classes = {cls.kind: cls for cls in (PivotMap, *kernel.stored_maps)}
     if kind in COMBINED:
-        size = _size_of_parts(record, n_columns, most, what)
+        size = _size_of_parts(kernel, record, n_columns, most, what)
     else:
-        size = SINGLE[kind].stored_size(record, n_columns) if kind in SINGLE else None
+        size = classes[kind].stored_size(record, n_columns) if kind in classes else None
     if size is not None and size > most:
         raise ModelFileError(f"{what}: it has {size} features, the model {most}")
     return size
 
 
-def _size_of_parts(record: Record, n_columns: int, most: int, what: str) -> int | None:
+def _size_of_parts(kernel: Kernel, record: Record, n_columns: int, most: int, what: str) -> int | None:
     cls = COMBINED[record.header["map"]]
-    parts = enumerate(parts_of(dict(record.header), dict(record.arrays)))
-    sizes = [stored_size(*part, n_columns, most, f"part {i} of {what}") for i, part in parts]
+    parts = parts_of(dict(record.header), dict(record.arrays))
+    # another number of parts than the kernel's is refused when they are made
+    sizes = [
+        stored_size(part_kernel, *part, n_columns, most, f"part {i} of {what}")
+        for i, (part_kernel, part) in enumerate(zip(kernel.map_parts(), parts))
+    ]
     known = [size for size in sizes if size is not None]
     if cls is TensorMap and 0 in known:  # it would hide the sizes of the others
         raise record.refuse("a part of a product has no features")

@@ -151,7 +151,7 @@ def restore_map(
     Both are compared before memory of that size is taken.
     """
     record = Record(header, arrays, "the feature map")
-    size = stored_size(header, arrays, n_columns, n_features)
+    size = stored_size(kernel.unguarded(), header, arrays, n_columns, n_features)
     if size is not None and size != n_features:
         raise record.refuse(f"it has {size} features, the model {n_features}")
     with refusing("the feature map"):

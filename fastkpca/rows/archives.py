@@ -12,6 +12,8 @@ import sys
 import tempfile
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from tokenize import TokenError
 from typing import Any
 
@@ -24,21 +26,16 @@ from . import readmat
 __all__ = ["Mat", "Npz", "data_file_errors", "read_npy"]
 
 
-class data_file_errors:
-    """Turns the errors of a reader into a DataFileError that names the file."""
-
-    def __init__(self, name: str, errors: tuple[type[BaseException], ...], what: str):
-        self.name, self.errors, self.what = name, errors, what
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, (DataFileError, FileNotFoundError, PermissionError, MemoryError)):
-            return
-        if isinstance(error, self.errors):
-            reason = " ".join(str(error).split()) or type(error).__name__
-            raise DataFileError(f"{self.name} {self.what}: {reason}") from error
+@contextmanager
+def data_file_errors(name: str, errors: tuple[type[Exception], ...], what: str) -> Iterator[None]:
+    """Turns these errors of a reader into a DataFileError that names the file, and says what is wrong with it."""
+    try:
+        yield
+    except (DataFileError, FileNotFoundError, PermissionError, MemoryError):
+        raise
+    except errors as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise DataFileError(f"{name} {what}: {reason}") from error
 
 
 def read_npy(path: str | os.PathLike) -> np.ndarray:
@@ -75,10 +72,7 @@ class Npz:
         return result
 
     def load(self, var: str) -> Any:
-        with (
-            data_file_errors(self.name, self.errors, f"does not give up its array {var!r}"),
-            np.load(self.path, allow_pickle=False) as archive,
-        ):
+        with np.load(self.path, allow_pickle=False) as archive:
             return archive[var]
 
 
@@ -121,9 +115,8 @@ class Mat:
             return {name: tuple(shape) for name, shape in self._ask("is not a readable MATLAB file").items()}
 
     def load(self, var: str) -> Any:
-        what = f"does not give up its variable {var!r}"
-        with data_file_errors(self.name, self.errors, what), tempfile.TemporaryDirectory() as folder:
-            self._ask(what, var, folder)
+        with tempfile.TemporaryDirectory() as folder:
+            self._ask(f"has a variable {var!r} that cannot be read", var, folder)
             dense = os.path.join(folder, "array.npy")
             if os.path.exists(dense):
                 return np.load(dense, allow_pickle=False)

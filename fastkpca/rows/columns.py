@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from .foreign import column_names
 
-__all__ = ["check_columns", "check_names", "column_names"]
+__all__ = ["check_columns", "check_names", "column_names", "listed"]
 
 
 def check_columns(n_features: int, n_columns: int, name: str = "X") -> None:
@@ -37,12 +37,15 @@ def check_names(expected: tuple[str, ...] | None, X: Any, name: str = "X") -> No
         )
     missing = [x for x in expected if x not in names]
     others = [x for x in names if x not in expected]
-    text = [f"lacks {_first_names(missing)}"] * bool(missing) + [f"has {_first_names(others)} besides"] * bool(others)
+    text = [f"lacks {listed(map(repr, missing))}"] * bool(missing)
+    text += [f"has {listed(map(repr, others))} besides"] * bool(others)
     raise ValueError(
         f"{name} {' and '.join(text) or 'repeats columns'}: the model was fitted on other columns; {order}, or rows "
         "without names where these are the same columns"
     )
 
 
-def _first_names(names: Sequence[str], limit: int = 5) -> str:
-    return ", ".join(map(repr, names[:limit])) + (f" and {len(names) - limit} more" if len(names) > limit else "")
+def listed(items: Iterable[str], limit: int = 5) -> str:
+    """The first of these texts, and how many more there are."""
+    texts = list(items)
+    return ", ".join(texts[:limit]) + (f" and {len(texts) - limit} more" if len(texts) > limit else "")

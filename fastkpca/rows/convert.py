@@ -1,4 +1,4 @@
-"""Rows from what a user holds: every error says what was found, what is needed, and how to get there."""
+"""Rows from what a user gives: every error says what was found, what is needed, and how to get there."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def _ragged(X: Any) -> str:
 
 
 def check_enough(n: int, *, name: str = "X", at_least: int = 2, purpose: str = "kpca") -> None:
-    """Of rows that were counted after ``as_rows`` only."""
+    """Raise ValueError where there are too few rows: ``as_rows`` asks this too, but for rows that it cannot count."""
     if n < at_least:
         hint = ": one row has no variance" if n == 1 else ""
         raise ValueError(f"{name} has {n} row{'s' * (n != 1)}; {purpose} needs at least {at_least}{hint}")

@@ -1,18 +1,18 @@
 """Rows of a Dask collection: every pass over them is a Dask graph, on whatever scheduler the user has.
 
-A pass is a map and a sum, and here the same tasks run that run over an array: task i of a pass reads rows i span to
-(i + 1) span, whatever the chunks, and results are combined along the tree of ``parallel.tree_reduce``. What goes to a
-worker at once is an aligned group of 2^k tasks, about a chunk of rows, which is a whole subtree: so how they are
-grouped, chunks, workers, and what dies and is computed again have no influence on a bit of the result.
+A pass is a map and a sum. The tasks are the same as over an array: task i reads rows i span to (i + 1) span, whatever
+the chunks, and results are combined along the tree of ``parallel.tree_reduce``. A worker gets an aligned group of 2^k
+tasks, about a chunk of rows, which is a whole subtree. So the result has the same bits for any chunks, any workers, and
+any tasks that die and are computed again.
 
-A pass over rows that are not what they were in an earlier one would give an answer of no rows at all: each takes a
-checksum of one row in ``WATCHED``, and compares.
+Rows that differ between two passes would give a result that belongs to no data. So each pass takes a checksum of one
+row in ``WATCHED``, and compares it with that of the passes before.
 
-Tasks are pure functions of their rows and of what the pass is about (a feature map, say), which travels by pickle,
-once to a worker. An exception that a task raises is a value in the tree, so that the first in the order of the rows
-is raised, and not the first in time; those of the machine (memory, files) are Dask's to handle.
+Tasks are pure functions of their rows and of what the pass needs (a feature map, say), which is pickled and sent once
+to each worker. An exception in a task is handed on as a value, so that the first one in the order of the rows is
+raised, not the first in time. Errors of the machine (memory, files) are left to Dask.
 
-Dask is imported only where a user's object is one of its own.
+Dask is imported only for objects of Dask's.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ from .view import Pass, Rows, same
 __all__ = ["DaskSource", "dask_source"]
 
 RUN_BYTES = 1 << 28
-"""Bytes of scores that are on their way to ``out`` at once, where blocks are no larger."""
+"""Bytes of scores that are computed at once before they are written, or one block where that is larger."""
 MOST_BANDS = 32
 """Bands of rows in a product with the kernel matrix: 528 pairs of them."""
 TASK_SIDE = 8192
-"""Rows of one side of such a task, where there are enough of them."""
+"""Rows on each side of one task of such a product, where there are so many."""
 JOINED, JOINED_BYTES = 8, 1 << 24
-"""Results that one task combines (a power of two: a subtree), and their bytes where they are large."""
+"""Results that one task combines (a power of two: a subtree), and how many bytes these may have in all."""
 
 WATCHED = 128
-"""One row in so many is added to the checksum of its chunk, in every pass: it costs next to nothing, and rows that are
-made anew each time, or files that are replaced, are seen. A change of fewer rows in a row may not be."""
+"""One row in so many is part of the checksum of its chunk. That costs next to nothing, and finds random rows that are
+made anew in each pass, and files that were replaced. A change of fewer rows than these may be missed."""
 
 _one_at_a_time = threading.Lock()
 
@@ -252,7 +252,7 @@ def _rows_of(vectors: tuple, band: slice) -> tuple:
 def _pairs(
     step: int, alone: bool, pair: Callable, x: tuple, y: tuple, X: Any, Y: Any = None
 ) -> dict[tuple[int, int], tuple] | _Failed:
-    """What ``pair`` makes of the pairs of bands of two groups, or of one (Y is None), under their numbers inside."""
+    """``pair`` of all pairs of bands of two groups, or of one group (Y is None), by the numbers of the bands in it."""
     if failed := _failure((X, Y)):
         return failed
     X = X[0]
@@ -305,11 +305,11 @@ def _scored(block: Any, task: Any = None, block_info: Any = None) -> np.ndarray:
 
 
 def _reads(keys: Sequence[Any], part: Any) -> dict[Any, Callable[[], Any]]:
-    """The tasks that make blocks out of nothing, by the blocks' keys: such a one is run by the task that needs the
-    block, which saves the scheduler half of its work, and the worker a block that waits in memory.
+    """The tasks that make blocks out of no other data (reading a file, say), by the keys of the blocks.
 
-    Found where Dask's tasks are objects (since 2024.12) that can be called and name what they depend on; data that is
-    there already, and what several blocks are made from, stays as it is.
+    The task that needs the block calls such a one itself. This saves the scheduler half of its work, and no block waits
+    in a worker's memory. It takes Dask's tasks to be objects that name what they depend on (since 2024.12). Data in
+    memory, and data that several blocks are made from, stay tasks of their own.
     """
     graph = part.__dask_graph__()
     users: dict[Any, int] = {}
@@ -328,7 +328,7 @@ def _reads(keys: Sequence[Any], part: Any) -> dict[Any, Callable[[], Any]]:
 
 
 class _Scores:
-    """A task on one block of rows, the number of its first row beside; ``sums`` are those of the chunks so far."""
+    """A task on one block of rows and the number of its first row; ``sums`` are the checksums of chunks so far."""
 
     def __init__(self, task: Callable, convert: Callable, name: str, alone: bool, sums: dict[int, int]):
         self.task, self.convert, self.name, self.alone, self.sums = task, convert, name, alone, sums
@@ -399,8 +399,8 @@ class DaskSource(SequentialSource):
         return results
 
     def _chunks(self, start: int, stop: int, token: str, tasks: dict[Any, Any]) -> tuple[list[_Cut], list[Any]]:
-        """What is needed of each chunk that has some of these rows, and its key; a part of a chunk is cut out where the
-        chunk is."""
+        """What is needed of each chunk that has some of these rows, and its key. The worker that holds a chunk cuts a
+        part out of it."""
         cuts, keys = [], []
         first = int(np.searchsorted(self._ends, start, side="right"))
         while start < stop:
@@ -464,10 +464,10 @@ class DaskSource(SequentialSource):
         stage: str,
         alone: bool,
     ) -> tuple[np.ndarray, list[Any]]:
-        """(sum over pairs of bands of what ``pair`` adds to either, (band, band, squares) of each pair in order).
+        """(the sum for each band over its pairs with all bands, (band, band, squares) of each pair in order).
 
-        ``pair(X, Y, x, y)`` is given two bands and, of each, its rows of the vectors; Y is None on the diagonal. A
-        band's sums are added in the order of the pairs' numbers, by one task.
+        ``pair(X, Y, x, y)`` gets two bands of rows and the parts of the vectors that belong to each; Y is None on the
+        diagonal. The sums of a band are added in the order of the pairs, by one task.
         """
         n, token = self.n_samples, uuid.uuid4().hex
         while step * MOST_BANDS < n:

@@ -67,7 +67,7 @@ def _source(file: str, data: Any) -> Source | np.ndarray:
         except MemoryError:
             raise
         except Exception as error:  # the libraries' are of all kinds
-            raise _unreadable(file, f"does not give up its rows {start} to {stop - 1}", error) from error
+            raise _unreadable(file, f"has rows that cannot be read ({start} to {stop - 1})", error) from error
 
     return dataset_source(file, data, rows)
 

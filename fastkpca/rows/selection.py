@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import DataFileError, did_you_mean
+from .columns import listed
 
-__all__ = ["Selection", "Table", "column_label", "listed"]
+__all__ = ["Selection", "Table", "column_label"]
 
 
 @dataclass
@@ -74,7 +75,7 @@ class Selection:
     def _same_as_model(self, like: Sequence[str], n_columns: int, names: list[str]) -> list[int]:
         missing = [name for name in like if name not in names]
         if missing:
-            named = f"column{'s' * (len(missing) > 1)} {listed(list(map(repr, missing)))}"
+            named = f"column{'s' * (len(missing) > 1)} {listed(map(repr, missing))}"
             raise DataFileError(
                 f"{self.file} lacks the {named} of the model; --columns says which others to take instead, in the "
                 "model's order"
@@ -98,13 +99,8 @@ class Selection:
             raise DataFileError(f"{self.file} has no column {word}; its columns are numbered 1 to {n_columns}")
         if names is None:
             raise DataFileError(f"{self.file} does not name its columns; give numbers (1 to {n_columns}), not {word!r}")
-        hint = did_you_mean(word, names) or f"there are {listed(names)}"
+        hint = did_you_mean(word, names) or f"there are {listed(names, 12)}"
         raise DataFileError(f"{self.file} has no column {word!r}; {hint}")
-
-
-def listed(names: Sequence[str], limit: int = 12) -> str:
-    text = ", ".join(map(str, names[:limit]))
-    return text if len(names) <= limit else f"{text}, ... ({len(names)} in all)"
 
 
 def column_label(i: int, names: list[str] | None) -> str:

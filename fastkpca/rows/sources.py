@@ -1,15 +1,15 @@
 """Rows that are not in memory: files, HDF5 and zarr datasets, Parquet, Dask collections, iterables of blocks.
 
-One abstraction: a ``Source`` has a shape and a type, and hands out rows by slice or by number, as an array would. It
-reads *pages*, groups of rows that depend on shape and type alone, keeps a few of them, and takes a checksum of each
-when it is first read; a page that reads differently later is an error, not a wrong answer. Nothing is ever loaded
-whole, and what a page is has no influence on results: tiles are cut from the rows, whatever the chunks of the source.
+A ``Source`` has a shape and a type, and gives rows by slice or by number, as an array does. It reads *pages*, groups of
+rows whose size depends on shape and type alone, and keeps a few of them. It takes a checksum of each page when it is
+first read; a page that differs later is an error, not a wrong answer. A source is never loaded whole, and pages have no
+influence on results: tiles are cut from the rows, whatever the chunks of the source.
 
-Two kinds. ``Direct`` sources read any rows at once. ``Sequential`` ones only forward: a page behind the open readers
-starts another reader from the top. Tasks of a pass ask for pages nearly in order, and what one of them is ahead of the
-others waits in memory, so that a pass reads the rows once.
+There are two kinds. Direct sources read any rows at any time. Sequential sources only read forward: for a page that all
+open readers have passed, another reader starts from the first row. The tasks of a pass ask for pages nearly in order,
+and pages that are asked for a little later are kept, so that a pass reads the rows once.
 
-What an object of another library is read by is decided in ``foreign``.
+``foreign`` decides which source reads an object of another library.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def nearest_and_rest(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def bytes_of(rows: np.ndarray) -> np.ndarray:
-    """Their bytes, C order, one row each; long doubles have some that mean nothing, and are taken as two float64."""
+    """The bytes of each row. Long doubles, some of whose bytes mean nothing, are taken as two float64."""
     if rows.dtype.kind == "f" and rows.dtype.itemsize > 8:
         rows = np.hstack(nearest_and_rest(rows))
     return np.ascontiguousarray(rows).view(np.uint8)

@@ -18,7 +18,7 @@ MAX_COVARIANCE = 1024
 
 
 def _reference_row(rows: Rows) -> np.ndarray | None:
-    """One of the rows to measure the others from, where float64 may not tell them apart; None where it does."""
+    """A row to subtract from all others first, where float64 may not tell them apart; None where it does."""
     if not holds_more(rows.dtype):
         return None
     first = 0 if rows.weights is None else int(np.argmax(np.asarray(rows.weights) > 0))
@@ -29,7 +29,7 @@ def _reference_row(rows: Rows) -> np.ndarray | None:
 
 @dataclass
 class _Look:
-    """What the first pass tells of some rows: box, count (or sum of weights), mean, scatter, the largest square."""
+    """What the first pass knows of a group of rows."""
 
     low: np.ndarray
     high: np.ndarray
@@ -41,7 +41,7 @@ class _Look:
 
 
 class _FirstPass:
-    """The first look at the rows; ``index``: numbers of the rows that it brings along."""
+    """The first pass over the rows; ``index``: numbers of the rows that it takes as the sample."""
 
     def __init__(self, d: int, step: int, shift: bool, index: np.ndarray):
         self.d, self.step, self.shift, self.index = d, step, shift, index
@@ -185,9 +185,9 @@ def _check_size(low: np.ndarray, high: np.ndarray, least: float, *, shifted: boo
 def sample_index(rows: Rows, total: float, rng: np.random.Generator, limit: int = SAMPLE_ROWS) -> np.ndarray:
     """Numbers of the rows of a sample of at limit this size, in order; none of weight zero. ``total``: of the weights.
 
-    Few copies are all taken, and so are few rows. Of many, half are drawn by weight (systematically, so that a heavy
-    row comes several times) and half whatever their weight, for a row whose weight outweighs all others says nothing
-    of these.
+    Where there are few rows, all are taken, repeated by whole-number weights if these are few too. Of many rows, half
+    the sample is drawn by weight (systematically: a heavy row comes several times), half without regard to weight: a
+    row that outweighs all others says nothing about them.
     """
     n, w = rows.n_samples, rows.weights
     if w is None:

@@ -14,8 +14,9 @@ import scipy.sparse as sp
 from ..errors import DataFileError
 from . import lazyfiles
 from .archives import Mat, Npz, data_file_errors, read_npy
+from .columns import listed
 from .foreign import file_source
-from .selection import Selection, Table, column_label, listed
+from .selection import Selection, Table, column_label
 from .textfiles import TextFile
 
 __all__ = ["Table", "read"]
@@ -104,8 +105,7 @@ def _refuse_var(name: str, var: str | None, kind: str) -> None:
 
 
 def _from_array(X: Any, selection: Selection) -> Table:
-    """A table from an array or source; nothing is copied where all columns (or a range of them) are taken, and of a
-    file that is read as needed in no case."""
+    """A table from an array or source. Nothing is copied where a range of columns is taken, or of a source."""
     name = selection.file
     if X.ndim != 2:
         raise DataFileError(f"{name}: the array has shape {tuple(X.shape)}; rows and columns are needed (2 dimensions)")
@@ -134,14 +134,22 @@ def _from_parquet(path: str | os.PathLike, var: str | None, selection: Selection
     taken, label = selection.resolve(file.shape[1], file.names)
     words = file.not_numeric(taken)
     if words:
-        named = listed([f"{column_label(i, file.names)} of type {kind}" for i, kind in words], 5)
+        named = listed([f"{column_label(i, file.names)} of type {kind}" for i, kind in words])
         keys = ",".join(file.names[i] for i, _ in words)
         raise DataFileError(f"{selection.file}: not numeric: {named}; leave out with --skip-columns {keys}")
     labels = None if label is None else file.column(label)
     return Table(file.rows(taken), [file.names[i] for i in taken], labels)
 
 
-def _from_archive(archive: Npz | Mat | lazyfiles.Hdf5 | lazyfiles.Zarr, var: str | None, selection: Selection) -> Table:
+_Archive = Npz | Mat | lazyfiles.Hdf5 | lazyfiles.Zarr
+
+
+def _load(archive: _Archive, var: str) -> Any:
+    with data_file_errors(archive.name, archive.errors, f"has an array {var!r} that cannot be read"):
+        return archive.load(var)
+
+
+def _from_archive(archive: _Archive, var: str | None, selection: Selection) -> Table:
     shapes = archive.shapes()
     name = archive.name
 
@@ -161,14 +169,13 @@ def _from_archive(archive: Npz | Mat | lazyfiles.Hdf5 | lazyfiles.Zarr, var: str
         var = tables[0]
     elif var not in shapes:
         raise DataFileError(f"{name} has no array of real numbers called {var!r}; it has {described(list(shapes))}")
-    with data_file_errors(name, archive.errors, f"does not give up its array {var!r}"):
-        X = archive.load(var)
+    X = _load(archive, var)
     beside = selection.label if selection.label in shapes and selection.label != var else None
     if beside is None:
         return _from_array(X, selection)
     selection.label = None
     table = _from_array(X, selection)
-    labels = np.ravel(_loaded(archive.load(beside)))
+    labels = np.ravel(_loaded(_load(archive, beside)))
     if len(labels) != X.shape[0]:
         raise DataFileError(f"{name}: {beside!r} has {len(labels)} entries for {X.shape[0]} rows of {var!r}")
     table.labels = labels

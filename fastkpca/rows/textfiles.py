@@ -23,6 +23,7 @@ import numpy as np
 from ..base import parallel
 from ..errors import DataFileError
 from .archives import data_file_errors
+from .columns import listed
 from .selection import Selection, Table, column_label
 
 __all__ = ["TextFile"]
@@ -201,7 +202,7 @@ class TextFile:
         words = [i for i in taken if _is_words(self._cells(i))]
         if not words:
             return
-        labels = ", ".join(column_label(i, self.names) for i in words[:5]) + (", ..." if len(words) > 5 else "")
+        labels = listed(column_label(i, self.names) for i in words)
         keys = ",".join((self.names[i] if self.names and self.names[i] else str(i + 1)) for i in words)
         keys = f'"{keys}"' if " " in keys else keys
         example = next(x for x in self._cells(words[0]) if not _is_number(x) and x.lower() not in _MISSING)

@@ -54,8 +54,8 @@ def same(x: Any) -> Any:
 class Pass:
     """task(rows, 0), task(rows, 1), ... combined along the fixed tree of ``parallel.tree_reduce``.
 
-    Task i reads rows i * span to (i + 1) * span, and only these, of the rows that it is *given* (all of them, or as
-    many as it needs, on a worker of Dask's); where the rows are not counted it returns None beyond the last.
+    Task i reads rows i * span to (i + 1) * span, and only these. It uses the rows that it is *given*: on a worker of
+    Dask's these may be no more than it needs. Where the rows are not counted, a task beyond the last row returns None.
 
     Attributes
     ----------
@@ -95,8 +95,8 @@ class Rows:
 
     ``weights`` is an array (N,) of non-negative numbers, or None.
 
-    Without a shift (None) rows are what they are: a number that float64 does not hold is refused when it is read. With
-    one (zeros too) only differences count, and these are rounded.
+    Without a shift (None) a number that float64 would round is refused when it is read. With a shift (even of zeros)
+    only differences count, and these may be rounded.
     """
 
     def __init__(self, source: Any, shift: np.ndarray | None = None, weights: np.ndarray | None = None):
@@ -182,7 +182,7 @@ class Rows:
         return Rows(self.source, self.shift, weights)
 
     def _finish(self, part: Any, *, fresh: bool = False) -> np.ndarray:
-        """These rows of the source, dense and shifted; in place where ``fresh`` says that nobody else holds them."""
+        """These rows of the source, dense and shifted; in place where ``fresh`` says that no one else uses them."""
         if sp.issparse(part):
             part, fresh = part.toarray(), True
         if holds_more(part.dtype) and not _fits(part):

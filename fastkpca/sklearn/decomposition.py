@@ -50,7 +50,7 @@ from ..model.rows import float_type
 from ..products.matrix import gram_matrix
 from ..rows.view import Rows
 from ..solve.ridge import solve_ridge
-from .kernels import is_theirs, kernel_for, what_is_ignored
+from .kernels import is_sklearn_kernel, kernel_for, what_is_ignored
 
 __all__ = ["KernelPCA"]
 
@@ -102,30 +102,30 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         Learn the inverse transform; not for a precomputed kernel.
     eigen_solver : {'auto', 'dense', 'arpack', 'randomized'}, default='auto'
         'auto' lets the plan choose (see ``method``), 'dense' is LAPACK, 'arpack' and 'randomized' are block Krylov
-        iterations (LAPACK up to 500 rows), which find what both of them look for: as in scikit-learn 'randomized'
-        takes the eigenvalues that are largest in size, so that it refuses a kernel whose negative ones are among them.
+        iterations (LAPACK up to 500 rows). As in scikit-learn, 'randomized' takes the eigenvalues of largest size, and
+        so refuses a kernel that has negative ones among them.
     tol : float, default=0
-        Width to aim at of the interval around an eigenvalue, relative to the largest one. 0 aims at 1e-10, with
-        scores that agree with scikit-learn's to about 1e-8; 1e-6 is good for figures and much faster for many rows.
+        Width of the interval around an eigenvalue to aim at, relative to the largest eigenvalue. 0 aims at 1e-10, with
+        scores that agree with scikit-learn's to about 1e-8; 1e-6 is enough for pictures and much faster for many rows.
     max_iter : int, default=None
-        Most passes over the kernel values (20 if None).
+        Largest number of passes over the kernel values (20 if None).
     iterated_power : int or 'auto', default='auto'
         Accepted and without effect: ``tol`` decides how long to iterate.
     remove_zero_eig : bool, default=False
         Drop components without variance, so that there may be fewer than ``n_components``. They are always dropped
         where ``n_components`` is None or a fraction.
     random_state : int, RandomState instance or None, default=None
-        Seed of what is drawn at random. None is a seed too: the same input gives the same output.
+        Seed of random numbers. None is a fixed seed too: the same input gives the same output.
     copy_X : bool, default=True
-        Accepted and without effect: X is never changed, and what ``transform`` needs is kept by the model, so that
-        changing X after ``fit`` changes only what ``X_fit_`` refers to.
+        Accepted and without effect: X is never changed, and the model keeps what ``transform`` needs. Changing X after
+        ``fit`` changes only ``X_fit_``.
     n_jobs : int, default=None
         Number of threads; -1 is one for each processor. None takes as many as BLAS may use. Results do not depend on
         it. A function of two rows is called from several threads only where a number is given.
     method : {'auto', 'dense', 'features', 'krylov'}, default='auto'
-        Of ``fastkpca.kpca``: a way to force, instead of ``eigen_solver``.
+        As in ``fastkpca.kpca``: the method to use, instead of ``eigen_solver``.
     memory_limit : int or str, default=None
-        Bytes, or "4GiB", that may be used beside X; None is 2 GiB.
+        Bytes, or a text like "4GiB", that may be used beside X; None is 2 GiB.
 
     Attributes
     ----------
@@ -146,13 +146,13 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Where X has names of columns that are strings.
     explained_variance_ratio_ : ndarray of shape (n_components,)
-        Each eigenvalue over the trace of the centred kernel matrix: of the whole variance, not of the kept one.
+        Each eigenvalue over the trace of the centred kernel matrix, which is the whole variance, not only the kept one.
     eigenvalue_bounds_ : ndarray of shape (n_components, 2)
         An interval around each eigenvalue that holds the true one.
     bound_kind_ : str
         "guaranteed", or "probabilistic": see ``fastkpca.KPCAModel``.
     failure_probability_ : float
-        With which an interval does not hold; 0.0 where ``bound_kind_`` is "guaranteed".
+        Probability that an interval does not hold; 0.0 where ``bound_kind_`` is "guaranteed".
     model_ : fastkpca.KPCAModel or None
         What ``kpca`` returned, for the components that have variance: plan, timings, ``tsquared``, and what
         ``fastkpca.save`` takes. None where no component has variance.
@@ -160,20 +160,20 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     Warns
     -----
     CertificateWarning
-        An interval is wider than ``tol`` (where that is 0: than 1e-6 of the largest eigenvalue).
+        An interval is wider than ``tol``; for ``tol=0``, wider than 1e-6 of the largest eigenvalue.
     EfficiencyWarning
-        Of scikit-learn's, before the work: ``n_components=None`` will take minutes, and how long fewer would take.
+        From scikit-learn, before the fit: ``n_components=None`` will take minutes; the text says how long fewer take.
 
     See Also
     --------
-    fastkpca.kpca : The same without scikit-learn.
+    fastkpca.kpca : The same method without scikit-learn.
 
     Notes
     -----
-    What differs from scikit-learn: a parameter that the kernel does not have is an error where it differs from its
-    default; NaN or infinity among the values of a callable kernel raise ValueError where they arise; a callable gets
-    rows of float64; a precomputed matrix that is not symmetric after centring is replaced by its symmetric part; data
-    in float32 are computed in float64, and scores are given in float32.
+    Differences from scikit-learn: a parameter that the kernel does not have is an error unless it has its default
+    value; NaN or infinity among the values of a callable kernel raise ValueError at once; a callable gets rows of
+    float64; a precomputed matrix that is not symmetric after centring is replaced by its symmetric part; float32 data
+    are computed in float64, and their scores are float32.
 
     Examples
     --------
@@ -253,7 +253,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self.method = method
         self.memory_limit = memory_limit
 
-    # What users call
+    # Public methods
 
     def fit(self, X: Any, y: Any = None) -> KernelPCA:
         """Find the components of X.
@@ -392,7 +392,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def _more_tags(self) -> dict[str, Any]:  # before scikit-learn 1.6
         return {"preserves_dtype": [np.float64, np.float32], "pairwise": self._precomputed}
 
-    # What their words mean
+    # The parameters
 
     @property
     def _precomputed(self) -> bool:
@@ -422,7 +422,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             refusal = what_is_ignored(self.kernel, asked, keywords)
             if refusal:
                 raise InvalidParameterError(refusal)
-            if not is_theirs(self.kernel):
+            if not is_sklearn_kernel(self.kernel):
                 keywords |= asked
             return kernel_for(
                 self.kernel,
@@ -440,7 +440,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             ) from error
 
     def _n_threads(self) -> int:
-        """As many as asked for; by default those that BLAS may use, which joblib's workers and users limit."""
+        """``n_jobs``; by default as many as BLAS may use, since joblib's workers and users limit those."""
         asked = effective_n_jobs(self.n_jobs)
         if self.n_jobs is not None or asked > 1:
             return int(asked)
@@ -458,10 +458,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             return "dense"
         return "krylov" if self.eigen_solver != "auto" and number is not None and number < n else "auto"
 
-    # What is done with them
+    # The fit
 
     def _solve(self, X: Any, kernel: Kernel) -> tuple[KPCAModel | None, float]:
-        """The model, or None where no component has variance; and what bounds the eigenvalues then."""
+        """The model, or None where no component has variance; and then an upper bound on the eigenvalues."""
         n = X.shape[0]
         if n == 1:
             return None, 0.0
@@ -496,7 +496,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return model, 0.0
 
     def _announce(self, X: Any, kernel: Kernel, route: str, settings: dict[str, Any]) -> None:
-        """What all components cost, before they are computed: they are the default, and nobody may have asked."""
+        """Warn of the cost of all components before it is paid: they are the default, perhaps not what is wanted."""
         options = {key: value for key, value in settings.items() if key != "max_passes"}
         few = 10
 
@@ -566,12 +566,12 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         scores = np.zeros((self.X_fit_.shape[0], 0)) if self.model_ is None else self.model_.score
         return _padded(scores.astype(_float_type(self.X_fit_)), self._n_features_out)
 
-    # The inverse
+    # The inverse transform
 
     def _inverse_kernel(self) -> Kernel:
         """The kernel between scores: with the same parameters, gamma = 1 / (number of columns of X) among them."""
         kernel = self._kernel(np.zeros((1, 1)))
-        if not is_theirs(self.kernel) and self.model_ is not None:
+        if not is_sklearn_kernel(self.kernel) and self.model_ is not None:
             kernel = self.model_.kernel  # what was resolved from the data
         return guarded(kernel)
 

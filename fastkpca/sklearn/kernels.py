@@ -1,7 +1,7 @@
 """scikit-learn's kernels as kernels of ours: strings, functions of two rows, matrices.
 
-Where a string means a kernel that the library has, that one is taken, with its feature maps and fast products; the
-others are evaluated by ``sklearn.metrics.pairwise``, a tile at a time.
+Where a string names a kernel that fastkpca has too, fastkpca's is taken, with its feature maps and fast products; the
+others are evaluated by ``sklearn.metrics.pairwise``, tile by tile.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from sklearn.metrics.pairwise import KERNEL_PARAMS, PAIRWISE_KERNEL_FUNCTIONS, p
 from ..base.protocol import Kernel
 from ..kernels import get_kernel
 
-__all__ = ["PairwiseKernel", "RowsKernel", "is_theirs", "kernel_for", "what_is_ignored"]
+__all__ = ["PairwiseKernel", "RowsKernel", "is_sklearn_kernel", "kernel_for", "what_is_ignored"]
 
 SEMIDEFINITE = frozenset({"linear", "rbf", "laplacian", "cosine", "chi2"})
 TRANSLATION = {"linear": "centered", "rbf": "kernel", "laplacian": "kernel"}
-"""As ``Kernel.translation``: such rows are moved to their mean first, which keeps the digits of what is far away."""
+"""As ``Kernel.translation``: the mean of the rows is subtracted first, which keeps the digits of rows far from zero."""
 
 
-def is_theirs(kernel: Any) -> bool:
-    """Whether scikit-learn's ``pairwise_kernels`` evaluates it: one of its strings, or a function of two rows."""
+def is_sklearn_kernel(kernel: Any) -> bool:
+    """Whether it is one of the kernels of ``pairwise_kernels``: a string of scikit-learn, or a function of two rows."""
     if isinstance(kernel, str):
         return kernel in PAIRWISE_KERNEL_FUNCTIONS
     return callable(kernel) and not isinstance(kernel, Kernel) and not callable(getattr(kernel, "block", None))
@@ -35,11 +35,11 @@ INSTEAD = {
     "scale": "gamma=",
     "offset": "coef0=",
 }
-"""What scikit-learn's kernels call the parameters of ours."""
+"""Names of fastkpca's parameters -> what to give for scikit-learn's kernels."""
 
 
 def what_is_ignored(kernel: Any, asked: Mapping[str, Any], keywords: Mapping[str, Any]) -> str:
-    """The text of an error, where a parameter that was given would have no effect on this kernel; else "".
+    """The text of an error where a given parameter would have no effect on this kernel; else "".
 
     Parameters
     ----------
@@ -50,9 +50,9 @@ def what_is_ignored(kernel: Any, asked: Mapping[str, Any], keywords: Mapping[str
         ``kernel_params``.
     """
     for name, value in keywords.items():
-        if name in asked and not is_theirs(kernel):
+        if name in asked and not is_sklearn_kernel(kernel):
             return f"{name}={asked[name]!r} and kernel_params={{{name!r}: {value!r}}} were both given; drop one"
-    if isinstance(kernel, str) and is_theirs(kernel):
+    if isinstance(kernel, str) and is_sklearn_kernel(kernel):
         known = KERNEL_PARAMS[kernel]
         for name in keywords:
             instead = f"{name}= of the estimator" if name in known else INSTEAD.get(name, "")
@@ -65,7 +65,7 @@ def what_is_ignored(kernel: Any, asked: Mapping[str, Any], keywords: Mapping[str
         takes = f"{_takes(kernel, known)}, in kernel_params"
     else:
         known, takes = (), "a kernel object, or a class, has its own"
-        if is_theirs(kernel):
+        if is_sklearn_kernel(kernel):
             takes = "a function of two rows has its parameters in kernel_params"
     for name, value in asked.items():
         if name not in known:
@@ -94,12 +94,12 @@ def kernel_for(
     kernel : str, callable, Kernel, or object with ``block``
         ``gamma``, ``degree`` and ``coef0`` belong to scikit-learn's strings, ``keywords`` to all others.
     container : type, optional
-        Of sparse rows, where the function is to get them as scikit-learn would hand them over: matrices of one row.
+        Type of sparse rows: the function gets each row as scikit-learn passes it, as a matrix of one row.
     thread_safe : bool
-        Of a function of two rows.
+        Whether a function of two rows may be called from several threads.
     """
     keywords = dict(keywords or {})
-    if not is_theirs(kernel):
+    if not is_sklearn_kernel(kernel):
         return get_kernel(kernel, **keywords)
     if not isinstance(kernel, str):
         return RowsKernel(function=kernel, keywords=keywords, container=container, thread_safe=thread_safe)
@@ -140,9 +140,9 @@ class PairwiseKernel(Kernel):
 
     def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         given = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
-        if "chi2" in self.metric:  # compiled there, for arrays that could be written to
+        if "chi2" in self.metric:  # its compiled code takes only arrays that can be written to
             X, Y = (np.require(A, requirements="W") for A in (X, Y))
-        with config_context(assume_finite=True):  # the rows were looked at as a whole
+        with config_context(assume_finite=True):  # all rows were checked before
             K = pairwise_kernels(X, Y, metric=self.metric, filter_params=True, **given)
         return _finite(np.ascontiguousarray(K, dtype=X.dtype), repr(self))
 
@@ -150,7 +150,7 @@ class PairwiseKernel(Kernel):
 class RowsKernel(Kernel):
     """A function of two rows that returns one number, as scikit-learn calls it: ``function(x, y, **keywords)``.
 
-    It is taken to be symmetric, as there.
+    As in scikit-learn, it is taken to be symmetric.
     """
 
     api_version = 1

@@ -55,7 +55,13 @@ def principal_axes(moments: Moments, c: int | None) -> tuple[np.ndarray, np.ndar
 
 
 def leading_axes(
-    moments: Moments, c: int | float | None, *, tol: float, rank: int, memory_limit: float | None = None
+    moments: Moments,
+    c: int | float | None,
+    *,
+    tol: float,
+    rank: int,
+    memory_limit: float | None = None,
+    probabilistic: bool = True,
 ) -> tuple[np.ndarray, np.ndarray, LeadingPairs | None]:
     """Eigenvalues, axes, and for moments held as an operator the `LeadingPairs` with their certificate; else None.
 
@@ -71,6 +77,8 @@ def leading_axes(
         Largest rank that the rows allow, n - 1 for n rows: no more components are computed of an operator.
     memory_limit : float, optional
         Bytes.
+    probabilistic : bool
+        Whether bounds that may fail will do.
     """
     count, fraction = (None, c) if isinstance(c, float) else (c, None)
     C = moments.dense()
@@ -91,8 +99,8 @@ def leading_axes(
             )
         # forming it adds rounding errors of a few units of its norm to LAPACK's
         return (*_lapack(operator.form(), _one_more(count)), None)
-    target = SolverTarget(10, tol, fraction) if count is None else SolverTarget(count, tol)
-    pairs = nested_pairs(operator, target) if fraction is None else None
+    target = SolverTarget(10 if count is None else count, tol, fraction if count is None else None, probabilistic)
+    pairs = nested_pairs(operator, target) if fraction is None and probabilistic else None
     if pairs is None:
         symmetric = SymmetricOperator(
             operator.matmat, D, moments.trace, operator.norm, operator.product_error, operator.indefinite, operator.form

@@ -41,11 +41,22 @@ from ..rows.view import Rows
 from .beyond import largest_eigenvalue_bound
 from .certificate import Bound
 
-__all__ = ["FAILURE", "ScaledSample", "draws_needed", "residual_bound", "sampled_bound", "upper_share"]
+__all__ = [
+    "FAILURE",
+    "ScaledSample",
+    "bound_flops",
+    "draws_needed",
+    "draws_worth",
+    "residual_bound",
+    "sampled_bound",
+    "upper_share",
+]
 
 FAILURE = 5e-7
 """Probability with which any of the bounds of a run fails: half of it for the first, a quarter for the next."""
 FEWEST = 512
+KERNEL_FLOPS = 100.0
+"""Of a kernel value and its scaling, beside the product of features."""
 
 
 @dataclass(frozen=True)
@@ -152,3 +163,15 @@ def draws_needed(share: float) -> int:
     if not share > 15.0 / DRAWS:
         return 0
     return min(DRAWS, max(FEWEST, FEWEST * -(-int(100.0 / share) // FEWEST)))
+
+
+def draws_worth(n: int, n_features: int) -> int:
+    """How many draws cost a quarter of the pass over n rows that they come from."""
+    counts = np.arange(DRAWS, 0, -FEWEST)
+    affordable = bound_flops(counts, n_features) <= 0.25 * 2.0 * n * float(n_features) ** 2
+    return int(counts[affordable][0]) if affordable.any() else FEWEST
+
+
+def bound_flops(draws: np.ndarray | float, n_features: float) -> np.ndarray | float:
+    """Of the matrix of what a map leaves out of a sample, and the bound on its largest eigenvalue."""
+    return draws**2 * (n_features + KERNEL_FLOPS) + draws**3 / 3.0

@@ -5,8 +5,9 @@ from __future__ import annotations
 import loose_cases as cases
 import numpy as np
 import pytest
-from loose_cases import FAMILIES
+from loose_cases import CALLS, FAMILIES
 
+from fastkpca.solve import sampled
 from fastkpca.solve.sampled import ScaledSample, sampled_bound, upper_share
 
 
@@ -19,6 +20,18 @@ def test_the_bound_fails_no_more_often_than_it_says(attack, family):
     )
     # five per cent, and what chance adds to it with so few problems
     assert misses <= 0.05 * problems + 4 * np.sqrt(0.05 * problems)
+
+
+@pytest.mark.parametrize("family", CALLS)
+def test_kpca_with_few_features_fails_no_more_often_than_it_says(attack, family, monkeypatch):
+    monkeypatch.setattr(sampled, "FAILURE", 0.05)
+    found = [
+        cases.call_misses(CALLS[family](attack.rng(f"loose {family}", case), 120), case)
+        for case in range(attack.count(4000, least=80))
+    ]
+    probabilistic = sum(may_fail for _, may_fail in found)
+    assert probabilistic > len(found) / 10
+    assert sum(missed for missed, _ in found) <= 0.05 * probabilistic + 4 * np.sqrt(0.05 * probabilistic)
 
 
 @pytest.mark.parametrize("draws", [1, 10, 3000, 10**6])

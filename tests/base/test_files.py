@@ -504,7 +504,7 @@ WRONG = {
     "another offset": ("polynomial", lambda h, a: h["map"].update(offset=2.0), "not one of Polynomial"),
     "offset negative": ("polynomial", lambda h, a: h["map"].update(offset=-1.0), "out of its range"),
     "another kernel": ("polynomial", lambda h, a: h["kernel"]["parameters"].update(degree=3), "not one of"),
-    "another map": ("linear", lambda h, a: h["map"].update(map="taylor"), "order is missing"),
+    "another map": ("linear", lambda h, a: h["map"].update(map="taylor"), "map is 'taylor'; one of polynomial"),
     "no map": ("linear", lambda h, a: h["map"].clear(), "is missing"),
     "an unknown map": ("linear", lambda h, a: h["map"].update(map="x"), "map is 'x'"),
     "axes": ("linear", lambda h, a: a["axes"].__imul__(2.0), "not orthonormal"),

@@ -7,6 +7,8 @@ import pytest
 from reference import center
 
 import fastkpca as fk
+from fastkpca.errors import CertificateWarning, NoVarianceError
+from fastkpca.fit import features
 from fastkpca.kernels import get_kernel
 from fastkpca.maps.draws import scaled_residuals
 from fastkpca.maps.passes import moments_and_draws
@@ -99,10 +101,90 @@ def test_a_zero_residual_needs_no_sample():
     assert model.bound_kind == "guaranteed" and contains(model, eigenvalues_of(X - model.shift, model))
 
 
-def test_a_failure_of_two_in_a_million_is_not_exceeded_by_many_tries(monkeypatch):
-    seen = []
-    bound = sampled.sampled_bound
-    monkeypatch.setattr(sampled, "sampled_bound", lambda *args: seen.append(args[2]) or bound(*args))
-    monkeypatch.setattr(fk.fit.features._Pass, "misses", lambda self, target: True)
-    model = fk.kpca(rows_of(2000, 6), "gaussian", 3, tol=3e-2, features="pivots", memory_limit="200MB")
-    assert len(seen) > 1 and sum(seen) <= sampled.FAILURE == model.failure_probability
+def test_many_tries_share_the_probability_of_failure(monkeypatch):
+    X, seen, bound = rows_of(1500, 6), [], sampled.sampled_bound
+    monkeypatch.setattr(sampled, "sampled_bound", lambda *given: seen.append(given[2]) or bound(*given))
+
+    def one_more(found, problem, most):
+        old = found.moments.map
+        return PivotMap(old.kernel, np.vstack([old.pivots, problem.data.sample[-1 - old.n_features]]))
+
+    monkeypatch.setattr(features, "_more_pivots", one_more)
+    monkeypatch.setattr(features._Pass, "misses", lambda self, target: True)
+    model = fk.kpca(X, "gaussian", 3, tol=3e-2, features="pivots")
+    assert len(seen) == 4 and sum(seen) <= sampled.FAILURE == model.failure_probability
+
+
+def test_a_budget_of_features_is_kept_and_needs_no_tolerance():
+    X = rows_of(2500, 8)
+    model = fk.kpca(X, "gaussian", 4, max_features=60)
+    assert model.info["n_features"] == 60 and model.info["tol"] is None
+    assert contains(model, eigenvalues_of(X - model.shift, model))
+    assert 1e-3 < (model.eigenvalue_bounds[:, 1] - model.eigenvalue_bounds[:, 0]).max() / model.eigenvalues[0]
+    assert fk.plan(X, "gaussian", 4, max_features=60).chosen.n_features == 60
+    exact = fk.kpca(X, "polynomial", 4, degree=1, max_features=60)
+    assert exact.info["n_features"] <= 10 and exact.bound_kind == "guaranteed"
+
+
+def test_a_budget_and_a_tolerance_warn_where_the_budget_is_too_small():
+    X = rows_of(2500, 8)
+    with pytest.warns(CertificateWarning, match="60 features leave .* more features, or a larger tol, would do"):
+        fk.kpca(X, "gaussian", 4, max_features=60, tol=1e-3)
+    model = fk.kpca(X, "gaussian", 4, max_features=1500, tol=5e-2)
+    assert model.info["n_features"] < 1000
+
+
+def test_landmarks_by_number_and_as_rows_are_the_same():
+    X, index = rows_of(1200, 5) + 3.0, np.random.default_rng(5).choice(1200, 80, replace=False)
+    first, second = (fk.kpca(X, "gaussian", 3, landmarks=given) for given in (index, X[index]))
+    assert np.array_equal(first.eigenvalues, second.eigenvalues)
+    assert np.array_equal(first.projector.map.pivots, X[index] - first.shift)
+    assert contains(first, eigenvalues_of(X - first.shift, first))
+    outside = fk.kpca(X, "gaussian", 3, landmarks=rows_of(50, 5, seed=9) + 3.0)
+    assert contains(outside, eigenvalues_of(X - outside.shift, outside))
+
+
+def test_certain_bounds_on_request():
+    X = rows_of(2500, 8)
+    model = fk.kpca(X, "gaussian", 4, max_features=60, guaranteed=True)
+    assert (model.bound_kind, model.failure_probability) == ("guaranteed", 0.0)
+    assert model.info["residual_norm"] == model.info["residual_trace"]
+    assert fk.kpca(X, "gaussian", 4, tol=1e-2, guaranteed=True).bound_kind == "guaranteed"
+
+
+@pytest.mark.parametrize(
+    "options, text",
+    [
+        ({"max_features": 2}, "max_features is 2, which give 2 components at most, and c=4; raise it"),
+        ({"max_features": 101}, "max_features is 101, and X has 100 rows"),
+        ({"max_features": 0}, "max_features is 0; give a whole number"),
+        ({"max_features": 20, "method": "dense"}, "max_features=20 forces method='features', and method='dense'"),
+        ({"max_features": 20, "method": "krylov"}, "forces method='features'"),
+        ({"max_features": 20, "products": "exact"}, "needs no features"),
+        ({"max_features": 20, "landmarks": [1, 2]}, "landmarks= are the features, and max_features="),
+        ({"landmarks": [1, 2, 3, 4, 100]}, "landmarks has row number 100, and X has rows 0 to 99"),
+        ({"landmarks": [1, 2, 3, 4, -1]}, "row number -1"),
+        ({"landmarks": [1, 2, 3, 4, 1]}, r"the same row twice \(again at position 4\)"),
+        ({"landmarks": np.ones((5, 2))}, "columns"),
+        ({"landmarks": [1, 2]}, "the number of landmarks is 2, which give 2 components at most"),
+        ({"landmarks": []}, "landmarks must be whole numbers of rows"),
+        ({"landmarks": [0.5, 1.5]}, "landmarks must be whole numbers of rows"),
+        ({"landmarks": np.full((5, 3), np.nan)}, "landmarks contains NaN"),
+        ({"landmarks": [1, 2, 3, 4], "features": "ranked"}, "landmarks= make a map of pivots"),
+        ({"guaranteed": "yes"}, "guaranteed"),
+    ],
+)
+def test_bad_budgets_are_refused(options, text):
+    with pytest.raises((ValueError, TypeError), match=text):
+        fk.kpca(rows_of(100, 3), "gaussian", 4, **options)
+
+
+def test_a_kernel_that_is_not_semidefinite_has_no_features():
+    for kernel, X in (("tanh", rows_of(100, 3)), ("precomputed", np.eye(100))):
+        with pytest.raises(ValueError, match="is not positive semidefinite, so it has none"):
+            fk.kpca(X, kernel, 4, max_features=20)
+
+
+def test_rows_that_are_all_equal_are_named():
+    with pytest.raises(NoVarianceError):
+        fk.kpca(np.ones((100, 3)), "gaussian", 2, sigma=1.0, max_features=20)

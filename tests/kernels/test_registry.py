@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import subprocess
 import sys
@@ -73,6 +74,15 @@ WORKING = """
         def block(self, X, Y):
             return self.scale * (X @ Y.T)
 """
+
+
+def test_an_entry_point_may_name_a_module_that_passes_a_class_on(plugin_folder):
+    deep = "import numpy as np\nfrom fastkpca.kernels import Kernel\n" + textwrap.dedent(WORKING)
+    sources = {"acme_deep": deep, "acme_public": "from acme_deep import Product"}
+    plugin_folder("acme-kernels", {"product": "acme_public:Product"}, sources)
+    kernel = importlib.import_module("acme_public").Product(scale=2.0)  # not by its name
+    assert kernel_state(kernel) == {"name": "acme-kernels:product", "parameters": {"scale": 2.0}, "version": "1.0"}
+    assert registry.origin(kernel).installed
 
 
 # The built-in table ---------------------------------------------------------------------------------------------

@@ -1,11 +1,17 @@
-"""Problems for the sampled bound: what a feature map leaves out, as features b_i of the rows, and bounds of |b_i|^2."""
+"""Problems for the sampled bound: what a feature map leaves out, as features b_i of the rows, and bounds of |b_i|^2.
+
+And calls of kpca that use it.
+"""
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
 
+import fastkpca as fk
+from fastkpca.errors import ComponentsWarning
 from fastkpca.solve.sampled import ScaledSample, sampled_bound
 
 
@@ -107,3 +113,88 @@ def bound_misses(rng, residual, failure):
     bound = sampled_bound(residual.total, ScaledSample(u.T @ u, s, 0.0), failure)
     largest = residual.largest
     return bound.mu < largest * (1 - 1e-12), bound.mu / largest
+
+
+# Through kpca -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Call:
+    """The arguments of a call of kpca whose landmarks leave much of the rows out."""
+
+    X: np.ndarray
+    kernel: str
+    options: dict
+    weights: np.ndarray | None = None
+
+
+def _rows(rng, largest):
+    n = int(np.exp(rng.uniform(np.log(10), np.log(largest))))
+    return rng.standard_normal((n, int(rng.integers(1, 6))))
+
+
+def few_landmarks(rng, largest):
+    X = _rows(rng, largest)
+    sigma = float(np.exp(rng.uniform(-1.5, 1.5)))
+    return Call(X, "gaussian", {"sigma": sigma, "max_features": int(rng.integers(1, max(2, len(X) // 3)))})
+
+
+def a_cluster_without_landmarks(rng, largest):
+    X = _rows(rng, largest)
+    n = len(X)
+    far = rng.random(n) < rng.uniform(0.02, 0.6)
+    far[: max(2, n // 8)] = False
+    X[far] = 0.01 * X[far] + 30.0
+    near = np.flatnonzero(~far)
+    return Call(X, "gaussian", {"sigma": 1.0, "landmarks": rng.choice(near, max(1, len(near) // 3), replace=False)})
+
+
+def one_row_far_off(rng, largest):
+    X = _rows(rng, largest)
+    X[-1] *= float(rng.choice([3.0, 30.0]))
+    index = rng.choice(len(X) - 1, max(1, len(X) // 4), replace=False)
+    return Call(X, "polynomial", {"degree": 2, "offset": 0.3, "landmarks": index})
+
+
+def rows_more_than_once(rng, largest):
+    X = _rows(rng, largest)
+    X = X[rng.integers(0, max(3, len(X) // 5), len(X))]
+    return Call(X, "gaussian", {"sigma": 0.3, "landmarks": X[:1]})
+
+
+def weights_of_many_decades(rng, largest):
+    given = few_landmarks(rng, largest)
+    weights = 10.0 ** rng.uniform(-6, 6, len(given.X)) * (rng.random(len(given.X)) > 0.1)
+    weights[:3] = 1.0
+    return Call(given.X, given.kernel, given.options, weights)
+
+
+CALLS = {
+    f.__name__: f
+    for f in (
+        few_landmarks,
+        a_cluster_without_landmarks,
+        one_row_far_off,
+        rows_more_than_once,
+        weights_of_many_decades,
+    )
+}
+
+
+def call_misses(given, seed):
+    """(whether the bound on what the map leaves out, or an interval, is missed; whether it is probabilistic)."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ComponentsWarning)
+        model = fk.kpca(given.X, given.kernel, None, rng=seed, sample_weight=given.weights, **given.options)
+    X = given.X - model.shift
+    weights = np.ones(len(X)) if given.weights is None else given.weights
+    root = np.sqrt(weights)
+    K = root[:, None] * model.kernel.block(X, X) * root
+    Phi = root[:, None] * model.projector.map.features(X)
+    center = np.eye(len(X)) - np.outer(root, root) / weights.sum()
+    slack = 1e-11 * np.trace(K)
+    missed = np.linalg.eigvalsh(K - Phi @ Phi.T)[-1] > model.info["residual_norm"] + slack
+    low, high = model.eigenvalue_bounds.T
+    true = np.linalg.eigvalsh(center @ K @ center)[::-1][: len(low)]
+    wrong = (low > true + slack).any() or (true > high + slack).any()
+    return bool(missed or wrong), model.failure_probability > 0

@@ -13,7 +13,7 @@ from fastkpca.base.checks import check_count
 from . import stored
 from .base import FittedMethod
 from .functions import ComponentFunction, function
-from .labels import class_codes
+from .labels import class_codes, refuse_masked
 from .logistic import LogisticModel, indicator, warn_short
 from .logit import check_scale, fit_logit
 from .options import accuracy, regularization_strength
@@ -81,8 +81,7 @@ def kernel_pcr(
     RegressionModel
     """
     n = training_rows(X, "kernel_pcr").shape[0]
-    if isinstance(t, np.ma.MaskedArray) and np.ma.getmaskarray(t).any():
-        raise ValueError("t has masked entries; drop these rows")
+    refuse_masked(t, "t", "drop these rows")
     targets = np.asarray(t)
     if targets.dtype.kind not in "fiub" or targets.ndim not in (1, 2) or len(targets) != n or not targets.size:
         raise ValueError(
@@ -99,9 +98,9 @@ def kernel_pcr(
     values = values / unit
     mean = values.mean(axis=0)
     weights = score.T @ (values - mean) / np.sum(score**2, axis=0)[:, None]
-    left = np.sum((values - mean - score @ weights) ** 2, axis=0)
+    residual = np.sum((values - mean - score @ weights) ** 2, axis=0)
     total = np.sum((values - mean) ** 2, axis=0)
-    share = 1.0 - left / np.where(total > 0, total, 1.0)
+    share = 1.0 - residual / np.where(total > 0, total, 1.0)
     weights, mean = weights * unit, mean * unit
     return RegressionModel(
         weights=weights,
@@ -181,7 +180,7 @@ def kernel_pc_logistic(
         w = scaled.T @ R
         return w, scaled @ w
 
-    found = fit_logit(
+    solution = fit_logit(
         indicator(codes, len(classes)),
         regularization,
         lift=lift,
@@ -189,21 +188,21 @@ def kernel_pc_logistic(
         max_iterations=max_iterations,
         plain=True,
     )
-    warn_short(found, logistic_tol)
-    weights = found.weights / unit[:, None]
+    warn_short(solution, logistic_tol)
+    weights = solution.weights / unit[:, None]
     return LogisticModel(
         classes=classes,
-        intercept=found.intercept,
+        intercept=solution.intercept,
         gamma=None,
         regularization=regularization,
         kernel=model.kernel,
-        function=ComponentFunction(components=model, weights=weights, constant=-found.intercept),
-        log_likelihood=found.log_likelihood,
+        function=ComponentFunction(components=model, weights=weights, constant=-solution.intercept),
+        log_likelihood=solution.log_likelihood,
         info={
             "method": "components",
             "components": model.n_components,
             "kpca": model.plan.method,
-            "iterations": found.iterations,
-            "gradient": float(found.gradient),
+            "iterations": solution.iterations,
+            "gradient": float(solution.gradient),
         },
     )

@@ -36,7 +36,7 @@ from .functions import KernelFunction
 from .options import FitOptions, regularization_strength
 from .products import HELD, Products, products_for, small_features
 
-__all__ = ["Directions", "FoundDirections", "Penalised", "feature_directions", "fit_directions"]
+__all__ = ["Directions", "FittedDirections", "Penalised", "feature_directions", "fit_directions"]
 
 Projector = Callable[[np.ndarray], np.ndarray]
 
@@ -118,7 +118,7 @@ class Penalised:
             )
             residual = float((reached.residuals / size).max())
             if residual > self.tol:
-                _warn_of(residual, reached.steps, self.tol)
+                _warn_short(residual, reached.steps, self.tol)
             info["iterations"] += reached.steps
             info["residual"] = max(info["residual"], residual)
             return (E - reached.solution) / mu if on_norm else reached.solution
@@ -127,7 +127,7 @@ class Penalised:
 
 
 @dataclass(frozen=True)
-class FoundDirections:
+class FittedDirections:
     """The function that projects new rows, the quotients reached, what it came to, and what else a model holds."""
 
     function: KernelFunction
@@ -142,19 +142,19 @@ def fit_directions(
     regularization: Any,
     penalty: str,
     max_iterations: Any,
-    by_features: Callable[[Penalised], FoundDirections],
-    by_gram: Callable[[Penalised], FoundDirections],
-) -> tuple[Penalised, FoundDirections]:
+    by_features: Callable[[Penalised], FittedDirections],
+    by_gram: Callable[[Penalised], FittedDirections],
+) -> tuple[Penalised, FittedDirections]:
     """Directions through features or products: a map chosen on some rows first, on all where that missed too much."""
     max_iterations = check_count(max_iterations, "max_iterations")
     for draft in (True, False):
         products = products_for(X, options, draft=draft)
         mu = _check_penalty(regularization, penalty, products)
         problem = Penalised(products, mu, penalty, options.tol, max_iterations)
-        found = by_gram(problem) if products.features is None else by_features(problem)
-        if found.info.get("residual_trace", 0.0) <= options.tol * X.shape[0] * products.mean_diagonal():
+        fitted = by_gram(problem) if products.features is None else by_features(problem)
+        if fitted.info.get("residual_trace", 0.0) <= options.tol * X.shape[0] * products.mean_diagonal():
             break
-    return problem, found
+    return problem, fitted
 
 
 def _check_penalty(regularization: Any, penalty: str, products: Products) -> float:
@@ -196,9 +196,9 @@ def feature_directions(
     if second is not None:
         change = _root(second)
         within, contrasts = change.T @ within @ change, change.T @ contrasts
-    held = within + mu * np.eye(len(within))
+    penalised = within + mu * np.eye(len(within))
     try:
-        factor = scipy.linalg.cholesky(held, lower=True)
+        factor = scipy.linalg.cholesky(penalised, lower=True)
     except scipy.linalg.LinAlgError:
         raise ValueError(
             f"the scatter to be held together is singular to rounding with regularization={mu:.2g} (its largest "
@@ -224,7 +224,7 @@ def _root(second: np.ndarray) -> np.ndarray:
         return vectors[:, kept] * np.sqrt(values[kept])
 
 
-def _warn_of(residual: float, steps: int, tol: float) -> None:
+def _warn_short(residual: float, steps: int, tol: float) -> None:
     warn_caller(
         f"conjugate gradients stopped after {steps} steps at a relative residual of {residual:.2g}, tol is {tol:.2g}; "
         "a larger regularization converges sooner, max_iterations allows more steps, a larger tol asks for less",
@@ -238,12 +238,12 @@ def _preconditioner(products: Products, project: Projector, mu: float, on_norm: 
     n = products.n_samples
     if not products.kernel.positive_semidefinite:
         return lambda R: R
-    most = int(min(1000, n // 4, HELD // (8 * n)))
+    max_features = max(1, int(min(1000, n // 4, HELD // (8 * n))))
     coarse = None
     for residual in (1e-3, 1e-2, 1e-1, 0.5):
         try:
             coarse = small_features(
-                products.X, products.kernel, tol=residual, max_features=max(1, most), n_threads=products.n_threads
+                products.X, products.kernel, tol=residual, max_features=max_features, n_threads=products.n_threads
             )
             break
         except ValueError:

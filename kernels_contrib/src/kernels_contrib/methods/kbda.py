@@ -17,7 +17,7 @@ from fastkpca.kernels import Kernel
 
 from . import stored
 from .base import Projection, project
-from .discriminant import FoundDirections, Penalised, feature_directions, fit_directions
+from .discriminant import FittedDirections, Penalised, feature_directions, fit_directions
 from .functions import KernelFunction, function
 from .labels import subset
 from .options import FitOptions
@@ -119,35 +119,35 @@ def kbda(
     """
     X = training_rows(X, "kbda")
     n = X.shape[0]
-    chosen = subset(positive, n, purpose="kbda")
+    positive_rows = subset(positive, n, purpose="kbda")
     c = check_count(c, "c")
-    n_others = n - int(chosen.sum())
+    n_others = n - int(positive_rows.sum())
     if c > n_others:
         raise ValueError(f"c is {c}; {n_others} other rows have 1 to {n_others} directions")
-    problem, found = fit_directions(
+    problem, fitted = fit_directions(
         X,
         FitOptions(kernel, kernel_parameters, method, tol, max_features, n_threads, rng),
         regularization,
         penalty,
         max_iterations,
-        lambda problem: _from_features(problem, chosen, c),
-        lambda problem: _from_gram(problem, chosen, c),
+        lambda problem: _from_features(problem, positive_rows, c),
+        lambda problem: _from_gram(problem, positive_rows, c),
     )
     return KBDAModel(
-        quotients=found.quotients,
+        quotients=fitted.quotients,
         kernel=problem.products.kernel.unbound(),
         regularization=problem.mu,
         penalty=penalty,
-        function=found.function,
+        function=fitted.function,
         n_samples=n,
         n_positive=n - n_others,
-        info=problem.products.info | found.info,
+        info=problem.products.info | fitted.info,
     )
 
 
-def _from_features(problem: Penalised, chosen: np.ndarray, c: int) -> FoundDirections:
-    n, n_positive = len(chosen), int(chosen.sum())
-    moments = class_moments(problem.products, [np.flatnonzero(chosen), np.flatnonzero(~chosen)])
+def _from_features(problem: Penalised, positive_rows: np.ndarray, c: int) -> FittedDirections:
+    n, n_positive = len(positive_rows), int(positive_rows.sum())
+    moments = class_moments(problem.products, [np.flatnonzero(positive_rows), np.flatnonzero(~positive_rows)])
     (mean, within, missed), (other_mean, others, others_missed) = moments
     step = other_mean - mean
     spread = others + (n - n_positive) * np.outer(step, step)
@@ -158,36 +158,36 @@ def _from_features(problem: Penalised, chosen: np.ndarray, c: int) -> FoundDirec
         second = within + spread + np.outer(total, mean) + np.outer(mean, total) - n * np.outer(mean, mean)
     values, vectors = np.linalg.eigh(spread)
     kept = values > len(values) * EPS * values[-1]
-    found = feature_directions(within, vectors[:, kept] * np.sqrt(values[kept]), second, problem.mu, c)
-    count = problem.separating(found.quotients)
-    weights = found.columns[:, :count] * np.sqrt(n_positive - 1)
+    best = feature_directions(within, vectors[:, kept] * np.sqrt(values[kept]), second, problem.mu, c)
+    count = problem.separating(best.quotients)
+    weights = best.columns[:, :count] * np.sqrt(n_positive - 1)
     weights = weights * np.where(step @ weights < 0, -1.0, 1.0)
-    return FoundDirections(
+    return FittedDirections(
         problem.products.feature_function(weights, mean @ weights),
-        found.quotients[:count],
+        best.quotients[:count],
         {"residual_trace": missed + others_missed},
     )
 
 
-def _from_gram(problem: Penalised, chosen: np.ndarray, c: int) -> FoundDirections:
+def _from_gram(problem: Penalised, positive_rows: np.ndarray, c: int) -> FittedDirections:
     """The symmetric matrix E'K a(E), as many rows as there are others, by Lanczos on solves."""
-    n, n_positive, products = len(chosen), int(chosen.sum()), problem.products
-    others = ~chosen
+    n, n_positive, products = len(positive_rows), int(positive_rows.sum()), problem.products
+    others = ~positive_rows
     n_others = n - n_positive
 
     def project(V: np.ndarray) -> np.ndarray:
         result = np.zeros_like(V)
-        result[chosen] = V[chosen] - V[chosen].mean(axis=0)
+        result[positive_rows] = V[positive_rows] - V[positive_rows].mean(axis=0)
         return result
 
     def contrast(Q: np.ndarray) -> np.ndarray:
         E = np.empty((n, Q.shape[1]))
         E[others] = Q
-        E[chosen] = -Q.sum(axis=0) / n_positive
+        E[positive_rows] = -Q.sum(axis=0) / n_positive
         return E
 
     def contrast_transposed(V: np.ndarray) -> np.ndarray:
-        return V[others] - V[chosen].mean(axis=0)
+        return V[others] - V[positive_rows].mean(axis=0)
 
     solve, info = problem.solver(project)
 
@@ -195,8 +195,8 @@ def _from_gram(problem: Penalised, chosen: np.ndarray, c: int) -> FoundDirection
         return contrast_transposed(products.matmat(solve(contrast(Q.reshape(n_others, -1)))))
 
     if n_others <= max(SMALL, c + 1):
-        small = quotient(np.eye(n_others))
-        values, vectors = np.linalg.eigh((small + small.T) / 2)
+        matrix = quotient(np.eye(n_others))
+        values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
         values, vectors = values[-c:], vectors[:, -c:]
     else:
         operator = LinearOperator((n_others, n_others), matvec=quotient, matmat=quotient, dtype=np.float64)
@@ -210,6 +210,6 @@ def _from_gram(problem: Penalised, chosen: np.ndarray, c: int) -> FoundDirection
     coefficients = solve(contrast(vectors / np.sqrt(values)))
     coefficients *= np.sqrt(n_positive - 1)
     score = products.matmat(coefficients)
-    mean = score[chosen].mean(axis=0)
+    mean = score[positive_rows].mean(axis=0)
     signs = np.where(score[others].mean(axis=0) < mean, -1.0, 1.0)
-    return FoundDirections(products.function(coefficients * signs, mean * signs), values, info)
+    return FittedDirections(products.function(coefficients * signs, mean * signs), values, info)

@@ -18,7 +18,7 @@ from fastkpca.kernels import Kernel
 
 from . import stored
 from .base import Projection, project
-from .discriminant import FoundDirections, Penalised, feature_directions, fit_directions
+from .discriminant import FittedDirections, Penalised, feature_directions, fit_directions
 from .functions import ComponentFunction, KernelFunction, function
 from .labels import class_codes
 from .options import FitOptions, regularization_strength
@@ -145,7 +145,7 @@ def klda(
     X = training_rows(X, "klda")
     classes, codes = class_codes(y, X.shape[0], least=2, purpose="klda")
     c = _check_c(c, len(classes))
-    problem, found = fit_directions(
+    problem, fitted = fit_directions(
         X,
         FitOptions(kernel, kernel_parameters, method, tol, max_features, n_threads, rng),
         regularization,
@@ -154,19 +154,19 @@ def klda(
         lambda problem: _from_features(problem, codes, c),
         lambda problem: _from_gram(problem, codes, c),
     )
-    class_means, within = found.moments
+    class_means, within = fitted.moments
     return KLDAModel(
         classes=classes,
         counts=np.bincount(codes),
         class_means=class_means,
         within=within,
-        quotients=found.quotients,
+        quotients=fitted.quotients,
         kernel=problem.products.kernel.unbound(),
         regularization=problem.mu,
         penalty=penalty,
-        function=found.function,
+        function=fitted.function,
         n_samples=len(codes),
-        info=problem.products.info | found.info,
+        info=problem.products.info | fitted.info,
     )
 
 
@@ -188,35 +188,35 @@ def _signs(class_means: np.ndarray) -> np.ndarray:
     return np.where(class_means[first, np.arange(class_means.shape[1])] < 0, -1.0, 1.0)
 
 
-def _from_features(problem: Penalised, codes: np.ndarray, c: int) -> FoundDirections:
+def _from_features(problem: Penalised, codes: np.ndarray, c: int) -> FittedDirections:
     """D x D matrices from the moments of each class."""
     n, counts = len(codes), np.bincount(codes)
     within, means, missed = np.zeros(()), [], 0.0
-    for k_mean, scatter, k_missed in class_moments(
+    for class_mean, scatter, class_missed in class_moments(
         problem.products, [np.flatnonzero(codes == k) for k in range(len(counts))]
     ):
         within = within + scatter
-        means.append(k_mean)
-        missed += k_missed
+        means.append(class_mean)
+        missed += class_missed
     mean = counts @ np.array(means) / n
     class_means = np.array(means) - mean
     contrasts = (class_means * np.sqrt(counts)[:, None]).T
     second = None
     if problem.penalty == "coefficients":
         second = within + contrasts @ contrasts.T + n * np.outer(mean, mean)
-    found = feature_directions(within, contrasts, second, problem.mu, c)
-    kept = problem.separating(found.quotients)
-    weights = found.columns[:, :kept] * np.sqrt(n - len(counts))
+    best = feature_directions(within, contrasts, second, problem.mu, c)
+    kept = problem.separating(best.quotients)
+    weights = best.columns[:, :kept] * np.sqrt(n - len(counts))
     weights = weights * _signs(class_means @ weights)
-    return FoundDirections(
+    return FittedDirections(
         problem.products.feature_function(weights, mean @ weights),
-        found.quotients[:kept],
+        best.quotients[:kept],
         {"residual_trace": missed},
         (class_means @ weights, weights.T @ within @ weights / (n - len(counts))),
     )
 
 
-def _from_gram(problem: Penalised, codes: np.ndarray, c: int) -> FoundDirections:
+def _from_gram(problem: Penalised, codes: np.ndarray, c: int) -> FittedDirections:
     """Solves on products with K, for a block of one contrast a class."""
     n, counts, products = len(codes), np.bincount(codes), problem.products
     order = np.argsort(codes, kind="stable")
@@ -232,8 +232,8 @@ def _from_gram(problem: Penalised, codes: np.ndarray, c: int) -> FoundDirections
     contrasts[np.arange(n), codes] += 1.0 / np.sqrt(counts[codes])
     solve, info = problem.solver(project)
     solutions = solve(contrasts)
-    small = contrasts.T @ products.matmat(solutions)
-    quotients, turn = np.linalg.eigh((small + small.T) / 2)
+    between = contrasts.T @ products.matmat(solutions)
+    quotients, turn = np.linalg.eigh((between + between.T) / 2)
     quotients, turn = quotients[::-1][:c], turn[:, ::-1][:, :c]
     kept = problem.separating(quotients, info["residual"])
     quotients, turn = quotients[:kept], turn[:, :kept]
@@ -245,7 +245,7 @@ def _from_gram(problem: Penalised, codes: np.ndarray, c: int) -> FoundDirections
     coefficients, score, mean, class_means = coefficients * signs, score * signs, mean * signs, class_means * signs
     centred = project(score)
     within = centred.T @ centred / (n - len(counts))
-    return FoundDirections(products.function(coefficients, mean), quotients, info, (class_means, within))
+    return FittedDirections(products.function(coefficients, mean), quotients, info, (class_means, within))
 
 
 def klda_predict(model: KLDAModel, X: Any, *, prior: Any = None, n_threads: int | None = None) -> np.ndarray:
@@ -322,8 +322,8 @@ def kernel_fisherfaces(
     counts = np.bincount(codes)
     c = _check_c(c, len(classes))
     regularization = regularization_strength(regularization, zero=True)
-    asked = n - len(classes) if components is None else components
-    model = fk.kpca(X, kernel, asked, tol=tol, n_threads=n_threads, rng=rng, **kernel_parameters)
+    n_components = n - len(classes) if components is None else components
+    model = fk.kpca(X, kernel, n_components, tol=tol, n_threads=n_threads, rng=rng, **kernel_parameters)
     score = np.asarray(model.score, dtype=np.float64)
     means = np.array([score[codes == k].mean(axis=0) for k in range(len(classes))])
     centred = score - means[codes]

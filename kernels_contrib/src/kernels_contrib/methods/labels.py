@@ -6,7 +6,14 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["class_codes", "subset"]
+__all__ = ["class_codes", "refuse_masked", "subset"]
+
+
+def refuse_masked(values: Any, name: str, advice: str) -> None:
+    """Raise ValueError for masked entries."""
+    mask = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else np.zeros(1, dtype=bool)
+    if mask.any():
+        raise ValueError(f"{name} has masked entries (first at row {int(np.argwhere(mask)[0][0])}); {advice}")
 
 
 def class_codes(y: Any, n_samples: int, *, least: int = 1, purpose: str) -> tuple[np.ndarray, np.ndarray]:
@@ -27,10 +34,7 @@ def class_codes(y: Any, n_samples: int, *, least: int = 1, purpose: str) -> tupl
     classes : ndarray (C,)
     codes : ndarray (n_samples,), int
     """
-    if isinstance(y, np.ma.MaskedArray) and np.ma.getmaskarray(y).any():
-        raise ValueError(
-            f"y has masked entries (first at row {int(np.argmax(np.ma.getmaskarray(y)))}); drop these rows"
-        )
+    refuse_masked(y, "y", "drop these rows")
     values = np.asarray(y)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
@@ -58,19 +62,19 @@ def class_codes(y: Any, n_samples: int, *, least: int = 1, purpose: str) -> tupl
         raise ValueError(f"y has one class only, {classes.tolist()[0]!r}; {purpose} needs at least two")
     counts = np.bincount(codes, minlength=len(classes))
     if counts.min() < least:
-        few = int(np.argmin(counts))
+        smallest = int(np.argmin(counts))
         hint = "; are these measured values rather than labels?" if np.sum(counts < least) > len(classes) / 2 else ""
+        row = int(np.argmax(codes == smallest))
         raise ValueError(
-            f"class {classes.tolist()[few]!r} has one row (row {int(np.argmax(codes == few))}); {purpose} needs at "
-            f"least {least} rows of every class, one says nothing about the spread within: drop it or merge it{hint}"
+            f"class {classes.tolist()[smallest]!r} has one row (row {row}); {purpose} needs at least {least} rows of "
+            f"every class, one says nothing about the spread within: drop it or merge it{hint}"
         )
     return classes, codes
 
 
 def subset(positive: Any, n_samples: int, *, purpose: str) -> np.ndarray:
     """A truth value for each row, from those or from row numbers."""
-    if isinstance(positive, np.ma.MaskedArray) and np.ma.getmaskarray(positive).any():
-        raise ValueError("positive has masked entries; give a truth value for each row, or row numbers")
+    refuse_masked(positive, "positive", "give a truth value for each row, or row numbers")
     values = np.asarray(positive)
     if values.ndim != 1:
         raise ValueError(f"positive has shape {values.shape}; give a truth value for each row, or row numbers")

@@ -141,18 +141,18 @@ def kernel_logistic(
         )
     check_scale(strength, abs(products.mean_diagonal()))
     target = indicator(codes, len(classes))
-    found, function_of_rows = _fit(products, target, strength, tol, max_iterations)
-    warn_short(found, tol)
+    solution, function_of_rows = _fit(products, target, strength, tol, max_iterations)
+    warn_short(solution, tol)
     return LogisticModel(
         classes=classes,
-        intercept=found.intercept,
-        gamma=(target - found.probability) / strength,
+        intercept=solution.intercept,
+        gamma=(target - solution.probability) / strength,
         regularization=strength,
         kernel=products.kernel.unbound(),
         function=function_of_rows,
-        log_likelihood=found.log_likelihood,
+        log_likelihood=solution.log_likelihood,
         info=products.info
-        | {"iterations": found.iterations, "products_used": found.lifts, "gradient": float(found.gradient)},
+        | {"iterations": solution.iterations, "products_used": solution.lifts, "gradient": float(solution.gradient)},
     )
 
 
@@ -160,10 +160,10 @@ def _fit(
     products: Products, target: np.ndarray, strength: float, tol: float, max_iterations: int
 ) -> tuple[Logit, KernelFunction]:
     if products.features is None:
-        found = fit_logit(
+        solution = fit_logit(
             target, strength, lift=lambda R: (R, products.matmat(R)), tol=tol, max_iterations=max_iterations
         )
-        return found, products.function(found.weights, -found.intercept)
+        return solution, products.function(solution.weights, -solution.intercept)
     held = products.held_features()
     Phi = products.features if held is None else held
 
@@ -171,8 +171,8 @@ def _fit(
         weights = Phi.T @ R
         return weights, Phi @ weights
 
-    found = fit_logit(target, strength, lift=lift, tol=tol, max_iterations=max_iterations, plain=True)
-    return found, products.feature_function(found.weights, -found.intercept)
+    solution = fit_logit(target, strength, lift=lift, tol=tol, max_iterations=max_iterations, plain=True)
+    return solution, products.feature_function(solution.weights, -solution.intercept)
 
 
 def indicator(codes: np.ndarray, n_classes: int) -> np.ndarray:
@@ -182,11 +182,11 @@ def indicator(codes: np.ndarray, n_classes: int) -> np.ndarray:
     return (codes[:, None] == np.arange(n_classes)).astype(np.float64)
 
 
-def warn_short(found: Logit, tol: float) -> None:
-    if found.gradient > tol:
+def warn_short(solution: Logit, tol: float) -> None:
+    if solution.gradient > tol:
         warn_caller(
-            f"Newton's method stopped after {found.iterations} steps with a gradient of {found.gradient:.2g} of the "
-            f"first one, tol is {tol:.2g}; a larger regularization or max_iterations helps",
+            f"Newton's method stopped after {solution.iterations} steps with a gradient of {solution.gradient:.2g} of "
+            f"the first one, tol is {tol:.2g}; a larger regularization or max_iterations helps",
             AccuracyWarning,
         )
 

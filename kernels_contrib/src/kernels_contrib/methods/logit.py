@@ -51,13 +51,13 @@ def _probability(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(probabilities, log of the normaliser at each row); a single column is the log odds of two classes."""
     if logits.shape[1] == 1:
         size = np.abs(logits)
-        small = np.exp(-size)
-        one = 1.0 / (1.0 + small)
-        return np.where(logits >= 0, one, small * one), np.maximum(logits[:, 0], 0.0) + np.log1p(small[:, 0])
-    top = logits.max(axis=1, keepdims=True)
-    values = np.exp(logits - top)
+        ratio = np.exp(-size)
+        larger = 1.0 / (1.0 + ratio)
+        return np.where(logits >= 0, larger, ratio * larger), np.maximum(logits[:, 0], 0.0) + np.log1p(ratio[:, 0])
+    largest = logits.max(axis=1, keepdims=True)
+    values = np.exp(logits - largest)
     total = values.sum(axis=1, keepdims=True)
-    return values / total, (top + np.log(total))[:, 0]
+    return values / total, (largest + np.log(total))[:, 0]
 
 
 def _curvature(p: np.ndarray, V: np.ndarray) -> np.ndarray:
@@ -147,15 +147,16 @@ class _Problem:
 
     def _with_penalty(self, R: np.ndarray, f: Function) -> Function:
         """lift(R) + strength f, and the intercept's sum of R."""
-        if R.shape[1] > 1:
+        k = R.shape[1]
+        if k > 1:
             # no change of all classes alike changes anything: what rounding leaves there has no curvature to divide by
-            R = R - R.mean(axis=1, keepdims=True)
+            R = R - (R @ np.full(k, 1.0 / k))[:, None]
         weights, values = self.lift(R)
         sums = R.sum(axis=0)
         return (
             weights + self.strength * f[0],
             values + self.strength * f[1],
-            sums - sums.mean() if len(sums) > 1 else sums,
+            sums - sums.mean() if k > 1 else sums,
         )
 
     def newton_step(self, p: np.ndarray, slope: Function, accuracy: float) -> Function:

@@ -134,8 +134,8 @@ def kernel_perceptron(
     max_epochs = check_count(max_epochs, "max_epochs")
     averaged, shuffle = check_flag(averaged, "averaged"), check_flag(shuffle, "shuffle")
     generator = check_rng(rng)
-    most = max(1, n // 4) if max_features is None and method == "auto" else max_features
-    products = products_for(X, FitOptions(kernel, kernel_parameters, method, tol, most, n_threads, generator))
+    max_features = max(1, n // 4) if max_features is None and method == "auto" else max_features
+    products = products_for(X, FitOptions(kernel, kernel_parameters, method, tol, max_features, n_threads, generator))
     rule = _Rule(codes, len(classes), joint=multiclass == "joint")
     last, mean, mistakes = _epochs(products, rule, max_epochs, generator if shuffle else None)
     alpha = mean if averaged else last

@@ -136,12 +136,12 @@ def products_for(X: Any, options: FitOptions, *, draft: bool = False) -> Product
 
 
 def _mapped(X: Any, options: FitOptions) -> Any:
-    most = min(MAX_FEATURES, X.shape[0]) if options.max_features is None else options.max_features
+    max_features = min(MAX_FEATURES, X.shape[0]) if options.max_features is None else options.max_features
     return small_features(
         X,
         options.kernel,
         tol=options.tol,
-        max_features=most,
+        max_features=max_features,
         n_threads=options.n_threads,
         rng=options.rng,
         **options.parameters,

@@ -85,8 +85,8 @@ class LineMap:
         """k(y, y) - |phi(y)|^2, and k(y, y)."""
         rows = self._rows(y)
         Phi = self._map.features(rows)
-        left = self._map.residual(rows, Phi)
-        return np.stack([left, left + np.einsum("ij,ij->i", Phi, Phi)]).reshape(2, *y.shape)
+        missed = self._map.residual(rows, Phi)
+        return np.stack([missed, missed + np.einsum("ij,ij->i", Phi, Phi)]).reshape(2, *y.shape)
 
 
 class Contrast:
@@ -130,7 +130,7 @@ class Contrast:
         kept = []
         count, mean, second = 0, np.zeros(D * c), np.zeros((D * c, D * c))
         for n, tile_mean, part, Phi in self._tiles(W, moments):
-            # each tile about its own mean (Chan, Golub & LeVeque 1983), so that nothing cancels
+            # each tile about its blocks mean (Chan, Golub & LeVeque 1983), so that nothing cancels
             count += n
             step = tile_mean - mean
             second += part
@@ -165,25 +165,25 @@ class Contrast:
         """Residual trace over trace at W, and the numbers that contribute most to it."""
 
         def part(_: Any, Y: np.ndarray, i: int) -> tuple:
-            left, whole = self.map.residual(Y)
-            order = np.argsort(-left.ravel(), kind="stable")[: REFERENCE // 32]
-            return float(left.sum()), float(whole.sum()), np.stack([left.ravel()[order], Y.ravel()[order]])
+            missed, whole = self.map.residual(Y)
+            order = np.argsort(-missed.ravel(), kind="stable")[: REFERENCE // 32]
+            return float(missed.sum()), float(whole.sum()), np.stack([missed.ravel()[order], Y.ravel()[order]])
 
-        left = trace = 0.0
+        missed = trace = 0.0
         worst = np.zeros((2, 0))
-        for tile_left, tile_trace, tile_worst in self._tiles(W, part):
-            left += tile_left
+        for tile_missed, tile_trace, tile_worst in self._tiles(W, part):
+            missed += tile_missed
             trace += tile_trace
             worst = np.concatenate([worst, tile_worst], axis=1)
             worst = worst[:, np.argsort(-worst[0], kind="stable")[: REFERENCE // 32]]
-        return left / trace, worst[1]
+        return missed / trace, worst[1]
 
     def planes(self, y: np.ndarray, angles: np.ndarray) -> np.ndarray:
         """The generalised variance of two components y (2, N), turned by each angle."""
-        most = max(1, TILE_ENTRIES // (2 * self.map.n_features * y.shape[1]))
+        angles_a_task = max(1, TILE_ENTRIES // (2 * self.map.n_features * y.shape[1]))
         parts = parallel.run(
-            lambda i: self._planes(y, angles[i * most : (i + 1) * most]),
-            -(-len(angles) // most),
+            lambda i: self._planes(y, angles[i * angles_a_task : (i + 1) * angles_a_task]),
+            -(-len(angles) // angles_a_task),
             n_threads=self.setting.n_threads,
         )
         return np.concatenate(list(parts))
@@ -209,13 +209,13 @@ class Contrast:
 def _value_and_slope(C: np.ndarray, kappa: float, name: str) -> tuple[float, Any]:
     """The contrast of covariances C (c, D, c, D), and a function that returns G = dJ/dC in the same shape."""
     c, D = C.shape[:2]
-    own = np.arange(c)
+    blocks = np.arange(c)
     e = 0.5 * kappa
-    values, vectors = np.linalg.eigh(C[own, :, own, :])
+    values, vectors = np.linalg.eigh(C[blocks, :, blocks, :])
     values = np.maximum(values, 0.0)
-    # all in the blocks' own eigenvectors: a rotation, which no contrast sees
+    # all in the blocks' blocks eigenvectors: a rotation, which no contrast sees
     B = np.matmul(vectors.transpose(0, 2, 1)[:, None], np.matmul(C.transpose(0, 2, 1, 3), vectors[None]))  # c, c, D, D
-    B[own, own] = 0.0
+    B[blocks, blocks] = 0.0
     O = np.ascontiguousarray(B.transpose(0, 2, 1, 3)).reshape(c * D, c * D)
     t = (np.sqrt(values) / (values + e)).ravel()
     R = O * t
@@ -249,7 +249,7 @@ def _value_and_slope(C: np.ndarray, kappa: float, name: str) -> tuple[float, Any
             inner = (0.5 / (least * max(1.0 - least, 1e-300))) * (r[:, :, None] * r[:, None, :])
         G = across.reshape(c, D, c, D).transpose(0, 2, 1, 3).copy()
         a, b = values[:, :, None], values[:, None, :]
-        G[own, own] = inner * ((e * e - a * b) / ((a + e) * (b + e)) ** 2)
+        G[blocks, blocks] = inner * ((e * e - a * b) / ((a + e) * (b + e)) ** 2)
         G = np.matmul(vectors[:, None], np.matmul(G, vectors.transpose(0, 2, 1)[None]))
         return G.transpose(0, 2, 1, 3)
 

@@ -38,7 +38,7 @@ from .target import Target
 
 __all__ = ["MAX_FEATURES", "look_at", "make_plan", "offers_of_maps", "small_offers", "threads_within"]
 
-LOOK_SECONDS = 9e-3
+LOOK_SECONDS = 1e-2
 """Below this LAPACK is taken without a look at the spectrum, which costs 3e-3 and seldom finds anything faster."""
 KRYLOV_OVERHEAD = 15e-3
 KRYLOV_DOUBLE = 1.5  # passes in float64; those before are a search in float32, twice as fast
@@ -151,16 +151,28 @@ def make_plan(problem: Problem) -> Plan:
 
 def _plan(problem: Problem) -> Plan:
     target, rows, dense = problem.target, problem.rows, _dense_candidate(problem)
-    quick = not (target.forced or dense.obstacle or rows.sequential or rows.distributed)
-    quick = quick and dense.seconds <= LOOK_SECONDS
-    candidates = [dense] if target.method == "dense" or quick else _compared(problem, dense)
-    plan = replace(_choose(candidates, target, problem.data.n_samples), otherwise=_lapack_instead(dense))
+    quick = dense.seconds <= LOOK_SECONDS and not (
+        target.forced or dense.obstacle or rows.sequential or rows.distributed
+    )
     if quick:
+        candidates = [dense, *_small_exact_maps(problem)]
+    else:
+        candidates = [dense] if target.method == "dense" else _compared(problem, dense)
+    plan = replace(_choose(candidates, target, problem.data.n_samples), otherwise=_lapack_instead(dense))
+    if quick and len(candidates) == 1:
         plan = replace(plan, reason="a look at other routes would take as long")
     if rows.sequential and plan.method != "features":
         size = readable_size(float(problem.data.n_samples * problem.data.n_features * rows.dtype.itemsize))
         plan = replace(plan, reason=f"{plan.reason}; loads all rows ({size}), which come in order only")
     return plan
+
+
+def _small_exact_maps(problem: Problem) -> list[Candidate]:
+    """Maps that leave nothing out, of fewer features than there are rows: they need no look."""
+    kernel, data = problem.kernel, problem.data
+    offers = kernel.feature_maps(data, 0.0, data.n_samples // 2) if kernel.positive_semidefinite else []
+    hold = _components_held(problem, None)
+    return [_feature_candidate(problem, offer, hold) for offer in offers if offer.cost.residual == 0.0]
 
 
 def _compared(problem: Problem, dense: Candidate) -> list[Candidate]:

@@ -17,6 +17,7 @@ import numpy as np
 from setting import data, header, table
 
 import fastkpca as fk
+from fastkpca.model.result import leading
 
 PUBLISHED = {"gaussian": 1.6, "speckle": 1.2}
 COUNTS = (1, 4, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024, 2048)
@@ -40,7 +41,7 @@ def errors(
         for c in counts:
             if c > model.n_components:
                 continue
-            small = model.leading(np.ones(c))
+            small = leading(model, np.ones(c))
             if affine:
                 back = fk.kpca_preimage(small, fk.kpca_project(small, images), start=images)
             else:

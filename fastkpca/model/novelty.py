@@ -20,7 +20,7 @@ from ..kernels import guarded
 from ..rows.view import Rows
 from .projector import NewRows, SquaredErrors
 from .result import KPCAModel, check_model
-from .rows import new_rows
+from .rows import counted, new_rows
 
 __all__ = ["Limits", "kpca_limits", "kpca_spe", "kpca_t2"]
 
@@ -90,11 +90,10 @@ def kpca_t2(
         As ``kpca_project``; or T^2 of a row is beyond the largest number.
     """
     given = new_rows(model, X, purpose="kpca_t2")
-    z = np.empty((given.rows.n_samples, model.n_components))
     # what overflows is refused at the end
     quiet = np.errstate(over="ignore", invalid="ignore")
     with parallel.reporter(progress) as report, parallel.blas_threads(), quiet:
-        model.projector.project(given.kernel, given.rows, z, parallel.threads_for(given.kernel, n_threads), report)
+        z = model.projector.scores(given.kernel, given.rows, parallel.threads_for(given.kernel, n_threads), report)
     return _finite(_t2(model, z), "T^2", given.dtype)
 
 
@@ -319,7 +318,7 @@ def _training(model: KPCAModel) -> NewRows:
             "this model does not hold the precomputed matrix that it was made of; give kpca_limits(model, K_new, "
             "diagonal=...) the (m, N) matrix between rows from normal operation and the training rows"
         )
-    rows, _ = model.counted(Rows(model.projector.landmarks))
+    rows, _ = counted(model, Rows(model.projector.landmarks))
     if len(rows) > CALIBRATION_ROWS:
         few = np.sort(np.random.default_rng(0).choice(len(rows), CALIBRATION_ROWS, replace=False))
         rows = Rows(rows.source[few], weights=None if rows.weights is None else rows.weights[few])

@@ -28,7 +28,7 @@ from ..rows.view import Rows
 from .feature_projector import FeatureProjector
 from .result import KPCAModel, check_model
 from .ridge import fit_ridge
-from .rows import float_type, new_rows
+from .rows import counted, float_type, new_rows
 from .search import Known, Search
 
 __all__ = ["kpca_denoise", "kpca_preimage"]
@@ -304,12 +304,6 @@ def _method(method: str, model: KPCAModel, train_given: bool, start_given: bool)
     return method
 
 
-def _project(model: KPCAModel, kernel: Kernel, rows: Rows, n_threads: int) -> np.ndarray:
-    scores = np.empty((rows.n_samples, model.n_components))
-    model.projector.project(kernel, rows, scores, n_threads)
-    return scores
-
-
 def _known_rows(model: KPCAModel, kernel: Kernel, train: Any, n_threads: int) -> Known | None:
     """Rows to start or to learn from, with their scores: those given, or held by the model, or its pivots."""
     if train is not None and kernel.by_number:
@@ -329,12 +323,12 @@ def _known_rows(model: KPCAModel, kernel: Kernel, train: Any, n_threads: int) ->
         rows = Rows(model.projector.landmarks)
         if model.projector.grows_with_n:
             return _training(model, rows)
-    return Known(rows, _project(model, kernel, rows, n_threads))
+    return Known(rows, model.projector.scores(kernel, rows, n_threads))
 
 
 def _training(model: KPCAModel, rows: Rows) -> Known:
     """The training rows with their scores, without a pass over the kernel: score = coeff eigenvalues / weight."""
-    rows, present = model.counted(rows)
+    rows, present = counted(model, rows)
     coeff = model.projector.coeff
     values = model.score if coeff is None else coeff
     scores = np.asarray(values if present is None else values[present], dtype=np.float64)
@@ -353,7 +347,7 @@ def _scores_in_span(model: KPCAModel, kernel: Kernel, rows: Rows, n_threads: int
     t mean + W (z + (1 - t) b), and divided by t it is that of the scores z / t + (1 / t - 1) b.
     """
     if kernel.translation != "kernel":
-        return _project(model, kernel, rows, n_threads)
+        return model.projector.scores(kernel, rows, n_threads)
     products = model.projector.products(kernel, rows, n_threads)
     b, square = model.projector.of_the_mean()
     inside, along = products[:, :-1], products[:, -1]  # W' phi(x) and <phi(x), mean>

@@ -99,6 +99,12 @@ class Projector:
         """Write the scores (m, c) of the rows into ``out``."""
         raise NotImplementedError
 
+    def scores(self, kernel: Kernel, rows: Rows, n_threads: int, progress: Any = None) -> np.ndarray:
+        """The scores of the rows, (m, c) in float64."""
+        scores = np.empty((rows.n_samples, self.n_components))
+        self.project(kernel, rows, scores, n_threads, progress)
+        return scores
+
     def products(self, kernel: Kernel, rows: Rows, n_threads: int, progress: Any = None) -> np.ndarray:
         """<w_j, phi(x)> for each component, then <mean, phi(x)>: shape (m, c + 1)."""
         raise NotImplementedError

@@ -19,7 +19,7 @@ from . import stored
 from .plan import Plan
 from .projector import Projector
 
-__all__ = ["KPCAModel", "check_model", "load", "save"]
+__all__ = ["KPCAModel", "check_model", "leading", "load", "save"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -147,24 +147,6 @@ class KPCAModel:
     def tsquared(self) -> np.ndarray:
         """Hotelling's T^2 of the training rows over the kept components, shape (N,)."""
         return np.sum(self.score**2 / self.latent, axis=1)
-
-    def leading(self, signs: np.ndarray) -> KPCAModel:
-        """The model of the first ``len(signs)`` components, each times its sign."""
-        c = len(signs)
-        return replace(
-            self,
-            eigenvalues=self.eigenvalues[:c],
-            eigenvalue_bounds=self.eigenvalue_bounds[:c],
-            angle_bounds=self.angle_bounds[:c],
-            clusters=self.clusters[:c],
-            projector=self.projector.leading(signs),
-            _score=None if self._score is None else self._score[:, :c] * signs,
-        )
-
-    def counted(self, rows: Rows) -> tuple[Rows, np.ndarray | None]:
-        """(those of the training rows that count, with their weights; their numbers, None where all count)."""
-        self.projector.check_weights()
-        return rows.weighted(self.sample_weight).present()
 
     @property
     def bounds_text(self) -> str:
@@ -296,6 +278,20 @@ def _unpickled(parts: dict, plan: dict, state: tuple[dict, dict[str, np.ndarray]
         if parts["_moments"] is not None:
             parts["_moments"] = feature_map.new_moments().restore(*parts["_moments"])
     return KPCAModel(**parts | {"plan": Plan.from_state(plan)})
+
+
+def leading(model: KPCAModel, signs: np.ndarray) -> KPCAModel:
+    """The model of the first ``len(signs)`` components, each times its sign."""
+    c = len(signs)
+    return replace(
+        model,
+        eigenvalues=model.eigenvalues[:c],
+        eigenvalue_bounds=model.eigenvalue_bounds[:c],
+        angle_bounds=model.angle_bounds[:c],
+        clusters=model.clusters[:c],
+        projector=model.projector.leading(signs),
+        _score=None if model._score is None else model._score[:, :c] * signs,
+    )
 
 
 def save(model: KPCAModel, path: Any, *, overwrite: bool = False, scores: bool = False) -> None:

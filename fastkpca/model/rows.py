@@ -10,10 +10,11 @@ from ..kernels import guarded
 from ..rows.columns import check_columns, check_names
 from ..rows.convert import as_rows
 from ..rows.values import check_finite, check_weights
+from ..rows.view import Rows
 from .projector import NewRows
-from .result import check_model
+from .result import KPCAModel, check_model
 
-__all__ = ["float_type", "new_rows"]
+__all__ = ["counted", "float_type", "new_rows"]
 
 
 def float_type(*types: np.dtype) -> np.dtype:
@@ -61,3 +62,9 @@ def new_rows(
         rows = rows.weighted(check_weights(sample_weight, rows.n_samples, fit=False))
     shift = None if kernel.translation is None else model.shift  # without one, what float64 would round is refused
     return NewRows(kernel, rows.shifted(shift), float_type(rows.dtype, model.dtype))
+
+
+def counted(model: KPCAModel, rows: Rows) -> tuple[Rows, np.ndarray | None]:
+    """(those of the training rows that count, with their weights; their numbers, None where all count)."""
+    model.projector.check_weights()
+    return rows.weighted(model.sample_weight).present()

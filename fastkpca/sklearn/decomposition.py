@@ -45,7 +45,7 @@ from ..errors import CertificateWarning, ComponentsWarning, NoVarianceError, Unk
 from ..fit.kpca import kpca, plan
 from ..kernels import guarded
 from ..model.project import kpca_project
-from ..model.result import KPCAModel
+from ..model.result import KPCAModel, leading
 from ..model.rows import float_type
 from ..products.matrix import gram_matrix
 from ..rows.view import Rows
@@ -644,7 +644,7 @@ def _reduced(model: KPCAModel, keep: int, column_means: np.ndarray | None) -> KP
     score = model.score[:, :keep]
     largest = np.abs(score).argmax(axis=0)
     signs = np.where(score[largest, np.arange(keep)] < 0, -1.0, 1.0).astype(score.dtype)
-    reduced = model.leading(signs)
+    reduced = leading(model, signs)
     if column_means is None:
         return reduced
     return replace(reduced, projector=reduced.projector.recentred(column_means))

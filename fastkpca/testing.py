@@ -824,7 +824,7 @@ def _keeps_its_bound(product: Any, S: Summation, case: _Case, K: np.ndarray, nam
     finding = contract.product_keeps_its_bound(
         values, K @ U, np.abs(K) @ np.abs(U), U, bound=S.error_bound, error=case.error()
     )
-    _need(not finding.broken, f"{name} of {type(S).__name__} {finding.found}; {finding.needed}")
+    _need(not finding.broken, f"{name} of {type(S).__name__} {finding.observed}; {finding.needed}")
     one = np.asarray(product(np.ascontiguousarray(U[:, 1:2])))
     same = 2 * S.error_bound * np.abs(U[:, 1]).sum() + 2 * (m + 30) * EPS * (np.abs(K) @ np.abs(U[:, 1:2]))
     _need((np.abs(one - values[:, 1:2]) <= same).all(), f"{name} of one column is not that of the same among several")

@@ -13,14 +13,14 @@ from ..base.checks import check_count, check_name, check_rng, check_tol
 from ..base.protocol import Kernel, Offer, Summary
 from ..errors import rounded_up
 from ..kernels import given_kernel
-from ..maps.pivots import RankProbe
+from ..maps.pivots import PivotMap, RankProbe
 from ..products.operators import FeatureOperator, GramOperator
 from ..rows.columns import check_columns
 from ..rows.convert import as_rows
 from ..rows.values import check_finite
 from ..rows.view import Rows
 from .planning import MAX_FEATURES, look_at, offers_of_maps, small_offers
-from .problem import summarize_for
+from .problem import entry_error_of, landmark_rows, summarize_for
 from .product_choice import best_product, both_sides, exact_error, products_for
 
 __all__ = ["features", "gram"]
@@ -126,8 +126,9 @@ def features(
     X: Any,
     kernel: Any = "gaussian",
     *,
-    tol: float = 1e-6,
+    tol: float | None = None,
     max_features: int | None = None,
+    landmarks: Any = None,
     features: str = "auto",
     n_threads: int | None = None,
     rng: Any = 0,
@@ -141,10 +142,13 @@ def features(
     X : array_like (N, d)
     kernel : str, Kernel, object with ``block``, or callable
         Positive semidefinite.
-    tol : float
-        Residual trace over trace of K.
+    tol : float, optional
+        Residual trace over trace of K. By default 1e-6; where ``max_features`` or ``landmarks`` says what may be spent,
+        whatever comes of it.
     max_features : int, optional
-        8192 by default.
+        8192 by default; without ``tol`` so many, or fewer where these leave no more than 1e-6 of the trace.
+    landmarks : array_like, optional
+        Numbers of rows, (m,), or rows, (m, d), all different: the map of Nystroem's method with these.
     features : str
         "auto", or the name of a feature map to force.
     n_threads : int, optional
@@ -162,8 +166,8 @@ def features(
     Raises
     ------
     ValueError
-        No feature map reaches ``tol`` within ``max_features``, over all rows and not only the sample that it was
-        chosen on.
+        No feature map reaches a ``tol`` that was given within ``max_features``, over all rows and not only the sample
+        that it was chosen on.
 
     Examples
     --------
@@ -173,10 +177,22 @@ def features(
     >>> F.shape, F.residual_trace
     ((1000, 10), 0.0)
     """
-    tol = check_tol(tol)
+    budgeted = tol is None and max_features is not None
+    tol = check_tol(1e-6 if tol is None else tol)
     inputs = _inputs(_FEATURES, X, kernel, kernel_parameters, n_threads, rng)
     chosen, rows, data, threads = inputs.kernel, inputs.rows, inputs.data, inputs.n_threads
     limit = MAX_FEATURES if max_features is None else check_count(max_features, "max_features")
+    if not chosen.positive_semidefinite:
+        raise ValueError(f"{chosen!r} is not positive semidefinite, so no feature map exists; use gram()")
+    if landmarks is not None:
+        if max_features is not None or features not in ("auto", "pivots"):
+            raise ValueError("landmarks= are the features, and max_features= or features= asks for others; drop one")
+        pivots = landmark_rows(landmarks, chosen, rows, data)
+        feature_map = PivotMap(chosen, pivots, entry_error=entry_error_of(chosen, data))
+        return FeatureOperator(chosen, feature_map, rows, threads, progress=progress)
+    if budgeted:
+        offer = _best_within(chosen, data, rows, tol, limit, features)
+        return FeatureOperator(chosen, offer.build(data.sample), rows, threads, progress=progress)
     reached = np.inf
     for offer in _offers(chosen, data, rows, tol, limit, features):
         operator = FeatureOperator(chosen, offer.build(data.sample), rows, threads, progress=progress)
@@ -226,8 +242,6 @@ def _inputs(
 
 def _offers(kernel: Kernel, data: Summary, rows: Rows, tol: float, max_features: int, name: str) -> Iterator[Offer]:
     """The feature maps that are predicted to reach tol: first those that need no probe, then the smallest first."""
-    if not kernel.positive_semidefinite:
-        raise ValueError(f"{kernel!r} is not positive semidefinite, so no feature map exists; use gram()")
     if name == "auto":
         yield from small_offers(kernel, data, rows, tol, max_features)
     look = look_at(kernel, data, tol, shares=False)
@@ -250,6 +264,19 @@ def _offers(kernel: Kernel, data: Summary, rows: Rows, tol: float, max_features:
             "raise tol or max_features, or use gram()"
         )
     yield from sorted(offers, key=lambda x: x.cost.n_features)
+
+
+def _best_within(kernel: Kernel, data: Summary, rows: Rows, tol: float, max_features: int, name: str) -> Offer:
+    """A map of at most so many features: the smallest that reaches ``tol``, or else the one that comes closest."""
+    look = look_at(kernel, data, tol, shares=False)
+    while True:
+        offers = offers_of_maps(kernel, data, rows, look, tol, max_features, name, count=max_features)
+        offers = _within(offers, max_features)
+        if offers:
+            return min(offers, key=lambda x: x.cost.n_features)
+        if tol >= 1.0:
+            raise ValueError(f"{kernel!r} has no feature map {name!r} of at most {max_features} features")
+        tol = min(10.0 * tol, 1.0)
 
 
 def _within(offers: list[Offer], max_features: int) -> list[Offer]:

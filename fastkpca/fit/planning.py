@@ -152,7 +152,7 @@ def make_plan(problem: Problem) -> Plan:
 def _plan(problem: Problem) -> Plan:
     target, rows, dense = problem.target, problem.rows, _dense_candidate(problem)
     quick = dense.seconds <= LOOK_SECONDS and not (
-        target.forced or dense.obstacle or rows.sequential or rows.distributed
+        target.forced or target.max_features or dense.obstacle or rows.sequential or rows.distributed
     )
     if quick:
         candidates = [dense, *_small_exact_maps(problem)]
@@ -180,7 +180,7 @@ def _compared(problem: Problem, dense: Candidate) -> list[Candidate]:
     target = problem.target
     # of a kernel's own map by name, and no other route, the look at pivots would tell nothing
     pivots = target.method != "features" or target.features in ("auto", "pivots")
-    look = look_at(problem.kernel, problem.data, pivots=pivots, beside=target.samples)
+    look = look_at(problem.kernel, problem.data, pivots=pivots, beside=target.samples and target.promised)
     candidates = [] if target.forced else [dense]
     if target.method in ("auto", "krylov"):
         candidates += _krylov_candidates(problem, look)

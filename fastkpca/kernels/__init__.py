@@ -2,14 +2,14 @@
 
 ``from fastkpca.kernels import Kernel`` is all that a plugin needs; the protocol is in ``fastkpca.base.protocol``. Here
 live the kernels, one file each, how they are found, and what stands between the core and those from outside. Nothing
-here fits, solves or reads rows but for a look at a sample.
+here fits or solves, and of the rows it reads a sample.
 
 ==================  ==================================================================================
 ``registry``        names: the built-in table, the entry-point group ``fastkpca.kernels``, a session's own
 ``contract``        what a kernel, a map and a product promise: each promise once
 ``stored``          kernels in model files
 ``guard``           stands between the core and kernels from outside; ``guarded_offers``: their maps and products
-``sampling``        the promises of a kernel from outside, looked at on a few rows
+``sampling``        the promises of a kernel from outside, checked on a few rows
 ``watch``           calls into code from outside, named where they fail
 ``given``           the kernel that a user gave, and names that other libraries use
 ``adapters``        functions on tiles, and objects with ``block``, as kernels

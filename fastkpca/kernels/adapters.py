@@ -41,10 +41,10 @@ def _values(result: Any, shape: tuple[int, ...], dtype: np.dtype, label: str) ->
     if values.dtype.kind not in "fiub":
         raise TypeError(f"{label} returned {values.dtype} values; a kernel returns real numbers, shape {shape}")
     if values.shape != shape:
-        found = "one number" if values.ndim == 0 else f"an array of shape {values.shape}"
-        raise ValueError(f"{label} returned {found} where shape {shape} is needed: {_TILES}")
-    own = values.flags.writeable and values.flags.owndata
-    return values.astype(dtype, order="C", copy=not own)
+        given = "one number" if values.ndim == 0 else f"an array of shape {values.shape}"
+        raise ValueError(f"{label} returned {given} where shape {shape} is needed: {_TILES}")
+    overwritable = values.flags.writeable and values.flags.owndata
+    return values.astype(dtype, order="C", copy=not overwritable)
 
 
 class _Foreign(Kernel):

@@ -1,9 +1,9 @@
 """What a kernel promises, each promise once: pure functions of the values that a kernel, a map or a product returned.
 
-A claim is looked at on a few rows and answers with a ``Finding``. At run time the guard (``guard``) looks at each
-kernel from outside, on a sample; ``fastkpca.testing`` runs all claims for authors, on many tiles. Both say what error a
-value may have. ``Finding.excess`` says how far the values are beyond what is allowed: where it is positive, the claim
-is false.
+A claim is checked on a few rows and answers with a ``Finding``. At run time each kernel from outside is checked on a
+sample (``sampling``); ``fastkpca.testing`` checks all claims for authors, on many tiles. Both say what error a value
+may have. ``Finding.excess`` says how far the values are beyond what is allowed: where it is positive, the claim is
+false.
 """
 
 from __future__ import annotations
@@ -35,21 +35,22 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Finding:
-    """What one look at a claim saw.
+    """What one check of a claim observed.
 
     Attributes
     ----------
     method : str
-        That the claim is about.
+        What the claim is about.
     excess : float
-        How far what was seen is beyond what is allowed; the claim holds where it is not positive. NaN counts as beyond.
-    found, needed : str
+        How far the observed values are beyond what is allowed; the claim holds where it is not positive. NaN counts as
+        beyond.
+    observed, needed : str
         For the error: "block *is not symmetric ...*; *kernels are symmetric ...*".
     """
 
     method: str
     excess: float
-    found: str
+    observed: str
     needed: str
 
     @property
@@ -58,44 +59,44 @@ class Finding:
 
     @property
     def text(self) -> str:
-        return f"{self.method} {self.found}; {self.needed}"
+        return f"{self.method} {self.observed}; {self.needed}"
 
 
 def block_is_symmetric(K: np.ndarray, error: float) -> Finding:
     """k(x, y) = k(y, x) in the tile K of rows with themselves; a value errs by at most ``error``."""
     gap = np.abs(K - K.T)
     i, j = np.unravel_index(int(gap.argmax()), gap.shape)
-    found = f"is not symmetric: k(x, y) = {K[i, j]:.17g}, k(y, x) = {K[j, i]:.17g} (rows {i} and {j})"
+    observed = f"is not symmetric: k(x, y) = {K[i, j]:.17g}, k(y, x) = {K[j, i]:.17g} (rows {i} and {j})"
     needed = "kernels are symmetric, to rounding or to their entry_error: k(x, y) and k(y, x) are one number"
-    return Finding("block", float(gap[i, j]) - 2 * error, found, needed)
+    return Finding("block", float(gap[i, j]) - 2 * error, observed, needed)
 
 
 def value_of_two_rows_alone(part: np.ndarray, whole: np.ndarray, error: float) -> Finding:
     """The values of one tile are those of the same rows within another."""
     off = float(np.abs(part - whole).max(initial=0.0))
-    found = f"returns values that differ by {off:.3g} from those of the same rows in one tile"
-    return Finding("block", off - 2 * error, found, "a value depends on its two rows alone, in either order")
+    observed = f"returns values that differ by {off:.3g} from those of the same rows in one tile"
+    return Finding("block", off - 2 * error, observed, "a value depends on its two rows alone, in either order")
 
 
 def diagonal_is_that_of_block(diagonal: np.ndarray, K: np.ndarray, error: float) -> Finding:
     off = np.abs(diagonal - K.diagonal())
     row = int(off.argmax())
-    found = (
+    observed = (
         f"says k(x, x) = {diagonal[row]:.17g} where block says {K[row, row]:.17g} (row {row}; they differ by "
         f"{off[row]:.3g})"
     )
-    return Finding("diagonal", float(off[row]) - 2 * error, found, "the two must agree")
+    return Finding("diagonal", float(off[row]) - 2 * error, observed, "the two must agree")
 
 
 def block_is_semidefinite(K: np.ndarray, noise: float) -> Finding:
     """No eigenvalue of K is below -noise."""
     lowest = _negative_eigenvalue(K, noise)
     largest = float(np.abs(K).max(initial=0.0))
-    found = (
+    observed = (
         f"has on {len(K)} rows values with the eigenvalue {lowest:.3g}, allowed is {-noise:.2g} (the largest value is "
         f"{largest:.3g})"
     )
-    return Finding("block", -lowest, found, "the kernel says positive_semidefinite = True, and is not")
+    return Finding("block", -lowest, observed, "the kernel says positive_semidefinite = True, and is not")
 
 
 def shift_changes_nothing(
@@ -105,9 +106,9 @@ def shift_changes_nothing(
     if translation == "centered":
         here, away = ((x - x.mean(axis=0)) - (x - x.mean(axis=0)).mean(axis=1)[:, None] for x in (here, away))
     off = float(np.abs(here - away).max(initial=0.0))
-    found = f"differs by {off:.3g} before and after a shift of both tiles, by {shift:.3g} in each column"
+    observed = f"differs by {off:.3g} before and after a shift of both tiles, by {shift:.3g} in each column"
     needed = f"the kernel says translation = {translation!r}, and that does not hold"
-    return Finding("block", off - allowed, found, needed)
+    return Finding("block", off - allowed, observed, needed)
 
 
 def compiled_tile_is_block(kernel: Kernel, rows: np.ndarray, K: np.ndarray, error: float) -> Finding | None:
@@ -118,8 +119,8 @@ def compiled_tile_is_block(kernel: Kernel, rows: np.ndarray, K: np.ndarray, erro
     columns = min(8, len(rows))
     product = ExactSummation(kernel, Rows(rows)).matmat(np.eye(len(rows), columns))
     off = float(np.abs(product - K[:, :columns]).max(initial=0.0))
-    found = f"{compiled!r} differs from block by {off:.3g}"
-    return Finding("compiled_tile", off - 2 * error, found, "compiled tiles and block must agree")
+    observed = f"{compiled!r} differs from block by {off:.3g}"
+    return Finding("compiled_tile", off - 2 * error, observed, "compiled tiles and block must agree")
 
 
 # Feature maps -------------------------------------------------------------------------------------------------------
@@ -135,8 +136,8 @@ def features_stay_below_kernel(feature_map: FeatureMap, Phi: np.ndarray, K: np.n
     n, size = len(K), float(np.einsum("ij,ij->", Phi, Phi))
     noise = n * error + map_rounding(feature_map) * size + feature_map.defect_norm(n, float(np.trace(K)))
     lowest = _negative_eigenvalue(K - Phi @ Phi.T, noise)
-    found = f"makes K - Phi Phi' have the eigenvalue {lowest:.3g} on {n} rows (allowed: {-noise:.2g})"
-    return Finding("features", -lowest, found, "the residual is negative: the map exceeds the kernel")
+    observed = f"makes K - Phi Phi' have the eigenvalue {lowest:.3g} on {n} rows (allowed: {-noise:.2g})"
+    return Finding("features", -lowest, observed, "the residual is negative: the map exceeds the kernel")
 
 
 def residual_is_an_upper_bound(
@@ -147,8 +148,8 @@ def residual_is_an_upper_bound(
     left = diagonal - squares
     gap = left - residual - map_rounding(feature_map) * squares - error - feature_map.defect
     i = int(gap.argmax())
-    found = f"is {residual[i]:.6g} where k(x, x) - |phi(x)|^2 is {left[i]:.6g} (row {i})"
-    return Finding("residual", float(gap[i]), found, "it is no upper bound, and must be one")
+    observed = f"is {residual[i]:.6g} where k(x, x) - |phi(x)|^2 is {left[i]:.6g} (row {i})"
+    return Finding("residual", float(gap[i]), observed, "it is no upper bound, and must be one")
 
 
 def map_products_are_of_features(
@@ -169,8 +170,8 @@ def map_products_are_of_features(
     ):
         off = float(np.abs(product - expected).max(initial=0.0))
         allowed = (rounding + defect) * (float(np.linalg.norm(factor)) + 1)
-        found = f"differs from the product with features by {off:.3g}"
-        findings.append(Finding(method, off - allowed, found, f"{text} must agree to rounding ({allowed:.2g})"))
+        observed = f"differs from the product with features by {off:.3g}"
+        findings.append(Finding(method, off - allowed, observed, f"{text} must agree to rounding ({allowed:.2g})"))
     return findings
 
 
@@ -195,11 +196,11 @@ def product_keeps_its_bound(
     allowed = (bound + error) * np.abs(U).sum(axis=0) + (len(U) + 8) * EPS * sizes
     off = np.abs(product - exact)
     i, k = np.unravel_index(int((off - allowed).argmax()), off.shape)
-    found = (
+    observed = (
         f"is off by {off[i, k]:.3g} in row {first_row + i}, column {k}, beyond its error_bound {bound:.3g}, which "
         f"allows {allowed[i, k]:.3g}"
     )
-    return Finding("matmat", float((off - allowed)[i, k]), found, "a product keeps the error_bound that it states")
+    return Finding("matmat", float((off - allowed)[i, k]), observed, "a product keeps the error_bound that it states")
 
 
 def _negative_eigenvalue(A: np.ndarray, noise: float) -> float:

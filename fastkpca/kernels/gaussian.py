@@ -133,8 +133,8 @@ class Gaussian(Kernel):
         displaced = 0.61 * unit * reach * (6.0 if by_products or single else 2.0)
         error = 2.0 * (d + 10) * unit + displaced + float(np.finfo(dtype).tiny)
         if by_products:
-            most = tiles.EXPONENT_ERROR_SINGLE if single else tiles.EXPONENT_ERROR
-            error += 2.0 * rounding_factor(d) * min(most, 4.0 * unit * reach * reach)
+            exponent_error = tiles.EXPONENT_ERROR_SINGLE if single else tiles.EXPONENT_ERROR
+            error += 2.0 * rounding_factor(d) * min(exponent_error, 4.0 * unit * reach * reach)
         return min(error, 1.0)  # values lie between 0 and 1, the computed ones too
 
     def value_bound(self, data: Summary) -> float:
@@ -153,14 +153,14 @@ class Gaussian(Kernel):
         """All monomials below an order, about the candidate for a centre that needs the lowest one."""
         sigma, d = self._sigma, data.n_features
         best: tuple[int, np.ndarray, float] | None = None
-        most = _largest_order(d, max_features)
+        largest_order = _largest_order(d, max_features)
         for center in _centers(data):
             squares = np.sum(((data.sample - center) / sigma) ** 2, axis=1)
             if squares.max() > LARGEST_RADIUS**2:
                 continue
-            if best is None and truncation.residual(squares, most).mean() > 1e3 * tol:
+            if best is None and truncation.residual(squares, largest_order).mean() > 1e3 * tol:
                 break  # the candidates that follow move the centre a little; they don't gain this much
-            order = truncation.order_for_trace(squares, 0.9 * tol, most if best is None else best[0] - 1)
+            order = truncation.order_for_trace(squares, 0.9 * tol, largest_order if best is None else best[0] - 1)
             if order >= 0:
                 best = order, center, float(truncation.residual(squares, order).mean())
         if best is None:
@@ -190,8 +190,8 @@ class Gaussian(Kernel):
         whole: FeatureMap | None = None
         if data.n_samples >= MANY_ROWS * len(data.sample):
             share = PROBE_SHARE * data.n_samples * float(D) ** 2
-            found = ranked_map(data, sigma, tol=tol, max_features=max_features, max_work=share)
-            whole = found if found.reached else None
+            searched = ranked_map(data, sigma, tol=tol, max_features=max_features, max_work=share)
+            whole = searched if searched.reached else None
         # on more rows the search finds more of the tails: one fifth more on the sets of
         # benchmarks/speed/feature_counts.py
         D = min(max_features, D + D // 5 + 1) if whole is None else whole.n_features

@@ -1,15 +1,15 @@
-"""Between the core and kernels from outside: every call is named where it fails, every claim is looked at once.
+"""Between the core and kernels from outside: errors name the plugin, and each claim is checked once.
 
 ``guarded(kernel)`` is the kernel itself for fastkpca's own. For any other it is a ``Guard`` around it, which
 
 - hands tiles on read-only, and checks the shape and type of what comes back (and a row, a column and the diagonal of
   each tile for NaN and infinity);
 - turns what a plugin raises into a PluginError that says which kernel, which distribution, which call on which shapes;
-- looks at the claims once for each public call, when the parameters are resolved (``sampling``): a tile of at most
+- checks the claims once for each public call, when the parameters are resolved (``sampling``): a tile of at most
   64 x 64 values for symmetry, diagonal, translation and semidefiniteness, at most as many rows for a feature map, one
   row of exact values for each direction of a product.
 
-Kernels without ``entry_error`` are judged to 1e-6 of their largest value, others to what they claim.
+Kernels without ``entry_error`` are held to 1e-6 of their largest value, others to what they claim.
 """
 
 from __future__ import annotations
@@ -87,12 +87,12 @@ class Guard(Proxy, Kernel):
         K = self._array("block", (len(X), len(Y)), X, Y)
         if K.size and not _looks_finite(K) and not np.isfinite(K).all():
             row, column = np.argwhere(~np.isfinite(K))[0]
-            found = f"returned {K[row, column]} (first at row {row}, column {column} of the tile)"
+            observed = f"returned {K[row, column]} (first at row {row}, column {column} of the tile)"
             needed = (
                 "kernel values are finite: look for a division by zero where x = y, the root of a number that rounding "
                 "made negative, and for overflow (there X on a smaller scale, or other parameters, help)"
             )
-            self._refuse("block", (X, Y), found, needed)
+            self._refuse("block", (X, Y), observed, needed)
         return K
 
     def diagonal(self, X: np.ndarray) -> np.ndarray:

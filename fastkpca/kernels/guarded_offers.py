@@ -33,8 +33,8 @@ class GuardedMap(Proxy, FeatureMap):
         residual = self._array("residual", (len(X),), X, Phi)
         if not (residual >= 0).all():
             row = int(np.argmin(residual >= 0))
-            found = f"returned {residual[row]} (first at row {row})"
-            self._refuse("residual", (X,), found, "it is never negative: an upper bound")
+            observed = f"returned {residual[row]} (first at row {row})"
+            self._refuse("residual", (X,), observed, "it is never negative: an upper bound")
         return residual
 
     def outside_error(self, X: np.ndarray) -> np.ndarray:
@@ -119,4 +119,4 @@ class GuardedSummation(Proxy, Summation):
             product[index], exact, sizes, U, bound=self.error_bound, error=self._error, first_row=int(index[0])
         )
         if finding.broken:
-            self._refuse(method, (U,), finding.found, finding.needed)
+            self._refuse(method, (U,), finding.observed, finding.needed)

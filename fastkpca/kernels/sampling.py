@@ -1,7 +1,7 @@
-"""The claims of a kernel from outside, looked at once on a few of the user's rows.
+"""The claims of a kernel from outside, checked once on a few of the user's rows.
 
-A sample: what it shows is wrong, but what it does not show may still be (docs/kernels.md). It reads no more than 1 % of
-the values that an exact product needs.
+The sample is random: what it finds is wrong, but what it does not find may still be wrong (docs/kernels.md). It reads
+no more than 1 % of the values that an exact product needs.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ __all__ = ["SampledClaims"]
 
 SAMPLE_ROWS = 64
 ROWS_PER_SAMPLE = 14
-"""A look at m = N / 14 rows reads m^2 + 2 m/3 2m/3 + (m/3)^2 < 1.6 m^2 < 0.8 % of N^2 values, and m on the diagonal."""
+"""A sample of m = N / 14 rows: m^2 + 2 m/3 2m/3 + (m/3)^2 < 1.6 m^2 < 0.8 % of N^2 values, and m of the diagonal."""
 ROWS_PER_MAP_SAMPLE = 50
 UNKNOWN = 1e-6
 """Error of a kernel value, over the largest, that is allowed for where the kernel states none."""
 
 
 class SampledClaims:
-    """The claims about values, looked at when it is made; its tile then serves the feature maps that are built.
+    """Checks the claims about values when it is made; its tile then serves the feature maps that are built.
 
     Parameters
     ----------
@@ -66,11 +66,11 @@ class SampledClaims:
             *contract.map_products_are_of_features(feature_map, S, Phi, U, C),
         ):
             if finding.broken:
-                self.watch.refuse(owner, finding.method, (S,), finding.found, finding.needed)
+                self.watch.refuse(owner, finding.method, (S,), finding.observed, finding.needed)
 
     def _hold(self, finding: contract.Finding, *tiles: np.ndarray) -> None:
         if finding.broken:
-            self.watch.refuse(self.inner, finding.method, tiles, finding.found, finding.needed)
+            self.watch.refuse(self.inner, finding.method, tiles, finding.observed, finding.needed)
 
     def _loose_error(self, largest: float) -> float:
         """For values that come another way than through the same ``block`` on the same rows."""

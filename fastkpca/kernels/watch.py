@@ -57,8 +57,8 @@ class Watch:
     def text(self, owner: Any, method: str, arguments: Sequence[Any]) -> str:
         return f"{self.origin.who}: {type(owner).__name__}.{method}{_shapes(arguments)}"
 
-    def refuse(self, owner: Any, method: str, arguments: Sequence[Any], found: str, needed: str) -> NoReturn:
-        raise KernelContractError(f"{self.text(owner, method, arguments)} {found}; {needed}")
+    def refuse(self, owner: Any, method: str, arguments: Sequence[Any], observed: str, needed: str) -> NoReturn:
+        raise KernelContractError(f"{self.text(owner, method, arguments)} {observed}; {needed}")
 
     def array(self, owner: Any, method: str, result: Any, shape: tuple[int, ...], *arguments: Any) -> np.ndarray:
         """The result of a call, as an array of this shape and at least the precision of the first argument."""
@@ -102,8 +102,8 @@ class Proxy:
         X = read_only(X)
         return self._watch.array(self._inner, method, self._call(method, X, *others), shape, X, *others)
 
-    def _refuse(self, method: str, arguments: Sequence[Any], found: str, needed: str) -> NoReturn:
-        self._watch.refuse(self._inner, method, arguments, found, needed)
+    def _refuse(self, method: str, arguments: Sequence[Any], observed: str, needed: str) -> NoReturn:
+        self._watch.refuse(self._inner, method, arguments, observed, needed)
 
     def _inherits(self, method: str) -> bool:
         """Whether the object has the protocol's own method, which then runs on the stand-in's methods."""

@@ -124,9 +124,9 @@ class RankedMap(FeatureMap):
         return self.sigma == sigma
 
     @classmethod
-    def stored_size(cls, own: Record, n_columns: int) -> int:
-        d = same_columns(own, len(own.array("centre", (None,))), n_columns)
-        return len(own.array("indices", (None, d), kind="i"))
+    def stored_size(cls, record: Record, n_columns: int) -> int:
+        d = same_columns(record, len(record.array("centre", (None,))), n_columns)
+        return len(record.array("indices", (None, d), kind="i"))
 
     def cost(self) -> Cost:
         """What forming these features costs; the search for the set is already paid."""
@@ -148,27 +148,27 @@ class RankedMap(FeatureMap):
     @classmethod
     def from_state(cls, header: dict, arrays: dict[str, np.ndarray]) -> RankedMap:
         """The map that ``state`` described."""
-        own = Record(header, arrays, "the ranked feature map")
-        own.keys(("map", "sigma", "radius", "reached", "predicted"))
-        own.names(("centre", "axes", "indices"))
-        centre = own.array("centre", (None,))
+        record = Record(header, arrays, "the ranked feature map")
+        record.keys(("map", "sigma", "radius", "reached", "predicted"))
+        record.names(("centre", "axes", "indices"))
+        centre = record.array("centre", (None,))
         d = len(centre)
-        axes, indices = own.array("axes", (d, d)), own.array("indices", (None, d), kind="i", least=0)
+        axes, indices = record.array("axes", (d, d)), record.array("indices", (None, d), kind="i", least=0)
         if not np.abs(axes.T @ axes - np.eye(d)).max(initial=0.0) < 1e-8:
-            raise own.refuse("its axes are not orthonormal")
+            raise record.refuse("its axes are not orthonormal")
         # tables of h_k up to the highest order are made for each tile
         if indices.size and int(indices.max(axis=0).sum(dtype=np.int64)) > max(32 * d, MOST_ORDERS) + d:
-            raise own.refuse("its indices are out of range")
+            raise record.refuse("its indices are out of range")
         differs = indices[1:] != indices[:-1]
         first = differs.argmax(axis=1) if d else np.zeros(0, dtype=np.intp)
         step = np.take_along_axis(indices[1:], first[:, None], axis=1) > np.take_along_axis(
             indices[:-1], first[:, None], axis=1
         )
         if not step.all():
-            raise own.refuse("its indices are not in order, or one occurs twice")
-        self = cls(own.number("sigma", above=0.0), centre, axes, indices, own.number("radius", least=0.0))
-        self.reached = own.flag("reached")
-        self.predicted = float("nan") if header["predicted"] is None else own.number("predicted", least=0.0)
+            raise record.refuse("its indices are not in order, or one occurs twice")
+        self = cls(record.number("sigma", above=0.0), centre, axes, indices, record.number("radius", least=0.0))
+        self.reached = record.flag("reached")
+        self.predicted = float("nan") if header["predicted"] is None else record.number("predicted", least=0.0)
         return self
 
 
@@ -262,10 +262,10 @@ class _Search:
         orders = [np.flatnonzero(mean >= threshold) for mean in self._means]
         first = np.concatenate([[0], np.cumsum([len(k) for k in orders])]).astype(np.intp)
         mass = np.concatenate([table[k] for table, k in zip(self._masses, orders)])
-        found = _core.search(mass, first, threshold, max_leaves, self._max_work)
-        if found is None:
+        heaviest = _core.search(mass, first, threshold, max_leaves, self._max_work)
+        if heaviest is None:
             return None
-        numbers, weights = found
+        numbers, weights = heaviest
         indices = np.empty_like(numbers)
         for i, k in enumerate(orders):
             indices[:, i] = k[numbers[:, i]]
@@ -281,12 +281,12 @@ class _Search:
                     break
             if trial < 1e-20:  # the rest is rounding
                 break
-            found = self._above(trial, 4 * max_features + 1024)
-            if found is None:
+            heaviest = self._above(trial, 4 * max_features + 1024)
+            if heaviest is None:
                 self._refused = trial
             else:
                 self._threshold = trial
-                self._indices, self._weights = found
+                self._indices, self._weights = heaviest
         order = np.argsort(-self._weights, kind="stable")
         enough = int(np.searchsorted(np.cumsum(self._weights[order]), 1.0 - target)) + 1
         kept = np.sort(order[: min(enough, max_features)])

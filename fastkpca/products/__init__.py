@@ -1,8 +1,8 @@
 """Products with a kernel matrix that is never formed.
 
-Each way of multiplying lives in a file, with the bound on its error; ``operators`` are what ``gram`` and ``features``
-return, ``rates`` what one thread does in a second, ``vectors`` checks what is multiplied. Which way is taken is not
-decided here (that is ``fit``), and no kernel is known by name but the Gaussian, of which the fast ways are.
+Each way of multiplying lives in a file, with the bound on its error. ``operators`` are what ``gram`` and ``features``
+return, ``rates`` what one thread does in a second, ``vectors`` checks what is multiplied. ``fit`` chooses among the
+ways, not this room. No kernel is known by name but the Gaussian, which the fast ways are for.
 
 =============  ===============================================================================
 ``exact``      tiles of kernel values, each used for both halves of a symmetric matrix
@@ -13,5 +13,7 @@ decided here (that is ``fit``), and no kernel is known by name but the Gaussian,
 ``grid``       through Chebyshev nodes in boxes (``grid_plan``, ``nodal``), island by island (``islands``)
 ``clusters``   expansions about the centres of clusters
 ``fourier``    through waves
+``blocks``     tiles from ``Kernel.block``, and how they are walked over
+``two_sided``  what products that treat targets and sources alike share
 =============  ===============================================================================
 """

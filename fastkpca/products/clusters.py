@@ -103,6 +103,10 @@ class _Far:
     inverse: np.ndarray
     """1 / k(z, c)."""
 
+    def part(self, which: slice | np.ndarray) -> _Far:
+        columns = (self.source, self.target, self.terms, self.inverse)
+        return _Far(*(np.ascontiguousarray(column[which]) for column in columns))
+
 
 def _principal(sides: list[_Side], sigma: float, tol: float) -> tuple[np.ndarray | None, float]:
     """(axes (d, q) that the expansions are taken in, bound on what s.t loses by it); (None, 0) for all of them.
@@ -283,50 +287,43 @@ class ClusterSummation(Summation):
                 _clusters.add(V, right, near.start, near.stop)
 
     def _add_far(self, V: np.ndarray, U: np.ndarray, sources: _Side, targets: _Side, far: _Far) -> None:
+        for batch in _batches(far.target, far.terms * U.shape[1]):
+            self._add_batch(V, U, sources, targets, far.part(batch))
+
+    def _add_batch(self, V: np.ndarray, U: np.ndarray, sources: _Side, targets: _Side, far: _Far) -> None:
+        """Coefficients of all expansions of some targets, source by source; then their values, target by target."""
         k = U.shape[1]
-        for batch in _batches(far.target, far.terms * k):
-            target, source, terms, inverse = (
-                np.ascontiguousarray(a[batch]) for a in (far.target, far.source, far.terms, far.inverse)
-            )
-            ends = np.cumsum(terms * k)
-            offset, G = ends - terms * k, np.empty(ends[-1])
-            by_source = np.lexsort((-terms, source))
-            accumulated = _runs(source[by_source])
+        ends = np.cumsum(far.terms * k)
+        offset, G = ends - far.terms * k, np.empty(ends[-1])
+        by_source = np.lexsort((-far.terms, far.source))
+        source_runs, target_runs = _runs(far.source[by_source]), _runs(far.target)
 
-            def accumulate(
-                number: int, by_source=by_source, runs=accumulated, target=target, source=source, terms=terms,
-                inverse=inverse, offset=offset, G=G,
-            ) -> None:  # fmt: skip
-                mine = by_source[runs[number]]
-                node = int(source[mine[0]])
-                rows = sources.slice(node)
-                self._expansions.accumulate(
-                    sources.rows[rows], sources.centre[node], targets.centre[target[mine]], terms[mine],
-                    inverse[mine], U[rows], G, offset[mine],
-                )  # fmt: skip
+        def accumulate(number: int) -> None:
+            mine = by_source[source_runs[number]]
+            node = int(far.source[mine[0]])
+            rows = sources.slice(node)
+            self._expansions.accumulate(
+                sources.rows[rows], sources.centre[node], targets.centre[far.target[mine]], far.terms[mine],
+                far.inverse[mine], U[rows], G, offset[mine],
+            )  # fmt: skip
 
-            for _ in parallel.run(accumulate, len(accumulated), n_threads=self.n_threads, stage="expansions"):
-                pass
-            evaluated = _runs(target)
+        def evaluate(number: int) -> tuple[slice, np.ndarray]:
+            mine = target_runs[number]
+            node = int(far.target[mine.start])
+            rows = targets.slice(node)
+            return rows, self._expansions.evaluate(
+                targets.rows[rows], targets.centre[node], sources.centre[far.source[mine]], far.terms[mine],
+                G, offset[mine], k,
+            )  # fmt: skip
 
-            def evaluate(
-                number: int, runs=evaluated, target=target, source=source, terms=terms, offset=offset, G=G,
-            ) -> tuple[slice, np.ndarray]:  # fmt: skip
-                mine = runs[number]
-                node = int(target[mine.start])
-                rows = targets.slice(node)
-                return rows, self._expansions.evaluate(
-                    targets.rows[rows], targets.centre[node], sources.centre[source[mine]], terms[mine],
-                    G, offset[mine], k,
-                )  # fmt: skip
-
-            for rows, part in parallel.run(evaluate, len(evaluated), n_threads=self.n_threads, stage="expansions"):
-                V[rows] += part
+        for _ in parallel.run(accumulate, len(source_runs), n_threads=self.n_threads, stage="expansions"):
+            pass
+        for rows, part in parallel.run(evaluate, len(target_runs), n_threads=self.n_threads, stage="expansions"):
+            V[rows] += part
 
 
 def _ordered(far: _Far) -> _Far:
-    by_target = np.lexsort((far.source, -far.terms, far.target))
-    return _Far(*(a[by_target] for a in (far.source, far.target, far.terms, far.inverse)))
+    return far.part(np.lexsort((far.source, -far.terms, far.target)))
 
 
 def _runs(values: np.ndarray) -> list[slice]:
@@ -368,16 +365,16 @@ def _grouped(pairs: np.ndarray, x: _Side, y: _Side, same: bool) -> list[_Near]:
     pairs = pairs[np.lexsort((y.start[pairs[:, 1]], pairs[:, 0]))]
     for mine in _runs(pairs[:, 0]):
         node, partners = int(pairs[mine.start, 0]), pairs[mine, 1]
-        own = same and bool((partners == node).any())
-        if own:
+        with_itself = same and bool((partners == node).any())
+        if with_itself:
             partners = partners[partners != node]
         start, stop = _joined(y.start[partners], y.stop[partners])
         first, last = int(x.start[node]), int(x.stop[node])
         for i in range(first, last, STRIP):
             rows = slice(i, min(last, i + STRIP))
-            if own:
+            if with_itself:
                 tasks.append(_Near(rows))
-            rest = np.array([rows.stop] if own and rows.stop < last else [], dtype=np.intp)
+            rest = np.array([rows.stop] if with_itself and rows.stop < last else [], dtype=np.intp)
             begin, end = np.concatenate([start, rest]), np.concatenate([stop, np.full(len(rest), last)])
             most = max(STRIP, LEAST_TASK // (rows.stop - rows.start))
             tasks.extend(_Near(rows, *piece) for piece in _pieces(begin, end, most))

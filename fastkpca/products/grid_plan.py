@@ -218,7 +218,7 @@ def _translation(shape: list[int], ranks: list[int]) -> float:
 
 
 def _cheapest_boxes(
-    fewest: np.ndarray, series: list[tuple[float, int]], points: float, most: float
+    fewest: np.ndarray, series: list[tuple[float, int]], points: float, most_nodes: float
 ) -> tuple[list[int], list[int]] | None:
     """(counts, orders) by axis of the cheapest grid; ``fewest`` (d, orders) are the boxes that each order needs."""
     best: tuple[float, list[int], list[int]] | None = None
@@ -230,7 +230,7 @@ def _cheapest_boxes(
             counts[-1] = max(1, ceil(fewest[-1, last - 1]))
             orders[-1] = last
             shape = [n * q for n, q in zip(counts, orders, strict=True)]
-            if prod(shape) + _entries(shape, _ranks(shape, series)) > most:
+            if prod(shape) + _entries(shape, _ranks(shape, series)) > most_nodes:
                 continue
             point, _, once, _ = _predict(counts, orders, series, points)
             cost = point * points + once
@@ -240,7 +240,7 @@ def _cheapest_boxes(
 
 
 def plan_grid(
-    low: np.ndarray, high: np.ndarray, sigma: float, points: float, tol: float, most: float, spent: float = 0.0
+    low: np.ndarray, high: np.ndarray, sigma: float, points: float, tol: float, most_nodes: float, spent: float = 0.0
 ) -> GridPlan | None:
     """The cheapest grid over the box low..high whose error is at most ``tol``; None where there is none.
 
@@ -252,7 +252,7 @@ def plan_grid(
     points : float
         Sources and targets together.
     tol : float
-    most : float
+    most_nodes : float
         Nodes that a grid may have.
     spent : float
         Error that was made before: it comes out of tol, and into the plan's bound.
@@ -267,10 +267,10 @@ def plan_grid(
         return None
     sides = _sides(_INTERPOLATION * share)
     fewest = extent[:, None] / sides  # (d, orders)
-    if prod(fewest.min(axis=1).clip(1.0) * 2.0) > most:
+    if prod(fewest.min(axis=1).clip(1.0) * 2.0) > most_nodes:
         return None
     series = [_series(float(x), share) for x in extent]
-    boxes = _cheapest_boxes(fewest, series, points, most)
+    boxes = _cheapest_boxes(fewest, series, points, most_nodes)
     if boxes is None:
         return None
     counts, orders = boxes

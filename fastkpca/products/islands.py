@@ -102,7 +102,7 @@ def _box(parts: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _plan_piece(
-    x: np.ndarray, y: np.ndarray | None, sigma: float, points: float, tol: float, most: float, margin: float
+    x: np.ndarray, y: np.ndarray | None, sigma: float, points: float, tol: float, most_nodes: float, margin: float
 ) -> tuple[np.ndarray, np.ndarray | None, GridPlan | None]:
     """(center, axes, plan): the cheaper of the given axes and the principal ones."""
     parts = [x] if y is None else [x, y]
@@ -111,7 +111,7 @@ def _plan_piece(
     parts = [part - center for part in parts]
     low, high = _box(parts)
     grow = margin * (high - low)
-    plan = plan_grid(low - grow, high + grow, sigma, points, tol, most)
+    plan = plan_grid(low - grow, high + grow, sigma, points, tol, most_nodes)
     together = np.concatenate(parts)
     d = x.shape[1]
     if (
@@ -127,7 +127,7 @@ def _plan_piece(
     # turning moves a row by a few units of its distance from the centre, and the axes are orthogonal to a few units
     reach = float(np.abs(together).max()) * sqrt(d) / sigma
     moved = UNIT * (0.61 * 2.0 * (d + 3.0) * reach + 8.0 * d)
-    other = plan_grid(low - grow, high + grow, sigma, points, tol, most, moved) if moved < tol / 4.0 else None
+    other = plan_grid(low - grow, high + grow, sigma, points, tol, most_nodes, moved) if moved < tol / 4.0 else None
     if other is not None and (plan is None or other.cost(points) < 0.8 * plan.cost(points)):
         return center, axes, other
     return center, None, plan
@@ -138,7 +138,7 @@ def plan_pieces(
     Y: np.ndarray | None,
     sigma: float,
     tol: float,
-    most: float,
+    most_nodes: float,
     *,
     scale: tuple[float, float] = (1.0, 1.0),
 ) -> list[Piece] | None:
@@ -148,10 +148,10 @@ def plan_pieces(
     """
     d, n = X.shape[1], len(X)
     rows = X if Y is None else np.concatenate([X, Y])
-    found = None
+    labelled = None
     for coarser in (1.0, 4.0, 16.0, 64.0):  # larger cells are as safe, and fewer
-        found = found or labels(rows, coarser * cut_off(tol) * sigma)
-    count, label = found if found is not None else (1, np.zeros(n + (0 if Y is None else len(Y)), dtype=np.int64))
+        labelled = labelled or labels(rows, coarser * cut_off(tol) * sigma)
+    count, label = labelled if labelled is not None else (1, np.zeros(n + (0 if Y is None else len(Y)), dtype=np.int64))
     if count > _MOST_ISLANDS:
         return None
     sampled = scale != (1.0, 1.0)
@@ -169,7 +169,7 @@ def plan_pieces(
         exact = exact_cost(targets, sources, d, Y is None)
         center, axes, plan = np.zeros(d), None, None
         if exact > 5e5 and targets + sources > _LEAST_ROWS:
-            center, axes, plan = _plan_piece(x, y, sigma, targets + sources, tol, most, 0.05 if sampled else 0.0)
+            center, axes, plan = _plan_piece(x, y, sigma, targets + sources, tol, most_nodes, 0.05 if sampled else 0.0)
         if plan is not None and plan.cost(targets + sources) < exact:
             points = targets + sources
             pieces.append(

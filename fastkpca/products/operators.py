@@ -141,12 +141,12 @@ class GramOperator(_RealOperator):
 
     def _times(self, U: np.ndarray, *, transposed: bool = False) -> np.ndarray:
         with parallel.reporter(self._progress) as report:
-            own = self._summation
-            if isinstance(own, ExactSummation) and report is not None:
-                own = copy.copy(own)  # products may run at the same time
-                own.progress = report
-            result = own.rmatmat(U) if transposed else own.matmat(U)
-            if report is not None and own is self._summation:  # one of the fast ones: in one step
+            summation = self._summation
+            if isinstance(summation, ExactSummation) and report is not None:
+                summation = copy.copy(summation)  # products may run at the same time
+                summation.progress = report
+            result = summation.rmatmat(U) if transposed else summation.matmat(U)
+            if report is not None and summation is self._summation:  # one of the fast ones: in one step
                 report("kernel product", 1, 1)
         return _finite(result, self.kernel)
 

@@ -126,6 +126,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         As in ``fastkpca.kpca``: the method to use, instead of ``eigen_solver``.
     memory_limit : int or str, default=None
         Bytes, or a text like "4GiB", that may be used beside X; None is 2 GiB.
+    max_features : int, default=None
+        As in ``fastkpca.kpca``: what at most so many features give, in one pass over the rows; between the number of
+        components and that of the rows. ``tol=0`` then asks for no width of the intervals.
 
     Attributes
     ----------
@@ -210,6 +213,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         "n_jobs": [None, Integral],
         "method": [StrOptions({"auto", "dense", "features", "krylov"})],
         "memory_limit": [Interval(Integral, 1, None, closed="left"), str, None],
+        "max_features": [Interval(Integral, 1, None, closed="left"), None],
     }
 
     def __init__(
@@ -233,6 +237,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         n_jobs: int | None = None,
         method: str = "auto",
         memory_limit: int | str | None = None,
+        max_features: int | None = None,
     ) -> None:
         self.n_components = n_components
         self.kernel = kernel
@@ -252,6 +257,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self.n_jobs = n_jobs
         self.method = method
         self.memory_limit = memory_limit
+        self.max_features = max_features
 
     # Public methods
 
@@ -448,6 +454,12 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return max(1, min(most, allowed_blas_threads() or most))
 
     def _route(self, n: int, number: int | None) -> str:
+        if self.max_features is not None and self.eigen_solver != "auto":
+            raise ValueError(
+                f"max_features={self.max_features} and eigen_solver={self.eigen_solver!r}: give one of them"
+            )
+        if self.max_features is not None:
+            return str(self.method)
         if self.method != "auto":
             if self.eigen_solver != "auto":
                 raise ValueError(
@@ -472,8 +484,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         c = number if self._fraction is None else self._fraction
         state = self.random_state
         seed = 0 if state is None else int(check_random_state(state).randint(np.iinfo(np.int32).max))
+        exact = EXACT_TOL if self.max_features is None else None
         settings: dict[str, Any] = {
-            "tol": EXACT_TOL if self.tol == 0 else min(float(self.tol), 0.5),
+            "tol": exact if self.tol == 0 else min(float(self.tol), 0.5),
+            "max_features": self.max_features,
             "max_passes": 20 if self.max_iter is None else self.max_iter,
             "memory_limit": self.memory_limit,
             "n_threads": self._n_threads(),
@@ -486,7 +500,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
                 model = kpca(X, kernel, c, method=route, **settings)
             except NoVarianceError as error:
                 return None, error.bound
-        if self.tol == 0 and self._width(model) > WIDE:
+        if self.tol == 0 and self.max_features is None and self._width(model) > WIDE:
             warn_caller(
                 f"the widest interval around an eigenvalue is {self._width(model):.2g} of the largest one (tol=0 asks "
                 "for the best that can be had): a larger max_iter or eigen_solver='dense' may narrow it, and tol says "

@@ -165,7 +165,7 @@ def test_logistic_keeps_extremes_finite():
         kernel_logistic(*sample(100), sigma=0.3, regularization=1e-6, max_iterations=1)
 
 
-@pytest.mark.parametrize("strength", [1.0, 1e30, 1e60])
+@pytest.mark.parametrize("strength", [1.0, 1e15, 1e30])
 def test_a_tolerance_beyond_rounding_is_not_met_by_steps_without_end(strength):
     """All classes may move alike and change nothing: rounding there has no curvature to be divided by."""
     X = np.random.default_rng(0).standard_normal((3, 2))
@@ -178,10 +178,10 @@ def test_a_tolerance_beyond_rounding_is_not_met_by_steps_without_end(strength):
         np.testing.assert_allclose(model.intercept.sum(), 0.0, atol=1e-12)
 
 
-@pytest.mark.parametrize(("scale", "strength"), [(1e99, 1.0), (1.0, 1e101), (1.0, 1e-101), (1e-60, 1.0)])
+@pytest.mark.parametrize(("scale", "strength"), [(1e99, 1.0), (1.0, 1e51), (1.0, 1e-51), (1e-60, 1.0)])
 def test_penalties_and_kernel_values_whose_products_leave_float64_are_refused(scale, strength):
     X, codes = sample(20)
-    with pytest.raises(ValueError, match="logistic regression needs 1e-100 to 1e.100"):
+    with pytest.raises(ValueError, match="logistic regression needs 1e-50 to 1e.50"):
         kernel_logistic(X * scale, codes, "linear", regularization=strength)
     if scale == 1.0:
         with pytest.raises(ValueError, match="regularization is"):

@@ -188,3 +188,32 @@ def test_a_kernel_that_is_not_semidefinite_has_no_features():
 def test_rows_that_are_all_equal_are_named():
     with pytest.raises(NoVarianceError):
         fk.kpca(np.ones((100, 3)), "gaussian", 2, sigma=1.0, max_features=20)
+
+
+def test_features_within_a_budget():
+    X = rows_of(2500, 6)
+    F = fk.features(X, "gaussian", max_features=40)
+    assert F.shape == (2500, 40) and F.residual_trace > 1e-3 * F.trace()
+    K = F.kernel.block(X - F.shift, X - F.shift)
+    left = K - (F @ np.eye(40)) @ (F @ np.eye(40)).T
+    np.testing.assert_allclose(np.trace(left), F.residual_trace, rtol=1e-9)
+    assert np.linalg.eigvalsh(left)[0] > -1e-9
+    assert fk.features(X, "polynomial", degree=1, max_features=40).shape[1] <= 7
+    assert fk.features(X, "gaussian", sigma=4.0, features="ranked", max_features=1000).shape[1] <= 1000
+    assert np.array_equal(fk.features(X, "gaussian", landmarks=[3, 1, 4]).map.pivots, X[[3, 1, 4]] - F.shift)
+
+
+@pytest.mark.parametrize(
+    "options, text",
+    [
+        ({"max_features": 10, "tol": 1e-6}, "raise tol or max_features"),
+        ({"max_features": 10, "landmarks": [1]}, "landmarks= are the features"),
+        ({"landmarks": [1, 1]}, "the same row twice"),
+        ({"max_features": 10, "features": "nothing"}, "has no feature map 'nothing' of at most 10 features"),
+    ],
+)
+def test_bad_budgets_of_features(options, text):
+    with pytest.raises(ValueError, match=text):
+        fk.features(rows_of(500, 6), "gaussian", **options)
+    with pytest.raises(ValueError, match="is not positive semidefinite"):
+        fk.features(rows_of(500, 6), "tanh", **options)

@@ -566,7 +566,7 @@ def test_names_and_frames():
 
 def test_every_parameter_of_theirs_with_its_default():
     theirs, ours = Theirs().get_params(), KernelPCA().get_params()
-    assert set(ours) - set(theirs) == {"method", "memory_limit"}
+    assert set(ours) - set(theirs) == {"method", "memory_limit", "max_features"}
     for name in theirs:
         assert ours[name] == theirs[name], name
     given = {"fit_inverse_transform": True}  # ours has inverse_transform only then
@@ -701,3 +701,16 @@ def test_functions_of_models_point_from_an_estimator_to_its_model(tmp_path):
             call(KernelPCA(2))
         with pytest.raises(TypeError, match=r"type ndarray; give what kpca\(\)"):
             call(X)
+
+
+def test_max_features_is_a_budget():
+    X = np.random.default_rng(0).standard_normal((1500, 6))
+    few = KernelPCA(3, kernel="rbf", max_features=50).fit(X)
+    exact = KernelPCA(3, kernel="rbf").fit(X)
+    assert few.model_.info["n_features"] == 50 and few.transform(X).shape == (1500, 3)
+    low, high = few.eigenvalue_bounds_.T
+    assert (low <= exact.eigenvalues_ * (1 + 1e-9)).all() and (exact.eigenvalues_ <= high * (1 + 1e-9)).all()
+    with pytest.raises(ValueError, match="give one of them"):
+        KernelPCA(3, kernel="rbf", max_features=50, eigen_solver="arpack").fit(X)
+    with pytest.raises(ValueError, match="max_features is 2, which give 2 components"):
+        KernelPCA(3, kernel="rbf", max_features=2).fit(X)

@@ -106,14 +106,14 @@ class LineSummation(Summation):
 
         def task(i: int) -> tuple[int, np.ndarray]:
             start, backward = step * (i // 2), bool(i % 2)
-            part = np.ascontiguousarray(U[in_order, start : start + step])
-            out = np.empty((len(xs), part.shape[1]))
+            columns = np.ascontiguousarray(U[in_order, start : start + step])
+            out = np.empty((len(xs), columns.shape[1]))
             if backward:  # measured from the end of the window
                 forms = (WIDTH - x_at, x_grow / far), (WIDTH - y_at, y_decay * far)
             else:
                 forms = (x_at, x_decay), (y_at, y_grow)
             x_side, y_side = (xs, *forms[0], x_window), (ys, *forms[1], y_window)
-            _sorted.sweep(self._C, self._scale, self._anchors, *x_side, *y_side, backward, part, out)
+            _sorted.sweep(self._C, self._scale, self._anchors, *x_side, *y_side, backward, columns, out)
             return start, out
 
         n_tasks = 2 * -(-U.shape[1] // step)

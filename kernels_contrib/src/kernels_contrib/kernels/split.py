@@ -114,8 +114,8 @@ def _places(mixture: Mixture, tol: float) -> list[_Split]:
         low, high = 0.0, math.sqrt(2.0 * float(s.max()) * (745.0 + math.log(max(1.0, 1.0 / budget))))
         for _ in range(50):
             middle = 0.5 * (low + high)
-            small = float(w @ np.exp(-(middle**2) / (2.0 * s))) <= budget
-            low, high = (low, middle) if small else (middle, high)
+            negligible = float(w @ np.exp(-(middle**2) / (2.0 * s))) <= budget
+            low, high = (low, middle) if negligible else (middle, high)
         places.append(_Split(wide, high, float(w @ np.exp(-(high**2) / (2.0 * s)))))
     return places
 
@@ -138,7 +138,7 @@ def make_plan(mixture: Mixture, data_x: Summary, data_y: Summary, tol: float, ex
             best = Plan(w, s, place.cut, 0, 1.0, low, (), (), mixture.error + place.dropped, near, near_column)
             seconds = near
         for order in ORDERS if place.wide else ():
-            grid = _grid(mixture, place, boxes, order, tol) if near < seconds else None
+            grid = _grid_plan(mixture, place, boxes, order, tol) if near < seconds else None
             if grid is not None and near + grid.seconds < seconds:
                 seconds = near + grid.seconds
                 best = grid._replace(seconds=seconds, column_seconds=near_column + grid.seconds)
@@ -166,7 +166,7 @@ class _Boxes(NamedTuple):
         return PER_CANDIDATE * candidates + PER_NEAR_PAIR * pairs + 5.0**d * 4e-9 * n + column, column
 
 
-def _grid(mixture: Mixture, place: _Split, boxes: _Boxes, q: int, tol: float) -> Plan | None:
+def _grid_plan(mixture: Mixture, place: _Split, boxes: _Boxes, q: int, tol: float) -> Plan | None:
     """The plan with interpolation on q points, with the seconds of the grid alone; None where its error exceeds tol."""
     w, s = mixture.weights[: place.wide], mixture.widths[: place.wide]
     d = len(boxes.low)
@@ -287,11 +287,11 @@ class SplitSummation(Summation):
             order = np.argsort(pairs.cell_numbers(targets), kind="stable")
             self._near[transposed] = pairs, order, np.ascontiguousarray(targets[order])
         pairs, order, points = self._near[transposed]
-        part = np.ascontiguousarray(U[pairs.source_order])
+        columns = np.ascontiguousarray(U[pairs.source_order])
         sums = np.zeros_like(V)
 
         def task(i: int) -> None:
-            pairs.add(points, part, sums, i * NEAR_ROWS, min(len(points), (i + 1) * NEAR_ROWS))
+            pairs.add(points, columns, sums, i * NEAR_ROWS, min(len(points), (i + 1) * NEAR_ROWS))
 
         for _ in parallel.run(task, -(-len(points) // NEAR_ROWS), n_threads=self.n_threads):
             pass

@@ -20,7 +20,7 @@ __all__ = ["Logit", "check_scale", "fit_logit"]
 Lift = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 Function = tuple[np.ndarray, np.ndarray, np.ndarray]
 
-LARGEST = 1e100
+LARGEST = 1e50
 """Of kernel values and of the penalty, and of what they are divided by: their products stay within float64."""
 
 

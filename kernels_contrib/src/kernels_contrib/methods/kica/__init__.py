@@ -25,12 +25,12 @@ from fastkpca.base import parallel
 from fastkpca.base.checks import check_choice, check_count, check_rng
 from fastkpca.base.rounding import EPS
 from fastkpca.kernels import Gaussian, Kernel
-from fastkpca.rows.columns import check_columns
 from fastkpca.rows.convert import as_rows
 from fastkpca.rows.values import check_finite
 
 from .. import stored
 from ..base import Projection, project
+from ..functions import new_rows
 from ..options import accuracy, regularization_strength
 from .contrast import Setting, some_numbers
 from .search import Curvature, descend, random_rotation, turn_pairs
@@ -84,7 +84,7 @@ class KICAModel(Projection):
 
     def project(self, X: Any, *, n_threads: int | None = None) -> np.ndarray:
         """As the function ``project``."""
-        return (_matrix(X, len(self.mean)) - self.mean) @ self.unmixing.T
+        return new_rows(X, len(self.mean), "kica").shifted(self.mean).all() @ self.unmixing.T
 
     def facts(self) -> list[str]:
         c, d = self.unmixing.shape
@@ -282,11 +282,9 @@ def kica_contrast(
         return setting.contrast(Y, Y.ravel()).value(np.eye(Y.shape[1]))[0]
 
 
-def _matrix(X: Any, n_features: int | None = None) -> np.ndarray:
-    """X as float64; its columns are those of a model, if ``n_features`` is theirs."""
+def _matrix(X: Any) -> np.ndarray:
+    """X as float64, rounded to it where it has more digits."""
     rows = as_rows(X, purpose="kica")
-    if n_features is not None:
-        check_columns(n_features, rows.n_features)
     check_finite(rows, purpose="kica")
     return rows.shifted(np.zeros(rows.n_features)).all()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import pickle
 from importlib import metadata
 from pathlib import Path
@@ -21,6 +22,10 @@ from fastkpca.rows.summary import summarize
 from fastkpca.rows.view import Rows
 
 NAME = "fastkpca-kernels-contrib"
+PUBLIC_MODULES = (
+    "components", "cosine", "kbda", "kica", "klda", "laplacian", "logistic", "matern", "perceptron",
+    "rational_quadratic", "storage",
+)  # fmt: skip
 
 
 def test_is_installed_and_not_the_folder_of_the_repository():
@@ -77,6 +82,27 @@ def test_uses_only_the_public_surface():
             for name in names:
                 if name.split(".")[0] == "fastkpca":
                     assert not any(part.startswith("_") for part in name.split(".")), f"{path.name} imports {name}"
+
+
+def test_kernels_and_methods_do_not_import_each_other():
+    package = ROOT / "kernels_contrib" / "src" / "kernels_contrib"
+    for folder, other in (("kernels", "methods"), ("methods", "kernels")):
+        paths = list((package / folder).rglob("*.py"))
+        assert paths
+        for path in paths:
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.ImportFrom) and node.level:
+                    assert other not in (node.module or "").split("."), f"{path} imports {other}"
+
+
+@pytest.mark.parametrize("name", PUBLIC_MODULES)
+def test_public_modules_hold_the_names_of_what_lies_below(name):
+    module = importlib.import_module(f"kernels_contrib.{name}")
+    assert module.__doc__ and module.__all__
+    folder = "kernels" if name in ("cosine", "laplacian", "matern", "rational_quadratic") else "methods"
+    below = importlib.import_module(f"kernels_contrib.{folder}.{name}")
+    assert all(getattr(module, x) is getattr(below, x) for x in module.__all__)
+    assert set(module.__all__) <= set(below.__all__)
 
 
 def test_by_name_and_back():

@@ -76,7 +76,7 @@ class Products:
             return self.gram @ U
         return self.features @ (self.features.T @ U)
 
-    def feature_rows(self, index: Any = slice(None)) -> Rows:
+    def feature_rows(self, index: np.ndarray) -> Rows:
         """Rows of these numbers as the feature map takes them."""
         return Rows(self.X[index], self.features.shift)
 

@@ -16,7 +16,7 @@ from ..base import parallel
 from ..base.protocol import Cost, Kernel, Offer, Summary, Summation
 from ..base.rounding import UNIT
 from ..errors import did_you_mean
-from ..maps.passes import tile_rows
+from ..maps.passes import map_tile_rows
 from ..maps.pivots import PivotMap, pivot_map, probe_rank, second_round
 from ..products.exact import ExactSummation, sum_terms
 from ..products.expansion import ExpansionSummation
@@ -265,7 +265,7 @@ def _largest_diagonal(kernel: Kernel, rows: Rows, n_threads: int) -> float:
 
 
 def _largest_residual(feature_map: PivotMap, rows: Rows, n_threads: int) -> float:
-    n, step = rows.n_samples, tile_rows(feature_map)
+    n, step = rows.n_samples, map_tile_rows(feature_map)
     threads = n_threads if feature_map.kernel.thread_safe else 1
     return parallel.tree_reduce(
         lambda i: float(feature_map.residual(rows.tile(i * step, min(n, (i + 1) * step))).max()),

@@ -22,18 +22,18 @@ __all__ = [
     "apply",
     "check_moments",
     "feature_moments",
+    "map_tile_rows",
     "moments_and_draws",
     "task_rows",
     "task_rows_for",
-    "tile_rows",
 ]
 
 SMALL_MAP, MANY_TASKS = 256, 1024
 TASK_ROWS, TASK_BYTES = 1 << 14, 1 << 22
 
 
-def tile_rows(feature_map: FeatureMap) -> int:
-    """Rows of a tile for this map."""
+def map_tile_rows(feature_map: FeatureMap) -> int:
+    """Rows of a tile for this map: what it asks for, else what suits its features."""
     return feature_map.tile_rows or parallel.tile_rows(feature_map.n_features)
 
 
@@ -44,7 +44,7 @@ def task_rows(feature_map: FeatureMap, n: int, n_columns: int, *, distributed: b
     where D is large, but for rows that are ``distributed`` over many machines. Else few rows, so that tasks that run
     at once read rows that lie near each other.
     """
-    return task_rows_for(feature_map.n_features, n, n_columns, step=tile_rows(feature_map), distributed=distributed)
+    return task_rows_for(feature_map.n_features, n, n_columns, step=map_tile_rows(feature_map), distributed=distributed)
 
 
 def task_rows_for(D: int, n: int, n_columns: int, *, step: int | None = None, distributed: bool = False) -> int:
@@ -67,7 +67,7 @@ def accumulate(
     stage: str = "",
 ) -> np.ndarray:
     """Phi' U over all rows: (D, k), float64."""
-    n, step = rows.n_samples, tile_rows(feature_map)
+    n, step = rows.n_samples, map_tile_rows(feature_map)
     tiles_a_task = max(1, -(-n // (64 * step)))
     span = step * tiles_a_task
 
@@ -94,7 +94,7 @@ def apply(
     stage: str = "",
 ) -> Any:
     """Phi C - constant over all rows: (N, k), into ``out`` (array or dataset of any float dtype) where given."""
-    n, step = rows.n_samples, tile_rows(feature_map)
+    n, step = rows.n_samples, map_tile_rows(feature_map)
     result = np.empty((n, C.shape[1])) if out is None else out
     # chunks of a dataset are not to be written by two threads at once
     sink = None if isinstance(result, np.ndarray) else Sink(result)
@@ -166,7 +166,7 @@ def _moments(
     feature_map: FeatureMap, rows: Rows, n_draws: int, seed: int, n_threads: int, progress: parallel.Progress | None
 ) -> tuple[Moments, Draws | None]:
     n = rows.n_samples
-    step = tile_rows(feature_map)
+    step = map_tile_rows(feature_map)
     span = task_rows(feature_map, n, rows.n_features, distributed=rows.distributed)
 
     def task(rows: Rows, i: int) -> tuple[Moments, Draws | None]:

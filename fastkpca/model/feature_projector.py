@@ -10,7 +10,7 @@ import numpy as np
 from ..base import parallel
 from ..base.protocol import FeatureMap, Kernel
 from ..base.rounding import EPS, rounding_factor
-from ..maps.passes import apply, tile_rows
+from ..maps.passes import apply, map_tile_rows
 from ..rows.view import Rows
 from .projector import NewRows, Projector, SquaredErrors
 
@@ -101,7 +101,7 @@ class FeatureProjector(Projector):
         if transform:
             products = self.products(kernel, rows, n_threads, progress)
             z, along_mean = products[:, :-1] - self.of_the_mean()[0], products[:, -1]
-            step = tile_rows(self.map)
+            step = map_tile_rows(self.map)
         else:
             z, along_mean = np.empty((n, self.n_components)), None
             step = parallel.tile_rows(D)

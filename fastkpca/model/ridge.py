@@ -14,7 +14,7 @@ import scipy.linalg
 
 from ..base import parallel
 from ..kernels.gaussian import Gaussian, median_distance
-from ..maps.passes import apply, feature_moments, tile_rows
+from ..maps.passes import apply, feature_moments, map_tile_rows
 from ..maps.pivots import PivotMap, pivot_map
 from ..rows.summary import sample_index
 from ..rows.view import Rows
@@ -121,7 +121,7 @@ def _solve(
         sample_rows=4096,
         entry_error=0.0,
     )
-    n, step = len(scores), tile_rows(feature_map)
+    n, step = len(scores), map_tile_rows(feature_map)
     n_tiles = -(-n // step)
     span = step * max(1, -(-n_tiles // 16))  # few tasks: each holds D x d numbers
     moments = feature_moments(feature_map, scores, n_threads=n_threads, progress=progress)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from ..base import parallel
 from ..base.protocol import FeatureMap, Kernel, Moments, Summation
-from ..maps.passes import accumulate, apply, feature_moments, tile_rows
+from ..maps.passes import accumulate, apply, feature_moments, map_tile_rows
 from ..rows.view import Rows
 from .exact import ExactSummation
 
@@ -49,6 +50,13 @@ def _finite(product: np.ndarray, kernel: Kernel) -> np.ndarray:
             "kernel's parameters"
         )
     return product
+
+
+def _diagonals(kernel: Kernel, rows: Rows) -> Iterator[np.ndarray]:
+    """k(x_i, x_i), tile by tile."""
+    n, step = rows.n_samples, parallel.tile_rows(rows.n_features)
+    for start in range(0, n, step):
+        yield kernel.diagonal(rows.tile(start, min(n, start + step)))
 
 
 class _RealOperator(LinearOperator):
@@ -166,9 +174,7 @@ class GramOperator(_RealOperator):
     def diagonal(self) -> np.ndarray:
         """k(x_i, x_i), shape (N,)."""
         self._need_square("diagonal()")
-        rows, n = self._rows_x, self._rows_x.n_samples
-        step = parallel.tile_rows(rows.n_features)
-        return np.concatenate([self.kernel.diagonal(rows.tile(i, min(n, i + step))) for i in range(0, n, step)])
+        return np.concatenate(list(_diagonals(self.kernel, self._rows_x)))
 
     def trace(self) -> float:
         """Sum of the diagonal."""
@@ -263,15 +269,13 @@ class FeatureOperator(_RealOperator):
 
     def trace(self) -> float:
         """tr K: the sum of k(x_i, x_i)."""
-        rows, n = self._rows, self._rows.n_samples
-        step = parallel.tile_rows(rows.n_features)
-        return float(sum(self.kernel.diagonal(rows.tile(i, min(n, i + step))).sum() for i in range(0, n, step)))
+        return float(sum(values.sum() for values in _diagonals(self.kernel, self._rows)))
 
     @property
     def residual_trace(self) -> float:
         """Trace of K - Phi Phi', an upper bound; one pass over the rows, kept."""
         if self._residual is None:
-            n, step = self._rows.n_samples, tile_rows(self.map)
+            n, step = self._rows.n_samples, map_tile_rows(self.map)
             with parallel.reporter(self._progress) as report:
                 self._residual = parallel.tree_reduce(
                     lambda i: float(self.map.residual(self._rows.tile(i * step, min(n, (i + 1) * step))).sum()),

@@ -1,4 +1,4 @@
-"""Tables in text files: pandas reads them, or numpy where all columns are numbers and pandas is not installed.
+"""Tables in text files. pandas reads them; numpy reads numbers alone, in small files and where there is no pandas.
 
 The first lines show how a file is encoded and delimited, and whether it names its columns. Only where the library
 refuses the file is it read a second time, slowly, to say which line and column are at fault.
@@ -31,6 +31,8 @@ __all__ = ["TextFile"]
 _Block = tuple[np.ndarray, np.ndarray | None]
 """Some rows of X, and their labels."""
 
+SMALL_FILE = 1 << 22
+"""Bytes up to which numpy reads a file before pandas would be imported."""
 _SAMPLE_LINES = 50
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _MISSING = {"", "na", "n/a", "#n/a", "nan", "-nan", "null", "none", "nil", "?", "-", ".", "missing"}
@@ -92,13 +94,7 @@ class TextFile:
                 notes.append("column 1 has no name and counts the rows: left out (--columns takes it all the same)")
         self._refuse_words(taken)
         try:
-            import pandas
-        except ImportError:
-            blocks = self._numpy_blocks(taken, label)
-        else:
-            blocks = self._pandas_blocks(pandas, taken, label)
-        try:
-            X, labels = self._stacked(blocks, taken)
+            X, labels = self._stacked(self._blocks(taken, label), taken)
         except DataFileError:
             raise
         except ValueError as error:
@@ -108,6 +104,31 @@ class TextFile:
         return Table(X, names, None if label is None else _as_labels(labels), notes)
 
     # Reading
+
+    def _blocks(self, taken: list[int], label: int | None) -> Iterator[_Block]:
+        """By pandas; by numpy where pandas is not installed, or its import would take longer than the reading."""
+        plain = label is None and all(_is_number(cell) for row in self.sample for cell in row)
+        if plain and os.path.getsize(self.path) < SMALL_FILE:
+            try:
+                block = self._numpy_block(taken, None)
+            except ValueError:  # it is not plain further down: pandas reads it, or refuses it too
+                pass
+            else:
+                yield block
+                return
+        try:
+            import pandas
+        except ImportError:
+            try:
+                yield self._numpy_block(taken, label)
+            except ValueError:
+                self._explain(taken)
+                raise DataFileError(
+                    f"{self.name} has other columns than numbers, or empty ones; reading it needs pandas "
+                    "(pip install pandas)"
+                ) from None
+        else:
+            yield from self._pandas_blocks(pandas, taken, label)
 
     def _pandas_blocks(self, pandas: Any, taken: list[int], label: int | None) -> Iterator[_Block]:
         # pandas reads all columns: it does not count the fields of a line where it is asked for some
@@ -139,18 +160,11 @@ class TextFile:
                 X = table if taken == list(table.columns) else table[taken]
                 yield X.to_numpy(), None if label is None else table[label].to_numpy()
 
-    def _numpy_blocks(self, taken: list[int], label: int | None) -> Iterator[_Block]:
+    def _numpy_block(self, taken: list[int], label: int | None) -> _Block:
         lines = (line for number, line in self._lines() if number != self.header_line)
-        try:
-            table = np.loadtxt(lines, delimiter=self.delimiter, quotechar='"', comments=None, ndmin=2)
-        except ValueError:
-            self._explain(taken)
-            raise DataFileError(
-                f"{self.name} has other columns than numbers, or empty ones; reading it needs pandas "
-                "(pip install pandas)"
-            ) from None
+        table = np.loadtxt(lines, delimiter=self.delimiter, quotechar='"', comments=None, ndmin=2)
         X = table if taken == list(range(self.n_columns)) else table[:, taken]
-        yield X, None if label is None else table[:, label]
+        return X, None if label is None else table[:, label]
 
     def _stacked(self, blocks: Iterator[_Block], taken: list[int]) -> tuple[np.ndarray, list[np.ndarray]]:
         """(X, the parts of the label column); X grows in place, so that little more memory is needed than it takes."""

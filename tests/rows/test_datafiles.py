@@ -17,7 +17,7 @@ import scipy.io
 import scipy.sparse as sp
 
 from fastkpca.errors import DataFileError
-from fastkpca.rows import archives, scorefiles, tables
+from fastkpca.rows import archives, scorefiles, tables, textfiles
 
 
 @pytest.fixture
@@ -28,6 +28,13 @@ def text(tmp_path):
         return path
 
     return make
+
+
+@pytest.fixture(params=["small files", "large files"])
+def reader(request, monkeypatch):
+    """numpy reads small files of numbers, pandas all others."""
+    if request.param == "large files":
+        monkeypatch.setattr(textfiles, "SMALL_FILE", 0)
 
 
 def refused(path, match, **options):
@@ -73,7 +80,7 @@ NAMES = ["a", "b", "c"]
         (",0,1,2\n0,1,2.5,-3\n1,4,5e-3,6.25\n", ["0", "1", "2"]),
     ],
 )
-def test_text_tables(text, content, names):
+def test_text_tables(text, reader, content, names):
     table = tables.read(text(content))
     np.testing.assert_array_equal(table.X, A)
     assert table.X.dtype == np.float64 and table.names == names and table.labels is None
@@ -83,7 +90,7 @@ def test_text_tables(text, content, names):
     ("content", "expected"),
     [("1\n2\n3\n", [[1], [2], [3]]), ("x\n1\n2\n", [[1], [2]]), ("1,2\n", [[1, 2]]), ("a,b\n1,2\n", [[1, 2]])],
 )
-def test_single_rows_and_columns(text, content, expected):
+def test_single_rows_and_columns(text, reader, content, expected):
     np.testing.assert_array_equal(tables.read(text(content)).X, expected)
 
 
@@ -96,7 +103,7 @@ def test_compressed_by_content_not_by_name(text, suffix):
     assert table.names == NAMES
 
 
-def test_other_encodings(text):
+def test_other_encodings(text, reader):
     np.testing.assert_array_equal(tables.read(text("größe,b,c\n1,2.5,-3\n4,5e-3,6.25\n".encode("latin-1"))).X, A)
     table = tables.read(text("größe\tb\tc\n1\t2.5\t-3\n4\t5e-3\t6.25\n".encode("utf-16"), "x.txt"))
     np.testing.assert_array_equal(table.X, A)
@@ -104,7 +111,7 @@ def test_other_encodings(text):
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", " "])
-def test_random_tables_come_back_bit_for_bit(tmp_path, attack, delimiter):
+def test_random_tables_come_back_bit_for_bit(tmp_path, attack, reader, delimiter):
     rng = attack.rng("csv tables" + delimiter)
     path = tmp_path / "x.csv"
     for _ in range(attack.count(500)):
@@ -240,11 +247,11 @@ IRIS = "sepal length,width,species\n" + "5.1,3.5,setosa\n4.9,3.0,setosa\n6.1,2.0
         ("PK\x03\x04 no zip file", "not a readable .npz file"),
     ],
 )
-def test_faults_of_text_are_named(text, content, match):
+def test_faults_of_text_are_named(text, reader, content, match):
     refused(text(content), match)
 
 
-def test_faults_far_down_are_named(text):
+def test_faults_far_down_are_named(text, reader):
     """Beyond the lines that the format is told from, and beyond numpy's first chunk."""
     lines = ["x,y"] + [f"{i},{i}.5" for i in range(60_000)]
     for at, wrong, match in [
@@ -256,13 +263,13 @@ def test_faults_far_down_are_named(text):
         refused(text("\n".join([*lines[:at], wrong, *lines[at + 1 :]])), match)
 
 
-def test_a_short_line_does_not_shift_values_into_other_columns(text):
+def test_a_short_line_does_not_shift_values_into_other_columns(text, reader):
     """Chosen columns alone would not show that a field is missing before them."""
     refused(text("a,b,c\n1,2,3\n4,5\n"), "line 3 has 2 columns", columns=["a", "b"])
     refused(text("a,b,c\n1,2,3\n4,5,6,7\n"), "line 3 has 4 columns", columns=["a"])
 
 
-def test_damaged_compression(text):
+def test_damaged_compression(text, reader):
     whole = gzip.compress(b"1,2\n" * 5000)
     refused(text(whole[:-20], "x.csv.gz"), "cannot be decompressed")
     refused(text(whole[:12], "x.csv.gz"), "cannot be decompressed")
@@ -516,7 +523,7 @@ def test_scores_endings(tmp_path):
         scorefiles.score_writer(tmp_path / "s.xlsx")
 
 
-def test_memory_of_a_csv_is_bounded_by_its_table(tmp_path):
+def test_memory_of_a_csv_is_bounded_by_its_table(tmp_path, reader):
     n, d = 100_000, 10
     line = ",".join(["0.12345678901234567"] * d) + "\n"
     (tmp_path / "x.csv").write_text("a,b,c,d,e,f,g,h,i,j\n" + line * n)

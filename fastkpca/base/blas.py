@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeVar
 import scipy.linalg  # noqa: F401  (its BLAS must be loaded before the controller below looks for libraries)
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["blas_threads", "with_all_threads", "without_fork"]
+__all__ = ["allowed_blas_threads", "blas_threads", "with_all_threads", "without_fork"]
 
 T = TypeVar("T")
 
@@ -40,12 +40,20 @@ class _BlasCap:
         with self._lock:
             self._holders[holder] = threading.get_ident()
             if not self._before:
-                if self._controller is None:  # finding the libraries takes milliseconds: once
-                    self._controller = ThreadpoolController()
-                blas = [x for x in self._controller.lib_controllers if x.user_api == "blas"]
-                self._before = [(x, x.get_num_threads()) for x in blas]
+                self._before = self._now()
             for library, _ in self._before:
                 _limit(library, 1)
+
+    def _now(self) -> list[tuple[Any, int]]:
+        if self._controller is None:  # finding the libraries takes milliseconds: once
+            self._controller = ThreadpoolController()
+        blas = [x for x in self._controller.lib_controllers if x.user_api == "blas"]
+        return [(x, x.get_num_threads()) for x in blas]
+
+    def allowed(self) -> int | None:
+        """Threads that BLAS may use where nobody holds the cap; None where no library of BLAS is known."""
+        with self._lock:
+            return min((threads for _, threads in self._before or self._now()), default=None)
 
     def leave(self, holder: int) -> None:
         with self._lock:
@@ -193,3 +201,8 @@ def with_all_threads(call: Callable[[], T]) -> Callable[[], T]:
                 _blas_cap.lower()
 
     return lifted
+
+
+def allowed_blas_threads() -> int | None:
+    """Threads that BLAS may use outside of this library's calls; None where no library of BLAS is known."""
+    return _blas_cap.allowed()

@@ -38,6 +38,8 @@ from .target import Target
 
 __all__ = ["MAX_FEATURES", "look_at", "make_plan", "offers_of_maps", "small_offers", "threads_within"]
 
+LOOK_SECONDS = 1e-2
+"""Below this LAPACK is taken without a look at the spectrum, which costs 3e-3 and seldom finds anything faster."""
 KRYLOV_OVERHEAD = 15e-3
 KRYLOV_DOUBLE = 1.5  # passes in float64; those before are a search in float32, twice as fast
 KRYLOV_EXPLORING = 8.0  # further ones, in float64, where no deterministic bound on the rest is in sight
@@ -150,13 +152,38 @@ def make_plan(problem: Problem) -> Plan:
 
 
 def _plan(problem: Problem) -> Plan:
-    target, rows = problem.target, problem.rows
+    target, rows, dense = problem.target, problem.rows, _dense_candidate(problem)
+    quick = dense.seconds <= LOOK_SECONDS and not (
+        target.forced or target.max_features or dense.obstacle or rows.sequential or rows.distributed
+    )
+    if quick:
+        candidates = [dense, *_small_exact_maps(problem)]
+    else:
+        candidates = [dense] if target.method == "dense" else _compared(problem, dense)
+    plan = replace(_choose(candidates, target, problem.data.n_samples), otherwise=_lapack_instead(dense))
+    if quick and len(candidates) == 1:
+        plan = replace(plan, reason="a look at other routes would take as long")
+    if rows.sequential and plan.method != "features":
+        size = readable_size(float(problem.data.n_samples * problem.data.n_features * rows.dtype.itemsize))
+        plan = replace(plan, reason=f"{plan.reason}; loads all rows ({size}), which come in order only")
+    return plan
+
+
+def _small_exact_maps(problem: Problem) -> list[Candidate]:
+    """Maps that leave nothing out, of fewer features than there are rows: they need no look."""
+    kernel, data = problem.kernel, problem.data
+    offers = kernel.feature_maps(data, 0.0, data.n_samples // 2) if kernel.positive_semidefinite else []
+    hold = _components_held(problem, None)
+    return [_feature_candidate(problem, offer, hold) for offer in offers if offer.cost.residual == 0.0]
+
+
+def _compared(problem: Problem, dense: Candidate) -> list[Candidate]:
+    """Every route that may be taken, after a look at the spectrum."""
+    target = problem.target
     # of a kernel's own map by name, and no other route, the look at pivots would tell nothing
     pivots = target.method != "features" or target.features in ("auto", "pivots")
     look = look_at(problem.kernel, problem.data, pivots=pivots, beside=target.samples and target.promised)
-    dense, candidates = _dense_candidate(problem), []
-    if target.method in ("auto", "dense"):
-        candidates.append(dense)
+    candidates = [] if target.forced else [dense]
     if target.method in ("auto", "krylov"):
         candidates += _krylov_candidates(problem, look)
     if target.method in ("auto", "features") and problem.kernel.positive_semidefinite:
@@ -164,12 +191,7 @@ def _plan(problem: Problem) -> Plan:
         candidates += _feature_candidates(problem, look, others)
     # what the look itself takes, each candidate costs
     once = 0.0 if look.probe is None else LOOK_SECONDS * len(look.probe.curve)
-    candidates = [replace(x, seconds=x.seconds + once) for x in candidates]
-    plan = replace(_choose(candidates, target, problem.data.n_samples), otherwise=_lapack_instead(dense))
-    if rows.sequential and plan.method != "features":
-        size = readable_size(float(problem.data.n_samples * problem.data.n_features * rows.dtype.itemsize))
-        plan = replace(plan, reason=f"{plan.reason}; loads all rows ({size}), which come in order only")
-    return plan
+    return [replace(x, seconds=x.seconds + once) for x in candidates]
 
 
 def _plan_for_map(problem: Problem) -> Plan:

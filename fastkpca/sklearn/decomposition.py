@@ -15,7 +15,6 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_info
 
 try:
     import sklearn as _sklearn
@@ -37,6 +36,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, InvalidParamet
 from sklearn.utils.validation import _check_psd_eigenvalues, check_is_fitted
 
 from ..base import parallel
+from ..base.blas import allowed_blas_threads
 from ..base.checks import check_memory_limit
 from ..base.protocol import Kernel
 from ..base.room import DEFAULT_MEMORY
@@ -450,8 +450,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         asked = effective_n_jobs(self.n_jobs)
         if self.n_jobs is not None or asked > 1:
             return int(asked)
-        blas = [int(pool["num_threads"]) for pool in threadpool_info() if pool["user_api"] == "blas"]
-        return max(1, min([parallel.resolve_threads(None), *blas]))
+        most = parallel.resolve_threads(None)
+        return max(1, min(most, allowed_blas_threads() or most))
 
     def _route(self, n: int, number: int | None) -> str:
         if self.max_features is not None and self.eigen_solver != "auto":

@@ -396,7 +396,8 @@ def angle_bounds(theta: np.ndarray, residual_gram: np.ndarray, bounds: np.ndarra
         if gap == np.inf:
             angles[mine] = 0.0
         elif gap > 0 and np.isfinite(block).all():
-            rho = np.sqrt(max(float(np.linalg.eigvalsh(block)[-1]), 0.0)) * (1 + 1e-8) + error
+            largest = float(block[0, 0]) if len(block) == 1 else float(np.linalg.eigvalsh(block)[-1])
+            rho = np.sqrt(max(largest, 0.0)) * (1 + 1e-8) + error
             angles[mine] = np.arcsin(min(rho / gap, 1.0))
         else:  # NaN too
             angles[mine] = np.pi / 2

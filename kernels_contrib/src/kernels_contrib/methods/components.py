@@ -15,7 +15,7 @@ from .base import FittedMethod
 from .functions import ComponentFunction, function
 from .labels import class_codes, refuse_masked
 from .logistic import LogisticModel, indicator, warn_short
-from .logit import check_scale, fit_logit
+from .logit import check_scale, fit_logit, lift_through
 from .options import accuracy, regularization_strength
 from .products import training_rows
 
@@ -176,14 +176,10 @@ def kernel_pc_logistic(
     unit = np.sqrt(model.latent)
     scaled = np.asarray(model.score, dtype=np.float64) / unit
 
-    def lift(R: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        w = scaled.T @ R
-        return w, scaled @ w
-
     solution = fit_logit(
         indicator(codes, len(classes)),
         regularization,
-        lift=lift,
+        lift=lift_through(scaled),
         tol=logistic_tol,
         max_iterations=max_iterations,
         plain=True,

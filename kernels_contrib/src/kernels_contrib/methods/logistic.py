@@ -21,7 +21,7 @@ from . import stored
 from .base import Classifier, predict
 from .functions import KernelFunction, function
 from .labels import class_codes
-from .logit import Logit, check_scale, fit_logit
+from .logit import Logit, check_scale, fit_logit, lift_through
 from .options import FitOptions, accuracy, regularization_strength
 from .products import Products, products_for, training_rows
 
@@ -167,11 +167,7 @@ def _fit(
     held = products.held_features()
     Phi = products.features if held is None else held
 
-    def lift(R: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        weights = Phi.T @ R
-        return weights, Phi @ weights
-
-    solution = fit_logit(target, strength, lift=lift, tol=tol, max_iterations=max_iterations, plain=True)
+    solution = fit_logit(target, strength, lift=lift_through(Phi), tol=tol, max_iterations=max_iterations, plain=True)
     return solution, products.feature_function(solution.weights, -solution.intercept)
 
 

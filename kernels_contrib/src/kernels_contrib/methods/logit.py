@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from fastkpca.solve.conjugate_gradients import conjugate_gradients
 
-__all__ = ["Logit", "check_scale", "fit_logit"]
+__all__ = ["Logit", "check_scale", "fit_logit", "lift_through"]
 
 Lift = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 Function = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -35,6 +36,16 @@ class Logit:
     gradient: float
     iterations: int
     lifts: int
+
+
+def lift_through(Phi: Any) -> Lift:
+    """``lift`` for K = Phi Phi', a matrix or a linear operator; coefficients are those of the features."""
+
+    def lift(R: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        weights = Phi.T @ R
+        return weights, Phi @ weights
+
+    return lift
 
 
 def check_scale(strength: float, mean_diagonal: float) -> None:

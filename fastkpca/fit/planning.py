@@ -51,9 +51,7 @@ WORTH_KEEPING = 3.0
 """Times that a pass with compiled tiles must cost over one with a matrix in memory, for that to be held."""
 READ_RATE = 1e10  # bytes
 MAX_FEATURES = 8192
-SAMPLED_SHARE = 1.0
-"""Of tol, for the bound on what the pivots leave: the prediction may be wrong by the rest."""
-LOOK_SECONDS = 1.5e-4
+PIVOT_LOOK_SECONDS = 1.5e-4
 """Of a look and what follows from it, for each pivot that the look took."""
 MORE_THAN_ROWS = 2048
 """Features that a map may have where the rows are fewer: their D x D moment takes half a second at most."""
@@ -190,7 +188,7 @@ def _compared(problem: Problem, dense: Candidate) -> list[Candidate]:
         others = [x.seconds for x in candidates if not x.obstacle]
         candidates += _feature_candidates(problem, look, others)
     # what the look itself takes, each candidate costs
-    once = 0.0 if look.probe is None else LOOK_SECONDS * len(look.probe.curve)
+    once = 0.0 if look.probe is None else PIVOT_LOOK_SECONDS * len(look.probe.curve)
     return [replace(x, seconds=x.seconds + once) for x in candidates]
 
 
@@ -409,7 +407,7 @@ def _sampled_rank(look: Look, n: int, tol: float) -> int | None:
     probe = look.probe
     if probe is None or not probe.beside or not look.share(1) > 0.0:
         return None
-    wanted = SAMPLED_SHARE * tol * look.first(n)
+    wanted = tol * look.first(n)
     ranks = np.unique(np.geomspace(4, MAX_FEATURES, 120).astype(np.intp))
     left, draws = probe.residual_beside(ranks), np.arange(FEWEST, DRAWS + 1, FEWEST)[:, None]
     enough = left * upper_share(probe.largest_share(ranks, draws), draws, FAILURE) <= wanted

@@ -24,6 +24,8 @@ from .target import Target
 
 __all__ = ["solve_by_features"]
 
+ROUNDS = 3
+"""In which pivots are added, and a pass follows."""
 TRACE_FOR_SAMPLE = 30.0
 """Trace of what is left, over its largest eigenvalue: less than that is common on real data."""
 
@@ -59,15 +61,17 @@ def solve_by_features(problem: Problem, plan: Plan) -> Solution:
     target, way = problem.target, plan.chosen
     with parallel.blas_threads():
         found = _pass(way.offer.build(problem.data.sample), problem, 0)
-        for rounds in (1, 2, 3):
+        for rounds in range(1, ROUNDS + 1):
             if not found.misses(target) or not target.promised:
                 break
             # a sample can miss a small far cluster; all rows know where the residual lies
             enough = found.features_needed(target)
             if not target.forced and plan.krylov_is_cheaper(problem.data.n_samples, enough):
                 break
+            last = rounds == ROUNDS
+            by_trace = last or found.left_out.form == "trace"
             more = _more_pivots(
-                found, problem, way.room.features if found.left_out.form == "trace" else min(way.room.features, enough)
+                found, problem, way.room.features if by_trace else min(way.room.features, enough), last=last
             )
             if more is found.moments.map:
                 break
@@ -134,8 +138,12 @@ def _all_equal(problem: Problem) -> bool:
     return bool(K[0, 0] - 2.0 * K[0, 1] + K[1, 1] <= 8 * EPS * K[0, 0])
 
 
-def _more_pivots(found: _Pass, problem: Problem, most: int) -> FeatureMap:
-    """The map with pivots added, at most so many; the same map where it can't have more."""
+def _more_pivots(found: _Pass, problem: Problem, most: int, *, last: bool) -> FeatureMap:
+    """The map with pivots added, at most so many; the same map where it can't have more.
+
+    In the ``last`` round so many that the trace alone will do: each of some far rows may keep the largest eigenvalue of
+    what is left as large as it is, until all of them are pivots.
+    """
     moments, feature_map = found.moments, found.moments.map
     if problem.target.given_map:
         return feature_map
@@ -143,7 +151,9 @@ def _more_pivots(found: _Pass, problem: Problem, most: int) -> FeatureMap:
     # the trace that is needed, if the largest eigenvalue falls as it does (with more pivots it falls faster)
     wanted = problem.target.tol * largest_of(found.leading[0]) * moments.residual_trace / found.left_out.mu
     share = 0.9 if found.left_out.form == "sampled" else 0.5
-    if found.draws is not None and found.left_out.form == "trace":
+    if last:
+        wanted, share = problem.target.tol * largest_of(found.leading[0]), 0.5
+    elif found.draws is not None and found.left_out.form == "trace":
         share = TRACE_FOR_SAMPLE  # too much was left for a sample to tell anything: so much that it will
     return feature_map.refined(
         problem.rows,

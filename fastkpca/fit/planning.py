@@ -53,6 +53,8 @@ READ_RATE = 1e10  # bytes
 MAX_FEATURES = 8192
 PIVOT_LOOK_SECONDS = 1.5e-4
 """Of a look and what follows from it, for each pivot that the look took."""
+NO_MORE = 1e-9
+"""Residual trace over trace below which more pivots are not worth their cost, whatever the budget."""
 MORE_THAN_ROWS = 2048
 """Features that a map may have where the rows are fewer: their D x D moment takes half a second at most."""
 
@@ -156,6 +158,8 @@ def _plan(problem: Problem) -> Plan:
     )
     if quick:
         candidates = [dense, *_small_exact_maps(problem)]
+    elif not target.promised and target.features in ("auto", "pivots"):
+        candidates = _within_budget(problem)
     else:
         candidates = [dense] if target.method == "dense" else _compared(problem, dense)
     plan = replace(_choose(candidates, target, problem.data.n_samples), otherwise=_lapack_instead(dense))
@@ -173,6 +177,16 @@ def _small_exact_maps(problem: Problem) -> list[Candidate]:
     offers = kernel.feature_maps(data, 0.0, data.n_samples // 2) if kernel.positive_semidefinite else []
     hold = _components_held(problem, None)
     return [_feature_candidate(problem, offer, hold) for offer in offers if offer.cost.residual == 0.0]
+
+
+def _within_budget(problem: Problem) -> list[Candidate]:
+    """As many pivots as were asked for, or a map that leaves nothing out: neither needs a look."""
+    count, kernel, data = problem.target.max_features, problem.kernel, problem.data
+    assert count is not None
+    exact = [x for x in _small_exact_maps(problem) if x.n_features <= count and problem.target.features == "auto"]
+    flops = FEATURE_RATE * value_seconds(kernel, data.n_features)
+    offer = _pivots(kernel, data, problem.rows, _counted_cost(data, count, flops), NO_MORE, count)
+    return exact or [_feature_candidate(problem, offer, _components_held(problem, None))]
 
 
 def _compared(problem: Problem, dense: Candidate) -> list[Candidate]:
@@ -377,7 +391,7 @@ def offers_of_maps(
         return [x for x in kernel.feature_maps(data, residual, largest) if x.name == name]
     assert look.probe is not None
     flops = FEATURE_RATE * value_seconds(kernel, data.n_features)
-    cost = look.probe.cost(residual, flops) if count is None else _counted_cost(look.probe, data, count, flops)
+    cost = look.probe.cost(residual, flops) if count is None else _counted_cost(data, count, flops)
     # a map with more features than pivots needs pays only where forming them is cheaper: up to twice as many
     enough = min(largest, 2 * cost.n_features + 1000)
     offers = [] if name == "pivots" else list(kernel.feature_maps(data, residual, enough))
@@ -417,11 +431,9 @@ def _sampled_rank(look: Look, n: int, tol: float) -> int | None:
     return rank if flops.min() < 0.8 * certain else None
 
 
-def _counted_cost(probe: RankProbe, data: Summary, rank: int, kernel_flops: float) -> Cost:
+def _counted_cost(data: Summary, rank: int, kernel_flops: float) -> Cost:
     """Of so many pivots, and of a bound on what they leave."""
-    left = float(probe.residual(np.array([rank]))[0])
-    cost = pivots_cost(rank, kernel_flops, left)
-    draws = DRAWS / 2
+    cost, draws = pivots_cost(rank, kernel_flops, 1.0), DRAWS / 2
     return replace(cost, setup_flops=cost.setup_flops + bound_flops(draws, rank), memory=8.0 * draws**2)
 
 

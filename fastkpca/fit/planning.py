@@ -53,6 +53,8 @@ READ_RATE = 1e10  # bytes
 MAX_FEATURES = 8192
 PIVOT_LOOK_SECONDS = 1.5e-4
 """Of a look and what follows from it, for each pivot that the look took."""
+SAMPLED_SHARE = 0.92
+"""Of tol, for what pivots are predicted to leave: where they leave more than tol there is a second pass."""
 NO_MORE = 1e-9
 """Residual trace over trace below which more pivots are not worth their cost, whatever the budget."""
 MORE_THAN_ROWS = 2048
@@ -157,7 +159,7 @@ def _plan(problem: Problem) -> Plan:
         target.forced or target.max_features or dense.obstacle or rows.sequential or rows.distributed
     )
     if quick:
-        candidates = [dense, *_small_exact_maps(problem)]
+        candidates = [dense, *_small_exact_maps(problem, problem.data.n_samples // 2)]
     elif not target.promised and target.features in ("auto", "pivots"):
         candidates = _within_budget(problem)
     else:
@@ -171,10 +173,10 @@ def _plan(problem: Problem) -> Plan:
     return plan
 
 
-def _small_exact_maps(problem: Problem) -> list[Candidate]:
-    """Maps that leave nothing out, of fewer features than there are rows: they need no look."""
+def _small_exact_maps(problem: Problem, most: int) -> list[Candidate]:
+    """Maps of at most so many features that leave nothing out: they need no look."""
     kernel, data = problem.kernel, problem.data
-    offers = kernel.feature_maps(data, 0.0, data.n_samples // 2) if kernel.positive_semidefinite else []
+    offers = kernel.feature_maps(data, 0.0, most) if kernel.positive_semidefinite else []
     hold = _components_held(problem, None)
     return [_feature_candidate(problem, offer, hold) for offer in offers if offer.cost.residual == 0.0]
 
@@ -183,7 +185,8 @@ def _within_budget(problem: Problem) -> list[Candidate]:
     """As many pivots as were asked for, or a map that leaves nothing out: neither needs a look."""
     count, kernel, data = problem.target.max_features, problem.kernel, problem.data
     assert count is not None
-    exact = [x for x in _small_exact_maps(problem) if x.n_features <= count and problem.target.features == "auto"]
+    exact = _small_exact_maps(problem, count) if problem.target.features == "auto" else []
+    exact = [x for x in exact if x.n_features <= count]
     flops = FEATURE_RATE * value_seconds(kernel, data.n_features)
     offer = _pivots(kernel, data, problem.rows, _counted_cost(data, count, flops), NO_MORE, count)
     return exact or [_feature_candidate(problem, offer, _components_held(problem, None))]
@@ -421,7 +424,7 @@ def _sampled_rank(look: Look, n: int, tol: float) -> int | None:
     probe = look.probe
     if probe is None or not probe.beside or not look.share(1) > 0.0:
         return None
-    wanted = tol * look.first(n)
+    wanted = SAMPLED_SHARE * tol * look.first(n)
     ranks = np.unique(np.geomspace(4, MAX_FEATURES, 120).astype(np.intp))
     left, draws = probe.residual_beside(ranks), np.arange(FEWEST, DRAWS + 1, FEWEST)[:, None]
     enough = left * upper_share(probe.largest_share(ranks, draws), draws, FAILURE) <= wanted
@@ -434,7 +437,7 @@ def _sampled_rank(look: Look, n: int, tol: float) -> int | None:
 def _counted_cost(data: Summary, rank: int, kernel_flops: float) -> Cost:
     """Of so many pivots, and of a bound on what they leave."""
     cost, draws = pivots_cost(rank, kernel_flops, 1.0), DRAWS / 2
-    return replace(cost, setup_flops=cost.setup_flops + bound_flops(draws, rank), memory=8.0 * draws**2)
+    return replace(cost, setup_flops=cost.setup_flops + float(bound_flops(draws, rank)), memory=8.0 * draws**2)
 
 
 def _pivots(kernel: Kernel, data: Summary, rows: Rows, cost: Cost, residual: float, largest: int) -> Offer:

@@ -53,6 +53,10 @@ READ_RATE = 1e10  # bytes
 MAX_FEATURES = 8192
 PIVOT_LOOK_SECONDS = 1.5e-4
 """Of a look and what follows from it, for each pivot that the look took."""
+SAMPLED_SHARE = 0.92
+"""Of tol, for what pivots are predicted to leave: where they leave more than tol there is a second pass."""
+NO_MORE = 1e-9
+"""Residual trace over trace below which more pivots are not worth their cost, whatever the budget."""
 MORE_THAN_ROWS = 2048
 """Features that a map may have where the rows are fewer: their D x D moment takes half a second at most."""
 
@@ -155,7 +159,9 @@ def _plan(problem: Problem) -> Plan:
         target.forced or target.max_features or dense.obstacle or rows.sequential or rows.distributed
     )
     if quick:
-        candidates = [dense, *_small_exact_maps(problem)]
+        candidates = [dense, *_small_exact_maps(problem, problem.data.n_samples // 2)]
+    elif not target.promised and target.features in ("auto", "pivots"):
+        candidates = _within_budget(problem)
     else:
         candidates = [dense] if target.method == "dense" else _compared(problem, dense)
     plan = replace(_choose(candidates, target, problem.data.n_samples), otherwise=_lapack_instead(dense))
@@ -167,12 +173,23 @@ def _plan(problem: Problem) -> Plan:
     return plan
 
 
-def _small_exact_maps(problem: Problem) -> list[Candidate]:
-    """Maps that leave nothing out, of fewer features than there are rows: they need no look."""
+def _small_exact_maps(problem: Problem, most: int) -> list[Candidate]:
+    """Maps of at most so many features that leave nothing out: they need no look."""
     kernel, data = problem.kernel, problem.data
-    offers = kernel.feature_maps(data, 0.0, data.n_samples // 2) if kernel.positive_semidefinite else []
+    offers = kernel.feature_maps(data, 0.0, most) if kernel.positive_semidefinite else []
     hold = _components_held(problem, None)
     return [_feature_candidate(problem, offer, hold) for offer in offers if offer.cost.residual == 0.0]
+
+
+def _within_budget(problem: Problem) -> list[Candidate]:
+    """As many pivots as were asked for, or a map that leaves nothing out: neither needs a look."""
+    count, kernel, data = problem.target.max_features, problem.kernel, problem.data
+    assert count is not None
+    exact = _small_exact_maps(problem, count) if problem.target.features == "auto" else []
+    exact = [x for x in exact if x.n_features <= count]
+    flops = FEATURE_RATE * value_seconds(kernel, data.n_features)
+    offer = _pivots(kernel, data, problem.rows, _counted_cost(data, count, flops), NO_MORE, count)
+    return exact or [_feature_candidate(problem, offer, _components_held(problem, None))]
 
 
 def _compared(problem: Problem, dense: Candidate) -> list[Candidate]:
@@ -377,7 +394,7 @@ def offers_of_maps(
         return [x for x in kernel.feature_maps(data, residual, largest) if x.name == name]
     assert look.probe is not None
     flops = FEATURE_RATE * value_seconds(kernel, data.n_features)
-    cost = look.probe.cost(residual, flops) if count is None else _counted_cost(look.probe, data, count, flops)
+    cost = look.probe.cost(residual, flops) if count is None else _counted_cost(data, count, flops)
     # a map with more features than pivots needs pays only where forming them is cheaper: up to twice as many
     enough = min(largest, 2 * cost.n_features + 1000)
     offers = [] if name == "pivots" else list(kernel.feature_maps(data, residual, enough))
@@ -407,7 +424,7 @@ def _sampled_rank(look: Look, n: int, tol: float) -> int | None:
     probe = look.probe
     if probe is None or not probe.beside or not look.share(1) > 0.0:
         return None
-    wanted = tol * look.first(n)
+    wanted = SAMPLED_SHARE * tol * look.first(n)
     ranks = np.unique(np.geomspace(4, MAX_FEATURES, 120).astype(np.intp))
     left, draws = probe.residual_beside(ranks), np.arange(FEWEST, DRAWS + 1, FEWEST)[:, None]
     enough = left * upper_share(probe.largest_share(ranks, draws), draws, FAILURE) <= wanted
@@ -417,12 +434,10 @@ def _sampled_rank(look: Look, n: int, tol: float) -> int | None:
     return rank if flops.min() < 0.8 * certain else None
 
 
-def _counted_cost(probe: RankProbe, data: Summary, rank: int, kernel_flops: float) -> Cost:
+def _counted_cost(data: Summary, rank: int, kernel_flops: float) -> Cost:
     """Of so many pivots, and of a bound on what they leave."""
-    left = float(probe.residual(np.array([rank]))[0])
-    cost = pivots_cost(rank, kernel_flops, left)
-    draws = DRAWS / 2
-    return replace(cost, setup_flops=cost.setup_flops + bound_flops(draws, rank), memory=8.0 * draws**2)
+    cost, draws = pivots_cost(rank, kernel_flops, 1.0), DRAWS / 2
+    return replace(cost, setup_flops=cost.setup_flops + float(bound_flops(draws, rank)), memory=8.0 * draws**2)
 
 
 def _pivots(kernel: Kernel, data: Summary, rows: Rows, cost: Cost, residual: float, largest: int) -> Offer:

@@ -172,6 +172,7 @@ def draws_worth(n: int, n_features: int) -> int:
     return int(counts[affordable][0]) if affordable.any() else FEWEST
 
 
-def bound_flops(draws: np.ndarray | float, n_features: float) -> np.ndarray | float:
+def bound_flops(draws: np.ndarray | float, n_features: np.ndarray | float) -> np.ndarray:
     """Of the matrix of what a map leaves out of a sample, and the bound on its largest eigenvalue."""
-    return draws**2 * (n_features + KERNEL_FLOPS) + draws**3 / 3.0
+    count = np.asarray(draws, dtype=np.float64)
+    return np.asarray(count**2 * (n_features + KERNEL_FLOPS) + count**3 / 3.0)

@@ -50,6 +50,8 @@ KEPT_MATRIX = 64 << 20
 WORTH_KEEPING = 3.0
 """Times that a pass with compiled tiles must cost over one with a matrix in memory, for that to be held."""
 READ_RATE = 1e10  # bytes
+WORTH_EXACTNESS = 1.3
+"""Times the seconds of the best feature map that one without any truncation may take."""
 MAX_FEATURES = 8192
 PIVOT_LOOK_SECONDS = 1.5e-4
 """Of a look and what follows from it, for each pivot that the look took."""
@@ -607,6 +609,13 @@ def _too_much(memory: float, limit: float) -> str:
     return f"needs {readable_size(memory)}, the limit is {readable_size(limit)}" if memory > limit else ""
 
 
+def _exact_instead(best: Candidate, possible: list[Candidate]) -> Candidate:
+    """For nearly the price of a map that leaves something out, one that does not: its scores keep all their digits."""
+    exact = [x for x in possible if x.method == best.method == "features" and x.offer.cost.residual == 0.0]
+    near = [x for x in exact if x.seconds <= WORTH_EXACTNESS * best.seconds]
+    return min(near, key=lambda x: x.seconds, default=best)
+
+
 def _choose(candidates: list[Candidate], target: Target, n: int) -> Plan:
     method = target.method
     possible = [x for x in candidates if not x.obstacle]
@@ -622,7 +631,7 @@ def _choose(candidates: list[Candidate], target: Target, n: int) -> Plan:
             f"{what} for {n} rows and c={target.c!r} ({reasons}); raise memory_limit or tol, ask for fewer components, "
             "or take another method"
         )
-    best = min(possible, key=lambda x: x.seconds)
+    best = _exact_instead(min(possible, key=lambda x: x.seconds), possible)
     others = [x for x in possible if x is not best]
     if method != "auto" and not others:
         reason = "asked for"

@@ -105,7 +105,7 @@ def test_many_tries_share_the_probability_of_failure(monkeypatch):
     X, seen, bound = rows_of(1500, 6), [], sampled.sampled_bound
     monkeypatch.setattr(sampled, "sampled_bound", lambda *given: seen.append(given[2]) or bound(*given))
 
-    def one_more(found, problem, most):
+    def one_more(found, problem, most, **options):
         old = found.moments.map
         return PivotMap(old.kernel, np.vstack([old.pivots, problem.data.sample[-1 - old.n_features]]))
 

@@ -99,7 +99,7 @@ def _sums(moments: Moments, n_samples: int, left_out: Bound | None) -> certifica
         trace=moments.trace,
         residual_trace=moments.residual_trace,
         kernel_trace=kernel_trace(moments),
-        defect=entry_defect(moments),
+        entry_defect=entry_defect(moments),
         rounding=moments.map.rounding,
         weight_sum=moments.count,
         residual=left_out,

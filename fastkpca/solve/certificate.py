@@ -55,7 +55,8 @@ class Bound:
     ----------
     mu : float
     form : str
-        "trace", "frobenius", "features", "cholesky", "lanczos", "start", "sampled", or "none".
+        "trace", "frobenius", "features", "cholesky", "lanczos", "gap", "start", "sampled", or "none"; "hope": assumed,
+        for planning only.
     failure_probability : float
         0: it always holds, but for the model of rounding.
     """
@@ -83,7 +84,8 @@ class Certificate:
         multiplicity: no eigenvalue above an upper end has been missed.
     angle_bounds : ndarray (c,)
         Radians; every vector in the span of the returned eigenvectors of a cluster lies within this angle of the
-        invariant subspace that belongs to the cluster. pi/2 where nothing is known.
+        invariant subspace that belongs to the cluster. pi/2 where nothing is known. The last cluster may contain more
+        eigenvalues than were returned. Its angle is then to the larger subspace of all of them.
     clusters : ndarray (c,), int
         Equal labels for neighbours whose intervals overlap.
     outside : Bound
@@ -120,7 +122,8 @@ class Certificate:
     @property
     def width(self) -> float:
         """Of the widest interval."""
-        return float(np.max(self.eigenvalue_bounds[:, 1] - self.eigenvalue_bounds[:, 0]))
+        lower, upper = self.eigenvalue_bounds.T
+        return float(np.max(upper - lower))
 
 
 def product_error(n: int, columns: int, norm: float, entry_error: float = 0.0, error_bound: float = 0.0) -> float:
@@ -196,7 +199,7 @@ class RitzBlock:
         root = 1.0 / np.sqrt(1.0 - delta)
         norm = float(np.sqrt(max(np.trace(self.residual_gram), 0.0)))
         return RitzErrors(
-            defect=delta,
+            orthogonality_error=delta,
             cross=cross,
             compression=3.0 * delta * size + (cross + (1.0 + delta) * eta) / (1.0 - delta),
             # the last term: R itself is a difference, rounded
@@ -217,7 +220,7 @@ class RitzErrors:
 
     Attributes
     ----------
-    defect : float
+    orthogonality_error : float
         delta >= |V'V - I|_2.
     cross : float
         Bound on |V'R|_2.
@@ -229,7 +232,7 @@ class RitzErrors:
         |R|_F as computed.
     """
 
-    defect: float
+    orthogonality_error: float
     cross: float
     compression: float
     residual: float
@@ -257,7 +260,9 @@ NOTHING_KNOWN = MatrixInfo()
 
 @dataclass(frozen=True)
 class FeatureSums:
-    """Sums over all rows, from the moments of a feature map.
+    """Sums over all rows, from the moments of a feature map Phi.
+
+    K = Phi Phi' + E + (a part with small entries); E is what the map leaves out, positive semidefinite.
 
     Attributes
     ----------
@@ -269,7 +274,7 @@ class FeatureSums:
         Upper bound on tr E, its own rounding included.
     kernel_trace : float
         tr K, not centred.
-    defect : float
+    entry_defect : float
         Bound on the entries of the part of K - Phi Phi' that is not positive semidefinite.
     rounding : float
         ``FeatureMap.rounding``: relative rounding of phi(x).
@@ -283,7 +288,7 @@ class FeatureSums:
     trace: float
     residual_trace: float
     kernel_trace: float
-    defect: float = 0.0
+    entry_defect: float = 0.0
     rounding: float = 64 * UNIT
     weight_sum: float | None = None
     residual: Bound | None = None
@@ -296,8 +301,8 @@ class FeatureSums:
 
     @property
     def defect_norm(self) -> float:
-        """Norm of a matrix whose entries are at most ``defect``."""
-        return (float(self.n) if self.weight_sum is None else self.weight_sum) * self.defect
+        """Norm of a matrix whose entries are at most ``entry_defect``."""
+        return (float(self.n) if self.weight_sum is None else self.weight_sum) * self.entry_defect
 
     @property
     def rounded(self) -> float:
@@ -359,7 +364,8 @@ def _residual_factor(gram: np.ndarray, n: int, error: float) -> np.ndarray:
 
 def cluster_labels(bounds: np.ndarray) -> np.ndarray:
     """Labels 0, 1, ...: neighbours whose intervals overlap share one. ``bounds`` (m, 2), descending."""
-    new = bounds[1:, 1] < bounds[:-1, 0]
+    lower, upper = bounds.T
+    new = upper[1:] < lower[:-1]
     return np.concatenate([[0], np.cumsum(new)]).astype(np.intp)
 
 
@@ -382,15 +388,17 @@ def angle_bounds(theta: np.ndarray, residual_gram: np.ndarray, bounds: np.ndarra
         Rounding in theta and in the residuals.
     """
     m = len(theta)
+    lower, upper = bounds.T
     labels = cluster_labels(bounds)
     angles = np.empty(c)
     for label in np.unique(labels[:c]):
         members = np.flatnonzero(labels == label)
         mine = members[members < c]
         first, last = members[0], members[-1]
-        above = bounds[:first, 0].min() - theta[mine[0]] if first > 0 else np.inf
-        # beyond the last upper end no gap is known
-        below = theta[mine[-1]] - bounds[last + 1, 1] if last + 1 < m else 0.0
+        # the ends that face the cluster: lower ends of the eigenvalues above it, the upper end of the next one below
+        above = lower[:first].min() - theta[mine[0]] if first > 0 else np.inf
+        # beyond the last interval no gap is known
+        below = theta[mine[-1]] - upper[last + 1] if last + 1 < m else 0.0
         gap = min(above, below) - error
         block = residual_gram[np.ix_(mine, mine)]
         if gap == np.inf:
@@ -454,7 +462,9 @@ def _nothing_known(c: int, trace: tuple[float, float] | None) -> Certificate:
 def feature_certificate(
     values: np.ndarray, c: int, sums: FeatureSums, solved: Certificate | None = None, solved_residual: float = 0.0
 ) -> Certificate:
-    """Intervals from a feature map alone: lambda_i(Phi) <= lambda_i <= lambda_i(Phi) + |E|, each +- n defect.
+    """Intervals from a feature map alone: lambda_i(Phi) <= lambda_i <= lambda_i(Phi) + |E|, each +- n entry_defect.
+
+    E is what the map leaves out (`FeatureSums`).
 
     Parameters
     ----------
@@ -471,8 +481,8 @@ def feature_certificate(
 
     Notes
     -----
-    Weyl: 0 <= H E H <= |E| <= tr E (`FeatureSums.left_out`). A matrix with entries at most ``defect`` has norm at most
-    n * defect. The angle follows from Davis and Kahan with residual |H E H + defect part|.
+    Weyl: 0 <= H E H <= |E| <= tr E (`FeatureSums.left_out`). A matrix with entries at most ``entry_defect`` has
+    norm at most n * entry_defect. The angle follows from Davis and Kahan with residual |H E H + defect part|.
 
     Rounding of the features perturbs H Phi by a matrix of Frobenius norm at most r = rounding sqrt(tr K), so each
     singular value by r (Weyl) and each eigenvalue by 2 sqrt(lambda) r + r^2: a bound of rounding tr K would be useless
@@ -522,8 +532,8 @@ def feature_trace(sums: FeatureSums) -> tuple[float, float]:
     """Interval of tr(H K H) from a feature map alone: [T, T + tr E] for T = tr(Phi' H Phi), and rounding.
 
     sqrt(T) is the Frobenius norm of H Phi, so rounding of the features moves it by at most r = rounding sqrt(tr K);
-    the sum of squares adds (rounding_factor(n) + 8) u T; what is not semidefinite has a trace of at most n * defect in
-    size. The residual's part lies between 0 and tr E: its own rounding is in ``residual_trace``.
+    the sum of squares adds (rounding_factor(n) + 8) u T; what is not semidefinite has a trace of at most
+    n * entry_defect in size. The residual's part lies between 0 and tr E: its own rounding is in ``residual_trace``.
     """
     trace = sums.trace
     # a trace below zero is an error of at least its size

@@ -229,8 +229,8 @@ class Proof:
         trace = self.products.trace
         gap = trace[0] - float(theta.sum()) if trace is not None else None
         gap_error = (trace[1] if trace is not None else 0.0) + 2 * m * error
-        defect = float(np.linalg.norm(self.basis.gram - np.eye(m))) + m * rounding_factor(self.n) * UNIT
-        return feature_bound(features, np.vstack(self._projected), self.n, gap, defect, gap_error)
+        orthogonality_error = float(np.linalg.norm(self.basis.gram - np.eye(m))) + m * rounding_factor(self.n) * UNIT
+        return feature_bound(features, np.vstack(self._projected), self.n, gap, orthogonality_error, gap_error)
 
     def _explored_bound(self, exploration: Exploration, error: float) -> Bound:
         """A bound outside the first columns, from Rayleigh-Ritz on the Krylov space of the random block."""

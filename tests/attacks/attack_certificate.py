@@ -112,7 +112,7 @@ def attack_one(rng, largest=1500):
         route = feature_certificate(
             values,
             c,
-            FeatureSums(n, trace=float(np.trace(C)), residual_trace=missed, kernel_trace=trace, defect=defect),
+            FeatureSums(n, trace=float(np.trace(C)), residual_trace=missed, kernel_trace=trace, entry_defect=defect),
         )
         found = np.pad(values, (0, max(0, c - len(values))))[:c]
         error = float(np.max(np.abs(found - reference[:c])))

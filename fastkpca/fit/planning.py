@@ -320,10 +320,15 @@ def _no_map(problem: Problem, largest: int) -> Candidate:
     if name == "auto":
         text = f"no map reaches tol={problem.target.tol:g} within {largest} features"
         return Candidate("features", "any", 0.0, 0.0, obstacle=text)
-    offers = problem.kernel.feature_maps(problem.data, 1.0, largest)
-    known = sorted({"pivots", *(x.name for x in offers)} - {name})
-    text = f"there is no map of this name within {largest} features, but {' and '.join(map(repr, known))}"
-    return Candidate("features", name, 0.0, 0.0, obstacle=with_near(text, name, known))
+    # some maps are offered for a loose tolerance only, others (fourier) for one below 1
+    most = max(largest, MAX_FEATURES)
+    offers = [x for tol in (1.0, 0.1) for x in problem.kernel.feature_maps(problem.data, tol, most)]
+    known = sorted({"pivots", *(x.name for x in offers)})
+    if name not in known:
+        names = ", ".join(map(repr, known))
+        text = f"features={name!r}: {problem.kernel!r} has no map of this name on these rows; it has {names}"
+        raise ValueError(with_near(text, name, known))
+    return Candidate("features", name, 0.0, 0.0, obstacle=f"needs more than {largest} features")
 
 
 def _too_many(offer: Offer, n: int) -> str:
@@ -626,7 +631,9 @@ def _choose(candidates: list[Candidate], target: Target, n: int) -> Plan:
         )
     if not possible:
         reasons = "; ".join(f"{x.label}: {x.obstacle}" for x in candidates)
-        what = "no route fits" if method == "auto" else f"method={method!r} is not possible"
+        asked = {"features": target.features, "products": target.products, "method": method}
+        named = next((f"{argument}={name!r}" for argument, name in asked.items() if name != "auto"), "")
+        what = f"{named} is not possible" if named else "no route fits"
         raise NoRouteError(
             f"{what} for {n} rows and c={target.c!r} ({reasons}); raise memory_limit or tol, ask for fewer components, "
             "or take another method"

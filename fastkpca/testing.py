@@ -783,8 +783,8 @@ def check_feature_map_state(case: _Case, phi: FeatureMap, tol: float) -> None:
 # Summations ---------------------------------------------------------------------------------------------------------
 
 
-def _summations(case: _Case) -> Iterator[tuple[Summation, np.ndarray, float]]:
-    """(summation, the matrix that it multiplies with, the bound that was asked for), square and rectangular."""
+def _summations(case: _Case) -> Iterator[tuple[Summation, np.ndarray, Summary, float | None]]:
+    """(summation, the matrix that it multiplies with, the rows of its columns, tol), square and rectangular."""
     few = np.ascontiguousarray(case.X[::2][:37])
     few_rows, few_data = _summarized(few)
     for tol in (None, 1e-2, 1e-5, 1e-9, 1e-12):
@@ -797,16 +797,21 @@ def _summations(case: _Case) -> Iterator[tuple[Summation, np.ndarray, float]]:
                     tuple(product.shape) == (len(case.X), len(Y)),
                     f"{offer.name!r} has shape {product.shape} for {len(case.X)} and {len(Y)} rows",
                 )
-                yield product, case.kernel.block(case.X, Y), 1e-10 if tol is None else tol
+                yield product, case.kernel.block(case.X, Y), data_y, tol
 
 
 @_check_cases
 def check_summation_bound(case: _Case) -> str | None:
     """Products keep the ``error_bound`` that they state, in each entry, and state no more than was asked for."""
     result: str | None = NOT_OFFERED
-    for S, K, asked in _summations(case):
+    for S, K, data_y, tol in _summations(case):
         result = None
-        _need(0 <= S.error_bound <= asked, f"error_bound is {S.error_bound:.3g}, at most {asked:g} was asked for")
+        if tol is None:
+            limit = contract.exact_product_error(case.kernel, (case.data, data_y), case.largest)
+            asked = f"; without a tol at most {limit:.2g} is due: the rounding of an exact product"
+        else:
+            limit, asked = tol, f", at most {tol:g} was asked for"
+        _need(0 <= S.error_bound <= limit, f"error_bound is {S.error_bound:.3g}{asked}")
         _keeps_its_bound(S.matmat, S, case, K, "matmat")
     return result
 
@@ -834,7 +839,7 @@ def _keeps_its_bound(product: Any, S: Summation, case: _Case, K: np.ndarray, nam
 def check_summation_adjoint(case: _Case) -> str | None:
     """``rmatmat`` keeps the bound for K' U; where ``symmetric``, it is ``matmat``."""
     result: str | None = NOT_OFFERED
-    for S, K, _ in _summations(case):
+    for S, K, *_ in _summations(case):
         result = None
         _keeps_its_bound(S.rmatmat, S, case, np.ascontiguousarray(K.T), "rmatmat")
         if not S.symmetric:

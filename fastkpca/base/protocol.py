@@ -299,7 +299,10 @@ class Kernel:
         return ()
 
     def summations(self, data_x: Summary, data_y: Summary, tol: float | None) -> Iterable[Offer]:
-        """Offers of products with error at most ``tol`` * sum_j |u_j| in each entry (None: exact ones only).
+        """Offers of products with error at most ``tol`` * sum_j |u_j| in each entry.
+
+        ``tol=None`` asks for exact products. Their ``error_bound`` is rounding: at most (1e-10 + 8 n u) times the
+        largest kernel value (``value_bound``), for sums of n terms, and twice ``entry_error``.
 
         A generator need not get to its end: the plan stops asking once an offer is so cheap that planning another
         would cost more. So the ones that are cheap to plan come first.
@@ -642,8 +645,8 @@ class NormPass(NamedTuple):
 class Summation:
     """Products with the kernel matrix of two sets of rows (or of one set with itself).
 
-    ``error_bound``: |error of entry (i, k)| <= error_bound * sum_j |u_jk|, beyond the rounding of an exact product,
-    which whoever multiplies adds (``GramOperator.error_bound``).
+    ``error_bound``: |error of entry (i, k)| <= error_bound * sum_j |u_jk|. State every error of your algorithm, its
+    rounding included. ``GramOperator`` adds the rounding of kernel values on top; counting a part twice does no harm.
     ``symmetric``: matmat and rmatmat are the same operator; where not, the eigensolver uses (S + S') / 2.
     ``n_threads``: of the products that follow; the core sets it, and products have the same bits at any number.
     ``gives_norm``: whether there is ``pass_with_norm``, which a product that looks at every kernel value can give.

@@ -10,7 +10,7 @@ import numpy as np
 from ..base import parallel
 from ..base.protocol import FeatureMap, Moments
 from ..base.rounding import EPS
-from ..maps.draws import Draws
+from ..maps.draws import DRAWS, Draws
 from ..maps.passes import feature_moments, moments_and_draws
 from ..model.plan import Plan
 from ..solve import sampled
@@ -60,7 +60,8 @@ def solve_by_features(problem: Problem, plan: Plan) -> Solution:
     """Components of the feature map that the plan chose; by products where it misses too much and those are allowed."""
     target, way = problem.target, plan.chosen
     with parallel.blas_threads():
-        found = _pass(way.offer.build(problem.data.sample), problem, 0)
+        most_draws = _most_draws(problem, plan)
+        found = _pass(way.offer.build(problem.data.sample), problem, 0, most_draws)
         for rounds in range(1, ROUNDS + 1):
             if not found.misses(target) or not target.promised:
                 break
@@ -76,7 +77,7 @@ def solve_by_features(problem: Problem, plan: Plan) -> Solution:
             if more is found.moments.map:
                 break
             del found  # of the map before: the next takes its room
-            found = _pass(more, problem, rounds)
+            found = _pass(more, problem, rounds, most_draws)
     if found.misses(target) and not target.forced and target.c is not None and plan.krylov:
         return _by_products(problem, plan)
     solution = components(
@@ -94,15 +95,21 @@ def solve_by_features(problem: Problem, plan: Plan) -> Solution:
 
 def _by_products(problem: Problem, plan: Plan) -> Solution:
     solution = solve_by_products(problem, plan)
-    proof = solution.certificate
-    if problem.target.samples and proof.failure_probability:  # a bound that failed may have led here
-        outside = replace(proof.outside, failure_probability=proof.failure_probability + sampled.FAILURE)
-        proof = replace(proof, outside=outside)
-    return replace(solution, certificate=proof, info=solution.info | {"features_tried": plan.name})
+    certificate = solution.certificate
+    if problem.target.samples and certificate.failure_probability:  # a bound that failed may have led here
+        either = certificate.failure_probability + sampled.SAMPLING_FAILURE
+        certificate = replace(certificate, failure_probability=either)
+    return replace(solution, certificate=certificate, info=solution.info | {"features_tried": plan.name})
 
 
-def _pass(feature_map: FeatureMap, problem: Problem, tries: int) -> _Pass:
-    """One pass with this map, which ``tries`` others came before."""
+def _most_draws(problem: Problem, plan: Plan) -> int:
+    """Rows of a sample whose matrix, and its factor, fit into the memory that the route leaves."""
+    spare = problem.budget.memory - plan.chosen.memory + plan.chosen.offer.cost.memory
+    return min(DRAWS, int(np.sqrt(max(spare, 0.0) / 8.0)))
+
+
+def _pass(feature_map: FeatureMap, problem: Problem, tries: int, most_draws: int) -> _Pass:
+    """One pass with this map, which ``tries`` others came before; a sample may have ``most_draws`` rows."""
     budget, target, draws = problem.budget, problem.target, None
     options: dict[str, Any] = {"n_threads": budget.n_threads, "progress": budget.report}
     if target.samples:
@@ -120,7 +127,8 @@ def _pass(feature_map: FeatureMap, problem: Problem, tries: int) -> _Pass:
         count = sampled.draws_needed(target.tol * largest_of(leading[0]) / moments.residual_trace)
     else:
         count = sampled.draws_worth(problem.data.n_samples, feature_map.n_features)
-    if not count:
+    count = min(count, most_draws)
+    if count < sampled.FEWEST:
         return found
     left_out = sampled.residual_bound(
         problem.kernel, problem.rows, moments, draws, count=count, entry_error=problem.entry_error, tries=tries

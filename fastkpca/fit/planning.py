@@ -29,8 +29,8 @@ from ..products.rates import (
 )
 from ..rows.view import Rows
 from ..solve.costs import basis_bytes, default_block_size, least_columns, ritz_seconds
-from ..solve.moments import takes_all
-from ..solve.sampled import FAILURE, FEWEST, bound_flops, upper_share
+from ..solve.lapack import takes_all
+from ..solve.sampled import FEWEST, SAMPLING_FAILURE, bound_flops, upper_share
 from . import footprint
 from .problem import Problem
 from .product_choice import LEAST_COLUMNS, Way, products_for
@@ -42,7 +42,7 @@ LOOK_SECONDS = 1e-2
 """Below this LAPACK is taken without a look at the spectrum, which costs 3e-3 and seldom finds anything faster."""
 KRYLOV_OVERHEAD = 15e-3
 KRYLOV_DOUBLE = 1.5  # passes in float64; those before are a search in float32, twice as fast
-KRYLOV_EXPLORING = 8.0  # further ones, in float64, where no deterministic bound on the rest is in sight
+KRYLOV_EXPLORING_PASSES = 8.0  # further ones, in float64, where no deterministic bound on the rest is in sight
 KRYLOV_PRODUCT_SHARE = 2e-3  # of tol, for the error of approximate products: it enters twice, times sqrt(columns)
 
 KEPT_MATRIX = 64 << 20
@@ -320,10 +320,15 @@ def _no_map(problem: Problem, largest: int) -> Candidate:
     if name == "auto":
         text = f"no map reaches tol={problem.target.tol:g} within {largest} features"
         return Candidate("features", "any", 0.0, 0.0, obstacle=text)
-    offers = problem.kernel.feature_maps(problem.data, 1.0, largest)
-    known = sorted({"pivots", *(x.name for x in offers)} - {name})
-    text = f"there is no map of this name within {largest} features, but {' and '.join(map(repr, known))}"
-    return Candidate("features", name, 0.0, 0.0, obstacle=with_near(text, name, known))
+    # some maps are offered for a loose tolerance only, others (fourier) for one below 1
+    most = max(largest, MAX_FEATURES)
+    offers = [x for tol in (1.0, 0.1) for x in problem.kernel.feature_maps(problem.data, tol, most)]
+    known = sorted({"pivots", *(x.name for x in offers)})
+    if name not in known:
+        names = ", ".join(map(repr, known))
+        text = f"features={name!r}: {problem.kernel!r} has no map of this name on these rows; it has {names}"
+        raise ValueError(with_near(text, name, known))
+    return Candidate("features", name, 0.0, 0.0, obstacle=f"needs more than {largest} features")
 
 
 def _too_many(offer: Offer, n: int) -> str:
@@ -429,7 +434,7 @@ def _sampled_rank(look: Look, n: int, tol: float) -> int | None:
     wanted = SAMPLED_SHARE * tol * look.first(n)
     ranks = np.unique(np.geomspace(4, MAX_FEATURES, 120).astype(np.intp))
     left, draws = probe.residual_beside(ranks), np.arange(FEWEST, DRAWS + 1, FEWEST)[:, None]
-    enough = left * upper_share(probe.largest_share(ranks, draws), draws, FAILURE) <= wanted
+    enough = left * upper_share(probe.largest_share(ranks, draws), draws, SAMPLING_FAILURE) <= wanted
     flops = np.where(enough, bound_flops(draws, ranks) + 2.0 * n * ranks.astype(float) ** 2, np.inf)
     rank = int(ranks[np.unravel_index(np.argmin(flops), flops.shape)[1]])
     certain = 2.0 * n * float(probe.rank(wanted)) ** 2
@@ -561,7 +566,7 @@ def _passes(look: Look, n: int, k: int, tol: float, *, trace: bool, norm: bool) 
         float(left.sum()) + beyond * rest if trace else np.inf,
         math.sqrt(float(left @ left) + beyond**2 * rest) if norm else np.inf,
     )
-    exploring = 0.0 if mu <= 0.7 * last else KRYLOV_EXPLORING
+    exploring = 0.0 if mu <= 0.7 * last else KRYLOV_EXPLORING_PASSES
     return min(max(passes - KRYLOV_DOUBLE, 1.0), 18.0), KRYLOV_DOUBLE + exploring
 
 
@@ -626,7 +631,9 @@ def _choose(candidates: list[Candidate], target: Target, n: int) -> Plan:
         )
     if not possible:
         reasons = "; ".join(f"{x.label}: {x.obstacle}" for x in candidates)
-        what = "no route fits" if method == "auto" else f"method={method!r} is not possible"
+        asked = {"features": target.features, "products": target.products, "method": method}
+        named = next((f"{argument}={name!r}" for argument, name in asked.items() if name != "auto"), "")
+        what = f"{named} is not possible" if named else "no route fits"
         raise NoRouteError(
             f"{what} for {n} rows and c={target.c!r} ({reasons}); raise memory_limit or tol, ask for fewer components, "
             "or take another method"

@@ -15,7 +15,7 @@ import numpy as np
 from ..base import parallel
 from ..base.protocol import Cost, Kernel, Offer, Summary, Summation
 from ..base.rounding import UNIT
-from ..errors import did_you_mean
+from ..errors import did_you_mean, rounded_up
 from ..maps.passes import map_tile_rows
 from ..maps.pivots import PivotMap, pivot_map, probe_rank, second_round
 from ..products.exact import ExactSummation, sum_terms
@@ -147,7 +147,7 @@ def products_for(
         return ways
     named = [x for x in ways if x.name == name]
     if not named:
-        at = "without a tol" if tol is None else f"at tol={tol:g}"
+        at = "without a tol" if tol is None else f"within {rounded_up(tol)}, which is needed here"
         others = sorted({x.name for x in ways})
         raise ValueError(
             f"{kernel!r} offers no products named {name!r} on these rows {at}; it offers "

@@ -8,11 +8,12 @@ false.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from ..base.protocol import FeatureMap, Kernel
+from ..base.protocol import FeatureMap, Kernel, Summary
 from ..base.rounding import EPS
 from ..products.exact import ExactSummation
 from ..rows.view import Rows
@@ -23,6 +24,7 @@ __all__ = [
     "block_is_symmetric",
     "compiled_tile_is_block",
     "diagonal_is_that_of_block",
+    "exact_product_error",
     "features_stay_below_kernel",
     "map_products_are_of_features",
     "map_rounding",
@@ -31,6 +33,9 @@ __all__ = [
     "shift_changes_nothing",
     "value_of_two_rows_alone",
 ]
+
+EXACT = 1e-10
+"""Error of a product of few terms, over the largest kernel value, that still counts as rounding."""
 
 
 @dataclass(frozen=True)
@@ -176,6 +181,19 @@ def map_products_are_of_features(
 
 
 # Products -----------------------------------------------------------------------------------------------------------
+
+
+def exact_product_error(kernel: Kernel, sides: Sequence[Summary], largest: float) -> float:
+    """The largest ``error_bound`` that a product may state where no ``tol`` was given: its error is rounding alone.
+
+    (1e-10 + 8 n u) times the largest kernel value, where n is the number of terms in a sum, and twice the kernel's
+    ``entry_error``. ``largest`` is taken for the largest value where the kernel has no ``value_bound``.
+    """
+    terms = max(data.n_samples for data in sides)
+    errors = [kernel.entry_error(data, np.dtype(np.float64)) or 0.0 for data in sides]
+    values = [kernel.value_bound(data) for data in sides]
+    size = max(largest if value is None else value for value in values)
+    return (EXACT + 4 * terms * EPS) * size + 2 * max(errors)
 
 
 def product_keeps_its_bound(

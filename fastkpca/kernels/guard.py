@@ -25,15 +25,13 @@ import numpy as np
 from ..base.protocol import Cost, FeatureMap, Kernel, Offer, Summary, Summation
 from ..errors import PluginError
 from ..rows.view import Rows
+from . import contract
 from .guarded_offers import GuardedMap, GuardedSummation
 from .registry import origin
 from .sampling import SampledClaims
 from .watch import Proxy, Watch, is_bound, read_only
 
 __all__ = ["Guard", "guarded", "naming"]
-
-ROUNDING = 1e-10
-"""``error_bound`` of a product that is exact but for its rounding."""
 
 
 def guarded(kernel: Kernel) -> Kernel:
@@ -153,7 +151,7 @@ class Guard(Proxy, Kernel):
 
     def summations(self, data_x: Summary, data_y: Summary, tol: float | None) -> Sequence[Offer]:
         offers = self._offers("summations", data_x, data_y, tol)
-        return [self._summation_offer(offer, data_x, tol) for offer in offers]
+        return [self._summation_offer(offer, data_x, data_y, tol) for offer in offers]
 
     def _offers(self, method: str, *arguments: Any) -> list[Offer]:
         offers = self._call(method, *arguments)
@@ -187,7 +185,7 @@ class Guard(Proxy, Kernel):
         made = self._call("feature_map_from_state", header, arrays)
         return self._guarded_map(made, "feature_map_from_state")
 
-    def _summation_offer(self, offer: Offer, data: Summary, tol: float | None) -> Offer:
+    def _summation_offer(self, offer: Offer, data_x: Summary, data_y: Summary, tol: float | None) -> Offer:
         def build(X: Rows, Y: Rows | None = None) -> Summation:
             label = f"summations()[{offer.name!r}].build"
             made = self._watch.call(self._inner, label, offer.build, X, Y)
@@ -196,10 +194,14 @@ class Guard(Proxy, Kernel):
             shape = (len(X), len(X if Y is None else Y))
             if tuple(made.shape) != shape:
                 self._refuse(label, (), f"has shape {made.shape}", f"shape {shape} is due")
-            limit = ROUNDING if tol is None else tol
+            if tol is None:  # of values without a known bound, no error is too large to be rounding
+                limit = contract.exact_product_error(self, (data_x, data_y), np.inf)
+                needed = f"without a tol at most {limit:.2g} is due: the rounding of an exact product"
+            else:
+                limit, needed = tol, f"at most {tol:g} was asked for"
             if not is_bound(made.error_bound, limit):
-                self._refuse(label, (), f"has error_bound {made.error_bound!r}", f"at most {limit:g} was asked for")
-            return GuardedSummation(made, self._watch, self, self._claims_on(data).error, X, Y)
+                self._refuse(label, (), f"has error_bound {made.error_bound!r}", needed)
+            return GuardedSummation(made, self._watch, self, self._claims_on(data_x).error, X, Y)
 
         return replace(offer, build=build)
 

@@ -71,8 +71,8 @@ class FeatureProjector(Projector):
         formula = self.map.formula()
         if formula is None:
             raise ValueError(
-                f"the feature map {type(self.map).__name__} is not one of fastkpca's own, and MATLAB has no formula "
-                "for it; fit with features='pivots', method='krylov' or method='dense' to export the model"
+                f"the feature map {type(self.map).__name__} has no formula for MATLAB; "
+                "fit with features='pivots', method='krylov' or method='dense' to export the model"
             )
         return {"kind": "features", "map": formula, "axes": self.axes, "mean": self.mean[None, :]}
 

@@ -39,6 +39,8 @@ class KPCAModel:
         ``bound_kind`` is "guaranteed".
     angle_bounds : ndarray (c,)
         Bound on the angle (radians) between the computed and the true invariant subspace of each cluster.
+        The last cluster may contain more eigenvalues than were returned. Its angle is then to the larger subspace of
+        all of them.
     clusters : ndarray (c,), int
         Eigenvalues with one label cannot be told apart within their bounds.
     total_variance : float

@@ -1,4 +1,4 @@
-"""How large an eigenvalue outside of a basis can be: interchangeable bounds, of which the best is taken.
+"""Upper bounds on the eigenvalues that a basis has not found; the best of them is taken.
 
 A is symmetric, V has m nearly orthonormal columns, P = I - V V', and each function here returns a `Bound`: mu at least
 the largest eigenvalue of P A P, how it was found, and the probability with which it fails. A new bound is one more
@@ -23,7 +23,7 @@ from ..base.rounding import UNIT, rounding_factor, unit_roundoff
 from .certificate import NO_BOUND, SAYS_NOTHING, Bound, MatrixInfo, RitzBlock
 
 __all__ = [
-    "FAILURE",
+    "EXPLORATION_FAILURE",
     "FeatureInfo",
     "best_bound",
     "deterministic_bound",
@@ -40,13 +40,15 @@ __all__ = [
     "trace_bound",
 ]
 
-FAILURE = 1e-6
+EXPLORATION_FAILURE = 1e-6
 """Probability with which an exploration may fail, over all its stopping times."""
 
 
 @dataclass(frozen=True)
 class FeatureInfo:
-    """What a feature map knows of the matrix: K = Phi Phi' + E + (entries at most defect), E semidefinite.
+    """What a feature map knows of the matrix: K = Phi Phi' + E + (a part with entries at most entry_defect).
+
+    E is what the map leaves out, positive semidefinite.
 
     Attributes
     ----------
@@ -56,13 +58,13 @@ class FeatureInfo:
         V (n, m) -> V' H Phi, shape (m, D).
     residual_trace : float
         tr E or an upper bound, rounding included.
-    defect : float
+    entry_defect : float
     """
 
     moment: np.ndarray
     project: Callable[[np.ndarray], np.ndarray]
     residual_trace: float
-    defect: float = 0.0
+    entry_defect: float = 0.0
 
 
 def best_bound(bounds: Iterable[Bound]) -> Bound:
@@ -93,7 +95,7 @@ def trace_bound(ritz: RitzBlock, matrix: MatrixInfo) -> Bound:
     errors = ritz.errors
     if matrix.trace is None or errors is None:
         return NO_BOUND
-    m, theta, delta = len(ritz.theta), ritz.theta, errors.defect
+    m, theta, delta = len(ritz.theta), ritz.theta, errors.orthogonality_error
     size = float(np.max(np.abs(theta)))
     # |tr X| <= sqrt(m) |X|_F
     products = np.sqrt(m) * ritz.product_error * (1 + delta) / (1 - delta)
@@ -121,7 +123,7 @@ def frobenius_bound(ritz: RitzBlock, matrix: MatrixInfo) -> Bound:
     root = np.sqrt(len(ritz.theta))
     ritz_norm = max(float(np.linalg.norm(ritz.theta)) - root * errors.compression, 0.0)
     lost = errors.cross + root * errors.residual
-    residual_norm = max(errors.residual_norm / np.sqrt(1 + errors.defect) - lost, 0.0)
+    residual_norm = max(errors.residual_norm / np.sqrt(1 + errors.orthogonality_error) - lost, 0.0)
     return Bound(mu_frobenius(norm, ritz_norm, residual_norm, 16.0 * UNIT * norm * norm), "frobenius")
 
 
@@ -171,7 +173,12 @@ def _krylov_estimate(S: np.ndarray, columns: int = 8, steps: int = 6) -> float:
 
 
 def feature_bound(
-    info: FeatureInfo, W: np.ndarray, n: int, trace_gap: float | None, defect: float = 0.0, gap_error: float = 0.0
+    info: FeatureInfo,
+    W: np.ndarray,
+    n: int,
+    trace_gap: float | None,
+    orthogonality_error: float = 0.0,
+    gap_error: float = 0.0,
 ) -> Bound:
     """Largest eigenvalue of P A P for A = H (Phi Phi' + E) H: lambda_max(C - W'W) + min(tr E, what the traces leave).
 
@@ -183,8 +190,8 @@ def feature_bound(
     n : int
     trace_gap : float or None
         tr A - tr V'AV, where known; then tr(P E P) = trace_gap - tr(C - W'W) may be smaller than tr E.
-    defect : float
-        |V'V - I|_2: W of the orthonormalised V has W'W / (1 + defect) <= W_o'W_o.
+    orthogonality_error : float
+        |V'V - I|_2 = e: W of the orthonormalised V has W'W / (1 + e) <= W_o'W_o.
     gap_error : float
         Rounding of ``trace_gap``.
 
@@ -193,16 +200,16 @@ def feature_bound(
     P H Phi Phi' H P and Phi' H P H Phi = C - W'W share their non-zero eigenvalues; the largest eigenvalue of a sum is
     at most the sum of the largest ones (Weyl).
     """
-    S = info.moment - (W.T @ W) / (1.0 + defect)
+    S = info.moment - (W.T @ W) / (1.0 + orthogonality_error)
     S = (S + S.T) / 2
     trace = float(np.trace(info.moment))
     rounding = 2.0 * (rounding_factor(n) + len(S)) * UNIT * trace
     missed = info.residual_trace
     if trace_gap is not None:
-        # the defect may make E indefinite by n * defect, in each of n directions
-        slack = rounding + gap_error + defect * trace + n * n * info.defect
+        # the part with small entries may make E indefinite by n * entry_defect, in each of n directions
+        slack = rounding + gap_error + orthogonality_error * trace + n * n * info.entry_defect
         missed = min(missed, max(trace_gap - float(np.trace(S)), 0.0) + slack)
-    return Bound(largest_eigenvalue_bound(S) + missed + rounding + n * info.defect, "features")
+    return Bound(largest_eigenvalue_bound(S) + missed + rounding + n * info.entry_defect, "features")
 
 
 def lanczos_failure_epsilon(n: int, steps: int, starts: int, probability: float) -> float:
@@ -229,7 +236,14 @@ def mu_lanczos(theta: float, eps: float, lambda_min: float) -> float:
 
 
 def exploration_bound(
-    largest: float, *, order: int, steps: int, starts: int, lowest: float, stops: int, failure: float = FAILURE
+    largest: float,
+    *,
+    order: int,
+    steps: int,
+    starts: int,
+    lowest: float,
+    stops: int,
+    failure: float = EXPLORATION_FAILURE,
 ) -> Bound:
     """`mu_lanczos` after ``steps`` of at most ``stops`` steps, after each of which one may stop.
 

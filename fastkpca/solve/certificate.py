@@ -37,7 +37,6 @@ __all__ = [
     "dense_certificate",
     "feature_certificate",
     "feature_trace",
-    "intersect",
     "product_error",
     "ritz_certificate",
     "upper_ends",
@@ -55,7 +54,8 @@ class Bound:
     ----------
     mu : float
     form : str
-        "trace", "frobenius", "features", "cholesky", "lanczos", "start", "sampled", or "none".
+        "trace", "frobenius", "features", "cholesky", "lanczos", "gap", "start", "sampled", or "none"; "hope": assumed,
+        for planning only.
     failure_probability : float
         0: it always holds, but for the model of rounding.
     """
@@ -63,10 +63,6 @@ class Bound:
     mu: float
     form: str
     failure_probability: float = 0.0
-
-    @property
-    def kind(self) -> str:
-        return "guaranteed" if self.failure_probability == 0.0 else "probabilistic"
 
 
 NO_BOUND = Bound(np.inf, "none")
@@ -83,30 +79,29 @@ class Certificate:
         multiplicity: no eigenvalue above an upper end has been missed.
     angle_bounds : ndarray (c,)
         Radians; every vector in the span of the returned eigenvectors of a cluster lies within this angle of the
-        invariant subspace that belongs to the cluster. pi/2 where nothing is known.
+        invariant subspace that belongs to the cluster. pi/2 where nothing is known. The last cluster may contain more
+        eigenvalues than were returned. Its angle is then to the larger subspace of all of them.
     clusters : ndarray (c,), int
         Equal labels for neighbours whose intervals overlap.
-    outside : Bound
-        On the eigenvalues outside the subspace (nan where not used). The intervals are as certain as it is.
+    outside : Bound or None
+        On the eigenvalues outside the subspace, where the intervals follow from one.
     rounding : float
         Part of each end that is there for rounding.
+    failure_probability : float
+        0: guaranteed.
     """
 
     eigenvalue_bounds: np.ndarray
     angle_bounds: np.ndarray
     clusters: np.ndarray
-    outside: Bound
+    outside: Bound | None
     rounding: float
+    failure_probability: float = 0.0
 
     @property
     def bound_kind(self) -> str:
         """Either "guaranteed" or "probabilistic"."""
-        return self.outside.kind
-
-    @property
-    def failure_probability(self) -> float:
-        """Of a probabilistic certificate; 0 for a guaranteed one."""
-        return self.outside.failure_probability
+        return "guaranteed" if self.failure_probability == 0.0 else "probabilistic"
 
     def first(self, count: int) -> Certificate:
         """The certificate of the first ``count`` eigenvalues."""
@@ -117,10 +112,23 @@ class Certificate:
             clusters=self.clusters[:count],
         )
 
+    def tightened(self, upper: np.ndarray) -> Certificate:
+        """With upper ends at most ``upper``, (any number,), which are known of the first eigenvalues themselves."""
+        bounds = self.eigenvalue_bounds.copy()
+        c = min(len(bounds), len(upper))
+        bounds[:c, 1] = np.maximum(np.minimum(bounds[:c, 1], upper[:c]), bounds[:c, 0])
+        return replace(self, eigenvalue_bounds=bounds)
+
+    @property
+    def mu(self) -> float:
+        """Of `outside`; infinite without it."""
+        return np.inf if self.outside is None else self.outside.mu
+
     @property
     def width(self) -> float:
         """Of the widest interval."""
-        return float(np.max(self.eigenvalue_bounds[:, 1] - self.eigenvalue_bounds[:, 0]))
+        lower, upper = self.eigenvalue_bounds.T
+        return float(np.max(upper - lower))
 
 
 def product_error(n: int, columns: int, norm: float, entry_error: float = 0.0, error_bound: float = 0.0) -> float:
@@ -196,7 +204,7 @@ class RitzBlock:
         root = 1.0 / np.sqrt(1.0 - delta)
         norm = float(np.sqrt(max(np.trace(self.residual_gram), 0.0)))
         return RitzErrors(
-            defect=delta,
+            orthogonality_error=delta,
             cross=cross,
             compression=3.0 * delta * size + (cross + (1.0 + delta) * eta) / (1.0 - delta),
             # the last term: R itself is a difference, rounded
@@ -217,7 +225,7 @@ class RitzErrors:
 
     Attributes
     ----------
-    defect : float
+    orthogonality_error : float
         delta >= |V'V - I|_2.
     cross : float
         Bound on |V'R|_2.
@@ -229,7 +237,7 @@ class RitzErrors:
         |R|_F as computed.
     """
 
-    defect: float
+    orthogonality_error: float
     cross: float
     compression: float
     residual: float
@@ -257,7 +265,9 @@ NOTHING_KNOWN = MatrixInfo()
 
 @dataclass(frozen=True)
 class FeatureSums:
-    """Sums over all rows, from the moments of a feature map.
+    """Sums over all rows, from the moments of a feature map Phi.
+
+    K = Phi Phi' + E + (a part with small entries); E is what the map leaves out, positive semidefinite.
 
     Attributes
     ----------
@@ -269,7 +279,7 @@ class FeatureSums:
         Upper bound on tr E, its own rounding included.
     kernel_trace : float
         tr K, not centred.
-    defect : float
+    entry_defect : float
         Bound on the entries of the part of K - Phi Phi' that is not positive semidefinite.
     rounding : float
         ``FeatureMap.rounding``: relative rounding of phi(x).
@@ -283,7 +293,7 @@ class FeatureSums:
     trace: float
     residual_trace: float
     kernel_trace: float
-    defect: float = 0.0
+    entry_defect: float = 0.0
     rounding: float = 64 * UNIT
     weight_sum: float | None = None
     residual: Bound | None = None
@@ -296,8 +306,8 @@ class FeatureSums:
 
     @property
     def defect_norm(self) -> float:
-        """Norm of a matrix whose entries are at most ``defect``."""
-        return (float(self.n) if self.weight_sum is None else self.weight_sum) * self.defect
+        """Norm of a matrix whose entries are at most ``entry_defect``."""
+        return (float(self.n) if self.weight_sum is None else self.weight_sum) * self.entry_defect
 
     @property
     def rounded(self) -> float:
@@ -359,7 +369,8 @@ def _residual_factor(gram: np.ndarray, n: int, error: float) -> np.ndarray:
 
 def cluster_labels(bounds: np.ndarray) -> np.ndarray:
     """Labels 0, 1, ...: neighbours whose intervals overlap share one. ``bounds`` (m, 2), descending."""
-    new = bounds[1:, 1] < bounds[:-1, 0]
+    lower, upper = bounds.T
+    new = upper[1:] < lower[:-1]
     return np.concatenate([[0], np.cumsum(new)]).astype(np.intp)
 
 
@@ -382,15 +393,17 @@ def angle_bounds(theta: np.ndarray, residual_gram: np.ndarray, bounds: np.ndarra
         Rounding in theta and in the residuals.
     """
     m = len(theta)
+    lower, upper = bounds.T
     labels = cluster_labels(bounds)
     angles = np.empty(c)
     for label in np.unique(labels[:c]):
         members = np.flatnonzero(labels == label)
         mine = members[members < c]
         first, last = members[0], members[-1]
-        above = bounds[:first, 0].min() - theta[mine[0]] if first > 0 else np.inf
-        # beyond the last upper end no gap is known
-        below = theta[mine[-1]] - bounds[last + 1, 1] if last + 1 < m else 0.0
+        # the ends that face the cluster: lower ends of the eigenvalues above it, the upper end of the next one below
+        above = lower[:first].min() - theta[mine[0]] if first > 0 else np.inf
+        # beyond the last interval no gap is known
+        below = theta[mine[-1]] - upper[last + 1] if last + 1 < m else 0.0
         gap = min(above, below) - error
         block = residual_gram[np.ix_(mine, mine)]
         if gap == np.inf:
@@ -438,6 +451,7 @@ def ritz_certificate(
         clusters=cluster_labels(bounds)[:c],
         outside=outside,
         rounding=s,
+        failure_probability=outside.failure_probability,
     )
 
 
@@ -454,7 +468,9 @@ def _nothing_known(c: int, trace: tuple[float, float] | None) -> Certificate:
 def feature_certificate(
     values: np.ndarray, c: int, sums: FeatureSums, solved: Certificate | None = None, solved_residual: float = 0.0
 ) -> Certificate:
-    """Intervals from a feature map alone: lambda_i(Phi) <= lambda_i <= lambda_i(Phi) + |E|, each +- n defect.
+    """Intervals from a feature map alone: lambda_i(Phi) <= lambda_i <= lambda_i(Phi) + |E|, each +- n entry_defect.
+
+    E is what the map leaves out (`FeatureSums`).
 
     Parameters
     ----------
@@ -471,8 +487,8 @@ def feature_certificate(
 
     Notes
     -----
-    Weyl: 0 <= H E H <= |E| <= tr E (`FeatureSums.left_out`). A matrix with entries at most ``defect`` has norm at most
-    n * defect. The angle follows from Davis and Kahan with residual |H E H + defect part|.
+    Weyl: 0 <= H E H <= |E| <= tr E (`FeatureSums.left_out`). A matrix with entries at most ``entry_defect`` has
+    norm at most n * entry_defect. The angle follows from Davis and Kahan with residual |H E H + defect part|.
 
     Rounding of the features perturbs H Phi by a matrix of Frobenius norm at most r = rounding sqrt(tr K), so each
     singular value by r (Weyl) and each eigenvalue by 2 sqrt(lambda) r + r^2: a bound of rounding tr K would be useless
@@ -501,8 +517,9 @@ def feature_certificate(
         eigenvalue_bounds=bounds[:c],
         angle_bounds=angle_bounds(theta, gram, bounds, c, side),
         clusters=cluster_labels(bounds)[:c],
-        outside=Bound(np.nan, "features", failing),
+        outside=None,
         rounding=side,
+        failure_probability=failing,
     )
 
 
@@ -522,8 +539,8 @@ def feature_trace(sums: FeatureSums) -> tuple[float, float]:
     """Interval of tr(H K H) from a feature map alone: [T, T + tr E] for T = tr(Phi' H Phi), and rounding.
 
     sqrt(T) is the Frobenius norm of H Phi, so rounding of the features moves it by at most r = rounding sqrt(tr K);
-    the sum of squares adds (rounding_factor(n) + 8) u T; what is not semidefinite has a trace of at most n * defect in
-    size. The residual's part lies between 0 and tr E: its own rounding is in ``residual_trace``.
+    the sum of squares adds (rounding_factor(n) + 8) u T; what is not semidefinite has a trace of at most
+    n * entry_defect in size. The residual's part lies between 0 and tr E: its own rounding is in ``residual_trace``.
     """
     trace = sums.trace
     # a trace below zero is an error of at least its size
@@ -567,19 +584,6 @@ def dense_certificate(values: np.ndarray, c: int, *, n: int, norm: float, entry_
         eigenvalue_bounds=bounds[:c],
         angle_bounds=angle_bounds(values, gram, bounds, c, error),
         clusters=cluster_labels(bounds)[:c],
-        outside=Bound(np.nan, "none"),
+        outside=None,
         rounding=error,
-    )
-
-
-def intersect(first: Certificate, second: Certificate) -> Certificate:
-    """The first certificate with both ends tightened by the second one (both hold, so their intersection does).
-
-    Angles and clusters stay those of the first: they belong to its vectors.
-    """
-    lo = np.maximum(first.eigenvalue_bounds[:, 0], second.eigenvalue_bounds[:, 0])
-    hi = np.minimum(first.eigenvalue_bounds[:, 1], second.eigenvalue_bounds[:, 1])
-    failing = first.failure_probability + second.failure_probability
-    return replace(
-        first, eigenvalue_bounds=np.column_stack([lo, hi]), outside=replace(first.outside, failure_probability=failing)
     )

@@ -106,7 +106,7 @@ def test_the_total_variance_of_features_allows_for_rounding(offset):
 
 
 def test_the_trace_of_features_widens_by_what_is_left_out():
-    low, high = feature_trace(FeatureSums(10, 5.0, 0.5, 8.0, defect=1e-3, rounding=0.0))
+    low, high = feature_trace(FeatureSums(10, 5.0, 0.5, 8.0, entry_defect=1e-3, rounding=0.0))
     assert (low, high) == pytest.approx((4.99, 5.51), abs=1e-12)
 
 

@@ -421,12 +421,29 @@ def test_naming_a_feature_map_forces_it():
     for name in ("pivots", "monomial"):
         model = fk.kpca(X, "gaussian", 3, sigma=2.0, features=name)
         assert (model.plan.method, model.plan.name) == ("features", name)
-    with pytest.raises(ValueError, match=r"features \(fast\): there is no map of this name"):
+    with pytest.raises(ValueError, match=r"features='fast': Gaussian\(.*\) has no map of this name"):
         fk.kpca(X, "gaussian", 3, features="fast")
     with pytest.raises(ValueError, match="method='dense' was asked for"):
         fk.kpca(X, "gaussian", 3, method="dense", features="pivots")
     with pytest.raises(TypeError, match="features is 3"):
         fk.plan(X, "gaussian", 3, features=3)
+
+
+def test_unknown_map_lists_those_that_there_are():
+    X = np.random.default_rng(0).standard_normal((3000, 3))
+    with pytest.raises(ValueError, match="it has 'fourier', 'monomial', 'pivots'") as caught:
+        fk.kpca(X, "gaussian", 5, features="nonsense")
+    for nothing_to_do_with_it in ("memory_limit", "method="):
+        assert nothing_to_do_with_it not in str(caught.value)
+
+
+def test_refusals_name_the_argument_that_was_given():
+    X = np.random.default_rng(0).standard_normal((3000, 3))
+    with pytest.raises(ValueError, match="features='monomial' is not possible .*needs more than 10 features"):
+        fk.kpca(X, "polynomial", 5, degree=5, features="monomial", max_features=10)
+    with pytest.raises(ValueError, match=r"no products named 'split' .* within \S+, which is needed here") as caught:
+        fk.kpca(X, "gaussian", 5, products="split")
+    assert "tol=" not in str(caught.value)
 
 
 @pytest.mark.parametrize("method", ["dense", "features"])

@@ -25,7 +25,7 @@ from fastkpca.errors import (
     UnknownMethodError,
 )
 from fastkpca.kernels import Kernel, guarded, kernel_state, registry
-from fastkpca.testing import ConformanceError, check_thread_safety
+from fastkpca.testing import ConformanceError, check_kernel, check_thread_safety
 
 KERNELS = "fastkpca.kernels"
 X = np.random.default_rng(7).standard_normal((400, 3))
@@ -818,3 +818,59 @@ def test_each_part_of_a_combined_kernel_is_guarded():
 def test_large_finite_values_are_looked_at_without_a_warning():
     K = fk.gram(np.array([[1e90, 0.0], [0.0, 1e90]]), lambda X, Y: X @ Y.T)
     np.testing.assert_allclose(K @ np.ones(2), [1e180, 1e180], rtol=1e-15)
+
+
+class Minimum(Kernel):
+    """sum_k min(x_k, y_k), with a product whose bound counts roundings of values up to the largest."""
+
+    positive_semidefinite = True
+    unit = 2.0**-53
+
+    def block(self, X, Y):
+        return np.minimum(X[:, None], Y[None]).sum(axis=2)
+
+    def value_bound(self, data):
+        return float(data.box[1].sum())
+
+    def entry_error(self, data, dtype):
+        return (data.n_features + 1) * self.value_bound(data) * float(np.finfo(dtype).eps)
+
+    def summations(self, data_x, data_y, tol):
+        bound = self.factor * (3 * data_y.n_samples + data_y.n_features) * self.unit * self.value_bound(data_x)
+        if tol is not None and bound > tol:
+            return []
+        return [fk.kernels.Offer("own", fk.kernels.Cost(), lambda X, Y=None: MinimumProduct(X, Y, bound))]
+
+    factor = 1.0
+
+
+class MinimumProduct(fk.kernels.Summation):
+    def __init__(self, X, Y, bound):
+        Y = X if Y is None else Y
+        self.K, self.error_bound = Minimum().block(X.all(), Y.all()), bound
+        self.shape, self.symmetric = self.K.shape, False
+
+    def matmat(self, U):
+        return self.K @ U
+
+    def rmatmat(self, U):
+        return self.K.T @ U
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1000.0, 1e9])
+def test_an_exact_product_may_round_as_its_values_are_large(scale):
+    rows = scale * np.random.default_rng(0).integers(0, 1000, (300, 4)) / 1000.0
+    K = fk.gram(rows, Minimum(), products="own")
+    exact = Minimum().block(rows, rows).sum(axis=1)
+    assert (np.abs(K @ np.ones(300) - exact) <= 300 * K.error_bound).all()
+    check_kernel(Minimum(), rows[:90], skip=["check_declarations", "check_pickling"])
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1000.0])
+def test_an_approximate_product_is_not_exact(scale):
+    class Approximate(Minimum):
+        factor = 1e5
+
+    rows = scale * np.random.default_rng(0).random((300, 4))
+    with pytest.raises(KernelContractError, match="without a tol at most .* is due"):
+        fk.gram(rows, Approximate(), products="own")

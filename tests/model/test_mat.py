@@ -95,6 +95,13 @@ def test_a_kernel_without_a_name_is_refused(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+def test_a_map_without_a_formula_is_refused(tmp_path, monkeypatch):
+    model = fitted("pivots")
+    monkeypatch.setattr(type(model.projector.map), "formula", lambda self: None)
+    with pytest.raises(ValueError, match="the feature map PivotMap has no formula for MATLAB; fit with"):
+        fk.export_mat(model, tmp_path / "m.mat")
+
+
 def test_too_large_for_the_format(tmp_path, monkeypatch):
     monkeypatch.setattr("fastkpca.model.matlab.LARGEST", 1000)
     with pytest.raises(ValueError, match=r"projector.X takes 1.68e\+03 bytes"):

@@ -7,6 +7,12 @@ from . import _intersection
 UNIT = 2.0**-53  # the unit roundoff of float64
 
 
+def _refuse_negative(*arrays):
+    least = min((array.min() for array in arrays if array.size), default=0.0)
+    if least < 0:
+        raise KernelParameterError(f"intersection: rows have values down to {least:.3g}; histograms are not negative")
+
+
 class Intersection(Kernel):
     """Histogram intersection kernel sum_k min(x_k, y_k), for x >= 0."""
 
@@ -14,13 +20,11 @@ class Intersection(Kernel):
     positive_semidefinite = True
 
     def resolve(self, data):
-        if data.box[0].min() < 0:
-            raise KernelParameterError(
-                f"intersection: X has values down to {data.box[0].min():.3g}; histograms are not negative"
-            )
+        _refuse_negative(data.box[0])
         return self
 
     def block(self, X, Y):
+        _refuse_negative(X, Y)
         out = np.empty((len(X), len(Y)))
         _intersection.values(np.ascontiguousarray(X, np.float64), np.ascontiguousarray(Y, np.float64), out)
         return out.astype(X.dtype, copy=False)
@@ -38,6 +42,7 @@ class Intersection(Kernel):
 
     def summations(self, data_x, data_y, tol):
         """O(N d log N) in place of O(N^2 d)."""
+        _refuse_negative(data_x.box[0], data_y.box[0])  # this product calls no block
         n, d = data_y.n_samples, data_y.n_features
         # of a coordinate: n + 1 roundings of the sum below, 2 n of that above, all of sizes up to x_i sum_j |u_j|
         rounding = (3 * n + d + 4) * UNIT * max(self.value_bound(data_x), self.value_bound(data_y))

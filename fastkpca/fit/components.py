@@ -8,8 +8,7 @@ from ..base.protocol import FeatureMap, Kernel, Moments
 from ..base.rounding import EPS
 from ..errors import rounded_up
 from ..model.feature_projector import FeatureProjector
-from ..solve import certificate
-from ..solve.certificate import Bound, Certificate
+from ..solve.certificate import Bound, Certificate, FeatureSums, feature_certificate, feature_trace
 from ..solve.lanczos import LeadingPairs
 from ..solve.moments import entry_defect, kernel_trace, leading_axes
 from .solution import Solution, number_kept, signs_of
@@ -63,7 +62,7 @@ def components(
     sums = _sums(moments, n_samples, left_out)
     unseen, total = sums.left_out.mu + sums.defect_norm, moments.trace + moments.residual_trace
     kept = number_kept(eigenvalues, floor, total, target, kernel, n_samples, unseen)
-    proof = certificate.feature_certificate(
+    certificate = feature_certificate(
         eigenvalues,
         kept,
         sums,
@@ -84,17 +83,17 @@ def components(
     }
     return Solution(
         eigenvalues,
-        proof,
-        certificate.feature_trace(sums),
+        certificate,
+        feature_trace(sums),
         FeatureProjector(feature_map, np.ascontiguousarray(axes), moments.mean),
         info,
-        message=_message(proof, eigenvalues, feature_map, target),
+        message=_message(certificate, eigenvalues, feature_map, target),
         moments=moments,
     )
 
 
-def _sums(moments: Moments, n_samples: int, left_out: Bound | None) -> certificate.FeatureSums:
-    return certificate.FeatureSums(
+def _sums(moments: Moments, n_samples: int, left_out: Bound | None) -> FeatureSums:
+    return FeatureSums(
         n=n_samples,
         trace=moments.trace,
         residual_trace=moments.residual_trace,
@@ -111,8 +110,8 @@ def largest_of(eigenvalues: np.ndarray) -> float:
     return max(float(eigenvalues[0]), 0.0) if len(eigenvalues) else 0.0
 
 
-def _message(proof: Certificate, eigenvalues: np.ndarray, feature_map: FeatureMap, target: Target) -> str:
-    width = proof.width / eigenvalues[0]
+def _message(certificate: Certificate, eigenvalues: np.ndarray, feature_map: FeatureMap, target: Target) -> str:
+    width = certificate.width / eigenvalues[0]
     if width <= target.tol or not target.promised:
         return ""
     if target.max_features is not None:
@@ -120,7 +119,8 @@ def _message(proof: Certificate, eigenvalues: np.ndarray, feature_map: FeatureMa
     elif target.given_map:
         help = "the map was made for other rows: make the first model with a smaller tol, of rows that span all of them"
     else:
-        by_rounding = 2 * proof.rounding > 0.8 * target.tol * eigenvalues[0]  # of the map, with any number of features
+        # of the map, with any number of features
+        by_rounding = 2 * certificate.rounding > 0.8 * target.tol * eigenvalues[0]
         help = "method='auto' goes on with exact products where moments need not be kept"
         if by_rounding and width < ROUNDED:
             help = "that is rounding in float64; a larger tol helps"

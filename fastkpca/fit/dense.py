@@ -10,9 +10,8 @@ from ..base import parallel
 from ..base.rounding import EPS
 from ..errors import rounded_up
 from ..products.matrix import gram_matrix
-from ..solve import certificate
-from ..solve.certificate import Certificate
-from ..solve.moments import largest_eigenpairs
+from ..solve.certificate import Certificate, dense_certificate
+from ..solve.lapack import largest_eigenpairs
 from .problem import Problem
 from .solution import Solution, negative_end, number_kept, sample_projector, scattered, signs_of
 from .target import Target
@@ -42,7 +41,7 @@ def solve_dense(problem: Problem) -> Solution:
     lowest = float(eigenvalues[-1]) if asked >= n else None
     error = problem.entry_error * count
     kept = number_kept(eigenvalues, 2 * EPS * size, total, problem.target, kernel, problem.data.n_samples, error)
-    proof = certificate.dense_certificate(eigenvalues, kept, n=n, norm=norm, entry_error=error / n)
+    certificate = dense_certificate(eigenvalues, kept, n=n, norm=norm, entry_error=error / n)
     eigenvalues, vectors = eigenvalues[:kept].copy(), vectors[:, :kept]
     if rows.weights is not None:
         vectors = vectors / root[:, None]
@@ -59,12 +58,12 @@ def solve_dense(problem: Problem) -> Solution:
     slack = 4 * EPS * size + error
     return Solution(
         eigenvalues,
-        proof,
+        certificate,
         (total - slack, total + slack),
         sample_projector(problem.rows, coeff, means, problem.dtype),
         {"method": "dense", "passes": 1} | negative_end(lowest, kernel),
         score if present is None else None,
-        _message(proof, eigenvalues, problem.target),
+        _message(certificate, eigenvalues, problem.target),
     )
 
 
@@ -95,8 +94,8 @@ def _weighted_norm(K: np.ndarray, root: np.ndarray) -> float:
     return float(np.sqrt(sum(float(x) ** 2 for x in parts)))
 
 
-def _message(proof: Certificate, eigenvalues: np.ndarray, target: Target) -> str:
-    width = proof.width / eigenvalues[0]
+def _message(certificate: Certificate, eigenvalues: np.ndarray, target: Target) -> str:
+    width = certificate.width / eigenvalues[0]
     if width <= target.tol:
         return ""
     return (

@@ -95,11 +95,11 @@ def solve_by_features(problem: Problem, plan: Plan) -> Solution:
 
 def _by_products(problem: Problem, plan: Plan) -> Solution:
     solution = solve_by_products(problem, plan)
-    proof = solution.certificate
-    if problem.target.samples and proof.failure_probability:  # a bound that failed may have led here
-        outside = replace(proof.outside, failure_probability=proof.failure_probability + sampled.FAILURE)
-        proof = replace(proof, outside=outside)
-    return replace(solution, certificate=proof, info=solution.info | {"features_tried": plan.name})
+    certificate = solution.certificate
+    if problem.target.samples and certificate.failure_probability:  # a bound that failed may have led here
+        either = certificate.failure_probability + sampled.SAMPLING_FAILURE
+        certificate = replace(certificate, failure_probability=either)
+    return replace(solution, certificate=certificate, info=solution.info | {"features_tried": plan.name})
 
 
 def _most_draws(problem: Problem, plan: Plan) -> int:

@@ -18,7 +18,7 @@ from ..rows.summary import MAX_COVARIANCE
 from ..rows.summary import SAMPLE_ROWS as ROWS_OF_SAMPLE
 from ..rows.view import Rows
 from ..solve.costs import basis_bytes, default_block_size, least_columns
-from ..solve.moments import takes_all
+from ..solve.lapack import takes_all
 
 __all__ = [
     "copies_of_rows",

@@ -17,10 +17,10 @@ from ..products.operators import GramOperator
 from ..products.weighted import Coordinates, coordinates_for
 from ..rows.view import Rows
 from ..solve.costs import TooDearError
+from ..solve.exact_passes import KrylovResult
 from ..solve.krylov import block_krylov
-from ..solve.proof import KrylovResult
 from ..solve.start import pivot_start
-from ..solve.target import KernelMatrix, SolverBudget, SolverTarget
+from ..solve.task import KernelMatrix, SolverBudget, SolverTarget
 from .dense import solve_dense
 from .problem import Problem
 from .product_choice import InStrips

@@ -29,8 +29,8 @@ from ..products.rates import (
 )
 from ..rows.view import Rows
 from ..solve.costs import basis_bytes, default_block_size, least_columns, ritz_seconds
-from ..solve.moments import takes_all
-from ..solve.sampled import FAILURE, FEWEST, bound_flops, upper_share
+from ..solve.lapack import takes_all
+from ..solve.sampled import FEWEST, SAMPLING_FAILURE, bound_flops, upper_share
 from . import footprint
 from .problem import Problem
 from .product_choice import LEAST_COLUMNS, Way, products_for
@@ -42,7 +42,7 @@ LOOK_SECONDS = 1e-2
 """Below this LAPACK is taken without a look at the spectrum, which costs 3e-3 and seldom finds anything faster."""
 KRYLOV_OVERHEAD = 15e-3
 KRYLOV_DOUBLE = 1.5  # passes in float64; those before are a search in float32, twice as fast
-KRYLOV_EXPLORING = 8.0  # further ones, in float64, where no deterministic bound on the rest is in sight
+KRYLOV_EXPLORING_PASSES = 8.0  # further ones, in float64, where no deterministic bound on the rest is in sight
 KRYLOV_PRODUCT_SHARE = 2e-3  # of tol, for the error of approximate products: it enters twice, times sqrt(columns)
 
 KEPT_MATRIX = 64 << 20
@@ -434,7 +434,7 @@ def _sampled_rank(look: Look, n: int, tol: float) -> int | None:
     wanted = SAMPLED_SHARE * tol * look.first(n)
     ranks = np.unique(np.geomspace(4, MAX_FEATURES, 120).astype(np.intp))
     left, draws = probe.residual_beside(ranks), np.arange(FEWEST, DRAWS + 1, FEWEST)[:, None]
-    enough = left * upper_share(probe.largest_share(ranks, draws), draws, FAILURE) <= wanted
+    enough = left * upper_share(probe.largest_share(ranks, draws), draws, SAMPLING_FAILURE) <= wanted
     flops = np.where(enough, bound_flops(draws, ranks) + 2.0 * n * ranks.astype(float) ** 2, np.inf)
     rank = int(ranks[np.unravel_index(np.argmin(flops), flops.shape)[1]])
     certain = 2.0 * n * float(probe.rank(wanted)) ** 2
@@ -566,7 +566,7 @@ def _passes(look: Look, n: int, k: int, tol: float, *, trace: bool, norm: bool) 
         float(left.sum()) + beyond * rest if trace else np.inf,
         math.sqrt(float(left @ left) + beyond**2 * rest) if norm else np.inf,
     )
-    exploring = 0.0 if mu <= 0.7 * last else KRYLOV_EXPLORING
+    exploring = 0.0 if mu <= 0.7 * last else KRYLOV_EXPLORING_PASSES
     return min(max(passes - KRYLOV_DOUBLE, 1.0), 18.0), KRYLOV_DOUBLE + exploring
 
 

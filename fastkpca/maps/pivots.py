@@ -41,7 +41,16 @@ from ..base.stored import Record, refusing
 from ..rows.view import Pass, Rows
 from .draws import DRAWS, Draws, drawn_among
 
-__all__ = ["PivotMap", "RankProbe", "pivot_map", "pivots_cost", "probe_rank", "second_round"]
+__all__ = [
+    "SAMPLE_ROWS",
+    "PivotMap",
+    "RankProbe",
+    "pivot_map",
+    "pivots_cost",
+    "probe_rank",
+    "random_pivots",
+    "second_round",
+]
 
 BLOCK = 128
 """Most pivots proposed at once: enough for BLAS 3, few enough that rejection (b^3 / 3 flops, one thread) is cheap."""
@@ -504,6 +513,15 @@ def pivot_map(
     selection = _select(kernel, candidates, tol * trace, max_features, rng, error)
     chosen = PivotMap(kernel, S[selection.index], entry_error=error)
     return chosen._judge(float(selection.trace[-1]), trace, n, tol)
+
+
+def random_pivots(
+    kernel: Kernel, S: np.ndarray, count: int, rng: np.random.Generator, entry_error: float = 0.0
+) -> np.ndarray:
+    """Numbers of ``count`` rows of S by randomly pivoted Cholesky; fewer where nothing but rounding is left."""
+    diagonal = _diagonal(kernel, S)
+    _check(kernel, diagonal)
+    return _select(kernel, _Candidates(S, diagonal, np.ones(len(S))), 0.0, count, rng, entry_error).index
 
 
 def second_round(

@@ -1,16 +1,26 @@
-"""Eigenvalues and linear systems, with bounds on their errors.
+"""Eigenvalues and linear systems, with bounds on their errors. Begin with ``certificate``, then ``krylov``.
 
 ==================================  ==================================================================================
 ``certificate``                     intervals around eigenvalues, from Ritz pairs and a bound on the other eigenvalues
-``beyond``                          bounds on the eigenvalues outside a subspace
-``random_start``, ``sampled``       bounds from how a Krylov space began, and from a sample of the rows
+``beyond``                          upper bounds on the eigenvalues that a basis has not found
+``random_start``                    the same from the random block that a Krylov space began with
+``sampled``                         the same from a sample of the rows
 ``basis``                           the orthonormal basis that every iteration grows
-``target``, ``costs``               what a solver is asked for and may spend; the costs of block Krylov
-``krylov``                          block Krylov on the centred kernel matrix (``centred``), from a first block
-                                    (``start``): ``search`` in float32, ``proof`` in float64, ``flat`` from a random one
-``lanczos``, ``nested``             the same for small operators, and for those with a small copy of themselves
+``task``                            what a solver is given: a target, a budget and a matrix
+``costs``                           what the steps of block Krylov cost
+``krylov``                          block Krylov on the centred kernel matrix: the steps below, in order
+``start``                           its first block, from a feature map of a few pivots
+``centred``                         products with the centred matrix, and its trace and norm
+``outlook``                         guesses about its next passes, to plan by
+``search``                          its passes in float32
+``exact_passes``                    its passes in float64, with intervals after each
+``flat``                            the same from a random block, for spectra that fall slowly
+``lanczos``                         block Lanczos for small, cheap operators
+``nested``                          two levels, for operators with a small copy of themselves
 ``moments``                         components from second moments of features
-``conjugate_gradients``, ``ridge``  linear systems
+``lapack``                          the largest eigenvalues of a matrix in memory
+``conjugate_gradients``             linear systems with several right sides
+``ridge``                           linear systems of kernel ridge regression
 ==================================  ==================================================================================
 
 Everything here works on kernels, products and moments that it is given: it chooses no route, reads no file and knows

@@ -23,7 +23,7 @@ from ..base.rounding import UNIT, rounding_factor, unit_roundoff
 from .certificate import NO_BOUND, SAYS_NOTHING, Bound, MatrixInfo, RitzBlock
 
 __all__ = [
-    "FAILURE",
+    "EXPLORATION_FAILURE",
     "FeatureInfo",
     "best_bound",
     "deterministic_bound",
@@ -40,7 +40,7 @@ __all__ = [
     "trace_bound",
 ]
 
-FAILURE = 1e-6
+EXPLORATION_FAILURE = 1e-6
 """Probability with which an exploration may fail, over all its stopping times."""
 
 
@@ -236,7 +236,14 @@ def mu_lanczos(theta: float, eps: float, lambda_min: float) -> float:
 
 
 def exploration_bound(
-    largest: float, *, order: int, steps: int, starts: int, lowest: float, stops: int, failure: float = FAILURE
+    largest: float,
+    *,
+    order: int,
+    steps: int,
+    starts: int,
+    lowest: float,
+    stops: int,
+    failure: float = EXPLORATION_FAILURE,
 ) -> Bound:
     """`mu_lanczos` after ``steps`` of at most ``stops`` steps, after each of which one may stop.
 

@@ -10,7 +10,7 @@ from ..base.rounding import UNIT, rounding_factor
 from ..products.vectors import with_ones
 from .certificate import MatrixInfo, product_error
 from .costs import Expenses
-from .target import KernelMatrix
+from .task import KernelMatrix
 
 __all__ = ["CentredProducts"]
 
@@ -53,7 +53,7 @@ class CentredProducts:
 
     # passes ----------------------------------------------------------------------------------------------------
 
-    def search(self, X: np.ndarray, want_norm: bool) -> np.ndarray:
+    def product_in_float32(self, X: np.ndarray, want_norm: bool) -> np.ndarray:
         """H K X in float32; row sums ride along as one more column of the first pass, the norm with a later one."""
         product = self.matrix.search_product
         assert product is not None

@@ -37,7 +37,6 @@ __all__ = [
     "dense_certificate",
     "feature_certificate",
     "feature_trace",
-    "intersect",
     "product_error",
     "ritz_certificate",
     "upper_ends",
@@ -65,10 +64,6 @@ class Bound:
     form: str
     failure_probability: float = 0.0
 
-    @property
-    def kind(self) -> str:
-        return "guaranteed" if self.failure_probability == 0.0 else "probabilistic"
-
 
 NO_BOUND = Bound(np.inf, "none")
 
@@ -88,27 +83,25 @@ class Certificate:
         eigenvalues than were returned. Its angle is then to the larger subspace of all of them.
     clusters : ndarray (c,), int
         Equal labels for neighbours whose intervals overlap.
-    outside : Bound
-        On the eigenvalues outside the subspace (nan where not used). The intervals are as certain as it is.
+    outside : Bound or None
+        On the eigenvalues outside the subspace, where the intervals follow from one.
     rounding : float
         Part of each end that is there for rounding.
+    failure_probability : float
+        0: guaranteed.
     """
 
     eigenvalue_bounds: np.ndarray
     angle_bounds: np.ndarray
     clusters: np.ndarray
-    outside: Bound
+    outside: Bound | None
     rounding: float
+    failure_probability: float = 0.0
 
     @property
     def bound_kind(self) -> str:
         """Either "guaranteed" or "probabilistic"."""
-        return self.outside.kind
-
-    @property
-    def failure_probability(self) -> float:
-        """Of a probabilistic certificate; 0 for a guaranteed one."""
-        return self.outside.failure_probability
+        return "guaranteed" if self.failure_probability == 0.0 else "probabilistic"
 
     def first(self, count: int) -> Certificate:
         """The certificate of the first ``count`` eigenvalues."""
@@ -118,6 +111,18 @@ class Certificate:
             angle_bounds=self.angle_bounds[:count],
             clusters=self.clusters[:count],
         )
+
+    def tightened(self, upper: np.ndarray) -> Certificate:
+        """With upper ends at most ``upper``, (any number,), which are known of the first eigenvalues themselves."""
+        bounds = self.eigenvalue_bounds.copy()
+        c = min(len(bounds), len(upper))
+        bounds[:c, 1] = np.maximum(np.minimum(bounds[:c, 1], upper[:c]), bounds[:c, 0])
+        return replace(self, eigenvalue_bounds=bounds)
+
+    @property
+    def mu(self) -> float:
+        """Of `outside`; infinite without it."""
+        return np.inf if self.outside is None else self.outside.mu
 
     @property
     def width(self) -> float:
@@ -446,6 +451,7 @@ def ritz_certificate(
         clusters=cluster_labels(bounds)[:c],
         outside=outside,
         rounding=s,
+        failure_probability=outside.failure_probability,
     )
 
 
@@ -511,8 +517,9 @@ def feature_certificate(
         eigenvalue_bounds=bounds[:c],
         angle_bounds=angle_bounds(theta, gram, bounds, c, side),
         clusters=cluster_labels(bounds)[:c],
-        outside=Bound(np.nan, "features", failing),
+        outside=None,
         rounding=side,
+        failure_probability=failing,
     )
 
 
@@ -577,19 +584,6 @@ def dense_certificate(values: np.ndarray, c: int, *, n: int, norm: float, entry_
         eigenvalue_bounds=bounds[:c],
         angle_bounds=angle_bounds(values, gram, bounds, c, error),
         clusters=cluster_labels(bounds)[:c],
-        outside=Bound(np.nan, "none"),
+        outside=None,
         rounding=error,
-    )
-
-
-def intersect(first: Certificate, second: Certificate) -> Certificate:
-    """The first certificate with both ends tightened by the second one (both hold, so their intersection does).
-
-    Angles and clusters stay those of the first: they belong to its vectors.
-    """
-    lo = np.maximum(first.eigenvalue_bounds[:, 0], second.eigenvalue_bounds[:, 0])
-    hi = np.minimum(first.eigenvalue_bounds[:, 1], second.eigenvalue_bounds[:, 1])
-    failing = first.failure_probability + second.failure_probability
-    return replace(
-        first, eigenvalue_bounds=np.column_stack([lo, hi]), outside=replace(first.outside, failure_probability=failing)
     )

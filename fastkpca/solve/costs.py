@@ -7,7 +7,7 @@ import numpy as np
 from ..base.parallel import Progress
 from ..products.exact import band_rows
 from ..products.rates import EIGEN_RATE, GEMM_RATE
-from .target import SolverBudget
+from .task import SolverBudget
 
 __all__ = [
     "Expenses",

@@ -3,41 +3,42 @@
 Nothing is restarted: ``random_start`` turns the number of passes since the random block into upper ends of all
 eigenvalues. Once the wanted vectors have converged, a second random block, on the complement of the space, may prove
 the rest sooner: what is left there is smaller, so fewer passes do. Only the leading Ritz pairs are formed.
+
+mu: upper bound on the eigenvalues outside the basis (`certificate.Bound`).
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from ..base.rounding import UNIT, rounding_factor
-from .beyond import FAILURE, lanczos_failure_epsilon
-from .certificate import Bound, Certificate, ritz_certificate
+from .beyond import EXPLORATION_FAILURE, lanczos_failure_epsilon
+from .certificate import Bound, ritz_certificate
 from .costs import leading_pairs_seconds
-from .proof import Exploration, Pairs, Proof, Verdict
+from .exact_passes import ExactRun, Exploration, Pairs, Verdict
+from .outlook import MOST_COLUMNS_WITHOUT_RESTART, Outlook
 from .random_start import GaussianStart, separated_bound
-from .search import MOST_COLUMNS, Outlook
 
-__all__ = ["FlatProof"]
+__all__ = ["FlatRun"]
 
 MOST_PASSES = 40
 """As far as predictions go."""
 
 
-class FlatProof(Proof):
-    """As ``Proof``, with bounds that rest on the random block that the space began with."""
+class FlatRun(ExactRun):
+    """As ``ExactRun``, with bounds that rest on the random block that the space began with."""
 
     def __init__(self, outlook: Outlook, rng: np.random.Generator):
         super().__init__(outlook, rng, want_norm=False)
         outlook.block = outlook.random_block
-        outlook.columns = min(outlook.columns, MOST_COLUMNS)
+        outlook.columns = min(outlook.columns, MOST_COLUMNS_WITHOUT_RESTART)
         block = rng.standard_normal((self.n, outlook.block))
         block -= block.mean(axis=0)  # H block: the space belongs to H K H
-        self.start, self.first_block = GaussianStart(block, FAILURE / 2), self.basis.orthonormal(block)
+        self.start, self.first_block = GaussianStart(block, EXPLORATION_FAILURE / 2), self.basis.orthonormal(block)
         self.steps = 0
         self.exploration_failed = False
-        self.failure = self.exploration_failure = FAILURE / 2  # of one of the two random blocks, and of the other
+        # of one of the two random blocks, and of the other
+        self.failure = self.exploration_failure = EXPLORATION_FAILURE / 2
         self.upper = np.full(outlook.block, np.inf)
 
     def run_from_random_block(self) -> tuple[Pairs, Verdict]:
@@ -52,7 +53,7 @@ class FlatProof(Proof):
             if self._at_end(pairs.theta, verdict, explore=False) or self._full():
                 break
             X = self._block_after(pairs, X.shape[1], verdict.c)
-        self._leave_to_the_other_way(pairs, verdict)
+        self._switch_if_other_method_is_cheap(pairs, verdict)
         return pairs, verdict
 
     def _multiply(self, X: np.ndarray) -> None:
@@ -77,10 +78,10 @@ class FlatProof(Proof):
         size = max(self.products.estimated_size(theta), float(theta[0]))
         self.noise = 4 * rounding_factor(self.n) * UNIT * size
         if self.exploration is not None:
-            self._drop_exploration_that_met_something_large(theta)
+            self._restart_exploration_if_it_found_a_missed_eigenvalue(theta)
             self.exploration_failed |= self.exploration is None
         elif not self.exploration_failed:
-            self._take(self.start.upper_ends(theta, self.steps, self._error_of_space()))
+            self._tighten_upper_ends(self.start.eigenvalue_bounds(theta, self.steps, self._error_of_space()))
         return Pairs(theta, Y, self.basis.residuals(theta, Y))
 
     def _block_after(self, pairs: Pairs, last: int, c: int) -> np.ndarray:
@@ -99,10 +100,10 @@ class FlatProof(Proof):
         theta, Y = self.basis.ritz()
         ritz = self._ritz_block(Pairs(theta, Y, self.basis.residuals(theta, Y)))
         certificate = ritz_certificate(ritz, min(len(self.upper), len(theta)), self.products.info, outside)
-        self.failure = FAILURE
-        self._take(certificate.eigenvalue_bounds[:, 1])
+        self.failure = EXPLORATION_FAILURE
+        self._tighten_upper_ends(certificate.eigenvalue_bounds[:, 1])
 
-    def _take(self, ends: np.ndarray) -> None:
+    def _tighten_upper_ends(self, ends: np.ndarray) -> None:
         self.upper[: len(ends)] = np.minimum(self.upper[: len(ends)], ends)
 
     def _error_of_space(self) -> float:
@@ -116,7 +117,7 @@ class FlatProof(Proof):
         if self.exploration is not None and self.exploration.steps > 0:
             self._take_ends_of_exploration(self.exploration, float(theta[c - 1]))
         outside = separated_bound(self.upper, ritz, self.failure)
-        certificate = _capped(ritz_certificate(ritz, c, self.products.info, outside), self.upper)
+        certificate = ritz_certificate(ritz, c, self.products.info, outside).tightened(self.upper)
         return Verdict(certificate, c, self._done(certificate, theta, c), False)
 
     # whether to explore --------------------------------------------------------------------------------------
@@ -150,16 +151,8 @@ class FlatProof(Proof):
         if self.exploration_failed:
             return MOST_PASSES + 1
         for more in range(1, MOST_PASSES):
-            upper = self.start.upper_ends(theta, self.steps + more, self._error_of_space())
+            upper = self.start.eigenvalue_bounds(theta, self.steps + more, self._error_of_space())
             p = np.arange(c, min(len(upper), len(theta)))
             if np.any(upper[p] < theta[p - 1] - 0.1 * (theta[p - 1] - theta[p])):
                 return more
         return MOST_PASSES
-
-
-def _capped(certificate: Certificate, upper: np.ndarray) -> Certificate:
-    """Upper ends at most those that are known of the eigenvalues themselves."""
-    bounds = certificate.eigenvalue_bounds.copy()
-    c = min(len(bounds), len(upper))
-    bounds[:c, 1] = np.maximum(np.minimum(bounds[:c, 1], upper[:c]), bounds[:c, 0])
-    return replace(certificate, eigenvalue_bounds=bounds)

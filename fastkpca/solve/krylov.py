@@ -4,9 +4,9 @@ The cost is in the passes over the n^2 kernel values, and hardly in the columns 
 with several columns each, and the whole Krylov space is kept (full reorthogonalisation, twice, in float64).
 
 1. *Search* (``search``): passes in float32, where a product is offered in it. Only the subspace is taken from them.
-2. *Proof*: passes in float64, first on the best Ritz vectors of the search together with the next Krylov block (so
-   that the pass both confirms the vectors and extends the space), then block by block. Images W = A Q are kept, so
-   that residuals are computed directly, and after every pass the widths of the intervals
+2. *Exact passes* (``exact_passes``): in float64, first on the best Ritz vectors of the search together with the next
+   Krylov block (so that the pass both confirms the vectors and extends the space), then block by block. Images
+   W = A Q are kept, so that residuals are computed directly, and after every pass the widths of the intervals
    (``certificate.ritz_certificate``) decide whether to stop.
 3. *Exploration*, where the vectors have converged and only the bound mu on the rest of the spectrum is too large: a new
    random block in the complement. Either it finds an eigenvalue that was missed (one that is repeated more often than
@@ -23,10 +23,11 @@ from ..base.parallel import Progress
 from .basis import Basis
 from .centred import CentredProducts
 from .costs import Expenses, column_limit, default_block_size, widest_block
-from .flat import FlatProof
-from .proof import KrylovResult, Proof
-from .search import Outlook, search
-from .target import KernelMatrix, SolverBudget, SolverTarget
+from .exact_passes import ExactRun, KrylovResult
+from .flat import FlatRun
+from .outlook import Outlook
+from .search import search
+from .task import KernelMatrix, SolverBudget, SolverTarget
 
 __all__ = ["block_krylov"]
 
@@ -88,12 +89,12 @@ def block_krylov(
         X = np.empty((n, 0))
     elif matrix.search_product is not None and budget.passes > 1 and not _start_suffices(X, matrix, target.tol):
         X, theta = search(outlook, X, rng, history)
-    proof = Proof(outlook, rng, want_norm=_norm_wanted_at_once(outlook, theta))
-    ended = proof.run(X) if X.shape[1] else None
+    run = ExactRun(outlook, rng, want_norm=_norm_wanted_at_once(outlook, theta))
+    ended = run.run(X) if X.shape[1] else None
     if ended is None:
-        proof = FlatProof(outlook, rng)
-        ended = proof.run_from_random_block()
-    return proof.result(ended, history)
+        run = FlatRun(outlook, rng)
+        ended = run.run_from_random_block()
+    return run.result(ended, history)
 
 
 def _check(matrix: KernelMatrix, target: SolverTarget, budget: SolverBudget) -> None:

@@ -18,18 +18,18 @@ import numpy as np
 from ..base.room import DEFAULT_MEMORY
 from ..base.rounding import UNIT, rounding_factor
 from .basis import Basis
-from .beyond import FAILURE, deterministic_bound, exploration_bound, formed_bound
+from .beyond import EXPLORATION_FAILURE, deterministic_bound, exploration_bound, formed_bound
 from .certificate import NO_BOUND, Bound, Certificate, MatrixInfo, RitzBlock, ritz_certificate
-from .target import SolverTarget
+from .task import SolverTarget
 
 __all__ = ["FORMED", "Lanczos", "LeadingPairs", "SymmetricOperator", "leading_pairs"]
 
 FORMED = 3000
 """Largest order for which a Cholesky factorisation pays."""
 BLOCK = 6
-EXPLORING = 4
+EXPLORING_COLUMNS = 4
 """Random columns of an exploration."""
-MOST_COLUMNS = 640
+LANCZOS_COLUMNS = 640
 """Of the space, where memory allows them."""
 WIDE = 20000
 """Order from which a pass over the basis costs more than a few needless columns."""
@@ -112,7 +112,7 @@ def leading_pairs(
     rng : numpy.random.Generator or int
     """
     room = DEFAULT_MEMORY if memory_limit is None else memory_limit
-    limit = max(min(MOST_COLUMNS, int(0.5 * room / (8.0 * operator.n))), target.c + 4 * BLOCK)
+    limit = max(min(LANCZOS_COLUMNS, int(0.5 * room / (8.0 * operator.n))), target.c + 4 * BLOCK)
     search = _Search(Lanczos(operator, limit, np.random.default_rng(rng)), target, total)
     search.run()
     certificate = search.proved()
@@ -186,7 +186,7 @@ class Lanczos:
         value of the complement is above ``give_up`` times it), or after ``most_steps``.
         """
         basis, operator, first = self.basis, self.operator, self.size
-        block = min(EXPLORING, basis.room)
+        block = min(EXPLORING_COLUMNS, basis.room)
         if block < 1:
             return NO_BOUND
         self.explorations += 1
@@ -333,7 +333,7 @@ class _Search:
             if bound is NO_BOUND:
                 return None
             # each attempt was made because those before were too wide: any of them may be the one that fails
-            bound = replace(bound, failure_probability=lanczos.explorations * FAILURE)
+            bound = replace(bound, failure_probability=lanczos.explorations * EXPLORATION_FAILURE)
         return ritz_certificate(ritz, min(self.c + 1, lanczos.size), outside=bound)
 
     def _narrow(self, certificate: Certificate) -> bool:

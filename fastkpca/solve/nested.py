@@ -22,11 +22,11 @@ import numpy as np
 from ..base.protocol import OperatorMoments
 from ..base.rounding import UNIT
 from .basis import Basis
-from .beyond import FAILURE, gap_bound
+from .beyond import EXPLORATION_FAILURE, gap_bound
 from .certificate import ritz_certificate, upper_ends
 from .conjugate_gradients import conjugate_gradients
 from .lanczos import BLOCK, Lanczos, LeadingPairs, SymmetricOperator
-from .target import SolverTarget
+from .task import SolverTarget
 
 __all__ = ["nested_pairs"]
 
@@ -37,7 +37,7 @@ LEAST = 4000
 MOST_HEAVY = 0.4
 """Largest share of heavy modes with which two levels pay."""
 ROUNDS = 8
-MOST_COLUMNS = 640
+HEAVY_COLUMNS = 640
 """Of the space of the heavy modes."""
 HOPE = 0.9
 """The search goes on until eigenvalues outside its space would do no harm if they were below HOPE lambda_(p+1); that
@@ -70,19 +70,19 @@ def nested_pairs(
         heavy = moments.heavy(share)
         if heavy is None:
             return None
-        modes, kept, left = heavy
+        modes, kept, light_norm = heavy
         if len(kept) > MOST_HEAVY * n or len(kept) < 8 * c + 100:
             return None
         operator = SymmetricOperator(
             modes.matmat, modes.n_features, modes.trace, modes.norm, modes.product_error, modes.indefinite
         )
         search = _HeavySearch(operator, c, rng)
-        beta = search.run(left)
+        beta = search.run(light_norm)
         proofs += search.proofs
         if beta is not None:
-            beta += left + moments.indefinite
-            return _Refined(moments, kept, search, target).run(beta, proofs * FAILURE)
-        share *= min(0.3, search.gap / (5.0 * left))
+            beta += light_norm + moments.indefinite
+            return _Refined(moments, kept, search, target).run(beta, proofs * EXPLORATION_FAILURE)
+        share *= min(0.3, search.gap / (5.0 * light_norm))
     return None
 
 
@@ -91,10 +91,10 @@ class _HeavySearch:
 
     def __init__(self, operator: SymmetricOperator, c: int, rng: np.random.Generator):
         self.operator, self.c, self.rng, self.gap, self.proofs = operator, c, rng, 0.0, 0
-        self.lanczos = Lanczos(operator, MOST_COLUMNS, rng)
+        self.lanczos = Lanczos(operator, HEAVY_COLUMNS, rng)
 
-    def run(self, left: float) -> float | None:
-        """The bound; None where the light modes, of norm at most ``left``, could fill the gap, or the steps run out."""
+    def run(self, light_norm: float) -> float | None:
+        """The bound; None if the light modes (norm at most ``light_norm``) could fill the gap, or the steps run out."""
         lanczos = self.lanczos
         least = 3.0 * self.c + 20.0
         while lanczos.room >= BLOCK:
@@ -112,14 +112,14 @@ class _HeavySearch:
             gap = self.gap
             if np.sqrt(lanczos.residual_squares(Y[:, :p]).max()) > 0.3 * gap:
                 continue
-            if gap < 3.0 * left:
+            if gap < 3.0 * light_norm:
                 return None
             # the proof must find what is outside of the basis below HOPE theta_p: would that do?
             L = np.linalg.qr(lanczos.next, mode="r") @ Y[-lanczos.next.shape[1] :]
             if upper_ends(np.diag(theta), L, HOPE * theta[p])[p] > theta[p] + 0.25 * gap:
                 continue
             beta = self._proved(theta, Y, p)
-            if beta + left <= theta[p - 1] - 0.1 * gap:
+            if beta + light_norm <= theta[p - 1] - 0.1 * gap:
                 self._keep(theta, Y, p)
                 return beta
             least = 1.3 * lanczos.size
@@ -133,13 +133,13 @@ class _HeavySearch:
         return self.c + number
 
     def _proved(self, theta: np.ndarray, Y: np.ndarray, p: int) -> float:
-        """An upper bound on lambda_(p+1) of the heavy modes; each call fails with probability FAILURE."""
+        """An upper bound on lambda_(p+1) of the heavy modes; each call fails with probability EXPLORATION_FAILURE."""
         self.proofs += 1
         bound = self.lanczos.explored_bound(theta[p], share=HOPE, give_up=HOPE, most_steps=STEPS)
         if not np.isfinite(bound.mu):
             return np.inf
-        proof = ritz_certificate(self.lanczos.ritz_block(theta, Y), p + 1, outside=bound)
-        return float(proof.eigenvalue_bounds[p, 1])
+        certificate = ritz_certificate(self.lanczos.ritz_block(theta, Y), p + 1, outside=bound)
+        return float(certificate.eigenvalue_bounds[p, 1])
 
     def _keep(self, theta: np.ndarray, Y: np.ndarray, p: int) -> None:
         lanczos = self.lanczos

@@ -56,8 +56,8 @@ class GaussianStart:
         inverse = np.e * np.sqrt(b) / spare * (b / (failure * np.sqrt(2.0 * np.pi * spare))) ** (1.0 / spare)
         self._log_constant = np.log(norm) + np.log(inverse)
 
-    def upper_ends(self, theta: np.ndarray, steps: int, error: float) -> np.ndarray:
-        """Bounds on the largest eigenvalues, as many as the block has columns, or fewer.
+    def eigenvalue_bounds(self, theta: np.ndarray, steps: int, error: float) -> np.ndarray:
+        """Upper bounds on the largest eigenvalues, as many as the block has columns, or fewer.
 
         Parameters
         ----------

@@ -42,7 +42,7 @@ from .beyond import largest_eigenvalue_bound
 from .certificate import Bound
 
 __all__ = [
-    "FAILURE",
+    "SAMPLING_FAILURE",
     "ScaledSample",
     "bound_flops",
     "draws_needed",
@@ -52,7 +52,7 @@ __all__ = [
     "upper_share",
 ]
 
-FAILURE = 5e-7
+SAMPLING_FAILURE = 5e-7
 """Probability with which any of the bounds of a run fails: half of it for the first, a quarter for the next."""
 FEWEST = 512
 KERNEL_FLOPS = 100.0
@@ -151,8 +151,8 @@ def residual_bound(
     X = rows.take(index)
     gram, error = scaled_residuals(kernel, moments.map, X, residual, counts.astype(np.float64), entry_error)
     total = max(draws.total, moments.residual_trace) * (1.0 + 2.0 * rounding_factor(rows.n_samples) * UNIT)
-    bound = sampled_bound(total, ScaledSample(gram, int(counts.sum()), error), FAILURE * 0.5 ** (tries + 1))
-    return Bound(bound.mu, bound.form, FAILURE if bound.failure_probability else 0.0)
+    bound = sampled_bound(total, ScaledSample(gram, int(counts.sum()), error), SAMPLING_FAILURE * 0.5 ** (tries + 1))
+    return Bound(bound.mu, bound.form, SAMPLING_FAILURE if bound.failure_probability else 0.0)
 
 
 def draws_needed(share: float) -> int:

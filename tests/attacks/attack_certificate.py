@@ -29,7 +29,7 @@ from fastkpca.solve.beyond import FeatureInfo
 from fastkpca.solve.certificate import FeatureSums, dense_certificate, feature_certificate
 from fastkpca.solve.costs import basis_bytes, default_block_size, least_columns
 from fastkpca.solve.krylov import block_krylov
-from fastkpca.solve.target import KernelMatrix, SolverBudget, SolverTarget
+from fastkpca.solve.task import KernelMatrix, SolverBudget, SolverTarget
 
 REFERENCE = 16 * 1.1e-16
 
@@ -228,7 +228,7 @@ def main():
             for route, name, far, certificate, error, size, tol in attack_one(rng, options.largest):
                 found.setdefault(route, []).append((certificate, far, error, size, tol))
                 if far > (1e-10 if route == "angles" else REFERENCE) or np.isnan(far):
-                    form = f"{certificate.outside.form}, {certificate.bound_kind}"
+                    form = f"{getattr(certificate.outside, 'form', route)}, {certificate.bound_kind}"
                     print(f"MISSED case {case} {route}: {name} tol={tol:.1e} outside by {far:.2e} ({form})")
     for route, cases in found.items():
         far = np.array([f for _, f, *_ in cases])

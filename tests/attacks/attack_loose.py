@@ -46,7 +46,7 @@ def attack_bound(problems, failure, seed):
 
 def attack_calls(calls, failure, seed):
     """kpca, family by family, with this probability of failure in place of its own."""
-    sampled.FAILURE = failure
+    sampled.SAMPLING_FAILURE = failure
     worst = 0.0
     for i, (name, family) in enumerate(cases.CALLS.items()):
         started, misses, probabilistic = time.perf_counter(), 0, 0

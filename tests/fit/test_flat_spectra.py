@@ -14,7 +14,7 @@ from fastkpca.errors import CertificateWarning
 from fastkpca.fit import planning
 from fastkpca.solve.costs import TooDearError, ritz_seconds
 from fastkpca.solve.krylov import block_krylov
-from fastkpca.solve.target import KernelMatrix, SolverBudget, SolverTarget
+from fastkpca.solve.task import KernelMatrix, SolverBudget, SolverTarget
 
 FLAT = np.random.default_rng(0).random((700, 3))
 ASKED = {"kernel": "gaussian", "c": 30, "sigma": 0.05}

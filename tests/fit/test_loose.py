@@ -112,7 +112,7 @@ def test_many_tries_share_the_probability_of_failure(monkeypatch):
     monkeypatch.setattr(features, "_more_pivots", one_more)
     monkeypatch.setattr(features._Pass, "misses", lambda self, target: True)
     model = fk.kpca(X, "gaussian", 3, tol=3e-2, features="pivots")
-    assert len(seen) == 4 and sum(seen) <= sampled.FAILURE == model.failure_probability
+    assert len(seen) == 4 and sum(seen) <= sampled.SAMPLING_FAILURE == model.failure_probability
 
 
 def test_a_budget_of_features_is_kept_and_needs_no_tolerance():

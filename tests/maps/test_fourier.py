@@ -22,7 +22,7 @@ from fastkpca.maps.passes import accumulate, apply, feature_moments
 from fastkpca.products.fourier import FourierSummation, fourier_offer
 from fastkpca.rows.view import Rows
 from fastkpca.solve.lanczos import SymmetricOperator, leading_pairs
-from fastkpca.solve.target import SolverTarget
+from fastkpca.solve.task import SolverTarget
 
 
 @pytest.fixture(params=["finufft", "own"])

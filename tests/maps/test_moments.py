@@ -11,7 +11,7 @@ import fastkpca as fk
 from fastkpca.maps.monomial import PolynomialMap, TaylorMap
 from fastkpca.maps.passes import accumulate, apply, feature_moments
 from fastkpca.rows.view import Rows
-from fastkpca.solve.moments import largest_eigenpairs
+from fastkpca.solve.lapack import largest_eigenpairs
 
 LONG = np.longdouble
 

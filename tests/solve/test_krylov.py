@@ -10,7 +10,7 @@ from fastkpca.base.protocol import Summation
 from fastkpca.solve.beyond import FeatureInfo
 from fastkpca.solve.costs import basis_bytes, default_block_size
 from fastkpca.solve.krylov import block_krylov
-from fastkpca.solve.target import KernelMatrix, SolverBudget, SolverTarget
+from fastkpca.solve.task import KernelMatrix, SolverBudget, SolverTarget
 
 
 def solve(

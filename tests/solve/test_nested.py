@@ -6,7 +6,7 @@ import scipy.linalg
 
 from fastkpca.maps.fourier import gaussian_fourier_map
 from fastkpca.solve import nested
-from fastkpca.solve.target import SolverTarget
+from fastkpca.solve.task import SolverTarget
 
 
 def moments_of(X, sigma, tol=1e-5):

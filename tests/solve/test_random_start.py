@@ -47,7 +47,7 @@ def missed(family: str, seed: int, failure: float, shrink: float = 1.0) -> bool:
     start = GaussianStart(block, failure)
     start._log_constant = start._log_constant + np.log(shrink)
     for k, theta in enumerate(krylov_ritz_values(values, block, 14), start=1):
-        ends = start.upper_ends(theta, k, 1e-12)
+        ends = start.eigenvalue_bounds(theta, k, 1e-12)
         if np.any(ends < values[: len(ends)] - 1e-12):
             return True
     return False
@@ -72,7 +72,7 @@ def test_bounds_close_in():
     block = rng.standard_normal((400, 20))
     start = GaussianStart(block, 1e-6)
     ritz = krylov_ritz_values(values, block, 16)
-    excess = [start.upper_ends(theta, k, 0.0)[0] / values[0] - 1 for k, theta in enumerate(ritz, start=1)]
+    excess = [start.eigenvalue_bounds(theta, k, 0.0)[0] / values[0] - 1 for k, theta in enumerate(ritz, start=1)]
     assert excess[0] == np.inf and np.all(np.diff(excess[3:]) < 0) and excess[-1] < 0.08
 
 
@@ -82,14 +82,14 @@ def test_a_gap_brings_the_bounds_below_it_much_closer():
     block = rng.standard_normal((600, 25))
     start = GaussianStart(block, 1e-6)
     theta = krylov_ritz_values(values, block, 14)[-1]
-    ends = start.upper_ends(theta, 14, 0.0)
+    ends = start.eigenvalue_bounds(theta, 14, 0.0)
     assert np.all(ends[:10] < values[:10] + 5e-3) and ends[10] > 1.03 * values[10]
 
 
 def test_nothing_is_said_of_one_step_or_of_zeros():
     start = GaussianStart(np.random.default_rng(0).standard_normal((30, 5)), 1e-6)
-    assert np.all(start.upper_ends(np.ones(5), 1, 0.0) == np.inf)
-    assert np.all(start.upper_ends(np.zeros(5), 4, 0.0) <= 1e-300)
+    assert np.all(start.eigenvalue_bounds(np.ones(5), 1, 0.0) == np.inf)
+    assert np.all(start.eigenvalue_bounds(np.zeros(5), 4, 0.0) <= 1e-300)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -1,4 +1,7 @@
-"""The proof of a block Krylov run: passes in float64, and a certificate after each, until it is narrow enough."""
+"""The main loop of block Krylov: float64 passes, and after each one the intervals, until these are narrow enough.
+
+mu: upper bound on the eigenvalues outside the basis (`certificate.Bound`).
+"""
 
 from __future__ import annotations
 
@@ -9,17 +12,17 @@ import numpy as np
 from ..base.rounding import UNIT, rounding_factor
 from ..errors import rounded_up
 from .basis import Basis
-from .beyond import FAILURE, deterministic_bound, exploration_bound, feature_bound
+from .beyond import EXPLORATION_FAILURE, deterministic_bound, exploration_bound, feature_bound
 from .certificate import NO_BOUND, Bound, Certificate, RitzBlock, ritz_certificate
 from .costs import TooDearError, default_block_size, ritz_seconds
-from .search import Outlook, by_size
+from .outlook import Outlook, by_size
 
-__all__ = ["Exploration", "KrylovResult", "Pairs", "Proof", "Verdict"]
+__all__ = ["ExactRun", "Exploration", "KrylovResult", "Pairs", "Verdict"]
 
-EXPLORING = 4
-"""Fewest passes of an exploration."""
-SHORT = 4.0
-"""A run that ends short of its tolerance is given up for another method that costs at most this times as much."""
+LEAST_EXPLORING_PASSES = 4
+SWITCH_FACTOR = 4.0
+"""If a run misses its tolerance, switch to the other method when that costs at most SWITCH_FACTOR times what this run
+has cost."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,7 @@ class Verdict:
     certificate: Certificate
     c: int
     done: bool  # narrow enough
-    mu_limited: bool  # it would be, if mu were as small as can be expected
+    only_mu_is_missing: bool  # it would be, if mu were as small as can be expected
 
 
 @dataclass
@@ -101,7 +104,7 @@ class Pairs:
     residuals: np.ndarray
 
 
-class Proof:
+class ExactRun:
     """float64 passes, a certificate after each, until it is narrow enough."""
 
     def __init__(self, outlook: Outlook, rng: np.random.Generator, *, want_norm: bool):
@@ -111,7 +114,7 @@ class Proof:
         self.n = self.products.n
         self.basis = Basis(self.n, rng, centred=True, keeps_images=True)
         self.exploration: Exploration | None = None
-        self.exploration_failure = FAILURE
+        self.exploration_failure = EXPLORATION_FAILURE
         self.patience = 2  # ordinary blocks that may still lower mu before an exploration begins
         self.history: list[tuple[int, float]] = []
         self._projected: list[np.ndarray] = []  # V' H Phi of the columns so far
@@ -126,7 +129,7 @@ class Proof:
             del X
             if self.exploration is not None:
                 self.exploration.steps += 1
-                self._drop_exploration_that_met_something_large(pairs.theta)
+                self._restart_exploration_if_it_found_a_missed_eigenvalue(pairs.theta)
             verdict = self._judge(pairs)
             if not verdict.done and len(self.history) == 2 and self.outlook.looks_flat(pairs.theta):
                 return None
@@ -134,20 +137,20 @@ class Proof:
                 wanted = min(default_block_size(self.n, verdict.c), self.outlook.widest)
                 self.outlook.block = max(self.outlook.block, wanted)
             verdict = self._with_norm_of_whole_space(pairs, verdict)
-            explore = verdict.mu_limited and self._exploration_is_due(pairs.theta, verdict.c)
+            explore = verdict.only_mu_is_missing and self._exploration_is_due(pairs.theta, verdict.c)
             if self._at_end(pairs.theta, verdict, explore):
                 break
             self.want_norm = self._norm_still_helps(pairs.theta, verdict)
             furthest = self._furthest(pairs.residuals, verdict.c)
             del pairs.residuals  # the next block needs their memory
             X = self._next_block(pairs, furthest, explore, verdict.c)
-        self._leave_to_the_other_way(pairs, verdict)
+        self._switch_if_other_method_is_cheap(pairs, verdict)
         return pairs, verdict
 
-    def _leave_to_the_other_way(self, pairs: Pairs, verdict: Verdict) -> None:
-        """TooDearError where this run ends short of the tolerance, and the other costs at most SHORT times as much."""
+    def _switch_if_other_method_is_cheap(self, pairs: Pairs, verdict: Verdict) -> None:
+        """TooDearError if this run has missed its tolerance, and the other method is cheap (``SWITCH_FACTOR``)."""
         rounding = 2 * verdict.certificate.rounding
-        cheap = self.expenses.budget.seconds <= SHORT * self.expenses.seconds
+        cheap = self.expenses.budget.seconds <= SWITCH_FACTOR * self.expenses.seconds
         if not verdict.done and rounding <= 0.4 * self.target.tol * pairs.theta[0] and cheap:
             raise TooDearError(self.expenses.passes)
 
@@ -158,7 +161,7 @@ class Proof:
         theta, Y = self.basis.ritz()
         return Pairs(theta, Y, self.basis.residuals(theta, Y))
 
-    def _drop_exploration_that_met_something_large(self, theta: np.ndarray) -> None:
+    def _restart_exploration_if_it_found_a_missed_eigenvalue(self, theta: np.ndarray) -> None:
         """It had been missed, and is in the space now: look again beyond it."""
         assert self.exploration is not None
         last = theta[min(self.target.c, len(theta)) - 1]
@@ -204,12 +207,12 @@ class Proof:
         hope = max(float(theta[min(m - 1, c + (m - c) // 2)]), 0.0) if m > c else 0.0
         hope = min(hope, 0.9 * max(float(theta[c - 1]), 0.0))
         hoped = ritz_certificate(ritz, c, matrix, Bound(hope, "hope"))
-        mu_limited = self._done(hoped, theta, c) and certificate.outside.mu > 0.9 * theta[c - 1]
+        only_mu_is_missing = self._done(hoped, theta, c) and certificate.mu > 0.9 * theta[c - 1]
         if self.exploration is not None and self.exploration.steps > 0:
             other = ritz_certificate(ritz, c, matrix, self._explored_bound(self.exploration, error))
             if other.width < 0.5 * certificate.width:
                 certificate = other
-        return Verdict(certificate, c, self._done(certificate, theta, c), mu_limited)
+        return Verdict(certificate, c, self._done(certificate, theta, c), only_mu_is_missing)
 
     def _ritz_block(self, pairs: Pairs) -> RitzBlock:
         return self.basis.ritz_block(pairs.Y, pairs.residuals, self.products.error(len(pairs.theta)))
@@ -272,7 +275,7 @@ class Proof:
 
     def _norm_still_helps(self, theta: np.ndarray, verdict: Verdict) -> bool:
         semidefinite = self.products.matrix.positive_semidefinite
-        return not semidefinite or verdict.certificate.outside.mu > 0.3 * max(theta[verdict.c - 1], 0.0)
+        return not semidefinite or verdict.certificate.mu > 0.3 * max(theta[verdict.c - 1], 0.0)
 
     def _full(self) -> bool:
         return self.basis.size + self.outlook.block > self.outlook.columns
@@ -301,7 +304,7 @@ class Proof:
             basis.restart(theta[keep], pairs.Y[:, keep])
             self._projected = []
         if explore:
-            self.outlook.check_budget(basis.size, EXPLORING)
+            self.outlook.check_budget(basis.size, LEAST_EXPLORING_PASSES)
             self.exploration = Exploration(basis.size, min(b, basis.room))
             return basis.orthonormal(self.rng.standard_normal((self.n, b)))
         X = np.hstack([furthest, np.zeros((self.n, b - furthest.shape[1]))])

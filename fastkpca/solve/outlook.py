@@ -1,0 +1,150 @@
+"""Guesses about the next passes of block Krylov; used to plan, never to prove.
+
+mu: upper bound on the eigenvalues outside the basis (`certificate.Bound`); here only guessed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .basis import Basis
+from .centred import CentredProducts
+from .costs import ritz_seconds
+from .task import SolverTarget
+
+__all__ = ["MOST_COLUMNS_WITHOUT_RESTART", "Outlook", "by_size"]
+
+SHORTLY, SOON = 12, 320
+"""Blocks, and columns, within which a bound has to come down, or the spectrum is called flat."""
+LEAST_STEPS = 8
+"""Passes without which a random block proves nothing."""
+SPARE, LEAST_SPARE = 25, 8
+"""Random columns beyond c: the more, the smaller the constant of the bounds, and the further down a gap may lie."""
+MOST_COLUMNS_WITHOUT_RESTART = 1600
+"""Of a space without restarts; with more Rayleigh-Ritz costs more than it brings."""
+
+
+@dataclass
+class Outlook:
+    """What a run may expect of its next passes.
+
+    Attributes
+    ----------
+    products : CentredProducts
+    target : SolverTarget
+    columns : int
+        Most columns of a basis.
+    block, widest : int
+        Columns of a pass now, and at most.
+    """
+
+    products: CentredProducts
+    target: SolverTarget
+    columns: int
+    block: int
+    widest: int
+
+    def check_budget(self, size: int, passes: int = 1) -> None:
+        """TooDearError where the next ``passes`` on a basis of this size make the run cost more than its budget."""
+        sizes = [min(size + i * self.block, self.columns) for i in range(1, passes + 1)]
+        self.products.expenses.check([ritz_seconds(self.products.n, columns) for columns in sizes])
+
+    def count(self, lower: np.ndarray) -> int | None:
+        """Number of components to return; with a fraction the smallest whose lower ends reach it, None if none does."""
+        trace = self.products.trace
+        return self.target.count(lower, None if trace is None else sum(trace))
+
+    def mu(self, theta: np.ndarray, with_norm: bool = True) -> np.ndarray:
+        """Estimates of mu when the first 1, 2, ... of these Ritz values are kept."""
+        products, matrix = self.products, self.products.matrix
+        mu = np.full(len(theta), np.inf)
+        if matrix.positive_semidefinite and matrix.trace is not None and len(products.row_means):
+            mu = np.minimum(mu, matrix.trace - products.n * products.grand_mean - np.cumsum(theta))
+        norm = products.norm.centred if products.norm is not None else products.estimated_norm
+        if norm is not None and with_norm:
+            mu = np.minimum(mu, np.sqrt(np.maximum(norm**2 - np.cumsum(theta**2), 0.0)))
+        if matrix.features is not None:
+            mu = np.minimum(mu, matrix.features.residual_trace + np.append(theta[1:], theta[-1]))
+        return np.maximum(mu, 0.0)
+
+    def mu_falls(self, theta: np.ndarray, c: int, now: float) -> bool:
+        """Whether mu is above the last wanted eigenvalue now, but likely to fall below it within a few blocks.
+
+        Each new column lowers the remaining trace or norm by at most about the smallest converged guard value.
+        """
+        if now <= 0.9 * theta[c - 1]:
+            return False
+        guard = max(float(theta[min(len(theta), self.block) - 1]), 0.0)
+        hoped = np.concatenate([theta, np.full(2 * self.block, guard)])
+        return float(self.mu(hoped)[-1]) <= 0.9 * theta[c - 1]
+
+    @property
+    def random_block(self) -> int:
+        """Columns of a random block to begin with: as wide as the passes to come leave room for; 0 where none fits."""
+        expenses, c = self.products.expenses, self.target.c
+        passes = expenses.budget.passes - expenses.passes
+        possible = self.target.probabilistic and self.target.fraction is None and passes >= LEAST_STEPS
+        if not possible or not self.products.matrix.positive_semidefinite:
+            return 0
+        columns = min(self.columns, MOST_COLUMNS_WITHOUT_RESTART, self.products.n - 1)
+        block = max(min(c + SPARE, max(self.block, columns // passes)), c + LEAST_SPARE)
+        return block if LEAST_STEPS * block <= columns else 0
+
+    def starts_flat(self) -> bool:
+        """Most of the trace lies beyond any feature map, and nothing else than the trace bounds what is left."""
+        matrix = self.products.matrix
+        return matrix.features is None and not matrix.product.gives_norm and self.random_block > 0
+
+    def looks_flat(self, theta: np.ndarray) -> bool:
+        """Will no bound from trace, norm or feature map ever get below the last wanted eigenvalue? After two passes."""
+        c, more = self.target.c, max(SHORTLY * self.block, SOON)
+        if not self.random_block or len(theta) + more > self.products.n or c > len(theta) or not theta[c - 1] > 0:
+            return False
+        guard = max(float(theta[min(len(theta), self.block) - 1]), 0.0)
+        hoped = np.concatenate([theta, np.full(more, guard)])
+        return float(self.mu(hoped)[-1]) > 0.9 * theta[c - 1]
+
+    def columns_to_keep(self, theta: np.ndarray) -> tuple[np.ndarray, float]:
+        """Indices of the Ritz vectors for the exact pass, and the mu that they are expected to give.
+
+        With more of them mu is smaller, and the pass costs more. First come the wanted ones, then those with the
+        largest absolute values (the negative ones of an indefinite matrix count in |A|_F).
+        """
+        c = min(self.count(theta) or self.target.c, len(theta))
+        least = min(c + 2, len(theta))
+        order = by_size(theta, least)
+        limit = max(min(len(theta), max(8 * c, c + 60), self.columns - self.block), least)
+        expected = self.mu(theta[order])[least - 1 : limit]
+        enough = np.flatnonzero(expected <= 0.8 * theta[c - 1])
+        if len(enough):
+            return order[: least + enough[0]], float(expected[enough[0]])
+        mu = float(expected[-1])
+        # out of reach: more columns help an exploration, and are wasted where there will be none
+        if not self.target.probabilistic and mu > 1.1 * theta[c - 1]:
+            limit = max(min(self.block, limit), least)
+        return order[:limit], mu
+
+    def norm_would_help(self, theta: np.ndarray) -> bool:
+        """Whether to compute the norm in the first exact pass, after a search that ended with these Ritz values."""
+        if not len(theta):
+            return False
+        c = min(self.count(theta) or self.target.c, len(theta))
+        order = self.columns_to_keep(theta)[0]
+        without = float(self.mu(theta[order], with_norm=False)[-1])
+        # the estimate from a feature map will hold; that from the trace needs every column to converge
+        return without > (0.3 if self.products.matrix.features is None else 0.8) * theta[c - 1]
+
+    def widened(self, X: np.ndarray, basis: Basis) -> np.ndarray:
+        """While the eigenvalues do not reach the fraction asked for: twice the block, filled with random columns."""
+        extra = min(X.shape[1], self.widest - X.shape[1], self.columns - basis.size - 2 * X.shape[1])
+        if self.target.fraction is None or extra <= 0:
+            return X
+        more = basis.rng.standard_normal((basis.n, extra))
+        return np.hstack([X, basis.orthonormal(more, beside=X)])
+
+
+def by_size(theta: np.ndarray, c: int) -> np.ndarray:
+    """Order of Ritz values: the c largest, then the others by absolute value."""
+    return np.concatenate([np.arange(c), c + np.argsort(-np.abs(theta[c:]), kind="stable")])

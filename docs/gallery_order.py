@@ -8,6 +8,7 @@ ORDER = [
     "denoise_digits",
     "novelty",
     "accuracy",
+    "nystroem",
     "convergence",
     "truncation_bound",
     "scale",

@@ -55,8 +55,9 @@ def median_distance(sample: np.ndarray) -> float:
     if median == 0.0 and squares.any():
         median = float(np.median(squares[squares > 0]))
     if not median > 0.0:
+        what = "all rows of X are equal" if len(sample) > 1 else "X has 1 sample"
         raise KernelParameterError(
-            "all rows of X are equal, so the median heuristic finds no length scale; check X, or give the parameter"
+            f"{what}, so the median heuristic finds no length scale; check X, or give the parameter"
         )
     return sqrt(median)
 

@@ -4,9 +4,9 @@ Pivots are drawn in proportion to the residual diagonal (randomly pivoted Choles
 doi:10.1002/cpa.22234), in blocks with rejection, which leaves their distribution as it is and makes the work BLAS 3
 (Epperly, Tropp, Webber 2024, arXiv:2410.03969).
 
-Rounding, so that the certificate is meant. Let r = |P|, u the unit roundoff, e a bound on the error of a kernel value;
-factor and solve are right-looking in blocks of b (32) columns, T_k = |L[:, k b:]|_F^2 the trace of the Schur complement
-before block k, about tr K_PP for k = 0 and falling as the spectrum does.
+Rounding, so that the certificate also holds in floating point. Let r = |P|, u the unit roundoff, e a bound on the error
+of a kernel value; factor and solve are right-looking in blocks of b (32) columns, T_k = |L[:, k b:]|_F^2 the trace of
+the Schur complement before block k, about tr K_PP for k = 0 and falling as the spectrum does.
 
 - Cholesky's backward error: L L' = K_PP + nu I + D. A block step errs by (b + 2) u |L_k| |L_k'| entrywise (Higham
   2002, theorems 8.5 and 10.3, for b columns) and by u |Schur complement| when that is stored, so that
@@ -41,7 +41,16 @@ from ..base.stored import Record, refusing
 from ..rows.view import Pass, Rows
 from .draws import DRAWS, Draws, drawn_among
 
-__all__ = ["PivotMap", "RankProbe", "pivot_map", "pivots_cost", "probe_rank", "second_round"]
+__all__ = [
+    "SAMPLE_ROWS",
+    "PivotMap",
+    "RankProbe",
+    "pivot_map",
+    "pivots_cost",
+    "probe_rank",
+    "random_pivots",
+    "second_round",
+]
 
 BLOCK = 128
 """Most pivots proposed at once: enough for BLAS 3, few enough that rejection (b^3 / 3 flops, one thread) is cheap."""
@@ -504,6 +513,15 @@ def pivot_map(
     selection = _select(kernel, candidates, tol * trace, max_features, rng, error)
     chosen = PivotMap(kernel, S[selection.index], entry_error=error)
     return chosen._judge(float(selection.trace[-1]), trace, n, tol)
+
+
+def random_pivots(
+    kernel: Kernel, S: np.ndarray, count: int, rng: np.random.Generator, entry_error: float = 0.0
+) -> np.ndarray:
+    """Numbers of ``count`` rows of S by randomly pivoted Cholesky; fewer where nothing but rounding is left."""
+    diagonal = _diagonal(kernel, S)
+    _check(kernel, diagonal)
+    return _select(kernel, _Candidates(S, diagonal, np.ones(len(S))), 0.0, count, rng, entry_error).index
 
 
 def second_round(

@@ -15,33 +15,19 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-
-try:
-    import sklearn as _sklearn
-except ModuleNotFoundError as _error:
-    if _error.name != "sklearn":
-        raise
-    raise ImportError(
-        "fastkpca.sklearn needs scikit-learn 1.4 or newer, which is not installed: pip install 'fastkpca[sklearn]', or "
-        "pip install scikit-learn. fastkpca.kpca does the same without it"
-    ) from _error
-
 import scipy.linalg
 import scipy.sparse as sp
-from joblib import effective_n_jobs
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn import get_config
 from sklearn.exceptions import EfficiencyWarning, NotFittedError
-from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import HasMethods, Interval, InvalidParameterError, RealNotInt, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import _check_psd_eigenvalues, check_is_fitted
 
 from ..base import parallel
-from ..base.blas import allowed_blas_threads
 from ..base.checks import check_memory_limit
 from ..base.protocol import Kernel
 from ..base.room import DEFAULT_MEMORY
 from ..base.rounding import unit_roundoff
-from ..errors import CertificateWarning, ComponentsWarning, NoVarianceError, UnknownKernelError, silenced, warn_caller
+from ..errors import CertificateWarning, ComponentsWarning, NoVarianceError, silenced, warn_caller
 from ..fit.kpca import kpca, plan
 from ..kernels import guarded
 from ..model.project import kpca_project
@@ -50,7 +36,8 @@ from ..model.rows import float_type
 from ..products.matrix import gram_matrix
 from ..rows.view import Rows
 from ..solve.ridge import solve_ridge
-from .kernels import is_sklearn_kernel, kernel_for, what_is_ignored
+from .base import KernelEstimator
+from .kernels import is_sklearn_kernel
 
 __all__ = ["KernelPCA"]
 
@@ -72,7 +59,7 @@ DEFAULTS = {"gamma": None, "degree": 3, "coef0": 1}
 """A parameter with this value may not have been given by anybody: a kernel that does not have it is no error."""
 
 
-class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class KernelPCA(KernelEstimator):
     """Kernel principal component analysis, as ``sklearn.decomposition.KernelPCA`` and at any number of rows.
 
     Parameters, attributes and methods are scikit-learn's, and so are the numbers, to the tolerance. The N x N kernel
@@ -274,7 +261,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         -------
         self : KernelPCA
         """
-        if not _sklearn.get_config()["skip_parameter_validation"]:
+        if not get_config()["skip_parameter_validation"]:
             self._validate_params()
         if self.fit_inverse_transform and self._precomputed:
             raise ValueError("Cannot fit_inverse_transform with a precomputed kernel.")
@@ -388,21 +375,12 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         """Number of components, for the names of the output's columns."""
         return int(self.eigenvalues_.shape[0])
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        tags.input_tags.pairwise = self._precomputed
-        return tags
-
-    def _more_tags(self) -> dict[str, Any]:  # before scikit-learn 1.6
-        return {"preserves_dtype": [np.float64, np.float32], "pairwise": self._precomputed}
-
     # The parameters
 
-    @property
-    def _precomputed(self) -> bool:
-        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+    def _kernel(self, X: Any) -> Kernel:
+        given = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
+        asked = {name: value for name, value in given.items() if value != DEFAULTS[name]}
+        return self._kernel_of(X, given | {"gamma": self.gamma_}, asked, dict(self.kernel_params or {}))
 
     @property
     def _number(self) -> int | None:
@@ -412,46 +390,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     @property
     def _fraction(self) -> float | None:
         return None if self.n_components is None or self._number is not None else float(self.n_components)
-
-    def _validated(self, X: Any, *, reset: bool) -> Any:
-        try:
-            from sklearn.utils.validation import validate_data
-        except ImportError:  # before scikit-learn 1.6
-            return self._validate_data(X, accept_sparse="csr", reset=reset)
-        return validate_data(self, X, accept_sparse="csr", reset=reset)
-
-    def _kernel(self, X: Any) -> Kernel:
-        keywords = dict(self.kernel_params or {})
-        try:
-            given = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
-            asked = {name: value for name, value in given.items() if value != DEFAULTS[name]}
-            refusal = what_is_ignored(self.kernel, asked, keywords)
-            if refusal:
-                raise InvalidParameterError(refusal)
-            if not is_sklearn_kernel(self.kernel):
-                keywords |= asked
-            return kernel_for(
-                self.kernel,
-                gamma=self.gamma_,
-                degree=self.degree,
-                coef0=self.coef0,
-                keywords=keywords,
-                container=type(X) if sp.issparse(X) else None,
-                thread_safe=self.n_jobs is not None,
-            )
-        except UnknownKernelError as error:
-            raise InvalidParameterError(
-                f"The 'kernel' parameter of {type(self).__name__} must be a name of scikit-learn's or of fastkpca's "
-                f"kernels, a function of two rows, or a kernel. Got {self.kernel!r} instead: {error}"
-            ) from error
-
-    def _n_threads(self) -> int:
-        """``n_jobs``; by default as many as BLAS may use, since joblib's workers and users limit those."""
-        asked = effective_n_jobs(self.n_jobs)
-        if self.n_jobs is not None or asked > 1:
-            return int(asked)
-        most = parallel.resolve_threads(None)
-        return max(1, min(most, allowed_blas_threads() or most))
 
     def _route(self, n: int, number: int | None) -> str:
         if self.max_features is not None and self.eigen_solver != "auto":
@@ -482,8 +420,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         if self.tol == 0 and number is not None and n > LAPACK_ROWS and route != "dense":
             number += EXTRA_COMPONENTS if number + EXTRA_COMPONENTS < n else 0
         c = number if self._fraction is None else self._fraction
-        state = self.random_state
-        seed = 0 if state is None else int(check_random_state(state).randint(np.iinfo(np.int32).max))
         exact = EXACT_TOL if self.max_features is None else None
         settings: dict[str, Any] = {
             "tol": exact if self.tol == 0 else min(float(self.tol), 0.5),
@@ -491,7 +427,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             "max_passes": 20 if self.max_iter is None else self.max_iter,
             "memory_limit": self.memory_limit,
             "n_threads": self._n_threads(),
-            "rng": seed,
+            "rng": self._seed(),
         }
         with silenced(ComponentsWarning, *([CertificateWarning] if self.tol == 0 else [])):
             try:

@@ -167,8 +167,9 @@ def one(number: int, factor: float, n_threads: int) -> dict:
         few, same = small(X, options)
         try:
             fk.kpca(few, kernel, 3, n_threads=n_threads, **same)
-        except ValueError:  # no such product for so few rows
-            fk.kpca(few, kernel, 3, n_threads=n_threads, **{k: v for k, v in same.items() if k != "products"})
+        except ValueError:  # no such product, or map, for so few rows
+            same = {k: v for k, v in same.items() if k not in ("products", "features")}
+            fk.kpca(few, kernel, 3, n_threads=n_threads, **same)
         plan = fk.plan(X, kernel, c, memory_limit="1000GB", **options)
         predicted = plan.chosen.memory
         limit = int(predicted * factor * 1.0001) + 1

@@ -1,0 +1,100 @@
+"""What the estimators share: kernels by scikit-learn's names, rows as scikit-learn checks them, threads, tags."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+try:
+    import sklearn as _sklearn  # noqa: F401
+except ModuleNotFoundError as _error:
+    if _error.name != "sklearn":
+        raise
+    raise ImportError(
+        "fastkpca.sklearn needs scikit-learn 1.4 or newer, which is not installed: pip install 'fastkpca[sklearn]', or "
+        "pip install scikit-learn. fastkpca.kpca does the same without it"
+    ) from _error
+
+import scipy.sparse as sp
+from joblib import effective_n_jobs
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import InvalidParameterError
+
+from ..base import parallel
+from ..base.blas import allowed_blas_threads
+from ..base.protocol import Kernel
+from ..errors import UnknownKernelError
+from .kernels import is_sklearn_kernel, kernel_for, what_is_ignored
+
+__all__ = ["KernelEstimator"]
+
+
+class KernelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """A transformer with the parameters ``kernel``, ``random_state`` and ``n_jobs``."""
+
+    kernel: Any
+    random_state: Any
+    n_jobs: int | None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.input_tags.pairwise = self._precomputed
+        return tags
+
+    def _more_tags(self) -> dict[str, Any]:  # before scikit-learn 1.6
+        return {"preserves_dtype": [np.float64, np.float32], "pairwise": self._precomputed}
+
+    @property
+    def _precomputed(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    def _validated(self, X: Any, *, reset: bool) -> Any:
+        try:
+            from sklearn.utils.validation import validate_data
+        except ImportError:  # before scikit-learn 1.6
+            return self._validate_data(X, accept_sparse="csr", reset=reset)
+        return validate_data(self, X, accept_sparse="csr", reset=reset)
+
+    def _kernel_of(
+        self, X: Any, values: Mapping[str, Any], asked: Mapping[str, Any], keywords: dict[str, Any]
+    ) -> Kernel:
+        """The kernel of ``gamma``, ``degree`` and ``coef0`` in ``values``; ``asked`` are those that the user set, and
+        ``keywords`` other parameters."""
+        try:
+            refusal = what_is_ignored(self.kernel, asked, keywords)
+            if refusal:
+                raise InvalidParameterError(refusal)
+            if not is_sklearn_kernel(self.kernel):
+                keywords = keywords | dict(asked)
+            return kernel_for(
+                self.kernel,
+                gamma=values["gamma"],
+                degree=values["degree"],
+                coef0=values["coef0"],
+                keywords=keywords,
+                container=type(X) if sp.issparse(X) else None,
+                thread_safe=self.n_jobs is not None,
+            )
+        except UnknownKernelError as error:
+            raise InvalidParameterError(
+                f"The 'kernel' parameter of {type(self).__name__} must be a name of scikit-learn's or of fastkpca's "
+                f"kernels, a function of two rows, or a kernel. Got {self.kernel!r} instead: {error}"
+            ) from error
+
+    def _n_threads(self) -> int:
+        """``n_jobs``; by default as many as BLAS may use, since joblib's workers and users limit those."""
+        asked = effective_n_jobs(self.n_jobs)
+        if self.n_jobs is not None or asked > 1:
+            return int(asked)
+        most = parallel.resolve_threads(None)
+        return max(1, min(most, allowed_blas_threads() or most))
+
+    def _seed(self) -> int:
+        """A number drawn from ``random_state``; 0 where that is None."""
+        state = self.random_state
+        return 0 if state is None else int(check_random_state(state).randint(np.iinfo(np.int32).max))

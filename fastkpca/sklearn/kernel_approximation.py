@@ -1,0 +1,312 @@
+"""``Nystroem`` with scikit-learn's interface, which also says how good its features are.
+
+    from fastkpca.sklearn import Nystroem      # was: from sklearn.kernel_approximation import Nystroem
+
+With the landmarks P, features are (K_PP + nu I)^(-1/2) k(P, x): those of ``maps.pivots``, L^-1 k(P, x) with
+L L' = K_PP + nu I, times the orthogonal matrix Q = W Z' of L' = W S Z', so that N = Z S^-1 Z' is their normalization:
+N k(P, x) = Z S^-1 Z' L L^-1 k(P, x) = Z W' L^-1 k(P, x). Products of features do not see Q, and so the residual of that
+map is the residual of these features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+from sklearn import get_config
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from ..base import parallel
+from ..base.protocol import Kernel
+from ..errors import warn_caller
+from ..fit.gram import gram
+from ..fit.problem import entry_error_of, summarize_for
+from ..kernels import guarded
+from ..maps.passes import moments_and_draws
+from ..maps.pivots import SAMPLE_ROWS, PivotMap, random_pivots
+from ..model.rows import float_type
+from ..products.operators import FeatureOperator
+from ..rows.convert import as_rows
+from ..rows.view import Rows
+from ..solve.certificate import Bound
+from ..solve.sampled import draws_worth, residual_bound
+from .base import KernelEstimator
+from .kernels import is_sklearn_kernel
+
+__all__ = ["Nystroem"]
+
+SMALLEST = 1e-12
+"""scikit-learn's least singular value of the landmarks' matrix."""
+DEFAULTS = {"degree": 3, "coef0": 1}
+"""What None means."""
+
+
+class Nystroem(KernelEstimator):
+    """Features of Nystroem's method, as ``sklearn.kernel_approximation.Nystroem``, with a bound on what they miss.
+
+    The products of the features, Phi Phi', approximate the kernel matrix K. For a positive semidefinite kernel no
+    eigenvalue of K - Phi Phi' is negative, and ``fit`` bounds its trace and its largest eigenvalue.
+
+    Parameters
+    ----------
+    kernel : str, callable, or kernel of fastkpca, default='rbf'
+        As in ``fastkpca.sklearn.KernelPCA``.
+    gamma : float, default=None
+        Of rbf, poly, sigmoid, laplacian and chi2; None means 1 / n_features, and 1 for chi2.
+    coef0 : float, default=None
+        Of poly and sigmoid; None means 1.
+    degree : float, default=None
+        Of poly; None means 3.
+    kernel_params : dict, default=None
+        Keyword arguments of a callable kernel; here also the parameters of a kernel of fastkpca's by name.
+    n_components : int, default=100
+        Number of landmarks, which is that of the features; at most that of the rows.
+    random_state : int, RandomState instance or None, default=None
+        Seed of random numbers. None is a fixed seed too: the same input gives the same output.
+    n_jobs : int, default=None
+        Number of threads, as in ``fastkpca.sklearn.KernelPCA``. Results do not depend on it.
+    selection : {'auto', 'random_pivoting', 'uniform'}, default='auto'
+        How landmarks are chosen. 'random_pivoting' draws each among the rows, with a probability in proportion to what
+        the landmarks before it leave out of k(x, x); at most 4096 rows, or twice ``n_components``, are looked at.
+        'uniform' is scikit-learn's choice, and takes the same rows for the same ``random_state``. 'auto' is
+        'random_pivoting' for a positive semidefinite kernel, and 'uniform' for all others.
+
+    Attributes
+    ----------
+    components_ : ndarray or sparse matrix of shape (n_components, n_features)
+        The landmarks.
+    component_indices_ : ndarray of shape (n_components,)
+        Their numbers in X.
+    normalization_ : ndarray of shape (n_components, n_components)
+        (K_PP + nu I)^(-1/2), with the kernel matrix K_PP of the landmarks, and nu of the size of its rounding.
+        ``transform`` gives k(x, components_) @ normalization_.T.
+    residual_trace_ : float
+        Trace of K - Phi Phi' over the rows given to ``fit``; at most too large, by rounding. nan for kernels that do
+        not declare themselves positive semidefinite: nothing is known there.
+    residual_norm_ : float
+        Upper bound on the largest eigenvalue of K - Phi Phi'. Every eigenvalue of K is at least that of Phi Phi', and
+        at most that plus this bound; so it is for the centred matrices. nan where ``residual_trace_`` is.
+    failure_probability_ : float
+        Probability that ``residual_norm_`` is too small; 0.0 where it is ``residual_trace_``, which always holds.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Where X has names of columns that are strings.
+
+    See Also
+    --------
+    KernelPCA : With ``max_features``, components from such features, each eigenvalue with an interval.
+    fastkpca.features : The same features without scikit-learn.
+
+    Notes
+    -----
+    Differences from scikit-learn: a parameter that the kernel does not have is an error; ``kernel="precomputed"`` may
+    have fewer components than rows. ``fit`` takes one pass over all rows, for the bounds. Functions of two rows,
+    precomputed matrices, 'sigmoid' and 'additive_chi2' do not declare themselves positive semidefinite: for a function
+    that is, give a ``fastkpca.kernels.Kernel`` with ``positive_semidefinite = True``.
+
+    References
+    ----------
+    Williams, Seeger, Using the Nystroem method to speed up kernel machines, NIPS 13 (2001). Chen, Epperly, Tropp,
+    Webber, Randomly pivoted Cholesky, Comm. Pure Appl. Math. (2025), doi:10.1002/cpa.22234.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from fastkpca.sklearn import Nystroem
+    >>> X = load_digits().data / 16.0
+    >>> nystroem = Nystroem(gamma=0.02, n_components=200, random_state=0)
+    >>> nystroem.fit_transform(X).shape
+    (1797, 200)
+    >>> nystroem.residual_norm_ < 0.05 * nystroem.residual_trace_ < 0.05 * len(X)
+    True
+    >>> nystroem.failure_probability_
+    5e-07
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        "kernel": [str, callable, HasMethods("block")],
+        "gamma": [Interval(Real, 0, None, closed="left"), None],
+        "coef0": [Interval(Real, None, None, closed="neither"), None],
+        "degree": [Interval(Real, 1, None, closed="left"), None],
+        "kernel_params": [dict, None],
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+        "selection": [StrOptions({"auto", "random_pivoting", "uniform"})],
+    }
+
+    def __init__(
+        self,
+        kernel: str | Callable[..., float] | Kernel | Any = "rbf",
+        *,
+        gamma: float | None = None,
+        coef0: float | None = None,
+        degree: float | None = None,
+        kernel_params: dict[str, Any] | None = None,
+        n_components: int = 100,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        selection: str = "auto",
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.degree = degree
+        self.kernel_params = kernel_params
+        self.n_components = n_components
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.selection = selection
+
+    # Public methods
+
+    def fit(self, X: Any, y: Any = None) -> Nystroem:
+        """Choose landmarks among the rows of X, and bound what their features miss.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+            Rows; the kernel matrix (n_samples, n_samples) for ``kernel="precomputed"``.
+        y : ignored
+
+        Returns
+        -------
+        self : Nystroem
+
+        Raises
+        ------
+        ValueError
+            ``selection="random_pivoting"`` with a kernel that does not declare itself positive semidefinite.
+        """
+        if not get_config()["skip_parameter_validation"]:
+            self._validate_params()
+        asked = self._asked()
+        X = self._validated(X, reset=True)
+        number = self._number_of(X.shape[0])
+        rng = np.random.default_rng(self._seed())
+        order = check_random_state(0 if self.random_state is None else self.random_state).permutation(X.shape[0])
+        kernel, rows, entry_error = self._bound_kernel(X, asked, rng)
+        if self.selection == "random_pivoting" and not kernel.positive_semidefinite:
+            raise ValueError(
+                f"selection='random_pivoting' needs a positive semidefinite kernel, and {kernel!r} does not declare "
+                "itself one; take selection='uniform'"
+            )
+        index = order[:number]
+        if kernel.positive_semidefinite and self.selection != "uniform":
+            index = _pivots(kernel, rows, order, number, entry_error, rng)
+        self.component_indices_ = index
+        self.components_ = X[index]
+        self._n_features_out = number
+        self._kernel_ = kernel.unbound()
+        if kernel.positive_semidefinite:
+            self._fit_map(PivotMap(kernel, rows.take(index), entry_error=entry_error), rows, entry_error, rng)
+        else:
+            self._fit_indefinite(kernel, rows, index)
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Features of rows.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+            For ``kernel="precomputed"`` the matrix (n_rows, n_samples) between these and the training rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_components)
+        """
+        check_is_fitted(self, "normalization_")
+        X = self._validated(X, reset=False)
+        threads = parallel.threads_for(self._kernel_, self._n_threads())
+        if self._map is not None:
+            rows = as_rows(X).shifted(self._shift)
+            features = FeatureOperator(self._kernel_, self._map, rows, threads) @ self._rotation
+        elif self._precomputed:
+            columns = X[:, self.component_indices_]
+            features = (columns.toarray() if sp.issparse(columns) else columns) @ self.normalization_.T
+        else:
+            features = gram(X, self._kernel_, self.components_, n_threads=threads) @ self.normalization_.T
+        return features.astype(float_type(X.dtype), copy=False)
+
+    # The parameters
+
+    def _asked(self) -> dict[str, Any]:
+        """Those of the kernel's parameters that were given."""
+        given = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
+        asked = {name: value for name, value in given.items() if value is not None}
+        if asked and (self._precomputed or (is_sklearn_kernel(self.kernel) and not isinstance(self.kernel, str))):
+            raise ValueError(
+                "Don't pass gamma, coef0 or degree to Nystroem if using a callable or precomputed kernel; a callable "
+                "has its parameters in kernel_params"
+            )
+        return asked
+
+    def _number_of(self, n_samples: int) -> int:
+        if self.n_components > n_samples:
+            warn_caller(
+                f"n_components={self.n_components} > n_samples={n_samples}. This is not possible: n_components was set "
+                "to n_samples, and the features are those of the whole kernel matrix",
+                UserWarning,
+            )
+        return int(min(self.n_components, n_samples))
+
+    def _bound_kernel(self, X: Any, asked: dict[str, Any], rng: np.random.Generator) -> tuple[Kernel, Rows, float]:
+        """The kernel with all its parameters, the rows as it takes them, and the error of its values."""
+        keywords = dict(self.kernel_params or {})
+        if is_sklearn_kernel(self.kernel) and isinstance(self.kernel, str):  # as there, these may be given either way
+            asked = {name: keywords.pop(name) for name in ("gamma", "degree", "coef0") if name in keywords} | asked
+        gamma = 1.0 if self.kernel == "chi2" else 1.0 / X.shape[1]
+        kernel = self._kernel_of(X, DEFAULTS | {"gamma": gamma} | asked, asked, keywords)
+        kernel, points = guarded(kernel).bind(X)
+        threads = parallel.threads_for(kernel, self._n_threads())
+        rows, data = summarize_for(kernel, as_rows(points), centred=False, rng=rng, n_threads=threads)
+        kernel = kernel.resolve(data)
+        return kernel, rows, entry_error_of(kernel, data)
+
+    # The fit
+
+    _map: PivotMap | None  # None for kernels that may be indefinite
+
+    def _fit_map(self, feature_map: PivotMap, rows: Rows, entry_error: float, rng: np.random.Generator) -> None:
+        """Features of a semidefinite kernel, and the bounds on what they leave out."""
+        kernel, n = feature_map.kernel, rows.n_samples
+        threads = parallel.threads_for(kernel, self._n_threads())
+        with parallel.blas_threads():
+            moments, draws = moments_and_draws(feature_map, rows, rng, n_threads=threads)
+            W, scale, Zt = scipy.linalg.svd(feature_map.factor.T, check_finite=False)
+            assert draws is not None  # pivots look at rows one by one
+            count = draws_worth(n, feature_map.n_features)
+            left_out = residual_bound(kernel, rows, moments, draws, count=count, entry_error=entry_error)
+            if not left_out.mu < moments.residual_trace:
+                left_out = Bound(moments.residual_trace, "trace")
+        self._map, self._shift, self._rotation = feature_map, rows.shift, W @ Zt
+        self.normalization_ = (Zt.T / scale) @ Zt
+        self.residual_trace_ = float(moments.residual_trace)
+        self.residual_norm_ = float(left_out.mu)
+        self.failure_probability_ = float(left_out.failure_probability)
+
+    def _fit_indefinite(self, kernel: Kernel, rows: Rows, index: np.ndarray) -> None:
+        """As scikit-learn: of a kernel that may be indefinite, nothing can be said beyond the landmarks."""
+        P = rows.take(index)
+        U, values, Vt = scipy.linalg.svd(np.asarray(kernel.block(P, P), dtype=np.float64))
+        self._map = None
+        self.normalization_ = (U / np.sqrt(np.maximum(values, SMALLEST))) @ Vt
+        self.residual_trace_ = self.residual_norm_ = self.failure_probability_ = float("nan")
+
+
+def _pivots(
+    kernel: Kernel, rows: Rows, order: np.ndarray, number: int, entry_error: float, rng: np.random.Generator
+) -> np.ndarray:
+    """Numbers of rows: by random pivoting among the first ones of a random ``order``, as far as those are independent
+    to rounding, and then any others."""
+    looked_at = np.sort(order[: max(SAMPLE_ROWS, 2 * number)])
+    index = looked_at[random_pivots(kernel, rows.take(looked_at), number, rng, entry_error)]
+    others = order[~np.isin(order, index)]
+    return np.concatenate([index, others[: number - len(index)]])

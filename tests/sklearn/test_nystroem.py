@@ -1,0 +1,336 @@
+"""fastkpca.sklearn.Nystroem: scikit-learn's own tests with the class replaced, its numbers, and its bounds attacked."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+import textwrap
+import warnings
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+pytest.importorskip("sklearn")
+
+from sklearn import kernel_approximation
+from sklearn.base import clone
+from sklearn.datasets import load_digits, load_iris
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import fastkpca as fk
+from fastkpca.kernels import Kernel
+from fastkpca.sklearn import Nystroem
+
+Theirs = kernel_approximation.Nystroem
+IRIS = load_iris().data
+DIGITS = load_digits().data / 16.0
+
+
+# Their tests ----------------------------------------------------------------------------------------------------
+
+
+def test_their_own_test_file_with_the_class_replaced(tmp_path):
+    """The file as installed; only ``sklearn.kernel_approximation.Nystroem`` is another class when it is imported."""
+    if find_spec("sklearn.tests.test_kernel_approximation") is None:
+        pytest.skip("this scikit-learn comes without its tests")
+    code = """
+        import sys
+        import pytest
+        import sklearn.kernel_approximation
+        import fastkpca.sklearn
+        sklearn.kernel_approximation.Nystroem = ours = fastkpca.sklearn.Nystroem
+
+        class Count:
+            collected, outcomes, replaced = 0, [], set()
+            def pytest_collection_modifyitems(self, items):
+                Count.collected = sum("ystroem" in item.nodeid for item in items)
+                Count.replaced = {item.module.Nystroem for item in items}
+            def pytest_runtest_logreport(self, report):
+                if report.when == "call" and "ystroem" in report.nodeid:
+                    Count.outcomes.append(report.outcome)
+
+        # more landmarks than rows are a warning, there and here
+        args = ["-q", "-p", "no:cacheprovider", "-c", sys.argv[1], "--rootdir", sys.argv[1] + "/..", "-W", "error",
+                "-W", "ignore:n_components:UserWarning", "-W", "ignore::pytest.PytestRemovedIn10Warning", "-rs"]
+        status = pytest.main(args + ["--pyargs", "sklearn.tests.test_kernel_approximation"], plugins=[Count()])
+        assert Count.replaced == {ours}, Count.replaced
+        print(f"PASSED {Count.outcomes.count('passed')} OF {Count.collected}")
+        sys.exit(status)
+    """
+    empty = tmp_path / "pytest.ini"
+    empty.write_text("[pytest]\n")
+    result = subprocess.run(
+        [sys.executable, "-P", "-c", textwrap.dedent(code), str(empty)],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+    )
+    print(result.stdout[-3000:])
+    assert result.returncode == 0, result.stdout[-4000:] + result.stderr[-2000:]
+    passed, _ = result.stdout.splitlines()[-1].split()[1::2]
+    assert int(passed) >= 7, result.stdout[-2000:]  # others may want an array library that is not installed
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@pytest.mark.filterwarnings("ignore:n_components:UserWarning")
+@parametrize_with_checks(
+    [
+        Nystroem(),
+        Nystroem(n_components=2, selection="uniform"),
+        Nystroem(n_components=1, kernel="sigmoid"),
+        Nystroem(n_components=3, kernel="gaussian"),
+    ]
+)
+def test_their_checks_of_estimators(estimator, check):
+    check(estimator)
+
+
+def test_every_parameter_of_theirs_with_its_default():
+    ours = Nystroem().get_params()
+    assert Theirs().get_params().items() <= ours.items()
+    assert set(ours) - set(Theirs().get_params()) == {"selection"}
+
+
+# The numbers ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"gamma": 0.2},
+        {"kernel": "poly", "degree": 2, "coef0": 0.5},
+        {"kernel": "poly", "degree": 2.5},
+        {"kernel": "laplacian"},
+        {"kernel": "chi2"},
+        {"kernel": "sigmoid", "gamma": 1e-3},
+        {"kernel": "rbf", "kernel_params": {"gamma": 0.3}},
+        {"kernel": lambda x, y: float(np.minimum(x, y).sum())},
+    ],
+)
+@pytest.mark.parametrize("new", [IRIS, IRIS[:7] + 0.1])
+def test_uniform_landmarks_give_their_numbers(given, new):
+    theirs = Theirs(n_components=12, random_state=3, **given).fit(IRIS)
+    ours = Nystroem(n_components=12, random_state=3, selection="uniform", **given).fit(IRIS)
+    np.testing.assert_array_equal(ours.component_indices_, theirs.component_indices_)
+    np.testing.assert_array_equal(ours.components_, theirs.components_)
+    K, K_theirs = (m.transform(new) @ m.transform(new).T for m in (ours, theirs))
+    np.testing.assert_allclose(K, K_theirs, atol=1e-6 * np.abs(K_theirs).max())
+    metric = given.get("kernel", "rbf")
+    values = {k: v for k, v in given.items() if k not in ("kernel", "kernel_params")} | given.get("kernel_params", {})
+    K = pairwise_kernels(new, ours.components_, metric=metric, filter_params=True, **values)
+    np.testing.assert_allclose(K @ ours.normalization_.T, ours.transform(new), atol=1e-6)
+
+
+def residual(model, X, K):
+    Z = model.transform(X)
+    return np.linalg.eigvalsh(K - Z @ Z.T)
+
+
+CASES = {
+    "digits": (DIGITS[:700], 0.02),
+    "iris": (IRIS, 0.5),
+    "far rows": (np.vstack([np.random.default_rng(0).standard_normal((500, 3)), 100.0 + np.zeros((3, 3))]), 0.2),
+    "narrow": (np.random.default_rng(1).standard_normal((400, 4)), 20.0),
+    "twice": (np.tile(np.random.default_rng(2).standard_normal((60, 5)), (4, 1)), 0.1),
+    "equal": (np.ones((50, 2)), 1.0),
+}
+
+
+@pytest.mark.parametrize("selection", ["random_pivoting", "uniform"])
+@pytest.mark.parametrize("number", [1, 20, 50])
+@pytest.mark.parametrize("case", CASES)
+def test_features_reproduce_the_matrix_up_to_the_residual(case, number, selection):
+    X, gamma = CASES[case]
+    K = rbf_kernel(X, gamma=gamma)
+    model = Nystroem(gamma=gamma, n_components=number, random_state=1, selection=selection).fit(X)
+    values, slack = residual(model, X, K), 1e-9 * len(X)
+    assert values[0] >= -slack  # nothing is taken away that K does not have
+    assert model.residual_trace_ == pytest.approx(values.sum(), rel=1e-6, abs=slack)
+    assert model.residual_trace_ >= values.sum() - 1e-12 * len(X)
+    assert values[-1] - slack <= model.residual_norm_ <= model.residual_trace_
+    assert model.failure_probability_ in (0.0, 5e-7)
+    assert (model.failure_probability_ == 0.0) == (model.residual_norm_ == model.residual_trace_)
+    assert len(set(model.component_indices_)) == number
+    np.testing.assert_array_equal(model.components_, X[model.component_indices_])
+
+
+def test_the_bound_holds_for_many_seeds_and_is_smaller_than_the_trace():
+    X = DIGITS[:600]
+    K, sharper = rbf_kernel(X, gamma=0.05), 0
+    for seed in range(40):
+        model = Nystroem(gamma=0.05, n_components=100, random_state=seed).fit(X)
+        assert residual(model, X, K)[-1] <= model.residual_norm_
+        sharper += model.residual_norm_ < 0.5 * model.residual_trace_
+    assert sharper == 40
+
+
+def test_the_eigenvalues_lie_within_the_bound():
+    model = Nystroem(gamma=0.02, n_components=150).fit(DIGITS)
+    Z = model.transform(DIGITS)
+    for H in (np.zeros(len(Z)), np.ones(len(Z)) / len(Z)):  # as it is, and centred
+        centred = Z - np.outer(np.ones(len(Z)), H @ Z)
+        K = rbf_kernel(DIGITS, gamma=0.02)
+        if H.any():
+            K = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
+        exact = np.linalg.eigvalsh(K)[::-1][:20]
+        low = np.linalg.svd(centred, compute_uv=False)[:20] ** 2
+        assert (low <= exact + 1e-9).all() and (exact <= low + model.residual_norm_).all()
+
+
+def test_random_pivots_leave_less_than_uniform_rows_where_a_few_rows_are_far():
+    X = CASES["far rows"][0]
+    pivots, uniform = (
+        Nystroem(gamma=0.02, n_components=40, random_state=0, selection=s).fit(X).residual_trace_
+        for s in ("random_pivoting", "uniform")
+    )
+    assert pivots < 0.5 * uniform
+
+
+def test_many_rows_and_the_same_as_kpca_features():
+    X = np.random.default_rng(0).standard_normal((9000, 5))
+    model = Nystroem(gamma=0.05, n_components=64, random_state=2).fit(X)
+    F = fk.features(X, "gaussian", gamma=0.05, landmarks=model.component_indices_)
+    assert model.residual_trace_ == pytest.approx(F.residual_trace, rel=1e-9)
+    Z, Phi = model.transform(X[:50]), F @ np.eye(64)
+    np.testing.assert_allclose(Z @ Z.T, Phi[:50] @ Phi[:50].T, atol=1e-9)
+
+
+# Kinds of rows and kernels --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "sigmoid", "linear", "cosine", "additive_chi2"])
+def test_sparse_rows(kernel):
+    X = DIGITS[:200].astype(np.float64)
+    dense = Nystroem(kernel, n_components=15, random_state=0).fit(X)
+    sparse = Nystroem(kernel, n_components=15, random_state=0)
+    if kernel == "additive_chi2":
+        assert np.isnan([dense.residual_trace_, dense.residual_norm_, dense.failure_probability_]).all()
+        return  # scikit-learn has it for dense rows only
+    Z = sparse.fit(sp.csr_matrix(X)).transform(sp.csr_matrix(X))
+    assert sp.issparse(sparse.components_)
+    np.testing.assert_allclose(Z @ Z.T, dense.transform(X) @ dense.transform(X).T, atol=1e-7)
+
+
+def test_float32_in_float32_out():
+    X = DIGITS[:300].astype(np.float32)
+    for kernel in ("rbf", "sigmoid"):
+        assert Nystroem(kernel, n_components=10).fit_transform(X).dtype == np.float32
+
+
+@pytest.mark.parametrize("number", [30, 150])
+def test_precomputed_equals_the_kernel(number):
+    given = {"n_components": number, "random_state": 0, "selection": "uniform"}
+    K = rbf_kernel(IRIS, gamma=0.5)
+    Z = Nystroem(gamma=0.5, **given).fit_transform(IRIS)
+    model = Nystroem("precomputed", **given).fit(K)
+    np.testing.assert_allclose(model.transform(K) @ model.transform(K).T, Z @ Z.T, atol=1e-6)
+    np.testing.assert_allclose(model.transform(K[:5]), model.transform(K)[:5])
+    assert np.isnan(model.residual_norm_)
+
+
+def test_kernels_of_fastkpca():
+    model = Nystroem("matern", kernel_params={"nu": 1.5, "length_scale": 2.0}, n_components=40).fit(IRIS)
+    values = residual(model, IRIS, fk.gram(IRIS, "matern", nu=1.5, length_scale=2.0) @ np.eye(150))
+    assert values[-1] <= model.residual_norm_
+    assert Nystroem("gaussian", n_components=10).fit(IRIS).residual_trace_ > 0  # sigma by the median heuristic
+
+
+class Minimum(Kernel):
+    positive_semidefinite = True
+
+    def block(self, X, Y):
+        return np.minimum(X[:, None], Y).sum(axis=2)
+
+
+def test_a_function_has_no_bound_and_a_kernel_that_declares_itself_semidefinite_has():
+    X = np.abs(IRIS)
+
+    def minimum(x, y):
+        return float(np.minimum(x, y).sum())
+
+    function = Nystroem(minimum, n_components=20).fit(X)
+    assert np.isnan(function.residual_trace_)
+    declared = Nystroem(Minimum(), n_components=20, selection="uniform").fit(X)
+    np.testing.assert_array_equal(declared.component_indices_, function.component_indices_)
+    np.testing.assert_allclose(declared.transform(X), function.transform(X), atol=1e-6)
+    values = residual(declared, X, np.minimum(X[:, None], X).sum(axis=2))
+    assert values[-1] <= declared.residual_norm_ and values[0] >= -1e-9
+
+
+# What is refused, and the interface -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", ["sigmoid", "precomputed", lambda x, y: float(x @ y)])
+def test_random_pivoting_of_a_kernel_that_may_be_indefinite_is_refused(kernel):
+    with pytest.raises(ValueError, match="needs a positive semidefinite kernel.*take selection='uniform'"):
+        Nystroem(kernel, n_components=3, selection="random_pivoting").fit(np.eye(5))
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"kernel": "linear", "gamma": 2.0}, "gamma=2.0 was given, and would be ignored"),
+        ({"kernel": "rbf", "kernel_params": {"sigma": 2.0}}, "gamma=1 / "),
+        ({"kernel": "no such kernel"}, "must be a name"),
+        ({"n_components": 0}, "n_components"),
+        ({"selection": "best"}, "selection"),
+        ({"kernel": lambda x, y: 1.0, "degree": 2}, "Don't pass gamma, coef0 or degree to Nystroem"),
+    ],
+)
+def test_errors_say_what_to_give(given, text):
+    with pytest.raises(ValueError, match=text):
+        Nystroem(**given).fit(IRIS)
+
+
+def test_more_components_than_rows_are_a_warning_and_all_rows():
+    with pytest.warns(UserWarning, match="n_components=100 > n_samples=30") as seen:
+        model = Nystroem(gamma=0.5).fit(IRIS[:30])
+    assert seen[0].filename == __file__
+    assert sorted(model.component_indices_) == list(range(30))
+    assert model.residual_norm_ < 1e-10
+
+
+def test_what_is_not_fitted_says_so():
+    with pytest.raises(NotFittedError):
+        Nystroem().transform(IRIS)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "sigmoid", "matern", "poly"])
+def test_pickle_and_clone_give_the_same_bits(kernel):
+    model = Nystroem(kernel, n_components=9, random_state=5).fit(IRIS)
+    for other in (pickle.loads(pickle.dumps(model)), clone(model).fit(IRIS)):
+        np.testing.assert_array_equal(other.transform(IRIS), model.transform(IRIS))
+        np.testing.assert_array_equal(other.residual_norm_, model.residual_norm_)
+
+
+def test_results_do_not_depend_on_jobs():
+    one, two = (Nystroem(gamma=0.02, n_components=60, n_jobs=n).fit(DIGITS) for n in (1, 2))
+    np.testing.assert_array_equal(one.transform(DIGITS), two.transform(DIGITS))
+    assert (one.residual_trace_, one.residual_norm_) == (two.residual_trace_, two.residual_norm_)
+
+
+def test_none_is_a_fixed_seed_and_a_random_state_moves_on():
+    one, two = (Nystroem(gamma=0.1, n_components=5).fit(IRIS).component_indices_ for _ in range(2))
+    np.testing.assert_array_equal(one, two)
+    state = np.random.RandomState(0)
+    one, two = (Nystroem(gamma=0.1, n_components=5, random_state=state).fit(IRIS).component_indices_ for _ in range(2))
+    assert list(one) != list(two)
+
+
+def test_pipeline_grid_search_and_names():
+    y = load_iris().target
+    pipeline = make_pipeline(Nystroem(n_components=20), LogisticRegression(max_iter=500))
+    grid = {"nystroem__gamma": [0.1, 1.0], "nystroem__selection": ["auto", "uniform"]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert GridSearchCV(pipeline, grid, cv=3).fit(IRIS, y).best_score_ > 0.9
+    assert list(Nystroem(n_components=2).fit(IRIS).get_feature_names_out()) == ["nystroem0", "nystroem1"]

@@ -38,6 +38,7 @@ import numpy as np
 from .base.caching import cached_property
 from .base.protocol import API_VERSION, FeatureMap, Kernel, Moments, Offer, Summary, Summation
 from .base.rounding import EPS, unit_roundoff
+from .errors import KernelParameterError
 from .kernels import CallableKernel, ObjectKernel, contract, get_kernel
 from .rows.summary import summarize
 from .rows.view import Rows
@@ -51,6 +52,7 @@ __all__ = [
     "check_diagonal",
     "check_dtype",
     "check_entry_error",
+    "check_feature_map_outside",
     "check_feature_map_products",
     "check_feature_map_residual",
     "check_feature_map_state",
@@ -74,6 +76,8 @@ __all__ = [
 
 PASSED, NOT_OFFERED = "passed", "not offered"
 TOLERANCES = 1e-1, 1e-3, 1e-6, 1e-10
+OUTSIDE = 60
+"""Rows outside the region of the fit."""
 
 
 class ConformanceError(AssertionError):
@@ -124,17 +128,17 @@ def _check_cases(function: Callable[[_Case], str | None]) -> Check:
     return _check(on_all)
 
 
-def _check_maps(*tolerances: float) -> Callable[[Callable[[_Case, FeatureMap, float], None]], Check]:
+def _check_maps(*tolerances: float) -> Callable[[Callable[[_Case, FeatureMap, float], str | None]], Check]:
     """The same for a function of a case and a feature map made for it at one of the tolerances."""
 
-    def decorate(function: Callable[[_Case, FeatureMap, float], None]) -> Check:
+    def decorate(function: Callable[[_Case, FeatureMap, float], str | None]) -> Check:
         @wraps(function)
         def on_maps(case: _Case) -> str | None:
             result: str | None = NOT_OFFERED
             for tol in tolerances:
                 for feature_map in _maps(case, tol):
-                    function(case, feature_map, tol)
-                    result = None
+                    if function(case, feature_map, tol) != NOT_OFFERED:
+                        result = None
             return result
 
         return _check_cases(on_maps)
@@ -176,7 +180,7 @@ def check_kernel(kernel: Any, X: Any = None, *, skip: Iterable[str] = ()) -> dic
     made = get_kernel(kernel)
     report: dict[str, str] = {}
     failures: list[tuple[str, str]] = []
-    causes: list[BaseException] = []
+    causes: list[BaseException | None] = []
     for check in CHECKS:
         if check.__name__ in skip:
             continue
@@ -184,15 +188,26 @@ def check_kernel(kernel: Any, X: Any = None, *, skip: Iterable[str] = ()) -> dic
             report[check.__name__] = check(made, X)
         except ConformanceError as error:
             failures += error.failures
-            causes += [error.__cause__] if error.__cause__ is not None else []
+            causes.append(error.__cause__)
     if failures:
+        refused = [isinstance(cause, KernelParameterError) for cause in causes]
+        listed, note = failures, ""
+        if X is None and sum(refused) > len(failures) / 2:
+            note = f"\n  {_DEFAULT_ROWS_REFUSED}: {causes[refused.index(True)]}"
+            listed = [failure for failure, is_refusal in zip(failures, refused) if not is_refusal]
         # first, because a tile of the wrong shape or with NaN makes other checks fail too
-        failures.sort(key=lambda failure: failure[0] not in ("check_output", "check_finite"))
-        lines = "\n".join(f"  {name}: {text}" for name, text in failures)
+        listed = sorted(listed, key=lambda failure: failure[0] not in ("check_output", "check_finite"))
+        lines = "".join(f"\n  {name}: {text}" for name, text in listed)
         raise ConformanceError(
-            f"{made!r} fails {len(failures)} of {len(failures) + len(report)} checks:\n{lines}", failures
-        ) from (causes[0] if causes else None)
+            f"{made!r} fails {len(failures)} of {len(failures) + len(report)} checks:{note}{lines}", failures
+        ) from next(filter(None, causes), None)
     return report
+
+
+_DEFAULT_ROWS_REFUSED = (
+    "the kernel refuses the rows that the checks take by default (normal, so negative ones too); pass rows of its "
+    "domain, as in check_kernel(kernel, X). It said"
+)
 
 
 def parametrize_with_kernel_checks(kernels: Iterable[Any], X: Any = None) -> Any:
@@ -261,6 +276,23 @@ class _Case:
         if not self.kernel.takes_points:  # there may be nothing between them
             return self.X
         return np.ascontiguousarray(np.concatenate([self.X, (self.X[:40] + self.X[20:60]) / 2]))
+
+    @cached_property
+    def farther_out(self) -> _Case | None:
+        """``OUTSIDE`` rows at 1.1 to 100 times the radius, then some of the rows; None: the kernel refuses them."""
+        lengths = np.linalg.norm(self.X, axis=1)
+        directions = self.X[lengths > 0] / lengths[lengths > 0, None]
+        if not self.kernel.takes_points or not len(directions):
+            return None
+        factors = np.geomspace(1.1, 100.0, OUTSIDE)[:, None] * self.data.radius
+        outside = factors * directions[np.arange(OUTSIDE) % len(directions)]
+        rows, data = _summarized(np.concatenate([outside, self.X[:40]]))
+        far = _Case(self.kernel, rows, data, self.made_up)
+        try:
+            with np.errstate(all="ignore"):
+                return far if np.isfinite(far.K).all() else None
+        except ValueError:
+            return None
 
     def error(self, dtype: Any = np.float64, data: Summary | None = None) -> float:
         """Bound on the error of a value: the kernel's own, or half the digits."""
@@ -708,6 +740,32 @@ def check_feature_map_residual(case: _Case, phi: FeatureMap, tol: float) -> None
     at = f" (at tol={tol:g})"
     _hold(contract.features_stay_below_kernel(phi, Phi, K, case.error()), at)
     _hold(contract.residual_is_an_upper_bound(phi, Phi, residual, K.diagonal(), case.error()), at)
+
+
+@_check_maps(*TOLERANCES)
+def check_feature_map_outside(case: _Case, phi: FeatureMap, tol: float) -> str | None:
+    """``outside_error`` holds for rows up to 100 times farther out; what ``widened`` returns for them is true there.
+
+    A map with ``anywhere = True`` is widened to any rows: ``residual`` and ``defect`` hold for them too.
+    """
+    far, n = case.farther_out, OUTSIDE
+    if far is None:
+        return NOT_OFFERED
+    at = f" (at tol={tol:g})"
+    K, error = far.K, far.error()
+    _hold(contract.outside_error_covers_the_rest(phi, far.X[:n], far.X[n:], K[:n, n:], error), at)
+    try:
+        wide = phi.widened(case.kernel, far.data, case.data.radius)
+    except ValueError:
+        return None  # it holds for rows like those of the fit, and says so
+    at = (
+        f" (rows up to {far.data.radius:.3g} from the origin, which anywhere or widened says it holds for; tol={tol:g})"
+    )
+    Phi = wide.features(far.X)
+    _hold(contract.features_stay_below_kernel(wide, Phi, K, error), at)
+    residual = wide.residual(far.X, Phi)
+    _hold(contract.residual_is_an_upper_bound(wide, Phi, residual, K.diagonal(), error), at)
+    return None
 
 
 @_check_maps(*TOLERANCES)

@@ -12,7 +12,8 @@ computed tile by tile, and the trace of what it misses known at every point (``F
 has only ``block`` already works at any size; one that offers feature maps (``Kernel.feature_maps``) or fast products
 (``Kernel.summations``) gets faster without the core changing.
 
-This module imports nothing from the package but the compiled second moments. API_VERSION is 1: frozen.
+Of the package this module imports the compiled second moments, ``base.rounding`` and ``errors``. API_VERSION is 1:
+frozen.
 """
 
 from __future__ import annotations
@@ -191,8 +192,9 @@ class Kernel:
     parameters: ClassVar[Mapping[str, Any]] = {}
     aliases: ClassVar[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {}
     stored_maps: ClassVar[tuple[Any, ...]] = ()
-    """Classes of fastkpca's own feature maps that a model file may hold for this kernel: each has a ``kind``,
-    ``stored_size(record, n_columns)`` and ``from_state(header, arrays)``. Other maps need none of this."""
+    """Classes of fastkpca's own feature maps that a model file may hold for this kernel. A new built-in map takes three
+    steps: give its class a ``kind``; write ``stored_size(record, n_columns)`` and ``from_state(header, arrays)``; add
+    the class here, in each kernel that offers it. Maps of plugins need none of this."""
     __array_ufunc__ = None  # numpy's numbers leave ``np.float64(2) * kernel`` to __rmul__
     _algebra: ClassVar[Any] = None  # set by fastkpca.kernels, where sums and products live: imports run downwards
 
@@ -375,8 +377,8 @@ class FeatureMap:
     """Whether what it says of its errors holds for every row, however far from those for which the map was made: rows
     that come later may then share it (``like=``, ``kpca_update``)."""
     tile_rows: int | None = None
-    """Rows that a tile should have, for a map whose cost a tile does not hang on its rows (a fast transform); None: as
-    many as keep a tile of features in cache. A whole number that depends on shapes and parameters alone."""
+    """Rows of a tile, for a map whose cost per tile does not depend on the number of rows in it (a fast transform);
+    None: as many as keep a tile of features in cache. A whole number that depends on shapes and parameters alone."""
     transform_eps: float = 0.0
     """Relative accuracy of ``accumulate`` and ``apply`` where a fast transform takes the place of the features."""
     if TYPE_CHECKING:  # a class may declare each as an attribute or as a property
@@ -414,9 +416,11 @@ class FeatureMap:
         return n * self.defect
 
     def outside_error(self, X: np.ndarray) -> np.ndarray:
-        """Bound on what k(x, y) - phi(x).phi(y) errs by beyond ``residual`` and ``defect``, (n,).
+        """For a new row x outside the region of the fit and a row y of the fit: bound on |k(x, y) - phi(x).phi(y)|
+        beyond ``residual`` and ``defect``, (n,) for the rows x of the tile X; zero for rows inside the region.
 
-        For any row x of the tile X, and rows y for which the map was made: zero for a map that is as good everywhere.
+        Leave it at zero only if ``defect`` holds for every x. ``features`` may return any finite values for a row
+        outside, also zeros, as long as this bound and ``residual`` are true for it.
         """
         return np.zeros(len(X))
 
@@ -425,22 +429,19 @@ class FeatureMap:
         raise NotImplementedError(f"{type(self).__name__} has no landmarks")
 
     def widened(self, kernel: Kernel, data: Summary, radius: float) -> FeatureMap:
-        """The same features, with what is said of *all* rows true for the rows of ``data`` too.
-
-        What a map leaves out of a row, it says row by row (``residual``). What is said of all rows is how far rounding
-        displaces them, and how large the kernel's values may be.
+        """A map with the same features whose ``rounding`` and ``defect`` are also true for the rows of ``data``.
 
         Parameters
         ----------
         kernel : Kernel
         data : Summary
         radius : float
-            How far from the shift the rows lie that the map has seen so far.
+            Largest distance from the shift of the rows that the map has seen so far.
 
         Raises
         ------
         ValueError
-            The map does not hold for these rows.
+            There is no such map.
         """
         if not self.anywhere:
             refuse_farther(data, radius)

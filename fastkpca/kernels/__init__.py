@@ -1,8 +1,11 @@
 """Kernels: found by name, and the classes that authors of kernels build on.
 
-``from fastkpca.kernels import Kernel`` is all that a plugin needs; the protocol is in ``fastkpca.base.protocol``. Here
-live the kernels, one file each, how they are found, and what stands between the core and those from outside. Nothing
-here fits or solves, and of the rows it reads a sample.
+``from fastkpca.kernels import Kernel`` is all that most plugins need. Plugins may import everything in ``__all__`` here
+(the classes are those of ``fastkpca.base.protocol``), and from ``fastkpca.base.rounding`` (units for bounds),
+``fastkpca.base.parallel`` (loops over tiles) and ``fastkpca.rows.view`` (``Rows``, which products are built on).
+
+Here live the kernels, one file each, how they are found, and what stands between the core and those from outside.
+Nothing here fits or solves, and of the rows it reads a sample.
 
 ==================  ==================================================================================
 ``registry``        names: the built-in table, the entry-point group ``fastkpca.kernels``, a session's own

@@ -28,6 +28,7 @@ __all__ = [
     "features_stay_below_kernel",
     "map_products_are_of_features",
     "map_rounding",
+    "outside_error_covers_the_rest",
     "product_keeps_its_bound",
     "residual_is_an_upper_bound",
     "shift_changes_nothing",
@@ -155,6 +156,31 @@ def residual_is_an_upper_bound(
     i = int(gap.argmax())
     observed = f"is {residual[i]:.6g} where k(x, x) - |phi(x)|^2 is {left[i]:.6g} (row {i})"
     return Finding("residual", float(gap[i]), observed, "it is no upper bound, and must be one")
+
+
+def outside_error_covers_the_rest(
+    feature_map: FeatureMap, outside: np.ndarray, inside: np.ndarray, K: np.ndarray, error: float
+) -> Finding:
+    """|k(x, y) - phi(x).phi(y)| <= sqrt(r(x) r(y)) + defect + outside_error(x), with the residual r.
+
+    The rows x lie outside the region of the fit, the rows y are of the fit; K are their kernel values, off by at most
+    ``error``. The square root is Cauchy-Schwarz for the semidefinite part of what the map leaves out.
+    """
+    Phi_x, Phi_y = feature_map.features(outside), feature_map.features(inside)
+    residuals = feature_map.residual(outside, Phi_x), feature_map.residual(inside, Phi_y)
+    r_x, r_y = (np.maximum(residual, 0.0) + feature_map.defect for residual in residuals)
+    sizes = np.outer(np.linalg.norm(Phi_x, axis=1), np.linalg.norm(Phi_y, axis=1))
+    stated = np.asarray(feature_map.outside_error(outside), dtype=np.float64)
+    rest = np.sqrt(np.outer(r_x, r_y)) + feature_map.defect + map_rounding(feature_map) * sizes + error
+    off = np.abs(K - Phi_x @ Phi_y.T)
+    gap = off - rest - stated[:, None]
+    i, j = np.unravel_index(int(gap.argmax()), gap.shape)
+    observed = (
+        f"is {stated[i]:.3g} where k(x, y) - phi(x).phi(y) is {off[i, j]:.3g}, of which residual and defect explain "
+        f"{rest[i, j]:.3g}; |x| is {np.linalg.norm(outside[i]):.3g}, and y is a row of the fit"
+    )
+    needed = "it bounds the rest for every row outside of the region of the fit"
+    return Finding("outside_error", float(gap[i, j]), observed, needed)
 
 
 def map_products_are_of_features(

@@ -1,4 +1,4 @@
-"""The kernel that a user gave one of our functions, with help where an argument goes by another library's name."""
+"""Turns the ``kernel=`` argument of a public function into a guarded kernel; helps with names of other libraries."""
 
 from __future__ import annotations
 

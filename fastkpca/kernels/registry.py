@@ -60,7 +60,7 @@ def _check_plugin(cls: Any, who: str, value: str) -> None:
     if version != API_VERSION:
         older = "the plugin" if version < API_VERSION else "fastkpca"
         raise PluginError(
-            f"{who}: {cls.__name__} was written for api_version {version}, this fastkpca speaks {API_VERSION}; "
+            f"{who}: {cls.__name__} was written for api_version {version}, this fastkpca supports {API_VERSION}; "
             f"upgrade {older}"
         )
     if cls.block is Kernel.block:

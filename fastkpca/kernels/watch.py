@@ -1,4 +1,4 @@
-"""Calls into code from outside, each named where it fails; and a stand-in that makes them."""
+"""Calls a plugin's methods and names the plugin in every error. ``Proxy`` is the base of the wrappers."""
 
 from __future__ import annotations
 

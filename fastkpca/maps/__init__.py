@@ -6,10 +6,11 @@ Nothing here chooses a map, solves for eigenvalues, or knows a kernel by name.
 
 ==============  =========================================================================================
 ``combined``    of sums, scalings and products of kernels, from the maps of their parts
-``monomial``    the compress operator's monomials: exact for polynomials, truncated for the Gaussian
+``monomial``    all monomials up to a degree (docs/theory.md, "compress operator"). Users write
+                features="monomial"; in model files their ``kind`` is "taylor" (Gaussian) or "polynomial"
 ``pivots``      randomly pivoted Cholesky, for any positive semidefinite kernel
 ``ranked``      the Gaussian's multi-indices, heaviest over the data first
-``fourier``     waves on a periodic box, whose second moment is never formed
+``fourier``     Fourier features on a periodic box, whose second moment is never formed
 ``transforms``  fast Fourier transforms from and to points
 ==============  =========================================================================================
 """

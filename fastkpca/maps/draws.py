@@ -1,4 +1,4 @@
-"""Rows drawn in proportion to what a feature map leaves out of them, and the matrix of what it leaves out of those."""
+"""Random rows, drawn in proportion to their residual, and the residual matrix K - Phi Phi' of these rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Draws:
     Attributes
     ----------
     first : int
-        Number of the first task that saw the rows: it tells the random numbers of one join from those of others.
+        Number of the first task that saw the rows: a seed that makes each join's random numbers different.
     total : float
         Sum of the residuals of all rows seen.
     index : ndarray (s,), int

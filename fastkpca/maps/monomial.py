@@ -1,7 +1,8 @@
 """Monomial feature maps of total degree: exact for (scale x.y + offset)^p, truncated for the Gaussian.
 
-Both are an ``Expansion`` of the compiled core; the weights sit in the ratios of its table (Raykar & Ankur 2003,
-sections 7 and 8: A_k and C_m are ``accumulate``, the sums over them ``apply``).
+Both are an ``Expansion`` of the compiled core, which computes each monomial from one of lower degree; the weight of a
+monomial is part of that factor. In Raykar & Ankur 2003, sections 7 and 8, ``accumulate`` is A_k and C_m, and ``apply``
+the sums over them.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ Pivots are drawn in proportion to the residual diagonal (randomly pivoted Choles
 doi:10.1002/cpa.22234), in blocks with rejection, which leaves their distribution as it is and makes the work BLAS 3
 (Epperly, Tropp, Webber 2024, arXiv:2410.03969).
 
-Rounding, so that the certificate is meant. Let r = |P|, u the unit roundoff, e a bound on the error of a kernel value;
-factor and solve are right-looking in blocks of b (32) columns, T_k = |L[:, k b:]|_F^2 the trace of the Schur complement
-before block k, about tr K_PP for k = 0 and falling as the spectrum does.
+Rounding, so that the certificate also holds in floating point. Let r = |P|, u the unit roundoff, e a bound on the error
+of a kernel value; factor and solve are right-looking in blocks of b (32) columns, T_k = |L[:, k b:]|_F^2 the trace of
+the Schur complement before block k, about tr K_PP for k = 0 and falling as the spectrum does.
 
 - Cholesky's backward error: L L' = K_PP + nu I + D. A block step errs by (b + 2) u |L_k| |L_k'| entrywise (Higham
   2002, theorems 8.5 and 10.3, for b columns) and by u |Schur complement| when that is stored, so that

@@ -5,14 +5,14 @@ phi_alpha(x) = prod_i h_(alpha_i)(x_i), h_k(x) = exp(-x^2/2) x^k / sqrt(k!); phi
 probabilities, and sums to one over all alpha. All terms are semidefinite, so for *any* set of indices K - Phi Phi' is
 semidefinite and its diagonal is 1 - |phi(x)|^2. In principal axes the mass of real data sits on few indices.
 
-Rounding, u the unit roundoff (tests attack it against longdouble and mpmath):
+Rounding, u the unit roundoff (tests compare it with longdouble and mpmath):
 
 - h_k: (12 + 3 k) u relative, by recurrence from k = 0, or for |x| > 8 from the largest term (Loader 2000), plus terms
   that are negligible wherever they are large. A feature: eta = u (d + 8 + sum_i (13 + 3 max alpha_i)) relative.
 - Computed coordinates are those of points displaced by delta: an exactly semidefinite kernel of other points, whose
   entries differ by at most max |d/dt exp(-t^2/2)| |delta_i - delta_j| <= 1.22 max |delta|.
 - ``defect`` is the sum of the latter and 2 eta; ``residual`` adds 2 eta |phi|^2 and the error of |phi|^2 itself, which
-  is summed in stretches: (66 + D / 64) u rather than D u.
+  is summed in blocks: (66 + D / 64) u rather than D u.
 """
 
 from __future__ import annotations

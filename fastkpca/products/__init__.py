@@ -7,12 +7,12 @@ ways, not this room. No kernel is known by name but the Gaussian, which the fast
 =============  ===============================================================================
 ``exact``      tiles of kernel values, each used for both halves of a symmetric matrix
 ``matrix``     the whole kernel matrix in memory, for small N
-``weighted``   of weighted rows, in coordinates where centring is the ordinary one
+``weighted``   of weighted rows, transformed (by a reflection) so that ordinary centring can be used
 ``combined``   of sums and scalings, from the products of their parts
 ``expansion``  through a feature map: two passes over rows and nothing over pairs of them
 ``grid``       through Chebyshev nodes in boxes (``grid_plan``, ``nodal``), island by island (``islands``)
 ``clusters``   expansions about the centres of clusters
-``fourier``    through waves
+``fourier``    by non-uniform FFT
 ``blocks``     tiles from ``Kernel.block``, and how they are walked over
 ``two_sided``  what products that treat targets and sources alike share
 =============  ===============================================================================

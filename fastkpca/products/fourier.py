@@ -1,7 +1,12 @@
 """Gaussian products through a non-uniform FFT each way (finufft): K U ~ type 2 (w * type 1 (U)).
 
-The error of an entry of the kernel matrix is at most tail + images + what the two transforms err by: type 1 errs by
-eta_m sum |u| in mode m, type 2 by eta_m |w_m t_m|, and sum_m w_m eta_m is far below the largest eta_m.
+The error of an entry of the kernel matrix is at most the sum of
+
+- the tail: the weights of the modes that are left out;
+- the images: kernel values between a row and the periodic copies of another;
+- the errors of the two transforms: type 1 errs by eta_m sum |u| in mode m, type 2 by eta_m |w_m t_m|, and
+  sum_m w_m eta_m is far below the largest eta_m.
+
 Columns go in pairs, as the real and the imaginary part of one complex transform, each divided by its sum |u| before:
 otherwise a large column's error would drown a small one's value. A pair then errs by up to twice what one column does.
 For one set of rows the computed operator is symmetric up to that error, since type 2 is the adjoint of type 1.

@@ -1,4 +1,6 @@
-"""Spread and interpolate with threads: the products L' U and L A of an interpolation matrix that is never formed.
+"""Multi-threaded spreading to, and interpolation from, the nodes of a grid.
+
+These are the products L' U and L A with an interpolation matrix L that is never formed.
 
 Points are cut into runs by their number alone. Every node belongs to one box, so that a run writes its own boxes
 directly; what the boxes shared by two runs got is added in the order of the runs. Products have the same bits at any

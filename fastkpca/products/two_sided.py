@@ -1,4 +1,4 @@
-"""Products that treat targets and sources alike: each side is prepared once, for products in either direction."""
+"""Base class of products that prepare X and Y in the same way, so that K U and K' U share one loop."""
 
 from __future__ import annotations
 

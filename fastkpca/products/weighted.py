@@ -1,4 +1,4 @@
-"""Products with the Gram matrix of weighted rows, in coordinates where centring is the ordinary one.
+"""Products with the Gram matrix of weighted rows, transformed (by a reflection) so that ordinary centring can be used.
 
 With D = diag(w), W = sum w and b = D^(1/2) 1 / W^(1/2) the weighted and centred matrix is
 

@@ -313,7 +313,7 @@ BROKEN = {
     ),
     "newer api_version": (
         "class Product(Kernel):\n    api_version = 2\n    block = print",
-        "written for api_version 2, this fastkpca speaks 1; upgrade fastkpca",
+        "written for api_version 2, this fastkpca supports 1; upgrade fastkpca",
         None,
     ),
     "older api_version": (

@@ -17,7 +17,8 @@ from scipy.spatial.distance import cdist
 
 import fastkpca as fk
 from fastkpca import testing
-from fastkpca.kernels import Cost, FeatureMap, Kernel, Moments, Offer, Summation
+from fastkpca.kernels import Cost, FeatureMap, Kernel, KernelParameterError, Moments, Offer, Summation
+from fastkpca.maps.fourier import FourierMap
 from fastkpca.testing import CHECKS, ConformanceError, check_kernel, parametrize_with_kernel_checks
 
 RNG = np.random.default_rng(11)
@@ -485,13 +486,61 @@ def with_product(cls):
     return type("With" + cls.__name__, (Good,), {"api_version": 1, "product_class": cls, "__module__": __name__})
 
 
-PARTS = [LargeMap, SmallResidual, NegativeResidual, OtherApply, OtherAccumulate, OtherMoments, IgnoresWeights]
+class Periodic(GoodMap):
+    """Right among the rows of the fit; farther out features repeat, as those of a Fourier series do."""
+
+    def __init__(self, points, sigma):
+        super().__init__(points, sigma)
+        self.low, self.high = points.min(axis=0) - 6 * sigma, points.max(axis=0) + 6 * sigma
+
+    def _inside(self, X):
+        return self.low + np.mod(X - self.low, self.high - self.low)
+
+    def features(self, X):
+        return super().features(self._inside(X))
+
+
+class FalselyAnywhere(GoodMap):
+    """Out there its features are those of another row, and its outside_error does not matter: it says anywhere."""
+
+    anywhere = True
+
+    def __init__(self, points, sigma):
+        super().__init__(points, sigma)
+        self.reach = 1.5 * np.abs(points).max()
+
+    def features(self, X):
+        return super().features(np.clip(X, -self.reach, self.reach))
+
+    def outside_error(self, X):
+        return np.where(np.abs(X).max(axis=1) > self.reach, 2.0, 0.0)
+
+
+class Told(Periodic):
+    """The same with an ``outside_error``, and true to it."""
+
+    def outside_error(self, X):
+        return np.where((self._inside(X) != X).any(axis=1), 2.0, 0.0)
+
+
+PARTS = [
+    Periodic,
+    FalselyAnywhere,
+    LargeMap,
+    SmallResidual,
+    NegativeResidual,
+    OtherApply,
+    OtherAccumulate,
+    OtherMoments,
+    IgnoresWeights,
+]
 PARTS += [Forgetful, Unwritable]
 PRODUCTS = [RoughProduct, RoughBound, OneColumn, OtherAdjoint]
 for _made in [*map(with_map, PARTS), *map(with_product, PRODUCTS)]:
     globals()[_made.__name__] = _made  # so that they pickle
 
 VALUES = {"check_compiled_tile", "check_feature_map_residual", "check_summation_bound", "check_summation_adjoint"}
+VALUES |= {"check_feature_map_outside"}
 """Where values of block are wrong, what is built on the right ones no longer fits them."""
 
 # class -> (the check that is there for it, what it says, others that cannot but fail too)
@@ -519,9 +568,11 @@ BROKEN = {
     "Careless": ("check_thread_safety", "eight threads", set()),
     "OtherTile": ("check_compiled_tile", "compiled tiles and block", set()),
     "OtherGradient": ("check_gradient_weights", "gradient_weights and differences", set()),
-    "WithLargeMap": ("check_feature_map_residual", "exceeds the kernel", set()),
-    "WithSmallResidual": ("check_feature_map_residual", "no upper bound", set()),
-    "WithNegativeResidual": ("check_feature_map_residual", "never negative", set()),
+    "WithLargeMap": ("check_feature_map_residual", "exceeds the kernel", {"check_feature_map_outside"}),
+    "WithSmallResidual": ("check_feature_map_residual", "no upper bound", {"check_feature_map_outside"}),
+    "WithNegativeResidual": ("check_feature_map_residual", "never negative", {"check_feature_map_outside"}),
+    "WithPeriodic": ("check_feature_map_outside", "outside_error is .* where .* of the fit", set()),
+    "WithFalselyAnywhere": ("check_feature_map_outside", "exceeds the kernel .*which anywhere or widened", set()),
     "WithOtherApply": ("check_feature_map_products", "apply and Phi C", set()),
     "WithOtherAccumulate": ("check_feature_map_products", "accumulate and Phi' U", set()),
     "WithOtherMoments": ("check_moments", "merged from tiles", set()),
@@ -560,6 +611,35 @@ def test_every_check_has_its_broken_kernel():
     assert all(check.__doc__ for check in CHECKS)
 
 
+def test_a_map_that_states_its_outside_error_passes():
+    assert testing.check_feature_map_outside(with_map(Told)()) == "passed"
+
+
+def test_images_of_a_periodic_map_count():
+    kernel = fk.get_kernel("gaussian", sigma=1.0)
+    assert testing.check_feature_map_outside(kernel) == "passed"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FourierMap, "outside_error", FeatureMap.outside_error)
+        with pytest.raises(ConformanceError, match="outside_error is 0 where"):
+            testing.check_feature_map_outside(kernel)
+
+
+def test_rows_that_a_kernel_refuses_are_named_once():
+    class Positive(Good):
+        api_version = 1
+
+        def block(self, X, Y):
+            if min(X.min(), Y.min()) < 0:
+                raise KernelParameterError(f"positive: rows have values down to {min(X.min(), Y.min()):.3g}")
+            return super().block(X, Y)
+
+    with pytest.raises(ConformanceError, match="refuses the rows that the checks take by default") as caught:
+        check_kernel(Positive(sigma=1.0))
+    text = str(caught.value)
+    assert "check_kernel(kernel, X)" in text and text.count("positive: rows have values down to") == 1
+    assert len(caught.value.failures) > len(CHECKS) / 2
+
+
 # The two doors ------------------------------------------------------------------------------------------------------
 
 
@@ -568,7 +648,7 @@ def test_one_error_lists_all_that_failed():
         def diagonal(self, X):
             return np.full(len(X), 2.0)
 
-    with pytest.raises(ConformanceError, match=r"Several.* fails \d+ of 23 checks") as caught:
+    with pytest.raises(ConformanceError, match=r"Several.* fails \d+ of 24 checks") as caught:
         check_kernel(Several())
     lines = str(caught.value).splitlines()
     assert len(lines) == 1 + len(caught.value.failures)

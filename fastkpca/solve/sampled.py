@@ -55,6 +55,8 @@ __all__ = [
 SAMPLING_FAILURE = 5e-7
 """Probability with which any of the bounds of a run fails: half of it for the first, a quarter for the next."""
 FEWEST = 512
+SMALLEST = 1e-200
+"""Residuals are divided by, and what is below this may overflow."""
 KERNEL_FLOPS = 100.0
 """Of a kernel value and its scaling, beside the product of features."""
 
@@ -152,7 +154,7 @@ def residual_bound(
     """
     index, position, counts = np.unique(draws.index[:count], return_index=True, return_counts=True)
     residual = draws.residual[position]
-    if not residual.all():
+    if not residual.min() > SMALLEST:
         return Bound(residual_trace, "trace")
     if rows.weights is not None:
         residual = residual / np.asarray(rows.weights[index], dtype=np.float64)

@@ -212,6 +212,13 @@ def test_many_rows_and_the_same_as_kpca_features():
     np.testing.assert_allclose(Z @ Z.T, Phi[:50] @ Phi[:50].T, atol=1e-9)
 
 
+@pytest.mark.parametrize("X", [np.zeros((40, 2)), np.vstack([np.zeros((30, 2)), 1e-120 * np.ones((9, 2))])])
+def test_a_kernel_matrix_that_is_zero(X):
+    model = Nystroem("linear", n_components=5).fit(X)
+    assert np.abs(model.transform(X)).max() < 1e-100
+    assert model.residual_norm_ == model.residual_trace_ < 1e-100
+
+
 # Kinds of rows and kernels --------------------------------------------------------------------------------------
 
 

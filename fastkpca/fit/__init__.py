@@ -1,4 +1,16 @@
-"""From rows to a model: check, plan, run one route, certify, return; and the operators that other methods take.
+"""From rows to a model: check, plan, run one route, certify, return. Begin with ``kpca``, which shows the steps.
 
-``kpca.kpca`` shows the steps. The computations are in the rooms below; here they are chosen and put together.
+======================================  ==============================================================================
+``kpca``, ``pca``, ``merge``            the public functions: fit, fit linear PCA, join fitted models
+``gram``                                `gram()` and `features()`: matrices as SciPy LinearOperators
+``problem``, ``target``                 what is to be solved, checked; and what is asked of its components
+``planning``                            predicts the time and memory of each route, and chooses the cheapest
+``look``, ``footprint``                 a look at a few rows for it, and the bytes of each step
+``product_choice``                      which of a kernel's products with K serve a tolerance, and their costs
+``dense``, ``features``, ``krylov``     the routes: LAPACK, a feature map, products
+``components``                          components from the moments of a feature map
+``solution``                            what every route returns, and the steps that routes share
+======================================  ==============================================================================
+
+The computations are in the rooms below; here they are chosen and put together.
 """

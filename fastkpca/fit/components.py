@@ -61,15 +61,15 @@ def components(
     floor = feature_map.rounding**2 * kernel_trace(moments) + 4 * EPS * len(eigenvalues) * largest_of(eigenvalues)
     sums = _sums(moments, n_samples, left_out)
     unseen, total = sums.left_out.mu + sums.defect_norm, moments.trace + moments.residual_trace
-    kept = number_kept(eigenvalues, floor, total, target, kernel, n_samples, unseen)
+    n_kept = number_kept(eigenvalues, floor, total, target, kernel, n_samples, unseen)
     certificate = feature_certificate(
         eigenvalues,
-        kept,
+        n_kept,
         sums,
         solved=None if solved is None else solved.certificate,
         solved_residual=0.0 if solved is None else solved.residual,
     )
-    eigenvalues, axes = eigenvalues[:kept].copy(), np.ascontiguousarray(axes[:, :kept])
+    eigenvalues, axes = eigenvalues[:n_kept].copy(), np.ascontiguousarray(axes[:, :n_kept])
     if sample is not None:
         axes = axes * signs_of(feature_map.apply(sample, axes) - moments.mean @ axes)
     if reference is not None:  # as the component of the reference that it resembles most
@@ -112,7 +112,7 @@ def largest_of(eigenvalues: np.ndarray) -> float:
 
 def _message(certificate: Certificate, eigenvalues: np.ndarray, feature_map: FeatureMap, target: Target) -> str:
     width = certificate.width / eigenvalues[0]
-    if width <= target.tol or not target.promised:
+    if width <= target.tol or not target.tol_is_required:
         return ""
     if target.max_features is not None:
         help = "more features, or a larger tol, would do"

@@ -40,9 +40,9 @@ def solve_dense(problem: Problem) -> Solution:
     del K  # overwritten; scores and coefficients need the memory
     lowest = float(eigenvalues[-1]) if asked >= n else None
     error = problem.entry_error * count
-    kept = number_kept(eigenvalues, 2 * EPS * size, total, problem.target, kernel, problem.data.n_samples, error)
-    certificate = dense_certificate(eigenvalues, kept, n=n, norm=norm, entry_error=error / n)
-    eigenvalues, vectors = eigenvalues[:kept].copy(), vectors[:, :kept]
+    n_kept = number_kept(eigenvalues, 2 * EPS * size, total, problem.target, kernel, problem.data.n_samples, error)
+    certificate = dense_certificate(eigenvalues, n_kept, n=n, norm=norm, entry_error=error / n)
+    eigenvalues, vectors = eigenvalues[:n_kept].copy(), vectors[:, :n_kept]
     if rows.weights is not None:
         vectors = vectors / root[:, None]
     sample = problem.data.sample_index

@@ -17,7 +17,7 @@ from ..solve import sampled
 from ..solve.certificate import Bound
 from ..solve.moments import kernel_trace
 from .components import Axes, components, largest_of, leading_of
-from .krylov import solve_by_products
+from .krylov import solve_by_krylov
 from .problem import Problem
 from .solution import Solution
 from .target import Target
@@ -63,7 +63,7 @@ def solve_by_features(problem: Problem, plan: Plan) -> Solution:
         most_draws = _most_draws(problem, plan)
         found = _pass(way.offer.build(problem.data.sample), problem, 0, most_draws)
         for rounds in range(1, ROUNDS + 1):
-            if not found.misses(target) or not target.promised:
+            if not found.misses(target) or not target.tol_is_required:
                 break
             # a sample can miss a small far cluster; all rows know where the residual lies
             enough = found.features_needed(target)
@@ -79,7 +79,7 @@ def solve_by_features(problem: Problem, plan: Plan) -> Solution:
             del found  # of the map before: the next takes its room
             found = _pass(more, problem, rounds, most_draws)
     if found.misses(target) and not target.forced and target.c is not None and plan.krylov:
-        return _by_products(problem, plan)
+        return _by_krylov(problem, plan)
     solution = components(
         found.moments,
         found.leading,
@@ -93,10 +93,11 @@ def solve_by_features(problem: Problem, plan: Plan) -> Solution:
     return replace(solution, info=solution.info | {"radius": problem.data.radius})
 
 
-def _by_products(problem: Problem, plan: Plan) -> Solution:
-    solution = solve_by_products(problem, plan)
+def _by_krylov(problem: Problem, plan: Plan) -> Solution:
+    solution = solve_by_krylov(problem, plan)
     certificate = solution.certificate
-    if problem.target.samples and certificate.failure_probability:  # a bound that failed may have led here
+    # a bound that failed may have led here
+    if problem.target.may_use_sampled_bound and certificate.failure_probability:
         either = certificate.failure_probability + sampled.SAMPLING_FAILURE
         certificate = replace(certificate, failure_probability=either)
     return replace(solution, certificate=certificate, info=solution.info | {"features_tried": plan.name})
@@ -112,7 +113,7 @@ def _pass(feature_map: FeatureMap, problem: Problem, tries: int, most_draws: int
     """One pass with this map, which ``tries`` others came before; a sample may have ``most_draws`` rows."""
     budget, target, draws = problem.budget, problem.target, None
     options: dict[str, Any] = {"n_threads": budget.n_threads, "progress": budget.report}
-    if target.samples:
+    if target.may_use_sampled_bound:
         moments, draws = moments_and_draws(feature_map, problem.rows, problem.rng, **options)
     else:
         moments = feature_moments(feature_map, problem.rows, **options)
@@ -123,7 +124,7 @@ def _pass(feature_map: FeatureMap, problem: Problem, tries: int, most_draws: int
     found = _Pass(moments, draws, leading, left_out)
     if draws is None or not found.misses(target):
         return found
-    if target.promised:
+    if target.tol_is_required:
         count = sampled.draws_needed(target.tol * largest_of(leading[0]) / moments.residual_trace)
     else:
         count = sampled.draws_worth(problem.data.n_samples, feature_map.n_features)
@@ -131,7 +132,14 @@ def _pass(feature_map: FeatureMap, problem: Problem, tries: int, most_draws: int
     if count < sampled.FEWEST:
         return found
     left_out = sampled.residual_bound(
-        problem.kernel, problem.rows, moments, draws, count=count, entry_error=problem.entry_error, tries=tries
+        feature_map,
+        problem.kernel,
+        problem.rows,
+        moments.residual_trace,
+        draws,
+        count=count,
+        entry_error=problem.entry_error,
+        tries=tries,
     )
     return replace(found, left_out=left_out)
 

@@ -1,4 +1,4 @@
-"""The kernel matrix and the feature matrix, for products in other methods."""
+"""``gram()`` and ``features()``: the kernel matrix and the feature matrix as SciPy LinearOperators."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from ..rows.columns import check_columns
 from ..rows.convert import as_rows
 from ..rows.values import check_finite
 from ..rows.view import Rows
-from .planning import MAX_FEATURES, look_at, offers_of_maps, small_offers
+from .look import look_at
+from .planning import MAX_FEATURES, offers_of_maps, small_offers
 from .problem import entry_error_of, landmark_rows, summarize_for
 from .product_choice import best_product, both_sides, exact_error, products_for
 

@@ -17,7 +17,7 @@ from ..model.result import KPCAModel
 from ..rows.values import check_out
 from .dense import solve_dense
 from .features import solve_by_features
-from .krylov import solve_by_products
+from .krylov import solve_by_krylov
 from .planning import make_plan, threads_within
 from .problem import Options, Problem, check_range, prepare
 from .solution import Solution
@@ -163,7 +163,7 @@ def kpca(
             problem = replace(problem, budget=replace(problem.budget, n_threads=threads_within(problem, chosen)))
             solution = solve(problem, chosen)
             score = _write_scores(problem, solution, out) if return_scores or out is not None else None
-    tol = problem.target.tol if problem.target.promised else None
+    tol = problem.target.tol if problem.target.tol_is_required else None
     info = solution.info | {"tol": tol, "seconds": time.perf_counter() - started}
     return _model(problem, replace(solution, info=info), chosen, score, keep_moments=keep_moments)
 
@@ -243,7 +243,7 @@ def solve(problem: Problem, plan: Plan) -> Solution:
     check_range(problem)
     if plan.method == "dense":
         return solve_dense(problem)
-    return solve_by_features(problem, plan) if plan.method == "features" else solve_by_products(problem, plan)
+    return solve_by_features(problem, plan) if plan.method == "features" else solve_by_krylov(problem, plan)
 
 
 def _check_place(problem: Problem, out: Any) -> None:

@@ -26,13 +26,13 @@ from .problem import Problem
 from .product_choice import InStrips
 from .solution import Solution, negative_end, number_kept, sample_projector, scattered, signs_of
 
-__all__ = ["solve_by_products", "widths"]
+__all__ = ["solve_by_krylov", "widths"]
 
 MATRIX_PASSES = 5
 """Passes over a matrix in memory that are allowed for one over the kernel values."""
 
 
-def solve_by_products(problem: Problem, plan: Plan) -> Solution:
+def solve_by_krylov(problem: Problem, plan: Plan) -> Solution:
     """Block Krylov, or LAPACK where that is, or turns out to be, the cheaper of the two.
 
     The number of passes is hard to predict where the spectrum is flat. A run that has cost as much as LAPACK would is
@@ -58,8 +58,8 @@ def _solve(problem: Problem, way: Candidate, otherwise: str, lapack_seconds: flo
     rows, present = problem.rows.present()
     n, wanted = rows.n_samples, target.n_components
     # exact products of rows that are distributed are made where these are
-    kept = way.offer.cost.memory > 0 and way.name == "exact"
-    passes = MATRIX_PASSES * budget.max_passes if kept else budget.max_passes
+    matrix_in_memory = way.offer.cost.memory > 0 and way.name == "exact"
+    passes = MATRIX_PASSES * budget.max_passes if matrix_in_memory else budget.max_passes
     product, search = _products(problem, way, given if given.distributed and present is None else rows, rows)
     diagonal = GramOperator(kernel, product, rows, None).diagonal()
     coordinates = coordinates_for(kernel, rows, diagonal, problem.largest_value, problem.budget.n_threads)
@@ -87,7 +87,7 @@ def _solve(problem: Problem, way: Candidate, otherwise: str, lapack_seconds: flo
     # the mean of all entries errs by no more than an entry does
     slack = 4 * EPS * n * size + n * (entry_error + product.error_bound)
     info = {"method": "krylov", "products": way.name, "passes": reached.passes, "search_passes": reached.search_passes}
-    if kept:  # the values were computed once
+    if matrix_in_memory:  # the values were computed once
         info |= {"passes": 1, "matrix_passes": reached.passes}
     info |= {"product_error": float(product.error_bound)} if product.error_bound else {}
     info |= {"widths": widths(reached.history), "search_widths": widths(reached.search_history)}
@@ -112,20 +112,20 @@ def _solution(
         # beside large negative eigenvalues, zeros are computed as rounding errors of their size
         # (without the entry errors that the kernel states, which may be far larger)
         floor = max(floor, min(reached.certificate.rounding, 64 * EPS * np.sqrt(n) * size))
-    kept = number_kept(reached.theta, floor, total, problem.target, problem.kernel, n_samples, above)
-    eigenvalues = reached.theta[:kept].copy()
+    n_kept = number_kept(reached.theta, floor, total, problem.target, problem.kernel, n_samples, above)
+    eigenvalues = reached.theta[:n_kept].copy()
     # from the images, not vectors times Ritz values: so score = Kc @ coeff to rounding, as for new rows
-    score = coordinates.images(reached.images[:, :kept]) / np.sqrt(eigenvalues)
+    score = coordinates.images(reached.images[:, :n_kept]) / np.sqrt(eigenvalues)
     sample = problem.data.sample_index
     signs = signs_of(score[sample if present is None else np.searchsorted(present, sample)])
     score *= signs
-    coeff = coordinates.coefficients(reached.vectors[:, :kept]) * (signs / np.sqrt(eigenvalues))
+    coeff = coordinates.coefficients(reached.vectors[:, :n_kept]) * (signs / np.sqrt(eigenvalues))
     means = coordinates.means(reached.row_means)
     # rows of no weight are projected as new ones are
     coeff, means = (scattered(x, present, n_samples) for x in (coeff, means))
     return Solution(
         eigenvalues,
-        reached.certificate.first(kept),
+        reached.certificate.first(n_kept),
         (total - slack, total + slack),
         sample_projector(problem.rows, coeff, means, problem.dtype),
         info,

@@ -1,4 +1,4 @@
-"""Costs, and the choice among what the kernel offers, explained in words. Runs nothing but a look at the sample.
+"""Predicts the time and memory of each route and chooses the cheapest. Computes only a few kernel values.
 
 Predictions are counts (flops, kernel values, bytes) over the rates of ``products.rates``.
 """
@@ -6,15 +6,15 @@ Predictions are counts (flops, kernel values, bytes) over the rates of ``product
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from ..base import parallel, room
+from ..base import room
 from ..base.protocol import Cost, FeatureMap, Kernel, Offer, Summary
 from ..errors import NoRouteError, with_near
 from ..maps.draws import DRAWS
-from ..maps.pivots import RankProbe, pivot_map, pivots_cost, probe_rank
+from ..maps.pivots import pivot_map, pivots_cost
 from ..model.plan import Candidate, Plan, Room, readable_size
 from ..products.rates import (
     EIGEN_RATE,
@@ -32,11 +32,12 @@ from ..solve.costs import basis_bytes, default_block_size, least_columns, ritz_s
 from ..solve.lapack import takes_all
 from ..solve.sampled import FEWEST, SAMPLING_FAILURE, bound_flops, upper_share
 from . import footprint
+from .look import Look, look_at
 from .problem import Problem
 from .product_choice import LEAST_COLUMNS, Way, products_for
 from .target import Target
 
-__all__ = ["MAX_FEATURES", "look_at", "make_plan", "offers_of_maps", "small_offers", "threads_within"]
+__all__ = ["MAX_FEATURES", "make_plan", "offers_of_maps", "small_offers", "threads_within"]
 
 LOOK_SECONDS = 1e-2
 """Below this LAPACK is taken without a look at the spectrum, which costs 3e-3 and seldom finds anything faster."""
@@ -61,80 +62,6 @@ NO_MORE = 1e-9
 """Residual trace over trace below which more pivots are not worth their cost, whatever the budget."""
 MORE_THAN_ROWS = 2048
 """Features that a map may have where the rows are fewer: their D x D moment takes half a second at most."""
-
-
-@dataclass(frozen=True)
-class Look:
-    """What a look at a few rows of the sample tells before anything is run.
-
-    Attributes
-    ----------
-    shares : ndarray
-        Estimates of lambda_1 >= lambda_2 >= ... over tr K.
-    probe : RankProbe or None
-        Pivots needed for a residual trace; None where the kernel is not semidefinite.
-    """
-
-    shares: np.ndarray
-    probe: RankProbe | None
-
-    def share(self, i: int) -> float:
-        """lambda_i / tr K, i = 1, 2, ...; 0 beyond what the look resolved."""
-        return float(self.shares[i - 1]) if i <= len(self.shares) else 0.0
-
-    def first(self, n: int) -> float:
-        """lambda_1 / tr K of n rows. Where m eigenvalues are about as large, a sample of s rows overrates the first."""
-        values = self.spectrum(n)[0]
-        m = np.count_nonzero(values > 0.5 * values[0])
-        return float(values[0]) / (1.0 + np.sqrt(m / len(self.shares)) if m > 1 else 1.0) ** 2
-
-    def spectrum(self, n: int) -> tuple[np.ndarray, float]:
-        """The shares of n rows, as many as the look resolved, and the size of each beyond them.
-
-        What of the trace is spread over ever more directions, as the rows grow in number (all of it, for a narrow
-        kernel), adds 1/s of itself to each share of s rows, and only 1/n to one of n.
-        """
-        s = len(self.shares)
-        half = (s + 1) // 2
-        spread = s * float(self.shares[half : s - 1].mean()) if s > 8 else 0.0
-        return np.maximum(self.shares[:half] - spread * (1 / s - 1 / n), spread / n), spread / n
-
-
-def look_at(
-    kernel: Kernel,
-    data: Summary,
-    residual: float = 1e-12,
-    *,
-    pivots: bool = True,
-    shares: bool = True,
-    beside: bool = False,
-) -> Look:
-    """A few milliseconds with some hundred rows of the sample; half of them for the ``shares``."""
-    few = data.n_samples < 8192  # a look that costs less than what it decides about
-    probe = None
-    if kernel.positive_semidefinite and pivots:
-        sizes = (128, 512) if few else (256, 1024)
-        probe = probe_rank(
-            kernel,
-            data,
-            residual,
-            np.random.default_rng(0),
-            max_probe=sizes[0],
-            sample_rows=sizes[1],
-            beside=beside,
-        )
-    return Look(_shares(kernel, data, few) if shares else np.zeros(0), probe)
-
-
-def _shares(kernel: Kernel, data: Summary, few: bool) -> np.ndarray:
-    X = data.sample[np.linspace(0, len(data.sample) - 1, min(192 if few else 384, len(data.sample))).astype(np.intp)]
-    K = np.array(kernel.block(X, X), dtype=np.float64)
-    trace = float(np.trace(K))
-    K -= K.mean(axis=0)
-    K -= K.mean(axis=1)[:, None]
-    with parallel.blas_threads():  # for so few rows a second thread does nothing but wait, on a busy machine a second
-        values = np.linalg.eigvalsh((K + K.T) / 2)[::-1] if np.isfinite(K).all() else np.zeros(1)
-    return np.maximum(values, 0.0) / trace if trace > 0 else np.zeros(1)
 
 
 def make_plan(problem: Problem) -> Plan:
@@ -162,7 +89,7 @@ def _plan(problem: Problem) -> Plan:
     )
     if quick:
         candidates = [dense, *_small_exact_maps(problem, problem.data.n_samples // 2)]
-    elif not target.promised and target.features in ("auto", "pivots"):
+    elif not target.tol_is_required and target.features in ("auto", "pivots"):
         candidates = _within_budget(problem)
     else:
         candidates = [dense] if target.method == "dense" else _compared(problem, dense)
@@ -199,7 +126,8 @@ def _compared(problem: Problem, dense: Candidate) -> list[Candidate]:
     target = problem.target
     # of a kernel's own map by name, and no other route, the look at pivots would tell nothing
     pivots = target.method != "features" or target.features in ("auto", "pivots")
-    look = look_at(problem.kernel, problem.data, pivots=pivots, beside=target.samples and target.promised)
+    sampled = target.may_use_sampled_bound and target.tol_is_required
+    look = look_at(problem.kernel, problem.data, pivots=pivots, beside=sampled)
     candidates = [] if target.forced else [dense]
     if target.method in ("auto", "krylov"):
         candidates += _krylov_candidates(problem, look)
@@ -246,9 +174,9 @@ def _largest_map(problem: Problem, hold: int, scores: float, *, pivots: bool) ->
 
 def _components_held(problem: Problem, look: Look | None) -> int:
     """Components to count memory for; of a fraction as many as a look lets expect, and some more."""
-    c, n = problem.target.c, problem.data.n_samples
-    if c is None or isinstance(c, int):
-        return n if c is None else c
+    c, wanted, n = problem.target.c, problem.target.n_components, problem.data.n_samples
+    if c is None or wanted is not None:
+        return n if wanted is None else wanted
     expected = 0.0
     if look is not None and len(look.shares) and look.shares.sum() > 0:
         expected = float(np.searchsorted(np.cumsum(look.shares) / look.shares.sum(), c)) + 1
@@ -257,16 +185,16 @@ def _components_held(problem: Problem, look: Look | None) -> int:
 
 def _components_timed(problem: Problem) -> int:
     """Components to count seconds for."""
-    c = problem.target.c
-    return c if isinstance(c, int) else min(50, problem.data.n_samples)
+    wanted = problem.target.n_components
+    return min(50, problem.data.n_samples) if wanted is None else wanted
 
 
 def _dense_candidate(problem: Problem) -> Candidate:
-    c, n = problem.target.c, problem.data.n_samples
-    few = isinstance(c, int) and not takes_all(n, c)
+    wanted, n = problem.target.n_components, problem.data.n_samples
+    few = wanted is not None and not takes_all(n, wanted)
     seconds = n * n / 2 / entry_rate(problem.data.n_features) + n * n / ROW_RATE
     seconds += (4 / 3 if few else 6) * float(n) ** 3 / EIGEN_RATE + OVERHEAD
-    memory = footprint.dense_bytes(problem.data, problem.rows, problem.target.n_components)
+    memory = footprint.dense_bytes(problem.data, problem.rows, wanted)
     return Candidate("dense", "LAPACK", seconds, memory, obstacle=_too_much(memory, problem.budget.memory))
 
 
@@ -413,9 +341,9 @@ def offers_of_maps(
 def _pivot_count(problem: Problem, look: Look, residual: float) -> int | None:
     """So many pivots, where a sample of the rows bounds what they leave, or where that many were asked for."""
     target, n = problem.target, problem.data.n_samples
-    if not target.promised:
+    if not target.tol_is_required:
         return target.max_features
-    count = _sampled_rank(look, n, target.tol) if target.samples else None
+    count = _sampled_rank(look, n, target.tol) if target.may_use_sampled_bound else None
     if target.max_features is None or look.probe is None:
         return count
     enough = look.probe.rank(residual) if count is None else count
@@ -516,10 +444,10 @@ def _krylov_candidates(problem: Problem, look: Look) -> list[Candidate]:
 def _krylov_candidate(problem: Problem, look: Look, way: Way) -> Candidate:
     kernel, data, limit = problem.kernel, problem.data, problem.budget.memory
     n, k, exact = data.n_samples, _components_timed(problem), way.name == "exact"
-    kept = _kept_matrix(problem, way, k) if exact else None
-    way = kept or way
+    way_in_memory = _way_in_memory(problem, way, k) if exact else None
+    way = way_in_memory or way
     search, double = _passes(look, n, k, problem.target.tol, trace=kernel.positive_semidefinite, norm=exact)
-    seconds = way.seconds(search / (2 if exact and not kept else 1) + double) + KRYLOV_OVERHEAD
+    seconds = way.seconds(search / (2 if exact and not way_in_memory else 1) + double) + KRYLOV_OVERHEAD
     seconds += _rayleigh_ritz_seconds(n, default_block_size(n, k), k, search, double)
     D = start_features(look, data, k, way.once)
     seconds += 3.0 * n * D * D / SYRK_RATE
@@ -537,10 +465,10 @@ def _krylov_candidate(problem: Problem, look: Look, way: Way) -> Candidate:
 
 def _krylov_obstacle(problem: Problem, look: Look, k: int) -> str:
     """Why block Krylov can't do what is asked, whatever the memory."""
-    c, weights = problem.target.c, problem.rows.weights
-    if c is None:
+    weights = problem.rows.weights
+    if problem.target.c is None:
         return "all components need the dense route or an exact feature map"
-    if not isinstance(c, int) and look.probe is None:
+    if problem.target.n_components is None and look.probe is None:
         return "a fraction of the variance needs a positive semidefinite kernel, or the dense route"
     present = problem.data.n_samples if weights is None else np.count_nonzero(weights)
     return f"finds at most {present - 1} components" if k >= present else ""
@@ -560,8 +488,8 @@ def _passes(look: Look, n: int, k: int, tol: float, *, trace: bool, norm: bool) 
         return 2.5, KRYLOV_DOUBLE  # nothing is known
     gain = 2.0 * math.acosh(max(2.0 * last / max(after, 1e-3 * last) - 1.0, 1.02))
     passes = 1.0 + max(math.log(last / (float(shares[0]) * tol)), 1.0) / gain
-    kept = min(max(8 * k, k + 60), n - 1)
-    left, rest = shares[kept:], max(n - max(kept, len(shares)), 0)
+    columns_kept = min(max(8 * k, k + 60), n - 1)
+    left, rest = shares[columns_kept:], max(n - max(columns_kept, len(shares)), 0)
     mu = min(
         float(left.sum()) + beyond * rest if trace else np.inf,
         math.sqrt(float(left @ left) + beyond**2 * rest) if norm else np.inf,
@@ -581,7 +509,7 @@ def _rayleigh_ritz_seconds(n: int, block: int, k: int, search: float, double: fl
     return seconds
 
 
-def _kept_matrix(problem: Problem, way: Way, k: int) -> Way | None:
+def _way_in_memory(problem: Problem, way: Way, k: int) -> Way | None:
     """Exact products with a K that is held; None where that is not worth it, or does not fit.
 
     Of kernels without compiled tiles, whose values come from ``block``, in Python, a small K always is. Compiled tiles
@@ -591,9 +519,11 @@ def _kept_matrix(problem: Problem, way: Way, k: int) -> Way | None:
     columns = default_block_size(n, k)
     size, once = 8.0 * n * n, 2.0 * n * n * columns / GEMM_RATE + 8.0 * n * n / READ_RATE
     worth = way.once > WORTH_KEEPING * once if is_compiled(kernel) else size <= KEPT_MATRIX
-    kept = replace(way, cost=replace(way.cost, memory=way.cost.memory + size), setup=way.setup + way.once, once=once)
-    fits = footprint.krylov_bytes(problem.data, problem.rows, k, 0, kept.least_memory) <= problem.budget.memory
-    return kept if worth and fits else None
+    cost = replace(way.cost, memory=way.cost.memory + size)
+    way_in_memory = replace(way, cost=cost, setup=way.setup + way.once, once=once)
+    memory = footprint.krylov_bytes(problem.data, problem.rows, k, 0, way_in_memory.least_memory)
+    fits = memory <= problem.budget.memory
+    return way_in_memory if worth and fits else None
 
 
 def _krylov_room(problem: Problem, way: Way, k: int, memory: float) -> Room:

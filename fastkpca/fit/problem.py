@@ -200,7 +200,7 @@ def prepare(X: Any, options: Options, report: parallel.Progress | None = None, *
             options.products,
             given_map=given_map is not None,
             max_features=most,
-            promised=options.tol is not None or not options.budgeted,
+            tol_is_required=options.tol is not None or not options.budgeted,
             guaranteed=options.guaranteed,
         ),
         budget=Budget(memory, threads, passes, capped, report),

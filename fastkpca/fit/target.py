@@ -26,8 +26,8 @@ class Target:
         The feature map is that of another model, and is not improved on.
     max_features : int or None
         Of the feature map.
-    promised : bool
-        ``tol`` was asked for. Else what comes of a number of features is taken as it is.
+    tol_is_required : bool
+        The intervals have to be as narrow as ``tol`` says. If not, any interval width is accepted.
     guaranteed : bool
         Only bounds that hold for certain will do.
     """
@@ -39,7 +39,7 @@ class Target:
     products: str = "auto"
     given_map: bool = False
     max_features: int | None = None
-    promised: bool = True
+    tol_is_required: bool = True
     guaranteed: bool = False
 
     @property
@@ -48,9 +48,9 @@ class Target:
         return self.c if isinstance(self.c, int) else None
 
     @property
-    def samples(self) -> bool:
+    def may_use_sampled_bound(self) -> bool:
         """Whether a bound from a sample of rows may take the place of the trace of what a feature map leaves out."""
-        return (self.tol >= LOOSE or not self.promised) and not self.guaranteed
+        return (self.tol >= LOOSE or not self.tol_is_required) and not self.guaranteed
 
     @property
     def forced(self) -> bool:

@@ -49,6 +49,7 @@ __all__ = [
     "pivots_cost",
     "probe_rank",
     "random_pivots",
+    "residual_draws",
     "second_round",
 ]
 
@@ -550,7 +551,7 @@ def second_round(
     float
         Residual trace over trace of ``old`` over all rows, exact up to rounding.
     """
-    trace, draws = seen or _scan(old, rows, n_draws, rng, n_threads, progress)
+    trace, draws = seen or residual_draws(old, rows, rng, n_draws=n_draws, n_threads=n_threads, progress=progress)
     total, n_draws = draws.total, len(draws.index)
     before = total / trace if trace > 0.0 else 0.0
     if before <= tol or old.n_features >= max_features:
@@ -574,13 +575,14 @@ def second_round(
     return new, before
 
 
-def _scan(
+def residual_draws(
     feature_map: PivotMap,
     rows: Rows,
-    n_draws: int,
     rng: np.random.Generator,
-    n_threads: int,
-    progress: parallel.Progress | None,
+    *,
+    n_draws: int = DRAWS,
+    n_threads: int = 1,
+    progress: parallel.Progress | None = None,
 ) -> tuple[float, Draws]:
     """The trace of K, and rows drawn in proportion to their residual."""
     seed = int(rng.integers(2**63))

@@ -12,6 +12,7 @@ import fastkpca as fk
 from fastkpca.base.protocol import Summation
 from fastkpca.errors import CertificateWarning
 from fastkpca.fit import planning
+from fastkpca.fit.look import Look, look_at
 from fastkpca.solve.costs import TooDearError, ritz_seconds
 from fastkpca.solve.krylov import block_krylov
 from fastkpca.solve.task import KernelMatrix, SolverBudget, SolverTarget
@@ -41,7 +42,7 @@ def test_the_look_allows_for_what_a_sample_makes_larger():
     X = np.random.default_rng(2).standard_normal((3000, 30))
     kernel = fk.get_kernel("gaussian", sigma=0.3)
     data = look(X)[1]
-    seen = planning.look_at(kernel, data)
+    seen = look_at(kernel, data)
     shares, beyond = seen.spectrum(3000)
     assert seen.share(5) > 4 / 3000
     np.testing.assert_allclose([shares[4], beyond], 1 / 3000, rtol=0.05)
@@ -49,7 +50,7 @@ def test_the_look_allows_for_what_a_sample_makes_larger():
 
 def test_shares_of_a_look_that_saw_all_rows_stay():
     shares = np.geomspace(0.5, 1e-8, 40)
-    found, beyond = planning.Look(shares, None).spectrum(40)
+    found, beyond = Look(shares, None).spectrum(40)
     np.testing.assert_allclose(found, np.maximum(shares[:20], beyond))
 
 

@@ -1,0 +1,87 @@
+"""A look at a few rows, before a route is chosen: how fast the eigenvalues fall, and how many pivots are needed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..base import parallel
+from ..base.protocol import Kernel, Summary
+from ..maps.pivots import RankProbe, probe_rank
+
+__all__ = ["Look", "look_at"]
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a look at a few rows of the sample tells before anything is run.
+
+    Attributes
+    ----------
+    shares : ndarray
+        Estimates of lambda_1 >= lambda_2 >= ... over tr K.
+    probe : RankProbe or None
+        Pivots needed for a residual trace; None where the kernel is not semidefinite.
+    """
+
+    shares: np.ndarray
+    probe: RankProbe | None
+
+    def share(self, i: int) -> float:
+        """lambda_i / tr K, i = 1, 2, ...; 0 beyond what the look resolved."""
+        return float(self.shares[i - 1]) if i <= len(self.shares) else 0.0
+
+    def first(self, n: int) -> float:
+        """lambda_1 / tr K of n rows. Where m eigenvalues are about as large, a sample of s rows overrates the first."""
+        values = self.spectrum(n)[0]
+        m = np.count_nonzero(values > 0.5 * values[0])
+        return float(values[0]) / (1.0 + np.sqrt(m / len(self.shares)) if m > 1 else 1.0) ** 2
+
+    def spectrum(self, n: int) -> tuple[np.ndarray, float]:
+        """The shares of n rows, as many as the look resolved, and the size of each beyond them.
+
+        What of the trace is spread over ever more directions, as the rows grow in number (all of it, for a narrow
+        kernel), adds 1/s of itself to each share of s rows, and only 1/n to one of n.
+        """
+        s = len(self.shares)
+        half = (s + 1) // 2
+        spread = s * float(self.shares[half : s - 1].mean()) if s > 8 else 0.0
+        return np.maximum(self.shares[:half] - spread * (1 / s - 1 / n), spread / n), spread / n
+
+
+def look_at(
+    kernel: Kernel,
+    data: Summary,
+    residual: float = 1e-12,
+    *,
+    pivots: bool = True,
+    shares: bool = True,
+    beside: bool = False,
+) -> Look:
+    """A few milliseconds with some hundred rows of the sample; half of them for the ``shares``."""
+    few = data.n_samples < 8192  # a look that costs less than what it decides about
+    probe = None
+    if kernel.positive_semidefinite and pivots:
+        sizes = (128, 512) if few else (256, 1024)
+        probe = probe_rank(
+            kernel,
+            data,
+            residual,
+            np.random.default_rng(0),
+            max_probe=sizes[0],
+            sample_rows=sizes[1],
+            beside=beside,
+        )
+    return Look(_shares(kernel, data, few) if shares else np.zeros(0), probe)
+
+
+def _shares(kernel: Kernel, data: Summary, few: bool) -> np.ndarray:
+    X = data.sample[np.linspace(0, len(data.sample) - 1, min(192 if few else 384, len(data.sample))).astype(np.intp)]
+    K = np.array(kernel.block(X, X), dtype=np.float64)
+    trace = float(np.trace(K))
+    K -= K.mean(axis=0)
+    K -= K.mean(axis=1)[:, None]
+    with parallel.blas_threads():  # for so few rows a second thread does nothing but wait, on a busy machine a second
+        values = np.linalg.eigvalsh((K + K.T) / 2)[::-1] if np.isfinite(K).all() else np.zeros(1)
+    return np.maximum(values, 0.0) / trace if trace > 0 else np.zeros(1)

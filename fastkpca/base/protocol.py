@@ -304,7 +304,8 @@ class Kernel:
         """Offers of products with error at most ``tol`` * sum_j |u_j| in each entry.
 
         ``tol=None`` asks for exact products. Their ``error_bound`` is rounding: at most (1e-10 + 8 n u) times the
-        largest kernel value (``value_bound``), for sums of n terms, and twice ``entry_error``.
+        largest kernel value (``value_bound``), for sums of n terms, and twice ``entry_error``. Without ``value_bound``
+        any finite bound is accepted.
 
         A generator need not get to its end: the plan stops asking once an offer is so cheap that planning another
         would cost more. So the ones that are cheap to plan come first.

@@ -132,7 +132,14 @@ def _pass(feature_map: FeatureMap, problem: Problem, tries: int, most_draws: int
     if count < sampled.FEWEST:
         return found
     left_out = sampled.residual_bound(
-        problem.kernel, problem.rows, moments, draws, count=count, entry_error=problem.entry_error, tries=tries
+        feature_map,
+        problem.kernel,
+        problem.rows,
+        moments.residual_trace,
+        draws,
+        count=count,
+        entry_error=problem.entry_error,
+        tries=tries,
     )
     return replace(found, left_out=left_out)
 

@@ -20,7 +20,6 @@ except ModuleNotFoundError as _error:
 import scipy.sparse as sp
 from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import InvalidParameterError
 
 from ..base import parallel
@@ -93,8 +92,3 @@ class KernelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             return int(asked)
         most = parallel.resolve_threads(None)
         return max(1, min(most, allowed_blas_threads() or most))
-
-    def _seed(self) -> int:
-        """A number drawn from ``random_state``; 0 where that is None."""
-        state = self.random_state
-        return 0 if state is None else int(check_random_state(state).randint(np.iinfo(np.int32).max))

@@ -19,6 +19,7 @@ import scipy.linalg
 import scipy.sparse as sp
 from sklearn import get_config
 from sklearn.exceptions import EfficiencyWarning, NotFittedError
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import _check_psd_eigenvalues, check_is_fitted
 
@@ -420,6 +421,8 @@ class KernelPCA(KernelEstimator):
         if self.tol == 0 and number is not None and n > LAPACK_ROWS and route != "dense":
             number += EXTRA_COMPONENTS if number + EXTRA_COMPONENTS < n else 0
         c = number if self._fraction is None else self._fraction
+        state = self.random_state
+        seed = 0 if state is None else int(check_random_state(state).randint(np.iinfo(np.int32).max))
         exact = EXACT_TOL if self.max_features is None else None
         settings: dict[str, Any] = {
             "tol": exact if self.tol == 0 else min(float(self.tol), 0.5),
@@ -427,7 +430,7 @@ class KernelPCA(KernelEstimator):
             "max_passes": 20 if self.max_iter is None else self.max_iter,
             "memory_limit": self.memory_limit,
             "n_threads": self._n_threads(),
-            "rng": self._seed(),
+            "rng": seed,
         }
         with silenced(ComponentsWarning, *([CertificateWarning] if self.tol == 0 else [])):
             try:

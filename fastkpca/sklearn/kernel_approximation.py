@@ -28,8 +28,7 @@ from ..errors import warn_caller
 from ..fit.gram import gram
 from ..fit.problem import entry_error_of, summarize_for
 from ..kernels import guarded
-from ..maps.passes import moments_and_draws
-from ..maps.pivots import SAMPLE_ROWS, PivotMap, random_pivots
+from ..maps.pivots import SAMPLE_ROWS, PivotMap, random_pivots, residual_draws
 from ..model.rows import float_type
 from ..products.operators import FeatureOperator
 from ..rows.convert import as_rows
@@ -189,8 +188,9 @@ class Nystroem(KernelEstimator):
         asked = self._asked()
         X = self._validated(X, reset=True)
         number = self._number_of(X.shape[0])
-        rng = np.random.default_rng(self._seed())
-        order = check_random_state(0 if self.random_state is None else self.random_state).permutation(X.shape[0])
+        state = check_random_state(0 if self.random_state is None else self.random_state)
+        order = state.permutation(X.shape[0])  # first, so that uniform landmarks are scikit-learn's
+        rng = np.random.default_rng(state.randint(np.iinfo(np.int32).max))
         kernel, rows, entry_error = self._bound_kernel(X, asked, rng)
         if self.selection == "random_pivoting" and not kernel.positive_semidefinite:
             raise ValueError(
@@ -279,16 +279,15 @@ class Nystroem(KernelEstimator):
         kernel, n = feature_map.kernel, rows.n_samples
         threads = parallel.threads_for(kernel, self._n_threads())
         with parallel.blas_threads():
-            moments, draws = moments_and_draws(feature_map, rows, rng, n_threads=threads)
+            _, draws = residual_draws(feature_map, rows, rng, n_threads=threads)
             W, scale, Zt = scipy.linalg.svd(feature_map.factor.T, check_finite=False)
-            assert draws is not None  # pivots look at rows one by one
-            count = draws_worth(n, feature_map.n_features)
-            left_out = residual_bound(kernel, rows, moments, draws, count=count, entry_error=entry_error)
-            if not left_out.mu < moments.residual_trace:
-                left_out = Bound(moments.residual_trace, "trace")
+            count, trace = draws_worth(n, feature_map.n_features), draws.total
+            left_out = residual_bound(feature_map, kernel, rows, trace, draws, count=count, entry_error=entry_error)
+            if not left_out.mu < trace:
+                left_out = Bound(trace, "trace")
         self._map, self._shift, self._rotation = feature_map, rows.shift, W @ Zt
         self.normalization_ = (Zt.T / scale) @ Zt
-        self.residual_trace_ = float(moments.residual_trace)
+        self.residual_trace_ = float(trace)
         self.residual_norm_ = float(left_out.mu)
         self.failure_probability_ = float(left_out.failure_probability)
 

@@ -34,7 +34,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..base.protocol import Kernel, Moments
+from ..base.protocol import FeatureMap, Kernel
 from ..base.rounding import UNIT, rounding_factor
 from ..maps.draws import DRAWS, Draws, scaled_residuals
 from ..rows.view import Rows
@@ -124,17 +124,25 @@ def sampled_bound(total: float, sample: ScaledSample, failure: float) -> Bound:
 
 
 def residual_bound(
-    kernel: Kernel, rows: Rows, moments: Moments, draws: Draws, *, count: int, entry_error: float, tries: int = 0
+    feature_map: FeatureMap,
+    kernel: Kernel,
+    rows: Rows,
+    residual_trace: float,
+    draws: Draws,
+    *,
+    count: int,
+    entry_error: float,
+    tries: int = 0,
 ) -> Bound:
     """Bound on the largest eigenvalue of what a feature map leaves out of all rows, from ``count`` of the draws.
 
     Parameters
     ----------
-    kernel, rows
-    moments : Moments
+    feature_map, kernel, rows
+    residual_trace : float
         Of the map, over the rows.
     draws : Draws
-        From the pass that made the moments.
+        From a pass with the map over the rows.
     count : int
         How many to use: the first ones, so that their number must not depend on which rows they are.
     entry_error : float
@@ -145,12 +153,12 @@ def residual_bound(
     index, position, counts = np.unique(draws.index[:count], return_index=True, return_counts=True)
     residual = draws.residual[position]
     if not residual.all():
-        return Bound(moments.residual_trace, "trace")
+        return Bound(residual_trace, "trace")
     if rows.weights is not None:
         residual = residual / np.asarray(rows.weights[index], dtype=np.float64)
     X = rows.take(index)
-    gram, error = scaled_residuals(kernel, moments.map, X, residual, counts.astype(np.float64), entry_error)
-    total = max(draws.total, moments.residual_trace) * (1.0 + 2.0 * rounding_factor(rows.n_samples) * UNIT)
+    gram, error = scaled_residuals(kernel, feature_map, X, residual, counts.astype(np.float64), entry_error)
+    total = max(draws.total, residual_trace) * (1.0 + 2.0 * rounding_factor(rows.n_samples) * UNIT)
     bound = sampled_bound(total, ScaledSample(gram, int(counts.sum()), error), SAMPLING_FAILURE * 0.5 ** (tries + 1))
     return Bound(bound.mu, bound.form, SAMPLING_FAILURE if bound.failure_probability else 0.0)
 

@@ -130,6 +130,14 @@ def test_uniform_landmarks_give_their_numbers(given, new):
     np.testing.assert_allclose(K @ ours.normalization_.T, ours.transform(new), atol=1e-6)
 
 
+def test_a_random_state_that_is_handed_on_gives_their_landmarks():
+    ours, theirs = (
+        cls(n_components=9, random_state=np.random.RandomState(4), **given).fit(IRIS).component_indices_
+        for cls, given in ((Nystroem, {"selection": "uniform"}), (Theirs, {}))
+    )
+    np.testing.assert_array_equal(ours, theirs)
+
+
 def residual(model, X, K):
     Z = model.transform(X)
     return np.linalg.eigvalsh(K - Z @ Z.T)

@@ -244,7 +244,7 @@ class Kernel:
         return self
 
     def unbound(self) -> Kernel:
-        """What a model keeps of this kernel: without what ``bind`` attached."""
+        """The kernel that a model keeps: this one without the data that ``bind`` attached."""
         return self
 
     def over_parts(self, function: Callable[[Kernel], Kernel]) -> Kernel:
@@ -304,7 +304,8 @@ class Kernel:
         """Offers of products with error at most ``tol`` * sum_j |u_j| in each entry.
 
         ``tol=None`` asks for exact products. Their ``error_bound`` is rounding: at most (1e-10 + 8 n u) times the
-        largest kernel value (``value_bound``), for sums of n terms, and twice ``entry_error``.
+        largest kernel value (``value_bound``), for sums of n terms, and twice ``entry_error``. Without ``value_bound``
+        any finite bound is accepted.
 
         A generator need not get to its end: the plan stops asking once an offer is so cheap that planning another
         would cost more. So the ones that are cheap to plan come first.
@@ -374,8 +375,8 @@ class FeatureMap:
     rounding: float = 64 * EPS
     """Bound on |computed phi(x) - phi(x)| / |phi(x)| in float64."""
     anywhere: bool = False
-    """Whether what it says of its errors holds for every row, however far from those for which the map was made: rows
-    that come later may then share it (``like=``, ``kpca_update``)."""
+    """Whether ``residual`` and ``defect`` hold for every row, however far from the rows of the fit: later rows may then
+    share the map (``like=``, ``kpca_update``)."""
     tile_rows: int | None = None
     """Rows of a tile, for a map whose cost per tile does not depend on the number of rows in it (a fast transform);
     None: as many as keep a tile of features in cache. A whole number that depends on shapes and parameters alone."""
@@ -412,7 +413,7 @@ class FeatureMap:
         return np.zeros(len(X))
 
     def defect_norm(self, n: float, trace: float) -> float:
-        """Bound on the norm, and the trace, of what is not semidefinite in K - Phi Phi' of n rows with tr K = trace."""
+        """Bound on the norm and the trace of the part of K - Phi Phi' that is not semidefinite, for n rows and tr K."""
         return n * self.defect
 
     def outside_error(self, X: np.ndarray) -> np.ndarray:
@@ -466,7 +467,7 @@ class FeatureMap:
         return self
 
     def formula(self) -> dict[str, Any] | None:
-        """What ``docs/fastkpca_project.m`` evaluates in MATLAB; None: it knows no such features."""
+        """The description that ``docs/fastkpca_project.m`` evaluates in MATLAB; None: there is no formula."""
         return None
 
     def accumulate(self, X: np.ndarray, U: np.ndarray) -> np.ndarray:
@@ -537,7 +538,7 @@ class Moments:
         return residual
 
     def merge(self, other: Moments) -> Moments:
-        """Add what another accumulator of the same map has seen; returns self."""
+        """Add the rows of another accumulator of the same map; returns self."""
         self.count = _moments.merge(self.count, self._mean, self._scatter, other.count, other._mean, other._scatter)
         self.residual_trace += other.residual_trace
         return self

@@ -27,7 +27,7 @@ def _call(function: Callable[..., Any], label: str, *tiles: np.ndarray) -> Any:
 
 @contextmanager
 def _noted(text: str) -> Iterator[None]:
-    """Adds a note to what the user's own code raises; its type stays what it was."""
+    """Adds a note to an error of the user's own code; its type does not change."""
     try:
         yield
     except Exception as error:
@@ -36,7 +36,7 @@ def _noted(text: str) -> Iterator[None]:
 
 
 def _values(result: Any, shape: tuple[int, ...], dtype: np.dtype, label: str) -> np.ndarray:
-    """What a foreign ``block`` or ``diagonal`` returned, as an own, writeable array of the promised shape and dtype."""
+    """The result of a foreign ``block`` or ``diagonal`` as a new, writeable array of the promised shape and dtype."""
     values = np.asarray(result)
     if values.dtype.kind not in "fiub":
         raise TypeError(f"{label} returned {values.dtype} values; a kernel returns real numbers, shape {shape}")
@@ -51,14 +51,14 @@ class _Foreign(Kernel):
     """Shared by the adapters: the properties that a Kernel class declares are declared by keyword here."""
 
     slot: ClassVar[str]
-    """The parameter that holds what is wrapped."""
+    """The parameter that holds the wrapped function or object."""
 
     @property
     def wrapped(self) -> Any:
         return getattr(self, self.slot)
 
     def declarations(self) -> dict[str, Any]:
-        """Every parameter but what is wrapped."""
+        """Every parameter except the wrapped function or object."""
         return {name: value for name, value in self.get_parameters().items() if name != self.slot}
 
     def check(self) -> None:

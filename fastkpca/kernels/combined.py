@@ -29,7 +29,7 @@ __all__ = ["ProductKernel", "ScaledKernel", "SumKernel", "add", "multiply"]
 COMPILED_FLOPS, BLOCK_FLOPS = 5.0, 33.0
 """Of a kernel value beside the distance, from compiled tiles and from ``block``, in the flops of ``Cost``."""
 ABOVE = 1 + 1e-12
-"""What the few roundings of a bound can take from it, many times over."""
+"""Relative error of a bound by its few roundings, many times over."""
 
 Value = TypeVar("Value")
 
@@ -111,7 +111,7 @@ def _map_cost(offers: Sequence[Offer], D: int, residual: float, joining: float =
 
 
 class _Combination(Kernel):
-    """What all combinations of kernels share: what follows from the parts whatever is done with them."""
+    """The base of all combinations of kernels: the members that follow from the parts alone."""
 
     api_version = 1
     parts: tuple[Kernel, ...]
@@ -370,7 +370,7 @@ class SumKernel(_FlatCombination):
         bounds_x, bounds_y = self._value_bounds(data_x), self._value_bounds(data_y)
         if bounds_x is None or bounds_y is None:
             return ()
-        # what each part's product loses by rounding may be more than the values of the sum tell: they may cancel
+        # the rounding of each part's product may be larger than the values of the sum suggest: the parts may cancel
         rounding = (rounding_factor(data_y.n_samples) + len(self.parts)) * UNIT * sum(map(max, bounds_x, bounds_y))
         offers = self._part_products(data_x, data_y, None if tol is None else tol - rounding)
         if offers is None:

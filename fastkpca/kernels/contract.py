@@ -1,4 +1,4 @@
-"""What a kernel promises, each promise once: pure functions of the values that a kernel, a map or a product returned.
+"""The promises of a kernel, each once: pure functions of the values that a kernel, a map or a product returned.
 
 A claim is checked on a few rows and answers with a ``Finding``. At run time each kernel from outside is checked on a
 sample (``sampling``); ``fastkpca.testing`` checks all claims for authors, on many tiles. Both say what error a value

@@ -55,7 +55,7 @@ class Precomputed(Kernel):
         return bound, np.arange(K.shape[0], dtype=np.float64)[:, None]
 
     def unbound(self) -> Kernel:
-        """Without the matrix: what a model keeps."""
+        """The kernel that a model keeps: without the matrix."""
         return Precomputed()
 
     def _entries(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
@@ -83,7 +83,7 @@ class Precomputed(Kernel):
             return 0.0
         if self.largest is None:
             return None
-        # what the tiles' type does not hold is rounded, and so is the sum of the two halves
+        # values are rounded to the tiles' type, and so is the sum of the two halves
         kind = self.matrix.dtype.kind
         held = self.largest <= 2.0**53 if kind in "iu" else np.can_cast(self.matrix.dtype, np.float64)
         exact = held and np.dtype(dtype) == np.float64 and not self.mixed

@@ -322,7 +322,7 @@ def list_kernels(load: bool = False) -> KernelTable:
 
 
 def _inspected(entry: Entry) -> Entry:
-    """The entry with what its kernel says of itself, or with what failed."""
+    """The entry with the declarations of its kernel, or with the error of its import."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a listing is not the place for what an import has to say

@@ -1,4 +1,4 @@
-"""Kernels in model files: what a file says of its kernel, and the kernel that it means, imported only where allowed."""
+"""Kernels in model files: the description of a kernel, and the kernel made from it, imported only where allowed."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class Watch:
 
 
 class Proxy:
-    """Stands in for an object from outside: what a subclass does not look at is that object's own.
+    """Stands in for an object from outside: a member that the subclass does not define is read from that object.
 
     The last base of a subclass is the protocol (``Kernel``, ``FeatureMap``, ``Summation``). Its attributes are read
     from the object, and its methods are called on the object with their failures named.

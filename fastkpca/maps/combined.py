@@ -51,7 +51,7 @@ def parts_of(header: dict, arrays: dict[str, np.ndarray]) -> list[State]:
 
 
 class _OfParts(FeatureMap):
-    """What maps made of other maps share."""
+    """The base of maps made of other maps."""
 
     kind: ClassVar[str]
     parts: tuple[FeatureMap, ...]

@@ -300,7 +300,7 @@ class ToeplitzMoments(OperatorMoments):
         """The symbol on the grid (real: t is Hermitian), and Phi'1."""
         if self._ready is None:
             shape = tuple(scipy.fft.next_fast_len(2 * m + 1, real=True) for m in self._doubled)
-            # t_0 is known exactly; the trace of what the products apply is then the one below
+            # t_0 is known exactly; the trace of the computed operator is then the one below
             self._sums[(0, *self._doubled[1:])] = self.count
             symbol = _values(self._sums[None], shape)[0]
             centre = tuple(slice(m, 3 * m + 1) for m in self.map.half[1:])
@@ -328,7 +328,7 @@ class ToeplitzMoments(OperatorMoments):
 
     @property
     def indefinite(self) -> float:
-        """How far below zero an eigenvalue of what the products apply may lie: the transform's error."""
+        """How far below zero an eigenvalue of the computed operator may lie: the transform's error."""
         return self.count * self.map.transform_error + self.product_error
 
     @property
@@ -514,7 +514,7 @@ def _mode_weights(period: float, sigma: float) -> tuple[float, float]:
 
 
 def _last_mode(period: float, sigma: float, tail: float) -> tuple[int, float]:
-    """The smallest M whose modes leave out at most ``tail``, and what they leave out."""
+    """The smallest M whose modes leave out at most ``tail``, and the weight that they leave out."""
     a, scale = _mode_weights(period, sigma)
 
     def beyond(m: int) -> float:
@@ -531,7 +531,7 @@ def _last_mode(period: float, sigma: float, tail: float) -> tuple[int, float]:
 
 @dataclass(frozen=True)
 class BoxModes:
-    """Weights of the Gaussian's modes on a periodic box, and what they leave out.
+    """Weights of the Gaussian's modes on a periodic box, and the weight of the modes left out.
 
     Attributes
     ----------

@@ -86,7 +86,7 @@ def monomials(
 
 
 class _ExpansionMap(FeatureMap):
-    """What both maps share: an Expansion applied to tiles measured in its own unit, from its own centre."""
+    """The base of both maps: an Expansion applied to tiles measured in its own unit, from its own centre."""
 
     _expansion: multiindex.Expansion
     _unit: float

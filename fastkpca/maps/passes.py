@@ -33,7 +33,7 @@ TASK_ROWS, TASK_BYTES = 1 << 14, 1 << 22
 
 
 def map_tile_rows(feature_map: FeatureMap) -> int:
-    """Rows of a tile for this map: what it asks for, else what suits its features."""
+    """Rows of a tile for this map: its own ``tile_rows``, else as many as suit its features."""
     return feature_map.tile_rows or parallel.tile_rows(feature_map.n_features)
 
 

@@ -57,7 +57,7 @@ BLOCK = 128
 """Most pivots proposed at once: enough for BLAS 3, few enough that rejection (b^3 / 3 flops, one thread) is cheap."""
 SAMPLE_ROWS = 4096
 LOOKED_AT = 512
-"""Rows on which a probe looks at the largest eigenvalue of what pivots leave."""
+"""Rows on which a probe estimates the largest eigenvalue of the residual."""
 WEIGHTS_ROUNDING = 1e-13
 """Rounding of phi(x).c, over |phi(x)| |c|, up to which weights of the kernel values may take the place of phi."""
 SOLVE_FLOPS = 0.1
@@ -322,7 +322,7 @@ class _Selection:
 
 @dataclass
 class _Candidates:
-    """Rows that pivots are drawn from, and what they stand for.
+    """Rows that pivots are drawn from, and the number of rows that they represent.
 
     Attributes
     ----------
@@ -672,7 +672,7 @@ class RankProbe:
         return np.minimum(self.residual(rank) * np.maximum(more, 1.0), 1.0)
 
     def largest_share(self, rank: np.ndarray, n: np.ndarray) -> np.ndarray:
-        """The largest eigenvalue of what so many pivots leave of a sample of n rows, over its trace."""
+        """The largest eigenvalue of the residual of so many pivots on a sample of n rows, over its trace."""
         (k0, _, x0), (k1, _, x1) = self.beside
         power = np.clip(np.log(x0 / x1) / np.log(k1 / k0), 0.0, 1.0)  # it falls as a power of their number
         return np.minimum((np.sqrt(x1 * (k1 / np.maximum(rank, 1.0)) ** power) + np.sqrt(1.0 / n)) ** 2, 1.0)

@@ -129,7 +129,7 @@ class RankedMap(FeatureMap):
         return len(record.array("indices", (None, d), kind="i"))
 
     def cost(self) -> Cost:
-        """What forming these features costs; the search for the set is already paid."""
+        """The cost of forming these features; the search for the set is already paid."""
         D, d = self.indices.shape
         products = float((len(self._active) - self._shared).sum())
         row = 2.0 * d * d + 4.0 * float((self._orders + 10).sum()) + products + 2.0 * D
@@ -249,7 +249,7 @@ class _Search:
             most *= 0.9
         self._masses = [_core.one_dimensional(np.ascontiguousarray(x), int(min(k, most))) ** 2 for x, k in zip(z, need)]
         self._means = [mass.mean(axis=1) for mass in self._masses]
-        # what the tables can hold at all
+        # the largest set that the tables can hold
         self._within = float(np.prod([mass.sum(axis=0) for mass in self._masses], axis=0).mean())
         self._threshold = 0.25
         self._refused = 0.0  # the largest threshold with too many indices, or too much work

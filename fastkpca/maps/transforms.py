@@ -1,4 +1,4 @@
-"""Sums of exponentials at scattered points, both ways: what Fourier features are made of.
+"""Sums of exponentials at scattered points, both ways: the transforms behind Fourier features.
 
     type 1:  t_m  = sum_i u_i exp(-i m.p_i)          for all |m_c| <= M_c
     type 2:  f_i  = sum_m c_m exp(+i m.p_i)          c Hermitian, so f is real

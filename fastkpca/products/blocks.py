@@ -1,4 +1,4 @@
-"""Tiles of kernel values from ``Kernel.block``, and what every way of walking over them shares."""
+"""Tiles of kernel values from ``Kernel.block``, and the base of every loop over them."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ FLOPS = 5e9  # of Cost, in a second on one thread
 
 
 def reachable(d: int) -> float:
-    """Smallest tol for rows of d numbers: what the rounding of a kernel value in an exact tile may be."""
+    """Smallest tol for rows of d numbers: the largest rounding error of a kernel value in an exact tile."""
     error = 2.0 * (d + 10) * UNIT
     return error + (_exponent_error(d) if d > tiles.DIRECT else 0.0)
 
@@ -403,7 +403,7 @@ def _pieces(start: np.ndarray, stop: np.ndarray, most: int) -> Iterator[tuple[np
         yield a, b
 
 
-# ---- what it would cost ----
+# ---- predicted cost ----
 
 
 def cluster_offer(

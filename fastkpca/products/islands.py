@@ -34,7 +34,7 @@ _SLACK = 1e-3  # of a cell, for their rounding
 
 
 class _Gaussian(Kernel):
-    """What exact tiles need to know of the kernel."""
+    """The Gaussian as far as exact tiles need it: sigma and the name of the compiled tile."""
 
     parameters = {"sigma": None}
     sigma: float

@@ -60,7 +60,7 @@ def _diagonals(kernel: Kernel, rows: Rows) -> Iterator[np.ndarray]:
 
 
 class _RealOperator(LinearOperator):
-    """What the three operators share: blocks of real columns, checked before scipy turns them into plain arrays."""
+    """The base of the three operators: blocks of real columns, checked before scipy turns them into plain arrays."""
 
     def dot(self, x: Any) -> Any:
         if isinstance(x, LinearOperator) or np.isscalar(x):

@@ -31,7 +31,7 @@ class TwoSidedSummation(Summation):
         self._sources = self._targets if rows_y is None else self._prepared(rows_y)
 
     def _prepared(self, rows: Rows) -> Any:
-        """What every product needs of one side."""
+        """One side, prepared for every product."""
         raise NotImplementedError
 
     def _multiply(self, U: np.ndarray, targets: Any, sources: Any) -> np.ndarray:

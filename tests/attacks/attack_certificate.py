@@ -228,7 +228,7 @@ def main():
             for route, name, far, certificate, error, size, tol in attack_one(rng, options.largest):
                 found.setdefault(route, []).append((certificate, far, error, size, tol))
                 if far > (1e-10 if route == "angles" else REFERENCE) or np.isnan(far):
-                    form = f"{getattr(certificate.outside, 'form', route)}, {certificate.bound_kind}"
+                    form = f"{certificate.outside.form if certificate.outside else route}, {certificate.bound_kind}"
                     print(f"MISSED case {case} {route}: {name} tol={tol:.1e} outside by {far:.2e} ({form})")
     for route, cases in found.items():
         far = np.array([f for _, f, *_ in cases])

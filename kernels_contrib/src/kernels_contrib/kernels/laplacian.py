@@ -92,7 +92,7 @@ class Laplacian(Kernel):
 
     def entry_error(self, data: Summary, dtype: np.dtype) -> float:
         # A sum of d rounded differences and a product give t = |x - y|_1 / length_scale a relative error of at most
-        # (d + 1) u, and t exp(-t) <= 1/e bounds what that does; two ulp for exp itself, one rounding to the tile type.
+        # (d + 1) u, and t exp(-t) <= 1/e bounds the effect; two ulp for exp itself, one rounding to the tile type.
         # The rows come with a shift subtracted, which rounds each coordinate: a row moves by at most u |x|_1 <=
         # u sqrt(d) radius, and |d/dt exp(-t)| <= 1. For clusters far apart this is the larger part.
         assert self.length_scale is not None  # resolved

@@ -1,4 +1,4 @@
-"""Checks of parameters: each returns a plain Python number or says what is wrong with what it was given."""
+"""Checks of parameters: each returns a plain Python number or says what is wrong with the value."""
 
 from __future__ import annotations
 

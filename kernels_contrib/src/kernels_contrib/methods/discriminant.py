@@ -128,7 +128,7 @@ class Penalised:
 
 @dataclass(frozen=True)
 class FittedDirections:
-    """The function that projects new rows, the quotients reached, what it came to, and what else a model holds."""
+    """The function that projects new rows, the quotients, a description of the fit, and the other fields of a model."""
 
     function: KernelFunction
     quotients: np.ndarray

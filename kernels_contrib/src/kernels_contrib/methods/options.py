@@ -1,4 +1,4 @@
-"""What the methods may be asked for, checked."""
+"""Options of the methods, checked."""
 
 from __future__ import annotations
 

@@ -267,8 +267,10 @@ class FileSource(Source):
         while len(raw) < size:
             part = os.pread(self._handle, size - len(raw), self._offset + start * self._step + len(raw))
             if not part:
-                self._expect(start + len(raw) // self._step, "rows in the file")
-                raise DataChangedError(f"{self.name}: the file ends early, in row {start + len(raw) // self._step}")
+                # whichever page is read first, it may begin behind the end
+                left = max(0, os.fstat(self._handle).st_size - self._offset) // self._step
+                self._expect(left, "rows in the file")
+                raise DataChangedError(f"{self.name}: the file ends early, in row {left}")
             raw += part
         rows = np.ndarray(
             (stop - start, self.n_features), self.dtype, buffer=raw, strides=(self._step, self.dtype.itemsize)

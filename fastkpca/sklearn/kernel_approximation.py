@@ -122,7 +122,7 @@ class Nystroem(KernelEstimator):
     >>> nystroem = Nystroem(gamma=0.02, n_components=200, random_state=0)
     >>> nystroem.fit_transform(X).shape
     (1797, 200)
-    >>> nystroem.residual_norm_ < 0.05 * nystroem.residual_trace_ < 0.05 * len(X)
+    >>> nystroem.residual_norm_ < 0.1 * nystroem.residual_trace_ < 0.001 * len(X)
     True
     >>> nystroem.failure_probability_
     5e-07

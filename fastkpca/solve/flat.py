@@ -37,7 +37,7 @@ class FlatRun(ExactRun):
         self.start, self.first_block = GaussianStart(block, EXPLORATION_FAILURE / 2), self.basis.orthonormal(block)
         self.steps = 0
         self.exploration_failed = False
-        # of one of the two random blocks, and of the other
+        # of the first random block, and of each of the others
         self.failure = self.exploration_failure = EXPLORATION_FAILURE / 2
         self.upper = np.full(outlook.block, np.inf)
 
@@ -87,6 +87,7 @@ class FlatRun(ExactRun):
     def _block_after(self, pairs: Pairs, last: int, c: int) -> np.ndarray:
         if self.exploration is None and self._second_block_pays(pairs, c):
             self.exploration = Exploration(self.basis.size, min(self.outlook.block, self.basis.room))
+            self.failure += self.exploration_failure
             return self.basis.orthonormal(self.rng.standard_normal((self.n, self.outlook.block)))
         return self.basis.orthonormal(self.basis.images[:, -last:], noise=self.noise)
 
@@ -100,7 +101,6 @@ class FlatRun(ExactRun):
         theta, Y = self.basis.ritz()
         ritz = self._ritz_block(Pairs(theta, Y, self.basis.residuals(theta, Y)))
         certificate = ritz_certificate(ritz, min(len(self.upper), len(theta)), self.products.info, outside)
-        self.failure = EXPLORATION_FAILURE
         self._tighten_upper_ends(certificate.eigenvalue_bounds[:, 1])
 
     def _tighten_upper_ends(self, ends: np.ndarray) -> None:

@@ -31,7 +31,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..base.rounding import UNIT
-from .certificate import Bound, RitzBlock
+from .beyond import gap_bound
+from .certificate import NO_BOUND, Bound, RitzBlock
 
 __all__ = ["GaussianStart", "separated_bound"]
 
@@ -49,7 +50,7 @@ class GaussianStart:
 
     def __init__(self, block: np.ndarray, failure: float):
         b = block.shape[1]
-        self.columns, self.failure = b, failure
+        self.columns = b
         gram = block.T @ block
         norm = float(np.sqrt(np.linalg.eigvalsh(gram)[-1] * (1.0 + 1e-8)))
         spare = b - np.arange(b)  # b - i + 1
@@ -106,18 +107,18 @@ def separated_bound(upper: np.ndarray, ritz: RitzBlock, failure: float) -> Bound
     """Bound on the complement of m Ritz vectors from upper ends of the eigenvalues themselves.
 
     Where p Ritz values lie above ``upper[p]``, which no more than p eigenvalues exceed, the inertia of A - upper[p] I
-    and its Schur complement give P A P <= upper[p] + |R_p|^2 / (theta_p - upper[p]) (as ``nested`` has it); of all p
+    and its Schur complement give P A P <= upper[p] + |R_p|^2 / (theta_p - upper[p]) (`beyond.gap_bound`); of all p
     the best is taken. Without any such gap it is upper[0], the bound on A itself.
     """
-    errors = ritz.errors
-    best = float(upper[0]) if len(upper) else np.inf
-    if errors is None or not np.isfinite(best):
-        return Bound(np.inf, "none") if not np.isfinite(best) else Bound(best, "start", failure)
-    theta = ritz.theta - errors.compression
-    squares = np.cumsum(np.maximum(np.diag(ritz.residual_gram), 0.0))
-    p = np.arange(1, min(len(upper), len(theta) + 1))
-    gaps = theta[p - 1] - upper[p]
-    residuals = np.sqrt(squares[p - 1]) * (1.0 + 1e-8) + errors.residual
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        mu = np.where(gaps > 0, upper[p] + 1.001 * residuals**2 / gaps, np.inf)
-    return Bound(min(best, float(np.min(mu, initial=np.inf))), "start", failure)
+    if not len(upper) or not np.isfinite(upper[0]):
+        return NO_BOUND
+    bounds, errors = [Bound(float(upper[0]), "start", failure)], ritz.errors
+    if errors is not None:
+        theta = ritz.theta - errors.compression
+        norms = np.sqrt(np.cumsum(np.maximum(np.diag(ritz.residual_gram), 0.0))) * (1.0 + 1e-8) + errors.residual
+        bounds += [
+            gap_bound(float(upper[p]), float(norms[p - 1]), float(theta[p - 1]), failure)
+            for p in range(1, min(len(upper), len(theta) + 1))
+            if theta[p - 1] > upper[p]
+        ]
+    return min(bounds, key=lambda bound: bound.mu)

@@ -273,7 +273,10 @@ class FeatureOperator(_RealOperator):
 
     @property
     def residual_trace(self) -> float:
-        """Trace of K - Phi Phi', an upper bound; one pass over the rows, kept."""
+        """Upper bound on the trace of the semidefinite part of K - Phi Phi'; one pass over the rows, kept.
+
+        Beside that part each entry may be off by ``map.defect``, which is not zero for Fourier features alone.
+        """
         if self._residual is None:
             n, step = self._rows.n_samples, map_tile_rows(self.map)
             with parallel.reporter(self._progress) as report:

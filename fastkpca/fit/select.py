@@ -40,6 +40,8 @@ FEATURES = 200
 """For each kernel; more where c needs them. The rest of the kernel is counted in the error as left out."""
 HALVINGS = 4
 """How often the rows are halved for the stability."""
+RESOLVED = 1e-6
+"""Components with less variance, relative to the first, are left out: ``kpca`` does not resolve them by default."""
 PREIMAGE_ROWS = 50
 """At most so many rows of each fold get a pre-image, which is a search for each row."""
 
@@ -69,7 +71,7 @@ def kpca_select(
         sigma of "gaussian": 12 values, from 1/8 to 5.7 times the median heuristic. A dict holds a grid of one's own, as
         in ``{"gaussian": {"sigma": [0.5, 1, 2]}, "polynomial": {"degree": [2, 3]}}``.
     c : int or sequence of int
-        Numbers of components.
+        Numbers of components; a component whose variance is below 1e-6 of the first one's does not count.
     y : array_like (N,), optional
         Labels, for the criterion "score".
     classifier : object, optional
@@ -395,12 +397,12 @@ class _Task:
 
 
 def _components_of(Phi: np.ndarray, c: int) -> _Components:
-    """Mean and leading components of features; those whose variance is rounding are left out."""
+    """Mean and leading components of features, those that ``kpca`` would find with its default ``tol``."""
     mean = Phi.mean(axis=0)
     centred = Phi - mean
     D = Phi.shape[1]
     values, axes = scipy.linalg.eigh(centred.T @ centred, subset_by_index=(max(0, D - c), D - 1))
-    present = values > D * EPS * max(float(values[-1]), float((mean @ mean) * len(Phi)))
+    present = values > max(RESOLVED * float(values[-1]), D * EPS * float(mean @ mean) * len(Phi))
     return _Components(mean, axes[:, present][:, ::-1])
 
 

@@ -93,7 +93,8 @@ def selection(choice: Selection, ax: Axes | None = None, *, measure: str | None 
     drawn.set_xlabel("number of components" if across == "c" else across)
     drawn.set_ylabel(f"{TITLES[measure]} ({'larger' if measure in LARGER_IS_BETTER else 'smaller'} is better)")
     open_frame(drawn)
-    key_above(drawn, columns=max(1, min(len(lines) + 2, 60 // (8 + max(map(len, lines))))))
+    inches = drawn.figure.get_figwidth() * drawn.get_position().width
+    key_above(drawn, columns=max(1, int(9 * inches / (6 + max(map(len, lines))))))
     return drawn
 
 

@@ -193,5 +193,7 @@ def test_import_brings_nothing_optional():
         heavy |= {"tqdm", "h5py", "zarr", "pyarrow"}
         found = heavy & {name.split(".")[0] for name in sys.modules}
         assert not found, found
+        slow = {"scipy." + name for name in ("stats", "spatial", "fft", "optimize", "ndimage", "interpolate")}
+        assert not slow & set(sys.modules), slow & set(sys.modules)
     """
     subprocess.run([sys.executable, "-P", "-c", textwrap.dedent(code)], check=True)

@@ -16,11 +16,10 @@ from scipy import stats
 from ..base import parallel
 from ..base.checks import check_choice, check_flag
 from ..base.rounding import EPS
-from ..kernels import guarded
 from ..rows.view import Rows
 from .projector import NewRows, SquaredErrors
 from .result import KPCAModel, check_model
-from .rows import counted, new_rows
+from .rows import new_rows, training_rows
 
 __all__ = ["Limits", "kpca_limits", "kpca_spe", "kpca_t2"]
 
@@ -308,21 +307,17 @@ def _squared_errors(
 
 def _training(model: KPCAModel) -> NewRows:
     """Rows that the model was made of, where it holds them."""
-    if not model.projector.grows_with_n or model.projector.landmarks is None:
-        raise ValueError(
-            "limits need rows, and this model is a feature map, which holds no training rows; give "
-            "kpca_limits(model, X) rows from normal operation, best rows that the model was not made of"
-        )
+    given = training_rows(model, "kpca_limits", "rows from normal operation, best rows that the model was not made of")
     if model.kernel.by_number:
         raise ValueError(
             "this model does not hold the precomputed matrix that it was made of; give kpca_limits(model, K_new, "
             "diagonal=...) the (m, N) matrix between rows from normal operation and the training rows"
         )
-    rows, _ = counted(model, Rows(model.projector.landmarks))
+    rows = given.rows
     if len(rows) > CALIBRATION_ROWS:
         few = np.sort(np.random.default_rng(0).choice(len(rows), CALIBRATION_ROWS, replace=False))
         rows = Rows(rows.source[few], weights=None if rows.weights is None else rows.weights[few])
-    return NewRows(guarded(model.kernel), rows, np.dtype(np.float64))
+    return given._replace(rows=rows)
 
 
 def _diagonal(given: NewRows, diagonal: Any) -> np.ndarray | None:

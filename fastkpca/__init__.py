@@ -40,6 +40,7 @@ from .fit.gram import features, gram
 from .fit.kpca import kpca, plan
 from .fit.merge import kpca_merge, kpca_update
 from .fit.pca import pca
+from .fit.select import kpca_select
 from .kernels import get_kernel, list_kernels, register_kernel
 from .model.importance import kpca_importance
 from .model.matlab import export_mat
@@ -65,6 +66,7 @@ __all__ = [
     "kpca_merge",
     "kpca_preimage",
     "kpca_project",
+    "kpca_select",
     "kpca_spe",
     "kpca_t2",
     "kpca_update",

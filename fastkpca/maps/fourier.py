@@ -24,7 +24,7 @@ from math import ceil, erfc, exp, log, pi, prod, sqrt
 from typing import Any
 
 import numpy as np
-import scipy.fft
+import scipy  # scipy.fft is loaded where it is used first
 
 from ..base.protocol import Cost, FeatureMap, Kernel, Moments, Offer, OperatorMoments, Summary
 from ..base.rounding import UNIT

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, overload
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from ..base import parallel
 from ..base.checks import check_choice, check_flag
@@ -264,7 +264,7 @@ def kpca_limits(
     elif t2 == "F":
         t2_limit = _f_limit(model, confidence)
     else:
-        t2_limit = float(stats.chi2.ppf(confidence, model.n_components))
+        t2_limit = _chi_squared_quantile(confidence, model.n_components)
     if spe == "empirical":
         spe_limit = _order_statistic(errors, weights, confidence, "spe")
     else:
@@ -337,13 +337,18 @@ def _diagonal(given: NewRows, diagonal: Any) -> np.ndarray | None:
     return values
 
 
+def _chi_squared_quantile(probability: float, freedom: float) -> float:
+    """What scipy.stats gives, which takes longer to import than all of this package."""
+    return 2.0 * float(special.gammaincinv(freedom / 2.0, probability))
+
+
 def _f_limit(model: KPCAModel, confidence: float) -> float:
     """Limit of T^2 for a new row, where mean and variances are estimates."""
     n, c = model.count, model.n_components
     limit = np.inf
     if n > c:
         with np.errstate(over="ignore"):
-            limit = c * (n + 1.0) * (n - 1.0) / (n * (n - c)) * float(stats.f.ppf(confidence, c, n - c))
+            limit = c * (n + 1.0) * (n - 1.0) / (n * (n - c)) * float(special.fdtri(c, n - c, confidence))
     if not np.isfinite(limit):
         counted = f"{model.n_samples} rows" if model.weight_sum is None else f"the sum of the weights is {n:.6g}"
         raise ValueError(
@@ -381,4 +386,4 @@ def _box(values: np.ndarray, weights: np.ndarray, confidence: float) -> float:
     variance = float(weights @ (values - mean) ** 2) / (count - 1.0)
     if not mean > 0.0 or variance <= (EPS * mean) ** 2:
         return scale * max(mean, 0.0)  # all are equal: what differs from them is beyond the limit
-    return scale * variance / (2.0 * mean) * float(stats.chi2.ppf(confidence, 2.0 * mean**2 / variance))
+    return scale * variance / (2.0 * mean) * _chi_squared_quantile(confidence, 2.0 * mean**2 / variance)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal, localcontext
 
 import numpy as np
-from scipy.spatial.distance import pdist
+import scipy  # scipy.spatial is loaded where it is used first
 
 from fastkpca.base.rounding import UNIT, unit_roundoff
 from fastkpca.kernels import Kernel, KernelParameterError, Offer, Summary
@@ -61,7 +61,7 @@ class Laplacian(Kernel):
         sample = data.sample
         if len(sample) > MEDIAN_ROWS:  # spread evenly: the sample is random, but in the order of the rows
             sample = sample[np.linspace(0, len(sample) - 1, MEDIAN_ROWS).astype(np.intp)]
-        distances = pdist(sample, "cityblock")
+        distances = scipy.spatial.distance.pdist(sample, "cityblock")
         if not distances.any():
             raise KernelParameterError(
                 "laplacian: all rows of X are equal, so there is no median distance; check X, or give length_scale"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -86,6 +87,13 @@ class FeatureProjector(Projector):
     def products(self, kernel: Kernel, rows: Rows, n_threads: int, progress: Any = None) -> np.ndarray:
         columns = np.column_stack([self.axes, self.mean])
         return np.asarray(apply(self.map, rows, columns, n_threads, progress=progress, stage="scores"))
+
+    @property
+    def tile_rows(self) -> int:
+        return map_tile_rows(self.map)
+
+    def gradients(self, kernel: Kernel) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+        return self.map.gradients(self.axes)
 
     def of_the_mean(self) -> tuple[np.ndarray, float]:
         return self.mean @ self.axes, float(self.mean @ self.mean)

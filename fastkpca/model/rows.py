@@ -14,7 +14,7 @@ from ..rows.view import Rows
 from .projector import NewRows
 from .result import KPCAModel, check_model
 
-__all__ = ["counted", "float_type", "new_rows"]
+__all__ = ["counted", "float_type", "new_rows", "training_rows"]
 
 
 def float_type(*types: np.dtype) -> np.dtype:
@@ -69,3 +69,17 @@ def counted(model: KPCAModel, rows: Rows) -> tuple[Rows, np.ndarray | None]:
     """(those of the training rows that count, with their weights; their numbers, None where all count)."""
     model.projector.check_weights()
     return rows.weighted(model.sample_weight).present()
+
+
+def training_rows(model: KPCAModel, purpose: str, which: str = "the rows that it was fitted on") -> NewRows:
+    """Rows that the model was made of, those that count, with their weights; ValueError where it holds none.
+
+    ``purpose``: the function that needs them; ``which``: what rows to give it instead.
+    """
+    if not model.projector.grows_with_n or model.projector.landmarks is None:
+        raise ValueError(
+            f"{purpose} needs rows, and this model is a feature map, which holds no training rows; give "
+            f"{purpose}(model, X) {which}"
+        )
+    rows, _ = counted(model, Rows(model.projector.landmarks))
+    return NewRows(guarded(model.kernel), rows, np.dtype(np.float64))

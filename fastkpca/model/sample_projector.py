@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +18,9 @@ from ..rows.view import Rows
 from .projector import NewRows, Projector, SquaredErrors
 
 __all__ = ["SampleProjector"]
+
+TILE = 512
+"""Training rows whose kernel values with a tile of new rows are differentiated at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +71,23 @@ class SampleProjector(Projector):
 
     def recentred(self, column_means: np.ndarray) -> SampleProjector:
         return replace(self, column_means=column_means)
+
+    @property
+    def tile_rows(self) -> int:
+        return parallel.tile_rows(64)
+
+    def gradients(self, kernel: Kernel) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+        coeff = np.asarray(self.coeff, dtype=np.float64)
+
+        def gradients(X: np.ndarray, steps: np.ndarray) -> np.ndarray:
+            total = np.zeros((len(X), self.n_components, X.shape[1]))
+            for start in range(0, len(self.X), TILE):
+                Y = np.ascontiguousarray(self.X[start : start + TILE], dtype=np.float64)
+                sums = kernel.gradient_sums(X, Y, kernel.block(X, Y), steps)
+                total += sums(None, coeff[start : start + TILE])
+            return total
+
+        return gradients
 
     def project(self, kernel: Kernel, rows: Rows, out: Any, n_threads: int, progress: Any = None) -> None:
         constant = self.column_means @ self.coeff

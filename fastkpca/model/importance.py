@@ -228,6 +228,8 @@ def _importance(model: KPCAModel, sums: _Sums, method: str, n: int) -> Importanc
     spread = np.sqrt(sums.squares / sums.weight)
     first, second, third = sums.sums / sums.weight
     if method == "gradient":
+        if model.scale is not None:  # from the model's coordinates to the units of the rows
+            spread, first, second = spread * model.scale, first / model.scale, second / model.scale**2
         found = (second * spread**2, method, spread, second, first, third, None)
     else:
         error = np.sqrt(np.maximum(second - first**2, 0.0) / n)

@@ -132,6 +132,16 @@ def test_rows_out_of_memory():
         np.testing.assert_allclose(np.asarray(fk.kpca_project(one, rows)), other.score, atol=1e-9)
 
 
+@pytest.mark.parametrize("method", ["dense", "features"])
+def test_importance_is_in_the_units_of_the_rows(method):
+    X, _ = sample()
+    model = fk.kpca(X, "gaussian", 2, sigma=1.0, standardize=True, method=method)
+    reference = fk.kpca((X - model.shift) / model.scale, "gaussian", 2, sigma=1.0, standardize=False, method=method)
+    which, there = fk.kpca_importance(model, X), fk.kpca_importance(reference, (X - model.shift) / model.scale)
+    np.testing.assert_allclose(which.importance, there.importance, rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(which.spread, X.std(axis=0), rtol=1e-9)
+
+
 def test_an_offset_drowns_a_polynomial_and_standardising_helps():
     rows = np.random.default_rng(0).uniform(-1, 1, (500, 3))
     offset, plain = (fk.kpca(X, "polynomial", 1, degree=3, offset=1.0).eigenvalues[0] for X in (rows + 5, rows))

@@ -227,9 +227,10 @@ def _importance(model: KPCAModel, sums: _Sums, method: str, n: int) -> Importanc
         raise ValueError("the scores change too fast to be measured on these rows; scale X as the training rows were")
     spread = np.sqrt(sums.squares / sums.weight)
     first, second, third = sums.sums / sums.weight
+    unit = np.ones(len(spread)) if model.scale is None else model.scale  # the sums are in the model's coordinates
+    spread = spread * unit
     if method == "gradient":
-        if model.scale is not None:  # from the model's coordinates to the units of the rows
-            spread, first, second = spread * model.scale, first / model.scale, second / model.scale**2
+        first, second = first / unit, second / unit**2
         found = (second * spread**2, method, spread, second, first, third, None)
     else:
         error = np.sqrt(np.maximum(second - first**2, 0.0) / n)

@@ -42,6 +42,7 @@ from .fit.merge import kpca_merge, kpca_update
 from .fit.pca import pca
 from .fit.select import kpca_select
 from .kernels import get_kernel, list_kernels, register_kernel
+from .model.importance import kpca_importance
 from .model.matlab import export_mat
 from .model.novelty import kpca_limits, kpca_spe, kpca_t2
 from .model.preimage import kpca_denoise, kpca_preimage
@@ -60,6 +61,7 @@ __all__ = [
     "gram",
     "kpca",
     "kpca_denoise",
+    "kpca_importance",
     "kpca_limits",
     "kpca_merge",
     "kpca_preimage",

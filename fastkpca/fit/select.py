@@ -341,6 +341,7 @@ class _Task:
                 max_features=self.max_features,
                 n_threads=self.n_threads,
                 return_scores=False,
+                standardize=False,
             )
 
     def _features(self, kernel: Kernel, model: KPCAModel | None) -> FeatureOperator:

@@ -179,6 +179,15 @@ class PivotMap(FeatureMap):
         """b.phi(x) = (L^-T b)' k(pivots, x)."""
         return scipy.linalg.solve_triangular(self.factor, B, lower=True, trans="T", check_finite=False)
 
+    def gradients(self, C: np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+        weights = self.landmark_weights(C)
+
+        def gradients(X: np.ndarray, steps: np.ndarray) -> np.ndarray:
+            K = _block(self.kernel, X, self.pivots)
+            return self.kernel.gradient_sums(X, self.pivots, K, steps)(None, weights)
+
+        return gradients
+
     @property
     def thread_safe(self) -> bool:
         return self.kernel.thread_safe

@@ -28,7 +28,7 @@ from ..base.checks import check_memory_limit
 from ..base.protocol import Kernel
 from ..base.room import DEFAULT_MEMORY
 from ..base.rounding import unit_roundoff
-from ..errors import CertificateWarning, ComponentsWarning, NoVarianceError, silenced, warn_caller
+from ..errors import CertificateWarning, ComponentsWarning, NoVarianceError, ScalesWarning, silenced, warn_caller
 from ..fit.kpca import kpca, plan
 from ..fit.merge import kpca_update
 from ..kernels import guarded
@@ -521,7 +521,7 @@ class KernelPCA(KernelTransformer):
             "n_threads": self._n_threads(),
             "rng": seed,
         }
-        with silenced(ComponentsWarning, *([CertificateWarning] if self.tol == 0 else [])):
+        with silenced(ComponentsWarning, ScalesWarning, *([CertificateWarning] if self.tol == 0 else [])):
             try:
                 if c is None and n > UNANNOUNCED_ROWS:
                     self._announce(X, kernel, route, settings)

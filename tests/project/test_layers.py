@@ -36,6 +36,7 @@ RUNTIME = {"numpy", "scipy", "threadpoolctl"}  # what is installed with fastkpca
 EXTRAS = {
     "maps.transforms": {"finufft"},
     "base.progress": {"tqdm"},
+    "model.selection": {"pandas"},
     "rows.foreign": {"pyarrow"},
     "rows.lazyfiles": {"h5py", "pyarrow", "zarr"},
     "rows.textfiles": {"pandas"},

@@ -9,12 +9,14 @@ from __future__ import annotations
 import numbers
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import reduce
 from math import isfinite, prod
+from operator import add as add_values
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from ..base.protocol import Cost, FeatureMap, Kernel, Offer, Summary, Summation
+from ..base.protocol import Cost, FeatureMap, GradientSums, Kernel, Offer, Summary, Summation
 from ..base.rounding import UNIT, rounding_factor, unit_roundoff
 from ..base.stored import Record
 from ..errors import KernelParameterError, PluginError
@@ -196,6 +198,10 @@ class ScaledKernel(_Combination):
     def diagonal(self, X: np.ndarray) -> np.ndarray:
         return self.factor * _diagonal(self.kernel, X)
 
+    def gradient_sums(self, X: np.ndarray, Y: np.ndarray, K: np.ndarray, steps: np.ndarray) -> GradientSums:
+        sums = self.kernel.gradient_sums(X, Y, checked_block(self.kernel, X, Y), steps)
+        return lambda R, A: sums(R, self.factor * A)
+
     def entry_error(self, data: Summary, dtype: np.dtype) -> float | None:
         error, bound = self.kernel.entry_error(data, dtype), self.kernel.value_bound(data)
         if error is None or bound is None:
@@ -325,6 +331,10 @@ class SumKernel(_FlatCombination):
     def _join(self, total: np.ndarray, values: np.ndarray) -> None:
         total += values
 
+    def gradient_sums(self, X: np.ndarray, Y: np.ndarray, K: np.ndarray, steps: np.ndarray) -> GradientSums:
+        of_parts = [part.gradient_sums(X, Y, checked_block(part, X, Y), steps) for part in self.parts]
+        return lambda R, A: reduce(add_values, (sums(R, A) for sums in of_parts))
+
     def entry_error(self, data: Summary, dtype: np.dtype) -> float | None:
         known = self._errors_and_bounds(data, dtype)
         if known is None:
@@ -443,6 +453,19 @@ class ProductKernel(_FlatCombination):
 
     def _join(self, total: np.ndarray, values: np.ndarray) -> None:
         total *= values
+
+    def gradient_sums(self, X: np.ndarray, Y: np.ndarray, K: np.ndarray, steps: np.ndarray) -> GradientSums:
+        values = [checked_block(part, X, Y) for part in self.parts]
+        of_parts = [part.gradient_sums(X, Y, block, steps) for part, block in zip(self.parts, values)]
+
+        def sums(R: np.ndarray | None, A: np.ndarray) -> np.ndarray:
+            total = np.zeros((len(X), A.shape[1], X.shape[1]))
+            for i, of_part in enumerate(of_parts):
+                factors = values[:i] + values[i + 1 :] + ([] if R is None else [R])
+                total += of_part(reduce(np.multiply, factors), A)
+            return total
+
+        return sums
 
     def entry_error(self, data: Summary, dtype: np.dtype) -> float | None:
         known = self._errors_and_bounds(data, dtype)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import sqrt
 
 import numpy as np
-from scipy.spatial.distance import pdist
+import scipy  # scipy.spatial is loaded where it is used first
 
 from .._core import tiles, truncation
 from ..base.protocol import Cost, FeatureMap, Kernel, Offer, Summary, Summation
@@ -50,7 +50,7 @@ def median_distance(sample: np.ndarray) -> float:
     """
     if len(sample) > MEDIAN_ROWS:
         sample = sample[np.linspace(0, len(sample) - 1, MEDIAN_ROWS).astype(np.intp)]
-    squares = pdist(sample, "sqeuclidean")
+    squares = scipy.spatial.distance.pdist(sample, "sqeuclidean")
     median = float(np.median(squares)) if squares.size else 0.0
     if median == 0.0 and squares.any():
         median = float(np.median(squares[squares > 0]))

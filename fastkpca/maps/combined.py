@@ -12,7 +12,7 @@ With k_i = phi_i.phi_i + E_i + D_i, E_i positive semidefinite and D_i the defect
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from itertools import pairwise
 from math import prod, sqrt
@@ -119,6 +119,9 @@ class ScaledMap(_OfParts):
 
     def apply(self, X: np.ndarray, C: np.ndarray) -> np.ndarray:
         return self._root * self.part.apply(X, C)
+
+    def gradients(self, C: np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+        return self.part.gradients(self._root * C)
 
     def new_moments(self) -> Moments:
         return _ScaledMoments(self)
@@ -239,6 +242,10 @@ class SumMap(_OfParts):
 
     def apply(self, X: np.ndarray, C: np.ndarray) -> np.ndarray:
         return reduce(add, (part.apply(X, C[columns]) for part, columns in zip(self.parts, self._slices)))
+
+    def gradients(self, C: np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+        of_parts = [part.gradients(C[columns]) for part, columns in zip(self.parts, self._slices)]
+        return lambda X, steps: reduce(add, (gradients(X, steps) for gradients in of_parts))
 
     def outside_error(self, X: np.ndarray) -> np.ndarray:
         return reduce(add, (part.outside_error(X) for part in self.parts)) * (1 + 2 * len(self.parts) * UNIT)

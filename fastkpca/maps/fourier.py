@@ -17,13 +17,14 @@ as 0 there. So k(x, x_i) is right to ``beyond`` for every x. Pairs of such rows 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 from math import ceil, erfc, exp, log, pi, prod, sqrt
 from typing import Any
 
 import numpy as np
-import scipy.fft
+import scipy  # scipy.fft is loaded where it is used first
 
 from ..base.protocol import Cost, FeatureMap, Kernel, Moments, Offer, OperatorMoments, Summary
 from ..base.rounding import UNIT
@@ -180,6 +181,23 @@ class FourierMap(FeatureMap):
         if near is not None:
             values[~near] = 0.0
         return values
+
+    def gradients(self, C: np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+        # the derivative of a wave is the wave times i times its frequency: a transform for each axis
+        spectra = self._pack(np.asarray(C, dtype=np.float64)) * self._half_root
+        first = np.arange(self.half[0] + 1.0)
+        modes = [first, *(np.arange(-m, m + 1.0) for m in self.half[1:])]
+        frequencies = np.meshgrid(*modes, indexing="ij")
+        along = [2j * pi / side * spectra * mode for side, mode in zip(self.period, frequencies)]
+
+        def gradients(X: np.ndarray, steps: np.ndarray) -> np.ndarray:
+            P, near = self._points(X)
+            values = np.stack([transforms.type2(P, spectrum, self.half, self.eps) for spectrum in along], axis=2)
+            if near is not None:
+                values[~near] = 0.0
+            return values
+
+        return gradients
 
     def outside_error(self, X: np.ndarray) -> np.ndarray:
         """The images of the rows of the box, as seen from outside of it."""

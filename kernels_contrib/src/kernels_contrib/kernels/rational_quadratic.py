@@ -91,6 +91,11 @@ class RationalQuadratic(Kernel):
         far = max(0, math.frexp(largest)[1] - exponent - MOST_OCTAVES)
         return exponent + far, math.ldexp(0.5 / self.alpha / mantissa / mantissa, 2 * far)
 
+    def gradient_weights(self, X: np.ndarray, Y: np.ndarray, K: np.ndarray) -> np.ndarray | None:
+        if self.alpha < 1e-3:  # the power would lose the digits of K: differences take its place
+            return None
+        return K ** (1.0 + 1.0 / self.alpha) / self.length_scale / self.length_scale
+
     def diagonal(self, X: np.ndarray) -> np.ndarray:
         return np.ones(len(X))
 

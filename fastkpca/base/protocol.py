@@ -176,6 +176,8 @@ class Kernel:
         @property
         def scales_rows(self) -> bool: ...
         @property
+        def scales_columns(self) -> bool: ...
+        @property
         def thread_safe(self) -> bool: ...
         @property
         def by_number(self) -> bool: ...
@@ -188,6 +190,8 @@ class Kernel:
         """"kernel" if k(x+s, y+s) = k(x, y); "centered" if that holds only after centring (linear); else None."""
         scales_rows = False
         """True: rows may be of any size, the kernel scales them itself; else X must lie between LEAST and LARGEST."""
+        scales_columns = False
+        """True: each column has a scale of its own in the kernel, so that their ranges may differ."""
         thread_safe = True
         """False makes the core call this kernel from one thread only."""
         by_number = False

@@ -233,7 +233,10 @@ def _declaration(name: str, allowed: tuple) -> property:
 
 
 DECLARATIONS = {
-    **dict.fromkeys(("positive_semidefinite", "thread_safe", "by_number", "is_linear", "scales_rows"), (False, True)),
+    **dict.fromkeys(
+        ("positive_semidefinite", "thread_safe", "by_number", "is_linear", "scales_rows", "scales_columns"),
+        (False, True),
+    ),
     "translation": (None, "kernel", "centered"),
 }
 for _name, _allowed in DECLARATIONS.items():

@@ -136,7 +136,7 @@ class FeatureProjector(Projector):
             error = delta * size
             slack = 4.0 * np.sqrt(within) * error + 4.0 * error**2
         slack += 4.0 * self.map.defect + 2.0 * outside_error
-        train = np.sqrt(model.mean_residual)
+        train = np.sqrt(model.mean_residual) if model.center else 0.0
         high = within + (np.sqrt(outside) + train) ** 2 + slack
         low = np.maximum(within + np.maximum(np.sqrt(surely) - train, 0.0) ** 2 - slack, 0.0)
         return SquaredErrors(z, within + outside, np.stack([low, high], axis=1))

@@ -227,7 +227,10 @@ def _importance(model: KPCAModel, sums: _Sums, method: str, n: int) -> Importanc
         raise ValueError("the scores change too fast to be measured on these rows; scale X as the training rows were")
     spread = np.sqrt(sums.squares / sums.weight)
     first, second, third = sums.sums / sums.weight
+    unit = np.ones(len(spread)) if model.scale is None else model.scale  # the sums are in the model's coordinates
+    spread = spread * unit
     if method == "gradient":
+        first, second = first / unit, second / unit**2
         found = (second * spread**2, method, spread, second, first, third, None)
     else:
         error = np.sqrt(np.maximum(second - first**2, 0.0) / n)

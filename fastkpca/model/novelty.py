@@ -208,8 +208,9 @@ def kpca_limits(
     confidence : float
         Between 0 and 1: share of normal rows below each limit.
     t2 : {"F", "chi2", "empirical"}
-        "F": c (N^2 - 1) / (N (N - c)) F(c, N - c), for a new row of normally distributed scores whose variances are
-        estimated from N rows; "chi2": chi^2(c), its limit for large N; "empirical": from the rows X.
+        "F": c (N^2 - 1) / (N (N - c)) F(c, N - c), for a new row of normally distributed scores whose means and
+        variances are estimated from N rows (of a model that is not centred, whose means are zero,
+        c N / (N - c + 1) F(c, N - c + 1)); "chi2": chi^2(c), its limit for large N; "empirical": from the rows X.
     spe : {"box", "empirical"}
         "box": g chi^2(h) with the mean g h and the variance 2 g^2 h of the SPE of X; "empirical": from the rows X.
     diagonal : array_like (m,), optional
@@ -348,7 +349,10 @@ def _f_limit(model: KPCAModel, confidence: float) -> float:
     limit = np.inf
     if n > c:
         with np.errstate(over="ignore"):
-            limit = c * (n + 1.0) * (n - 1.0) / (n * (n - c)) * float(special.fdtri(c, n - c, confidence))
+            if model.center:
+                limit = c * (n + 1.0) * (n - 1.0) / (n * (n - c)) * float(special.fdtri(c, n - c, confidence))
+            else:
+                limit = c * n / (n - c + 1.0) * float(special.fdtri(c, n - c + 1.0, confidence))
     if not np.isfinite(limit):
         counted = f"{model.n_samples} rows" if model.weight_sum is None else f"the sum of the weights is {n:.6g}"
         raise ValueError(

@@ -60,8 +60,9 @@ def new_rows(
         check_finite(rows, name=name, purpose=purpose)
     if sample_weight is not None:
         rows = rows.weighted(check_weights(sample_weight, rows.n_samples, fit=False))
-    shift = None if kernel.translation is None else model.shift  # without one, what float64 would round is refused
-    return NewRows(kernel, rows.shifted(shift), float_type(rows.dtype, model.dtype))
+    # without a shift, what float64 would round is refused
+    shift = None if kernel.translation is None and model.scale is None else model.shift
+    return NewRows(kernel, rows.shifted(shift).scaled(model.scale), float_type(rows.dtype, model.dtype))
 
 
 def counted(model: KPCAModel, rows: Rows) -> tuple[Rows, np.ndarray | None]:

@@ -36,12 +36,15 @@ class SampleProjector(Projector):
         Of the Gram matrix of the training rows; with weights, weighted means.
     weights : ndarray (N,) or None
         Of the training rows; None: each counts once. Empty: they had weights, and the model's file does not hold them.
+    center : bool
+        Whether the model is centred; if not, ``column_means`` are zero, and so is the mean of feature space.
     """
 
     X: np.ndarray
     coeff: np.ndarray
     column_means: np.ndarray
     weights: np.ndarray | None = None
+    center: bool = True
     grows_with_n = True
 
     @property
@@ -124,6 +127,8 @@ class SampleProjector(Projector):
 
     def shares(self) -> np.ndarray:
         """The share of each training row in the mean, shape (N,): its weight over the sum of the weights."""
+        if not self.center:
+            return np.zeros(len(self.X))
         self.check_weights()
         if self.weights is None:
             return np.full(len(self.X), 1.0 / len(self.X))
@@ -198,7 +203,11 @@ class SampleProjector(Projector):
             largest = largest + of_means
         else:
             _, data = summarize(
-                given.rows.weighted(None), shift=True, shift_by=model.shift, rng=np.random.default_rng(0)
+                given.rows.weighted(None),
+                shift=True,
+                shift_by=model.shift,
+                scale=False if model.scale is None else model.scale,
+                rng=np.random.default_rng(0),
             )
             _, train = summarize(Rows(self.X), shift=False, rng=np.random.default_rng(0))
             larger = max((data, train), key=lambda x: x.radius)

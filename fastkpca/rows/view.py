@@ -91,15 +91,22 @@ def refuse_not_finite(tile: np.ndarray, first: int, name: str, purpose: str) -> 
 
 
 class Rows:
-    """N rows of d numbers, minus a shift; ``source`` is a 2-D array, a memory map, a CSR matrix or a ``Source``.
+    """N rows of d numbers, minus a shift and over a scale; ``source`` is a 2-D array, a memory map, a CSR matrix or a
+    ``Source``.
 
-    ``weights`` is an array (N,) of non-negative numbers, or None.
+    ``weights`` is an array (N,) of non-negative numbers, or None; ``scale`` one (d,) of positive numbers, or None.
 
     Without a shift (None) a number that float64 would round is refused when it is read. With a shift (even of zeros)
     only differences count, and these may be rounded.
     """
 
-    def __init__(self, source: Any, shift: np.ndarray | None = None, weights: np.ndarray | None = None):
+    def __init__(
+        self,
+        source: Any,
+        shift: np.ndarray | None = None,
+        weights: np.ndarray | None = None,
+        scale: np.ndarray | None = None,
+    ):
         self.source = source.tocsr() if sp.issparse(source) else source
         self._paged = source if isinstance(source, Source) else None
         self._n = int(source.shape[0]) if self._paged is None else None
@@ -108,6 +115,12 @@ class Rows:
         self.shift = None if shift is None else np.asarray(shift, dtype=np.float64)
         self._offset = None if shift is None or not np.any(shift) else self.shift
         self.weights = weights
+        self.scale = scale
+
+    @property
+    def frame(self) -> dict[str, np.ndarray | None]:
+        """What is done to a row of the source: arguments of ``Rows`` for another source."""
+        return {"shift": self.shift, "scale": self.scale}
 
     @property
     def n_samples(self) -> int:
@@ -175,14 +188,22 @@ class Rows:
 
     def shifted(self, shift: np.ndarray | None) -> Rows:
         """The same source with this shift instead."""
-        return Rows(self.source, shift, self.weights)
+        return Rows(self.source, shift, self.weights, self.scale)
+
+    def scaled(self, scale: np.ndarray | None) -> Rows:
+        """The same source over this scale instead."""
+        return Rows(self.source, self.shift, self.weights, scale)
 
     def weighted(self, weights: np.ndarray | None) -> Rows:
         """The same rows with these weights."""
-        return Rows(self.source, self.shift, weights)
+        return Rows(self.source, self.shift, weights, self.scale)
 
     def _finish(self, part: Any, *, fresh: bool = False) -> np.ndarray:
-        """These rows of the source, dense and shifted; in place where ``fresh`` says that no one else uses them."""
+        """These rows of the source, dense, shifted and scaled; in place where ``fresh``: no one else uses them."""
+        rows = self._shifted(part, fresh=fresh)
+        return rows if self.scale is None else rows / self.scale
+
+    def _shifted(self, part: Any, *, fresh: bool) -> np.ndarray:
         if sp.issparse(part):
             part, fresh = part.toarray(), True
         if holds_more(part.dtype) and not _fits(part):
@@ -196,7 +217,7 @@ class Rows:
         return np.ascontiguousarray(part, dtype=np.float64)
 
     def tile(self, start: int, stop: int) -> np.ndarray:
-        """Rows start to stop as a C-contiguous float64 array, shifted. Treat it as read-only: it may be a view."""
+        """Rows start to stop as a C-contiguous float64 array, shifted and scaled; read-only: it may be a view."""
         return self._finish(self.source[start:stop])
 
     def tile_weights(self, start: int, stop: int) -> np.ndarray | None:
@@ -224,14 +245,14 @@ class Rows:
 
     def loaded(self) -> Rows:
         """These rows in memory, in their own type, where the source can be read in order only."""
-        return Rows(self.source[0 : self.n_samples], self.shift, self.weights) if self.sequential else self
+        return Rows(self.source[0 : self.n_samples], weights=self.weights, **self.frame) if self.sequential else self
 
     def present(self) -> tuple[Rows, np.ndarray | None]:
         """(the rows of positive weight, their numbers); (these rows, None) where no weight is zero."""
         if self.weights is None or np.all(self.weights):
             return self, None
         index = np.flatnonzero(self.weights)
-        return Rows(self.source[index], self.shift, np.asarray(self.weights)[index]), index
+        return Rows(self.source[index], weights=np.asarray(self.weights)[index], **self.frame), index
 
 
 def _refuse_rounding(part: np.ndarray) -> None:

@@ -6,6 +6,8 @@ ORDER = [
     "sigma",
     "selection",
     "scree",
+    "importance",
+    "uncertainty",
     "denoise_digits",
     "novelty",
     "accuracy",

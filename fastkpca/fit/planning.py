@@ -58,6 +58,8 @@ PIVOT_LOOK_SECONDS = 1.5e-4
 """Of a look and what follows from it, for each pivot that the look took."""
 SAMPLED_SHARE = 0.92
 """Of tol, for what pivots are predicted to leave: where they leave more than tol there is a second pass."""
+CANDIDATES = 4
+"""Rows of a sample, for each pivot, that are enough to choose pivots among."""
 NO_MORE = 1e-9
 """Residual trace over trace below which more pivots are not worth their cost, whatever the budget."""
 MORE_THAN_ROWS = 2048
@@ -375,8 +377,21 @@ def _counted_cost(data: Summary, rank: int, kernel_flops: float) -> Cost:
     return replace(cost, setup_flops=cost.setup_flops + float(bound_flops(draws, rank)), memory=8.0 * draws**2)
 
 
-def _pivots(kernel: Kernel, data: Summary, rows: Rows, cost: Cost, residual: float, largest: int) -> Offer:
+def _candidates(data: Summary, count: int) -> int:
+    """Rows to choose so many pivots among: to choose costs a quarter of the pass over all rows at most, if these are
+    enough to choose well."""
+    return max(CANDIDATES * count, data.n_samples // 4)
+
+
+def _pivots(
+    kernel: Kernel, data: Summary, rows: Rows, cost: Cost, residual: float, largest: int, *, counted: bool = False
+) -> Offer:
+    """``counted``: so many pivots, whatever the trace of what they leave, which then need not be judged."""
+
     def build(sample: np.ndarray) -> FeatureMap:
+        if counted:
+            step = max(1, len(sample) // _candidates(data, cost.n_features))
+            sample = sample[::step]
         # judged on rows that are not pivots: several of these for each pivot
         # (a row of weight zero may lie where the bounds of the others don't hold: the sample has none)
         more = 4 * cost.n_features > len(sample) and rows.weights is None

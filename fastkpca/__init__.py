@@ -41,7 +41,7 @@ from .fit.kpca import kpca, plan
 from .fit.merge import kpca_merge, kpca_update
 from .fit.pca import pca
 from .fit.select import kpca_select
-from .kernels import get_kernel, list_kernels, register_kernel
+from .kernels import get_kernel, list_kernels, on_columns, register_kernel
 from .model.importance import kpca_importance
 from .model.matlab import export_mat
 from .model.novelty import kpca_limits, kpca_spe, kpca_t2
@@ -73,6 +73,7 @@ __all__ = [
     "list_kernels",
     "list_methods",
     "load",
+    "on_columns",
     "pca",
     "plan",
     "register_kernel",

@@ -48,6 +48,7 @@ class RationalQuadratic(Kernel):
     api_version = 1
     positive_semidefinite = True
     translation = "kernel"
+    width_parameter = "length_scale"
     parameters = {"alpha": 1.0, "length_scale": 1.0}
 
     alpha: float

@@ -48,6 +48,7 @@ from .model.novelty import kpca_limits, kpca_spe, kpca_t2
 from .model.preimage import kpca_denoise, kpca_preimage
 from .model.project import kpca_project
 from .model.result import KPCAModel, load, save
+from .model.uncertainty import kpca_uncertainty
 
 __version__ = _metadata.version("fastkpca")
 
@@ -69,6 +70,7 @@ __all__ = [
     "kpca_select",
     "kpca_spe",
     "kpca_t2",
+    "kpca_uncertainty",
     "kpca_update",
     "list_kernels",
     "list_methods",

@@ -86,6 +86,8 @@ def _solve(problem: Problem, way: Candidate, otherwise: str, lapack_seconds: flo
             rng=problem.rng,
             progress=budget.report,
         )
+    if budget.report is not None and reached.passes < passes:  # fewer passes than allowed were enough
+        budget.report("krylov", passes, passes)
     total = trace - n * reached.grand_mean
     size = max(abs(trace), float(np.abs(reached.theta).max()), -reached.negative_end)
     # the mean of all entries errs by no more than an entry does

@@ -26,6 +26,7 @@ from fastkpca import errors, plot
 from fastkpca.kernels import Kernel, KernelTable, Offer, Summary
 from fastkpca.model.importance import Importance
 from fastkpca.model.novelty import Limits
+from fastkpca.model.uncertainty import Uncertainty
 from fastkpca.testing import check_kernel
 
 if TYPE_CHECKING:
@@ -135,6 +136,9 @@ def rows_again(X: Array, folder: Path) -> None:
     assert_type(which, Importance)
     assert_type(which.share, Array)
     assert_type(which.ranking(1), Array)
+    sure = fk.kpca_uncertainty(model, X, level=0.9, n_bootstrap=100)
+    assert_type(sure, Uncertainty)
+    assert_type(sure.latent_interval, Array)
     fk.export_mat(model, folder / "model.mat")
 
 

@@ -158,6 +158,10 @@ class PreimageWarning(UserWarning):
     """Some pre-images are not where an iteration ends, but the best that was found; the text says what would help."""
 
 
+class ScalesWarning(UserWarning):
+    """Columns have wildly different ranges, so that some hardly count; the text names them and says what helps."""
+
+
 class NoRouteError(ValueError):
     """Each candidate has an obstacle."""
 

@@ -12,6 +12,7 @@ from ..base.protocol import FeatureMap, Moments
 from ..base.rounding import EPS
 from ..maps.draws import DRAWS, Draws
 from ..maps.passes import feature_moments, moments_and_draws
+from ..maps.uncentred import about
 from ..model.plan import Plan
 from ..solve import sampled
 from ..solve.certificate import Bound
@@ -133,7 +134,8 @@ def _pass(feature_map: FeatureMap, problem: Problem, tries: int, most_draws: int
     else:
         moments = feature_moments(feature_map, problem.rows, **options)
     left_out = Bound(moments.residual_trace, "trace")
-    if moments.trace <= moments.indefinite and _all_equal(problem):  # all that could be found is the map's errors
+    trace = about(moments, center=target.center).trace
+    if trace <= moments.indefinite and _all_equal(problem):  # all that could be found is the map's errors
         return _Pass(moments, None, (np.zeros(1), np.zeros((feature_map.n_features, 1)), None), left_out)
     leading = leading_of(moments, target, problem.rank, budget.memory)
     found = _Pass(moments, draws, leading, left_out)

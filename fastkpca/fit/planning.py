@@ -505,13 +505,11 @@ def _krylov_candidate(problem: Problem, look: Look, way: Way) -> Candidate:
 
 def _krylov_obstacle(problem: Problem, look: Look, k: int) -> str:
     """Why block Krylov can't do what is asked, whatever the memory."""
-    weights = problem.rows.weights
     if problem.target.c is None:
         return "all components need the dense route or an exact feature map"
     if problem.target.n_components is None and look.probe is None:
         return "a fraction of the variance needs a positive semidefinite kernel, or the dense route"
-    present = problem.data.n_samples if weights is None else np.count_nonzero(weights)
-    return f"finds at most {present - 1} components" if k >= present else ""
+    return f"finds at most {problem.rank} components" if k > problem.rank else ""
 
 
 def _passes(look: Look, n: int, k: int, tol: float, *, trace: bool, norm: bool) -> tuple[float, float]:

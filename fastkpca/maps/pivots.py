@@ -180,6 +180,15 @@ class PivotMap(FeatureMap):
         """b.phi(x) = (L^-T b)' k(pivots, x)."""
         return scipy.linalg.solve_triangular(self.factor, B, lower=True, trans="T", check_finite=False)
 
+    def gradients(self, C: np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+        weights = self.landmark_weights(C)
+
+        def gradients(X: np.ndarray, steps: np.ndarray) -> np.ndarray:
+            K = _block(self.kernel, X, self.pivots)
+            return self.kernel.gradient_sums(X, self.pivots, K, steps)(None, weights)
+
+        return gradients
+
     @property
     def thread_safe(self) -> bool:
         return self.kernel.thread_safe
@@ -719,7 +728,7 @@ class RankProbe:
     def cost(self, tol: float, kernel_flops: float, n_samples: float = np.inf) -> Cost:
         """Cost of a pivot map at ``tol``, of no more pivots than rows; ``kernel_flops``: of one kernel value."""
         rank = min(self.rank(tol), float(n_samples))
-        if not np.isfinite(rank):
+        if not rank < 2**31 - 1:  # of a curve that hardly falls it may be 1e200, whose cube overflows
             return Cost(n_features=2**31 - 1, row_flops=np.inf, setup_flops=np.inf, memory=np.inf, residual=tol)
         return pivots_cost(rank, kernel_flops, tol)
 

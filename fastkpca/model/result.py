@@ -29,7 +29,7 @@ class KPCAModel:
     Attributes
     ----------
     eigenvalues : ndarray (c,), float64
-        Of the centred Gram matrix, descending.
+        Of the centred Gram matrix (with ``center=False`` of the Gram matrix), descending.
     eigenvalue_bounds : ndarray (c, 2), float64
         An interval around each eigenvalue.
     bound_kind : str
@@ -62,6 +62,11 @@ class KPCAModel:
         Weights of the training rows, where these had weights and the model holds the rows or their scores.
     weight_sum : float or None
         The sum of the weights, which takes the place of N in the variances.
+    center : bool
+        Whether the Gram matrix was centred. If not, the eigenvalues are those of the Gram matrix itself, and N takes
+        the place of N - 1 in the variances.
+    scale : ndarray (d,) or None
+        What the columns were divided by, after ``shift`` was subtracted; None: by nothing.
     """
 
     eigenvalues: np.ndarray
@@ -84,6 +89,8 @@ class KPCAModel:
     feature_names: tuple[str, ...] | None = None
     weight_sum: float | None = None
     failure_probability: float = 0.0
+    center: bool = True
+    scale: np.ndarray | None = None
     _moments: Moments | None = field(default=None)
 
     @property
@@ -98,7 +105,11 @@ class KPCAModel:
     @property
     def latent(self) -> np.ndarray:
         """Variances of the components, eigenvalues / (N - 1), shape (c,); with weights N is their sum."""
-        return self.eigenvalues / (self.count - 1)
+        return self.eigenvalues / (self.count - self.center)
+
+    def in_units_of_rows(self, X: np.ndarray) -> np.ndarray:
+        """Rows in the model's coordinates, as the user's rows are: scaled and shifted back."""
+        return (X if self.scale is None else X * self.scale) + self.shift
 
     @property
     def mean_residual(self) -> float:
@@ -139,7 +150,9 @@ class KPCAModel:
         coeff = self.score / self.eigenvalues
         # columns sum to zero already, but for the error of a map's transforms divided by a small eigenvalue
         if self.sample_weight is None:
-            coeff = coeff - coeff.mean(axis=0)
+            coeff = coeff - coeff.mean(axis=0) if self.center else coeff
+        elif not self.center:
+            coeff = np.asarray(self.sample_weight, dtype=np.float64)[:, None] * coeff
         else:
             w = np.asarray(self.sample_weight, dtype=np.float64)[:, None]
             coeff = w * (coeff - (w * coeff).sum(axis=0) / w.sum())
@@ -164,8 +177,9 @@ class KPCAModel:
         width = float(np.max(self.eigenvalue_bounds[:, 1] - self.eigenvalue_bounds[:, 0]) / self.eigenvalues[0])
         share = self.explained.sum()  # above 100 where negative eigenvalues count in the trace
         explaining = f" explaining {share:.4g} %" if share < 100.1 else ""
+        how = ", not centred" * (not self.center) + ", standardized columns" * (self.scale is not None)
         return (
-            f"<KPCAModel: {self.kernel!r}, {self.n_components} components{explaining}, "
+            f"<KPCAModel: {self.kernel!r}{how}, {self.n_components} components{explaining}, "
             f"n_samples={self.n_samples}, n_features={self.n_features}, method={self.plan.method!r}, "
             f"{self.bounds_text} intervals within {width:.1e} of the largest eigenvalue{grows}>"
         )
@@ -195,6 +209,8 @@ class KPCAModel:
         }
         if self.weight_sum is not None:
             header["weight_sum"] = self.weight_sum
+        if not self.center:
+            header["center"] = False
         if self.feature_names is not None:
             header["feature_names"] = list(self.feature_names)
         arrays = {
@@ -204,6 +220,8 @@ class KPCAModel:
             "clusters": self.clusters,
             "shift": self.shift,
         }
+        if self.scale is not None:
+            arrays["scale"] = self.scale
         of_projector, arrays_of_projector = self.projector.state()
         header |= of_projector
         arrays |= arrays_of_projector
@@ -228,7 +246,8 @@ class KPCAModel:
         c = len(spectrum["eigenvalues"])
         weight_sum, weights = stored.read_weights(record, n)
         kernel = kernel_from_state(record.get("kernel"), plugins=plugins)
-        projector = stored.read_projector(record, kernel, (n, d, c), weights)
+        center = record.flag("center") if "center" in record.header else True
+        projector = stored.read_projector(record, kernel, (n, d, c), weights, center=center)
         model = cls(
             **spectrum,
             **stored.read_kind(record),
@@ -245,6 +264,8 @@ class KPCAModel:
             sample_weight=weights,
             weight_sum=weight_sum,
             feature_names=stored.read_names(record, d),
+            center=center,
+            scale=stored.read_scale(record, d),
             _moments=stored.read_moments(record, projector),
         )
         record.refuse_the_rest()

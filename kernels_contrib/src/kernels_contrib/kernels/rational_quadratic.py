@@ -48,6 +48,7 @@ class RationalQuadratic(Kernel):
     api_version = 1
     positive_semidefinite = True
     translation = "kernel"
+    width_parameter = "length_scale"
     parameters = {"alpha": 1.0, "length_scale": 1.0}
 
     alpha: float
@@ -90,6 +91,11 @@ class RationalQuadratic(Kernel):
         largest = max(float(np.abs(rows).max(initial=0.0)) for rows in (X, Y))
         far = max(0, math.frexp(largest)[1] - exponent - MOST_OCTAVES)
         return exponent + far, math.ldexp(0.5 / self.alpha / mantissa / mantissa, 2 * far)
+
+    def gradient_weights(self, X: np.ndarray, Y: np.ndarray, K: np.ndarray) -> np.ndarray | None:
+        if self.alpha < 1e-3:  # the power would lose the digits of K: differences take its place
+            return None
+        return K ** (1.0 + 1.0 / self.alpha) / self.length_scale / self.length_scale
 
     def diagonal(self, X: np.ndarray) -> np.ndarray:
         return np.ones(len(X))

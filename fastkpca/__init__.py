@@ -44,13 +44,14 @@ from .fit.kpca import kpca, plan
 from .fit.merge import kpca_merge, kpca_update
 from .fit.pca import pca
 from .fit.select import kpca_select
-from .kernels import get_kernel, list_kernels, register_kernel
+from .kernels import get_kernel, list_kernels, on_columns, register_kernel
 from .model.importance import kpca_importance
 from .model.matlab import export_mat
 from .model.novelty import kpca_limits, kpca_spe, kpca_t2
 from .model.preimage import kpca_denoise, kpca_preimage
 from .model.project import kpca_project
 from .model.result import KPCAModel, load, save
+from .model.uncertainty import kpca_uncertainty
 
 if not _TYPE_CHECKING:
 
@@ -86,10 +87,12 @@ __all__ = [
     "kpca_select",
     "kpca_spe",
     "kpca_t2",
+    "kpca_uncertainty",
     "kpca_update",
     "list_kernels",
     "list_methods",
     "load",
+    "on_columns",
     "pca",
     "plan",
     "register_kernel",

@@ -83,4 +83,4 @@ plt.show()
 # %%
 # When not to believe it: the best of many candidates looks better than it is, so a score for a report needs further
 # rows, as above. Rows that belong together (here repeats of one plant) must not be in different folds. And where rows
-# are few, the standard errors are wide, and the choice falls on the simplest candidate.
+# are few, the standard errors are wide, and the choice falls on few components.

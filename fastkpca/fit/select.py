@@ -112,10 +112,10 @@ def kpca_select(
       says which components are noise. As a choice it would take a small c and a large sigma, so it too decides only
       within one kernel.
 
-    Choice: among the candidates that are worse than the best by at most one standard error, the one with the fewest
-    components; of equals, the one whose components leave the least of its feature space (the smoothest). The standard
-    error is that of the difference to the best, fold by fold: both were measured on the same rows. The standard errors
-    in the table are those of the mean over folds. Folds share rows, so all of them are too small rather than too large.
+    Choice: the smallest c with which some kernel is worse than the best candidate by at most one standard error, and
+    the best kernel with this c; of equals, the middle one from narrow to wide. The standard error is that of the
+    difference to the best, fold by fold: both were measured on the same rows. Those in the table are of the mean over
+    folds. Folds share rows, so all of them are too small rather than too large.
 
     Alam & Fukumizu, Hyperparameter selection in kernel principal component analysis, Journal of Computer Science 2014;
     Breiman, Friedman, Olshen & Stone, Classification and regression trees, 1984, for the rule of one standard error.
@@ -442,7 +442,10 @@ def _selection(
 
 
 def _choice(losses: np.ndarray, c: np.ndarray, left: np.ndarray) -> tuple[int, int]:
-    """(the best row, the simplest row within one standard error of it) of losses by row and fold."""
+    """Of losses by row and fold (the best row, the best row of the smallest c within one standard error of it).
+
+    Of equal rows it is the middle one in the order of ``left``, what the components leave: from narrow to wide kernels.
+    """
     mean = losses.mean(axis=1)
     if np.isnan(mean).all():
         raise ValueError(
@@ -452,5 +455,6 @@ def _choice(losses: np.ndarray, c: np.ndarray, left: np.ndarray) -> tuple[int, i
     best = int(np.nanargmin(mean))
     apart = losses - losses[best]
     within = apart.mean(axis=1) <= apart.std(axis=1, ddof=1) / np.sqrt(apart.shape[1])
-    order = np.lexsort((left, c))
-    return best, int(next(i for i in order if within[i]))
+    fewest = np.where(c == c[within].min(), mean, np.inf)
+    equal = np.flatnonzero(fewest <= np.nanmin(fewest) + 1e-12)
+    return best, int(equal[np.argsort(left[equal])][(len(equal) - 1) // 2])

@@ -33,7 +33,8 @@ class Selection:
         than c components.
     candidates : tuple of Kernel
     best_row, chosen_row : int
-        Rows of the table: the best by the criterion, and the simplest that is no worse by more than a standard error.
+        Rows of the table: the best by the criterion; and the choice, the best with the smallest c that comes within a
+        standard error of it.
     """
 
     kernel: Kernel

@@ -119,18 +119,22 @@ def test_a_kernel_of_ones_own_gets_its_preimages_by_regression(rings):
     assert np.isfinite(fk.kpca_select(X, Cubic(), [1, 2]).columns["preimage"]).all()
 
 
-def test_the_rule_takes_the_simplest_within_one_standard_error_of_the_difference():
-    # rows: c = 1, 2, 3; row 2 is best; row 1 is worse by 0.1 +- 0.05 in every fold alike, row 0 by 1
+def test_the_rule_takes_the_fewest_components_within_one_standard_error_of_the_difference():
+    # rows: c = 1, 2, 3; row 2 is best; row 1 is worse by 0.1 +- 0.1 over the folds, row 0 by 1
     noise = np.array([0.0, 5.0, -5.0, 2.0])
     wiggle = np.array([-0.2, 0.2, 0.2, -0.2])
     losses = np.array([1.0 + noise, 0.1 + wiggle + noise, 0.0 + noise])
-    c, left = np.array([1, 2, 3]), np.array([0.5, 0.4, 0.3])
+    c = np.array([1, 2, 3])
+    left = np.array([0.3, 0.2, 0.1])
     assert select._choice(losses, c, left) == (2, 1)
     losses[1] += 0.1  # 0.2 is beyond the standard error of 0.23 / 2
     assert select._choice(losses, c, left) == (2, 2)
-    # equal c: the one that leaves the least of its space; nan is never chosen
-    same = np.array([noise, noise, np.full(4, np.nan)])
-    assert select._choice(same, np.array([2, 2, 1]), np.array([0.1, 0.05, np.nan])) == (0, 1)
+    # of the kernels with that c the best one, although another is within the standard error too; nan never
+    several = np.array([0.11 + wiggle, 0.1 + wiggle, np.zeros(4), np.full(4, np.nan)])
+    assert select._choice(several, np.array([2, 2, 3, 1]), np.ones(4)) == (2, 1)
+    # of equals the middle one
+    equal = np.array([noise, noise, noise, noise + 1])
+    assert select._choice(equal, np.array([2, 2, 2, 2]), np.array([0.2, 0.1, 0.9, 0.5]))[1] == 0
 
 
 def test_labels_find_a_width_where_the_median_of_distances_does_not():

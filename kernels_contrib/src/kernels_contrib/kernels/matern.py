@@ -69,6 +69,7 @@ class Matern(Kernel):
     api_version = 1
     positive_semidefinite = True
     parameters = {"nu": 1.5, "length_scale": None}
+    width_parameter = "length_scale"
     aliases = {"alpha": ("nu", lambda alpha: alpha), "gamma": ("length_scale", lambda gamma: gamma)}
 
     nu: float

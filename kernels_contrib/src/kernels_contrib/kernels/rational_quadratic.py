@@ -50,6 +50,7 @@ class RationalQuadratic(Kernel):
     positive_semidefinite = True
     translation = "kernel"
     parameters = {"alpha": 1.0, "length_scale": None}
+    width_parameter = "length_scale"
 
     alpha: float
     length_scale: float | None

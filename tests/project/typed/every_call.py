@@ -61,6 +61,9 @@ def product_of_rows(X: Array, Y: Array) -> Array:
 def models(X: Array, folder: Path) -> None:
     model = fk.kpca(X, "gaussian", 3, sigma=1.5, tol=1e-6, center=False, standardize=True, progress=False)
     assert_type(model.center, bool)
+    assert_type(
+        fk.on_columns("gaussian", ["height", "width"], sigma=[1.0, 2.0]) + Matern(length_scale=[1.0, 2.0]), Kernel
+    )
     assert_type(model.in_units_of_rows(X), Array)
     assert_type(model, fk.KPCAModel)
     coeff, score, latent, tsquared, explained = model

@@ -161,7 +161,7 @@ def biplot(
     order = order[lengths[order] > 1e-9 * max(float(lengths.max()), 1e-300)]
     reach = np.abs(np.asarray(model.score)[:, pair]).max(axis=0)
     stretch = _REACH / max(float(np.max(np.abs(arrows[order]) / reach, initial=0.0)), 1e-300)
-    from matplotlib.patheffects import withStroke
+    from matplotlib.patheffects import withStroke  # a white rim: readable over points, which it does not hide
 
     for i in order:
         tip = stretch * arrows[i]
@@ -175,9 +175,7 @@ def biplot(
             ha="left" if along[0] > 0.3 else "right" if along[0] < -0.3 else "center",
             va="bottom" if along[1] > 0.3 else "top" if along[1] < -0.3 else "center",
             fontsize="small",
-            path_effects=[
-                withStroke(linewidth=2.5, foreground="white")
-            ],  # readable over points, which it does not hide
+            path_effects=[withStroke(linewidth=2.5, foreground="white")],
         )
     drawn.margins(0.12)
     return drawn

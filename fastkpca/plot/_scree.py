@@ -112,14 +112,14 @@ def _population(ax: Any, model: KPCAModel, uncertainty: Uncertainty, c: int) -> 
     if not np.allclose(uncertainty.latent[:k], model.latent[:k], rtol=0, atol=1e-2 * model.latent[0]):
         raise ValueError("the uncertainty is of another model; give kpca_uncertainty of this one")
     number = np.arange(1, k + 1)
-    low, high = (uncertainty.latent_interval[:k] * (model.count - 1)).T
+    low, high = (uncertainty.latent_interval[:k] * (model.count - model.center)).T
     label = f"{100 * uncertainty.level:g} % interval for the population"
     handles = [
         ax.vlines(number, low, high, color=AMBER, alpha=0.55, linewidth=9 if k <= 20 else 4, zorder=1, label=label)
     ]
     top, bottom = float(high.max()), float(low.min())
     if uncertainty.permuted is not None:
-        chance = uncertainty.permuted[:k] / 100 * model.total_variance * (model.count - 1)
+        chance = uncertainty.permuted[:k] / 100 * model.total_variance * (model.count - model.center)
         label = f"reached by permuted columns in {100 * (1 - uncertainty.level):.3g} %"
         handles += ax.plot(number[: len(chance)], chance, linestyle="--", color=GREY, linewidth=1.2, label=label)
         top, bottom = max(top, float(chance.max())), min(bottom, float(chance.min()))

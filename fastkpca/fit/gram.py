@@ -15,7 +15,7 @@ from ..errors import rounded_up
 from ..kernels import given_kernel
 from ..maps.pivots import PivotMap, RankProbe
 from ..products.operators import FeatureOperator, GramOperator
-from ..rows.columns import check_columns
+from ..rows.columns import check_columns, column_names
 from ..rows.convert import as_rows
 from ..rows.values import check_finite
 from ..rows.view import Rows
@@ -238,7 +238,8 @@ def _inputs(
     chosen, rows = given_kernel(kernel, parameters, function).bind(X)
     threads, generator = parallel.threads_for(chosen, n_threads), check_rng(rng)
     seen, data = summarize_for(chosen, as_rows(rows), centred=False, rng=generator, n_threads=threads)
-    return _Inputs(chosen.resolve(data), seen, data, generator, threads, points=rows is X)
+    resolved = chosen.resolve(replace(data, feature_names=column_names(X)))
+    return _Inputs(resolved, seen, data, generator, threads, points=rows is X)
 
 
 def _offers(kernel: Kernel, data: Summary, rows: Rows, tol: float, max_features: int, name: str) -> Iterator[Offer]:

@@ -33,9 +33,12 @@ except ImportError as _error:
         "`pip install --no-build-isolation -e .` makes the tree itself importable."
     ) from _error
 
+from importlib import import_module as _import_module
 from importlib import metadata as _metadata
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from .base.methods import get_method, list_methods
+from .errors import did_you_mean as _did_you_mean
 from .fit.gram import features, gram
 from .fit.kpca import kpca, plan
 from .fit.merge import kpca_merge, kpca_update
@@ -49,6 +52,20 @@ from .model.preimage import kpca_denoise, kpca_preimage
 from .model.project import kpca_project
 from .model.result import KPCAModel, load, save
 from .model.uncertainty import kpca_uncertainty
+
+if not _TYPE_CHECKING:
+
+    def __getattr__(name: str):
+        """Submodules are imported when they are first asked for; other libraries' names say what they are here."""
+        if name in ("plot", "sklearn", "state", "testing"):
+            return _import_module(f"fastkpca.{name}")
+        text = f"fastkpca has no attribute {name!r}"
+        if name in ("KernelPCA", "Nystroem"):
+            text += f"; scikit-learn's class is fastkpca.sklearn.{name}"
+        elif near := _did_you_mean(name, __all__):
+            text += f"; {near}"
+        raise AttributeError(text)
+
 
 __version__ = _metadata.version("fastkpca")
 

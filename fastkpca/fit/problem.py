@@ -340,7 +340,8 @@ def _method(options: Options) -> str:
         if features != "auto":
             raise ValueError(f"features={features!r} and like=: the model given as like has its feature map; drop one")
     check_choice(method, "method", ("auto", "dense", "features", "krylov"))
-    check_name(features, "features", "'auto', or the name of a feature map, as in 'pivots'")
+    need = "'auto', or the name of a feature map, as in 'pivots'"
+    check_name(features, "features", f"{need} (the number of components is c, that of features max_features)")
     check_name(products, "products", "'auto', 'exact', or the name of a product, as in 'grid'")
     if options.budgeted and products != "auto":
         raise ValueError(

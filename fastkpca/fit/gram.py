@@ -20,7 +20,7 @@ from ..rows.convert import as_rows
 from ..rows.values import check_finite
 from ..rows.view import Rows
 from .look import look_at
-from .planning import MAX_FEATURES, offers_of_maps, small_offers
+from .planning import MAX_FEATURES, budgeted, offers_of_maps, small_offers
 from .problem import entry_error_of, landmark_rows, summarize_for
 from .product_choice import best_product, both_sides, exact_error, products_for
 
@@ -183,8 +183,8 @@ def features(
     inputs = _inputs(_FEATURES, X, kernel, kernel_parameters, n_threads, rng)
     chosen, rows, data, threads = inputs.kernel, inputs.rows, inputs.data, inputs.n_threads
     limit = MAX_FEATURES if max_features is None else check_count(max_features, "max_features")
-    if not chosen.positive_semidefinite:
-        raise ValueError(f"{chosen!r} is not positive semidefinite, so no feature map exists; use gram()")
+    if chosen.without_maps:
+        raise ValueError(f"{chosen!r} {chosen.without_maps}, so no feature map exists; use gram()")
     if landmarks is not None:
         if max_features is not None or features not in ("auto", "pivots"):
             raise ValueError("landmarks= are the features, and max_features= or features= asks for others; drop one")
@@ -272,7 +272,8 @@ def _best_within(kernel: Kernel, data: Summary, rows: Rows, tol: float, max_feat
     """A map of at most so many features: the smallest that reaches ``tol``, or else the one that comes closest."""
     look = look_at(kernel, data, tol, shares=False)
     while True:
-        offers = offers_of_maps(kernel, data, rows, look, tol, max_features, name, count=max_features)
+        count = budgeted(data.n_samples, max_features)
+        offers = offers_of_maps(kernel, data, rows, look, tol, max_features, name, count=count)
         offers = _within(offers, max_features)
         if offers:
             return min(offers, key=lambda x: x.cost.n_features)

@@ -5,20 +5,22 @@ mu: upper bound on the eigenvalues outside the basis (`certificate.Bound`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..base.rounding import UNIT, rounding_factor
 from ..errors import rounded_up
 from .basis import Basis
-from .beyond import EXPLORATION_FAILURE, deterministic_bound, exploration_bound, feature_bound
+from .beyond import KRYLOV_FAILURE, deterministic_bound, exploration_bound, failure_of_attempt, feature_bound
 from .certificate import NO_BOUND, Bound, Certificate, RitzBlock, ritz_certificate
 from .costs import TooDearError, default_block_size, ritz_seconds
 from .outlook import Outlook, by_size
 
 __all__ = ["ExactRun", "Exploration", "KrylovResult", "Pairs", "Verdict"]
 
+EXPLORATION_FAILURE = KRYLOV_FAILURE / 2
+"""Probability with which any exploration of a run may fail, over all their stopping times."""
 LEAST_EXPLORING_PASSES = 4
 SWITCH_FACTOR = 4.0
 """If a run misses its tolerance, switch to the other method when that costs at most SWITCH_FACTOR times what this run
@@ -82,6 +84,7 @@ class Exploration:
 
     first: int
     starts: int
+    failure: float
     steps: int = 0
 
 
@@ -114,7 +117,7 @@ class ExactRun:
         self.n = self.products.n
         self.basis = Basis(self.n, rng, centred=True, keeps_images=True)
         self.exploration: Exploration | None = None
-        self.exploration_failure = EXPLORATION_FAILURE
+        self.explorations = 0
         self.patience = 2  # ordinary blocks that may still lower mu before an exploration begins
         self.history: list[tuple[int, float]] = []
         self._projected: list[np.ndarray] = []  # V' H Phi of the columns so far
@@ -211,7 +214,7 @@ class ExactRun:
         if self.exploration is not None and self.exploration.steps > 0:
             other = ritz_certificate(ritz, c, matrix, self._explored_bound(self.exploration, error))
             if other.width < 0.5 * certificate.width:
-                certificate = other
+                certificate = replace(other, failure_probability=EXPLORATION_FAILURE)
         return Verdict(certificate, c, self._done(certificate, theta, c), only_mu_is_missing)
 
     def _ritz_block(self, pairs: Pairs) -> RitzBlock:
@@ -235,6 +238,11 @@ class ExactRun:
         orthogonality_error = float(np.linalg.norm(self.basis.gram - np.eye(m))) + m * rounding_factor(self.n) * UNIT
         return feature_bound(features, np.vstack(self._projected), self.n, gap, orthogonality_error, gap_error)
 
+    def _new_exploration(self, starts: int) -> Exploration:
+        failure = failure_of_attempt(EXPLORATION_FAILURE, self.explorations)
+        self.explorations += 1
+        return Exploration(self.basis.size, starts, failure)
+
     def _explored_bound(self, exploration: Exploration, error: float) -> Bound:
         """A bound outside the first columns, from Rayleigh-Ritz on the Krylov space of the random block."""
         first = exploration.first
@@ -252,7 +260,7 @@ class ExactRun:
             starts=exploration.starts,
             lowest=lowest,
             stops=self.expenses.budget.passes,
-            failure=self.exploration_failure,
+            failure=exploration.failure,
         )
 
     # whether to go on ----------------------------------------------------------------------------------------
@@ -305,7 +313,7 @@ class ExactRun:
             self._projected = []
         if explore:
             self.outlook.check_budget(basis.size, LEAST_EXPLORING_PASSES)
-            self.exploration = Exploration(basis.size, min(b, basis.room))
+            self.exploration = self._new_exploration(min(b, basis.room))
             return basis.orthonormal(self.rng.standard_normal((self.n, b)))
         X = np.hstack([furthest, np.zeros((self.n, b - furthest.shape[1]))])
         X = basis.orthonormal(X, noise=noise)

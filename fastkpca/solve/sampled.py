@@ -38,7 +38,7 @@ from ..base.protocol import FeatureMap, Kernel
 from ..base.rounding import UNIT, rounding_factor
 from ..maps.draws import DRAWS, Draws, scaled_residuals
 from ..rows.view import Rows
-from .beyond import largest_eigenvalue_bound
+from .beyond import FAILURE, failure_of_attempt, largest_eigenvalue_bound
 from .certificate import Bound
 
 __all__ = [
@@ -52,8 +52,8 @@ __all__ = [
     "upper_share",
 ]
 
-SAMPLING_FAILURE = 5e-7
-"""Probability with which any of the bounds of a run fails: half of it for the first, a quarter for the next."""
+SAMPLING_FAILURE = FAILURE / 2
+"""Probability with which any of the bounds of a features run fails."""
 FEWEST = 512
 SMALLEST = 1e-200
 """Residuals are divided by, and what is below this may overflow."""
@@ -161,7 +161,8 @@ def residual_bound(
     X = rows.take(index)
     gram, error = scaled_residuals(kernel, feature_map, X, residual, counts.astype(np.float64), entry_error)
     total = max(draws.total, residual_trace) * (1.0 + 2.0 * rounding_factor(rows.n_samples) * UNIT)
-    bound = sampled_bound(total, ScaledSample(gram, int(counts.sum()), error), SAMPLING_FAILURE * 0.5 ** (tries + 1))
+    sample = ScaledSample(gram, int(counts.sum()), error)
+    bound = sampled_bound(total, sample, failure_of_attempt(SAMPLING_FAILURE, tries))
     return Bound(bound.mu, bound.form, SAMPLING_FAILURE if bound.failure_probability else 0.0)
 
 

@@ -44,8 +44,9 @@ __all__ = [
 ]
 
 FAILURE = 1e-6
-"""Probability with which any of the random bounds of a whole run may fail: half of it is for the samples of the features
-route (``sampled``), the rest for the two kinds of eigensolver, of which a run may use both."""
+"""Probability with which any of the random bounds of a whole run may fail. Half of it is for the samples of the
+features route (``sampled``), the rest for the two kinds of eigensolver, of which a run may use both.
+"""
 KRYLOV_FAILURE = MOMENTS_FAILURE = FAILURE / 4
 
 

@@ -15,7 +15,7 @@ from ..base.rounding import UNIT, rounding_factor
 from .beyond import KRYLOV_FAILURE, failure_of_attempt, lanczos_failure_epsilon
 from .certificate import Bound, ritz_certificate
 from .costs import leading_pairs_seconds
-from .exact_passes import EXPLORATION_FAILURE, ExactRun, Pairs, Verdict
+from .exact_passes import EXPLORATION_FAILURE, ExactRun, Exploration, Pairs, Verdict
 from .outlook import MOST_COLUMNS_WITHOUT_RESTART, Outlook
 from .random_start import GaussianStart, separated_bound
 
@@ -49,7 +49,7 @@ class FlatRun(ExactRun):
                 X = self.basis.orthonormal(self.basis.images[:, -X.shape[1] :], noise=self.noise)
                 continue
             pairs = self._look()
-            verdict = self._judge(pairs)
+            verdict = self._with_factorisation(pairs, self._judge(pairs))
             if self._at_end(pairs.theta, verdict, explore=False) or self._full():
                 break
             X = self._block_after(pairs, X.shape[1], verdict.c)
@@ -111,7 +111,6 @@ class FlatRun(ExactRun):
 
     def _certify(self, pairs: Pairs) -> Verdict:
         theta, ritz = pairs.theta, self._ritz_block(pairs)
-        self.ritz = ritz
         c = min(self.target.c, len(theta))
         if self.exploration is not None and self.exploration.steps > 0:
             self._take_ends_of_exploration(self.exploration, float(theta[c - 1]))

@@ -45,6 +45,7 @@ __all__ = [
     "SAMPLING_FAILURE",
     "ScaledSample",
     "bound_flops",
+    "draws_for",
     "draws_needed",
     "draws_worth",
     "residual_bound",
@@ -174,6 +175,14 @@ def draws_needed(share: float) -> int:
     if not share > 15.0 / DRAWS:
         return 0
     return min(DRAWS, max(FEWEST, FEWEST * -(-int(100.0 / share) // FEWEST)))
+
+
+def draws_for(expected: float, wanted: float, failure: float) -> int:
+    """How many draws prove a largest eigenvalue below ``wanted`` if it is as ``expected``, by their shares; 0: not even
+    all that there are."""
+    counts = np.arange(FEWEST, DRAWS + 1, FEWEST)
+    enough = upper_share(np.full(len(counts), expected), counts, failure) <= wanted
+    return int(counts[enough][0]) if enough.any() else 0
 
 
 def draws_worth(n: int, n_features: int) -> int:

@@ -20,15 +20,21 @@ function score = fastkpca_project(model, X)
   if ~isempty(bad)
     error('fastkpca_project: X contains NaN or infinity (first in row %d); drop or impute such rows', bad);
   end
+  if ~strcmp(model.kernel.name, 'precomputed')
+    X = X - model.shift;
+    if isfield(model, 'scale')              % of a model with standardize=True
+      X = X ./ model.scale;
+    end
+  end
   if strcmp(p.kind, 'samples')
     if strcmp(model.kernel.name, 'precomputed')
       K = X;
     else
-      K = gram(model.kernel, X - model.shift, p.X);
+      K = gram(model.kernel, X, p.X);
     end
     score = (K - p.column_means) * p.coeff;
   else
-    score = (features(p.map, X - model.shift, model.kernel) - p.mean) * p.axes;
+    score = (features(p.map, X, model.kernel) - p.mean) * p.axes;
   end
 end
 

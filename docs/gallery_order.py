@@ -4,6 +4,7 @@ ORDER = [
     "five_minutes",
     "contours",
     "sigma",
+    "selection",
     "scree",
     "denoise_digits",
     "novelty",

@@ -21,6 +21,8 @@ __all__ = [
     "KernelContractError",
     "KernelParameterError",
     "ModelFileError",
+    "NoRouteError",
+    "NoVarianceError",
     "NotConvergedError",
     "PluginError",
     "PluginWarning",
@@ -158,8 +160,12 @@ class PreimageWarning(UserWarning):
     """Some pre-images are not where an iteration ends, but the best that was found; the text says what would help."""
 
 
+class ScalesWarning(UserWarning):
+    """Columns have wildly different ranges, so that some hardly count; the text names them and says what helps."""
+
+
 class NoRouteError(ValueError):
-    """Each candidate has an obstacle."""
+    """No route fits the memory limit or the task; the text names the obstacle of each candidate and what helps."""
 
 
 class NoVarianceError(ValueError):

@@ -1,36 +1,66 @@
-"""Against what a user would pick: seconds, error and memory of scikit-learn, numpy and fastkpca in one run.
+"""The judge of speed: fastkpca against what others have written and what an expert writes by hand.
 
-One thread, c = 10. The error is that of the eigenvalues over the largest one, against a reference that is as exact as
-the size allows (LAPACK, or block Krylov at tol 1e-10). Peers: KernelPCA (dense, arpack, randomized), Nystroem(500) and
-(2000) + PCA, a blocked numpy product with eigsh, a blocked float32 numpy block Krylov, and pykeops with eigsh where it
-is installed.
+Every case is one kernel PCA of c components to an accuracy that is asked for. Every peer (``experts.py``, scikit-learn,
+and fastkpca) runs in a process of its own, on one thread: the median of its processor seconds and wall seconds, the
+most memory, and the error of its eigenvalues over the largest one. All of them return eigenvalues and scores. A peer
+counts where its error is within what was asked for; the others are shown in brackets. References are the eigenvalues of
+a far more accurate run, kept in the temporary folder.
 
-    python benchmarks/speed/peers.py [case ...] [--quick]
+    python benchmarks/speed/peers.py [case ...] [--peer NAME ...] [--repeats 5] [--json results.json]
+    python benchmarks/speed/peers.py --table results.json [--into README.md docs/benchmarks.md]
 
---quick leaves out what takes longer than a minute.
+``--into`` puts the table between the two markers of a page: what stands there is never written by hand.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
+import hashlib
+import json
 import subprocess
 import sys
+import tempfile
 import time
+import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import common
+import experts
 import numpy as np
-from scipy.sparse.linalg import LinearOperator, eigsh
+from experts import Setting
 from scipy.spatial.distance import pdist
 
 import fastkpca as fk
 
-C = 10
+BEGIN, END = "<!-- peers.py: begin -->", "<!-- peers.py: end -->"
+LONG = 20.0
+"""Seconds of all repeats of a peer beyond which no further one is begun."""
+PATIENCE = 600.0
+"""Seconds that a peer may take."""
 
 
-def uniform(n: int, d: int) -> np.ndarray:
-    return np.random.default_rng(0).random((n, d))
+def uniform(n: int, d: int) -> Callable[[], np.ndarray]:
+    return lambda: np.random.default_rng(0).random((n, d))
+
+
+def normal(n: int, d: int) -> Callable[[], np.ndarray]:
+    return lambda: np.random.default_rng(0).standard_normal((n, d))
+
+
+def clusters(n: int, d: int) -> Callable[[], np.ndarray]:
+    """Ten Gaussian clusters of unequal weight and width in the unit cube."""
+
+    def make() -> np.ndarray:
+        rng = np.random.default_rng(0)
+        weights = rng.dirichlet(np.full(10, 0.7))
+        which = rng.choice(10, n, p=weights)
+        centres, widths = rng.random((10, d)), rng.uniform(0.01, 0.1, 10)
+        return centres[which] + widths[which, None] * rng.standard_normal((n, d))
+
+    return make
 
 
 def digits() -> np.ndarray:
@@ -39,211 +69,296 @@ def digits() -> np.ndarray:
     return load_digits().data
 
 
-def median_sigma(X: np.ndarray) -> float:
-    return float(np.median(pdist(X[:512])) / np.sqrt(2))
+def real(name: str) -> Callable[[], np.ndarray]:
+    """A set of the data folder, columns standardised."""
+
+    def make() -> np.ndarray:
+        file = np.load(common.DATA / f"{name}.npz")
+        X = np.asarray(file["X"] if "X" in file.files else file[file.files[0]], dtype=np.float64)
+        X = X[:, X.std(axis=0) > 0]
+        return (X - X.mean(axis=0)) / X.std(axis=0)
+
+    return make
 
 
-# name -> (rows, sigma or None for the median, the goal in words)
-CASES: dict[str, tuple[Callable[[], np.ndarray], float | None, str]] = {
-    "digits": (digits, None, "0.55 of arpack's time, certified"),
-    "cube64": (lambda: uniform(5000, 64), None, "5 times faster than arpack at 1e-6, certified, no N^2 memory"),
-    "small3": (lambda: uniform(2000, 3), 1.0, "0.36 of arpack's time"),
-    "plane": (lambda: uniform(50_000, 2), 0.1, "faster than Nystroem(500), smaller error, certified"),
-    "five": (lambda: uniform(20_000, 5), 0.5, "half the float32 block Krylov's time at 1e-6, certified"),
-    "flat": (lambda: uniform(10_000, 3), 0.05, "ahead of arpack and float32 block Krylov; says what it knows"),
-    "ten": (lambda: uniform(100_000, 10), 1.0, "0.4 of the float32 block Krylov's time at 1e-6, below 500 MB"),
+HAND_MAPS = ("explicit_polynomial",)
+STORED = ("krylov_stored_single", "krylov_stored_mixed", "arpack_single", "arpack_double")
+SKLEARN = ("KernelPCA arpack", "KernelPCA arpack float32")
+TILES = ("krylov_single", "krylov_mixed")
+PIVOTS = ("pivots", "pivots, loose")
+DENSE = ("KernelPCA dense", "lapack")
+
+
+@dataclass(frozen=True)
+class Case:
+    """Rows, kernel (sigma None: the median distance over sqrt 2), and the peers that have a chance."""
+
+    make: Callable[[], np.ndarray]
+    peers: tuple[str, ...]
+    sigma: float | None = None
+    degree: int = 0
+    tol: float = 1e-6
+    c: int = 10
+
+    def setting(self, X: np.ndarray) -> Setting:
+        sigma = self.sigma
+        if sigma is None and not self.degree:
+            sigma = float(np.median(pdist(X[:512])) / np.sqrt(2))
+        return Setting(self.c, self.tol, sigma or 0.0, self.degree)
+
+
+SMALL = (*DENSE, "KernelPCA arpack", "arpack_double")
+CASES: dict[str, Case] = {
+    "polynomial N=2000 d=10 p=3": Case(uniform(2000, 10), (*HAND_MAPS, *SKLEARN, *STORED), degree=3),
+    "polynomial N=10000 d=10 p=3": Case(uniform(10_000, 10), (*HAND_MAPS, *STORED), degree=3),
+    "polynomial N=100000 d=10 p=3": Case(uniform(100_000, 10), HAND_MAPS, degree=3),
+    "polynomial N=1000000 d=10 p=2": Case(uniform(1_000_000, 10), HAND_MAPS, degree=2),
+    "polynomial N=5000 d=64 p=2": Case(uniform(5000, 64), (*HAND_MAPS, *STORED, *TILES, *SKLEARN), degree=2),
+    "polynomial N=5000 d=784 p=2": Case(uniform(5000, 784), (*STORED, *TILES, *SKLEARN), degree=2),
+    "polynomial N=20000 d=3 p=6": Case(uniform(20_000, 3), HAND_MAPS, degree=6),
+    "gaussian N=2000 d=2 s=.3": Case(uniform(2000, 2), ("nufft", "taylor", *PIVOTS, *SKLEARN), 0.3),
+    "gaussian N=2000 d=3 s=1": Case(uniform(2000, 3), ("nufft", "taylor", *PIVOTS, *SKLEARN), 1.0),
+    "gaussian N=10000 d=3 s=.3": Case(uniform(10_000, 3), ("nufft", "taylor", *PIVOTS), 0.3),
+    "gaussian N=10000 d=3 s=.05": Case(uniform(10_000, 3), ("nufft", *STORED, *TILES), 0.05),
+    "gaussian N=20000 d=5 s=.5": Case(uniform(20_000, 5), (*TILES, *PIVOTS, "krylov_stored_single"), 0.5),
+    "gaussian N=50000 d=2 s=.1": Case(uniform(50_000, 2), ("nufft", "Nystroem(500)"), 0.1),
+    "gaussian N=100000 d=3 s=.5": Case(uniform(100_000, 3), ("nufft", "taylor", "Nystroem(500)"), 0.5),
+    "gaussian N=5000 d=64 median s": Case(uniform(5000, 64), (*TILES, *STORED, *SKLEARN)),
+    "digits median s": Case(digits, (*TILES, *STORED, *SKLEARN, *DENSE)),
+    "gaussian N=100000 d=10 s=1": Case(uniform(100_000, 10), TILES, 1.0),
+    "small N=50 d=10 s=1": Case(uniform(50, 10), SMALL, 1.0),
+    "small N=200 d=10 s=1": Case(uniform(200, 10), SMALL, 1.0),
+    "small N=500 d=10 s=1": Case(uniform(500, 10), SMALL, 1.0),
+    "normal N=200000 d=8 tol=1e-2": Case(normal(200_000, 8), ("Nystroem(300)", "Nystroem(100)"), tol=1e-2),
+    "normal N=30000 d=3 s=.05 tol=1e-4": Case(
+        normal(30_000, 3), ("eigsh on our gram", "nufft", "krylov_single"), 0.05, tol=1e-4
+    ),
+    "clusters N=20000 d=3 s=.1": Case(clusters(20_000, 3), ("nufft", *PIVOTS, "krylov_single"), 0.1),
+    "clusters N=20000 d=8 s=.5": Case(clusters(20_000, 8), (*TILES, *PIVOTS, "krylov_stored_single"), 0.5),
+    "clusters N=20000 d=10 p=3": Case(clusters(20_000, 10), HAND_MAPS, degree=3),
+    "usps median s": Case(real("usps"), (*TILES, *STORED, *PIVOTS)),
+    "protein median s": Case(real("uci_protein"), (*TILES, *PIVOTS)),
+    "kin40k median s": Case(real("uci_kin40k"), (*TILES, *PIVOTS)),
+}
+
+PEERS: dict[str, Callable[[np.ndarray, Setting], experts.Result]] = {
+    "explicit_polynomial": experts.explicit_polynomial,
+    "taylor": experts.taylor_gaussian,
+    "nufft": experts.nufft_toeplitz,
+    "pivots": experts.pivoted_cholesky,
+    "pivots, loose": lambda X, setting: experts.pivoted_cholesky(X, setting, share=10.0),
+    "krylov_single": experts.krylov_single,
+    "krylov_mixed": experts.krylov_mixed,
+    "krylov_stored_single": experts.krylov_stored_single,
+    "krylov_stored_mixed": experts.krylov_stored_mixed,
+    "krylov_stored_double": experts.krylov_stored_double,
+    "arpack_single": experts.arpack_single,
+    "arpack_double": experts.arpack_double,
+    "lapack": experts.lapack,
+    "KernelPCA dense": experts.sklearn_kpca("dense"),
+    "KernelPCA arpack": experts.sklearn_kpca("arpack"),
+    "KernelPCA arpack float32": experts.sklearn_kpca("arpack", np.float32),
+    "Nystroem(100)": experts.nystroem(100),
+    "Nystroem(300)": experts.nystroem(300),
+    "Nystroem(500)": experts.nystroem(500),
+    "eigsh on our gram": experts.eigsh_on_our_product,
 }
 
 
-def blocked_product(X: np.ndarray, sigma: float, dtype: type, block: int = 1000) -> Callable[[np.ndarray], np.ndarray]:
-    """K @ U by GEMM distances and np.exp, block by block: the best of plain numpy."""
-    Y = np.ascontiguousarray(X - X.mean(axis=0), dtype=dtype)
-    norms = np.einsum("ij,ij->i", Y, Y)
-    scale = dtype(-0.5 / sigma**2)
-
-    def product(U: np.ndarray) -> np.ndarray:
-        U = np.ascontiguousarray(U, dtype=dtype)
-        out = np.empty((len(Y), U.shape[1]), dtype=dtype)
-        for i in range(0, len(Y), block):
-            T = Y[i : i + block] @ Y.T
-            T *= -2
-            T += norms[i : i + block, None]
-            T += norms
-            np.maximum(T, 0, out=T)
-            T *= scale
-            np.exp(T, out=T)
-            out[i : i + block] = T @ U
-        return out
-
-    return product
+def ours(X: np.ndarray, setting: Setting, **options: Any) -> fk.KPCAModel:
+    kernel: dict[str, Any] = {"kernel": "gaussian", "sigma": setting.sigma}
+    if setting.degree:
+        kernel = {"kernel": "polynomial", "degree": setting.degree, "offset": 1.0}
+    return fk.kpca(X, c=setting.c, tol=setting.tol, n_threads=1, **kernel, **options)
 
 
-def numpy_eigsh(X: np.ndarray, sigma: float) -> np.ndarray:
-    product = blocked_product(X, sigma, np.float64)
-
-    def centred(u: np.ndarray) -> np.ndarray:
-        u = u.reshape(-1, 1)
-        v = product(u - u.mean())
-        return v - v.mean()
-
-    operator = LinearOperator((len(X), len(X)), matvec=centred, dtype=np.float64)
-    return np.sort(eigsh(operator, C, return_eigenvectors=False, v0=np.random.default_rng(0).standard_normal(len(X))))[
-        ::-1
-    ]
+def width(model: fk.KPCAModel) -> float:
+    return float(np.ptp(model.eigenvalue_bounds, axis=1).max() / model.eigenvalues[0])
 
 
-def numpy_krylov(X: np.ndarray, sigma: float, passes: int = 4, block: int = 20) -> np.ndarray:
-    """Float32 block Krylov with Rayleigh-Ritz, thirty lines of numpy, no certificate."""
-    product = blocked_product(X, sigma, np.float32)
-    rng = np.random.default_rng(0)
-    Q = np.linalg.qr(rng.standard_normal((len(X), block)))[0]
-    basis, images = [], []
-    for _ in range(passes):
-        W = product(Q - Q.mean(axis=0)).astype(np.float64)
-        W -= W.mean(axis=0)
-        basis.append(Q)
-        images.append(W)
-        V = np.hstack(basis)
-        Q = W - V @ (V.T @ W)
-        Q = np.linalg.qr(Q - V @ (V.T @ Q))[0]
-    V, W = np.hstack(basis), np.hstack(images)
-    T = V.T @ W
-    return np.linalg.eigvalsh((T + T.T) / 2)[::-1][:C]
+def reference(name: str) -> np.ndarray:
+    """Eigenvalues to a thousandth of what is asked for, or as near as an hour brings them."""
+    X = CASES[name].make()
+    setting = CASES[name].setting(X)
+    key = hashlib.sha256(X.tobytes() + repr(setting).encode()).hexdigest()[:16]
+    path = Path(tempfile.gettempdir()) / "fastkpca-references" / f"{key}.npy"
+    if path.exists():
+        return np.load(path)
+    tight = Setting(setting.c, 1e-3 * setting.tol, setting.sigma, setting.degree)
+    if setting.degree and X.shape[1] <= 100:
+        values = experts.explicit_polynomial(X, setting)[0]
+    elif len(X) <= 5000:
+        values = experts.lapack(X, setting)[0]
+    else:
+        model = ours(X, tight, max_passes=40)
+        values, certified = model.eigenvalues, model.bound_kind == "guaranteed" and width(model) <= 0.1 * setting.tol
+        if not certified and len(X) <= 10_000:
+            values = experts.lapack(X, setting)[0]
+        elif not certified:
+            print(f"# {name}: the reference is {model.bound_kind} to {width(model):.0e} only", file=sys.stderr)
+    path.parent.mkdir(exist_ok=True)
+    np.save(path, values)
+    return values
 
 
-def sklearn_kpca(solver: str) -> Callable[[np.ndarray, float], np.ndarray]:
-    def run(X: np.ndarray, sigma: float) -> np.ndarray:
-        from sklearn.decomposition import KernelPCA
-
-        return KernelPCA(C, kernel="rbf", gamma=0.5 / sigma**2, eigen_solver=solver, random_state=0).fit(X).eigenvalues_
-
-    return run
-
-
-def nystroem(rank: int) -> Callable[[np.ndarray, float], np.ndarray]:
-    def run(X: np.ndarray, sigma: float) -> np.ndarray:
-        from sklearn.decomposition import PCA
-        from sklearn.kernel_approximation import Nystroem
-
-        Z = Nystroem(kernel="rbf", gamma=0.5 / sigma**2, n_components=rank, random_state=0).fit_transform(X)
-        return PCA(C).fit(Z).explained_variance_ * (len(X) - 1)
-
-    return run
-
-
-def keops(X: np.ndarray, sigma: float) -> np.ndarray:
-    from pykeops.numpy import LazyTensor
-
-    Y = np.ascontiguousarray(X / sigma)
-    left, right = LazyTensor(Y[:, None, :]), LazyTensor(Y[None, :, :])
-    K = (-((left - right) ** 2).sum(-1) / 2).exp()
-
-    def centred(u: np.ndarray) -> np.ndarray:
-        u = u.reshape(-1, 1)
-        v = K @ (u - u.mean())
-        return v - v.mean()
-
-    operator = LinearOperator((len(X), len(X)), matvec=centred, dtype=np.float64)
-    return np.sort(eigsh(operator, C, return_eigenvectors=False))[::-1]
-
-
-def ours(X: np.ndarray, sigma: float) -> np.ndarray:
-    model = fk.kpca(X, "gaussian", C, sigma=sigma, tol=1e-6, n_threads=1)
-    width = float(np.max(model.eigenvalue_bounds[:, 1] - model.eigenvalue_bounds[:, 0]) / model.eigenvalues[0])
-    ours.word = f"{model.info['method']}, passes {model.info['passes']}, {model.bound_kind} width {width:.1e}"
-    return model.eigenvalues
-
-
-ours.word = ""
-
-# method, most rows it is tried on (memory or hours beyond), most rows with --quick
-PEERS: list[tuple[str, Callable[[np.ndarray, float], np.ndarray], int, int]] = [
-    ("fastkpca", ours, 10**9, 10**9),
-    ("KernelPCA dense", sklearn_kpca("dense"), 5000, 2000),
-    ("KernelPCA arpack", sklearn_kpca("arpack"), 20_000, 10_000),
-    ("KernelPCA randomized", sklearn_kpca("randomized"), 20_000, 10_000),
-    ("Nystroem(500)+PCA", nystroem(500), 10**9, 50_000),
-    ("Nystroem(2000)+PCA", nystroem(2000), 10**9, 20_000),
-    ("numpy blocked+eigsh", numpy_eigsh, 20_000, 5000),
-    ("numpy float32 Krylov", numpy_krylov, 10**9, 20_000),
-]
-if importlib.util.find_spec("pykeops") is not None:
-    PEERS.append(("pykeops+eigsh", keops, 20_000, 5000))
-
-
-def reference(X: np.ndarray, sigma: float) -> tuple[np.ndarray, str]:
-    if len(X) <= 2500:
-        squares = np.maximum(((X[:, None] - X[None]) ** 2).sum(axis=2), 0) if X.shape[1] < 10 else None
-        if squares is None:
-            from scipy.spatial.distance import cdist
-
-            squares = cdist(X, X, "sqeuclidean")
-        K = np.exp(-squares / (2 * sigma**2))
-        K -= K.mean(axis=0)
-        K -= K.mean(axis=1)[:, None]
-        return np.linalg.eigvalsh(K)[::-1][:C], "LAPACK"
-    import warnings
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model = fk.kpca(X, "gaussian", C, sigma=sigma, tol=1e-10, method="krylov", max_passes=40)
-    width = float(np.max(model.eigenvalue_bounds[:, 1] - model.eigenvalue_bounds[:, 0]) / model.eigenvalues[0])
-    return model.eigenvalues, f"block Krylov, {model.bound_kind} to {width:.0e}"
-
-
-def one(case: str, peer: str) -> None:
-    """Run one peer in this process and print seconds, memory, eigenvalues (for the parent)."""
-    make, sigma, _ = CASES[case]
-    X = make()
-    sigma = sigma or median_sigma(X)
-    run = next(x[1] for x in PEERS if x[0] == peer)
-    import warnings
-
+def one(name: str, peer: str, repeats: int) -> dict[str, Any]:
+    """Run one peer in this process."""
+    X = CASES[name].make()
+    setting = CASES[name].setting(X)
     warnings.simplefilter("ignore")
-    if len(X) <= 20_000 or peer == "fastkpca":
-        run(X[:500], sigma)  # warm up: lazy imports, BLAS
-    repeats = 5 if len(X) <= 5000 else 3 if len(X) <= 20_000 else 1
-    seconds = []
-    for _ in range(repeats):
-        started = time.perf_counter()
-        values = run(X, sigma)
-        seconds.append(time.perf_counter() - started)
-    print(sorted(seconds)[len(seconds) // 2], common.peak_memory(), ours.word.replace(" ", "_") or "-")
-    print(*[repr(float(v)) for v in values])
+    run = PEERS.get(peer, ours)
+    warm = X[:: max(1, len(X) // 400)]
+    for _ in range(2):  # lazy imports, memory, BLAS
+        run(warm.copy(), setting)
+    if len(X) <= 20_000 and peer == "fastkpca":
+        run(X, setting)
+    processor, wall = [], []
+    many = repeats if len(X) > 1000 else 20 * repeats
+    while len(wall) < many and (not wall or sum(wall) + wall[-1] < LONG):
+        rows = X.copy() if peer.startswith("KernelPCA") else X
+        started = time.process_time(), time.perf_counter()
+        result = run(rows, setting)
+        processor.append(time.process_time() - started[0])
+        wall.append(time.perf_counter() - started[1])
+    outcome = {
+        "case": name,
+        "peer": peer,
+        "processor": float(np.median(processor)),
+        "wall": float(np.median(wall)),
+        "repeats": len(wall),
+        "memory": common.peak_memory(),
+    }
+    if peer == "fastkpca":
+        info = result.info
+        words = f"{info['method']} {info.get('map') or info.get('product') or ''}".strip()
+        outcome |= {"width": width(result), "bound": result.bound_kind, "route": words, "passes": info["passes"]}
+        values = result.eigenvalues
+    else:
+        values = result[0]
+    return outcome | {"values": [float(x) for x in values]}
+
+
+def measured(name: str, peer: str, repeats: int, exact: np.ndarray) -> dict[str, Any]:
+    try:
+        text = subprocess.run(
+            [sys.executable, __file__, "--one", name, peer, "--repeats", str(repeats)],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE,
+        )
+    except subprocess.TimeoutExpired:
+        return {"case": name, "peer": peer, "failed": f"more than {PATIENCE:.0f} seconds"}
+    if text.returncode:
+        return {"case": name, "peer": peer, "failed": text.stderr.strip().splitlines()[-1][:120]}
+    outcome = json.loads(text.stdout.splitlines()[-1])
+    values = np.array(outcome.pop("values"))
+    return outcome | {"error": float(np.abs(values[: len(exact)] - exact).max() / exact[0])}
+
+
+def judged(results: list[dict[str, Any]], name: str) -> tuple[dict | None, dict | None, list[dict]]:
+    """(ours, the fastest peer that is accurate enough, all that ran)."""
+    ran = [x for x in results if x["case"] == name and "failed" not in x]
+    mine = next((x for x in ran if x["peer"] == "fastkpca"), None)
+    fit = [x for x in ran if x["peer"] != "fastkpca" and x["error"] <= CASES[name].tol]
+    return mine, min(fit, key=lambda x: x["processor"], default=None), ran
+
+
+def seconds(value: float) -> str:
+    return f"{1e3 * value:.3g} ms" if value < 1 else f"{value:.3g} s"
+
+
+def table(results: list[dict[str, Any]]) -> str:
+    lines = [
+        "| case | fastest peer | its time, error, memory | fastkpca: time, error, memory | ratio | guaranteed to |",
+        "|---|---|---|---|---|---|",
+    ]
+    ratios = []
+    for name in CASES:
+        mine, best, _ = judged(results, name)
+        if mine is None:
+            continue
+        each = [
+            "none that reaches the accuracy"
+            if x is None
+            else f"{seconds(x['processor'])}, {x['error']:.0e}, {x['memory']:.0f} MB"
+            for x in (best, mine)
+        ]
+        ratio = "" if best is None else f"{mine['processor'] / best['processor']:.2f}"
+        if best is not None:
+            ratios.append(mine["processor"] / best["processor"])
+        kind = "" if mine["bound"] == "guaranteed" else f" ({mine['bound']})"
+        lines.append(
+            f"| {name} | {'' if best is None else best['peer']} | {each[0]} | {each[1]} ({mine['route']}) | {ratio} "
+            f"| {mine['width']:.0e}{kind} |"
+        )
+    half, most = sum(x <= 0.5 for x in ratios), sum(x <= 0.9 for x in ratios)
+    lines.append("")
+    lines.append(
+        f"At most half of the fastest peer's processor seconds in {half} of {len(ratios)} cases, at most 0.9 in {most}."
+    )
+    return "\n".join(lines)
+
+
+def put_into(page: Path, text: str) -> None:
+    whole = page.read_text(encoding="utf-8")
+    if BEGIN not in whole or END not in whole:
+        raise SystemExit(f"{page} has no markers {BEGIN} and {END}")
+    before, after = whole.split(BEGIN)[0], whole.split(END)[1]
+    page.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
+
+
+def run_all(names: list[str], peers: list[str], repeats: int, path: Path | None) -> None:
+    common.header("kernel PCA against its peers, processor seconds")
+    results = json.loads(path.read_text()) if path and path.exists() else []
+    for name in names:
+        try:
+            exact = reference(name)
+        except FileNotFoundError as error:
+            print(f"\n{name}: left out, {error}")
+            continue
+        print(f"\n{name}", flush=True)
+        for peer in peers or ["fastkpca", *CASES[name].peers]:
+            outcome = measured(name, peer, repeats, exact)
+            results = [x for x in results if (x["case"], x["peer"]) != (name, peer)] + [outcome]
+            if "failed" in outcome:
+                print(f"  {peer:26s} failed: {outcome['failed']}")
+                continue
+            fit = outcome["error"] <= CASES[name].tol
+            line = (
+                f"{outcome['processor']:10.4f}{outcome['wall']:10.4f}{outcome['memory']:8.0f} MB{outcome['error']:9.0e}"
+            )
+            said = f"  {outcome['route']}, {outcome['bound']} to {outcome['width']:.0e}" if "route" in outcome else ""
+            print(f"  {peer:26s}{line}{'' if fit else '  (not accurate enough)'}{said}", flush=True)
+        mine, best, _ = judged(results, name)
+        if mine and best:
+            ratio = mine["processor"] / best["processor"]
+            print(f"  best: {best['peer']} {best['processor']:.4f}, ours {mine['processor']:.4f}, ratio {ratio:.2f}")
+        if path:
+            path.write_text(json.dumps(results, indent=1))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("cases", nargs="*", choices=[*CASES, []], default=[])
-    parser.add_argument("--quick", action="store_true")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("cases", nargs="*", help="cases, or the beginnings of their names")
+    parser.add_argument("--peer", nargs="*", default=[], choices=["fastkpca", *PEERS])
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--table", type=Path)
+    parser.add_argument("--into", nargs="*", type=Path, default=[])
     parser.add_argument("--one", nargs=2, metavar=("CASE", "PEER"))
     options = parser.parse_args()
     if options.one:
-        one(*options.one)
+        print(json.dumps(one(*options.one, options.repeats)))
         return
-    common.header("kernel PCA against its peers, c = 10, Gaussian")
-    for case in options.cases or CASES:
-        make, sigma, goal = CASES[case]
-        X = make()
-        sigma = sigma or median_sigma(X)
-        exact, word = reference(X, sigma)
-        print(f"\n{case}: N={len(X)}, d={X.shape[1]}, sigma={sigma:.4g}; reference {word}; goal: {goal}")
-        print(f"  {'method':24s}{'seconds':>10s}{'error':>10s}{'MB':>8s}")
-        for name, _, most, quick in PEERS:
-            if len(X) > (quick if options.quick else most):
-                print(f"  {name:24s}  left out")
-                continue
-            done = subprocess.run(
-                [sys.executable, __file__, "--one", case, name], capture_output=True, text=True, check=False
-            )
-            if done.returncode:
-                print(f"  {name:24s}  failed: {done.stderr.strip().splitlines()[-1][:80]}")
-                continue
-            first, second = done.stdout.splitlines()[-2:]
-            seconds, memory, said = first.split()
-            error = np.abs(np.array([float(v) for v in second.split()]) - exact).max() / exact[0]
-            print(f"  {name:24s}{float(seconds):10.4f}{error:10.1e}{float(memory):8.0f}  {said.replace('_', ' ')}")
-            sys.stdout.flush()
+    if options.table:
+        text = table(json.loads(options.table.read_text()))
+        print(text)
+        for page in options.into:
+            put_into(page, text)
+        return
+    names = [x for x in CASES if not options.cases or any(x.startswith(y) for y in options.cases)]
+    run_all(names, options.peer, options.repeats, options.json)
 
 
 if __name__ == "__main__":

@@ -2,10 +2,7 @@
    along the last axis. FK_ISA is baseline, avx2 or avx512; vectors are GCC's and clang's vector extensions. */
 #include "box_ops.h"
 
-#define FK_CAT_(a, b) a##_##b
-#define FK_CAT(a, b) FK_CAT_(a, b)
-#define INLINE static inline __attribute__((always_inline))
-#define UNROLL _Pragma("GCC unroll 16")
+#include "compiler.h"
 
 #if defined(__AVX512F__)
 #define FK_WIDE 8
@@ -18,14 +15,14 @@
 #define FK_NARROW 2
 #endif
 
-typedef double wide __attribute__((vector_size(8 * FK_WIDE)));
-typedef double wide_mem __attribute__((vector_size(8 * FK_WIDE), aligned(8), may_alias));
-typedef double narrow __attribute__((vector_size(8 * FK_NARROW)));
-typedef double narrow_mem __attribute__((vector_size(8 * FK_NARROW), aligned(8), may_alias));
+FK_VECTOR(double, 8 * FK_WIDE, wide);
+FK_VECTOR_IN_MEMORY(double, 8 * FK_WIDE, wide_mem);
+FK_VECTOR(double, 8 * FK_NARROW, narrow);
+FK_VECTOR_IN_MEMORY(double, 8 * FK_NARROW, narrow_mem);
 
 /* Lagrange values of the group's points at the nodes of one axis, by products from both ends and no division:
    value (q, FK_GROUP), vectors run over the points. */
-INLINE void values_across(ptrdiff_t q, const double *z, const double *weight, const double *s, double *value)
+FK_INLINE void values_across(ptrdiff_t q, const double *z, const double *weight, const double *s, double *value)
 {
     for (int h = 0; h < FK_GROUP; h += FK_NARROW) {
         const narrow x = *(const narrow_mem *)(s + h);
@@ -44,7 +41,7 @@ INLINE void values_across(ptrdiff_t q, const double *z, const double *weight, co
 }
 
 /* Products of the Lagrange values of all axes but the last: work (outer, FK_GROUP). */
-INLINE void outer_values(const fk_box *box, const double s[FK_MOST_AXES][FK_GROUP], double *work)
+FK_INLINE void outer_values(const fk_box *box, const double s[FK_MOST_AXES][FK_GROUP], double *work)
 {
     double value[FK_MOST_NODES * FK_GROUP];
     const ptrdiff_t d = box->d;
@@ -72,8 +69,8 @@ INLINE void outer_values(const fk_box *box, const double s[FK_MOST_AXES][FK_GROU
 }
 
 /* The group's coordinates, the last point repeated where fewer than FK_GROUP are left. */
-INLINE void coordinates(const fk_box *box, ptrdiff_t n, const double *position, ptrdiff_t stride,
-                        double s[FK_MOST_AXES][FK_GROUP])
+FK_INLINE void coordinates(const fk_box *box, ptrdiff_t n, const double *position, ptrdiff_t stride,
+                           double s[FK_MOST_AXES][FK_GROUP])
 {
     for (ptrdiff_t c = 0; c < box->d; c++)
         for (ptrdiff_t p = 0; p < FK_GROUP; p++)
@@ -104,9 +101,6 @@ INLINE void coordinates(const fk_box *box, ptrdiff_t n, const double *position, 
 #define VEC wide
 #define MEM wide_mem
 #include "box_ops_template.h"
-
-#define FK_TEXT_(x) #x
-#define FK_TEXT(x) FK_TEXT_(x)
 
 const fk_box_ops FK_CAT(fk_box_ops, FK_ISA) = {
     FK_TEXT(FK_ISA),

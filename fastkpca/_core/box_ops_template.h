@@ -6,14 +6,14 @@
 
 /* Lagrange values of one point at the nodes of the last axis, vectors run over the nodes: value k is the product over
    the q - 1 other nodes, met in cyclic order. */
-INLINE void NAME(values_along)(const fk_box *box, double s, VEC value[FK_VECTORS])
+FK_INLINE void NAME(values_along)(const fk_box *box, double s, VEC value[FK_VECTORS])
 {
     const ptrdiff_t q = box->q[box->d - 1];
-    UNROLL
+    FK_UNROLL
     for (int v = 0; v < FK_VECTORS; v++)
         value[v] = LOAD(box->last + v * FK_LANES);
     for (ptrdiff_t t = 0; t < q - 1; t++)
-        UNROLL
+        FK_UNROLL
         for (int v = 0; v < FK_VECTORS; v++)
             value[v] *= s - LOAD(box->turned + t * FK_PADDED + v * FK_LANES);
 }
@@ -28,25 +28,25 @@ static void NAME(spread)(const fk_box *box, ptrdiff_t n, const double *position,
         VEC value[FK_GROUP][FK_VECTORS];
         coordinates(box, left, position + first, stride, s);
         outer_values(box, s, work);
-        UNROLL
+        FK_UNROLL
         for (int p = 0; p < FK_GROUP; p++)
             NAME(values_along)(box, s[d - 1][p], value[p]);
         for (ptrdiff_t j = 0; j < k; j++) {
             VEC scaled[FK_GROUP][FK_VECTORS];
             double *entry = block + j * outer * FK_PADDED;
-            UNROLL
+            FK_UNROLL
             for (int p = 0; p < FK_GROUP; p++) {
                 const double u = p < left ? U[order[first + p] * k + j] : 0.0;
-                UNROLL
+                FK_UNROLL
                 for (int v = 0; v < FK_VECTORS; v++)
                     scaled[p][v] = value[p][v] * u;
             }
             for (ptrdiff_t m = 0; m < outer; m++) {
                 const double *w = work + m * FK_GROUP;
-                UNROLL
+                FK_UNROLL
                 for (int v = 0; v < FK_VECTORS; v++) {
                     VEC sum = LOAD(entry + m * FK_PADDED + v * FK_LANES);
-                    UNROLL
+                    FK_UNROLL
                     for (int p = 0; p < FK_GROUP; p++)
                         sum += w[p] * scaled[p][v];
                     STORE(entry + m * FK_PADDED + v * FK_LANES, sum);
@@ -66,35 +66,35 @@ static void NAME(interpolate)(const fk_box *box, ptrdiff_t n, const double *posi
         VEC value[FK_GROUP][FK_VECTORS];
         coordinates(box, left, position + first, stride, s);
         outer_values(box, s, work);
-        UNROLL
+        FK_UNROLL
         for (int p = 0; p < FK_GROUP; p++)
             NAME(values_along)(box, s[d - 1][p], value[p]);
         for (ptrdiff_t j = 0; j < k; j++) {
             VEC sum[FK_GROUP][FK_VECTORS];
             const double *entry = block + j * outer * FK_PADDED;
-            UNROLL
+            FK_UNROLL
             for (int p = 0; p < FK_GROUP; p++)
-                UNROLL
+                FK_UNROLL
                 for (int v = 0; v < FK_VECTORS; v++)
                     sum[p][v] = (VEC){0};
             for (ptrdiff_t m = 0; m < outer; m++) {
                 const double *w = work + m * FK_GROUP;
-                UNROLL
+                FK_UNROLL
                 for (int v = 0; v < FK_VECTORS; v++) {
                     const VEC nodal = LOAD(entry + m * FK_PADDED + v * FK_LANES);
-                    UNROLL
+                    FK_UNROLL
                     for (int p = 0; p < FK_GROUP; p++)
                         sum[p][v] += w[p] * nodal;
                 }
             }
-            UNROLL
+            FK_UNROLL
             for (int p = 0; p < FK_GROUP; p++) {
                 VEC total = sum[p][0] * value[p][0];
                 double out = 0.0;
-                UNROLL
+                FK_UNROLL
                 for (int v = 1; v < FK_VECTORS; v++)
                     total += sum[p][v] * value[p][v];
-                UNROLL
+                FK_UNROLL
                 for (int t = 0; t < FK_LANES; t++)
                     out += total[t];
                 if (p < left)

@@ -1,35 +1,32 @@
 /* Which table of loops this processor runs: TABLE is its type and the stem of its names, SELECT the function. No include
    guard: included once for each kind of loops. */
-#include "isa.h"
+#include "compiler.h"
 
 #include <string.h>
-
-#define CAT_(a, b) a##_##b
-#define CAT(a, b) CAT_(a, b)
 
 static int runs(const TABLE *table)
 {
 #ifdef FK_HAVE_AVX512
-    if (table == &CAT(TABLE, avx512))
+    if (table == &FK_CAT(TABLE, avx512))
         return fk_runs_avx512();
 #endif
 #ifdef FK_HAVE_AVX2
-    if (table == &CAT(TABLE, avx2))
+    if (table == &FK_CAT(TABLE, avx2))
         return fk_runs_avx2();
 #endif
-    return table == &CAT(TABLE, baseline);
+    return table == &FK_CAT(TABLE, baseline);
 }
 
 const TABLE *SELECT(const char *name)
 {
     static const TABLE *const tables[] = {
 #ifdef FK_HAVE_AVX512
-        &CAT(TABLE, avx512),
+        &FK_CAT(TABLE, avx512),
 #endif
 #ifdef FK_HAVE_AVX2
-        &CAT(TABLE, avx2),
+        &FK_CAT(TABLE, avx2),
 #endif
-        &CAT(TABLE, baseline),
+        &FK_CAT(TABLE, baseline),
     };
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         if ((name == NULL || strcmp(name, tables[i]->name) == 0) && runs(tables[i]))

@@ -6,13 +6,11 @@
    differently in two copies of a loop, and K would no longer be symmetric bit for bit. */
 #include "tile_ops.h"
 
+#include "compiler.h"
+
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
-
-#define FK_CAT_(a, b) a##_##b
-#define FK_CAT(a, b) FK_CAT_(a, b)
-#define INLINE static inline __attribute__((always_inline))
 
 #if defined(__AVX512F__) && defined(__AVX512DQ__)
 #include <immintrin.h>
@@ -32,9 +30,9 @@
 
 /* ---- double ---- */
 
-typedef double vec_d __attribute__((vector_size(FK_BYTES)));
-typedef double mem_d __attribute__((vector_size(FK_BYTES), aligned(8), may_alias));
-typedef int64_t int_d __attribute__((vector_size(FK_BYTES)));
+FK_VECTOR(double, FK_BYTES, vec_d);
+FK_VECTOR_IN_MEMORY(double, FK_BYTES, mem_d);
+FK_VECTOR(int64_t, FK_BYTES, int_d);
 #define LANES_d (FK_BYTES / 8)
 
 #if FK_BYTES == 64
@@ -45,7 +43,7 @@ typedef int64_t int_d __attribute__((vector_size(FK_BYTES)));
 #define FMA_d(a, b, c) ((a) * (b) + (c))
 #endif
 
-INLINE vec_d all_d(double x) { return x - (vec_d){0}; }
+FK_INLINE vec_d all_d(double x) { return x - (vec_d){0}; }
 
 /* 1.5 * 2^52 added and taken away rounds to an integer, and leaves that integer in the low bits. The natural
    logarithm of 2 is split in two so that k times the first part is exact. e^r = 1 + r + r^2 q(r) on
@@ -58,7 +56,7 @@ INLINE vec_d all_d(double x) { return x - (vec_d){0}; }
 #define LEAST_EXPONENT_d -1022.0
 #define TANH_ONE_d 20.0
 
-INLINE vec_d exp_tail_d(vec_d r)
+FK_INLINE vec_d exp_tail_d(vec_d r)
 {
     /* r^2 q(r), by Estrin's scheme: short chains */
     vec_d r2 = r * r, r4 = r2 * r2;
@@ -76,9 +74,9 @@ INLINE vec_d exp_tail_d(vec_d r)
 
 /* ---- float ---- */
 
-typedef float vec_s __attribute__((vector_size(FK_BYTES)));
-typedef float mem_s __attribute__((vector_size(FK_BYTES), aligned(4), may_alias));
-typedef int32_t int_s __attribute__((vector_size(FK_BYTES)));
+FK_VECTOR(float, FK_BYTES, vec_s);
+FK_VECTOR_IN_MEMORY(float, FK_BYTES, mem_s);
+FK_VECTOR(int32_t, FK_BYTES, int_s);
 #define LANES_s (FK_BYTES / 4)
 
 #if FK_BYTES == 64
@@ -89,7 +87,7 @@ typedef int32_t int_s __attribute__((vector_size(FK_BYTES)));
 #define FMA_s(a, b, c) ((a) * (b) + (c))
 #endif
 
-INLINE vec_s all_s(float x) { return x - (vec_s){0}; }
+FK_INLINE vec_s all_s(float x) { return x - (vec_s){0}; }
 
 #define MAGIC_s 0x1.8p23f
 #define LOG2E_s 0x1.715476p+0f
@@ -99,7 +97,7 @@ INLINE vec_s all_s(float x) { return x - (vec_s){0}; }
 #define LEAST_EXPONENT_s -126.0f
 #define TANH_ONE_s 10.0f
 
-INLINE vec_s exp_tail_s(vec_s r)
+FK_INLINE vec_s exp_tail_s(vec_s r)
 {
     vec_s r2 = r * r;
     vec_s a = FMA_s(r, all_s(0.16666576666119928305f), all_s(0.5f));
@@ -111,11 +109,11 @@ INLINE vec_s exp_tail_s(vec_s r)
 /* ---- sums of the entries of C vectors, added to C doubles; the order is fixed ---- */
 
 #if FK_BYTES == 64
-INLINE double sum_d(vec_d v) { return _mm512_reduce_add_pd((__m512d)v); }
-INLINE float sum_s(vec_s v) { return _mm512_reduce_add_ps((__m512)v); }
+FK_INLINE double sum_d(vec_d v) { return _mm512_reduce_add_pd((__m512d)v); }
+FK_INLINE float sum_s(vec_s v) { return _mm512_reduce_add_ps((__m512)v); }
 #else
 #define FK_DEFINE_SUM(T, S)                                                                                           \
-    INLINE T sum_##S(vec_##S v)                                                                                       \
+    FK_INLINE T sum_##S(vec_##S v)                                                                                    \
     {                                                                                                                 \
         T part[LANES_##S];                                                                                            \
         memcpy(part, &v, sizeof part);                                                                                \
@@ -129,7 +127,7 @@ FK_DEFINE_SUM(float, s)
 #endif
 
 #define FK_DEFINE_EACH_SUM(S)                                                                                         \
-    INLINE void each_sum_##S(const int C, const vec_##S *v, double *out)                                              \
+    FK_INLINE void each_sum_##S(const int C, const vec_##S *v, double *out)                                           \
     {                                                                                                                 \
         for (int c = 0; c < C; c++)                                                                                   \
             out[c] += sum_##S(v[c]);                                                                                  \
@@ -139,19 +137,19 @@ FK_DEFINE_EACH_SUM(s)
 
 #if FK_BYTES == 64
 /* Eight sums at once: each step adds the two halves of what two vectors hold, and packs them into one. */
-INLINE __m512d fold_d(__m512d a, __m512d b)
+FK_INLINE __m512d fold_d(__m512d a, __m512d b)
 {
     return _mm512_add_pd(_mm512_shuffle_f64x2(a, b, 0x88), _mm512_shuffle_f64x2(a, b, 0xdd));
 }
 
-INLINE void sums_d(const int C, const vec_d *v, double *out)
+FK_INLINE void sums_d(const int C, const vec_d *v, double *out)
 {
     if (C != 8) {
         each_sum_d(C, v, out);
         return;
     }
     __m512d pair[4];
-#pragma GCC unroll 4
+    FK_UNROLL
     for (int c = 0; c < 4; c++) {
         const __m512d a = (__m512d)v[2 * c], b = (__m512d)v[2 * c + 1];
         pair[c] = _mm512_add_pd(_mm512_unpacklo_pd(a, b), _mm512_unpackhi_pd(a, b));
@@ -160,14 +158,14 @@ INLINE void sums_d(const int C, const vec_d *v, double *out)
     _mm512_storeu_pd(out, _mm512_add_pd(_mm512_loadu_pd(out), all));
 }
 
-INLINE void sums_s(const int C, const vec_s *v, double *out)
+FK_INLINE void sums_s(const int C, const vec_s *v, double *out)
 {
     if (C != 8) {
         each_sum_s(C, v, out);
         return;
     }
     __m512d quad[2]; /* four floats in each quarter: one of each of four vectors */
-#pragma GCC unroll 2
+    FK_UNROLL
     for (int c = 0; c < 2; c++) {
         const __m512 *w = (const __m512 *)(v + 4 * c);
         const __m512 ab = _mm512_add_ps(_mm512_unpacklo_ps(w[0], w[1]), _mm512_unpackhi_ps(w[0], w[1]));
@@ -202,20 +200,20 @@ typedef struct {
     vec_s high, low;
 } scale_s;
 
-INLINE scale_d exp_scale_d(double c)
+FK_INLINE scale_d exp_scale_d(double c)
 {
     double high = c * LOG2E_d;
     return (scale_d){all_d(high), all_d(fma(c, LOG2E_d, -high) + c * 0x1.777d0ffda0d24p-56)};
 }
 
-INLINE scale_s exp_scale_s(double c)
+FK_INLINE scale_s exp_scale_s(double c)
 {
     double scaled = c * LOG2E_d;
     float high = (float)scaled;
     return (scale_s){all_s(high), all_s((float)(scaled - high))};
 }
 
-INLINE vec_d exp_d(vec_d x, scale_d c)
+FK_INLINE vec_d exp_d(vec_d x, scale_d c)
 {
     const __m512d first = _mm512_setr_pd(1.0, 1.0442737824274138403, 1.0905077326652576592, 1.1387886347566916537,
                                          1.1892071150027210667, 1.2418578120734840486, 1.2968395546510096659,
@@ -239,7 +237,7 @@ INLINE vec_d exp_d(vec_d x, scale_d c)
     return (vec_d)_mm512_maskz_scalef_pd(normal, (__m512d)p, (__m512d)k);
 }
 
-INLINE vec_s exp_s(vec_s x, scale_s c)
+FK_INLINE vec_s exp_s(vec_s x, scale_s c)
 {
     const __m512 table = _mm512_setr_ps(
         1.0f, 1.0442737824274138403f, 1.0905077326652576592f, 1.1387886347566916537f, 1.1892071150027210667f,
@@ -262,8 +260,8 @@ INLINE vec_s exp_s(vec_s x, scale_s c)
     typedef struct {                                                                                                  \
         vec_##S c;                                                                                                    \
     } scale_##S;                                                                                                      \
-    INLINE scale_##S exp_scale_##S(double c) { return (scale_##S){all_##S((T)c)}; }                                   \
-    INLINE vec_##S exp_##S(vec_##S x, scale_##S c)                                                                    \
+    FK_INLINE scale_##S exp_scale_##S(double c) { return (scale_##S){all_##S((T)c)}; }                                \
+    FK_INLINE vec_##S exp_##S(vec_##S x, scale_##S c)                                                                 \
     {                                                                                                                 \
         vec_##S a = x * c.c;                                                                                          \
         vec_##S t = FMA_##S(a, all_##S(LOG2E_##S), all_##S(MAGIC_##S));                                               \
@@ -280,7 +278,7 @@ FK_DEFINE_EXP(float, s)
 /* ---- tanh a = -m / (2 + m), m = e^(-2|a|) - 1 = (2^k - 1) + 2^k (e^r - 1): no cancellation at small a ---- */
 
 #define FK_DEFINE_TANH(T, S)                                                                                          \
-    INLINE vec_##S tanh_##S(vec_##S a)                                                                                \
+    FK_INLINE vec_##S tanh_##S(vec_##S a)                                                                             \
     {                                                                                                                 \
         const int_##S sign_bit = (int_##S)all_##S((T)-0.0);                                                           \
         int_##S sign = (int_##S)a & sign_bit;                                                                         \
@@ -370,8 +368,5 @@ static void squares_single(ptrdiff_t ni, ptrdiff_t nj, const float *K, ptrdiff_t
 #define FK_TABLE(S)                                                                                                   \
     {gauss_direct_##S, dot_direct_##S, gauss_map_##S,           power_map_##S,     tanh_map_##S,                      \
      multiply_##S,     multiply_transposed_##S, multiply_both_##S, exp_array_##S}
-
-#define FK_TEXT_(x) #x
-#define FK_TEXT(x) FK_TEXT_(x)
 
 const fk_ops FK_CAT(fk_ops, FK_ISA) = {FK_TEXT(FK_ISA), FK_TABLE(d), FK_TABLE(s), squares, squares_single};

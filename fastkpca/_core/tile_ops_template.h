@@ -7,38 +7,37 @@
 #define NAME(x) FK_CAT(x, S)
 #define LOAD(p) ((VEC) * (const MEM *)(p))
 #define STORE(p, v) (*(MEM *)(p) = (MEM)(v))
-#define UNROLL _Pragma("GCC unroll 16")
 
 /* ---- distances and scalar products along the tile: R rows by W vectors of columns in registers ---- */
 
 /* exp(c |x - y|^2) where GAUSS, x.y where not: a constant, so that only one of the two is compiled */
-INLINE void NAME(patch)(const int GAUSS, const int R, const int W, const ptrdiff_t d, const T *X, ptrdiff_t ldx,
-                        const T *Yt, ptrdiff_t ldy, NAME(scale) c, T *K, ptrdiff_t ldk)
+FK_INLINE void NAME(patch)(const int GAUSS, const int R, const int W, const ptrdiff_t d, const T *X, ptrdiff_t ldx,
+                           const T *Yt, ptrdiff_t ldy, NAME(scale) c, T *K, ptrdiff_t ldk)
 {
     VEC acc[4][2];
-    UNROLL
+    FK_UNROLL
     for (int i = 0; i < R; i++)
-        UNROLL
+        FK_UNROLL
         for (int w = 0; w < W; w++)
             acc[i][w] = (VEC){0};
     for (ptrdiff_t f = 0; f < d; f++) {
         VEC y[2];
-        UNROLL
+        FK_UNROLL
         for (int w = 0; w < W; w++)
             y[w] = LOAD(Yt + f * ldy + w * LANES);
-        UNROLL
+        FK_UNROLL
         for (int i = 0; i < R; i++) {
             const VEC x = ALL(X[i * ldx + f]);
-            UNROLL
+            FK_UNROLL
             for (int w = 0; w < W; w++) {
                 const VEC t = x - y[w];
                 acc[i][w] = GAUSS ? FMA(t, t, acc[i][w]) : FMA(x, y[w], acc[i][w]);
             }
         }
     }
-    UNROLL
+    FK_UNROLL
     for (int i = 0; i < R; i++)
-        UNROLL
+        FK_UNROLL
         for (int w = 0; w < W; w++)
             STORE(K + i * ldk + w * LANES, GAUSS ? NAME(exp)(acc[i][w], c) : acc[i][w]);
 }
@@ -100,7 +99,7 @@ static void NAME(gauss_map)(ptrdiff_t ni, ptrdiff_t nj, const T *a, const T *b, 
     }
 }
 
-INLINE VEC NAME(power)(VEC base, int degree)
+FK_INLINE VEC NAME(power)(VEC base, int degree)
 {
     VEC result = ALL(1);
     for (;;) {
@@ -148,58 +147,58 @@ static void NAME(exp_array)(ptrdiff_t n, const T *x, T *y)
 
 /* ---- products with the tile: register blocks of R rows (or vectors of columns of K) by C columns of U ---- */
 
-INLINE void NAME(rows_block)(const int R, const int C, ptrdiff_t nj, const T *K, ptrdiff_t ldk, const T *Ut,
-                             ptrdiff_t ldu, double *V, ptrdiff_t ldv)
+FK_INLINE void NAME(rows_block)(const int R, const int C, ptrdiff_t nj, const T *K, ptrdiff_t ldk, const T *Ut,
+                                ptrdiff_t ldu, double *V, ptrdiff_t ldv)
 {
     VEC acc[FK_ROWS][FK_COLUMNS];
-    UNROLL
+    FK_UNROLL
     for (int i = 0; i < R; i++)
-        UNROLL
+        FK_UNROLL
         for (int c = 0; c < C; c++)
             acc[i][c] = (VEC){0};
     for (ptrdiff_t j = 0; j < nj; j += LANES) {
         VEC row[FK_ROWS];
-        UNROLL
+        FK_UNROLL
         for (int i = 0; i < R; i++)
             row[i] = LOAD(K + i * ldk + j);
-        UNROLL
+        FK_UNROLL
         for (int c = 0; c < C; c++) {
             const VEC u = LOAD(Ut + c * ldu + j);
-            UNROLL
+            FK_UNROLL
             for (int i = 0; i < R; i++)
                 acc[i][c] = FMA(row[i], u, acc[i][c]);
         }
     }
-    UNROLL
+    FK_UNROLL
     for (int i = 0; i < R; i++)
         NAME(sums)(C, acc[i], V + i * ldv);
 }
 
-INLINE void NAME(columns_block)(const int R, const int C, ptrdiff_t ni, const T *K, ptrdiff_t ldk, const T *U,
-                                ptrdiff_t ldu, double *Vt, ptrdiff_t ldv)
+FK_INLINE void NAME(columns_block)(const int R, const int C, ptrdiff_t ni, const T *K, ptrdiff_t ldk, const T *U,
+                                   ptrdiff_t ldu, double *Vt, ptrdiff_t ldv)
 {
     VEC acc[FK_COLUMNS][FK_ROWS];
-    UNROLL
+    FK_UNROLL
     for (int c = 0; c < C; c++)
-        UNROLL
+        FK_UNROLL
         for (int j = 0; j < R; j++)
             acc[c][j] = (VEC){0};
     for (ptrdiff_t i = 0; i < ni; i++) {
         VEC row[FK_ROWS];
-        UNROLL
+        FK_UNROLL
         for (int j = 0; j < R; j++)
             row[j] = LOAD(K + i * ldk + j * LANES);
-        UNROLL
+        FK_UNROLL
         for (int c = 0; c < C; c++) {
             const VEC u = ALL(U[i * ldu + c]);
-            UNROLL
+            FK_UNROLL
             for (int j = 0; j < R; j++)
                 acc[c][j] = FMA(row[j], u, acc[c][j]);
         }
     }
-    UNROLL
+    FK_UNROLL
     for (int c = 0; c < C; c++)
-        UNROLL
+        FK_UNROLL
         for (int j = 0; j < R; j++) {
             T part[LANES];
             memcpy(part, &acc[c][j], sizeof part);
@@ -253,11 +252,11 @@ static void NAME(multiply_transposed)(ptrdiff_t ni, ptrdiff_t nj, ptrdiff_t k, c
 #undef COLUMNS
 }
 
-INLINE void NAME(both_rows)(const int R, ptrdiff_t nj, const T *K, ptrdiff_t ldk, const T *uj, const T *ui,
-                            double *vi, T *sum)
+FK_INLINE void NAME(both_rows)(const int R, ptrdiff_t nj, const T *K, ptrdiff_t ldk, const T *uj, const T *ui,
+                               double *vi, T *sum)
 {
     VEC acc[4], u[4];
-    UNROLL
+    FK_UNROLL
     for (int i = 0; i < R; i++) {
         acc[i] = (VEC){0};
         u[i] = ALL(ui[i]);
@@ -265,7 +264,7 @@ INLINE void NAME(both_rows)(const int R, ptrdiff_t nj, const T *K, ptrdiff_t ldk
     for (ptrdiff_t j = 0; j < nj; j += LANES) {
         const VEC uv = LOAD(uj + j);
         VEC s = LOAD(sum + j);
-        UNROLL
+        FK_UNROLL
         for (int i = 0; i < R; i++) {
             const VEC v = LOAD(K + i * ldk + j);
             acc[i] = FMA(v, uv, acc[i]);
@@ -273,7 +272,7 @@ INLINE void NAME(both_rows)(const int R, ptrdiff_t nj, const T *K, ptrdiff_t ldk
         }
         STORE(sum + j, s);
     }
-    UNROLL
+    FK_UNROLL
     for (int i = 0; i < R; i++)
         vi[i] += NAME(sum)(acc[i]);
 }
@@ -299,4 +298,3 @@ static void NAME(multiply_both)(ptrdiff_t ni, ptrdiff_t nj, const T *K, ptrdiff_
 #undef NAME
 #undef LOAD
 #undef STORE
-#undef UNROLL

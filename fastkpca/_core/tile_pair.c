@@ -1,5 +1,7 @@
 #include "tile_pair.h"
 
+#include "compiler.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,8 +64,6 @@ static double largest(ptrdiff_t n, const double *x)
 DEFINE_TRANSPOSE(double, d)
 DEFINE_TRANSPOSE(float, s)
 
-#define CAT_(a, b) a##_##b
-#define CAT(a, b) CAT_(a, b)
 #define T double
 #define S d
 #define OPS ops->d

@@ -1,12 +1,12 @@
 /* The walk of tile_pair.c for one type: T the scalar, S its letter, OPS its table of loops. No include guard:
    included once for each type, the second time with FK_SINGLE. */
-#define NAME(x) CAT(x, S)
+#define NAME(x) FK_CAT(x, S)
 
 /* What one walk holds beside the caller's arrays. */
 typedef struct {
     const fk_ops *ops;
     const fk_kernel *kernel;
-    CAT(fk_gemm, S) gemm;
+    FK_CAT(fk_gemm, S) gemm;
     const fk_pair *pair;
     int direct;         /* coordinates along the tile instead of GEMM */
     int differ;         /* differences in double: float coordinates would lose too much */
@@ -92,7 +92,7 @@ static void NAME(gaussian)(const NAME(walk) *w, ptrdiff_t i0, ptrdiff_t ni, ptrd
     const fk_ops *ops = w->ops;
     const double sigma = w->kernel->sigma;
     const double c = -0.5 / (sigma * sigma);
-    const double most = CAT(FK_EXPONENT_ERROR, S) / CAT(FK_ROUNDOFF, S) / -c;
+    const double most = FK_CAT(FK_EXPONENT_ERROR, S) / FK_CAT(FK_ROUNDOFF, S) / -c;
     if (w->direct && !w->differ) {
         OPS.gauss_direct(ni, padded(nj), p->d, w->X + i0 * p->d, p->d, w->Y + j0, w->ldy, c, w->K, w->ldk);
         return;
@@ -245,7 +245,7 @@ static void NAME(prepare_rows)(NAME(walk) *w)
     }
 #endif
     if (w->direct)
-        CAT(transpose, S)(p->m, p->d, p->Y, centre, w->Y, w->ldy);
+        FK_CAT(transpose, S)(p->m, p->d, p->Y, centre, w->Y, w->ldy);
     else
         NAME(repeat_last)(p->m, p->d, w->Y);
 }
@@ -267,7 +267,7 @@ static void NAME(prepare_columns)(NAME(walk) *w)
     memset(w->Vyt, 0, w->ldy * k * sizeof(double));
 }
 
-int CAT(fk_walk, S)(const fk_ops *ops, const fk_kernel *kernel, CAT(fk_gemm, S) gemm, const fk_pair *pair)
+int FK_CAT(fk_walk, S)(const fk_ops *ops, const fk_kernel *kernel, FK_CAT(fk_gemm, S) gemm, const fk_pair *pair)
 {
     NAME(walk) w = {.ops = ops, .kernel = kernel, .gemm = gemm, .pair = pair};
     const ptrdiff_t n = pair->n, m = pair->m, k = pair->k;

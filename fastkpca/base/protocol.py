@@ -12,21 +12,22 @@ computed tile by tile, and the trace of what it misses known at every point (``F
 has only ``block`` already works at any size; one that offers feature maps (``Kernel.feature_maps``) or fast products
 (``Kernel.summations``) gets faster without the core changing.
 
-Of the package this module imports the compiled second moments, ``base.rounding`` and ``errors``. API_VERSION is 1:
-frozen.
+Of the package this module imports the compiled second moments, ``base.rounding``, ``base.differences`` and ``errors``.
+API_VERSION is 1: frozen.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeAlias, cast
 
 import numpy as np
 
 from .._core import moments as _moments
 from ..base.rounding import EPS
 from ..errors import did_you_mean
+from .differences import central_difference
 
 __all__ = [
     "API_VERSION",
@@ -34,6 +35,7 @@ __all__ = [
     "LEAST",
     "Cost",
     "FeatureMap",
+    "GradientSums",
     "Kernel",
     "Moments",
     "NormPass",
@@ -44,6 +46,9 @@ __all__ = [
 ]
 
 API_VERSION = 1
+
+GradientSums: TypeAlias = Callable[[np.ndarray | None, np.ndarray], np.ndarray]
+"""(R, A) -> sum_j R_ij A_jk grad k(x_i, y_j), the gradient with respect to x_i: (n, k, d). R None: all ones."""
 
 LEAST, LARGEST = 1e-140, 1e140
 """The range of what is squared: the rows (the largest coordinate, after the shift), lengths, and kernel values.
@@ -76,6 +81,8 @@ class Summary:
     other_radius : float, optional
         Of the two sides of a rectangular product this summary is that of the rows farther from the origin, and
         ``other_radius`` the radius of the others; None: the rows with themselves.
+    feature_names : tuple of str, optional
+        Names of the columns, where they are known.
     """
 
     n_samples: int
@@ -89,6 +96,7 @@ class Summary:
     sample: np.ndarray
     sample_index: np.ndarray
     other_radius: float | None = None
+    feature_names: tuple[str, ...] | None = None
 
     @property
     def largest_inner(self) -> float:
@@ -171,6 +179,8 @@ class Kernel:
         @property
         def scales_rows(self) -> bool: ...
         @property
+        def scales_columns(self) -> bool: ...
+        @property
         def thread_safe(self) -> bool: ...
         @property
         def by_number(self) -> bool: ...
@@ -183,6 +193,8 @@ class Kernel:
         """"kernel" if k(x+s, y+s) = k(x, y); "centered" if that holds only after centring (linear); else None."""
         scales_rows = False
         """True: rows may be of any size, the kernel scales them itself; else X must lie between LEAST and LARGEST."""
+        scales_columns = False
+        """True: each column has a scale of its own in the kernel, so that their ranges may differ."""
         thread_safe = True
         """False makes the core call this kernel from one thread only."""
         by_number = False
@@ -191,12 +203,22 @@ class Kernel:
         """True: k(x, y) = x.y, so that feature space is the space of the rows."""
     parameters: ClassVar[Mapping[str, Any]] = {}
     aliases: ClassVar[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {}
+    width_parameter: ClassVar[str | None] = None
+    """The parameter w, positive and without a limit of its own, of which k is a function of (x - y) / w alone: users
+    may then give one number for each column, and the core divides the columns by them. None: there is none."""
     stored_maps: ClassVar[tuple[Any, ...]] = ()
     """Classes of fastkpca's own feature maps that a model file may hold for this kernel. A new built-in map takes three
     steps: give its class a ``kind``; write ``stored_size(record, n_columns)`` and ``from_state(header, arrays)``; add
     the class here, in each kernel that offers it. Maps of plugins need none of this."""
     __array_ufunc__ = None  # numpy's numbers leave ``np.float64(2) * kernel`` to __rmul__
     _algebra: ClassVar[Any] = None  # set by fastkpca.kernels, where sums and products live: imports run downwards
+    _with_widths: ClassVar[Any] = None  # the same: (class, spelling of the parameter, parameters) -> kernel
+
+    def __new__(cls, *arguments: Any, **parameters: Any) -> Self:
+        for given, value in parameters.items() if cls.width_parameter else ():
+            if cls.aliases.get(given, (given,))[0] == cls.width_parameter and np.ndim(value) == 1:
+                return cast(Self, cls._with_widths(cls, given, parameters))
+        return super().__new__(cls)
 
     def __init__(self, **parameters: Any):
         values = dict(self.parameters)
@@ -251,6 +273,10 @@ class Kernel:
         """The same combination of function(part) for each kernel that this one is made of; itself where of none."""
         return self
 
+    def map_columns(self, n_columns: int) -> int:
+        """How many of the columns the maps of ``map_parts`` see."""
+        return n_columns
+
     def map_parts(self) -> tuple[Kernel, ...]:
         """The kernels of the parts of its feature maps, where these are made of the maps of other kernels."""
         return ()
@@ -266,6 +292,31 @@ class Kernel:
         elsewhere (k depends on x.y). K is ``block(X, Y)``. None: not known; differences take its place.
         """
         return None
+
+    def gradient_sums(self, X: np.ndarray, Y: np.ndarray, K: np.ndarray, steps: np.ndarray) -> GradientSums:
+        """Gradients of sums of kernel values, for a tile X (n, d) of rows and all Y (m, d).
+
+        By ``gradient_weights``; where these are not known, by central differences with ``steps`` (n, d). K is
+        ``block(X, Y)``. A kernel that is made of others hands on what they know.
+        """
+        slopes = self.gradient_weights(X, Y, K)
+
+        def by_weights(R: np.ndarray | None, A: np.ndarray) -> np.ndarray:
+            W = slopes if R is None else slopes * R
+            columns = (A[:, :, None] * Y[:, None, :]).reshape(len(Y), -1)
+            sums = (W @ columns).reshape(len(X), A.shape[1], -1)
+            if self.translation == "kernel":
+                sums -= (W @ A)[:, :, None] * X[:, None, :]
+            return sums
+
+        def by_differences(R: np.ndarray | None, A: np.ndarray) -> np.ndarray:
+            sums = np.empty((len(X), A.shape[1], X.shape[1]))
+            for column in range(X.shape[1]):
+                D = central_difference(lambda at: self.block(at, Y), X, column, steps[:, column])
+                sums[:, :, column] = (D if R is None else D * R) @ A
+            return sums
+
+        return by_differences if slopes is None else by_weights
 
     def fixed_point_width(self) -> float | None:
         """sigma, where k(x, y) = exp(-|x - y|^2 / (2 sigma^2)): pre-images are then fixed points. Else None."""
@@ -481,6 +532,19 @@ class FeatureMap:
     def applied(self, C: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         """``apply`` with these coefficients, of many tiles: what depends on C alone may be done once."""
         return lambda X: self.apply(X, C)
+
+    def gradients(self, C: np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+        """Function (X, steps) -> the gradients of phi(x).c_k at the rows of a tile, for coefficients C (D, k):
+        shape (n, k, d). By central differences with ``steps`` (n, d); a map that knows its derivative overrides it."""
+
+        def differences(X: np.ndarray, steps: np.ndarray) -> np.ndarray:
+            columns = [
+                central_difference(lambda at: self.features(at) @ C, X, column, steps[:, column])
+                for column in range(X.shape[1])
+            ]
+            return np.stack(columns, axis=2)
+
+        return differences
 
     def new_moments(self) -> Moments:
         """An empty accumulator for ``Moments.update``."""

@@ -1,4 +1,4 @@
-"""The command line: ``fastkpca fit | project | info | kernels | demo``. Wording only; the work is done by the library.
+"""The command line: ``fastkpca fit | plan | project | info | kernels | demo``. Wording only; the library does the work.
 
 Exit codes: 0 done, 1 an error (one line on stderr), 2 wrong usage, 130 Ctrl-C, 141 the reader of a pipe went away.
 """
@@ -10,6 +10,8 @@ import contextlib
 import dataclasses
 import io
 import os
+import re
+import shutil
 import sys
 import tempfile
 import time
@@ -19,7 +21,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, NoReturn
 
-# fastkpca and numpy are imported where they are used: --help and wrong usage answer at once
+from ..errors import did_you_mean
+
+# what imports more than the package itself is imported where it is used: --help and wrong usage answer soon
 
 __all__ = ["main"]
 
@@ -38,9 +42,9 @@ class _Refused(Exception):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code (argparse's own exits, 0 and 2, are raised as SystemExit)."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    options = _parser().parse_args(arguments)
+    options = _parser().parse_all(arguments)
     try:
-        with _one_line_warnings():
+        with _one_line_warnings(), _standard_input(options):
             options.run(options)
         sys.stdout.flush()
         return 0
@@ -60,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _described(error: Exception) -> str:
-    text = " ".join(str(error).split())
+    text = _in_words_of_the_command(" ".join(str(error).split()))
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename!r}: {error.strerror}" if error.filename else error.strerror
     if isinstance(error, FileExistsError) and "--force" not in text:
@@ -73,6 +77,12 @@ def _described(error: Exception) -> str:
     ):
         return text
     return f"{type(error).__name__}: {text} (a fault of fastkpca: run again with --debug and report what it prints)"
+
+
+def _in_words_of_the_command(text: str) -> str:
+    """The options of the command line in place of the arguments of ``load`` and ``kpca``."""
+    text = re.sub(r"plugins=\['([^']*)'\]", r"--plugins \1", text).replace("plugins=True", "--plugins all")
+    return text.replace("standardize=True", "--standardize").replace("standardize=False", "--no-standardize")
 
 
 def _say(kind: str, text: str) -> None:
@@ -106,7 +116,7 @@ def _progress(enabled: bool) -> Iterator[Any]:
 @contextlib.contextmanager
 def _one_line_warnings() -> Iterator[None]:
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        _say("warning", " ".join(str(message).split()))
+        _say("warning", _in_words_of_the_command(" ".join(str(message).split())))
 
     with warnings.catch_warnings():
         for category in (UserWarning, RuntimeWarning):
@@ -122,9 +132,22 @@ class _Parser(argparse.ArgumentParser):
     def __init__(self, **options: Any):
         options |= {"allow_abbrev": False, "formatter_class": argparse.RawDescriptionHelpFormatter}
         super().__init__(**options)
+        self.commands: dict[str, _Parser] = {}
+
+    def parse_all(self, arguments: list[str]) -> argparse.Namespace:
+        """The options; what is not known is an error of the command that it was given to, which knows near matches."""
+        options, unknown = self.parse_known_args(arguments)
+        if unknown:
+            command = self.commands[options.command]
+            wrong = next((word for word in unknown if word.startswith("-")), unknown[0])
+            near = did_you_mean(wrong.partition("=")[0], command._option_string_actions)
+            command.error(f"unrecognized arguments: {' '.join(unknown)}" + (f"; {near}" if near else ""))
+        return options
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"fastkpca: error: {message} (see '{self.prog} --help')\n")
+        wrong = re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message)
+        near = wrong and did_you_mean(wrong[1], re.findall(r"[\w-]+", wrong[2]))
+        self.exit(2, f"fastkpca: error: {message}{f'; {near}' if near else ''} (see '{self.prog} --help')\n")
 
 
 def _number_of_components(text: str) -> int | float | None:
@@ -179,17 +202,24 @@ def _words(text: str) -> list[str]:
     return words
 
 
-def _add_input(parser: argparse.ArgumentParser) -> None:
+def _add_input(parser: argparse.ArgumentParser, *, labels: bool) -> None:
     group = parser.add_argument_group(
-        "reading FILE (csv, tsv, txt, also .gz; npy, npz, MATLAB mat, HDF5, zarr, Parquet)"
+        "reading FILE (csv, tsv, txt, also .gz; npy, npz, MATLAB mat, HDF5, zarr, Parquet; - is standard input)"
     )
     group.add_argument("--var", metavar="NAME", help="which array of an npz, mat, HDF5 or zarr file")
     take = group.add_mutually_exclusive_group()
     take.add_argument("--columns", type=_words, metavar="LIST", help="take these: names or numbers, e.g. a,b or 1,3-5")
     take.add_argument("--skip-columns", type=_words, metavar="LIST", help="leave these out")
+    group.add_argument("--id", metavar="COLUMN", help="names the rows: left out of the data, written beside the scores")
+    if labels:
+        group.add_argument("--label-column", metavar="COLUMN", help="classes: left out of the data, colours the plot")
     group.add_argument(
-        "--header", choices=("auto", "yes", "no"), default="auto", help="does the first line name the columns (auto)"
+        "--header",
+        choices=("auto", "yes", "no"),
+        default="auto",
+        help="does the first line name the columns; auto: yes where it holds words over numbers, or counts (years)",
     )
+    group.add_argument("--decimal", choices=(".", ","), default=".", help="decimal point or comma in text files (.)")
 
 
 def _add_plugins(parser: argparse.ArgumentParser) -> None:
@@ -197,8 +227,9 @@ def _add_plugins(parser: argparse.ArgumentParser) -> None:
         "--plugins",
         type=lambda text: True if text.strip() == "all" else _words(text),
         default=False,
-        metavar="LIST",
-        help="distributions whose kernels MODEL may import and run, or 'all'; by default none",
+        metavar="NAME",
+        help="allow kernels of this installed package to run, e.g. fastkpca-kernels-contrib; several with commas, or "
+        "'all'. Without it a model with such a kernel is not loaded",
     )
 
 
@@ -212,52 +243,90 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     _add_debug(parser)
 
 
-def _parser() -> argparse.ArgumentParser:
+_EXAMPLES = {
+    "": """examples:
+  fastkpca fit data.csv -c 5 -o model.kpca --scores scores.csv
+  fastkpca project model.kpca new.csv > new-scores.csv
+  fastkpca COMMAND --help                               options and examples of one command""",
+    "fit": """examples:
+  fastkpca fit data.csv                                 5 components, Gaussian kernel, sigma from the data
+  fastkpca fit data.csv --standardize -c 10 -o model.kpca --scores scores.csv --plot scores.png
+  fastkpca fit data.csv --kernel polynomial --degree 2 -c 0.95
+  fastkpca fit people.csv --id name --label-column group --scores scores.csv --plot groups.png
+  fastkpca fit german.csv --decimal , --columns height,3-5
+  zcat data.csv.gz | fastkpca fit - --scores - > scores.csv""",
+    "plan": """examples:
+  fastkpca plan data.csv
+  fastkpca plan data.csv --kernel polynomial --degree 3 -c 20 --memory-limit 500M""",
+    "project": """examples:
+  fastkpca project model.kpca new.csv > scores.csv
+  fastkpca project model.kpca people.csv --id name --scores scores.csv
+  fastkpca project matern.kpca new.csv --plugins fastkpca-kernels-contrib""",
+    "info": """example:
+  fastkpca info model.kpca""",
+    "kernels": """examples:
+  fastkpca kernels
+  fastkpca kernels --load                               with their parameters""",
+    "demo": """example:
+  fastkpca demo --output my-demo""",
+}
+
+
+def _parser() -> _Parser:
     parser = _Parser(
         prog="fastkpca",
         description="Fast kernel principal component analysis with certified eigenvalues.",
-        epilog="example:\n  fastkpca fit data.csv --kernel gaussian --sigma 0.5 -c 5 -o model.kpca --scores scores.csv",
+        epilog=_EXAMPLES[""],
     )
     parser.add_argument("--version", action="version", version=f"fastkpca {metadata.version('fastkpca')}")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(metavar="COMMAND", dest="command", required=True)
 
-    fit = commands.add_parser("fit", help="fit a model to the rows of a file", description="Fit a model to a file.")
-    fit.add_argument("file", metavar="FILE")
+    def add(name: str, run: Callable[[argparse.Namespace], None], summary: str, *places: str) -> _Parser:
+        """A command, its examples, and the arguments that stand without an option."""
+        command: _Parser = commands.add_parser(
+            name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.", epilog=_EXAMPLES[name]
+        )
+        for place in places:
+            command.add_argument(place.lower(), metavar=place)
+        command.set_defaults(run=run)
+        parser.commands[name] = command
+        return command
+
+    fit = add("fit", _fit, "fit a model to the rows of a file", "FILE")
     _add_fit(fit)
-    _add_input(fit)
+    _add_output(fit)
+    _add_input(fit, labels=True)
     _add_common(fit)
-    fit.set_defaults(run=_fit)
 
-    project = commands.add_parser("project", help="scores of new rows under a model", description="Scores of new rows.")
-    project.add_argument("model", metavar="MODEL")
-    project.add_argument("file", metavar="FILE")
+    plan = add("plan", _plan, "what fit would run, and what that costs", "FILE")
+    _add_fit(plan)
+    _add_input(plan, labels=True)
+    plan.add_argument("--quiet", action="store_true", help="no progress, no notes")
+    _add_debug(plan)
+
+    project = add("project", _project, "scores of new rows under a model", "MODEL", "FILE")
     project.add_argument(
-        "-o", "--output", metavar="FILE", help="scores: .csv, .csv.gz or .npy (by default csv to stdout)"
+        "-o", "--output", "--scores", metavar="FILE", help="scores: .csv, .csv.gz or .npy (by default csv to stdout)"
     )
     _add_plugins(project)
-    _add_input(project)
+    _add_input(project, labels=False)
     _add_common(project)
-    project.set_defaults(run=_project)
 
-    info = commands.add_parser("info", help="what a model file holds", description="What a model file holds.")
-    info.add_argument("model", metavar="MODEL")
+    info = add("info", _info, "what a model file holds", "MODEL")
     _add_plugins(info)
     _add_debug(info)
-    info.set_defaults(run=_info)
 
-    kernels = commands.add_parser("kernels", help="list the kernels", description="List the kernels.")
+    kernels = add("kernels", _kernels, "list the kernels")
     kernels.add_argument(
         "--load", action="store_true", help="import each, and show its parameters and what it offers, or what failed"
     )
     _add_debug(kernels)
-    kernels.set_defaults(run=_kernels)
 
-    demo = commands.add_parser("demo", help="fit real data, write and check the results", description="A complete run.")
+    demo = add("demo", _demo, "fit real data, write and check the results")
     demo.add_argument("--output", default="demo-output", metavar="DIR", help="folder of the results (demo-output)")
     demo.add_argument("--force", action="store_true", help="use the folder although it holds other files")
     demo.add_argument("--quiet", action="store_true", help="no progress")
     _add_debug(demo)
-    demo.set_defaults(run=_demo)
     return parser
 
 
@@ -281,6 +350,11 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
     )
     work = fit.add_argument_group("work")
     work.add_argument(
+        "--standardize",
+        action=argparse.BooleanOptionalAction,
+        help="subtract the mean of each column and divide by its standard deviation, here and in new rows",
+    )
+    work.add_argument(
         "-c",
         "--components",
         type=_number_of_components,
@@ -293,13 +367,15 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
     work.add_argument("--threads", type=int, metavar="N", dest="n_threads", help="by default all processors")
     work.add_argument("--memory-limit", type=_bytes, metavar="SIZE", help="for example 500M or 4G")
     work.add_argument("--seed", type=int, default=0, help="of the random choices (0)")
+
+
+def _add_output(fit: argparse.ArgumentParser) -> None:
     out = fit.add_argument_group("output")
     out.add_argument(
         "-o", "--output", metavar="MODEL", help="write the model, for 'fastkpca project'; NAME.mat: for MATLAB"
     )
-    out.add_argument("--scores", metavar="FILE", help="write the scores: .csv, .csv.gz or .npy")
+    out.add_argument("--scores", metavar="FILE", help="write the scores: .csv, .csv.gz or .npy; - is standard output")
     out.add_argument("--plot", metavar="FILE", help=f"plot the first two components: {' '.join(_PICTURES)}")
-    out.add_argument("--label-column", metavar="NAME", help="colours the plot, is left out of the data")
 
 
 # ---- commands --------------------------------------------------------------------------------------------------------
@@ -308,13 +384,15 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
 def _fit(options: argparse.Namespace) -> None:
     from .. import plot
 
+    if options.output == "-":
+        raise _Refused("a model is written into a file; give -o NAME.kpca")
     _check_outputs([options.output, options.scores, options.plot], [options.file], options.force)
-    write_scores = _score_writer(options.scores)
+    write_scores = _score_writer(options.scores, options)
     if options.plot is not None:
         if Path(options.plot).suffix.lower() not in _PICTURES:
             raise _Refused(f"plots are written as {', '.join(_PICTURES)}, which {options.plot!r} does not end with")
         plot.require_matplotlib()
-    parameters = _kernel_parameters(options)
+    settings = _settings(options)
 
     import fastkpca as fk
 
@@ -323,68 +401,105 @@ def _fit(options: argparse.Namespace) -> None:
     with _progress(not options.quiet) as progress:
         table = _read(options, progress, options.label_column)
         start = time.perf_counter()
-        model = _fitted(table, options, parameters, options.scores or options.plot or mat, progress)
+        model = _fitted(table, settings, options.scores or options.plot or mat, progress)
         seconds = time.perf_counter() - start
         if options.output is not None:
             write_model = fk.save if mat is None else fk.export_mat
             write_model(model, options.output, overwrite=options.force)
         if write_scores is not None:
             progress(f"writing {options.scores}", 0, 0)
-            write_scores(model.score, options.force)
+            write_scores(model.score, options.force, _identifiers(table, options))
         if options.plot is not None:
             plot.save(plot.scores(model, table.labels), options.plot, overwrite=options.force)
     if not options.quiet:
-        print(summary(model, seconds))
+        report = sys.stderr if options.scores == "-" else sys.stdout
+        print(summary(model, seconds), file=report)
         for what, path in (("model", options.output), ("scores", options.scores), ("plot", options.plot)):
-            if path is not None:
-                print(f"{what + ' written to':<18}{path}")
+            if path not in (None, "-"):
+                print(f"{what + ' written to':<18}{path}", file=report)
 
 
-def _fitted(
-    table: Any, options: argparse.Namespace, parameters: dict[str, Any], scores_at: str | None, progress: Any
-) -> Any:
+def _settings(options: argparse.Namespace) -> dict[str, Any]:
+    """The arguments of ``kpca`` and ``plan``; kernel and parameters are looked at before a file is read."""
+    import fastkpca as fk
+
+    parameters = _kernel_parameters(options)
+    fk.get_kernel(options.kernel, **parameters)
+    given = vars(options)
+    settings = {
+        name: given[name]
+        for name in ("tol", "method", "n_threads", "memory_limit", "standardize")
+        if given[name] is not None
+    }
+    return {"kernel": options.kernel, "c": options.components, "rng": options.seed, **settings, **parameters}
+
+
+def _fitted(table: Any, settings: dict[str, Any], scores_at: str | None, progress: Any) -> Any:
     """The model of a table, with the names of its columns; scores are kept, beside ``scores_at``, where they are
     needed."""
     import fastkpca as fk
 
     from ..rows import scorefiles
 
-    given = vars(options)
-    settings = {name: given[name] for name in ("tol", "method", "n_threads", "memory_limit") if given[name] is not None}
-    model = fk.kpca(
-        table.X,
-        options.kernel,
-        options.components,
-        **settings,
-        rng=options.seed,
-        return_scores=scores_at is not None,
-        out=None if scores_at is None else scorefiles.score_place(scores_at),
-        progress=progress,
-        **parameters,
-    )
+    with _columns_of_missing_values(table):
+        model = fk.kpca(
+            table.X,
+            **settings,
+            return_scores=scores_at is not None,
+            out=None if scores_at is None else scorefiles.score_place(_beside(scores_at)),
+            progress=progress,
+        )
     if table.names and all(table.names) and len(set(table.names)) == len(table.names):
         model = dataclasses.replace(model, feature_names=tuple(table.names))
     return model
+
+
+def _plan(options: argparse.Namespace) -> None:
+    settings = _settings(options)
+
+    import fastkpca as fk
+
+    with _progress(not options.quiet) as progress:
+        table = _read(options, progress, options.label_column)
+        with _columns_of_missing_values(table):
+            chosen = fk.plan(table.X, **settings)
+    print(chosen)
+
+
+@contextlib.contextmanager
+def _columns_of_missing_values(table: Any) -> Iterator[None]:
+    """Where rows are refused that hold NaN or infinity: all columns that do, by name, with how many."""
+    from ..rows import tables
+
+    try:
+        yield
+    except ValueError as error:
+        columns = tables.faults(table)
+        if not columns:
+            raise
+        raise _Refused(
+            f"missing values (NaN) or infinities in {columns}; drop or fill in these rows first, or leave the columns "
+            "out with --skip-columns"
+        ) from error
 
 
 def _project(options: argparse.Namespace) -> None:
     from ..rows import scorefiles
 
     _check_outputs([options.output], [options.file, options.model], options.force)
-    write_scores = _score_writer(options.output)
+    write_scores = _score_writer(options.output or "-", options)
 
     import fastkpca as fk
 
     with _progress(not options.quiet) as progress:
         model = fk.load(options.model, plugins=options.plugins)
         table = _read(options, progress, like=model.feature_names)
-        place = scorefiles.score_place(options.output or tempfile.gettempdir() + os.sep)
-        scores = fk.kpca_project(model, table.X, out=place, progress=progress)
-        if write_scores is not None:
-            write_scores(scores, options.force)
-    if write_scores is None:
-        scorefiles.write_scores_csv(sys.stdout, scores)
-    elif not options.quiet:
+        place = scorefiles.score_place(_beside(options.output or "-"))
+        with _columns_of_missing_values(table):
+            scores = fk.kpca_project(model, table.X, out=place, progress=progress)
+    assert write_scores is not None
+    write_scores(scores, options.force, _identifiers(table, options))
+    if options.output not in (None, "-") and not options.quiet:
         print(f"scores of {scores.shape[0]} rows, {scores.shape[1]} components, written to {options.output}")
 
 
@@ -416,9 +531,9 @@ def _check_outputs(outputs: Sequence[str | None], inputs: Sequence[str], force: 
     """Before any work: every output may be written, none is an input, no two are the same."""
     from ..base.atomic import check_target
 
-    taken = {os.path.realpath(path): f"the input {path!r}" for path in inputs}
+    taken = {os.path.realpath(path): f"the input {path!r}" for path in inputs if path != "-"}
     for path in outputs:
-        if path is None:
+        if path in (None, "-"):
             continue
         target = check_target(path, overwrite=True)
         if str(target) in taken:
@@ -427,10 +542,22 @@ def _check_outputs(outputs: Sequence[str | None], inputs: Sequence[str], force: 
         check_target(path, overwrite=force)
 
 
-def _score_writer(path: str | None) -> Callable[..., None] | None:
+def _score_writer(path: str | None, options: argparse.Namespace) -> Callable[..., None] | None:
     from ..rows import scorefiles
 
-    return None if path is None else scorefiles.score_writer(path)
+    if path == "-":
+        return lambda scores, overwrite, identifiers: scorefiles.write_scores_csv(sys.stdout, scores, identifiers)
+    return None if path is None else scorefiles.score_writer(path, with_identifiers=options.id is not None)
+
+
+def _beside(path: str) -> str:
+    """Where many scores wait: beside their file, or in the folder of temporary files."""
+    return tempfile.gettempdir() + os.sep if path == "-" else path
+
+
+def _identifiers(table: Any, options: argparse.Namespace) -> tuple[str, Any] | None:
+    """What the rows are called, and the name of that column."""
+    return None if table.identifiers is None else ("id" if options.id.isdigit() else options.id, table.identifiers)
 
 
 def _kernel_parameters(options: argparse.Namespace) -> dict[str, Any]:
@@ -452,20 +579,37 @@ def _read(
     from ..rows import tables
 
     with contextlib.suppress(OSError):
-        if os.path.getsize(options.file) > _BIG_FILE:
+        if os.path.getsize(options.path) > _BIG_FILE:
             progress(f"reading {options.file}", 0, 0)
     table = tables.read(
-        options.file,
+        options.path,
         var=options.var,
         columns=options.columns,
         skip_columns=options.skip_columns,
         label_column=label_column,
         header={"auto": None, "yes": True, "no": False}[options.header],
         like=like,
+        id_column=options.id,
+        decimal=options.decimal,
+        called="standard input" if options.file == "-" else None,
     )
     for note in table.notes if not options.quiet else ():
         _say("note", note)
     return table
+
+
+@contextlib.contextmanager
+def _standard_input(options: argparse.Namespace) -> Iterator[None]:
+    """``options.path``: where the input is. Standard input (-) is copied into a file, since it is read repeatedly."""
+    options.path = vars(options).get("file")
+    if options.path != "-":
+        yield
+        return
+    with tempfile.NamedTemporaryFile(prefix="fastkpca-") as copy:
+        shutil.copyfileobj(sys.stdin.buffer, copy)
+        copy.flush()
+        options.path = copy.name
+        yield
 
 
 def _size(n_bytes: float) -> str:

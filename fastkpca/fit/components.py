@@ -7,6 +7,7 @@ import numpy as np
 from ..base.protocol import FeatureMap, Kernel, Moments
 from ..base.rounding import EPS
 from ..errors import rounded_up
+from ..maps.uncentred import about
 from ..model.feature_projector import FeatureProjector
 from ..solve.certificate import Bound, Certificate, FeatureSums, feature_certificate, feature_trace
 from ..solve.lanczos import LeadingPairs
@@ -29,7 +30,7 @@ Axes = tuple[np.ndarray, np.ndarray, LeadingPairs | None]
 def leading_of(moments: Moments, target: Target, rank: int, memory: float) -> Axes:
     """Leading eigenpairs of the moments of rows that have at most ``rank`` directions."""
     return leading_axes(
-        moments,
+        about(moments, center=target.center),
         target.c,
         tol=SOLVER_SHARE * target.tol,
         rank=rank,
@@ -55,7 +56,8 @@ def components(
     ``left_out`` bounds the largest eigenvalue of what the map leaves out, where that is known better than its trace.
     Signs come from the scores of a ``sample`` (m, d) of the rows, or from the ``reference`` axes (D, k).
     """
-    feature_map = moments.map
+    feature_map, kept = moments.map, moments
+    moments = about(kept, center=target.center)
     eigenvalues, axes, solved = leading
     eigenvalues, axes = eigenvalues[:rank], axes[:, :rank]  # what a map's defect adds beyond is not of theirs
     floor = feature_map.rounding**2 * kernel_trace(moments) + 4 * EPS * len(eigenvalues) * largest_of(eigenvalues)
@@ -88,7 +90,7 @@ def components(
         FeatureProjector(feature_map, np.ascontiguousarray(axes), moments.mean),
         info,
         message=_message(certificate, eigenvalues, feature_map, target),
-        moments=moments,
+        moments=kept,
     )
 
 

@@ -32,7 +32,7 @@ def solve_dense(problem: Problem) -> Solution:
     root = np.ones(n) if rows.weights is None else np.sqrt(np.asarray(rows.weights, dtype=np.float64))
     count = float(root @ root)
     size, norm = count * float(max(K.max(), -K.min())), _weighted_norm(K, root)
-    means = _centre(K, root, weighted=rows.weights is not None)
+    means = _centre(K, root, weighted=rows.weights is not None) if problem.target.center else _scale(K, root)
     total = float(np.trace(K))
     # one more than asked for: it gives the gap behind the last cluster
     asked = n if wanted is None else wanted + 1
@@ -51,8 +51,8 @@ def solve_dense(problem: Problem) -> Solution:
     coeff = score / eigenvalues
     if rows.weights is not None:
         coeff *= (root**2)[:, None]
-    # projections need 1'coeff = 0, which holds only to u lambda_1 / lambda_i after LAPACK
-    coeff -= coeff.mean(axis=0) if rows.weights is None else np.outer(root**2 / count, coeff.sum(axis=0))
+    if problem.target.center:  # projections need 1'coeff = 0, which holds only to u lambda_1 / lambda_i after LAPACK
+        coeff -= coeff.mean(axis=0) if rows.weights is None else np.outer(root**2 / count, coeff.sum(axis=0))
     # rows of no weight are projected as new ones are
     coeff, means = (scattered(x, present, problem.data.n_samples) for x in (coeff, means))
     slack = 4 * EPS * size + error
@@ -60,7 +60,7 @@ def solve_dense(problem: Problem) -> Solution:
         eigenvalues,
         certificate,
         (total - slack, total + slack),
-        sample_projector(problem.rows, coeff, means, problem.dtype),
+        sample_projector(problem, coeff, means),
         {"method": "dense", "passes": 1} | negative_end(lowest, kernel),
         score if present is None else None,
         _message(certificate, eigenvalues, problem.target),
@@ -83,6 +83,14 @@ def _centre(K: np.ndarray, root: np.ndarray, *, weighted: bool) -> np.ndarray:
             part *= root[start : start + step, None]
             part *= root
     return means
+
+
+def _scale(K: np.ndarray, root: np.ndarray) -> np.ndarray:
+    """Without centring: K scaled by the roots of the weights, in place. Returns zeros in the place of the means."""
+    if not np.all(root == 1.0):
+        K *= root
+        K *= root[:, None]
+    return np.zeros(len(K))
 
 
 def _weighted_norm(K: np.ndarray, root: np.ndarray) -> float:

@@ -34,6 +34,8 @@ def kpca(
     max_features: int | None = None,
     landmarks: Any = None,
     guaranteed: bool = False,
+    center: bool | None = None,
+    standardize: bool | None = None,
     method: str = "auto",
     features: str = "auto",
     products: str = "auto",
@@ -77,6 +79,14 @@ def kpca(
         Only intervals that hold for certain. Else one may rest on random numbers, where that is cheaper or nothing else
         reaches ``tol``: ``bound_kind`` is then "probabilistic", and ``failure_probability`` (about 1e-6) says how
         rarely it fails.
+    center : bool, optional
+        False: kernel PCA about the origin of feature space, of the Gram matrix as it is; variances are then mean
+        squares, eigenvalues / N. Default: True, or as the model that is given as ``like``.
+    standardize : bool, optional
+        True: each column minus its mean, over its standard deviation (with N - 1, weighted where rows have weights;
+        constant columns are only shifted, to zero), for all kernels. The model keeps both, and does the same to new
+        rows. False: not, and no warning where the ranges of columns differ by more than a thousand times. Default:
+        not, but the warning; or as the model that is given as ``like``.
     method : {"auto", "dense", "features", "krylov"}
         "auto" takes the method that the plan predicts to be the fastest.
     features : str
@@ -136,6 +146,8 @@ def kpca(
         An interval is wider than ``tol`` asks for.
     ComponentsWarning
         Fewer components than asked for carry variance.
+    ScalesWarning
+        The ranges of columns differ by more than a thousand times, and ``standardize`` was not given.
 
     Notes
     -----
@@ -153,7 +165,7 @@ def kpca(
     options = Options(
         kpca, kernel, kernel_parameters, c, tol, method, features, products,
         memory_limit, n_threads, rng, sample_weight, like, keep_moments, return_scores,
-        max_features, landmarks, guaranteed, max_passes,
+        max_features, landmarks, guaranteed, max_passes, center, standardize,
     )  # fmt: skip
     with parallel.reporter(progress) as report, parallel.blas_threads():
         problem = prepare(X, options, report, keeps_scores=return_scores and out is None)
@@ -177,6 +189,8 @@ def plan(
     max_features: int | None = None,
     landmarks: Any = None,
     guaranteed: bool = False,
+    center: bool | None = None,
+    standardize: bool | None = None,
     method: str = "auto",
     features: str = "auto",
     products: str = "auto",
@@ -201,6 +215,8 @@ def plan(
     max_features : int, optional
     landmarks : array_like, optional
     guaranteed : bool
+    center : bool, optional
+    standardize : bool, optional
     method : {"auto", "dense", "features", "krylov"}
     features : str
     products : str
@@ -233,7 +249,7 @@ def plan(
     options = Options(
         plan, kernel, kernel_parameters, c, tol, method, features, products,
         memory_limit, n_threads, rng, sample_weight, like, keep_moments, return_scores,
-        max_features, landmarks, guaranteed,
+        max_features, landmarks, guaranteed, center=center, standardize=standardize,
     )  # fmt: skip
     return make_plan(prepare(X, options, keeps_scores=return_scores))
 
@@ -282,10 +298,12 @@ def _model(problem: Problem, solution: Solution, plan: Plan, score: Any, *, keep
         plan,
         problem.kernel,
         problem.count,
+        center=problem.target.center,
         keep_moments=keep_moments,
         n_samples=problem.data.n_samples,
         n_features=problem.rows.n_features,
         shift=problem.data.shift,
+        scale=problem.rows.scale,
         dtype=problem.dtype,
         sample_weight=weights,
         weight_sum=problem.weight_sum,

@@ -62,7 +62,9 @@ def _solve(problem: Problem, way: Candidate, otherwise: str, lapack_seconds: flo
     passes = MATRIX_PASSES * budget.max_passes if matrix_in_memory else budget.max_passes
     product, search, K = _products(problem, way, given if given.distributed and present is None else rows, rows)
     diagonal = GramOperator(kernel, product, rows, None).diagonal()
-    coordinates = coordinates_for(kernel, rows, diagonal, problem.largest_value, problem.budget.n_threads)
+    coordinates = coordinates_for(
+        kernel, rows, diagonal, problem.largest_value, problem.budget.n_threads, center=problem.target.center
+    )
     trace = coordinates.trace(diagonal)
     product = coordinates.product(product, exact=way.name == "exact")
     search = None if search is None else coordinates.search_product(search)
@@ -77,12 +79,16 @@ def _solve(problem: Problem, way: Candidate, otherwise: str, lapack_seconds: flo
             )
         reached = block_krylov(
             KernelMatrix(product, search, trace, kernel.positive_semidefinite, entry_error, known, entries),
-            SolverTarget(wanted or min(10, n - 1), target.tol, None if wanted else target.c, not target.guaranteed),
+            SolverTarget(
+                wanted or min(10, problem.rank), target.tol, None if wanted else target.c, not target.guaranteed
+            ),
             SolverBudget(passes, way.room.basis, way.room.pass_seconds, lapack_seconds, otherwise),
             start=start,
             rng=problem.rng,
             progress=budget.report,
         )
+    if budget.report is not None and reached.passes < passes:  # fewer passes than allowed were enough
+        budget.report("krylov", passes, passes)
     total = trace - n * reached.grand_mean
     size = max(abs(trace), float(np.abs(reached.theta).max()), -reached.negative_end)
     # the mean of all entries errs by no more than an entry does
@@ -128,7 +134,7 @@ def _solution(
         eigenvalues,
         reached.certificate.first(n_kept),
         (total - slack, total + slack),
-        sample_projector(problem.rows, coeff, means, problem.dtype),
+        sample_projector(problem, coeff, means),
         info,
         score if present is None else None,
         reached.message,

@@ -118,13 +118,21 @@ def kpca_update(
     ValueError
         The model has no moments; or the rows lie where the bounds of its feature map don't reach.
     """
-    check_model(model)
+    model = check_model(model)
     check_mergeable([model])
     kernel, rows, _ = new_rows(model, X, purpose="kpca_update", sample_weight=sample_weight, finite=False)
     threads = parallel.threads_for(kernel, n_threads)
     with parallel.reporter(progress) as report, parallel.blas_threads():
         rng = np.random.default_rng(0)
-        rows, data = summarize_for(kernel, rows, centred=True, rng=rng, n_threads=threads, shift_by=model.shift)
+        rows, data = summarize_for(
+            kernel,
+            rows,
+            centred=model.center,
+            rng=rng,
+            n_threads=threads,
+            shift_by=model.shift,
+            scale=False if model.scale is None else model.scale,
+        )
         feature_map = map_for_rows(model, kernel, data)
         moments = feature_moments(feature_map, rows, n_threads=threads, progress=report)
     assert model._moments is not None
@@ -153,8 +161,8 @@ def _solved(
 ) -> KPCAModel:
     """The model of merged moments."""
     first = models[0]
-    target = Target(check_c(c, n_samples), check_tol(tol), "features", given_map=True)
-    kernel, rank = guarded(first.kernel), n_samples - 1
+    target = Target(check_c(c, n_samples), check_tol(tol), "features", given_map=True, center=first.center)
+    kernel, rank = guarded(first.kernel), n_samples - first.center
     moments.map = widest_map(models)
     check_moments(moments)
     with parallel.blas_threads():
@@ -170,10 +178,12 @@ def _solved(
         plan,
         kernel,
         float(n_samples) if weight_sum is None else weight_sum,
+        center=first.center,
         keep_moments=True,
         n_samples=n_samples,
         n_features=first.n_features,
         shift=first.shift,
+        scale=first.scale,
         dtype=np.result_type(*(model.dtype for model in models)),
         weight_sum=weight_sum,
         feature_names=next((model.feature_names for model in models if model.feature_names), None),

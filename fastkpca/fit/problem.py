@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,11 +20,12 @@ from ..base.checks import (
     check_tol,
 )
 from ..base.protocol import LARGEST, LEAST, Cost, FeatureMap, Kernel, Offer, Summary
+from ..errors import ScalesWarning, warn_caller
 from ..kernels import given_kernel, guarded
 from ..maps.pivots import PivotMap
 from ..model.result import KPCAModel
 from ..model.shared_map import feature_projector, map_for_rows
-from ..rows.columns import check_columns, check_names, column_names
+from ..rows.columns import check_columns, check_names, column_names, listed
 from ..rows.convert import as_rows, check_enough
 from ..rows.summary import summarize
 from ..rows.values import check_finite, check_weights
@@ -33,6 +34,9 @@ from . import footprint
 from .target import Target
 
 __all__ = ["Budget", "Options", "Problem", "check_range", "prepare", "summarize_for"]
+
+WIDE = 1000.0
+"""Times that the range of one column may be that of another before there is a warning."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,8 @@ class Options:
     landmarks: Any = None
     guaranteed: bool = False
     max_passes: int = 20
+    center: bool | None = None
+    standardize: bool | None = None
 
     @property
     def budgeted(self) -> bool:
@@ -137,9 +143,10 @@ class Problem:
 
     @cached_property
     def rank(self) -> int:
-        """Largest rank of n centred rows: n - 1."""
+        """Largest rank of n rows: n - 1 where they are centred."""
         weights = self.rows.weights
-        return int(self.data.n_samples if weights is None else np.count_nonzero(weights)) - 1
+        count = int(self.data.n_samples if weights is None else np.count_nonzero(weights))
+        return count - self.target.center
 
     @cached_property
     def entry_error(self) -> float:
@@ -171,10 +178,17 @@ def prepare(X: Any, options: Options, report: parallel.Progress | None = None, *
     c = like.n_components if like is not None and options.c is None else options.c
     memory, capped = room.memory_within(check_memory_limit(options.memory_limit), threads)
     _check_look(rows, memory, capped)
+    center = _of_like(options, "center", True, like is None or like.center)
+    scale = _scale(options, kernel)
     shift_by = None if like is None else like.shift
-    rows, data = summarize_for(kernel, rows, centred=True, rng=generator, n_threads=threads, shift_by=shift_by)
+    rows, data = summarize_for(
+        kernel, rows, centred=center, rng=generator, n_threads=threads, shift_by=shift_by, scale=scale
+    )
     check_enough(rows.n_samples)
-    kernel = kernel.resolve(data)
+    names = column_names(X) or (None if like is None else like.feature_names)
+    kernel = kernel.resolve(replace(data, feature_names=names))
+    if options.standardize is None and like is None:
+        _warn_of_ranges(kernel, data, names)
     c = check_c(c, rows.n_samples)
     if options.budgeted and not kernel.positive_semidefinite:
         raise ValueError(
@@ -202,12 +216,13 @@ def prepare(X: Any, options: Options, report: parallel.Progress | None = None, *
             max_features=most,
             tol_is_required=options.tol is not None or not options.budgeted,
             guaranteed=options.guaranteed,
+            center=center,
         ),
         budget=Budget(memory, threads, passes, capped, report),
         rng=generator,
         keeps_scores=keeps_scores and not rows.distributed,
         given_map=given_map,
-        feature_names=column_names(X) or (None if like is None else like.feature_names),
+        feature_names=names,
     )
 
 
@@ -219,13 +234,64 @@ def summarize_for(
     rng: np.random.Generator,
     n_threads: int,
     shift_by: np.ndarray | None = None,
+    scale: bool | np.ndarray = False,
 ) -> tuple[Rows, Summary]:
-    """``summarize`` with the shift that the kernel allows.
+    """``summarize`` with the shift that the kernel allows, or that goes with a ``scale``.
 
     ``centred``: only the centred matrix is used, so a kernel that merely keeps that one under a shift allows it too.
     """
-    shift = kernel.translation == "kernel" or (centred and kernel.translation is not None)
-    return summarize(rows, shift=shift, rng=rng, n_threads=n_threads, shift_by=shift_by, any_size=kernel.scales_rows)
+    allowed = kernel.translation == "kernel" or (centred and kernel.translation is not None)
+    return summarize(
+        rows,
+        shift=allowed or scale is not False,
+        rng=rng,
+        n_threads=n_threads,
+        shift_by=shift_by,
+        scale=scale,
+        any_size=kernel.scales_rows,
+    )
+
+
+def _of_like(options: Options, name: str, default: bool, of_like: bool) -> bool:
+    """An option that ``like`` brings along where it is given: what it says otherwise is an error."""
+    asked = {"center": options.center, "standardize": options.standardize}[name]
+    if asked is None:
+        return default if options.like is None else of_like
+    check_flag(asked, name)
+    if options.like is not None and bool(asked) != of_like:
+        raise ValueError(f"{name}={asked} was asked for, and the model given as like was made with {name}={of_like}")
+    return bool(asked)
+
+
+def _scale(options: Options, kernel: Kernel) -> bool | np.ndarray:
+    """What the columns are divided by: the scale of ``like``, True for their standard deviations, or False."""
+    scale = None if options.like is None else options.like.scale
+    if not _of_like(options, "standardize", False, scale is not None):
+        return False
+    if not kernel.takes_points:
+        raise ValueError(f"standardize=True scales columns of numbers, and {kernel!r} is not about these; leave it out")
+    return True if scale is None else scale
+
+
+def _warn_of_ranges(kernel: Kernel, data: Summary, names: tuple[str, ...] | None) -> None:
+    """Warn where the ranges of the columns differ by more than ``WIDE``: the widest then decide alone."""
+    if kernel.scales_columns or not kernel.takes_points:
+        return
+    with np.errstate(over="ignore"):
+        ranges = data.box[1] - data.box[0]
+    varying = np.flatnonzero((ranges > 0) & np.isfinite(ranges))
+    if len(varying) < 2 or ranges[varying].max() <= WIDE * ranges[varying].min():
+        return
+    widest = ranges[varying].max()
+    small = [repr(names[j]) if names else str(j) for j in varying if WIDE * ranges[j] < widest]
+    first = int(np.argmax(np.where(np.isfinite(ranges), ranges, 0.0)))
+    warn_caller(
+        f"the columns of X have wildly different ranges: that of column {repr(names[first]) if names else first} is "
+        f"{widest:.3g}, and that of column {listed(small)} less than a thousandth of it, which hardly counts in "
+        f"{kernel!r}; standardize=True scales all columns alike (standardize=False leaves them as they are, and says "
+        "nothing)",
+        ScalesWarning,
+    )
 
 
 def _rows(X: Any, options: Options) -> Rows:
@@ -274,7 +340,8 @@ def _method(options: Options) -> str:
         if features != "auto":
             raise ValueError(f"features={features!r} and like=: the model given as like has its feature map; drop one")
     check_choice(method, "method", ("auto", "dense", "features", "krylov"))
-    check_name(features, "features", "'auto', or the name of a feature map, as in 'pivots'")
+    need = "'auto', or the name of a feature map, as in 'pivots'"
+    check_name(features, "features", f"{need} (the number of components is c, that of features max_features)")
     check_name(products, "products", "'auto', 'exact', or the name of a product, as in 'grid'")
     if options.budgeted and products != "auto":
         raise ValueError(
@@ -333,7 +400,7 @@ def landmark_rows(landmarks: Any, kernel: Kernel, rows: Rows, data: Summary) -> 
         other = as_rows(landmarks, name="landmarks")
         check_columns(rows.n_features, other.n_features, name="landmarks")
         check_finite(other, name="landmarks")
-        chosen = other.shifted(data.shift if rows.shift is not None else None).all()
+        chosen = Rows(other.source, **rows.frame).all()
     _, first = np.unique(chosen, axis=0, return_index=True)
     if len(first) < len(chosen):
         again = np.setdiff1d(np.arange(len(chosen)), first)[0]

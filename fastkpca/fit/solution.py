@@ -13,8 +13,8 @@ from ..model.plan import Plan
 from ..model.projector import Projector
 from ..model.result import KPCAModel
 from ..model.sample_projector import SampleProjector
-from ..rows.view import Rows
 from ..solve.certificate import Certificate
+from .problem import Problem
 from .target import Target
 
 __all__ = ["Solution", "negative_end", "number_kept", "sample_projector", "scattered", "signs_of"]
@@ -37,12 +37,14 @@ class Solution:
     message: str = ""
     moments: Moments | None = field(default=None, repr=False)
 
-    def model(self, plan: Plan, kernel: Kernel, count: float, *, keep_moments: bool, **about_rows: Any) -> KPCAModel:
+    def model(
+        self, plan: Plan, kernel: Kernel, count: float, *, center: bool, keep_moments: bool, **about_rows: Any
+    ) -> KPCAModel:
         """The model for the user, with a warning where an interval is wider than tol; an error where none is finite.
 
         ``count`` is the number of rows or the sum of their weights, ``about_rows`` the model's other attributes.
         """
-        low, high = (x / (count - 1) for x in self.total)
+        low, high = (x / (count - center) for x in self.total)
         model = KPCAModel(
             eigenvalues=self.eigenvalues,
             eigenvalue_bounds=self.certificate.eigenvalue_bounds,
@@ -56,6 +58,7 @@ class Solution:
             plan=plan,
             info=self.info,
             projector=self.projector,
+            center=center,
             _moments=self.moments if keep_moments else None,
             **about_rows,
         )
@@ -163,9 +166,10 @@ def scattered(values: np.ndarray, present: np.ndarray | None, n_samples: int) ->
     return whole
 
 
-def sample_projector(rows: Rows, coeff: np.ndarray, means: np.ndarray, dtype: np.dtype) -> SampleProjector:
+def sample_projector(problem: Problem, coeff: np.ndarray, means: np.ndarray) -> SampleProjector:
+    rows = problem.rows
     X = rows.all()
     if rows.shares_memory(X):
         X = X.copy()  # the model must not follow later changes of the user's array
     weights = None if rows.weights is None else np.array(rows.weights, dtype=np.float64)
-    return SampleProjector(X, np.ascontiguousarray(coeff, dtype=dtype), means, weights)
+    return SampleProjector(X, np.ascontiguousarray(coeff, dtype=problem.dtype), means, weights, problem.target.center)

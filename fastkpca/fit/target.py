@@ -30,6 +30,8 @@ class Target:
         The intervals have to be as narrow as ``tol`` says. If not, any interval width is accepted.
     guaranteed : bool
         Only bounds that hold for certain will do.
+    center : bool
+        The eigenvalues are those of the centred Gram matrix; False: of the Gram matrix itself.
     """
 
     c: int | float | None
@@ -41,6 +43,7 @@ class Target:
     max_features: int | None = None
     tol_is_required: bool = True
     guaranteed: bool = False
+    center: bool = True
 
     @property
     def n_components(self) -> int | None:

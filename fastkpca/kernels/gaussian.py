@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import sqrt
 
 import numpy as np
-from scipy.spatial.distance import pdist
+import scipy  # scipy.spatial is loaded where it is used first
 
 from .._core import tiles, truncation
 from ..base.protocol import Cost, FeatureMap, Kernel, Offer, Summary, Summation
@@ -50,7 +50,7 @@ def median_distance(sample: np.ndarray) -> float:
     """
     if len(sample) > MEDIAN_ROWS:
         sample = sample[np.linspace(0, len(sample) - 1, MEDIAN_ROWS).astype(np.intp)]
-    squares = pdist(sample, "sqeuclidean")
+    squares = scipy.spatial.distance.pdist(sample, "sqeuclidean")
     median = float(np.median(squares)) if squares.size else 0.0
     if median == 0.0 and squares.any():
         median = float(np.median(squares[squares > 0]))
@@ -71,9 +71,10 @@ class Gaussian(Kernel):
 
     Parameters
     ----------
-    sigma : float, optional
+    sigma : float or array_like (d,), optional
         Positive. ``gamma`` = 1 / (2 sigma^2) is another spelling. Default: the median heuristic, the median distance
-        of at most 512 seeded rows divided by sqrt(2).
+        of at most 512 seeded rows divided by sqrt(2). One number for each column (automatic relevance determination)
+        makes a ``ColumnKernel``, exp(-sum_j (x_j - y_j)^2 / (2 sigma_j^2)), with all products and bounds.
     """
 
     api_version = 1
@@ -81,6 +82,7 @@ class Gaussian(Kernel):
     positive_semidefinite = True
     translation = "kernel"
     parameters = {"sigma": None}
+    width_parameter = "sigma"
     aliases = {"gamma": ("sigma", _sigma_of_gamma)}
 
     sigma: float | None

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.protocol import Cost, FeatureMap, Kernel, Offer, Summary, Summation
+from ..base.protocol import Cost, FeatureMap, GradientSums, Kernel, Offer, Summary, Summation
 from ..errors import PluginError
 from ..rows.view import Rows
 from . import contract
@@ -125,6 +125,18 @@ class Guard(Proxy, Kernel):
         weights = self._call("gradient_weights", *tiles)
         return None if weights is None else self._watch.array(self._inner, "gradient_weights", weights, K.shape, *tiles)
 
+    def gradient_sums(self, X: np.ndarray, Y: np.ndarray, K: np.ndarray, steps: np.ndarray) -> GradientSums:
+        if self._inherits("gradient_sums"):
+            return Kernel.gradient_sums(self, X, Y, K, steps)
+        tiles = tuple(map(read_only, (X, Y, K, steps)))
+        sums = self._call("gradient_sums", *tiles)
+
+        def checked(R: np.ndarray | None, A: np.ndarray) -> np.ndarray:
+            shape = (len(X), A.shape[1], X.shape[1])
+            return self._watch.array(self._inner, "gradient_sums", sums(R, A), shape, *tiles)
+
+        return checked
+
     def bind(self, X: Any, Y: Any = None) -> tuple[Kernel, Any]:
         if self._inner.takes_points:
             return self, X
@@ -221,7 +233,10 @@ def _declaration(name: str, allowed: tuple) -> property:
 
 
 DECLARATIONS = {
-    **dict.fromkeys(("positive_semidefinite", "thread_safe", "by_number", "is_linear", "scales_rows"), (False, True)),
+    **dict.fromkeys(
+        ("positive_semidefinite", "thread_safe", "by_number", "is_linear", "scales_rows", "scales_columns"),
+        (False, True),
+    ),
     "translation": (None, "kernel", "centered"),
 }
 for _name, _allowed in DECLARATIONS.items():

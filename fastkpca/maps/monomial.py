@@ -7,6 +7,7 @@ the sums over them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from math import comb, factorial, sqrt
 from typing import Any
@@ -156,15 +157,38 @@ class PolynomialMap(_ExpansionMap):
         """Relative rounding of an entry of phi: each of p steps rounds twice, and its factor three times."""
         return (6 * degree + 4) * UNIT
 
+    def gradients(self, C: np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+        # d/dx_i of a monomial is one of a degree less: coefficients (D', k, d) of the map of that degree
+        lower = PolynomialMap(self.d, self.degree - 1, self.scale, self.offset)
+        alpha, beta = self._exponents(), lower._exponents()
+        ratio = np.sqrt(scipy.special.gamma(alpha + 1.0).prod(axis=1))
+        scaled = (self._by_degree()[alpha.sum(axis=1)] / ratio)[:, None] * C
+        ratio = np.sqrt(scipy.special.gamma(beta + 1.0).prod(axis=1)) / lower._by_degree()[beta.sum(axis=1)]
+        number = {index.tobytes(): i for i, index in enumerate(beta)}
+        coefficients = np.zeros((len(beta), C.shape[1], self.d))
+        for i, column in np.argwhere(alpha > 0):
+            index = alpha[i].copy()
+            index[column] -= 1
+            below = number[index.tobytes()]
+            coefficients[below, :, column] = self._unit * alpha[i, column] * ratio[below] * scaled[i]
+        flat = coefficients.reshape(len(beta), -1)
+        return lambda X, steps: lower.apply(X, flat).reshape(len(X), C.shape[1], self.d)
+
+    def _exponents(self) -> np.ndarray:
+        """Those of the features, (D, d)."""
+        alpha = exponents(self.d, self.degree)
+        return alpha if self.offset else alpha[alpha.sum(axis=1) == self.degree]
+
+    def _by_degree(self) -> np.ndarray:
+        """Weight of a monomial of degree k times sqrt(alpha!): sqrt(binom(p, k) offset^(p - k) k!)."""
+        p = self.degree
+        return np.array([sqrt(comb(p, k) * factorial(k)) * self.offset ** ((p - k) / 2) for k in range(p + 1)])
+
     def formula(self) -> dict[str, Any]:
-        alpha, p = exponents(self.d, self.degree), self.degree
-        degrees = alpha.sum(axis=1)
-        if not self.offset:
-            alpha, degrees = alpha[degrees == p], degrees[degrees == p]
-        # sqrt(binom(p, k) offset^(p - k) k!) by the degree k; the reader divides by sqrt(alpha!)
-        by_degree = [sqrt(comb(p, k) * factorial(k)) * self.offset ** ((p - k) / 2) for k in range(p + 1)]
+        alpha = self._exponents()
         rotation = sqrt(self.scale) * np.eye(self.d)
-        return monomials(np.zeros(self.d), rotation, alpha, np.array(by_degree)[degrees], gaussian=False)
+        # the reader divides by sqrt(alpha!)
+        return monomials(np.zeros(self.d), rotation, alpha, self._by_degree()[alpha.sum(axis=1)], gaussian=False)
 
     @classmethod
     def stored_size(cls, record: Record, n_columns: int) -> int:

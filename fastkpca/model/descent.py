@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from ..base.differences import DIFFERENCE, central_difference
 from ..base.protocol import FeatureMap, Kernel
 from ..base.rounding import EPS
 
@@ -20,8 +20,6 @@ __all__ = ["Descent", "MapTarget", "RowsTarget", "Target", "descend"]
 
 TILE = 1024
 """Rows of an expansion that meet a block of points at once."""
-DIFFERENCE = 6e-6
-"""Step of a central difference over the length on which the kernel changes: eps^(1/3)."""
 
 
 class _Values(NamedTuple):
@@ -67,7 +65,6 @@ class RowsTarget:
     def __call__(self, x: np.ndarray, index: np.ndarray) -> _Values:
         b, d = x.shape
         f, noise, gradient = np.zeros(b), np.zeros(b), np.zeros((b, d))
-        lines = np.zeros(b)
         shifts = DIFFERENCE * np.maximum(self.length, EPS * np.abs(x).max(axis=1))
         for start in range(0, len(self.points), TILE):
             Y = np.ascontiguousarray(self.points[start : start + TILE], dtype=np.float64)
@@ -75,16 +72,8 @@ class RowsTarget:
             K = self.kernel.block(x, Y)
             f += np.einsum("ij,ij->i", weights, K)
             noise += np.einsum("ij,ij->i", np.abs(weights), np.abs(K))
-            slopes = self.kernel.gradient_weights(x, Y, K)
-            if slopes is not None:
-                weights *= slopes
-                gradient += weights @ Y
-                lines += weights.sum(axis=1)
-            else:
-                for j in range(d):
-                    gradient[:, j] += _difference(partial(_inner, self.kernel, weights, Y), x, j, shifts)
-        if self.kernel.translation == "kernel":
-            gradient -= lines[:, None] * x
+            sums = self.kernel.gradient_sums(x, Y, K, np.repeat(shifts[:, None], d, axis=1))
+            gradient += sums(weights, np.ones((len(Y), 1)))[:, 0]
         diagonal, diagonal_gradient = _diagonal(self.kernel, x, shifts)
         floor = 32.0 * EPS * noise
         noise = 8.0 * EPS * (np.abs(diagonal) + 2.0 * noise)
@@ -112,25 +101,17 @@ class MapTarget:
         noise = np.einsum("ij,ij->i", np.abs(Phi), np.abs(B))
         shifts = DIFFERENCE * np.maximum(self.length, EPS * np.abs(x).max(axis=1))
         gradient = np.empty_like(x)
+
+        def inner(at: np.ndarray) -> np.ndarray:
+            return np.einsum("ij,ij->i", self.map.features(at), B)
+
         for j in range(x.shape[1]):
-            gradient[:, j] = _difference(lambda at: np.einsum("ij,ij->i", self.map.features(at), B), x, j, shifts)
+            gradient[:, j] = central_difference(inner, x, j, shifts)
         diagonal, diagonal_gradient = _diagonal(self.kernel, x, shifts)
         noise = 2.0 * (8.0 * EPS + self.map.rounding) * noise + 8.0 * EPS * np.abs(diagonal)
         # f does not see what the map leaves out
         floor = noise + np.sqrt(self.map.residual(x, Phi) * np.einsum("ij,ij->i", B, B))
         return _Values(diagonal - 2.0 * f, f, diagonal_gradient - 2.0 * gradient, noise, floor)
-
-
-def _inner(kernel: Kernel, weights: np.ndarray, Y: np.ndarray, x: np.ndarray) -> np.ndarray:
-    return np.einsum("ij,ij->i", weights, kernel.block(x, Y))
-
-
-def _difference(function: Callable[[np.ndarray], np.ndarray], x: np.ndarray, j: int, shifts: np.ndarray) -> np.ndarray:
-    up, down = x.copy(), x.copy()
-    up[:, j] += shifts
-    down[:, j] -= shifts
-    width = up[:, j] - down[:, j]  # the shift after rounding
-    return (function(up) - function(down)) / np.where(width > 0.0, width, 1.0)
 
 
 def _diagonal(kernel: Kernel, x: np.ndarray, shifts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -141,7 +122,7 @@ def _diagonal(kernel: Kernel, x: np.ndarray, shifts: np.ndarray) -> tuple[np.nda
     slopes = kernel.gradient_weights(x, x, kernel.block(x, x))
     if slopes is not None:  # a function of x.y: both arguments move
         return diagonal, 2.0 * np.diagonal(slopes)[:, None] * x
-    return diagonal, np.stack([_difference(kernel.diagonal, x, j, shifts) for j in range(x.shape[1])], axis=1)
+    return diagonal, np.stack([central_difference(kernel.diagonal, x, j, shifts) for j in range(x.shape[1])], axis=1)
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -87,6 +88,13 @@ class FeatureProjector(Projector):
         columns = np.column_stack([self.axes, self.mean])
         return np.asarray(apply(self.map, rows, columns, n_threads, progress=progress, stage="scores"))
 
+    @property
+    def tile_rows(self) -> int:
+        return map_tile_rows(self.map)
+
+    def gradients(self, kernel: Kernel) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+        return self.map.gradients(self.axes)
+
     def of_the_mean(self) -> tuple[np.ndarray, float]:
         return self.mean @ self.axes, float(self.mean @ self.mean)
 
@@ -128,7 +136,7 @@ class FeatureProjector(Projector):
             error = delta * size
             slack = 4.0 * np.sqrt(within) * error + 4.0 * error**2
         slack += 4.0 * self.map.defect + 2.0 * outside_error
-        train = np.sqrt(model.mean_residual)
+        train = np.sqrt(model.mean_residual) if model.center else 0.0
         high = within + (np.sqrt(outside) + train) ** 2 + slack
         low = np.maximum(within + np.maximum(np.sqrt(surely) - train, 0.0) ** 2 - slack, 0.0)
         return SquaredErrors(z, within + outside, np.stack([low, high], axis=1))

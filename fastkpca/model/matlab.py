@@ -44,7 +44,7 @@ def export_mat(model: KPCAModel, path: Any, *, overwrite: bool = False) -> None:
     --------
     save : for Python.
     """
-    check_model(model)
+    model = check_model(model)
     from scipy.io import savemat  # here, because it takes milliseconds to import
 
     values: dict[str, Any] = {
@@ -62,6 +62,8 @@ def export_mat(model: KPCAModel, path: Any, *, overwrite: bool = False) -> None:
         "kernel": _kernel(kernel_state(model.kernel)),
         "projector": model.projector.formula(),
     }
+    if model.scale is not None:
+        values["scale"] = model.scale[None, :]
     if model._score is not None:
         values |= {"score": model.score, "tsquared": model.tsquared}
     if model._score is not None or model.projector.coeff is not None:

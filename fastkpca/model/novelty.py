@@ -11,16 +11,15 @@ from dataclasses import dataclass
 from typing import Any, Literal, overload
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from ..base import parallel
 from ..base.checks import check_choice, check_flag
 from ..base.rounding import EPS
-from ..kernels import guarded
 from ..rows.view import Rows
 from .projector import NewRows, SquaredErrors
 from .result import KPCAModel, check_model
-from .rows import counted, new_rows
+from .rows import new_rows, training_rows
 
 __all__ = ["Limits", "kpca_limits", "kpca_spe", "kpca_t2"]
 
@@ -89,6 +88,7 @@ def kpca_t2(
     ValueError, TypeError
         As ``kpca_project``; or T^2 of a row is beyond the largest number.
     """
+    model = check_model(model)
     given = new_rows(model, X, purpose="kpca_t2")
     # what overflows is refused at the end
     quiet = np.errstate(over="ignore", invalid="ignore")
@@ -180,6 +180,7 @@ def kpca_spe(
     True
     """
     bounds = check_flag(bounds, "bounds")
+    model = check_model(model)
     given = new_rows(model, X, purpose="kpca_spe")
     errors = _squared_errors(model, given, diagonal, n_threads, progress, bounds)
     spe = _finite(errors.spe, "SPE", given.dtype)
@@ -209,8 +210,9 @@ def kpca_limits(
     confidence : float
         Between 0 and 1: share of normal rows below each limit.
     t2 : {"F", "chi2", "empirical"}
-        "F": c (N^2 - 1) / (N (N - c)) F(c, N - c), for a new row of normally distributed scores whose variances are
-        estimated from N rows; "chi2": chi^2(c), its limit for large N; "empirical": from the rows X.
+        "F": c (N^2 - 1) / (N (N - c)) F(c, N - c), for a new row of normally distributed scores whose means and
+        variances are estimated from N rows (of a model that is not centred, whose means are zero,
+        c N / (N - c + 1) F(c, N - c + 1)); "chi2": chi^2(c), its limit for large N; "empirical": from the rows X.
     spe : {"box", "empirical"}
         "box": g chi^2(h) with the mean g h and the variance 2 g^2 h of the SPE of X; "empirical": from the rows X.
     diagonal : array_like (m,), optional
@@ -249,7 +251,7 @@ def kpca_limits(
     >>> limits.exceeded(fk.kpca_t2(model, X), fk.kpca_spe(model, X)).tolist()
     [False, True]
     """
-    check_model(model)
+    model = check_model(model)
     check_choice(t2, "t2", ("F", "chi2", "empirical"))
     check_choice(spe, "spe", ("box", "empirical"))
     if isinstance(confidence, bool) or not isinstance(confidence, (int, float, np.number)) or not 0 < confidence < 1:
@@ -265,7 +267,7 @@ def kpca_limits(
     elif t2 == "F":
         t2_limit = _f_limit(model, confidence)
     else:
-        t2_limit = float(stats.chi2.ppf(confidence, model.n_components))
+        t2_limit = _chi_squared_quantile(confidence, model.n_components)
     if spe == "empirical":
         spe_limit = _order_statistic(errors, weights, confidence, "spe")
     else:
@@ -308,21 +310,17 @@ def _squared_errors(
 
 def _training(model: KPCAModel) -> NewRows:
     """Rows that the model was made of, where it holds them."""
-    if not model.projector.grows_with_n or model.projector.landmarks is None:
-        raise ValueError(
-            "limits need rows, and this model is a feature map, which holds no training rows; give "
-            "kpca_limits(model, X) rows from normal operation, best rows that the model was not made of"
-        )
+    given = training_rows(model, "kpca_limits", "rows from normal operation, best rows that the model was not made of")
     if model.kernel.by_number:
         raise ValueError(
             "this model does not hold the precomputed matrix that it was made of; give kpca_limits(model, K_new, "
             "diagonal=...) the (m, N) matrix between rows from normal operation and the training rows"
         )
-    rows, _ = counted(model, Rows(model.projector.landmarks))
+    rows = given.rows
     if len(rows) > CALIBRATION_ROWS:
         few = np.sort(np.random.default_rng(0).choice(len(rows), CALIBRATION_ROWS, replace=False))
         rows = Rows(rows.source[few], weights=None if rows.weights is None else rows.weights[few])
-    return NewRows(guarded(model.kernel), rows, np.dtype(np.float64))
+    return given._replace(rows=rows)
 
 
 def _diagonal(given: NewRows, diagonal: Any) -> np.ndarray | None:
@@ -342,13 +340,21 @@ def _diagonal(given: NewRows, diagonal: Any) -> np.ndarray | None:
     return values
 
 
+def _chi_squared_quantile(probability: float, freedom: float) -> float:
+    """What scipy.stats gives, which takes longer to import than all of this package."""
+    return 2.0 * float(special.gammaincinv(freedom / 2.0, probability))
+
+
 def _f_limit(model: KPCAModel, confidence: float) -> float:
     """Limit of T^2 for a new row, where mean and variances are estimates."""
     n, c = model.count, model.n_components
     limit = np.inf
     if n > c:
         with np.errstate(over="ignore"):
-            limit = c * (n + 1.0) * (n - 1.0) / (n * (n - c)) * float(stats.f.ppf(confidence, c, n - c))
+            if model.center:
+                limit = c * (n + 1.0) * (n - 1.0) / (n * (n - c)) * float(special.fdtri(c, n - c, confidence))
+            else:
+                limit = c * n / (n - c + 1.0) * float(special.fdtri(c, n - c + 1.0, confidence))
     if not np.isfinite(limit):
         counted = f"{model.n_samples} rows" if model.weight_sum is None else f"the sum of the weights is {n:.6g}"
         raise ValueError(
@@ -386,4 +392,4 @@ def _box(values: np.ndarray, weights: np.ndarray, confidence: float) -> float:
     variance = float(weights @ (values - mean) ** 2) / (count - 1.0)
     if not mean > 0.0 or variance <= (EPS * mean) ** 2:
         return scale * max(mean, 0.0)  # all are equal: what differs from them is beyond the limit
-    return scale * variance / (2.0 * mean) * float(stats.chi2.ppf(confidence, 2.0 * mean**2 / variance))
+    return scale * variance / (2.0 * mean) * _chi_squared_quantile(confidence, 2.0 * mean**2 / variance)

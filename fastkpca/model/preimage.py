@@ -183,7 +183,7 @@ def kpca_denoise(
     >>> bool(np.abs(np.linalg.norm(clean, axis=1) - 1).mean() < 0.02)
     True
     """
-    check_model(model)
+    model = check_model(model)
     kernel = guarded(model.kernel)
     if kernel.by_number:
         raise ValueError(
@@ -218,7 +218,7 @@ class _Options:
 
 
 def _preimages(model: KPCAModel, Z: Any, start: Any, options: _Options) -> np.ndarray:
-    check_model(model)
+    model = check_model(model)
     scores, dtype = _checked_scores(model, Z)
     kernel = guarded(model.kernel)
     threads = parallel.threads_for(kernel, options.n_threads)
@@ -374,11 +374,11 @@ def _linear(model: KPCAModel, Z: np.ndarray) -> np.ndarray:
     projector = model.projector
     if projector.landmarks is not None:
         sums = projector.expansion().T @ np.asarray(projector.landmarks, dtype=np.float64)
-        return sums[-1] + Z @ sums[:-1] + model.shift
+        return model.in_units_of_rows(sums[-1] + Z @ sums[:-1])
     features: FeatureProjector = projector.through_features()
     P = features.mean + Z @ features.axes.T
     M = features.map.features(np.eye(model.n_features))  # phi(x) = x M
-    return np.linalg.lstsq(M.T, P.T, rcond=None)[0].T + model.shift
+    return model.in_units_of_rows(np.linalg.lstsq(M.T, P.T, rcond=None)[0].T)
 
 
 def _by_ridge(
@@ -391,4 +391,4 @@ def _by_ridge(
 ) -> np.ndarray:
     regression = fit_ridge(known.scores, known.rows, alpha=alpha, n_threads=n_threads, progress=progress)
     rows = regression.predict(Z, n_threads, progress)
-    return rows if known.rows.shift is None and model.kernel.by_number else rows + model.shift
+    return rows if known.rows.shift is None and model.kernel.by_number else model.in_units_of_rows(rows)

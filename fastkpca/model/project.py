@@ -14,7 +14,7 @@ from ..rows.sinks import Sink
 from ..rows.values import check_finite, check_out
 from ..rows.view import Rows
 from .projector import Projector
-from .result import KPCAModel
+from .result import KPCAModel, check_model
 from .rows import new_rows
 
 __all__ = ["kpca_project", "write_scores"]
@@ -81,13 +81,14 @@ def kpca_project(
     >>> fk.kpca_project(model, X[:10]).shape
     (10, 2)
     """
+    model = check_model(model)
     kernel, rows, dtype = new_rows(model, X, finite=False)
     if not rows.distributed:  # those are checked block by block, with the scores
         check_finite(rows)
     shape = (rows.n_samples, model.n_components)
     result = check_out(out, shape, dtype, rows)
     if rows.distributed:
-        scores = _lazy_scores(rows, model.projector, kernel, model.shift, shape[1], dtype)
+        scores = _lazy_scores(rows, model.projector, kernel, shape[1], dtype)
         return scores if result is None else _stored(rows, scores, result)
     size = shape[0] * shape[1] * dtype.itemsize
     if result is None and not rows.in_memory and size > DEFAULT_MEMORY:
@@ -117,16 +118,16 @@ def _lazy_scores(
     rows: Rows,
     projector: Projector,
     kernel: Kernel,
-    shift: np.ndarray | None,
     n_components: int,
     dtype: np.dtype,
 ) -> Any:
     """The scores as a Dask array, chunked as the rows."""
+    frame = rows.frame  # the task goes to the workers, and the rows do not
 
     def task(block: np.ndarray, first: int) -> np.ndarray:
-        rows, scores = Rows(block), np.empty((len(block), n_components), dtype=dtype)
-        check_finite(rows, first=first)
-        projector.project(kernel, rows.shifted(shift), scores, 1)
+        scores = np.empty((len(block), n_components), dtype=dtype)
+        check_finite(Rows(block), first=first)
+        projector.project(kernel, Rows(block, **frame), scores, 1)
         _check_scores(scores, kernel, first)
         return scores
 
@@ -156,7 +157,7 @@ def write_scores(
     shape = (rows.n_samples, projector.n_components)
     if rows.distributed:
         if score is None:
-            lazy = _lazy_scores(rows, projector, kernel, rows.shift, shape[1], dtype)
+            lazy = _lazy_scores(rows, projector, kernel, shape[1], dtype)
         else:
             lazy = rows.source.wrap(score.astype(dtype, copy=False))
         return lazy if result is None else _stored(rows, lazy, result)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -107,6 +108,18 @@ class Projector:
 
     def products(self, kernel: Kernel, rows: Rows, n_threads: int, progress: Any = None) -> np.ndarray:
         """<w_j, phi(x)> for each component, then <mean, phi(x)>: shape (m, c + 1)."""
+        raise NotImplementedError
+
+    @property
+    def tile_rows(self) -> int:
+        """Rows of a tile of new rows, by shapes alone."""
+        raise NotImplementedError
+
+    def gradients(self, kernel: Kernel) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+        """Function (X, steps) -> derivatives of the scores of a tile (n, d) by its columns: shape (n, c, d).
+
+        ``steps`` (n, d) are those of central differences, where kernel or map do not know their derivative.
+        """
         raise NotImplementedError
 
     def of_the_mean(self) -> tuple[np.ndarray, float]:

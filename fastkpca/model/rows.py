@@ -14,7 +14,7 @@ from ..rows.view import Rows
 from .projector import NewRows
 from .result import KPCAModel, check_model
 
-__all__ = ["counted", "float_type", "new_rows"]
+__all__ = ["counted", "float_type", "new_rows", "training_rows"]
 
 
 def float_type(*types: np.dtype) -> np.dtype:
@@ -49,7 +49,7 @@ def new_rows(
     TypeError, ValueError
         As ``as_rows``; or the columns are not those of the training rows.
     """
-    check_model(model)
+    model = check_model(model)
     unbound = guarded(model.kernel)
     kernel, X = unbound.bind(X, range(model.n_samples))
     rows = as_rows(X, name=name, purpose=purpose)
@@ -60,11 +60,26 @@ def new_rows(
         check_finite(rows, name=name, purpose=purpose)
     if sample_weight is not None:
         rows = rows.weighted(check_weights(sample_weight, rows.n_samples, fit=False))
-    shift = None if kernel.translation is None else model.shift  # without one, what float64 would round is refused
-    return NewRows(kernel, rows.shifted(shift), float_type(rows.dtype, model.dtype))
+    # without a shift, what float64 would round is refused
+    shift = None if kernel.translation is None and model.scale is None else model.shift
+    return NewRows(kernel, rows.shifted(shift).scaled(model.scale), float_type(rows.dtype, model.dtype))
 
 
 def counted(model: KPCAModel, rows: Rows) -> tuple[Rows, np.ndarray | None]:
     """(those of the training rows that count, with their weights; their numbers, None where all count)."""
     model.projector.check_weights()
     return rows.weighted(model.sample_weight).present()
+
+
+def training_rows(model: KPCAModel, purpose: str, which: str = "the rows that it was fitted on") -> NewRows:
+    """Rows that the model was made of, those that count, with their weights; ValueError where it holds none.
+
+    ``purpose``: the function that needs them; ``which``: what rows to give it instead.
+    """
+    if not model.projector.grows_with_n or model.projector.landmarks is None:
+        raise ValueError(
+            f"{purpose} needs rows, and this model is a feature map, which holds no training rows; give "
+            f"{purpose}(model, X) {which}"
+        )
+    rows, _ = counted(model, Rows(model.projector.landmarks))
+    return NewRows(guarded(model.kernel), rows, np.dtype(np.float64))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +19,9 @@ from .projector import NewRows, Projector, SquaredErrors
 
 __all__ = ["SampleProjector"]
 
+TILE = 512
+"""Training rows whose kernel values with a tile of new rows are differentiated at once."""
+
 
 @dataclass(frozen=True, eq=False)
 class SampleProjector(Projector):
@@ -33,12 +36,15 @@ class SampleProjector(Projector):
         Of the Gram matrix of the training rows; with weights, weighted means.
     weights : ndarray (N,) or None
         Of the training rows; None: each counts once. Empty: they had weights, and the model's file does not hold them.
+    center : bool
+        Whether the model is centred; if not, ``column_means`` are zero, and so is the mean of feature space.
     """
 
     X: np.ndarray
     coeff: np.ndarray
     column_means: np.ndarray
     weights: np.ndarray | None = None
+    center: bool = True
     grows_with_n = True
 
     @property
@@ -65,6 +71,23 @@ class SampleProjector(Projector):
 
     def recentred(self, column_means: np.ndarray) -> SampleProjector:
         return replace(self, column_means=column_means)
+
+    @property
+    def tile_rows(self) -> int:
+        return parallel.tile_rows(64)
+
+    def gradients(self, kernel: Kernel) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+        coeff = np.asarray(self.coeff, dtype=np.float64)
+
+        def gradients(X: np.ndarray, steps: np.ndarray) -> np.ndarray:
+            total = np.zeros((len(X), self.n_components, X.shape[1]))
+            for start in range(0, len(self.X), TILE):
+                Y = np.ascontiguousarray(self.X[start : start + TILE], dtype=np.float64)
+                sums = kernel.gradient_sums(X, Y, kernel.block(X, Y), steps)
+                total += sums(None, coeff[start : start + TILE])
+            return total
+
+        return gradients
 
     def project(self, kernel: Kernel, rows: Rows, out: Any, n_threads: int, progress: Any = None) -> None:
         constant = self.column_means @ self.coeff
@@ -104,6 +127,8 @@ class SampleProjector(Projector):
 
     def shares(self) -> np.ndarray:
         """The share of each training row in the mean, shape (N,): its weight over the sum of the weights."""
+        if not self.center:
+            return np.zeros(len(self.X))
         self.check_weights()
         if self.weights is None:
             return np.full(len(self.X), 1.0 / len(self.X))
@@ -178,7 +203,11 @@ class SampleProjector(Projector):
             largest = largest + of_means
         else:
             _, data = summarize(
-                given.rows.weighted(None), shift=True, shift_by=model.shift, rng=np.random.default_rng(0)
+                given.rows.weighted(None),
+                shift=True,
+                shift_by=model.shift,
+                scale=False if model.scale is None else model.scale,
+                rng=np.random.default_rng(0),
             )
             _, train = summarize(Rows(self.X), shift=False, rng=np.random.default_rng(0))
             larger = max((data, train), key=lambda x: x.radius)

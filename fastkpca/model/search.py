@@ -40,7 +40,7 @@ class Search:
         self, model: KPCAModel, kernel: Kernel, known: Known | None, start: Rows | None, tol: float, max_iter: int
     ):
         self.known, self.start, self.max_iter = known, start, max_iter
-        self.shift, self.d = model.shift, model.n_features
+        self.model, self.d = model, model.n_features
         self.sigma = kernel.fixed_point_width()
         length = _length(known, start) if self.sigma is None else float(self.sigma)
         self.target = _targets(model, kernel, length)
@@ -67,7 +67,7 @@ class Search:
                 f"for {far} of {m} no row is nearer to what the scores stand for than rows far away are; give start= "
                 "or train= (training rows), or fit with a larger sigma"
             )
-        return result + self.shift, "; ".join(warnings)
+        return self.model.in_units_of_rows(result), "; ".join(warnings)
 
     def _block(self, z: np.ndarray, start: np.ndarray | None) -> Descent:
         """From the best of the starts of each point, and from the others where that fails."""

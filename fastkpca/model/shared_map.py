@@ -29,7 +29,7 @@ def feature_projector(model: KPCAModel) -> FeatureProjector:
     TypeError, ValueError
         It is no model; or it has no feature map.
     """
-    check_model(model, "like")
+    model = check_model(model, "like")
     projector: FeatureProjector | None = model.projector.through_features()
     if projector is None:
         raise ValueError(
@@ -64,6 +64,10 @@ def _difference(first: KPCAModel, other: KPCAModel) -> str:
         return f"is of {other.kernel!r}, not of {first.kernel!r} as"
     if other.n_features != first.n_features or not np.array_equal(other.shift, first.shift):
         return "measures its rows from another origin (shift) than"
+    if not np.array_equal(*(np.ones(1) if x.scale is None else x.scale for x in (other, first))):
+        return "divides its columns by another scale than"
+    if other.center != first.center:
+        return f"was made with center={other.center}, unlike"
     if None not in (other.feature_names, first.feature_names) and other.feature_names != first.feature_names:
         return "is of columns of other names, or in another order, than"
     if _digest(feature_projector(other)) != _digest(feature_projector(first)):

@@ -20,6 +20,7 @@ __all__ = [
     "read_moments",
     "read_names",
     "read_projector",
+    "read_scale",
     "read_score",
     "read_spectrum",
     "read_total_variance",
@@ -99,7 +100,7 @@ def read_score(record: Record, n: int, c: int, dtype: np.dtype) -> np.ndarray | 
 
 
 def read_projector(
-    record: Record, kernel: Kernel, shape: tuple[int, int, int], weights: np.ndarray | None
+    record: Record, kernel: Kernel, shape: tuple[int, int, int], weights: np.ndarray | None, *, center: bool = True
 ) -> Projector:
     n, d, c = shape
     if "map" not in record.header:
@@ -110,9 +111,13 @@ def read_projector(
             raise record.refuse("its coefficients are too large for its eigenvalues")
         if weights is None and "weight_sum" in record.header:  # files without weights can be read as well
             weights = np.empty(0)
-        return SampleProjector(X, coeff, means, weights)
+        if not center and means.any():
+            raise record.refuse("it is not centred, and its column means are not zero")
+        return SampleProjector(X, coeff, means, weights, center)
     axes = record.array("axes", (None, c))
     mean = record.array("mean", (len(axes),))
+    if not center and mean.any():
+        raise record.refuse("it is not centred, and its mean is not zero")
     if not np.abs(axes.T @ axes - np.eye(c)).max() < 1e-6:
         raise record.refuse("its axes are not orthonormal")
     return FeatureProjector(
@@ -120,6 +125,15 @@ def read_projector(
         axes,
         mean,
     )
+
+
+def read_scale(record: Record, d: int) -> np.ndarray | None:
+    if "scale" not in record.arrays:
+        return None
+    scale = record.array("scale", (d,))
+    if not (scale > 0).all():
+        raise record.refuse("a column's scale is not positive")
+    return scale
 
 
 def read_moments(record: Record, projector: Projector) -> Moments | None:

@@ -8,6 +8,7 @@ shows or saves. Every function returns the axes.
 ``_scores``     the rows in two or three components
 ``_contours``   a component over the plane of two inputs
 ``_scree``      eigenvalues with their intervals, and the share of the variance that they explain
+``_selection``  what ``kpca_select`` measured, and its choice
 ``_monitor``    control charts: T^2 and SPE row by row, under their limits
 ``_runs``       the accuracy asked for and the one reached, the passes, the candidates of the plan
 ==============  ==================================================================================
@@ -19,6 +20,7 @@ from ._monitor import monitor
 from ._runs import accuracy, candidates, convergence
 from ._scores import scores
 from ._scree import scree
+from ._selection import selection
 
 __all__ = [
     "accuracy",
@@ -30,4 +32,5 @@ __all__ = [
     "save",
     "scores",
     "scree",
+    "selection",
 ]

@@ -154,7 +154,7 @@ def _rows(model: Any, X: Any) -> np.ndarray | None:
         check_columns(model.n_features, rows.n_features)
         return rows.all()
     if model.projector.grows_with_n:
-        return model.projector.landmarks + model.shift
+        return model.in_units_of_rows(model.projector.landmarks)
     return None
 
 

@@ -240,7 +240,7 @@ class ExactSummation(Summation):
             return pair(X, Y, x[0], None if Y is None else y[0], None if x[1] is None else (x[1], y[1], g))
 
         product, squares = rows.source.square(
-            rows.shift, task, step, (U, r), stage="product", alone=not self.kernel.thread_safe
+            rows.frame, task, step, (U, r), stage="product", alone=not self.kernel.thread_safe
         )
         sums = np.zeros(2)
         for i, j, square in squares:

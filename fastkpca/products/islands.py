@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from math import log, sqrt
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
-from scipy.spatial import cKDTree
+import scipy  # scipy.spatial is loaded where it is used first
+import scipy.sparse as sp
 
 from .._core import tiles
 from ..base.protocol import Kernel, Summation
@@ -73,9 +72,9 @@ def labels(Z: np.ndarray, side: float) -> tuple[int, np.ndarray] | None:
     if len(first) > _MOST_CELLS:
         return None
     cells = cell[first]
-    pairs = cKDTree(cells).query_pairs(1.5, p=np.inf, output_type="ndarray")
-    graph = coo_array((np.ones(len(pairs), dtype=np.int8), (pairs[:, 0], pairs[:, 1])), shape=(len(cells),) * 2)
-    count, of_cell = connected_components(graph, directed=False)
+    pairs = scipy.spatial.cKDTree(cells).query_pairs(1.5, p=np.inf, output_type="ndarray")
+    graph = sp.coo_array((np.ones(len(pairs), dtype=np.int8), (pairs[:, 0], pairs[:, 1])), shape=(len(cells),) * 2)
+    count, of_cell = sp.csgraph.connected_components(graph, directed=False)
     return int(count), of_cell[number]
 
 

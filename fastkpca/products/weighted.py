@@ -101,16 +101,7 @@ class WeightedExactSummation(WeightedSummation):
         scale = np.sqrt(n / self.total)
         a = -self.reflect(row_means) / self.root * scale
         h = grand_mean * scale**2
-        tiles = upper_tiles(n, TILE)
-
-        def task(number: int) -> np.ndarray:
-            I, J = tiles[number]
-            X, Y = self._rows.tile(I.start, I.stop), self._rows.tile(J.start, J.stop)
-            K = np.array(checked_block(self._kernel, X, Y), dtype=np.float64)
-            squares = squares_about_means(K, a[I], a[J], h, np.multiply.outer(self.root[I], self.root[J]))
-            return squares * (1.0 if I == J else 2.0)
-
-        sums = parallel.tree_reduce(task, len(tiles), np.add, n_threads=self._threads, stage="exact kernel product")
+        sums = _squares(self._kernel, self._rows, (a, h), self.root, self._threads)
         return NormPass(product[:, :-1], product[:, -1].copy(), float(sums[0]), float(sums[1]))
 
 
@@ -164,11 +155,93 @@ class Entries:
         return values
 
 
+class UncentredSummation(WeightedSummation):
+    """K' U of order n + 1, for kernel PCA without centring: P [[D^(1/2) K D^(1/2), 0], [0, 0]] P.
+
+    Its null vector is the last unit vector, which P exchanges with 1 / (n + 1)^(1/2): so H K' H = K', and the other
+    eigenvalues, norm and trace are those of D^(1/2) K D^(1/2). As ``WeightedSummation``; without weights D is I.
+    """
+
+    def __init__(self, inner: Summation, weights: np.ndarray | None, rounding: float = 0.0):
+        n = inner.shape[0]
+        self.inner, self.symmetric, self.shape = inner, True, (n + 1, n + 1)
+        self.root = np.ones(n) if weights is None else np.sqrt(np.asarray(weights, dtype=np.float64))
+        self.total = float(self.root @ self.root)
+        v = np.full(n + 1, 1.0 / np.sqrt(n + 1.0))
+        v[-1] += 1.0
+        self._v = v / np.linalg.norm(v)
+        self.error_bound = inner.error_bound * self.total / n + rounding
+
+    def inside(self, U: np.ndarray) -> np.ndarray:
+        """D^(1/2) times the first n entries of P U."""
+        return self.reflect(U)[:-1] * self.root[:, None]
+
+    def outside(self, V: np.ndarray) -> np.ndarray:
+        """P [D^(1/2) V; 0]."""
+        whole = np.zeros((len(V) + 1, V.shape[1]))
+        np.multiply(V, self.root[:, None], out=whole[:-1])
+        return self.reflect(whole)
+
+    def _between(self, product: Callable[[np.ndarray], np.ndarray], U: np.ndarray) -> np.ndarray:
+        return self.outside(product(self.inside(U)))
+
+    def row_means(self, sums: np.ndarray) -> np.ndarray:
+        """Zero: nothing is subtracted."""
+        return np.zeros(len(self.root))
+
+
+class UncentredExactSummation(UncentredSummation):
+    """The same, and the norm of the matrix from its entries."""
+
+    gives_norm = True
+
+    def __init__(
+        self,
+        inner: Summation,
+        weights: np.ndarray | None,
+        rounding: float,
+        kernel: Kernel,
+        rows: Rows,
+        n_threads: int,
+    ):
+        super().__init__(inner, weights, rounding)
+        self._kernel, self._rows, self._threads = kernel, rows, n_threads if kernel.thread_safe else 1
+
+    def pass_with_norm(self, V: np.ndarray, row_means: np.ndarray, grand_mean: float) -> NormPass:
+        """As ``Summation.pass_with_norm``: the row means of K' are zero, and those given are that up to rounding."""
+        sums = np.zeros(self.shape[0])
+        if self.inner.gives_norm and np.all(self.root == 1.0):
+            passed = self.inner.pass_with_norm(self.inside(V), np.zeros(len(self.root)), 0.0)
+            return NormPass(self.outside(passed.product), sums, passed.square, passed.square)
+        zeros = np.zeros(len(self.root))
+        square = _squares(self._kernel, self._rows, (zeros, 0.0), self.root, self._threads)[1]
+        return NormPass(self.matmat(V), sums, float(square), float(square))
+
+
+def _squares(
+    kernel: Kernel, rows: Rows, means: tuple[np.ndarray, float], root: np.ndarray, n_threads: int
+) -> np.ndarray:
+    """Sums of root_i^2 root_j^2 (K_ij - a_i - a_j + h)^2, (a, h) = ``means``, and of root_i^2 root_j^2 K_ij^2."""
+    a, h = means
+    tiles = upper_tiles(rows.n_samples, TILE)
+
+    def task(number: int) -> np.ndarray:
+        I, J = tiles[number]
+        X, Y = rows.tile(I.start, I.stop), rows.tile(J.start, J.stop)
+        K = np.array(checked_block(kernel, X, Y), dtype=np.float64)
+        squares = squares_about_means(K, a[I], a[J], h, np.multiply.outer(root[I], root[J]))
+        return squares * (1.0 if I == J else 2.0)
+
+    return parallel.tree_reduce(task, len(tiles), np.add, n_threads=n_threads, stage="exact kernel product")
+
+
 class Coordinates:
     """Coordinates in which centring is the ordinary one: of rows that count once each, their own.
 
     A solver works with the products and the columns that these return; ``block`` goes there, the others come back.
     """
+
+    center = True
 
     def __init__(self, count: float):
         self.count = float(count)
@@ -246,11 +319,54 @@ class _WeightedCoordinates(Coordinates):
         return self._weighted.row_means(row_means)
 
 
-def coordinates_for(kernel: Kernel, rows: Rows, diagonal: np.ndarray, largest: float, n_threads: int) -> Coordinates:
-    """The coordinates for rows with these weights, or without any.
+class _UncentredCoordinates(_WeightedCoordinates):
+    """Those in which centring changes nothing: see ``UncentredSummation``."""
+
+    center = False
+
+    def __init__(self, kernel: Kernel, rows: Rows, diagonal: np.ndarray, largest: float, n_threads: int):
+        weighted = rows if rows.weights is not None else rows.weighted(np.ones(rows.n_samples))
+        super().__init__(kernel, weighted, diagonal, largest, n_threads)
+        self._rows = rows
+
+    def product(self, product: Summation, *, exact: bool) -> Summation:
+        self._uncentred = (
+            UncentredExactSummation(
+                product, self._rows.weights, self._rounding, self._kernel, self._rows, self._n_threads
+            )
+            if exact
+            else UncentredSummation(product, self._rows.weights, self._rounding)
+        )
+        return self._uncentred
+
+    def search_product(self, search: Summation) -> Summation:
+        return UncentredSummation(search, self._rows.weights)
+
+    def block(self, V: np.ndarray) -> np.ndarray:
+        return self._uncentred.outside(V)
+
+    def coefficients(self, vectors: np.ndarray) -> np.ndarray:
+        return self._uncentred.inside(vectors)
+
+    def at_rows(self, columns: np.ndarray) -> np.ndarray:
+        return self._uncentred.reflect(columns)[:-1]
+
+    def images(self, images: np.ndarray) -> np.ndarray:
+        return self._uncentred.reflect(images)[:-1] / self._uncentred.root[:, None]
+
+    def means(self, row_means: np.ndarray) -> np.ndarray:
+        return self._uncentred.row_means(row_means)
+
+
+def coordinates_for(
+    kernel: Kernel, rows: Rows, diagonal: np.ndarray, largest: float, n_threads: int, *, center: bool = True
+) -> Coordinates:
+    """The coordinates for rows with these weights, or without any; ``center``: whether the matrix is centred.
 
     ``diagonal`` (n,) is that of the kernel matrix, ``largest`` about the size of its largest entry.
     """
+    if not center:
+        return _UncentredCoordinates(kernel, rows, diagonal, largest, n_threads)
     if rows.weights is None:
         return Coordinates(rows.n_samples)
     return _WeightedCoordinates(kernel, rows, diagonal, largest, n_threads)

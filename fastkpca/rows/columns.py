@@ -45,7 +45,7 @@ def check_names(expected: tuple[str, ...] | None, X: Any, name: str = "X") -> No
     )
 
 
-def listed(items: Iterable[str], limit: int = 5) -> str:
+def listed(items: Iterable[str], limit: int = 5, separator: str = ", ") -> str:
     """The first of these texts, and how many more there are."""
     texts = list(items)
-    return ", ".join(texts[:limit]) + (f" and {len(texts) - limit} more" if len(texts) > limit else "")
+    return separator.join(texts[:limit]) + (f" and {len(texts) - limit} more" if len(texts) > limit else "")

@@ -170,7 +170,7 @@ def _nothing(*_: Any) -> None:
 class _Shared:
     """What the tasks of one graph share."""
 
-    shift: np.ndarray | None
+    frame: dict[str, np.ndarray | None]
     n: int
     convert: Callable[[Any, str], np.ndarray]
     name: str
@@ -183,7 +183,7 @@ class _Shared:
         seen = [_watched(cut.chunk, part, cut.offset) for cut, part in zip(cuts, parts)]
         block = parts[0] if len(parts) == 1 else np.concatenate(parts)
         row_weights: Any = None if weights is None else Window(weights, first, self.n)
-        return Rows(Window(block, first, self.n), self.shift, row_weights), seen
+        return Rows(Window(block, first, self.n), weights=row_weights, **self.frame), seen
 
 
 def _cut(lo: int, hi: int, length: int, convert: Callable[[Any, str], np.ndarray], name: str, block: Any) -> np.ndarray:
@@ -423,7 +423,7 @@ class DaskSource(SequentialSource):
         """``Rows.reduce``."""
         n, token, stage, span = self.n_samples, uuid.uuid4().hex, over.stage, over.span
         shared = self._key("pass", token)
-        tasks: dict[Any, Any] = {shared: _Shared(rows.shift, n, self._convert, self.name, over)}
+        tasks: dict[Any, Any] = {shared: _Shared(rows.frame, n, self._convert, self.name, over)}
         n_tasks = -(-n // span)
         lengths = np.array(self.array.chunks[0])
         chunk = int(np.median(lengths[lengths > 0]))
@@ -456,7 +456,7 @@ class DaskSource(SequentialSource):
 
     def square(
         self,
-        shift: np.ndarray | None,
+        frame: dict[str, np.ndarray | None],
         pair: Callable[[np.ndarray, np.ndarray | None, tuple, tuple], tuple],
         step: int,
         vectors: Sequence[np.ndarray | None],
@@ -478,7 +478,7 @@ class DaskSource(SequentialSource):
         width = together * step
         shared, work = self._key("pass", token), self._key("pair", token)
         bands = Pass(stage, _nothing, step, _nothing)  # each task makes a band of rows, nothing is combined
-        tasks: dict[Any, Any] = {shared: _Shared(shift, n, self._convert, self.name, bands), work: pair}
+        tasks: dict[Any, Any] = {shared: _Shared(frame, n, self._convert, self.name, bands), work: pair}
         groups, columns, looks = [], [], []
         for a in range(0, n, width):
             b = min(n, a + width)

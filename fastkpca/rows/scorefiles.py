@@ -8,7 +8,7 @@ import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from ..errors import DataFileError
 from .sinks import reserve
 
 __all__ = ["score_place", "score_writer", "write_scores_csv"]
+
+Identifiers = tuple[str, np.ndarray]
+"""What the rows are called, and the name of that column."""
 
 _CHUNK_ROWS = 4096
 _SCORES_IN_MEMORY = 1 << 28
@@ -37,42 +40,58 @@ def score_place(path: str | os.PathLike) -> Callable[[tuple[int, ...], np.dtype]
     return place
 
 
-def write_scores_csv(file: TextIO, scores: np.ndarray) -> None:
-    """Scores as csv with the header PC1, PC2, ...: as many digits as bring back the same number."""
-    file.write(",".join(f"PC{i + 1}" for i in range(scores.shape[1])) + "\n")
+def write_scores_csv(file: TextIO, scores: np.ndarray, identifiers: Identifiers | None = None) -> None:
+    """Scores as csv with the header PC1, PC2, ...: as many digits as bring back the same number. Identifiers of the
+    rows come first."""
+    if identifiers is not None and len(identifiers[1]) != len(scores):
+        raise ValueError(f"there are {len(identifiers[1])} identifiers for {len(scores)} rows")
+    head = [f"PC{i + 1}" for i in range(scores.shape[1])]
+    file.write(",".join(head if identifiers is None else [_cell(identifiers[0]), *head]) + "\n")
     for start in range(0, len(scores), _CHUNK_ROWS):
         part = scores[start : start + _CHUNK_ROWS]
         if part.dtype == np.float64:
             rows = [",".join(map(repr, row)) for row in part.tolist()]
         else:  # the shortest digits of a float32 are not those of the same number as float64
             rows = [",".join(row) for row in part.astype(str).tolist()]
+        if identifiers is not None:
+            rows = [f"{_cell(x)},{row}" for x, row in zip(identifiers[1][start : start + _CHUNK_ROWS].tolist(), rows)]
         file.write("\n".join(rows) + "\n")
 
 
-def score_writer(path: str | os.PathLike) -> Callable[[np.ndarray, bool], None]:
-    """The function (scores, overwrite) that writes scores to ``path``, in the format its ending says.
+def _cell(value: Any) -> str:
+    """One field of csv; whole numbers without a fraction."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    text = str(value)
+    return '"' + text.replace('"', '""') + '"' if any(x in text for x in ',"\r\n') else text
+
+
+def score_writer(path: str | os.PathLike, *, with_identifiers: bool = False) -> Callable[..., None]:
+    """The function (scores, overwrite, identifiers=None) that writes scores to ``path``, in the format its ending says.
 
     Raises
     ------
     DataFileError
-        The ending is none of .csv, .csv.gz and .npy.
+        The ending is none of .csv, .csv.gz and .npy, or it is .npy and there are identifiers to write.
     """
     name = str(path).lower()
 
-    def as_npy(scores: np.ndarray, overwrite: bool) -> None:
+    def as_npy(scores: np.ndarray, overwrite: bool, identifiers: Identifiers | None = None) -> None:
         with atomic(path, overwrite=overwrite) as file:
             np.lib.format.write_array(file, np.ascontiguousarray(scores), allow_pickle=False)
 
-    def as_csv(scores: np.ndarray, overwrite: bool) -> None:
+    def as_csv(scores: np.ndarray, overwrite: bool, identifiers: Identifiers | None = None) -> None:
         with atomic(path, overwrite=overwrite) as file:
             packed = gzip.GzipFile(fileobj=file, mode="wb", mtime=0) if name.endswith(".gz") else None
             text = io.TextIOWrapper(packed or file, encoding="ascii", newline="\n", write_through=True)
-            write_scores_csv(text, scores)
+            write_scores_csv(text, scores, identifiers)
             text.flush()
             text.detach()
             if packed is not None:
                 packed.close()
 
+    if name.endswith(".npy") and with_identifiers:
+        raise DataFileError(f"--id writes a column beside the scores, which {str(path)!r} cannot hold; write .csv")
     if name.endswith(".npy"):
         return as_npy
     if name.endswith((".csv", ".csv.gz")):

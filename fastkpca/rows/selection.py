@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,36 +29,52 @@ class Table:
         The label column, where one was asked for: numbers, or strings.
     notes : list of str
         What was decided for the user, who should be told.
+    identifiers : ndarray (n,), or None
+        The column that names the rows, where one was asked for: numbers, or strings as they stand in the file.
     """
 
     X: Any
     names: list[str] | None = None
     labels: np.ndarray | None = None
     notes: list[str] = field(default_factory=list)
+    identifiers: np.ndarray | None = None
+
+
+class Chosen(NamedTuple):
+    """Numbers of columns, from 0: those of X in the order asked for, the label column, the one that names the rows."""
+
+    taken: list[int]
+    label: int | None
+    identifiers: int | None
 
 
 class Selection:
     """The columns that the user asks for, as given; ``resolve`` turns them into numbers once the file is known."""
 
     def __init__(
-        self, file: str, columns: Any, skip_columns: Any, label_column: str | None, like: Sequence[str] | None = None
+        self,
+        file: str,
+        columns: Any,
+        skip_columns: Any,
+        label_column: str | None,
+        like: Sequence[str] | None = None,
+        id_column: str | None = None,
     ):
         if columns is not None and skip_columns is not None:
             raise DataFileError("give --columns or --skip-columns, not both")
         self.file, self.columns, self.skip, self.label, self.like = file, columns, skip_columns, label_column, like
+        self.identifiers = id_column
 
     @property
     def explicit(self) -> bool:
         return self.columns is not None or self.skip is not None
 
-    def resolve(self, n_columns: int, names: list[str] | None) -> tuple[list[int], int | None]:
-        """(numbers of the columns of X in the order asked for, number of the label column or None), from 0."""
-        label = None
-        if self.label is not None:
-            matches = self._numbers(self.label, n_columns, names)
-            if len(matches) != 1:
-                raise DataFileError(f"--label-column takes one column, not {self.label!r}")
-            label = matches[0]
+    def resolve(self, n_columns: int, names: list[str] | None) -> Chosen:
+        """The columns that are meant, in a file of so many."""
+        label = self._one("--label-column", self.label, n_columns, names)
+        identifiers = self._one("--id", self.identifiers, n_columns, names)
+        if label is not None and label == identifiers:
+            raise DataFileError(f"--id and --label-column both name {self.label!r}; give --label-column alone")
         if self.columns is not None:
             taken = [i for word in self.columns for i in self._numbers(word, n_columns, names)]
             if len(set(taken)) != len(taken):
@@ -67,10 +83,18 @@ class Selection:
             taken = self._same_as_model(self.like, n_columns, names)
         else:
             skipped = {i for word in self.skip or () for i in self._numbers(word, n_columns, names)}
-            taken = [i for i in range(n_columns) if i not in skipped and i != label]
+            taken = [i for i in range(n_columns) if i not in skipped and i not in (label, identifiers)]
         if not taken:
             raise DataFileError(f"{self.file}: no column is left")
-        return taken, label
+        return Chosen(taken, label, identifiers)
+
+    def _one(self, option: str, word: str | None, n_columns: int, names: list[str] | None) -> int | None:
+        if word is None:
+            return None
+        matches = self._numbers(word, n_columns, names)
+        if len(matches) != 1:
+            raise DataFileError(f"{option} takes one column, not {word!r}")
+        return matches[0]
 
     def _same_as_model(self, like: Sequence[str], n_columns: int, names: list[str]) -> list[int]:
         missing = [name for name in like if name not in names]

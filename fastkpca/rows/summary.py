@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from .._core import moments as _moments
 from ..base.protocol import LARGEST, LEAST, Summary
-from .view import EXACT, Pass, Rows, holds_more, refuse_not_finite
+from ..base.rounding import EPS
+from .view import EXACT, Columns, Pass, Rows, holds_more, refuse_not_finite
 
-__all__ = ["MAX_COVARIANCE", "SAMPLE_ROWS", "sample_index", "summarize"]
+__all__ = ["MAX_COVARIANCE", "SAMPLE_ROWS", "of_columns", "sample_index", "summarize"]
 
 SAMPLE_ROWS = 4096
 MAX_COVARIANCE = 1024
@@ -35,17 +36,21 @@ class _Look:
     high: np.ndarray
     count: float
     mean: np.ndarray  # (2, d): the mean, and what rounding left out of it
-    scatter: np.ndarray  # (d, d), or (0, 0) where it is not kept
+    scatter: np.ndarray  # (d, d); (d,), its diagonal, or (0,) where that is not kept
     square: float
     drawn: np.ndarray  # rows of the sample
 
 
 class _FirstPass:
-    """The first pass over the rows; ``index``: numbers of the rows that it takes as the sample."""
+    """The first pass over the rows; ``index``: numbers of the rows that it takes as the sample.
 
-    def __init__(self, d: int, step: int, shift: bool, index: np.ndarray):
+    ``spreads``: of wide rows, the diagonal of the scatter matrix is wanted.
+    """
+
+    def __init__(self, d: int, step: int, shift: bool, index: np.ndarray, spreads: bool):
         self.d, self.step, self.shift, self.index = d, step, shift, index
         self.wide = d > MAX_COVARIANCE
+        self.spreads = spreads
 
     def task(self, rows: Rows, i: int) -> _Look | None:
         """Of tile i; None beyond the last row."""
@@ -63,7 +68,8 @@ class _FirstPass:
             X, w = X[present], w[present]
             columns = np.array(X.T, order="C")
             low, high = columns.min(axis=1, initial=np.inf), columns.max(axis=1, initial=-np.inf)
-        mean, scatter = np.zeros((2, self.d)), np.zeros((0, 0) if self.wide else (self.d, self.d))
+        shape = (self.d if self.spreads else 0,) if self.wide else (self.d, self.d)
+        mean, scatter = np.zeros((2, self.d)), np.zeros(shape)
         with np.errstate(over="ignore", invalid="ignore"):
             square = 0.0 if self.shift else float(np.einsum("ij,ij->i", X, X).max(initial=0.0))
             if len(X) == 0:
@@ -71,6 +77,9 @@ class _FirstPass:
             elif self.wide:
                 count = float(len(X)) if w is None else float(w.sum())
                 mean[0] = columns.mean(axis=1) if w is None else columns @ w / count
+                if self.spreads:
+                    columns -= mean[0][:, None]
+                    scatter += (columns**2).sum(axis=1) if w is None else columns**2 @ w
             else:
                 count = _moments.update(columns, w, 0.0, mean, scatter)
         a, b = np.searchsorted(self.index, (start, start + len(X)))
@@ -80,7 +89,10 @@ class _FirstPass:
         """Of the rows of both; ``a`` is used up."""
         if self.wide:
             count = a.count + b.count
-            a.mean[0] += (b.mean[0] - a.mean[0]) * (b.count / count if count else 0.0)
+            apart, share = b.mean[0] - a.mean[0], b.count / count if count else 0.0
+            a.mean[0] += apart * share
+            if self.spreads:
+                a.scatter += b.scatter + apart**2 * (a.count * share)
         else:
             count = _moments.merge(a.count, a.mean, a.scatter, b.count, b.mean, b.scatter)
         drawn = np.concatenate([a.drawn, b.drawn]) if len(b.drawn) else a.drawn
@@ -113,11 +125,13 @@ def summarize(
     rng: np.random.Generator,
     n_threads: int = 1,
     shift_by: np.ndarray | None = None,
+    scale: bool | np.ndarray = False,
     any_size: bool = False,
 ) -> tuple[Rows, Summary]:
     """One pass (a second, cheap one for the radius where the rows are shifted): (shifted rows, their Summary).
 
-    ``shift_by`` is what to shift by instead of the mean; ``any_size``: the kernel scales the rows itself.
+    ``shift_by`` is what to shift by instead of the mean; ``scale``: what to divide the shifted rows by, or True for the
+    standard deviations of the columns; ``any_size``: the kernel scales the rows itself.
 
     With weights the mean and the covariance are weighted, rows of weight zero count in nothing, and the sample is one
     of the rows repeated so often.
@@ -128,11 +142,11 @@ def summarize(
     d, step = rows.n_features, rows.step
     reference = _reference_row(rows) if shift else None
     origin = np.zeros(d) if reference is None else reference
-    rows = rows.shifted(origin if shift else None)
+    rows = rows.shifted(origin if shift else None).scaled(None)
     # passes over the rows of a cluster are dear: their sample comes with the first
     at_once = rows.distributed and rows.weights is None and reference is None
     early = sample_index(rows, 0.0, rng) if at_once else np.zeros(0, dtype=np.intp)
-    first = _FirstPass(d, step, shift, early)
+    first = _FirstPass(d, step, shift, early, spreads=scale is True)
     look: _Look = rows.reduce(Pass("summary", first.task, step, first.join), n_threads=n_threads)
     low, high, mean, square = look.low, look.high, look.mean[0], look.square
     least = LEAST if shift_by is None else 0.0  # a shift that is given is that of other rows, which were looked at
@@ -145,18 +159,22 @@ def summarize(
     else:
         shift_by = mean + origin if shift_by is None else np.asarray(shift_by, dtype=np.float64)
         moved = shift_by - origin  # exact, or rounded by no more than the rows' extent allows
-        low, high, mean = low - moved, high - moved, mean - moved
+        unit = _spreads(look) if scale is True else scale if scale is not False else np.ones(d)
+        low, high, mean = (low - moved) / unit, (high - moved) / unit, (mean - moved) / unit
         if not any_size:
             _check_size(low, high, least, shifted=True)
-        rows = rows.shifted(shift_by)
+        rows = rows.shifted(shift_by).scaled(None if scale is False else unit)
         # a source is read in order: its sample comes with this pass
         wanted = index if not rows.in_memory and sample is None else index[:0]
         square, drawn = _largest_square(rows, step, wanted, n_threads)
         if sample is not None:
             sample = np.subtract(sample, shift_by, order="C") if np.any(shift_by) else sample
+            sample = sample if scale is False else sample / unit
         elif len(wanted):
             sample = drawn
     scatter, count = look.scatter, rows.n_samples if rows.weights is None else look.count
+    if rows.scale is not None and not first.wide:
+        scatter = scatter / rows.scale / rows.scale[:, None]
     return rows, Summary(
         n_samples=rows.n_samples,
         n_features=d,
@@ -169,6 +187,35 @@ def summarize(
         sample=rows.take(index) if sample is None else sample,
         sample_index=index,
     )
+
+
+def of_columns(data: Summary, columns: Columns) -> Summary:
+    """What the summary knows of some columns of the rows, each over its width; radii are bounds."""
+    index, units = columns.index(data.n_features), columns.units(data.n_features)
+    box = data.box[:, index] / units
+    stretched = float((1.0 / units).max()) * (1.0 + 4.0 * EPS)
+    corner = float(np.linalg.norm(np.abs(box).max(axis=0))) * (1.0 + 4.0 * len(index) * EPS)
+    names = data.feature_names
+    return replace(
+        data,
+        n_features=len(index),
+        shift=data.shift[index] / units,
+        box=box,
+        radius=min(corner, data.radius * stretched),
+        covariance=None if data.covariance is None else data.covariance[np.ix_(index, index)] / units / units[:, None],
+        mean=data.mean[index] / units,
+        sample=columns.of(data.sample),
+        other_radius=None if data.other_radius is None else data.other_radius * stretched,
+        feature_names=None if names is None else tuple(names[j] for j in index),
+    )
+
+
+def _spreads(look: _Look) -> np.ndarray:
+    """The standard deviation of each column, with N - 1; 1 for columns that are constant up to rounding."""
+    squares = look.scatter if look.scatter.ndim == 1 else np.diagonal(look.scatter)
+    spreads = np.sqrt(np.maximum(squares, 0.0) / max(look.count - 1.0, LEAST))
+    constant = spreads <= 16 * EPS * np.maximum(np.abs(look.low), np.abs(look.high))
+    return np.where(constant | ~np.isfinite(spreads), 1.0, spreads)
 
 
 def _check_size(low: np.ndarray, high: np.ndarray, least: float, *, shifted: bool) -> None:

@@ -15,11 +15,12 @@ from ..errors import DataFileError
 from . import lazyfiles
 from .archives import Mat, Npz, data_file_errors, read_npy
 from .columns import listed
+from .convert import as_rows
 from .foreign import file_source
 from .selection import Selection, Table, column_label
 from .textfiles import TextFile
 
-__all__ = ["Table", "read"]
+__all__ = ["Table", "faults", "read"]
 
 _NOT_TEXT = {".xlsx": "a spreadsheet", ".xls": "a spreadsheet", ".ods": "a spreadsheet", ".feather": "a Feather file",
              ".pkl": "a pickle", ".pickle": "a pickle", ".kpca": "a fastkpca model"}  # fmt: skip
@@ -35,6 +36,9 @@ def read(
     label_column: str | None = None,
     header: bool | None = None,
     like: Sequence[str] | None = None,
+    id_column: str | None = None,
+    decimal: str = ".",
+    called: str | None = None,
 ) -> Table:
     """Read a table of numbers; the kind of file is told from its first bytes.
 
@@ -53,6 +57,12 @@ def read(
         Whether the first line of a text file names the columns; by default told from the lines.
     like : sequence of str, optional
         Columns to take, in this order, where the file names its columns and no others are asked for.
+    id_column : str, optional
+        Left out of X and returned as identifiers of the rows.
+    decimal : {".", ","}
+        What stands between whole number and fraction in a text file.
+    called : str, optional
+        What errors call the file, in place of its path.
 
     Raises
     ------
@@ -60,8 +70,8 @@ def read(
         With one line of text that says what is wrong, where, and what to do.
     FileNotFoundError
     """
-    name = str(path)
-    selection = Selection(name, columns, skip_columns, label_column, like)
+    name = called or str(path)
+    selection = Selection(name, columns, skip_columns, label_column, like, id_column)
     if os.path.isdir(path):
         kind = lazyfiles.kind_of_folder(path)
         if kind == "zarr":
@@ -93,7 +103,7 @@ def read(
     if suffix in (".npy", ".npz"):
         raise DataFileError(f"{name} is not a {suffix} file (it begins with {start[:8]!r})")
     _refuse_var(name, var, "text")
-    return TextFile(path, name, start, header, _READABLE).read(selection)
+    return TextFile(path, name, start, header, decimal, _READABLE).read(selection)
 
 
 def _refuse_var(name: str, var: str | None, kind: str) -> None:
@@ -113,12 +123,12 @@ def _from_array(X: Any, selection: Selection) -> Table:
         raise DataFileError(f"{name}: the array is empty, its shape is {tuple(X.shape)}")
     if X.dtype.kind not in "biuf":
         raise DataFileError(f"{name}: the array has dtype {X.dtype}; real numbers are needed")
-    taken, label = selection.resolve(X.shape[1], None)
-    labels = None if label is None else np.ravel(_loaded(X[:, [label]]))
+    taken, *beside = selection.resolve(X.shape[1], None)
+    labels, identifiers = (None if i is None else np.ravel(_loaded(X[:, [i]])) for i in beside)
     if taken == list(range(taken[0], taken[-1] + 1)):
-        return Table(X[:, taken[0] : taken[-1] + 1], None, labels)
+        return Table(X[:, taken[0] : taken[-1] + 1], None, labels, identifiers=identifiers)
     file = file_source(X, name)
-    return Table(X[:, taken] if file is None else file[:, taken], None, labels)
+    return Table(X[:, taken] if file is None else file[:, taken], None, labels, identifiers=identifiers)
 
 
 def _loaded(X: Any) -> np.ndarray:
@@ -126,19 +136,29 @@ def _loaded(X: Any) -> np.ndarray:
     return X.toarray() if sp.issparse(X) else X[:]
 
 
+def faults(table: Table) -> str:
+    """Which columns hold values that are no finite numbers, and how many; "" where none does."""
+    counts: np.ndarray | int = 0
+    rows = as_rows(table.X)
+    for _, tile in rows.shifted(np.zeros(rows.n_features)).tiles(rows.step):
+        counts = counts + np.count_nonzero(~np.isfinite(tile), axis=0)
+    bad = np.flatnonzero(counts)
+    return listed([f"{column_label(i, table.names)}: {np.atleast_1d(counts)[i]}" for i in bad.tolist()], 8)
+
+
 def _from_parquet(path: str | os.PathLike, var: str | None, selection: Selection) -> Table:
     _refuse_var(selection.file, var, "Parquet")
     file = lazyfiles.Parquet(path, selection.file)
     if 0 in file.shape:
         raise DataFileError(f"{selection.file}: the table is empty, its shape is {file.shape}")
-    taken, label = selection.resolve(file.shape[1], file.names)
+    taken, *beside = selection.resolve(file.shape[1], file.names)
     words = file.not_numeric(taken)
     if words:
         named = listed([f"{column_label(i, file.names)} of type {kind}" for i, kind in words])
         keys = ",".join(file.names[i] for i, _ in words)
         raise DataFileError(f"{selection.file}: not numeric: {named}; leave out with --skip-columns {keys}")
-    labels = None if label is None else file.column(label)
-    return Table(file.rows(taken), [file.names[i] for i in taken], labels)
+    labels, identifiers = (None if i is None else file.column(i) for i in beside)
+    return Table(file.rows(taken), [file.names[i] for i in taken], labels, identifiers=identifiers)
 
 
 _Archive = Npz | Mat | lazyfiles.Hdf5 | lazyfiles.Zarr

@@ -9,31 +9,34 @@ from __future__ import annotations
 import bz2
 import csv
 import gzip
-import io
 import lzma
 import os
 import re
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator
 from itertools import islice, pairwise
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 
 from ..base import parallel
 from ..errors import DataFileError
 from .archives import data_file_errors
+from .collected import CollectedRows
 from .columns import listed
 from .selection import Selection, Table, column_label
 
 __all__ = ["TextFile"]
 
-_Block = tuple[np.ndarray, np.ndarray | None]
-"""Some rows of X, and their labels."""
+_Block = tuple[np.ndarray, list[np.ndarray]]
+"""Some rows of X, and what stands beside them: the label column and the identifiers, where they are asked for."""
 
 SMALL_FILE = 1 << 22
 """Bytes up to which numpy reads a file before pandas would be imported."""
 _SAMPLE_LINES = 50
+_LARGE_FILE = 1 << 24
+"""Bytes from which the user is told that pandas would read faster."""
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _MISSING = {"", "na", "n/a", "#n/a", "nan", "-nan", "null", "none", "nil", "?", "-", ".", "missing"}
 _INFINITE = {"inf", "-inf", "+inf", "infinity", "-infinity", "+infinity"}
@@ -42,11 +45,14 @@ _INFINITE = {"inf", "-inf", "+inf", "infinity", "-infinity", "+infinity"}
 class TextFile:
     """One text file: its compression, encoding, delimiter and header, told from its first lines.
 
-    ``start`` holds its first bytes. Raises DataFileError where it is not text, or holds no line of data.
+    ``start`` holds its first bytes, ``decimal`` is what stands between whole number and fraction. Raises DataFileError
+    where it is not text, or holds no line of data.
     """
 
-    def __init__(self, path: str | os.PathLike, name: str, start: bytes, header: bool | None, readable: str):
-        self.path, self.name = path, name
+    def __init__(
+        self, path: str | os.PathLike, name: str, start: bytes, header: bool | None, decimal: str, readable: str
+    ):
+        self.path, self.name, self.decimal = path, name, decimal
         self.opener: Callable[..., Any] = open
         for magic, opener in ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\0", lzma.open)):
             if start.startswith(magic):
@@ -63,11 +69,25 @@ class TextFile:
         if not sample:
             raise DataFileError(f"{name} has no line with data")
         with data_file_errors(name, (csv.Error,), "is not a table"):
-            self.delimiter = _detect_delimiter([line for _, line in sample])
-        rows = [self._split(line) for _, line in sample]
+            self.delimiter = _detect_delimiter([line for _, line in sample], decimal)
+        # line ends of old Macs, which pandas is not asked to know
+        self.text_only = self.encoding == "utf-16" or b"\r" in start.replace(b"\r\n", b"")
+        self.spaced = self.delimiter is None or any(f"{self.delimiter} " in line for _, line in sample)
+        rows = [self._cells_of(line) for _, line in sample]
         self.header_line, self.names = 0, None
-        if header or (header is None and _is_header(rows)):
-            self.header_line, self.names = sample[0][0], [cell.strip() for cell in rows.pop(0)]
+        self.notes: list[str] = []
+        if header is None:
+            header = _is_header(rows)
+            if not header and _is_row_of_years(rows):
+                header = True
+                self.notes.append(
+                    f"line {sample[0][0]} ({listed(rows[0], 3)}) is taken for the names of the columns; "
+                    "--header no takes it for data"
+                )
+        if header:
+            self.header_line = sample[0][0]
+            self.names = [cell.strip() for cell in self._split(sample[0][1])]
+            rows.pop(0)
         if not rows:
             raise DataFileError(f"{name} has a header but no line with data")
         self.sample, self.n_columns = rows, len(rows[0])
@@ -84,33 +104,61 @@ class TextFile:
             self.open_end = self.open_end and not self.names[-1]
 
     def read(self, selection: Selection) -> Table:
-        """The columns that were asked for, as float64, with their names and labels."""
-        taken, label = selection.resolve(self.n_columns, self.names)
-        notes = []
+        """The columns that were asked for, as float64, with their names, labels and identifiers."""
+        chosen = selection.resolve(self.n_columns, self.names)
+        taken, notes = chosen.taken, list(self.notes)
         if not selection.explicit:
             taken = [i for i in taken if not (self.open_end and i == self.n_columns - 1)]
             if len(taken) > 1 and taken[0] == 0 and self._counts_rows():
                 taken = taken[1:]
                 notes.append("column 1 has no name and counts the rows: left out (--columns takes it all the same)")
         self._refuse_words(taken)
-        try:
-            X, labels = self._stacked(self._blocks(taken, label), taken)
-        except DataFileError:
-            raise
-        except ValueError as error:
-            self._explain(taken)
-            raise DataFileError(f"{self.name}: {' '.join(str(error).split())}") from None
-        names = None if self.names is None else [self.names[i] for i in taken]
-        return Table(X, names, None if label is None else _as_labels(labels), notes)
+        beside: dict[int, type] = {}
+        if chosen.label is not None:
+            beside[chosen.label] = np.float64 if all(map(_is_number, self._cells(chosen.label))) else object
+        if chosen.identifiers is not None:
+            beside[chosen.identifiers] = object
+        X, texts = self._collected(taken, beside, notes)
+        return Table(
+            X,
+            None if self.names is None else [self.names[i] for i in taken],
+            None if chosen.label is None else _as_labels(texts[chosen.label]),
+            notes,
+            None if chosen.identifiers is None else np.array([x.strip() for x in texts[chosen.identifiers]], object),
+        )
 
     # Reading
 
-    def _blocks(self, taken: list[int], label: int | None) -> Iterator[_Block]:
-        """By pandas; by numpy where pandas is not installed, or its import would take longer than the reading."""
-        plain = label is None and all(_is_number(cell) for row in self.sample for cell in row)
-        if plain and os.path.getsize(self.path) < SMALL_FILE:
+    def _collected(
+        self, taken: list[int], beside: dict[int, type], notes: list[str]
+    ) -> tuple[Any, dict[int, np.ndarray]]:
+        """(X, the columns beside it). A file that the library refuses is read once more to say why."""
+        parts: dict[int, list[np.ndarray]] = {i: [] for i in beside}
+        with CollectedRows(len(taken), self.name) as X:
             try:
-                block = self._numpy_block(taken, None)
+                for block, columns in self._blocks(taken, beside, notes):
+                    if not np.isfinite(block).all():
+                        self._explain(taken)
+                    X.append(block)
+                    for i, column in zip(beside, columns):
+                        if beside[i] is np.float64 and not np.isfinite(column).all():
+                            raise ValueError("a label is no finite number")
+                        parts[i].append(column)
+            except DataFileError:
+                raise
+            except ValueError as error:
+                self._explain(taken)
+                if np.float64 in beside.values():  # labels that are numbers at first, and words further down
+                    return self._collected(taken, dict.fromkeys(beside, object), notes)
+                raise DataFileError(f"{self.name}: {' '.join(str(error).split())}") from None
+            return X.rows(), {i: np.concatenate(part) for i, part in parts.items()}
+
+    def _blocks(self, taken: list[int], beside: dict[int, type], notes: list[str]) -> Iterator[_Block]:
+        """By pandas; by numpy where pandas is not installed, or its import would take longer than the reading."""
+        size = os.path.getsize(self.path)
+        if not beside and size < SMALL_FILE and all(_is_number(cell) for row in self.sample for cell in row):
+            try:
+                block = self._numpy_block(taken, beside)
             except ValueError:  # it is not plain further down: pandas reads it, or refuses it too
                 pass
             else:
@@ -119,8 +167,10 @@ class TextFile:
         try:
             import pandas
         except ImportError:
+            if size > _LARGE_FILE:
+                notes.append("with pandas installed, files of this size are read several times faster")
             try:
-                yield self._numpy_block(taken, label)
+                yield self._numpy_block(taken, beside)
             except ValueError:
                 self._explain(taken)
                 raise DataFileError(
@@ -128,64 +178,58 @@ class TextFile:
                     "(pip install pandas)"
                 ) from None
         else:
-            yield from self._pandas_blocks(pandas, taken, label)
+            yield from self._pandas_blocks(pandas, taken, beside)
 
-    def _pandas_blocks(self, pandas: Any, taken: list[int], label: int | None) -> Iterator[_Block]:
-        # pandas reads all columns: it does not count the fields of a line where it is asked for some
-        types: Any = dict.fromkeys(range(self.n_columns), object) | dict.fromkeys(taken, np.float64)
+    def _pandas_blocks(self, pandas: Any, taken: list[int], beside: dict[int, type]) -> Iterator[_Block]:
+        # pandas reads all columns: it does not count the fields of a line where it is asked for some. Of those that
+        # nobody asked for it keeps one byte, which is much faster than words
+        types: Any = dict.fromkeys(range(self.n_columns), "S1") | dict.fromkeys(taken, np.float64) | beside
         if len(taken) == self.n_columns:
             types = np.float64  # a type for each of thousands of columns takes twice as long
         # before 3.1 pandas rounds correctly only where it is asked to, since then always
         old = tuple(map(int, pandas.__version__.split(".")[:2])) < (3, 1)
         options: dict[str, Any] = {"float_precision": "round_trip"} if old else {}
         last = self.n_columns - 1 - self.open_end
-        with self._decompressing(), self._open() as file:
+        with self._decompressing(), self._open(binary=not self.text_only) as file:
             for _ in range(self.header_line):
                 file.readline()
             tables = pandas.read_csv(
-                _DataLines(file),
+                _DataLines(file) if self.text_only else _DataBytes(file),
                 sep=r"\s+" if self.delimiter is None else self.delimiter,
+                decimal=self.decimal,
                 header=None,
                 dtype=types,
                 na_filter=False,
-                skipinitialspace=True,
+                skipinitialspace=self.spaced,
                 engine="c",
+                encoding_errors="replace",
                 chunksize=parallel.tile_rows(self.n_columns, entries=1 << 22, most=1 << 16),
                 **options,
             )
             for table in tables:
                 # a line that ends early gets empty fields, which a column of numbers refuses, but not one of text
-                if last not in taken and (table[last] == "").any():
+                if last not in taken and table[last].isin(["", b""]).any():
                     self._explain(taken)
                 X = table if taken == list(table.columns) else table[taken]
-                yield X.to_numpy(), None if label is None else table[label].to_numpy()
+                yield X.to_numpy(), [table[i].to_numpy() for i in beside]
 
-    def _numpy_block(self, taken: list[int], label: int | None) -> _Block:
-        lines = (line for number, line in self._lines() if number != self.header_line)
+    def _numpy_block(self, taken: list[int], beside: dict[int, type]) -> _Block:
+        if object in beside.values():
+            raise ValueError("numpy reads numbers alone")
+        lines = (self._with_points(line) for number, line in self._lines() if number != self.header_line)
         table = np.loadtxt(lines, delimiter=self.delimiter, quotechar='"', comments=None, ndmin=2)
         X = table if taken == list(range(self.n_columns)) else table[:, taken]
-        return X, None if label is None else table[:, label]
+        return X, [table[:, i] for i in beside]
 
-    def _stacked(self, blocks: Iterator[_Block], taken: list[int]) -> tuple[np.ndarray, list[np.ndarray]]:
-        """(X, the parts of the label column); X grows in place, so that little more memory is needed than it takes."""
-        X, n = np.empty((0, len(taken))), 0
-        labels = []
-        for block, part in blocks:
-            if not np.isfinite(block).all():
-                self._explain(taken)
-            if n + len(block) > len(X):
-                X.resize((max(n + len(block), len(X) * 5 // 4), len(taken)), refcheck=False)
-            X[n : n + len(block)] = block
-            n += len(block)
-            if part is not None:
-                labels.append(part)
-        X.resize((n, len(taken)), refcheck=False)
-        return X, labels
+    def _with_points(self, text: str) -> str:
+        return text if self.decimal == "." else text.replace(self.decimal, ".")
 
     def _decompressing(self) -> Any:
         return data_file_errors(self.name, (EOFError, OSError, zlib.error, lzma.LZMAError), "cannot be decompressed")
 
-    def _open(self) -> TextIO:
+    def _open(self, binary: bool = False) -> Any:
+        if binary:
+            return self.opener(self.path, "rb")
         return self.opener(self.path, "rt", encoding=self.encoding, errors="replace")
 
     def _lines(self) -> Iterator[tuple[int, str]]:
@@ -200,6 +244,10 @@ class TextFile:
             if self.delimiter is None:
                 return next(csv.reader([" ".join(line.split())], delimiter=" "))
             return next(csv.reader([line.rstrip("\r\n")], delimiter=self.delimiter, skipinitialspace=True))
+
+    def _cells_of(self, line: str) -> list[str]:
+        """The fields of a line, with decimal points."""
+        return [self._with_points(cell) for cell in self._split(line)]
 
     # What the first lines say of the columns
 
@@ -231,56 +279,95 @@ class TextFile:
     # Why a library refused the file
 
     def _explain(self, taken: list[int]) -> None:
-        """Raise DataFileError for the first line with a field too many or too few, or one that is no finite number."""
+        """Raise DataFileError for the first line with a field too many or too few, else for all columns that hold
+        anything else than finite numbers."""
+        first: dict[int, tuple[int, str]] = {}  # by column: the line, and what it has
+        counts: Counter[int] = Counter()
         for number, line in self._lines():
             if number == self.header_line:
                 continue
-            fields = self._split(line)
+            fields = self._cells_of(line)
             if len(fields) != self.n_columns:
                 raise DataFileError(
                     f"{self.name}: line {number} has {len(fields)} columns where the first line of data has "
                     f"{self.n_columns}{self._decimal_comma(self.sample[0])}"
                 )
+            if _all_finite([fields[i] for i in taken]):
+                continue
             for i in taken:
                 if not _is_number(fields[i]):
-                    place = f"{self.name}: line {number}, {column_label(i, self.names)}"
-                    raise DataFileError(f"{place}: {self._fault(fields[i].strip())}")
+                    first.setdefault(i, (number, fields[i].strip()))
+                    counts[i] += 1
+        if not first:
+            return
+        faults: list[str] = []
+        advice: dict[str, None] = {}
+        for i, (number, text) in sorted(first.items(), key=lambda item: item[1][0]):
+            fault, what_to_do = self._fault(text)
+            how_many = f" (the first of {counts[i]} in this column)" if counts[i] > 1 else ""
+            faults.append(f"line {number}, {column_label(i, self.names)}: {fault}{how_many}")
+            advice[what_to_do] = None
+        end = advice.popitem()[0] if len(advice) == 1 else "drop these rows or replace the values first"
+        raise DataFileError("; ".join(filter(None, [f"{self.name}: {listed(faults, 8, '; ')}", end])))
 
-    def _fault(self, text: str) -> str:
+    def _fault(self, text: str) -> tuple[str, str]:
+        """(what is wrong with a field, what to do)."""
         if text.lower() in _MISSING:
-            return f"missing value{f' ({text!r})' if text else ''}; drop or fill in these rows first"
+            return f"missing value{f' ({text!r})' if text else ''}", "drop or fill in these rows first"
         if text.lower() in _INFINITE or _NUMBER.fullmatch(text):
-            return f"{text} is not a finite number; drop or replace these rows first"
-        return f"{text!r} is not a number{self._decimal_comma([text])}"
+            return f"{text} is not a finite number", "drop or replace these rows first"
+        return f"{text!r} is not a number{self._decimal_comma([text])}", ""
 
     def _decimal_comma(self, fields: list[str]) -> str:
         if self.delimiter != "," and any(re.fullmatch(r"\s*[+-]?\d+,\d+\s*", text) for text in fields):
-            return " (a decimal comma? write decimal points)"
+            return " (a decimal comma? --decimal , reads it)"
         return ""
 
 
 class _DataLines:
     """A text file without its comments and blank lines, as an object that pandas reads from."""
 
-    def __init__(self, file: TextIO):
+    comment: Any = "#"
+    tab: Any = "\t"
+    line_end: Any = "\n"
+
+    def __init__(self, file: Any):
         self._file = file
 
-    def read(self, size: int = -1) -> str:
+    def read(self, size: int = -1) -> Any:
         while text := self._file.read(size):
             text += self._file.readline()  # whole lines
             # pandas leaves out blank lines itself, but not where a tab is the delimiter
-            if "#" in text or ("\t" in text and (text.startswith("\t") or "\n\t" in text)):
-                text = "".join(filter(_is_data, io.StringIO(text)))
+            tab = self.tab in text and (text.startswith(self.tab) or self.line_end + self.tab in text)
+            if tab or self.comment in text:
+                text = type(text)().join(filter(self._is_data, text.splitlines(keepends=True)))
             if text:
                 return text
-        return ""
+        return self._file.read(0)
 
-    def __iter__(self) -> Iterator[str]:
-        return filter(_is_data, self._file)
+    def __iter__(self) -> Iterator[Any]:
+        return filter(self._is_data, self._file)
+
+    def _is_data(self, line: Any) -> bool:
+        return not line.isspace() and not line.lstrip().startswith(self.comment)
+
+
+class _DataBytes(_DataLines):
+    """The same of a file of bytes, which need no decoding: pandas decodes what is text."""
+
+    comment, tab, line_end = b"#", b"\t", b"\n"
 
 
 def _is_data(line: str) -> bool:
     return not line.isspace() and not line.lstrip().startswith("#")
+
+
+def _all_finite(fields: list[str]) -> bool:
+    """Whether these are numbers; quick, and False where it is not sure."""
+    try:
+        return bool(np.isfinite([float(text) for text in fields]).all()) and not any("_" in text for text in fields)
+    except ValueError:
+        return False
 
 
 def _is_number(text: str) -> bool:
@@ -294,10 +381,10 @@ def _is_words(cells: list[str]) -> bool:
     return len(wrong) > len(cells) / 2
 
 
-def _detect_delimiter(lines: list[str]) -> str | None:
+def _detect_delimiter(lines: list[str], decimal: str) -> str | None:
     """The character that cuts every line into equally many fields; None for white space."""
     typical = {}
-    for delimiter in ("\t", ";", ","):
+    for delimiter in ("\t", ";", *"," * (decimal != ",")):
         counts = [len(row) for row in csv.reader([line.rstrip("\r\n") for line in lines], delimiter=delimiter)]
         if min(counts) == max(counts) > 1:
             return delimiter
@@ -331,9 +418,23 @@ def _is_header(rows: list[list[str]]) -> bool:
     return not any(map(_is_number, first)) and not any(_is_number(text) for row in rest for text in row)
 
 
-def _as_labels(parts: Sequence[np.ndarray]) -> np.ndarray:
+def _is_row_of_years(rows: list[list[str]]) -> bool:
+    """Whether the first line counts (1990, 1991, ...), and the lines below hold other numbers."""
+
+    def counts(row: list[str]) -> bool:
+        steps = {int(b) - int(a) for a, b in pairwise(row)} if all(x.isdecimal() for x in row) else set()
+        return len(steps) == 1 and steps != {0}
+
+    first, rest = rows[0], rows[1:]
+    if len(first) < 3 or not rest or not counts(first) or any(map(counts, rest)):
+        return False
+    below = [float(cell) for row in rest for cell in row if _is_number(cell)]
+    low, high = sorted((int(first[0]), int(first[-1])))
+    return not any(low <= x <= high for x in below) or not any(x == round(x) for x in below)
+
+
+def _as_labels(labels: np.ndarray) -> np.ndarray:
     """Numbers where all labels are, else strings."""
-    labels = np.concatenate(parts)
     if labels.dtype == object:
         labels = np.array([text.strip() for text in labels], dtype=str)
         if all(map(_NUMBER.fullmatch, labels.tolist())):

@@ -20,19 +20,23 @@ except ModuleNotFoundError as _error:
 import scipy.sparse as sp
 from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import InvalidParameterError
 
 from ..base import parallel
 from ..base.blas import allowed_blas_threads
 from ..base.protocol import Kernel
 from ..errors import UnknownKernelError
-from .kernels import is_sklearn_kernel, kernel_for, what_is_ignored
+from .kernels import defaults_taken, is_sklearn_kernel, kernel_for, what_is_ignored
 
-__all__ = ["KernelEstimator"]
+__all__ = ["KernelEstimator", "KernelTransformer"]
+
+DEFAULTS = {"gamma": None, "degree": 3, "coef0": 1}
+"""A parameter with this value may not have been given by anybody: a kernel that does not have it is no error."""
 
 
-class KernelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """A transformer with the parameters ``kernel``, ``random_state`` and ``n_jobs``."""
+class KernelEstimator(BaseEstimator):
+    """An estimator with the parameters ``kernel``, ``random_state`` and ``n_jobs``."""
 
     kernel: Any
     random_state: Any
@@ -41,12 +45,11 @@ class KernelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         tags.input_tags.pairwise = self._precomputed
         return tags
 
     def _more_tags(self) -> dict[str, Any]:  # before scikit-learn 1.6
-        return {"preserves_dtype": [np.float64, np.float32], "pairwise": self._precomputed}
+        return {"pairwise": self._precomputed}
 
     @property
     def _precomputed(self) -> bool:
@@ -60,16 +63,21 @@ class KernelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         return validate_data(self, X, accept_sparse="csr", reset=reset)
 
     def _kernel_of(
-        self, X: Any, values: Mapping[str, Any], asked: Mapping[str, Any], keywords: dict[str, Any]
+        self,
+        X: Any,
+        values: Mapping[str, Any],
+        asked: Mapping[str, Any],
+        keywords: dict[str, Any],
+        defaults: Mapping[str, Any] | None = None,
     ) -> Kernel:
         """The kernel of ``gamma``, ``degree`` and ``coef0`` in ``values``; ``asked`` are those that the user set, and
-        ``keywords`` other parameters."""
+        ``keywords`` other parameters. ``defaults`` are values that the user may have set."""
         try:
             refusal = what_is_ignored(self.kernel, asked, keywords)
             if refusal:
                 raise InvalidParameterError(refusal)
             if not is_sklearn_kernel(self.kernel):
-                keywords = keywords | dict(asked)
+                keywords = defaults_taken(self.kernel, defaults or {}, [*keywords, *asked]) | keywords | dict(asked)
             return kernel_for(
                 self.kernel,
                 gamma=values["gamma"],
@@ -85,6 +93,18 @@ class KernelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
                 f"kernels, a function of two rows, or a kernel. Got {self.kernel!r} instead: {error}"
             ) from error
 
+    def _kernel_of_estimator(self, X: Any, given: Mapping[str, Any], gamma: float, kernel_params: Any) -> Kernel:
+        """The kernel of parameters whose defaults are ``DEFAULTS``; ``gamma`` is the value in place of None."""
+        asked = {name: value for name, value in given.items() if value != DEFAULTS[name]}
+        defaults = {name: value for name, value in given.items() if name not in asked and value is not None}
+        return self._kernel_of(X, given | {"gamma": gamma}, asked, dict(kernel_params or {}), defaults)
+
+    def _seed(self) -> int:
+        """None is a fixed seed: the same input gives the same output."""
+        if self.random_state is None:
+            return 0
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
     def _n_threads(self) -> int:
         """``n_jobs``; by default as many as BLAS may use, since joblib's workers and users limit those."""
         asked = effective_n_jobs(self.n_jobs)
@@ -92,3 +112,15 @@ class KernelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             return int(asked)
         most = parallel.resolve_threads(None)
         return max(1, min(most, allowed_blas_threads() or most))
+
+
+class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
+    """Such an estimator that transforms rows."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def _more_tags(self) -> dict[str, Any]:  # before scikit-learn 1.6
+        return {"preserves_dtype": [np.float64, np.float32], "pairwise": self._precomputed}

@@ -19,8 +19,8 @@ import scipy.linalg
 import scipy.sparse as sp
 from sklearn import get_config
 from sklearn.exceptions import EfficiencyWarning, NotFittedError
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_psd_eigenvalues, check_is_fitted
 
 from ..base import parallel
@@ -28,16 +28,18 @@ from ..base.checks import check_memory_limit
 from ..base.protocol import Kernel
 from ..base.room import DEFAULT_MEMORY
 from ..base.rounding import unit_roundoff
-from ..errors import CertificateWarning, ComponentsWarning, NoVarianceError, silenced, warn_caller
+from ..errors import CertificateWarning, ComponentsWarning, NoVarianceError, ScalesWarning, silenced, warn_caller
 from ..fit.kpca import kpca, plan
+from ..fit.merge import kpca_update
 from ..kernels import guarded
+from ..model.novelty import kpca_spe
 from ..model.project import kpca_project
 from ..model.result import KPCAModel, leading
 from ..model.rows import float_type
 from ..products.matrix import gram_matrix
 from ..rows.view import Rows
 from ..solve.ridge import solve_ridge
-from .base import KernelEstimator
+from .base import KernelTransformer
 from .kernels import is_sklearn_kernel
 
 __all__ = ["KernelPCA"]
@@ -56,11 +58,17 @@ ANNOUNCED_SECONDS = 60.0
 """A fit of all components, which is scikit-learn's default, is announced if it is predicted to take longer."""
 UNANNOUNCED_ROWS = 2000
 """Up to so many rows it is not announced: LAPACK finds all components in seconds."""
-DEFAULTS = {"gamma": None, "degree": 3, "coef0": 1}
-"""A parameter with this value may not have been given by anybody: a kernel that does not have it is no error."""
+WITHOUT_MAP = ("sigmoid", "tanh", "precomputed")
+"""Kernels that ``partial_fit`` is not for."""
 
 
-class KernelPCA(KernelEstimator):
+def _can_grow(estimator: KernelPCA) -> bool:
+    if isinstance(estimator.kernel, str) and estimator.kernel in WITHOUT_MAP:
+        raise AttributeError(f"kernel={estimator.kernel!r} has no feature map, which partial_fit works on; use fit")
+    return True
+
+
+class KernelPCA(KernelTransformer):
     """Kernel principal component analysis, as ``sklearn.decomposition.KernelPCA`` and at any number of rows.
 
     Parameters, attributes and methods are scikit-learn's, and so are the numbers, to the tolerance. The N x N kernel
@@ -278,7 +286,9 @@ class KernelPCA(KernelEstimator):
         if model is not None:
             model = _reduced(model, min(_n_positive(model, X), wanted), column_means)
             rest = _rest(model)
-        self._assign(model, rest, wanted, X)
+        self._assign(model, rest, wanted)
+        self.X_fit_ = X
+        vars(self).pop("n_samples_seen_", None)
         if self.fit_inverse_transform:
             if sp.issparse(X):
                 raise NotImplementedError("Inverse transform not implemented for sparse matrices!")
@@ -316,12 +326,91 @@ class KernelPCA(KernelEstimator):
         """
         check_is_fitted(self, "model_")  # more than gamma_, which a fit that was interrupted leaves behind
         X = self._validated(X, reset=False)
-        dtype = np.promote_types(_float_type(X), _float_type(self.X_fit_))
+        fitted = _float_type(self.X_fit_) if "X_fit_" in vars(self) else self.model_.dtype
+        dtype = np.promote_types(_float_type(X), fitted)
         if self.model_ is None:
             return np.zeros((X.shape[0], self._n_features_out), dtype=dtype)
         X = _dense(X) if self._precomputed else X
         scores = kpca_project(self.model_, X, n_threads=self._n_threads())
         return _padded(scores.astype(dtype, copy=False), self._n_features_out)
+
+    @available_if(_can_grow)
+    def partial_fit(self, X: Any, y: Any = None) -> KernelPCA:
+        """Find the components of all the rows of this and the earlier calls: one pass over these rows.
+
+        The first call makes a feature map from its rows, so these should span the range of all that follow. The rows
+        are not kept: there are no ``X_fit_``, ``eigenvectors_`` and scores of the training rows, and no
+        ``inverse_transform``. ``tol=0`` is 1e-6 here, and ``n_components=None`` keeps as many as the first rows have.
+        After ``fit``, this starts anew. Kernels that are not positive semidefinite ("sigmoid") have no feature map, and
+        a precomputed matrix no rows: for these there is no such method.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+            The first time at least two rows and as many as there are components.
+        y : ignored
+
+        Returns
+        -------
+        self : KernelPCA
+            ``n_samples_seen_`` counts the rows of all calls.
+
+        Raises
+        ------
+        ValueError
+            With ``fit_inverse_transform``, or for a first call with fewer rows than components.
+        """
+        if not get_config()["skip_parameter_validation"]:
+            self._validate_params()
+        first = "n_samples_seen_" not in vars(self)
+        X = self._validated(X, reset=first)
+        if first:
+            self._refuse_partial(X)
+            self.gamma_ = 1 / X.shape[1] if self.gamma is None else self.gamma
+        tol = 1e-6 if self.tol == 0 else min(float(self.tol), 0.5)
+        with silenced(ComponentsWarning, *([CertificateWarning] if self.tol == 0 else [])):
+            if first:
+                model = kpca(
+                    X,
+                    self._kernel(X),
+                    self.n_components,
+                    tol=tol if self.max_features is None else None,
+                    max_features=self.max_features,
+                    method="features",
+                    memory_limit=self.memory_limit,
+                    n_threads=self._n_threads(),
+                    rng=self._seed(),
+                    keep_moments=True,
+                    return_scores=False,
+                )
+            else:
+                c = self._number or self.model_.n_components
+                model = kpca_update(self.model_, X, c=c, tol=tol, n_threads=self._n_threads())
+        for name in ("X_fit_", "X_transformed_fit_", "dual_coef_"):
+            vars(self).pop(name, None)
+        self.n_samples_seen_ = model.n_samples
+        self._assign(model, _rest(model), model.n_components)
+        return self
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Minus the squared distance of each row's image from the components: the larger, the more like the others.
+
+        It is ``-kpca_spe(model_, X)``, and not a log-likelihood as that of ``sklearn.decomposition.PCA``, which does
+        not exist in a space of infinite dimension.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+        """
+        check_is_fitted(self, "model_")
+        X = self._validated(X, reset=False)
+        if self.model_ is None:
+            raise ValueError("score_samples needs components, and the rows of fit have no variance")
+        return -kpca_spe(self.model_, X, n_threads=self._n_threads())
 
     @property
     def inverse_transform(self) -> Callable[[Any], np.ndarray]:
@@ -366,6 +455,8 @@ class KernelPCA(KernelEstimator):
     def eigenvectors_(self) -> np.ndarray:
         if "eigenvalues_" not in vars(self):
             raise AttributeError(f"this {type(self).__name__} has no eigenvectors_ before fit")
+        if "X_fit_" not in vars(self):
+            raise AttributeError("eigenvectors_ have an entry for each training row, and partial_fit keeps none")
         vectors = np.zeros((self.X_fit_.shape[0], 0))
         if self.model_ is not None:
             vectors = self.model_.score / np.sqrt(self.model_.eigenvalues).astype(self.model_.score.dtype)
@@ -380,8 +471,7 @@ class KernelPCA(KernelEstimator):
 
     def _kernel(self, X: Any) -> Kernel:
         given = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
-        asked = {name: value for name, value in given.items() if value != DEFAULTS[name]}
-        return self._kernel_of(X, given | {"gamma": self.gamma_}, asked, dict(self.kernel_params or {}))
+        return self._kernel_of_estimator(X, given, self.gamma_, self.kernel_params)
 
     @property
     def _number(self) -> int | None:
@@ -421,8 +511,7 @@ class KernelPCA(KernelEstimator):
         if self.tol == 0 and number is not None and n > LAPACK_ROWS and route != "dense":
             number += EXTRA_COMPONENTS if number + EXTRA_COMPONENTS < n else 0
         c = number if self._fraction is None else self._fraction
-        state = self.random_state
-        seed = 0 if state is None else int(check_random_state(state).randint(np.iinfo(np.int32).max))
+        seed = self._seed()
         exact = EXACT_TOL if self.max_features is None else None
         settings: dict[str, Any] = {
             "tol": exact if self.tol == 0 else min(float(self.tol), 0.5),
@@ -432,7 +521,7 @@ class KernelPCA(KernelEstimator):
             "n_threads": self._n_threads(),
             "rng": seed,
         }
-        with silenced(ComponentsWarning, *([CertificateWarning] if self.tol == 0 else [])):
+        with silenced(ComponentsWarning, ScalesWarning, *([CertificateWarning] if self.tol == 0 else [])):
             try:
                 if c is None and n > UNANNOUNCED_ROWS:
                     self._announce(X, kernel, route, settings)
@@ -447,6 +536,15 @@ class KernelPCA(KernelEstimator):
                 CertificateWarning,
             )
         return model, 0.0
+
+    def _refuse_partial(self, X: Any) -> None:
+        if self.fit_inverse_transform:
+            raise ValueError("partial_fit keeps no rows to learn an inverse from; set fit_inverse_transform=False")
+        if X.shape[0] < max(2, self._number or 0):
+            raise ValueError(
+                f"the first call of partial_fit got {X.shape[0]} sample(s) for n_components={self.n_components}; give "
+                "it as many as there are components, two at least, best some thousands that span the range"
+            )
 
     def _announce(self, X: Any, kernel: Kernel, route: str, settings: dict[str, Any]) -> None:
         """Warn of the cost of all components before it is paid: they are the default, perhaps not what is wanted."""
@@ -495,10 +593,9 @@ class KernelPCA(KernelEstimator):
             return
         _check_psd_eigenvalues(spectrum.astype(_float_type(X)), enable_warnings=False)
 
-    def _assign(self, model: KPCAModel | None, rest: float, wanted: int, X: Any) -> None:
+    def _assign(self, model: KPCAModel | None, rest: float, wanted: int) -> None:
         """The attributes; eigenvalues beyond those of the model lie below ``rest``, and are zero."""
         self.model_ = model
-        self.X_fit_ = X
         n_positive = 0 if model is None else model.n_components
         keeps_zeros = self._number is not None and not self.remove_zero_eig
         n_zero = wanted - n_positive if keeps_zeros else 0

@@ -35,7 +35,7 @@ from ..rows.convert import as_rows
 from ..rows.view import Rows
 from ..solve.certificate import Bound
 from ..solve.sampled import draws_worth, residual_bound
-from .base import KernelEstimator
+from .base import KernelTransformer
 from .kernels import is_sklearn_kernel
 
 __all__ = ["Nystroem"]
@@ -46,7 +46,7 @@ DEFAULTS = {"degree": 3, "coef0": 1}
 """What None means."""
 
 
-class Nystroem(KernelEstimator):
+class Nystroem(KernelTransformer):
     """Features of Nystroem's method, as ``sklearn.kernel_approximation.Nystroem``, with a bound on what they miss.
 
     The products of the features, Phi Phi', approximate the kernel matrix K. For a positive semidefinite kernel no

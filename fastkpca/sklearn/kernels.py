@@ -16,7 +16,7 @@ from sklearn.metrics.pairwise import KERNEL_PARAMS, PAIRWISE_KERNEL_FUNCTIONS, p
 from ..base.protocol import Kernel
 from ..kernels import get_kernel
 
-__all__ = ["PairwiseKernel", "RowsKernel", "is_sklearn_kernel", "kernel_for", "what_is_ignored"]
+__all__ = ["PairwiseKernel", "RowsKernel", "defaults_taken", "is_sklearn_kernel", "kernel_for", "what_is_ignored"]
 
 SEMIDEFINITE = frozenset({"linear", "rbf", "laplacian", "cosine", "chi2"})
 TRANSLATION = {"linear": "centered", "rbf": "kernel", "laplacian": "kernel"}
@@ -71,6 +71,24 @@ def what_is_ignored(kernel: Any, asked: Mapping[str, Any], keywords: Mapping[str
         if name not in known:
             return f"{name}={value!r} was given, and would be ignored: {takes}"
     return ""
+
+
+def defaults_taken(kernel: Any, defaults: Mapping[str, Any], given: Collection[str]) -> dict[str, Any]:
+    """Those of an estimator's default values that a kernel of fastkpca's by name has a parameter for, not ``given``.
+
+    An estimator cannot tell a value that was given from its own default. Both are handed on, or a search over
+    ``coef0=[0, 1]`` would fit the kernel's own default in place of the 1.
+    """
+    if not isinstance(kernel, str):
+        return {}
+    cls = type(get_kernel(kernel))
+
+    def parameter(name: str) -> str:
+        return cls.aliases[name][0] if name in cls.aliases else name
+
+    parameters = {parameter(name) for name in given}
+    known = {*cls.parameters, *cls.aliases}
+    return {name: value for name, value in defaults.items() if name in known and parameter(name) not in parameters}
 
 
 def _takes(kernel: str, known: Collection[str]) -> str:

@@ -8,6 +8,7 @@ import scipy.linalg
 from ..base.protocol import Kernel, Summary
 from ..maps.passes import accumulate, feature_moments
 from ..maps.pivots import pivot_map
+from ..maps.uncentred import about
 from ..products.exact import ExactSummation
 from ..products.weighted import Coordinates
 from ..rows.view import Rows
@@ -44,7 +45,7 @@ def pivot_start(
     )
     if pivots.n_features == 0:
         return None, None
-    moments = feature_moments(pivots, rows, n_threads=n_threads)
+    moments = about(feature_moments(pivots, rows, n_threads=n_threads), center=coordinates.center)
     eigenvalues, axes = principal_axes(moments, min(default_block_size(n, wanted), pivots.n_features))
     axes = axes[:, eigenvalues > 1e-12 * eigenvalues[0]]
     # Phi W = K_XP (L^-T W): one small solve instead of one a row. It loses cond(L) u, which a start can afford

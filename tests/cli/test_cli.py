@@ -532,7 +532,7 @@ def test_a_plugin_is_imported_only_when_allowed(run, here, X):
     assert run("fit", "x.npy", "--kernel", "laplacian", "-c", 2, "-o", "m.kpca", "--quiet")[0] == 0
     for command in (["info", "m.kpca"], ["project", "m.kpca", "x.npy"]):
         code, out, err = run(*command)
-        assert (code, out) == (1, "") and "plugins=['fastkpca-kernels-contrib:laplacian']" in err
+        assert (code, out) == (1, "") and "--plugins fastkpca-kernels-contrib:laplacian allows" in err
         for allowed in ("all", "fastkpca-kernels-contrib", "other,fastkpca-kernels-contrib:laplacian"):
             assert run(*command, "--plugins", allowed)[0] == 0
 
@@ -556,3 +556,146 @@ def test_project_takes_the_columns_of_the_model_by_name(tmp_path, capsys):
     np.savetxt(moved, X, delimiter=",", header="age,height,depth", comments="")
     assert cli.main(["project", model, str(moved)]) == 1
     assert "b.csv lacks the column 'width' of the model; --columns says" in capsys.readouterr().err
+
+
+# ---- standard input and output, identifiers, decimal commas, years ---------------------------------------------------
+
+
+@pytest.fixture
+def pipe(monkeypatch):
+    """pipe(bytes): what standard input holds."""
+
+    def fill(content):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+    return fill
+
+
+def test_standard_input_and_output(run, here, table, X, pipe):
+    content = (here / table).read_bytes()
+    code, expected, _ = run("fit", table, *FIT, "--skip-columns", "kind", "-o", "m.kpca", "--scores", "s.csv")
+    assert code == 0
+    pipe(content)
+    code, out, err = run("fit", "-", *FIT, "--skip-columns", "kind", "--scores", "-", "-o", "n.kpca")
+    assert code == 0 and out == (here / "s.csv").read_text()
+    assert np.array_equal(numbers_of(err), numbers_of(expected)) and "scores written" not in err
+    for more in ([], ["-o", "-"], ["--scores", "-"]):
+        pipe(content)
+        code, out, err = run("project", "m.kpca", "-", *more)
+        assert (code, err) == (0, "")
+        assert same_up_to_sign(np.loadtxt(io.StringIO(out), delimiter=",", skiprows=1), reference(X, 3, X)[2])
+    pipe(content.replace(b"odd", b"").replace(b"a,b", b"a,b\n,1", 1))
+    code, out, err = run("fit", "-", *FIT)
+    assert (code, out) == (1, "") and err.startswith("fastkpca: error: standard input: ")
+    code, out, err = run("fit", table, *FIT, "-o", "-")
+    assert code == 1 and "a model is written into a file" in err
+
+
+@pytest.mark.parametrize("kind", ["npy", "parquet"])
+def test_files_that_are_read_in_parts_from_standard_input(run, here, X, pipe, kind):
+    if kind == "npy":
+        np.save("x.npy", X)
+    else:
+        pytest.importorskip("pyarrow.parquet")
+        pytest.importorskip("pandas").DataFrame(X, columns=list("abcd")).to_parquet("x.parquet")
+    _, expected, _ = run("fit", f"x.{kind}", *FIT)
+    pipe((here / f"x.{kind}").read_bytes())
+    code, out, err = run("fit", "-", *FIT)
+    assert (code, err) == (0, "") and np.array_equal(numbers_of(out), numbers_of(expected))
+
+
+def test_identifiers_are_carried_to_the_scores(run, here, X):
+    names = [f"row, {i}" if i == 3 else f"{i:03d}" for i in range(len(X))]
+    with open("x.csv", "w") as file:
+        file.write("a,b,who,c,d\n")
+        for name, row in zip(names, X.tolist()):
+            file.write(",".join([*map(repr, row[:2]), f'"{name}"', *map(repr, row[2:])]) + "\n")
+    code, _, err = run("fit", "x.csv", *FIT, "--id", "who", "--scores", "s.csv", "-o", "m.kpca")
+    assert (code, err) == (0, "")
+    written = tables.read("s.csv", id_column="who")
+    assert written.identifiers.tolist() == names and written.names == ["PC1", "PC2", "PC3"]
+    assert same_up_to_sign(written.X, reference(X, 3)[2])
+    code, out, err = run("project", "m.kpca", "x.csv", "--id", "who")
+    assert (code, err) == (0, "") and out.splitlines()[4].startswith('"row, 3",')
+    code, _, err = run("fit", "x.csv", *FIT, "--id", "who", "--scores", "s.npy")
+    assert code == 1 and "write .csv" in err and not os.path.exists("s.npy")
+
+
+def test_decimal_commas_and_years(run, here, X):
+    with open("x.csv", "w") as file:
+        file.write("1990;1991;1992;1993\n" + "".join(";".join(map(repr, row)) + "\n" for row in X.tolist()))
+    _, expected, note = run("fit", "x.csv", *FIT)
+    assert "1990, 1991, 1992 and 1 more" in note and "rows              120\n" in expected
+    with open("y.csv", "w") as file:
+        file.write((here / "x.csv").read_text().replace(".", ","))
+    code, out, _ = run("fit", "y.csv", *FIT, "--decimal", ",")
+    assert code == 0 and np.array_equal(numbers_of(out), numbers_of(expected))
+
+
+def test_plan(run, table):
+    code, out, err = run("plan", table, "--label-column", "kind", "-c", 3)
+    assert (code, err) == (0, "") and out.startswith("dense (LAPACK)")
+    code, _, err = run("plan", table, "--label-column", "kind", "-c", 500)
+    assert code == 1 and err.count("\n") == 1
+
+
+def test_a_wrong_kernel_is_found_before_the_file_is_read(run, here):
+    code, _, err = run("fit", "nowhere.csv", "--kernel", "gausian")
+    assert code == 1 and "did you mean 'gaussian'" in err
+    code, _, err = run("fit", "nowhere.csv", "--param", "sgima=2")
+    assert code == 1 and "did you mean 'sigma'" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        (["fti", "x.csv"], "did you mean 'fit'"),
+        (["fit", "x.csv", "--kernal", "gaussian"], "did you mean '--kernel'"),
+        (["fit", "x.csv", "--sigm=2"], "did you mean '--sigma'"),
+        (["project", "m", "x.csv", "--colums", "a"], "did you mean '--columns'"),
+    ],
+)
+def test_what_was_meant(run, here, arguments, match):
+    code, out, err = run(*arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1) and match in err
+
+
+def test_columns_of_missing_values_by_name(run, here, X):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow.parquet")
+    X[5, 1] = X[7:9, 3] = np.nan
+    pandas.DataFrame(X, columns=["a", "b", "c", "d"]).to_parquet("x.parquet")
+    expected = "missing values (NaN) or infinities in column 2 ('b'): 1, column 4 ('d'): 2;"
+    for command in (["fit"], ["plan"]):
+        code, _, err = run(*command, "x.parquet")
+        assert code == 1 and expected in err
+    assert run("fit", "x.parquet", "--skip-columns", "b,d")[0] == 0
+
+
+def test_every_command_has_examples_that_parse(run):
+    import shlex
+
+    for name, text in commands._EXAMPLES.items():
+        code, out, _ = run(*([name] if name else []), "--help")
+        assert code == 0 and text.splitlines()[-1] in out
+        for line in text.splitlines()[1:]:
+            call = line.split("|")[-1].split("  fastkpca ")[-1].split("fastkpca ")[-1].split("      ")[0].split(">")[0]
+            if "COMMAND" not in call:
+                commands._parser().parse_all(shlex.split(call))
+
+
+def test_standardize(run, here, X):
+    X[:, 1] *= 1e4
+    np.save("x.npy", X)
+    new = X[:5] + 0.5
+    np.save("new.npy", new)
+    code, _, err = run("fit", "x.npy", "-c", 3)
+    assert code == 0 and "--standardize scales all columns alike (--no-standardize leaves" in err
+    assert run("fit", "x.npy", "-c", 3, "--no-standardize", "--quiet") == (0, "", "")
+    code, out, err = run("fit", "x.npy", "-c", 3, "--standardize", "-o", "m.kpca")
+    assert (code, err) == (0, "")
+    expected = fk.kpca(X, "gaussian", 3, standardize=True)
+    assert numbers_of(out)[:, 0] == pytest.approx(expected.eigenvalues, rel=1e-11)
+    code, out, _ = run("project", "m.kpca", "new.npy")
+    shown = np.loadtxt(io.StringIO(out), delimiter=",", skiprows=1)
+    np.testing.assert_array_equal(shown, fk.kpca_project(expected, new))

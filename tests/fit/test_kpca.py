@@ -582,3 +582,14 @@ def test_new_rows_whose_products_overflow_are_refused(method):
     for use in (fk.kpca_project, fk.kpca_spe, fk.kpca_t2, fk.kpca_denoise):
         with pytest.raises(ValueError, match="range of float64|not finite|overflow|beyond|NaN"):
             use(model, X[:3] * 1e80)
+
+
+@pytest.mark.parametrize("method", ["dense", "features", "krylov"])
+def test_progress_ends_at_its_total(method):
+    """Also where fewer passes than allowed are enough."""
+    last = {}
+    X = np.random.default_rng(0).standard_normal((600, 3))
+    fk.kpca(
+        X, "gaussian", 2, sigma=3.0, tol=1e-4, method=method, progress=lambda *call: last.update({call[0]: call[1:]})
+    )
+    assert last and all(done == total for done, total in last.values())

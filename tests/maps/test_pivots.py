@@ -9,7 +9,7 @@ from data import unkind_rows
 
 from fastkpca.base.protocol import Kernel, Moments
 from fastkpca.maps import pivots as module
-from fastkpca.maps.pivots import PivotMap, pivot_map, probe_rank, second_round
+from fastkpca.maps.pivots import PivotMap, RankProbe, pivot_map, probe_rank, second_round
 from fastkpca.rows.summary import summarize
 from fastkpca.rows.view import Rows
 
@@ -326,3 +326,12 @@ def test_undeclared_errors_are_found_out():
     Phi = feature_map.features(X)
     exact = Gauss(sigma=3.0).block(X, X)
     assert np.abs(exact - Phi @ Phi.T).max() < 1e-7
+
+
+def test_a_rank_that_nothing_could_hold_has_a_cost_without_overflow():
+    # a residual that hardly falls is extrapolated to 1e124 pivots and more, whose cube is no float64
+    curve = np.exp(-1e-3 * np.log(np.arange(1.0, 300.0)))
+    probe = RankProbe(curve=curve, n_rows=1000, exhausted=False)
+    assert 1e103 < probe.rank(0.5) < np.inf
+    cost = probe.cost(0.5, 10.0)
+    assert cost.n_features == 2**31 - 1 and cost.setup_flops == np.inf

@@ -389,3 +389,41 @@ def test_an_array_of_axes_is_saved_as_one_figure(model, X, tmp_path):
 def test_scree_points_from_what_holds_a_model_to_the_model(model):
     with pytest.raises(TypeError, match="give its attribute model_"):
         plot.scree(SimpleNamespace(model_=model))
+
+
+# Selection ----------------------------------------------------------------------------------------------------------
+
+
+def test_selection_draws_every_candidate_with_its_error_and_marks_the_choice(X):
+    choice = fk.kpca_select(X, "gaussian", [1, 2])
+    ax = plot.selection(choice)
+    assert ax.get_xlabel() == "sigma" and "pre-images" in ax.get_ylabel() and "smaller" in ax.get_ylabel()
+    assert [x.get_text() for x in ax.get_legend().get_texts()] == ["best", "choice", "c = 1", "c = 2"]
+    for c, container in zip((1, 2), ax.containers):
+        rows = choice.columns["c"] == c
+        curve, _, (bars,) = container
+        np.testing.assert_allclose(curve.get_xdata(), choice.columns["sigma"][rows])
+        np.testing.assert_allclose(curve.get_ydata(), choice.columns["preimage"][rows])
+        low, high = np.array([bar[:, 1] for bar in bars.get_segments()]).T
+        np.testing.assert_allclose((high - low) / 2, choice.columns["preimage_se"][rows])
+    star = line(ax, "choice")
+    assert star.get_xdata() == [choice.kernel.sigma] and star.get_ydata() == [
+        choice.columns["preimage"].flat[choice.chosen_row]
+    ]
+    fits(ax)
+
+
+def test_selection_of_other_measures_kernels_and_one_kernel(X):
+    choice = fk.kpca_select(X, {"polynomial": {"degree": [2, 3]}, "gaussian": {"sigma": [1.0, 2.0]}}, [1, 2])
+    ax = plot.selection(choice, measure="stability")
+    assert "larger is better" in ax.get_ylabel() and ax.get_xlabel() == "number of components"
+    labels = {x.get_text() for x in ax.get_legend().get_texts()}
+    assert {"Gaussian, sigma = 1", "Polynomial, degree = 3"} <= {x.partition(", scale")[0] for x in labels}
+    fits(ax)
+    ax = plot.selection(fk.kpca_select(X, "linear", [1, 2, 3]))
+    assert ax.get_xscale() == "linear" and "SPE" in ax.get_ylabel()
+    fits(ax)
+    with pytest.raises(ValueError, match="measure is 'score'; give one of"):
+        plot.selection(choice, measure="score")
+    with pytest.raises(TypeError, match="what kpca_select returned; found KPCAModel"):
+        plot.selection(fk.kpca(X, "linear", 2))

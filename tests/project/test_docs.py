@@ -76,6 +76,7 @@ def test_the_pages_are_found_and_every_snippet_is_of_a_known_kind():
 def test_python_snippets_run_in_order(page, here, capsys):
     rng = np.random.default_rng(1)
     names = {"X": rng.standard_normal((150, 4)), "X_new": rng.standard_normal((12, 4)), "fk": fk, "np": np}
+    names |= {"y": names["X"][:, 0] > 0}
     names |= {"january": names["X"][:90], "february": names["X"][90:]}
     before = fk.list_kernels().names
     for number, text in enumerate(snippets(page, "python")):

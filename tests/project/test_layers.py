@@ -36,6 +36,7 @@ RUNTIME = {"numpy", "scipy", "threadpoolctl"}  # what is installed with fastkpca
 EXTRAS = {
     "maps.transforms": {"finufft"},
     "base.progress": {"tqdm"},
+    "model.selection": {"pandas"},
     "rows.foreign": {"pyarrow"},
     "rows.lazyfiles": {"h5py", "pyarrow", "zarr"},
     "rows.textfiles": {"pandas"},
@@ -192,5 +193,7 @@ def test_import_brings_nothing_optional():
         heavy |= {"tqdm", "h5py", "zarr", "pyarrow"}
         found = heavy & {name.split(".")[0] for name in sys.modules}
         assert not found, found
+        slow = {"scipy." + name for name in ("stats", "spatial", "fft", "optimize", "ndimage", "interpolate")}
+        assert not slow & set(sys.modules), slow & set(sys.modules)
     """
     subprocess.run([sys.executable, "-P", "-c", textwrap.dedent(code)], check=True)

@@ -16,8 +16,10 @@ import pytest
 import scipy.io
 import scipy.sparse as sp
 
+import fastkpca as fk
 from fastkpca.errors import DataFileError
-from fastkpca.rows import archives, scorefiles, tables, textfiles
+from fastkpca.rows import archives, collected, scorefiles, tables, textfiles
+from fastkpca.rows.sources import FileSource
 
 
 @pytest.fixture
@@ -237,7 +239,7 @@ IRIS = "sepal length,width,species\n" + "5.1,3.5,setosa\n4.9,3.0,setosa\n6.1,2.0
         (IRIS, r"not numeric: column 3 \('species'\), for example 'setosa'; leave out with --skip-columns species$"),
         ("5.1,3.5,setosa\n4.9,3.0,versicolor\n", r"not numeric: column 3, for example 'setosa'.*--skip-columns 3$"),
         ("x y,b\nu,v\nw,z\n", '--skip-columns "x y,b"'),
-        ("1,5;2,5\n3,5;4,5\n", "a decimal comma"),
+        ("1,5;2,5\n3,5;4,5\n", "a decimal comma\\? --decimal , reads it"),
         ("2020-01-01,1\n2020-01-02,2\n", "not numeric: column 1, for example '2020-01-01'"),
         ("", "is empty"),
         ("\n\n", "no line with data"),
@@ -249,6 +251,102 @@ IRIS = "sepal length,width,species\n" + "5.1,3.5,setosa\n4.9,3.0,setosa\n6.1,2.0
 )
 def test_faults_of_text_are_named(text, reader, content, match):
     refused(text(content), match)
+
+
+def test_all_bad_columns_are_named_at_once_with_their_counts(text, reader):
+    text_of_error = refused(
+        text("a,b,c,d\n1,2,3,4\n,2,x,4\n1,2,y,4\nNA,2,3,inf\n1,2,3,4\n1,2,3,4\n1,2,3,4\n"),
+        r"line 3, column 1 \('a'\): missing value \(the first of 2 in this column\); line 3, column 3 \('c'\): 'x' is "
+        r"not a number \(the first of 2 in this column\); line 5, column 4 \('d'\): inf is not a finite number; drop",
+    )
+    assert "'b'" not in text_of_error
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t", " "])
+def test_decimal_commas(text, reader, delimiter):
+    content = "a;b;c\n1,5;-2,25;3\n4;,5;1e-3\n".replace(";", delimiter)
+    table = tables.read(text(content), decimal=",")
+    assert table.names == ["a", "b", "c"] and table.X.tolist() == [[1.5, -2.25, 3.0], [4.0, 0.5, 1e-3]]
+    labelled = content.replace("c\n", f"c{delimiter}kind\n").replace("3\n", f"3{delimiter}x,y\n")
+    table = tables.read(text(labelled), decimal=",", label_column="kind")
+    assert table.X[:, 2].tolist() == [3.0, 1e-3] and table.labels.tolist() == ["x,y"] * 2
+    refused(text("1.234,5;2\n1;2\n2;2\n"), "line 1, column 1", decimal=",")
+
+
+def test_random_decimal_commas_come_back_bit_for_bit(tmp_path, reader):
+    X = np.random.default_rng(7).standard_normal((5000, 3)) * np.array([1e-30, 1, 1e30])
+    (tmp_path / "x.csv").write_text("\n".join(";".join(map(repr, row)).replace(".", ",") for row in X.tolist()))
+    np.testing.assert_array_equal(tables.read(tmp_path / "x.csv", decimal=",").X, X)
+
+
+@pytest.mark.parametrize(
+    ("content", "rows"),
+    [
+        ("1990,1991,1992\n0.5,2,3\n4,5,7\n", 2),  # years over measurements
+        ("2001,2000,1999\n5,2,3\n4,5,7\n", 2),  # over counts that lie elsewhere
+        ("1,2,3\n2.5,1,7\n8,9,9\n", 3),  # might be data: numbers like these lie below
+        ("1,2,3\n4,5,6\n7,8,9\n", 3),  # every row counts
+        ("1990,1991\n0.5,2\n4,5\n", 3),  # two columns say too little
+        ("7,7,7\n0.5,2,1\n4,5,7\n", 3),
+    ],
+)
+def test_a_header_of_years(text, reader, content, rows):
+    table = tables.read(text(content))
+    assert len(table.X) == rows
+    assert (len(table.notes) == 1 and "--header no" in table.notes[0]) == (rows == 2)
+    assert table.names == (content.splitlines()[0].split(",") if rows == 2 else None)
+    assert len(tables.read(text(content), header=False).X) == 3
+
+
+def test_identifiers_are_left_out_of_the_data_and_kept_as_they_stand(text, reader):
+    path = text("a,who,b\n1,007,2\n3, x1 ,4\n5,,6\n")
+    table = tables.read(path, id_column="who")
+    assert table.X.tolist() == [[1, 2], [3, 4], [5, 6]] and table.names == ["a", "b"]
+    assert table.identifiers.tolist() == ["007", "x1", ""]
+    table = tables.read(path, id_column="who", label_column="b")
+    assert table.X.tolist() == [[1], [3], [5]] and table.labels.tolist() == [2, 4, 6]
+    refused(path, "--id and --label-column both name", id_column="2", label_column="who")
+    refused(path, "--id takes one column", id_column="1-2")
+    refused(text("a,who\n1,u\n3\n"), "line 3 has 1 columns", id_column="who")
+
+
+def test_identifiers_of_arrays(tmp_path):
+    X = np.arange(12.0).reshape(4, 3)
+    np.save(tmp_path / "x.npy", X)
+    table = tables.read(tmp_path / "x.npy", id_column="1")
+    np.testing.assert_array_equal(table.X[:], X[:, 1:])
+    assert table.identifiers.tolist() == [0.0, 3.0, 6.0, 9.0]
+    scorefiles.score_writer(tmp_path / "s.csv")(X[:, 1:], False, ("a,b", table.identifiers))
+    assert (tmp_path / "s.csv").read_text().startswith('"a,b",PC1,PC2\n0,1.0,2.0\n3,4.0,5.0\n')
+
+
+def test_many_rows_go_through_a_file(text, reader, monkeypatch):
+    """They are a source that is read part by part, and the same numbers."""
+    X = np.random.default_rng(3).standard_normal((3000, 4))
+    path = text("\n".join(",".join(map(repr, row)) for row in X.tolist()))
+    expected = tables.read(path).X
+    assert isinstance(expected, np.ndarray)
+    monkeypatch.setattr(collected, "IN_MEMORY", 1 << 12)
+    rows = tables.read(path).X
+    assert isinstance(rows, FileSource) and rows.shape == X.shape
+    np.testing.assert_array_equal(rows[:], expected)
+    expected, through_file = (fk.kpca(x, "polynomial", 3, degree=2) for x in (expected, rows))
+    np.testing.assert_array_equal(expected.eigenvalues, through_file.eigenvalues)
+    np.testing.assert_array_equal(expected.score, through_file.score)
+
+
+def test_labels_that_become_words_further_down(text, reader):
+    path = text("a,y\n" + "1,2\n" * 70 + "3,odd\n4,nan\n")
+    assert tables.read(path, label_column="y").labels[-3:].tolist() == ["2", "odd", "nan"]
+    assert tables.read(text("a,y\n" + "1,2\n" * 70 + "4,nan\n"), label_column="y").labels[-1] == "nan"
+
+
+def test_which_columns_are_not_finite(tmp_path):
+    X = np.ones((300, 3))
+    X[7, 0] = X[200:, 2] = np.nan
+    np.save(tmp_path / "x.npy", X)
+    assert tables.faults(tables.read(tmp_path / "x.npy")) == "column 1: 1, column 3: 100"
+    assert tables.faults(tables.read(tmp_path / "x.npy", columns=["2"])) == ""
 
 
 def test_faults_far_down_are_named(text, reader):

@@ -134,15 +134,16 @@ def test_flat_spectra_of_few_rows_are_certain():
         assert (values - rounding <= model.eigenvalue_bounds[:, 1]).all()
 
 
+@pytest.mark.parametrize("center", [True, False])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_factorisation_is_what_makes_them_certain(monkeypatch, weighted):
+def test_the_factorisation_is_what_makes_them_certain(monkeypatch, weighted, center):
     calls = []
     prove = rest_module.Rest.factorised_bound
     monkeypatch.setattr(rest_module.Rest, "factorised_bound", lambda *x: calls.append(prove(*x)) or calls[-1])
     rng = np.random.default_rng(4)
     X = rng.standard_normal((1200, 6))
     weights = rng.integers(1, 4, len(X)).astype(float) if weighted else None
-    options = {"sigma": 0.4, "tol": 1e-5, "sample_weight": weights}
+    options = {"sigma": 0.4, "tol": 1e-5, "sample_weight": weights, "center": center}
     model = fk.kpca(X, "gaussian", 4, method="krylov", products="exact", **options)
     assert [bound.form for bound in calls] == ["cholesky"] and model.bound_kind == "guaranteed"
     values = fk.kpca(X, "gaussian", 4, method="dense", **options).eigenvalues

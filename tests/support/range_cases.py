@@ -25,6 +25,7 @@ from fastkpca.errors import (
     NotConvergedError,
     NoVarianceError,
     PluginError,
+    ScalesWarning,
 )
 from fastkpca.rows.summary import summarize
 from fastkpca.rows.view import Rows
@@ -248,7 +249,7 @@ def call(function, *arguments, **keywords):
             if isinstance(error, np.linalg.LinAlgError):
                 raise
             return None, error
-    others = [w for w in caught if not issubclass(w.category, CertificateWarning | ComponentsWarning)]
+    others = [w for w in caught if not issubclass(w.category, CertificateWarning | ComponentsWarning | ScalesWarning)]
     if others:
         raise AssertionError(f"unexpected warning: {others[0].category.__name__}: {others[0].message}")
     return result, None

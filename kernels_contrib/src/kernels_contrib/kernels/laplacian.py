@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal, localcontext
 
 import numpy as np
-from scipy.spatial.distance import pdist
+import scipy  # scipy.spatial is loaded where it is used first
 
 from fastkpca.base.rounding import UNIT, unit_roundoff
 from fastkpca.kernels import Kernel, KernelParameterError, Offer, Summary
@@ -47,6 +47,7 @@ class Laplacian(Kernel):
     positive_semidefinite = True
     translation = "kernel"
     parameters = {"length_scale": None}
+    width_parameter = "length_scale"
     aliases = {"gamma": ("length_scale", _length_of_gamma)}
 
     length_scale: float | None
@@ -61,7 +62,7 @@ class Laplacian(Kernel):
         sample = data.sample
         if len(sample) > MEDIAN_ROWS:  # spread evenly: the sample is random, but in the order of the rows
             sample = sample[np.linspace(0, len(sample) - 1, MEDIAN_ROWS).astype(np.intp)]
-        distances = pdist(sample, "cityblock")
+        distances = scipy.spatial.distance.pdist(sample, "cityblock")
         if not distances.any():
             raise KernelParameterError(
                 "laplacian: all rows of X are equal, so there is no median distance; check X, or give length_scale"
@@ -82,6 +83,20 @@ class Laplacian(Kernel):
         values = distances(X, Y, city_block=True)  # float64 whatever the tiles are
         profile.apply(values)
         return values.astype(X.dtype, copy=False)
+
+    def gradient_sums(
+        self, X: np.ndarray, Y: np.ndarray, K: np.ndarray, steps: np.ndarray
+    ) -> Callable[[np.ndarray | None, np.ndarray], np.ndarray]:
+        # by a column: K sign(y - x) / length_scale; where two rows have the same value, the mean of both sides, zero
+        assert self.length_scale is not None  # resolved
+        values = K / self.length_scale
+
+        def sums(R: np.ndarray | None, A: np.ndarray) -> np.ndarray:
+            W = values if R is None else values * R
+            columns = [(W * np.sign(Y[:, i] - X[:, i, None])) @ A for i in range(X.shape[1])]
+            return np.stack(columns, axis=2)
+
+        return sums
 
     def summations(self, data_x: Summary, data_y: Summary, tol: float | None) -> Sequence[Offer]:
         # in more dimensions a product of such kernels, one for each coordinate, whose sums do not come apart

@@ -24,7 +24,7 @@ from .labels import class_codes
 from .options import FitOptions, regularization_strength
 from .products import class_moments, training_rows
 
-__all__ = ["KLDAModel", "kernel_fisherfaces", "klda", "klda_predict", "klda_project"]
+__all__ = ["KLDAModel", "kernel_fisherfaces", "klda", "klda_predict", "klda_probability", "klda_project"]
 
 klda_project = project
 
@@ -78,6 +78,10 @@ class KLDAModel(Projection):
     def predict(self, X: Any, *, prior: Any = None, n_threads: int | None = None) -> np.ndarray:
         """As ``klda_predict``."""
         return klda_predict(self, X, prior=prior, n_threads=n_threads)
+
+    def probability(self, X: Any, *, prior: Any = None, n_threads: int | None = None) -> np.ndarray:
+        """As ``klda_probability``."""
+        return klda_probability(self, X, prior=prior, n_threads=n_threads)
 
     def facts(self) -> list[str]:
         return [
@@ -266,6 +270,37 @@ def klda_predict(model: KLDAModel, X: Any, *, prior: Any = None, n_threads: int 
         Of the type of the labels.
     """
     model = KLDAModel.of(model)
+    return model.classes[np.argmax(_log_shares(model, X, prior, n_threads), axis=1)]
+
+
+def klda_probability(model: KLDAModel, X: Any, *, prior: Any = None, n_threads: int | None = None) -> np.ndarray:
+    """Probability of each class for new rows, if the classes are normally distributed along the directions.
+
+    All classes are taken to have the covariance within classes of the training rows, which lie nearer to their class
+    means than new rows do: with a small ``regularization`` the probabilities are too close to 0 and 1.
+
+    Parameters
+    ----------
+    model : KLDAModel
+    X : array_like (m, d)
+    prior : array_like (C,), optional
+        As for ``klda_predict``.
+    n_threads : int, optional
+        Default: all processors.
+
+    Returns
+    -------
+    ndarray (m, C)
+        Columns in the order of ``model.classes``.
+    """
+    model = KLDAModel.of(model)
+    values = _log_shares(model, X, prior, n_threads)
+    shares = np.exp(values - values.max(axis=1, keepdims=True))
+    return shares / shares.sum(axis=1, keepdims=True)
+
+
+def _log_shares(model: KLDAModel, X: Any, prior: Any, n_threads: int | None) -> np.ndarray:
+    """Logarithm of the probability of each class, but for a constant in each row."""
     coordinates = model.project(X, n_threads=n_threads)
     prior = model.counts / model.counts.sum() if prior is None else np.asarray(prior, dtype=np.float64)
     if prior.shape != model.counts.shape or not (np.isfinite(prior).all() and (prior > 0).all()):
@@ -275,7 +310,7 @@ def klda_predict(model: KLDAModel, X: Any, *, prior: Any = None, n_threads: int 
     inverse = np.linalg.inv(model.within + 1e-10 * np.eye(model.n_components))
     weights = inverse @ model.class_means.T
     offset = np.log(prior / prior.sum()) - 0.5 * np.einsum("ij,ji->i", model.class_means, weights)
-    return model.classes[np.argmax(coordinates @ weights + offset, axis=1)]
+    return np.asarray(coordinates @ weights + offset)
 
 
 def kernel_fisherfaces(

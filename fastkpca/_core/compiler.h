@@ -1,0 +1,40 @@
+/* What the loops ask of a compiler beyond C11, in one place. They are written with the vector types of GCC and clang,
+   which MSVC's cl does not have: on Windows clang-cl and MinGW's gcc compile them (meson.build says so to cl). */
+#ifndef FK_COMPILER_H
+#define FK_COMPILER_H
+#include <stdlib.h> /* any header of the C library: it says whether that is glibc */
+
+#define FK_INLINE static inline __attribute__((always_inline))
+#define FK_UNROLL _Pragma("GCC unroll 16")
+
+/* NAME: a vector of BYTES bytes of type T; NAME_IN_MEMORY: the same where it lies among T's, aligned as T is */
+#define FK_VECTOR(T, BYTES, NAME) typedef T NAME __attribute__((vector_size(BYTES)))
+#define FK_VECTOR_IN_MEMORY(T, BYTES, NAME)                                                                           \
+    typedef T NAME __attribute__((vector_size(BYTES), aligned(sizeof(T)), may_alias))
+
+/* A function compiled for several instruction sets, chosen when the module is loaded: the loader must know how. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__GLIBC__)
+#define FK_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define FK_CLONES
+#endif
+
+/* Which instruction sets this processor runs, for the tables of loops that were compiled once for each. */
+#ifdef FK_HAVE_AVX512
+static inline int fk_runs_avx512(void)
+{
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")
+           && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw");
+}
+#endif
+#ifdef FK_HAVE_AVX2
+static inline int fk_runs_avx2(void) { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+#endif
+
+/* Compiled once for each instruction set: FK_CAT(name, FK_ISA) */
+#define FK_CAT_(a, b) a##_##b
+#define FK_CAT(a, b) FK_CAT_(a, b)
+#define FK_TEXT_(x) #x
+#define FK_TEXT(x) FK_TEXT_(x)
+
+#endif

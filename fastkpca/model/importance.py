@@ -1,0 +1,297 @@
+"""Which variables drive a component: how much the scores change with each column of X.
+
+Both methods give numbers in one unit, that of a component's variance. For a linear kernel both are the squared
+loading times the column's variance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from operator import add
+from typing import Any
+
+import numpy as np
+
+from ..base import parallel
+from ..base.checks import check_choice, check_rng
+from ..base.differences import DIFFERENCE
+from ..base.protocol import Kernel
+from ..base.rounding import EPS
+from ..rows.view import Pass, Rows
+from .projector import Projector
+from .result import KPCAModel, check_model
+from .rows import new_rows, training_rows
+
+__all__ = ["Importance", "kpca_importance"]
+
+STABLE = 0.9
+"""A sign is stable where the derivative has it in so large a share of the rows."""
+DONORS = 4096
+"""At most so many rows whose values take the place of others."""
+LOOKED_AT = 512
+"""Rows that set the step of central differences."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Importance:
+    """How much each column of X moves the scores of each component.
+
+    Attributes
+    ----------
+    importance : ndarray (c, d)
+        In the unit of a component's variance: compare the columns within a row. A column that is constant has 0.
+    method : str
+        "gradient" or "permutation".
+    spread : ndarray (d,)
+        Standard deviation of each column over the rows (divided by N, as ``numpy.std``).
+    squared_gradients : ndarray (c, d) or None
+        Mean over the rows of the squared derivative of a score by a column, in the units of X: for a linear kernel the
+        squared loadings. None for "permutation", as the next two.
+    mean_gradients : ndarray (c, d) or None
+        Mean of the derivative.
+    positive : ndarray (c, d) or None
+        Share of the rows in which the derivative is positive.
+    standard_errors : ndarray (c, d) or None
+        Of the importance, by the spread among the rows; None for "gradient".
+    n_samples : int
+        Rows that were looked at.
+    feature_names : tuple of str or None
+        Of the columns, as the model has them.
+    """
+
+    importance: np.ndarray
+    method: str
+    spread: np.ndarray
+    squared_gradients: np.ndarray | None
+    mean_gradients: np.ndarray | None
+    positive: np.ndarray | None
+    standard_errors: np.ndarray | None
+    n_samples: int
+    feature_names: tuple[str, ...] | None
+
+    @property
+    def share(self) -> np.ndarray:
+        """The importance of each column in a component, over the sum of that row: shape (c, d)."""
+        total = self.importance.sum(axis=1, keepdims=True)
+        return self.importance / np.where(total > 0.0, total, 1.0)
+
+    @property
+    def sign(self) -> np.ndarray:
+        """1 or -1 where the derivative is positive, or negative, in at least nine of ten rows; else 0: shape (c, d)."""
+        if self.positive is None or self.mean_gradients is None:
+            raise ValueError("a permutation shows no sign; kpca_importance(..., method='gradient') does")
+        stable = np.maximum(self.positive, 1.0 - self.positive) >= STABLE
+        return np.where(stable & (self.mean_gradients != 0.0), np.sign(self.mean_gradients), 0.0).astype(np.intp)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns; "column 0" and so on where there are none."""
+        return self.feature_names or tuple(f"column {i}" for i in range(len(self.spread)))
+
+    def ranking(self, component: int | None = 0) -> np.ndarray:
+        """Numbers of the columns, the most important first, shape (d,): for one component; None: for the sum of all."""
+        values = self.importance.sum(axis=0) if component is None else self.importance[component]
+        return np.argsort(-values, kind="stable")
+
+    def __repr__(self) -> str:
+        few = ", ".join(f"{self.names[i]} {100.0 * self.share[0, i]:.3g} %" for i in self.ranking(0)[:3])
+        c, d = self.importance.shape
+        return f"<Importance by {self.method}: {c} components, {d} columns, {self.n_samples} rows; the first: {few}>"
+
+
+def kpca_importance(
+    model: KPCAModel,
+    X: Any = None,
+    *,
+    method: str = "gradient",
+    sample_weight: Any = None,
+    rng: Any = 0,
+    n_threads: int | None = None,
+    progress: bool | Callable[[str, int, int], None] = False,
+) -> Importance:
+    """Which variables drive each component of a model.
+
+    Parameters
+    ----------
+    model : KPCAModel
+    X : array_like (m, d), optional
+        Rows at which to look, as for ``kpca_project``: best the training rows. By default those, where the model holds
+        them.
+    method : {"gradient", "permutation"}
+        "gradient": mean squared derivative of the score times the column's variance. "permutation": half the mean
+        squared change of the score when the column takes its value from another row, drawn at random; it needs no
+        derivative, and sees jumps and far moves.
+    sample_weight : array_like (m,), optional
+        Of the rows X. The training rows of a model have the weights that they were fitted with.
+    rng : int, Generator, SeedSequence or None
+        For "permutation".
+    n_threads : int, optional
+        Default: all processors. Results do not depend on it.
+    progress : bool or callable
+
+    Returns
+    -------
+    Importance
+
+    Raises
+    ------
+    ValueError, TypeError
+        The model holds no rows and none are given; the kernel has no columns (a precomputed matrix); there are fewer
+        than two rows, or no column varies; or as ``kpca_project``.
+
+    Notes
+    -----
+    Importance of column p for component j, s_p being the column's standard deviation::
+
+        gradient:      s_p^2 mean_i (d z_j / d x_p (x_i))^2
+        permutation:   1/2 mean_i (z_j(x_i) - z_j(x_i with the p-th value of a random row))^2
+
+    For a linear kernel both are s_p^2 times the squared loading (the second up to the draw). The second is Jansen's
+    estimate of a total Sobol' index, times the variance of the score, where columns are independent. Derivatives of
+    kernels are exact where the kernel knows them (``Kernel.gradient_weights``), also in sums and products; elsewhere
+    they are central differences. They are of the scores that ``kpca_project`` returns. It takes one pass over the rows;
+    a permutation projects them d + 1 times.
+
+    Columns that go together share their importance: each of two equal columns gets only a part of what one alone would
+    have. Columns in other units than the rest are compared fairly by either method, but the kernel has seen them as
+    they were.
+
+    Sobol' & Kucherenko, Derivative based global sensitivity measures and their link with global sensitivity indices,
+    Mathematics and Computers in Simulation 2009; Jansen, Analysis of variance designs for model output, Computer
+    Physics Communications 1999; Briscik, Dillies & Dejean, Improvement of variables interpretability in kernel PCA, BMC
+    Bioinformatics 2023, for gradients of kernel PCA.
+
+    Examples
+    --------
+    >>> import numpy as np, fastkpca as fk
+    >>> X = np.random.default_rng(0).standard_normal((500, 3)) * [3.0, 1.0, 0.1]
+    >>> which = fk.kpca_importance(fk.kpca(X, "gaussian", 2, sigma=5.0), X)
+    >>> which.ranking().tolist()
+    [0, 1, 2]
+    """
+    check_choice(method, "method", ("gradient", "permutation"))
+    generator = check_rng(rng)
+    model = check_model(model)
+    if not model.kernel.takes_points:
+        raise ValueError(
+            f"{model.kernel!r} has no columns whose importance could be told: what it is given are not rows of "
+            "coordinates; fit with a kernel on the rows themselves"
+        )
+    if X is None:
+        if sample_weight is not None:
+            raise ValueError("sample_weight is of the rows X, and none are given; give both or neither")
+        given = training_rows(model, "kpca_importance")
+    else:
+        given = new_rows(model, X, purpose="kpca_importance", sample_weight=sample_weight)
+    if given.rows.n_samples < 2:
+        raise ValueError("importance needs the spread of the columns, and there is one row; give at least two")
+    threads = parallel.threads_for(given.kernel, n_threads)
+    if method == "gradient":
+        over = _gradient_pass(model.projector, given.kernel, given.rows)
+    else:
+        over = _permutation_pass(model.projector, given.kernel, given.rows, generator)
+    with parallel.reporter(progress) as report, parallel.blas_threads():
+        sums: _Sums = given.rows.reduce(over, n_threads=threads, progress=report)
+    return _importance(model, sums, method, given.rows.n_samples)
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """Of a group of rows: their weight, mean and squared deviations by column, and sums (k, c, d) over the scores."""
+
+    weight: float
+    mean: np.ndarray
+    squares: np.ndarray
+    sums: np.ndarray
+
+    def __add__(self, other: _Sums) -> _Sums:
+        weight = self.weight + other.weight
+        if not weight > 0.0:
+            return self
+        apart = other.mean - self.mean
+        return _Sums(
+            weight,
+            self.mean + apart * (other.weight / weight),
+            self.squares + other.squares + apart**2 * (self.weight * other.weight / weight),
+            self.sums + other.sums,
+        )
+
+
+def _importance(model: KPCAModel, sums: _Sums, method: str, n: int) -> Importance:
+    if not sums.weight > 0.0:
+        raise ValueError("every row has the weight zero; give at least two rows with a positive one")
+    if not (sums.squares > 0.0).any():
+        raise ValueError("no column of X varies: all rows are equal, and nothing can be told from them")
+    if not np.isfinite(sums.sums).all():
+        raise ValueError("the scores change too fast to be measured on these rows; scale X as the training rows were")
+    spread = np.sqrt(sums.squares / sums.weight)
+    first, second, third = sums.sums / sums.weight
+    unit = np.ones(len(spread)) if model.scale is None else model.scale  # the sums are in the model's coordinates
+    spread = spread * unit
+    if method == "gradient":
+        first, second = first / unit, second / unit**2
+        found = (second * spread**2, method, spread, second, first, third, None)
+    else:
+        error = np.sqrt(np.maximum(second - first**2, 0.0) / n)
+        found = (first, method, spread, None, None, None, error)
+    return Importance(*found, n, model.feature_names)
+
+
+def _pass(projector: Projector, rows: Rows, kernel: Kernel, sums_of_tile: Callable[..., np.ndarray]) -> Pass:
+    """The pass whose tasks add up ``sums_of_tile(X, weights, number of the tile)``."""
+    c, d = projector.n_components, rows.n_features
+    span = min(projector.tile_rows, parallel.tile_rows(c * d, entries=1 << 21))
+
+    def task(rows: Rows, i: int) -> _Sums:
+        start, stop = i * span, min(rows.n_samples, (i + 1) * span)
+        X, w = rows.tile(start, stop), rows.tile_weights(start, stop)
+        w = np.ones(len(X)) if w is None else w
+        weight = float(w.sum())
+        mean = w @ X / weight if weight > 0.0 else np.zeros(d)
+        return _Sums(weight, mean, w @ (X - mean) ** 2, sums_of_tile(X, w, i))
+
+    return Pass("importance", task, span, add, alone=not kernel.thread_safe, size=8 * 3 * c * d)
+
+
+def _gradient_pass(projector: Projector, kernel: Kernel, rows: Rows) -> Pass:
+    gradients, lengths = projector.gradients(kernel), _lengths(rows)
+
+    def sums(X: np.ndarray, w: np.ndarray, _: int) -> np.ndarray:
+        G = gradients(X, DIFFERENCE * np.maximum(lengths, EPS * np.abs(X)))
+        return np.stack([np.tensordot(w, part, 1) for part in (G, G**2, G > 0.0)])
+
+    return _pass(projector, rows, kernel, sums)
+
+
+def _lengths(rows: Rows) -> np.ndarray:
+    """Over which a function that does not know its derivative may change, by column: the spread of the first rows."""
+    sample = rows.tile(0, min(LOOKED_AT, rows.n_samples))
+    spread = sample.std(axis=0)
+    largest = float(spread.max()) or float(np.abs(sample).max()) or 1.0
+    return np.where(spread > 0.0, spread, largest)
+
+
+def _permutation_pass(projector: Projector, kernel: Kernel, rows: Rows, rng: np.random.Generator) -> Pass:
+    n, w = rows.n_samples, rows.weights
+    share = None if w is None else np.asarray(w, dtype=np.float64) / max(float(np.sum(w)), np.finfo(float).tiny)
+    if share is None:
+        numbers = np.sort(rng.choice(n, min(n, DONORS), replace=False))
+    else:
+        numbers = np.sort(rng.choice(n, DONORS, p=share))
+    donors, seed = rows.take(numbers), int(rng.integers(2**63))
+
+    def scores(X: np.ndarray) -> np.ndarray:
+        return projector.scores(kernel, Rows(X), 1)
+
+    def sums(X: np.ndarray, w: np.ndarray, i: int) -> np.ndarray:
+        of_tile, before = np.random.default_rng((seed, i)), scores(X)
+        total = np.zeros((3, before.shape[1], X.shape[1]))
+        for column in range(X.shape[1]):
+            moved = X.copy()
+            moved[:, column] = donors[of_tile.integers(len(donors), size=len(X)), column]
+            half = 0.5 * (scores(moved) - before) ** 2
+            total[0, :, column], total[1, :, column] = w @ half, w @ half**2
+        return total
+
+    return _pass(projector, rows, kernel, sums)

@@ -1,0 +1,217 @@
+"""``KernelPCANovelty``: which rows are unlike the training rows, by their distance from the kernel components."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn import get_config
+from sklearn.base import OutlierMixin, clone
+from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from ..errors import ComponentsWarning, silenced
+from ..model.novelty import kpca_spe, kpca_t2
+from .base import KernelEstimator
+from .decomposition import KernelPCA
+
+__all__ = ["KernelPCANovelty"]
+
+FOLDS = 5
+"""Of contamination="auto"."""
+FALSE_ALARMS = 0.05
+"""Share of ordinary new rows that contamination="auto" takes for novel."""
+
+
+class KernelPCANovelty(OutlierMixin, KernelEstimator):
+    """Novelty detection by kernel PCA: rows whose images lie far from the components are novel.
+
+    Parameters
+    ----------
+    n_components : int or float, default=0.9
+        Number of components, or the part of the variance that they explain.
+    kernel : str, callable, or kernel of fastkpca, default='rbf'
+        As for ``KernelPCA``, like the next four; not 'precomputed'.
+    gamma : float, default=None
+    degree : float, default=3
+    coef0 : float, default=1
+    kernel_params : dict, default=None
+    statistic : {'spe', 't2', 'both'}, default='spe'
+        'spe': squared distance from the components (Hoffmann 2007). 't2': Hotelling's T^2, the distance from the mean
+        within them. 'both': the sum of both, each over its mean on the training rows.
+    contamination : 'auto' or float, default='auto'
+        'auto': the limit is the one that 5 % of rows left out exceed, found by fits to four fifths of the rows. A
+        number in (0, 0.5]: this share of the training rows lies beyond the limit, as in scikit-learn's own detectors.
+        They lie nearer to their own components than new rows do, so that more than this share of new rows is flagged.
+    tol : float, default=1e-4
+        As for ``KernelPCA``, like the following.
+    random_state : int, RandomState instance or None, default=None
+    n_jobs : int, default=None
+
+    Attributes
+    ----------
+    offset_ : float
+        ``decision_function`` is ``score_samples - offset_``; novel rows have a negative one.
+    pca_ : KernelPCA
+    model_ : fastkpca.KPCAModel
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Where X has names of columns that are strings.
+
+    See Also
+    --------
+    fastkpca.kpca_spe : The distance, with bounds.
+    fastkpca.kpca_limits : Limits with a probability, for control charts.
+
+    References
+    ----------
+    Hoffmann, Kernel PCA for novelty detection, Pattern Recognition 40 (2007).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fastkpca.sklearn import KernelPCANovelty
+    >>> t = np.random.default_rng(0).uniform(0, 2 * np.pi, 400)
+    >>> ring = np.column_stack([np.cos(t), np.sin(t)])
+    >>> KernelPCANovelty(gamma=2.0).fit(ring).predict([[0.0, 1.0], [0.0, 0.0]])
+    array([ 1, -1])
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        "n_components": [Interval(Integral, 1, None, closed="left"), Interval(RealNotInt, 0, 1, closed="neither")],
+        "kernel": [str, callable, HasMethods("block")],
+        "gamma": [Interval(Real, 0, None, closed="left"), None],
+        "degree": [Interval(Real, 0, None, closed="left")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
+        "kernel_params": [dict, None],
+        "statistic": [StrOptions({"spe", "t2", "both"})],
+        "contamination": [StrOptions({"auto"}), Interval(Real, 0, 0.5, closed="right")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "random_state": ["random_state"],
+        "n_jobs": [None, Integral],
+    }
+
+    def __init__(
+        self,
+        n_components: int | float = 0.9,
+        *,
+        kernel: Any = "rbf",
+        gamma: float | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        statistic: str = "spe",
+        contamination: str | float = "auto",
+        tol: float = 1e-4,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.statistic = statistic
+        self.contamination = contamination
+        self.tol = tol
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any = None) -> KernelPCANovelty:
+        """Learn what ordinary rows are like.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self : KernelPCANovelty
+        """
+        if not get_config()["skip_parameter_validation"]:
+            self._validate_params()
+        if self._precomputed:
+            raise ValueError("KernelPCANovelty needs k(x, x) of new rows, which a precomputed matrix does not hold")
+        X = self._validated(X, reset=True)
+        if X.shape[0] < 2 * FOLDS:
+            raise ValueError(f"Found array with {X.shape[0]} sample(s); KernelPCANovelty needs {2 * FOLDS} at least")
+        if self.contamination == "auto":
+            fold = np.random.default_rng(0).permutation(X.shape[0]) % FOLDS
+            left_out = [self._fitted(X[fold != i])._statistic(X[fold == i]) for i in range(FOLDS)]
+            limit = np.quantile(np.concatenate(left_out), 1 - FALSE_ALARMS, method="higher")
+            self._fit_components(X)
+            self.offset_ = -float(limit)
+        else:
+            self._fit_components(X)
+            self.offset_ = float(np.percentile(-self._statistic(X), 100.0 * float(self.contamination)))
+        return self
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Minus the statistic: the larger, the more ordinary.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+        """
+        check_is_fitted(self, "offset_")
+        return -self._statistic(self._validated(X, reset=False))
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """``score_samples`` less the limit: negative for novel rows.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+        """
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X: Any) -> np.ndarray:
+        """1 for ordinary rows, -1 for novel ones.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+        """
+        return np.where(self.decision_function(X) < 0, -1, 1)
+
+    def _fitted(self, X: Any) -> KernelPCANovelty:
+        return clone(self)._fit_components(X)
+
+    def _fit_components(self, X: Any) -> KernelPCANovelty:
+        shared = ("kernel", "gamma", "degree", "coef0", "kernel_params", "tol", "random_state", "n_jobs")
+        pca = KernelPCA(self.n_components, **{name: vars(self)[name] for name in shared})
+        with silenced(ComponentsWarning):
+            pca.fit(X)
+        if pca.model_ is None:
+            raise ValueError("the rows have no variance, so nothing says how far away is far; check X")
+        self.pca_, self.model_ = pca, pca.model_
+        self.means_ = 1.0, 1.0
+        if self.statistic == "both":
+            t2, spe = self._parts(X)
+            self.means_ = float(t2.mean()), max(float(spe.mean()), np.finfo(np.float64).tiny)
+        return self
+
+    def _parts(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        threads = self._n_threads()
+        return kpca_t2(self.model_, X, n_threads=threads), kpca_spe(self.model_, X, n_threads=threads)
+
+    def _statistic(self, X: Any) -> np.ndarray:
+        if self.statistic == "both":
+            return np.asarray(sum(part / mean for part, mean in zip(self._parts(X), self.means_)))
+        of = kpca_spe if self.statistic == "spe" else kpca_t2
+        return np.asarray(of(self.model_, X, n_threads=self._n_threads()), dtype=np.float64)

@@ -1,0 +1,328 @@
+"""Kernel discriminant analysis and kernel logistic regression with scikit-learn's interface.
+
+    from kernels_contrib.sklearn import KLDA, KernelLogisticRegression
+
+They need scikit-learn 1.4 or newer; ``klda`` and ``kernel_logistic`` do the same without it.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from fastkpca.sklearn.base import KernelEstimator, KernelTransformer  # first: it says what to install
+
+# isort: split
+from sklearn import get_config
+from sklearn.base import ClassifierMixin
+from sklearn.utils import assert_all_finite
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from fastkpca.kernels import Kernel
+from fastkpca.model.rows import float_type
+
+from .methods.klda import KLDAModel, klda
+from .methods.logistic import LogisticModel, kernel_logistic
+
+__all__ = ["KLDA", "KernelLogisticRegression"]
+
+KERNEL: dict[str, list[Any]] = {
+    "kernel": [str, callable, HasMethods("block")],
+    "gamma": [Interval(Real, 0, None, closed="left"), None],
+    "degree": [Interval(Real, 0, None, closed="left")],
+    "coef0": [Interval(Real, None, None, closed="neither")],
+    "kernel_params": [dict, None],
+    "method": [StrOptions({"auto", "features", "gram"})],
+    "max_features": [Interval(Integral, 1, None, closed="left"), None],
+    "random_state": ["random_state"],
+    "n_jobs": [None, Integral],
+}
+
+
+class _KernelClassifier(ClassifierMixin, KernelEstimator):
+    """A classifier on a kernel's function of the rows."""
+
+    gamma: float | None
+    degree: float
+    coef0: float
+    kernel_params: dict[str, Any] | None
+    model_: Any
+
+    def fit(self, X: Any, y: Any) -> Any:
+        """Learn the classes of rows.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+            Rows; the kernel matrix (n_samples, n_samples) for ``kernel="precomputed"``.
+        y : array-like of shape (n_samples,)
+            Labels of two classes or more.
+
+        Returns
+        -------
+        self
+        """
+        if not get_config()["skip_parameter_validation"]:
+            self._validate_params()
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        X = self._validated(X, reset=True)
+        y = column_or_1d(y, warn=True)
+        assert_all_finite(y, input_name="y")
+        check_classification_targets(y)
+        given = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
+        gamma = 1 / X.shape[1] if self.gamma is None else self.gamma
+        self.model_ = self._learned(X, y, self._kernel_of_estimator(X, given, gamma, self.kernel_params))
+        self.classes_ = self.model_.classes
+        return self
+
+    def _learned(self, X: Any, y: np.ndarray, kernel: Kernel) -> Any:
+        raise NotImplementedError
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Labels of rows.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+            For ``kernel="precomputed"`` the matrix (n_rows, n_samples) between these and the training rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+        """
+        check_is_fitted(self, "model_")
+        X = self._validated(X, reset=False)
+        return np.asarray(self.model_.predict(X, n_threads=self._n_threads()))
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probability of each class.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            Columns in the order of ``classes_``.
+        """
+        check_is_fitted(self, "model_")
+        X = self._validated(X, reset=False)
+        return np.asarray(self.model_.probability(X, n_threads=self._n_threads()))
+
+
+class KLDA(KernelTransformer, _KernelClassifier):
+    """Kernel Fisher discriminant analysis: directions that separate classes, and the classes of rows.
+
+    Parameters
+    ----------
+    n_components : int, default=None
+        Number of directions; None: the number of classes less one.
+    kernel : str, callable, or kernel of fastkpca, default='rbf'
+        As for ``fastkpca.sklearn.KernelPCA``, like the next four.
+    gamma : float, default=None
+    degree : float, default=3
+    coef0 : float, default=1
+    kernel_params : dict, default=None
+    regularization : float, default=None
+        As for ``kernels_contrib.klda.klda``, like the next four.
+    penalty : {'coefficients', 'norm'}, default='coefficients'
+    tol : float, default=1e-6
+    method : {'auto', 'features', 'gram'}, default='auto'
+    max_features : int, default=None
+    random_state : int, RandomState instance or None, default=None
+    n_jobs : int, default=None
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    model_ : kernels_contrib.klda.KLDAModel
+        What ``klda`` returned.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Where X has names of columns that are strings.
+
+    Notes
+    -----
+    ``predict_proba`` takes the classes to be normally distributed along the directions, with the covariance that the
+    training rows have there. These lie nearer to their class means than new rows do, the more so the smaller
+    ``regularization`` is, and the probabilities are then too close to 0 and 1: ``CalibratedClassifierCV`` mends that.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kernels_contrib.sklearn import KLDA
+    >>> X, y = load_iris(return_X_y=True)
+    >>> discriminant = KLDA().fit(X, y)
+    >>> discriminant.transform(X).shape, bool(discriminant.score(X, y) > 0.95)
+    ((150, 2), True)
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = KERNEL | {
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "regularization": [Interval(Real, 0, None, closed="neither"), None],
+        "penalty": [StrOptions({"coefficients", "norm"})],
+        "tol": [Interval(Real, 0, 1, closed="neither")],
+    }
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        kernel: Any = "rbf",
+        gamma: float | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        regularization: float | None = None,
+        penalty: str = "coefficients",
+        tol: float = 1e-6,
+        method: str = "auto",
+        max_features: int | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.regularization = regularization
+        self.penalty = penalty
+        self.tol = tol
+        self.method = method
+        self.max_features = max_features
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _learned(self, X: Any, y: np.ndarray, kernel: Kernel) -> KLDAModel:
+        return klda(
+            X,
+            y,
+            kernel,
+            self.n_components,
+            regularization=self.regularization,
+            penalty=self.penalty,
+            tol=self.tol,
+            method=self.method,
+            max_features=self.max_features,
+            n_threads=self._n_threads(),
+            rng=self._seed(),
+        )
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Coordinates of rows along the directions.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_components)
+        """
+        check_is_fitted(self, "model_")
+        X = self._validated(X, reset=False)
+        return self.model_.project(X, n_threads=self._n_threads()).astype(float_type(X.dtype), copy=False)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.model_.n_components)
+
+
+class KernelLogisticRegression(_KernelClassifier):
+    """Penalised kernel logistic regression, two and many classes.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        1 / ``regularization`` of ``kernels_contrib.logistic.kernel_logistic``.
+    kernel : str, callable, or kernel of fastkpca, default='rbf'
+        As for ``fastkpca.sklearn.KernelPCA``, like the next four; positive semidefinite.
+    gamma : float, default=None
+    degree : float, default=3
+    coef0 : float, default=1
+    kernel_params : dict, default=None
+    tol : float, default=1e-6
+        Norm of the gradient, relative to that at the start, to stop at.
+    max_iter : int, default=100
+    method : {'auto', 'features', 'gram'}, default='auto'
+    max_features : int, default=None
+    random_state : int, RandomState instance or None, default=None
+    n_jobs : int, default=None
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    model_ : kernels_contrib.logistic.LogisticModel
+        What ``kernel_logistic`` returned.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Where X has names of columns that are strings.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kernels_contrib.sklearn import KernelLogisticRegression
+    >>> X, y = load_iris(return_X_y=True)
+    >>> logistic = KernelLogisticRegression(C=10.0).fit(X, y)
+    >>> logistic.predict_proba(X).shape, bool(logistic.score(X, y) > 0.95)
+    ((150, 3), True)
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = KERNEL | {
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "tol": [Interval(Real, 0, 1, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        kernel: Any = "rbf",
+        gamma: float | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        tol: float = 1e-6,
+        max_iter: int = 100,
+        method: str = "auto",
+        max_features: int | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.tol = tol
+        self.max_iter = max_iter
+        self.method = method
+        self.max_features = max_features
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _learned(self, X: Any, y: np.ndarray, kernel: Kernel) -> LogisticModel:
+        model = kernel_logistic(
+            X,
+            y,
+            kernel,
+            regularization=1.0 / self.C,
+            tol=self.tol,
+            method=self.method,
+            max_features=self.max_features,
+            max_iterations=self.max_iter,
+            n_threads=self._n_threads(),
+            rng=self._seed(),
+        )
+        self.n_iter_ = int(model.info["iterations"])
+        return model

@@ -1,0 +1,116 @@
+"""kernels_contrib.sklearn: scikit-learn's checks; the numbers are those of klda and kernel_logistic, and of others."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+
+pytest.importorskip("sklearn")
+
+from kernels_contrib.klda import klda, klda_predict, klda_probability
+from kernels_contrib.logistic import kernel_logistic
+from kernels_contrib.sklearn import KLDA, KernelLogisticRegression
+from sklearn.base import clone
+from sklearn.datasets import load_iris, load_wine
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+X, Y = load_iris(return_X_y=True)
+NAMES = load_iris().target_names[Y]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@parametrize_with_checks(
+    [
+        KLDA(),
+        KLDA(1, kernel="gaussian", penalty="norm"),
+        KLDA(kernel="linear"),
+        KernelLogisticRegression(),
+        KernelLogisticRegression(C=10.0, kernel="poly", method="gram"),
+    ]
+)
+def test_their_checks_of_estimators(estimator, check):
+    check(estimator)
+
+
+def test_klda_is_klda():
+    ours = KLDA(gamma=0.1, regularization=0.5, penalty="norm").fit(X, NAMES)
+    model = klda(X, NAMES, "gaussian", gamma=0.1, regularization=0.5, penalty="norm")
+    np.testing.assert_allclose(ours.transform(X), model.project(X), rtol=1e-9, atol=1e-9)
+    assert (ours.predict(X) == klda_predict(model, X)).all()
+    np.testing.assert_allclose(ours.predict_proba(X), klda_probability(model, X), rtol=1e-9)
+    assert ours.get_feature_names_out().tolist() == ["klda0", "klda1"]
+    assert ours.classes_.tolist() == ["setosa", "versicolor", "virginica"]
+
+
+def test_probabilities_are_those_of_normal_classes_with_their_pooled_covariance():
+    # the linear kernel and next to no penalty: linear discriminant analysis
+    ours = KLDA(kernel="linear", regularization=1e-9, penalty="norm").fit(X, Y)
+    means = np.array([X[k == Y].mean(axis=0) for k in range(3)])
+    centred = X - means[Y]
+    normal = [multivariate_normal(mean, centred.T @ centred / (len(X) - 3)).pdf(X) for mean in means]
+    np.testing.assert_allclose(ours.predict_proba(X), (normal / np.sum(normal, axis=0)).T, atol=1e-6)
+    P = ours.predict_proba(X)
+    np.testing.assert_allclose(P.sum(axis=1), 1.0)
+    assert (ours.classes_[P.argmax(axis=1)] == ours.predict(X)).all()
+    model = ours.model_
+    flat = model.probability(X, prior=[1, 1, 1])
+    np.testing.assert_allclose(flat, model.probability(X))  # the classes have equal numbers of rows
+    assert (model.probability(X, prior=[1, 1, 1e6])[:, 2] >= flat[:, 2]).all()
+    with pytest.raises(ValueError, match="prior"):
+        model.probability(X, prior=[1, 1])
+    with pytest.raises(TypeError, match="klda"):
+        klda_probability(ours, X)
+
+
+@pytest.mark.parametrize("rows", [slice(None), slice(50, None)], ids=["three classes", "two"])
+def test_kernel_logistic_regression_is_kernel_logistic(rows):
+    ours = KernelLogisticRegression(C=2.0, gamma=0.1).fit(X[rows], NAMES[rows])
+    model = kernel_logistic(X[rows], NAMES[rows], "gaussian", gamma=0.1, regularization=0.5)
+    np.testing.assert_allclose(ours.predict_proba(X), model.probability(X), atol=1e-4)
+    assert (ours.predict(X) == model.predict(X)).all()
+    assert ours.n_iter_ >= 1
+
+
+def test_the_linear_kernel_gives_their_logistic_regression():
+    ours = KernelLogisticRegression(C=3.0, kernel="linear", tol=1e-8).fit(X[50:], Y[50:])
+    theirs = LogisticRegression(C=3.0, tol=1e-10, max_iter=10_000).fit(X[50:], Y[50:])
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-5)
+
+
+@pytest.mark.parametrize("estimator", [KLDA(), KernelLogisticRegression()], ids=["KLDA", "logistic"])
+def test_searches_pipelines_copies_and_precomputed_matrices(estimator):
+    wine, kind = load_wine(return_X_y=True)
+    name = type(estimator).__name__.lower()
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), estimator), {f"{name}__gamma": [1e-6, 0.05]}, cv=3, error_score="raise"
+    ).fit(wine, kind)
+    assert search.best_score_ > 0.95
+    again = pickle.loads(pickle.dumps(search.best_estimator_))
+    assert (again.predict(wine) == search.predict(wine)).all()
+    by_rows = clone(estimator).set_params(gamma=0.05).fit(X, Y)
+    by_matrix = clone(estimator).set_params(kernel="precomputed").fit(rbf_kernel(X, gamma=0.05), Y)
+    np.testing.assert_allclose(
+        by_matrix.predict_proba(rbf_kernel(X[::7], X, gamma=0.05)), by_rows.predict_proba(X[::7]), atol=1e-3
+    )
+
+
+@pytest.mark.parametrize("estimator", [KLDA, KernelLogisticRegression])
+def test_what_would_be_ignored_is_an_error(estimator):
+    for parameters in (
+        {"kernel": "rbf", "kernel_params": {"sigma": 1.0}},
+        {"kernel": "rbf", "degree": 4},
+        {"kernel": "matern", "kernel_params": {"sigma": 1.0}},
+        {"kernel": "rational_quadratic", "gamma": 2.0},
+    ):
+        with pytest.raises((ValueError, TypeError), match="ignored|no parameter"):
+            estimator(**parameters).fit(X, Y)
+    with pytest.raises(ValueError, match="one class only"):
+        estimator().fit(X, np.zeros(len(X)))
+    with pytest.raises(ValueError, match="y is None"):
+        estimator().fit(X, None)

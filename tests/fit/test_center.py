@@ -1,0 +1,163 @@
+"""center=False: kernel PCA about the origin of feature space, against LAPACK on the Gram matrix as it is."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import fastkpca as fk
+
+KERNELS = {
+    "gaussian": {"sigma": 0.7},
+    "polynomial": {"degree": 3, "offset": 1.0},
+    "linear": {},
+    "tanh": {"scale": 0.1},
+}
+ROUTES = {
+    "dense": {"method": "dense"},
+    "krylov": {"method": "krylov"},
+    "pivots": {"features": "pivots"},
+    "monomial": {"features": "monomial"},
+    "fourier": {"features": "fourier"},
+    "grid": {"products": "grid"},
+}
+CASES = [
+    (kernel, route)
+    for kernel in KERNELS
+    for route in ROUTES
+    if (kernel != "tanh" or route in ("dense", "krylov"))
+    and (kernel == "gaussian" or route not in ("fourier", "grid"))
+    and (kernel, route) != ("gaussian", "monomial")
+]
+
+
+def sample(n=300, d=3, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((n, d)) + np.linspace(2.0, 0.0, d), rng.integers(0, 4, n).astype(float)
+
+
+def gram_matrix(kernel, X):
+    return np.asarray(fk.get_kernel(kernel, **KERNELS[kernel]).block(X, X))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("kernel", "route"), CASES)
+def test_eigenvalues_scores_and_errors_are_those_of_the_gram_matrix(kernel, route, weighted):
+    X, w = sample()
+    K = gram_matrix(kernel, X)
+    root = np.sqrt(w) if weighted else np.ones(len(X))
+    values, vectors = np.linalg.eigh(root[:, None] * K * root)
+    values = values[::-1][:3]
+    model = fk.kpca(
+        X, kernel, 3, center=False, tol=1e-8 if route != "fourier" else 1e-6,
+        sample_weight=w if weighted else None, **ROUTES[route], **KERNELS[kernel],
+    )  # fmt: skip
+    slack = 1e-12 * np.abs(K).max() * len(X)
+    low, high = model.eigenvalue_bounds.T
+    assert (low - slack <= values).all() and (values <= high + slack).all()
+    np.testing.assert_allclose(model.eigenvalues, values, atol=1e-6 * values[0])
+    count = float(root @ root)
+    np.testing.assert_allclose(model.latent, model.eigenvalues / count)
+    total = root @ (np.diag(K) * root) / count
+    low, high = model.total_variance_bounds
+    assert low * (1 - 1e-12) <= total <= high * (1 + 1e-12)
+    v = vectors[:, ::-1][:, :3] * np.sqrt(values)
+    present = root > 0
+    reference = v[present] / root[present, None]
+    scores = fk.kpca_project(model, X)[present]
+    np.testing.assert_allclose(np.abs(scores), np.abs(reference), atol=2e-3 * np.abs(reference).max())
+    np.testing.assert_allclose(model.score, fk.kpca_project(model, X), atol=1e-9 * np.abs(scores).max())
+    np.testing.assert_allclose(K @ model.coeff, model.score, atol=1e-4 * np.abs(scores).max())
+    if kernel != "tanh":
+        spe, interval = fk.kpca_spe(model, X, bounds=True)
+        exact = np.diag(K) - np.sum(fk.kpca_project(model, X) ** 2, axis=1)
+        assert (interval[:, 0] <= exact + 1e-12 * K.max()).all() and (exact <= interval[:, 1] + 1e-12 * K.max()).all()
+        np.testing.assert_allclose(spe, exact, atol=1e-6 * K.max())
+
+
+def test_repeated_rows_are_weights():
+    X, w = sample(60)
+    weighted = fk.kpca(X, "gaussian", 4, sigma=1.0, center=False, sample_weight=w)
+    repeated = fk.kpca(np.repeat(X, w.astype(int), axis=0), "gaussian", 4, sigma=1.0, center=False)
+    np.testing.assert_allclose(weighted.eigenvalues, repeated.eigenvalues, rtol=1e-10)
+    np.testing.assert_allclose(weighted.explained, repeated.explained, rtol=1e-10)
+
+
+def test_as_many_components_as_rows():
+    X, _ = sample(12)
+    model = fk.kpca(X, "gaussian", None, sigma=0.5, center=False)
+    assert model.n_components == 12
+    assert abs(model.explained.sum() - 100.0) < 1e-9
+    many = fk.kpca(X, "gaussian", 12, sigma=0.5, center=False, method="krylov")
+    np.testing.assert_allclose(many.eigenvalues, model.eigenvalues, rtol=1e-6)
+
+
+def test_a_fraction_on_every_route():
+    X, _ = sample()
+    values = np.linalg.eigvalsh(gram_matrix("gaussian", X))[::-1]
+    needed = int(np.argmax(np.cumsum(values) >= 0.9 * values.sum())) + 1
+    for method in ("dense", "krylov", "features"):
+        assert fk.kpca(X, "gaussian", 0.9, sigma=0.7, center=False, method=method).n_components == needed
+
+
+@pytest.mark.parametrize("route", ["dense", "features"])
+def test_model_files_and_pickles_keep_it(tmp_path, route):
+    X, w = sample()
+    model = fk.kpca(X, "gaussian", 3, sigma=1.0, center=False, method=route, sample_weight=w)
+    fk.save(model, tmp_path / "m.kpca")
+    for other in (fk.load(tmp_path / "m.kpca"), pickle.loads(pickle.dumps(model))):
+        assert other.center is False
+        assert np.array_equal(other.latent, model.latent)
+        assert np.array_equal(fk.kpca_project(other, X), fk.kpca_project(model, X))
+        assert np.array_equal(fk.kpca_spe(other, X), fk.kpca_spe(model, X))
+    assert "not centred" in repr(model)
+
+
+def test_shards_add_up():
+    X, _ = sample()
+    first = fk.kpca(X[:200], "polynomial", 3, degree=2, center=False, keep_moments=True)
+    second = fk.kpca(X[200:], like=first, keep_moments=True)
+    assert second.center is False
+    whole = fk.kpca(X, "polynomial", 3, degree=2, center=False)
+    for merged in (fk.kpca_merge(first, second), fk.kpca_update(first, X[200:])):
+        assert merged.center is False
+        np.testing.assert_allclose(merged.eigenvalues, whole.eigenvalues, rtol=1e-12)
+        np.testing.assert_allclose(merged.latent, whole.latent, rtol=1e-12)
+        np.testing.assert_allclose(merged.total_variance, whole.total_variance, rtol=1e-12)
+    with pytest.raises(ValueError, match="center=True was asked for, and the model given as like was made with center"):
+        fk.kpca(X, like=first, center=True)
+    with pytest.raises(TypeError, match="center is 0; give True or False"):
+        fk.kpca(X, center=0)
+
+
+def test_pre_images_of_the_linear_kernel_are_projections_on_the_axes():
+    X, _ = sample()
+    model = fk.kpca(X, "linear", 2, center=False)
+    axes = np.linalg.svd(X, full_matrices=False)[2][:2]
+    np.testing.assert_allclose(fk.kpca_preimage(model, fk.kpca_project(model, X)), X @ axes.T @ axes, atol=1e-10)
+
+
+def test_pre_images_of_the_gaussian_come_back():
+    X, _ = sample(80)
+    model = fk.kpca(X, "gaussian", 60, sigma=1.0, center=False)
+    np.testing.assert_allclose(fk.kpca_preimage(model, model.score), X, atol=0.02)
+
+
+def test_the_limit_of_t2_is_that_of_known_means():
+    X, _ = sample()
+    model = fk.kpca(X, "linear", 2, center=False)
+    limit = fk.kpca_limits(model, X, confidence=0.9).t2
+    assert limit == pytest.approx(2 * 300 / 299 * stats.f.ppf(0.9, 2, 299))
+
+
+def test_distributed_rows():
+    da = pytest.importorskip("dask.array")
+    X, _ = sample()
+    rows = da.from_array(X, chunks=(70, 3))
+    for method in ("features", "krylov"):
+        one, other = (fk.kpca(x, "gaussian", 3, sigma=0.7, center=False, method=method) for x in (rows, X))
+        np.testing.assert_allclose(one.eigenvalues, other.eigenvalues, rtol=1e-12)
+        np.testing.assert_allclose(np.asarray(one.score), other.score, atol=1e-9)

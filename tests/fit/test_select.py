@@ -1,0 +1,253 @@
+"""``kpca_select``: its measures against separate fits of every fold, its rule, its refusals."""
+
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.linalg import subspace_angles
+
+import fastkpca as fk
+from fastkpca.fit import select
+from fastkpca.kernels import get_kernel
+
+C = [1, 2, 4]
+
+
+class NearestMean:
+    """A classifier that counts how often it is asked to learn."""
+
+    def fit(self, Z, y):
+        assert not hasattr(self, "labels"), "every fold needs a fresh one"
+        self.labels = np.unique(y)
+        self.means = np.array([Z[y == label].mean(axis=0) for label in self.labels])
+        return self
+
+    def score(self, Z, y):
+        nearest = ((Z[:, None] - self.means) ** 2).sum(axis=2).argmin(axis=1)
+        return np.mean(self.labels[nearest] == y)
+
+
+@pytest.fixture
+def rings():
+    rng = np.random.default_rng(5)
+    y = rng.integers(2, size=70)
+    t = rng.uniform(0, 2 * np.pi, 70)
+    X = np.column_stack([np.cos(t), np.sin(t), t, t**2, 0 * t]) * (1 + y)[:, None]
+    return X + 0.1 * rng.standard_normal(X.shape), np.array(["in", "out"])[y]
+
+
+def folds_of(y, n, folds=5):
+    return select._folds(y, n, folds, np.random.default_rng(0))
+
+
+def test_measures_are_those_of_a_separate_dense_fit_of_every_fold(rings):
+    X, y = rings
+    kernel = get_kernel("gaussian", sigma=1.3)
+    chosen = fk.kpca_select(X, kernel, C, y=y, classifier=NearestMean())
+    fold = folds_of(y, len(X))
+    left, scores = np.empty((2, 5, 3))
+    for i in range(5):
+        train, held = X[fold != i], X[fold == i]
+        for k, c in enumerate(C):
+            model = fk.kpca(train, kernel, c, method="dense")
+            Z = fk.kpca_project(model, held)
+            spe = fk.kpca_spe(model, held)
+            total = fk.kpca_spe(model, held) + (Z**2).sum(axis=1)
+            left[i, k] = spe.sum() / total.sum()
+            scores[i, k] = NearestMean().fit(model.score, y[fold != i]).score(Z, y[fold == i])
+    np.testing.assert_allclose(chosen.columns["reconstruction"], left.mean(axis=0), rtol=1e-8)
+    np.testing.assert_allclose(chosen.columns["reconstruction_se"], left.std(axis=0, ddof=1) / 5**0.5, rtol=1e-6)
+    np.testing.assert_allclose(chosen.columns["score"], scores.mean(axis=0), rtol=1e-12)
+
+
+def test_stability_is_that_of_the_components_in_the_kernels_own_space(rings):
+    X, _ = rings
+    # the linear kernel: components are directions of the columns, which SVD finds
+    chosen = fk.kpca_select(X, "linear", [1, 3])
+    rng = np.random.default_rng(0)
+    select._folds(None, len(X), 5, rng)
+    found = []
+    for half in select._halves(len(X), rng):
+        V1, V2 = (np.linalg.svd(rows - rows.mean(axis=0))[2] for rows in (X[half], X[~half]))
+        found.append([np.mean(np.cos(subspace_angles(V1[:c].T, V2[:c].T)) ** 2) for c in (1, 3)])
+    np.testing.assert_allclose(chosen.columns["stability"], np.mean(found, axis=0), rtol=1e-9)
+
+
+def test_preimages_are_those_of_a_separate_fit(rings):
+    X, _ = rings
+    kernel = get_kernel("gaussian", sigma=2.5)
+    chosen = fk.kpca_select(X, kernel, [2, 4])
+    fold, errors = folds_of(None, len(X)), np.empty((5, 2))
+    for i in range(5):
+        train, held = X[fold != i], X[fold == i]
+        for k, c in enumerate((2, 4)):
+            model = fk.kpca(train, kernel, c, method="dense")
+            x = fk.kpca_preimage(model, fk.kpca_project(model, held), train=train)
+            errors[i, k] = ((x - held) ** 2).sum() / ((held - train.mean(axis=0)) ** 2).sum()
+    assert chosen.criterion == "preimage"
+    np.testing.assert_allclose(chosen.columns["preimage"], errors.mean(axis=0), rtol=1e-4)
+
+
+def test_fewer_features_count_what_they_leave_out(rings):
+    X, _ = rings
+    kernel = get_kernel("gaussian", sigma=0.3)  # needs many features
+    few = fk.kpca_select(X, kernel, 4, criterion="reconstruction", max_features=20).columns["reconstruction"]
+    exact = fk.kpca_select(X, kernel, 4, criterion="reconstruction").columns["reconstruction"]
+    assert np.all(exact < few) and np.all(few < 1)
+
+
+@pytest.mark.parametrize("name", ["polynomial", "linear", "matern", "laplacian", "rational_quadratic", "cosine"])
+def test_other_kernels(rings, name):
+    X, _ = rings
+    chosen = fk.kpca_select(X, name, [1, 2])
+    assert chosen.criterion == "preimage" and np.isfinite(chosen.columns["preimage"]).all()
+    grid = name == "laplacian"  # the others have a width of 1 until one is given
+    assert len(chosen.candidates) == (12 if grid else 1)
+
+
+def test_a_kernel_of_ones_own_gets_its_preimages_by_regression(rings):
+    X, _ = rings
+
+    class Cubic(fk.kernels.Kernel):
+        api_version = 1
+        positive_semidefinite = True
+
+        def block(self, X, Y):
+            return (1.0 + X @ Y.T) ** 3
+
+    assert np.isfinite(fk.kpca_select(X, Cubic(), [1, 2]).columns["preimage"]).all()
+
+
+def test_the_rule_takes_the_fewest_components_within_one_standard_error_of_the_difference():
+    # rows: c = 1, 2, 3; row 2 is best; row 1 is worse by 0.1 +- 0.1 over the folds, row 0 by 1
+    noise = np.array([0.0, 5.0, -5.0, 2.0])
+    wiggle = np.array([-0.2, 0.2, 0.2, -0.2])
+    losses = np.array([1.0 + noise, 0.1 + wiggle + noise, 0.0 + noise])
+    c = np.array([1, 2, 3])
+    left = np.array([0.3, 0.2, 0.1])
+    assert select._choice(losses, c, left) == (2, 1)
+    losses[1] += 0.1  # 0.2 is beyond the standard error of 0.23 / 2
+    assert select._choice(losses, c, left) == (2, 2)
+    # of the kernels with that c the best one, although another is within the standard error too; nan never
+    several = np.array([0.11 + wiggle, 0.1 + wiggle, np.zeros(4), np.full(4, np.nan)])
+    assert select._choice(several, np.array([2, 2, 3, 1]), np.ones(4)) == (2, 1)
+    # of equals the middle one
+    equal = np.array([noise, noise, noise, noise + 1])
+    assert select._choice(equal, np.array([2, 2, 2, 2]), np.array([0.2, 0.1, 0.9, 0.5]))[1] == 0
+
+
+def test_labels_find_a_width_where_the_median_of_distances_does_not():
+    rng = np.random.default_rng(2)
+    y, far = rng.integers(2, size=(2, 400))
+    t = rng.uniform(0, 2 * np.pi, 400)
+    X = (1 + y)[:, None] * np.column_stack([np.cos(t), np.sin(t)]) + 0.1 * rng.standard_normal((400, 2))
+    X[:, 0] += 100.0 * far  # two groups of two rings each: the median of distances is that of the groups
+    widths = {"gaussian": {"sigma": 50 * 2.0 ** np.arange(-8, 1)}}
+    chosen = fk.kpca_select(X, widths, [2, 4, 8], y=y, classifier=NearestMean())
+    assert chosen.kernel.sigma < 10
+    of_median = np.nanmax(chosen.columns["score"][chosen.columns["sigma"] == 50])
+    assert chosen.columns["score"][chosen.chosen_row] > of_median + 0.2
+
+
+def test_grids_combine_and_the_table_has_their_parameters(rings):
+    X, _ = rings
+    chosen = fk.kpca_select(
+        X, {"polynomial": {"degree": [2, 3], "offset": [0.0, 1.0]}, "gaussian": {"sigma": [1.0, 2.0]}}, [1, 2]
+    )
+    assert len(chosen.candidates) == 6 and chosen.parameters == ["degree", "scale", "offset", "sigma"]
+    table = chosen.table
+    assert len(table) == 12 and list(table.columns[:2]) == ["kernel", "c"]
+    assert table.chosen.sum() == 1 and table.kernel[chosen.chosen_row] == repr(chosen.kernel)
+    assert np.isnan(table.sigma[:8]).all() and table.c[chosen.chosen_row] == chosen.c
+    model = fk.kpca(X, chosen.kernel, chosen.c)
+    assert model.n_components == chosen.c
+    assert repr(chosen.kernel) in repr(chosen)
+
+
+def test_without_pandas_the_table_is_a_record_array(rings, monkeypatch):
+    X, _ = rings
+    chosen = fk.kpca_select(X, "linear", [1, 2])
+    frame = chosen.table
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    table = chosen.table
+    assert list(table.dtype.names) == list(frame.columns)
+    for name in frame.columns:
+        assert list(table[name]) == list(frame[name])
+
+
+def test_same_rows_in_other_containers(rings):
+    pandas = pytest.importorskip("pandas")
+    X, _ = rings
+    expected = fk.kpca_select(X, "gaussian", 2).columns["preimage"]
+    for rows in (X.tolist(), pandas.DataFrame(X), sp.csr_array(X), np.asfortranarray(X)):
+        np.testing.assert_allclose(fk.kpca_select(rows, "gaussian", 2).columns["preimage"], expected, rtol=1e-6)
+    single = fk.kpca_select(X.astype(np.float32), "gaussian", 2).columns["preimage"]
+    np.testing.assert_allclose(single, expected, rtol=1e-2)
+
+
+def test_threads_and_seed_decide_nothing_and_something(rings):
+    X, _ = rings
+    one, two = (fk.kpca_select(X, "gaussian", C, n_threads=n, max_features=30).columns for n in (1, 2))
+    assert all(np.array_equal(one[name], two[name], equal_nan=True) for name in one)
+    other = fk.kpca_select(X, "gaussian", C, rng=1, max_features=30).columns
+    assert not np.array_equal(one["preimage"], other["preimage"])
+    assert fk.kpca_select(X, "gaussian", C, rng=np.random.default_rng(1)).columns["c"][0] == 1
+
+
+def test_a_kernel_of_small_rank_has_nan_and_is_not_chosen(rings):
+    X, _ = rings
+    chosen = fk.kpca_select(X[:, :2], ["linear", "gaussian"], 4, y=rings[1], classifier=NearestMean())
+    assert np.isnan(chosen.columns["score"][0]) and chosen.kernel.sigma > 0
+    with pytest.raises(ValueError, match=r"no kernel gives as many as 4 components on every fold.*smaller c"):
+        fk.kpca_select(X[:, :2], "linear", 4)
+
+
+def test_progress_counts_kernels(rings):
+    calls = []
+    fk.kpca_select(rings[0], "gaussian", 2, progress=lambda *call: calls.append(call))
+    assert calls[-1] == ("kernels", 12, 12)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "text"),
+    [
+        ({"c": 35}, ValueError, r"c is 35, and half of the 70 rows gives at most 34.*at most 34"),
+        ({"c": 10, "folds": 10}, ValueError, r"folds=10 of 70 rows have 7 rows each, fewer than c=10.*folds=7"),
+        ({"folds": 1}, ValueError, "folds is 1; give a whole number, 2 or more"),
+        ({"c": []}, ValueError, "c is empty"),
+        ({"c": 0}, ValueError, "c is 0"),
+        ({"c": 0.9}, TypeError, "c is 0.9"),
+        ({"c": [2, "3"]}, TypeError, "c is '3'"),
+        ({"kernels": []}, ValueError, "kernels is empty"),
+        ({"kernels": "gausian"}, ValueError, "gaussian"),
+        ({"kernels": {"gaussian": [1, 2]}}, TypeError, r"kernels\['gaussian'\] is \[1, 2\]; give a dict of lists"),
+        ({"kernels": {"gaussian": {"sigm": [1]}}}, TypeError, "sigma"),
+        ({"kernels": ["tanh"]}, ValueError, "does not declare itself positive semidefinite"),
+        ({"kernels": "precomputed"}, ValueError, "leaves nothing to choose"),
+        ({"criterion": "score"}, ValueError, "needs labels"),
+        ({"criterion": "pre-image"}, ValueError, "preimage"),
+        ({"criterion": "preimage", "c": 5}, ValueError, "smaller than the 5 columns, and c is 5"),
+        ({"c": 5}, ValueError, r"compares numbers of components of one kernel, and here are 12"),
+        ({"criterion": "stability"}, ValueError, r"the flattest always wins"),
+        ({"classifier": NearestMean()}, ValueError, "belong together"),
+        ({"y": [0, 1] * 35}, ValueError, "belong together"),
+        ({"y": [0, 1], "classifier": NearestMean()}, ValueError, r"y has shape \(2,\)"),
+        ({"y": [0, 1] * 35, "classifier": NearestMean}, TypeError, "is the class NearestMean; give an object"),
+        ({"y": [0, 1] * 35, "classifier": np.mean}, TypeError, "fit"),
+        ({"max_features": 0}, ValueError, "max_features is 0"),
+        ({"X": iter([[1.0]])}, TypeError, "can be read once"),
+        ({"X": np.full((70, 5), np.nan)}, ValueError, "NaN"),
+        ({"X": np.ones((70, 5))}, ValueError, "all rows of X are equal"),
+    ],
+)
+def test_bad_input_is_told_in_words(rings, change, error, text):
+    arguments = {"X": rings[0], "kernels": "gaussian", "c": 2} | change
+    with pytest.raises(error, match=text):
+        fk.kpca_select(**arguments)
+
+
+def test_rows_that_are_not_in_memory_are_refused(rings):
+    blocks = [rings[0][:30], rings[0][30:]]
+    with pytest.raises(TypeError, match="in memory; give a sample"):
+        fk.kpca_select(blocks.__iter__, "gaussian", 2)

@@ -1,0 +1,176 @@
+"""standardize=True: columns without mean, over their standard deviations; and the warning where ranges differ much."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import fastkpca as fk
+from fastkpca.errors import ScalesWarning
+
+KERNELS = {"gaussian": {"sigma": 1.3}, "polynomial": {"degree": 2, "offset": 1.0}, "linear": {}, "tanh": {"scale": 0.1}}
+
+
+def sample(n=300, seed=0):
+    """Rows with one constant column, and weights."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 4)) * [1.0, 10.0, 0.1, 0.0] + [5.0, 0.0, 2.0, 0.1]
+    return X, rng.integers(0, 4, n).astype(float)
+
+
+def standard_scores(X, w):
+    rows = np.repeat(X, w.astype(int), axis=0).astype(np.longdouble)
+    mean, scale = rows.mean(axis=0), rows.std(axis=0, ddof=1)
+    scale[scale < 1e-12] = 1.0
+    return ((X - mean) / scale).astype(float), scale.astype(float)
+
+
+@pytest.mark.parametrize("method", ["dense", "krylov", "features"])
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("center", [False, True])
+def test_it_is_the_model_of_rows_that_were_standardised_before(kernel, method, weighted, center):
+    if kernel == "tanh" and method == "features":
+        pytest.skip("tanh has no feature map")
+    X, w = sample()
+    Z, scale = standard_scores(X, w if weighted else np.ones(len(X)))
+    options = {"center": center, "sample_weight": w if weighted else None, "method": method} | KERNELS[kernel]
+    model = fk.kpca(X, kernel, 2, standardize=True, **options)
+    reference = fk.kpca(Z, kernel, 2, standardize=False, **options)
+    np.testing.assert_allclose(model.scale, scale, rtol=1e-12)
+    np.testing.assert_allclose(model.eigenvalues, reference.eigenvalues, rtol=1e-9)
+    new = sample(20, 1)[0]
+    there = fk.kpca_project(reference, ((new - model.shift) / model.scale))
+    np.testing.assert_allclose(fk.kpca_project(model, new), there, atol=1e-6 * np.abs(there).max())
+
+
+def test_the_variances_of_the_linear_kernel_are_those_of_the_correlation_matrix():
+    X, _ = sample()
+    model = fk.kpca(X[:, :3], "linear", 3, standardize=True)
+    np.testing.assert_allclose(model.latent, np.linalg.eigvalsh(np.corrcoef(X[:, :3].T))[::-1], rtol=1e-10)
+
+
+def test_constant_columns_become_zero():
+    X, _ = sample()
+    model = fk.kpca(X, "gaussian", 2, standardize=True)
+    assert model.scale[3] == 1.0
+    moved = X[:5] + [0.0, 0.0, 0.0, 2.0]
+    assert not np.allclose(fk.kpca_project(model, moved), model.score[:5])
+    with pytest.raises(ValueError, match="rows of X"):
+        fk.kpca(np.full((10, 2), 0.1), "linear", 1, standardize=True)
+
+
+@pytest.mark.parametrize("method", ["dense", "features"])
+def test_files_and_other_rows(tmp_path, method):
+    X, _ = sample()
+    model = fk.kpca(X, "gaussian", 3, sigma=1.0, standardize=True, method=method)
+    fk.save(model, tmp_path / "m.kpca")
+    loaded = fk.load(tmp_path / "m.kpca")
+    assert np.array_equal(loaded.scale, model.scale)
+    assert "standardized columns" in repr(loaded)
+    assert np.array_equal(fk.kpca_project(loaded, X), fk.kpca_project(model, X))
+    np.testing.assert_allclose(fk.kpca_project(model, sp.csr_matrix(X)), fk.kpca_project(model, X), atol=1e-12)
+    in32 = fk.kpca(X.astype(np.float32), "gaussian", 3, sigma=1.0, standardize=True, method=method)
+    np.testing.assert_allclose(in32.eigenvalues, model.eigenvalues, rtol=1e-4)
+    assert in32.score.dtype == np.float32
+    spe, interval = fk.kpca_spe(model, X, bounds=True)
+    assert ((interval[:, 0] <= spe) & (spe <= interval[:, 1])).all()
+
+
+def test_pre_images_are_in_the_units_of_the_rows():
+    X, _ = sample(100)
+    for kernel, c in (("linear", 3), ("gaussian", 80)):
+        model = fk.kpca(X, kernel, c, standardize=True, **({"sigma": 1.5} if kernel == "gaussian" else {}))
+        back = fk.kpca_preimage(model, model.score)
+        assert (np.abs(back - X).max(axis=0) <= 1e-3 * model.scale).all()
+    np.testing.assert_allclose(fk.kpca_denoise(model, X[:9]), X[:9], atol=0.05)
+
+
+def test_shards_take_the_scale_of_the_first():
+    X, _ = sample()
+    first = fk.kpca(X[:200], "polynomial", 2, degree=2, standardize=True, keep_moments=True)
+    second = fk.kpca(X[200:], like=first, keep_moments=True)
+    assert np.array_equal(second.scale, first.scale)
+    reference = fk.kpca((X - first.shift) / first.scale, "polynomial", 2, degree=2, standardize=False)
+    for merged in (fk.kpca_merge(first, second), fk.kpca_update(first, X[200:])):
+        np.testing.assert_allclose(merged.eigenvalues, reference.eigenvalues, rtol=1e-9)
+        np.testing.assert_allclose(fk.kpca_project(merged, X), reference.score, atol=1e-8)
+    with pytest.raises(ValueError, match="standardize=False was asked for, and the model given as like"):
+        fk.kpca(X, like=first, standardize=False)
+
+
+def test_landmarks_are_in_the_units_of_the_rows():
+    X, _ = sample()
+    by_number = fk.kpca(X, "gaussian", 2, sigma=1.0, standardize=True, landmarks=np.arange(40))
+    as_rows = fk.kpca(X, "gaussian", 2, sigma=1.0, standardize=True, landmarks=X[:40])
+    np.testing.assert_allclose(as_rows.eigenvalues, by_number.eigenvalues, rtol=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_many_columns(weighted):
+    rng = np.random.default_rng(0)
+    X, w = rng.standard_normal((50, 1500)) * rng.uniform(1, 5, 1500) + 7.0, rng.integers(0, 3, 50).astype(float)
+    model = fk.kpca(X, "gaussian", 2, sigma=40.0, standardize=True, sample_weight=w if weighted else None)
+    np.testing.assert_allclose(model.scale, standard_scores(X, w if weighted else np.ones(50))[1], rtol=1e-12)
+
+
+def test_rows_out_of_memory():
+    X, _ = sample()
+    whole = fk.kpca(X, "gaussian", 3, sigma=1.0, standardize=True, method="features")
+    blocks = fk.kpca(lambda: iter(np.array_split(X, 7)), "gaussian", 3, sigma=1.0, standardize=True, method="features")
+    np.testing.assert_allclose(blocks.eigenvalues, whole.eigenvalues, rtol=1e-10)
+    np.testing.assert_allclose(blocks.score, whole.score, atol=1e-8)
+    da = pytest.importorskip("dask.array")
+    rows = da.from_array(X, chunks=(70, 4))
+    for method in ("features", "krylov"):
+        one, other = (fk.kpca(x, "gaussian", 3, sigma=1.0, standardize=True, method=method) for x in (rows, X))
+        np.testing.assert_allclose(one.eigenvalues, other.eigenvalues, rtol=1e-12)
+        np.testing.assert_allclose(np.asarray(one.score), other.score, atol=1e-9)
+        np.testing.assert_allclose(np.asarray(fk.kpca_project(one, rows)), other.score, atol=1e-9)
+
+
+@pytest.mark.parametrize("method", ["dense", "features"])
+def test_importance_is_in_the_units_of_the_rows(method):
+    X, _ = sample()
+    model = fk.kpca(X, "gaussian", 2, sigma=1.0, standardize=True, method=method)
+    reference = fk.kpca((X - model.shift) / model.scale, "gaussian", 2, sigma=1.0, standardize=False, method=method)
+    which, there = fk.kpca_importance(model, X), fk.kpca_importance(reference, (X - model.shift) / model.scale)
+    np.testing.assert_allclose(which.importance, there.importance, rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(which.spread, X.std(axis=0), rtol=1e-9, atol=1e-12)
+
+
+def test_an_offset_drowns_a_polynomial_and_standardising_helps():
+    rows = np.random.default_rng(0).uniform(-1, 1, (500, 3))
+    offset, plain = (fk.kpca(X, "polynomial", 1, degree=3, offset=1.0).eigenvalues[0] for X in (rows + 5, rows))
+    assert offset > 50 * plain
+    one, other = (fk.kpca(X, "polynomial", 1, degree=3, standardize=True).eigenvalues[0] for X in (rows + 5, rows))
+    assert one == pytest.approx(other, rel=1e-9)
+
+
+def test_one_warning_names_the_columns():
+    pd = pytest.importorskip("pandas")
+    X = np.random.default_rng(0).standard_normal((100, 4)) * [1e-3, 1.0, 30.0, 1e2]
+    with pytest.warns(ScalesWarning, match="column 3 is .*that of column 0 less than") as caught:
+        fk.kpca(X, "gaussian", 2)
+    assert len(caught) == 1 and caught[0].filename == __file__
+    frame = pd.DataFrame(X, columns=["mg", "m", "s", "Pa"])
+    with pytest.warns(ScalesWarning, match="column 'Pa' is .*that of column 'mg' less than"):
+        fk.kpca(frame, "linear", 2)
+    with pytest.warns(ScalesWarning):
+        fk.plan(X, "polynomial", 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fk.kpca(X, "gaussian", 2, standardize=False)
+        fk.kpca(X, "gaussian", 2, standardize=True)
+        fk.kpca(X[:, 1:], "gaussian", 2)
+        fk.kpca(X @ X.T, "precomputed", 2)
+
+
+def test_what_it_is_not_for():
+    with pytest.raises(ValueError, match="standardize=True scales columns of numbers, and Precomputed"):
+        fk.kpca(np.eye(5), "precomputed", 2, standardize=True)
+    with pytest.raises(TypeError, match="standardize is 'yes'; give True or False"):
+        fk.kpca(np.eye(5), standardize="yes")

@@ -1,0 +1,166 @@
+"""KernelPCANovelty, and what KernelPCA learns by partial_fit: scikit-learn's checks, their limits, their numbers."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sklearn")
+
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import fastkpca as fk
+from fastkpca.sklearn import KernelPCA, KernelPCANovelty
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@parametrize_with_checks(
+    [
+        KernelPCANovelty(),
+        KernelPCANovelty(2, contamination=0.1, statistic="both"),
+        KernelPCANovelty(2, kernel="gaussian", statistic="t2"),
+        KernelPCANovelty(1, kernel="linear"),
+    ]
+)
+def test_their_checks_of_estimators(estimator, check):
+    check(estimator)
+
+
+def ring(n, seed):
+    rng = np.random.default_rng(seed)
+    t = rng.uniform(0, 2 * np.pi, n)
+    return np.column_stack([np.cos(t), np.sin(t)]) + 0.05 * rng.standard_normal((n, 2))
+
+
+@pytest.mark.parametrize("statistic", ["spe", "t2", "both"])
+def test_auto_flags_about_one_in_twenty_new_ordinary_rows(statistic):
+    flagged = []
+    for seed in range(5):
+        novelty = KernelPCANovelty(15, gamma=2.0, statistic=statistic).fit(ring(600, seed))
+        flagged.append(np.mean(novelty.predict(ring(4000, 100 + seed)) == -1))
+    assert 0.03 < np.mean(flagged) < 0.07
+    if statistic != "t2":
+        assert novelty.predict([[0.0, 0.0], [2.0, 0.0], [0.0, 1.0]]).tolist() == [-1, -1, 1]
+
+
+def test_contamination_is_a_share_of_the_training_rows():
+    X = ring(500, 0)
+    novelty = KernelPCANovelty(10, gamma=2.0, contamination=0.1)
+    assert np.sum(novelty.fit_predict(X) == -1) == 50
+    np.testing.assert_array_equal(novelty.decision_function(X), novelty.score_samples(X) - novelty.offset_)
+
+
+def test_scores_are_those_of_the_model():
+    X, X_new = ring(300, 0), ring(50, 1)
+    novelty = KernelPCANovelty(8, gamma=2.0).fit(X)
+    model = fk.kpca(X, "gaussian", 8, gamma=2.0, method="dense")
+    np.testing.assert_allclose(novelty.score_samples(X_new), -fk.kpca_spe(model, X_new), rtol=1e-3)
+    both = KernelPCANovelty(8, gamma=2.0, statistic="both").fit(X)
+    expected = sum(f(model, X_new) / f(model, X).mean() for f in (fk.kpca_t2, fk.kpca_spe))
+    np.testing.assert_allclose(both.score_samples(X_new), -expected, rtol=1e-2)
+    pca = KernelPCA(8, kernel="rbf", gamma=2.0).fit(X)
+    np.testing.assert_allclose(pca.score_samples(X_new), -fk.kpca_spe(model, X_new), rtol=1e-6, atol=1e-12)
+
+
+def test_it_tells_what_it_cannot_do():
+    with pytest.raises(ValueError, match="precomputed matrix does not hold"):
+        KernelPCANovelty(kernel="precomputed").fit(np.eye(20))
+    with pytest.raises(ValueError, match="no variance"):
+        KernelPCANovelty(contamination=0.1).fit(np.ones((30, 2)))
+    with pytest.raises(ValueError, match=r"4 sample\(s\); KernelPCANovelty needs 10"):
+        KernelPCANovelty().fit(np.eye(4))
+    with pytest.raises(NotFittedError):
+        KernelPCANovelty().predict(np.eye(4))
+    with pytest.raises(ValueError, match="'contamination' parameter"):
+        KernelPCANovelty(contamination=0.7).fit(np.eye(20))
+    again = pickle.loads(pickle.dumps(KernelPCANovelty(3).fit(ring(50, 0))))
+    assert set(again.predict(ring(50, 1))) <= {-1, 1}
+
+
+# partial_fit --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf", "laplacian", "gaussian"])
+def test_parts_give_the_components_of_all_rows(kernel):
+    X = load_digits().data / 16.0
+    X = X[np.random.default_rng(0).permutation(len(X))[:900], :20]
+    gamma = None if kernel in ("linear", "gaussian") else 0.05
+    params = {"sigma": 3.0} if kernel == "gaussian" else None
+    pca = KernelPCA(4, kernel=kernel, gamma=gamma, kernel_params=params)
+    whole = clone(pca).fit(X)
+    for part in (X[:500], X[500:501], X[501:]):
+        assert pca.partial_fit(part) is pca
+    assert pca.n_samples_seen_ == 900 and pca.n_features_in_ == 20
+    # the map is that of the first rows: what it leaves out of the others is in the intervals
+    rtol = 2e-3 if kernel == "laplacian" else 1e-4
+    np.testing.assert_allclose(pca.eigenvalues_, whole.eigenvalues_, rtol=rtol)
+    np.testing.assert_allclose(pca.explained_variance_ratio_, whole.explained_variance_ratio_, rtol=rtol)
+    assert (pca.eigenvalue_bounds_[:, 0] <= whole.eigenvalues_).all()
+    assert (whole.eigenvalues_ <= pca.eigenvalue_bounds_[:, 1]).all()
+    np.testing.assert_allclose(np.abs(pca.transform(X[:50])), np.abs(whole.transform(X[:50])), atol=5e-3)
+    assert pca.get_feature_names_out().tolist() == [f"kernelpca{i}" for i in range(4)]
+
+
+def test_partial_fit_starts_anew_after_fit_and_keeps_no_rows():
+    X = ring(200, 0)
+    pca = KernelPCA(3, kernel="rbf", gamma=1.0).fit(X)
+    pca.partial_fit(X[:100])
+    assert pca.n_samples_seen_ == 100 and not hasattr(pca, "X_fit_")
+    with pytest.raises(AttributeError, match="partial_fit keeps none"):
+        _ = pca.eigenvectors_
+    pca.fit(X)
+    assert not hasattr(pca, "n_samples_seen_") and pca.eigenvectors_.shape == (200, 3)
+
+
+def test_partial_fit_takes_every_component_or_a_fraction_of_the_first_rows():
+    X = np.random.default_rng(0).standard_normal((90, 4))
+    assert KernelPCA().partial_fit(X[:40]).partial_fit(X[40:]).transform(X).shape == (90, 4)
+    few = KernelPCA(0.5).partial_fit(X[:40]).partial_fit(X[40:])
+    assert 1 <= len(few.eigenvalues_) < 4
+    single = KernelPCA(2).partial_fit(X[:40].astype(np.float32))
+    assert single.transform(X.astype(np.float32)).dtype == np.float32
+    again = pickle.loads(pickle.dumps(single)).partial_fit(X[40:])
+    assert again.n_samples_seen_ == 90
+
+
+def test_partial_fit_refuses_in_words():
+    X = ring(20, 0)
+    for kernel in ("precomputed", "sigmoid", "tanh"):
+        assert not hasattr(KernelPCA(2, kernel=kernel), "partial_fit")
+    with pytest.raises(ValueError, match="fit_inverse_transform=False"):
+        KernelPCA(2, fit_inverse_transform=True).partial_fit(X)
+    with pytest.raises(ValueError, match=r"got 3 sample\(s\) for n_components=5"):
+        KernelPCA(5, kernel="rbf").partial_fit(X[:3])
+    with pytest.raises(ValueError, match="2 features"):
+        KernelPCA(2).partial_fit(X).partial_fit(np.ones((4, 3)))
+
+
+# Parameters that would be ignored ---------------------------------------------------------------------------------
+
+
+def test_a_search_over_a_parameter_with_the_estimators_default_among_it_fits_that_value():
+    X = ring(60, 0)
+    for coef0 in (0.0, 1, 2.0):
+        assert KernelPCA(1, kernel="tanh", gamma=0.5, coef0=coef0).fit(X).model_.kernel.offset == coef0
+    assert KernelPCA(1, kernel="tanh", kernel_params={"offset": 0.25}).fit(X).model_.kernel.offset == 0.25
+    assert KernelPCA(1, kernel="tanh", kernel_params={"coef0": 0.25}).fit(X).model_.kernel.offset == 0.25
+
+
+def test_a_grid_search_over_kernel_params_does_what_it_says():
+    X = ring(60, 0)
+    search = GridSearchCV(
+        KernelPCANovelty(3, kernel="gaussian", contamination=0.1),
+        {"kernel_params": [{"sigma": 0.5}, {"sigma": 2.0}, {"gamma": 0.5}]},
+        scoring=lambda estimator, X, y=None: estimator.model_.kernel.sigma,
+        cv=2,
+    ).fit(X)
+    np.testing.assert_allclose(search.cv_results_["mean_test_score"], [0.5, 2.0, 1.0])
+    for kernel, params in (("gaussian", {"length": 1.0}), ("matern", {"sigma": 1.0}), ("rbf", {"sigma": 1.0})):
+        with pytest.raises((ValueError, TypeError), match="sigma|length"):
+            GridSearchCV(
+                KernelPCA(2, kernel=kernel), {"kernel_params": [params]}, scoring=lambda *x: 0.0, error_score="raise"
+            ).fit(X)

@@ -36,7 +36,6 @@ from . import footprint
 from .look import Look, look_at
 from .problem import Problem
 from .product_choice import LEAST_COLUMNS, Way, products_for
-from .target import Target
 
 __all__ = ["MAX_FEATURES", "budgeted", "make_plan", "offers_of_maps", "small_offers", "threads_within"]
 
@@ -106,7 +105,7 @@ def _plan(problem: Problem) -> Plan:
         candidates = _withinbudgeted(problem)
     else:
         candidates = [dense] if target.method == "dense" else _compared(problem, dense)
-    plan = replace(_choose(candidates, target, problem.data.n_samples), otherwise=_lapack_instead(dense))
+    plan = replace(_choose(candidates, problem), otherwise=_lapack_instead(dense))
     if quick and len(candidates) == 1:
         plan = replace(plan, reason="a look at other routes would take as long")
     if rows.sequential and plan.method != "features":
@@ -118,7 +117,7 @@ def _plan(problem: Problem) -> Plan:
 def _small_exact_maps(problem: Problem, most: int) -> list[Candidate]:
     """Maps of at most so many features that leave nothing out: they need no look."""
     kernel, data = problem.kernel, problem.data
-    offers = kernel.feature_maps(data, 0.0, most) if kernel.positive_semidefinite else []
+    offers = kernel.feature_maps(data, 0.0, most) if not kernel.without_maps else []
     hold = _components_held(problem, None)
     return [_feature_candidate(problem, offer, hold) for offer in offers if offer.cost.residual == 0.0]
 
@@ -145,7 +144,7 @@ def _compared(problem: Problem, dense: Candidate) -> list[Candidate]:
     candidates = [] if target.forced else [dense]
     if target.method in ("auto", "krylov"):
         candidates += _krylov_candidates(problem, look)
-    if target.method in ("auto", "features") and problem.kernel.positive_semidefinite:
+    if target.method in ("auto", "features") and not problem.kernel.without_maps:
         others = [x.seconds for x in candidates if not x.obstacle]
         candidates += _feature_candidates(problem, look, others)
     # what the look itself takes, each candidate costs
@@ -157,7 +156,7 @@ def _plan_for_map(problem: Problem) -> Plan:
     """The plan where the feature map is given."""
     assert problem.given_map is not None
     candidate = _feature_candidate(problem, problem.given_map, _components_held(problem, None))
-    plan = _choose([candidate], problem.target, problem.data.n_samples)
+    plan = _choose([candidate], problem)
     own = problem.target.max_features is not None
     return replace(plan, reason="the landmarks" if own else "the feature map of the model given as like")
 
@@ -589,12 +588,13 @@ def _exact_instead(best: Candidate, possible: list[Candidate]) -> Candidate:
     return min(near, key=lambda x: x.seconds, default=best)
 
 
-def _choose(candidates: list[Candidate], target: Target, n: int) -> Plan:
-    method = target.method
+def _choose(candidates: list[Candidate], problem: Problem) -> Plan:
+    target, n = problem.target, problem.data.n_samples
+    method, without_maps = target.method, problem.kernel.without_maps
     possible = [x for x in candidates if not x.obstacle]
     if not possible and not candidates:
         raise ValueError(
-            f"method={method!r} is not possible: the kernel is not positive semidefinite, so it has no feature map; "
+            f"method={method!r} is not possible: the kernel {without_maps}, so it has no feature map; "
             "take method='auto'"
         )
     if not possible:

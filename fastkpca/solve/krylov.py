@@ -12,7 +12,7 @@ with several columns each, and the whole Krylov space is kept (full reorthogonal
    is too large: from a factorisation of the matrix beyond them, which is certain, or from a sample of its rows; if that
    costs less than
 4. *exploration*: a new random block in the complement. Either it finds an eigenvalue that was missed (one that is
-   repeated more often than the block is wide), or its Krylov space shows, with a stated probability, that there is none.
+   repeated more often than the block is wide), or its Krylov space shows, with a stated probability, that none was.
 5. *Flat spectra* (``flat``), where neither trace nor norm gives a small bound: the run begins again from a random
    block, and the bounds follow from that.
 """

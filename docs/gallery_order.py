@@ -3,10 +3,12 @@
 ORDER = [
     "five_minutes",
     "contours",
+    "rings",
     "sigma",
     "selection",
     "scree",
     "denoise_digits",
+    "faces",
     "novelty",
     "accuracy",
     "nystroem",

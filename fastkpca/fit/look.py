@@ -17,6 +17,10 @@ SMALL_LOOK = 192
 """Rows, of which all eigenvalues are found in a millisecond."""
 
 
+MANY = 1 << 15
+"""Rows from which on a look may cost twice as much: a tenth more features cost more."""
+
+
 @dataclass(frozen=True)
 class Look:
     """What a look at a few rows of the sample tells before anything is run.
@@ -85,6 +89,8 @@ def look_at(
     probe = None
     if kernel.positive_semidefinite and pivots:
         sizes = (128, 512) if few else (256, 1024)
+        if beside and data.n_samples >= MANY:
+            sizes = (512, 2048)
         probe = probe_rank(
             kernel,
             data,

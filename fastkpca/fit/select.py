@@ -229,7 +229,7 @@ def _grid(name: Any, grid: Any) -> list[dict[str, Any]]:
     match grid:
         case {**lists}:
             values = [np.atleast_1d(np.asarray(x, dtype=object)) for x in lists.values()]
-            return [dict(zip(lists, combination)) for combination in product(*values)]
+            return [dict(zip(map(str, lists), combination)) for combination in product(*values)]
     raise TypeError(f"kernels[{name!r}] is {grid!r}; give a dict of lists, as in {{'sigma': [0.5, 1.0]}}")
 
 
@@ -421,9 +421,9 @@ def _selection(
     }
     known = [kernel.get_parameters() for kernel in candidates]
     for name in dict.fromkeys(x for parameters in known for x in parameters):
-        values = [parameters.get(name) for parameters in known]
-        if all(x is None or (np.isscalar(x) and np.isreal(x)) for x in values):
-            columns[name] = np.repeat([np.nan if x is None else float(x) for x in values], len(numbers))
+        settings = [parameters.get(name) for parameters in known]
+        if all(x is None or (np.isscalar(x) and np.isreal(x)) for x in settings):
+            columns[name] = np.repeat([np.nan if x is None else float(x) for x in settings], len(numbers))
     for name, values in measured.items():
         table = values.reshape(n_rows, -1)
         columns[name] = table.mean(axis=1)

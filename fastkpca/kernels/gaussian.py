@@ -72,9 +72,10 @@ class Gaussian(Kernel):
 
     Parameters
     ----------
-    sigma : float, optional
+    sigma : float or array_like (d,), optional
         Positive. ``gamma`` = 1 / (2 sigma^2) is another spelling. Default: the median heuristic, the median distance
-        of at most 512 seeded rows divided by sqrt(2).
+        of at most 512 seeded rows divided by sqrt(2). One number for each column (automatic relevance determination)
+        makes a ``ColumnKernel``, exp(-sum_j (x_j - y_j)^2 / (2 sigma_j^2)), with all products and bounds.
     """
 
     api_version = 1
@@ -82,6 +83,7 @@ class Gaussian(Kernel):
     positive_semidefinite = True
     translation = "kernel"
     parameters = {"sigma": None}
+    width_parameter = "sigma"
     aliases = {"gamma": ("sigma", _sigma_of_gamma)}
 
     sigma: float | None

@@ -10,6 +10,7 @@ from ..base.protocol import Kernel
 from ..base.stored import Record, refusing
 from ..errors import PluginError, PluginWarning, UnknownKernelError, warn_caller
 from .adapters import CallableKernel, ObjectKernel
+from .columns import ColumnKernel
 from .combined import ProductKernel, ScaledKernel, SumKernel
 from .registry import BUILTINS, GROUP, KERNELS, installed_entries, make, session_entries
 
@@ -26,7 +27,7 @@ def kernel_state(kernel: Kernel) -> dict[str, Any]:
     -------
     dict
         {"name", "parameters"}, with the "version" of another distribution; or {"sum": [states]}, {"product": [states]},
-        {"factor", "kernel": state}.
+        {"factor", "kernel": state}; or {"columns", "widths", "kernel": state}.
 
     Raises
     ------
@@ -36,6 +37,9 @@ def kernel_state(kernel: Kernel) -> dict[str, Any]:
     kernel = kernel.unguarded()
     if isinstance(kernel, ScaledKernel):
         return {"factor": kernel.factor, "kernel": kernel_state(kernel.kernel)}
+    if isinstance(kernel, ColumnKernel):
+        lists = {"columns": list(kernel.columns), "widths": list(kernel.widths)}
+        return lists | {"kernel": kernel_state(kernel.kernel)}
     if isinstance(kernel, (SumKernel, ProductKernel)):
         return {kernel.word: [kernel_state(part) for part in kernel.parts]}
     cls = type(kernel)
@@ -109,6 +113,14 @@ def _restored(state: Any, allowed: bool | frozenset[str]) -> Kernel:
         factor, part = record.number("factor", above=0.0), _restored(record.get("kernel"), allowed)
         with refusing("the kernel"):
             return ScaledKernel(factor=factor, kernel=part)
+    if "columns" in record.header:
+        record.keys(("columns", "widths", "kernel"))
+        columns, widths, part = tuple(record.list("columns")), tuple(record.list("widths")), record.get("kernel")
+        if not (all(type(x) is int for x in columns) and all(type(x) is float for x in widths)):
+            raise record.refuse("its columns and widths are not lists of numbers")
+        kernel = _restored(part, allowed)
+        with refusing("the kernel"):
+            return ColumnKernel(kernel=kernel, columns=columns, widths=widths)
     for cls in (SumKernel, ProductKernel):
         if cls.word in record.header:
             record.keys((cls.word,))

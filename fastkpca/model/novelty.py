@@ -88,6 +88,7 @@ def kpca_t2(
     ValueError, TypeError
         As ``kpca_project``; or T^2 of a row is beyond the largest number.
     """
+    model = check_model(model)
     given = new_rows(model, X, purpose="kpca_t2")
     # what overflows is refused at the end
     quiet = np.errstate(over="ignore", invalid="ignore")
@@ -179,6 +180,7 @@ def kpca_spe(
     True
     """
     bounds = check_flag(bounds, "bounds")
+    model = check_model(model)
     given = new_rows(model, X, purpose="kpca_spe")
     errors = _squared_errors(model, given, diagonal, n_threads, progress, bounds)
     spe = _finite(errors.spe, "SPE", given.dtype)
@@ -249,7 +251,7 @@ def kpca_limits(
     >>> limits.exceeded(fk.kpca_t2(model, X), fk.kpca_spe(model, X)).tolist()
     [False, True]
     """
-    check_model(model)
+    model = check_model(model)
     check_choice(t2, "t2", ("F", "chi2", "empirical"))
     check_choice(spe, "spe", ("box", "empirical"))
     if isinstance(confidence, bool) or not isinstance(confidence, (int, float, np.number)) or not 0 < confidence < 1:

@@ -52,7 +52,7 @@ def scree(
     >>> plot.scree(fk.kpca(X, "gaussian", 10, sigma=2.0)).get_yscale()
     'log'
     """
-    check_model(model)
+    model = check_model(model)
     c = model.n_components if n_components is None else n_components
     if not 1 <= c <= model.n_components:
         raise ValueError(f"n_components is {n_components}; the model has 1 to {model.n_components}")

@@ -102,7 +102,7 @@ def test_other_kernels(rings, name):
     X, _ = rings
     chosen = fk.kpca_select(X, name, [1, 2])
     assert chosen.criterion == "preimage" and np.isfinite(chosen.columns["preimage"]).all()
-    grid = name == "laplacian"  # the others have a width of 1 until one is given
+    grid = name in ("matern", "laplacian", "rational_quadratic")
     assert len(chosen.candidates) == (12 if grid else 1)
 
 

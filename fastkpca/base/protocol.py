@@ -261,6 +261,13 @@ class Kernel:
         parts = [np.diagonal(self.block(X[i : i + step], X[i : i + step])) for i in range(0, len(X), step)]
         return np.concatenate(parts) if parts else np.empty(0)
 
+    @property
+    def without_maps(self) -> str:
+        """Why no feature map can take the place of its rows, as the end of "the kernel ..."; empty where one can."""
+        if not self.positive_semidefinite:
+            return "is not positive semidefinite"
+        return "is on numbers of rows, and not on rows of numbers" if self.by_number else ""
+
     def unguarded(self) -> Kernel:
         """The kernel itself, where this is the guard around one from outside."""
         return self

@@ -167,12 +167,13 @@ def largest_map(
     results, before = [], 0
     for end in (SMALL_MAP, MANY_TASKS, max_features):
         low, high = before, min(max_features, end)
+        middle = high  # mostly all of them fit
         while low < high:
-            middle = (low + high + 1) // 2
             if map_bytes(data, rows, middle, k, pivots=pivots, scores=scores) <= limit:
                 low = middle
             else:
                 high = middle - 1
+            middle = (low + high + 1) // 2
         results.append((low, low == min(max_features, end)))
         before = min(max_features, end)
     surely = next((low for low, whole in results if not whole), max_features)

@@ -183,8 +183,8 @@ def features(
     inputs = _inputs(_FEATURES, X, kernel, kernel_parameters, n_threads, rng)
     chosen, rows, data, threads = inputs.kernel, inputs.rows, inputs.data, inputs.n_threads
     limit = MAX_FEATURES if max_features is None else check_count(max_features, "max_features")
-    if not chosen.positive_semidefinite:
-        raise ValueError(f"{chosen!r} is not positive semidefinite, so no feature map exists; use gram()")
+    if chosen.without_maps:
+        raise ValueError(f"{chosen!r} {chosen.without_maps}, so no feature map exists; use gram()")
     if landmarks is not None:
         if max_features is not None or features not in ("auto", "pivots"):
             raise ValueError("landmarks= are the features, and max_features= or features= asks for others; drop one")

@@ -33,15 +33,19 @@ from ..solve.costs import basis_bytes, default_block_size, least_columns, ritz_s
 from ..solve.lapack import takes_all
 from ..solve.sampled import FEWEST, SAMPLING_FAILURE, bound_flops, draws_worth, upper_share
 from . import footprint
-from .look import Look, look_at
+from .look import NOTHING_SEEN, Look, first_share, look_at
 from .problem import Problem
 from .product_choice import LEAST_COLUMNS, Way, products_for
-from .target import Target
 
 __all__ = ["MAX_FEATURES", "budgeted", "make_plan", "offers_of_maps", "small_offers", "threads_within"]
 
 LOOK_SECONDS = 1e-2
 """Below this LAPACK is taken without a look at the spectrum, which costs 3e-3 and seldom finds anything faster."""
+NO_LOOK_SECONDS = 0.1
+"""Of a map that is taken without a look, which costs 4 to 10 milliseconds."""
+NO_SEARCH_SECONDS = 0.02
+"""Of the moments of a map that leaves something out, the same: fewer features by a search would not repay it."""
+SPREAD_COLUMNS = 64
 KRYLOV_OVERHEAD = 15e-3
 KRYLOV_DOUBLE = 1.5  # passes in float64; those before are a search in float32, twice as fast
 KRYLOV_EXPLORING_PASSES = 8.0  # further ones, in float64, where no deterministic bound on the rest is in sight
@@ -105,8 +109,8 @@ def _plan(problem: Problem) -> Plan:
     elif not target.tol_is_required and target.features in ("auto", "pivots"):
         candidates = _withinbudgeted(problem)
     else:
-        candidates = [dense] if target.method == "dense" else _compared(problem, dense)
-    plan = replace(_choose(candidates, target, problem.data.n_samples), otherwise=_lapack_instead(dense))
+        candidates = [dense] if target.method == "dense" else _without_look(problem, dense) or _compared(problem, dense)
+    plan = replace(_choose(candidates, problem), otherwise=_lapack_instead(dense))
     if quick and len(candidates) == 1:
         plan = replace(plan, reason="a look at other routes would take as long")
     if rows.sequential and plan.method != "features":
@@ -118,9 +122,40 @@ def _plan(problem: Problem) -> Plan:
 def _small_exact_maps(problem: Problem, most: int) -> list[Candidate]:
     """Maps of at most so many features that leave nothing out: they need no look."""
     kernel, data = problem.kernel, problem.data
-    offers = kernel.feature_maps(data, 0.0, most) if kernel.positive_semidefinite else []
+    offers = kernel.feature_maps(data, 0.0, most) if not kernel.without_maps else []
     hold = _components_held(problem, None)
     return [_feature_candidate(problem, offer, hold) for offer in offers if offer.cost.residual == 0.0]
+
+
+def _without_look(problem: Problem, dense: Candidate) -> list[Candidate]:
+    """Candidates among which a map is so cheap that a look, which may find a cheaper one, is not worth its time.
+
+    Empty where there is none.
+    """
+    target, kernel, data, rows = problem.target, problem.kernel, problem.data, problem.rows
+    free = target.method == target.features == target.products == "auto" and target.max_features is None
+    if not free or target.may_use_sampled_bound or rows.distributed or not kernel.positive_semidefinite:
+        return []
+    most = int(math.sqrt(NO_LOOK_SECONDS * SYRK_RATE / data.n_samples))
+    maps = _small_exact_maps(problem, most) if _is_spread(data) else []
+    if not maps:
+        residual = 0.5 * target.tol * first_share(kernel, data)
+        hold = _components_held(problem, None)
+        most = int(math.sqrt(NO_SEARCH_SECONDS * SYRK_RATE / data.n_samples))
+        offers = kernel.feature_maps(data, residual, most) if 0.0 < residual < 1.0 else []
+        maps = [_feature_candidate(problem, offer, hold) for offer in offers]
+        maps = [x for x in maps if not _too_many(x.offer, data.n_samples)]
+    candidates = [dense, _krylov_candidates(problem, NOTHING_SEEN)[0], *maps]
+    best = min((x for x in candidates if not x.obstacle), key=lambda x: x.seconds, default=dense)
+    return candidates if best in maps and best.seconds <= NO_LOOK_SECONDS else []
+
+
+def _is_spread(data: Summary) -> bool:
+    """Whether the rows fill all their dimensions. If not, pivots may be far fewer than the monomials."""
+    if data.covariance is None or data.n_features > SPREAD_COLUMNS:
+        return False
+    lengths = np.linalg.eigvalsh(data.covariance)
+    return bool(lengths[0] > 1e-3 * lengths[-1])
 
 
 def _withinbudgeted(problem: Problem) -> list[Candidate]:
@@ -145,7 +180,7 @@ def _compared(problem: Problem, dense: Candidate) -> list[Candidate]:
     candidates = [] if target.forced else [dense]
     if target.method in ("auto", "krylov"):
         candidates += _krylov_candidates(problem, look)
-    if target.method in ("auto", "features") and problem.kernel.positive_semidefinite:
+    if target.method in ("auto", "features") and not problem.kernel.without_maps:
         others = [x.seconds for x in candidates if not x.obstacle]
         candidates += _feature_candidates(problem, look, others)
     # what the look itself takes, each candidate costs
@@ -157,7 +192,7 @@ def _plan_for_map(problem: Problem) -> Plan:
     """The plan where the feature map is given."""
     assert problem.given_map is not None
     candidate = _feature_candidate(problem, problem.given_map, _components_held(problem, None))
-    plan = _choose([candidate], problem.target, problem.data.n_samples)
+    plan = _choose([candidate], problem)
     own = problem.target.max_features is not None
     return replace(plan, reason="the landmarks" if own else "the feature map of the model given as like")
 
@@ -594,12 +629,13 @@ def _exact_instead(best: Candidate, possible: list[Candidate]) -> Candidate:
     return min(near, key=lambda x: x.seconds, default=best)
 
 
-def _choose(candidates: list[Candidate], target: Target, n: int) -> Plan:
-    method = target.method
+def _choose(candidates: list[Candidate], problem: Problem) -> Plan:
+    target, n = problem.target, problem.data.n_samples
+    method, without_maps = target.method, problem.kernel.without_maps
     possible = [x for x in candidates if not x.obstacle]
     if not possible and not candidates:
         raise ValueError(
-            f"method={method!r} is not possible: the kernel is not positive semidefinite, so it has no feature map; "
+            f"method={method!r} is not possible: the kernel {without_maps}, so it has no feature map; "
             "take method='auto'"
         )
     if not possible:

@@ -190,10 +190,10 @@ def prepare(X: Any, options: Options, report: parallel.Progress | None = None, *
     if options.standardize is None and like is None:
         _warn_of_ranges(kernel, data, names)
     c = check_c(c, rows.n_samples)
-    if options.budgeted and not kernel.positive_semidefinite:
+    if options.budgeted and kernel.without_maps:
         raise ValueError(
-            f"max_features and landmarks ask for a feature map, and {kernel!r} is not positive semidefinite, so it "
-            "has none; leave them out"
+            f"max_features and landmarks ask for a feature map, and {kernel!r} {kernel.without_maps}, so it has "
+            "none; leave them out"
         )
     most = _check_max_features(options.max_features, "max_features", c, rows.n_samples)
     given_map = None if like is None else _offer_of(map_for_rows(like, kernel, data), like.plan.name)

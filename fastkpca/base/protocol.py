@@ -605,7 +605,10 @@ class Moments:
         """Add a tile of rows, with non-negative weights where given; returns ``FeatureMap.residual`` of the rows, or
         None where it is not looked at row by row."""
         X = np.ascontiguousarray(X, dtype=np.float64)
-        Phi = self.map.features(X)
+        return self.add(X, self.map.features(X), weights)
+
+    def add(self, X: np.ndarray, Phi: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+        """``update`` of a dense second moment where the features (float64) are known; overwrites them."""
         residual = self.map.residual(X, Phi)
         self.residual_trace += float(residual.sum() if weights is None else residual @ weights)
         tile = np.ascontiguousarray(Phi.T)  # no copy where features() was column-major

@@ -128,10 +128,13 @@ class Statistics(NamedTuple):
 
 
 class Sample:
-    """The groups of the sample, and its own eigenvalues and axes within the span of the components."""
+    """The groups of the sample, and its own eigenvalues and axes within the span of the components.
 
-    def __init__(self, sums: Sums):
-        self.sums = sums
+    ``center``: whether moments are about the mean of the scores, or about zero.
+    """
+
+    def __init__(self, sums: Sums, center: bool):
+        self.sums, self.center = sums, center
         self.single = len(sums.count) < GROUPS
         estimate = self._decomposed(np.ones((1, len(sums.count))))
         self.values, self.axes = estimate[2], estimate[3][0]
@@ -142,7 +145,7 @@ class Sample:
         count, scores, products = self.sums.count, self.sums.scores, self.sums.products
         k = scores.shape[1]
         n = W @ count
-        mean = W @ scores / n[:, None]
+        mean = W @ scores / n[:, None] * self.center
         C = (W @ products.reshape(len(count), -1)).reshape(-1, k, k) / n[:, None, None]
         values, axes = np.linalg.eigh(C - mean[:, :, None] * mean[:, None, :])
         values = values[:, ::-1]
@@ -195,6 +198,11 @@ class Sample:
         np.einsum("bgik,bik->bgk", turned, axes, out=out)
         out -= 2.0 * (scores @ axes) * centre[:, None, :]
         out += count[:, None] * centre[:, None, :] ** 2
+
+    @property
+    def latent(self) -> np.ndarray:
+        """Variances of the components, as ``KPCAModel.latent``."""
+        return self.values[0] * (self.n / (self.n - self.center))
 
     # What lies outside of the components is known in sum only. Its largest eigenvalue is at most that sum, and at most
     # the smallest of the components.

@@ -33,21 +33,39 @@ except ImportError as _error:
         "`pip install --no-build-isolation -e .` makes the tree itself importable."
     ) from _error
 
+from importlib import import_module as _import_module
 from importlib import metadata as _metadata
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from .base.methods import get_method, list_methods
+from .errors import did_you_mean as _did_you_mean
 from .fit.gram import features, gram
 from .fit.kpca import kpca, plan
 from .fit.merge import kpca_merge, kpca_update
 from .fit.pca import pca
 from .fit.select import kpca_select
-from .kernels import get_kernel, list_kernels, register_kernel
+from .kernels import get_kernel, list_kernels, on_columns, register_kernel
 from .model.importance import kpca_importance
 from .model.matlab import export_mat
 from .model.novelty import kpca_limits, kpca_spe, kpca_t2
 from .model.preimage import kpca_denoise, kpca_preimage
 from .model.project import kpca_project
 from .model.result import KPCAModel, load, save
+from .model.uncertainty import kpca_uncertainty
+
+if not _TYPE_CHECKING:
+
+    def __getattr__(name: str):
+        """Submodules are imported when they are first asked for; other libraries' names say what they are here."""
+        if name in ("plot", "sklearn", "state", "testing"):
+            return _import_module(f"fastkpca.{name}")
+        text = f"fastkpca has no attribute {name!r}"
+        if name in ("KernelPCA", "Nystroem"):
+            text += f"; scikit-learn's class is fastkpca.sklearn.{name}"
+        elif near := _did_you_mean(name, __all__):
+            text += f"; {near}"
+        raise AttributeError(text)
+
 
 __version__ = _metadata.version("fastkpca")
 
@@ -69,10 +87,12 @@ __all__ = [
     "kpca_select",
     "kpca_spe",
     "kpca_t2",
+    "kpca_uncertainty",
     "kpca_update",
     "list_kernels",
     "list_methods",
     "load",
+    "on_columns",
     "pca",
     "plan",
     "register_kernel",

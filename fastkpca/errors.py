@@ -21,6 +21,8 @@ __all__ = [
     "KernelContractError",
     "KernelParameterError",
     "ModelFileError",
+    "NoRouteError",
+    "NoVarianceError",
     "NotConvergedError",
     "PluginError",
     "PluginWarning",
@@ -163,7 +165,7 @@ class ScalesWarning(UserWarning):
 
 
 class NoRouteError(ValueError):
-    """Each candidate has an obstacle."""
+    """No route fits the memory limit or the task; the text names the obstacle of each candidate and what helps."""
 
 
 class NoVarianceError(ValueError):

@@ -319,7 +319,7 @@ def stored_product(X: np.ndarray, setting: Setting, dtype: type) -> Callable[[np
 
 def block_krylov(X: np.ndarray, setting: Setting, product: Callable, most: int = 12) -> Result:
     """Random start, Rayleigh-Ritz on all blocks, until the Ritz values stand still."""
-    c = setting.c
+    c, still = setting.c, max(setting.tol / 10, 1e-7)
     Q = np.linalg.qr(np.random.default_rng(0).standard_normal((len(X), 2 * c)))[0]
     V, W, before = np.empty((len(X), 0)), np.empty((len(X), 0)), np.zeros(c)
     for _ in range(most):
@@ -330,7 +330,7 @@ def block_krylov(X: np.ndarray, setting: Setting, product: Callable, most: int =
         T = V.T @ W
         values, Y = np.linalg.eigh((T + T.T) / 2)
         values, Y = values[::-1][:c], Y[:, ::-1][:, :c]
-        if np.abs(values - before).max() <= setting.tol * values[0]:
+        if np.abs(values - before).max() <= still * values[0]:
             break
         before = values
         Q = image - V @ (V.T @ image)

@@ -35,13 +35,11 @@ plot.scree(model, ax)
 plt.show()
 
 # %%
-# New rows are projected with the numbers of the old ones. Here they are drawn over them, as crosses:
+# New rows are projected with the numbers of the old ones. Here the hollow marks are 297 new rows:
 
 scores = fk.kpca_project(model, X[1500:])
 fig, ax = plt.subplots(figsize=(7.5, 5.5), layout="constrained")
-plot.scores(model, digit[:1500], ax, label_name="digit")
-ax.scatter(scores[:, 0], scores[:, 1], marker="x", color="black", s=16, linewidths=0.8)
-ax.set_title("297 new rows as crosses", fontsize="medium")
+plot.scores(model, digit[:1500], ax, label_name="digit", new=scores, new_labels=digit[1500:])
 plt.show()
 
 # %%

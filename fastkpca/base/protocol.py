@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeAlias, cast
 
 import numpy as np
 
@@ -81,6 +81,8 @@ class Summary:
     other_radius : float, optional
         Of the two sides of a rectangular product this summary is that of the rows farther from the origin, and
         ``other_radius`` the radius of the others; None: the rows with themselves.
+    feature_names : tuple of str, optional
+        Names of the columns, where they are known.
     """
 
     n_samples: int
@@ -94,6 +96,7 @@ class Summary:
     sample: np.ndarray
     sample_index: np.ndarray
     other_radius: float | None = None
+    feature_names: tuple[str, ...] | None = None
 
     @property
     def largest_inner(self) -> float:
@@ -182,6 +185,8 @@ class Kernel:
         @property
         def by_number(self) -> bool: ...
         @property
+        def knows_diagonal(self) -> bool: ...
+        @property
         def is_linear(self) -> bool: ...
 
     else:
@@ -195,17 +200,29 @@ class Kernel:
         thread_safe = True
         """False makes the core call this kernel from one thread only."""
         by_number = False
-        """True: rows are numbers of rows of a matrix held elsewhere, and k(x, x) of new rows is not known."""
+        """True: rows are numbers: of the rows of a matrix, or of objects in a list."""
+        knows_diagonal = True
+        """False: k(x, x) of new rows is not known."""
         is_linear = False
         """True: k(x, y) = x.y, so that feature space is the space of the rows."""
     parameters: ClassVar[Mapping[str, Any]] = {}
     aliases: ClassVar[Mapping[str, tuple[str, Callable[[Any], Any]]]] = {}
+    width_parameter: ClassVar[str | None] = None
+    """The parameter w, positive and without a limit of its own, of which k is a function of (x - y) / w alone: users
+    may then give one number for each column, and the core divides the columns by them. None: there is none."""
     stored_maps: ClassVar[tuple[Any, ...]] = ()
     """Classes of fastkpca's own feature maps that a model file may hold for this kernel. A new built-in map takes three
     steps: give its class a ``kind``; write ``stored_size(record, n_columns)`` and ``from_state(header, arrays)``; add
     the class here, in each kernel that offers it. Maps of plugins need none of this."""
     __array_ufunc__ = None  # numpy's numbers leave ``np.float64(2) * kernel`` to __rmul__
     _algebra: ClassVar[Any] = None  # set by fastkpca.kernels, where sums and products live: imports run downwards
+    _with_widths: ClassVar[Any] = None  # the same: (class, spelling of the parameter, parameters) -> kernel
+
+    def __new__(cls, *arguments: Any, **parameters: Any) -> Self:
+        for given, value in parameters.items() if cls.width_parameter else ():
+            if cls.aliases.get(given, (given,))[0] == cls.width_parameter and np.ndim(value) == 1:
+                return cast(Self, cls._with_widths(cls, given, parameters))
+        return super().__new__(cls)
 
     def __init__(self, **parameters: Any):
         values = dict(self.parameters)
@@ -248,6 +265,13 @@ class Kernel:
         parts = [np.diagonal(self.block(X[i : i + step], X[i : i + step])) for i in range(0, len(X), step)]
         return np.concatenate(parts) if parts else np.empty(0)
 
+    @property
+    def without_maps(self) -> str:
+        """Why no feature map can take the place of its rows, as the end of "the kernel ..."; empty where one can."""
+        if not self.positive_semidefinite:
+            return "is not positive semidefinite"
+        return "is on numbers of rows, and not on rows of numbers" if self.by_number else ""
+
     def unguarded(self) -> Kernel:
         """The kernel itself, where this is the guard around one from outside."""
         return self
@@ -259,6 +283,10 @@ class Kernel:
     def over_parts(self, function: Callable[[Kernel], Kernel]) -> Kernel:
         """The same combination of function(part) for each kernel that this one is made of; itself where of none."""
         return self
+
+    def map_columns(self, n_columns: int) -> int:
+        """How many of the columns the maps of ``map_parts`` see."""
+        return n_columns
 
     def map_parts(self) -> tuple[Kernel, ...]:
         """The kernels of the parts of its feature maps, where these are made of the maps of other kernels."""
@@ -577,7 +605,10 @@ class Moments:
         """Add a tile of rows, with non-negative weights where given; returns ``FeatureMap.residual`` of the rows, or
         None where it is not looked at row by row."""
         X = np.ascontiguousarray(X, dtype=np.float64)
-        Phi = self.map.features(X)
+        return self.add(X, self.map.features(X), weights)
+
+    def add(self, X: np.ndarray, Phi: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+        """``update`` of a dense second moment where the features (float64) are known; overwrites them."""
         residual = self.map.residual(X, Phi)
         self.residual_trace += float(residual.sum() if weights is None else residual @ weights)
         tile = np.ascontiguousarray(Phi.T)  # no copy where features() was column-major

@@ -80,8 +80,9 @@ def _described(error: Exception) -> str:
 
 
 def _in_words_of_the_command(text: str) -> str:
-    """The options of the command line in place of the arguments of ``load``."""
-    return re.sub(r"plugins=\['([^']*)'\]", r"--plugins \1", text).replace("plugins=True", "--plugins all")
+    """The options of the command line in place of the arguments of ``load`` and ``kpca``."""
+    text = re.sub(r"plugins=\['([^']*)'\]", r"--plugins \1", text).replace("plugins=True", "--plugins all")
+    return text.replace("standardize=True", "--standardize").replace("standardize=False", "--no-standardize")
 
 
 def _say(kind: str, text: str) -> None:
@@ -115,7 +116,7 @@ def _progress(enabled: bool) -> Iterator[Any]:
 @contextlib.contextmanager
 def _one_line_warnings() -> Iterator[None]:
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        _say("warning", " ".join(str(message).split()))
+        _say("warning", _in_words_of_the_command(" ".join(str(message).split())))
 
     with warnings.catch_warnings():
         for category in (UserWarning, RuntimeWarning):
@@ -249,7 +250,7 @@ _EXAMPLES = {
   fastkpca COMMAND --help                               options and examples of one command""",
     "fit": """examples:
   fastkpca fit data.csv                                 5 components, Gaussian kernel, sigma from the data
-  fastkpca fit data.csv --sigma 0.5 -c 10 -o model.kpca --scores scores.csv --plot scores.png
+  fastkpca fit data.csv --standardize -c 10 -o model.kpca --scores scores.csv --plot scores.png
   fastkpca fit data.csv --kernel polynomial --degree 2 -c 0.95
   fastkpca fit people.csv --id name --label-column group --scores scores.csv --plot groups.png
   fastkpca fit german.csv --decimal , --columns height,3-5
@@ -349,6 +350,11 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
     )
     work = fit.add_argument_group("work")
     work.add_argument(
+        "--standardize",
+        action=argparse.BooleanOptionalAction,
+        help="subtract the mean of each column and divide by its standard deviation, here and in new rows",
+    )
+    work.add_argument(
         "-c",
         "--components",
         type=_number_of_components,
@@ -420,7 +426,11 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
     parameters = _kernel_parameters(options)
     fk.get_kernel(options.kernel, **parameters)
     given = vars(options)
-    settings = {name: given[name] for name in ("tol", "method", "n_threads", "memory_limit") if given[name] is not None}
+    settings = {
+        name: given[name]
+        for name in ("tol", "method", "n_threads", "memory_limit", "standardize")
+        if given[name] is not None
+    }
     return {"kernel": options.kernel, "c": options.components, "rng": options.seed, **settings, **parameters}
 
 

@@ -31,18 +31,34 @@ TRACE_FOR_SAMPLE = 30.0
 """Trace of what is left, over its largest eigenvalue: less than that is common on real data."""
 
 
+TRIES = 3
+"""Bounds from samples in a round, at most."""
+PILOT = 1024
+"""Rows of a first, small sample, which says how many are needed."""
+
+
 @dataclass(frozen=True)
 class _Pass:
-    """What a pass over the rows has found: ``left_out`` bounds what the map leaves out of the largest eigenvalue."""
+    """What a pass over the rows has found.
+
+    ``left_out`` bounds what the map leaves out of the largest eigenvalue; ``foreseen`` is about what the bound would be
+    with as many draws as there are, where it took fewer; ``kept`` (D, N) are the features, where they are kept.
+    """
 
     moments: Moments
     draws: Draws | None
     leading: Axes
     left_out: Bound
+    foreseen: float = np.inf
+    kept: np.ndarray | None = None
 
     def misses(self, target: Target) -> bool:
         """Whether the map leaves more than ``tol`` of the largest eigenvalue out."""
         return self.left_out.mu > target.tol * largest_of(self.leading[0])
+
+    def times_too_large(self, target: Target) -> float:
+        """What is left out, over what may be."""
+        return min(self.left_out.mu, self.foreseen) / (target.tol * largest_of(self.leading[0]))
 
     def features_needed(self, target: Target) -> int:
         """How many will do, as far as one pass tells.
@@ -53,16 +69,15 @@ class _Pass:
         D = self.moments.map.n_features
         if self.left_out.form == "trace":
             return 3 * D // 2
-        times = self.left_out.mu / (target.tol * largest_of(self.leading[0]))
-        return int(1.1 * D * times ** (1 / 1.4)) + 1
+        return int(1.2 * D * self.times_too_large(target) ** (1 / 1.4)) + 1
 
 
 def solve_by_features(problem: Problem, plan: Plan) -> Solution:
     """Components of the feature map that the plan chose; by products where it misses too much and those are allowed."""
     target, way = problem.target, plan.chosen
     with parallel.blas_threads():
-        most_draws = _most_draws(problem, plan)
-        found = _pass(way.offer.build(problem.data.sample), problem, 0, most_draws)
+        most_draws, room = _most_draws(problem, plan), way.room.kept
+        found = _pass(way.offer.build(problem.data.sample), problem, 0, most_draws, room)
         for rounds in range(1, ROUNDS + 1):
             if not found.misses(target) or not target.tol_is_required:
                 break
@@ -78,19 +93,21 @@ def solve_by_features(problem: Problem, plan: Plan) -> Solution:
             if more is found.moments.map:
                 break
             del found  # of the map before: the next takes its room
-            found = _pass(more, problem, rounds, most_draws)
+            found = _pass(more, problem, rounds, most_draws, room)
     if found.misses(target) and not target.forced and target.c is not None and plan.krylov:
         return _by_krylov(problem, plan)
-    solution = components(
-        found.moments,
-        found.leading,
-        target,
-        problem.kernel,
-        n_samples=problem.data.n_samples,
-        rank=problem.rank,
-        left_out=found.left_out,
-        sample=problem.data.sample,
-    )
+    with parallel.blas_threads():
+        solution = components(
+            found.moments,
+            found.leading,
+            target,
+            problem.kernel,
+            n_samples=problem.data.n_samples,
+            rank=problem.rank,
+            left_out=found.left_out,
+            data=problem.data,
+            features=found.kept,
+        )
     return replace(solution, info=solution.info | {"radius": problem.data.radius})
 
 
@@ -110,12 +127,18 @@ def _most_draws(problem: Problem, plan: Plan) -> int:
     return min(DRAWS, int(np.sqrt(max(spare, 0.0) / 8.0)))
 
 
-def _pass(feature_map: FeatureMap, problem: Problem, tries: int, most_draws: int) -> _Pass:
-    """One pass with this map, which ``tries`` others came before; a sample may have ``most_draws`` rows."""
-    budget, target, draws = problem.budget, problem.target, None
-    options: dict[str, Any] = {"n_threads": budget.n_threads, "progress": budget.report}
+def _pass(feature_map: FeatureMap, problem: Problem, tries: int, most_draws: int, room: float) -> _Pass:
+    """One pass with this map, which ``tries`` others came before.
+
+    A sample may have ``most_draws`` rows, features that are kept ``room`` bytes.
+    """
+    budget, target, draws, kept = problem.budget, problem.target, None, None
+    if 8.0 * problem.rows.n_samples * feature_map.n_features <= room:
+        kept = np.empty((feature_map.n_features, problem.rows.n_samples))
+    options: dict[str, Any] = {"n_threads": budget.n_threads, "progress": budget.report, "keep": kept}
     if target.may_use_sampled_bound:
-        moments, draws = moments_and_draws(feature_map, problem.rows, problem.rng, **options)
+        n_draws = DRAWS + PILOT
+        moments, draws = moments_and_draws(feature_map, problem.rows, problem.rng, n_draws=n_draws, **options)
     else:
         moments = feature_moments(feature_map, problem.rows, **options)
     left_out = Bound(moments.residual_trace, "trace")
@@ -123,27 +146,63 @@ def _pass(feature_map: FeatureMap, problem: Problem, tries: int, most_draws: int
     if trace <= moments.indefinite and _all_equal(problem):  # all that could be found is the map's errors
         return _Pass(moments, None, (np.zeros(1), np.zeros((feature_map.n_features, 1)), None), left_out)
     leading = leading_of(moments, target, problem.rank, budget.memory)
-    found = _Pass(moments, draws, leading, left_out)
+    found = _Pass(moments, draws, leading, left_out, kept=kept)
     if draws is None or not found.misses(target):
         return found
+    return _with_sample(found, draws, problem, tries, most_draws)
+
+
+def _with_sample(found: _Pass, draws: Draws, problem: Problem, tries: int, most_draws: int) -> _Pass:
+    """The pass with the best bound that samples give: of as many draws as ``tol`` needs, or as are worth their cost.
+
+    Where ``tol`` needs many, a pilot comes first, of other draws: so their number does not depend on which rows they
+    are. If they fall short, all there are follow. Each bound may fail, each with its own share of the probability.
+    """
+    target, moments = problem.target, found.moments
+
+    def bound(draws: Draws, count: int, bounds_before: int) -> Bound:
+        return sampled.residual_bound(
+            moments.map,
+            problem.kernel,
+            problem.rows,
+            moments.residual_trace,
+            draws,
+            count=count,
+            entry_error=problem.entry_error,
+            tries=bounds_before,
+        )
+
+    share = target.tol * largest_of(found.leading[0]) / moments.residual_trace
     if target.tol_is_required:
-        count = sampled.draws_needed(target.tol * largest_of(leading[0]) / moments.residual_trace)
+        count = sampled.draws_needed(share)
     else:
-        count = sampled.draws_worth(problem.data.n_samples, feature_map.n_features)
+        count = sampled.draws_worth(problem.data.n_samples, moments.map.n_features)
     count = min(count, most_draws)
     if count < sampled.FEWEST:
         return found
-    left_out = sampled.residual_bound(
-        feature_map,
-        problem.kernel,
-        problem.rows,
-        moments.residual_trace,
-        draws,
-        count=count,
-        entry_error=problem.entry_error,
-        tries=tries,
-    )
-    return replace(found, left_out=left_out)
+    if count <= 2 * PILOT or not target.tol_is_required:
+        return replace(found, left_out=bound(draws, count, TRIES * tries))
+    best = bound(draws.only(slice(DRAWS, None)), PILOT, TRIES * tries)
+    counts = np.arange(PILOT, most_draws + 1, sampled.FEWEST)
+    shares = _shares_foreseen(best.mu / moments.residual_trace, counts, tries)
+    enough = int(counts[min(int(np.count_nonzero(1.1 * shares > share)), len(counts) - 1)])
+    if shares[-1] <= 1.1 * share:
+        for i, number in enumerate(dict.fromkeys((enough, int(counts[-1]))), 1):
+            if best.mu > share * moments.residual_trace:
+                best = min(best, bound(draws, number, TRIES * tries + i), key=lambda bound: bound.mu)
+    return replace(found, left_out=best, foreseen=float(shares[-1]) * moments.residual_trace)
+
+
+def _shares_foreseen(pilot: float, counts: np.ndarray, tries: int) -> np.ndarray:
+    """About what bounds over the trace ``counts`` draws will give, from that of the pilot.
+
+    The largest eigenvalue of a sample lies above that of all rows as Marchenko and Pastur say of a flat spectrum.
+    """
+    failure = sampled.SAMPLING_FAILURE * 0.5 ** (TRIES * tries + 1)
+    grid = np.linspace(0.0, 1.0, 2000) ** 2
+    of_pilot = np.interp(pilot, sampled.upper_share(grid, PILOT, failure), grid)
+    of_all = max(np.sqrt(of_pilot) - np.sqrt(1.0 / PILOT), 0.0)
+    return sampled.upper_share(1.05 * (of_all + np.sqrt(1.0 / counts)) ** 2, counts, 0.25 * failure)
 
 
 def _all_equal(problem: Problem) -> bool:
@@ -167,8 +226,9 @@ def _more_pivots(found: _Pass, problem: Problem, most: int, *, last: bool) -> Fe
         return feature_map
     trace = kernel_trace(moments)
     # the trace that is needed, if the largest eigenvalue falls as it does (with more pivots it falls faster)
-    wanted = problem.target.tol * largest_of(found.leading[0]) * moments.residual_trace / found.left_out.mu
-    share = 0.9 if found.left_out.form == "sampled" else 0.5
+    wanted = moments.residual_trace / found.times_too_large(problem.target)
+    # another round costs more than some pivots too many
+    share = 0.75 if found.left_out.form == "sampled" else 0.5
     if last:
         wanted, share = problem.target.tol * largest_of(found.leading[0]), 0.5
     elif found.draws is not None and found.left_out.form == "trace":
@@ -178,6 +238,6 @@ def _more_pivots(found: _Pass, problem: Problem, most: int, *, last: bool) -> Fe
         tol=share * wanted / trace,
         max_features=min(most, 2 * feature_map.n_features + 100),
         rng=problem.rng,
-        seen=None if found.draws is None else (trace, found.draws),
+        seen=None if found.draws is None else (trace, found.draws.only(slice(DRAWS))),
         n_threads=problem.budget.n_threads,
     )

@@ -15,12 +15,12 @@ from ..errors import rounded_up
 from ..kernels import given_kernel
 from ..maps.pivots import PivotMap, RankProbe
 from ..products.operators import FeatureOperator, GramOperator
-from ..rows.columns import check_columns
+from ..rows.columns import check_columns, column_names
 from ..rows.convert import as_rows
 from ..rows.values import check_finite
 from ..rows.view import Rows
 from .look import look_at
-from .planning import MAX_FEATURES, offers_of_maps, small_offers
+from .planning import MAX_FEATURES, budgeted, offers_of_maps, small_offers
 from .problem import entry_error_of, landmark_rows, summarize_for
 from .product_choice import best_product, both_sides, exact_error, products_for
 
@@ -183,8 +183,8 @@ def features(
     inputs = _inputs(_FEATURES, X, kernel, kernel_parameters, n_threads, rng)
     chosen, rows, data, threads = inputs.kernel, inputs.rows, inputs.data, inputs.n_threads
     limit = MAX_FEATURES if max_features is None else check_count(max_features, "max_features")
-    if not chosen.positive_semidefinite:
-        raise ValueError(f"{chosen!r} is not positive semidefinite, so no feature map exists; use gram()")
+    if chosen.without_maps:
+        raise ValueError(f"{chosen!r} {chosen.without_maps}, so no feature map exists; use gram()")
     if landmarks is not None:
         if max_features is not None or features not in ("auto", "pivots"):
             raise ValueError("landmarks= are the features, and max_features= or features= asks for others; drop one")
@@ -238,7 +238,8 @@ def _inputs(
     chosen, rows = given_kernel(kernel, parameters, function).bind(X)
     threads, generator = parallel.threads_for(chosen, n_threads), check_rng(rng)
     seen, data = summarize_for(chosen, as_rows(rows), centred=False, rng=generator, n_threads=threads)
-    return _Inputs(chosen.resolve(data), seen, data, generator, threads, points=rows is X)
+    resolved = chosen.resolve(replace(data, feature_names=column_names(X)))
+    return _Inputs(resolved, seen, data, generator, threads, points=rows is X)
 
 
 def _offers(kernel: Kernel, data: Summary, rows: Rows, tol: float, max_features: int, name: str) -> Iterator[Offer]:
@@ -271,7 +272,8 @@ def _best_within(kernel: Kernel, data: Summary, rows: Rows, tol: float, max_feat
     """A map of at most so many features: the smallest that reaches ``tol``, or else the one that comes closest."""
     look = look_at(kernel, data, tol, shares=False)
     while True:
-        offers = offers_of_maps(kernel, data, rows, look, tol, max_features, name, count=max_features)
+        count = budgeted(data.n_samples, max_features)
+        offers = offers_of_maps(kernel, data, rows, look, tol, max_features, name, count=count)
         offers = _within(offers, max_features)
         if offers:
             return min(offers, key=lambda x: x.cost.n_features)

@@ -118,7 +118,7 @@ def kpca_update(
     ValueError
         The model has no moments; or the rows lie where the bounds of its feature map don't reach.
     """
-    check_model(model)
+    model = check_model(model)
     check_mergeable([model])
     kernel, rows, _ = new_rows(model, X, purpose="kpca_update", sample_weight=sample_weight, finite=False)
     threads = parallel.threads_for(kernel, n_threads)

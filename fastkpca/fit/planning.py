@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,17 +31,21 @@ from ..products.rates import (
 from ..rows.view import Rows
 from ..solve.costs import basis_bytes, default_block_size, least_columns, ritz_seconds
 from ..solve.lapack import takes_all
-from ..solve.sampled import FEWEST, SAMPLING_FAILURE, bound_flops, upper_share
+from ..solve.sampled import FEWEST, SAMPLING_FAILURE, bound_flops, draws_worth, upper_share
 from . import footprint
-from .look import Look, look_at
+from .look import NOTHING_SEEN, Look, first_share, look_at
 from .problem import Problem
 from .product_choice import LEAST_COLUMNS, Way, products_for
-from .target import Target
 
-__all__ = ["MAX_FEATURES", "make_plan", "offers_of_maps", "small_offers", "threads_within"]
+__all__ = ["MAX_FEATURES", "budgeted", "make_plan", "offers_of_maps", "small_offers", "threads_within"]
 
 LOOK_SECONDS = 1e-2
 """Below this LAPACK is taken without a look at the spectrum, which costs 3e-3 and seldom finds anything faster."""
+NO_LOOK_SECONDS = 0.1
+"""Of a map that is taken without a look, which costs 4 to 10 milliseconds."""
+NO_SEARCH_SECONDS = 0.02
+"""Of the moments of a map that leaves something out, the same: fewer features by a search would not repay it."""
+SPREAD_COLUMNS = 64
 KRYLOV_OVERHEAD = 15e-3
 KRYLOV_DOUBLE = 1.5  # passes in float64; those before are a search in float32, twice as fast
 KRYLOV_EXPLORING_PASSES = 8.0  # further ones, in float64, where no deterministic bound on the rest is in sight
@@ -56,12 +61,24 @@ WORTH_EXACTNESS = 1.3
 MAX_FEATURES = 8192
 PIVOT_LOOK_SECONDS = 1.5e-4
 """Of a look and what follows from it, for each pivot that the look took."""
-SAMPLED_SHARE = 0.92
+SAMPLED_SHARE = 0.85
 """Of tol, for what pivots are predicted to leave: where they leave more than tol there is a second pass."""
+CANDIDATES = 4
+"""Rows of a sample, for each pivot, that are enough to choose pivots among."""
+SCORES_BY_WEIGHTS = 1e-6
+"""Residual trace over trace from which on weights of the kernel values give the scores of a map of pivots: what these
+round grows as the root of the residual falls."""
 NO_MORE = 1e-9
 """Residual trace over trace below which more pivots are not worth their cost, whatever the budget."""
 MORE_THAN_ROWS = 2048
 """Features that a map may have where the rows are fewer: their D x D moment takes half a second at most."""
+
+
+class Counted(NamedTuple):
+    """A number of pivots, and of rows drawn to bound what they leave."""
+
+    rank: int
+    draws: int
 
 
 def make_plan(problem: Problem) -> Plan:
@@ -90,10 +107,10 @@ def _plan(problem: Problem) -> Plan:
     if quick:
         candidates = [dense, *_small_exact_maps(problem, problem.data.n_samples // 2)]
     elif not target.tol_is_required and target.features in ("auto", "pivots"):
-        candidates = _within_budget(problem)
+        candidates = _withinbudgeted(problem)
     else:
-        candidates = [dense] if target.method == "dense" else _compared(problem, dense)
-    plan = replace(_choose(candidates, target, problem.data.n_samples), otherwise=_lapack_instead(dense))
+        candidates = [dense] if target.method == "dense" else _without_look(problem, dense) or _compared(problem, dense)
+    plan = replace(_choose(candidates, problem), otherwise=_lapack_instead(dense))
     if quick and len(candidates) == 1:
         plan = replace(plan, reason="a look at other routes would take as long")
     if rows.sequential and plan.method != "features":
@@ -105,19 +122,51 @@ def _plan(problem: Problem) -> Plan:
 def _small_exact_maps(problem: Problem, most: int) -> list[Candidate]:
     """Maps of at most so many features that leave nothing out: they need no look."""
     kernel, data = problem.kernel, problem.data
-    offers = kernel.feature_maps(data, 0.0, most) if kernel.positive_semidefinite else []
+    offers = kernel.feature_maps(data, 0.0, most) if not kernel.without_maps else []
     hold = _components_held(problem, None)
     return [_feature_candidate(problem, offer, hold) for offer in offers if offer.cost.residual == 0.0]
 
 
-def _within_budget(problem: Problem) -> list[Candidate]:
+def _without_look(problem: Problem, dense: Candidate) -> list[Candidate]:
+    """Candidates among which a map is so cheap that a look, which may find a cheaper one, is not worth its time.
+
+    Empty where there is none.
+    """
+    target, kernel, data, rows = problem.target, problem.kernel, problem.data, problem.rows
+    free = target.method == target.features == target.products == "auto" and target.max_features is None
+    if not free or target.may_use_sampled_bound or rows.distributed or not kernel.positive_semidefinite:
+        return []
+    most = int(math.sqrt(NO_LOOK_SECONDS * SYRK_RATE / data.n_samples))
+    maps = _small_exact_maps(problem, most) if _is_spread(data) else []
+    if not maps:
+        residual = 0.5 * target.tol * first_share(kernel, data)
+        hold = _components_held(problem, None)
+        most = int(math.sqrt(NO_SEARCH_SECONDS * SYRK_RATE / data.n_samples))
+        offers = kernel.feature_maps(data, residual, most) if 0.0 < residual < 1.0 else []
+        maps = [_feature_candidate(problem, offer, hold) for offer in offers]
+        maps = [x for x in maps if not _too_many(x.offer, data.n_samples)]
+    candidates = [dense, _krylov_candidates(problem, NOTHING_SEEN)[0], *maps]
+    best = min((x for x in candidates if not x.obstacle), key=lambda x: x.seconds, default=dense)
+    return candidates if best in maps and best.seconds <= NO_LOOK_SECONDS else []
+
+
+def _is_spread(data: Summary) -> bool:
+    """Whether the rows fill all their dimensions. If not, pivots may be far fewer than the monomials."""
+    if data.covariance is None or data.n_features > SPREAD_COLUMNS:
+        return False
+    lengths = np.linalg.eigvalsh(data.covariance)
+    return bool(lengths[0] > 1e-3 * lengths[-1])
+
+
+def _withinbudgeted(problem: Problem) -> list[Candidate]:
     """As many pivots as were asked for, or a map that leaves nothing out: neither needs a look."""
     count, kernel, data = problem.target.max_features, problem.kernel, problem.data
     assert count is not None
     exact = _small_exact_maps(problem, count) if problem.target.features == "auto" else []
     exact = [x for x in exact if x.n_features <= count]
     flops = FEATURE_RATE * value_seconds(kernel, data.n_features)
-    offer = _pivots(kernel, data, problem.rows, _counted_cost(data, count, flops), NO_MORE, count)
+    cost = _counted_cost(data, budgeted(data.n_samples, count), flops)
+    offer = _pivots(kernel, data, problem.rows, cost, NO_MORE, count, counted=True)
     return exact or [_feature_candidate(problem, offer, _components_held(problem, None))]
 
 
@@ -131,7 +180,7 @@ def _compared(problem: Problem, dense: Candidate) -> list[Candidate]:
     candidates = [] if target.forced else [dense]
     if target.method in ("auto", "krylov"):
         candidates += _krylov_candidates(problem, look)
-    if target.method in ("auto", "features") and problem.kernel.positive_semidefinite:
+    if target.method in ("auto", "features") and not problem.kernel.without_maps:
         others = [x.seconds for x in candidates if not x.obstacle]
         candidates += _feature_candidates(problem, look, others)
     # what the look itself takes, each candidate costs
@@ -143,7 +192,7 @@ def _plan_for_map(problem: Problem) -> Plan:
     """The plan where the feature map is given."""
     assert problem.given_map is not None
     candidate = _feature_candidate(problem, problem.given_map, _components_held(problem, None))
-    plan = _choose([candidate], problem.target, problem.data.n_samples)
+    plan = _choose([candidate], problem)
     own = problem.target.max_features is not None
     return replace(plan, reason="the landmarks" if own else "the feature map of the model given as like")
 
@@ -221,7 +270,7 @@ def _feature_candidates(problem: Problem, look: Look, others: list[float]) -> li
         if x.cost.moment_flops is not None and name in ("auto", x.name)
     ]
     k = _components_timed(problem)
-    others = others + [_feature_seconds(x, data, k) for x in held if x.cost.memory <= problem.budget.memory]
+    others = others + [_feature_seconds(kernel, x, data, k) for x in held if x.cost.memory <= problem.budget.memory]
     if others and target.method != "features" and name == "auto":
         # a map whose second moment alone costs more than another whole route is not worth looking for
         largest = min(largest, int(np.sqrt(min(others) * SYRK_RATE / data.n_samples)) + 1)
@@ -284,12 +333,15 @@ def _feature_candidate(problem: Problem, offer: Offer, hold: int) -> Candidate:
         )
         for scores in (0.0, each)
     )
+    kept = footprint.kept_bytes(problem.rows, D) if pivots and problem.keeps_scores else 0.0
+    kept = kept if memory + kept <= limit else 0.0
+    memory += kept
     obstacle = _too_much(memory, limit)
     if obstacle and without <= limit:
         held = readable_size(each * min(hold, D))
         obstacle += f", of which scores are {held}: return_scores=False, or out=, does without"
-    seconds = _feature_seconds(offer, problem.data, _components_timed(problem))
-    left = Room(features=_most_pivots(problem) if pivots else 0)
+    seconds = _feature_seconds(problem.kernel, offer, problem.data, _components_timed(problem), kept=kept > 0.0)
+    left = Room(features=_most_pivots(problem) if pivots else 0, kept=kept)
     return Candidate("features", offer.name, seconds, memory, D, obstacle, offer, left)
 
 
@@ -298,13 +350,17 @@ def _score_bytes(problem: Problem) -> float:
     return float(problem.dtype.itemsize) * problem.data.n_samples if problem.keeps_scores else 0.0
 
 
-def _feature_seconds(offer: Offer, data: Summary, k: int) -> float:
+def _feature_seconds(kernel: Kernel, offer: Offer, data: Summary, k: int, *, kept: bool = False) -> float:
     n, d, D = data.n_samples, data.n_features, offer.cost.n_features
     if offer.cost.moment_flops is not None:
         seconds = n * ((offer.cost.moment_flops + k * offer.cost.row_flops) / FEATURE_RATE + 4 * d / ROW_RATE)
         return seconds + offer.cost.setup_flops / GEMM_RATE + OVERHEAD
-    form = offer.cost.row_flops / FEATURE_RATE
-    seconds = n * (2 * form + D * D / SYRK_RATE + 2.0 * D * k / GEMM_RATE + 4 * d / ROW_RATE)
+    form = again = offer.cost.row_flops / FEATURE_RATE
+    if kept:
+        again = 0.0
+    elif offer.name == "pivots" and offer.cost.residual >= SCORES_BY_WEIGHTS:
+        again = D * value_seconds(kernel, d)
+    seconds = n * (form + again + D * D / SYRK_RATE + 2.0 * D * k / GEMM_RATE + 4 * d / ROW_RATE)
     return seconds + offer.cost.setup_flops / GEMM_RATE + 4 / 3 * float(D) ** 3 / EIGEN_RATE + OVERHEAD
 
 
@@ -318,7 +374,7 @@ def offers_of_maps(
     name: str = "auto",
     *,
     most: int | None = None,
-    count: int | None = None,
+    count: Counted | None = None,
 ) -> list[Offer]:
     """What the kernel offers, and pivoted Cholesky, which works for any positive semidefinite kernel.
 
@@ -329,28 +385,37 @@ def offers_of_maps(
         return [x for x in kernel.feature_maps(data, residual, largest) if x.name == name]
     assert look.probe is not None
     flops = FEATURE_RATE * value_seconds(kernel, data.n_features)
-    cost = look.probe.cost(residual, flops) if count is None else _counted_cost(data, count, flops)
+    if count is None:
+        cost = look.probe.cost(residual, flops, data.n_samples)
+    else:
+        cost = _counted_cost(data, count, flops)
     # a map with more features than pivots needs pays only where forming them is cheaper: up to twice as many
     enough = min(largest, 2 * cost.n_features + 1000)
     offers = [] if name == "pivots" else list(kernel.feature_maps(data, residual, enough))
     if cost.n_features <= most:
-        offers.append(_pivots(kernel, data, rows, cost, residual, most if count is None else count))
+        largest = most if count is None else count.rank
+        offers.append(_pivots(kernel, data, rows, cost, residual, largest, counted=count is not None))
     return offers
 
 
-def _pivot_count(problem: Problem, look: Look, residual: float) -> int | None:
+def _pivot_count(problem: Problem, look: Look, residual: float) -> Counted | None:
     """So many pivots, where a sample of the rows bounds what they leave, or where that many were asked for."""
     target, n = problem.target, problem.data.n_samples
     if not target.tol_is_required:
-        return target.max_features
+        return None if target.max_features is None else budgeted(n, target.max_features)
     count = _sampled_rank(look, n, target.tol) if target.may_use_sampled_bound else None
     if target.max_features is None or look.probe is None:
         return count
-    enough = look.probe.rank(residual) if count is None else count
-    return count if enough <= target.max_features else target.max_features
+    enough = look.probe.rank(residual) if count is None else count.rank
+    return count if enough <= target.max_features else budgeted(n, target.max_features)
 
 
-def _sampled_rank(look: Look, n: int, tol: float) -> int | None:
+def budgeted(n: int, rank: int) -> Counted:
+    """So many pivots, and the draws that are worth their cost beside a pass over n rows."""
+    return Counted(rank, draws_worth(n, rank))
+
+
+def _sampled_rank(look: Look, n: int, tol: float) -> Counted | None:
     """Pivots that leave so little that a sample of the rows proves its largest eigenvalue small enough for ``tol``.
 
     More pivots need fewer rows: the cheapest of both. None where that is hardly cheaper than a trace that is small
@@ -360,26 +425,41 @@ def _sampled_rank(look: Look, n: int, tol: float) -> int | None:
     if probe is None or not probe.beside or not look.share(1) > 0.0:
         return None
     wanted = SAMPLED_SHARE * tol * look.first(n)
-    ranks = np.unique(np.geomspace(4, MAX_FEATURES, 120).astype(np.intp))
+    ranks = np.unique(np.geomspace(4, min(n, MAX_FEATURES), 160).astype(np.intp))
     left, draws = probe.residual_beside(ranks), np.arange(FEWEST, DRAWS + 1, FEWEST)[:, None]
-    enough = left * upper_share(probe.largest_share(ranks, draws), draws, SAMPLING_FAILURE) <= wanted
+    # a pilot may have its share of the probability, too
+    enough = left * upper_share(probe.largest_share(ranks, draws), draws, SAMPLING_FAILURE / 4.0) <= wanted
     flops = np.where(enough, bound_flops(draws, ranks) + 2.0 * n * ranks.astype(float) ** 2, np.inf)
-    rank = int(ranks[np.unravel_index(np.argmin(flops), flops.shape)[1]])
+    i, j = np.unravel_index(np.argmin(flops), flops.shape)
     certain = 2.0 * n * float(probe.rank(wanted)) ** 2
-    return rank if flops.min() < 0.8 * certain else None
+    return Counted(int(ranks[j]), int(draws[i, 0])) if flops.min() < 0.8 * certain else None
 
 
-def _counted_cost(data: Summary, rank: int, kernel_flops: float) -> Cost:
+def _counted_cost(data: Summary, count: Counted, kernel_flops: float) -> Cost:
     """Of so many pivots, and of a bound on what they leave."""
-    cost, draws = pivots_cost(rank, kernel_flops, 1.0), DRAWS / 2
+    rank, draws = count
+    cost = pivots_cost(rank, kernel_flops, 1.0, candidates=min(len(data.sample), _candidates(data, rank)))
     return replace(cost, setup_flops=cost.setup_flops + float(bound_flops(draws, rank)), memory=8.0 * draws**2)
 
 
-def _pivots(kernel: Kernel, data: Summary, rows: Rows, cost: Cost, residual: float, largest: int) -> Offer:
+def _candidates(data: Summary, count: int) -> int:
+    """Rows to choose so many pivots among: to choose costs a quarter of the pass over all rows at most, if these are
+    enough to choose well."""
+    return max(CANDIDATES * count, data.n_samples // 4)
+
+
+def _pivots(
+    kernel: Kernel, data: Summary, rows: Rows, cost: Cost, residual: float, largest: int, *, counted: bool = False
+) -> Offer:
+    """``counted``: so many pivots, whatever the trace of what they leave, which then need not be judged."""
+
     def build(sample: np.ndarray) -> FeatureMap:
         # judged on rows that are not pivots: several of these for each pivot
         # (a row of weight zero may lie where the bounds of the others don't hold: the sample has none)
         more = 4 * cost.n_features > len(sample) and rows.weights is None
+        if counted and not more:
+            few = min(len(sample), _candidates(data, cost.n_features))
+            sample = sample[np.linspace(0, len(sample) - 1, few).astype(np.intp)]
         return pivot_map(
             kernel,
             rows if more else sample,
@@ -549,12 +629,13 @@ def _exact_instead(best: Candidate, possible: list[Candidate]) -> Candidate:
     return min(near, key=lambda x: x.seconds, default=best)
 
 
-def _choose(candidates: list[Candidate], target: Target, n: int) -> Plan:
-    method = target.method
+def _choose(candidates: list[Candidate], problem: Problem) -> Plan:
+    target, n = problem.target, problem.data.n_samples
+    method, without_maps = target.method, problem.kernel.without_maps
     possible = [x for x in candidates if not x.obstacle]
     if not possible and not candidates:
         raise ValueError(
-            f"method={method!r} is not possible: the kernel is not positive semidefinite, so it has no feature map; "
+            f"method={method!r} is not possible: the kernel {without_maps}, so it has no feature map; "
             "take method='auto'"
         )
     if not possible:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -186,14 +186,14 @@ def prepare(X: Any, options: Options, report: parallel.Progress | None = None, *
     )
     check_enough(rows.n_samples)
     names = column_names(X) or (None if like is None else like.feature_names)
-    kernel = kernel.resolve(data)
+    kernel = kernel.resolve(replace(data, feature_names=names))
     if options.standardize is None and like is None:
         _warn_of_ranges(kernel, data, names)
     c = check_c(c, rows.n_samples)
-    if options.budgeted and not kernel.positive_semidefinite:
+    if options.budgeted and kernel.without_maps:
         raise ValueError(
-            f"max_features and landmarks ask for a feature map, and {kernel!r} is not positive semidefinite, so it "
-            "has none; leave them out"
+            f"max_features and landmarks ask for a feature map, and {kernel!r} {kernel.without_maps}, so it has "
+            "none; leave them out"
         )
     most = _check_max_features(options.max_features, "max_features", c, rows.n_samples)
     given_map = None if like is None else _offer_of(map_for_rows(like, kernel, data), like.plan.name)
@@ -340,7 +340,8 @@ def _method(options: Options) -> str:
         if features != "auto":
             raise ValueError(f"features={features!r} and like=: the model given as like has its feature map; drop one")
     check_choice(method, "method", ("auto", "dense", "features", "krylov"))
-    check_name(features, "features", "'auto', or the name of a feature map, as in 'pivots'")
+    need = "'auto', or the name of a feature map, as in 'pivots'"
+    check_name(features, "features", f"{need} (the number of components is c, that of features max_features)")
     check_name(products, "products", "'auto', 'exact', or the name of a product, as in 'grid'")
     if options.budgeted and products != "auto":
         raise ValueError(

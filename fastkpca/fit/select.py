@@ -135,7 +135,7 @@ def kpca_select(
     generator = check_rng(rng)
     numbers = _numbers_of_components(c, rows.n_samples, check_count(folds, "folds", 2))
     labels = _labels(y, classifier, rows.n_samples)
-    candidates = _candidates(rows.source, kernels, n_threads)
+    candidates = _candidates(X, kernels, n_threads)  # X, since the rows have no names of columns
     criterion = _criterion(criterion, candidates, max(numbers), rows.n_features, labels is not None)
     size = max(FEATURES, 3 * max(numbers)) if max_features is None else check_count(max_features, "max_features")
     split = _Split(_folds(labels, rows.n_samples, folds, generator), _halves(rows.n_samples, generator))
@@ -192,6 +192,9 @@ def _labels(y: Any, classifier: Any, n: int) -> np.ndarray | None:
     labels = np.asarray(y)
     if labels.shape != (n,):
         raise ValueError(f"y has shape {labels.shape}; give one label for each of the {n} rows")
+    missing = [value is None or value != value for value in labels.tolist()]
+    if any(missing):
+        raise ValueError(f"y has no label for row {missing.index(True)}; drop such rows, from X too")
     match classifier:
         case type():
             raise TypeError(f"classifier is the class {classifier.__name__}; give an object of it: add parentheses")
@@ -229,7 +232,7 @@ def _grid(name: Any, grid: Any) -> list[dict[str, Any]]:
     match grid:
         case {**lists}:
             values = [np.atleast_1d(np.asarray(x, dtype=object)) for x in lists.values()]
-            return [dict(zip(lists, combination)) for combination in product(*values)]
+            return [dict(zip(map(str, lists), combination)) for combination in product(*values)]
     raise TypeError(f"kernels[{name!r}] is {grid!r}; give a dict of lists, as in {{'sigma': [0.5, 1.0]}}")
 
 
@@ -421,9 +424,9 @@ def _selection(
     }
     known = [kernel.get_parameters() for kernel in candidates]
     for name in dict.fromkeys(x for parameters in known for x in parameters):
-        values = [parameters.get(name) for parameters in known]
-        if all(x is None or (np.isscalar(x) and np.isreal(x)) for x in values):
-            columns[name] = np.repeat([np.nan if x is None else float(x) for x in values], len(numbers))
+        settings = [parameters.get(name) for parameters in known]
+        if all(x is None or (np.isscalar(x) and np.isreal(x)) for x in settings):
+            columns[name] = np.repeat([np.nan if x is None else float(x) for x in settings], len(numbers))
     for name, values in measured.items():
         table = values.reshape(n_rows, -1)
         columns[name] = table.mean(axis=1)

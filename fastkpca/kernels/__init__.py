@@ -18,6 +18,7 @@ Nothing here fits or solves, and of the rows it reads a sample.
 ``adapters``        functions on tiles, and objects with ``block``, as kernels
 ``parameters``      checks of parameters that several kernels share
 ``combined``        sums, scalings and products of kernels: what ``+`` and ``*`` make
+``columns``         kernels on groups of columns, and with a width for each column
 ==================  ==================================================================================
 
 and one file a kernel. Those are imported when a kernel is asked for, not before.
@@ -32,6 +33,7 @@ from ..base.protocol import Cost, FeatureMap, Kernel, Moments, Offer, Summary, S
 from ..errors import KernelParameterError
 from . import combined as _combined
 from .adapters import CallableKernel, ObjectKernel
+from .columns import ColumnKernel, on_columns, with_widths
 from .combined import ProductKernel, ScaledKernel, SumKernel
 from .given import given_kernel
 from .guard import guarded, naming
@@ -47,6 +49,7 @@ from .stored import kernel_from_state, kernel_state
 
 __all__ = [
     "CallableKernel",
+    "ColumnKernel",
     "Cost",
     "FeatureMap",
     "Kernel",
@@ -68,10 +71,12 @@ __all__ = [
     "kernel_state",
     "list_kernels",
     "naming",
+    "on_columns",
     "register_kernel",
 ]
 
 Kernel._algebra = _combined
+Kernel._with_widths = staticmethod(with_widths)
 
 _CLASSES = {name: module for module, name in (entry.value.split(":") for entry in BUILTINS.values())}
 

@@ -26,7 +26,7 @@ from ..products.combined import ScaledSummation, SumSummation
 from ..products.exact import ExactSummation
 from ..rows.view import Rows
 
-__all__ = ["ProductKernel", "ScaledKernel", "SumKernel", "add", "multiply"]
+__all__ = ["Combination", "ProductKernel", "ScaledKernel", "SumKernel", "add", "check_part", "multiply", "tiles_cost"]
 
 COMPILED_FLOPS, BLOCK_FLOPS = 5.0, 33.0
 """Of a kernel value beside the distance, from compiled tiles and from ``block``, in the flops of ``Cost``."""
@@ -59,7 +59,7 @@ def multiply(a: Kernel, b: Any) -> Kernel:
     return NotImplemented
 
 
-def _check_part(part: Any) -> None:
+def check_part(part: Any) -> None:
     if not isinstance(part, Kernel):
         raise TypeError(f"{part!r} is not a kernel; fastkpca.get_kernel() makes one of a name, a function or an object")
     if not part.takes_points:
@@ -112,7 +112,7 @@ def _map_cost(offers: Sequence[Offer], D: int, residual: float, joining: float =
     )
 
 
-class _Combination(Kernel):
+class Combination(Kernel):
     """The base of all combinations of kernels: the members that follow from the parts alone."""
 
     api_version = 1
@@ -126,6 +126,10 @@ class _Combination(Kernel):
     @property
     def scales_rows(self) -> bool:
         return all(part.scales_rows for part in self.parts)
+
+    @property
+    def scales_columns(self) -> bool:
+        return all(part.scales_columns for part in self.parts)
 
     @property
     def thread_safe(self) -> bool:
@@ -151,7 +155,7 @@ class _Combination(Kernel):
         return self.parts
 
 
-class ScaledKernel(_Combination):
+class ScaledKernel(Combination):
     """factor * k(x, y).
 
     Parameters
@@ -168,7 +172,7 @@ class ScaledKernel(_Combination):
 
     def check(self) -> None:
         factor, kernel = self.factor, self.kernel
-        _check_part(kernel)
+        check_part(kernel)
         if isinstance(factor, (bool, np.bool_)) or not isinstance(factor, numbers.Real):
             raise KernelParameterError(f"a kernel is scaled by a positive number, not by {factor!r}")
         factor = float(factor)
@@ -229,7 +233,7 @@ class ScaledKernel(_Combination):
         offers = [scaled(offer) for offer in self.kernel.summations(data_x, data_y, part_tol)]
         # tiles of the scaled kernel itself come from ``block``
         if self.positive_semidefinite and self.kernel.compiled_tile() is not None:
-            cost = _tiles_cost(self.kernel, data_x, data_y)
+            cost = tiles_cost(self.kernel, data_x, data_y)
             tiles = Offer("tiles", cost, lambda X, Y=None: ExactSummation(self.kernel, X, Y))
             offers.append(scaled(tiles))
         return offers
@@ -246,7 +250,7 @@ class ScaledKernel(_Combination):
         return f"{self.factor!r} * {_bracketed(self.kernel)}"
 
 
-def _tiles_cost(part: Kernel, data_x: Summary, data_y: Summary) -> Cost:
+def tiles_cost(part: Kernel, data_x: Summary, data_y: Summary) -> Cost:
     value = 0.25 * data_x.n_features + (COMPILED_FLOPS if part.compiled_tile() is not None else BLOCK_FLOPS)
     value *= 0.5 if data_x is data_y else 1.0  # each serves two entries
     return Cost(row_flops=data_y.n_samples * value, column_flops=0.25 * data_y.n_samples)
@@ -256,7 +260,7 @@ def _bracketed(kernel: Kernel) -> str:
     return f"({kernel!r})" if isinstance(kernel, SumKernel) else repr(kernel)
 
 
-class _FlatCombination(_Combination):
+class _FlatCombination(Combination):
     """Sums and products: the parts, flat, in the order in which they were written."""
 
     parameters = {"parts": ()}
@@ -266,7 +270,7 @@ class _FlatCombination(_Combination):
     def check(self) -> None:
         flat: list[Kernel] = []
         for part in self.parts:
-            _check_part(part)
+            check_part(part)
             flat.extend(part.parts if type(part) is type(self) else [part])
         if len(flat) < 2:
             raise KernelParameterError(f"a {self.word} of kernels has at least two parts; found {len(flat)}")
@@ -390,8 +394,7 @@ class SumKernel(_FlatCombination):
         if not any(offers) and any(part.compiled_tile() is None for part in self.parts):
             return ()  # the tiles of the sum itself are as good
         costs = [
-            _tiles_cost(part, data_x, data_y) if offer is None else offer.cost
-            for part, offer in zip(self.parts, offers)
+            tiles_cost(part, data_x, data_y) if offer is None else offer.cost for part, offer in zip(self.parts, offers)
         ]
         cost = Cost(
             max(cost.n_features for cost in costs),

@@ -25,6 +25,11 @@ OTHER_NAMES = {
     "KernelScale": "sqrt(2) * sigma (Gaussian), 1 / sqrt(scale) (polynomial)",
     "PolynomialOrder": "degree ('polynomial')",
     "kernel_params": "sigma=, degree= and so on, each by itself,",
+    "th": "tol",
+    "Standardize": "standardize",
+    "Centered": "center",
+    "Weights": "sample_weight",
+    "nystrom": "landmarks",
     "kpar": "sigma=, degree= and so on, each by itself,",
 }
 """What scikit-learn, MATLAB and R call the arguments of our functions, and those of kernels."""

@@ -125,7 +125,8 @@ def _kind(thing: Any) -> str:
         return "callable"
     text = (
         f"kernel is of type {type(thing).__name__}; give a name (fastkpca.list_kernels() lists them), a Kernel, "
-        "an object with block(X, Y), or a function f(X, Y) that returns the (n, m) values for two tiles of rows"
+        "an object with block(X, Y), or a function f(X, Y) that returns the (n, m) values for two tiles of rows; "
+        "it comes before the number of components, as in kpca(X, 'gaussian', 5)"
     )
     if hasattr(thing, "__array__"):
         text += '; a Gram matrix goes in place of X, with the kernel "precomputed"'

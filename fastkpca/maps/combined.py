@@ -25,8 +25,10 @@ from ..base.protocol import FeatureMap, Kernel, Moments, OperatorMoments, Summar
 from ..base.rounding import UNIT, unit_roundoff
 from ..base.stored import Record
 from ..errors import ModelFileError
+from ..rows.summary import of_columns
+from ..rows.view import Columns
 
-__all__ = ["ScaledMap", "SumMap", "TensorMap", "parts_of", "with_parts"]
+__all__ = ["ColumnMap", "ScaledMap", "SumMap", "TensorMap", "parts_of", "with_parts"]
 
 
 State = tuple[dict, dict[str, np.ndarray]]
@@ -123,6 +125,10 @@ class ScaledMap(_OfParts):
     def gradients(self, C: np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
         return self.part.gradients(self._root * C)
 
+    def rows_of_part(self, X: np.ndarray) -> np.ndarray:
+        """What the part is given of a tile."""
+        return X
+
     def new_moments(self) -> Moments:
         return _ScaledMoments(self)
 
@@ -134,6 +140,73 @@ class ScaledMap(_OfParts):
 
     def formula(self) -> dict[str, Any] | None:
         return self._formula({"kind": "scaled", "factor": self.factor})
+
+
+class ColumnMap(ScaledMap):
+    """The features of a kernel on some columns of the rows, each over its width.
+
+    Parameters
+    ----------
+    part : FeatureMap
+    columns : Columns
+    radius : float
+        Bound on the norm of these columns of the rows that the part holds for.
+    """
+
+    kind = "columns"
+
+    def __init__(self, part: FeatureMap, columns: Columns, radius: float):
+        super().__init__(part, 1.0)
+        self.columns, self.radius = columns, radius
+        self.anywhere = part.anywhere
+        self.defect, self.rounding = part.defect, part.rounding
+        if columns.widths is not None:
+            # dividing moves a row by at most u times its norm R, and |phi(x) - phi(y)| <= |x - y| over the width for
+            # the Gaussian and its mixtures of larger widths
+            self.rounding += 8 * UNIT * radius
+
+    def rows_of_part(self, X: np.ndarray) -> np.ndarray:
+        return self.columns.of(X)
+
+    def features(self, X: np.ndarray) -> np.ndarray:
+        return self.part.features(self.columns.of(X))
+
+    def residual(self, X: np.ndarray, Phi: np.ndarray | None = None) -> np.ndarray:
+        return self.part.residual(self.columns.of(X), Phi)
+
+    def defect_norm(self, n: float, trace: float) -> float:
+        return self.part.defect_norm(n, trace)
+
+    def accumulate(self, X: np.ndarray, U: np.ndarray) -> np.ndarray:
+        return self.part.accumulate(self.columns.of(X), U)
+
+    def apply(self, X: np.ndarray, C: np.ndarray) -> np.ndarray:
+        return self.part.apply(self.columns.of(X), C)
+
+    def applied(self, C: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        of_part = self.part.applied(C)
+        return lambda X: of_part(self.columns.of(X))
+
+    def gradients(self, C: np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+        of_part = self.part.gradients(C)
+        return lambda X, steps: self.columns.gradient(of_part(self.columns.of(X), self.columns.of(steps)), X.shape[1])
+
+    def outside_error(self, X: np.ndarray) -> np.ndarray:
+        return self.part.outside_error(self.columns.of(X))
+
+    def widened(self, kernel: Kernel, data: Summary, radius: float) -> FeatureMap:
+        [part_kernel] = kernel.unguarded().map_parts()
+        data = of_columns(data, self.columns)
+        part = self.part.widened(part_kernel, data, self.radius)
+        same = part is self.part and data.radius <= self.radius
+        return self if same else ColumnMap(part, self.columns, max(self.radius, data.radius))
+
+    def formula(self) -> dict[str, Any] | None:
+        return None
+
+    def state(self) -> State:
+        header, arrays = super().state()
+        return header | {"radius": self.radius}, arrays
 
 
 class _ScaledMoments(OperatorMoments):
@@ -150,9 +223,10 @@ class _ScaledMoments(OperatorMoments):
         self.residual_trace = self._factor * of_part.residual_trace * (1 + 8 * UNIT)
         return self
 
-    def update(self, X: np.ndarray, weights: np.ndarray | None = None) -> None:
-        self._of_part.update(X, weights)
+    def update(self, X: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray | None:
+        residual = self._of_part.update(self.map.rows_of_part(X), weights)
         self._become(self._of_part)
+        return None if residual is None else self._factor * residual * (1 + 8 * UNIT)
 
     def merge(self, other: Moments) -> Moments:
         assert isinstance(other, _ScaledMoments)

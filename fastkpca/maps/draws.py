@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -37,6 +37,10 @@ class Draws:
     total: float
     index: np.ndarray
     residual: np.ndarray
+
+    def only(self, which: slice) -> Draws:
+        """Some of the draws: independent of the others."""
+        return replace(self, index=self.index[which], residual=self.residual[which])
 
     def join(self, other: Draws, seed: int) -> Draws:
         """Draws from the rows of both: slot by slot one or the other, in proportion to what either stands for. They

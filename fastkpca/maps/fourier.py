@@ -48,6 +48,11 @@ LARGEST = 1 << 21
 DENSE = 256
 """Modes up to which the second moment is formed: LAPACK is then the faster way to its eigenvectors."""
 LEAST_TILE, LARGEST_TILE = 1 << 14, 1 << 20
+BEYOND = 1e-4
+"""Error of a kernel value between a row of the box and one outside of it. Twice the margin that this takes lies between
+two rows of the box and their images, whose error is then far below any tolerance."""
+TAIL_SHARE, TRANSFORM_SHARE = 0.25, 0.5
+"""Of the tolerance, for the modes left out and for the error of the transforms."""
 
 
 class FourierMap(FeatureMap):
@@ -97,9 +102,11 @@ class FourierMap(FeatureMap):
         self._inside = pi * (self.box[1] - self.box[0]) / self.period * (1.0 + 1e-12) + 1e-14
         self._half_root = np.sqrt(self.weights[self.half[0] :])
         total = float(self.weights.sum())
-        # the moment's own: t_j errs by N eta, so S T S by N eta sum w in norm, and with its mean three times that
+        # the moment's own: |S E S|_F^2 = sum_j |e_j|^2 (w * w)_j for the errors e of t, and (w * w)_j add up to
+        # (sum w)^2, so S T S errs by sum w times the weighted root mean square of e, and with its mean three times that
         doubled = tuple(2 * m for m in self.half)
-        self.transform_error = 3.01 * total * transforms.error_bound(doubled, self.eps)
+        rim = max(float(line[0] / line.max()) for line, _ in _lines(self.weights, self.half))
+        self.transform_error = 3.01 * total * transforms.error_bound(doubled, self.eps, _safety(rim, self.eps))
         self.defect = self.images + self.transform_error
         self.rounding = (4.0 * pi * sum(self.half) + 64.0) * UNIT
         # half of the work of a tile in the transform's grid, which costs as much whatever the rows
@@ -425,7 +432,7 @@ class ToeplitzMoments(OperatorMoments):
         so the largest of others times the largest of these; where rows are few, the symbol peaks at each of them.
         And others <= e w^q for a q < 1, the weights of a narrower Gaussian g: then S T S is at most e times the
         largest eigenvalue of the matrix of g, whose entries are positive, so at most e times its largest row sum, of
-        f(x) = sum_j g(x - x_j). Of that only values on a grid are knrecord. With z the node next to x,
+        f(x) = sum_j g(x - x_j). Of that only values on a grid are known. With z the node next to x,
         |x - y|^2 >= |z - y|^2 / (1 + a) - |x - z|^2 / a, so f(x) is at most exp(|x - z|^2 / (2 a s^2)) times the same
         sum at z for the variance s^2 (1 + a), which is the power q (1 + a).
         """
@@ -600,9 +607,22 @@ def gaussian_images(reach: float, period: float, sigma: float) -> float:
     return 2.0 * (first + rest) * (1.0 + 1e-12)
 
 
-def _margin(level: float, d: int) -> float:
-    """In units of sigma: where g, its images and those of the other axes have fallen to ``level``."""
-    return sqrt(2.0 * log(4.0 * d / level))
+def _margin(d: int) -> float:
+    """In units of sigma: where g, its images and those of the other axes have fallen to ``BEYOND``."""
+    return sqrt(2.0 * log(4.0 * d / BEYOND))
+
+
+def _safety(rim: float, eps: float) -> float | None:
+    """Of the errors of t where (w * w)_j weighs them: the weights that meet at the rim of t are ``rim`` of the largest,
+    squared."""
+    return transforms.WEIGHTED_SAFETY if rim**2 <= eps else None
+
+
+def _eps_for(rim: float, tol: float, d: int) -> float:
+    """The accuracy to ask of the transforms, so that they take ``TRANSFORM_SHARE`` of tol."""
+    share = TRANSFORM_SHARE / 3.01 * tol
+    eps = transforms.eps_for(share, d, transforms.WEIGHTED_SAFETY)
+    return eps if _safety(rim, eps) else transforms.eps_for(share, d)
 
 
 def gaussian_fourier_map(box: np.ndarray, sigma: float, tol: float) -> FourierMap:
@@ -610,10 +630,9 @@ def gaussian_fourier_map(box: np.ndarray, sigma: float, tol: float) -> FourierMa
     box = np.asarray(box, dtype=np.float64)
     sides = box[1] - box[0]
     d = len(sides)
-    beyond = min(1e-4, 100.0 * tol)
-    margin = np.full(d, _margin(beyond, d) * sigma)
+    margin = np.full(d, _margin(d) * sigma)
     periods = sides + 2.0 * margin
-    modes = gaussian_box_modes(periods, sigma, 0.3 * tol / d)
+    modes = gaussian_box_modes(periods, sigma, TAIL_SHARE * tol / d)
     images = prod(1.0 + gaussian_images(r, p, sigma) for r, p in zip(sides, periods)) - 1.0
     images = max(images, 0.0) + 4.0 * d * UNIT  # the product above rounds where its second terms are small
     # weights: rounding of the exponent, at most a m^2 <= log(1 / tail), of exp, and of their product
@@ -627,18 +646,20 @@ def gaussian_fourier_map(box: np.ndarray, sigma: float, tol: float) -> FourierMa
         tail=(modes.tail + 8.0 * UNIT) * (1.0 + 1e-12),
         images=images,
         beyond=max(outside, exp(-0.5 * (margin.min() / sigma) ** 2)) + images,
-        eps=transforms.eps_for(0.04 * tol, d),
+        eps=_eps_for(max(float(weights[0] / weights.max()) for weights in modes.axes), tol, d),
     )
 
 
-def _sizes(data: Summary, sigma: float, tol: float) -> tuple[int, ...] | None:
-    """M by axis of ``gaussian_fourier_map``; None where there would be far too many."""
+def _sizes(data: Summary, sigma: float, tol: float) -> tuple[tuple[int, ...], float] | None:
+    """M by axis of ``gaussian_fourier_map``, and the weight at the rim over the largest; None where M would be far too
+    large."""
     sides = data.box[1] - data.box[0]
     d = data.n_features
-    periods = sides + 2.0 * _margin(min(1e-4, 100.0 * tol), d) * sigma
+    periods = sides + 2.0 * _margin(d) * sigma
     if not np.prod(periods / sigma) < 16 * LARGEST:
         return None
-    return tuple(_last_mode(period, sigma, 0.3 * tol / d)[0] for period in periods)
+    half = tuple(_last_mode(period, sigma, TAIL_SHARE * tol / d)[0] for period in periods)
+    return half, max(exp(-_mode_weights(period, sigma)[0] * m**2) for period, m in zip(periods, half))
 
 
 def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
@@ -646,12 +667,13 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
     d = data.n_features
     if d > 3 or not 0.0 < tol < 1.0:
         return []
-    half = _sizes(data, sigma, tol)
-    if half is None:
+    sizes = _sizes(data, sigma, tol)
+    if sizes is None:
         return []
+    half, rim = sizes
     D = prod(2 * m + 1 for m in half)
-    eps = transforms.eps_for(0.04 * tol, d)
-    if D > LARGEST or 3.01 * transforms.error_bound(tuple(2 * m for m in half), eps) > tol:
+    eps = _eps_for(rim, tol, d)
+    if D > LARGEST or 3.01 * transforms.error_bound(tuple(2 * m for m in half), eps, _safety(rim, eps)) > tol:
         return []
     grid = float(prod(4 * m + 1 for m in half))
     transform, row, column = transform_cost(tuple(2 * m for m in half), eps, half)

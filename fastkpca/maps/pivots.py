@@ -32,6 +32,7 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
+import scipy.sparse.linalg
 
 from .._core import pivots as _core
 from ..base import parallel
@@ -56,10 +57,11 @@ __all__ = [
 BLOCK = 128
 """Most pivots proposed at once: enough for BLAS 3, few enough that rejection (b^3 / 3 flops, one thread) is cheap."""
 SAMPLE_ROWS = 4096
-LOOKED_AT = 512
-"""Rows on which a probe estimates the largest eigenvalue of the residual."""
-WEIGHTS_ROUNDING = 1e-13
-"""Rounding of phi(x).c, over |phi(x)| |c|, up to which weights of the kernel values may take the place of phi."""
+LEAST_LOOKED_AT = 65
+"""Rows that tell something of the residual's largest eigenvalue."""
+WEIGHTS_ROUNDING = 1e-12
+"""Rounding of phi(x).c, over |phi(x)| |c|, up to which weights of the kernel values may take the place of phi. What is
+known for certain of the features themselves, is that they are off by ten thousand times as much (``_slope``)."""
 SOLVE_FLOPS = 0.1
 """Of the triangular solve, for a row and each pair of pivots, in the flops that offers count in: BLAS 3 is faster."""
 SURE_DRAWS = 8.0
@@ -157,11 +159,10 @@ class PivotMap(FeatureMap):
     def applied(self, C: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         """By weights of the kernel values, D instead of D^2 operations a row, where their rounding allows that."""
         weights = self.landmark_weights(C)
-        # |k(x, p)| <= (k(x, x) k(p, p))^(1/2), so this is relative to |phi(x)| |C|
-        diagonal = _diagonal(self.kernel, self.pivots)
-        size = np.sqrt(diagonal) @ np.abs(weights)
-        top = float(diagonal.max(initial=np.finfo(float).tiny))
-        error = (rounding_factor(self.n_features) * UNIT + self.entry_error / top) * size
+        # |k(x, p)| <= (k(x, x) k(p, p))^(1/2), so this is relative to |phi(x)| |C|.
+        # Errors of kernel values are in the features as well.
+        size = np.sqrt(_diagonal(self.kernel, self.pivots)) @ np.abs(weights)
+        error = rounding_factor(self.n_features) * UNIT * size
         if not (error <= WEIGHTS_ROUNDING * np.linalg.norm(C, axis=0)).all():
             return super().applied(C)
 
@@ -634,8 +635,8 @@ class RankProbe:
     exhausted : bool
         Nothing but rounding is left after the last pivot of the curve.
     beside : tuple of (int, float, float)
-        After so many pivots, on rows that they were not chosen from: residual trace over trace, and the largest
-        eigenvalue of what is left over its trace.
+        After so many pivots, on rows that they were not chosen from: residual trace over trace, and what is known of
+        the largest eigenvalue of what is left, over its trace.
     """
 
     curve: np.ndarray
@@ -645,6 +646,15 @@ class RankProbe:
 
     def rank(self, tol: float) -> float:
         """Number of pivots predicted for ``tol``; beyond the curve extrapolated, inf where it does not fall."""
+        if self.beside:
+            ranks = np.geomspace(1.0, 1e5, 400)
+            enough = np.flatnonzero(self.residual_beside(ranks) <= tol)
+            if not len(enough):
+                return float("inf")
+            return max(float(np.ceil(ranks[enough[0]])), self._rank_of_curve(tol))
+        return self._rank_of_curve(tol)
+
+    def _rank_of_curve(self, tol: float) -> float:
         below = np.flatnonzero(self.curve <= tol)
         if len(below):
             return float(below[0])
@@ -671,17 +681,26 @@ class RankProbe:
         return np.where(rank <= last, within, self.curve[last] * np.exp(-slope * fall))
 
     def residual_beside(self, rank: np.ndarray) -> np.ndarray:
-        """``residual``, of rows that the pivots were not chosen from: these have more, the more pivots there are."""
+        """``residual``, of rows that the pivots were not chosen from: these have more, the more pivots there are.
+
+        Beyond the curve it falls between two: by the power of the rank by which these rows' residual fell before, which
+        is mostly too little, and as the curve, which is mostly too much.
+        """
         (k0, t0, _), (k1, t1, _) = self.beside
         if not self.curve[k1] > 0.0:
             return np.minimum(self.residual(rank) + t1, 1.0)
         more0, more1 = t0 / self.curve[k0], t1 / self.curve[k1]
-        power = np.clip(np.log(more1 / more0) / np.log(k1 / k0), 0.0, 0.6)
-        more = max(more1, 1.0) * (np.maximum(rank, 1.0) / k1) ** power
-        return np.minimum(self.residual(rank) * np.maximum(more, 1.0), 1.0)
+        power = max(np.log(more1 / more0) / np.log(k1 / k0), 0.0)
+        more = max(more1, 1.0) * (np.minimum(np.maximum(rank, 1.0), k1) / k1) ** power
+        within = self.residual(np.minimum(rank, k1)) * np.maximum(more, 1.0)
+        beyond = np.maximum(rank, k1) / k1
+        with np.errstate(divide="ignore"):
+            of_curve = np.log(self.residual(np.maximum(rank, k1)) / self.curve[k1])
+        slope = max(np.log(t0 / t1) / np.log(k1 / k0), 0.0)
+        return np.minimum(within * np.exp(0.25 * of_curve - 0.75 * slope * np.log(beyond)), 1.0)
 
     def largest_share(self, rank: np.ndarray, n: np.ndarray) -> np.ndarray:
-        """The largest eigenvalue of the residual of so many pivots on a sample of n rows, over its trace."""
+        """The largest eigenvalue of the residual of so many pivots, over its trace, on n rows drawn by residual."""
         (k0, _, x0), (k1, _, x1) = self.beside
         power = np.clip(np.log(x0 / x1) / np.log(k1 / k0), 0.0, 1.0)  # it falls as a power of their number
         return np.minimum((np.sqrt(x1 * (k1 / np.maximum(rank, 1.0)) ** power) + np.sqrt(1.0 / n)) ** 2, 1.0)
@@ -706,20 +725,20 @@ class RankProbe:
         # at the end of the curve, not at the middle of its last third
         return float(late * np.sqrt(last / k1) ** power), power
 
-    def cost(self, tol: float, kernel_flops: float) -> Cost:
-        """Cost of a pivot map at ``tol``; ``kernel_flops``: of one kernel value."""
-        rank = self.rank(tol)
+    def cost(self, tol: float, kernel_flops: float, n_samples: float = np.inf) -> Cost:
+        """Cost of a pivot map at ``tol``, of no more pivots than rows; ``kernel_flops``: of one kernel value."""
+        rank = min(self.rank(tol), float(n_samples))
         if not rank < 2**31 - 1:  # of a curve that hardly falls it may be 1e200, whose cube overflows
             return Cost(n_features=2**31 - 1, row_flops=np.inf, setup_flops=np.inf, memory=np.inf, residual=tol)
         return pivots_cost(rank, kernel_flops, tol)
 
 
-def pivots_cost(rank: float, kernel_flops: float, residual: float) -> Cost:
-    """Cost of a map of so many pivots; ``kernel_flops``: of one kernel value."""
+def pivots_cost(rank: float, kernel_flops: float, residual: float, *, candidates: int = SAMPLE_ROWS) -> Cost:
+    """Cost of a map of so many pivots, chosen among ``candidates``; ``kernel_flops``: of one kernel value."""
     return Cost(
         n_features=int(rank),
         row_flops=rank * (kernel_flops + SOLVE_FLOPS * rank),
-        setup_flops=SAMPLE_ROWS * rank * (kernel_flops + rank + 3.0) + rank**3 / 3.0,
+        setup_flops=candidates * rank * (kernel_flops + rank + 3.0) + rank**3 / 3.0,
         residual=residual,
     )
 
@@ -750,10 +769,10 @@ def probe_rank(
     shares = np.ones(n) if summary.n_samples > n else None
     selection = _select(kernel, _Candidates(S, diagonal, np.ones(n), shares), tol * trace, min(max_probe, n), rng)
     curve = selection.trace / trace if trace > 0.0 else np.zeros(1)
-    if len(others) < LOOKED_AT:
+    if len(others) < n // 2:
         others = np.delete(S, selection.index, axis=0)
-    spread = np.linspace(0, len(others) - 1, min(LOOKED_AT, len(others))).astype(np.intp)
-    seen_beside = _look_beside(kernel, S, others[spread], selection) if beside and len(spread) > 64 else ()
+    spread = np.linspace(0, len(others) - 1, min(n, len(others))).astype(np.intp)
+    seen_beside = _look_beside(kernel, S, others[spread], selection, rng) if beside else ()
     return RankProbe(curve, n, selection.exhausted, seen_beside)
 
 
@@ -764,25 +783,37 @@ def _sampled_less(share: float, n: int) -> float:
 
 
 def _look_beside(
-    kernel: Kernel, S: np.ndarray, others: np.ndarray, selection: _Selection
+    kernel: Kernel, S: np.ndarray, others: np.ndarray, selection: _Selection, rng: np.random.Generator
 ) -> tuple[tuple[int, float, float], ...]:
-    """``RankProbe.beside`` after half of the pivots, and after all, on ``others``."""
-    k, diagonal = len(selection.index), _diagonal(kernel, others)
-    if k < 8:
+    """``RankProbe.beside`` after half of the pivots, and after all, on ``others``, half of which are drawn again in
+    proportion to their residual."""
+    k, n, diagonal = len(selection.index), len(others), _diagonal(kernel, others)
+    if k < 8 or n < LEAST_LOOKED_AT:
         return ()
     # the features of the pivots themselves are the factor of their matrix
     factor = np.ascontiguousarray(selection.features[:, selection.index].T)
     F = _block(kernel, S[selection.index], others)
     _core.solve(factor, F)
-    K, found = _block(kernel, others, others), []
+    found = []
     for rank in (k // 2, k):
-        left = np.maximum(diagonal - np.einsum("ij,ij->j", F[:rank], F[:rank]), 0.0).sum()
+        residual = np.maximum(diagonal - np.einsum("ij,ij->j", F[:rank], F[:rank]), 0.0)
+        left = float(residual.sum())
         if not left > 1e-12 * diagonal.sum():
             return ()
-        with parallel.blas_threads():
-            largest = scipy.linalg.eigvalsh(
-                K - F[:rank].T @ F[:rank], subset_by_index=[len(others) - 1] * 2, check_finite=False
-            )[0]
-        share = float(left / diagonal.sum())
-        found.append((rank, share, max(_sampled_less(float(largest / left), len(others)), 0.2 / len(others))))
+        index, counts = np.unique(rng.choice(n, n // 2, p=residual / left), return_counts=True)
+        few = np.ascontiguousarray(F[:rank, index])
+        scale = np.sqrt(counts / residual[index])
+        G = (_block(kernel, others[index], others[index]) - few.T @ few) * scale[:, None] * scale
+        share = _largest_eigenvalue(G) / counts.sum()
+        found.append((rank, left / float(diagonal.sum()), max(_sampled_less(share, n // 2), 0.1 / n)))
     return tuple(found)
+
+
+def _largest_eigenvalue(G: np.ndarray) -> float:
+    """Within a percent or so; much cheaper than LAPACK's."""
+    if len(G) < 32:
+        return float(np.linalg.eigvalsh(G)[-1])
+    start = np.sqrt(G.diagonal())
+    with parallel.blas_threads():
+        found = scipy.sparse.linalg.eigsh(G, 1, which="LA", v0=start, tol=1e-2, return_eigenvectors=False)
+    return float(found[0])

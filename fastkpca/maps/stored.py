@@ -10,12 +10,12 @@ import numpy as np
 from ..base.protocol import FeatureMap, Kernel
 from ..base.stored import Record
 from ..errors import ModelFileError
-from .combined import ScaledMap, SumMap, TensorMap, parts_of
+from .combined import ColumnMap, ScaledMap, SumMap, TensorMap, parts_of
 from .pivots import PivotMap
 
 __all__ = ["map_of_kernel", "restored", "stored_size"]
 
-COMBINED = {cls.kind: cls for cls in (ScaledMap, SumMap, TensorMap)}
+COMBINED = {cls.kind: cls for cls in (ColumnMap, ScaledMap, SumMap, TensorMap)}
 
 
 def restored(kernel: Kernel, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
@@ -69,7 +69,7 @@ def _size_of_parts(kernel: Kernel, record: Record, n_columns: int, most: int, wh
     parts = parts_of(dict(record.header), dict(record.arrays))
     # another number of parts than the kernel's is refused when they are made
     sizes = [
-        stored_size(part_kernel, *part, n_columns, most, f"part {i} of {what}")
+        stored_size(part_kernel, *part, kernel.map_columns(n_columns), most, f"part {i} of {what}")
         for i, (part_kernel, part) in enumerate(zip(kernel.map_parts(), parts))
     ]
     known = [size for size in sizes if size is not None]

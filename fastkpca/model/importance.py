@@ -172,7 +172,7 @@ def kpca_importance(
     """
     check_choice(method, "method", ("gradient", "permutation"))
     generator = check_rng(rng)
-    check_model(model)
+    model = check_model(model)
     if not model.kernel.takes_points:
         raise ValueError(
             f"{model.kernel!r} has no columns whose importance could be told: what it is given are not rows of "

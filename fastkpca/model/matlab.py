@@ -44,7 +44,7 @@ def export_mat(model: KPCAModel, path: Any, *, overwrite: bool = False) -> None:
     --------
     save : for Python.
     """
-    check_model(model)
+    model = check_model(model)
     from scipy.io import savemat  # here, because it takes milliseconds to import
 
     values: dict[str, Any] = {

@@ -88,6 +88,7 @@ def kpca_t2(
     ValueError, TypeError
         As ``kpca_project``; or T^2 of a row is beyond the largest number.
     """
+    model = check_model(model)
     given = new_rows(model, X, purpose="kpca_t2")
     # what overflows is refused at the end
     quiet = np.errstate(over="ignore", invalid="ignore")
@@ -179,6 +180,7 @@ def kpca_spe(
     True
     """
     bounds = check_flag(bounds, "bounds")
+    model = check_model(model)
     given = new_rows(model, X, purpose="kpca_spe")
     errors = _squared_errors(model, given, diagonal, n_threads, progress, bounds)
     spe = _finite(errors.spe, "SPE", given.dtype)
@@ -249,7 +251,7 @@ def kpca_limits(
     >>> limits.exceeded(fk.kpca_t2(model, X), fk.kpca_spe(model, X)).tolist()
     [False, True]
     """
-    check_model(model)
+    model = check_model(model)
     check_choice(t2, "t2", ("F", "chi2", "empirical"))
     check_choice(spe, "spe", ("box", "empirical"))
     if isinstance(confidence, bool) or not isinstance(confidence, (int, float, np.number)) or not 0 < confidence < 1:
@@ -310,6 +312,8 @@ def _training(model: KPCAModel) -> NewRows:
     """Rows that the model was made of, where it holds them."""
     given = training_rows(model, "kpca_limits", "rows from normal operation, best rows that the model was not made of")
     if model.kernel.by_number:
+        if model.kernel.knows_diagonal:
+            raise ValueError("limits need objects: give kpca_limits(model, X) some from normal operation")
         raise ValueError(
             "this model does not hold the precomputed matrix that it was made of; give kpca_limits(model, K_new, "
             "diagonal=...) the (m, N) matrix between rows from normal operation and the training rows"
@@ -324,7 +328,7 @@ def _training(model: KPCAModel) -> NewRows:
 def _diagonal(given: NewRows, diagonal: Any) -> np.ndarray | None:
     """k(x, x) as the caller gives it; None: to be asked of the kernel."""
     if diagonal is None:
-        if given.kernel.by_number:
+        if not given.kernel.knows_diagonal:
             raise ValueError(
                 "SPE needs k(x, x) of each new row, and a precomputed matrix between new and training rows does not "
                 "hold it; give diagonal=, one value for each row"

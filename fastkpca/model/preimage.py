@@ -183,12 +183,12 @@ def kpca_denoise(
     >>> bool(np.abs(np.linalg.norm(clean, axis=1) - 1).mean() < 0.02)
     True
     """
-    check_model(model)
+    model = check_model(model)
     kernel = guarded(model.kernel)
     if kernel.by_number:
         raise ValueError(
-            "a precomputed matrix holds no rows to remove noise from; kpca_preimage(model, Z, train=...) learns rows "
-            "from scores"
+            "a precomputed matrix, or a list of objects, holds no rows to remove noise from; kpca_preimage(model, Z, "
+            "train=...) learns rows from scores"
         )
     given = new_rows(model, X, purpose="kpca_denoise")
     threads = parallel.threads_for(kernel, n_threads)
@@ -218,7 +218,7 @@ class _Options:
 
 
 def _preimages(model: KPCAModel, Z: Any, start: Any, options: _Options) -> np.ndarray:
-    check_model(model)
+    model = check_model(model)
     scores, dtype = _checked_scores(model, Z)
     kernel = guarded(model.kernel)
     threads = parallel.threads_for(kernel, options.n_threads)

@@ -14,7 +14,7 @@ from ..rows.sinks import Sink
 from ..rows.values import check_finite, check_out
 from ..rows.view import Rows
 from .projector import Projector
-from .result import KPCAModel
+from .result import KPCAModel, check_model
 from .rows import new_rows
 
 __all__ = ["kpca_project", "write_scores"]
@@ -81,6 +81,7 @@ def kpca_project(
     >>> fk.kpca_project(model, X[:10]).shape
     (10, 2)
     """
+    model = check_model(model)
     kernel, rows, dtype = new_rows(model, X, finite=False)
     if not rows.distributed:  # those are checked block by block, with the scores
         check_finite(rows)

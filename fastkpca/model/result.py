@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import html
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,7 +14,7 @@ from ..base import files
 from ..base.caching import cached_property
 from ..base.protocol import Kernel, Moments
 from ..base.stored import Record, refusing
-from ..errors import ModelFileError, ScoresNotKeptError
+from ..errors import ModelFileError, ScoresNotKeptError, did_you_mean
 from ..kernels import guarded, kernel_from_state, kernel_state
 from ..rows.view import Rows
 from . import stored
@@ -20,6 +22,35 @@ from .plan import Plan
 from .projector import Projector
 
 __all__ = ["KPCAModel", "check_model", "leading", "load", "save"]
+
+OTHER_NAMES = {
+    "transform": "fastkpca.kpca_project(model, X)",
+    "predict": "fastkpca.kpca_project(model, X)",
+    "project": "fastkpca.kpca_project(model, X)",
+    "inverse_transform": "fastkpca.kpca_preimage(model, Z)",
+    "fit": "fastkpca.kpca(X, kernel, c)",
+    "save": "fastkpca.save(model, path)",
+    "plot": "fastkpca.plot.scores(model)",
+    "scores": "model.score",
+    "X_transformed": "model.score",
+    "rotated": "model.score",
+    "embedding": "model.score",
+    "explained_variance_ratio": "model.explained / 100",
+    "explained_variance": "model.latent",
+    "eigenvectors": "model.coeff",
+    "dual_coef": "model.coeff",
+    "alphas": "model.coeff",
+    "pcv": "model.coeff",
+    "components": "model.coeff",
+    "loadings": "model.coeff",
+    "lambdas": "model.eigenvalues",
+    "eig": "model.eigenvalues",
+    "mean": "model.shift",
+    "mu": "model.shift",
+    "n_features_in": "model.n_features",
+    "feature_names_in": "model.feature_names",
+}
+"""What scikit-learn, R and MATLAB call what a model has, without the underscore at the end."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -174,15 +205,53 @@ class KPCAModel:
 
     def __repr__(self) -> str:
         grows = ", model grows with n_samples" if self.projector.grows_with_n else ""
-        width = float(np.max(self.eigenvalue_bounds[:, 1] - self.eigenvalue_bounds[:, 0]) / self.eigenvalues[0])
         share = self.explained.sum()  # above 100 where negative eigenvalues count in the trace
         explaining = f" explaining {share:.4g} %" if share < 100.1 else ""
         how = ", not centred" * (not self.center) + ", standardized columns" * (self.scale is not None)
         return (
             f"<KPCAModel: {self.kernel!r}{how}, {self.n_components} components{explaining}, "
             f"n_samples={self.n_samples}, n_features={self.n_features}, method={self.plan.method!r}, "
-            f"{self.bounds_text} intervals within {width:.1e} of the largest eigenvalue{grows}>"
+            f"{self.bounds_text} intervals within {self._widest_interval():.1e} of the largest eigenvalue{grows}>"
         )
+
+    if not TYPE_CHECKING:  # a type checker then still finds wrong names
+
+        def __getattr__(self, name: str) -> Any:
+            """The error for a name that is not there says what other libraries' names are called here."""
+            if name in vars(type(self)):  # a property that raised AttributeError: its own error counts
+                return object.__getattribute__(self, name)
+            text = f"a KPCAModel has no attribute {name!r}"
+            if name.startswith("__"):
+                raise AttributeError(text)
+            here = OTHER_NAMES.get(name.removesuffix("_"))
+            near = did_you_mean(name, [x for x in dir(type(self)) if not x.startswith("_")] + list(vars(self)))
+            raise AttributeError(f"{text}; here it is {here}" if here else f"{text}{near and f'; {near}'}")
+
+    def _repr_html_(self) -> str:
+        """The model in a notebook: what it is, and its components."""
+        rows = [
+            ("kernel", repr(self.kernel)),
+            ("rows and columns", f"{self.n_samples} × {self.n_features}"),
+            ("method", self.plan.method),
+            ("intervals", f"{self.bounds_text}, at most {self._widest_interval():.1e} of the largest eigenvalue wide"),
+        ]
+        shown = min(self.n_components, 10)
+        parts = [
+            f"<tr><th>{html.escape(name)}</th><td colspan='3'>{html.escape(text)}</td></tr>" for name, text in rows
+        ]
+        parts.append("<tr><th>component</th><th>eigenvalue</th><th>interval</th><th>explained</th></tr>")
+        for i in range(shown):
+            low, high = self.eigenvalue_bounds[i]
+            percent = f"{self.explained[i]:.2f} %" if np.isfinite(self.explained[i]) else "unknown"
+            interval = f"{self.eigenvalues[i]:.6g}</td><td>{low:.6g} to {high:.6g}</td><td>{percent}"
+            parts.append(f"<tr><td>{i + 1}</td><td>{interval}</td></tr>")
+        if shown < self.n_components:
+            parts.append(f"<tr><td colspan='4'>and {self.n_components - shown} more</td></tr>")
+        return f"<table><caption>Kernel PCA</caption>{''.join(parts)}</table>"
+
+    def _widest_interval(self) -> float:
+        """The width of the widest interval over the largest eigenvalue."""
+        return float(np.max(self.eigenvalue_bounds[:, 1] - self.eigenvalue_bounds[:, 0]) / self.eigenvalues[0])
 
     def __reduce__(self) -> tuple:
         """For pickle and copy: a feature map becomes its state, and the plan loses the functions of its offers."""
@@ -281,6 +350,9 @@ def _try(model: KPCAModel) -> None:
         held = model.projector.grows_with_n and landmarks is not None and np.array_equal(landmarks, numbers)
         if not held or model.shift.any():
             raise ModelFileError("the rows of a precomputed kernel's model are not their numbers")
+        if model.kernel.knows_diagonal:  # of objects, which are in the file
+            with refusing("the model"):
+                model.kernel.block(numbers[-1:], numbers[-1:])
         return
     if not model.kernel.takes_points:
         return  # what its rows stand for is not in the file
@@ -345,7 +417,7 @@ def save(model: KPCAModel, path: Any, *, overwrite: bool = False, scores: bool =
     >>> fk.load("rows.kpca").n_components
     2
     """
-    check_model(model)
+    model = check_model(model)
     if str(path).lower().endswith(".mat"):
         raise ValueError(
             f"{str(path)!r} has the ending of MATLAB's files, and save writes fastkpca's own format: export_mat(model, "
@@ -394,10 +466,15 @@ def load(path: Any, *, plugins: bool | str | Collection[str] = False) -> KPCAMod
         raise ModelFileError(f"{path}: {error}") from error
 
 
-def check_model(model: Any, name: str = "model") -> None:
-    """Raise TypeError unless ``model`` is a KPCAModel."""
+def check_model(model: Any, name: str = "model") -> KPCAModel:
+    """The model that is given, or that of a fitted estimator of fastkpca.sklearn; TypeError where it is neither."""
+    found = model
     if not isinstance(model, KPCAModel):
+        with contextlib.suppress(AttributeError):
+            found = model.model_
+    if not isinstance(found, KPCAModel):
         raise TypeError(
-            f"{name} is of type {type(model).__name__}; give what kpca() or load() returned (with scikit-learn's "
-            "interface: fit an estimator of fastkpca.sklearn, and give its attribute model_)"
+            f"{name} is of type {type(model).__name__}; give what kpca() or load() returned, or a fitted estimator of "
+            "fastkpca.sklearn"
         )
+    return found

@@ -49,7 +49,7 @@ def new_rows(
     TypeError, ValueError
         As ``as_rows``; or the columns are not those of the training rows.
     """
-    check_model(model)
+    model = check_model(model)
     unbound = guarded(model.kernel)
     kernel, X = unbound.bind(X, range(model.n_samples))
     rows = as_rows(X, name=name, purpose=purpose)

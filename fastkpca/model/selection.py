@@ -65,7 +65,7 @@ class Selection:
         try:
             import pandas
         except ImportError:
-            return np.rec.fromarrays(list(columns.values()), names=list(columns))
+            return np.rec.fromarrays(list(columns.values()), names=",".join(columns))
         return pandas.DataFrame(columns)
 
     def __repr__(self) -> str:

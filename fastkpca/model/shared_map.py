@@ -29,7 +29,7 @@ def feature_projector(model: KPCAModel) -> FeatureProjector:
     TypeError, ValueError
         It is no model; or it has no feature map.
     """
-    check_model(model, "like")
+    model = check_model(model, "like")
     projector: FeatureProjector | None = model.projector.through_features()
     if projector is None:
         raise ValueError(

@@ -12,7 +12,7 @@ from ..rows.columns import check_columns
 from ..rows.convert import as_rows
 from ..rows.foreign import column_names
 from ..rows.values import check_finite
-from ._figure import component_label, given_axes, new_axes, short
+from ._figure import component_label, fitted, given_axes, new_axes, short
 from ._scores import check_components, check_labels, draw_points
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def contours(
     levels: int = 12,
     resolution: int = 100,
     points: bool = True,
+    cmap: Any = "RdBu_r",
 ) -> Axes: ...
 @overload
 def contours(
@@ -50,6 +51,7 @@ def contours(
     levels: int = 12,
     resolution: int = 100,
     points: bool = True,
+    cmap: Any = "RdBu_r",
 ) -> np.ndarray: ...
 def contours(
     model: Any,
@@ -64,6 +66,7 @@ def contours(
     levels: int = 12,
     resolution: int = 100,
     points: bool = True,
+    cmap: Any = "RdBu_r",
 ) -> Axes | np.ndarray:
     """Contours of components over the plane of two inputs: where lines are dense, a component changes fast.
 
@@ -92,6 +95,8 @@ def contours(
         Points of the grid in each direction.
     points : bool
         False: the rows are not drawn. Of more than 2000 rows a seeded sample is drawn.
+    cmap : str or Colormap
+        A diverging one: zero is its middle.
 
     Returns
     -------
@@ -115,6 +120,7 @@ def contours(
     >>> plot.contours(model, X, component=[0, 1, 2, 3]).shape
     (4,)
     """
+    model = fitted(model)
     several = np.ndim(component) > 0
     chosen = [int(i) for i in np.atleast_1d(component)]
     check_components(chosen, model.n_components)
@@ -131,7 +137,7 @@ def contours(
     axes = _axes(ax, len(chosen))
     classes: list[Any] = []
     for one, i, column in zip(axes, chosen, values.T):
-        _draw(one, x, y, column.reshape(len(y), len(x)), levels)
+        _draw(one, x, y, column.reshape(len(y), len(x)), levels, cmap)
         if points and rows is not None:
             seen = slice(None) if len(rows) <= _DRAWN else np.random.default_rng(0).permutation(len(rows))[:_DRAWN]
             classes = _rows_on_top(one, rows[seen][:, [first, second]], None if labels is None else labels[seen])
@@ -218,7 +224,7 @@ def _grid(
 
 def _axes(ax: Any, count: int) -> list[Any]:
     if ax is None:
-        columns = min(count, 4) if count != 5 else 3
+        columns = {1: 1, 2: 2, 4: 2}.get(count, 3)
         lines = -(-count // columns)
         size = (6.2, 5) if count == 1 else (3.6 * columns, 3.1 * lines)
         every = list(new_axes(lines, columns, size).flat)
@@ -228,13 +234,13 @@ def _axes(ax: Any, count: int) -> list[Any]:
     return list(given_axes(ax, count, "components"))
 
 
-def _draw(ax: Any, x: np.ndarray, y: np.ndarray, values: np.ndarray, levels: int) -> None:
+def _draw(ax: Any, x: np.ndarray, y: np.ndarray, values: np.ndarray, levels: int, cmap: Any) -> None:
     from matplotlib.ticker import MaxNLocator
 
     largest = float(np.abs(values).max()) or 1.0
     # whole steps on either side of zero, where the component changes sign
     steps = MaxNLocator(levels, symmetric=True).tick_values(-largest, largest)
-    filled = ax.contourf(x, y, values, levels=steps, cmap="RdBu_r", vmin=steps[0], vmax=steps[-1], alpha=0.75)
+    filled = ax.contourf(x, y, values, levels=steps, cmap=cmap, vmin=steps[0], vmax=steps[-1], alpha=0.75)
     ax.contour(x, y, values, levels=steps, colors="0.35", linewidths=0.5, linestyles="solid")
     if values.min() < 0 < values.max():
         ax.contour(x, y, values, levels=[0.0], colors="black", linewidths=1.4)

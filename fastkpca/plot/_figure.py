@@ -62,8 +62,12 @@ def save(ax: Axes | np.ndarray, path: str | os.PathLike, *, overwrite: bool = Fa
     ValueError
         matplotlib does not write that format.
     """
+    import matplotlib
+
     first: Any = np.ravel(np.asarray(ax, dtype=object))[0]
-    with atomic(path, overwrite=overwrite) as file:
+    # letters stay letters in PDF and PostScript (TrueType): journals ask for it
+    letters = matplotlib.rc_context({"pdf.fonttype": 42, "ps.fonttype": 42})
+    with atomic(path, overwrite=overwrite) as file, letters:
         first.figure.savefig(file, format=Path(path).suffix[1:].lower())
 
 
@@ -74,6 +78,14 @@ def new_axes(rows: int = 1, columns: int = 1, size: tuple[float, float] = (7, 5)
 
     figure = Figure(figsize=size, dpi=150, layout="constrained")
     return figure.subplots(rows, columns, squeeze=False, subplot_kw={"projection": projection} if projection else None)
+
+
+def fitted(model: Any) -> Any:
+    """What an estimator has fitted; anything else as it is."""
+    try:
+        return model.model_
+    except AttributeError:
+        return model
 
 
 def axes_or_new(ax: Any, size: tuple[float, float] = (7, 5)) -> Any:
@@ -111,12 +123,20 @@ def key_above(ax: Any, handles: Any = None, columns: int = 3) -> None:
     ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, frameon=False, borderaxespad=0.2, **given)
 
 
-def grid_and_legend(ax: Any, place: str, axis: str = "both") -> None:
-    """Light lines behind the points, and the legend in the named corner."""
+def light_grid(ax: Any, axis: str = "both") -> None:
+    """Light lines behind the points."""
     ax.grid(True, axis=axis, which="major", color="0.92", linewidth=0.6)
     ax.set_axisbelow(True)
     open_frame(ax)
-    ax.legend(loc=place, fontsize="small")
+
+
+def few_ticks(axis: Any) -> None:
+    """Numbers at powers of ten alone, or at 1, 2 and 5 times these where a logarithmic axis spans few of them."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    axis.set_major_locator(LogLocator(numticks=8))
+    axis.set_minor_formatter(NullFormatter())
+    plain_numbers(axis)
 
 
 def decades_at_least(ax: Any, low: float, high: float, least: float = 10.0) -> None:

@@ -10,7 +10,20 @@ import numpy as np
 
 from ..model.plan import Candidate, Plan
 from ..model.result import KPCAModel
-from ._figure import AMBER, BLUE, GREY, RED, axes_or_new, decades_at_least, grid_and_legend, open_frame, whole_numbers
+from ._figure import (
+    AMBER,
+    BLUE,
+    GREY,
+    RED,
+    axes_or_new,
+    decades_at_least,
+    few_ticks,
+    fitted,
+    key_above,
+    light_grid,
+    open_frame,
+    whole_numbers,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,7 +70,7 @@ def accuracy(
     >>> plot.accuracy(models, exact).get_xlabel()
     'asked for (tol)'
     """
-    models = list(models)
+    models = [fitted(model) for model in models]
     if not models:
         raise ValueError("models is empty; one or more fitted models are needed")
     asked = np.array([_tol(model) for model in models] if tol is None else tol, dtype=float)
@@ -85,11 +98,12 @@ def accuracy(
         every.append(error)
         drawn.plot(asked, error, "D-", color=RED, linewidth=1, markersize=5, label="achieved: largest error")
     together = np.concatenate(every)
-    decades_at_least(drawn, float(together.min()), 30 * float(together.max()), least=1e3)
+    decades_at_least(drawn, float(together.min()), float(together.max()), least=1e3)
     drawn.set_xlim(line)
     drawn.set_xlabel("asked for (tol)")
     drawn.set_ylabel("relative to the largest eigenvalue")
-    grid_and_legend(drawn, "upper left")  # what is reached lies below the line
+    light_grid(drawn)
+    key_above(drawn, columns=2)
     return drawn
 
 
@@ -139,6 +153,7 @@ def convergence(model: Any, ax: Axes | None = None) -> Axes:
     >>> plot.convergence(fk.kpca(X, "gaussian", 3, sigma=2.0, method="krylov")).get_xlabel()
     'pass over the kernel values'
     """
+    model = fitted(model)
     recorded = model.info.get("widths")
     if recorded is None:
         how = model.info.get("method", "another")
@@ -165,13 +180,14 @@ def convergence(model: Any, ax: Axes | None = None) -> Axes:
         every = np.append(every, tol)
     every = every[every > 0]
     if len(every):
-        decades_at_least(drawn, float(every.min()), 10 * float(every.max()), least=1e3)
+        decades_at_least(drawn, float(every.min()), float(every.max()), least=1e3)
     last = max([1, *passes, *searched])
     drawn.set_xlim(0.5, last + 0.5)
     whole_numbers(drawn)
     drawn.set_xlabel("pass over the kernel values")
     drawn.set_ylabel("width / largest eigenvalue")
-    grid_and_legend(drawn, "upper right", axis="y")  # widths fall to the right
+    light_grid(drawn, axis="y")
+    key_above(drawn, columns=2)
     return drawn
 
 
@@ -219,6 +235,7 @@ def candidates(plan: Any, ax: Axes | None = None, *, quantity: str = "seconds") 
     """
     if quantity not in _UNITS:
         raise ValueError(f"quantity is {quantity!r}; {' or '.join(map(repr, _UNITS))} is needed")
+    plan = fitted(plan)
     if isinstance(plan, KPCAModel):
         plan = plan.plan
     if not isinstance(plan, Plan):
@@ -232,6 +249,7 @@ def candidates(plan: Any, ax: Axes | None = None, *, quantity: str = "seconds") 
     left, high = low / 3, max(high, 10 * low)
     right = high * (high / left) ** 0.25  # room for the text to the right of the bars
     drawn.set_xlim(left, right)
+    few_ticks(drawn.xaxis)
     for i, (candidate, value) in enumerate(zip(listed, values)):
         end = value if np.isfinite(value) and value > 0 else left
         # text stands to the right of the bar, but a reason, which is longer, inside a bar that leaves it no room there

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._figure import COLOURS, component_label, new_axes, open_frame, short
+from ._figure import COLOURS, component_label, fitted, new_axes, open_frame, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _CLASSES = 12  # more distinct labels than this are drawn on a colour scale where they are numbers
 _LEGEND = 48  # a longer legend would be larger than the picture: the colours then stand alone
-_MARKERS = "o^sDvXP*"  # each with ten colours
-_POINTS_AS_PIXELS = 20_000  # more points than this go into vector formats as one picture
+_MARKERS = "o^sDvXP*<>"  # each class has its own: colours alone do not survive a grey print
+_POINTS_AS_PIXELS = 20_000  # more points than this go into vector formats as one picture, or are counted in cells
+_NEW_ROWS: dict[str, Any] = {"facecolors": "none", "linewidths": 1.1}
 
 
 def scores(
@@ -25,12 +26,18 @@ def scores(
     *,
     components: Sequence[int] = (0, 1),
     label_name: str = "",
+    new: Any = None,
+    new_labels: Any = None,
+    density: bool | None = None,
+    **style: Any,
 ) -> Axes:
     """Scatter plot of the rows in two or three components; one component is drawn over the row number.
 
+    More than 20,000 rows without labels are counted in cells: darker ones hold more rows.
+
     Parameters
     ----------
-    model : fitted model, or ndarray (n, c) of scores
+    model : fitted model, estimator, or ndarray (n, c) of scores
         Of a model the axes also show the percentages of the variance.
     labels : array-like (n,), optional
         Colours the points: a legend for words and for few whole numbers, a colour bar for other numbers.
@@ -40,6 +47,15 @@ def scores(
         Columns of the scores, from 0. The first two by default; the only one where there is one.
     label_name : str
         Title of the legend, or label of the colour bar.
+    new : ndarray (m, c), optional
+        Scores of new rows, from ``kpca_project``: hollow marks over those of the model.
+    new_labels : array-like (m,), optional
+        Their labels, in the colours of ``labels``.
+    density : bool, optional
+        Whether rows are counted in cells, in two components and without labels; by default where there are more than
+        20,000.
+    **style
+        Passed on to matplotlib's ``scatter``: ``s``, ``alpha``, ``cmap`` and so on; with ``density`` to ``hexbin``.
 
     Returns
     -------
@@ -62,17 +78,16 @@ def scores(
     >>> plot.scores(fk.kpca(X, "gaussian", 2, sigma=2.0)).get_xlabel()
     'PC1 (31.0 %)'
     """
+    model = fitted(model)
     table, explained = (model, None) if isinstance(model, np.ndarray) else (np.asarray(model.score), model.explained)
     if table.ndim != 2 or table.shape[1] == 0:
         raise ValueError(f"scores have shape {table.shape}; a row for every point and a column for every component")
     if table.shape[1] == 1 and tuple(components) == (0, 1):
         components = (0,)
     columns = _columns(components, table.shape[1])
-    points = table[:, columns]
-    if not np.isfinite(points).all():
-        row = int(np.flatnonzero(~np.isfinite(points).all(axis=1))[0])
-        raise ValueError(f"scores are not finite (first at row {row}); drop these rows before drawing")
+    points = _points(table, columns, "scores")
     labels = check_labels(labels, len(points))
+    others, other_labels = _new_points(new, new_labels, table, columns, labels)
     flat = len(columns) < 3
     drawn: Any = new_axes(projection=None if flat else "3d")[0, 0] if ax is None else ax
     if (drawn.name == "3d") == flat:
@@ -83,7 +98,25 @@ def scores(
         drawn.set(xlabel="row", ylabel=component_label(columns[0], explained))
     else:
         drawn.set(**{f"{axis}label": component_label(i, explained) for axis, i in zip("xyz", columns)})
-    classes = draw_points(drawn, points, labels, label_name=label_name)
+    if not flat:  # the names of the axes would stand on their numbers
+        for axis in (drawn.xaxis, drawn.yaxis, drawn.zaxis):
+            axis.labelpad = 8.0
+    if density is None:
+        density = (
+            labels is None and len(points) > _POINTS_AS_PIXELS and len(columns) == 2 and not {"s", "alpha"} & {*style}
+        )
+    if density:
+        if labels is not None or len(columns) != 2:
+            raise ValueError("density counts rows in two components, without labels; leave out labels=, or density=")
+        classes = _counted(drawn, points, style)
+    else:
+        both = None if labels is None or others is None else np.unique(np.concatenate([labels, other_labels]))
+        classes = draw_points(drawn, points, labels, label_name=label_name, values=both, **style)
+        if others is not None:
+            hollow = _NEW_ROWS | {"s": 30} | style
+            draw_points(drawn, others, other_labels, bar=False, values=both, hollow=True, **hollow)
+            nowhere: list[list] = [[]] * len(columns)
+            classes.append(drawn.scatter(*nowhere, s=30, **_NEW_ROWS, edgecolors="black", label="new rows"))
     if classes:
         _legend(drawn, classes, label_name, new_figure=ax is None)
     if flat:
@@ -93,6 +126,49 @@ def scores(
             drawn.axvline(0, color="0.85", linewidth=0.8, zorder=0)
         open_frame(drawn)
     return drawn
+
+
+def _points(table: np.ndarray, columns: list[int], name: str) -> np.ndarray:
+    points = table[:, columns]
+    if not np.isfinite(points).all():
+        row = int(np.flatnonzero(~np.isfinite(points).all(axis=1))[0])
+        raise ValueError(f"{name} are not finite (first at row {row}); drop these rows before drawing")
+    return points
+
+
+def _new_points(
+    new: Any, new_labels: Any, table: np.ndarray, columns: list[int], labels: np.ndarray | None
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """(points, labels) of new rows, checked; None for each that is not given."""
+    if new is None:
+        if new_labels is not None:
+            raise ValueError("new_labels are of the rows in new=, and none are given; give both or neither")
+        return None, None
+    scores = np.asarray(new)
+    if scores.ndim != 2 or scores.shape[1] != table.shape[1]:
+        raise ValueError(
+            f"new has shape {scores.shape}; scores of new rows in the same {table.shape[1]} components are needed, "
+            "kpca_project(model, X_new)"
+        )
+    if len(columns) == 1:
+        raise ValueError("new rows are drawn in two or three components, not over the row number; leave out new=")
+    if (labels is None) != (new_labels is None):
+        raise ValueError("labels and new_labels share their colours; give both or neither")
+    return _points(scores, columns, "new scores"), check_labels(new_labels, len(scores))
+
+
+def _counted(ax: Any, points: np.ndarray, style: dict[str, Any]) -> list[Any]:
+    """How many rows fall into each of many small cells."""
+    from matplotlib import colormaps
+    from matplotlib.colors import ListedColormap
+
+    blues: Any = colormaps["Blues"]
+    # a cell with a single row must be seen on white
+    look = {"gridsize": 110, "mincnt": 1, "bins": "log", "cmap": ListedColormap(blues(np.linspace(0.3, 1.0, 256)))}
+    cells = ax.hexbin(*points.T, linewidths=0.1, rasterized=True, **look | style)
+    bar = ax.figure.colorbar(cells, ax=ax, label="rows in a cell", pad=0.02)
+    bar.outline.set_visible(False)
+    return []
 
 
 def check_labels(labels: Any, n: int) -> np.ndarray | None:
@@ -117,35 +193,48 @@ def check_labels(labels: Any, n: int) -> np.ndarray | None:
 
 
 def draw_points(
-    ax: Any, points: np.ndarray, labels: np.ndarray | None, *, label_name: str = "", bar: bool = True, **changed: Any
+    ax: Any,
+    points: np.ndarray,
+    labels: np.ndarray | None,
+    *,
+    label_name: str = "",
+    bar: bool = True,
+    values: np.ndarray | None = None,
+    hollow: bool = False,
+    **changed: Any,
 ) -> list[Any]:
     """Points (n, 2 or 3) on the axes, coloured by labels, in a random order so that no class hides the others.
+
+    ``values`` are all classes, where they are more than those of ``labels``; ``hollow`` points have coloured edges.
 
     Returns the entries of a legend: none where there is a colour bar, no label, or too many of them.
     """
     style: dict[str, Any] = {
-        "s": float(np.clip(4e4 / max(len(points), 1), 2, 24)),
-        "alpha": float(np.clip(60 / np.sqrt(max(len(points), 1)), 0.3, 0.85)),
+        "s": float(np.clip(4e4 / max(len(points), 1), 1, 24)),
+        "alpha": float(np.clip(60 / np.sqrt(max(len(points), 1)), 0.08, 0.85)),
         "linewidths": 0,
         "rasterized": len(points) > _POINTS_AS_PIXELS,
     } | changed
     if labels is None:
-        ax.scatter(*points.T, **{"color": COLOURS[0]} | style)
+        colour = {"edgecolors": "black"} if hollow else {} if {"c", "color"} & {*style} else {"color": COLOURS[0]}
+        ax.scatter(*points.T, **colour | style)
         return []
-    values = np.unique(labels)
+    values = np.unique(labels) if values is None else values
     numeric = labels.dtype.kind in "biuf"
     whole = numeric and bool(np.all(values == np.round(values)))
     order = np.random.default_rng(0).permutation(len(points))
     points, labels = points[order], labels[order]
     if numeric and not (whole and len(values) <= _CLASSES):
-        _coloured_by_value(ax, points, labels.astype(float), label_name, bar, style)
+        scale = {"vmin": float(values.min()), "vmax": float(values.max())}
+        _coloured_by_value(ax, points, labels.astype(float), label_name, bar, scale | style)
         return []
-    colours, markers = _looks(len(values))
+    colours, markers = _looks(len(values), style.pop("cmap", None))
     index = np.searchsorted(values, labels)
     for marker in dict.fromkeys(markers):
         same = np.array([m == marker for m in markers])[index]
-        ax.scatter(*points[same].T, c=colours[index[same]], marker=marker, **style)
-    if len(values) > _LEGEND:
+        paint = {"edgecolors" if hollow else "c": colours[index[same]]}
+        ax.scatter(*points[same].T, marker=marker, **paint | style)
+    if len(values) > _LEGEND or hollow:
         return []
     nowhere: list[list] = [[]] * points.shape[1]
     named = style | {"s": 30, "alpha": None, "rasterized": False}
@@ -173,7 +262,11 @@ def _legend(ax: Any, classes: list[Any], title: str, *, new_figure: bool) -> Non
 def _coloured_by_value(
     ax: Any, points: np.ndarray, values: np.ndarray, label_name: str, with_bar: bool, style: dict[str, Any]
 ) -> None:
-    drawn = ax.scatter(*points.T, c=values, cmap="viridis", **style)
+    style = {"cmap": "viridis"} | style
+    if "facecolors" in style:  # hollow points would have no colour of a scale
+        style |= {"edgecolors": "black", "linewidths": 0.6}
+        del style["facecolors"]
+    drawn = ax.scatter(*points.T, c=values, **style)
     if not with_bar:
         return
     drawn.set_alpha(None)  # a transparent bar would not show the colours of its scale
@@ -182,16 +275,19 @@ def _coloured_by_value(
     bar.outline.set_visible(False)
 
 
-def _looks(classes: int) -> tuple[np.ndarray, list[str]]:
+def _looks(classes: int, cmap: Any) -> tuple[np.ndarray, list[str]]:
     """A colour and a marker for each class, no two the same; for more classes than a legend takes, a colour scale."""
     import matplotlib
     from matplotlib.colors import to_rgba_array
 
-    if classes > _LEGEND:
-        colormaps: Any = matplotlib.colormaps
-        return colormaps["viridis"](np.linspace(0, 1, classes)), ["o"] * classes
     n = len(COLOURS)
-    return to_rgba_array([COLOURS[i % n] for i in range(classes)]), [_MARKERS[i // n] for i in range(classes)]
+    markers = [_MARKERS[(i + i // n) % len(_MARKERS)] if classes <= _LEGEND else "o" for i in range(classes)]
+    if classes > _LEGEND or cmap is not None:
+        colormaps: Any = matplotlib.colormaps
+        scale = colormaps.get_cmap(cmap or "viridis")
+        places = np.arange(classes) % scale.N if scale.N < 64 else np.linspace(0, 1, classes)
+        return scale(places), markers
+    return to_rgba_array([COLOURS[i % n] for i in range(classes)]), markers
 
 
 def _columns(components: Sequence[int], available: int) -> list[int]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from .._core import moments as _moments
 from ..base.protocol import LARGEST, LEAST, Summary
 from ..base.rounding import EPS
-from .view import EXACT, Pass, Rows, holds_more, refuse_not_finite
+from .view import EXACT, Columns, Pass, Rows, holds_more, refuse_not_finite
 
-__all__ = ["MAX_COVARIANCE", "SAMPLE_ROWS", "sample_index", "summarize"]
+__all__ = ["MAX_COVARIANCE", "SAMPLE_ROWS", "of_columns", "sample_index", "summarize"]
 
 SAMPLE_ROWS = 4096
 MAX_COVARIANCE = 1024
@@ -186,6 +186,27 @@ def summarize(
         mean=mean,
         sample=rows.take(index) if sample is None else sample,
         sample_index=index,
+    )
+
+
+def of_columns(data: Summary, columns: Columns) -> Summary:
+    """What the summary knows of some columns of the rows, each over its width; radii are bounds."""
+    index, units = columns.index(data.n_features), columns.units(data.n_features)
+    box = data.box[:, index] / units
+    stretched = float((1.0 / units).max()) * (1.0 + 4.0 * EPS)
+    corner = float(np.linalg.norm(np.abs(box).max(axis=0))) * (1.0 + 4.0 * len(index) * EPS)
+    names = data.feature_names
+    return replace(
+        data,
+        n_features=len(index),
+        shift=data.shift[index] / units,
+        box=box,
+        radius=min(corner, data.radius * stretched),
+        covariance=None if data.covariance is None else data.covariance[np.ix_(index, index)] / units / units[:, None],
+        mean=data.mean[index] / units,
+        sample=columns.of(data.sample),
+        other_radius=None if data.other_radius is None else data.other_radius * stretched,
+        feature_names=None if names is None else tuple(names[j] for j in index),
     )
 
 

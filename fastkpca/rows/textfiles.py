@@ -327,7 +327,9 @@ class TextFile:
 class _DataLines:
     """A text file without its comments and blank lines, as an object that pandas reads from."""
 
-    comment, tab, line_end = "#", "\t", "\n"
+    comment: Any = "#"
+    tab: Any = "\t"
+    line_end: Any = "\n"
 
     def __init__(self, file: Any):
         self._file = file
@@ -353,7 +355,7 @@ class _DataLines:
 class _DataBytes(_DataLines):
     """The same of a file of bytes, which need no decoding: pandas decodes what is text."""
 
-    comment, tab, line_end = b"#", b"\t", b"\n"  # type: ignore[assignment]
+    comment, tab, line_end = b"#", b"\t", b"\n"
 
 
 def _is_data(line: str) -> bool:

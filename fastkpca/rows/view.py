@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from ..base import parallel
 from .sources import Source, nearest_and_rest
 
-__all__ = ["EXACT", "Pass", "Rows", "holds_more", "refuse_not_finite"]
+__all__ = ["EXACT", "Columns", "Pass", "Rows", "holds_more", "refuse_not_finite"]
 
 EXACT = 1 << 53
 """Up to here float64 holds every whole number."""
@@ -90,11 +90,53 @@ def refuse_not_finite(tile: np.ndarray, first: int, name: str, purpose: str) -> 
     )
 
 
+@dataclass(frozen=True)
+class Columns:
+    """Some columns of rows, each over a width of its own.
+
+    Attributes
+    ----------
+    numbers : tuple of int or None
+        Of the columns, all different; None: all columns in their order.
+    widths : tuple of float or None
+        What each of these columns is divided by, positive; None: nothing.
+    """
+
+    numbers: tuple[int, ...] | None = None
+    widths: tuple[float, ...] | None = None
+
+    def count(self, d: int) -> int:
+        """How many of d columns these are."""
+        return d if self.numbers is None else len(self.numbers)
+
+    def index(self, d: int) -> np.ndarray:
+        return np.arange(d) if self.numbers is None else np.array(self.numbers, dtype=np.intp)
+
+    def units(self, d: int) -> np.ndarray:
+        """The widths, or ones."""
+        return np.ones(self.count(d)) if self.widths is None else np.array(self.widths)
+
+    def of(self, X: np.ndarray) -> np.ndarray:
+        """These columns of a tile, or of one row, in the tile's type, as a C-contiguous array."""
+        part = X if self.numbers is None else np.take(X, self.numbers, axis=-1)
+        return part if self.widths is None else part / np.array(self.widths, dtype=X.dtype)
+
+    def gradient(self, G: np.ndarray, d: int) -> np.ndarray:
+        """Derivatives (..., d) by all columns from those by these ones, (..., count)."""
+        G = G / self.units(d)
+        if self.numbers is None:
+            return G
+        whole = np.zeros((*G.shape[:-1], d))
+        whole[..., self.numbers] = G
+        return whole
+
+
 class Rows:
     """N rows of d numbers, minus a shift and over a scale; ``source`` is a 2-D array, a memory map, a CSR matrix or a
     ``Source``.
 
     ``weights`` is an array (N,) of non-negative numbers, or None; ``scale`` one (d,) of positive numbers, or None.
+    ``columns`` are the numbers of those columns that are looked at, after shift and scale; None: all.
 
     Without a shift (None) a number that float64 would round is refused when it is read. With a shift (even of zeros)
     only differences count, and these may be rounded.
@@ -106,6 +148,7 @@ class Rows:
         shift: np.ndarray | None = None,
         weights: np.ndarray | None = None,
         scale: np.ndarray | None = None,
+        columns: np.ndarray | None = None,
     ):
         self.source = source.tocsr() if sp.issparse(source) else source
         self._paged = source if isinstance(source, Source) else None
@@ -115,12 +158,15 @@ class Rows:
         self.shift = None if shift is None else np.asarray(shift, dtype=np.float64)
         self._offset = None if shift is None or not np.any(shift) else self.shift
         self.weights = weights
-        self.scale = scale
+        self.scale, self.columns = scale, columns
+        self._width = self.n_features
+        if columns is not None:
+            self.n_features = len(columns)
 
     @property
     def frame(self) -> dict[str, np.ndarray | None]:
         """What is done to a row of the source: arguments of ``Rows`` for another source."""
-        return {"shift": self.shift, "scale": self.scale}
+        return {"shift": self.shift, "scale": self.scale, "columns": self.columns}
 
     @property
     def n_samples(self) -> int:
@@ -188,20 +234,29 @@ class Rows:
 
     def shifted(self, shift: np.ndarray | None) -> Rows:
         """The same source with this shift instead."""
-        return Rows(self.source, shift, self.weights, self.scale)
+        return Rows(self.source, shift, self.weights, self.scale, self.columns)
 
     def scaled(self, scale: np.ndarray | None) -> Rows:
         """The same source over this scale instead."""
-        return Rows(self.source, self.shift, self.weights, scale)
+        return Rows(self.source, self.shift, self.weights, scale, self.columns)
+
+    def of_columns(self, columns: Columns) -> Rows:
+        """The same rows with these columns alone, each over its width."""
+        kept = np.arange(self._width) if self.columns is None else self.columns
+        kept = kept[columns.index(len(kept))]
+        scale = np.ones(self._width) if self.scale is None else self.scale.copy()
+        scale[kept] *= columns.units(len(kept))
+        return Rows(self.source, self.shift, self.weights, None if (scale == 1.0).all() else scale, kept)
 
     def weighted(self, weights: np.ndarray | None) -> Rows:
         """The same rows with these weights."""
-        return Rows(self.source, self.shift, weights, self.scale)
+        return Rows(self.source, weights=weights, **self.frame)
 
     def _finish(self, part: Any, *, fresh: bool = False) -> np.ndarray:
         """These rows of the source, dense, shifted and scaled; in place where ``fresh``: no one else uses them."""
         rows = self._shifted(part, fresh=fresh)
-        return rows if self.scale is None else rows / self.scale
+        rows = rows if self.scale is None else rows / self.scale
+        return rows if self.columns is None else np.take(rows, self.columns, axis=1)
 
     def _shifted(self, part: Any, *, fresh: bool) -> np.ndarray:
         if sp.issparse(part):

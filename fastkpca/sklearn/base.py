@@ -97,7 +97,7 @@ class KernelEstimator(BaseEstimator):
         """The kernel of parameters whose defaults are ``DEFAULTS``; ``gamma`` is the value in place of None."""
         asked = {name: value for name, value in given.items() if value != DEFAULTS[name]}
         defaults = {name: value for name, value in given.items() if name not in asked and value is not None}
-        return self._kernel_of(X, given | {"gamma": gamma}, asked, dict(kernel_params or {}), defaults)
+        return self._kernel_of(X, dict(given, gamma=gamma), asked, dict(kernel_params or {}), defaults)
 
     def _seed(self) -> int:
         """None is a fixed seed: the same input gives the same output."""

@@ -288,7 +288,7 @@ class KernelPCA(KernelTransformer):
             rest = _rest(model)
         self._assign(model, rest, wanted)
         self.X_fit_ = X
-        vars(self).pop("n_samples_seen_", None)
+        self._forget("n_samples_seen_")
         if self.fit_inverse_transform:
             if sp.issparse(X):
                 raise NotImplementedError("Inverse transform not implemented for sparse matrices!")
@@ -326,8 +326,8 @@ class KernelPCA(KernelTransformer):
         """
         check_is_fitted(self, "model_")  # more than gamma_, which a fit that was interrupted leaves behind
         X = self._validated(X, reset=False)
-        fitted = _float_type(self.X_fit_) if "X_fit_" in vars(self) else self.model_.dtype
-        dtype = np.promote_types(_float_type(X), fitted)
+        fitted = self.X_fit_ if "X_fit_" in vars(self) else self.model_
+        dtype = np.promote_types(_float_type(X), _float_type(fitted))
         if self.model_ is None:
             return np.zeros((X.shape[0], self._n_features_out), dtype=dtype)
         X = _dense(X) if self._precomputed else X
@@ -384,10 +384,9 @@ class KernelPCA(KernelTransformer):
                     return_scores=False,
                 )
             else:
-                c = self._number or self.model_.n_components
-                model = kpca_update(self.model_, X, c=c, tol=tol, n_threads=self._n_threads())
-        for name in ("X_fit_", "X_transformed_fit_", "dual_coef_"):
-            vars(self).pop(name, None)
+                assert self.model_ is not None
+                model = kpca_update(self.model_, X, c=self._number, tol=tol, n_threads=self._n_threads())
+        self._forget("X_fit_", "X_transformed_fit_", "dual_coef_")
         self.n_samples_seen_ = model.n_samples
         self._assign(model, _rest(model), model.n_components)
         return self
@@ -536,6 +535,10 @@ class KernelPCA(KernelTransformer):
                 CertificateWarning,
             )
         return model, 0.0
+
+    def _forget(self, *names: str) -> None:
+        for name in names:
+            self.__dict__.pop(name, None)
 
     def _refuse_partial(self, X: Any) -> None:
         if self.fit_inverse_transform:

@@ -290,6 +290,15 @@ class Calls:
         how = {"method": pick(rng, ["gradient", "permutation", "x"])} if rng.random() < 0.5 else {}
         return X, lambda: fk.kpca_importance(model, X, **how)
 
+    def uncertainty(self, rng: np.random.Generator) -> Any:
+        X = rng.standard_normal((pick(rng, [10, 25, 60]), 3))
+        X[:, 0] = pick(rng, [X[:, 0], np.zeros(len(X)), np.round(X[:, 1])])
+        model = fk.kpca(X, pick(rng, ["linear", "gaussian", "laplacian", "tanh"]), pick(rng, [1, 2]))
+        if rng.random() < 0.2:
+            X = rows(rng)
+        how = {"level": pick(rng, [0.9, 0.0, 95, "x"])} if rng.random() < 0.3 else {}
+        return X, lambda: fk.kpca_uncertainty(model, X, n_bootstrap=100, n_permutations=3, **how)
+
     def preimage(self, rng: np.random.Generator) -> Any:
         Z = pick(rng, [rng.standard_normal((2, pick(rng, [1, 2, 3, 4]))), rows(rng)])
         model = self.model(rng)

@@ -682,3 +682,20 @@ def test_every_command_has_examples_that_parse(run):
             call = line.split("|")[-1].split("  fastkpca ")[-1].split("fastkpca ")[-1].split("      ")[0].split(">")[0]
             if "COMMAND" not in call:
                 commands._parser().parse_all(shlex.split(call))
+
+
+def test_standardize(run, here, X):
+    X[:, 1] *= 1e4
+    np.save("x.npy", X)
+    new = X[:5] + 0.5
+    np.save("new.npy", new)
+    code, _, err = run("fit", "x.npy", "-c", 3)
+    assert code == 0 and "--standardize scales all columns alike (--no-standardize leaves" in err
+    assert run("fit", "x.npy", "-c", 3, "--no-standardize", "--quiet") == (0, "", "")
+    code, out, err = run("fit", "x.npy", "-c", 3, "--standardize", "-o", "m.kpca")
+    assert (code, err) == (0, "")
+    expected = fk.kpca(X, "gaussian", 3, standardize=True)
+    assert numbers_of(out)[:, 0] == pytest.approx(expected.eigenvalues, rel=1e-11)
+    code, out, _ = run("project", "m.kpca", "new.npy")
+    shown = np.loadtxt(io.StringIO(out), delimiter=",", skiprows=1)
+    np.testing.assert_array_equal(shown, fk.kpca_project(expected, new))

@@ -185,3 +185,18 @@ def test_values_of_clusters_far_apart_within_the_stated_error(attack):
     exact = np.exp(-np.abs(X[:, None].astype(np.longdouble) - X[None]).sum(axis=2) / 2)
     error = float(np.abs(kernel.block(rows.all(), rows.all()) - exact).max())
     assert 1e-12 < error <= kernel.entry_error(data, np.dtype(np.float64))
+
+
+@pytest.mark.parametrize("name", ["matern", "rational_quadratic"])
+def test_the_default_length_is_the_gaussians(name):
+    X = np.random.default_rng(5).standard_normal((200, 4)) * 30.0
+    sigma = fastkpca.kpca(X, "gaussian", 2).kernel.sigma
+    model = fastkpca.kpca(X, name, 2)
+    assert model.kernel.length_scale == sigma
+    given = fastkpca.kpca(X, name, 2, length_scale=sigma)
+    np.testing.assert_array_equal(model.eigenvalues, given.eigenvalues)
+    assert fastkpca.gram(X, name).kernel.length_scale == sigma
+    with pytest.raises(KernelParameterError, match="length_scale is not set"):
+        fastkpca.get_kernel(name).block(X, X)
+    with pytest.raises(KernelParameterError, match="all rows of X are equal"):
+        fastkpca.kpca(np.ones((20, 2)), name, 1)

@@ -197,6 +197,26 @@ def test_transforms_against_direct_sums(backend, half):
         assert np.abs(found - exact).max() <= bound * np.abs(c).reshape(3, -1).sum(axis=1).max()
 
 
+@pytest.mark.parametrize("half", [(1,), (2,), (9,), (60,), (1, 1), (2, 3), (8, 8), (1, 1, 1), (2, 2, 2), (5, 4, 3)])
+@pytest.mark.parametrize("fall", [0.5, 1.0])
+def test_where_weights_meet_the_modes_transforms_err_by_less(backend, half, fall):
+    """The root mean square of the errors of t, each weighted as in |S E S|_F, of single points (they attain it)."""
+    d, rng = len(half), np.random.default_rng(sum(half))
+    doubled = tuple(2 * m for m in half)
+    modes = np.meshgrid(*(np.arange(-m, m + 1.0) for m in doubled), indexing="ij")
+    for eps in (1e-3, 1e-5, 1e-7, 1e-8, 1e-10, 1e-12):
+        # weights of the map fall to eps^fall at M, so their pairs to its square at 2 M
+        pairs = np.exp(sum(fall * np.log(eps) * (j / m) ** 2 / 2 for j, m in zip(modes, half)))
+        pairs = (pairs / pairs.sum())[doubled[0] :]
+        counted = np.where(modes[0][doubled[0] :] > 0, 2.0, 1.0)
+        for p in (np.full(d, np.pi), np.zeros(d), *rng.uniform(-np.pi, np.pi, (4, d))):
+            phase = sum(j * x.astype(np.longdouble) for j, x in zip(modes, p[:, None], strict=True))
+            exact = np.exp(-1j * phase)[doubled[0] :]
+            error = np.abs(transforms.type1(p[:, None], None, doubled, eps)[0] - exact).astype(np.float64)
+            bound = transforms.error_bound(doubled, eps, transforms.WEIGHTED_SAFETY)
+            assert np.sqrt(np.sum(counted * pairs * error**2)) <= bound
+
+
 @pytest.mark.parametrize(("half", "eps"), [((499,), 1.36e-8), ((592,), 1.4e-9), ((45, 45), 1.05e-9), ((50, 3), 1.6e-8)])
 def test_transforms_keep_their_bound_where_points_are_dense(half, eps):
     """Many points on few modes: finufft then takes a coarser grid, whose error is a larger multiple of eps."""

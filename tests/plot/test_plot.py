@@ -32,7 +32,8 @@ def drawn(ax) -> dict[tuple, tuple]:
 
 def legend(ax) -> dict[str, tuple]:
     handles, names = ax.get_legend_handles_labels()
-    return {name: tuple(handle.get_facecolor()[0][:3]) for handle, name in zip(handles, names)}
+    colours = {name: handle.get_facecolor() for handle, name in zip(handles, names)}
+    return {name: tuple(faces[0][:3]) for name, faces in colours.items() if len(faces)}
 
 
 def shapes(ax) -> dict[tuple, bytes]:
@@ -67,8 +68,8 @@ def test_words_get_a_legend_with_the_colours_of_their_points(points, classes):
     handles, names = ax.get_legend_handles_labels()
     marker = {name: handle.get_paths()[0].vertices.tobytes() for handle, name in zip(handles, names)}
     assert list(colours) == sorted(set(labels)) and len({(colours[name], marker[name]) for name in names}) == classes
-    if classes <= 10:
-        assert len(set(marker.values())) == 1 and len(set(colours.values())) == classes
+    if classes <= 10:  # a grey print tells them apart by their markers
+        assert len(set(marker.values())) == classes and len(set(colours.values())) == classes
     for position, label in zip(points[:, :2].tolist(), labels):
         assert at[tuple(position)] == pytest.approx(colours[label]) and marks[tuple(position)] == marker[label]
     ax.figure.draw_without_rendering()
@@ -162,8 +163,8 @@ def test_other_components_and_three_of_them(points):
     assert ax.get_xlabel() == "PC3" and ax.get_ylabel() == "PC1"
     ax = plot.scores(points, np.arange(60) % 3, components=(0, 1, 2))
     assert ax.name == "3d" and ax.get_zlabel() == "PC3" and list(legend(ax)) == ["0", "1", "2"]
-    cloud = np.column_stack(ax.collections[0]._offsets3d)
-    assert {tuple(p) for p in cloud.tolist()} == set(map(tuple, points.tolist()))
+    clouds = [np.column_stack(one._offsets3d) for one in ax.collections if len(one._offsets3d[0])]
+    assert {tuple(p) for p in np.concatenate(clouds).tolist()} == set(map(tuple, points.tolist()))
     given = Figure().add_subplot(projection="3d")
     assert plot.scores(points, ax=given, components=(0, 1, 2)) is given
     with pytest.raises(ValueError, match="projection"):
@@ -175,6 +176,70 @@ def test_other_components_and_three_of_them(points):
 def test_many_points_are_one_picture_in_a_vector_file(tmp_path):
     plot.save(plot.scores(np.random.default_rng(0).standard_normal((100_000, 2))), tmp_path / "x.svg")
     assert (tmp_path / "x.svg").stat().st_size < 2_000_000 and b"<image" in (tmp_path / "x.svg").read_bytes()
+
+
+def test_very_many_rows_are_counted_in_cells():
+    points = np.random.default_rng(0).standard_normal((30_000, 2))
+    ax = plot.scores(points)
+    (cells,) = ax.collections
+    assert int(cells.get_array().sum()) == 30_000 and cells.get_array().min() == 1
+    assert len(plot.scores(points, density=False).collections[0].get_offsets()) == 30_000
+    assert len(plot.scores(points, alpha=0.1).collections[0].get_offsets()) == 30_000
+    assert len(plot.scores(points[:50], density=True).collections[0].get_offsets()) < 51
+    with pytest.raises(ValueError, match="density counts rows in two components, without labels"):
+        plot.scores(points, np.arange(30_000) % 2, density=True)
+
+
+def test_new_rows_are_hollow_and_in_the_colours_of_their_classes(points):
+    new = points[:7] + 0.1
+    ax = plot.scores(points, np.arange(60) % 3, new=new, new_labels=np.arange(7) % 2 + 1)
+    colours = legend(ax)
+    hollow = [c for c in ax.collections if len(c.get_offsets()) and not len(c.get_facecolors())]
+    assert {tuple(p) for c in hollow for p in c.get_offsets().tolist()} == set(map(tuple, new[:, :2].tolist()))
+    edges = {tuple(e[:3]) for c in hollow for e in c.get_edgecolors()}
+    assert edges == {colours["1"], colours["2"]} and "new rows" in ax.get_legend_handles_labels()[1]
+    without = plot.scores(points, new=new)
+    assert [len(c.get_offsets()) for c in without.collections[:2]] == [60, 7] and legend(without) == {}
+    for wrong, match in [
+        ({"new": new[:, :2]}, r"new has shape \(7, 2\)"),
+        ({"new_labels": [1]}, "none are given"),
+        ({"new": new, "labels": np.zeros(60)}, "give both or neither"),
+        ({"new": new, "components": (0,)}, "not over the row number"),
+        ({"new": new * np.nan}, "new scores are not finite"),
+    ]:
+        with pytest.raises(ValueError, match=match):
+            plot.scores(points, **wrong)
+
+
+def test_style_is_passed_on(points):
+    ax = plot.scores(points, s=3.0, alpha=0.5, color="red")
+    assert ax.collections[0].get_sizes() == [3.0] and ax.collections[0].get_alpha() == 0.5
+    assert drawn(ax)[tuple(points[0, :2].tolist())] == (1.0, 0.0, 0.0)
+    ax = plot.scores(points, points[:, 2], cmap="magma")
+    assert ax.collections[0].get_cmap().name == "magma"
+    colours = legend(plot.scores(points, np.arange(60) % 3, cmap="tab10"))
+    assert colours["1"] == pytest.approx((1.0, 0.498, 0.0549), abs=1e-3)  # its second colour
+
+
+def test_letters_stay_letters_in_a_pdf(points, tmp_path):
+    plot.save(plot.scores(points), tmp_path / "x.pdf")
+    content = (tmp_path / "x.pdf").read_bytes()
+    assert b"/FontFile2" in content and b"/Type3" not in content
+
+
+def test_estimators_are_drawn_as_their_models():
+    pytest.importorskip("sklearn")
+    import fastkpca as fk
+    from fastkpca.sklearn import KernelPCA
+
+    X = np.random.default_rng(0).standard_normal((80, 2))
+    estimator = KernelPCA(4, kernel="rbf", gamma=0.5).fit(X)
+    model = fk.kpca(X, "gaussian", 4, gamma=0.5, method="krylov")
+    assert plot.scores(estimator).get_xlabel() == plot.scores(estimator.model_).get_xlabel()
+    assert plot.scree(estimator).get_yscale() == "log"
+    assert plot.contours(estimator, X, component=[0, 1, 2, 3]).shape == (4,)
+    assert plot.candidates(estimator).get_xlabel() == "predicted seconds"
+    assert plot.convergence(model).get_legend() is not None
 
 
 def test_without_matplotlib(points, monkeypatch):

@@ -386,9 +386,11 @@ def test_an_array_of_axes_is_saved_as_one_figure(model, X, tmp_path):
     assert (tmp_path / "two.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_scree_points_from_what_holds_a_model_to_the_model(model):
-    with pytest.raises(TypeError, match="give its attribute model_"):
-        plot.scree(SimpleNamespace(model_=model))
+def test_scree_takes_what_holds_a_model(model):
+    held = plot.scree(SimpleNamespace(model_=model)).get_lines()[0].get_ydata()
+    np.testing.assert_array_equal(held, plot.scree(model).get_lines()[0].get_ydata())
+    with pytest.raises(TypeError, match="a fitted estimator"):
+        plot.scree(SimpleNamespace(model_=3))
 
 
 # Selection ----------------------------------------------------------------------------------------------------------

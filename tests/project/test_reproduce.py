@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 import pytest
+import scipy.io
 from places import DATA, ROOT
 
 FOLDER = ROOT / "benchmarks" / "reproduce"
@@ -62,6 +63,40 @@ def test_faces():
     text = run("faces.py", "--people", "3", data="orl_faces_28x23.npz")
     for name in ("Eigenface (30)", "Kernel Eigenface, d = 2 (50)", "KLDA N + mu I, sigma = 10 (14)"):
         assert line(text, name)[3] <= 2
+
+
+@pytest.mark.parametrize("kind", ["folder", "mat"])
+def test_yale_runs_on_images_that_the_user_has(tmp_path, kind):
+    rng = np.random.default_rng(0)
+    person = np.repeat(np.arange(4), 5)
+    faces = np.clip(rng.uniform(60, 180, (4, 41, 29))[person] + rng.normal(0, 5, (20, 41, 29)), 0, 255)
+    if kind == "mat":
+        images = tmp_path / "yale.mat"
+        scipy.io.savemat(images, {"fea": faces.reshape(20, -1), "gnd": person[:, None] + 1})
+    else:
+        pytest.importorskip("PIL")
+        images = tmp_path
+        for i, face in enumerate(faces.astype(np.uint8)):
+            name = f"subject{person[i]:02d}.number{i}.pgm"
+            (tmp_path / name).write_bytes(b"P5 29 41 255\n" + face.tobytes())
+        (tmp_path / "readme.txt").write_text("not an image")
+    text = run("yale.py", "--images", str(images), "--components", "10")
+    assert "20 images of 4 people, 1189 pixels" in text
+    assert line(text, "Eigenface (30)")[:4] == [47, 165, 28.48, 0]
+    assert line(text, "ICA, basis images (30)")[3] <= 20
+
+
+def test_yale_says_that_the_images_are_not_shipped(tmp_path):
+    for path, words in ((tmp_path / "nowhere", "are not shipped"), (tmp_path, "no files whose names begin")):
+        script = [sys.executable, FOLDER / "yale.py", "--images", path]
+        done = subprocess.run(script, capture_output=True, text=True, check=False)
+        assert done.returncode == 1 and words in done.stderr
+
+
+def test_selection():
+    text = run("selection.py", "--draws", "2", "--sets", "rings")
+    best, _, chosen = line(text, "rings")[:3]
+    assert best <= chosen < best + 3
 
 
 def test_usps(tmp_path):

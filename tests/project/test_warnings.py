@@ -15,7 +15,14 @@ import pytest
 
 import fastkpca as fk
 from fastkpca.base import files
-from fastkpca.errors import CertificateWarning, ComponentsWarning, PluginWarning, PreimageWarning, warn_caller
+from fastkpca.errors import (
+    CertificateWarning,
+    ComponentsWarning,
+    PluginWarning,
+    PreimageWarning,
+    ScalesWarning,
+    warn_caller,
+)
 
 X = np.random.default_rng(0).standard_normal((300, 3))
 FLAT = np.random.default_rng(1).standard_normal((700, 8))
@@ -54,6 +61,8 @@ CALLS = {
     "kpca_update": (CertificateWarning, lambda: fk.kpca_update(model_with_moments(), X, tol=1e-15)),
     "kpca_preimage": (PreimageWarning, preimages),
     "kpca_denoise": (PreimageWarning, denoised),
+    "ranges of columns": (ScalesWarning, lambda: fk.kpca(X * [1.0, 1e4, 1.0], "gaussian", 2)),
+    "ranges of columns, plan": (ScalesWarning, lambda: fk.plan(X * [1.0, 1e4, 1.0], "gaussian", 2)),
     "pca": (ComponentsWarning, lambda: fk.pca(X, 5)),
 }
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import fastkpca as fk
-from fastkpca.errors import ComponentsWarning
+from fastkpca.errors import CertificateWarning, ComponentsWarning
 from fastkpca.solve.sampled import ScaledSample, sampled_bound
 
 
@@ -169,6 +169,15 @@ def weights_of_many_decades(rng, largest):
     return Call(given.X, given.kernel, given.options, weights)
 
 
+def samples_after_a_pilot(rng, largest):
+    """A tolerance that needs many draws: a bound from a few, and others, whose number those tell."""
+    X = _rows(rng, largest // 2)
+    X = 10.0 * np.vstack([X, X, X])
+    X = np.vstack([X + rng.standard_normal(X.shape), X[:1] + 0.01 * rng.standard_normal((len(X) // 2, X.shape[1]))])
+    options = {"sigma": float(np.exp(rng.uniform(-2.0, -1.0))), "tol": 10.0 ** rng.uniform(-1.6, -1.1)}
+    return Call(X, "gaussian", options | {"max_features": int(rng.integers(1, max(2, len(X) // 5)))})
+
+
 CALLS = {
     f.__name__: f
     for f in (
@@ -177,6 +186,7 @@ CALLS = {
         one_row_far_off,
         rows_more_than_once,
         weights_of_many_decades,
+        samples_after_a_pilot,
     )
 }
 
@@ -185,6 +195,7 @@ def call_misses(given, seed):
     """(whether the bound on what the map leaves out, or an interval, is missed; whether it is probabilistic)."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ComponentsWarning)
+        warnings.simplefilter("ignore", CertificateWarning)
         model = fk.kpca(given.X, given.kernel, None, rng=seed, sample_weight=given.weights, **given.options)
     X = given.X - model.shift
     weights = np.ones(len(X)) if given.weights is None else given.weights

@@ -23,7 +23,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from fastkpca.kernels import Kernel
-from fastkpca.model.rows import float_type
 
 from .methods.klda import KLDAModel, klda
 from .methods.logistic import LogisticModel, kernel_logistic
@@ -229,7 +228,8 @@ class KLDA(KernelTransformer, _KernelClassifier):
         """
         check_is_fitted(self, "model_")
         X = self._validated(X, reset=False)
-        return self.model_.project(X, n_threads=self._n_threads()).astype(float_type(X.dtype), copy=False)
+        coordinates = self.model_.project(X, n_threads=self._n_threads())
+        return np.asarray(coordinates, dtype=np.float32 if X.dtype == np.float32 else np.float64)
 
     @property
     def _n_features_out(self) -> int:

@@ -26,6 +26,7 @@ from fastkpca import errors, plot
 from fastkpca.kernels import Kernel, KernelTable, Offer, Summary
 from fastkpca.model.importance import Importance
 from fastkpca.model.novelty import Limits
+from fastkpca.model.uncertainty import Uncertainty
 from fastkpca.testing import check_kernel
 
 if TYPE_CHECKING:
@@ -60,6 +61,9 @@ def product_of_rows(X: Array, Y: Array) -> Array:
 def models(X: Array, folder: Path) -> None:
     model = fk.kpca(X, "gaussian", 3, sigma=1.5, tol=1e-6, center=False, standardize=True, progress=False)
     assert_type(model.center, bool)
+    assert_type(
+        fk.on_columns("gaussian", ["height", "width"], sigma=[1.0, 2.0]) + Matern(length_scale=[1.0, 2.0]), Kernel
+    )
     assert_type(model.in_units_of_rows(X), Array)
     assert_type(model, fk.KPCAModel)
     coeff, score, latent, tsquared, explained = model
@@ -132,6 +136,9 @@ def rows_again(X: Array, folder: Path) -> None:
     assert_type(which, Importance)
     assert_type(which.share, Array)
     assert_type(which.ranking(1), Array)
+    sure = fk.kpca_uncertainty(model, X, level=0.9, n_bootstrap=100)
+    assert_type(sure, Uncertainty)
+    assert_type(sure.latent_interval, Array)
     fk.export_mat(model, folder / "model.mat")
 
 
@@ -139,6 +146,10 @@ def pictures(model: fk.KPCAModel, X: Array, labels: Array, folder: Path) -> None
     axes: Axes = plot.scores(model, labels)
     plot.save(axes, folder / "scores.png")
     axes = plot.scree(model)
+    which = fk.kpca_importance(model, X)
+    axes = plot.importance(which, component=1)
+    axes = plot.biplot(model, which, labels=labels)
+    axes = plot.scree(model, uncertainty=fk.kpca_uncertainty(model, X, n_bootstrap=100))
     axes = plot.contours(model, X, component=1)
     assert_type(plot.contours(model, X, component=[0, 1]), Array)
     axes = plot.accuracy([model])

@@ -47,6 +47,7 @@ class Laplacian(Kernel):
     positive_semidefinite = True
     translation = "kernel"
     parameters = {"length_scale": None}
+    width_parameter = "length_scale"
     aliases = {"gamma": ("length_scale", _length_of_gamma)}
 
     length_scale: float | None

@@ -9,12 +9,12 @@ import numpy as np
 from scipy.special import gammaln
 
 from fastkpca.base.rounding import UNIT, unit_roundoff
-from fastkpca.kernels import FeatureMap, Gaussian, Kernel, Offer, Summary
+from fastkpca.kernels import FeatureMap, Gaussian, Kernel, KernelParameterError, Offer, Summary
 
 from ._radial import DIRECT, distances
 from .line import line_offers
 from .mixture import gamma_mixture
-from .parameters import length, positive
+from .parameters import by_median, length, positive
 from .profiles import GAUSSIAN_FROM, LARGE, LEAST_ORDER, matern_profile, square_root_scale
 from .split import split_offers
 
@@ -40,8 +40,9 @@ class Matern(Kernel):
     ----------
     nu : float, default 1.5
         At least 0.05; infinity is allowed. ``alpha`` is another spelling.
-    length_scale : float, default 1.0
-        Positive, in the units of X. ``gamma`` is another spelling.
+    length_scale : float, optional
+        Positive, in the units of X. ``gamma`` is another spelling. Default: as the Gaussian's sigma, the
+        median distance of the rows divided by sqrt(2).
 
     Raises
     ------
@@ -67,17 +68,28 @@ class Matern(Kernel):
 
     api_version = 1
     positive_semidefinite = True
-    parameters = {"nu": 1.5, "length_scale": 1.0}
+    parameters = {"nu": 1.5, "length_scale": None}
+    width_parameter = "length_scale"
     aliases = {"alpha": ("nu", lambda alpha: alpha), "gamma": ("length_scale", lambda gamma: gamma)}
 
     nu: float
-    length_scale: float
+    length_scale: float | None
 
     def check(self) -> None:
-        self.__dict__.update(
-            nu=positive("matern", "nu", self.nu, least=LEAST_ORDER, infinite=True),
-            length_scale=length("matern", "length_scale", self.length_scale),
-        )
+        self.__dict__.update(nu=positive("matern", "nu", self.nu, least=LEAST_ORDER, infinite=True))
+        if self.length_scale is not None:
+            self.__dict__["length_scale"] = length("matern", "length_scale", self.length_scale)
+
+    def resolve(self, data: Summary) -> Matern:
+        if self.length_scale is not None:
+            return self
+        return Matern(nu=self.nu, length_scale=by_median(data))
+
+    @property
+    def _length(self) -> float:
+        if self.length_scale is None:
+            raise KernelParameterError("matern: length_scale is not set; give it, or resolve the kernel on data first")
+        return self.length_scale
 
     @property
     def translation(self) -> str | None:
@@ -91,13 +103,13 @@ class Matern(Kernel):
     @property
     def _gaussian(self) -> Gaussian | None:
         """What this kernel is to rounding, for nu that large."""
-        return Gaussian(sigma=self.length_scale) if self.nu >= GAUSSIAN_FROM else None
+        return Gaussian(sigma=self._length) if self.nu >= GAUSSIAN_FROM else None
 
     def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         if self._gaussian is not None:
             return self._gaussian.block(X, Y)
         # in units of the length, by a power of two: exact, and the square of no distance that matters underflows
-        mantissa, exponent = math.frexp(self.length_scale)
+        mantissa, exponent = math.frexp(self._length)
         A = np.ldexp(np.asarray(X, dtype=np.float64), -exponent)
         values = distances(A, A if Y is X else np.ldexp(np.asarray(Y, dtype=np.float64), -exponent))
         matern_profile(self.nu, mantissa).apply(values)
@@ -128,7 +140,7 @@ class Matern(Kernel):
     def _moved(self, distance: float) -> float:
         """Bound on the change of k where a distance changes by at most ``distance``."""
         nu = self.nu
-        t = square_root_scale(2.0 * nu, self.length_scale)[0] * distance
+        t = square_root_scale(2.0 * nu, self._length)[0] * distance
         if nu < 0.5:
             return 0.0  # no shift
         if nu == 0.5:
@@ -146,12 +158,12 @@ class Matern(Kernel):
         return () if self._gaussian is None else self._gaussian.feature_maps(data, tol, max_features)
 
     def feature_map_from_state(self, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:
-        return Gaussian(sigma=self.length_scale).feature_map_from_state(header, arrays)
+        return Gaussian(sigma=self._length).feature_map_from_state(header, arrays)
 
     def summations(self, data_x: Summary, data_y: Summary, tol: float | None) -> Sequence[Offer]:
         if self._gaussian is not None:
             return self._gaussian.summations(data_x, data_y, tol)
-        nu, length_scale = self.nu, self.length_scale
+        nu, length_scale = self.nu, self._length
         # these square distances in the units of X: small ones underflow, and large ones overflow
         if nu < 0.5 and (SMALLEST / length_scale) ** (2.0 * nu) > 2.0**-52:
             return ()

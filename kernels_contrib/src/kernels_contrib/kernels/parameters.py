@@ -7,9 +7,9 @@ from numbers import Real
 
 import numpy as np
 
-from fastkpca.kernels import KernelParameterError
+from fastkpca.kernels import Gaussian, KernelParameterError, Summary
 
-__all__ = ["length", "positive"]
+__all__ = ["by_median", "length", "positive"]
 
 LEAST_LENGTH, LARGEST_LENGTH = 1e-140, 1e140
 """As the sigma of the Gaussian: squares stay within float64."""
@@ -40,3 +40,9 @@ def length(kernel: str, name: str, value: object) -> float:
             f"{LEAST_LENGTH:g} to {LARGEST_LENGTH:g}, and X in the same units"
         )
     return number
+
+
+def by_median(data: Summary) -> float:
+    """The length that the Gaussian takes as its sigma where none is given: median distance / sqrt(2)."""
+    resolved = Gaussian().resolve(data)
+    return float(resolved.get_parameters()["sigma"])

@@ -9,11 +9,11 @@ from decimal import Decimal, localcontext
 import numpy as np
 
 from fastkpca.base.rounding import UNIT, unit_roundoff
-from fastkpca.kernels import Kernel, Offer, Summary
+from fastkpca.kernels import Kernel, KernelParameterError, Offer, Summary
 
 from ._radial import DIRECT, Profile, distances
 from .mixture import gamma_mixture
-from .parameters import length, positive
+from .parameters import by_median, length, positive
 from .profiles import scale_of
 from .split import split_offers
 
@@ -36,8 +36,9 @@ class RationalQuadratic(Kernel):
     ----------
     alpha : float, default 1.0
         From 1e-12 to 1e100.
-    length_scale : float, default 1.0
-        Positive, in the units of X.
+    length_scale : float, optional
+        Positive, in the units of X. Default: as the Gaussian's sigma, the median distance of the rows
+        divided by sqrt(2).
 
     Raises
     ------
@@ -48,21 +49,36 @@ class RationalQuadratic(Kernel):
     api_version = 1
     positive_semidefinite = True
     translation = "kernel"
-    parameters = {"alpha": 1.0, "length_scale": 1.0}
+    parameters = {"alpha": 1.0, "length_scale": None}
+    width_parameter = "length_scale"
 
     alpha: float
-    length_scale: float
+    length_scale: float | None
 
     def check(self) -> None:
         self.__dict__.update(
-            alpha=positive("rational_quadratic", "alpha", self.alpha, least=LEAST_ORDER, most=LARGEST_ORDER),
-            length_scale=length("rational_quadratic", "length_scale", self.length_scale),
+            alpha=positive("rational_quadratic", "alpha", self.alpha, least=LEAST_ORDER, most=LARGEST_ORDER)
         )
+        if self.length_scale is not None:
+            self.__dict__["length_scale"] = length("rational_quadratic", "length_scale", self.length_scale)
+
+    def resolve(self, data: Summary) -> RationalQuadratic:
+        if self.length_scale is not None:
+            return self
+        return RationalQuadratic(alpha=self.alpha, length_scale=by_median(data))
+
+    @property
+    def _length(self) -> float:
+        if self.length_scale is None:
+            raise KernelParameterError(
+                "rational_quadratic: length_scale is not set; give it, or resolve the kernel on data first"
+            )
+        return self.length_scale
 
     def _profile(self) -> Profile:
         with localcontext() as context:
             context.prec = 50
-            scale = 1 / ((2 * Decimal(self.alpha)).sqrt() * Decimal(self.length_scale))
+            scale = 1 / ((2 * Decimal(self.alpha)).sqrt() * Decimal(self._length))
         return Profile("power", scale_of(scale), order=self.alpha)
 
     def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
@@ -86,7 +102,7 @@ class RationalQuadratic(Kernel):
 
         2^e is about the length, or for rows very far apart as many times more as keeps their squares finite.
         """
-        mantissa, exponent = math.frexp(self.length_scale)
+        mantissa, exponent = math.frexp(self._length)
         largest = max(float(np.abs(rows).max(initial=0.0)) for rows in (X, Y))
         far = max(0, math.frexp(largest)[1] - exponent - MOST_OCTAVES)
         return exponent + far, math.ldexp(0.5 / self.alpha / mantissa / mantissa, 2 * far)
@@ -94,7 +110,7 @@ class RationalQuadratic(Kernel):
     def gradient_weights(self, X: np.ndarray, Y: np.ndarray, K: np.ndarray) -> np.ndarray | None:
         if self.alpha < 1e-3:  # the power would lose the digits of K: differences take its place
             return None
-        return K ** (1.0 + 1.0 / self.alpha) / self.length_scale / self.length_scale
+        return K ** (1.0 + 1.0 / self.alpha) / self._length / self._length
 
     def diagonal(self, X: np.ndarray) -> np.ndarray:
         return np.ones(len(X))
@@ -109,14 +125,14 @@ class RationalQuadratic(Kernel):
         """
         u, d = UNIT, data.n_features
         relative = (128.0 * (d + 8) if d > DIRECT else d + 4.0) * u
-        moved = 0.61 * 2.0 * u * data.radius / self.length_scale
+        moved = 0.61 * 2.0 * u * data.radius / self._length
         return min(1.0, relative + 16.0 * u + 2.0 * unit_roundoff(dtype) + moved)
 
     def value_bound(self, data: Summary) -> float:
         return 1.0
 
     def summations(self, data_x: Summary, data_y: Summary, tol: float | None) -> Sequence[Offer]:
-        alpha, length_scale = self.alpha, self.length_scale
+        alpha, length_scale = self.alpha, self._length
         farthest = max(data_x.radius, data_y.radius) / length_scale
         if not 1e-3 <= alpha <= 1e6 or farthest > FARTHEST:
             return ()

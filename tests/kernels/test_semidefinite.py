@@ -1,0 +1,88 @@
+"""A precomputed matrix that is declared semidefinite: checked, and its intervals certain."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import fastkpca as fk
+from fastkpca.kernels import precomputed
+
+
+def gaussian_matrix(n=400, d=5, sigma=2.0):
+    X = np.random.default_rng(0).standard_normal((n, d))
+    return np.asarray(fk.get_kernel("gaussian", sigma=sigma).block(X, X))
+
+
+def exact_eigenvalues(K, c):
+    K = K - K.mean(axis=0)
+    return np.linalg.eigvalsh(K - K.mean(axis=1)[:, None])[::-1][:c]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_intervals_are_certain_and_hold(dtype):
+    K = gaussian_matrix(800, 10, 4.0).astype(dtype)
+    tol = 1e-6 if dtype == np.float64 else 1e-2
+    declared = fk.kpca(K, "precomputed", 3, semidefinite=True, method="krylov", tol=tol)
+    assert declared.bound_kind == "guaranteed"
+    exact = exact_eigenvalues(K.astype(float), 3)
+    low, high = declared.eigenvalue_bounds.T
+    assert ((low <= exact) & (exact <= high)).all()
+    assert ((high - low) <= tol * exact[0]).all()
+    plain = fk.kpca(K, "precomputed", 3, method="krylov", tol=tol)
+    assert declared.info["matrix_passes"] < plain.info["matrix_passes"]
+    explained = fk.kpca(K, "precomputed", 0.5, semidefinite=True, tol=tol).explained.sum()
+    assert explained >= 50.0
+
+
+def test_model_files_and_projection(tmp_path):
+    K = gaussian_matrix()
+    model = fk.kpca(K[:300, :300], "precomputed", 3, semidefinite=True)
+    fk.save(model, tmp_path / "m.kpca")
+    loaded = fk.load(tmp_path / "m.kpca")
+    assert repr(loaded.kernel) == "Precomputed(semidefinite=True)"
+    new = fk.kpca_project(loaded, K[300:, :300])
+    np.testing.assert_array_equal(new, fk.kpca_project(model, K[300:, :300]))
+    spe = fk.kpca_spe(loaded, K[300:, :300], diagonal=np.ones(100))
+    assert (spe >= 0.0).all()
+    assert repr(fk.kpca(K, "precomputed", 3).kernel) == "Precomputed()"
+
+
+def test_what_is_only_rounded_passes():
+    rng = np.random.default_rng(0)
+    Z = rng.standard_normal((300, 4))
+    K = Z @ Z.T  # of rank 4: eigenvalues of -1e-14
+    assert np.linalg.eigvalsh(K)[0] < 0
+    fk.kpca(K, "precomputed", 2, semidefinite=True)
+    fk.kpca(K + 1e-14 * rng.standard_normal((300, 300)), "precomputed", 2, semidefinite=True)
+    fk.kpca(K.astype(np.float32), "precomputed", 2, semidefinite=True, tol=1e-2)
+    fk.kpca(np.rint(Z * 3).astype(int) @ np.rint(Z * 3).astype(int).T, "precomputed", 2, semidefinite=True)
+
+
+@pytest.mark.parametrize("size", [1e-3, 1e-8])
+def test_what_is_indefinite_is_refused(size):
+    K = gaussian_matrix()
+    v = np.linalg.eigh(K)[1][:, 0]
+    with pytest.raises(ValueError, match=r"semidefinite=True, and the matrix has an eigenvalue below -\d"):
+        fk.kpca(K - (size + np.linalg.eigvalsh(K)[0]) * np.outer(v, v), "precomputed", 2, semidefinite=True)
+
+
+def test_of_many_rows_some_are_checked(monkeypatch):
+    monkeypatch.setattr(precomputed, "MOST_PROVED", 100)
+    monkeypatch.setattr(precomputed, "MOST_SAMPLED", 50)
+    fk.kpca(gaussian_matrix(), "precomputed", 2, semidefinite=True)
+    D = np.random.default_rng(0).standard_normal((400, 2))
+    with pytest.raises(ValueError, match="the matrix of 50 of the rows has an eigenvalue below"):
+        fk.kpca(np.abs(D @ D.T) ** 0.5 * np.sign(D @ D.T) - np.eye(400), "precomputed", 2, semidefinite=True)
+
+
+def test_bad_input():
+    K = gaussian_matrix(50)
+    with pytest.raises(TypeError, match="semidefinite is 1; give True or False"):
+        fk.kpca(K, "precomputed", 2, semidefinite=1)
+    with pytest.raises(ValueError, match="is on numbers of rows, and not on rows of numbers"):
+        fk.kpca(K, "precomputed", 2, semidefinite=True, method="features")
+    with pytest.raises(ValueError, match="is on numbers of rows, and not on rows of numbers, so no feature map"):
+        fk.features(K, "precomputed", semidefinite=True)
+    with pytest.raises(ValueError, match="is on numbers of rows, and not on rows of numbers, so it has"):
+        fk.kpca(K, "precomputed", 2, semidefinite=True, max_features=10)

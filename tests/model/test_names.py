@@ -1,0 +1,105 @@
+"""Names of other libraries are answered with ours; estimators stand for their models; a model shows itself."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import subprocess
+import sys
+from xml.dom import minidom
+
+import numpy as np
+import pytest
+
+import fastkpca as fk
+from fastkpca.errors import ScoresNotKeptError
+from fastkpca.model.result import OTHER_NAMES
+
+X = np.random.default_rng(0).standard_normal((80, 3))
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fk.kpca(X, "gaussian", 12, sigma=2.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "here"),
+    [
+        ("transform", "kpca_project(model, X)"),
+        ("scores", "model.score"),
+        ("X_transformed_", "model.score"),
+        ("explained_variance_ratio_", "model.explained / 100"),
+        ("eigenvectors_", "model.coeff"),
+        ("eigenvalues_", "did you mean 'eigenvalues'"),
+        ("projetor", "did you mean 'projector'"),
+    ],
+)
+def test_names_of_other_libraries(model, name, here):
+    with pytest.raises(AttributeError, match="has no attribute") as caught:
+        getattr(model, name)
+    assert here in str(caught.value)
+
+
+def test_every_answer_is_a_name_that_exists(model):
+    for text in OTHER_NAMES.values():
+        root, *path = text.split("(")[0].split(" ")[0].split(".")
+        place = {"fastkpca": fk, "model": model}[root]
+        for name in path:
+            place = getattr(place, name)
+
+
+def test_what_is_missing_stays_missing(model):
+    assert not hasattr(model, "transform") and not hasattr(model, "__array__")
+    bare = fk.kpca(X, "gaussian", 2, return_scores=False)
+    with pytest.raises(ScoresNotKeptError, match="return_scores=True"):
+        bare.score  # noqa: B018
+    for again in (copy.copy(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        np.testing.assert_array_equal(again.eigenvalues, model.eigenvalues)
+
+
+def test_names_of_the_package():
+    with pytest.raises(AttributeError, match=r"class is fastkpca\.sklearn\.KernelPCA"):
+        fk.KernelPCA  # noqa: B018
+    with pytest.raises(AttributeError, match="did you mean 'kpca'"):
+        fk.kpac  # noqa: B018
+    with pytest.raises(ImportError):
+        from fastkpca import nothing  # noqa: F401
+
+
+def test_submodules_need_no_import_of_their_own():
+    code = "import sys, fastkpca as fk; assert 'fastkpca.plot' not in sys.modules; fk.plot.scores, fk.state, fk.testing"
+    subprocess.run([sys.executable, "-P", "-c", code], check=True)
+
+
+def test_parameters_of_other_libraries():
+    for call, text in [
+        (lambda: fk.kpca(X, features=5), "the number of components is c"),
+        (lambda: fk.kpca(X, 5), r"before the number of components, as in kpca\(X, 'gaussian', 5\)"),
+        (lambda: fk.kpca(X, "gaussian", th=1e-4), "th is called tol here"),
+        (lambda: fk.kpca(X, Standardize=True), "Standardize is called standardize here"),
+    ]:
+        with pytest.raises(TypeError, match=text):
+            call()
+
+
+def test_an_estimator_stands_for_its_model(model, tmp_path):
+    pytest.importorskip("sklearn")
+    from fastkpca.sklearn import KernelPCA
+
+    estimator = KernelPCA(12, kernel="rbf", gamma=0.125).fit(X)
+    np.testing.assert_array_equal(fk.kpca_project(estimator, X), fk.kpca_project(estimator.model_, X))
+    np.testing.assert_array_equal(fk.kpca_t2(estimator, X), fk.kpca_t2(estimator.model_, X))
+    np.testing.assert_array_equal(fk.kpca_spe(estimator, X), fk.kpca_spe(estimator.model_, X))
+    np.testing.assert_array_equal(fk.kpca_denoise(estimator, X), fk.kpca_denoise(estimator.model_, X))
+    fk.save(estimator, tmp_path / "m.kpca")
+    assert fk.load(tmp_path / "m.kpca").n_components == 12
+    with pytest.raises(TypeError, match="a fitted estimator"):
+        fk.kpca_project(KernelPCA(2), X)
+
+
+def test_a_model_shows_itself_in_a_notebook(model):
+    shown = model._repr_html_()
+    assert shown.startswith("<table>") and "Gaussian(sigma=2.0)" in shown and "and 2 more" in shown
+    assert shown.count("<tr>") == 4 + 1 + 10 + 1 and f"{model.eigenvalues[0]:.6g}" in shown
+    assert len(minidom.parseString(shown).getElementsByTagName("tr")) == 16

@@ -91,6 +91,7 @@ def components(
         info,
         message=_message(certificate, eigenvalues, feature_map, target),
         moments=kept,
+        left_out=sums.left_out,
     )
 
 

@@ -12,9 +12,9 @@ from ..base.protocol import Summation
 from ..base.rounding import EPS
 from ..model.plan import Candidate, Plan
 from ..products.exact import ExactSummation
-from ..products.matrix import MatrixSummation, gram_matrix
+from ..products.matrix import KeptTiles, MatrixSummation, gram_matrix
 from ..products.operators import GramOperator
-from ..products.weighted import Coordinates, coordinates_for
+from ..products.weighted import Coordinates, Entries, coordinates_for
 from ..rows.view import Rows
 from ..solve.costs import TooDearError
 from ..solve.exact_passes import KrylovResult
@@ -60,7 +60,7 @@ def _solve(problem: Problem, way: Candidate, otherwise: str, lapack_seconds: flo
     # exact products of rows that are distributed are made where these are
     matrix_in_memory = way.offer.cost.memory > 0 and way.name == "exact"
     passes = MATRIX_PASSES * budget.max_passes if matrix_in_memory else budget.max_passes
-    product, search = _products(problem, way, given if given.distributed and present is None else rows, rows)
+    product, search, K = _products(problem, way, given if given.distributed and present is None else rows, rows)
     diagonal = GramOperator(kernel, product, rows, None).diagonal()
     coordinates = coordinates_for(
         kernel, rows, diagonal, problem.largest_value, problem.budget.n_threads, center=problem.target.center
@@ -70,6 +70,7 @@ def _solve(problem: Problem, way: Candidate, otherwise: str, lapack_seconds: flo
     search = None if search is None else coordinates.search_product(search)
     # entries err by e, and the weighted matrix by sum w times that in norm
     entry_error = problem.entry_error * (coordinates.count / n)
+    entries = Entries(kernel, rows, diagonal, coordinates, K, budget.n_threads)
     with parallel.blas_threads():
         start, known = None, None
         if kernel.positive_semidefinite:
@@ -77,7 +78,7 @@ def _solve(problem: Problem, way: Candidate, otherwise: str, lapack_seconds: flo
                 kernel, rows, problem.data, coordinates, wanted or 10, way.n_features, budget.n_threads
             )
         reached = block_krylov(
-            KernelMatrix(product, search, trace, kernel.positive_semidefinite, entry_error, known),
+            KernelMatrix(product, search, trace, kernel.positive_semidefinite, entry_error, known, entries),
             SolverTarget(
                 wanted or min(10, problem.rank), target.tol, None if wanted else target.c, not target.guaranteed
             ),
@@ -140,18 +141,21 @@ def _solution(
     )
 
 
-def _products(problem: Problem, way: Candidate, everywhere: Rows, rows: Rows) -> tuple[Summation, Summation | None]:
-    """The product in float64, and one in float32 for the search, where the range of float32 allows it."""
+def _products(
+    problem: Problem, way: Candidate, everywhere: Rows, rows: Rows
+) -> tuple[Summation, Summation | None, np.ndarray | None]:
+    """The product in float64, one in float32 for the search where the range of float32 allows it, and K if held."""
     kernel, threads = problem.kernel, problem.budget.n_threads
     if way.name != "exact":
-        return InStrips(way.offer.summation(rows, None, threads), way.room.columns), None
+        return InStrips(way.offer.summation(rows, None, threads), way.room.columns), None, None
     if not way.offer.cost.memory:
         search = None
         if _fits_float32(problem):
             search = ExactSummation(kernel, everywhere, n_threads=threads, dtype=np.float32)
-        return ExactSummation(kernel, everywhere, n_threads=threads), search
+        return ExactSummation(kernel, everywhere, n_threads=threads), search, None
     K = gram_matrix(kernel, rows, n_threads=threads, progress=problem.budget.report)
-    return MatrixSummation(K, n_threads=threads), None
+    search = KeptTiles(kernel, rows, K, n_threads=threads) if _fits_float32(problem) else None
+    return MatrixSummation(K, n_threads=threads), search, K
 
 
 def _fits_float32(problem: Problem) -> bool:

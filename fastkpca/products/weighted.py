@@ -22,7 +22,7 @@ from ..rows.view import Rows
 from .blocks import TILE, checked_block, squares_about_means, upper_tiles
 from .vectors import with_ones
 
-__all__ = ["Coordinates", "WeightedExactSummation", "WeightedSummation", "coordinates_for"]
+__all__ = ["Coordinates", "Entries", "WeightedExactSummation", "WeightedSummation", "coordinates_for"]
 
 
 class WeightedSummation(Summation):
@@ -103,6 +103,56 @@ class WeightedExactSummation(WeightedSummation):
         h = grand_mean * scale**2
         sums = _squares(self._kernel, self._rows, (a, h), self.root, self._threads)
         return NormPass(product[:, :-1], product[:, -1].copy(), float(sums[0]), float(sums[1]))
+
+
+class Entries:
+    """The kernel matrix of weighted rows, D^(1/2) K D^(1/2), entry by entry; where all weights are 1, K.
+
+    Attributes
+    ----------
+    diagonal : ndarray (n,)
+    coordinates : Coordinates
+        Of a solver that works on this matrix.
+    n_threads : int
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        rows: Rows,
+        diagonal: np.ndarray,
+        coordinates: Coordinates,
+        K: np.ndarray | None = None,
+        n_threads: int = 1,
+    ):
+        self._kernel, self._rows, self._K = kernel, rows, K
+        self.coordinates, self.n_threads = coordinates, n_threads if kernel.thread_safe else 1
+        w = rows.weights
+        self._root = None if w is None else np.sqrt(np.asarray(w, dtype=np.float64))
+        self.diagonal = diagonal if w is None else diagonal * np.asarray(w, dtype=np.float64)
+
+    def block(self, I: slice, J: slice) -> np.ndarray:
+        """Of two ranges of rows: a new array."""
+        if self._K is not None:
+            values = self._K[I, J].copy()
+        else:
+            X, Y = self._rows.tile(I.start, I.stop), self._rows.tile(J.start, J.stop)
+            values = np.array(checked_block(self._kernel, X, Y), dtype=np.float64)
+        return self._scaled(values, I, J)
+
+    def among(self, I: np.ndarray, J: np.ndarray) -> np.ndarray:
+        """Of rows by their numbers: a new array."""
+        if self._K is not None:
+            values = self._K[np.ix_(I, J)]
+        else:
+            values = np.array(checked_block(self._kernel, self._rows.take(I), self._rows.take(J)), dtype=np.float64)
+        return self._scaled(values, I, J)
+
+    def _scaled(self, values: np.ndarray, I: slice | np.ndarray, J: slice | np.ndarray) -> np.ndarray:
+        if self._root is not None:
+            values *= self._root[I, None]
+            values *= self._root[J]
+        return values
 
 
 class UncentredSummation(WeightedSummation):
@@ -214,6 +264,10 @@ class Coordinates:
         """The solver's columns, as coefficients of the rows."""
         return vectors
 
+    def at_rows(self, columns: np.ndarray) -> np.ndarray:
+        """The solver's columns, beside which its matrix is that of ``Entries``."""
+        return columns
+
     def images(self, images: np.ndarray) -> np.ndarray:
         """The solver's images, as values at the rows."""
         return images
@@ -255,6 +309,9 @@ class _WeightedCoordinates(Coordinates):
     def coefficients(self, vectors: np.ndarray) -> np.ndarray:
         return self._weighted.root[:, None] * self._weighted.reflect(vectors)
 
+    def at_rows(self, columns: np.ndarray) -> np.ndarray:
+        return self._weighted.reflect(columns)
+
     def images(self, images: np.ndarray) -> np.ndarray:
         return self._weighted.reflect(images) / self._weighted.root[:, None]
 
@@ -290,6 +347,9 @@ class _UncentredCoordinates(_WeightedCoordinates):
 
     def coefficients(self, vectors: np.ndarray) -> np.ndarray:
         return self._uncentred.inside(vectors)
+
+    def at_rows(self, columns: np.ndarray) -> np.ndarray:
+        return self._uncentred.reflect(columns)[:-1]
 
     def images(self, images: np.ndarray) -> np.ndarray:
         return self._uncentred.reflect(images)[:-1] / self._uncentred.root[:, None]

@@ -5,6 +5,7 @@
 ``beyond``                          upper bounds on the eigenvalues that a basis has not found
 ``random_start``                    the same from the random block that a Krylov space began with
 ``sampled``                         the same from a sample of the rows
+``rest``                            the same from the entries of the matrix beyond a basis
 ``basis``                           the orthonormal basis that every iteration grows
 ``task``                            what a solver is given: a target, a budget and a matrix
 ``costs``                           what the steps of block Krylov cost

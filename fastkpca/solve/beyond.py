@@ -23,11 +23,14 @@ from ..base.rounding import UNIT, rounding_factor, unit_roundoff
 from .certificate import NO_BOUND, SAYS_NOTHING, Bound, MatrixInfo, RitzBlock
 
 __all__ = [
-    "EXPLORATION_FAILURE",
+    "FAILURE",
+    "KRYLOV_FAILURE",
+    "MOMENTS_FAILURE",
     "FeatureInfo",
     "best_bound",
     "deterministic_bound",
     "exploration_bound",
+    "failure_of_attempt",
     "feature_bound",
     "formed_bound",
     "frobenius_bound",
@@ -40,8 +43,11 @@ __all__ = [
     "trace_bound",
 ]
 
-EXPLORATION_FAILURE = 1e-6
-"""Probability with which an exploration may fail, over all its stopping times."""
+FAILURE = 1e-6
+"""Probability with which any of the random bounds of a whole run may fail. Half of it is for the samples of the
+features route (``sampled``), the rest for the two kinds of eigensolver, of which a run may use both.
+"""
+KRYLOV_FAILURE = MOMENTS_FAILURE = FAILURE / 4
 
 
 @dataclass(frozen=True)
@@ -80,6 +86,12 @@ def best_bound(bounds: Iterable[Bound]) -> Bound:
 def deterministic_bound(ritz: RitzBlock, matrix: MatrixInfo, others: Iterable[Bound] = ()) -> Bound:
     """The best bound that trace and norm of the matrix give, and of ``others``."""
     return best_bound([*others, trace_bound(ritz, matrix), frobenius_bound(ritz, matrix)])
+
+
+def failure_of_attempt(total: float, attempt: int) -> float:
+    """Share of a probability for attempt 0, 1, ...: each is made because those before it proved too little, so any of
+    them may be the one that fails. All of them together stay below ``total``."""
+    return total * 0.5 ** (attempt + 1)
 
 
 def mu_trace(trace: float, ritz_sum: float, error: float = 0.0) -> float:
@@ -243,7 +255,7 @@ def exploration_bound(
     starts: int,
     lowest: float,
     stops: int,
-    failure: float = EXPLORATION_FAILURE,
+    failure: float,
 ) -> Bound:
     """`mu_lanczos` after ``steps`` of at most ``stops`` steps, after each of which one may stop.
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..base.parallel import Progress
 from ..products.exact import band_rows
-from ..products.rates import EIGEN_RATE, GEMM_RATE
+from ..products.rates import BLOCK_RATE, EIGEN_RATE, GEMM_RATE
 from .task import SolverBudget
 
 __all__ = [
@@ -15,13 +15,19 @@ __all__ = [
     "basis_bytes",
     "column_limit",
     "default_block_size",
+    "factorising_seconds",
     "leading_pairs_seconds",
     "least_columns",
+    "rest_bytes",
     "ritz_seconds",
+    "sample_bytes",
+    "sampling_seconds",
     "search_seconds",
     "widest_block",
 ]
 
+FACTOR_RATE = 8e10
+"""Flops of a Cholesky factorisation in float32."""
 WIDEST = 128
 """Columns of a block at most."""
 EVALUATION_COLUMNS = 18
@@ -83,6 +89,26 @@ def leading_pairs_seconds(n: int, columns: int, block: int) -> float:
 def search_seconds(n: int, columns: int, block: int) -> float:
     """Predicted seconds of the algebra of one pass in float32."""
     return 6.0 * n * columns * block / GEMM_RATE + 6.0 * float(columns) ** 3 / EIGEN_RATE
+
+
+def factorising_seconds(n: int, columns: int, pass_seconds: float) -> float:
+    """Predicted seconds of forming the matrix beyond a basis, and of its factorisation in float32."""
+    return pass_seconds + 2.0 * float(n) ** 2 * columns / GEMM_RATE + float(n) ** 3 / (3.0 * FACTOR_RATE)
+
+
+def sampling_seconds(draws: int, columns: int) -> float:
+    """Predicted seconds of a bound from so many rows, for a basis of so many columns."""
+    return float(draws) ** 2 * (1.0 / BLOCK_RATE + 4.0 * columns / GEMM_RATE) + float(draws) ** 3 / (3.0 * FACTOR_RATE)
+
+
+def sample_bytes(n: int, columns: int, draws: int) -> float:
+    """Memory of such a bound: twice the matrix in float32, and what it is formed from."""
+    return 10.0 * float(draws) ** 2 + 32.0 * (n + draws) * (columns + 1)
+
+
+def rest_bytes(n: int, columns: int) -> float:
+    """Memory of the matrix beyond a basis in float32, and of what it is formed from."""
+    return 4.0 * float(n) ** 2 + 32.0 * n * (columns + 1)
 
 
 def basis_bytes(n: int, columns: int, block: int) -> float:

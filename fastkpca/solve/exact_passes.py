@@ -5,21 +5,31 @@ mu: upper bound on the eigenvalues outside the basis (`certificate.Bound`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..base.rounding import UNIT, rounding_factor
 from ..errors import rounded_up
 from .basis import Basis
-from .beyond import EXPLORATION_FAILURE, deterministic_bound, exploration_bound, feature_bound
+from .beyond import KRYLOV_FAILURE, deterministic_bound, exploration_bound, failure_of_attempt, feature_bound
 from .certificate import NO_BOUND, Bound, Certificate, RitzBlock, ritz_certificate
-from .costs import TooDearError, default_block_size, ritz_seconds
-from .outlook import Outlook, by_size
+from .costs import TooDearError, default_block_size, factorising_seconds, ritz_seconds, sampling_seconds
+from .outlook import Gap, Outlook, by_size
+from .rest import Rest
+from .sampled import draws_for
 
 __all__ = ["ExactRun", "Exploration", "KrylovResult", "Pairs", "Verdict"]
 
+EXPLORATION_FAILURE = KRYLOV_FAILURE / 2
+"""Probability with which any exploration of a run may fail, over all their stopping times."""
+SAMPLE_FAILURE = KRYLOV_FAILURE / 4
+"""The same of the samples of rows."""
+SHARES = (0.9, 0.8, 0.7, 0.6, 0.4, 0.2)
+"""Of the last wanted eigenvalue: bounds on those beyond the basis that a sample is to prove."""
 LEAST_EXPLORING_PASSES = 4
+GROWTH = 1.5
+"""Factor by which a basis has to have grown before another try to prove that."""
 SWITCH_FACTOR = 4.0
 """If a run misses its tolerance, switch to the other method when that costs at most SWITCH_FACTOR times what this run
 has cost."""
@@ -82,6 +92,7 @@ class Exploration:
 
     first: int
     starts: int
+    failure: float
     steps: int = 0
 
 
@@ -114,7 +125,10 @@ class ExactRun:
         self.n = self.products.n
         self.basis = Basis(self.n, rng, centred=True, keeps_images=True)
         self.exploration: Exploration | None = None
-        self.exploration_failure = EXPLORATION_FAILURE
+        self.explorations = 0
+        self.samples = 0
+        self.last_try = 0
+        """Columns of the basis when a bound from entries was last tried."""
         self.patience = 2  # ordinary blocks that may still lower mu before an exploration begins
         self.history: list[tuple[int, float]] = []
         self._projected: list[np.ndarray] = []  # V' H Phi of the columns so far
@@ -131,13 +145,18 @@ class ExactRun:
                 self.exploration.steps += 1
                 self._restart_exploration_if_it_found_a_missed_eigenvalue(pairs.theta)
             verdict = self._judge(pairs)
-            if not verdict.done and len(self.history) == 2 and self.outlook.looks_flat(pairs.theta):
+            if not verdict.done and len(self.history) == 2 and self._turns_flat(pairs.theta):
                 return None
             if self.target.fraction is not None:
                 wanted = min(default_block_size(self.n, verdict.c), self.outlook.widest)
                 self.outlook.block = max(self.outlook.block, wanted)
             verdict = self._with_norm_of_whole_space(pairs, verdict)
             explore = verdict.only_mu_is_missing and self._exploration_is_due(pairs.theta, verdict.c)
+            last = self.expenses.passes >= self.expenses.budget.passes
+            if explore or last or self.outlook.by_factorisation:
+                verdict = self._with_factorisation(pairs, verdict)
+            if explore and not verdict.done and self.exploration is None:
+                verdict = self._with_sample(pairs, verdict)
             if self._at_end(pairs.theta, verdict, explore):
                 break
             self.want_norm = self._norm_still_helps(pairs.theta, verdict)
@@ -146,6 +165,12 @@ class ExactRun:
             X = self._next_block(pairs, furthest, explore, verdict.c)
         self._switch_if_other_method_is_cheap(pairs, verdict)
         return pairs, verdict
+
+    def _turns_flat(self, theta: np.ndarray) -> bool:
+        if self.outlook.by_factorisation or not self.outlook.looks_flat(theta):
+            return False
+        self.outlook.by_factorisation = self.outlook.awaits_factorisation(theta)
+        return not self.outlook.by_factorisation
 
     def _switch_if_other_method_is_cheap(self, pairs: Pairs, verdict: Verdict) -> None:
         """TooDearError if this run has missed its tolerance, and the other method is cheap (``SWITCH_FACTOR``)."""
@@ -181,6 +206,81 @@ class ExactRun:
         self.products.exact(self.basis.Q[:, :1], True)
         return self._judge(pairs)
 
+    def _with_factorisation(self, pairs: Pairs, verdict: Verdict) -> Verdict:
+        """Where the wanted vectors have converged: prove from all entries that nothing else is as large."""
+        size, theta, c = self.basis.size, pairs.theta, verdict.c
+        last = self.expenses.passes >= self.expenses.budget.passes
+        within = SWITCH_FACTOR * self.expenses.seconds if last else None
+        if verdict.done or c < self.target.c or not self.outlook.factorises(size, within):
+            return verdict
+        if size < GROWTH * self.last_try and not last:
+            return verdict
+        gap = self._gap_to_prove(theta, verdict)
+        if gap is None:
+            return verdict
+        self.last_try = size
+        self.expenses.seconds += factorising_seconds(self.n, gap.columns, self.expenses.budget.pass_seconds)
+        first = Pairs(theta[: gap.columns], pairs.Y[:, : gap.columns], pairs.residuals[:, : gap.columns])
+        bound = self._rest(first).factorised_bound(gap.bound)
+        certificate = ritz_certificate(self._ritz_block(first), c, self.products.info, bound)
+        done = self._done(certificate, theta, c)
+        return self._better(Verdict(certificate, c, done, verdict.only_mu_is_missing), verdict, theta)
+
+    def _gap_to_prove(self, theta: np.ndarray, verdict: Verdict) -> Gap | None:
+        """Behind the first few Ritz values, which have converged, or behind all of them; None where neither will do."""
+        c, m = verdict.c, len(theta)
+        gap = self.outlook.gap_behind(theta, np.diag(self.ritz.residual_gram), c)
+        if gap.width <= 0.9 * self.target.tol * theta[0]:
+            return gap if gap.bound < verdict.certificate.mu else None
+        if not verdict.only_mu_is_missing:
+            return None
+        wanted = self._sufficient_mu(theta, c)
+        return Gap(m, wanted, 0.0) if wanted > theta[min(m - 1, c + (m - c) // 2)] else None
+
+    def _with_sample(self, pairs: Pairs, verdict: Verdict) -> Verdict:
+        """Where the vectors have converged: a bound on the rest from a sample of rows, which costs no pass."""
+        size, theta, c = self.basis.size, pairs.theta, verdict.c
+        matrix = self.products.matrix
+        if matrix.entries is None or not (matrix.positive_semidefinite and self.target.probabilistic):
+            return verdict
+        wanted, failure = self._sufficient_mu(theta, c), failure_of_attempt(SAMPLE_FAILURE, self.samples)
+        if not wanted > 0.0 or size < GROWTH * self.last_try or self.products.trace is None:
+            return verdict
+        left = self.products.trace[0] - float(theta.sum())
+        expected = 1.6 * max(float(theta[c + (size - c) // 2]) if size > c else 0.0, 0.0)
+        draws = draws_for(expected / left, wanted / left, failure) if left > 0.0 else 0
+        draws = self.outlook.draws_within(draws, size)
+        if not draws:
+            return verdict
+        self.last_try, self.samples = size, self.samples + 1
+        self.expenses.seconds += sampling_seconds(draws, size)
+        rest = self._rest(pairs)
+        bound = rest.sampled_bound(rest.diagonal_bounds(), draws, self.rng, failure)
+        if bound.failure_probability:
+            bound = replace(bound, failure_probability=SAMPLE_FAILURE)
+        certificate = ritz_certificate(self.ritz, c, self.products.info, bound)
+        return self._better(Verdict(certificate, c, self._done(certificate, theta, c), True), verdict, theta)
+
+    def _sufficient_mu(self, theta: np.ndarray, c: int) -> float:
+        """The largest of a few bounds on what is beyond the basis that make the intervals narrow enough; 0: none."""
+        for share in SHARES:
+            bound = Bound(share * float(theta[c - 1]), "hope")
+            if self._done(ritz_certificate(self.ritz, c, self.products.info, bound), theta, c):
+                return bound.mu
+        return 0.0
+
+    def _better(self, verdict: Verdict, before: Verdict, theta: np.ndarray) -> Verdict:
+        if not verdict.certificate.width < before.certificate.width:
+            return before
+        self.history[-1] = (self.expenses.passes, float(relative_width(verdict.certificate, theta)))
+        return verdict
+
+    def _rest(self, pairs: Pairs) -> Rest:
+        entries, vectors = self.products.matrix.entries, self.basis.vectors(pairs.Y)
+        assert entries is not None
+        images = pairs.residuals + vectors * pairs.theta
+        return Rest(entries, vectors, images, self.products.row_means, self.products.error(len(pairs.theta) + 1))
+
     def _at_end(self, theta: np.ndarray, verdict: Verdict, explore: bool) -> bool:
         if verdict.done or self.expenses.passes >= self.expenses.budget.passes or self.basis.room == 0:
             return True
@@ -211,11 +311,12 @@ class ExactRun:
         if self.exploration is not None and self.exploration.steps > 0:
             other = ritz_certificate(ritz, c, matrix, self._explored_bound(self.exploration, error))
             if other.width < 0.5 * certificate.width:
-                certificate = other
+                certificate = replace(other, failure_probability=EXPLORATION_FAILURE)
         return Verdict(certificate, c, self._done(certificate, theta, c), only_mu_is_missing)
 
     def _ritz_block(self, pairs: Pairs) -> RitzBlock:
-        return self.basis.ritz_block(pairs.Y, pairs.residuals, self.products.error(len(pairs.theta)))
+        self.ritz = self.basis.ritz_block(pairs.Y, pairs.residuals, self.products.error(len(pairs.theta)))
+        return self.ritz
 
     def _done(self, certificate: Certificate, theta: np.ndarray, c: int) -> bool:
         if self.target.fraction is None:
@@ -235,6 +336,11 @@ class ExactRun:
         orthogonality_error = float(np.linalg.norm(self.basis.gram - np.eye(m))) + m * rounding_factor(self.n) * UNIT
         return feature_bound(features, np.vstack(self._projected), self.n, gap, orthogonality_error, gap_error)
 
+    def _new_exploration(self, starts: int) -> Exploration:
+        failure = failure_of_attempt(EXPLORATION_FAILURE, self.explorations)
+        self.explorations += 1
+        return Exploration(self.basis.size, starts, failure)
+
     def _explored_bound(self, exploration: Exploration, error: float) -> Bound:
         """A bound outside the first columns, from Rayleigh-Ritz on the Krylov space of the random block."""
         first = exploration.first
@@ -252,7 +358,7 @@ class ExactRun:
             starts=exploration.starts,
             lowest=lowest,
             stops=self.expenses.budget.passes,
-            failure=self.exploration_failure,
+            failure=exploration.failure,
         )
 
     # whether to go on ----------------------------------------------------------------------------------------
@@ -305,7 +411,7 @@ class ExactRun:
             self._projected = []
         if explore:
             self.outlook.check_budget(basis.size, LEAST_EXPLORING_PASSES)
-            self.exploration = Exploration(basis.size, min(b, basis.room))
+            self.exploration = self._new_exploration(min(b, basis.room))
             return basis.orthonormal(self.rng.standard_normal((self.n, b)))
         X = np.hstack([furthest, np.zeros((self.n, b - furthest.shape[1]))])
         X = basis.orthonormal(X, noise=noise)

@@ -12,15 +12,17 @@ from __future__ import annotations
 import numpy as np
 
 from ..base.rounding import UNIT, rounding_factor
-from .beyond import EXPLORATION_FAILURE, lanczos_failure_epsilon
+from .beyond import KRYLOV_FAILURE, failure_of_attempt, lanczos_failure_epsilon
 from .certificate import Bound, ritz_certificate
 from .costs import leading_pairs_seconds
-from .exact_passes import ExactRun, Exploration, Pairs, Verdict
+from .exact_passes import EXPLORATION_FAILURE, ExactRun, Exploration, Pairs, Verdict
 from .outlook import MOST_COLUMNS_WITHOUT_RESTART, Outlook
 from .random_start import GaussianStart, separated_bound
 
 __all__ = ["FlatRun"]
 
+START_FAILURE = KRYLOV_FAILURE / 4
+"""Probability with which what follows from the first random block may fail."""
 MOST_PASSES = 40
 """As far as predictions go."""
 
@@ -34,11 +36,9 @@ class FlatRun(ExactRun):
         outlook.columns = min(outlook.columns, MOST_COLUMNS_WITHOUT_RESTART)
         block = rng.standard_normal((self.n, outlook.block))
         block -= block.mean(axis=0)  # H block: the space belongs to H K H
-        self.start, self.first_block = GaussianStart(block, EXPLORATION_FAILURE / 2), self.basis.orthonormal(block)
+        self.start, self.first_block = GaussianStart(block, START_FAILURE), self.basis.orthonormal(block)
         self.steps = 0
         self.exploration_failed = False
-        # of the first random block, and of each of the others
-        self.failure = self.exploration_failure = EXPLORATION_FAILURE / 2
         self.upper = np.full(outlook.block, np.inf)
 
     def run_from_random_block(self) -> tuple[Pairs, Verdict]:
@@ -49,7 +49,7 @@ class FlatRun(ExactRun):
                 X = self.basis.orthonormal(self.basis.images[:, -X.shape[1] :], noise=self.noise)
                 continue
             pairs = self._look()
-            verdict = self._judge(pairs)
+            verdict = self._with_factorisation(pairs, self._judge(pairs))
             if self._at_end(pairs.theta, verdict, explore=False) or self._full():
                 break
             X = self._block_after(pairs, X.shape[1], verdict.c)
@@ -86,8 +86,7 @@ class FlatRun(ExactRun):
 
     def _block_after(self, pairs: Pairs, last: int, c: int) -> np.ndarray:
         if self.exploration is None and self._second_block_pays(pairs, c):
-            self.exploration = Exploration(self.basis.size, min(self.outlook.block, self.basis.room))
-            self.failure += self.exploration_failure
+            self.exploration = self._new_exploration(min(self.outlook.block, self.basis.room))
             return self.basis.orthonormal(self.rng.standard_normal((self.n, self.outlook.block)))
         return self.basis.orthonormal(self.basis.images[:, -last:], noise=self.noise)
 
@@ -112,11 +111,11 @@ class FlatRun(ExactRun):
 
     def _certify(self, pairs: Pairs) -> Verdict:
         theta, ritz = pairs.theta, self._ritz_block(pairs)
-        self.ritz = ritz
         c = min(self.target.c, len(theta))
         if self.exploration is not None and self.exploration.steps > 0:
             self._take_ends_of_exploration(self.exploration, float(theta[c - 1]))
-        outside = separated_bound(self.upper, ritz, self.failure)
+        failure = START_FAILURE + (EXPLORATION_FAILURE if self.explorations else 0.0)
+        outside = separated_bound(self.upper, ritz, failure)
         certificate = ritz_certificate(ritz, c, self.products.info, outside).tightened(self.upper)
         return Verdict(certificate, c, self._done(certificate, theta, c), False)
 
@@ -139,9 +138,10 @@ class FlatRun(ExactRun):
         """Until it proves what is beyond the space to be below the last wanted eigenvalue."""
         block = self.outlook.block
         # the last two blocks show most of what the columns before them left over
+        failure = failure_of_attempt(EXPLORATION_FAILURE, self.explorations)
         left = 1.15 * max(self.basis.largest_beyond(self.basis.size - 2 * block), 0.0)
         for steps in range(2, MOST_PASSES):
-            eps = lanczos_failure_epsilon(self.n, steps, block, self.exploration_failure / MOST_PASSES)
+            eps = lanczos_failure_epsilon(self.n, steps, block, failure / MOST_PASSES)
             if left <= 0.97 * last * (1.0 - eps):
                 return steps
         return MOST_PASSES

@@ -8,10 +8,12 @@ with several columns each, and the whole Krylov space is kept (full reorthogonal
    Krylov block (so that the pass both confirms the vectors and extends the space), then block by block. Images
    W = A Q are kept, so that residuals are computed directly, and after every pass the widths of the intervals
    (``certificate.ritz_certificate``) decide whether to stop.
-3. *Exploration*, where the vectors have converged and only the bound mu on the rest of the spectrum is too large: a new
-   random block in the complement. Either it finds an eigenvalue that was missed (one that is repeated more often than
-   the block is wide), or its Krylov space shows, with a stated probability, that there is none.
-4. *Flat spectra* (``flat``), where neither trace nor norm gives a small bound: the run begins again from a random
+3. *A bound from entries* (``rest``), where the vectors have converged and only the bound mu on the rest of the spectrum
+   is too large: from a factorisation of the matrix beyond them, which is certain, or from a sample of its rows; if that
+   costs less than
+4. *exploration*: a new random block in the complement. Either it finds an eigenvalue that was missed (one that is
+   repeated more often than the block is wide), or its Krylov space shows, with a stated probability, that none was.
+5. *Flat spectra* (``flat``), where neither trace nor norm gives a small bound: the run begins again from a random
    block, and the bounds follow from that.
 """
 

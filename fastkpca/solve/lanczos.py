@@ -18,7 +18,7 @@ import numpy as np
 from ..base.room import DEFAULT_MEMORY
 from ..base.rounding import UNIT, rounding_factor
 from .basis import Basis
-from .beyond import EXPLORATION_FAILURE, deterministic_bound, exploration_bound, formed_bound
+from .beyond import MOMENTS_FAILURE, deterministic_bound, exploration_bound, failure_of_attempt, formed_bound
 from .certificate import NO_BOUND, Bound, Certificate, MatrixInfo, RitzBlock, ritz_certificate
 from .task import SolverTarget
 
@@ -31,6 +31,8 @@ EXPLORING_COLUMNS = 4
 """Random columns of an exploration."""
 LANCZOS_COLUMNS = 640
 """Of the space, where memory allows them."""
+LANCZOS_FAILURE = MOMENTS_FAILURE / 2
+"""Probability with which any exploration of a run may fail; the other half is for those of ``nested``."""
 WIDE = 20000
 """Order from which a pass over the basis costs more than a few needless columns."""
 
@@ -126,7 +128,7 @@ class Lanczos:
         self.operator, self.rng = operator, rng
         self.n, self.limit = operator.n, min(limit, operator.n)
         self.basis = Basis(self.n, rng, reserve=self.limit)
-        self.steps = self.explorations = 0
+        self.steps = 0
         self.next = np.empty((self.n, 0))
         """The part of C times the last block outside of the basis: C Q - Q T has these columns, and zeros."""
 
@@ -179,7 +181,9 @@ class Lanczos:
         error = rounding + 4.0 * np.sqrt(self.n) * self.operator.product_error
         return formed_bound(self.operator.form(), self.basis.Q, error, wanted)
 
-    def explored_bound(self, last: float, *, share: float = 0.85, give_up: float = 0.97, most_steps: int = 60) -> Bound:
+    def explored_bound(
+        self, last: float, failure: float, *, share: float = 0.85, give_up: float = 0.97, most_steps: int = 60
+    ) -> Bound:
         """From randomly started block Lanczos on the complement of the basis, which is not changed.
 
         It ends when the bound is below ``share`` times the Ritz value ``last``, when that cannot be reached (a Ritz
@@ -189,7 +193,6 @@ class Lanczos:
         block = min(EXPLORING_COLUMNS, basis.room)
         if block < 1:
             return NO_BOUND
-        self.explorations += 1
         best = NO_BOUND
         X = basis.orthonormal(self.rng.standard_normal((self.n, block)))
         for k in range(1, most_steps + 1):
@@ -206,6 +209,7 @@ class Lanczos:
                 starts=block,
                 lowest=-operator.indefinite - operator.product_error,
                 stops=most_steps,
+                failure=failure,
             )
             best = min(best, bound, key=lambda bound: bound.mu)
             if best.mu < share * last or (k > 8 and largest > give_up * last) or basis.room < block:
@@ -223,6 +227,7 @@ class _Search:
         self.operator, self.n = lanczos.operator, lanczos.n
         self.block = min(BLOCK if self.n < WIDE else 2 * BLOCK, self.n)
         self._certificate: Certificate | None = None
+        self.explorations = 0
 
     def _look(self) -> None:
         """Ritz values and vectors as they are now, and how many of them are wanted."""
@@ -329,11 +334,11 @@ class _Search:
         if self.operator.form is not None and self.n <= FORMED:
             bound = lanczos.formed_bound(0.8 * last)
         else:
-            bound = lanczos.explored_bound(last)
+            bound = lanczos.explored_bound(last, failure_of_attempt(LANCZOS_FAILURE, self.explorations))
             if bound is NO_BOUND:
                 return None
-            # each attempt was made because those before were too wide: any of them may be the one that fails
-            bound = replace(bound, failure_probability=lanczos.explorations * EXPLORATION_FAILURE)
+            self.explorations += 1
+            bound = replace(bound, failure_probability=LANCZOS_FAILURE)
         return ritz_certificate(ritz, min(self.c + 1, lanczos.size), outside=bound)
 
     def _narrow(self, certificate: Certificate) -> bool:

@@ -11,10 +11,11 @@ import numpy as np
 
 from .basis import Basis
 from .centred import CentredProducts
-from .costs import ritz_seconds
+from .costs import basis_bytes, factorising_seconds, rest_bytes, ritz_seconds, sample_bytes, sampling_seconds
+from .sampled import DRAWS, FEWEST
 from .task import SolverTarget
 
-__all__ = ["MOST_COLUMNS_WITHOUT_RESTART", "Outlook", "by_size"]
+__all__ = ["MOST_COLUMNS_WITHOUT_RESTART", "Gap", "Outlook", "by_size"]
 
 SHORTLY, SOON = 12, 320
 """Blocks, and columns, within which a bound has to come down, or the spectrum is called flat."""
@@ -22,8 +23,24 @@ LEAST_STEPS = 8
 """Passes without which a random block proves nothing."""
 SPARE, LEAST_SPARE = 25, 8
 """Random columns beyond c: the more, the smaller the constant of the bounds, and the further down a gap may lie."""
+EXPLORING_PASSES, EXPLORING_COLUMNS = 8, 300
+"""Passes that an exploration takes as a rule, and columns of the basis meanwhile."""
+NARROWEST = 0.01
+"""Of a gap, relative to the last wanted eigenvalue: what lies in it must be found, or be proved not to be there."""
 MOST_COLUMNS_WITHOUT_RESTART = 1600
 """Of a space without restarts; with more Rayleigh-Ritz costs more than it brings."""
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Between the first ``columns`` Ritz values and the others, with a ``bound`` inside that the others are to keep.
+
+    ``width``: of the intervals, once it is proved.
+    """
+
+    columns: int
+    bound: float
+    width: float
 
 
 @dataclass
@@ -38,6 +55,8 @@ class Outlook:
         Most columns of a basis.
     block, widest : int
         Columns of a pass now, and at most.
+    by_factorisation : bool
+        The spectrum is flat, and a factorisation is to prove that nothing was missed.
     """
 
     products: CentredProducts
@@ -45,6 +64,7 @@ class Outlook:
     columns: int
     block: int
     widest: int
+    by_factorisation: bool = False
 
     def check_budget(self, size: int, passes: int = 1) -> None:
         """TooDearError where the next ``passes`` on a basis of this size make the run cost more than its budget."""
@@ -80,6 +100,63 @@ class Outlook:
         hoped = np.concatenate([theta, np.full(2 * self.block, guard)])
         return float(self.mu(hoped)[-1]) <= 0.9 * theta[c - 1]
 
+    def spare_memory(self, columns: int) -> float:
+        """Bytes that a basis of so many columns leaves."""
+        memory = self.products.expenses.budget.memory
+        return np.inf if memory is None else memory - basis_bytes(self.products.n, columns, self.block)
+
+    def factorises(self, columns: int, within: float | None = None) -> bool:
+        """Whether a factorisation of the matrix beyond so many columns fits, and costs less than an exploration (or
+        than so many seconds)."""
+        products, n = self.products, self.products.n
+        if products.matrix.entries is None or rest_bytes(n, columns) > self.spare_memory(columns):
+            return False
+        budget, spent = products.expenses.budget, products.expenses.seconds
+        seconds = factorising_seconds(n, columns, budget.pass_seconds)
+        if not (self.target.probabilistic and products.matrix.positive_semidefinite):
+            return spent + seconds <= budget.seconds
+        return seconds <= (self._exploring_seconds(EXPLORING_COLUMNS) if within is None else within)
+
+    def draws_within(self, draws: int, columns: int) -> int:
+        """So many rows for a sample, or more where they cost less than a pass; 0 where these cost too much."""
+        n, spare, limit = self.products.n, self.spare_memory(columns), self._exploring_seconds(columns)
+        if sample_bytes(n, columns, draws) > spare or sampling_seconds(draws, columns) > limit:
+            return 0
+        limit = self.products.expenses.budget.pass_seconds
+        more = np.arange(draws, DRAWS + 1, FEWEST)
+        fit = [int(x) for x in more if sample_bytes(n, columns, x) <= spare and sampling_seconds(x, columns) <= limit]
+        return max([draws, *fit]) if draws else 0
+
+    def _exploring_seconds(self, columns: int) -> float:
+        pass_seconds = self.products.expenses.budget.pass_seconds
+        return EXPLORING_PASSES * (pass_seconds + ritz_seconds(self.products.n, columns))
+
+    def awaits_factorisation(self, theta: np.ndarray) -> bool:
+        """Whether a flat spectrum is best left to a factorisation: one that fits, on vectors that converge in time.
+
+        A block gains a factor exp(2 acosh(2 theta_c / theta_(b+1) - 1)) a pass (Chebyshev).
+        """
+        budget, passes, c = self.products.expenses.budget, self.products.expenses.passes, self.target.c
+        last, after = float(theta[c - 1]), float(theta[min(self.block, len(theta) - 1)])
+        if not (last > 0 and self.factorises(EXPLORING_COLUMNS)):
+            return False
+        gain = 2.0 * np.arccosh(max(2.0 * last / max(after, 1e-3 * last) - 1.0, 1.0))
+        return bool(np.log(theta[0] / (self.target.tol * last)) <= gain * (budget.passes - passes - 2))
+
+    def gap_behind(self, theta: np.ndarray, squares: np.ndarray, c: int) -> Gap:
+        """The gap behind which a factorisation is to prove that nothing else lies, and how wide that leaves intervals.
+
+        ``squares``: of the norms of the residuals of all Ritz vectors.
+        """
+        p = np.arange(c, len(theta))
+        p = p[theta[p] <= (1.0 - NARROWEST) * theta[c - 1]]
+        if not len(p) or not theta[c - 1] > 0:
+            return Gap(0, np.inf, np.inf)
+        widths = 2.0 * np.cumsum(squares)[p - 1] / (theta[c - 1] - theta[p])
+        best = int(np.argmin(widths))
+        bound = 0.5 * (float(theta[c - 1]) + max(float(theta[p[best]]), 0.0))
+        return Gap(int(p[best]), bound, float(widths[best]))
+
     @property
     def random_block(self) -> int:
         """Columns of a random block to begin with: as wide as the passes to come leave room for; 0 where none fits."""
@@ -95,7 +172,8 @@ class Outlook:
     def starts_flat(self) -> bool:
         """Most of the trace lies beyond any feature map, and nothing else than the trace bounds what is left."""
         matrix = self.products.matrix
-        return matrix.features is None and not matrix.product.gives_norm and self.random_block > 0
+        only_the_trace = matrix.features is None and not matrix.product.gives_norm
+        return only_the_trace and self.random_block > 0
 
     def looks_flat(self, theta: np.ndarray) -> bool:
         """Will no bound from trace, norm or feature map ever get below the last wanted eigenvalue? After two passes."""

@@ -38,13 +38,14 @@ from ..base.protocol import FeatureMap, Kernel
 from ..base.rounding import UNIT, rounding_factor
 from ..maps.draws import DRAWS, Draws, scaled_residuals
 from ..rows.view import Rows
-from .beyond import largest_eigenvalue_bound
+from .beyond import FAILURE, failure_of_attempt, largest_eigenvalue_bound
 from .certificate import Bound
 
 __all__ = [
     "SAMPLING_FAILURE",
     "ScaledSample",
     "bound_flops",
+    "draws_for",
     "draws_needed",
     "draws_worth",
     "residual_bound",
@@ -52,8 +53,8 @@ __all__ = [
     "upper_share",
 ]
 
-SAMPLING_FAILURE = 5e-7
-"""Probability with which any of the bounds of a run fails: half of it for the first, a quarter for the next."""
+SAMPLING_FAILURE = FAILURE / 2
+"""Probability with which any of the bounds of a features run fails."""
 FEWEST = 512
 SMALLEST = 1e-200
 """Residuals are divided by, and what is below this may overflow."""
@@ -161,7 +162,8 @@ def residual_bound(
     X = rows.take(index)
     gram, error = scaled_residuals(kernel, feature_map, X, residual, counts.astype(np.float64), entry_error)
     total = max(draws.total, residual_trace) * (1.0 + 2.0 * rounding_factor(rows.n_samples) * UNIT)
-    bound = sampled_bound(total, ScaledSample(gram, int(counts.sum()), error), SAMPLING_FAILURE * 0.5 ** (tries + 1))
+    sample = ScaledSample(gram, int(counts.sum()), error)
+    bound = sampled_bound(total, sample, failure_of_attempt(SAMPLING_FAILURE, tries))
     return Bound(bound.mu, bound.form, SAMPLING_FAILURE if bound.failure_probability else 0.0)
 
 
@@ -173,6 +175,14 @@ def draws_needed(share: float) -> int:
     if not share > 15.0 / DRAWS:
         return 0
     return min(DRAWS, max(FEWEST, FEWEST * -(-int(100.0 / share) // FEWEST)))
+
+
+def draws_for(expected: float, wanted: float, failure: float) -> int:
+    """How many draws prove a largest eigenvalue below ``wanted`` if it is as ``expected``, by their shares; 0: not even
+    all that there are."""
+    counts = np.arange(FEWEST, DRAWS + 1, FEWEST)
+    enough = upper_share(np.full(len(counts), expected), counts, failure) <= wanted
+    return int(counts[enough][0]) if enough.any() else 0
 
 
 def draws_worth(n: int, n_features: int) -> int:

@@ -16,6 +16,9 @@ from .outlook import Outlook
 
 __all__ = ["search"]
 
+LOOK = 2
+"""Passes after which a spectrum may look flat."""
+
 
 def search(
     outlook: Outlook, X: np.ndarray, rng: np.random.Generator, history: list[tuple[int, float]]
@@ -39,8 +42,10 @@ def search(
         # rounding of float32 tiles: relative to |K|, whatever of it centring removes
         noise = 8 * UNIT32 * max(products.estimated_size(theta), float(theta[0]))
         keep, mu = outlook.columns_to_keep(theta)
-        if expenses.passes == 2 and outlook.looks_flat(theta):
-            return np.empty((products.n, 0)), theta
+        if expenses.passes == LOOK and outlook.looks_flat(theta):
+            outlook.by_factorisation = outlook.awaits_factorisation(theta)
+            if not outlook.by_factorisation:
+                return np.empty((products.n, 0)), theta
         if basis.room == 0 or noise > 1e-2 * theta[0]:
             return basis.vectors(Y[:, keep]), theta
         # the columns of the exact pass are planned by the norm where the other estimates of mu are too large
@@ -52,7 +57,7 @@ def search(
         del last, image
         c = outlook.count(theta)
         wanted = c if c is not None and c <= len(theta) else None
-        if wanted is not None and stop(symmetric(basis.compression), coupling, theta, wanted, noise):
+        if wanted is not None and stop(symmetric(basis.compression), coupling, theta, Y, wanted, noise):
             break
         if expenses.passes >= expenses.budget.passes - 1:
             break
@@ -71,15 +76,23 @@ class _Stop:
         self.outlook, self.history = outlook, history
         self.extra = 0
 
-    def __call__(self, T: np.ndarray, coupling: np.ndarray, theta: np.ndarray, c: int, noise: float) -> bool:
+    def __call__(
+        self, T: np.ndarray, coupling: np.ndarray, theta: np.ndarray, Y: np.ndarray, c: int, noise: float
+    ) -> bool:
         outlook, widths = self.outlook, [width for _, width in self.history]
-        # mu as the Ritz values suggest; the exact pass decides whether that can be proved
         mu = max(float(theta[min(outlook.block, len(theta)) - 1]), 0.0) if len(theta) > c else 0.0
         mu = min(mu, 0.999 * float(theta[c - 1]))
-        ends = upper_ends(T, coupling, max(mu, 0.0))[:c]
-        widths.append(float(np.max(ends - theta[:c])) / float(theta[0]))
+        if outlook.by_factorisation:
+            squares = np.einsum("ij,ij->j", coupling @ Y, coupling @ Y)
+            width = outlook.gap_behind(theta, squares, c).width
+        else:
+            # mu as the Ritz values suggest; the exact pass decides whether that can be proved
+            width = float(np.max(upper_ends(T, coupling, mu)[:c] - theta[:c]))
+        widths.append(width / float(theta[0]))
         self.history.append((outlook.products.expenses.passes, widths[-1]))
         goal = max(0.3 * outlook.target.tol, 100 * (noise / theta[0]) ** 2)
+        if outlook.by_factorisation:  # after a restart from these vectors, exact passes narrow but slowly
+            return widths[-1] <= goal
         # factor by which the exact pass narrows: that of the last pass, or of subspace iteration
         rate = widths[-1] / widths[-2] if len(widths) > 1 else (mu / float(theta[c - 1])) ** 2
         if widths[-1] * min(rate, 1.0) > goal:

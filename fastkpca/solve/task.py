@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..base.protocol import Summation
+from ..products.weighted import Entries
 from .beyond import FeatureInfo
 
 __all__ = ["KernelMatrix", "SolverBudget", "SolverTarget"]
@@ -87,6 +88,8 @@ class KernelMatrix:
         Bound on |computed K_ij - K_ij| in float64 (``Kernel.entry_error``; 0: the matrix is what was computed).
     features : FeatureInfo, optional
         Allows the bound of a feature map.
+    entries : Entries, optional
+        Allows bounds from the entries of the matrix beyond the basis.
     """
 
     product: Summation
@@ -95,6 +98,7 @@ class KernelMatrix:
     positive_semidefinite: bool = False
     entry_error: float = 0.0
     features: FeatureInfo | None = None
+    entries: Entries | None = None
 
     @property
     def n(self) -> int:

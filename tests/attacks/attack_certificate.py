@@ -23,7 +23,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 import reference
 from data import rows
-from dense_products import DenseProduct, centered, median_distance
+from dense_products import DenseProduct, centered, entries_of, median_distance
 
 from fastkpca.solve.beyond import FeatureInfo
 from fastkpca.solve.certificate import FeatureSums, dense_certificate, feature_certificate
@@ -131,7 +131,7 @@ def attack_one(rng, largest=1500):
     single = DenseProduct(K, np.float32) if rng.random() < 0.5 else None
     memory = 1.2 * basis_bytes(n, least_columns(n, c, block), block) if mode == 3 else None
     result = block_krylov(
-        KernelMatrix(DenseProduct(K), single, known_trace, semidefinite, features=info),
+        KernelMatrix(DenseProduct(K), single, known_trace, semidefinite, features=info, entries=entries_of(K)),
         SolverTarget(c, tol),
         SolverBudget(passes, memory),
         start=start,
@@ -196,7 +196,8 @@ def attack_cluster(rng):
     block_size = int(rng.choice([1, 2, 3, 5, 20]))
     single = DenseProduct(K, np.float32) if rng.random() < 0.5 else None
     passes = int(rng.integers(5, 41))
-    matrix = KernelMatrix(DenseProduct(K), single, float(np.trace(K)), positive_semidefinite=True)
+    entries = entries_of(K)
+    matrix = KernelMatrix(DenseProduct(K), single, float(np.trace(K)), positive_semidefinite=True, entries=entries)
     result = block_krylov(matrix, SolverTarget(c, tol), SolverBudget(passes), block_size=block_size, rng=rng)
     true = np.sort(values)[::-1][: len(result.theta)]
     right = len(true) == c and bool(np.max(np.abs(result.theta - true)) <= 1e-3)

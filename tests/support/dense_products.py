@@ -1,9 +1,12 @@
 """A kernel matrix held whole, with the interface of the exact summation: for tests and the attack script."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import reference
 
 from fastkpca.base.protocol import NormPass, Summation
+from fastkpca.products.weighted import Coordinates, Entries
 
 
 class DenseProduct(Summation):
@@ -36,3 +39,10 @@ def median_distance(X):
     d = np.sqrt(np.maximum(((sub[:, None] - sub[None]) ** 2).sum(-1), 0))
     d = d[np.triu_indices(len(sub), 1)]
     return float(np.median(d)) or float(np.median(d[d > 0]))
+
+
+def entries_of(K, coordinates=None, weights=None):
+    """What a solver knows of the entries of K, or of those of weighted rows in its own coordinates."""
+    rows = SimpleNamespace(weights=weights)
+    coordinates = Coordinates(len(K)) if coordinates is None else coordinates
+    return Entries(SimpleNamespace(thread_safe=True), rows, np.diag(K).copy(), coordinates, np.asarray(K))

@@ -254,7 +254,7 @@ def _check_same(model: KPCAModel, sample: Sample) -> None:
 
 def _intervals(sample: Sample, drawn: Statistics, options: _Options) -> Uncertainty:
     """Bootstrap-t: estimate - standard error * quantiles of (resample - estimate) / (its own standard error)."""
-    estimate = sample.statistics(np.ones((1, len(sample.sums.count))))
+    estimate = sample.statistics(np.ones((1, len(sample.sums.weight))))
     miss = 0.5 * (1.0 - options.level)
     t = (drawn.parameters - estimate.parameters) / drawn.errors
     # order statistics of t and the t of the truth, which is one more of them

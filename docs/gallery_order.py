@@ -7,6 +7,8 @@ ORDER = [
     "sigma",
     "selection",
     "scree",
+    "importance",
+    "uncertainty",
     "denoise_digits",
     "faces",
     "novelty",

@@ -23,6 +23,7 @@ from ..solve.lapack import takes_all
 __all__ = [
     "copies_of_rows",
     "dense_bytes",
+    "kept_bytes",
     "krylov_bytes",
     "largest_map",
     "looking_bytes",
@@ -34,6 +35,8 @@ __all__ = [
 THREADS = 2
 A_THREAD = 7e6
 """Of one thread: its tiles, and BLAS's buffer as far as it is used."""
+KEPT_FEATURES = 32 << 20
+"""Bytes up to which features are kept for the scores, rather than computed twice."""
 BLOCK_TILE = 512  # rows of a tile from Kernel.block
 
 
@@ -148,6 +151,12 @@ def map_bytes(
     return max(looking_bytes(rows), _summary_bytes(data) + route + rows.page_bytes + result + small)
 
 
+def kept_bytes(rows: Rows, D: int) -> float:
+    """Of the features of all rows, where they are few enough to be kept for the scores; else 0."""
+    size = 8.0 * rows.n_samples * D
+    return 0.0 if rows.distributed or rows.sequential or rows.weights is not None or size > KEPT_FEATURES else size
+
+
 def largest_map(
     data: Summary, rows: Rows, k: float, limit: float, max_features: int, *, pivots: bool, scores: float
 ) -> tuple[int, int]:
@@ -158,12 +167,13 @@ def largest_map(
     results, before = [], 0
     for end in (SMALL_MAP, MANY_TASKS, max_features):
         low, high = before, min(max_features, end)
+        middle = high  # mostly all of them fit
         while low < high:
-            middle = (low + high + 1) // 2
             if map_bytes(data, rows, middle, k, pivots=pivots, scores=scores) <= limit:
                 low = middle
             else:
                 high = middle - 1
+            middle = (low + high + 1) // 2
         results.append((low, low == min(max_features, end)))
         before = min(max_features, end)
     surely = next((low for low, whole in results if not whole), max_features)

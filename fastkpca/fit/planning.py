@@ -33,7 +33,7 @@ from ..solve.costs import basis_bytes, default_block_size, least_columns, ritz_s
 from ..solve.lapack import takes_all
 from ..solve.sampled import FEWEST, SAMPLING_FAILURE, bound_flops, draws_worth, upper_share
 from . import footprint
-from .look import Look, look_at
+from .look import NOTHING_SEEN, Look, first_share, look_at
 from .problem import Problem
 from .product_choice import LEAST_COLUMNS, Way, products_for
 
@@ -41,6 +41,11 @@ __all__ = ["MAX_FEATURES", "budgeted", "make_plan", "offers_of_maps", "small_off
 
 LOOK_SECONDS = 1e-2
 """Below this LAPACK is taken without a look at the spectrum, which costs 3e-3 and seldom finds anything faster."""
+NO_LOOK_SECONDS = 0.1
+"""Of a map that is taken without a look, which costs 4 to 10 milliseconds."""
+NO_SEARCH_SECONDS = 0.02
+"""Of the moments of a map that leaves something out, the same: fewer features by a search would not repay it."""
+SPREAD_COLUMNS = 64
 KRYLOV_OVERHEAD = 15e-3
 KRYLOV_DOUBLE = 1.5  # passes in float64; those before are a search in float32, twice as fast
 KRYLOV_EXPLORING_PASSES = 8.0  # further ones, in float64, where no deterministic bound on the rest is in sight
@@ -104,7 +109,7 @@ def _plan(problem: Problem) -> Plan:
     elif not target.tol_is_required and target.features in ("auto", "pivots"):
         candidates = _withinbudgeted(problem)
     else:
-        candidates = [dense] if target.method == "dense" else _compared(problem, dense)
+        candidates = [dense] if target.method == "dense" else _without_look(problem, dense) or _compared(problem, dense)
     plan = replace(_choose(candidates, problem), otherwise=_lapack_instead(dense))
     if quick and len(candidates) == 1:
         plan = replace(plan, reason="a look at other routes would take as long")
@@ -120,6 +125,37 @@ def _small_exact_maps(problem: Problem, most: int) -> list[Candidate]:
     offers = kernel.feature_maps(data, 0.0, most) if not kernel.without_maps else []
     hold = _components_held(problem, None)
     return [_feature_candidate(problem, offer, hold) for offer in offers if offer.cost.residual == 0.0]
+
+
+def _without_look(problem: Problem, dense: Candidate) -> list[Candidate]:
+    """Candidates among which a map is so cheap that a look, which may find a cheaper one, is not worth its time.
+
+    Empty where there is none.
+    """
+    target, kernel, data, rows = problem.target, problem.kernel, problem.data, problem.rows
+    free = target.method == target.features == target.products == "auto" and target.max_features is None
+    if not free or target.may_use_sampled_bound or rows.distributed or not kernel.positive_semidefinite:
+        return []
+    most = int(math.sqrt(NO_LOOK_SECONDS * SYRK_RATE / data.n_samples))
+    maps = _small_exact_maps(problem, most) if _is_spread(data) else []
+    if not maps:
+        residual = 0.5 * target.tol * first_share(kernel, data)
+        hold = _components_held(problem, None)
+        most = int(math.sqrt(NO_SEARCH_SECONDS * SYRK_RATE / data.n_samples))
+        offers = kernel.feature_maps(data, residual, most) if 0.0 < residual < 1.0 else []
+        maps = [_feature_candidate(problem, offer, hold) for offer in offers]
+        maps = [x for x in maps if not _too_many(x.offer, data.n_samples)]
+    candidates = [dense, _krylov_candidates(problem, NOTHING_SEEN)[0], *maps]
+    best = min((x for x in candidates if not x.obstacle), key=lambda x: x.seconds, default=dense)
+    return candidates if best in maps and best.seconds <= NO_LOOK_SECONDS else []
+
+
+def _is_spread(data: Summary) -> bool:
+    """Whether the rows fill all their dimensions. If not, pivots may be far fewer than the monomials."""
+    if data.covariance is None or data.n_features > SPREAD_COLUMNS:
+        return False
+    lengths = np.linalg.eigvalsh(data.covariance)
+    return bool(lengths[0] > 1e-3 * lengths[-1])
 
 
 def _withinbudgeted(problem: Problem) -> list[Candidate]:
@@ -297,12 +333,15 @@ def _feature_candidate(problem: Problem, offer: Offer, hold: int) -> Candidate:
         )
         for scores in (0.0, each)
     )
+    kept = footprint.kept_bytes(problem.rows, D) if pivots and problem.keeps_scores else 0.0
+    kept = kept if memory + kept <= limit else 0.0
+    memory += kept
     obstacle = _too_much(memory, limit)
     if obstacle and without <= limit:
         held = readable_size(each * min(hold, D))
         obstacle += f", of which scores are {held}: return_scores=False, or out=, does without"
-    seconds = _feature_seconds(problem.kernel, offer, problem.data, _components_timed(problem))
-    left = Room(features=_most_pivots(problem) if pivots else 0)
+    seconds = _feature_seconds(problem.kernel, offer, problem.data, _components_timed(problem), kept=kept > 0.0)
+    left = Room(features=_most_pivots(problem) if pivots else 0, kept=kept)
     return Candidate("features", offer.name, seconds, memory, D, obstacle, offer, left)
 
 
@@ -311,13 +350,15 @@ def _score_bytes(problem: Problem) -> float:
     return float(problem.dtype.itemsize) * problem.data.n_samples if problem.keeps_scores else 0.0
 
 
-def _feature_seconds(kernel: Kernel, offer: Offer, data: Summary, k: int) -> float:
+def _feature_seconds(kernel: Kernel, offer: Offer, data: Summary, k: int, *, kept: bool = False) -> float:
     n, d, D = data.n_samples, data.n_features, offer.cost.n_features
     if offer.cost.moment_flops is not None:
         seconds = n * ((offer.cost.moment_flops + k * offer.cost.row_flops) / FEATURE_RATE + 4 * d / ROW_RATE)
         return seconds + offer.cost.setup_flops / GEMM_RATE + OVERHEAD
     form = again = offer.cost.row_flops / FEATURE_RATE
-    if offer.name == "pivots" and offer.cost.residual >= SCORES_BY_WEIGHTS:
+    if kept:
+        again = 0.0
+    elif offer.name == "pivots" and offer.cost.residual >= SCORES_BY_WEIGHTS:
         again = D * value_seconds(kernel, d)
     seconds = n * (form + again + D * D / SYRK_RATE + 2.0 * D * k / GEMM_RATE + 4 * d / ROW_RATE)
     return seconds + offer.cost.setup_flops / GEMM_RATE + 4 / 3 * float(D) ** 3 / EIGEN_RATE + OVERHEAD

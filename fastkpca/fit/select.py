@@ -135,7 +135,7 @@ def kpca_select(
     generator = check_rng(rng)
     numbers = _numbers_of_components(c, rows.n_samples, check_count(folds, "folds", 2))
     labels = _labels(y, classifier, rows.n_samples)
-    candidates = _candidates(rows.source, kernels, n_threads)
+    candidates = _candidates(X, kernels, n_threads)  # X, since the rows have no names of columns
     criterion = _criterion(criterion, candidates, max(numbers), rows.n_features, labels is not None)
     size = max(FEATURES, 3 * max(numbers)) if max_features is None else check_count(max_features, "max_features")
     split = _Split(_folds(labels, rows.n_samples, folds, generator), _halves(rows.n_samples, generator))
@@ -192,6 +192,9 @@ def _labels(y: Any, classifier: Any, n: int) -> np.ndarray | None:
     labels = np.asarray(y)
     if labels.shape != (n,):
         raise ValueError(f"y has shape {labels.shape}; give one label for each of the {n} rows")
+    missing = [value is None or value != value for value in labels.tolist()]
+    if any(missing):
+        raise ValueError(f"y has no label for row {missing.index(True)}; drop such rows, from X too")
     match classifier:
         case type():
             raise TypeError(f"classifier is the class {classifier.__name__}; give an object of it: add parentheses")

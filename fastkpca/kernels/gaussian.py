@@ -29,6 +29,7 @@ __all__ = ["Gaussian", "median_distance"]
 
 MEDIAN_ROWS = 512
 PROBE_ROWS = 256
+CENTRE_ROWS = 256
 LEAST_WORK = 1e9  # flops of a moment pass below which the search would cost more than it saves
 MANY_ROWS = 64  # for each row of the sample: the search on all of it is then made for the plan
 PROBE_SHARE = 0.002  # of those flops, for the look at ranked features
@@ -144,7 +145,7 @@ class Gaussian(Kernel):
         return 1.0
 
     def feature_maps(self, data: Summary, tol: float, max_features: int) -> Sequence[Offer]:
-        if data.radius > FARTHEST * self._sigma:
+        if data.radius > FARTHEST * self._sigma or not tol > 0.0:
             return []
         return [
             *self._total_degree(data, tol, max_features),
@@ -155,20 +156,27 @@ class Gaussian(Kernel):
     def _total_degree(self, data: Summary, tol: float, max_features: int) -> list[Offer]:
         """All monomials below an order, about the candidate for a centre that needs the lowest one."""
         sigma, d = self._sigma, data.n_features
-        best: tuple[int, np.ndarray, float] | None = None
+        few = data.sample[:: max(1, len(data.sample) // CENTRE_ROWS)]
+        best: tuple[int, np.ndarray] | None = None
         largest_order = _largest_order(d, max_features)
-        for center in _centers(data):
-            squares = np.sum(((data.sample - center) / sigma) ** 2, axis=1)
+        for center in _centers(data, few):
+            squares = np.sum(((few - center) / sigma) ** 2, axis=1)
             if squares.max() > LARGEST_RADIUS**2:
                 continue
             if best is None and truncation.residual(squares, largest_order).mean() > 1e3 * tol:
                 break  # the candidates that follow move the centre a little; they don't gain this much
             order = truncation.order_for_trace(squares, 0.9 * tol, largest_order if best is None else best[0] - 1)
             if order >= 0:
-                best = order, center, float(truncation.residual(squares, order).mean())
+                best = order, center
         if best is None:
             return []
-        order, center, left_out = best
+        order, center = best
+        squares = np.sum(((data.sample - center) / sigma) ** 2, axis=1)
+        if truncation.residual(squares, order).mean() > 0.9 * tol:
+            order = truncation.order_for_trace(squares, 0.9 * tol, largest_order)
+        if order < 0 or squares.max() > LARGEST_RADIUS**2:
+            return []
+        left_out = float(truncation.residual(squares, order).mean())
         D = taylor_size(d, order)
         cost = Cost(D, row_flops=2.0 * D + 20.0, setup_flops=50.0 * D, memory=100.0 * D, residual=left_out)
         return [Offer("monomial", cost, lambda sample: TaylorMap(d, sigma, order, center))]
@@ -259,14 +267,14 @@ def _largest_order(d: int, max_features: int) -> int:
     return order
 
 
-def _centers(data: Summary) -> Iterator[np.ndarray]:
-    """Candidates for the centre: the mean, the middle of the box, and that of a small enclosing ball of the sample."""
+def _centers(data: Summary, few: np.ndarray) -> Iterator[np.ndarray]:
+    """Candidates for the centre: the mean, the middle of the box, and that of a small ball around these rows."""
     yield data.mean
     yield data.box.mean(axis=0)
     if data.n_features == 1:
         return  # the box is the ball
-    ball = data.sample.mean(axis=0)
+    ball = few.mean(axis=0)
     for step in range(1, 65):  # Badoiu & Clarkson 2003: towards the farthest row, by 1 / (step + 1)
-        away = data.sample - ball
+        away = few - ball
         ball = ball + away[np.argmax(np.einsum("ij,ij->i", away, away))] / (step + 1)
     yield ball

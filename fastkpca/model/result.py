@@ -355,6 +355,9 @@ def _try(model: KPCAModel) -> None:
         held = model.projector.grows_with_n and landmarks is not None and np.array_equal(landmarks, numbers)
         if not held or model.shift.any():
             raise ModelFileError("the rows of a precomputed kernel's model are not their numbers")
+        if model.kernel.knows_diagonal:  # of objects, which are in the file
+            with refusing("the model"):
+                model.kernel.block(numbers[-1:], numbers[-1:])
         return
     if not model.kernel.takes_points:
         return  # what its rows stand for is not in the file

@@ -29,6 +29,8 @@ __all__ = ["Uncertainty", "kpca_uncertainty"]
 
 FEWEST = 20
 """Rows, below which a bootstrap says nothing."""
+ROWS_A_COMPONENT = 4
+"""At least so many rows for each component."""
 MIXED = 0.05
 """Expected squared sine of the angle by which sampling turns a component, from which on it is not separated."""
 PERMUTED_ROWS = 500
@@ -171,12 +173,12 @@ def kpca_uncertainty(
     threads = parallel.threads_for(given.kernel, n_threads)
     with parallel.reporter(progress) as report, parallel.blas_threads():
         over = score_pass(model, given, options.k, int(generator.integers(2**63)))
-        sample = Sample(given.rows.reduce(over, n_threads=threads, progress=report))
+        sample = Sample(given.rows.reduce(over, n_threads=threads, progress=report), model.center)
         _check_same(model, sample)
         drawn = resampled(sample, options.n_bootstrap, int(generator.integers(2**63)), threads, report)
         result = _intervals(sample, drawn, options)
         if options.n_permutations and given.rows.n_features > 1:
-            result = replace(result, **_tested(given, options, generator, threads, report))
+            result = replace(result, **_tested(given, model.center, options, generator, threads, report))
     return replace(result, n_samples=given.rows.n_samples)
 
 
@@ -199,9 +201,12 @@ def _checked_options(model: Any, level: Any, n_bootstrap: Any, n_permutations: A
         )
     if isinstance(level, bool) or not isinstance(level, (int, float, np.number)) or not 0.5 <= level < 1:
         raise ValueError(f"level is {level!r}; a number from 0.5 to below 1 is needed, as in 0.95")
-    k = min(model.n_components, 20) if n_components is None else check_count(n_components, "n_components")
+    most = min(model.n_components, max(1, int(model.count / ROWS_A_COMPONENT)))
+    k = min(most, 20) if n_components is None else check_count(n_components, "n_components")
     if k > model.n_components:
         raise ValueError(f"n_components is {k}; the model has {model.n_components}")
+    if k > most:
+        raise ValueError(f"n_components is {k}; {model.count:.6g} rows tell of {most} at most")
     permutations = check_count(n_permutations, "n_permutations", least=0)
     return _Options(float(level), check_count(n_bootstrap, "n_bootstrap", least=100), permutations, k)
 
@@ -231,14 +236,13 @@ def _given_rows(model: KPCAModel, X: Any, sample_weight: Any) -> NewRows:
 
 def _check_same(model: KPCAModel, sample: Sample) -> None:
     """ValueError where these cannot be the rows that the model was made of."""
-    n = sample.sums.count.sum()
+    n, variances = sample.n, sample.latent
     if abs(n - model.count) > 1e-6 * model.count:
         raise ValueError(
             f"X counts {n:.6g} rows, and the model was made of {model.count:.6g}; give the rows that it was fitted on"
         )
-    variances = sample.values[0] * (n / (n - 1.0))
     k = len(variances)
-    width = (model.eigenvalue_bounds[:k, 1] - model.eigenvalue_bounds[:k, 0]) / (n - 1.0)
+    width = (model.eigenvalue_bounds[:k, 1] - model.eigenvalue_bounds[:k, 0]) / (n - sample.center)
     off = np.abs(variances - model.latent[:k]) > width + 1e-3 * model.latent[0]
     if off.any():
         j = int(np.argmax(off))
@@ -250,20 +254,21 @@ def _check_same(model: KPCAModel, sample: Sample) -> None:
 
 def _intervals(sample: Sample, drawn: Statistics, options: _Options) -> Uncertainty:
     """Bootstrap-t: estimate - standard error * quantiles of (resample - estimate) / (its own standard error)."""
-    estimate = sample.statistics(np.ones((1, len(sample.sums.count))))
+    estimate = sample.statistics(np.ones((1, len(sample.sums.weight))))
     miss = 0.5 * (1.0 - options.level)
     t = (drawn.parameters - estimate.parameters) / drawn.errors
     # order statistics of t and the t of the truth, which is one more of them
     low, high = np.quantile(t, [1.0 - miss, miss], axis=0, method="weibull")
+    n = sample.n
+    # the degrees of freedom that mean and axes took from the influences, as for other sandwich estimates
+    errors = estimate.errors[0] * np.sqrt(n / (n - options.k - 1.0))
     centre = estimate.parameters[0] - sample.outside_bias()
-    ends = np.stack([centre - low * estimate.errors[0], centre - high * estimate.errors[0]], axis=-1)
-    n = sample.sums.count.sum()
-    latent = sample.values[0] * (n / (n - 1.0))
+    ends = np.stack([centre - low * errors, centre - high * errors], axis=-1)
     shares, intervals = _percent(estimate.parameters[0, 1:]), _percent(ends[1:])
     angles, mixed = _angles(drawn, sample, options.level)
     return Uncertainty(
-        latent=latent,
-        latent_interval=np.exp(ends[0]) * (n / (n - 1.0)),
+        latent=sample.latent,
+        latent_interval=np.exp(ends[0]) * (n / (n - sample.center)),
         explained=shares[0],
         explained_interval=intervals[0],
         cumulative=shares[1],
@@ -299,7 +304,7 @@ def _angles(drawn: Statistics, sample: Sample, level: float) -> tuple[np.ndarray
 
 
 def _tested(
-    given: NewRows, options: _Options, rng: np.random.Generator, n_threads: int, progress: Any
+    given: NewRows, center: bool, options: _Options, rng: np.random.Generator, n_threads: int, progress: Any
 ) -> dict[str, Any]:
     """Shares of the variance of the leading components of some rows, and of these with their columns permuted."""
     rows = given.rows
@@ -315,9 +320,10 @@ def _tested(
 
     def task(i: int) -> np.ndarray:
         if i == 0:
-            return _leading_shares(given.kernel, X, k)
-        own = np.random.default_rng(seeds[i - 1])
-        return _leading_shares(given.kernel, np.column_stack([own.permutation(column) for column in X.T]), k)
+            return _leading_shares(given.kernel, X, k, center)
+        of_task = np.random.default_rng(seeds[i - 1])
+        mixed = np.column_stack([of_task.permutation(column) for column in X.T])
+        return _leading_shares(given.kernel, mixed, k, center)
 
     run = parallel.run(task, len(seeds) + 1, n_threads=n_threads, progress=progress, stage="permutations")
     observed, *permuted = run
@@ -331,10 +337,11 @@ def _tested(
     }
 
 
-def _leading_shares(kernel: Kernel, X: np.ndarray, k: int) -> np.ndarray:
+def _leading_shares(kernel: Kernel, X: np.ndarray, k: int, center: bool) -> np.ndarray:
     K = np.array(kernel.block(X, X), dtype=np.float64)
-    K -= K.mean(axis=0)
-    K -= K.mean(axis=1, keepdims=True)
+    if center:
+        K -= K.mean(axis=0)
+        K -= K.mean(axis=1, keepdims=True)
     trace = float(np.trace(K))
     if not trace > 0.0:
         return np.zeros(k)

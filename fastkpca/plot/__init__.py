@@ -9,6 +9,7 @@ shows or saves. Every function returns the axes.
 ``_contours``   a component over the plane of two inputs
 ``_scree``      eigenvalues with their intervals, and the share of the variance that they explain
 ``_selection``  what ``kpca_select`` measured, and its choice
+``_importance`` which columns drive a component: bars, and arrows over the scores
 ``_monitor``    control charts: T^2 and SPE row by row, under their limits
 ``_runs``       the accuracy asked for and the one reached, the passes, the candidates of the plan
 ==============  ==================================================================================
@@ -16,6 +17,7 @@ shows or saves. Every function returns the axes.
 
 from ._contours import contours
 from ._figure import require_matplotlib, save
+from ._importance import biplot, importance
 from ._monitor import monitor
 from ._runs import accuracy, candidates, convergence
 from ._scores import scores
@@ -24,9 +26,11 @@ from ._selection import selection
 
 __all__ = [
     "accuracy",
+    "biplot",
     "candidates",
     "contours",
     "convergence",
+    "importance",
     "monitor",
     "require_matplotlib",
     "save",

@@ -7,14 +7,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..model.result import KPCAModel, check_model
-from ._figure import BLUE, ORANGE, axes_or_new, decades_at_least, key_above, plain_numbers, whole_numbers
+from ..model.uncertainty import Uncertainty
+from ._figure import AMBER, BLUE, GREY, ORANGE, axes_or_new, decades_at_least, key_above, plain_numbers, whole_numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
 def scree(
-    model: KPCAModel, ax: Axes | None = None, *, n_components: int | None = None, cumulative: bool = True
+    model: KPCAModel,
+    ax: Axes | None = None,
+    *,
+    n_components: int | None = None,
+    cumulative: bool = True,
+    uncertainty: Uncertainty | None = None,
 ) -> Axes:
     """Eigenvalues with the intervals that they lie in, and the cumulative percentage of the variance.
 
@@ -31,6 +37,9 @@ def scree(
         The first so many components; all by default.
     cumulative : bool
         False: no percentage, and no second axis.
+    uncertainty : Uncertainty, optional
+        From ``kpca_uncertainty``: broad bars then show where the eigenvalues of the population lie, beside the
+        numerical intervals of those of these rows, and a dashed line what columns that were permuted reach by chance.
 
     Returns
     -------
@@ -87,12 +96,36 @@ def scree(
     drawn.set_ylabel("eigenvalue of the centred Gram matrix")
     drawn.spines["top"].set_visible(False)
     handles = [interval]
+    if uncertainty is not None:
+        handles += _population(drawn, model, uncertainty, c)
     if cumulative and np.isfinite(model.explained).all():
         handles.append(_cumulative(drawn, model, number))
     else:
         drawn.spines["right"].set_visible(False)
     key_above(drawn, handles, columns=1)
     return drawn
+
+
+def _population(ax: Any, model: KPCAModel, uncertainty: Uncertainty, c: int) -> list[Any]:
+    """Intervals of the population's eigenvalues, and what permuted columns reach."""
+    k = min(c, len(uncertainty.latent))
+    if not np.allclose(uncertainty.latent[:k], model.latent[:k], rtol=0, atol=1e-2 * model.latent[0]):
+        raise ValueError("the uncertainty is of another model; give kpca_uncertainty of this one")
+    number = np.arange(1, k + 1)
+    low, high = (uncertainty.latent_interval[:k] * (model.count - model.center)).T
+    label = f"{100 * uncertainty.level:g} % interval for the population"
+    handles = [
+        ax.vlines(number, low, high, color=AMBER, alpha=0.55, linewidth=9 if k <= 20 else 4, zorder=1, label=label)
+    ]
+    top, bottom = float(high.max()), float(low.min())
+    if uncertainty.permuted is not None:
+        chance = uncertainty.permuted[:k] / 100 * model.total_variance * (model.count - model.center)
+        label = f"reached by permuted columns in {100 * (1 - uncertainty.level):.3g} %"
+        handles += ax.plot(number[: len(chance)], chance, linestyle="--", color=GREY, linewidth=1.2, label=label)
+        top, bottom = max(top, float(chance.max())), min(bottom, float(chance.min()))
+    before = ax.get_ylim()
+    ax.set_ylim(min(before[0], bottom / 1.15), max(before[1], 1.15 * top))
+    return handles
 
 
 def _cumulative(ax: Any, model: KPCAModel, number: np.ndarray) -> Any:

@@ -593,3 +593,35 @@ def test_progress_ends_at_its_total(method):
         X, "gaussian", 2, sigma=3.0, tol=1e-4, method=method, progress=lambda *call: last.update({call[0]: call[1:]})
     )
     assert last and all(done == total for done, total in last.values())
+
+
+def _no_look(*arguments, **options):
+    raise AssertionError("a look was made")
+
+
+@pytest.mark.parametrize(
+    ("d", "kernel"),
+    [
+        (10, {"kernel": "polynomial", "degree": 3}),
+        (3, {"kernel": "polynomial", "degree": 6}),
+        (2, {"kernel": "gaussian", "sigma": 0.3}),
+        (3, {"kernel": "gaussian", "sigma": 1.0}),
+    ],
+)
+def test_a_cheap_map_is_taken_without_a_look_at_the_spectrum(d, kernel, monkeypatch):
+    from fastkpca.fit import planning
+
+    X = np.random.default_rng(0).random((2000, d))
+    monkeypatch.setattr(planning, "look_at", _no_look)
+    model = fk.kpca(X, c=5, **kernel)
+    assert model.info["method"] == "features"
+    assert np.ptp(model.eigenvalue_bounds, axis=1).max() <= 1e-6 * model.eigenvalues[0]
+    assert any(x.method == "krylov" and not x.obstacle for x in model.plan.candidates)  # where the map misses tol
+
+
+def test_rows_in_few_dimensions_are_looked_at():
+    """Monomials of all ten columns would be 1001 for what 35 pivots hold."""
+    rng = np.random.default_rng(0)
+    X = rng.random((3000, 3)) @ rng.standard_normal((3, 10))
+    model = fk.kpca(X, "polynomial", 5, degree=4)
+    assert model.info["n_features"] < 100

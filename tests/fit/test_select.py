@@ -186,6 +186,37 @@ def test_same_rows_in_other_containers(rings):
     np.testing.assert_allclose(single, expected, rtol=1e-2)
 
 
+def test_columns_of_a_kernel_by_name(rings):
+    pandas = pytest.importorskip("pandas")
+    X, _ = rings
+    frame = pandas.DataFrame(X, columns=list("abcde"))
+    by_name, by_number = (fk.on_columns("gaussian", columns) for columns in (["a", "b"], [0, 1]))
+    chosen = fk.kpca_select(frame, [by_name, "linear"], [1, 2])
+    expected = fk.kpca_select(X, [by_number, "linear"], [1, 2])
+    np.testing.assert_array_equal(chosen.columns["preimage"], expected.columns["preimage"])
+    assert fk.kpca(frame, chosen.kernel, chosen.c).n_components == chosen.c
+
+
+def test_kernel_values_do_not_grow_with_folds_and_numbers_of_components(rings):
+    X, y = rings
+    values = []
+
+    class Counted(fk.kernels.Kernel):
+        api_version = 1
+        positive_semidefinite = True
+
+        def block(self, X, Y):
+            values.append(len(X) * len(Y))
+            return np.exp(-((X[:, None] - Y) ** 2).sum(axis=2))
+
+    counts = []
+    for folds, c in ((2, 1), (7, [1, 2, 4, 8])):
+        values.clear()
+        fk.kpca_select(X, Counted(), c, folds=folds, y=y, classifier=NearestMean())
+        counts.append(sum(values))
+    assert counts[0] == counts[1]
+
+
 def test_threads_and_seed_decide_nothing_and_something(rings):
     X, _ = rings
     one, two = (fk.kpca_select(X, "gaussian", C, n_threads=n, max_features=30).columns for n in (1, 2))
@@ -235,6 +266,8 @@ def test_progress_counts_kernels(rings):
         ({"y": [0, 1], "classifier": NearestMean()}, ValueError, r"y has shape \(2,\)"),
         ({"y": [0, 1] * 35, "classifier": NearestMean}, TypeError, "is the class NearestMean; give an object"),
         ({"y": [0, 1] * 35, "classifier": np.mean}, TypeError, "fit"),
+        ({"y": [0, 1] * 34 + [0, np.nan], "classifier": NearestMean()}, ValueError, "y has no label for row 69"),
+        ({"y": ["a", None] * 35, "classifier": NearestMean()}, ValueError, "y has no label for row 1"),
         ({"max_features": 0}, ValueError, "max_features is 0"),
         ({"X": iter([[1.0]])}, TypeError, "can be read once"),
         ({"X": np.full((70, 5), np.nan)}, ValueError, "NaN"),

@@ -94,6 +94,33 @@ def test_gradients_are_those_of_the_scores_on_every_route(kernel):
     assert tried >= 2
 
 
+def test_standardized_columns_and_groups_of_columns():
+    X = rows() * [1.0, 10.0, 100.0, 1.0] + 5.0
+    model = fk.kpca(X, "polynomial", 2, degree=2, standardize=True)
+    G = differences(model, X, 1e-5)
+    which = fk.kpca_importance(model, X)
+    np.testing.assert_allclose(which.squared_gradients, (G**2).mean(axis=0), rtol=1e-5)
+    np.testing.assert_allclose(which.mean_gradients, G.mean(axis=0), rtol=0, atol=1e-7 * np.abs(G).max())
+    np.testing.assert_allclose(which.spread, X.std(axis=0))
+    by_hand = (X - X.mean(axis=0)) / X.std(axis=0)
+    other = fk.kpca_importance(fk.kpca(by_hand, "polynomial", 2, degree=2), by_hand)
+    for method in ("gradient", "permutation"):
+        here = fk.kpca_importance(model, X, method=method)
+        np.testing.assert_allclose(here.share, other.share, atol=0.02 if method == "gradient" else 0.1)
+    kernel = fk.on_columns("gaussian", [0, 1], sigma=2.0) + 0.5 * fk.on_columns("linear", [1, 3])
+    for route in ({"method": "dense"}, {"method": "features"}):
+        model = fk.kpca(rows(), kernel, 3, **route)
+        G = differences(model, rows())
+        which = fk.kpca_importance(model, rows())
+        np.testing.assert_allclose(which.squared_gradients, (G**2).mean(axis=0), rtol=0, atol=1e-6 * (G**2).max())
+        assert which.importance[:, 2].max() == 0.0
+    uncentred = fk.kpca(rows(), "gaussian", 2, sigma=2.0, center=False)
+    G = differences(uncentred, rows())
+    np.testing.assert_allclose(
+        fk.kpca_importance(uncentred, rows()).squared_gradients, (G**2).mean(axis=0), rtol=0, atol=1e-6 * (G**2).max()
+    )
+
+
 class Cubed(fk.kernels.Kernel):
     """A kernel of a plugin that knows no derivative: (1 + x.y)^3 in disguise."""
 
@@ -110,6 +137,18 @@ def test_a_kernel_without_a_derivative_is_differentiated_by_differences():
     for kernel in (Cubed(), 0.5 * Cubed() + 0.5 * get_kernel("polynomial")):
         found = fk.kpca_importance(fk.kpca(X, kernel, 2, method="dense"), X)
         np.testing.assert_allclose(found.importance, known.importance, rtol=1e-7, atol=1e-7 * known.importance.max())
+
+
+class WrongShape(Cubed):
+    def gradient_sums(self, X, Y, K, steps):
+        return lambda R, A: np.zeros((len(X), A.shape[1]))
+
+
+def test_a_plugins_wrong_gradient_is_named():
+    X = rows()
+    model = fk.kpca(X, WrongShape(), 2, method="dense")
+    with pytest.raises(fk.errors.PluginError, match=r"gradient_sums.*shape \(.*, 2, 4\) is due"):
+        fk.kpca_importance(model, X)
 
 
 def test_columns_of_any_unit():

@@ -120,6 +120,24 @@ def test_angles_hold_and_ties_are_named():
     assert not tied.separated.any() and np.isnan(tied.angles[1])
 
 
+@pytest.mark.parametrize("route", [{"method": "dense"}, {"method": "features"}])
+def test_models_that_are_not_centred_or_that_standardize(route):
+    X = rows(300) + [2.0, 0.0, 0.0, 0.0, 0.0]
+    model = fk.kpca(X, "linear", 4, center=False, **route)
+    sure = fk.kpca_uncertainty(model, X, n_bootstrap=300, n_permutations=5)
+    close(sure.latent, model.latent, 1e-6)
+    refitted = [
+        fk.kpca(X[np.random.default_rng(i).integers(300, size=300)], "linear", 3, center=False, **route).latent
+        for i in range(200)
+    ]
+    half = np.log(sure.latent_interval[:3, 1] / sure.latent_interval[:3, 0]) / (2 * 1.96)
+    np.testing.assert_allclose(half, np.log(refitted).std(axis=0), rtol=0.3)
+    scaled = fk.kpca(X, "linear", 4, standardize=True, **route)
+    unit = (X - X.mean(axis=0)) / X.std(axis=0, ddof=1)
+    by_hand = fk.kpca_uncertainty(fk.kpca(unit, "linear", 4, **route), unit, n_bootstrap=100, n_permutations=0)
+    close(fk.kpca_uncertainty(scaled, X, n_bootstrap=100, n_permutations=0).explained, by_hand.explained, 1e-6)
+
+
 def test_any_source_of_rows_and_threads_give_the_same():
     dask_array = pytest.importorskip("dask.array")
     X = rows(40000)
@@ -158,6 +176,9 @@ def test_what_cannot_be_told_is_refused_in_words():
         fk.kpca_uncertainty(fk.kpca(X[:10], "linear", 2), X[:10])
     with pytest.raises(ValueError, match="the model has 2"):
         fk.kpca_uncertainty(model, X, n_components=3)
+    with pytest.raises(ValueError, match="40 rows tell of 10 at most"):
+        fk.kpca_uncertainty(fk.kpca(X[:40], "gaussian", 12, sigma=3.0), X[:40], n_components=12)
+    assert len(fk.kpca_uncertainty(fk.kpca(X[:40], "gaussian", 12, sigma=3.0), X[:40], n_bootstrap=100).latent) == 10
     with pytest.raises(ValueError, match="level"):
         fk.kpca_uncertainty(model, X, level=95)
     weights = np.full(200, 1e9)

@@ -1,0 +1,186 @@
+"""Which variables drive a component: bars for one component, and arrows over the scores of two."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..model.importance import Importance
+from ..model.result import KPCAModel
+from ._figure import BLUE, GREY, ORANGE, axes_or_new, open_frame, short
+from ._scores import check_components, scores
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_ARROW: dict[str, Any] = {"arrowstyle": "-|>", "color": "black", "linewidth": 1.1, "shrinkA": 0, "shrinkB": 0}
+_REACH = 0.85  # of the longest arrow, in the extent of the scores
+
+
+def importance(which: Importance, ax: Axes | None = None, *, component: int = 0, n_columns: int = 15) -> Axes:
+    """Bars: the share of each column in a component, the largest on top.
+
+    Blue where the score rises with the column in at least nine of ten rows, orange where it falls, grey where it has no
+    stable direction (or none is known, for a permutation, whose bars have standard errors).
+
+    Parameters
+    ----------
+    which : Importance
+        From ``kpca_importance``.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; by default a new figure.
+    component : int
+        From 0.
+    n_columns : int
+        At most so many bars.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    ImportError
+        matplotlib is not installed.
+    TypeError, ValueError
+        ``which`` is no importance; there is no such component; n_columns is not positive.
+
+    Examples
+    --------
+    >>> import numpy as np, fastkpca as fk
+    >>> from fastkpca import plot
+    >>> X = np.random.default_rng(0).standard_normal((60, 3)) * [3.0, 1.0, 0.1]
+    >>> which = fk.kpca_importance(fk.kpca(X, "linear", 2), X)
+    >>> [label.get_text() for label in plot.importance(which).get_yticklabels()]
+    ['column 0', 'column 1', 'column 2']
+    """
+    _check(which)
+    check_components([component], len(which.importance))
+    if n_columns < 1:
+        raise ValueError(f"n_columns is {n_columns}; give a positive whole number")
+    order = which.ranking(component)[:n_columns]
+    percent = 100.0 * which.share[component][order]
+    place = np.arange(len(order))
+    signed = which.positive is not None
+    sign = which.sign[component][order] if signed else np.zeros(len(order))
+    error = None
+    if which.standard_errors is not None:
+        error = 100.0 * which.standard_errors[component][order] / max(float(which.importance[component].sum()), 1e-300)
+    drawn = axes_or_new(ax, size=(6.0, 0.9 + 0.3 * len(order)))
+    looks = {1: (BLUE, "rises with the column"), -1: (ORANGE, "falls"), 0: (GREY, "no stable direction")}
+    for value, (colour, label) in looks.items():
+        of_sign = sign == value
+        if of_sign.any():
+            drawn.barh(place[of_sign], percent[of_sign], color=colour, label=label if signed else None, height=0.72)
+    if error is not None:
+        drawn.errorbar(percent, place, xerr=error, fmt="none", ecolor="black", elinewidth=0.9, capsize=2.5)
+    drawn.set_yticks(place, [short(which.names[i]) for i in order])
+    drawn.invert_yaxis()
+    drawn.set_ylim(len(order) - 0.5, -0.5)
+    drawn.set_xlim(left=0)
+    drawn.set_xlabel(f"share of the importance for component {component + 1} (%)")
+    drawn.tick_params(axis="y", length=0)
+    drawn.grid(True, axis="x", color="0.92", linewidth=0.6)
+    drawn.set_axisbelow(True)
+    open_frame(drawn)
+    if signed:
+        drawn.legend(loc="lower right", title="the score", frameon=False, alignment="left")
+    return drawn
+
+
+def biplot(
+    model: KPCAModel,
+    which: Importance,
+    ax: Axes | None = None,
+    *,
+    labels: Any = None,
+    components: Sequence[int] = (0, 1),
+    n_arrows: int = 6,
+    label_name: str = "",
+) -> Axes:
+    """The rows in two components, with an arrow for each column: where a row moves when the column grows.
+
+    An arrow is the mean derivative of both scores times the column's standard deviation, over all rows. All arrows are
+    stretched by one factor, so that the longest reaches the rim of the scores: compare them with each other. Where
+    the direction changes from row to row, the mean is short: such a column has a large bar in ``importance`` and hardly
+    an arrow here.
+
+    Parameters
+    ----------
+    model : KPCAModel
+        With scores.
+    which : Importance
+        Of this model, by gradients.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; by default a new figure.
+    labels : array-like (n,), optional
+        Of the rows, as for ``scores``.
+    components : sequence of 2 int
+        From 0.
+    n_arrows : int
+        The longest so many.
+    label_name : str
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    ImportError
+        matplotlib is not installed.
+    TypeError, ValueError
+        ``which`` is no importance, or by permutation, or of another number of components; or as ``scores``.
+
+    Examples
+    --------
+    >>> import numpy as np, fastkpca as fk
+    >>> from fastkpca import plot
+    >>> X = np.random.default_rng(0).standard_normal((60, 3)) * [3.0, 1.0, 0.1]
+    >>> model = fk.kpca(X, "linear", 2)
+    >>> len(plot.biplot(model, fk.kpca_importance(model, X)).texts)
+    6
+    """
+    _check(which)
+    if which.mean_gradients is None:
+        raise ValueError("a permutation shows no direction; give kpca_importance(model, X, method='gradient')")
+    if len(which.importance) != model.n_components:
+        raise ValueError(
+            f"the importance is of {len(which.importance)} components, and the model has {model.n_components}; give "
+            "kpca_importance of this model"
+        )
+    if len(tuple(components)) != 2:
+        raise ValueError(f"components is {components!r}; a biplot shows two, as in (0, 1)")
+    drawn = scores(model, labels, ax, components=components, label_name=label_name)
+    pair = list(components)
+    arrows = (which.mean_gradients[pair] * which.spread).T
+    lengths = np.hypot(*arrows.T)
+    order = np.argsort(-lengths, kind="stable")[: max(n_arrows, 0)]
+    order = order[lengths[order] > 1e-9 * max(float(lengths.max()), 1e-300)]
+    reach = np.abs(np.asarray(model.score)[:, pair]).max(axis=0)
+    stretch = _REACH / max(float(np.max(np.abs(arrows[order]) / reach, initial=0.0)), 1e-300)
+    from matplotlib.patheffects import withStroke  # a white rim: readable over points, which it does not hide
+
+    for i in order:
+        tip = stretch * arrows[i]
+        drawn.annotate("", tip, (0, 0), arrowprops=_ARROW)
+        along = tip / reach / max(float(np.hypot(*(tip / reach))), 1e-300)
+        drawn.annotate(
+            short(which.names[i]),
+            tip,
+            xytext=tuple(8 * along),
+            textcoords="offset points",
+            ha="left" if along[0] > 0.3 else "right" if along[0] < -0.3 else "center",
+            va="bottom" if along[1] > 0.3 else "top" if along[1] < -0.3 else "center",
+            fontsize="small",
+            path_effects=[withStroke(linewidth=2.5, foreground="white")],
+        )
+    drawn.margins(0.12)
+    return drawn
+
+
+def _check(which: Any) -> None:
+    if not isinstance(which, Importance):
+        raise TypeError(f"which is {type(which).__name__}; give what kpca_importance(model, X) returns")

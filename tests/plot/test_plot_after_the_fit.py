@@ -1,0 +1,97 @@
+"""Pictures of importance and of uncertainty: what is drawn is what was computed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import fastkpca as fk
+from fastkpca import plot
+
+pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+from matplotlib.colors import to_hex
+
+from fastkpca.plot._figure import BLUE, GREY, ORANGE
+
+
+@pytest.fixture(scope="module")
+def X():
+    rng = np.random.default_rng(0)
+    return rng.standard_normal((200, 4)) * [3.0, 2.0, 1.0, 0.2]
+
+
+@pytest.fixture(scope="module")
+def model(X):
+    return fk.kpca(X, "polynomial", 4, degree=2, scale=0.1)
+
+
+@pytest.fixture(scope="module")
+def which(model, X):
+    return fk.kpca_importance(model, X)
+
+
+def test_bars_are_the_shares_from_the_largest_down(which):
+    ax = plot.importance(which, component=1)
+    bars = sorted(ax.patches, key=lambda bar: bar.get_y())
+    np.testing.assert_allclose([bar.get_width() for bar in bars], 100 * np.sort(which.share[1])[::-1])
+    names = [text.get_text() for text in ax.get_yticklabels()]
+    assert names == [which.names[i] for i in which.ranking(1)]
+    assert ax.get_ylim()[0] > ax.get_ylim()[1]  # the first on top
+    colours = {1: BLUE, -1: ORANGE, 0: GREY}
+    assert [to_hex(bar.get_facecolor()) for bar in bars] == [colours[s] for s in which.sign[1][which.ranking(1)]]
+    assert len(plot.importance(which, n_columns=2).patches) == 2
+
+
+def test_a_permutation_has_standard_errors_and_no_direction(model, X):
+    permuted = fk.kpca_importance(model, X, method="permutation")
+    ax = plot.importance(permuted)
+    assert {to_hex(bar.get_facecolor()) for bar in ax.patches} == {GREY}
+    assert ax.get_legend() is None and len(ax.containers) == 2
+    with pytest.raises(ValueError, match="method='gradient'"):
+        plot.biplot(model, permuted)
+
+
+def test_arrows_point_where_the_scores_go(model, which):
+    ax = plot.biplot(model, which, components=(1, 0), n_arrows=4)
+    arrows = [text for text in ax.texts if text.arrow_patch is not None]
+    names = [text for text in ax.texts if text.arrow_patch is None]
+    means = dict(zip(which.names, (which.mean_gradients[[1, 0]] * which.spread).T))
+    factors = []
+    for arrow, name in zip(arrows, names):
+        tip, expected = np.array(arrow.xy), means[name.get_text()]
+        np.testing.assert_allclose(tip / np.linalg.norm(tip), expected / np.linalg.norm(expected))
+        factors.append(np.linalg.norm(tip) / np.linalg.norm(expected))
+    np.testing.assert_allclose(factors, factors[0])
+    assert (np.abs([arrow.xy for arrow in arrows]) <= np.abs(model.score[:, [1, 0]]).max(axis=0)).all()
+    assert len(arrows) == 4 and ax.get_xlabel().startswith("PC2")
+
+
+def test_scree_draws_both_kinds_of_intervals(model, X):
+    sure = fk.kpca_uncertainty(model, X, n_bootstrap=100, n_permutations=19)
+    ax = plot.scree(model, uncertainty=sure, n_components=3)
+    broad = next(x for x in ax.collections if "population" in str(x.get_label()))
+    ends = np.array([segment[:, 1] for segment in broad.get_segments()])
+    np.testing.assert_allclose(ends, sure.latent_interval[:3] * 199)
+    chance = next(line for line in ax.lines if "permuted columns in 5 %" in line.get_label())
+    np.testing.assert_allclose(chance.get_ydata(), sure.permuted[:3] / 100 * model.total_variance * 199)
+    low, high = ax.get_ylim()
+    assert low < ends.min() and ends.max() < high
+    texts = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert sum("guaranteed" in text for text in texts) == 1 and sum("95 % interval" in text for text in texts) == 1
+    ax.figure.draw_without_rendering()
+
+
+def test_wrong_input_is_refused_in_words(model, which, X):
+    with pytest.raises(TypeError, match="kpca_importance"):
+        plot.importance(which.importance)
+    with pytest.raises(ValueError, match="no component 4"):
+        plot.importance(which, component=4)
+    with pytest.raises(ValueError, match="n_columns"):
+        plot.importance(which, n_columns=0)
+    with pytest.raises(ValueError, match="shows two"):
+        plot.biplot(model, which, components=(0, 1, 2))
+    other = fk.kpca(X, "linear", 2)
+    with pytest.raises(ValueError, match="of 4 components, and the model has 2"):
+        plot.biplot(other, which)
+    with pytest.raises(ValueError, match="of another model"):
+        plot.scree(model, uncertainty=fk.kpca_uncertainty(other, X, n_bootstrap=100, n_permutations=0))

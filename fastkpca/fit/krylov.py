@@ -16,6 +16,7 @@ from ..products.matrix import KeptTiles, MatrixSummation, gram_matrix
 from ..products.operators import GramOperator
 from ..products.weighted import Coordinates, Entries, coordinates_for
 from ..rows.view import Rows
+from ..solve.beyond import FAILURE
 from ..solve.costs import TooDearError
 from ..solve.exact_passes import KrylovResult
 from ..solve.krylov import block_krylov
@@ -32,8 +33,10 @@ MATRIX_PASSES = 5
 """Passes over a matrix in memory that are allowed for one over the kernel values."""
 
 
-def solve_by_krylov(problem: Problem, plan: Plan) -> Solution:
+def solve_by_krylov(problem: Problem, plan: Plan, failure: float = FAILURE) -> Solution:
     """Block Krylov, or LAPACK where that is, or turns out to be, the cheaper of the two.
+
+    ``failure``: probability with which any of its random bounds may fail.
 
     The number of passes is hard to predict where the spectrum is flat. A run that has cost as much as LAPACK would is
     stopped, so the total is never much more than twice that of the cheaper method.
@@ -41,17 +44,19 @@ def solve_by_krylov(problem: Problem, plan: Plan) -> Solution:
     lapack, way = plan.dense, plan.krylov
     assert way is not None
     if lapack is None or problem.target.forced:
-        return _solve(problem, way, plan.otherwise)
+        return _solve(problem, way, plan.otherwise, failure)
     if lapack.seconds < way.seconds:
         return solve_dense(problem)
     try:
-        return _solve(problem, way, plan.otherwise, lapack.seconds)
+        return _solve(problem, way, plan.otherwise, failure, lapack.seconds)
     except TooDearError as error:
         solution = solve_dense(problem)
         return replace(solution, info=solution.info | {"krylov_tried": error.passes})
 
 
-def _solve(problem: Problem, way: Candidate, otherwise: str, lapack_seconds: float = np.inf) -> Solution:
+def _solve(
+    problem: Problem, way: Candidate, otherwise: str, failure: float, lapack_seconds: float = np.inf
+) -> Solution:
     """Block Krylov; TooDearError once it has cost more seconds than LAPACK would."""
     given, target, budget, kernel = problem.rows, problem.target, problem.budget, problem.kernel
     problem = replace(problem, rows=given.loaded())
@@ -80,7 +85,11 @@ def _solve(problem: Problem, way: Candidate, otherwise: str, lapack_seconds: flo
         reached = block_krylov(
             KernelMatrix(product, search, trace, kernel.positive_semidefinite, entry_error, known, entries),
             SolverTarget(
-                wanted or min(10, problem.rank), target.tol, None if wanted else target.c, not target.guaranteed
+                wanted or min(10, problem.rank),
+                target.tol,
+                None if wanted else target.c,
+                not target.guaranteed,
+                failure,
             ),
             SolverBudget(passes, way.room.basis, way.room.pass_seconds, lapack_seconds, otherwise),
             start=start,

@@ -105,6 +105,8 @@ def _solve(
     info = {"method": "krylov", "products": way.name, "passes": reached.passes, "search_passes": reached.search_passes}
     if matrix_in_memory:  # the values were computed once
         info |= {"passes": 1, "matrix_passes": reached.passes}
+    elif way.room.values and reached.search_passes > 1:  # those of the search were computed in its first pass
+        info |= {"matrix_passes": reached.search_passes - 1}
     info |= {"product_error": float(product.error_bound)} if product.error_bound else {}
     info |= {"widths": widths(reached.history), "search_widths": widths(reached.search_history)}
     info |= negative_end(reached.negative_end, kernel)
@@ -160,10 +162,13 @@ def _products(
     if not way.offer.cost.memory:
         search = None
         if _fits_float32(problem):
-            search = ExactSummation(kernel, everywhere, n_threads=threads, dtype=np.float32)
+            if way.room.values:
+                search = KeptTiles(kernel, rows, n_threads=threads)
+            else:
+                search = ExactSummation(kernel, everywhere, n_threads=threads, dtype=np.float32)
         return ExactSummation(kernel, everywhere, n_threads=threads), search, None
     K = gram_matrix(kernel, rows, n_threads=threads, progress=problem.budget.report)
-    search = KeptTiles(kernel, rows, K, n_threads=threads) if _fits_float32(problem) else None
+    search = KeptTiles(kernel, rows, K, n_threads=threads) if way.room.values and _fits_float32(problem) else None
     return MatrixSummation(K, n_threads=threads), search, K
 
 

@@ -185,6 +185,8 @@ class Kernel:
         @property
         def by_number(self) -> bool: ...
         @property
+        def knows_diagonal(self) -> bool: ...
+        @property
         def is_linear(self) -> bool: ...
 
     else:
@@ -198,7 +200,9 @@ class Kernel:
         thread_safe = True
         """False makes the core call this kernel from one thread only."""
         by_number = False
-        """True: rows are numbers of rows of a matrix held elsewhere, and k(x, x) of new rows is not known."""
+        """True: rows are numbers: of the rows of a matrix, or of objects in a list."""
+        knows_diagonal = True
+        """False: k(x, x) of new rows is not known."""
         is_linear = False
         """True: k(x, y) = x.y, so that feature space is the space of the rows."""
     parameters: ClassVar[Mapping[str, Any]] = {}
@@ -601,7 +605,10 @@ class Moments:
         """Add a tile of rows, with non-negative weights where given; returns ``FeatureMap.residual`` of the rows, or
         None where it is not looked at row by row."""
         X = np.ascontiguousarray(X, dtype=np.float64)
-        Phi = self.map.features(X)
+        return self.add(X, self.map.features(X), weights)
+
+    def add(self, X: np.ndarray, Phi: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+        """``update`` of a dense second moment where the features (float64) are known; overwrites them."""
         residual = self.map.residual(X, Phi)
         self.residual_trace += float(residual.sum() if weights is None else residual @ weights)
         tile = np.ascontiguousarray(Phi.T)  # no copy where features() was column-major

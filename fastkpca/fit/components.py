@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..base.protocol import FeatureMap, Kernel, Moments
+from ..base.protocol import FeatureMap, Kernel, Moments, Summary
 from ..base.rounding import EPS
 from ..errors import rounded_up
 from ..maps.uncentred import about
@@ -48,13 +48,15 @@ def components(
     n_samples: int,
     rank: int,
     left_out: Bound | None = None,
-    sample: np.ndarray | None = None,
+    data: Summary | None = None,
+    features: np.ndarray | None = None,
     reference: np.ndarray | None = None,
 ) -> Solution:
     """Components and their certificate from the moments of all rows; nothing is read.
 
     ``left_out`` bounds the largest eigenvalue of what the map leaves out, where that is known better than its trace.
-    Signs come from the scores of a ``sample`` (m, d) of the rows, or from the ``reference`` axes (D, k).
+    Signs come from the scores of the sample of ``data``, or from the ``reference`` axes (D, k). Where the ``features``
+    of all rows (D, N) were kept, they give the scores.
     """
     feature_map, kept = moments.map, moments
     moments = about(kept, center=target.center)
@@ -72,8 +74,13 @@ def components(
         solved_residual=0.0 if solved is None else solved.residual,
     )
     eigenvalues, axes = eigenvalues[:n_kept].copy(), np.ascontiguousarray(axes[:, :n_kept])
-    if sample is not None:
-        axes = axes * signs_of(feature_map.apply(sample, axes) - moments.mean @ axes)
+    score = None
+    if features is not None and data is not None:
+        score = features.T @ axes - moments.mean @ axes
+        signs = signs_of(score[data.sample_index])
+        axes, score = axes * signs, score * signs
+    elif data is not None:
+        axes = axes * signs_of(feature_map.applied(axes)(data.sample) - moments.mean @ axes)
     if reference is not None:  # as the component of the reference that it resembles most
         axes = axes * signs_of(reference.T @ axes)
     info = {
@@ -89,8 +96,10 @@ def components(
         feature_trace(sums),
         FeatureProjector(feature_map, np.ascontiguousarray(axes), moments.mean),
         info,
+        score=score,
         message=_message(certificate, eigenvalues, feature_map, target),
         moments=kept,
+        left_out=sums.left_out,
     )
 
 

@@ -42,7 +42,7 @@ class _Pass:
     """What a pass over the rows has found.
 
     ``left_out`` bounds what the map leaves out of the largest eigenvalue; ``foreseen`` is about what the bound would be
-    with as many draws as there are, where it took fewer.
+    with as many draws as there are, where it took fewer; ``kept`` (D, N) are the features, where they are kept.
     """
 
     moments: Moments
@@ -50,14 +50,16 @@ class _Pass:
     leading: Axes
     left_out: Bound
     foreseen: float = np.inf
+    kept: np.ndarray | None = None
 
     def misses(self, target: Target) -> bool:
         """Whether the map leaves more than ``tol`` of the largest eigenvalue out."""
         return self.left_out.mu > target.tol * largest_of(self.leading[0])
 
     def times_too_large(self, target: Target) -> float:
-        """What is left out, over what may be."""
-        return min(self.left_out.mu, self.foreseen) / (target.tol * largest_of(self.leading[0]))
+        """What is left out, over what may be; inf where the map sees no variance, since none may then be left out."""
+        largest = largest_of(self.leading[0])
+        return min(self.left_out.mu, self.foreseen) / (target.tol * largest) if largest > 0 else np.inf
 
     def features_needed(self, target: Target) -> int:
         """How many will do, as far as one pass tells.
@@ -66,7 +68,7 @@ class _Pass:
         known.
         """
         D = self.moments.map.n_features
-        if self.left_out.form == "trace":
+        if self.left_out.form == "trace" or not largest_of(self.leading[0]) > 0:
             return 3 * D // 2
         return int(1.2 * D * self.times_too_large(target) ** (1 / 1.4)) + 1
 
@@ -75,8 +77,8 @@ def solve_by_features(problem: Problem, plan: Plan) -> Solution:
     """Components of the feature map that the plan chose; by products where it misses too much and those are allowed."""
     target, way = problem.target, plan.chosen
     with parallel.blas_threads():
-        most_draws = _most_draws(problem, plan)
-        found = _pass(way.offer.build(problem.data.sample), problem, 0, most_draws)
+        most_draws, room = _most_draws(problem, plan), way.room.kept
+        found = _pass(way.offer.build(problem.data.sample), problem, 0, most_draws, room)
         for rounds in range(1, ROUNDS + 1):
             if not found.misses(target) or not target.tol_is_required:
                 break
@@ -92,19 +94,21 @@ def solve_by_features(problem: Problem, plan: Plan) -> Solution:
             if more is found.moments.map:
                 break
             del found  # of the map before: the next takes its room
-            found = _pass(more, problem, rounds, most_draws)
+            found = _pass(more, problem, rounds, most_draws, room)
     if found.misses(target) and not target.forced and target.c is not None and plan.krylov:
         return _by_krylov(problem, plan)
-    solution = components(
-        found.moments,
-        found.leading,
-        target,
-        problem.kernel,
-        n_samples=problem.data.n_samples,
-        rank=problem.rank,
-        left_out=found.left_out,
-        sample=problem.data.sample,
-    )
+    with parallel.blas_threads():
+        solution = components(
+            found.moments,
+            found.leading,
+            target,
+            problem.kernel,
+            n_samples=problem.data.n_samples,
+            rank=problem.rank,
+            left_out=found.left_out,
+            data=problem.data,
+            features=found.kept,
+        )
     return replace(solution, info=solution.info | {"radius": problem.data.radius})
 
 
@@ -124,10 +128,15 @@ def _most_draws(problem: Problem, plan: Plan) -> int:
     return min(DRAWS, int(np.sqrt(max(spare, 0.0) / 8.0)))
 
 
-def _pass(feature_map: FeatureMap, problem: Problem, tries: int, most_draws: int) -> _Pass:
-    """One pass with this map, which ``tries`` others came before; a sample may have ``most_draws`` rows."""
-    budget, target, draws = problem.budget, problem.target, None
-    options: dict[str, Any] = {"n_threads": budget.n_threads, "progress": budget.report}
+def _pass(feature_map: FeatureMap, problem: Problem, tries: int, most_draws: int, room: float) -> _Pass:
+    """One pass with this map, which ``tries`` others came before.
+
+    A sample may have ``most_draws`` rows, features that are kept ``room`` bytes.
+    """
+    budget, target, draws, kept = problem.budget, problem.target, None, None
+    if 8.0 * problem.rows.n_samples * feature_map.n_features <= room:
+        kept = np.empty((feature_map.n_features, problem.rows.n_samples))
+    options: dict[str, Any] = {"n_threads": budget.n_threads, "progress": budget.report, "keep": kept}
     if target.may_use_sampled_bound:
         n_draws = DRAWS + PILOT
         moments, draws = moments_and_draws(feature_map, problem.rows, problem.rng, n_draws=n_draws, **options)
@@ -138,7 +147,7 @@ def _pass(feature_map: FeatureMap, problem: Problem, tries: int, most_draws: int
     if trace <= moments.indefinite and _all_equal(problem):  # all that could be found is the map's errors
         return _Pass(moments, None, (np.zeros(1), np.zeros((feature_map.n_features, 1)), None), left_out)
     leading = leading_of(moments, target, problem.rank, budget.memory)
-    found = _Pass(moments, draws, leading, left_out)
+    found = _Pass(moments, draws, leading, left_out, kept=kept)
     if draws is None or not found.misses(target):
         return found
     return _with_sample(found, draws, problem, tries, most_draws)

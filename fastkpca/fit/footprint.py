@@ -23,6 +23,7 @@ from ..solve.lapack import takes_all
 __all__ = [
     "copies_of_rows",
     "dense_bytes",
+    "kept_bytes",
     "krylov_bytes",
     "largest_map",
     "looking_bytes",
@@ -34,6 +35,8 @@ __all__ = [
 THREADS = 2
 A_THREAD = 7e6
 """Of one thread: its tiles, and BLAS's buffer as far as it is used."""
+KEPT_FEATURES = 32 << 20
+"""Bytes up to which features are kept for the scores, rather than computed twice."""
 BLOCK_TILE = 512  # rows of a tile from Kernel.block
 
 
@@ -146,6 +149,12 @@ def map_bytes(
     # axes, and what they are made from: moments that are an operator have a basis, its images and residuals
     result = (scores + (24.0 if dense else 72.0) * D) * min(k, D)
     return max(looking_bytes(rows), _summary_bytes(data) + route + rows.page_bytes + result + small)
+
+
+def kept_bytes(rows: Rows, D: int) -> float:
+    """Of the features of all rows, where they are few enough to be kept for the scores; else 0."""
+    size = 8.0 * rows.n_samples * D
+    return 0.0 if rows.distributed or rows.sequential or rows.weights is not None or size > KEPT_FEATURES else size
 
 
 def largest_map(

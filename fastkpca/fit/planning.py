@@ -333,12 +333,15 @@ def _feature_candidate(problem: Problem, offer: Offer, hold: int) -> Candidate:
         )
         for scores in (0.0, each)
     )
+    kept = footprint.kept_bytes(problem.rows, D) if pivots and problem.keeps_scores else 0.0
+    kept = kept if memory + kept <= limit else 0.0
+    memory += kept
     obstacle = _too_much(memory, limit)
     if obstacle and without <= limit:
         held = readable_size(each * min(hold, D))
         obstacle += f", of which scores are {held}: return_scores=False, or out=, does without"
-    seconds = _feature_seconds(problem.kernel, offer, problem.data, _components_timed(problem))
-    left = Room(features=_most_pivots(problem) if pivots else 0)
+    seconds = _feature_seconds(problem.kernel, offer, problem.data, _components_timed(problem), kept=kept > 0.0)
+    left = Room(features=_most_pivots(problem) if pivots else 0, kept=kept)
     return Candidate("features", offer.name, seconds, memory, D, obstacle, offer, left)
 
 
@@ -347,13 +350,15 @@ def _score_bytes(problem: Problem) -> float:
     return float(problem.dtype.itemsize) * problem.data.n_samples if problem.keeps_scores else 0.0
 
 
-def _feature_seconds(kernel: Kernel, offer: Offer, data: Summary, k: int) -> float:
+def _feature_seconds(kernel: Kernel, offer: Offer, data: Summary, k: int, *, kept: bool = False) -> float:
     n, d, D = data.n_samples, data.n_features, offer.cost.n_features
     if offer.cost.moment_flops is not None:
         seconds = n * ((offer.cost.moment_flops + k * offer.cost.row_flops) / FEATURE_RATE + 4 * d / ROW_RATE)
         return seconds + offer.cost.setup_flops / GEMM_RATE + OVERHEAD
     form = again = offer.cost.row_flops / FEATURE_RATE
-    if offer.name == "pivots" and offer.cost.residual >= SCORES_BY_WEIGHTS:
+    if kept:
+        again = 0.0
+    elif offer.name == "pivots" and offer.cost.residual >= SCORES_BY_WEIGHTS:
         again = D * value_seconds(kernel, d)
     seconds = n * (form + again + D * D / SYRK_RATE + 2.0 * D * k / GEMM_RATE + 4 * d / ROW_RATE)
     return seconds + offer.cost.setup_flops / GEMM_RATE + 4 / 3 * float(D) ** 3 / EIGEN_RATE + OVERHEAD

@@ -122,6 +122,7 @@ def feature_moments(
     rows: Rows,
     *,
     weights: np.ndarray | None = None,
+    keep: np.ndarray | None = None,
     n_threads: int = 1,
     progress: parallel.Progress | None = None,
 ) -> Moments:
@@ -133,6 +134,8 @@ def feature_moments(
     rows : Rows
     weights : ndarray (N,), optional
         Non-negative; by default those of the rows.
+    keep : ndarray (D, N), float64, optional
+        Takes the features; of a map with a dense second moment, and rows in memory without weights.
 
     Returns
     -------
@@ -143,7 +146,8 @@ def feature_moments(
     ValueError
         Features, or residuals, are not finite.
     """
-    return _moments(feature_map, rows if weights is None else rows.weighted(weights), 0, 0, n_threads, progress)[0]
+    rows = rows if weights is None else rows.weighted(weights)
+    return _moments(feature_map, rows, 0, 0, n_threads, progress, keep)[0]
 
 
 def moments_and_draws(
@@ -152,6 +156,7 @@ def moments_and_draws(
     rng: np.random.Generator,
     *,
     n_draws: int = DRAWS,
+    keep: np.ndarray | None = None,
     n_threads: int = 1,
     progress: parallel.Progress | None = None,
 ) -> tuple[Moments, Draws | None]:
@@ -159,11 +164,17 @@ def moments_and_draws(
 
     None where the moments do not look at rows one by one. The map does not depend on what ``rng`` gives from here on.
     """
-    return _moments(feature_map, rows, n_draws, int(rng.integers(2**63)), n_threads, progress)
+    return _moments(feature_map, rows, n_draws, int(rng.integers(2**63)), n_threads, progress, keep)
 
 
 def _moments(
-    feature_map: FeatureMap, rows: Rows, n_draws: int, seed: int, n_threads: int, progress: parallel.Progress | None
+    feature_map: FeatureMap,
+    rows: Rows,
+    n_draws: int,
+    seed: int,
+    n_threads: int,
+    progress: parallel.Progress | None,
+    keep: np.ndarray | None = None,
 ) -> tuple[Moments, Draws | None]:
     n = rows.n_samples
     step = map_tile_rows(feature_map)
@@ -180,7 +191,13 @@ def _moments(
             if w is not None and not w.all():  # a row of no weight may lie anywhere, out of the map's reach too
                 X, w, index = X[w > 0], w[w > 0], index[w > 0]
             if len(X):
-                residual = moments.update(X, w)
+                if keep is None:
+                    residual = moments.update(X, w)
+                else:
+                    X = np.ascontiguousarray(X, dtype=np.float64)
+                    Phi = feature_map.features(X)
+                    keep[:, start:stop] = Phi.T
+                    residual = moments.add(X, Phi)
                 if residual is not None:  # of the semidefinite part: without what the defect may take off
                     residual = (residual + feature_map.defect) * (1.0 if w is None else w)
                 residuals.append(residual)

@@ -58,8 +58,9 @@ class _Pass:
         return self.left_out.mu > target.tol * largest_of(self.leading[0])
 
     def times_too_large(self, target: Target) -> float:
-        """What is left out, over what may be."""
-        return min(self.left_out.mu, self.foreseen) / (target.tol * largest_of(self.leading[0]))
+        """What is left out, over what may be; inf where the map sees no variance, since none may then be left out."""
+        largest = largest_of(self.leading[0])
+        return min(self.left_out.mu, self.foreseen) / (target.tol * largest) if largest > 0 else np.inf
 
     def features_needed(self, target: Target) -> int:
         """How many will do, as far as one pass tells.
@@ -68,7 +69,7 @@ class _Pass:
         known.
         """
         D = self.moments.map.n_features
-        if self.left_out.form == "trace":
+        if self.left_out.form == "trace" or not largest_of(self.leading[0]) > 0:
             return 3 * D // 2
         return int(1.2 * D * self.times_too_large(target) ** (1 / 1.4)) + 1
 

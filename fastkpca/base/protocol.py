@@ -185,6 +185,8 @@ class Kernel:
         @property
         def by_number(self) -> bool: ...
         @property
+        def knows_diagonal(self) -> bool: ...
+        @property
         def is_linear(self) -> bool: ...
 
     else:
@@ -198,7 +200,9 @@ class Kernel:
         thread_safe = True
         """False makes the core call this kernel from one thread only."""
         by_number = False
-        """True: rows are numbers of rows of a matrix held elsewhere, and k(x, x) of new rows is not known."""
+        """True: rows are numbers: of the rows of a matrix, or of objects in a list."""
+        knows_diagonal = True
+        """False: k(x, x) of new rows is not known."""
         is_linear = False
         """True: k(x, y) = x.y, so that feature space is the space of the rows."""
     parameters: ClassVar[Mapping[str, Any]] = {}

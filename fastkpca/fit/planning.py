@@ -17,6 +17,7 @@ from ..errors import NoRouteError, with_near
 from ..maps.draws import DRAWS
 from ..maps.pivots import candidates_for, pivot_map, pivots_cost
 from ..model.plan import Candidate, Plan, Room, readable_size
+from ..products.matrix import kept_bytes
 from ..products.rates import (
     EIGEN_RATE,
     FEATURE_RATE,
@@ -56,6 +57,8 @@ KEPT_MATRIX = 64 << 20
 WORTH_KEEPING = 3.0
 """Times that a pass with compiled tiles must cost over one with a matrix in memory, for that to be held."""
 READ_RATE = 1e10  # bytes
+DEAR_COLUMNS = 128
+"""Columns of X from which a kernel value of a search always takes longer to make than to read."""
 WORTH_EXACTNESS = 1.3
 """Times the seconds of the best feature map that one without any truncation may take."""
 MAX_FEATURES = 8192
@@ -531,7 +534,9 @@ def _krylov_candidate(problem: Problem, look: Look, way: Way) -> Candidate:
         D //= 2
     memory = needed(D)
     obstacle = _krylov_obstacle(problem, look, k) or _too_much(memory, limit)
-    left = _krylov_room(problem, way, k, needed(D))
+    values = _values_kept(problem, memory, search, held=way_in_memory is not None) if exact else 0.0
+    left = replace(_krylov_room(problem, way, k, memory + values), values=values)
+    memory += values
     return Candidate("krylov", way.name, seconds, memory, D, obstacle, way, left)
 
 
@@ -594,6 +599,18 @@ def _way_in_memory(problem: Problem, way: Way, k: int) -> Way | None:
     memory = footprint.krylov_bytes(problem.data, problem.rows, k, 0, way_in_memory.least_memory)
     fits = memory <= problem.budget.memory
     return way_in_memory if worth and fits else None
+
+
+def _values_kept(problem: Problem, memory: float, search: float, *, held: bool) -> float:
+    """Bytes of the values of a search in float32, beside so many bytes, where keeping them pays; else 0.
+
+    ``search``: passes that are expected; ``held``: whether the values are held in float64 anyway.
+    """
+    kernel, data, size = problem.kernel, problem.data, kept_bytes(problem.data.n_samples)
+    # compiled tiles make a value of few columns of X again in less time than it takes to read
+    dear = data.n_features >= DEAR_COLUMNS or (data.n_features >= DEAR_COLUMNS / 2 and search >= 4.0)
+    worth = held or dear or not is_compiled(kernel)
+    return size if worth and memory + size <= problem.budget.memory and not problem.rows.distributed else 0.0
 
 
 def _krylov_room(problem: Problem, way: Way, k: int, memory: float) -> Room:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar
@@ -10,12 +11,24 @@ import numpy as np
 
 from ..base.protocol import Kernel
 
-__all__ = ["CallableKernel", "ObjectKernel"]
+__all__ = ["CallableKernel", "ObjectKernel", "ObjectListKernel"]
 
 _TILES = (
     "a kernel is called with tiles, not with pairs of rows: X of shape (n, d) and Y of shape (m, d), "
     "and returns all n x m values, shape (n, m)"
 )
+
+
+_LISTS = "a kernel on objects is called with two lists of them, of n and m, and returns all n x m values, shape (n, m)"
+
+
+def is_object_list(X: Any) -> bool:
+    """Whether this is a list of objects and not of rows of numbers: the first is no number, list, tuple or array."""
+    if isinstance(X, np.ndarray):
+        return X.ndim == 1 and X.dtype.kind in "OUS"
+    if not isinstance(X, (list, tuple)) or not X or X[0] is None:
+        return False
+    return not isinstance(X[0], (numbers.Number, list, tuple)) and not hasattr(X[0], "__array__")
 
 
 def _call(function: Callable[..., Any], label: str, *tiles: np.ndarray) -> Any:
@@ -35,14 +48,14 @@ def _noted(text: str) -> Iterator[None]:
         raise
 
 
-def _values(result: Any, shape: tuple[int, ...], dtype: np.dtype, label: str) -> np.ndarray:
+def _values(result: Any, shape: tuple[int, ...], dtype: np.dtype, label: str, called: str = _TILES) -> np.ndarray:
     """The result of a foreign ``block`` or ``diagonal`` as a new, writeable array of the promised shape and dtype."""
     values = np.asarray(result)
     if values.dtype.kind not in "fiub":
         raise TypeError(f"{label} returned {values.dtype} values; a kernel returns real numbers, shape {shape}")
     if values.shape != shape:
         given = "one number" if values.ndim == 0 else f"an array of shape {values.shape}"
-        raise ValueError(f"{label} returned {given} where shape {shape} is needed: {_TILES}")
+        raise ValueError(f"{label} returned {given} where shape {shape} is needed: {called}")
     overwritable = values.flags.writeable and values.flags.owndata
     return values.astype(dtype, order="C", copy=not overwritable)
 
@@ -56,6 +69,28 @@ class _Foreign(Kernel):
     @property
     def wrapped(self) -> Any:
         return getattr(self, self.slot)
+
+    @property
+    def takes_points(self) -> bool:
+        return True
+
+    def bind(self, X: Any, Y: Any = None) -> tuple[Kernel, Any]:
+        """A list of objects is bound to a kernel on their numbers; rows of numbers are left alone."""
+        return ObjectListKernel(kernel=self, objects=X).bind(X) if is_object_list(X) else (self, X)
+
+    def _label(self) -> str:
+        raise NotImplementedError
+
+    @property
+    def _function(self) -> Callable[..., Any]:
+        raise NotImplementedError
+
+    def on_lists(self, A: list, B: list, dtype: np.dtype) -> np.ndarray:
+        """The values between two lists of objects."""
+        label = self._label()
+        with _noted(f"raised by {label}, which fastkpca called with lists of {len(A)} and {len(B)} objects; {_LISTS}"):
+            result = self._function(A, B)
+        return _values(result, (len(A), len(B)), dtype, label, _LISTS)
 
     def declarations(self) -> dict[str, Any]:
         """Every parameter except the wrapped function or object."""
@@ -91,6 +126,10 @@ class CallableKernel(_Foreign):
             raise TypeError(f"function is {self.function!r}; give a callable f(X, Y) on tiles")
         super().check()
 
+    @property
+    def _function(self) -> Callable[..., Any]:
+        return self.function
+
     def _label(self) -> str:
         name = getattr(self.function, "__qualname__", None) or type(self.function).__name__
         return f"the kernel function {name}"
@@ -122,6 +161,11 @@ class ObjectKernel(_Foreign):
         with _noted(f"raised by {type(self.object).__name__}.{name}"):
             return getattr(self.object, name, default)
 
+    @property
+    def _function(self) -> Callable[..., Any]:
+        block: Callable[..., Any] = self.object.block
+        return block
+
     def _label(self) -> str:
         return f"{type(self.object).__name__}.block"
 
@@ -135,3 +179,75 @@ class ObjectKernel(_Foreign):
             return super().diagonal(X)
         label = f"{type(self.object).__name__}.diagonal"
         return _values(_call(method, label, X), (len(X),), X.dtype, label)
+
+
+class ObjectListKernel(Kernel):
+    """A function on lists of objects (strings, graphs, sets), as a kernel on the numbers of these in a list.
+
+    Made where ``kpca`` is given a list of objects and a function, or an object with ``block``. The model keeps the
+    objects that it was made of.
+
+    Parameters
+    ----------
+    kernel : CallableKernel or ObjectKernel
+        With what is declared of it.
+    objects : sequence
+        Those of the fit.
+    """
+
+    api_version = 1
+    by_number = True
+    knows_diagonal = True
+    parameters = {"kernel": None, "objects": ()}
+
+    kernel: Any
+    objects: list
+    others: list | None = None
+    """New objects, which rows stand for where the kernel is bound to project them."""
+
+    def check(self) -> None:
+        self.__dict__["objects"] = list(self.objects)
+
+    @property
+    def positive_semidefinite(self) -> bool:
+        return bool(self.kernel.positive_semidefinite)
+
+    @property
+    def thread_safe(self) -> bool:
+        return bool(self.kernel.thread_safe)
+
+    def bind(self, X: Any, Y: Any = None) -> tuple[Kernel, Any]:
+        """``bind(objects)`` for the fit, ``bind(new, train_rows)`` to project new ones."""
+        if not is_object_list(X):
+            raise TypeError(
+                f"the model was made of a list of objects; give a list of one or more such, not {type(X).__name__} of "
+                "other things"
+            )
+        bound = ObjectListKernel(kernel=self.kernel, objects=self.objects)
+        if Y is not None:
+            bound.__dict__["others"] = list(X)
+        return bound, np.arange(len(X), dtype=np.float64)[:, None]
+
+    def unbound(self) -> Kernel:
+        return self if self.others is None else ObjectListKernel(kernel=self.kernel, objects=self.objects)
+
+    @staticmethod
+    def _chosen(objects: list, X: np.ndarray) -> list:
+        return [objects[i] for i in X[:, 0].astype(np.intp)]
+
+    def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+        rows = self.objects if self.others is None else self.others
+        values: np.ndarray = self.kernel.on_lists(self._chosen(rows, X), self._chosen(self.objects, Y), X.dtype)
+        return values
+
+    def diagonal(self, X: np.ndarray) -> np.ndarray:
+        few = 64
+        rows = self._chosen(self.objects if self.others is None else self.others, X)
+        parts = [
+            np.diagonal(self.kernel.on_lists(rows[i : i + few], rows[i : i + few], np.dtype(np.float64)))
+            for i in range(0, len(rows), few)
+        ]
+        return np.concatenate(parts) if parts else np.empty(0)
+
+    def __repr__(self) -> str:
+        return f"{self.kernel!r} on {len(self.objects)} objects"

@@ -138,7 +138,7 @@ class Guard(Proxy, Kernel):
         return checked
 
     def bind(self, X: Any, Y: Any = None) -> tuple[Kernel, Any]:
-        if self._inner.takes_points:
+        if type(self._inner).bind is Kernel.bind:
             return self, X
         bound, rows = self._call("bind", X, Y)
         return self if bound is self._inner else Guard(bound, self._watch), rows

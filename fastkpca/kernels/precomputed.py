@@ -41,6 +41,7 @@ class Precomputed(Kernel):
     api_version = 1
     translation = None
     by_number = True
+    knows_diagonal = False
     parameters = {"semidefinite": False}
 
     semidefinite: bool

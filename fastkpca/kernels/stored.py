@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection
 from typing import Any
 
@@ -9,12 +10,15 @@ from ..base.plugins import DISTRIBUTION, Entry, normalized
 from ..base.protocol import Kernel
 from ..base.stored import Record, refusing
 from ..errors import PluginError, PluginWarning, UnknownKernelError, warn_caller
-from .adapters import CallableKernel, ObjectKernel
+from .adapters import CallableKernel, ObjectKernel, ObjectListKernel
 from .columns import ColumnKernel
 from .combined import ProductKernel, ScaledKernel, SumKernel
 from .registry import BUILTINS, GROUP, KERNELS, installed_entries, make, session_entries
 
 __all__ = ["kernel_from_state", "kernel_state"]
+
+MOST_TEXT = 3_000_000
+"""Bytes of objects in a model file, whose header is read whole."""
 
 
 def kernel_state(kernel: Kernel) -> dict[str, Any]:
@@ -37,6 +41,8 @@ def kernel_state(kernel: Kernel) -> dict[str, Any]:
     kernel = kernel.unguarded()
     if isinstance(kernel, ScaledKernel):
         return {"factor": kernel.factor, "kernel": kernel_state(kernel.kernel)}
+    if isinstance(kernel, ObjectListKernel):
+        return {"objects": _objects_as_text(kernel.objects), "kernel": kernel_state(kernel.kernel)}
     if isinstance(kernel, ColumnKernel):
         lists = {"columns": list(kernel.columns), "widths": list(kernel.widths)}
         return lists | {"kernel": kernel_state(kernel.kernel)}
@@ -61,6 +67,28 @@ def kernel_state(kernel: Kernel) -> dict[str, Any]:
             f"and wherever the file is read, or install it as an entry point in the group {GROUP!r}"
         )
     return {"name": known[0].qualified, "parameters": kernel.get_parameters(), "version": known[0].version}
+
+
+def _objects_as_text(objects: list) -> str:
+    """The objects as JSON; ValueError for the first that would not come back as it is."""
+    for i, thing in enumerate(objects):
+        try:
+            same = json.loads(json.dumps(thing)) == thing
+        except (TypeError, ValueError, RecursionError):
+            same = False
+        if not same:
+            raise ValueError(
+                f"object {i} that the model was made of, a {type(thing).__name__}, is none that a model file can hold: "
+                "these are strings, numbers, and lists and dicts of them; keep the model by pickle, or describe the "
+                "objects so"
+            )
+    text = json.dumps(objects)
+    if len(text) > MOST_TEXT:
+        raise ValueError(
+            f"the objects that the model was made of take {len(text) / 1e6:.3g} MB, and a model file holds "
+            f"{MOST_TEXT / 1e6:.3g} MB of such; keep the model by pickle"
+        )
+    return text
 
 
 def kernel_from_state(state: Any, *, plugins: bool | str | Collection[str] = False) -> Kernel:
@@ -113,6 +141,11 @@ def _restored(state: Any, allowed: bool | frozenset[str]) -> Kernel:
         factor, part = record.number("factor", above=0.0), _restored(record.get("kernel"), allowed)
         with refusing("the kernel"):
             return ScaledKernel(factor=factor, kernel=part)
+    if "objects" in record.header:
+        record.keys(("objects", "kernel"))
+        text, function = record.text("objects"), _restored(record.get("kernel"), allowed)
+        with refusing("the kernel's objects"):
+            return ObjectListKernel(kernel=function, objects=Record({"all": json.loads(text)}, {}).list("all"))
     if "columns" in record.header:
         record.keys(("columns", "widths", "kernel"))
         columns, widths, part = tuple(record.list("columns")), tuple(record.list("widths")), record.get("kernel")

@@ -27,7 +27,7 @@ class Sums(NamedTuple):
 
     Attributes
     ----------
-    count : ndarray (G,)
+    weight : ndarray (G,)
     scores : ndarray (G, k)
     products : ndarray (G, k, k)
         Of z z'.
@@ -39,7 +39,7 @@ class Sums(NamedTuple):
         Over all groups, of |phi|^2 - |z|^2.
     """
 
-    count: np.ndarray
+    weight: np.ndarray
     scores: np.ndarray
     products: np.ndarray
     squares: np.ndarray
@@ -66,7 +66,7 @@ class Sums(NamedTuple):
         rest = errors.spe[row] + np.einsum("ij,ij->i", beyond, beyond)
         weighted = w[:, None] * z
         for array, values in (
-            (self.count, w),
+            (self.weight, w),
             (self.scores, weighted),
             (self.products, weighted[:, :, None] * z[:, None, :]),
             (self.squares, w * (rest + np.einsum("ij,ij->i", z, z))),
@@ -135,14 +135,14 @@ class Sample:
 
     def __init__(self, sums: Sums, center: bool):
         self.sums, self.center = sums, center
-        self.single = len(sums.count) < GROUPS
-        estimate = self._decomposed(np.ones((1, len(sums.count))))
+        self.single = len(sums.weight) < GROUPS
+        estimate = self._decomposed(np.ones((1, len(sums.weight))))
         self.values, self.axes = estimate[2], estimate[3][0]
-        self.n = float(sums.count.sum())
+        self.n = float(sums.weight.sum())
 
     def _decomposed(self, W: np.ndarray) -> tuple[np.ndarray, ...]:
         """(counts, means, eigenvalues, eigenvectors) where group g is taken W_bg times."""
-        count, scores, products = self.sums.count, self.sums.scores, self.sums.products
+        count, scores, products = self.sums.weight, self.sums.scores, self.sums.products
         k = scores.shape[1]
         n = W @ count
         mean = W @ scores / n[:, None] * self.center
@@ -153,7 +153,7 @@ class Sample:
 
     def statistics(self, W: np.ndarray) -> Statistics:
         """Parameters where group g is taken W_bg times, and their standard errors by the influence of the groups."""
-        count = self.sums.count
+        count = self.sums.weight
         n, mean, values, axes = self._decomposed(W)
         k = values.shape[1]
         size = np.einsum("ij,ij->i", mean, mean)
@@ -185,7 +185,7 @@ class Sample:
 
     def _squares_along(self, axes: np.ndarray, mean: np.ndarray, out: np.ndarray) -> None:
         """Sums over each group of the squared scores along new axes, about a new mean: into ``out`` (b, G, k)."""
-        count, scores, products = self.sums.count, self.sums.scores, self.sums.products
+        count, scores, products = self.sums.weight, self.sums.scores, self.sums.products
         k = scores.shape[1]
         centre = (mean[:, None, :] @ axes)[:, 0]
         if self.single:

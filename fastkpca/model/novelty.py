@@ -312,6 +312,8 @@ def _training(model: KPCAModel) -> NewRows:
     """Rows that the model was made of, where it holds them."""
     given = training_rows(model, "kpca_limits", "rows from normal operation, best rows that the model was not made of")
     if model.kernel.by_number:
+        if model.kernel.knows_diagonal:
+            raise ValueError("limits need objects: give kpca_limits(model, X) some from normal operation")
         raise ValueError(
             "this model does not hold the precomputed matrix that it was made of; give kpca_limits(model, K_new, "
             "diagonal=...) the (m, N) matrix between rows from normal operation and the training rows"
@@ -326,7 +328,7 @@ def _training(model: KPCAModel) -> NewRows:
 def _diagonal(given: NewRows, diagonal: Any) -> np.ndarray | None:
     """k(x, x) as the caller gives it; None: to be asked of the kernel."""
     if diagonal is None:
-        if given.kernel.by_number:
+        if not given.kernel.knows_diagonal:
             raise ValueError(
                 "SPE needs k(x, x) of each new row, and a precomputed matrix between new and training rows does not "
                 "hold it; give diagonal=, one value for each row"

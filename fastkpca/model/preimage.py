@@ -187,8 +187,8 @@ def kpca_denoise(
     kernel = guarded(model.kernel)
     if kernel.by_number:
         raise ValueError(
-            "a precomputed matrix holds no rows to remove noise from; kpca_preimage(model, Z, train=...) learns rows "
-            "from scores"
+            "a precomputed matrix, or a list of objects, holds no rows to remove noise from; kpca_preimage(model, Z, "
+            "train=...) learns rows from scores"
         )
     given = new_rows(model, X, purpose="kpca_denoise")
     threads = parallel.threads_for(kernel, n_threads)

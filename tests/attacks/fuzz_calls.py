@@ -291,8 +291,12 @@ class Calls:
         return X, lambda: fk.kpca_importance(model, X, **how)
 
     def uncertainty(self, rng: np.random.Generator) -> Any:
-        X, model = self.new_rows(rng), self.model(rng)
-        how = {"level": pick(rng, [0.9, 0.0, 95, "x"])} if rng.random() < 0.5 else {}
+        X = rng.standard_normal((pick(rng, [10, 25, 60]), 3))
+        X[:, 0] = pick(rng, [X[:, 0], np.zeros(len(X)), np.round(X[:, 1])])
+        model = fk.kpca(X, pick(rng, ["linear", "gaussian", "laplacian", "tanh"]), pick(rng, [1, 2]))
+        if rng.random() < 0.2:
+            X = rows(rng)
+        how = {"level": pick(rng, [0.9, 0.0, 95, "x"])} if rng.random() < 0.3 else {}
         return X, lambda: fk.kpca_uncertainty(model, X, n_bootstrap=100, n_permutations=3, **how)
 
     def preimage(self, rng: np.random.Generator) -> Any:

@@ -15,7 +15,7 @@ from ..base import room
 from ..base.protocol import Cost, FeatureMap, Kernel, Offer, Summary
 from ..errors import NoRouteError, with_near
 from ..maps.draws import DRAWS
-from ..maps.pivots import pivot_map, pivots_cost
+from ..maps.pivots import candidates_for, pivot_map, pivots_cost
 from ..model.plan import Candidate, Plan, Room, readable_size
 from ..products.matrix import kept_bytes
 from ..products.rates import (
@@ -66,8 +66,6 @@ PIVOT_LOOK_SECONDS = 1.5e-4
 """Of a look and what follows from it, for each pivot that the look took."""
 SAMPLED_SHARE = 0.85
 """Of tol, for what pivots are predicted to leave: where they leave more than tol there is a second pass."""
-CANDIDATES = 4
-"""Rows of a sample, for each pivot, that are enough to choose pivots among."""
 SCORES_BY_WEIGHTS = 1e-6
 """Residual trace over trace from which on weights of the kernel values give the scores of a map of pivots: what these
 round grows as the root of the residual falls."""
@@ -441,14 +439,8 @@ def _sampled_rank(look: Look, n: int, tol: float) -> Counted | None:
 def _counted_cost(data: Summary, count: Counted, kernel_flops: float) -> Cost:
     """Of so many pivots, and of a bound on what they leave."""
     rank, draws = count
-    cost = pivots_cost(rank, kernel_flops, 1.0, candidates=min(len(data.sample), _candidates(data, rank)))
+    cost = pivots_cost(rank, kernel_flops, 1.0, candidates=min(len(data.sample), candidates_for(rank, data.n_samples)))
     return replace(cost, setup_flops=cost.setup_flops + float(bound_flops(draws, rank)), memory=8.0 * draws**2)
-
-
-def _candidates(data: Summary, count: int) -> int:
-    """Rows to choose so many pivots among: to choose costs a quarter of the pass over all rows at most, if these are
-    enough to choose well."""
-    return max(CANDIDATES * count, data.n_samples // 4)
 
 
 def _pivots(
@@ -461,7 +453,7 @@ def _pivots(
         # (a row of weight zero may lie where the bounds of the others don't hold: the sample has none)
         more = 4 * cost.n_features > len(sample) and rows.weights is None
         if counted and not more:
-            few = min(len(sample), _candidates(data, cost.n_features))
+            few = min(len(sample), candidates_for(cost.n_features, data.n_samples))
             sample = sample[np.linspace(0, len(sample) - 1, few).astype(np.intp)]
         return pivot_map(
             kernel,

@@ -235,7 +235,8 @@ def test_kernels_and_version(run):
         (("fit", "missing.csv"), "there is no file 'missing.csv'"),
         (
             ("fit", "x.csv"),
-            "not numeric: column 5 ('kind'), for example 'even' (--id takes names of the rows, --label-column classes); leave out with --skip-columns kind",
+            "not numeric: column 5 ('kind'), for example 'even' (--id takes names of the rows, "
+            "--label-column classes); leave out with --skip-columns kind",
         ),
         (("fit", "x.csv", "--columns", "a,b", "--kernel", "gausian"), "gaussian"),
         (("fit", "x.csv", "--columns", "a,b", "--sigma", "-1"), "sigma"),
@@ -708,3 +709,5 @@ def test_errors_of_the_library_speak_of_options(run, here, X):
     np.save("x.npy", X[:4])
     code, _, err = run("fit", "x.npy", "--sigma", 1)
     assert code == 1 and "give -c of at most 4, or -c all" in err
+    code, _, err = run("fit", "x.npy", "--kernel", "zzz")
+    assert code == 1 and "'fastkpca kernels' lists every name" in err

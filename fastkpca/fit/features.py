@@ -15,6 +15,7 @@ from ..maps.passes import feature_moments, moments_and_draws
 from ..maps.uncentred import about
 from ..model.plan import Plan
 from ..solve import sampled
+from ..solve.beyond import KRYLOV_AFTER_FEATURES
 from ..solve.certificate import Bound
 from ..solve.moments import kernel_trace
 from .components import Axes, components, largest_of, leading_of
@@ -113,7 +114,7 @@ def solve_by_features(problem: Problem, plan: Plan) -> Solution:
 
 
 def _by_krylov(problem: Problem, plan: Plan) -> Solution:
-    solution = solve_by_krylov(problem, plan)
+    solution = solve_by_krylov(problem, plan, KRYLOV_AFTER_FEATURES)
     certificate = solution.certificate
     # a bound that failed may have led here
     if problem.target.may_use_sampled_bound and certificate.failure_probability:

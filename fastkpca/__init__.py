@@ -28,8 +28,9 @@ except ImportError as _error:
         raise
     raise ImportError(
         f"fastkpca is not built in {__path__[0]}: its compiled modules are missing. This is the source tree; install "
-        "the package with `pip install .` from the folder of pyproject.toml, then start Python in another folder "
-        "(tests: plain `pytest`, not `python -m pytest`, which puts the source tree first). To work on the sources, "
+        "the package with `pip install .` from the folder of pyproject.toml; where it is installed, start Python with "
+        "`python -P`, or in another folder (tests: plain `pytest`, not `python -m pytest`, which puts the source tree "
+        "first). To work on the sources, "
         "`pip install --no-build-isolation -e .` makes the tree itself importable."
     ) from _error
 

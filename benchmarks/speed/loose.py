@@ -1,10 +1,13 @@
 """A loose tolerance against Nystroem(300) + PCA: processor seconds in one run, certified width, and true error.
 
     python benchmarks/speed/loose.py [set ...] [--c 10] [--features 300] [--tol 1e-2]
+    python benchmarks/speed/loose.py --disk 10000000 [--columns 8] [--folder /tmp]
+    python benchmarks/speed/loose.py --transform [set ...]
 
 Each line is a fresh process, one thread; the rows and what is imported count for nobody. Both sides take the same sigma
 (the median heuristic). The error is that of the eigenvalues over the largest one, against ``tol=1e-7``, which is only
-computed for sets of up to 50000 rows.
+computed for sets of up to 50000 rows. With ``--disk`` so many normal rows, float32, lie in a file; no scores are made.
+With ``--transform`` Nystroem's class against scikit-learn's: ``fit_transform``, then ``transform``.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import tempfile
 import time
 import warnings
 
@@ -69,6 +73,57 @@ def ours(X: np.ndarray, sigma: float, c: int, **options: object) -> dict:
     }
 
 
+def transforms(name: str, n_features: int) -> None:
+    """Seconds of both classes on one set: each fits on a few rows first, so that what is imported counts for nobody."""
+    import sklearn.kernel_approximation as theirs
+
+    import fastkpca.sklearn as own
+
+    X = rows_of(name)
+    sigma, count = sigma_of(X), min(n_features, len(X))
+    line = f"{name:10}"
+    for label in ("fit_transform", "transform"):
+        seconds = {}
+        for module in (theirs, own):
+            nystroem = module.Nystroem(gamma=0.5 / sigma**2, n_components=count, random_state=0).fit(X[:2000])
+            task = getattr(nystroem, label)
+            task(X[:2000])
+            started = time.process_time()
+            task(X)
+            seconds[module] = time.process_time() - started
+        line += f"  {label} {seconds[theirs]:.3f} {seconds[own]:.3f} ratio {seconds[own] / seconds[theirs]:.2f}"
+    print(line, flush=True)
+
+
+def on_disk(path: str, n: int, d: int, given: argparse.Namespace, task: str) -> None:
+    X = np.memmap(path, dtype=np.float32, mode="r", shape=(n, d))
+    few = np.random.default_rng(0).standard_normal((100, d), dtype=np.float32)
+    fk.kpca(few, "gaussian", 2, max_features=20)  # what is imported counts for nobody
+    before = common.peak_memory()
+    options = {"tol": given.tol} if task == "tol" else {"max_features": given.features}
+    result = ours(X, np.sqrt(d), given.c, return_scores=False, **options)
+    print(json.dumps(result | {"values": None, "before": before}))
+
+
+def disk_table(given: argparse.Namespace) -> None:
+    n, d = given.disk, given.columns
+    common.header(f"c = {given.c}; {n} x {d} normal rows on disk, float32, sigma = sqrt(d), no scores")
+    with tempfile.NamedTemporaryFile(dir=given.folder) as file:
+        for start in range(0, n, 100_000):
+            rng = np.random.default_rng(start)
+            file.write(rng.standard_normal((min(100_000, n - start), d), dtype=np.float32).tobytes())
+        file.flush()
+        for task in ("max_features", "tol"):
+            arguments = ("--one", task, "--disk", str(n), "--columns", str(d), "--file", file.name)
+            tail = ("--c", str(given.c), "--features", str(given.features), "--tol", str(given.tol))
+            found = json.loads(common.in_fresh_process(__file__, *arguments, *tail).splitlines()[-1])
+            print(
+                f"{task:14}{found['seconds']:>9.1f} s, width {found['width']:.1e}, {found['route']}, {found['kind']}, "
+                f"{found['memory']:.0f} MB in all, {found['memory'] - found['before']:.0f} MB above what is imported",
+                flush=True,
+            )
+
+
 def one(name: str, task: str, c: int, n_features: int, tol: float) -> None:
     X = rows_of(name)
     sigma = sigma_of(X)
@@ -112,9 +167,28 @@ def main() -> None:
     parser.add_argument("--c", type=int, default=10)
     parser.add_argument("--features", type=int, default=300)
     parser.add_argument("--tol", type=float, default=1e-2)
+    parser.add_argument("--disk", type=int)
+    parser.add_argument("--columns", type=int, default=8)
+    parser.add_argument("--folder", default=None)
+    parser.add_argument("--transform", action="store_true")
     parser.add_argument("--one", help=argparse.SUPPRESS)
+    parser.add_argument("--file", help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if given.one:
+    if given.file:
+        on_disk(given.file, given.disk, given.columns, given, given.one)
+    elif given.disk:
+        disk_table(given)
+    elif given.one == "transform":
+        transforms(given.sets[0], given.features)
+    elif given.transform:
+        common.header(
+            f"Nystroem({given.features}): seconds of scikit-learn's class, of this library's, and their ratio"
+        )
+        for name in given.sets or SETS:
+            print(
+                common.in_fresh_process(__file__, name, "--one", "transform", "--features", str(given.features)), end=""
+            )
+    elif given.one:
         one(given.sets[0], given.one, given.c, given.features, given.tol)
     else:
         table(given)

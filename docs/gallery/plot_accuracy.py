@@ -34,11 +34,13 @@ for ax, (title, X, options) in zip(axes, problems):
     models = [fk.kpca(X, "gaussian", 10, tol=tol, **options) for tol in tolerances]
     plot.accuracy(models, exact, ax)
     ax.label_outer()
+    ax.get_legend().remove()
     ax.set_title(title, fontsize="medium")
     for model in models:
         low, high = model.eigenvalue_bounds.T
         slack = 1e-13 * exact[0]  # of the reference
         assert (low - slack <= exact).all() and (exact <= high + slack).all()
+fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
 plt.show()
 
 # %%

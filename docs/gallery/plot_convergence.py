@@ -22,7 +22,9 @@ for ax, tol in zip(axes, (1e-4, 1e-8, 1e-11)):
     model = fk.kpca(X, "gaussian", 10, method="krylov", tol=tol)
     plot.convergence(model, ax)
     ax.label_outer()
+    ax.get_legend().remove()
     ax.set_title(f"tol = {tol:g}: {model.info['passes']} passes", fontsize="medium")
+fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
 plt.show()
 
 # %%
@@ -33,5 +35,7 @@ for ax, c in zip(axes, (2, 20, 60)):
     model = fk.kpca(X, "gaussian", c, method="krylov", tol=1e-8)
     plot.convergence(model, ax)
     ax.label_outer()
+    ax.get_legend().remove()
     ax.set_title(f"{c} components: {model.info['passes']} passes", fontsize="medium")
+fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
 plt.show()

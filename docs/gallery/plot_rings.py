@@ -3,7 +3,7 @@ Spheres and rings
 =================
 
 The two examples of a textbook chapter on kernel principal components: groups that linear components cannot separate,
-and a logistic regression on kernel components. Kernels are exp(-|x - y|² / c), that is sigma = sqrt(c / 2).
+and a logistic regression on kernel components. Kernels are ``exp(-|x - y|² / c)``, that is sigma = sqrt(c / 2).
 """
 
 # %%

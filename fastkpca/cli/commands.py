@@ -82,6 +82,8 @@ def _described(error: Exception) -> str:
 def _in_words_of_the_command(text: str) -> str:
     """The options of the command line in place of the arguments of ``load`` and ``kpca``."""
     text = re.sub(r"plugins=\['([^']*)'\]", r"--plugins \1", text).replace("plugins=True", "--plugins all")
+    text = text.replace("fastkpca.list_kernels() lists", "'fastkpca kernels' lists")
+    text = text.replace("give c of at most", "give -c of at most").replace("or None for all", "or -c all")
     return text.replace("standardize=True", "--standardize").replace("standardize=False", "--no-standardize")
 
 

@@ -99,6 +99,7 @@ def components(
         score=score,
         message=_message(certificate, eigenvalues, feature_map, target),
         moments=kept,
+        left_out=sums.left_out,
     )
 
 

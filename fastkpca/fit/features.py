@@ -15,6 +15,7 @@ from ..maps.passes import feature_moments, moments_and_draws
 from ..maps.uncentred import about
 from ..model.plan import Plan
 from ..solve import sampled
+from ..solve.beyond import KRYLOV_AFTER_FEATURES
 from ..solve.certificate import Bound
 from ..solve.moments import kernel_trace
 from .components import Axes, components, largest_of, leading_of
@@ -57,8 +58,9 @@ class _Pass:
         return self.left_out.mu > target.tol * largest_of(self.leading[0])
 
     def times_too_large(self, target: Target) -> float:
-        """What is left out, over what may be."""
-        return min(self.left_out.mu, self.foreseen) / (target.tol * largest_of(self.leading[0]))
+        """What is left out, over what may be; inf where the map sees no variance, since none may then be left out."""
+        largest = largest_of(self.leading[0])
+        return min(self.left_out.mu, self.foreseen) / (target.tol * largest) if largest > 0 else np.inf
 
     def features_needed(self, target: Target) -> int:
         """How many will do, as far as one pass tells.
@@ -67,7 +69,7 @@ class _Pass:
         known.
         """
         D = self.moments.map.n_features
-        if self.left_out.form == "trace":
+        if self.left_out.form == "trace" or not largest_of(self.leading[0]) > 0:
             return 3 * D // 2
         return int(1.2 * D * self.times_too_large(target) ** (1 / 1.4)) + 1
 
@@ -112,7 +114,7 @@ def solve_by_features(problem: Problem, plan: Plan) -> Solution:
 
 
 def _by_krylov(problem: Problem, plan: Plan) -> Solution:
-    solution = solve_by_krylov(problem, plan)
+    solution = solve_by_krylov(problem, plan, KRYLOV_AFTER_FEATURES)
     certificate = solution.certificate
     # a bound that failed may have led here
     if problem.target.may_use_sampled_bound and certificate.failure_probability:

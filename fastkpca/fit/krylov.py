@@ -16,6 +16,7 @@ from ..products.matrix import KeptTiles, MatrixSummation, gram_matrix
 from ..products.operators import GramOperator
 from ..products.weighted import Coordinates, Entries, coordinates_for
 from ..rows.view import Rows
+from ..solve.beyond import FAILURE
 from ..solve.costs import TooDearError
 from ..solve.exact_passes import KrylovResult
 from ..solve.krylov import block_krylov
@@ -32,8 +33,10 @@ MATRIX_PASSES = 5
 """Passes over a matrix in memory that are allowed for one over the kernel values."""
 
 
-def solve_by_krylov(problem: Problem, plan: Plan) -> Solution:
+def solve_by_krylov(problem: Problem, plan: Plan, failure: float = FAILURE) -> Solution:
     """Block Krylov, or LAPACK where that is, or turns out to be, the cheaper of the two.
+
+    ``failure``: probability with which any of its random bounds may fail.
 
     The number of passes is hard to predict where the spectrum is flat. A run that has cost as much as LAPACK would is
     stopped, so the total is never much more than twice that of the cheaper method.
@@ -41,17 +44,19 @@ def solve_by_krylov(problem: Problem, plan: Plan) -> Solution:
     lapack, way = plan.dense, plan.krylov
     assert way is not None
     if lapack is None or problem.target.forced:
-        return _solve(problem, way, plan.otherwise)
+        return _solve(problem, way, plan.otherwise, failure)
     if lapack.seconds < way.seconds:
         return solve_dense(problem)
     try:
-        return _solve(problem, way, plan.otherwise, lapack.seconds)
+        return _solve(problem, way, plan.otherwise, failure, lapack.seconds)
     except TooDearError as error:
         solution = solve_dense(problem)
         return replace(solution, info=solution.info | {"krylov_tried": error.passes})
 
 
-def _solve(problem: Problem, way: Candidate, otherwise: str, lapack_seconds: float = np.inf) -> Solution:
+def _solve(
+    problem: Problem, way: Candidate, otherwise: str, failure: float, lapack_seconds: float = np.inf
+) -> Solution:
     """Block Krylov; TooDearError once it has cost more seconds than LAPACK would."""
     given, target, budget, kernel = problem.rows, problem.target, problem.budget, problem.kernel
     problem = replace(problem, rows=given.loaded())
@@ -80,7 +85,11 @@ def _solve(problem: Problem, way: Candidate, otherwise: str, lapack_seconds: flo
         reached = block_krylov(
             KernelMatrix(product, search, trace, kernel.positive_semidefinite, entry_error, known, entries),
             SolverTarget(
-                wanted or min(10, problem.rank), target.tol, None if wanted else target.c, not target.guaranteed
+                wanted or min(10, problem.rank),
+                target.tol,
+                None if wanted else target.c,
+                not target.guaranteed,
+                failure,
             ),
             SolverBudget(passes, way.room.basis, way.room.pass_seconds, lapack_seconds, otherwise),
             start=start,
@@ -96,6 +105,8 @@ def _solve(problem: Problem, way: Candidate, otherwise: str, lapack_seconds: flo
     info = {"method": "krylov", "products": way.name, "passes": reached.passes, "search_passes": reached.search_passes}
     if matrix_in_memory:  # the values were computed once
         info |= {"passes": 1, "matrix_passes": reached.passes}
+    elif way.room.values and reached.search_passes > 1:  # those of the search were computed in its first pass
+        info |= {"matrix_passes": reached.search_passes - 1}
     info |= {"product_error": float(product.error_bound)} if product.error_bound else {}
     info |= {"widths": widths(reached.history), "search_widths": widths(reached.search_history)}
     info |= negative_end(reached.negative_end, kernel)
@@ -149,12 +160,16 @@ def _products(
     if way.name != "exact":
         return InStrips(way.offer.summation(rows, None, threads), way.room.columns), None, None
     if not way.offer.cost.memory:
-        search = None
+        search: Summation | None = None
         if _fits_float32(problem):
-            search = ExactSummation(kernel, everywhere, n_threads=threads, dtype=np.float32)
+            if way.room.values:
+                search = KeptTiles(kernel, rows, n_threads=threads)
+            else:
+                search = ExactSummation(kernel, everywhere, n_threads=threads, dtype=np.float32)
         return ExactSummation(kernel, everywhere, n_threads=threads), search, None
     K = gram_matrix(kernel, rows, n_threads=threads, progress=problem.budget.report)
-    search = KeptTiles(kernel, rows, K, n_threads=threads) if _fits_float32(problem) else None
+    kept = way.room.values and _fits_float32(problem)
+    search = KeptTiles(kernel, rows, K, n_threads=threads) if kept else None
     return MatrixSummation(K, n_threads=threads), search, K
 
 

@@ -2,12 +2,13 @@
 
 The centred second moment of the features of two sets of rows is the sum of theirs, and a term of rank one for the
 distance of the means; counts, traces and what the map leaves out add as well. So a merged model is the one that a
-single pass over all the rows would have made with that map, to rounding, and so is its certificate.
+single pass over all the rows would have made with that map, to rounding, and so is its certificate. Where the bound on
+what the map leaves out comes from samples, the bounds of the parts add up, and so do their failure probabilities.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,15 +16,18 @@ import numpy as np
 
 from ..base import parallel
 from ..base.checks import check_c, check_tol
-from ..base.protocol import Moments
+from ..base.protocol import FeatureMap, Kernel, Moments, Summary
 from ..base.room import DEFAULT_MEMORY
 from ..kernels import guarded
-from ..maps.passes import check_moments, feature_moments
+from ..maps.passes import check_moments, feature_moments, moments_and_draws
 from ..model.plan import Plan
 from ..model.result import KPCAModel, check_model
 from ..model.rows import float_type, new_rows
 from ..model.shared_map import check_mergeable, feature_projector, map_for_rows, widest_map
-from .components import components, leading_of
+from ..rows.view import Rows
+from ..solve.certificate import Bound
+from ..solve.sampled import draws_worth, residual_bound
+from .components import components, largest_of, leading_of
 from .problem import summarize_for
 from .target import Target
 
@@ -77,6 +81,7 @@ def kpca_merge(first: KPCAModel, *others: KPCAModel, c: int | None = None, tol: 
         moments,
         n_samples=sum(model.n_samples for model in models),
         weight_sum=moments.count if weighted else None,
+        left_out=_sum_of_bounds([_left_out(model) for model in models]),
         c=max(model.n_components for model in models) if c is None else c,
         tol=tol,
     )
@@ -134,7 +139,11 @@ def kpca_update(
             scale=False if model.scale is None else model.scale,
         )
         feature_map = map_for_rows(model, kernel, data)
-        moments = feature_moments(feature_map, rows, n_threads=threads, progress=report)
+        sampled = model._left_out is not None and model._left_out[1] > 0.0
+        if sampled:
+            moments, left_out = _with_sample(feature_map, kernel, rows, data, rng, n_threads=threads, progress=report)
+        else:
+            moments, left_out = feature_moments(feature_map, rows, n_threads=threads, progress=report), None
     assert model._moments is not None
     total = feature_map.new_moments().merge(model._moments).merge(moments)
     more = replace(model, projector=replace(feature_projector(model), map=feature_map), dtype=float_type(rows.dtype))
@@ -145,15 +154,47 @@ def kpca_update(
         total,
         n_samples=model.n_samples + rows.n_samples,
         weight_sum=total.count if weighted else None,
+        left_out=_sum_of_bounds([_left_out(model), left_out or Bound(moments.residual_trace, "trace")]),
         c=model.n_components if c is None else c,
         tol=tol,
     )
+
+
+def _with_sample(
+    feature_map: FeatureMap, kernel: Kernel, rows: Rows, data: Summary, rng: np.random.Generator, **options: Any
+) -> tuple[Moments, Bound]:
+    """The moments of more rows, and a bound on what the map leaves out of them, from a sample."""
+    moments, draws = moments_and_draws(feature_map, rows, rng, **options)
+    trace = Bound(moments.residual_trace, "trace")
+    if draws is None or not moments.residual_trace > 0.0:
+        return moments, trace
+    count = draws_worth(rows.n_samples, feature_map.n_features)
+    error = kernel.entry_error(data, np.dtype(np.float64)) or 0.0
+    bound = residual_bound(feature_map, kernel, rows, trace.mu, draws, count=count, entry_error=error)
+    return moments, min(trace, bound, key=lambda bound: bound.mu)
+
+
+def _left_out(model: KPCAModel) -> Bound:
+    """On the largest eigenvalue of what the map leaves out of a model's rows."""
+    assert model._moments is not None
+    trace = model._moments.residual_trace
+    if model._left_out is None or model._left_out[0] >= trace:
+        return Bound(trace, "trace")
+    return Bound(model._left_out[0], "sampled", model._left_out[1])
+
+
+def _sum_of_bounds(bounds: Sequence[Bound]) -> Bound:
+    """For the rows of all: with R_i = B_i B_i' what is left out of the rows of part i, and B that of all rows,
+    lambda_max(B B') = lambda_max(sum B_i' B_i) <= sum lambda_max(R_i). Any of the bounds may fail."""
+    failure = sum(bound.failure_probability for bound in bounds)
+    return Bound(sum(bound.mu for bound in bounds), "sampled" if failure else "trace", failure)
 
 
 def _solved(
     models: tuple[KPCAModel, ...],
     moments: Moments,
     *,
+    left_out: Bound,
     n_samples: int,
     weight_sum: float | None,
     c: int | None,
@@ -167,8 +208,16 @@ def _solved(
     check_moments(moments)
     with parallel.blas_threads():
         leading = leading_of(moments, target, rank, DEFAULT_MEMORY)
+    certain = moments.residual_trace <= target.tol * largest_of(leading[0])
     solution = components(
-        moments, leading, target, kernel, n_samples=n_samples, rank=rank, reference=feature_projector(first).axes
+        moments,
+        leading,
+        target,
+        kernel,
+        n_samples=n_samples,
+        rank=rank,
+        left_out=None if certain else left_out,
+        reference=feature_projector(first).axes,
     )
     reason = f"merged from the moments of {len(models)} models"
     plan = Plan(first.plan.method, first.plan.name, reason, first.plan.candidates)

@@ -15,8 +15,9 @@ from ..base import room
 from ..base.protocol import Cost, FeatureMap, Kernel, Offer, Summary
 from ..errors import NoRouteError, with_near
 from ..maps.draws import DRAWS
-from ..maps.pivots import pivot_map, pivots_cost
+from ..maps.pivots import candidates_for, pivot_map, pivots_cost
 from ..model.plan import Candidate, Plan, Room, readable_size
+from ..products.matrix import kept_bytes
 from ..products.rates import (
     EIGEN_RATE,
     FEATURE_RATE,
@@ -56,6 +57,10 @@ KEPT_MATRIX = 64 << 20
 WORTH_KEEPING = 3.0
 """Times that a pass with compiled tiles must cost over one with a matrix in memory, for that to be held."""
 READ_RATE = 1e10  # bytes
+DEAR_COLUMNS = 128
+"""Columns of X from which a kernel value of a search always takes longer to make than to read."""
+MANY_COLUMNS, HOPELESS = 32, 8.0
+"""Columns of X, and times as many pivots as there may be features, from which truncated maps are not looked for."""
 WORTH_EXACTNESS = 1.3
 """Times the seconds of the best feature map that one without any truncation may take."""
 MAX_FEATURES = 8192
@@ -63,8 +68,6 @@ PIVOT_LOOK_SECONDS = 1.5e-4
 """Of a look and what follows from it, for each pivot that the look took."""
 SAMPLED_SHARE = 0.85
 """Of tol, for what pivots are predicted to leave: where they leave more than tol there is a second pass."""
-CANDIDATES = 4
-"""Rows of a sample, for each pivot, that are enough to choose pivots among."""
 SCORES_BY_WEIGHTS = 1e-6
 """Residual trace over trace from which on weights of the kernel values give the scores of a map of pivots: what these
 round grows as the root of the residual falls."""
@@ -391,11 +394,26 @@ def offers_of_maps(
         cost = _counted_cost(data, count, flops)
     # a map with more features than pivots needs pays only where forming them is cheaper: up to twice as many
     enough = min(largest, 2 * cost.n_features + 1000)
-    offers = [] if name == "pivots" else list(kernel.feature_maps(data, residual, enough))
+    offers = [] if name == "pivots" else _kernel_offers(kernel, data, residual, enough, look)
     if cost.n_features <= most:
         largest = most if count is None else count.rank
         offers.append(_pivots(kernel, data, rows, cost, residual, largest, counted=count is not None))
     return offers
+
+
+def _kernel_offers(kernel: Kernel, data: Summary, residual: float, most: int, look: Look) -> list[Offer]:
+    """The kernel's own maps of at most so many features.
+
+    In many dimensions, where far more pivots would be needed, a truncated map is not looked for: only one that leaves
+    nothing out, or one whose second moment is held as an operator.
+    """
+    hopeless = (
+        data.n_features >= MANY_COLUMNS and look.probe is not None and look.probe.rank(residual) > HOPELESS * most
+    )
+    if not hopeless:
+        return list(kernel.feature_maps(data, residual, most))
+    held = [x for x in kernel.feature_maps(data, residual, 1) if x.cost.moment_flops is not None]
+    return held + [x for x in kernel.feature_maps(data, 0.0, most) if x.cost.residual == 0.0]
 
 
 def _pivot_count(problem: Problem, look: Look, residual: float) -> Counted | None:
@@ -438,14 +456,8 @@ def _sampled_rank(look: Look, n: int, tol: float) -> Counted | None:
 def _counted_cost(data: Summary, count: Counted, kernel_flops: float) -> Cost:
     """Of so many pivots, and of a bound on what they leave."""
     rank, draws = count
-    cost = pivots_cost(rank, kernel_flops, 1.0, candidates=min(len(data.sample), _candidates(data, rank)))
+    cost = pivots_cost(rank, kernel_flops, 1.0, candidates=min(len(data.sample), candidates_for(rank, data.n_samples)))
     return replace(cost, setup_flops=cost.setup_flops + float(bound_flops(draws, rank)), memory=8.0 * draws**2)
-
-
-def _candidates(data: Summary, count: int) -> int:
-    """Rows to choose so many pivots among: to choose costs a quarter of the pass over all rows at most, if these are
-    enough to choose well."""
-    return max(CANDIDATES * count, data.n_samples // 4)
 
 
 def _pivots(
@@ -458,7 +470,7 @@ def _pivots(
         # (a row of weight zero may lie where the bounds of the others don't hold: the sample has none)
         more = 4 * cost.n_features > len(sample) and rows.weights is None
         if counted and not more:
-            few = min(len(sample), _candidates(data, cost.n_features))
+            few = min(len(sample), candidates_for(cost.n_features, data.n_samples))
             sample = sample[np.linspace(0, len(sample) - 1, few).astype(np.intp)]
         return pivot_map(
             kernel,
@@ -539,7 +551,9 @@ def _krylov_candidate(problem: Problem, look: Look, way: Way) -> Candidate:
         D //= 2
     memory = needed(D)
     obstacle = _krylov_obstacle(problem, look, k) or _too_much(memory, limit)
-    left = _krylov_room(problem, way, k, needed(D))
+    values = _values_kept(problem, memory, search, held=way_in_memory is not None) if exact else 0.0
+    left = replace(_krylov_room(problem, way, k, memory + values), values=values)
+    memory += values
     return Candidate("krylov", way.name, seconds, memory, D, obstacle, way, left)
 
 
@@ -602,6 +616,18 @@ def _way_in_memory(problem: Problem, way: Way, k: int) -> Way | None:
     memory = footprint.krylov_bytes(problem.data, problem.rows, k, 0, way_in_memory.least_memory)
     fits = memory <= problem.budget.memory
     return way_in_memory if worth and fits else None
+
+
+def _values_kept(problem: Problem, memory: float, search: float, *, held: bool) -> float:
+    """Bytes of the values of a search in float32, beside so many bytes, where keeping them pays; else 0.
+
+    ``search``: passes that are expected; ``held``: whether the values are held in float64 anyway.
+    """
+    kernel, data, size = problem.kernel, problem.data, kept_bytes(problem.data.n_samples)
+    # compiled tiles make a value of few columns of X again in less time than it takes to read
+    dear = data.n_features >= DEAR_COLUMNS or (data.n_features >= DEAR_COLUMNS / 2 and search >= 4.0)
+    worth = held or dear or not is_compiled(kernel)
+    return size if worth and memory + size <= problem.budget.memory and not problem.rows.distributed else 0.0
 
 
 def _krylov_room(problem: Problem, way: Way, k: int, memory: float) -> Room:

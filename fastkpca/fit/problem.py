@@ -190,17 +190,7 @@ def prepare(X: Any, options: Options, report: parallel.Progress | None = None, *
     if options.standardize is None and like is None:
         _warn_of_ranges(kernel, data, names)
     c = check_c(c, rows.n_samples)
-    if options.budgeted and kernel.without_maps:
-        raise ValueError(
-            f"max_features and landmarks ask for a feature map, and {kernel!r} {kernel.without_maps}, so it has "
-            "none; leave them out"
-        )
-    most = _check_max_features(options.max_features, "max_features", c, rows.n_samples)
-    given_map = None if like is None else _offer_of(map_for_rows(like, kernel, data), like.plan.name)
-    if options.landmarks is not None:
-        pivots = landmark_rows(options.landmarks, kernel, rows, data)
-        most = _check_max_features(len(pivots), "the number of landmarks", c, rows.n_samples)
-        given_map = _offer_of(PivotMap(kernel, pivots, entry_error=entry_error_of(kernel, data)), "pivots")
+    given_map, most = _given_map(options, kernel, rows, data, c)
     passes = check_count(options.max_passes, "max_passes")
     return Problem(
         rows=rows,
@@ -224,6 +214,24 @@ def prepare(X: Any, options: Options, report: parallel.Progress | None = None, *
         given_map=given_map,
         feature_names=names,
     )
+
+
+def _given_map(
+    options: Options, kernel: Kernel, rows: Rows, data: Summary, c: int | float | None
+) -> tuple[Offer | None, int | None]:
+    """The map of ``like`` or of the landmarks, or None; and the largest number of features, or None."""
+    like = options.like
+    if options.budgeted and kernel.without_maps:
+        raise ValueError(
+            f"max_features and landmarks ask for a feature map, and {kernel!r} {kernel.without_maps}, so it has "
+            "none; leave them out"
+        )
+    if options.landmarks is not None:
+        pivots = landmark_rows(options.landmarks, kernel, rows, data)
+        most = _check_max_features(len(pivots), "the number of landmarks", c, rows.n_samples)
+        return _offer_of(PivotMap(kernel, pivots, entry_error=entry_error_of(kernel, data)), "pivots"), most
+    most = _check_max_features(options.max_features, "max_features", c, rows.n_samples)
+    return (None if like is None else _offer_of(map_for_rows(like, kernel, data), like.plan.name)), most
 
 
 def summarize_for(
@@ -287,9 +295,9 @@ def _warn_of_ranges(kernel: Kernel, data: Summary, names: tuple[str, ...] | None
     first = int(np.argmax(np.where(np.isfinite(ranges), ranges, 0.0)))
     warn_caller(
         f"the columns of X have wildly different ranges: that of column {repr(names[first]) if names else first} is "
-        f"{widest:.3g}, and that of column {listed(small)} less than a thousandth of it, which hardly counts in "
-        f"{kernel!r}; standardize=True scales all columns alike (standardize=False leaves them as they are, and says "
-        "nothing)",
+        f"{widest:.3g}, and less than a thousandth of that is the range of column {listed(small)}, so that the small "
+        f"ones hardly count in {kernel!r}; standardize=True scales all columns alike (standardize=False leaves them "
+        "as they are, and says nothing)",
         ScalesWarning,
     )
 

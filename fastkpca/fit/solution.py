@@ -13,7 +13,7 @@ from ..model.plan import Plan
 from ..model.projector import Projector
 from ..model.result import KPCAModel
 from ..model.sample_projector import SampleProjector
-from ..solve.certificate import Certificate
+from ..solve.certificate import Bound, Certificate
 from .problem import Problem
 from .target import Target
 
@@ -36,6 +36,8 @@ class Solution:
     score: np.ndarray | None = field(default=None, repr=False)
     message: str = ""
     moments: Moments | None = field(default=None, repr=False)
+    left_out: Bound | None = None
+    """On the largest eigenvalue of what the feature map leaves out."""
 
     def model(
         self, plan: Plan, kernel: Kernel, count: float, *, center: bool, keep_moments: bool, **about_rows: Any
@@ -45,6 +47,7 @@ class Solution:
         ``count`` is the number of rows or the sum of their weights, ``about_rows`` the model's other attributes.
         """
         low, high = (x / (count - center) for x in self.total)
+        left_out = self.left_out
         model = KPCAModel(
             eigenvalues=self.eigenvalues,
             eigenvalue_bounds=self.certificate.eigenvalue_bounds,
@@ -60,6 +63,7 @@ class Solution:
             projector=self.projector,
             center=center,
             _moments=self.moments if keep_moments else None,
+            _left_out=(left_out.mu, left_out.failure_probability) if keep_moments and left_out else None,
             **about_rows,
         )
         if not np.isfinite(model.eigenvalue_bounds).all():

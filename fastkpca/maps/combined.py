@@ -213,7 +213,7 @@ class _ScaledMoments(OperatorMoments):
     """The moments of the part, scaled when they are read: whatever structure they have is kept."""
 
     def __init__(self, feature_map: ScaledMap):
-        self.map = feature_map
+        self.map: ScaledMap = feature_map
         self._factor, self._root = feature_map.factor, feature_map._root
         self._become(feature_map.part.new_moments())
 

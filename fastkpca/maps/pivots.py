@@ -46,6 +46,7 @@ __all__ = [
     "SAMPLE_ROWS",
     "PivotMap",
     "RankProbe",
+    "candidates_for",
     "pivot_map",
     "pivots_cost",
     "probe_rank",
@@ -57,6 +58,8 @@ __all__ = [
 BLOCK = 128
 """Most pivots proposed at once: enough for BLAS 3, few enough that rejection (b^3 / 3 flops, one thread) is cheap."""
 SAMPLE_ROWS = 4096
+CANDIDATES = 4
+"""Rows, for each pivot, that are enough to choose pivots among."""
 LEAST_LOOKED_AT = 65
 """Rows that tell something of the residual's largest eigenvalue."""
 WEIGHTS_ROUNDING = 1e-12
@@ -526,6 +529,12 @@ def pivot_map(
     return chosen._judge(float(selection.trace[-1]), trace, n, tol)
 
 
+def candidates_for(count: int, n: int) -> int:
+    """Rows to choose so many pivots among, of n: to choose costs a quarter of the features of all rows at most, where
+    these are enough to choose well."""
+    return max(CANDIDATES * count, n // 4)
+
+
 def random_pivots(
     kernel: Kernel, S: np.ndarray, count: int, rng: np.random.Generator, entry_error: float = 0.0
 ) -> np.ndarray:
@@ -591,18 +600,25 @@ def residual_draws(
     rng: np.random.Generator,
     *,
     n_draws: int = DRAWS,
+    each: Callable[[slice, np.ndarray], None] | None = None,
     n_threads: int = 1,
     progress: parallel.Progress | None = None,
 ) -> tuple[float, Draws]:
-    """The trace of K, and rows drawn in proportion to their residual."""
+    """The trace of K, and rows drawn in proportion to their residual.
+
+    ``each`` is called with the features of every tile, in any order.
+    """
     seed = int(rng.integers(2**63))
     step = parallel.tile_rows(max(feature_map.n_features, rows.n_features))
     n = rows.n_samples
 
     def task(rows: Rows, i: int) -> tuple[float, Draws]:
         start, stop = i * step, min(n, (i + 1) * step)
-        X = rows.tile(start, stop)
-        residual, diagonal = feature_map.residual(X), _diagonal(feature_map.kernel, X)
+        X = np.ascontiguousarray(rows.tile(start, stop), dtype=np.float64)
+        Phi = feature_map.features(X)
+        if each is not None:
+            each(slice(start, stop), Phi)
+        residual, diagonal = feature_map.residual(X, Phi), _diagonal(feature_map.kernel, X)
         w = rows.tile_weights(start, stop)
         if w is not None:
             residual, diagonal = np.where(w > 0, w * residual, 0.0), np.where(w > 0, w * diagonal, 0.0)

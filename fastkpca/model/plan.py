@@ -32,6 +32,8 @@ class Room:
         Columns that an approximate product may multiply at once.
     pass_seconds : float
         Predicted for a product with a block of columns.
+    values : float
+        Bytes for the kernel values of a search in float32, where these are kept after its first pass.
     """
 
     features: int = 0
@@ -39,6 +41,7 @@ class Room:
     basis: float = 0.0
     columns: int = 0
     pass_seconds: float = 0.0
+    values: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -123,6 +123,8 @@ class KPCAModel:
     center: bool = True
     scale: np.ndarray | None = None
     _moments: Moments | None = field(default=None)
+    _left_out: tuple[float, float] | None = field(default=None)
+    """Bound on the largest eigenvalue of what the feature map leaves out, and its failure probability."""
 
     @property
     def n_components(self) -> int:
@@ -297,6 +299,8 @@ class KPCAModel:
         if self._moments is not None:
             header["moments"], moments = self._moments.state()
             arrays |= {f"moments.{name}": array for name, array in moments.items()}
+        if self._left_out is not None:
+            header["left_out"] = list(self._left_out)
         if scores:
             arrays["score"] = np.asarray(self.score)
         if self.sample_weight is not None and (scores or self.projector.grows_with_n):
@@ -336,6 +340,7 @@ class KPCAModel:
             center=center,
             scale=stored.read_scale(record, d),
             _moments=stored.read_moments(record, projector),
+            _left_out=stored.read_left_out(record),
         )
         record.refuse_the_rest()
         _try(model)

@@ -65,7 +65,8 @@ class Selection:
         try:
             import pandas
         except ImportError:
-            return np.rec.fromarrays(list(columns.values()), names=",".join(columns))
+            types = [(name, values.dtype) for name, values in columns.items()]
+            return np.rec.fromarrays(list(columns.values()), dtype=np.dtype(types))
         return pandas.DataFrame(columns)
 
     def __repr__(self) -> str:

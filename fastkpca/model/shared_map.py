@@ -64,7 +64,9 @@ def _difference(first: KPCAModel, other: KPCAModel) -> str:
         return f"is of {other.kernel!r}, not of {first.kernel!r} as"
     if other.n_features != first.n_features or not np.array_equal(other.shift, first.shift):
         return "measures its rows from another origin (shift) than"
-    if not np.array_equal(*(np.ones(1) if x.scale is None else x.scale for x in (other, first))):
+    ones = np.ones(first.n_features)
+    scales = [ones if x.scale is None else x.scale for x in (other, first)]
+    if not np.array_equal(scales[0], scales[1]):
         return "divides its columns by another scale than"
     if other.center != first.center:
         return f"was made with center={other.center}, unlike"

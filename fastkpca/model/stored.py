@@ -17,6 +17,7 @@ from .sample_projector import SampleProjector
 __all__ = [
     "read_info",
     "read_kind",
+    "read_left_out",
     "read_moments",
     "read_names",
     "read_projector",
@@ -155,6 +156,17 @@ def read_moments(record: Record, projector: Projector) -> Moments | None:
         moments.array("scatter", (D, D))
     with refusing("the moments"):
         return features.map.new_moments().restore(dict(moments.header), arrays)
+
+
+def read_left_out(record: Record) -> tuple[float, float] | None:
+    """None in files of before, and of models without moments: all that is known is a trace."""
+    if "left_out" not in record.header:
+        return None
+    bound, failure = record.list("left_out", 2)
+    pair = Record({"bound": bound, "failure": failure}, {}, "the bound on what the feature map leaves out")
+    if "moments" not in record.header:
+        raise record.refuse("it bounds what its feature map leaves out, and has no moments")
+    return pair.number("bound", least=0.0), pair.number("failure", least=0.0, most=1.0)
 
 
 def restore_map(

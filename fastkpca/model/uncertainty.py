@@ -167,6 +167,7 @@ def kpca_uncertainty(
     >>> bool(sure.latent_interval[0, 0] < 9.0 < sure.latent_interval[0, 1])
     True
     """
+    model = check_model(model)
     options = _checked_options(model, level, n_bootstrap, n_permutations, n_components)
     generator = check_rng(rng)
     given = _given_rows(model, X, sample_weight)
@@ -189,8 +190,9 @@ class _Options(NamedTuple):
     k: int
 
 
-def _checked_options(model: Any, level: Any, n_bootstrap: Any, n_permutations: Any, n_components: Any) -> _Options:
-    check_model(model)
+def _checked_options(
+    model: KPCAModel, level: Any, n_bootstrap: Any, n_permutations: Any, n_components: Any
+) -> _Options:
     kernel = model.kernel
     if not kernel.takes_points:
         raise ValueError(f"{kernel!r} has no rows of coordinates to draw; fit with a kernel on the rows themselves")

@@ -123,6 +123,11 @@ def key_above(ax: Any, handles: Any = None, columns: int = 3) -> None:
     ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, frameon=False, borderaxespad=0.2, **given)
 
 
+def columns_of_key(ax: Any) -> int:
+    """Two where the axes are wide enough for two short texts side by side."""
+    return 2 if ax.figure.get_figwidth() * ax.get_position().width > 4.5 else 1
+
+
 def light_grid(ax: Any, axis: str = "both") -> None:
     """Light lines behind the points."""
     ax.grid(True, axis=axis, which="major", color="0.92", linewidth=0.6)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..model.importance import Importance
-from ..model.result import KPCAModel
+from ..model.result import KPCAModel, check_model
 from ._figure import BLUE, GREY, ORANGE, axes_or_new, open_frame, short
 from ._scores import check_components, scores
 
@@ -144,6 +144,7 @@ def biplot(
     6
     """
     _check(which)
+    model = check_model(model)
     if which.mean_gradients is None:
         raise ValueError("a permutation shows no direction; give kpca_importance(model, X, method='gradient')")
     if len(which.importance) != model.n_components:

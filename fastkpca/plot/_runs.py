@@ -16,6 +16,7 @@ from ._figure import (
     GREY,
     RED,
     axes_or_new,
+    columns_of_key,
     decades_at_least,
     few_ticks,
     fitted,
@@ -103,7 +104,7 @@ def accuracy(
     drawn.set_xlabel("asked for (tol)")
     drawn.set_ylabel("relative to the largest eigenvalue")
     light_grid(drawn)
-    key_above(drawn, columns=2)
+    key_above(drawn, columns=columns_of_key(drawn))
     return drawn
 
 
@@ -187,7 +188,7 @@ def convergence(model: Any, ax: Axes | None = None) -> Axes:
     drawn.set_xlabel("pass over the kernel values")
     drawn.set_ylabel("width / largest eigenvalue")
     light_grid(drawn, axis="y")
-    key_above(drawn, columns=2)
+    key_above(drawn, columns=columns_of_key(drawn))
     return drawn
 
 

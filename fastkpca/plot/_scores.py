@@ -252,7 +252,7 @@ def _legend(ax: Any, classes: list[Any], title: str, *, new_figure: bool) -> Non
     layout: dict[str, Any] = {"frameon": False, "handletextpad": 0.2, "alignment": "left"}
     layout |= {"ncols": columns, "title": title or None}
     if not new_figure:
-        ax.legend(loc="center left", bbox_to_anchor=(1.01 if ax.name != "3d" else 1.12, 0.5), **layout)
+        ax.legend(loc="center left", bbox_to_anchor=(1.01 if ax.name != "3d" else 1.06, 0.5), **layout)
         return
     longest = max([len(one.get_label()) for one in classes] + [len(title) / columns])
     ax.figure.set_figwidth(6.2 + columns * (0.4 + 0.09 * longest))

@@ -67,14 +67,33 @@ def scree(
         raise ValueError(f"n_components is {n_components}; the model has 1 to {model.n_components}")
     drawn = axes_or_new(ax)
     number = np.arange(1, c + 1)
+    drawn.set_yscale("log")
+    handles = [_numerical(drawn, model, number)]
+    drawn.set_xlim(0.4, c + 0.6)
+    whole_numbers(drawn)
+    drawn.set_xlabel("component")
+    drawn.set_ylabel("eigenvalue of the centred Gram matrix" if model.center else "eigenvalue of the Gram matrix")
+    drawn.spines["top"].set_visible(False)
+    if uncertainty is not None:
+        handles += _population(drawn, model, uncertainty, c)
+    if cumulative and np.isfinite(model.explained).all():
+        handles.append(_cumulative(drawn, model, number))
+    else:
+        drawn.spines["right"].set_visible(False)
+    key_above(drawn, handles, columns=1)
+    return drawn
+
+
+def _numerical(ax: Any, model: KPCAModel, number: np.ndarray) -> Any:
+    """The eigenvalues with the intervals of the model."""
+    c = len(number)
     values, bounds = model.eigenvalues[:c], model.eigenvalue_bounds[:c]
     width = float(np.max(bounds[:, 1] - bounds[:, 0]) / model.eigenvalues[0])
     # a bar down to here means on this scale that there is no lower bound
     foot = float(values.min()) / 10
     low = np.maximum(bounds[:, 0], foot)
-    drawn.set_yscale("log")
     size = float(np.clip(300 / c, 2, 6))
-    interval = drawn.errorbar(
+    interval = ax.errorbar(
         number,
         values,
         yerr=[np.maximum(values - low, 0), np.maximum(bounds[:, 1] - values, 0)],
@@ -88,22 +107,9 @@ def scree(
         capthick=0.9,  # without it markeredgewidth=0 removes the caps
         label=f"eigenvalue, {model.bounds_text} interval ≤ {width:.1g} of the largest",
     )
-    decades_at_least(drawn, float(min(low.min(), values.min())), float(bounds[:, 1].max()))
-    plain_numbers(drawn.yaxis)
-    drawn.set_xlim(0.4, c + 0.6)
-    whole_numbers(drawn)
-    drawn.set_xlabel("component")
-    drawn.set_ylabel("eigenvalue of the centred Gram matrix")
-    drawn.spines["top"].set_visible(False)
-    handles = [interval]
-    if uncertainty is not None:
-        handles += _population(drawn, model, uncertainty, c)
-    if cumulative and np.isfinite(model.explained).all():
-        handles.append(_cumulative(drawn, model, number))
-    else:
-        drawn.spines["right"].set_visible(False)
-    key_above(drawn, handles, columns=1)
-    return drawn
+    decades_at_least(ax, float(min(low.min(), values.min())), float(bounds[:, 1].max()))
+    plain_numbers(ax.yaxis)
+    return interval
 
 
 def _population(ax: Any, model: KPCAModel, uncertainty: Uncertainty, c: int) -> list[Any]:
@@ -131,7 +137,7 @@ def _population(ax: Any, model: KPCAModel, uncertainty: Uncertainty, c: int) -> 
 def _cumulative(ax: Any, model: KPCAModel, number: np.ndarray) -> Any:
     """The percentage on a second axis; its band covers all values within the intervals of eigenvalues and trace."""
     c = len(number)
-    low_total, high_total = (x * (model.count - 1) for x in model.total_variance_bounds)
+    low_total, high_total = (x * (model.count - model.center) for x in model.total_variance_bounds)
     explained = np.cumsum(model.explained[:c])
     other = ax.twinx()
     low = 100 * np.cumsum(np.maximum(model.eigenvalue_bounds[:c, 0], 0)) / high_total

@@ -13,6 +13,7 @@ from ._figure import COLOURS, axes_or_new, key_above, open_frame, plain_numbers,
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+MOST_LINES = 10
 TITLES = {
     "score": "score of the classifier on rows left out",
     "preimage": "error of the pre-images of rows left out",
@@ -24,8 +25,10 @@ TITLES = {
 def selection(choice: Selection, ax: Axes | None = None, *, measure: str | None = None) -> Axes:
     """A measure over the candidates of ``kpca_select``: one line for each number of components or kernel.
 
-    Bars are one standard error of the mean over folds. The star is the choice; the ring, where the measure that decided
-    is drawn, the best candidate.
+    The x axis is the parameter that varies, one for each class of kernels, else the number of components. Of more lines
+    than ten only the best for each class of kernels is drawn. A kernel without such a parameter is a level line. Bars
+    are one standard error of the mean over folds. The star is the choice; the ring, where the measure that decided is
+    drawn, the best candidate.
 
     Parameters
     ----------
@@ -59,61 +62,88 @@ def selection(choice: Selection, ax: Axes | None = None, *, measure: str | None 
         raise TypeError(f"selection draws what kpca_select returned; found {type(choice).__name__}")
     measure = choice.criterion if measure is None else check_choice(measure, "measure", choice.measures)
     drawn = axes_or_new(ax)
-    columns, across = choice.columns, _across(choice)
-    x, y, se = columns[across].astype(float), columns[measure], columns[measure + "_se"]
-    lines = _lines(choice, across)
-    styles = ("-", "--", "-.", ":")
-    for i, (label, rows) in enumerate(lines.items()):
+    y, se = choice.columns[measure], choice.columns[measure + "_se"]
+    x, label = _across(choice)
+    lines = _lines(choice, label)
+    if len(lines) > MOST_LINES:
+        lines = _best_of_each(choice, x, y if measure in LARGER_IS_BETTER else -y)
+    for i, (name, rows) in enumerate(lines.items()):
         order = rows[np.argsort(x[rows])]
-        drawn.errorbar(
-            x[order],
-            y[order],
-            yerr=se[order],
-            color=COLOURS[i % len(COLOURS)],
-            linestyle=styles[i // len(COLOURS) % len(styles)],
-            marker="o",
-            markersize=3.5,
-            linewidth=1.2,
-            elinewidth=0.9,
-            capsize=2,
-            label=label,
-        )
-    if measure == choice.criterion:
-        best = choice.best_row
-        drawn.plot(
-            x[best], y[best], "o", mfc="none", mec="black", markersize=10, linestyle="none", label="best", zorder=4
-        )
-    chosen = choice.chosen_row
-    drawn.plot(x[chosen], y[chosen], "k*", markersize=13, linestyle="none", label="choice", zorder=5)
-    if across != "c":
+        style: dict[str, Any] = {"color": COLOURS[i % len(COLOURS)], "linewidth": 1.2}
+        if np.isnan(x[order]).all():
+            drawn.axhline(float(y[order[0]]), linestyle="--", label=name, **style)
+        else:
+            bars = {"elinewidth": 0.9, "capsize": 2, "marker": "o", "markersize": 3.5}
+            drawn.errorbar(x[order], y[order], yerr=se[order], label=name, **bars, **style)
+    _mark(drawn, choice, x, y, best=measure == choice.criterion)
+    if label == "c":
+        whole_numbers(drawn)
+    else:
         drawn.set_xscale("log")
         plain_numbers(drawn.xaxis)
-    else:
-        whole_numbers(drawn)
-    drawn.set_xlabel("number of components" if across == "c" else across)
-    drawn.set_ylabel(f"{TITLES[measure]} ({'larger' if measure in LARGER_IS_BETTER else 'smaller'} is better)")
+    drawn.set_xlabel("number of components" if label == "c" else label)
+    drawn.set_ylabel(f"{TITLES[measure]}\n({'larger' if measure in LARGER_IS_BETTER else 'smaller'} is better)")
     open_frame(drawn)
     inches = drawn.figure.get_figwidth() * drawn.get_position().width
     key_above(drawn, columns=max(1, int(9 * inches / (6 + max(map(len, lines))))))
     return drawn
 
 
-def _across(choice: Selection) -> str:
-    """The column that the x axis shows: the parameter with the most values, all of them positive, else c."""
-    counts = {name: len(np.unique(choice.columns[name])) for name in choice.parameters}
-    counts = {name: n for name, n in counts.items() if n > 1 and np.all(choice.columns[name] > 0)}
-    return max(counts, key=counts.__getitem__) if counts else "c"
+def _mark(ax: Any, choice: Selection, x: np.ndarray, y: np.ndarray, *, best: bool) -> None:
+    """The choice and the best; at the right end where the kernel is a level line."""
+    for row, name, style in (
+        (choice.best_row, "best", {"marker": "o", "mfc": "none", "markersize": 10}),
+        (choice.chosen_row, "choice", {"marker": "*", "markersize": 13}),
+    ):
+        if best or name == "choice":
+            place = float(np.nanmax(x)) if np.isnan(x[row]) else x[row]
+            ax.plot(place, y[row], color="black", linestyle="none", label=name, zorder=5, **style)
 
 
-def _lines(choice: Selection, across: str) -> dict[str, Any]:
-    """Label -> numbers of the rows that differ in the x axis alone."""
-    columns = choice.columns
-    names = [type(choice.candidates[i]).__name__ for i in columns["kernel"]]
-    several = len(set(names)) > 1
-    values = {x: np.unique(columns[x][np.isfinite(columns[x])]) for x in ("c", *choice.parameters) if x != across}
-    varying = [name for name, different in values.items() if len(different) > 1]
+def _classes(choice: Selection) -> np.ndarray:
+    return np.array([type(choice.candidates[i]).__name__ for i in choice.columns["kernel"]])
+
+
+def _varying(choice: Selection, rows: np.ndarray) -> dict[str, int]:
+    """Parameters with several values in these rows, all of them positive, and how many."""
+    counts = {name: np.unique(choice.columns[name][rows]) for name in choice.parameters}
+    return {name: len(values) for name, values in counts.items() if len(values) > 1 and np.all(values > 0)}
+
+
+def _across(choice: Selection) -> tuple[np.ndarray, str]:
+    """Values and label of the x axis: the varying parameter of each class, nan where there is none; else c."""
+    classes = _classes(choice)
+    varying = {name: _varying(choice, classes == name) for name in np.unique(classes)}
+    if not any(varying.values()) or (len(varying) > 1 and any(len(counts) > 1 for counts in varying.values())):
+        return choice.columns["c"].astype(float), "c"
+    x, labels = np.full(len(classes), np.nan), []
+    for name, counts in varying.items():
+        if counts:
+            labels.append(max(counts, key=counts.__getitem__))
+            x[classes == name] = choice.columns[labels[-1]][classes == name]
+    return x, " or ".join(dict.fromkeys(labels))
+
+
+def _lines(choice: Selection, label: str) -> dict[str, np.ndarray]:
+    """Name -> numbers of the rows that differ in the x axis alone."""
+    columns, classes = choice.columns, _classes(choice)
+    several = len(set(classes)) > 1
+    across = label.split(" or ")
+    values = {name: np.unique(columns[name][np.isfinite(columns[name])]) for name in ("c", *choice.parameters)}
+    varying = [name for name, different in values.items() if name not in across and len(different) > 1]
     lines: dict[str, list[int]] = {}
-    for row, name in enumerate(names):
+    for row, name in enumerate(classes):
         parts = [name] * several + [f"{x} = {columns[x][row]:g}" for x in varying if np.isfinite(columns[x][row])]
         lines.setdefault(", ".join(parts) or choice.criterion, []).append(row)
-    return {label: np.array(rows) for label, rows in lines.items()}
+    return {name: np.array(rows) for name, rows in lines.items()}
+
+
+def _best_of_each(choice: Selection, x: np.ndarray, gain: np.ndarray) -> dict[str, np.ndarray]:
+    """Name of each class of kernels -> numbers of its best rows, one for each place on the x axis."""
+    classes, gain = _classes(choice), np.nan_to_num(gain, nan=-np.inf)
+    lines = {}
+    for name in np.unique(classes):
+        rows = np.flatnonzero(classes == name)
+        places = [rows[(x[rows] == place) | np.isnan(x[rows])] for place in np.unique(x[rows])]
+        lines[f"{name}, the best"] = np.array([candidates[np.argmax(gain[candidates])] for candidates in places])
+    return lines

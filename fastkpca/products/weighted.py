@@ -162,10 +162,10 @@ class UncentredSummation(WeightedSummation):
     eigenvalues, norm and trace are those of D^(1/2) K D^(1/2). As ``WeightedSummation``; without weights D is I.
     """
 
-    def __init__(self, inner: Summation, weights: np.ndarray | None, rounding: float = 0.0):
+    def __init__(self, inner: Summation, weights: np.ndarray, rounding: float = 0.0):
         n = inner.shape[0]
         self.inner, self.symmetric, self.shape = inner, True, (n + 1, n + 1)
-        self.root = np.ones(n) if weights is None else np.sqrt(np.asarray(weights, dtype=np.float64))
+        self.root = np.sqrt(np.asarray(weights, dtype=np.float64))
         self.total = float(self.root @ self.root)
         v = np.full(n + 1, 1.0 / np.sqrt(n + 1.0))
         v[-1] += 1.0
@@ -190,22 +190,8 @@ class UncentredSummation(WeightedSummation):
         return np.zeros(len(self.root))
 
 
-class UncentredExactSummation(UncentredSummation):
+class UncentredExactSummation(WeightedExactSummation, UncentredSummation):
     """The same, and the norm of the matrix from its entries."""
-
-    gives_norm = True
-
-    def __init__(
-        self,
-        inner: Summation,
-        weights: np.ndarray | None,
-        rounding: float,
-        kernel: Kernel,
-        rows: Rows,
-        n_threads: int,
-    ):
-        super().__init__(inner, weights, rounding)
-        self._kernel, self._rows, self._threads = kernel, rows, n_threads if kernel.thread_safe else 1
 
     def pass_with_norm(self, V: np.ndarray, row_means: np.ndarray, grand_mean: float) -> NormPass:
         """As ``Summation.pass_with_norm``: the row means of K' are zero, and those given are that up to rounding."""
@@ -331,16 +317,14 @@ class _UncentredCoordinates(_WeightedCoordinates):
 
     def product(self, product: Summation, *, exact: bool) -> Summation:
         self._uncentred = (
-            UncentredExactSummation(
-                product, self._rows.weights, self._rounding, self._kernel, self._rows, self._n_threads
-            )
+            UncentredExactSummation(product, self.weights, self._rounding, self._kernel, self._rows, self._n_threads)
             if exact
-            else UncentredSummation(product, self._rows.weights, self._rounding)
+            else UncentredSummation(product, self.weights, self._rounding)
         )
         return self._uncentred
 
     def search_product(self, search: Summation) -> Summation:
-        return UncentredSummation(search, self._rows.weights)
+        return UncentredSummation(search, self.weights)
 
     def block(self, V: np.ndarray) -> np.ndarray:
         return self._uncentred.outside(V)

@@ -278,9 +278,9 @@ class TextFile:
         keys = ",".join((self.names[i] if self.names and self.names[i] else str(i + 1)) for i in words)
         keys = f'"{keys}"' if " " in keys else keys
         example = next(x for x in self._cells(words[0]) if not _is_number(x) and x.lower() not in _MISSING)
+        hint = self._decimal_comma([example]) or " (--id takes names of the rows, --label-column classes)"
         raise DataFileError(
-            f"{self.name}: not numeric: {labels}, for example {example!r}"
-            f"{self._decimal_comma([example])}; leave out with --skip-columns {keys}"
+            f"{self.name}: not numeric: {labels}, for example {example!r}{hint}; leave out with --skip-columns {keys}"
         )
 
     # Why a library refused the file

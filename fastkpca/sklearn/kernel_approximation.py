@@ -183,6 +183,26 @@ class Nystroem(KernelTransformer):
         ValueError
             ``selection="random_pivoting"`` with a kernel that does not declare itself positive semidefinite.
         """
+        self._fit(X)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
+        """``fit``, and the features of the same rows from the same pass over them.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+        """
+        features = self._fit(X, keep=True)
+        return self.transform(X) if features is None else features
+
+    def _fit(self, X: Any, *, keep: bool = False) -> np.ndarray | None:
+        """``fit``; with ``keep`` also the features, None where there was no pass over the rows."""
         if not get_config()["skip_parameter_validation"]:
             self._validate_params()
         asked = self._asked()
@@ -204,11 +224,12 @@ class Nystroem(KernelTransformer):
         self.components_ = X[index]
         self._n_features_out = number
         self._kernel_ = kernel.unbound()
-        if kernel.positive_semidefinite:
-            self._fit_map(PivotMap(kernel, rows.take(index), entry_error=entry_error), rows, entry_error, rng)
-        else:
+        if not kernel.positive_semidefinite:
             self._fit_indefinite(kernel, rows, index)
-        return self
+            return None
+        out = np.empty((X.shape[0], number), dtype=float_type(X.dtype)) if keep else None
+        self._fit_map(PivotMap(kernel, rows.take(index), entry_error=entry_error), rows, entry_error, rng, out)
+        return out
 
     def transform(self, X: Any) -> np.ndarray:
         """Features of rows.
@@ -274,18 +295,31 @@ class Nystroem(KernelTransformer):
 
     _map: PivotMap | None  # None for kernels that may be indefinite
 
-    def _fit_map(self, feature_map: PivotMap, rows: Rows, entry_error: float, rng: np.random.Generator) -> None:
-        """Features of a semidefinite kernel, and the bounds on what they leave out."""
+    def _fit_map(
+        self,
+        feature_map: PivotMap,
+        rows: Rows,
+        entry_error: float,
+        rng: np.random.Generator,
+        out: np.ndarray | None = None,
+    ) -> None:
+        """Features of a semidefinite kernel, into ``out`` where it is given, and the bounds on what they leave out."""
         kernel, n = feature_map.kernel, rows.n_samples
         threads = parallel.threads_for(kernel, self._n_threads())
         with parallel.blas_threads():
-            _, draws = residual_draws(feature_map, rows, rng, n_threads=threads)
             W, scale, Zt = scipy.linalg.svd(feature_map.factor.T, check_finite=False)
+            rotation = W @ Zt
+
+            def rotated(tile: slice, Phi: np.ndarray) -> None:
+                if out is not None:
+                    out[tile] = Phi @ rotation
+
+            _, draws = residual_draws(feature_map, rows, rng, each=rotated, n_threads=threads)
             count, trace = draws_worth(n, feature_map.n_features), draws.total
             left_out = residual_bound(feature_map, kernel, rows, trace, draws, count=count, entry_error=entry_error)
             if not left_out.mu < trace:
                 left_out = Bound(trace, "trace")
-        self._map, self._shift, self._rotation = feature_map, rows.shift, W @ Zt
+        self._map, self._shift, self._rotation = feature_map, rows.shift, rotation
         self.normalization_ = (Zt.T / scale) @ Zt
         self.residual_trace_ = float(trace)
         self.residual_norm_ = float(left_out.mu)

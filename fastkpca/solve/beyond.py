@@ -24,7 +24,7 @@ from .certificate import NO_BOUND, SAYS_NOTHING, Bound, MatrixInfo, RitzBlock
 
 __all__ = [
     "FAILURE",
-    "KRYLOV_FAILURE",
+    "KRYLOV_AFTER_FEATURES",
     "MOMENTS_FAILURE",
     "FeatureInfo",
     "best_bound",
@@ -44,10 +44,9 @@ __all__ = [
 ]
 
 FAILURE = 1e-6
-"""Probability with which any of the random bounds of a whole run may fail. Half of it is for the samples of the
-features route (``sampled``), the rest for the two kinds of eigensolver, of which a run may use both.
-"""
-KRYLOV_FAILURE = MOMENTS_FAILURE = FAILURE / 4
+"""Probability with which any of the random bounds of a whole run may fail. Of a features run half of it is for samples
+(``sampled``) and a quarter for the eigensolver; the last quarter is for a krylov run after it, which else has all."""
+KRYLOV_AFTER_FEATURES = MOMENTS_FAILURE = FAILURE / 4
 
 
 @dataclass(frozen=True)

@@ -396,16 +396,17 @@ def angle_bounds(theta: np.ndarray, residual_gram: np.ndarray, bounds: np.ndarra
     lower, upper = bounds.T
     labels = cluster_labels(bounds)
     angles = np.empty(c)
-    for label in np.unique(labels[:c]):
-        members = np.flatnonzero(labels == label)
-        mine = members[members < c]
-        first, last = members[0], members[-1]
+    starts = np.flatnonzero(np.diff(labels, prepend=-1))
+    for first, after in zip(starts, [*starts[1:], m]):
+        if first >= c:
+            break
+        mine = slice(first, min(after, c))
         # the ends that face the cluster: lower ends of the eigenvalues above it, the upper end of the next one below
-        above = lower[:first].min() - theta[mine[0]] if first > 0 else np.inf
+        above = lower[:first].min() - theta[first] if first > 0 else np.inf
         # beyond the last interval no gap is known
-        below = theta[mine[-1]] - upper[last + 1] if last + 1 < m else 0.0
+        below = theta[mine.stop - 1] - upper[after] if after < m else 0.0
         gap = min(above, below) - error
-        block = residual_gram[np.ix_(mine, mine)]
+        block = residual_gram[mine, mine]
         if gap == np.inf:
             angles[mine] = 0.0
         elif gap > 0 and np.isfinite(block).all():

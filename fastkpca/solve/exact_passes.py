@@ -12,7 +12,7 @@ import numpy as np
 from ..base.rounding import UNIT, rounding_factor
 from ..errors import rounded_up
 from .basis import Basis
-from .beyond import KRYLOV_FAILURE, deterministic_bound, exploration_bound, failure_of_attempt, feature_bound
+from .beyond import deterministic_bound, exploration_bound, failure_of_attempt, feature_bound
 from .certificate import NO_BOUND, Bound, Certificate, RitzBlock, ritz_certificate
 from .costs import TooDearError, default_block_size, factorising_seconds, ritz_seconds, sampling_seconds
 from .outlook import Gap, Outlook, by_size
@@ -21,10 +21,9 @@ from .sampled import draws_for
 
 __all__ = ["ExactRun", "Exploration", "KrylovResult", "Pairs", "Verdict"]
 
-EXPLORATION_FAILURE = KRYLOV_FAILURE / 2
-"""Probability with which any exploration of a run may fail, over all their stopping times."""
-SAMPLE_FAILURE = KRYLOV_FAILURE / 4
-"""The same of the samples of rows."""
+OF_START, OF_EXPLORATIONS, OF_SAMPLES = 0.3, 0.6, 0.1
+"""Shares of the probability of failure: of the random block that a flat spectrum's run begins with, of all later ones
+over all their stopping times, and of samples of rows."""
 SHARES = (0.9, 0.8, 0.7, 0.6, 0.4, 0.2)
 """Of the last wanted eigenvalue: bounds on those beyond the basis that a sample is to prove."""
 LEAST_EXPLORING_PASSES = 4
@@ -243,7 +242,10 @@ class ExactRun:
         matrix = self.products.matrix
         if matrix.entries is None or not (matrix.positive_semidefinite and self.target.probabilistic):
             return verdict
-        wanted, failure = self._sufficient_mu(theta, c), failure_of_attempt(SAMPLE_FAILURE, self.samples)
+        wanted, failure = (
+            self._sufficient_mu(theta, c),
+            failure_of_attempt(OF_SAMPLES * self.target.failure, self.samples),
+        )
         if not wanted > 0.0 or size < GROWTH * self.last_try or self.products.trace is None:
             return verdict
         left = self.products.trace[0] - float(theta.sum())
@@ -257,7 +259,7 @@ class ExactRun:
         rest = self._rest(pairs)
         bound = rest.sampled_bound(rest.diagonal_bounds(), draws, self.rng, failure)
         if bound.failure_probability:
-            bound = replace(bound, failure_probability=SAMPLE_FAILURE)
+            bound = replace(bound, failure_probability=OF_SAMPLES * self.target.failure)
         certificate = ritz_certificate(self.ritz, c, self.products.info, bound)
         return self._better(Verdict(certificate, c, self._done(certificate, theta, c), True), verdict, theta)
 
@@ -311,7 +313,7 @@ class ExactRun:
         if self.exploration is not None and self.exploration.steps > 0:
             other = ritz_certificate(ritz, c, matrix, self._explored_bound(self.exploration, error))
             if other.width < 0.5 * certificate.width:
-                certificate = replace(other, failure_probability=EXPLORATION_FAILURE)
+                certificate = replace(other, failure_probability=OF_EXPLORATIONS * self.target.failure)
         return Verdict(certificate, c, self._done(certificate, theta, c), only_mu_is_missing)
 
     def _ritz_block(self, pairs: Pairs) -> RitzBlock:
@@ -337,9 +339,13 @@ class ExactRun:
         return feature_bound(features, np.vstack(self._projected), self.n, gap, orthogonality_error, gap_error)
 
     def _new_exploration(self, starts: int) -> Exploration:
-        failure = failure_of_attempt(EXPLORATION_FAILURE, self.explorations)
+        failure = self._failure_of_exploration()
         self.explorations += 1
         return Exploration(self.basis.size, starts, failure)
+
+    def _failure_of_exploration(self) -> float:
+        """Of the next one."""
+        return failure_of_attempt(OF_EXPLORATIONS * self.target.failure, self.explorations)
 
     def _explored_bound(self, exploration: Exploration, error: float) -> Bound:
         """A bound outside the first columns, from Rayleigh-Ritz on the Krylov space of the random block."""

@@ -12,17 +12,15 @@ from __future__ import annotations
 import numpy as np
 
 from ..base.rounding import UNIT, rounding_factor
-from .beyond import KRYLOV_FAILURE, failure_of_attempt, lanczos_failure_epsilon
+from .beyond import lanczos_failure_epsilon
 from .certificate import Bound, ritz_certificate
 from .costs import leading_pairs_seconds
-from .exact_passes import EXPLORATION_FAILURE, ExactRun, Exploration, Pairs, Verdict
+from .exact_passes import OF_EXPLORATIONS, OF_START, ExactRun, Exploration, Pairs, Verdict
 from .outlook import MOST_COLUMNS_WITHOUT_RESTART, Outlook
 from .random_start import GaussianStart, separated_bound
 
 __all__ = ["FlatRun"]
 
-START_FAILURE = KRYLOV_FAILURE / 4
-"""Probability with which what follows from the first random block may fail."""
 MOST_PASSES = 40
 """As far as predictions go."""
 
@@ -36,7 +34,10 @@ class FlatRun(ExactRun):
         outlook.columns = min(outlook.columns, MOST_COLUMNS_WITHOUT_RESTART)
         block = rng.standard_normal((self.n, outlook.block))
         block -= block.mean(axis=0)  # H block: the space belongs to H K H
-        self.start, self.first_block = GaussianStart(block, START_FAILURE), self.basis.orthonormal(block)
+        self.start, self.first_block = (
+            GaussianStart(block, OF_START * outlook.target.failure),
+            self.basis.orthonormal(block),
+        )
         self.steps = 0
         self.exploration_failed = False
         self.upper = np.full(outlook.block, np.inf)
@@ -114,7 +115,7 @@ class FlatRun(ExactRun):
         c = min(self.target.c, len(theta))
         if self.exploration is not None and self.exploration.steps > 0:
             self._take_ends_of_exploration(self.exploration, float(theta[c - 1]))
-        failure = START_FAILURE + (EXPLORATION_FAILURE if self.explorations else 0.0)
+        failure = (OF_START + (OF_EXPLORATIONS if self.explorations else 0.0)) * self.target.failure
         outside = separated_bound(self.upper, ritz, failure)
         certificate = ritz_certificate(ritz, c, self.products.info, outside).tightened(self.upper)
         return Verdict(certificate, c, self._done(certificate, theta, c), False)
@@ -138,7 +139,7 @@ class FlatRun(ExactRun):
         """Until it proves what is beyond the space to be below the last wanted eigenvalue."""
         block = self.outlook.block
         # the last two blocks show most of what the columns before them left over
-        failure = failure_of_attempt(EXPLORATION_FAILURE, self.explorations)
+        failure = self._failure_of_exploration()
         left = 1.15 * max(self.basis.largest_beyond(self.basis.size - 2 * block), 0.0)
         for steps in range(2, MOST_PASSES):
             eps = lanczos_failure_epsilon(self.n, steps, block, failure / MOST_PASSES)

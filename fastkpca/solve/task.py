@@ -8,7 +8,7 @@ import numpy as np
 
 from ..base.protocol import Summation
 from ..products.weighted import Entries
-from .beyond import FeatureInfo
+from .beyond import FAILURE, FeatureInfo
 
 __all__ = ["KernelMatrix", "SolverBudget", "SolverTarget"]
 
@@ -27,12 +27,15 @@ class SolverTarget:
         Instead of a fixed c: as many eigenvalues as sum up to this fraction of the trace.
     probabilistic : bool
         Whether a bound that fails with a stated probability is allowed where no other is small enough.
+    failure : float
+        Probability with which any of such bounds may fail, all together.
     """
 
     c: int
     tol: float = 1e-6
     fraction: float | None = None
     probabilistic: bool = True
+    failure: float = FAILURE
 
     def count(self, values: np.ndarray, trace: float | None) -> int | None:
         """How many of these values are wanted; None where they do not sum up to the fraction."""

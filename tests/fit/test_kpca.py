@@ -625,3 +625,21 @@ def test_rows_in_few_dimensions_are_looked_at():
     X = rng.random((3000, 3)) @ rng.standard_normal((3, 10))
     model = fk.kpca(X, "polynomial", 5, degree=4)
     assert model.info["n_features"] < 100
+
+
+@pytest.mark.parametrize("kernel", ["linear", "gaussian", "polynomial"])
+@pytest.mark.parametrize("rows", [np.ones((20, 3)), np.full((3000, 4), 0.1)], ids=["few", "many"])
+def test_features_of_equal_rows_carry_no_variance(kernel, rows):
+    parameters = {"sigma": 1.0} if kernel == "gaussian" else {}
+    with pytest.raises(ValueError, match="no component of .* carries variance"):
+        fk.kpca(rows, kernel, 1, method="features", **parameters)
+
+
+def test_features_find_the_one_row_among_equal_ones_that_differs():
+    X = np.ones((20000, 3))
+    X[777, 0] = 3.0
+    for kernel, parameters in (("linear", {}), ("gaussian", {"sigma": 1.0})):
+        model = fk.kpca(X, kernel, 1, method="features", **parameters)
+        k = 4.0 if kernel == "linear" else 2 * (1 - np.exp(-2.0))  # |phi(x) - phi(y)|^2
+        assert model.eigenvalue_bounds[0, 0] <= k * (1 - 1 / 20000) * (1 + 1e-12)
+        assert model.eigenvalue_bounds[0, 1] >= k * (1 - 1 / 20000) * (1 - 1e-12)

@@ -13,6 +13,7 @@ import fastkpca as fk
 from fastkpca.errors import CertificateWarning
 from fastkpca.kernels import Cost, FeatureMap, Kernel, Offer
 from fastkpca.maps.monomial import TaylorMap
+from fastkpca.solve import sampled
 
 N, D, C = 3000, 2, 5
 MAPS = {
@@ -421,3 +422,83 @@ def test_a_row_whose_features_overflow_when_squared_is_refused(degree, size):
     model = fk.kpca(data(n=300), "polynomial", 2, degree=degree, keep_moments=True)
     with pytest.raises(ValueError, match="not finite|beyond|range"):
         fk.kpca_update(model, np.full((1, D), size))
+
+
+def left_out_of(model, X, weights=None):
+    """The largest eigenvalue of what the model's feature map leaves out of these rows."""
+    rows = np.asarray(X, dtype=np.float64) - model.shift
+    Phi = model.projector.map.features(rows)
+    R = model.kernel.block(rows, rows) - Phi @ Phi.T
+    root = np.ones(len(X)) if weights is None else np.sqrt(weights)
+    return float(np.linalg.eigvalsh(root[:, None] * R * root)[-1])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_merged_models_know_what_samples_of_their_parts_prove(tmp_path, weighted):
+    """No warning, and far narrower than by the trace; the bounds, and their failure probabilities, add up."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((4000, 8))
+    w = rng.integers(1, 4, len(X)).astype(float) if weighted else None
+    parts = [(X[:2500], None if w is None else w[:2500]), (X[2500:], None if w is None else w[2500:])]
+    options = {"tol": 2e-2, "keep_moments": True}
+    first = fk.kpca(parts[0][0], "gaussian", 3, sigma=2.8, sample_weight=parts[0][1], **options)
+    second = fk.kpca(parts[1][0], like=first, sample_weight=parts[1][1], **options)
+    fk.save(first, tmp_path / "first.kpca")
+    loaded = fk.load(tmp_path / "first.kpca")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        merged = fk.kpca_merge(loaded, pickle.loads(pickle.dumps(second)), tol=3e-2)
+        updated = fk.kpca_update(first, parts[1][0], sample_weight=parts[1][1], tol=4e-2)
+        further = fk.kpca_update(updated, parts[1][0][:50], tol=4e-2)
+    exact = fk.kpca(X, "gaussian", 3, sigma=2.8, method="dense", sample_weight=w).eigenvalues
+    truth = left_out_of(first, X, w)
+    for model in (merged, updated):
+        low, high = model.eigenvalue_bounds.T
+        assert (low <= exact).all() and (exact <= high).all()
+        assert truth <= model.info["residual_norm"] < 0.2 * model.info["residual_trace"]
+        assert model.bound_kind == "probabilistic"
+        assert model.failure_probability == first.failure_probability + second.failure_probability <= 1e-6
+    assert merged.info["residual_norm"] == first.info["residual_norm"] + second.info["residual_norm"]
+    assert further.failure_probability > updated.failure_probability
+    # the trace alone will do
+    with pytest.warns(CertificateWarning):
+        wide = fk.kpca_merge(first, second, tol=1e-6)
+    assert wide.bound_kind == "probabilistic"
+    assert fk.kpca_merge(first, second, tol=0.5).bound_kind == "guaranteed"
+
+
+def test_files_of_models_without_the_bound_load_and_merge_by_their_trace(tmp_path):
+    X = np.random.default_rng(1).standard_normal((3000, 8))
+    model = fk.kpca(X, "gaussian", 3, sigma=2.8, tol=2e-2, keep_moments=True)
+    header, arrays = model.state()
+    old = fk.KPCAModel.from_state({key: value for key, value in header.items() if key != "left_out"}, arrays)
+    with pytest.warns(CertificateWarning):
+        merged = fk.kpca_merge(old, old, tol=2e-2)
+    assert merged.bound_kind == "guaranteed" and merged.info["residual_norm"] == merged.info["residual_trace"]
+    for wrong in ([1.0], [-1.0, 0.0], [1.0, 2.0], [np.nan, 0.0], "sampled"):
+        with pytest.raises(fk.errors.ModelFileError):
+            fk.KPCAModel.from_state(header | {"left_out": wrong}, arrays)
+    bare = {key: value for key, value in header.items() if key != "moments"}
+    with pytest.raises(fk.errors.ModelFileError, match="no moments"):
+        fk.KPCAModel.from_state(bare, {key: x for key, x in arrays.items() if not key.startswith("moments.")})
+
+
+def test_bounds_of_merged_models_fail_as_rarely_as_they_say(monkeypatch):
+    """Each part's bound fails with 1 in 20 instead of in millions, so that failures can be seen."""
+    monkeypatch.setattr(sampled, "SAMPLING_FAILURE", 0.05)
+    missed = merged_models = 0
+    for seed in range(60):
+        rng = np.random.default_rng([5, seed])
+        X = rng.standard_normal((int(rng.integers(200, 700)), 6)) * np.exp(rng.uniform(-2, 1, 6))
+        X[0] *= 10.0 ** rng.uniform(0, 2)
+        half = int(rng.integers(60, len(X) - 60))
+        options = {"max_features": int(rng.integers(5, 40)), "rng": seed}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            first = fk.kpca(X[:half], "gaussian", 2, keep_moments=True, **options)
+            second = fk.kpca(X[half:], like=first, tol=0.1, rng=seed, keep_moments=True)
+            merged = fk.kpca_merge(first, second, tol=1e-3) if seed % 2 else fk.kpca_update(first, X[half:], tol=1e-3)
+        if merged.bound_kind == "probabilistic":
+            merged_models += 1
+            missed += merged.info["residual_norm"] < left_out_of(merged, X) * (1 - 1e-9)
+    assert merged_models > 30 and missed <= 0.05 * merged_models

@@ -81,6 +81,25 @@ def test_scree_draws_both_kinds_of_intervals(model, X):
     ax.figure.draw_without_rendering()
 
 
+def test_a_model_that_is_not_centred(X):
+    model = fk.kpca(X + 1.0, "linear", 3, center=False)
+    ax = plot.scree(model, uncertainty=fk.kpca_uncertainty(model, X + 1.0, n_bootstrap=100, n_permutations=5))
+    assert ax.get_ylabel() == "eigenvalue of the Gram matrix"
+    share = next(line for line in ax.figure.axes[1].lines if "cumulative" in line.get_label()).get_ydata()
+    band = ax.figure.axes[1].collections[0].get_paths()[0].vertices[:, 1]
+    assert band.min() <= share.min() and share.max() <= band.max() * (1 + 1e-9)
+
+
+def test_a_fitted_estimator_will_do(X):
+    pytest.importorskip("sklearn")
+    from fastkpca.sklearn import KernelPCA
+
+    fitted = KernelPCA(n_components=2, kernel="rbf", gamma=0.1).fit(X)
+    which = fk.kpca_importance(fitted, X)
+    assert len(plot.biplot(fitted, which).texts) == 8
+    plot.scree(fitted, uncertainty=fk.kpca_uncertainty(fitted, X, n_bootstrap=100, n_permutations=0))
+
+
 def test_wrong_input_is_refused_in_words(model, which, X):
     with pytest.raises(TypeError, match="kpca_importance"):
         plot.importance(which.importance)

@@ -416,15 +416,33 @@ def test_selection_draws_every_candidate_with_its_error_and_marks_the_choice(X):
 
 
 def test_selection_of_other_measures_kernels_and_one_kernel(X):
-    choice = fk.kpca_select(X, {"polynomial": {"degree": [2, 3]}, "gaussian": {"sigma": [1.0, 2.0]}}, [1, 2])
+    grids = {"polynomial": {"degree": [2, 3]}, "gaussian": {"sigma": [1.0, 2.0]}, "linear": {}}
+    choice = fk.kpca_select(X, grids, [1, 2])
     ax = plot.selection(choice, measure="stability")
-    assert "larger is better" in ax.get_ylabel() and ax.get_xlabel() == "number of components"
+    assert "larger is better" in ax.get_ylabel() and ax.get_xlabel() == "sigma or degree"
     labels = {x.get_text() for x in ax.get_legend().get_texts()}
-    assert {"Gaussian, sigma = 1", "Polynomial, degree = 3"} <= {x.partition(", scale")[0] for x in labels}
+    assert labels == {f"{x}, c = {c}" for x in ("Gaussian", "Linear", "Polynomial") for c in (1, 2)} | {"choice"}
+    level = line(ax, "Linear, c = 2")
+    assert set(level.get_ydata()) == {choice.columns["stability"][-1]}
+    fits(ax)
+    # two parameters that vary, in one class among others: by the number of components
+    ax = plot.selection(fk.kpca_select(X, {"polynomial": {"degree": [2, 3], "offset": [0.5, 1]}, "linear": {}}, [1, 2]))
+    assert ax.get_xlabel() == "number of components" and len(ax.containers) == 5
+    fits(ax)
+    # too many lines: the best of each class at each place
+    choice = fk.kpca_select(X[:40], ["gaussian", "laplacian", "linear"], [1, 2], criterion="preimage")
+    many = fk.kpca_select(X[:40, [0, 1, 2, 0, 1, 2]], ["gaussian", "laplacian", "linear"], [1, 2, 3, 4])
+    assert len(plot.selection(choice).get_legend().get_texts()) == 8
+    ax = plot.selection(many)
+    labels = [x.get_text() for x in ax.get_legend().get_texts()]
+    assert sorted(labels) == ["Gaussian, the best", "Laplacian, the best", "Linear, the best", "best", "choice"]
+    gaussian = ax.containers[0][0].get_ydata()
+    np.testing.assert_allclose(gaussian, np.nanmin(many.columns["preimage"][: 12 * 4].reshape(12, 4), axis=1))
     fits(ax)
     ax = plot.selection(fk.kpca_select(X, "linear", [1, 2, 3]))
     assert ax.get_xscale() == "linear" and "SPE" in ax.get_ylabel()
     fits(ax)
+    assert len(plot.selection(fk.kpca_select(X, "linear", 2)).get_legend().get_texts()) == 3
     with pytest.raises(ValueError, match="measure is 'score'; give one of"):
         plot.selection(choice, measure="score")
     with pytest.raises(TypeError, match="what kpca_select returned; found KPCAModel"):

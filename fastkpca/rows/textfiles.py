@@ -186,8 +186,8 @@ class TextFile:
         types: Any = dict.fromkeys(range(self.n_columns), "S1") | dict.fromkeys(taken, np.float64) | beside
         if len(taken) == self.n_columns:
             types = np.float64  # a type for each of thousands of columns takes twice as long
-        # before 3.1 pandas rounds correctly only where it is asked to, and does not count the fields of a block's first line:
-        # one more column holds what such a line has too many
+        # before 3.1 pandas rounds correctly only where it is asked to, and does not count the fields of a block's
+        # first line: one more column holds what such a line has too many
         old = tuple(map(int, pandas.__version__.split(".")[:2])) < (3, 1)
         options: dict[str, Any] = {}
         if old:

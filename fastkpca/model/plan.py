@@ -116,7 +116,8 @@ class Plan:
                 lines.append(f"{mark} {x.label:<24}{x.obstacle}")
             else:
                 features = str(x.n_features) if x.n_features else "-"
-                lines.append(f"{mark} {x.label:<24}{features:>10}{readable_seconds(x.seconds):>12}{readable_size(x.memory):>12}")
+                costs = f"{readable_seconds(x.seconds):>12}{readable_size(x.memory):>12}"
+                lines.append(f"{mark} {x.label:<24}{features:>10}{costs}")
         return "\n".join(lines)
 
     __repr__ = __str__

@@ -100,7 +100,7 @@ def main() -> None:
             flush=True,
         )
     print(
-        f"ratio: median {np.median(ratios):.2f}, 90 % {np.quantile(ratios, 0.9):.2f}, worst {max(ratios):.2f}; "
+        f"ratio: median {np.median(ratios):.2f}, 95 % {np.quantile(ratios, 0.95):.2f}, worst {max(ratios):.2f}; "
         f"{sum(x > 2 for x in ratios)} of {len(ratios)} above 2"
     )
 

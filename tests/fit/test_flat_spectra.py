@@ -13,6 +13,7 @@ from fastkpca.base.protocol import Summation
 from fastkpca.errors import CertificateWarning
 from fastkpca.fit import planning
 from fastkpca.fit.look import Look, look_at
+from fastkpca.kernels import gaussian
 from fastkpca.solve.costs import TooDearError, ritz_seconds
 from fastkpca.solve.krylov import block_krylov
 from fastkpca.solve.task import KernelMatrix, SolverBudget, SolverTarget
@@ -122,3 +123,31 @@ def test_distances_have_no_positive_eigenvalue(n):
             fk.kpca(D, "precomputed", 3, method=method)
     model = fk.kpca(-0.5 * D, "precomputed", 3, method="krylov")
     assert np.ptp(model.eigenvalue_bounds, axis=1).max() < 1e-6 * model.eigenvalues[0]
+
+
+def test_what_a_warning_advises_helps():
+    """Of a spectrum that is too flat for the passes: more passes narrow the intervals, and LAPACK reaches tol."""
+    X = np.random.default_rng(1).standard_normal((1500, 32))
+    options = {"sigma": 0.15 * 32**0.5, "tol": 1e-4}
+    with pytest.warns(CertificateWarning, match=r"more passes \(max_passes\) help, or method='dense'") as caught:
+        model = fk.kpca(X, "gaussian", 5, method="krylov", products="exact", max_passes=12, **options)
+    assert len(caught) == 1 and model.info["passes"] == 12
+    with warnings.catch_warnings(record=True):
+        warnings.simplefilter("always")
+        longer = fk.kpca(X, "gaussian", 5, method="krylov", products="exact", max_passes=30, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        dense = fk.kpca(X, "gaussian", 5, method="dense", **options)
+    widths = [np.diff(x.eigenvalue_bounds, axis=1).max() / x.eigenvalues[0] for x in (model, longer, dense)]
+    assert widths[0] < 1.0 and widths[1] < 0.5 * widths[0] and widths[2] <= 1e-4
+    for other in (model, longer):
+        assert (other.eigenvalue_bounds[:, 0] <= dense.eigenvalue_bounds[:, 1]).all()
+        assert (dense.eigenvalue_bounds[:, 0] <= other.eigenvalue_bounds[:, 1]).all()
+
+
+def test_maps_that_cannot_win_are_not_looked_for(monkeypatch):
+    """Of 64 columns, where pivots would have to be many thousands; an exact map is found all the same."""
+    X = np.random.default_rng(0).random((5000, 64))
+    monkeypatch.setattr(gaussian, "ranked_map", lambda *_, **__: pytest.fail("a search for a map that cannot win"))
+    assert fk.plan(X, "gaussian", 10).method == "krylov"
+    assert fk.plan(X[:, :40], "polynomial", 10, degree=2).name == "monomial"

@@ -1,0 +1,103 @@
+"""Two threads of one process against two processes of one thread each that do the same work, route by route.
+
+The ratio is kernel PCAs a second of the first over that of the second, so 1 means that nothing is lost to threads: what
+the memory and the processor's clock take from two processes they take from both. Needs a machine with nothing else to
+do; ``--rounds`` measurements take turns, and the median of the ratios is printed. Results have equal bits, which is
+checked.
+
+    python benchmarks/speed/threads.py [case ...] [--rounds 5] [--seconds 2]
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import subprocess
+import sys
+import time
+import warnings
+from typing import Any
+
+import common
+import numpy as np
+
+import fastkpca as fk
+
+# rows, columns, arguments of kpca
+CASES: dict[str, tuple[int, int, dict[str, Any]]] = {
+    "monomials": (100_000, 10, {"kernel": "polynomial", "degree": 3}),
+    "ranked": (50_000, 5, {"kernel": "gaussian", "sigma": 2.0, "features": "ranked"}),
+    "pivots": (50_000, 8, {"kernel": "gaussian", "sigma": 4.0, "features": "pivots", "tol": 1e-4}),
+    "fourier": (200_000, 2, {"kernel": "gaussian", "sigma": 0.1, "features": "fourier"}),
+    "krylov, exact, d=5": (10_000, 5, {"kernel": "gaussian", "sigma": 0.5, "products": "exact"}),
+    "krylov, exact, d=64": (5000, 64, {"kernel": "gaussian", "products": "exact"}),
+    "krylov, grid": (30_000, 3, {"kernel": "gaussian", "sigma": 0.3, "products": "grid"}),
+    "dense": (5000, 8, {"kernel": "gaussian", "sigma": 0.5, "method": "dense"}),
+}
+
+
+def work(name: str, threads: int, seconds: float) -> None:
+    """Warm up, wait for a line, run for so long; print how many runs a second, and what the result was."""
+    n, d, options = CASES[name]
+    X = np.random.default_rng(0).random((n, d))
+    warnings.simplefilter("ignore")
+    model = fk.kpca(X, c=10, n_threads=threads, **options)
+    bits = hashlib.sha256(model.eigenvalues.tobytes() + np.asarray(model.score).tobytes()).hexdigest()
+    print("ready", flush=True)
+    sys.stdin.readline()
+    started, runs = time.perf_counter(), 0
+    while runs == 0 or time.perf_counter() - started < seconds:
+        fk.kpca(X, c=10, n_threads=threads, **options)
+        runs += 1
+    print(json.dumps({"rate": runs / (time.perf_counter() - started), "bits": bits}))
+
+
+def rate(name: str, threads: int, processes: int, seconds: float) -> tuple[float, set[str]]:
+    """(runs a second of all processes together, hashes of their results)."""
+    command = [sys.executable, __file__, "--one", name, str(threads), "--seconds", str(seconds)]
+    started = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(processes)
+    ]
+    pipes = [(x.stdin, x.stdout) for x in started]
+    for _, out in pipes:
+        assert out is not None
+        if out.readline().strip() != "ready":
+            raise RuntimeError(f"{name} failed")
+    outcomes = []
+    for into, _ in pipes:
+        assert into is not None
+        into.write("go\n")
+        into.flush()
+    for process in started:
+        outcomes.append(json.loads(process.communicate()[0].splitlines()[-1]))
+    return sum(x["rate"] for x in outcomes), {x["bits"] for x in outcomes}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("cases", nargs="*", choices=[*CASES, []], default=[])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument("--one", nargs=2, metavar=("CASE", "THREADS"))
+    options = parser.parse_args()
+    if options.one:
+        work(options.one[0], int(options.one[1]), options.seconds)
+        return
+    common.header("two threads against two processes of one thread")
+    print("| route | N | d | runs a second, two threads | two processes | ratio | equal bits |")
+    print("|---|---|---|---|---|---|---|")
+    for name in options.cases or CASES:
+        n, d, _ = CASES[name]
+        rates, bits = [], set()
+        for _ in range(options.rounds):
+            (together, some), (apart, others) = (rate(name, *x, options.seconds) for x in ((2, 1), (1, 2)))
+            rates.append((together, apart))
+            bits |= some | others
+        together, apart = np.median(rates, axis=0)
+        ratio = float(np.median([a / b for a, b in rates]))
+        print(f"| {name} | {n} | {d} | {together:.3g} | {apart:.3g} | {ratio:.2f} | {len(bits) == 1} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -16,7 +16,7 @@ from ..base.protocol import Cost, FeatureMap, Kernel, Offer, Summary
 from ..errors import NoRouteError, with_near
 from ..maps.draws import DRAWS
 from ..maps.pivots import candidates_for, pivot_map, pivots_cost
-from ..model.plan import Candidate, Plan, Room, readable_size
+from ..model.plan import Candidate, Plan, Room, readable_seconds, readable_size
 from ..products.matrix import kept_bytes
 from ..products.rates import (
     EIGEN_RATE,
@@ -681,5 +681,6 @@ def _choose(candidates: list[Candidate], problem: Problem) -> Plan:
         reason = "the only route that fits"
     else:
         second = min(others, key=lambda x: x.seconds)
-        reason = f"predicted {best.seconds:.2g} s, against {second.seconds:.2g} s for {second.label}"
+        seconds, other = (readable_seconds(x.seconds, 2) for x in (best, second))
+        reason = f"predicted {seconds} s, against {other} s for {second.label}"
     return Plan(best.method, best.name, reason, tuple(candidates))

@@ -76,15 +76,7 @@ class TextFile:
         rows = [self._cells_of(line) for _, line in sample]
         self.header_line, self.names = 0, None
         self.notes: list[str] = []
-        if header is None:
-            header = _is_header(rows)
-            if not header and _is_row_of_years(rows):
-                header = True
-                self.notes.append(
-                    f"line {sample[0][0]} ({listed(rows[0], 3)}) is taken for the names of the columns; "
-                    "--header no takes it for data"
-                )
-        if header:
+        if self._has_header(rows, sample[0][0]) if header is None else header:
             self.header_line = sample[0][0]
             self.names = [cell.strip() for cell in self._split(sample[0][1])]
             rows.pop(0)
@@ -102,6 +94,16 @@ class TextFile:
                     f"the first line of data has {self.n_columns}"
                 )
             self.open_end = self.open_end and not self.names[-1]
+
+    def _has_header(self, rows: list[list[str]], line: int) -> bool:
+        """Whether the first line names the columns; a guess that might be wrong is noted."""
+        if _is_header(rows):
+            return True
+        if not _is_row_of_years(rows):
+            return False
+        first = listed(rows[0], 3)
+        self.notes.append(f"line {line} ({first}) is taken for the names of the columns; --header no takes it for data")
+        return True
 
     def read(self, selection: Selection) -> Table:
         """The columns that were asked for, as float64, with their names, labels and identifiers."""

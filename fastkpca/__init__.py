@@ -39,7 +39,7 @@ from importlib import metadata as _metadata
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from .base.methods import get_method, list_methods
-from .errors import did_you_mean as _did_you_mean
+from .base.near import did_you_mean as _did_you_mean
 from .fit.gram import features, gram
 from .fit.kpca import kpca, plan
 from .fit.merge import kpca_merge, kpca_update

@@ -21,7 +21,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ..errors import did_you_mean
+from ..base.near import did_you_mean
 
 # what imports more than the package itself is imported where it is used: --help and wrong usage answer soon
 

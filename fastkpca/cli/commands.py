@@ -140,7 +140,6 @@ class _Parser(argparse.ArgumentParser):
         """The options; what is not known is an error of the command that it was given to, which knows near matches."""
         options, unknown = self.parse_known_args(arguments)
         if unknown:
-            import fastkpca as fk
 
             command = self.commands[options.command]
             wrong = next((word for word in unknown if word.startswith("-")), unknown[0])
@@ -149,7 +148,6 @@ class _Parser(argparse.ArgumentParser):
         return options
 
     def error(self, message: str) -> NoReturn:
-        import fastkpca as fk
 
         wrong = re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message)
         near = wrong and did_you_mean(wrong[1], re.findall(r"[\w-]+", wrong[2]))

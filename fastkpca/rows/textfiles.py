@@ -188,9 +188,14 @@ class TextFile:
         types: Any = dict.fromkeys(range(self.n_columns), "S1") | dict.fromkeys(taken, np.float64) | beside
         if len(taken) == self.n_columns:
             types = np.float64  # a type for each of thousands of columns takes twice as long
-        # before 3.1 pandas rounds correctly only where it is asked to, since then always
+        # before 3.1 pandas rounds correctly only where it is asked to, and does not count the fields of a block's
+        # first line: one more column holds what such a line has too many
         old = tuple(map(int, pandas.__version__.split(".")[:2])) < (3, 1)
-        options: dict[str, Any] = {"float_precision": "round_trip"} if old else {}
+        options: dict[str, Any] = {}
+        if old:
+            options = {"float_precision": "round_trip", "names": range(self.n_columns + 1)}
+            types = dict.fromkeys(range(self.n_columns), np.float64) if types is np.float64 else types
+            types[self.n_columns] = "S1"
         last = self.n_columns - 1 - self.open_end
         with self._decompressing(), self._open(binary=not self.text_only) as file:
             for _ in range(self.header_line):
@@ -209,6 +214,8 @@ class TextFile:
                 **options,
             )
             for table in tables:
+                if old and (table.pop(self.n_columns) != b"").any():
+                    self._explain(taken)
                 # a line that ends early gets empty fields, which a column of numbers refuses, but not one of text
                 if last not in taken and table[last].isin(["", b""]).any():
                     self._explain(taken)

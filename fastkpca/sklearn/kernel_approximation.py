@@ -308,8 +308,9 @@ class Nystroem(KernelTransformer):
                 if out is not None:
                     out[tile] = Phi @ rotation
 
-            _, draws = residual_draws(feature_map, rows, rng, each=rotated, n_threads=threads)
-            count, trace = draws_worth(n, feature_map.n_features), draws.total
+            count = draws_worth(n, feature_map.n_features)
+            _, draws = residual_draws(feature_map, rows, rng, n_draws=count, each=rotated, n_threads=threads)
+            trace = draws.total
             left_out = residual_bound(feature_map, kernel, rows, trace, draws, count=count, entry_error=entry_error)
             if not left_out.mu < trace:
                 left_out = Bound(trace, "trace")

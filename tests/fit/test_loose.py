@@ -260,7 +260,7 @@ def test_a_pilot_says_how_many_draws_are_needed(monkeypatch):
         return bound(feature_map, kernel, rows, trace, draws, count=count, entry_error=entry_error, tries=tries)
 
     monkeypatch.setattr(sampled, "residual_bound", watched)
-    model = fk.kpca(X, "gaussian", 4, tol=1e-2, features="pivots")
+    model = fk.kpca(X, "gaussian", 4, tol=1e-2, max_features=540)
     assert (model.eigenvalue_bounds[:, 1] - model.eigenvalue_bounds[:, 0]).max() <= 1e-2 * model.eigenvalues[0]
     counts, tries, drawn = zip(*seen, strict=True)
     assert counts[0] == features.PILOT < counts[1] < DRAWS

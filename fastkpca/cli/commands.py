@@ -21,6 +21,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, NoReturn
 
+from ..base.near import did_you_mean
+
 # what imports more than the package itself is imported where it is used: --help and wrong usage answer soon
 
 __all__ = ["main"]
@@ -138,19 +140,17 @@ class _Parser(argparse.ArgumentParser):
         """The options; what is not known is an error of the command that it was given to, which knows near matches."""
         options, unknown = self.parse_known_args(arguments)
         if unknown:
-            import fastkpca as fk
 
             command = self.commands[options.command]
             wrong = next((word for word in unknown if word.startswith("-")), unknown[0])
-            near = fk.errors.did_you_mean(wrong.partition("=")[0], command._option_string_actions)
+            near = did_you_mean(wrong.partition("=")[0], command._option_string_actions)
             command.error(f"unrecognized arguments: {' '.join(unknown)}" + (f"; {near}" if near else ""))
         return options
 
     def error(self, message: str) -> NoReturn:
-        import fastkpca as fk
 
         wrong = re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message)
-        near = wrong and fk.errors.did_you_mean(wrong[1], re.findall(r"[\w-]+", wrong[2]))
+        near = wrong and did_you_mean(wrong[1], re.findall(r"[\w-]+", wrong[2]))
         self.exit(2, f"fastkpca: error: {message}{f'; {near}' if near else ''} (see '{self.prog} --help')\n")
 
 

@@ -12,8 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ..base import room
+from ..base.near import with_near
 from ..base.protocol import Cost, FeatureMap, Kernel, Offer, Summary
-from ..errors import NoRouteError, with_near
+from ..errors import NoRouteError
 from ..maps.draws import DRAWS
 from ..maps.pivots import candidates_for, pivot_map, pivots_cost
 from ..model.plan import Candidate, Plan, Room, readable_seconds, readable_size

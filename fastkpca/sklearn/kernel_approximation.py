@@ -153,14 +153,8 @@ class Nystroem(KernelTransformer):
         n_jobs: int | None = None,
         selection: str = "auto",
     ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.degree = degree
-        self.kernel_params = kernel_params
+        super().__init__(kernel, gamma, degree, coef0, kernel_params, random_state, n_jobs)
         self.n_components = n_components
-        self.random_state = random_state
-        self.n_jobs = n_jobs
         self.selection = selection
 
     # Public methods

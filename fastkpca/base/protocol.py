@@ -26,8 +26,8 @@ import numpy as np
 
 from .._core import moments as _moments
 from ..base.rounding import EPS
-from ..errors import did_you_mean
 from .differences import central_difference
+from .near import did_you_mean
 
 __all__ = [
     "API_VERSION",

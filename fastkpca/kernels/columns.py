@@ -12,9 +12,10 @@ from typing import Any, cast
 
 import numpy as np
 
+from ..base.near import with_near
 from ..base.protocol import FeatureMap, GradientSums, Kernel, Offer, Summary, Summation
 from ..base.stored import Record
-from ..errors import KernelParameterError, with_near
+from ..errors import KernelParameterError
 from ..maps.combined import ColumnMap, parts_of
 from ..products.exact import ExactSummation
 from ..rows.summary import of_columns

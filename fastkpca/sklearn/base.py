@@ -36,11 +36,25 @@ DEFAULTS = {"gamma": None, "degree": 3, "coef0": 1}
 
 
 class KernelEstimator(BaseEstimator):
-    """An estimator with the parameters ``kernel``, ``random_state`` and ``n_jobs``."""
+    """An estimator with the parameters of a kernel, ``random_state`` and ``n_jobs``."""
 
-    kernel: Any
-    random_state: Any
-    n_jobs: int | None
+    def __init__(
+        self,
+        kernel: Any,
+        gamma: float | None,
+        degree: float | None,
+        coef0: float | None,
+        kernel_params: dict[str, Any] | None,
+        random_state: Any,
+        n_jobs: int | None,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.random_state = random_state
+        self.n_jobs = n_jobs
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -235,12 +235,8 @@ class KernelPCA(KernelTransformer):
         memory_limit: int | str | None = None,
         max_features: int | None = None,
     ) -> None:
+        super().__init__(kernel, gamma, degree, coef0, kernel_params, random_state, n_jobs)
         self.n_components = n_components
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
         self.alpha = alpha
         self.fit_inverse_transform = fit_inverse_transform
         self.eigen_solver = eigen_solver
@@ -248,9 +244,7 @@ class KernelPCA(KernelTransformer):
         self.max_iter = max_iter
         self.iterated_power = iterated_power
         self.remove_zero_eig = remove_zero_eig
-        self.random_state = random_state
         self.copy_X = copy_X
-        self.n_jobs = n_jobs
         self.method = method
         self.memory_limit = memory_limit
         self.max_features = max_features
@@ -407,6 +401,7 @@ class KernelPCA(KernelTransformer):
         Returns
         -------
         ndarray of shape (n_rows,)
+            0 at most.
         """
         check_is_fitted(self, "model_")
         X = self._validated(X, reset=False)

@@ -110,17 +110,11 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
+        super().__init__(kernel, gamma, degree, coef0, kernel_params, random_state, n_jobs)
         self.n_components = n_components
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
         self.statistic = statistic
         self.contamination = contamination
         self.tol = tol
-        self.random_state = random_state
-        self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any = None) -> KernelPCANovelty:
         """Learn what ordinary rows are like.
@@ -128,6 +122,7 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+            Ten rows at least.
         y : ignored
 
         Returns
@@ -158,10 +153,12 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+            With the columns of the training rows.
 
         Returns
         -------
         ndarray of shape (n_rows,)
+            0 at most.
         """
         check_is_fitted(self, "offset_")
         return -self._statistic(self._validated(X, reset=False))
@@ -172,6 +169,7 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+            As for ``score_samples``.
 
         Returns
         -------
@@ -185,10 +183,11 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+            Rows to be told apart.
 
         Returns
         -------
-        ndarray of shape (n_rows,)
+        ndarray of int of shape (n_rows,)
         """
         return np.where(self.decision_function(X) < 0, -1, 1)
 

@@ -439,7 +439,13 @@ def test_selection_of_other_measures_kernels_and_one_kernel(X):
     assert len(plot.selection(choice).get_legend().get_texts()) == 8
     ax = plot.selection(many)
     labels = [x.get_text() for x in ax.get_legend().get_texts()]
-    assert sorted(labels) == ["Gaussian, the best", "Laplacian, the best", "Linear, the best", "best: Linear", "choice: Linear"]
+    assert sorted(labels) == [
+        "Gaussian, the best",
+        "Laplacian, the best",
+        "Linear, the best",
+        "best: Linear",
+        "choice: Linear",
+    ]
     gaussian = ax.containers[0][0].get_ydata()
     np.testing.assert_allclose(gaussian, np.nanmin(many.columns["preimage"][: 12 * 4].reshape(12, 4), axis=1))
     fits(ax)

@@ -34,12 +34,12 @@ except ImportError as _error:
         "`pip install --no-build-isolation -e .` makes the tree itself importable."
     ) from _error
 
+import sys as _sys
 from importlib import import_module as _import_module
 from importlib import metadata as _metadata
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from .base.methods import get_method, list_methods
-from .errors import did_you_mean as _did_you_mean
 from .fit.gram import features, gram
 from .fit.kpca import kpca, plan
 from .fit.merge import kpca_merge, kpca_update
@@ -63,9 +63,7 @@ if not _TYPE_CHECKING:
         text = f"fastkpca has no attribute {name!r}"
         if name in ("KernelPCA", "Nystroem"):
             text += f"; scikit-learn's class is fastkpca.sklearn.{name}"
-        elif near := _did_you_mean(name, __all__):
-            text += f"; {near}"
-        raise AttributeError(text)
+        raise AttributeError(text, name=name, obj=_sys.modules[__name__])  # Python then says what may be meant
 
 
 __version__ = _metadata.version("fastkpca")

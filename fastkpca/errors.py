@@ -5,11 +5,10 @@ Every text says what was found, what is needed, and how to get there.
 
 from __future__ import annotations
 
-import difflib
 import math
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -37,19 +36,6 @@ PASSED_OVER = frozenset({"fastkpca", "kernels_contrib", "sklearn", "joblib"})
 """Packages whose frames are not the caller's line: our own, and those that call an estimator for its user."""
 
 _silenced: ContextVar[tuple[type[Warning], ...]] = ContextVar("silenced", default=())
-
-
-def did_you_mean(name: str, known: Iterable[str], limit: int = 3) -> str:
-    """ "did you mean 'gaussian'?" where a known name is close to this one, else ""; letters' case does not matter."""
-    by_lower = {spelling.lower(): spelling for spelling in known}
-    near = difflib.get_close_matches(name.lower(), by_lower, n=limit)
-    return f"did you mean {' or '.join(repr(by_lower[x]) for x in near)}?" if near else ""
-
-
-def with_near(text: str, name: str, known: Iterable[str]) -> str:
-    """The text of an error, and behind it what may have been meant."""
-    near = did_you_mean(name, known)
-    return f"{text} ({near})" if near else text
 
 
 def rounded_up(number: float) -> str:

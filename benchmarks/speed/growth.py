@@ -89,8 +89,13 @@ def draw(curves: dict[str, dict[str, tuple[list[float], list[float]]]], path: st
     for ax, (name, routes) in zip(axes.flat, curves.items(), strict=True):
         for label, (values, times) in routes.items():
             ax.loglog(values, times, marker="o", label=label)
-        ax.set(xlabel=name, ylabel="seconds")
-        ax.legend(frameon=False, fontsize=8)
+        ticks = sorted({x for values, _ in routes.values() for x in values}) if name != "rows N" else [1e3, 1e4, 1e5]
+        ax.set_xticks(ticks, [f"{x:g}" for x in ticks])
+        ax.minorticks_off()
+        ax.set(xlabel=name, ylabel="seconds", yscale="log")
+        low, high = ax.get_ylim()
+        ax.set_ylim(low, high * (high / low) ** 0.35)  # room for the legend
+        ax.legend(frameon=False, fontsize=8, loc="upper left", ncols=2)
     figure.savefig(path, metadata={"Date": None} if path.endswith("svg") else None)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import with_near
+from .near import with_near
 
 __all__ = [
     "check_c",

@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 from importlib import metadata
 from typing import Any
 
-from ..errors import PluginError, PluginWarning, did_you_mean, warn_caller
+from ..errors import PluginError, PluginWarning, warn_caller
+from .near import did_you_mean
 
 __all__ = ["DISABLE", "DISTRIBUTION", "NAME", "Entry", "Group", "Table", "normalized", "plugins_disabled", "warn_about"]
 

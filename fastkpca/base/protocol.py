@@ -26,8 +26,8 @@ import numpy as np
 
 from .._core import moments as _moments
 from ..base.rounding import EPS
-from ..errors import did_you_mean
 from .differences import central_difference
+from .near import did_you_mean
 
 __all__ = [
     "API_VERSION",
@@ -283,6 +283,10 @@ class Kernel:
     def over_parts(self, function: Callable[[Kernel], Kernel]) -> Kernel:
         """The same combination of function(part) for each kernel that this one is made of; itself where of none."""
         return self
+
+    def numbered(self, names: tuple[str, ...]) -> Kernel:
+        """This kernel with columns by number where it has them by name; ``names`` are those of the columns of X."""
+        return self.over_parts(lambda part: part.numbered(names))
 
     def map_columns(self, n_columns: int) -> int:
         """How many of the columns the maps of ``map_parts`` see."""

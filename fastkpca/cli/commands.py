@@ -21,7 +21,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ..errors import did_you_mean
+from ..base.near import did_you_mean
 
 # what imports more than the package itself is imported where it is used: --help and wrong usage answer soon
 
@@ -82,6 +82,8 @@ def _described(error: Exception) -> str:
 def _in_words_of_the_command(text: str) -> str:
     """The options of the command line in place of the arguments of ``load`` and ``kpca``."""
     text = re.sub(r"plugins=\['([^']*)'\]", r"--plugins \1", text).replace("plugins=True", "--plugins all")
+    text = text.replace("fastkpca.list_kernels() lists", "'fastkpca kernels' lists")
+    text = text.replace("give c of at most", "give -c of at most").replace("or None for all", "or -c all")
     return text.replace("standardize=True", "--standardize").replace("standardize=False", "--no-standardize")
 
 
@@ -138,6 +140,7 @@ class _Parser(argparse.ArgumentParser):
         """The options; what is not known is an error of the command that it was given to, which knows near matches."""
         options, unknown = self.parse_known_args(arguments)
         if unknown:
+
             command = self.commands[options.command]
             wrong = next((word for word in unknown if word.startswith("-")), unknown[0])
             near = did_you_mean(wrong.partition("=")[0], command._option_string_actions)
@@ -145,6 +148,7 @@ class _Parser(argparse.ArgumentParser):
         return options
 
     def error(self, message: str) -> NoReturn:
+
         wrong = re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message)
         near = wrong and did_you_mean(wrong[1], re.findall(r"[\w-]+", wrong[2]))
         self.exit(2, f"fastkpca: error: {message}{f'; {near}' if near else ''} (see '{self.prog} --help')\n")
@@ -302,32 +306,33 @@ def _parser() -> _Parser:
     _add_fit(plan)
     _add_input(plan, labels=True)
     plan.add_argument("--quiet", action="store_true", help="no progress, no notes")
-    _add_debug(plan)
 
     project = add("project", _project, "scores of new rows under a model", "MODEL", "FILE")
-    project.add_argument(
-        "-o", "--output", "--scores", metavar="FILE", help="scores: .csv, .csv.gz or .npy (by default csv to stdout)"
-    )
+    where = "scores: .csv, .csv.gz or .npy (by default csv to stdout)"
+    project.add_argument("-o", "--output", "--scores", metavar="FILE", help=where)
     _add_plugins(project)
     _add_input(project, labels=False)
     _add_common(project)
 
     info = add("info", _info, "what a model file holds", "MODEL")
     _add_plugins(info)
-    _add_debug(info)
 
     kernels = add("kernels", _kernels, "list the kernels")
     kernels.add_argument(
         "--load", action="store_true", help="import each, and show its parameters and what it offers, or what failed"
     )
-    _add_debug(kernels)
+    for command in (plan, info, kernels):
+        _add_debug(command)
 
-    demo = add("demo", _demo, "fit real data, write and check the results")
+    _add_demo(add("demo", _demo, "fit real data, write and check the results"))
+    return parser
+
+
+def _add_demo(demo: argparse.ArgumentParser) -> None:
     demo.add_argument("--output", default="demo-output", metavar="DIR", help="folder of the results (demo-output)")
     demo.add_argument("--force", action="store_true", help="use the folder although it holds other files")
     demo.add_argument("--quiet", action="store_true", help="no progress")
     _add_debug(demo)
-    return parser
 
 
 _KERNEL_PARAMETERS = (

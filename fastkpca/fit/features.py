@@ -139,7 +139,8 @@ def _pass(feature_map: FeatureMap, problem: Problem, tries: int, most_draws: int
         kept = np.empty((feature_map.n_features, problem.rows.n_samples))
     options: dict[str, Any] = {"n_threads": budget.n_threads, "progress": budget.report, "keep": kept}
     if target.may_use_sampled_bound:
-        n_draws = DRAWS + PILOT
+        worth = sampled.draws_worth(problem.data.n_samples, feature_map.n_features)
+        n_draws = DRAWS + PILOT if target.tol_is_required else worth
         moments, draws = moments_and_draws(feature_map, problem.rows, problem.rng, n_draws=n_draws, **options)
     else:
         moments = feature_moments(feature_map, problem.rows, **options)

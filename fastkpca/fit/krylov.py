@@ -160,7 +160,7 @@ def _products(
     if way.name != "exact":
         return InStrips(way.offer.summation(rows, None, threads), way.room.columns), None, None
     if not way.offer.cost.memory:
-        search = None
+        search: Summation | None = None
         if _fits_float32(problem):
             if way.room.values:
                 search = KeptTiles(kernel, rows, n_threads=threads)
@@ -168,7 +168,8 @@ def _products(
                 search = ExactSummation(kernel, everywhere, n_threads=threads, dtype=np.float32)
         return ExactSummation(kernel, everywhere, n_threads=threads), search, None
     K = gram_matrix(kernel, rows, n_threads=threads, progress=problem.budget.report)
-    search = KeptTiles(kernel, rows, K, n_threads=threads) if way.room.values and _fits_float32(problem) else None
+    kept = way.room.values and _fits_float32(problem)
+    search = KeptTiles(kernel, rows, K, n_threads=threads) if kept else None
     return MatrixSummation(K, n_threads=threads), search, K
 
 

@@ -12,11 +12,12 @@ from typing import NamedTuple
 import numpy as np
 
 from ..base import room
+from ..base.near import with_near
 from ..base.protocol import Cost, FeatureMap, Kernel, Offer, Summary
-from ..errors import NoRouteError, with_near
+from ..errors import NoRouteError
 from ..maps.draws import DRAWS
 from ..maps.pivots import candidates_for, pivot_map, pivots_cost
-from ..model.plan import Candidate, Plan, Room, readable_size
+from ..model.plan import Candidate, Plan, Room, readable_seconds, readable_size
 from ..products.matrix import kept_bytes
 from ..products.rates import (
     EIGEN_RATE,
@@ -59,6 +60,8 @@ WORTH_KEEPING = 3.0
 READ_RATE = 1e10  # bytes
 DEAR_COLUMNS = 128
 """Columns of X from which a kernel value of a search always takes longer to make than to read."""
+MANY_COLUMNS, HOPELESS = 32, 8.0
+"""Columns of X, and times as many pivots as there may be features, from which truncated maps are not looked for."""
 WORTH_EXACTNESS = 1.3
 """Times the seconds of the best feature map that one without any truncation may take."""
 MAX_FEATURES = 8192
@@ -392,11 +395,26 @@ def offers_of_maps(
         cost = _counted_cost(data, count, flops)
     # a map with more features than pivots needs pays only where forming them is cheaper: up to twice as many
     enough = min(largest, 2 * cost.n_features + 1000)
-    offers = [] if name == "pivots" else list(kernel.feature_maps(data, residual, enough))
+    offers = [] if name == "pivots" else _kernel_offers(kernel, data, residual, enough, look)
     if cost.n_features <= most:
         largest = most if count is None else count.rank
         offers.append(_pivots(kernel, data, rows, cost, residual, largest, counted=count is not None))
     return offers
+
+
+def _kernel_offers(kernel: Kernel, data: Summary, residual: float, most: int, look: Look) -> list[Offer]:
+    """The kernel's own maps of at most so many features.
+
+    In many dimensions, where far more pivots would be needed, a truncated map is not looked for: only one that leaves
+    nothing out, or one whose second moment is held as an operator.
+    """
+    hopeless = (
+        data.n_features >= MANY_COLUMNS and look.probe is not None and look.probe.rank(residual) > HOPELESS * most
+    )
+    if not hopeless:
+        return list(kernel.feature_maps(data, residual, most))
+    held = [x for x in kernel.feature_maps(data, residual, 1) if x.cost.moment_flops is not None]
+    return held + [x for x in kernel.feature_maps(data, 0.0, most) if x.cost.residual == 0.0]
 
 
 def _pivot_count(problem: Problem, look: Look, residual: float) -> Counted | None:
@@ -664,5 +682,6 @@ def _choose(candidates: list[Candidate], problem: Problem) -> Plan:
         reason = "the only route that fits"
     else:
         second = min(others, key=lambda x: x.seconds)
-        reason = f"predicted {best.seconds:.2g} s, against {second.seconds:.2g} s for {second.label}"
+        seconds, other = (readable_seconds(x.seconds, 2) for x in (best, second))
+        reason = f"predicted {seconds} s, against {other} s for {second.label}"
     return Plan(best.method, best.name, reason, tuple(candidates))

@@ -13,9 +13,10 @@ from functools import partial
 import numpy as np
 
 from ..base import parallel
+from ..base.near import did_you_mean
 from ..base.protocol import Cost, Kernel, Offer, Summary, Summation
 from ..base.rounding import UNIT
-from ..errors import did_you_mean, rounded_up
+from ..errors import rounded_up
 from ..maps.passes import map_tile_rows
 from ..maps.pivots import PivotMap, pivot_map, probe_rank, second_round
 from ..products.exact import ExactSummation, sum_terms

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from inspect import signature
 from typing import Any
 
+from ..base.near import did_you_mean
 from ..base.protocol import Kernel
-from ..errors import did_you_mean
 from .guard import guarded
 from .registry import get_kernel
 

@@ -14,9 +14,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..base.near import did_you_mean
 from ..base.plugins import DISTRIBUTION, NAME, Entry, Group, Table, warn_about
 from ..base.protocol import API_VERSION, Kernel
-from ..errors import PluginError, UnknownKernelError, did_you_mean
+from ..errors import PluginError, UnknownKernelError
 from .adapters import CallableKernel, ObjectKernel
 from .combined import ProductKernel, ScaledKernel, SumKernel
 

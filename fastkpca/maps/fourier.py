@@ -682,7 +682,7 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
     product = 10.0 * grid * log(grid + 2.0) * 20.0 + 1e6
     if d == 3 and D >= 4000:
         # two levels (``nested``): 1 s for 8e4 modes, 8 s for 2.7e5 were measured, uniform data and ten components
-        setup = 2e9 + 3.6e11 * (D / 2.75e5) ** 1.65 + transform * 9.0
+        setup = 4e9 + 3.6e11 * (D / 2.75e5) ** 1.65 + transform * 9.0
     else:
         setup = steps * (product if D > DENSE else 0.0) + 8.0 * steps**2 * D + transform * 9.0
     cost = Cost(
@@ -708,7 +708,7 @@ def transform_cost(
     half = doubled if half is None else half
     if transforms.has_finufft():
         width = float(-np.log10(max(eps, transforms.SMALLEST_EPS))) + 1.0
-        row = 150.0 + 1.5 * width**d + 20.0 * width
+        row = 150.0 + 1.1 * width**d + 20.0 * width
         return 20.0 * prod(4 * m + 2 for m in doubled) * 5.0, row, 0.6 * row
     once, row = transforms.own_cost(doubled, eps)
     return once, row, transforms.own_cost(half, eps)[1]

@@ -30,6 +30,7 @@ __all__ = [
 
 SMALL_MAP, MANY_TASKS = 256, 1024
 TASK_ROWS, TASK_BYTES = 1 << 14, 1 << 22
+WORTH_A_TASK = 1 << 11
 
 
 def map_tile_rows(feature_map: FeatureMap) -> int:
@@ -52,7 +53,9 @@ def task_rows_for(D: int, n: int, n_columns: int, *, step: int | None = None, di
     step = step or parallel.tile_rows(D)
     if D > SMALL_MAP and not distributed:
         most_tasks = 64 if D <= MANY_TASKS else 4
-        return step * -(-n // (step * most_tasks))
+        # to make an accumulator and to add it up costs as much as a few hundred rows
+        worth = min(WORTH_A_TASK, n // 4) // step * step
+        return max(step * -(-n // (step * most_tasks)), worth)
     few = min(TASK_ROWS, TASK_BYTES // (8 * n_columns))
     return max(step, 1 << max(0, few.bit_length() - 1))
 

@@ -9,7 +9,7 @@ from typing import Any
 from ..base.stored import Record
 from ..products.rates import SYRK_RATE
 
-__all__ = ["METHODS", "Candidate", "Plan", "Room", "readable_size"]
+__all__ = ["METHODS", "Candidate", "Plan", "Room", "readable_seconds", "readable_size"]
 
 METHODS = ("dense", "features", "krylov")
 _KEYS = ("method", "name", "seconds", "memory", "n_features", "obstacle")
@@ -116,7 +116,8 @@ class Plan:
                 lines.append(f"{mark} {x.label:<24}{x.obstacle}")
             else:
                 features = str(x.n_features) if x.n_features else "-"
-                lines.append(f"{mark} {x.label:<24}{features:>10}{x.seconds:>12.3g}{readable_size(x.memory):>12}")
+                costs = f"{readable_seconds(x.seconds):>12}{readable_size(x.memory):>12}"
+                lines.append(f"{mark} {x.label:<24}{features:>10}{costs}")
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -150,6 +151,11 @@ def _candidate(state: Any) -> Candidate:
     n_features = record.whole("n_features", least=0, most=1 << 62)
     method, name, obstacle = record.text("method", METHODS), record.text("name"), record.text("obstacle")
     return Candidate(method, name, seconds, memory, n_features, obstacle)
+
+
+def readable_seconds(number: float, digits: int = 3) -> str:
+    """So many significant digits, and no power of ten for a long time."""
+    return f"{number:,.0f}" if 10**digits <= number < 1e9 else f"{number:.{digits}g}"
 
 
 def readable_size(number: float) -> str:

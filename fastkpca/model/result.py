@@ -12,9 +12,10 @@ import numpy as np
 
 from ..base import files
 from ..base.caching import cached_property
+from ..base.near import did_you_mean
 from ..base.protocol import Kernel, Moments
 from ..base.stored import Record, refusing
-from ..errors import ModelFileError, ScoresNotKeptError, did_you_mean
+from ..errors import ModelFileError, ScoresNotKeptError
 from ..kernels import guarded, kernel_from_state, kernel_state
 from ..rows.view import Rows
 from . import stored

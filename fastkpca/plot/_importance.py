@@ -39,6 +39,7 @@ def importance(which: Importance, ax: Axes | None = None, *, component: int = 0,
     Returns
     -------
     matplotlib.axes.Axes
+        With a key of the signs, where they are known.
 
     Raises
     ------
@@ -126,6 +127,7 @@ def biplot(
     Returns
     -------
     matplotlib.axes.Axes
+        Those of ``scores``.
 
     Raises
     ------

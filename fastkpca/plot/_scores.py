@@ -93,30 +93,20 @@ def scores(
     if (drawn.name == "3d") == flat:
         need = "two-dimensional axes" if flat else 'axes made with projection="3d"'
         raise ValueError(f"{len(columns)} components are drawn on {need}, ax is {type(ax).__name__}")
-    if len(columns) == 1:
-        points = np.column_stack([np.arange(1, len(points) + 1), points[:, 0]])
-        drawn.set(xlabel="row", ylabel=component_label(columns[0], explained))
-    else:
-        drawn.set(**{f"{axis}label": component_label(i, explained) for axis, i in zip("xyz", columns)})
-    if not flat:  # the names of the axes would stand on their numbers
-        for axis in (drawn.xaxis, drawn.yaxis, drawn.zaxis):
-            axis.labelpad = 8.0
+    points = _named_axes(drawn, points, columns, explained)
     if density is None:
         density = (
             labels is None and len(points) > _POINTS_AS_PIXELS and len(columns) == 2 and not {"s", "alpha"} & {*style}
         )
+    if density and (labels is not None or len(columns) != 2):
+        raise ValueError("density counts rows in two components, without labels; leave out labels=, or density=")
     if density:
-        if labels is not None or len(columns) != 2:
-            raise ValueError("density counts rows in two components, without labels; leave out labels=, or density=")
         classes = _counted(drawn, points, style)
     else:
         both = None if labels is None or others is None else np.unique(np.concatenate([labels, other_labels]))
         classes = draw_points(drawn, points, labels, label_name=label_name, values=both, **style)
         if others is not None:
-            hollow = _NEW_ROWS | {"s": 30} | style
-            draw_points(drawn, others, other_labels, bar=False, values=both, hollow=True, **hollow)
-            nowhere: list[list] = [[]] * len(columns)
-            classes.append(drawn.scatter(*nowhere, s=30, **_NEW_ROWS, edgecolors="black", label="new rows"))
+            classes.append(_hollow(drawn, others, other_labels, both, style))
     if classes:
         _legend(drawn, classes, label_name, new_figure=ax is None)
     if flat:
@@ -126,6 +116,18 @@ def scores(
             drawn.axvline(0, color="0.85", linewidth=0.8, zorder=0)
         open_frame(drawn)
     return drawn
+
+
+def _named_axes(ax: Any, points: np.ndarray, columns: list[int], explained: Any) -> np.ndarray:
+    """The points as they are drawn: one component over the row number; the axes get their names."""
+    if len(columns) == 1:
+        ax.set(xlabel="row", ylabel=component_label(columns[0], explained))
+        return np.column_stack([np.arange(1, len(points) + 1), points[:, 0]])
+    ax.set(**{f"{axis}label": component_label(i, explained) for axis, i in zip("xyz", columns)})
+    if len(columns) == 3:  # the names of the axes would stand on their numbers
+        for axis in (ax.xaxis, ax.yaxis, ax.zaxis):
+            axis.labelpad = 8.0
+    return points
 
 
 def _points(table: np.ndarray, columns: list[int], name: str) -> np.ndarray:
@@ -155,6 +157,14 @@ def _new_points(
     if (labels is None) != (new_labels is None):
         raise ValueError("labels and new_labels share their colours; give both or neither")
     return _points(scores, columns, "new scores"), check_labels(new_labels, len(scores))
+
+
+def _hollow(ax: Any, points: np.ndarray, labels: np.ndarray | None, values: Any, style: dict[str, Any]) -> Any:
+    """New rows as hollow marks; returns their entry in the legend."""
+    look = _NEW_ROWS | {"s": 30}
+    draw_points(ax, points, labels, bar=False, values=values, hollow=True, **look | style)
+    nowhere: list[list] = [[]] * points.shape[1]
+    return ax.scatter(*nowhere, **look, edgecolors="black", label="new rows")
 
 
 def _counted(ax: Any, points: np.ndarray, style: dict[str, Any]) -> list[Any]:

@@ -42,6 +42,7 @@ def selection(choice: Selection, ax: Axes | None = None, *, measure: str | None 
     Returns
     -------
     matplotlib.axes.Axes
+        Its y axis is the measure.
 
     Raises
     ------

@@ -73,6 +73,7 @@ def labels(Z: np.ndarray, side: float) -> tuple[int, np.ndarray] | None:
         return None
     cells = cell[first]
     pairs = scipy.spatial.cKDTree(cells).query_pairs(1.5, p=np.inf, output_type="ndarray")
+    pairs = pairs.astype(np.int32)  # scipy 1.11 fails on 64-bit indices with a warning alone
     graph = sp.coo_array((np.ones(len(pairs), dtype=np.int8), (pairs[:, 0], pairs[:, 1])), shape=(len(cells),) * 2)
     count, of_cell = sp.csgraph.connected_components(graph, directed=False)
     return int(count), of_cell[number]

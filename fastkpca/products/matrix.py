@@ -142,7 +142,7 @@ class KeptTiles(Summation):
             I, J = self._places[number]
             tile = self._tile(number)
             right = None if I == J else tile.T @ U[I]
-            sums = None if r is None else squares_about_means(tile, r[I], r[J], np.float32(grand_mean))
+            sums = None if r is None else squares_about_means(tile, r[I], r[J], grand_mean)
             return tile @ U[J], right, sums
 
         done = parallel.run(task, len(self._places), n_threads=self.n_threads)

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import DataFileError, did_you_mean
+from ..base.near import did_you_mean
+from ..errors import DataFileError
 from .columns import listed
 
 __all__ = ["Selection", "Table", "column_label"]

@@ -76,15 +76,7 @@ class TextFile:
         rows = [self._cells_of(line) for _, line in sample]
         self.header_line, self.names = 0, None
         self.notes: list[str] = []
-        if header is None:
-            header = _is_header(rows)
-            if not header and _is_row_of_years(rows):
-                header = True
-                self.notes.append(
-                    f"line {sample[0][0]} ({listed(rows[0], 3)}) is taken for the names of the columns; "
-                    "--header no takes it for data"
-                )
-        if header:
+        if self._has_header(rows, sample[0][0]) if header is None else header:
             self.header_line = sample[0][0]
             self.names = [cell.strip() for cell in self._split(sample[0][1])]
             rows.pop(0)
@@ -102,6 +94,16 @@ class TextFile:
                     f"the first line of data has {self.n_columns}"
                 )
             self.open_end = self.open_end and not self.names[-1]
+
+    def _has_header(self, rows: list[list[str]], line: int) -> bool:
+        """Whether the first line names the columns; a guess that might be wrong is noted."""
+        if _is_header(rows):
+            return True
+        if not _is_row_of_years(rows):
+            return False
+        first = listed(rows[0], 3)
+        self.notes.append(f"line {line} ({first}) is taken for the names of the columns; --header no takes it for data")
+        return True
 
     def read(self, selection: Selection) -> Table:
         """The columns that were asked for, as float64, with their names, labels and identifiers."""
@@ -186,9 +188,14 @@ class TextFile:
         types: Any = dict.fromkeys(range(self.n_columns), "S1") | dict.fromkeys(taken, np.float64) | beside
         if len(taken) == self.n_columns:
             types = np.float64  # a type for each of thousands of columns takes twice as long
-        # before 3.1 pandas rounds correctly only where it is asked to, since then always
+        # before 3.1 pandas rounds correctly only where it is asked to, and does not count the fields of a block's
+        # first line: one more column holds what such a line has too many
         old = tuple(map(int, pandas.__version__.split(".")[:2])) < (3, 1)
-        options: dict[str, Any] = {"float_precision": "round_trip"} if old else {}
+        options: dict[str, Any] = {}
+        if old:
+            options = {"float_precision": "round_trip", "names": range(self.n_columns + 1)}
+            types = dict.fromkeys(range(self.n_columns), np.float64) if types is np.float64 else types
+            types[self.n_columns] = "S1"
         last = self.n_columns - 1 - self.open_end
         with self._decompressing(), self._open(binary=not self.text_only) as file:
             for _ in range(self.header_line):
@@ -207,6 +214,8 @@ class TextFile:
                 **options,
             )
             for table in tables:
+                if old and (table.pop(self.n_columns) != b"").any():
+                    self._explain(taken)
                 # a line that ends early gets empty fields, which a column of numbers refuses, but not one of text
                 if last not in taken and table[last].isin(["", b""]).any():
                     self._explain(taken)
@@ -271,9 +280,9 @@ class TextFile:
         keys = ",".join((self.names[i] if self.names and self.names[i] else str(i + 1)) for i in words)
         keys = f'"{keys}"' if " " in keys else keys
         example = next(x for x in self._cells(words[0]) if not _is_number(x) and x.lower() not in _MISSING)
+        hint = self._decimal_comma([example]) or " (--id takes names of the rows, --label-column classes)"
         raise DataFileError(
-            f"{self.name}: not numeric: {labels}, for example {example!r}"
-            f"{self._decimal_comma([example])}; leave out with --skip-columns {keys}"
+            f"{self.name}: not numeric: {labels}, for example {example!r}{hint}; leave out with --skip-columns {keys}"
         )
 
     # Why a library refused the file

@@ -36,11 +36,25 @@ DEFAULTS = {"gamma": None, "degree": 3, "coef0": 1}
 
 
 class KernelEstimator(BaseEstimator):
-    """An estimator with the parameters ``kernel``, ``random_state`` and ``n_jobs``."""
+    """An estimator with the parameters of a kernel, ``random_state`` and ``n_jobs``."""
 
-    kernel: Any
-    random_state: Any
-    n_jobs: int | None
+    def __init__(
+        self,
+        kernel: Any,
+        gamma: float | None,
+        degree: float | None,
+        coef0: float | None,
+        kernel_params: dict[str, Any] | None,
+        random_state: Any,
+        n_jobs: int | None,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.random_state = random_state
+        self.n_jobs = n_jobs
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -54,6 +68,12 @@ class KernelEstimator(BaseEstimator):
     @property
     def _precomputed(self) -> bool:
         return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    @property
+    def _names(self) -> tuple[str, ...] | None:
+        """Names of the columns of ``fit``; None where it had none, and for a matrix, whose columns are rows."""
+        names = vars(self).get("feature_names_in_")
+        return None if names is None or self._precomputed else tuple(map(str, names))
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
         try:
@@ -78,7 +98,7 @@ class KernelEstimator(BaseEstimator):
                 raise InvalidParameterError(refusal)
             if not is_sklearn_kernel(self.kernel):
                 keywords = defaults_taken(self.kernel, defaults or {}, [*keywords, *asked]) | keywords | dict(asked)
-            return kernel_for(
+            kernel = kernel_for(
                 self.kernel,
                 gamma=values["gamma"],
                 degree=values["degree"],
@@ -87,6 +107,7 @@ class KernelEstimator(BaseEstimator):
                 container=type(X) if sp.issparse(X) else None,
                 thread_safe=self.n_jobs is not None,
             )
+            return kernel if self._names is None else kernel.numbered(self._names)
         except UnknownKernelError as error:
             raise InvalidParameterError(
                 f"The 'kernel' parameter of {type(self).__name__} must be a name of scikit-learn's or of fastkpca's "

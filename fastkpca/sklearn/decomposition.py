@@ -235,12 +235,8 @@ class KernelPCA(KernelTransformer):
         memory_limit: int | str | None = None,
         max_features: int | None = None,
     ) -> None:
+        super().__init__(kernel, gamma, degree, coef0, kernel_params, random_state, n_jobs)
         self.n_components = n_components
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
         self.alpha = alpha
         self.fit_inverse_transform = fit_inverse_transform
         self.eigen_solver = eigen_solver
@@ -248,9 +244,7 @@ class KernelPCA(KernelTransformer):
         self.max_iter = max_iter
         self.iterated_power = iterated_power
         self.remove_zero_eig = remove_zero_eig
-        self.random_state = random_state
         self.copy_X = copy_X
-        self.n_jobs = n_jobs
         self.method = method
         self.memory_limit = memory_limit
         self.max_features = max_features
@@ -274,7 +268,10 @@ class KernelPCA(KernelTransformer):
             self._validate_params()
         if self.fit_inverse_transform and self._precomputed:
             raise ValueError("Cannot fit_inverse_transform with a precomputed kernel.")
-        X = self._validated(X, reset=True)
+        return self._fit_validated(self._validated(X, reset=True))
+
+    def _fit_validated(self, X: Any) -> KernelPCA:
+        """``fit`` of rows that another estimator has checked, whose number and names of columns are set."""
         self.gamma_ = 1 / X.shape[1] if self.gamma is None else self.gamma
         rows, column_means = _symmetric(X) if self._precomputed else (X, None)
         kernel = self._kernel(X)
@@ -404,6 +401,7 @@ class KernelPCA(KernelTransformer):
         Returns
         -------
         ndarray of shape (n_rows,)
+            0 at most.
         """
         check_is_fitted(self, "model_")
         X = self._validated(X, reset=False)
@@ -598,7 +596,7 @@ class KernelPCA(KernelTransformer):
 
     def _assign(self, model: KPCAModel | None, rest: float, wanted: int) -> None:
         """The attributes; eigenvalues beyond those of the model lie below ``rest``, and are zero."""
-        self.model_ = model
+        self.model_ = None if model is None else replace(model, feature_names=self._names)
         n_positive = 0 if model is None else model.n_components
         keeps_zeros = self._number is not None and not self.remove_zero_eig
         n_zero = wanted - n_positive if keeps_zeros else 0

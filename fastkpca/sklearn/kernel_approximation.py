@@ -153,14 +153,8 @@ class Nystroem(KernelTransformer):
         n_jobs: int | None = None,
         selection: str = "auto",
     ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.degree = degree
-        self.kernel_params = kernel_params
+        super().__init__(kernel, gamma, degree, coef0, kernel_params, random_state, n_jobs)
         self.n_components = n_components
-        self.random_state = random_state
-        self.n_jobs = n_jobs
         self.selection = selection
 
     # Public methods
@@ -314,8 +308,9 @@ class Nystroem(KernelTransformer):
                 if out is not None:
                     out[tile] = Phi @ rotation
 
-            _, draws = residual_draws(feature_map, rows, rng, each=rotated, n_threads=threads)
-            count, trace = draws_worth(n, feature_map.n_features), draws.total
+            count = draws_worth(n, feature_map.n_features)
+            _, draws = residual_draws(feature_map, rows, rng, n_draws=count, each=rotated, n_threads=threads)
+            trace = draws.total
             left_out = residual_bound(feature_map, kernel, rows, trace, draws, count=count, entry_error=entry_error)
             if not left_out.mu < trace:
                 left_out = Bound(trace, "trace")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn import get_config
-from sklearn.base import OutlierMixin, clone
+from sklearn.base import OutlierMixin
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -20,6 +21,8 @@ __all__ = ["KernelPCANovelty"]
 
 FOLDS = 5
 """Of contamination="auto"."""
+COLUMNS = ("n_features_in_", "feature_names_in_")
+"""What scikit-learn's check of rows has set."""
 FALSE_ALARMS = 0.05
 """Share of ordinary new rows that contamination="auto" takes for novel."""
 
@@ -107,17 +110,11 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
+        super().__init__(kernel, gamma, degree, coef0, kernel_params, random_state, n_jobs)
         self.n_components = n_components
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
         self.statistic = statistic
         self.contamination = contamination
         self.tol = tol
-        self.random_state = random_state
-        self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any = None) -> KernelPCANovelty:
         """Learn what ordinary rows are like.
@@ -125,6 +122,7 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+            Ten rows at least.
         y : ignored
 
         Returns
@@ -155,10 +153,12 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+            With the columns of the training rows.
 
         Returns
         -------
         ndarray of shape (n_rows,)
+            0 at most.
         """
         check_is_fitted(self, "offset_")
         return -self._statistic(self._validated(X, reset=False))
@@ -169,6 +169,7 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+            As for ``score_samples``.
 
         Returns
         -------
@@ -182,21 +183,23 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
+            Rows to be told apart.
 
         Returns
         -------
-        ndarray of shape (n_rows,)
+        ndarray of int of shape (n_rows,)
         """
         return np.where(self.decision_function(X) < 0, -1, 1)
 
     def _fitted(self, X: Any) -> KernelPCANovelty:
-        return clone(self)._fit_components(X)
+        return copy.copy(self)._fit_components(X)
 
     def _fit_components(self, X: Any) -> KernelPCANovelty:
         shared = ("kernel", "gamma", "degree", "coef0", "kernel_params", "tol", "random_state", "n_jobs")
         pca = KernelPCA(self.n_components, **{name: vars(self)[name] for name in shared})
+        pca.__dict__.update({name: vars(self)[name] for name in COLUMNS if name in vars(self)})
         with silenced(ComponentsWarning):
-            pca.fit(X)
+            pca._fit_validated(X)
         if pca.model_ is None:
             raise ValueError("the rows have no variance, so nothing says how far away is far; check X")
         self.pca_, self.model_ = pca, pca.model_

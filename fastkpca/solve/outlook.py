@@ -123,8 +123,8 @@ class Outlook:
         if sample_bytes(n, columns, draws) > spare or sampling_seconds(draws, columns) > limit:
             return 0
         limit = self.products.expenses.budget.pass_seconds
-        more = np.arange(draws, DRAWS + 1, FEWEST)
-        fit = [int(x) for x in more if sample_bytes(n, columns, x) <= spare and sampling_seconds(x, columns) <= limit]
+        more = range(draws, DRAWS + 1, FEWEST)
+        fit = [x for x in more if sample_bytes(n, columns, x) <= spare and sampling_seconds(x, columns) <= limit]
         return max([draws, *fit]) if draws else 0
 
     def _exploring_seconds(self, columns: int) -> float:

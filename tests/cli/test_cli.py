@@ -233,7 +233,11 @@ def test_kernels_and_version(run):
     ("arguments", "match"),
     [
         (("fit", "missing.csv"), "there is no file 'missing.csv'"),
-        (("fit", "x.csv"), "not numeric: column 5 ('kind'), for example 'even'; leave out with --skip-columns kind"),
+        (
+            ("fit", "x.csv"),
+            "not numeric: column 5 ('kind'), for example 'even' (--id takes names of the rows, "
+            "--label-column classes); leave out with --skip-columns kind",
+        ),
         (("fit", "x.csv", "--columns", "a,b", "--kernel", "gausian"), "gaussian"),
         (("fit", "x.csv", "--columns", "a,b", "--sigma", "-1"), "sigma"),
         (("fit", "x.csv", "--columns", "a,b", "--sigma", "1", "--gamma", "1"), "sigma"),
@@ -699,3 +703,11 @@ def test_standardize(run, here, X):
     code, out, _ = run("project", "m.kpca", "new.npy")
     shown = np.loadtxt(io.StringIO(out), delimiter=",", skiprows=1)
     np.testing.assert_array_equal(shown, fk.kpca_project(expected, new))
+
+
+def test_errors_of_the_library_speak_of_options(run, here, X):
+    np.save("x.npy", X[:4])
+    code, _, err = run("fit", "x.npy", "--sigma", 1)
+    assert code == 1 and "give -c of at most 4, or -c all" in err
+    code, _, err = run("fit", "x.npy", "--kernel", "zzz")
+    assert code == 1 and "'fastkpca kernels' lists every name" in err

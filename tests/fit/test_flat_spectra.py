@@ -13,6 +13,7 @@ from fastkpca.base.protocol import Summation
 from fastkpca.errors import CertificateWarning
 from fastkpca.fit import planning
 from fastkpca.fit.look import Look, look_at
+from fastkpca.kernels import gaussian
 from fastkpca.solve.costs import TooDearError, ritz_seconds
 from fastkpca.solve.krylov import block_krylov
 from fastkpca.solve.task import KernelMatrix, SolverBudget, SolverTarget
@@ -142,3 +143,11 @@ def test_what_a_warning_advises_helps():
     for other in (model, longer):
         assert (other.eigenvalue_bounds[:, 0] <= dense.eigenvalue_bounds[:, 1]).all()
         assert (dense.eigenvalue_bounds[:, 0] <= other.eigenvalue_bounds[:, 1]).all()
+
+
+def test_maps_that_cannot_win_are_not_looked_for(monkeypatch):
+    """Of 64 columns, where pivots would have to be many thousands; an exact map is found all the same."""
+    X = np.random.default_rng(0).random((5000, 64))
+    monkeypatch.setattr(gaussian, "ranked_map", lambda *_, **__: pytest.fail("a search for a map that cannot win"))
+    assert fk.plan(X, "gaussian", 10).method == "krylov"
+    assert fk.plan(X[:, :40], "polynomial", 10, degree=2).name == "monomial"

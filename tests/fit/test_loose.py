@@ -10,7 +10,7 @@ import fastkpca as fk
 from fastkpca.errors import CertificateWarning, NoVarianceError
 from fastkpca.fit import features
 from fastkpca.kernels import get_kernel
-from fastkpca.maps.draws import scaled_residuals
+from fastkpca.maps.draws import DRAWS, scaled_residuals
 from fastkpca.maps.passes import moments_and_draws
 from fastkpca.maps.pivots import PivotMap
 from fastkpca.rows.view import Rows
@@ -250,3 +250,36 @@ def test_models_of_a_budget_are_written_and_read(tmp_path):
     again = fk.load(tmp_path / "m.kpca")
     assert again.failure_probability == model.failure_probability > 0 and again.info == model.info
     assert "probabilistic" in repr(again)
+
+
+def test_a_pilot_says_how_many_draws_are_needed(monkeypatch):
+    X, seen, bound = rows_of(20_000, 8), [], sampled.residual_bound
+
+    def watched(feature_map, kernel, rows, trace, draws, *, count, entry_error, tries=0):
+        seen.append((count, tries, set(draws.index[:count].tolist())))
+        return bound(feature_map, kernel, rows, trace, draws, count=count, entry_error=entry_error, tries=tries)
+
+    monkeypatch.setattr(sampled, "residual_bound", watched)
+    model = fk.kpca(X, "gaussian", 4, tol=1e-2, max_features=540)
+    assert (model.eigenvalue_bounds[:, 1] - model.eigenvalue_bounds[:, 0]).max() <= 1e-2 * model.eigenvalues[0]
+    counts, tries, drawn = zip(*seen, strict=True)
+    assert counts[0] == features.PILOT < counts[1] < DRAWS
+    assert len(set(tries)) == len(tries)  # each with its own share of the probability
+    assert len(drawn[0] & drawn[1]) < 0.5 * len(drawn[0])  # the draws of the pilot are others
+
+
+def test_features_that_are_kept_give_the_scores_of_those_that_are_not():
+    X = rows_of(1200, 4)
+    out = np.empty((1200, 3))
+    kept = fk.kpca(X, "gaussian", 3, sigma=1.5, max_features=80)
+    fk.kpca(X, "gaussian", 3, sigma=1.5, max_features=80, out=out)
+    np.testing.assert_allclose(kept.score, out, rtol=0, atol=1e-11 * np.abs(out).max())
+    np.testing.assert_allclose(kept.score, fk.kpca_project(kept, X), rtol=0, atol=1e-11 * np.abs(out).max())
+    again = fk.kpca(X, "gaussian", 3, sigma=1.5, max_features=80, n_threads=3)
+    np.testing.assert_array_equal(kept.score, again.score)
+
+
+def test_as_many_pivots_as_rows_always_do():
+    X = np.random.default_rng(3).standard_normal((397, 2)) * 30.0
+    model = fk.kpca(X, "gaussian", None, sigma=0.4, tol=0.05, features="pivots")
+    assert contains(model, eigenvalues_of(X - model.shift, model))

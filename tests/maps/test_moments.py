@@ -117,3 +117,16 @@ def test_dense_memory_is_what_the_plan_says():
         assert model.n_components == c
         tiles = 4 * 8 * 512**2
         assert 0.7 * planned < peak < planned + tiles
+
+
+def test_tasks_have_rows_enough_to_be_worth_an_accumulator():
+    from fastkpca.base import parallel
+    from fastkpca.maps.passes import task_rows_for
+
+    for D in (257, 286, 511, 512, 1024):
+        step = parallel.tile_rows(D)
+        for n in (100, 2000, 10_000, 100_000, 10_000_000):
+            span = task_rows_for(D, n, 10)
+            assert span % step == 0
+            assert span >= min(2048, n // 4) // step * step
+            assert -(-n // span) <= 64

@@ -8,6 +8,7 @@ import scipy.linalg
 from data import unkind_rows
 
 from fastkpca.base.protocol import Kernel, Moments
+from fastkpca.kernels import get_kernel
 from fastkpca.maps import pivots as module
 from fastkpca.maps.pivots import PivotMap, RankProbe, pivot_map, probe_rank, second_round
 from fastkpca.rows.summary import summarize
@@ -335,3 +336,21 @@ def test_a_rank_that_nothing_could_hold_has_a_cost_without_overflow():
     assert 1e103 < probe.rank(0.5) < np.inf
     cost = probe.cost(0.5, 10.0)
     assert cost.n_features == 2**31 - 1 and cost.setup_flops == np.inf
+
+
+@pytest.mark.parametrize("d", [3, 8])
+def test_a_probe_tells_what_more_pivots_leave_of_other_rows(d):
+    """Trace, and largest eigenvalue, of what is left of rows that the pivots were not chosen from."""
+    kernel, X = get_kernel("gaussian", sigma=np.sqrt(d)), np.random.default_rng(0).standard_normal((12_000, d))
+    summary = summarize(Rows(X), shift=True, rng=np.random.default_rng(1))[1]
+    probe = probe_rank(kernel, summary, 1e-12, np.random.default_rng(0), beside=True)
+    rank = np.array([400])
+    chosen = pivot_map(
+        kernel, summary.sample, tol=0.0, max_features=int(rank[0]), rng=np.random.default_rng(2), n_samples=len(X)
+    )
+    left = chosen.residual(X[:6000] - summary.shift)
+    assert probe.residual_beside(rank)[0] == pytest.approx(left.mean(), rel=0.35)
+    P = X[:3000] - summary.shift
+    Phi, r = chosen.features(P), chosen.residual(P)
+    share = np.linalg.eigvalsh(kernel.block(P, P) - Phi @ Phi.T)[-1] / r.sum()
+    assert probe.largest_share(rank, np.array([3000]))[0] == pytest.approx(share, rel=0.5)

@@ -236,7 +236,11 @@ IRIS = "sepal length,width,species\n" + "5.1,3.5,setosa\n4.9,3.0,setosa\n6.1,2.0
         ("1,2\n3,4,5\n", "line 2 has 3 columns where the first line of data has 2"),
         ("a,b\n1,2\n3\n4,5\n6,7\n", "line 3 has 1 columns where the first line of data has 2"),
         ("a,b,c,d\n1,2\n3,4\n", r"the header \(line 1\) has 4 columns, the first line of data has 2"),
-        (IRIS, r"not numeric: column 3 \('species'\), for example 'setosa'; leave out with --skip-columns species$"),
+        (
+            IRIS,
+            r"not numeric: column 3 \('species'\), for example 'setosa' \(--id .*\); leave out with "
+            "--skip-columns species$",
+        ),
         ("5.1,3.5,setosa\n4.9,3.0,versicolor\n", r"not numeric: column 3, for example 'setosa'.*--skip-columns 3$"),
         ("x y,b\nu,v\nw,z\n", '--skip-columns "x y,b"'),
         ("1,5;2,5\n3,5;4,5\n", "a decimal comma\\? --decimal , reads it"),

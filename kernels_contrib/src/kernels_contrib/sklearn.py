@@ -45,10 +45,6 @@ KERNEL: dict[str, list[Any]] = {
 class _KernelClassifier(ClassifierMixin, KernelEstimator):
     """A classifier on a kernel's function of the rows."""
 
-    gamma: float | None
-    degree: float
-    coef0: float
-    kernel_params: dict[str, Any] | None
     model_: Any
 
     def fit(self, X: Any, y: Any) -> Any:
@@ -88,11 +84,13 @@ class _KernelClassifier(ClassifierMixin, KernelEstimator):
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_rows, n_features)
-            For ``kernel="precomputed"`` the matrix (n_rows, n_samples) between these and the training rows.
+            With the columns of the training rows; for ``kernel="precomputed"`` the matrix (n_rows, n_samples) between
+            these and the training rows.
 
         Returns
         -------
         ndarray of shape (n_rows,)
+            Of the type of the labels.
         """
         check_is_fitted(self, "model_")
         X = self._validated(X, reset=False)
@@ -186,19 +184,13 @@ class KLDA(KernelTransformer, _KernelClassifier):
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
+        super().__init__(kernel, gamma, degree, coef0, kernel_params, random_state, n_jobs)
         self.n_components = n_components
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
         self.regularization = regularization
         self.penalty = penalty
         self.tol = tol
         self.method = method
         self.max_features = max_features
-        self.random_state = random_state
-        self.n_jobs = n_jobs
 
     def _learned(self, X: Any, y: np.ndarray, kernel: Kernel) -> KLDAModel:
         return klda(
@@ -253,6 +245,7 @@ class KernelLogisticRegression(_KernelClassifier):
         Norm of the gradient, relative to that at the start, to stop at.
     max_iter : int, default=100
     method : {'auto', 'features', 'gram'}, default='auto'
+        As for ``kernel_logistic``, like the next.
     max_features : int, default=None
     random_state : int, RandomState instance or None, default=None
     n_jobs : int, default=None
@@ -265,6 +258,8 @@ class KernelLogisticRegression(_KernelClassifier):
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Where X has names of columns that are strings.
+    n_iter_ : int
+        Newton steps.
 
     Examples
     --------
@@ -299,17 +294,11 @@ class KernelLogisticRegression(_KernelClassifier):
         n_jobs: int | None = None,
     ) -> None:
         self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
+        super().__init__(kernel, gamma, degree, coef0, kernel_params, random_state, n_jobs)
         self.tol = tol
         self.max_iter = max_iter
         self.method = method
         self.max_features = max_features
-        self.random_state = random_state
-        self.n_jobs = n_jobs
 
     def _learned(self, X: Any, y: np.ndarray, kernel: Kernel) -> LogisticModel:
         model = kernel_logistic(

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from kernels_contrib.components import RegressionModel, kernel_pc_logistic, kernel_pcr, pcr_predict
 from kernels_contrib.kbda import KBDAModel, kbda, kbda_project
 from kernels_contrib.kica import KICAModel, kica, kica_contrast, kica_project
-from kernels_contrib.klda import KLDAModel, kernel_fisherfaces, klda, klda_predict, klda_project
+from kernels_contrib.klda import KLDAModel, kernel_fisherfaces, klda, klda_predict, klda_probability, klda_project
 from kernels_contrib.logistic import LogisticModel, kernel_logistic, logistic_predict, logistic_probability
 from kernels_contrib.matern import Matern
 from kernels_contrib.perceptron import PerceptronModel, kernel_perceptron, perceptron_decision, perceptron_predict
@@ -26,6 +26,7 @@ from fastkpca import errors, plot
 from fastkpca.kernels import Kernel, KernelTable, Offer, Summary
 from fastkpca.model.importance import Importance
 from fastkpca.model.novelty import Limits
+from fastkpca.model.selection import Selection
 from fastkpca.model.uncertainty import Uncertainty
 from fastkpca.testing import check_kernel
 
@@ -139,6 +140,10 @@ def rows_again(X: Array, folder: Path) -> None:
     sure = fk.kpca_uncertainty(model, X, level=0.9, n_bootstrap=100)
     assert_type(sure, Uncertainty)
     assert_type(sure.latent_interval, Array)
+    choice = fk.kpca_select(X, {"gaussian": {"sigma": [1.0, 2.0]}}, [1, 2], folds=3)
+    assert_type(choice, Selection)
+    assert_type(choice.kernel, Kernel)
+    assert_type(choice.c, int)
     fk.export_mat(model, folder / "model.mat")
 
 
@@ -150,6 +155,7 @@ def pictures(model: fk.KPCAModel, X: Array, labels: Array, folder: Path) -> None
     axes = plot.importance(which, component=1)
     axes = plot.biplot(model, which, labels=labels)
     axes = plot.scree(model, uncertainty=fk.kpca_uncertainty(model, X, n_bootstrap=100))
+    axes = plot.selection(fk.kpca_select(X, "gaussian", 2, folds=3))
     axes = plot.contours(model, X, component=1)
     assert_type(plot.contours(model, X, component=[0, 1]), Array)
     axes = plot.accuracy([model])
@@ -164,6 +170,7 @@ def methods(X: Array, y: Array, folder: Path) -> None:
     assert_type(discriminant, KLDAModel)
     assert_type(klda_project(discriminant, X), Array)
     assert_type(klda_predict(discriminant, X), Array)
+    assert_type(klda_probability(discriminant, X), Array)
     assert_type(kernel_fisherfaces(X, y, "polynomial", degree=2, components=5), KLDAModel)
     biased = kbda(X, y == 1, "gaussian", 1, sigma=1.0, regularization=0.1)
     assert_type(biased, KBDAModel)

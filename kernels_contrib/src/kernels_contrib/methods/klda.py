@@ -291,7 +291,7 @@ def klda_probability(model: KLDAModel, X: Any, *, prior: Any = None, n_threads: 
     Returns
     -------
     ndarray (m, C)
-        Columns in the order of ``model.classes``.
+        One column a class, in the order of ``model.classes``.
     """
     model = KLDAModel.of(model)
     values = _log_shares(model, X, prior, n_threads)

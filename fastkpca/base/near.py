@@ -1,0 +1,21 @@
+"""Names that are close to an unknown one: for the text of an error."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = ["did_you_mean", "with_near"]
+
+
+def did_you_mean(name: str, known: Iterable[str], limit: int = 3) -> str:
+    """ "did you mean 'gaussian'?" where a known name is close to this one, else ""; letters' case does not matter."""
+    by_lower = {spelling.lower(): spelling for spelling in known}
+    near = difflib.get_close_matches(name.lower(), by_lower, n=limit)
+    return f"did you mean {' or '.join(repr(by_lower[x]) for x in near)}?" if near else ""
+
+
+def with_near(text: str, name: str, known: Iterable[str]) -> str:
+    """The text of an error, and behind it what may have been meant."""
+    near = did_you_mean(name, known)
+    return f"{text} ({near})" if near else text

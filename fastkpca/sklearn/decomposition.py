@@ -268,7 +268,10 @@ class KernelPCA(KernelTransformer):
             self._validate_params()
         if self.fit_inverse_transform and self._precomputed:
             raise ValueError("Cannot fit_inverse_transform with a precomputed kernel.")
-        X = self._validated(X, reset=True)
+        return self._fit_validated(self._validated(X, reset=True))
+
+    def _fit_validated(self, X: Any) -> KernelPCA:
+        """``fit`` of rows that another estimator has checked, whose number and names of columns are set."""
         self.gamma_ = 1 / X.shape[1] if self.gamma is None else self.gamma
         rows, column_means = _symmetric(X) if self._precomputed else (X, None)
         kernel = self._kernel(X)
@@ -599,7 +602,7 @@ class KernelPCA(KernelTransformer):
 
     def _assign(self, model: KPCAModel | None, rest: float, wanted: int) -> None:
         """The attributes; eigenvalues beyond those of the model lie below ``rest``, and are zero."""
-        self.model_ = model
+        self.model_ = None if model is None else replace(model, feature_names=self._names)
         n_positive = 0 if model is None else model.n_components
         keeps_zeros = self._number is not None and not self.remove_zero_eig
         n_zero = wanted - n_positive if keeps_zeros else 0

@@ -13,7 +13,6 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.linalg
 
 from ..base import parallel
 from ..base.checks import check_choice, check_count, check_flag, check_rng
@@ -31,6 +30,7 @@ from ..rows.convert import as_rows
 from ..rows.summary import summarize
 from ..rows.values import check_finite
 from ..rows.view import Rows
+from ..solve.lapack import largest_eigenpairs
 from .gram import features, gram
 from .kpca import kpca
 from .problem import warn_of_ranges
@@ -437,9 +437,9 @@ def _components_of(Phi: np.ndarray, c: int) -> _Components:
     mean = Phi.mean(axis=0)
     centred = Phi - mean
     D = Phi.shape[1]
-    values, axes = scipy.linalg.eigh(centred.T @ centred, subset_by_index=(max(0, D - c), D - 1))
-    present = values > max(RESOLVED * float(values[-1]), D * EPS * float(mean @ mean) * len(Phi))
-    return _Components(mean, axes[:, present][:, ::-1])
+    values, axes = largest_eigenpairs(centred.T @ centred, min(c, D))
+    present = values > max(RESOLVED * float(values[0]), D * EPS * float(mean @ mean) * len(Phi))
+    return _Components(mean, axes[:, present])
 
 
 # The choice

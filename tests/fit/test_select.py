@@ -307,3 +307,10 @@ def test_rows_that_are_not_in_memory_are_refused(rings):
     blocks = [rings[0][:30], rings[0][30:]]
     with pytest.raises(TypeError, match="in memory; give a sample"):
         fk.kpca_select(blocks.__iter__, "gaussian", 2)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_kernels_that_see_nothing_in_common_have_equal_eigenvalues(seed):
+    X = 1e3 * np.random.default_rng(seed).standard_normal((40, 4))
+    choice = fk.kpca_select(X, {"gaussian": {"sigma": [1.0, 100.0, 200.0]}}, 1, folds=40, criterion="preimage")
+    assert (choice.columns["reconstruction"] > 0.9).all()

@@ -284,6 +284,10 @@ class Kernel:
         """The same combination of function(part) for each kernel that this one is made of; itself where of none."""
         return self
 
+    def numbered(self, names: tuple[str, ...]) -> Kernel:
+        """This kernel with columns by number where it has them by name; ``names`` are those of the columns of X."""
+        return self.over_parts(lambda part: part.numbered(names))
+
     def map_columns(self, n_columns: int) -> int:
         """How many of the columns the maps of ``map_parts`` see."""
         return n_columns
@@ -314,7 +318,7 @@ class Kernel:
 
         def by_weights(R: np.ndarray | None, A: np.ndarray) -> np.ndarray:
             W = slopes if R is None else slopes * R
-            columns = (A[:, :, None] * Y[:, None, :]).reshape(len(Y), -1)
+            columns = A * Y if A.shape[1] == 1 else (A[:, :, None] * Y[:, None, :]).reshape(len(Y), -1)
             sums = (W @ columns).reshape(len(X), A.shape[1], -1)
             if self.translation == "kernel":
                 sums -= (W @ A)[:, :, None] * X[:, None, :]

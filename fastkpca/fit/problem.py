@@ -188,7 +188,7 @@ def prepare(X: Any, options: Options, report: parallel.Progress | None = None, *
     names = column_names(X) or (None if like is None else like.feature_names)
     kernel = kernel.resolve(replace(data, feature_names=names))
     if options.standardize is None and like is None:
-        _warn_of_ranges(kernel, data, names)
+        warn_of_ranges(kernel, data, names)
     c = check_c(c, rows.n_samples)
     given_map, most = _given_map(options, kernel, rows, data, c)
     passes = check_count(options.max_passes, "max_passes")
@@ -281,7 +281,7 @@ def _scale(options: Options, kernel: Kernel) -> bool | np.ndarray:
     return True if scale is None else scale
 
 
-def _warn_of_ranges(kernel: Kernel, data: Summary, names: tuple[str, ...] | None) -> None:
+def warn_of_ranges(kernel: Kernel, data: Summary, names: tuple[str, ...] | None) -> None:
     """Warn where the ranges of the columns differ by more than ``WIDE``: the widest then decide alone."""
     if kernel.scales_columns or not kernel.takes_points:
         return

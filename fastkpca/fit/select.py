@@ -13,10 +13,9 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.linalg
 
 from ..base import parallel
-from ..base.checks import check_choice, check_count, check_rng
+from ..base.checks import check_choice, check_count, check_flag, check_rng
 from ..base.protocol import Kernel
 from ..base.rounding import EPS
 from ..errors import ComponentsWarning, PreimageWarning, silenced
@@ -26,11 +25,15 @@ from ..model.result import KPCAModel, leading
 from ..model.selection import LARGER_IS_BETTER, MEASURES, Selection
 from ..model.shared_map import feature_projector
 from ..products.operators import FeatureOperator
+from ..rows.columns import column_names
 from ..rows.convert import as_rows
+from ..rows.summary import summarize
 from ..rows.values import check_finite
 from ..rows.view import Rows
+from ..solve.lapack import largest_eigenpairs
 from .gram import features, gram
 from .kpca import kpca
+from .problem import warn_of_ranges
 
 __all__ = ["kpca_select"]
 
@@ -55,6 +58,7 @@ def kpca_select(
     classifier: Any = None,
     criterion: str | None = None,
     folds: int = 5,
+    standardize: bool | None = None,
     max_features: int | None = None,
     n_threads: int | None = None,
     rng: Any = 0,
@@ -81,6 +85,9 @@ def kpca_select(
         The measure that decides (see Notes). Default: "score" where labels are given; else "preimage" where c is
         smaller than d; else "reconstruction".
     folds : int
+    standardize : bool, optional
+        True divides each column by its standard deviation over all rows, as ``kpca`` does: give it to ``kpca`` too.
+        None is False, with a warning where the columns have wildly different ranges.
     max_features : int, optional
         Features for each kernel: by default 200, or three times the largest c. What they leave out counts as error.
     n_threads : int, optional
@@ -91,7 +98,8 @@ def kpca_select(
     Returns
     -------
     Selection
-        ``kernel`` and ``c`` are the choice, for ``kpca(X, s.kernel, s.c)``; ``table`` has every candidate;
+        ``kernel`` and ``c`` are the choice, for ``kpca(X, s.kernel, s.c)``, with ``standardize=True`` where the choice
+        was made with it; ``table`` has every candidate;
         ``fastkpca.plot.selection`` draws it.
 
     Raises
@@ -135,7 +143,9 @@ def kpca_select(
     generator = check_rng(rng)
     numbers = _numbers_of_components(c, rows.n_samples, check_count(folds, "folds", 2))
     labels = _labels(y, classifier, rows.n_samples)
-    candidates = _candidates(X, kernels, n_threads)  # X, since the rows have no names of columns
+    candidates = _given(kernels, column_names(X))
+    rows = _scaled(rows, standardize, candidates, column_names(X))
+    candidates = _resolved(candidates, rows, n_threads)
     criterion = _criterion(criterion, candidates, max(numbers), rows.n_features, labels is not None)
     size = max(FEATURES, 3 * max(numbers)) if max_features is None else check_count(max_features, "max_features")
     split = _Split(_folds(labels, rows.n_samples, folds, generator), _halves(rows.n_samples, generator))
@@ -149,7 +159,8 @@ def kpca_select(
             measured.append(task.measure(kernel, names))
             if report is not None:
                 report("kernels", i + 1, len(candidates))
-    return _selection(candidates, numbers, criterion, {x: np.array([m[x] for m in measured]) for x in names})
+    tables = {x: np.array([m[x] for m in measured]) for x in names}
+    return replace(_selection(candidates, numbers, criterion, tables), standardized=bool(standardize))
 
 
 # The input
@@ -203,7 +214,22 @@ def _labels(y: Any, classifier: Any, n: int) -> np.ndarray | None:
     raise TypeError(f"classifier is {classifier!r}; give an object with fit(Z, y) and score(Z, y)")
 
 
-def _candidates(X: Any, kernels: Any, n_threads: int | None) -> list[Kernel]:
+def _scaled(rows: Rows, standardize: bool | None, kernels: list[Kernel], names: tuple[str, ...] | None) -> Rows:
+    """The rows, or copies with mean 0 and standard deviation 1 in each column, as ``kpca(standardize=True)`` sees them.
+
+    Where nothing was said about it, a warning names columns of very different ranges.
+    """
+    if standardize is not None and not check_flag(standardize, "standardize"):
+        return rows
+    scaled, data = summarize(rows, shift=True, rng=np.random.default_rng(0), scale=bool(standardize), any_size=True)
+    if standardize is None:
+        warn_of_ranges(min(kernels, key=lambda kernel: kernel.scales_columns), data, names)
+        return rows
+    return as_rows(scaled.take(np.arange(rows.n_samples)), at_least=4, purpose="kpca_select")
+
+
+def _given(kernels: Any, names: tuple[str, ...] | None) -> list[Kernel]:
+    """The kernels as the user gave them, with their columns by number."""
     match kernels:
         case {**grids}:
             named = [(name, values) for name, grid in grids.items() for values in _grid(name, grid)]
@@ -212,7 +238,6 @@ def _candidates(X: Any, kernels: Any, n_threads: int | None) -> list[Kernel]:
         case _:
             named = [(kernels, {})]
     given = [given_kernel(kernel, values, kpca_select) for kernel, values in named]
-    candidates: list[Kernel] = []
     for kernel in given:
         if kernel.by_number:
             raise ValueError("kpca_select needs the rows: a precomputed kernel matrix leaves nothing to choose")
@@ -221,9 +246,16 @@ def _candidates(X: Any, kernels: Any, n_threads: int | None) -> list[Kernel]:
                 f"{kernel!r} does not declare itself positive semidefinite, so the squared lengths in its feature "
                 "space that kpca_select measures may be negative; leave it out"
             )
-        candidates += [x for x in _around(kernel, X, n_threads) if x not in candidates]
-    if not candidates:
+    if not given:
         raise ValueError("kernels is empty; give names or kernels, as in kernels=['gaussian', 'linear']")
+    return given if names is None else [kernel.numbered(names) for kernel in given]
+
+
+def _resolved(given: list[Kernel], rows: Rows, n_threads: int | None) -> list[Kernel]:
+    """Each kernel with every parameter, or the grid of kernels that it stands for; each candidate once."""
+    candidates: list[Kernel] = []
+    for kernel in given:
+        candidates += [x for x in _around(kernel, rows.source, n_threads) if x not in candidates]
     return candidates
 
 
@@ -405,9 +437,9 @@ def _components_of(Phi: np.ndarray, c: int) -> _Components:
     mean = Phi.mean(axis=0)
     centred = Phi - mean
     D = Phi.shape[1]
-    values, axes = scipy.linalg.eigh(centred.T @ centred, subset_by_index=(max(0, D - c), D - 1))
-    present = values > max(RESOLVED * float(values[-1]), D * EPS * float(mean @ mean) * len(Phi))
-    return _Components(mean, axes[:, present][:, ::-1])
+    values, axes = largest_eigenpairs(centred.T @ centred, min(c, D))
+    present = values > max(RESOLVED * float(values[0]), D * EPS * float(mean @ mean) * len(Phi))
+    return _Components(mean, axes[:, present])
 
 
 # The choice

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -134,14 +134,21 @@ class ColumnKernel(Combination):
             raise KernelParameterError(
                 f"{self!r} has {len(self.widths)} widths, and X has {d} columns; give one for each"
             )
-        numbers = tuple(_number(x, d, data.feature_names) for x in self.columns)
+        made = self._on_numbers(d, data.feature_names)
+        return made.over_parts(lambda part: part.resolve(of_columns(data, made._view)))
+
+    def numbered(self, names: tuple[str, ...]) -> Kernel:
+        made = self._on_numbers(len(names), names)
+        within = tuple(names[j] for j in made.columns) or names
+        return made.over_parts(lambda part: part.numbered(within))
+
+    def _on_numbers(self, d: int, names: tuple[str, ...] | None) -> ColumnKernel:
+        numbers = tuple(_number(x, d, names) for x in self.columns)
         if len(set(numbers)) < len(numbers):
             raise KernelParameterError(f"{self!r} has a column twice; give each once")
-        made = self.with_parts(self.parts)
+        made = cast(ColumnKernel, self.with_parts(self.parts))
         made.__dict__["columns"] = numbers
-        return made.over_parts(
-            lambda part: part.resolve(of_columns(data, Columns(numbers or None, self.widths or None)))
-        )
+        return made
 
     def map_columns(self, n_columns: int) -> int:
         return self._view.count(n_columns)

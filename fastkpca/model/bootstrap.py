@@ -20,6 +20,8 @@ NUMBERS = 1 << 18
 """In the largest array of the resamples that are computed at once."""
 LEAST = 1e-12
 """Of the largest eigenvalue, or of 1: what is smaller is taken for this."""
+NOTHING = 1e-100
+"""Of the sample's largest eigenvalue, for a resample without the rows that vary: its logarithm is far away."""
 
 
 class Sums(NamedTuple):
@@ -136,8 +138,10 @@ class Sample:
     def __init__(self, sums: Sums, center: bool):
         self.sums, self.center = sums, center
         self.single = len(sums.weight) < GROUPS
+        self._least = 0.0
         estimate = self._decomposed(np.ones((1, len(sums.weight))))
         self.values, self.axes = estimate[2], estimate[3][0]
+        self._least = NOTHING * float(self.values[0, 0])
         self.n = float(sums.weight.sum())
 
     def _decomposed(self, W: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -149,7 +153,7 @@ class Sample:
         C = (W @ products.reshape(len(count), -1)).reshape(-1, k, k) / n[:, None, None]
         values, axes = np.linalg.eigh(C - mean[:, :, None] * mean[:, None, :])
         values = values[:, ::-1]
-        return n, mean, np.maximum(values, LEAST * values[:, :1]), axes[:, :, ::-1]
+        return n, mean, np.maximum(values, np.maximum(LEAST * values[:, :1], self._least)), axes[:, :, ::-1]
 
     def statistics(self, W: np.ndarray) -> Statistics:
         """Parameters where group g is taken W_bg times, and their standard errors by the influence of the groups."""
@@ -157,7 +161,7 @@ class Sample:
         n, mean, values, axes = self._decomposed(W)
         k = values.shape[1]
         size = np.einsum("ij,ij->i", mean, mean)
-        total = W @ self.sums.squares / n - size
+        total = np.maximum(W @ self.sums.squares / n - size, values.sum(axis=1))
         # the influence of a group, to first order, on each eigenvalue and on the total
         influence = np.empty((len(W), len(count), k + 1))
         self._squares_along(axes, mean, influence[:, :, :k])

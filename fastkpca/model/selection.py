@@ -35,6 +35,8 @@ class Selection:
     best_row, chosen_row : int
         Rows of the table: the best by the criterion; and the choice, the best with the smallest c that comes within a
         standard error of it.
+    standardized : bool
+        The choice is for standardised columns: give ``standardize=True`` to ``kpca`` too.
     """
 
     kernel: Kernel
@@ -44,6 +46,7 @@ class Selection:
     candidates: tuple[Kernel, ...]
     best_row: int
     chosen_row: int
+    standardized: bool = False
 
     @property
     def measures(self) -> list[str]:
@@ -74,7 +77,8 @@ class Selection:
             return f"{self.columns[self.criterion][row]:.4g} ± {self.columns[self.criterion + '_se'][row]:.2g}"
 
         best = self.candidates[self.columns["kernel"][self.best_row]]
-        text = f"<Selection: {self.kernel!r}, c={self.c}, {self.criterion} {value(self.chosen_row)}"
+        scaled = ", standardized columns" * self.standardized
+        text = f"<Selection: {self.kernel!r}{scaled}, c={self.c}, {self.criterion} {value(self.chosen_row)}"
         if self.chosen_row != self.best_row:
             text += f"; the best is {best!r}, c={self.columns['c'][self.best_row]}, with {value(self.best_row)}"
         return f"{text}; {len(self.columns['c'])} rows in .table>"

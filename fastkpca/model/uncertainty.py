@@ -48,7 +48,7 @@ class Uncertainty:
     latent : ndarray (k,)
         Variances of the components, as the rows have them.
     latent_interval : ndarray (k, 2)
-        Confidence intervals for those of the population.
+        Confidence intervals for those of the population. Ends are infinite where one or two rows have all the variance.
     explained, cumulative : ndarray (k,)
         Percent of the total variance, of each component and of all up to it.
     explained_interval, cumulative_interval : ndarray (k, 2)
@@ -268,9 +268,11 @@ def _intervals(sample: Sample, drawn: Statistics, options: _Options) -> Uncertai
     ends = np.stack([centre - low * errors, centre - high * errors], axis=-1)
     shares, intervals = _percent(estimate.parameters[0, 1:]), _percent(ends[1:])
     angles, mixed = _angles(drawn, sample, options.level)
+    with np.errstate(over="ignore"):  # an end is infinite where nothing bounds it: one row has all the variance
+        variances = np.exp(ends[0])
     return Uncertainty(
         latent=sample.latent,
-        latent_interval=np.exp(ends[0]) * (n / (n - sample.center)),
+        latent_interval=variances * (n / (n - sample.center)),
         explained=shares[0],
         explained_interval=intervals[0],
         cumulative=shares[1],
@@ -347,6 +349,6 @@ def _leading_shares(kernel: Kernel, X: np.ndarray, k: int, center: bool) -> np.n
     trace = float(np.trace(K))
     if not trace > 0.0:
         return np.zeros(k)
-    n = len(K)
-    values = scipy.linalg.eigh(0.5 * (K + K.T), eigvals_only=True, subset_by_index=[n - k, n - 1], check_finite=False)
-    return values[::-1] / trace
+    # all of them: asked for a few of many equal ones (wide rows, small sigma), LAPACK may fail
+    values = scipy.linalg.eigvalsh(0.5 * (K + K.T), overwrite_a=True, check_finite=False)
+    return values[: -k - 1 : -1] / trace

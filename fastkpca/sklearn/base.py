@@ -69,6 +69,12 @@ class KernelEstimator(BaseEstimator):
     def _precomputed(self) -> bool:
         return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
+    @property
+    def _names(self) -> tuple[str, ...] | None:
+        """Names of the columns of ``fit``; None where it had none, and for a matrix, whose columns are rows."""
+        names = vars(self).get("feature_names_in_")
+        return None if names is None or self._precomputed else tuple(map(str, names))
+
     def _validated(self, X: Any, *, reset: bool) -> Any:
         try:
             from sklearn.utils.validation import validate_data
@@ -92,7 +98,7 @@ class KernelEstimator(BaseEstimator):
                 raise InvalidParameterError(refusal)
             if not is_sklearn_kernel(self.kernel):
                 keywords = defaults_taken(self.kernel, defaults or {}, [*keywords, *asked]) | keywords | dict(asked)
-            return kernel_for(
+            kernel = kernel_for(
                 self.kernel,
                 gamma=values["gamma"],
                 degree=values["degree"],
@@ -101,6 +107,7 @@ class KernelEstimator(BaseEstimator):
                 container=type(X) if sp.issparse(X) else None,
                 thread_safe=self.n_jobs is not None,
             )
+            return kernel if self._names is None else kernel.numbered(self._names)
         except UnknownKernelError as error:
             raise InvalidParameterError(
                 f"The 'kernel' parameter of {type(self).__name__} must be a name of scikit-learn's or of fastkpca's "

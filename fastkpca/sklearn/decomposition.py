@@ -268,7 +268,10 @@ class KernelPCA(KernelTransformer):
             self._validate_params()
         if self.fit_inverse_transform and self._precomputed:
             raise ValueError("Cannot fit_inverse_transform with a precomputed kernel.")
-        X = self._validated(X, reset=True)
+        return self._fit_validated(self._validated(X, reset=True))
+
+    def _fit_validated(self, X: Any) -> KernelPCA:
+        """``fit`` of rows that another estimator has checked, whose number and names of columns are set."""
         self.gamma_ = 1 / X.shape[1] if self.gamma is None else self.gamma
         rows, column_means = _symmetric(X) if self._precomputed else (X, None)
         kernel = self._kernel(X)
@@ -352,7 +355,8 @@ class KernelPCA(KernelTransformer):
         Raises
         ------
         ValueError
-            With ``fit_inverse_transform``, or for a first call with fewer rows than components.
+            With ``fit_inverse_transform``, with a ``method`` or ``eigen_solver`` that makes no features, for a kernel
+            that has none, or for a first call with fewer rows than components.
         """
         if not get_config()["skip_parameter_validation"]:
             self._validate_params()
@@ -361,12 +365,17 @@ class KernelPCA(KernelTransformer):
         if first:
             self._refuse_partial(X)
             self.gamma_ = 1 / X.shape[1] if self.gamma is None else self.gamma
+            kernel = self._kernel(X)
+            if kernel.without_maps:
+                raise ValueError(
+                    f"partial_fit works on a feature map, and {kernel!r} {kernel.without_maps}, so it has none; use fit"
+                )
         tol = 1e-6 if self.tol == 0 else min(float(self.tol), 0.5)
         with silenced(ComponentsWarning, *([CertificateWarning] if self.tol == 0 else [])):
             if first:
                 model = kpca(
                     X,
-                    self._kernel(X),
+                    kernel,
                     self.n_components,
                     tol=tol if self.max_features is None else None,
                     max_features=self.max_features,
@@ -538,6 +547,11 @@ class KernelPCA(KernelTransformer):
     def _refuse_partial(self, X: Any) -> None:
         if self.fit_inverse_transform:
             raise ValueError("partial_fit keeps no rows to learn an inverse from; set fit_inverse_transform=False")
+        for name, choices in (("method", ("auto", "features")), ("eigen_solver", ("auto",))):
+            if vars(self)[name] not in choices:
+                raise ValueError(
+                    f"partial_fit works on features, and {name} is {vars(self)[name]!r}; set {name}='auto', or use fit"
+                )
         if X.shape[0] < max(2, self._number or 0):
             raise ValueError(
                 f"the first call of partial_fit got {X.shape[0]} sample(s) for n_components={self.n_components}; give "
@@ -593,7 +607,7 @@ class KernelPCA(KernelTransformer):
 
     def _assign(self, model: KPCAModel | None, rest: float, wanted: int) -> None:
         """The attributes; eigenvalues beyond those of the model lie below ``rest``, and are zero."""
-        self.model_ = model
+        self.model_ = None if model is None else replace(model, feature_names=self._names)
         n_positive = 0 if model is None else model.n_components
         keeps_zeros = self._number is not None and not self.remove_zero_eig
         n_zero = wanted - n_positive if keeps_zeros else 0

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn import get_config
-from sklearn.base import OutlierMixin, clone
+from sklearn.base import OutlierMixin
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -20,6 +21,8 @@ __all__ = ["KernelPCANovelty"]
 
 FOLDS = 5
 """Of contamination="auto"."""
+COLUMNS = ("n_features_in_", "feature_names_in_")
+"""What scikit-learn's check of rows has set."""
 FALSE_ALARMS = 0.05
 """Share of ordinary new rows that contamination="auto" takes for novel."""
 
@@ -189,13 +192,14 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
         return np.where(self.decision_function(X) < 0, -1, 1)
 
     def _fitted(self, X: Any) -> KernelPCANovelty:
-        return clone(self)._fit_components(X)
+        return copy.copy(self)._fit_components(X)
 
     def _fit_components(self, X: Any) -> KernelPCANovelty:
         shared = ("kernel", "gamma", "degree", "coef0", "kernel_params", "tol", "random_state", "n_jobs")
         pca = KernelPCA(self.n_components, **{name: vars(self)[name] for name in shared})
+        pca.__dict__.update({name: vars(self)[name] for name in COLUMNS if name in vars(self)})
         with silenced(ComponentsWarning):
-            pca.fit(X)
+            pca._fit_validated(X)
         if pca.model_ is None:
             raise ValueError("the rows have no variance, so nothing says how far away is far; check X")
         self.pca_, self.model_ = pca, pca.model_

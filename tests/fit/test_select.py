@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from scipy.linalg import subspace_angles
 
 import fastkpca as fk
+from fastkpca.errors import ScalesWarning
 from fastkpca.fit import select
 from fastkpca.kernels import get_kernel
 
@@ -197,6 +198,27 @@ def test_columns_of_a_kernel_by_name(rings):
     assert fk.kpca(frame, chosen.kernel, chosen.c).n_components == chosen.c
 
 
+def test_standardize_is_that_of_kpca_and_wildly_different_ranges_are_told(rings):
+    pandas = pytest.importorskip("pandas")
+    units = np.array([1e-4, 1.0, 50.0, 2.0, 3e3])
+    frame = pandas.DataFrame(rings[0] * units + 7 * units, columns=list("abcde"))
+    kernels = [fk.on_columns("gaussian", ["a", "c"]), "gaussian", fk.get_kernel("polynomial", degree=2)]
+    chosen = fk.kpca_select(frame, kernels, [1, 2], standardize=True)
+    by_hand = fk.kpca_select((frame - frame.mean()) / frame.std(), kernels, [1, 2])
+    for name in ("reconstruction", "stability", "sigma"):
+        np.testing.assert_allclose(chosen.columns[name], by_hand.columns[name], rtol=1e-9, atol=1e-12)
+    # a pre-image is searched for until it moves little: rounding decides when
+    np.testing.assert_allclose(chosen.columns["preimage"], by_hand.columns["preimage"], rtol=1e-5)
+    assert chosen.standardized and "standardized columns, c=" in repr(chosen)
+    assert not by_hand.standardized and "standardized" not in repr(by_hand)
+    own = fk.kpca(frame, "gaussian", 1, standardize=True).kernel.sigma
+    assert np.isclose(chosen.columns["sigma"], own).any()
+    with pytest.warns(ScalesWarning, match="column 'e' is .*range of column 'a', .* hardly count") as caught:
+        fk.kpca_select(frame, "gaussian", 1)
+    assert len(caught) == 1 and caught[0].filename == __file__
+    fk.kpca_select(frame, "gaussian", 1, standardize=False)
+
+
 def test_kernel_values_do_not_grow_with_folds_and_numbers_of_components(rings):
     X, y = rings
     values = []
@@ -269,6 +291,7 @@ def test_progress_counts_kernels(rings):
         ({"y": [0, 1] * 34 + [0, np.nan], "classifier": NearestMean()}, ValueError, "y has no label for row 69"),
         ({"y": ["a", None] * 35, "classifier": NearestMean()}, ValueError, "y has no label for row 1"),
         ({"max_features": 0}, ValueError, "max_features is 0"),
+        ({"standardize": "yes"}, TypeError, "standardize is 'yes'; give True or False"),
         ({"X": iter([[1.0]])}, TypeError, "can be read once"),
         ({"X": np.full((70, 5), np.nan)}, ValueError, "NaN"),
         ({"X": np.ones((70, 5))}, ValueError, "all rows of X are equal"),
@@ -284,3 +307,10 @@ def test_rows_that_are_not_in_memory_are_refused(rings):
     blocks = [rings[0][:30], rings[0][30:]]
     with pytest.raises(TypeError, match="in memory; give a sample"):
         fk.kpca_select(blocks.__iter__, "gaussian", 2)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_kernels_that_see_nothing_in_common_have_equal_eigenvalues(seed):
+    X = 1e3 * np.random.default_rng(seed).standard_normal((40, 4))
+    choice = fk.kpca_select(X, {"gaussian": {"sigma": [1.0, 100.0, 200.0]}}, 1, folds=40, criterion="preimage")
+    assert (choice.columns["reconstruction"] > 0.9).all()

@@ -184,3 +184,17 @@ def test_what_cannot_be_told_is_refused_in_words():
     weights = np.full(200, 1e9)
     with pytest.raises(ValueError, match="too many copies"):
         fk.kpca_uncertainty(fk.kpca(X, "linear", 2, sample_weight=weights), X, sample_weight=weights)
+
+
+def test_rows_with_nothing_in_common_have_equal_eigenvalues():
+    X = 1e3 * np.random.default_rng(0).standard_normal((30, 4))
+    sure = fk.kpca_uncertainty(fk.kpca(X, "gaussian", 4, sigma=100.0), X, n_bootstrap=100, n_permutations=19)
+    assert (sure.p_values > 0.05).all()
+
+
+def test_resamples_without_the_one_row_that_varies():
+    X = np.zeros((30, 1))
+    X[7] = 1.0
+    sure = fk.kpca_uncertainty(fk.kpca(X, "linear", 1), X, n_permutations=0)
+    low, high = sure.latent_interval[0]
+    assert 0.0 <= low < sure.latent[0] < high and not np.isnan(sure.explained_interval).any()

@@ -29,11 +29,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fastkpca as fk
-from fastkpca.errors import CertificateWarning
+from fastkpca.errors import CertificateWarning, KernelParameterError
 from fastkpca.kernels import CallableKernel, Kernel, get_kernel
 from fastkpca.products.exact import ExactSummation
 from fastkpca.rows.view import Rows
-from fastkpca.sklearn import KernelPCA
+from fastkpca.sklearn import KernelPCA, KernelPCANovelty, Nystroem
 from fastkpca.solve.ridge import _iterate, solve_ridge
 
 Theirs = decomposition.KernelPCA
@@ -562,6 +562,40 @@ def test_names_and_frames():
     assert list(ours.get_feature_names_out()) == list(out.columns)
     with pytest.raises(ValueError, match="feature names"):
         ours.transform(frame.rename(columns=str.upper))
+
+
+def test_names_of_columns_reach_the_model_and_the_kernel(tmp_path):
+    pytest.importorskip("pandas")
+    frame = load_iris(as_frame=True).data
+    names = tuple(frame.columns)
+    ours = KernelPCA(2, kernel="rbf").fit(frame)
+    assert ours.model_.feature_names == fk.kpca_importance(ours, frame).names == names
+    assert KernelPCA(2, kernel="rbf").fit(frame.to_numpy()).model_.feature_names is None
+    grown = KernelPCA(2, kernel="rbf").partial_fit(frame[:75]).partial_fit(frame[75:])
+    assert grown.model_.feature_names == names
+    fk.save(ours, tmp_path / "m.kpca")
+    with pytest.raises(ValueError, match="another order"):
+        fk.kpca_project(fk.load(tmp_path / "m.kpca"), frame[list(names[::-1])])
+
+    inner = fk.on_columns("gaussian", names[1], sigma=0.5)
+    kernel = 0.5 * fk.on_columns("gaussian", names[2:], sigma=1.0) + fk.on_columns(inner, names[:2])
+    numbers = 0.5 * fk.on_columns("gaussian", [2, 3], sigma=1.0) + fk.on_columns("gaussian", [1], sigma=0.5)
+    rows = frame.to_numpy()
+    by_name, by_number = KernelPCA(2, kernel=kernel).fit(frame), KernelPCA(2, kernel=numbers).fit(rows)
+    np.testing.assert_allclose(by_name.transform(frame), by_number.transform(rows), rtol=0, atol=1e-12)
+    clone(by_name).partial_fit(frame)
+    novelty = KernelPCANovelty(2, kernel=kernel).fit(frame)
+    np.testing.assert_array_equal(
+        novelty.score_samples(frame), KernelPCANovelty(2, kernel=numbers).fit(rows).score_samples(rows)
+    )
+    assert novelty.model_.feature_names == names
+    np.testing.assert_allclose(
+        Nystroem(kernel, n_components=9).fit_transform(frame), Nystroem(numbers, n_components=9).fit_transform(rows)
+    )
+    with pytest.raises(KernelParameterError, match="no column 'petal lengh .cm.' .did you mean"):
+        KernelPCA(2, kernel=fk.on_columns("gaussian", "petal lengh (cm)")).fit(frame)
+    with pytest.raises(KernelParameterError, match="give a data frame"):
+        KernelPCA(2, kernel=kernel).fit(rows)
 
 
 def test_every_parameter_of_theirs_with_its_default():

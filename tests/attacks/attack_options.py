@@ -1,0 +1,834 @@
+"""Attack what may be asked for beside a kernel: center=, standardize=, widths and groups of columns, matrices, objects.
+
+    python tests/attacks/attack_options.py [--cases 400] [--seed 0] [--first 0] [--only NAME ...] [--minutes 10]
+
+Random problems through the public door, by family: "fit" (routes, weights, sources, files), "shards" (like=, merge,
+update), "matrix" (semidefinite=True), "objects" (lists of strings), "importance" (against differences of the scores),
+"preimage", "uncertainty" and "select". References are kernel values in long double by formulas of this file, LAPACK's
+eigenvalues of the dense matrix, and differences of projections. A refusal in words is an answer; any other exception,
+and any warning of NumPy's, is not. tests/attacks/test_attack_options.py runs a fraction. Needs kernels_contrib.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import tempfile
+import time
+import traceback
+import warnings
+import zlib
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+import fastkpca as fk
+from fastkpca.errors import NotConvergedError
+
+LONG = np.longdouble
+EPS = float(np.finfo(np.float64).eps)
+REFUSALS = (ValueError, TypeError, NotConvergedError, MemoryError)
+
+
+# Kernels and their values in long double -------------------------------------------------------------------------
+
+
+@dataclass
+class Spec:
+    """A kernel, what it is (``value`` of two arrays of rows, long double), and how errors of rows move its values."""
+
+    kernel: Any
+    value: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    names: tuple[str, ...]
+
+
+def distances(X, Y, widths, power):
+    """Sum over the columns of (|x - y| / width) ** power: differences first, as rows may be far from zero."""
+    total = np.zeros((len(X), len(Y)), dtype=LONG)
+    for x, y, width in zip(X.T, Y.T, np.broadcast_to(widths, X.shape[1]), strict=True):
+        total += (np.abs(x[:, None] - y[None, :]) / width) ** power
+    return total
+
+
+def _width(rng, d, vector):
+    if not vector:
+        return float(10.0 ** rng.uniform(-1, 1.5))
+    return (10.0 ** rng.uniform(-1, rng.choice([0.5, 3.0]), d)).tolist()
+
+
+def simple(rng, d, *, semidefinite):
+    """A kernel by name on d columns, often with a width for each of them."""
+    names = ["gaussian", "gaussian", "gaussian", "linear", "polynomial", "laplacian", "rational_quadratic", "cosine"]
+    name = str(rng.choice(names if semidefinite else [*names, "tanh", "tanh", "negative"]))
+    width = _width(rng, d, vector=rng.random() < 0.4)
+    w = np.asarray(width, dtype=LONG)
+    if name == "gaussian":
+        return Spec(fk.get_kernel(name, sigma=width), lambda X, Y: np.exp(-distances(X, Y, w, 2) / 2), (name,))
+    if name == "laplacian":
+        kernel = fk.get_kernel(name, length_scale=width)
+        return Spec(kernel, lambda X, Y: np.exp(-distances(X, Y, w, 1)), (name,))
+    if name == "rational_quadratic":
+        kernel = fk.get_kernel(name, length_scale=width, alpha=1.0)
+        return Spec(kernel, lambda X, Y: 1 / (1 + distances(X, Y, w, 2) / 2), (name,))
+    if name == "cosine":
+
+        def unit(X):
+            size = np.sqrt((X**2).sum(axis=1))
+            return X / np.where(size > 0, size, 1)[:, None]
+
+        return Spec(fk.get_kernel(name), lambda X, Y: unit(X) @ unit(Y).T, (name,))
+    scale, offset = LONG(rng.choice([1.0, 0.1, 0.01])), LONG(rng.choice([0.0, 1.0, 3.0]))
+    if name == "linear":
+        return Spec(fk.get_kernel(name), lambda X, Y: X @ Y.T, (name,))
+    if name == "polynomial":
+        p = int(rng.integers(1, 5))
+        kernel = fk.get_kernel(name, degree=p, scale=float(scale), offset=float(offset))
+        return Spec(kernel, lambda X, Y: (scale * (X @ Y.T) + offset) ** p, (name,))
+    if name == "negative":  # a negative odd power of the product: its largest values may be below zero
+        kernel = fk.get_kernel("polynomial", degree=3, scale=float(scale), offset=-1.0)
+        return Spec(kernel, lambda X, Y: (scale * (X @ Y.T) - 1) ** 3, ("polynomial", "negative"))
+    offset = LONG(rng.choice([0.0, 1.0, -1.0]))
+    kernel = fk.get_kernel(name, scale=float(scale), offset=float(offset))
+    return Spec(kernel, lambda X, Y: np.tanh(scale * (X @ Y.T) + offset), (name,))
+
+
+def spec(rng, names, depth=0, *, semidefinite=False):
+    """A kernel of ``simple``, on columns by number or name, a sum, a product or a multiple of such."""
+    d, kind = len(names), rng.random()
+    if kind < 0.45 or depth > 1:
+        return simple(rng, d, semidefinite=semidefinite)
+    if kind < 0.75:
+        chosen = rng.permutation(d)[: rng.integers(1, d + 1)]
+        part = spec(rng, [names[j] for j in chosen], depth + 1, semidefinite=semidefinite)
+        if any(isinstance(x, str) for x in _columns(part.kernel)):
+            return simple(rng, d, semidefinite=semidefinite)  # names are of all columns, numbers of those of a group
+        columns = [names[j] for j in chosen] if rng.random() < 0.3 and names[0] else chosen.tolist()
+        kernel = fk.on_columns(part.kernel, columns)
+        return Spec(kernel, lambda X, Y: part.value(X[:, chosen], Y[:, chosen]), (*part.names, "on_columns"))
+    a = spec(rng, names, depth + 1, semidefinite=semidefinite)
+    b = spec(rng, names, depth + 1, semidefinite=semidefinite)
+    factor = float(rng.choice([0.5, 1e-6, 3.0]))
+    if rng.random() < 0.5:
+        return Spec(
+            a.kernel + factor * b.kernel,
+            lambda X, Y: a.value(X, Y) + LONG(factor) * b.value(X, Y),
+            (*a.names, *b.names, "sum"),
+        )
+    return Spec(a.kernel * b.kernel, lambda X, Y: a.value(X, Y) * b.value(X, Y), (*a.names, *b.names, "product"))
+
+
+def _columns(kernel):
+    found = list(getattr(kernel, "columns", ()))
+    for part in getattr(kernel, "parts", ()):
+        found += _columns(part)
+    return found
+
+
+# Rows, where they come from, and weights -------------------------------------------------------------------------
+
+
+def rows(rng, n, d, *, far=True):
+    X = rng.standard_normal((n, d))
+    kind = str(rng.choice(["plain", "plain", "clusters", "duplicates", "outlier", "scales", "wide scales", "constant"]))
+    if kind == "clusters":
+        X[: n // 3] += 10.0
+    elif kind == "duplicates":
+        X = X[rng.integers(0, max(2, n // 3), n)]
+    elif kind == "outlier":
+        X[0] *= 100.0
+    elif kind == "scales":
+        X *= 10.0 ** rng.uniform(-2, 2, d)
+    elif kind == "wide scales":
+        X *= 10.0 ** rng.uniform(-6, 6, d)
+    elif kind == "constant" and d > 1:
+        X[:, int(rng.integers(d))] = rng.choice([0.0, 0.1, 1e5])
+    offset = float(rng.choice([0.0, 0.0, 1.0, 50.0] + [1e4, 1e8] * far))
+    return X + offset, f"{kind} + {offset:g}"
+
+
+def weights(rng, n):
+    kind = str(rng.choice(["none", "none", "none", "whole", "real", "decades"]))
+    w = {
+        "none": lambda: None,
+        "whole": lambda: rng.integers(0, 4, n).astype(float),
+        "real": lambda: rng.random(n),
+        "decades": lambda: 10.0 ** rng.uniform(-6, 6, n),
+    }[kind]()
+    if w is not None:
+        w[:3] = np.maximum(w[:3], 1.0)
+    return w, kind
+
+
+def source(rng, X, names, folder):
+    """(the rows as the user may have them, what that is)."""
+    kind = str(rng.choice(["array", "array", "fortran", "memmap", "blocks", "csr", "dask", "frame"]))
+    if kind == "frame" or names[0]:
+        import pandas
+
+        return pandas.DataFrame(X, columns=[x or f"c{j}" for j, x in enumerate(names)]), "frame"
+    if kind == "fortran":
+        return np.asfortranarray(X), kind
+    if kind == "memmap":
+        path = Path(folder) / f"rows{rng.integers(1 << 60)}.npy"
+        np.save(path, X)
+        return np.load(path, mmap_mode="r"), kind
+    if kind == "blocks":
+        step = int(rng.integers(2, max(len(X), 2) + 1))
+        return (lambda: iter([X[i : i + step] for i in range(0, len(X), step)])), kind
+    if kind == "csr":
+        return sp.csr_matrix(X), kind
+    if kind == "dask":
+        import dask.array as da
+
+        return da.from_array(X, chunks=(int(rng.integers(7, 40)), X.shape[1])), kind
+    return X, "array"
+
+
+# What must hold ----------------------------------------------------------------------------------------------------
+
+
+def framed(model, X):
+    """Rows as the model's kernel sees them, exactly; where it shifts nothing that is the rows as they are."""
+    X = np.asarray(X).astype(LONG)
+    return X if model.scale is None else (X - model.shift.astype(LONG)) / model.scale.astype(LONG)
+
+
+def centred(K, w, center):
+    """(the matrix whose eigenvalues count, means, mean of all) with weights, in long double."""
+    shares = w / w.sum()
+    means = K @ shares * center
+    mean = means @ shares
+    root = np.sqrt(w)
+    return root[:, None] * (K - means - means[:, None] + mean) * root, means, mean
+
+
+def spectrum(K, w, center):
+    A, *_ = centred(K, w, center)
+    A = np.asarray((A + A.T) / 2, dtype=np.float64)
+    return np.linalg.eigvalsh(A)[::-1], A
+
+
+def fitted(data, kernel, c, options, **others):
+    """The model by the route that is asked for; by the plan's own where the kernel has no such."""
+    try:
+        return fk.kpca(data, kernel, c, **options, **others)
+    except ValueError as error:
+        if not re.search("has no map of|offers no products|not possible|have no|so it has none", str(error)):
+            raise
+        return fk.kpca(data, kernel, c, **others)
+
+
+def check_intervals(model, value, X, w, extra=0.0):
+    """Every interval holds its eigenvalue, the variances add up."""
+    Z = framed(model, X)
+    center = model.center
+    if center and model.scale is None:
+        # only the centred matrix counts, and what cancels in it is smaller where zero lies among the rows
+        linear = getattr(model.kernel, "translation", None) is not None
+        Z = Z - Z.mean(axis=0) if linear else Z
+    present = w > 0
+    K = value(Z[present], Z[present])
+    values, A = spectrum(K, w[present].astype(LONG), center)
+    root = np.sqrt(w[present])
+    size = float(np.linalg.norm(A))
+    # LAPACK's error, and that of the reference's own cancellation
+    slack = 8 * EPS * size + 64 * float(np.finfo(LONG).eps) * float(np.linalg.norm(root[:, None] * K * root)) + extra
+    c = len(model.eigenvalues)
+    true = np.concatenate([values, np.zeros(c)])[:c]
+    low, high = model.eigenvalue_bounds.T
+    assert np.isfinite(model.eigenvalues).all(), "an eigenvalue is not finite"
+    assert (low <= model.eigenvalues + slack).all() and (model.eigenvalues <= high + slack).all(), (
+        "outside its interval"
+    )
+    worst = np.maximum(low - true, true - high)
+    assert (worst <= slack).all(), (
+        f"eigenvalues outside by {worst.max():.3g} (slack {slack:.3g}, largest {true[0]:.3g})"
+    )
+    trace = float(np.trace(A))
+    count = float(w.sum())
+    by = count - 1 if center else count
+    total = float(model.latent.sum() * 100.0 / model.explained.sum()) if model.explained.sum() > 0 else 0.0
+    off = abs(total * by - trace)
+    room = 1e-6 * abs(trace) + slack * len(A) ** 0.5 + 2.0 * np.ptp(model.eigenvalue_bounds, axis=1).sum()
+    if model.kernel.positive_semidefinite and model.plan.method != "features" and total > 0:
+        assert off <= room, f"total variance {total * by:.6g}, exactly {trace:.6g}"
+    return K, A, values, slack
+
+
+def check_scale(model, X, w, standardize):
+    if not standardize:
+        assert model.scale is None, "a scale, and nobody asked for one"
+        return
+    Z, w = np.asarray(X).astype(LONG), w.astype(LONG)
+    present = w > 0
+    Z, w = Z[present], w[present]
+    mean = w @ Z / w.sum()
+    spread = np.sqrt(w @ (Z - mean) ** 2 / max(w.sum() - 1, LONG(1e-300)))
+    moving = spread > 1e-12 * np.abs(Z).max(axis=0)
+    off = np.abs(model.scale[moving] / spread[moving] - 1)
+    assert (off < 1e-9).all(), f"scale off by {float(off.max()):.3g} relative: {model.scale} {spread}"
+
+
+def check_scores(model, X, new, value, w, folder, given_new):
+    """Projections of the training rows are the scores; of a model with coefficients those of new rows are exact."""
+    score = np.asarray(model.score, dtype=np.float64)
+    projected = np.asarray(fk.kpca_project(model, X), dtype=np.float64)
+    size = np.abs(score).max(initial=0.0)
+    loose = 2e-4 if np.asarray(X).dtype == np.float32 else 1e-6
+    present = w > 0
+    if size > 0:
+        Z = framed(model, X)
+        largest = float(np.sqrt(np.abs(np.diagonal(value(Z, Z))).max()))
+        off = np.abs(projected - score)[present].max(axis=0, initial=0.0)
+        # what is summed for a component is larger than its scores by far, where its eigenvalue is small
+        sizes = np.abs(np.asarray(model.coeff, dtype=np.float64))[present].sum(axis=0) * largest**2
+        rounding = 16 * float(np.finfo(model.score.dtype).eps)
+        room = np.maximum(loose, model.info["tol"] or 0.01) * max(size, largest) + rounding * sizes
+        known = model.eigenvalue_bounds[:, 0] > 0.5 * model.eigenvalues  # others are noise, and so are their vectors
+        assert (off <= room)[known].all(), f"training rows project {off.max():.3g} from their scores ({size:.3g})"
+    path = Path(folder) / "model.kpca"
+    fk.save(model, path, overwrite=True)
+    again = fk.load(path, plugins=True)
+    before = np.asarray(fk.kpca_project(model, given_new))
+    assert np.isfinite(before).all(), "a projection is not finite"
+    after = np.asarray(fk.kpca_project(again, given_new))
+    assert np.array_equal(before, after), "a loaded model projects otherwise"
+    assert again.center == model.center and repr(again.kernel) == repr(model.kernel), "a loaded model says otherwise"
+    if model.projector.grows_with_n:
+        coeff = np.asarray(model.coeff, dtype=np.float64).astype(LONG)
+        Z, N = framed(model, X), framed(model, new)
+        shares = w.astype(LONG) / w.astype(LONG).sum()
+        K, k = value(Z, Z), value(N, Z)
+        if model.center:
+            coeff = coeff - np.outer(shares, coeff.sum(axis=0))
+        means = K @ shares * model.center
+        exact = (k - means) @ coeff
+        room = np.abs(coeff).sum(axis=0) * float(max(np.abs(K).max(), np.abs(k).max()))
+        off = np.abs(before - exact) / np.maximum(room, 1e-300)
+        most = 1e-5 if before.dtype == np.float32 else 1e-9 if not model.info.get("product_error") else 1e-3
+        most = max(most, 100 * EPS * float(np.abs(new).max()))  # widths divide rows before they are subtracted
+        assert (off <= most).all(), f"projection off by {float(off.max()):.3g} of what is summed"
+        return exact, means, k, coeff, K
+    return None
+
+
+def check_spe(model, X, new, value, w, given_new, known):
+    """The interval of the SPE holds the exact one, for models with coefficients."""
+    try:
+        spe, interval = fk.kpca_spe(model, given_new, bounds=True)
+    except ValueError as error:
+        return str(error)
+    assert not np.isnan(interval).any() and (interval[:, 0] <= interval[:, 1]).all(), "an interval of the SPE is none"
+    low, high = interval.T
+    slack = 1e-6 * np.abs(spe) + 1e-300
+    assert (low <= spe + slack).all() and (spe <= high + slack).all(), "SPE outside its own interval"
+    if known is None:
+        return ""
+    exact, means, k, coeff, K = known
+    if np.asarray(X).dtype == np.float32:
+        return ""
+    N = framed(model, new)
+    own = np.array([value(x[None], x[None])[0, 0] for x in N])
+    shares = w.astype(LONG) / w.astype(LONG).sum()
+    whole = own - 2 * (k @ shares) * model.center + means @ shares
+    G = coeff.T @ K @ coeff
+    inside = np.array([z @ _solve(G, z) for z in exact])
+    size = np.abs(own) + 2 * np.abs(k).max(axis=1) + np.abs(K).max()
+    size = size + 2 * np.abs(exact) @ np.abs(coeff).sum(axis=0) * np.abs(K).max()
+    room = 64 * float(np.finfo(LONG).eps) * len(X) * size
+    outside = np.maximum(low - (whole - inside), (whole - inside) - high)
+    assert (outside <= room).all(), (
+        f"SPE outside its interval by {float(outside.max()):.3g} (room {float(room.max()):.3g})"
+    )
+    return ""
+
+
+def _solve(G, z):
+    """G^-1 z in long double: LAPACK's solution, refined."""
+    inverse = np.linalg.inv(np.asarray(G, dtype=np.float64))
+    x = (inverse @ np.asarray(z, dtype=np.float64)).astype(LONG)
+    for _ in range(6):
+        x = x + inverse @ (z - G @ x)
+    return x
+
+
+def told(given, center, standardize, options):
+    return f"{given.kernel!r} center={center} standardize={standardize} {options}"
+
+
+# Families ----------------------------------------------------------------------------------------------------------
+
+ROUTES: list[dict[str, Any]] = [
+    {},
+    {"method": "dense"},
+    {"method": "krylov"},
+    {"method": "features"},
+    {"features": "pivots"},
+    {"features": "monomial"},
+    {"features": "ranked"},
+    {"features": "fourier"},
+    {"products": "grid"},
+    {"products": "fourier"},
+    {"products": "expansion"},
+    {"products": "clusters"},
+    {"max_features": 12},
+    {"landmarks": list(range(0, 24, 2))},
+]
+
+
+def fit(rng, folder):
+    n, d = int(rng.integers(24, 90)), int(rng.integers(1, 5))
+    X, kind = rows(rng, n, d)
+    names = [f"v{j}" if rng.random() < 0.3 else "" for j in range(1)] * d
+    names = [f"v{j}" for j in range(d)] if names[0] else [""] * d
+    given = spec(rng, names)
+    standardize = bool(rng.random() < 0.5)
+    center = bool(rng.random() < 0.4)
+    w, weighted = weights(rng, n)
+    if rng.random() < 0.2:
+        X = X.astype(np.float32)
+    elif rng.random() < 0.1:
+        X = np.rint(X * 8).astype(np.int64) + (1 << 60) * (standardize or rng.random() < 0.3)
+    options = dict(ROUTES[int(rng.integers(len(ROUTES)))])
+    options["tol"] = float(10.0 ** rng.integers(-10, -1))
+    if "max_features" in options or "landmarks" in options:
+        options.pop("tol")
+    c = int(rng.choice([1, 2, 3, 6]))
+    new = np.vstack([X[:4], X[rng.integers(0, n, 4)] + np.asarray(rng.integers(0, 2, (4, d)), dtype=X.dtype)]).astype(
+        X.dtype
+    )
+    data, where = source(rng, X, names, folder)
+    yield f"{told(given, center, standardize, options)} c={c} {where} {X.dtype} N={n} d={d} {kind} weights={weighted}"
+    model = fitted(data, given.kernel, c, options, center=center, standardize=standardize, sample_weight=w, n_threads=1)
+    yield "answered"
+    w = np.ones(n) if w is None else w
+    check_scale(model, X, w, standardize)
+    if hasattr(model.score, "compute"):
+        model = model  # lazy scores are compared as they come
+    check_intervals(model, given.value, X, w)
+    given_new = (
+        new
+        if not names[0] and where != "frame"
+        else source(rng, new, names if names[0] else ["c"] * 0 or [""] * d, folder)[0]
+    )
+    if where == "frame":
+        import pandas
+
+        given_new = pandas.DataFrame(new, columns=list(data.columns))
+        swapped = given_new[list(data.columns)[::-1]]
+        if d > 1:
+            try:
+                fk.kpca_project(model, swapped)
+            except ValueError as error:
+                assert "column" in str(error), f"refused otherwise: {error}"
+            else:
+                other = np.asarray(fk.kpca_project(model, swapped))
+                assert np.array_equal(other, np.asarray(fk.kpca_project(model, given_new))), (
+                    "columns in another order count"
+                )
+    else:
+        given_new = new
+    plain = data if where == "frame" else X
+    known = check_scores(model, plain, new, given.value, w, folder, given_new)
+    check_spe(model, X, new, given.value, w, given_new, known)
+
+
+def shards(rng, folder):
+    n, d = int(rng.integers(40, 120)), int(rng.integers(1, 4))
+    X, kind = rows(rng, n, d)
+    given = spec(rng, [""] * d, semidefinite=True)
+    standardize, center = bool(rng.random() < 0.5), bool(rng.random() < 0.4)
+    w, weighted = weights(rng, n)
+    options = dict([{}, {"features": "pivots"}, {"features": "monomial"}, {"max_features": 6}][int(rng.integers(4))])
+    c = int(rng.choice([1, 2, 3]))
+    cut = np.sort(rng.choice(np.arange(6, n - 6), 2, replace=False))
+    yield f"{told(given, center, standardize, options)} c={c} N={n} d={d} {kind} weights={weighted} cut={cut}"
+    parts = [slice(0, cut[0]), slice(cut[0], cut[1]), slice(cut[1], n)]
+    if w is not None:
+        for part in parts:
+            w[part][:3] = np.maximum(w[part][:3], 1.0)
+    first, *others = parts
+
+    def of(part, X=X):
+        data, _ = source(rng, X[part], [""] * d, folder)
+        if "DataFrame" in type(data).__name__:
+            data = X[part]
+        return data, None if w is None else w[part]
+
+    data, v = of(first)
+    model = fk.kpca(
+        data, given.kernel, c, center=center, standardize=standardize, sample_weight=v, keep_moments=True, **options
+    )
+    path = Path(folder) / "first.kpca"
+    fk.save(model, path, overwrite=True)
+    model = fk.load(path, plugins=True)
+    data, v = of(others[0])
+    if rng.random() < 0.5:
+        second = fk.kpca(data, like=model, c=c, sample_weight=v, keep_moments=True)
+        union = fk.kpca_merge(model, second)
+    else:
+        union = fk.kpca_update(model, data, sample_weight=v)
+    data, v = of(others[1])
+    union = fk.kpca_update(union, data, sample_weight=v)
+    yield "answered"
+    assert union.center == center and (union.scale is not None) == standardize
+    if standardize:
+        assert np.array_equal(union.scale, model.scale) and np.array_equal(union.shift, model.shift)
+    check_intervals(union, given.value, X, np.ones(n) if w is None else w)
+    fk.save(union, path, overwrite=True)
+    assert np.array_equal(fk.kpca_project(fk.load(path, plugins=True), X), fk.kpca_project(union, X))
+
+
+def matrix(rng, folder):
+    n = int(rng.integers(5, 120))
+    r = int(rng.integers(1, n + 1))
+    F = rng.standard_normal((n, r)) * 10.0 ** -rng.uniform(0, rng.choice([0.1, 3, 12]), r)
+    K = F @ F.T
+    if rng.random() < 0.3:
+        q = np.linalg.qr(rng.standard_normal((n, n)))[0]
+        K = (q * np.sort(10.0 ** -rng.uniform(0, 18, n))) @ q.T
+    dent = float(rng.choice([0.0, 0.0, 1e-4, 1e-6, 1e-10, 1e-12, 1e-13, 1e-14, 1e-15]))
+    v = rng.standard_normal(n) / np.sqrt(n)
+    if rng.random() < 0.3:
+        v = np.zeros(n)
+        v[int(rng.integers(n))] = 1.0
+    K = K - dent * np.abs(K).max() * np.outer(v, v)
+    K = (K + K.T) / 2
+    noise = float(rng.choice([0.0, 0.0, 1e-16, 1e-15, 1e-14]))
+    K = K * (1 + noise * rng.standard_normal((n, n)))
+    K *= 10.0 ** rng.integers(-6, 7)
+    if rng.random() < 0.2:
+        K = K.astype(np.float32)
+    center, w = bool(rng.random() < 0.5), weights(rng, n)[0]
+    c = int(rng.integers(1, min(n - 1, 6)))
+    options = dict([{}, {"method": "dense"}, {"method": "krylov"}][int(rng.integers(3))])
+    options["tol"] = float(10.0 ** rng.integers(-12, -1))
+    shape = f"N={n} rank={r} dent={dent:g} noise={noise:g} {K.dtype}"
+    yield f"{shape} c={c} center={center} {options} weighted={w is not None}"
+    model = fk.kpca(K, "precomputed", c, semidefinite=True, center=center, sample_weight=w, **options)
+    yield "answered"
+    w = np.ones(n) if w is None else w
+    exact = (K.astype(LONG) + K.T.astype(LONG)) / 2
+    values, A = spectrum(exact[np.ix_(w > 0, w > 0)], w[w > 0].astype(LONG), center)
+    slack = 8 * EPS * float(np.linalg.norm(A))
+    k = len(model.eigenvalues)
+    low, high = model.eigenvalue_bounds.T
+    off = np.maximum(low - values[:k], values[:k] - high)
+    assert (off <= slack).all(), f"eigenvalue outside by {off.max():.3g} (slack {slack:.3g}, largest {values[0]:.3g})"
+    off = np.abs(np.asarray(fk.kpca_project(model, K)) - model.score)[w > 0]
+    assert off.max(initial=0) <= (1e-3 if K.dtype == np.float32 else 1e-6) * np.sqrt(np.abs(K).max()), "projections"
+    path = Path(folder) / "matrix.kpca"
+    fk.save(model, path, overwrite=True)
+    assert np.array_equal(fk.kpca_project(fk.load(path, plugins=True), K), fk.kpca_project(model, K)), "a loaded model"
+
+
+def letters(A, B):
+    """Common letters of words, with multiplicity as a product of counts: a semidefinite matrix."""
+    a, b = (np.array([[x.count(y) for y in "abcdef"] for x in words], dtype=float).reshape(-1, 6) for words in (A, B))
+    return a @ b.T
+
+
+def one_nan(A, B):
+    K = letters(A, B)
+    K[0, -1] = np.nan
+    return K
+
+
+def one_sided(A, B):
+    return letters(A, B) + 0.5 * np.array([[len(x) > len(y) for y in B] for x in A], dtype=float)
+
+
+def flat(A, B):
+    return letters(A, B).ravel()
+
+
+def objects(rng, folder):
+    n = int(rng.integers(0, 40)) if rng.random() < 0.9 else int(rng.integers(0, 3))
+    words = ["".join(rng.choice(list("abcdef"), rng.integers(0, 9))) for _ in range(n)]
+    function = [letters, letters, letters, one_nan, one_sided, flat][int(rng.integers(6))]
+    declared = bool(rng.random() < 0.5)
+    center, w = bool(rng.random() < 0.5), None if rng.random() < 0.5 else rng.integers(0, 3, n).astype(float)
+    options = dict(
+        [{}, {"method": "dense"}, {"method": "krylov"}, {"features": "pivots"}, {"max_features": 4}][
+            int(rng.integers(5))
+        ]
+    )
+    c = int(rng.integers(1, 5))
+    yield f"{function.__name__} declared={declared} N={n} c={c} center={center} {options} weighted={w is not None}"
+    model = fk.kpca(words, function, c, positive_semidefinite=declared, center=center, sample_weight=w, **options)
+    yield "answered"
+    if function is not letters:
+        # a small sample of the values is looked at for symmetry: nothing is promised of functions that are no kernels
+        assert function is one_sided, "values that are no numbers were taken"
+        return
+    w = np.ones(n) if w is None else w
+    values, A = spectrum(letters(words, words).astype(LONG)[np.ix_(w > 0, w > 0)], w[w > 0].astype(LONG), center)
+    slack = 64 * EPS * float(np.linalg.norm(A)) * n
+    k = len(model.eigenvalues)
+    low, high = model.eigenvalue_bounds.T
+    assert (np.maximum(low - values[:k], values[:k] - high) <= slack).all(), "eigenvalues"
+    new = ["abc", "", "f" * 9]
+    before = fk.kpca_project(model, new)
+    assert np.isfinite(before).all()
+    off = np.abs(fk.kpca_project(model, words) - model.score)[w > 0]
+    assert off.max(initial=0) <= 1e-6 * (1 + np.sqrt(values[0])), f"projections off by {off.max()}"
+    for empty in ([], [1.0], [["a"]], np.ones((2, 3))):
+        try:
+            fk.kpca_project(model, empty)
+        except (TypeError, ValueError) as error:
+            assert len(str(error)) > 20
+    path = Path(folder) / "objects.kpca"
+    try:
+        fk.save(model, path, overwrite=True)
+    except (ValueError, TypeError) as error:
+        assert len(str(error)) > 20
+        return
+    assert np.array_equal(fk.kpca_project(fk.load(path, kernel=model.kernel), new), before), "a loaded model"
+
+
+def importance(rng, folder):
+    """Squared and mean gradients, and shares of the signs, against differences of kpca_project."""
+    n, d = int(rng.integers(24, 60)), int(rng.integers(1, 5))
+    X, kind = rows(rng, n, d, far=False)
+    given = spec(rng, [""] * d)
+    standardize, center = bool(rng.random() < 0.5), bool(rng.random() < 0.5)
+    w, weighted = weights(rng, n)
+    options = dict(ROUTES[int(rng.integers(len(ROUTES)))])
+    c = int(rng.choice([1, 2, 3]))
+    yield f"{told(given, center, standardize, options)} c={c} N={n} d={d} {kind} weights={weighted}"
+    model = fitted(X, given.kernel, c, options, center=center, standardize=standardize, sample_weight=w)
+    looked = X[:: max(1, n // 12)]
+    v = None if rng.random() < 0.5 else rng.random(len(looked)) + 0.1
+    found = fk.kpca_importance(model, looked, sample_weight=v)
+    moved = fk.kpca_importance(model, looked, sample_weight=v, method="permutation")
+    yield "answered"
+    v = np.ones(len(looked)) if v is None else v
+    share = v / v.sum()
+    spread = np.sqrt(np.maximum(share @ (looked - share @ looked) ** 2, 0.0))
+    assert np.allclose(found.spread, spread, rtol=1e-9, atol=1e-9 * np.abs(looked).max()), "spread"
+    assert (found.importance >= 0).all() and (moved.importance >= 0).all()
+    unit = np.ones(d) if model.scale is None else model.scale
+    G = np.empty((len(looked), len(model.eigenvalues), d))
+    rough = np.empty_like(G)
+    for j in range(d):
+        size = max(float(np.std(looked[:, j])), 0.0) or unit[j]
+        several = []
+        for h in (1e-5, 2e-5):
+            at = [looked.copy() for _ in range(4)]
+            for part, s in zip(at, (-2, -1, 1, 2)):
+                part[:, j] += s * h * size
+            p = [np.asarray(fk.kpca_project(model, part), dtype=float) for part in at]
+            several.append((p[0] - 8 * p[1] + 8 * p[2] - p[3]) / (12 * h * size))
+        G[:, :, j], rough[:, :, j] = several[0], np.abs(several[0] - several[1])
+    if "laplacian" in given.names or "cosine" in given.names:
+        return  # no derivative where two rows have the same value, or at zero
+    score = np.abs(np.asarray(model.score)).max(initial=0.0)
+    largest = float(np.sqrt(np.abs(model.kernel.diagonal(np.asarray(framed(model, X), dtype=float))).max()))
+    far = np.abs(looked).max(axis=0) / np.where(looked.std(axis=0) > 0, looked.std(axis=0), unit)
+    noise = (
+        1e3 * EPS * max(score, largest) / 1e-5 * (1 + far) / np.where(looked.std(axis=0) > 0, looked.std(axis=0), unit)
+    )
+    for exact, there, name in (
+        (found.squared_gradients, G**2, "squared gradients"),
+        (found.mean_gradients, G, "mean gradients"),
+    ):
+        mean = np.tensordot(share, there, 1)
+        top = np.abs(G).max(axis=0)
+        rounding = np.tensordot(share, rough, 1) * 20 + noise
+        room = 1e-6 * np.abs(there).max(axis=0) + rounding * (2 * top + rounding if "sq" in name else 1)
+        off = np.abs(exact - mean)
+        assert (off <= room).all(), (
+            f"{name} off by {(off / np.maximum(np.abs(there).max(axis=0), 1e-300)).max():.3g} relative"
+        )
+
+
+def preimage(rng, folder):
+    """Of all components together, pre-images of the scores of training rows are these rows."""
+    n, d = int(rng.integers(12, 25)), int(rng.integers(1, 4))
+    X, kind = rows(rng, n, d)
+    X = np.unique(X, axis=0)
+    n = len(X)
+    X = X - X.mean(axis=0) * (abs(X.mean()) > 1e3)  # products of rows so far from zero hold nothing of them
+    standardize, center = bool(rng.random() < 0.7), bool(rng.random() < 0.5)
+    kernel = [
+        lambda: fk.get_kernel("gaussian"),
+        lambda: fk.get_kernel(
+            "gaussian", sigma=(X.std(axis=0) + 0.1).tolist() if not standardize else [1.0 + j for j in range(d)]
+        ),
+        lambda: fk.get_kernel("linear"),
+        lambda: fk.get_kernel("polynomial", degree=3, offset=1.0, scale=0.1),
+    ][int(rng.integers(4))]()
+    yield f"{kernel!r} center={center} standardize={standardize} N={n} d={d} {kind}"
+    model = fk.kpca(X, kernel, None, center=center, standardize=standardize, method="dense")
+    back = fk.kpca_preimage(model, model.score, train=X)
+    yield "answered"
+    assert back.shape == X.shape and np.isfinite(back).all()
+    spread = X.std(axis=0)
+    spread = np.where(spread > 0, spread, np.maximum(np.abs(X).max(axis=0), 1))
+    if model.scale is None and np.ptp(np.log10(spread)) > 2:
+        return  # what the kernel does not see cannot come back
+    off = np.median(np.abs(back - X) / spread)
+    assert off < 0.2, f"pre-images {off:.3g} spreads from their rows (median)"
+    other = fk.kpca_denoise(model, X, train=X)
+    assert np.isfinite(other).all()
+
+
+def uncertainty(rng, folder):
+    n, d = int(rng.integers(15, 80)), int(rng.integers(1, 30))
+    X, kind = rows(rng, n, d)
+    if rng.random() < 0.3:
+        X = np.rint(X)  # ties
+    given = spec(rng, [""] * d, semidefinite=True)
+    standardize, center = bool(rng.random() < 0.5), bool(rng.random() < 0.5)
+    w, weighted = weights(rng, n)
+    c = int(rng.choice([1, 2, 5, 10]))
+    options = dict([{}, {"method": "dense"}, {"method": "features"}, {"max_features": 6}][int(rng.integers(4))])
+    yield f"{told(given, center, standardize, options)} c={c} N={n} d={d} {kind} weights={weighted}"
+    model = fitted(X, given.kernel, c, options, center=center, standardize=standardize, sample_weight=w)
+    sure = fk.kpca_uncertainty(model, X, n_bootstrap=100, n_permutations=int(rng.choice([0, 19])))
+    yield "answered"
+    k = len(sure.latent)
+    assert np.allclose(sure.latent, model.latent[:k], rtol=2e-3, atol=2e-3 * model.latent[0]), "variances"
+    for name in ("latent", "explained", "cumulative"):
+        low, high = getattr(sure, f"{name}_interval").T
+        assert not np.isnan([low, high]).any(), f"{name}: nan in an interval"
+        assert (low <= high).all(), f"{name}: ends in the wrong order"
+        assert (low >= 0).all(), f"{name}: below zero"
+        if name != "latent":
+            assert (high <= 100 * (1 + 1e-9)).all(), f"{name}: above 100 %"
+    angles = sure.angles[~np.isnan(sure.angles)]
+    assert (angles >= 0).all() and (angles <= np.pi / 2 + 1e-9).all(), "angles"
+    if sure.p_values is not None:
+        assert ((sure.p_values > 0) & (sure.p_values <= 1)).all()
+
+
+class Nearest:
+    """A classifier: the label of the nearest mean."""
+
+    def fit(self, Z, y):
+        self.labels = np.unique(y)
+        self.means = np.array([Z[y == x].mean(axis=0) for x in self.labels])
+
+    def score(self, Z, y):
+        return float((self.labels[((Z[:, None] - self.means) ** 2).sum(axis=2).argmin(axis=1)] == y).mean())
+
+
+def select(rng, folder):
+    n, d = int(rng.integers(3, 70)), int(rng.integers(1, 6))
+    X, kind = rows(rng, n, d)
+    if rng.random() < 0.02:
+        X[int(rng.integers(n)), 0] = np.nan
+
+    def one_of(*choices, p):
+        return choices[int(rng.choice(len(choices), p=p))]
+
+    c = one_of(1, [1, 2], [2, 1], int(rng.integers(1, 12)), [], 0, p=[0.4, 0.3, 0.2, 0.08, 0.01, 0.01])
+    folds = one_of(1, 2, 3, 5, n, n + 1, p=[0.02, 0.4, 0.3, 0.2, 0.06, 0.02])
+    kernels = one_of(
+        "gaussian",
+        ["linear", "gaussian"],
+        {"gaussian": {"sigma": [0.5, 1.0]}},
+        {"polynomial": {"degree": [1, 2]}},
+        [spec(rng, [""] * d, semidefinite=True).kernel for _ in range(2)],
+        "tanh",
+        p=[0.3, 0.2, 0.15, 0.15, 0.18, 0.02],
+    )
+    labels = one_of(
+        None,
+        np.zeros(n),
+        rng.integers(0, 2, n),
+        np.array(["a", "b"])[rng.integers(0, 2, n)],
+        np.where(np.arange(n) == 0, np.nan, 1.0),
+        p=[0.4, 0.19, 0.2, 0.2, 0.01],
+    )
+    criterion = one_of(None, "reconstruction", "preimage", "stability", "score", p=[0.5, 0.1, 0.2, 0.1, 0.1])
+    yield f"{kernels!r} c={c} folds={folds} criterion={criterion} labels={labels is not None} N={n} d={d} {kind}"
+    classifier = None if labels is None else Nearest()
+    choice = fk.kpca_select(X, kernels, c, y=labels, classifier=classifier, criterion=criterion, folds=folds)
+    yield "answered"
+    table = choice.columns
+    assert choice.c in np.atleast_1d(c)
+    assert np.isfinite(table[choice.criterion][choice.chosen_row]), "the choice has no measure"
+    left = table["reconstruction"]
+    assert (left[np.isfinite(left)] >= -1e-9).all(), f"reconstruction below zero: {np.nanmin(left):.3g}"
+    stable = table["stability"]
+    assert ((stable > -1e-9) & (stable < 1 + 1e-9))[np.isfinite(stable)].all(), "stability outside 0 to 1"
+    assert len(choice.table) == len(left)
+
+
+FAMILIES = {x.__name__: x for x in (fit, shards, matrix, objects, importance, preimage, uncertainty, select)}
+
+
+# The run -----------------------------------------------------------------------------------------------------------
+
+
+def run(name, rng, folder):
+    """("answered" or "refused" or "broken", description, text) of one case."""
+    described, answered = "", False
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("error", DeprecationWarning)
+        try:
+            for text in FAMILIES[name](rng, folder):
+                described, answered = (described, True) if text == "answered" else (text, answered)
+        except AssertionError as error:
+            return "broken", described, str(error)
+        except REFUSALS as error:
+            if answered or not _in_words(error):
+                return "broken", described, traceback.format_exc(limit=-5)
+            return "refused", described, str(error)
+        except Exception:
+            return "broken", described, traceback.format_exc(limit=-5)
+    return "answered", described, ""
+
+
+def _in_words(error):
+    """Whether the package itself refused: NumPy's and LAPACK's own errors are none in words."""
+    trace = error.__traceback__
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    place = trace.tb_frame.f_code.co_filename
+    return ("fastkpca" in place or "kernels_contrib" in place) and not isinstance(error, np.linalg.LinAlgError)
+
+
+def generator(name, seed, case):
+    return np.random.default_rng([zlib.crc32(name.encode()), seed, case])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--cases", type=int, default=400, help="of each family")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--only", nargs="+", default=list(FAMILIES), choices=list(FAMILIES))
+    parser.add_argument("--minutes", type=float, default=np.inf, help="take no new case after this time")
+    options = parser.parse_args()
+    deadline = time.perf_counter() + 60 * options.minutes
+    tally: dict[str, Counter] = {name: Counter() for name in options.only}
+    refused: dict[str, Counter] = {name: Counter() for name in options.only}
+    with tempfile.TemporaryDirectory() as folder:
+        for case in range(options.first, options.first + options.cases):
+            for name in options.only:
+                if time.perf_counter() > deadline:
+                    break
+                outcome, described, text = run(name, generator(name, options.seed, case), folder)
+                tally[name][outcome] += 1
+                if outcome == "broken":
+                    print(f"BROKEN {name} {case}: {described}\n    {text}", flush=True)
+                elif outcome == "refused":
+                    refused[name][re.sub(r"[0-9][0-9.e+-]*", "#", text)[:150]] += 1
+    for name, counts in tally.items():
+        print(f"{name}: {dict(counts)}")
+        for text, count in refused[name].most_common(12):
+            print(f"   refused {count}: {text}")
+    raise SystemExit(any(counts["broken"] for counts in tally.values()))
+
+
+if __name__ == "__main__":
+    main()

@@ -267,9 +267,11 @@ def check_scale(model, X, w, standardize):
     Z, w = np.asarray(X).astype(LONG), w.astype(LONG)
     present = w > 0
     Z, w = Z[present], w[present]
+    largest = np.abs(Z).max(axis=0)
+    Z = Z - Z[0]
     mean = w @ Z / w.sum()
     spread = np.sqrt(w @ (Z - mean) ** 2 / max(w.sum() - 1, LONG(1e-300)))
-    moving = spread > 1e-12 * np.abs(Z).max(axis=0)
+    moving = spread > (1e-12 if np.asarray(X).dtype.kind == "f" else 1e-19) * largest
     off = np.abs(model.scale[moving] / spread[moving] - 1)
     assert (off < 1e-9).all(), f"scale off by {float(off.max()):.3g} relative: {model.scale} {spread}"
 

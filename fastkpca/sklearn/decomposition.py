@@ -355,7 +355,8 @@ class KernelPCA(KernelTransformer):
         Raises
         ------
         ValueError
-            With ``fit_inverse_transform``, or for a first call with fewer rows than components.
+            With ``fit_inverse_transform``, with a ``method`` or ``eigen_solver`` that makes no features, or for a first
+            call with fewer rows than components.
         """
         if not get_config()["skip_parameter_validation"]:
             self._validate_params()
@@ -541,6 +542,11 @@ class KernelPCA(KernelTransformer):
     def _refuse_partial(self, X: Any) -> None:
         if self.fit_inverse_transform:
             raise ValueError("partial_fit keeps no rows to learn an inverse from; set fit_inverse_transform=False")
+        for name, choices in (("method", ("auto", "features")), ("eigen_solver", ("auto",))):
+            if vars(self)[name] not in choices:
+                raise ValueError(
+                    f"partial_fit works on features, and {name} is {vars(self)[name]!r}; set {name}='auto', or use fit"
+                )
         if X.shape[0] < max(2, self._number or 0):
             raise ValueError(
                 f"the first call of partial_fit got {X.shape[0]} sample(s) for n_components={self.n_components}; give "

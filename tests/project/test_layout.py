@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import re
 import shutil
 import subprocess
@@ -99,3 +100,26 @@ def test_other_import_errors_are_not_disguised(tmp_path):
     assert result.stderr.strip().splitlines()[-1] == (
         "ModuleNotFoundError: No module named 'a_library_that_is_missing'"
     )
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64" or not shutil.which("gcc"), reason="needs gcc -m32")
+@pytest.mark.parametrize("folder", [ROOT, ROOT / "kernels_contrib"], ids=["fastkpca", "kernels_contrib"])
+@pytest.mark.parametrize(
+    ("compiler", "endian", "reason"),
+    [
+        # nothing is linked: 32-bit libraries are rarely installed
+        (["gcc", "-m32", "-nostdlib"], "little", "needs a 64-bit platform"),
+        (["gcc"], "big", "needs a little-endian platform"),
+    ],
+    ids=["32-bit", "big-endian"],
+)
+def test_platforms_that_are_not_supported_are_refused(compiler, endian, reason, folder, tmp_path):
+    machine = tmp_path / "machine.ini"
+    machine.write_text(
+        f"[binaries]\nc = {compiler}\npython = '{sys.executable}'\n"
+        f"[host_machine]\nsystem = 'linux'\ncpu_family = 'x86'\ncpu = 'x86'\nendian = '{endian}'\n"
+    )
+    setup = [sys.executable, "-m", "mesonbuild.mesonmain", "setup", tmp_path / "build", "--cross-file", machine]
+    run = subprocess.run(setup, cwd=folder, capture_output=True, text=True)
+    assert run.returncode != 0
+    assert reason in run.stdout

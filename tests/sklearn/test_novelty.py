@@ -116,6 +116,15 @@ def test_partial_fit_starts_anew_after_fit_and_keeps_no_rows():
     assert not hasattr(pca, "n_samples_seen_") and pca.eigenvectors_.shape == (200, 3)
 
 
+@pytest.mark.parametrize("ignored", [{"method": "dense"}, {"method": "krylov"}, {"eigen_solver": "arpack"}])
+def test_partial_fit_refuses_ways_that_make_no_features(ignored):
+    X = np.random.default_rng(0).standard_normal((40, 3))
+    name, value = next(iter(ignored.items()))
+    with pytest.raises(ValueError, match=f"works on features, and {name} is '{value}'; set {name}='auto', or use fit"):
+        KernelPCA(2, **ignored).partial_fit(X)
+    assert KernelPCA(2, method="features").partial_fit(X).n_samples_seen_ == 40
+
+
 def test_partial_fit_takes_every_component_or_a_fraction_of_the_first_rows():
     X = np.random.default_rng(0).standard_normal((90, 4))
     assert KernelPCA().partial_fit(X[:40]).partial_fit(X[40:]).transform(X).shape == (90, 4)

@@ -221,8 +221,8 @@ def _spreads(look: _Look) -> np.ndarray:
     tiny = np.flatnonzero(~(ranges >= LEAST_RANGE) & (look.high > look.low))
     if len(tiny):
         raise ValueError(
-            f"column {tiny[0]} of X varies by {ranges[tiny[0]]:.3g}, and the squares of such numbers are not in the range "
-            "of float64: standardize=True cannot scale it; multiply it by a power of ten, or leave it out"
+            f"column {tiny[0]} of X varies by {ranges[tiny[0]]:.3g}, and the squares of such numbers are not in the "
+            "range of float64: standardize=True cannot scale it; multiply it by a power of ten, or leave it out"
         )
     return np.where(constant | ~np.isfinite(spreads), 1.0, spreads)
 

@@ -2,11 +2,12 @@
 
     python tests/attacks/attack_options.py [--cases 400] [--seed 0] [--first 0] [--only NAME ...] [--minutes 10]
 
-Random problems through the public door, by family: "fit" (routes, weights, sources, files), "operators" (gram and features), "shards" (like=, merge,
-update), "matrix" (semidefinite=True), "objects" (lists of strings), "importance" (against differences of the scores),
-"preimage", "uncertainty" and "select". References are kernel values in long double by formulas of this file, LAPACK's
-eigenvalues of the dense matrix, and differences of projections. A refusal in words is an answer; any other exception,
-and any warning of NumPy's, is not. tests/attacks/test_attack_options.py runs a fraction. Needs kernels_contrib.
+Random problems through the public door, by family: "fit" (routes, weights, sources, files), "operators" (gram and
+features), "shards" (like=, merge, update), "matrix" (semidefinite=True), "objects" (lists of strings), "importance"
+(against differences of the scores), "preimage", "uncertainty" and "select". References are kernel values in long double
+by formulas of this file, LAPACK's eigenvalues of the dense matrix, and differences of projections. A refusal in words
+is an answer; any other exception, and any warning of NumPy's, is not. tests/attacks/test_attack_options.py runs a
+fraction. Needs kernels_contrib, pandas and dask.
 """
 
 from __future__ import annotations

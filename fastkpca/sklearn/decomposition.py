@@ -355,8 +355,8 @@ class KernelPCA(KernelTransformer):
         Raises
         ------
         ValueError
-            With ``fit_inverse_transform``, with a ``method`` or ``eigen_solver`` that makes no features, or for a first
-            call with fewer rows than components.
+            With ``fit_inverse_transform``, with a ``method`` or ``eigen_solver`` that makes no features, for a kernel
+            that has none, or for a first call with fewer rows than components.
         """
         if not get_config()["skip_parameter_validation"]:
             self._validate_params()
@@ -365,12 +365,17 @@ class KernelPCA(KernelTransformer):
         if first:
             self._refuse_partial(X)
             self.gamma_ = 1 / X.shape[1] if self.gamma is None else self.gamma
+            kernel = self._kernel(X)
+            if kernel.without_maps:
+                raise ValueError(
+                    f"partial_fit works on a feature map, and {kernel!r} {kernel.without_maps}, so it has none; use fit"
+                )
         tol = 1e-6 if self.tol == 0 else min(float(self.tol), 0.5)
         with silenced(ComponentsWarning, *([CertificateWarning] if self.tol == 0 else [])):
             if first:
                 model = kpca(
                     X,
-                    self._kernel(X),
+                    kernel,
                     self.n_components,
                     tol=tol if self.max_features is None else None,
                     max_features=self.max_features,

@@ -144,6 +144,8 @@ def test_partial_fit_refuses_in_words():
         KernelPCA(2, fit_inverse_transform=True).partial_fit(X)
     with pytest.raises(ValueError, match=r"got 3 sample\(s\) for n_components=5"):
         KernelPCA(5, kernel="rbf").partial_fit(X[:3])
+    with pytest.raises(ValueError, match="works on a feature map, and .* is not positive semidefinite, so .*; use fit"):
+        KernelPCA(2, kernel=lambda x, y: x @ y).partial_fit(X)
     with pytest.raises(ValueError, match="carries variance"):
         KernelPCA(2).partial_fit(np.ones((20, 3)))
     with pytest.raises(ValueError, match="2 features"):

@@ -25,6 +25,8 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",  # carries MathJax in itself: no page loads anything from a network
     "sphinx_gallery.gen_gallery",
 ]
 templates_path = ["_templates"]
@@ -33,8 +35,9 @@ nitpicky = True
 highlight_language = "text"
 smartquotes = False  # a prime in a formula is no apostrophe
 
-# Pages are Markdown that reads as well where it is kept; formulas are plain text, so that no page needs a network.
-myst_enable_extensions = ["colon_fence"]
+# Pages are Markdown that reads as well where it is kept.
+myst_enable_extensions = ["colon_fence", "dollarmath"]
+myst_dmath_double_inline = False
 myst_heading_anchors = 4
 
 autosummary_generate = True

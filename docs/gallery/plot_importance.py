@@ -52,3 +52,8 @@ plt.show()
 both = np.corrcoef(which.share[0], permuted.share[0])[0, 1]
 print(f"correlation of the two for the first component: {both:.3f}")
 assert both > 0.95
+
+# %%
+# When not to believe it: importance is about the scores, and a column that moves them need not matter to anything else.
+# Columns that go together, as the phenols do, share what one of them would have alone. Components with nearly equal
+# eigenvalues may turn into one another with other wines, and their bars with them: add the bars of both up.

@@ -106,3 +106,7 @@ for ax, column, name in zip(axes, (0, 1), ("components for 90 % of the variance"
 axes[0].set_yscale("log")
 axes[0].legend(frameon=False)
 plt.show()
+
+# %%
+# When not to believe it: bars are standard deviations over draws of the data, and one draw may lie anywhere in them.
+# The table is about one classifier and one number of points, and the best c is that of these rings.

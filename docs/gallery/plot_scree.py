@@ -47,3 +47,7 @@ low, high = rough.eigenvalue_bounds.T
 inside = (low <= model.eigenvalue_bounds[:, 1]) & (model.eigenvalue_bounds[:, 0] <= high)
 assert inside.all()
 print(f"widest interval: {np.max(high - low) / model.eigenvalues[0]:.2g} of the largest eigenvalue")
+
+# %%
+# When not to believe it: these intervals are about the eigenvalues of this matrix, and say nothing about other rows:
+# :doc:`how sure are they? <plot_uncertainty>` does. And a bend in a scree plot is no proof that a component is real.

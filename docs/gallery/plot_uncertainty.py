@@ -49,3 +49,8 @@ for ax, n in zip(axes, (200, 20000)):
     plot.scree(fitted, ax, cumulative=False, uncertainty=fk.kpca_uncertainty(fitted, rows, n_permutations=0))
     ax.set_title(f"{n} rows", y=1.18)
 plt.show()
+
+# %%
+# When not to believe it: where two eigenvalues of the population are nearly equal (a component that is not separated),
+# where a kernel that is not bounded meets outliers, and where rows depend on each other, as repeats or time series do:
+# then the bars are too short. They take sigma as known, too. The permutation sees no structure inside a single column.

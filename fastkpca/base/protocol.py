@@ -318,7 +318,7 @@ class Kernel:
 
         def by_weights(R: np.ndarray | None, A: np.ndarray) -> np.ndarray:
             W = slopes if R is None else slopes * R
-            columns = (A[:, :, None] * Y[:, None, :]).reshape(len(Y), -1)
+            columns = A * Y if A.shape[1] == 1 else (A[:, :, None] * Y[:, None, :]).reshape(len(Y), -1)
             sums = (W @ columns).reshape(len(X), A.shape[1], -1)
             if self.translation == "kernel":
                 sums -= (W @ A)[:, :, None] * X[:, None, :]

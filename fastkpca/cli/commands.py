@@ -140,7 +140,6 @@ class _Parser(argparse.ArgumentParser):
         """The options; what is not known is an error of the command that it was given to, which knows near matches."""
         options, unknown = self.parse_known_args(arguments)
         if unknown:
-
             command = self.commands[options.command]
             wrong = next((word for word in unknown if word.startswith("-")), unknown[0])
             near = did_you_mean(wrong.partition("=")[0], command._option_string_actions)

@@ -111,7 +111,7 @@ def _plan(problem: Problem) -> Plan:
     if quick:
         candidates = [dense, *_small_exact_maps(problem, problem.data.n_samples // 2)]
     elif not target.tol_is_required and target.features in ("auto", "pivots"):
-        candidates = _withinbudgeted(problem)
+        candidates = _within_budget(problem)
     else:
         candidates = [dense] if target.method == "dense" else _without_look(problem, dense) or _compared(problem, dense)
     plan = replace(_choose(candidates, problem), otherwise=_lapack_instead(dense))
@@ -162,7 +162,7 @@ def _is_spread(data: Summary) -> bool:
     return bool(lengths[0] > 1e-3 * lengths[-1])
 
 
-def _withinbudgeted(problem: Problem) -> list[Candidate]:
+def _within_budget(problem: Problem) -> list[Candidate]:
     """As many pivots as were asked for, or a map that leaves nothing out: neither needs a look."""
     count, kernel, data = problem.target.max_features, problem.kernel, problem.data
     assert count is not None

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import numbers
+import reprlib
 from typing import Any
 
 import numpy as np
@@ -20,19 +21,19 @@ def _name(kernel: object) -> str:
     return kernel if isinstance(kernel, str) else type(kernel).__name__.lower()
 
 
-def finite_number(kernel: object, name: str, value: Any) -> float:
+def finite_number(kernel: object, name: str, value: Any, needed: str = "a number") -> float:
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
-        raise KernelParameterError(f"{_name(kernel)}: {name} is {value!r}; give a number")
+        raise KernelParameterError(f"{_name(kernel)}: {name} is {reprlib.repr(value)}; give {needed}")
     number = float(value)
     if not np.isfinite(number):
         raise KernelParameterError(f"{_name(kernel)}: {name} is {value!r}; give a finite number")
     return number
 
 
-def positive_number(kernel: object, name: str, value: Any) -> float:
-    number = finite_number(kernel, name, value)
+def positive_number(kernel: object, name: str, value: Any, needed: str = "a number") -> float:
+    number = finite_number(kernel, name, value, needed)
     if number <= 0:
         raise KernelParameterError(f"{_name(kernel)}: {name} is {value!r}; give a positive number")
     return number
@@ -40,7 +41,7 @@ def positive_number(kernel: object, name: str, value: Any) -> float:
 
 def length(kernel: object, name: str, value: Any) -> float:
     """A positive number in the units of X, whose square is within float64."""
-    number = positive_number(kernel, name, value)
+    number = positive_number(kernel, name, value, "a number, or a list of one for each column")
     if not LEAST <= number <= LARGEST:
         raise KernelParameterError(
             f"{_name(kernel)}: {name} is {value!r}, and its square leaves the range of float64; give a number from "

@@ -530,9 +530,9 @@ def pivot_map(
 
 
 def candidates_for(count: int, n: int) -> int:
-    """Rows to choose so many pivots among, of n: to choose costs a quarter of the features of all rows at most, where
-    these are enough to choose well."""
-    return max(CANDIDATES * count, n // 4)
+    """Rows to choose so many pivots among, of n: all of a few thousand, so that no far row is missed; of more rows a
+    quarter, where these are enough to choose well."""
+    return n if n <= SAMPLE_ROWS else max(CANDIDATES * count, n // 4)
 
 
 def random_pivots(

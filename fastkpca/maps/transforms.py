@@ -53,6 +53,8 @@ measured on either grid, for M from 1 to 2000 and eps from 1e-14 to 1e-3, at equ
 Of the root mean square, with weights that fall to eps at the rim or lower: at most 2.47 (d = 3, M = 2)."""
 MANY = 1 << 17  # points times columns of a call that takes long enough to be worth a thread of its own
 CHUNK = 1 << 21  # numbers in the widest array of the GEMM way
+FEW_PHASES = 1 << 14
+"""Points times modes up to which direct sums take less time than finufft needs to begin."""
 
 
 def error_bound(half: tuple[int, ...], eps: float, safety: float | None = None) -> float:
@@ -103,6 +105,8 @@ def type1(P: np.ndarray, U: np.ndarray | None, half: tuple[int, ...], eps: float
 
 def type2(P: np.ndarray, spectra: np.ndarray, half: tuple[int, ...], eps: float) -> np.ndarray:
     """Values (n, k) at the points P (d, n) of k Hermitian half spectra."""
+    if P.shape[1] * prod(2 * m + 1 for m in half) <= FEW_PHASES:
+        return _direct_type2(P, spectra, half)
     if has_finufft():
         return _finufft_type2(P, spectra, half, eps)
     plan = _worthwhile_boxes(half, eps, P.shape[1])

@@ -66,14 +66,15 @@ class RowsTarget:
         b, d = x.shape
         f, noise, gradient = np.zeros(b), np.zeros(b), np.zeros((b, d))
         shifts = DIFFERENCE * np.maximum(self.length, EPS * np.abs(x).max(axis=1))
+        steps = np.repeat(shifts[:, None], d, axis=1)
         for start in range(0, len(self.points), TILE):
             Y = np.ascontiguousarray(self.points[start : start + TILE], dtype=np.float64)
-            weights = self.Z[index] @ self.left[start : start + TILE].T + self.base[start : start + TILE]
+            weights = self.Z[index] @ self.left[start : start + TILE].T
+            weights += self.base[start : start + TILE]
             K = self.kernel.block(x, Y)
             f += np.einsum("ij,ij->i", weights, K)
-            noise += np.einsum("ij,ij->i", np.abs(weights), np.abs(K))
-            sums = self.kernel.gradient_sums(x, Y, K, np.repeat(shifts[:, None], d, axis=1))
-            gradient += sums(weights, np.ones((len(Y), 1)))[:, 0]
+            gradient += self.kernel.gradient_sums(x, Y, K, steps)(weights, np.ones((len(Y), 1)))[:, 0]
+            noise += np.einsum("ij,ij->i", np.abs(weights, out=weights), np.abs(K))
         diagonal, diagonal_gradient = _diagonal(self.kernel, x, shifts)
         floor = 32.0 * EPS * noise
         noise = 8.0 * EPS * (np.abs(diagonal) + 2.0 * noise)

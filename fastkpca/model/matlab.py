@@ -38,7 +38,8 @@ def export_mat(model: KPCAModel, path: Any, *, overwrite: bool = False) -> None:
     Raises
     ------
     ValueError
-        The kernel has no name; its feature map is from another distribution; or an array is too large for the format.
+        The kernel has no name, is of objects, on some columns or with a width for each; its feature map is from another
+        distribution; or an array is too large for the format.
 
     See Also
     --------
@@ -99,5 +100,12 @@ def _kernel(state: dict) -> dict:
             return {"name": word, "parts": [_kernel(part) for part in state[word]]}
     if "factor" in state:
         return {"name": "scaled", "factor": state["factor"], "parts": [_kernel(state["kernel"])]}
+    if "columns" in state:
+        raise ValueError(
+            "a .mat file has no place for a kernel on some columns, or with a width for each: select the columns, or "
+            "divide them by the widths, before the fit, as in kpca(X[:, columns] / widths, 'gaussian', sigma=1)"
+        )
+    if "objects" in state:
+        raise ValueError("a .mat file has no place for a kernel of objects, which MATLAB could not compute; use save")
     parameters = {key: value for key, value in state["parameters"].items() if value is not None}
     return {"name": state["name"], "parameters": parameters or {"none": 0.0}}

@@ -67,8 +67,11 @@ def save(ax: Axes | np.ndarray, path: str | os.PathLike, *, overwrite: bool = Fa
     first: Any = np.ravel(np.asarray(ax, dtype=object))[0]
     # letters stay letters in PDF and PostScript (TrueType): journals ask for it
     letters = matplotlib.rc_context({"pdf.fonttype": 42, "ps.fonttype": 42})
-    with atomic(path, overwrite=overwrite) as file, letters:
-        first.figure.savefig(file, format=Path(path).suffix[1:].lower())
+    try:
+        with atomic(path, overwrite=overwrite) as file, letters:
+            first.figure.savefig(file, format=Path(path).suffix[1:].lower())
+    except FileExistsError as error:
+        raise FileExistsError(f"{error}; plot.save(..., overwrite=True) replaces it") from None
 
 
 def new_axes(rows: int = 1, columns: int = 1, size: tuple[float, float] = (7, 5), projection: str | None = None) -> Any:

@@ -87,7 +87,8 @@ def importance(which: Importance, ax: Axes | None = None, *, component: int = 0,
     drawn.set_axisbelow(True)
     open_frame(drawn)
     if signed:
-        drawn.legend(loc="lower right", title="the score", frameon=False, alignment="left")
+        anchor = {"loc": "lower right", "bbox_to_anchor": (1, 1), "borderaxespad": 0.2}
+        drawn.legend(ncols=3, title="the score", frameon=False, alignment="left", columnspacing=1.2, **anchor)
     return drawn
 
 
@@ -166,11 +167,12 @@ def biplot(
     stretch = _REACH / max(float(np.max(np.abs(arrows[order]) / reach, initial=0.0)), 1e-300)
     from matplotlib.patheffects import withStroke  # a white rim: readable over points, which it does not hide
 
+    names = []
     for i in order:
         tip = stretch * arrows[i]
         drawn.annotate("", tip, (0, 0), arrowprops=_ARROW)
         along = tip / reach / max(float(np.hypot(*(tip / reach))), 1e-300)
-        drawn.annotate(
+        name = drawn.annotate(
             short(which.names[i]),
             tip,
             xytext=tuple(8 * along),
@@ -180,8 +182,24 @@ def biplot(
             fontsize="small",
             path_effects=[withStroke(linewidth=2.5, foreground="white")],
         )
+        names.append(name)
     drawn.margins(0.12)
+    _move_apart(names)
     return drawn
+
+
+def _move_apart(names: list[Any]) -> None:
+    """Move names that overlap up or down, away from the origin, until none does."""
+    placed: list[Any] = []
+    for name in sorted(names, key=lambda text: abs(text.xy[1])):
+        away = 1.0 if name.xy[1] >= 0 else -1.0
+        for _ in range(100):
+            box = name.get_window_extent()
+            if not any(box.overlaps(other) for other in placed):
+                break
+            x, y = name.xyann
+            name.xyann = (x, y + away)
+        placed.append(box)
 
 
 def _check(which: Any) -> None:

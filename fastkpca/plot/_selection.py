@@ -91,14 +91,18 @@ def selection(choice: Selection, ax: Axes | None = None, *, measure: str | None 
 
 
 def _mark(ax: Any, choice: Selection, x: np.ndarray, y: np.ndarray, *, best: bool) -> None:
-    """The choice and the best; at the right end where the kernel is a level line."""
+    """The choice and the best; with the kernel's name and at the right rim, where it is a level line."""
     for row, name, style in (
         (choice.best_row, "best", {"marker": "o", "mfc": "none", "markersize": 10}),
         (choice.chosen_row, "choice", {"marker": "*", "markersize": 13}),
     ):
         if best or name == "choice":
-            place = float(np.nanmax(x)) if np.isnan(x[row]) else x[row]
-            ax.plot(place, y[row], color="black", linestyle="none", label=name, zorder=5, **style)
+            level = bool(np.isnan(x[row]))
+            rim = {"transform": ax.get_yaxis_transform(), "clip_on": False} if level else {}
+            label = f"{name}: {_classes(choice)[row]}" if level else name
+            ax.plot(
+                1.0 if level else x[row], y[row], color="black", linestyle="none", label=label, zorder=5, **style, **rim
+            )
 
 
 def _classes(choice: Selection) -> np.ndarray:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from .columns import listed
 from .dask import dask_source
 from .foreign import find_source, from_arrow, from_frame, is_arrow, is_frame, is_iterator
 from .sources import Source
@@ -19,6 +20,7 @@ from .view import EXACT, Rows
 __all__ = ["as_rows", "check_enough"]
 
 
+_NO_NUMBERS = (str, bytes, dict, set, frozenset)  # one beside the other these are no rows
 _NEED_ARRAY = "give an array, sparse matrix or data frame of shape (rows, columns)"
 
 
@@ -30,7 +32,7 @@ def as_rows(X: Any, *, name: str = "X", at_least: int = 1, purpose: str = "kpca"
     written to. Integers of 64 bits and long doubles keep all their digits until a shift has been subtracted
     (``rows.Rows``); other numbers become float64 here, and whole numbers that it would round are refused. NaN and
     infinity are left to the pass that reads the values (``rows.summarize``,
-    ``check_finite``).
+    ``check_finite``), but for those of a data frame, which are named by their columns here.
 
     Parameters
     ----------
@@ -51,7 +53,8 @@ def as_rows(X: Any, *, name: str = "X", at_least: int = 1, purpose: str = "kpca"
     TypeError
         The values are not real numbers (complex, dates, strings, objects, None).
     ValueError
-        The shape is not (rows, columns), rows are missing or masked, or a value exceeds float64.
+        The shape is not (rows, columns), rows are missing or masked, a value exceeds float64, or a data frame holds
+        NaN or infinity.
     """
     if X is None:
         raise TypeError(f"{name} is None; {_NEED_ARRAY}")
@@ -68,6 +71,8 @@ def as_rows(X: Any, *, name: str = "X", at_least: int = 1, purpose: str = "kpca"
         return Rows(source)
     elif is_frame(X):
         source = from_frame(X, name)
+        _check_shape(source, name, at_least, purpose)
+        _check_missing(source, list(X.columns), name, purpose)
     else:
         source = _from_array(X, name)
     _check_shape(source, name, at_least, purpose)
@@ -150,6 +155,12 @@ def check_enough(n: int, *, name: str = "X", at_least: int = 2, purpose: str = "
 
 def _check_shape(source: Any, name: str, at_least: int, purpose: str) -> None:
     shape = source.shape
+    if len(shape) == 1 and (source.dtype.kind in "US" or (source.dtype.kind == "O" and type(source[0]) in _NO_NUMBERS)):
+        kind = "str" if source.dtype.kind == "U" else type(source[0]).__name__
+        raise TypeError(
+            f"{name} holds objects of type {kind}; this kernel needs rows of numbers: for objects give as the kernel a "
+            "function of two lists of them, which returns the matrix of their values"
+        )
     if len(shape) == 1:
         raise ValueError(
             f"{name} has shape {shape}; {purpose} needs two dimensions, (rows, columns): {name}.reshape(-1, 1) if "
@@ -177,6 +188,23 @@ def _check_shape(source: Any, name: str, at_least: int, purpose: str) -> None:
                 f"along the columns, pass {name}.T)"
             )
         check_enough(n, name=name, at_least=at_least, purpose=purpose)
+
+
+def _check_missing(values: np.ndarray, labels: list, name: str, purpose: str) -> None:
+    """Raise ValueError that names all columns of a data frame that hold NaN or infinity, with how many."""
+    if values.dtype.kind != "f":
+        return
+    finite = np.isfinite(values)
+    if finite.all():
+        return
+    row, column = np.argwhere(~finite)[0]
+    word = "NaN" if np.isnan(values[row, column]) else "infinity"
+    counts = np.count_nonzero(~finite, axis=0)
+    columns = listed([f"{labels[j]!r} ({counts[j]})" for j in np.flatnonzero(counts)], 8)
+    raise ValueError(
+        f"{name} contains {word} (first at row {row}, column {labels[column]!r}); missing by column: {columns}; "
+        f"drop or impute these rows before {purpose}"
+    )
 
 
 def _refuse_nested(source: Any, name: str) -> None:

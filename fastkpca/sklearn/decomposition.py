@@ -355,7 +355,8 @@ class KernelPCA(KernelTransformer):
         Raises
         ------
         ValueError
-            With ``fit_inverse_transform``, or for a first call with fewer rows than components.
+            With ``fit_inverse_transform``, with a ``method`` or ``eigen_solver`` that makes no features, for a kernel
+            that has none, or for a first call with fewer rows than components.
         """
         if not get_config()["skip_parameter_validation"]:
             self._validate_params()
@@ -364,12 +365,17 @@ class KernelPCA(KernelTransformer):
         if first:
             self._refuse_partial(X)
             self.gamma_ = 1 / X.shape[1] if self.gamma is None else self.gamma
+            kernel = self._kernel(X)
+            if kernel.without_maps:
+                raise ValueError(
+                    f"partial_fit works on a feature map, and {kernel!r} {kernel.without_maps}, so it has none; use fit"
+                )
         tol = 1e-6 if self.tol == 0 else min(float(self.tol), 0.5)
         with silenced(ComponentsWarning, *([CertificateWarning] if self.tol == 0 else [])):
             if first:
                 model = kpca(
                     X,
-                    self._kernel(X),
+                    kernel,
                     self.n_components,
                     tol=tol if self.max_features is None else None,
                     max_features=self.max_features,
@@ -541,6 +547,11 @@ class KernelPCA(KernelTransformer):
     def _refuse_partial(self, X: Any) -> None:
         if self.fit_inverse_transform:
             raise ValueError("partial_fit keeps no rows to learn an inverse from; set fit_inverse_transform=False")
+        for name, choices in (("method", ("auto", "features")), ("eigen_solver", ("auto",))):
+            if vars(self)[name] not in choices:
+                raise ValueError(
+                    f"partial_fit works on features, and {name} is {vars(self)[name]!r}; set {name}='auto', or use fit"
+                )
         if X.shape[0] < max(2, self._number or 0):
             raise ValueError(
                 f"the first call of partial_fit got {X.shape[0]} sample(s) for n_components={self.n_components}; give "

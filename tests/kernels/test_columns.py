@@ -234,6 +234,10 @@ def test_other_bad_input():
         fk.kpca(X, fk.on_columns("gaussian", "a"), 2)
     with pytest.raises(KernelParameterError, match="these are known only with rows that have names"):
         fk.on_columns("gaussian", "a", sigma=1.0).block(X, X)
+    widths = {f"column {i}": 1.0 for i in range(30)}
+    with pytest.raises(KernelParameterError, match="give a number, or a list of one for each column") as caught:
+        fk.kpca(X, sigma=widths)
+    assert "column 9" not in str(caught.value)  # the first few are enough
     with pytest.raises(KernelParameterError, match="has 2 widths, and X has 3 columns; give one for each"):
         fk.kpca(X, sigma=[1.0, 2.0])
     with pytest.raises(KernelParameterError, match=r"sigma is -2.0; give a positive number \(number 1 of sigma\)"):

@@ -27,7 +27,8 @@ from fastkpca.solve.task import SolverTarget
 
 @pytest.fixture(params=["finufft", "own"])
 def backend(request, monkeypatch):
-    """Both ways of the transforms; None in sys.modules makes an import fail."""
+    """Both ways of the transforms, for few points too; None in sys.modules makes an import fail."""
+    monkeypatch.setattr(transforms, "FEW_PHASES", 0)
     if request.param == "own":
         monkeypatch.setitem(sys.modules, "finufft", None)
         assert not transforms.has_finufft()
@@ -195,6 +196,25 @@ def test_transforms_against_direct_sums(backend, half):
         exact = (E @ c.reshape(3, -1).T).real
         found = transforms.type2(P, c[:, half[0] :], half, eps)
         assert np.abs(found - exact).max() <= bound * np.abs(c).reshape(3, -1).sum(axis=1).max()
+
+
+@pytest.mark.parametrize("half", [(3,), (150,), (4, 9), (12, 11), (3, 2, 5), (11, 11, 11)])
+def test_few_points_take_direct_sums_within_the_same_bound(half, monkeypatch):
+    pytest.importorskip("finufft")
+    shape, rng = [2 * m + 1 for m in half], np.random.default_rng(sum(half))
+    c = rng.standard_normal((3, *shape)) + 1j * rng.standard_normal((3, *shape))
+    c += np.conj(c[(slice(None), *[slice(None, None, -1)] * len(half))])  # Hermitian
+    size = np.abs(c).reshape(3, -1).sum(axis=1).max()
+    n = transforms.FEW_PHASES // int(np.prod(shape))
+    P = np.pi * rng.uniform(-1, 1, (len(half), n + 1))
+    for eps in (1e-3, 1e-9, 1e-14):
+        bound = transforms.error_bound(half, eps)
+        by_finufft = transforms._finufft_type2(P, c[:, half[0] :], half, eps)
+        with monkeypatch.context() as patch:
+            patch.setattr(transforms, "has_finufft", lambda: pytest.fail("finufft for few points"))
+            few = transforms.type2(P[:, :n], c[:, half[0] :], half, eps)
+        assert np.abs(few - by_finufft[:n]).max() <= 2 * bound * size
+        assert np.array_equal(transforms.type2(P, c[:, half[0] :], half, eps), by_finufft)
 
 
 @pytest.mark.parametrize("half", [(1,), (2,), (9,), (60,), (1, 1), (2, 3), (8, 8), (1, 1, 1), (2, 2, 2), (5, 4, 3)])

@@ -95,6 +95,23 @@ def test_a_kernel_without_a_name_is_refused(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+def characters_in_common(A, B):
+    return np.array([[float(len(set(a) & set(b))) for b in B] for a in A])
+
+
+def test_kernels_that_matlab_could_not_compute_are_refused(tmp_path):
+    scaled = fk.kpca(X, "gaussian", 2, sigma=[1.0, 2.0, 3.0], method="dense")
+    some = fk.kpca(X, LINEAR + fk.on_columns("gaussian", [0, 2], sigma=2.0), 2)
+    for model in (scaled, some):
+        with pytest.raises(ValueError, match="no place for a kernel on some columns, or with a width for each: select"):
+            fk.export_mat(model, tmp_path / "m.mat")
+    with fk.register_kernel("common", characters_in_common):
+        words = fk.kpca(["abc", "bcd", "xyz", "xya"], "common", 2)
+        with pytest.raises(ValueError, match="no place for a kernel of objects"):
+            fk.export_mat(words, tmp_path / "m.mat")
+    assert os.listdir(tmp_path) == []
+
+
 def test_a_map_without_a_formula_is_refused(tmp_path, monkeypatch):
     model = fitted("pivots")
     monkeypatch.setattr(type(model.projector.map), "formula", lambda self: None)

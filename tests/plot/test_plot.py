@@ -112,7 +112,7 @@ def test_axes_of_the_caller_and_saving(points, tmp_path):
     for suffix in ("png", "pdf", "svg"):
         plot.save(plot.scores(points, np.arange(60) % 3), tmp_path / f"x.{suffix}")
         assert (tmp_path / f"x.{suffix}").stat().st_size > 1000
-    with pytest.raises(FileExistsError):
+    with pytest.raises(FileExistsError, match=r"plot.save\(..., overwrite=True\) replaces it"):
         plot.save(ax, tmp_path / "x.png")
     with pytest.raises(ValueError, match="xyz"):
         plot.save(ax, tmp_path / "y.xyz")

@@ -66,6 +66,21 @@ def test_arrows_point_where_the_scores_go(model, which):
     assert len(arrows) == 4 and ax.get_xlabel().startswith("PC2")
 
 
+def test_neither_the_key_nor_the_names_of_arrows_hide_anything():
+    load_breast_cancer = pytest.importorskip("sklearn.datasets").load_breast_cancer
+
+    frame = load_breast_cancer(as_frame=True).data
+    model = fk.kpca(frame, "gaussian", 2, standardize=True)
+    which = fk.kpca_importance(model, frame)
+    ax = plot.importance(which)  # all bars are nearly as long
+    ax.figure.draw_without_rendering()
+    assert not any(ax.get_legend().get_window_extent().overlaps(bar.get_window_extent()) for bar in ax.patches)
+    ax = plot.biplot(model, which, n_arrows=10)  # several arrows have nearly one direction
+    boxes = [text.get_window_extent() for text in ax.texts if text.arrow_patch is None]
+    assert len(boxes) == 10
+    assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+
+
 def test_scree_draws_both_kinds_of_intervals(model, X):
     sure = fk.kpca_uncertainty(model, X, n_bootstrap=100, n_permutations=19)
     ax = plot.scree(model, uncertainty=sure, n_components=3)

@@ -421,7 +421,11 @@ def test_selection_of_other_measures_kernels_and_one_kernel(X):
     ax = plot.selection(choice, measure="stability")
     assert "larger is better" in ax.get_ylabel() and ax.get_xlabel() == "sigma or degree"
     labels = {x.get_text() for x in ax.get_legend().get_texts()}
-    assert labels == {f"{x}, c = {c}" for x in ("Gaussian", "Linear", "Polynomial") for c in (1, 2)} | {"choice"}
+    lines = {f"{x}, c = {c}" for x in ("Gaussian", "Linear", "Polynomial") for c in (1, 2)}
+    assert labels == lines | {"choice: Linear"}
+    star = line(ax, "choice: Linear")  # at the right rim of the axes: the kernel has no place on the x axis
+    assert star.get_xdata() == [1.0] and star.get_transform() == ax.get_yaxis_transform()
+    assert star.get_ydata() == [choice.columns["stability"][choice.chosen_row]]
     level = line(ax, "Linear, c = 2")
     assert set(level.get_ydata()) == {choice.columns["stability"][-1]}
     fits(ax)
@@ -435,7 +439,13 @@ def test_selection_of_other_measures_kernels_and_one_kernel(X):
     assert len(plot.selection(choice).get_legend().get_texts()) == 8
     ax = plot.selection(many)
     labels = [x.get_text() for x in ax.get_legend().get_texts()]
-    assert sorted(labels) == ["Gaussian, the best", "Laplacian, the best", "Linear, the best", "best", "choice"]
+    assert sorted(labels) == [
+        "Gaussian, the best",
+        "Laplacian, the best",
+        "Linear, the best",
+        "best: Linear",
+        "choice: Linear",
+    ]
     gaussian = ax.containers[0][0].get_ydata()
     np.testing.assert_allclose(gaussian, np.nanmin(many.columns["preimage"][: 12 * 4].reshape(12, 4), axis=1))
     fits(ax)

@@ -161,8 +161,24 @@ def test_polars_frames():
 
 def test_missing_values_of_nullable_frames_become_nan():
     X = pd.DataFrame({"a": pd.array([1, None, 3], dtype="Int64"), "b": [1.0, 2.0, 3.0]})
-    with pytest.raises(ValueError, match=r"X contains NaN \(first at row 1, column 0\)"):
-        check_finite(as_rows(X))
+    with pytest.raises(ValueError, match=r"first at row 1, column 'a'\); missing by column: 'a' \(1\);"):
+        as_rows(X)
+
+
+def test_all_columns_of_a_frame_with_missing_values_are_named():
+    X = pd.DataFrame(np.ones((20, 3)), columns=["height", "weight", "age"])
+    X.loc[[7, 9], "weight"], X.loc[12, "age"] = np.nan, np.inf
+    text = r"NaN \(first at row 7, column 'weight'\); missing by column: 'weight' \(2\), 'age' \(1\); drop .* "
+    with pytest.raises(ValueError, match=text + "before kpca_spe"):
+        as_rows(X, purpose="kpca_spe")
+    with pytest.raises(ValueError, match=r"infinity \(first at row 12, column 2\); missing by column: 2 \(1\)"):
+        as_rows(pd.DataFrame(X[["height", "height", "age"]].to_numpy()))
+
+
+@pytest.mark.parametrize("X", [["abc", "de"], np.array(["abc", "de"]), [{1, 2}, {3}]])
+def test_objects_with_a_kernel_on_rows_are_told_what_kernel_they_need(X):
+    with pytest.raises(TypeError, match=r"X holds objects of type (str|set); .* a function of two lists of them"):
+        as_rows(X)
 
 
 class Refuses:
@@ -282,7 +298,7 @@ def test_long_doubles_beyond_double(wrap):
 
 
 @pytest.mark.parametrize("value, word", [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity")])
-@pytest.mark.parametrize("wrap", [np.asarray, np.asfortranarray, sp.csr_matrix, pd.DataFrame])
+@pytest.mark.parametrize("wrap", [np.asarray, np.asfortranarray, sp.csr_matrix])
 def test_the_first_value_that_is_not_finite_is_named(value, word, wrap):
     X = RNG.standard_normal((9000, 3))  # more than one tile
     X[8700, 1] = X[8700, 2] = X[8999, 0] = value
@@ -293,6 +309,11 @@ def test_the_first_value_that_is_not_finite_is_named(value, word, wrap):
     with pytest.raises(ValueError, match=f"X contains {word} {place}kpca"):
         summarize(rows, shift=True, rng=np.random.default_rng(0))
     check_finite(as_rows(X[:8700]))
+    place = r"\(first at row 8700, column 1\); missing by column: 0 \(1\), 1 \(1\), 2 \(1\); drop or impute these rows "
+    for purpose in ("kpca_project", "kpca"):
+        with pytest.raises(ValueError, match=f"Xnew contains {word} {place}before {purpose}$"):
+            as_rows(pd.DataFrame(X), name="Xnew", purpose=purpose)
+    check_finite(as_rows(pd.DataFrame(X[:8700])))
 
 
 def test_finite_values_whose_sum_overflows_are_finite():

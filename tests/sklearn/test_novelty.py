@@ -116,6 +116,15 @@ def test_partial_fit_starts_anew_after_fit_and_keeps_no_rows():
     assert not hasattr(pca, "n_samples_seen_") and pca.eigenvectors_.shape == (200, 3)
 
 
+@pytest.mark.parametrize("ignored", [{"method": "dense"}, {"method": "krylov"}, {"eigen_solver": "arpack"}])
+def test_partial_fit_refuses_ways_that_make_no_features(ignored):
+    X = np.random.default_rng(0).standard_normal((40, 3))
+    name, value = next(iter(ignored.items()))
+    with pytest.raises(ValueError, match=f"works on features, and {name} is '{value}'; set {name}='auto', or use fit"):
+        KernelPCA(2, **ignored).partial_fit(X)
+    assert KernelPCA(2, method="features").partial_fit(X).n_samples_seen_ == 40
+
+
 def test_partial_fit_takes_every_component_or_a_fraction_of_the_first_rows():
     X = np.random.default_rng(0).standard_normal((90, 4))
     assert KernelPCA().partial_fit(X[:40]).partial_fit(X[40:]).transform(X).shape == (90, 4)
@@ -135,6 +144,8 @@ def test_partial_fit_refuses_in_words():
         KernelPCA(2, fit_inverse_transform=True).partial_fit(X)
     with pytest.raises(ValueError, match=r"got 3 sample\(s\) for n_components=5"):
         KernelPCA(5, kernel="rbf").partial_fit(X[:3])
+    with pytest.raises(ValueError, match="works on a feature map, and .* is not positive semidefinite, so .*; use fit"):
+        KernelPCA(2, kernel=lambda x, y: x @ y).partial_fit(X)
     with pytest.raises(ValueError, match="carries variance"):
         KernelPCA(2).partial_fit(np.ones((20, 3)))
     with pytest.raises(ValueError, match="2 features"):

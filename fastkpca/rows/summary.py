@@ -14,6 +14,8 @@ from .view import EXACT, Columns, Pass, Rows, holds_more, refuse_not_finite
 __all__ = ["MAX_COVARIANCE", "SAMPLE_ROWS", "of_columns", "sample_index", "summarize"]
 
 SAMPLE_ROWS = 4096
+LEAST_RANGE = 1e-150
+"""Of a column that is to be scaled by its standard deviation."""
 MAX_COVARIANCE = 1024
 """Columns up to which a summary has their covariance: beyond, it would cost more than most of what it could decide."""
 
@@ -231,6 +233,13 @@ def _spreads(look: _Look) -> np.ndarray:
     squares = look.scatter if look.scatter.ndim == 1 else np.diagonal(look.scatter)
     spreads = np.sqrt(np.maximum(squares, 0.0) / max(look.count - 1.0, LEAST))
     constant = spreads <= 16 * EPS * np.maximum(np.abs(look.low), np.abs(look.high))
+    ranges = look.high - look.low
+    tiny = np.flatnonzero(~(ranges >= LEAST_RANGE) & (look.high > look.low))
+    if len(tiny):
+        raise ValueError(
+            f"column {tiny[0]} of X varies by {ranges[tiny[0]]:.3g}, and the squares of such numbers are not in the "
+            "range of float64: standardize=True cannot scale it; multiply it by a power of ten, or leave it out"
+        )
     return np.where(constant | ~np.isfinite(spreads), 1.0, spreads)
 
 

@@ -74,15 +74,7 @@ def components(
         solved_residual=0.0 if solved is None else solved.residual,
     )
     eigenvalues, axes = eigenvalues[:n_kept].copy(), np.ascontiguousarray(axes[:, :n_kept])
-    score = None
-    if features is not None and data is not None:
-        score = features.T @ axes - moments.mean @ axes
-        signs = signs_of(score[data.sample_index])
-        axes, score = axes * signs, score * signs
-    elif data is not None:
-        axes = axes * signs_of(feature_map.applied(axes)(data.sample) - moments.mean @ axes)
-    if reference is not None:  # as the component of the reference that it resembles most
-        axes = axes * signs_of(reference.T @ axes)
+    axes, score = _with_signs(axes, moments, data, features, reference)
     info = {
         "method": "features",
         "passes": 0,
@@ -101,6 +93,26 @@ def components(
         moments=kept,
         left_out=sums.left_out,
     )
+
+
+def _with_signs(
+    axes: np.ndarray,
+    moments: Moments,
+    data: Summary | None,
+    features: np.ndarray | None,
+    reference: np.ndarray | None,
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """The axes with their signs, and the scores of all rows where their features were kept."""
+    score = None
+    if features is not None and data is not None:
+        score = features.T @ axes - moments.mean @ axes
+        signs = signs_of(score[data.sample_index])
+        axes, score = axes * signs, score * signs
+    elif data is not None:
+        axes = axes * signs_of(moments.map.applied(axes)(data.sample) - moments.mean @ axes)
+    if reference is not None:  # as the component of the reference that it resembles most
+        axes = axes * signs_of(reference.T @ axes)
+    return axes, score
 
 
 def _sums(moments: Moments, n_samples: int, left_out: Bound | None) -> FeatureSums:

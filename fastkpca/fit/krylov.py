@@ -102,15 +102,19 @@ def _solve(
     size = max(abs(trace), float(np.abs(reached.theta).max()), -reached.negative_end)
     # the mean of all entries errs by no more than an entry does
     slack = 4 * EPS * n * size + n * (entry_error + product.error_bound)
+    info = _info(way, reached, float(product.error_bound), matrix_in_memory)
+    info |= negative_end(reached.negative_end, kernel)
+    return _solution(problem, reached, coordinates, present, (total, size, slack), info)
+
+
+def _info(way: Candidate, reached: KrylovResult, product_error: float, matrix_in_memory: bool) -> dict:
     info = {"method": "krylov", "products": way.name, "passes": reached.passes, "search_passes": reached.search_passes}
     if matrix_in_memory:  # the values were computed once
         info |= {"passes": 1, "matrix_passes": reached.passes}
     elif way.room.values and reached.search_passes > 1:  # those of the search were computed in its first pass
         info |= {"matrix_passes": reached.search_passes - 1}
-    info |= {"product_error": float(product.error_bound)} if product.error_bound else {}
-    info |= {"widths": widths(reached.history), "search_widths": widths(reached.search_history)}
-    info |= negative_end(reached.negative_end, kernel)
-    return _solution(problem, reached, coordinates, present, (total, size, slack), info)
+    info |= {"product_error": product_error} if product_error else {}
+    return info | {"widths": widths(reached.history), "search_widths": widths(reached.search_history)}
 
 
 def _solution(

@@ -168,6 +168,8 @@ def _restored(state: Any, allowed: bool | frozenset[str]) -> Kernel:
         KERNELS.load(entry)  # a distribution that is broken is not the file's fault
     with refusing(f"the kernel {name!r}"):
         kernel = make(entry, parameters)
+        if type(kernel) is ColumnKernel:
+            raise record.refuse("widths of columns belong beside 'columns', and in its parameters give a number")
         if entry.target is None and set(parameters) != set(kernel.get_parameters()):
             raise record.refuse(f"{name!r} takes the parameters {', '.join(kernel.get_parameters()) or 'none'}")
     return kernel

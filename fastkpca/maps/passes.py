@@ -194,16 +194,7 @@ def _moments(
             if w is not None and not w.all():  # a row of no weight may lie anywhere, out of the map's reach too
                 X, w, index = X[w > 0], w[w > 0], index[w > 0]
             if len(X):
-                if keep is None:
-                    residual = moments.update(X, w)
-                else:
-                    X = np.ascontiguousarray(X, dtype=np.float64)
-                    Phi = feature_map.features(X)
-                    keep[:, start:stop] = Phi.T
-                    residual = moments.add(X, Phi)
-                if residual is not None:  # of the semidefinite part: without what the defect may take off
-                    residual = (residual + feature_map.defect) * (1.0 if w is None else w)
-                residuals.append(residual)
+                residuals.append(_updated(moments, X, w, None if keep is None else keep[:, start:stop]))
                 numbers.append(index)
         return moments, drawn_among(residuals, numbers, i, n_draws, seed) if n_draws else None
 
@@ -224,6 +215,21 @@ def _moments(
     moments, drawn = rows.reduce(over, n_threads=n_threads, progress=progress)
     check_moments(moments)
     return moments, drawn
+
+
+def _updated(moments: Moments, X: np.ndarray, w: np.ndarray | None, keep: np.ndarray | None) -> np.ndarray | None:
+    """Take up a tile, its features going to ``keep``: the weighted residuals of its rows, where the map knows them."""
+    if keep is None:
+        residual = moments.update(X, w)
+    else:
+        X = np.ascontiguousarray(X, dtype=np.float64)
+        Phi = moments.map.features(X)
+        keep[:] = Phi.T
+        residual = moments.add(X, Phi)
+    if residual is None:
+        return None
+    # of the semidefinite part: without what the defect may take off
+    return (residual + moments.map.defect) * (1.0 if w is None else w)
 
 
 def check_moments(moments: Moments) -> None:

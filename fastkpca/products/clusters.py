@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import comb, expm1, sqrt
+from math import comb, exp, expm1, factorial, sqrt
 from typing import Any
 
 import numpy as np
@@ -108,25 +108,68 @@ class _Far:
         return _Far(*(np.ascontiguousarray(column[which]) for column in columns))
 
 
+def _few_centred(sides: list[_Side], mean: np.ndarray, sigma: float) -> np.ndarray | None:
+    """Some rows about ``mean``, over sigma; None where all coordinates are needed whatever they are."""
+    d = len(mean)
+    some = [side.rows[:: max(1, len(side.rows) // 1024)] for side in sides]
+    # fewer rows than coordinates lie in a plane whatever the others do: they tell nothing
+    if d == 1 or sum(map(len, some)) < d:
+        return None
+    few = np.concatenate([(rows - mean) / sigma for rows in some])
+    return few if float(np.abs(few).max()) < 1e100 else None  # squares would leave the range of float64
+
+
+def _axes_room(tol: float) -> float:
+    """Root mean square of what the axes may leave of rows.
+
+    What is left about a centre is within twice the largest such size: squared at most a hundredth of tol.
+    """
+    return sqrt(0.01 * tol) / 2.0
+
+
+def _fewest_axes(sides: list[_Side], sigma: float, tol: float) -> int:
+    """As many axes as ``_principal`` takes, or fewer: from the eigenvalues of a Gram matrix, without any vectors."""
+    d = sides[0].rows.shape[1]
+    few = _few_centred(sides, sides[0].rows.mean(axis=0), sigma)
+    if few is None:
+        return d
+    squares = np.maximum(np.linalg.eigvalsh(few.T @ few)[::-1], 0.0)
+    rounding = 8.0 * (d + len(few)) * d * UNIT * float(squares.sum())
+    rest = np.append(np.cumsum(squares[::-1])[::-1], 0.0) - rounding
+    return max(1, int(np.argmax(rest <= _axes_room(tol) ** 2 * len(few))))
+
+
+def _leaves_only_exact(sides: list[_Side], sigma: float, tol: float) -> bool:
+    """Whether no pair of clusters is far enough to be skipped, or small enough for an expansion.
+
+    An expansion of order p errs by (R^p / p!) exp(R - near^2 / 2) or more, R the product of the radii. ``near`` is at
+    most 2 sqrt(R) or the distance of two rows. For R up to p that grows with R.
+    """
+    x, y = sides[0].tree, sides[-1].tree
+    farthest = 0.5 * float(np.sum(((np.maximum(x.high[0], y.high[0]) - np.minimum(x.low[0], y.low[0])) / sigma) ** 2))
+    if exp(-farthest) <= 2.0 * tol:
+        return False
+    R = float(x.radius.min() / sigma) * float(y.radius.min() / sigma)
+    size, room = exp(min(-R, R - farthest)), 2.0 * tol
+    if size * R <= room:
+        return False
+    orders = len(_terms(_fewest_axes(sides, sigma, tol))) - 1
+    return all(R > p or size * R**p / factorial(p) > room for p in range(1, orders + 1))
+
+
 def _principal(sides: list[_Side], sigma: float, tol: float) -> tuple[np.ndarray | None, float]:
     """(axes (d, q) that the expansions are taken in, bound on what s.t loses by it); (None, 0) for all of them.
 
     Rows near a line or a plane need monomials along it only.
     """
     d = sides[0].rows.shape[1]
-    some = [side.rows[:: max(1, len(side.rows) // 1024)] for side in sides]
-    # fewer rows than coordinates lie in a plane whatever the others do: they tell nothing
-    if d == 1 or sum(map(len, some)) < d:
-        return None, 0.0
     mean = sides[0].rows.mean(axis=0)
-    few = [(rows - mean) / sigma for rows in some]
-    if not max(float(np.abs(x).max()) for x in few) < 1e100:  # squares would leave the range of float64
+    few = _few_centred(sides, mean, sigma)
+    if few is None:
         return None, 0.0
-    _, values, axes = np.linalg.svd(np.concatenate(few), full_matrices=False)
-    # what is left over about a centre is within twice the largest such size: squared at most a hundredth of tol
-    room = sqrt(0.01 * tol) / 2.0
-    rest = np.sqrt(np.append(np.cumsum(values[::-1] ** 2)[::-1], 0.0) / sum(len(x) for x in few))
-    q = max(1, int(np.argmax(rest <= room)))
+    _, values, axes = np.linalg.svd(few, full_matrices=False)
+    rest = np.sqrt(np.append(np.cumsum(values[::-1] ** 2)[::-1], 0.0) / len(few))
+    q = max(1, int(np.argmax(rest <= _axes_room(tol))))
     if q >= d:
         return None, 0.0
     Q = np.ascontiguousarray(axes[:q].T)
@@ -437,6 +480,8 @@ def cluster_offer(
         _Side(sample, max(SAMPLE_LEAF, int(LEAF / scale)), sample_of=scale)
         for sample, scale in zip(samples, (scale_x, scale_y))
     ]
+    if _leaves_only_exact(sides, sigma, tol):
+        return None
     x, y = sides[0], sides[-1]
     axes, dropped = _principal(sides, sigma, tol)
     q = d if axes is None else axes.shape[1]

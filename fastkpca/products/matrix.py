@@ -142,7 +142,7 @@ class KeptTiles(Summation):
             I, J = self._places[number]
             tile = self._tile(number)
             right = None if I == J else tile.T @ U[I]
-            sums = None if r is None else squares_about_means(tile, r[I], r[J], grand_mean)
+            sums = None if r is None else _squares(tile, r[I], r[J], grand_mean)
             return tile @ U[J], right, sums
 
         done = parallel.run(task, len(self._places), n_threads=self.n_threads)
@@ -165,3 +165,12 @@ class KeptTiles(Summation):
                 tile = checked_block(self._kernel, X, Y).astype(np.float32, copy=False)
             self._kept[number] = tile
         return tile
+
+
+def _squares(tile: np.ndarray, means_x: np.ndarray, means_y: np.ndarray, grand_mean: float) -> np.ndarray:
+    """``squares_about_means``, in float64 where the squares leave the range of float32."""
+    with np.errstate(over="ignore"):
+        sums = squares_about_means(tile, means_x, means_y, grand_mean)
+    if np.isfinite(sums).all():
+        return sums
+    return squares_about_means(tile.astype(np.float64), means_x, means_y, grand_mean)

@@ -14,6 +14,8 @@ from .view import EXACT, Columns, Pass, Rows, holds_more, refuse_not_finite
 __all__ = ["MAX_COVARIANCE", "SAMPLE_ROWS", "of_columns", "sample_index", "summarize"]
 
 SAMPLE_ROWS = 4096
+LEAST_RANGE = 1e-150
+"""Of a column that is to be scaled by its standard deviation."""
 MAX_COVARIANCE = 1024
 """Columns up to which a summary has their covariance: beyond, it would cost more than most of what it could decide."""
 
@@ -101,7 +103,10 @@ class _FirstPass:
 
 
 def _largest_square(rows: Rows, step: int, index: np.ndarray, n_threads: int) -> tuple[float, np.ndarray]:
-    """(|x|^2 of the longest row of positive weight, the rows of these numbers)."""
+    """(|x|^2 of the longest row of positive weight, the rows of these numbers).
+
+    A source is read in order, so its sample comes with this pass.
+    """
     n = rows.n_samples
 
     def task(rows: Rows, i: int) -> tuple[float, np.ndarray]:
@@ -116,6 +121,27 @@ def _largest_square(rows: Rows, step: int, index: np.ndarray, n_threads: int) ->
         return max(a[0], b[0]), np.concatenate([a[1], b[1]]) if len(b[1]) else a[1]
 
     return rows.reduce(Pass("radius", task, step, join), n_threads=n_threads)
+
+
+def _early_sample(rows: Rows, reference: np.ndarray | None, rng: np.random.Generator) -> np.ndarray:
+    """Numbers of the sample where it can be drawn before the rows are read: passes over those of a cluster are dear."""
+    if rows.distributed and rows.weights is None and reference is None:
+        return sample_index(rows, 0.0, rng)
+    return np.zeros(0, dtype=np.intp)
+
+
+def _like_rows(sample: np.ndarray, rows: Rows) -> np.ndarray:
+    """The sample as it was read, shifted and scaled as the rows are."""
+    if rows.shift is not None and np.any(rows.shift):
+        sample = np.subtract(sample, rows.shift, order="C")
+    return sample if rows.scale is None else sample / rows.scale
+
+
+def _covariance(look: _Look, rows: Rows) -> np.ndarray:
+    """Of the scaled rows, from the lower triangle of the scatter matrix."""
+    scatter = look.scatter if rows.scale is None else look.scatter / rows.scale / rows.scale[:, None]
+    count = rows.n_samples if rows.weights is None else look.count
+    return np.asarray((np.tril(scatter) + np.tril(scatter, -1).T) / count)
 
 
 def summarize(
@@ -143,17 +169,14 @@ def summarize(
     reference = _reference_row(rows) if shift else None
     origin = np.zeros(d) if reference is None else reference
     rows = rows.shifted(origin if shift else None).scaled(None)
-    # passes over the rows of a cluster are dear: their sample comes with the first
-    at_once = rows.distributed and rows.weights is None and reference is None
-    early = sample_index(rows, 0.0, rng) if at_once else np.zeros(0, dtype=np.intp)
+    early = _early_sample(rows, reference, rng)
     first = _FirstPass(d, step, shift, early, spreads=scale is True)
     look: _Look = rows.reduce(Pass("summary", first.task, step, first.join), n_threads=n_threads)
     low, high, mean, square = look.low, look.high, look.mean[0], look.square
     least = LEAST if shift_by is None else 0.0  # a shift that is given is that of other rows, which were looked at
     if not any_size:
         _check_size(low, high, 0.0 if shift else least, shifted=False)
-    index = early if len(early) else sample_index(rows, look.count, rng)
-    sample = look.drawn if len(early) else None
+    index, sample = (early, look.drawn) if len(early) else (sample_index(rows, look.count, rng), None)
     if not shift:
         shift_by = np.zeros(d)
     else:
@@ -164,17 +187,12 @@ def summarize(
         if not any_size:
             _check_size(low, high, least, shifted=True)
         rows = rows.shifted(shift_by).scaled(None if scale is False else unit)
-        # a source is read in order: its sample comes with this pass
         wanted = index if not rows.in_memory and sample is None else index[:0]
         square, drawn = _largest_square(rows, step, wanted, n_threads)
         if sample is not None:
-            sample = np.subtract(sample, shift_by, order="C") if np.any(shift_by) else sample
-            sample = sample if scale is False else sample / unit
+            sample = _like_rows(sample, rows)
         elif len(wanted):
             sample = drawn
-    scatter, count = look.scatter, rows.n_samples if rows.weights is None else look.count
-    if rows.scale is not None and not first.wide:
-        scatter = scatter / rows.scale / rows.scale[:, None]
     return rows, Summary(
         n_samples=rows.n_samples,
         n_features=d,
@@ -182,7 +200,7 @@ def summarize(
         shift=shift_by,
         box=np.stack([low, high]),
         radius=float(np.sqrt(square)),
-        covariance=None if first.wide else (np.tril(scatter) + np.tril(scatter, -1).T) / count,
+        covariance=None if first.wide else _covariance(look, rows),
         mean=mean,
         sample=rows.take(index) if sample is None else sample,
         sample_index=index,
@@ -215,6 +233,13 @@ def _spreads(look: _Look) -> np.ndarray:
     squares = look.scatter if look.scatter.ndim == 1 else np.diagonal(look.scatter)
     spreads = np.sqrt(np.maximum(squares, 0.0) / max(look.count - 1.0, LEAST))
     constant = spreads <= 16 * EPS * np.maximum(np.abs(look.low), np.abs(look.high))
+    ranges = look.high - look.low
+    tiny = np.flatnonzero(~(ranges >= LEAST_RANGE) & (look.high > look.low))
+    if len(tiny):
+        raise ValueError(
+            f"column {tiny[0]} of X varies by {ranges[tiny[0]]:.3g}, and the squares of such numbers are not in the "
+            "range of float64: standardize=True cannot scale it; multiply it by a power of ten, or leave it out"
+        )
     return np.where(constant | ~np.isfinite(spreads), 1.0, spreads)
 
 

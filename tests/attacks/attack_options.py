@@ -2,11 +2,12 @@
 
     python tests/attacks/attack_options.py [--cases 400] [--seed 0] [--first 0] [--only NAME ...] [--minutes 10]
 
-Random problems through the public door, by family: "fit" (routes, weights, sources, files), "shards" (like=, merge,
-update), "matrix" (semidefinite=True), "objects" (lists of strings), "importance" (against differences of the scores),
-"preimage", "uncertainty" and "select". References are kernel values in long double by formulas of this file, LAPACK's
-eigenvalues of the dense matrix, and differences of projections. A refusal in words is an answer; any other exception,
-and any warning of NumPy's, is not. tests/attacks/test_attack_options.py runs a fraction. Needs kernels_contrib.
+Random problems through the public door, by family: "fit" (routes, weights, sources, files), "operators" (gram and
+features), "shards" (like=, merge, update), "matrix" (semidefinite=True), "objects" (lists of strings), "importance"
+(against differences of the scores), "preimage", "uncertainty" and "select". References are kernel values in long double
+by formulas of this file, LAPACK's eigenvalues of the dense matrix, and differences of projections. A refusal in words
+is an answer; any other exception, and any warning of NumPy's, is not. tests/attacks/test_attack_options.py runs a
+fraction. Needs kernels_contrib, pandas and dask.
 """
 
 from __future__ import annotations
@@ -267,9 +268,11 @@ def check_scale(model, X, w, standardize):
     Z, w = np.asarray(X).astype(LONG), w.astype(LONG)
     present = w > 0
     Z, w = Z[present], w[present]
+    largest = np.abs(Z).max(axis=0)
+    Z = Z - Z[0]
     mean = w @ Z / w.sum()
     spread = np.sqrt(w @ (Z - mean) ** 2 / max(w.sum() - 1, LONG(1e-300)))
-    moving = spread > 1e-12 * np.abs(Z).max(axis=0)
+    moving = spread > (1e-12 if np.asarray(X).dtype.kind == "f" else 1e-19) * largest
     off = np.abs(model.scale[moving] / spread[moving] - 1)
     assert (off < 1e-9).all(), f"scale off by {float(off.max()):.3g} relative: {model.scale} {spread}"
 
@@ -381,8 +384,12 @@ ROUTES: list[dict[str, Any]] = [
 ]
 
 
+LARGEST = 90
+"""Rows of a case of "fit" and "operators" at most."""
+
+
 def fit(rng, folder):
-    n, d = int(rng.integers(24, 90)), int(rng.integers(1, 5))
+    n, d = int(rng.integers(24, LARGEST)), int(rng.integers(1, 5))
     X, kind = rows(rng, n, d)
     names = [f"v{j}" if rng.random() < 0.3 else "" for j in range(1)] * d
     names = [f"v{j}" for j in range(d)] if names[0] else [""] * d
@@ -436,6 +443,43 @@ def fit(rng, folder):
     plain = data if where == "frame" else X
     known = check_scores(model, plain, new, given.value, w, folder, given_new)
     check_spe(model, X, new, given.value, w, given_new, known)
+
+
+def operators(rng, folder):
+    """gram and features: products and what a map leaves out, against the matrix."""
+    n, d = int(rng.integers(24, LARGEST)), int(rng.integers(1, 5))
+    X, kind = rows(rng, n, d)
+    given = spec(rng, [""] * d)
+    Y = X[:7] + rng.integers(0, 2, (7, d))
+    tol = [None, 1e-4, 1e-8][int(rng.integers(3))]
+    yield f"{given.kernel!r} N={n} d={d} {kind} tol={tol}"
+    Z, W = X.astype(LONG), Y.astype(LONG)
+    K, k = given.value(Z, Z), given.value(Z, W)
+    size = float(np.abs(K).max() + np.abs(k).max())
+    U, V = rng.standard_normal((n, 2)), rng.standard_normal((7, 2))
+    # rows so far from zero are known to so many digits only, where a kernel does not see their differences alone
+    rounding = 1e4 * EPS * size * (1 + float(np.abs(X).max()) * (given.kernel.translation != "kernel"))
+    if given.kernel.translation != "kernel" and np.abs(X).max() > 1e3:
+        return
+    for operator, exact, right in (
+        (fk.gram(X, given.kernel, tol=tol), K, U),
+        (fk.gram(X, given.kernel, Y, tol=tol), k, V),
+    ):
+        most = (operator.error_bound + rounding) * np.abs(right).sum(axis=0)
+        assert (np.abs(operator @ right - exact @ right) <= most).all(), "K @ U is off by more than its bound"
+        back = rng.standard_normal((n, 1))
+        most = (operator.error_bound + rounding) * np.abs(back).sum(axis=0)
+        assert (np.abs(operator.T @ back - exact.T @ back) <= most).all(), "K' @ U is off by more than its bound"
+    assert np.allclose(fk.gram(X, given.kernel).diagonal(), np.diagonal(K).astype(float), atol=rounding)
+    if not given.kernel.positive_semidefinite:
+        return
+    F = fk.features(X, given.kernel, **({"tol": tol} if tol else {"max_features": 10}))
+    yield "answered"
+    Phi = F @ np.eye(F.shape[1])
+    left = np.asarray(K, dtype=float) - Phi @ Phi.T
+    room = n * (F.map.defect + rounding)
+    assert np.linalg.eigvalsh((left + left.T) / 2)[0] >= -room, "K - Phi Phi' is not semidefinite"
+    assert np.trace(left) <= F.residual_trace * (1 + 1e-9) + room, "the map leaves out more than it says"
 
 
 def shards(rng, folder):
@@ -497,6 +541,8 @@ def matrix(rng, folder):
     if rng.random() < 0.3:
         v = np.zeros(n)
         v[int(rng.integers(n))] = 1.0
+    if rng.random() < 0.3:  # every direction that is left is below zero
+        K = K - dent * np.abs(K).max() * np.eye(n)
     K = K - dent * np.abs(K).max() * np.outer(v, v)
     K = (K + K.T) / 2
     noise = float(rng.choice([0.0, 0.0, 1e-16, 1e-15, 1e-14]))
@@ -761,7 +807,7 @@ def select(rng, folder):
     assert len(choice.table) == len(left)
 
 
-FAMILIES = {x.__name__: x for x in (fit, shards, matrix, objects, importance, preimage, uncertainty, select)}
+FAMILIES = {x.__name__: x for x in (fit, operators, shards, matrix, objects, importance, preimage, uncertainty, select)}
 
 
 # The run -----------------------------------------------------------------------------------------------------------
@@ -808,7 +854,9 @@ def main():
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--only", nargs="+", default=list(FAMILIES), choices=list(FAMILIES))
     parser.add_argument("--minutes", type=float, default=np.inf, help="take no new case after this time")
+    parser.add_argument("--largest", type=int, default=LARGEST, help='most rows in "fit" and "operators"')
     options = parser.parse_args()
+    globals()["LARGEST"] = options.largest
     deadline = time.perf_counter() + 60 * options.minutes
     tally: dict[str, Counter] = {name: Counter() for name in options.only}
     refused: dict[str, Counter] = {name: Counter() for name in options.only}

@@ -174,3 +174,14 @@ def test_what_it_is_not_for():
         fk.kpca(np.eye(5), "precomputed", 2, standardize=True)
     with pytest.raises(TypeError, match="standardize is 'yes'; give True or False"):
         fk.kpca(np.eye(5), standardize="yes")
+
+
+@pytest.mark.parametrize("size", [1e-152, 1e-160, 1e-300, 1e-320])
+def test_a_column_whose_squares_leave_the_range_is_refused(size):
+    X, w = sample()
+    X = X[:, :3] * [1.0, size, 1.0]
+    for weights in (None, w):
+        with pytest.raises(ValueError, match="column 1 of X varies by"):
+            fk.kpca(X, "linear", 2, standardize=True, sample_weight=weights)
+    X[:, 1] *= 0.0
+    assert fk.kpca(X, "linear", 2, standardize=True).scale[1] == 1.0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from data import look
@@ -391,3 +393,28 @@ def test_real_data(file, sigmas):
         for tol in (1e-2, 1e-6, 1e-11):
             found = ClusterSummation(Rows(X), sigma=sigma, tol=tol).matmat(U)[targets]
             assert (np.abs(found - K @ U).max(axis=0) <= tol * np.abs(U).sum(axis=0)).all()
+
+
+@pytest.mark.parametrize("d", [1, 3, 8, 64])
+@pytest.mark.parametrize("sets", [1, 2])
+def test_an_early_no_is_the_one_that_the_plan_of_a_sample_would_give(d, sets, monkeypatch):
+    rng, early = np.random.default_rng(d), clusters._leaves_only_exact
+    answers = []
+    monkeypatch.setattr(clusters, "_leaves_only_exact", lambda *args: answers.append(early(*args)))  # goes on
+    half, line = np.append(np.zeros(d // 2), np.ones(d - d // 2)), np.append(np.full(d - 1, 1e-7), 1.0)
+    for n, spread in itertools.product((300, 3000), (np.ones(d), line, half)):
+        X = rng.random((n, d)) * spread
+        data = look(X)[1]
+        other = data if sets == 1 else look(X[::2] + 0.1 * spread)[1]
+        for size, tol in itertools.product((0.03, 0.3, 1.0, 10.0), (1e-11, 1e-6, 1e-2)):
+            offer = cluster_offer(data, other, size * np.sqrt(spread.sum()), tol)
+            assert offer is None or answers[-1] is False
+    assert any(answers) or d < 8
+
+
+def test_no_singular_vectors_where_no_pair_can_be_far_or_expanded(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.random((1800, 64)) * (np.arange(64) < 61)  # images have pixels that are always zero
+    data = look(X)[1]
+    monkeypatch.setattr(clusters, "_principal", lambda *args: pytest.fail("not needed"))
+    assert cluster_offer(data, data, 2.3, 1e-10) is None

@@ -48,6 +48,21 @@ def test_products_are_those_with_the_matrix_in_float32(given):
     assert held <= kept_bytes(len(X))
 
 
+@pytest.mark.parametrize("size", [1e-12, 1e19, 1e27])
+def test_norms_whose_squares_leave_the_range_of_float32(size):
+    X = np.random.default_rng(0).standard_normal((700, 5))
+    kernel = size * fk.get_kernel("gaussian", sigma=1.0)
+    K = kernel.block(X, X)
+    means = K.mean(axis=1)
+    passed = KeptTiles(kernel, Rows(X)).pass_with_norm(K[:, :1] / size, means, means.mean())
+    centred = K - means - means[:, None] + means.mean()
+    np.testing.assert_allclose([passed.centred_square, passed.square], [(centred**2).sum(), (K**2).sum()], rtol=1e-4)
+    for limit in ("2GB", "9MB"):
+        model = fk.kpca(X, size * Cauchy(), 2, method="krylov", tol=1e-8, memory_limit=limit)
+        plain = fk.kpca(X, Cauchy(), 2, method="dense")
+        np.testing.assert_allclose(model.eigenvalues, size * plain.eigenvalues, rtol=1e-7)
+
+
 def test_a_search_computes_each_value_once_where_memory_allows():
     """The values are the first thing that is given up, and the result is the same to the interval's width."""
     X = np.random.default_rng(1).standard_normal((3500, 6))

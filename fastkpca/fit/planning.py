@@ -628,7 +628,8 @@ def _values_kept(problem: Problem, memory: float, search: float, *, held: bool) 
     # compiled tiles make a value of few columns of X again in less time than it takes to read
     dear = data.n_features >= DEAR_COLUMNS or (data.n_features >= DEAR_COLUMNS / 2 and search >= 4.0)
     worth = held or dear or not is_compiled(kernel)
-    return size if worth and memory + size <= problem.budget.memory and not problem.rows.distributed else 0.0
+    here = held or not problem.rows.distributed  # other values of distributed rows are made where these are
+    return size if worth and here and memory + size <= problem.budget.memory else 0.0
 
 
 def _krylov_room(problem: Problem, way: Way, k: int, memory: float) -> Room:

@@ -410,7 +410,10 @@ class _Task:
         def score(c: int) -> float:
             learner = copy.deepcopy(self.classifier)
             learner.fit(Z[~held, :c], labels[~held])
-            return float(learner.score(Z[held, :c], labels[held]))
+            value = float(learner.score(Z[held, :c], labels[held]))
+            if not np.isfinite(value):
+                raise ValueError(f"the score of the classifier is {value} with c={c}; score(Z, y) must return a number")
+            return value
 
         return self._by_number(part, score)
 

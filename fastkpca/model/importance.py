@@ -221,11 +221,15 @@ class _Sums:
 def _importance(model: KPCAModel, sums: _Sums, method: str, n: int) -> Importance:
     if not sums.weight > 0.0:
         raise ValueError("every row has the weight zero; give at least two rows with a positive one")
-    if not (sums.squares > 0.0).any():
+    if not np.isfinite(sums.squares).all():
+        raise ValueError("the squares of X leave the range of float64; scale X as the training rows were")
+    # a mean of equal numbers is one of them up to rounding
+    squares = np.where(sums.squares <= sums.weight * (8.0 * EPS * sums.mean) ** 2, 0.0, sums.squares)
+    if not (squares > 0.0).any():
         raise ValueError("no column of X varies: all rows are equal, and nothing can be told from them")
     if not np.isfinite(sums.sums).all():
         raise ValueError("the scores change too fast to be measured on these rows; scale X as the training rows were")
-    spread = np.sqrt(sums.squares / sums.weight)
+    spread = np.sqrt(squares / sums.weight)
     first, second, third = sums.sums / sums.weight
     unit = np.ones(len(spread)) if model.scale is None else model.scale  # the sums are in the model's coordinates
     spread = spread * unit
@@ -249,7 +253,8 @@ def _pass(projector: Projector, rows: Rows, kernel: Kernel, sums_of_tile: Callab
         w = np.ones(len(X)) if w is None else w
         weight = float(w.sum())
         mean = w @ X / weight if weight > 0.0 else np.zeros(d)
-        return _Sums(weight, mean, w @ (X - mean) ** 2, sums_of_tile(X, w, i))
+        with np.errstate(over="ignore", invalid="ignore"):  # named where the sums are complete
+            return _Sums(weight, mean, w @ (X - mean) ** 2, sums_of_tile(X, w, i))
 
     return Pass("importance", task, span, add, alone=not kernel.thread_safe, size=8 * 3 * c * d)
 
@@ -274,7 +279,10 @@ def _lengths(rows: Rows) -> np.ndarray:
 
 def _permutation_pass(projector: Projector, kernel: Kernel, rows: Rows, rng: np.random.Generator) -> Pass:
     n, w = rows.n_samples, rows.weights
-    share = None if w is None else np.asarray(w, dtype=np.float64) / max(float(np.sum(w)), np.finfo(float).tiny)
+    share = None
+    if w is not None:
+        share = np.asarray(w, dtype=np.float64) / np.max(w)
+        share /= share.sum()
     if share is None:
         numbers = np.sort(rng.choice(n, min(n, DONORS), replace=False))
     else:

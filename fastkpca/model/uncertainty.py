@@ -18,7 +18,7 @@ import scipy.linalg
 import scipy.special
 
 from ..base import parallel
-from ..base.checks import check_count, check_rng
+from ..base.checks import check_count, check_rng, is_number
 from ..base.protocol import Kernel
 from .bootstrap import GROUPS, Sample, Statistics, resampled, score_pass
 from .projector import NewRows
@@ -201,7 +201,7 @@ def _checked_options(
             f"{kernel!r} is not positive semidefinite: its components have no variance in a population; take a kernel "
             "that is"
         )
-    if isinstance(level, bool) or not isinstance(level, (int, float, np.number)) or not 0.5 <= level < 1:
+    if not (is_number(level) and 0.5 <= level < 1):
         raise ValueError(f"level is {level!r}; a number from 0.5 to below 1 is needed, as in 0.95")
     most = min(model.n_components, max(1, int(model.count / ROWS_A_COMPONENT)))
     k = min(most, 20) if n_components is None else check_count(n_components, "n_components")

@@ -314,3 +314,13 @@ def test_kernels_that_see_nothing_in_common_have_equal_eigenvalues(seed):
     X = 1e3 * np.random.default_rng(seed).standard_normal((40, 4))
     choice = fk.kpca_select(X, {"gaussian": {"sigma": [1.0, 100.0, 200.0]}}, 1, folds=40, criterion="preimage")
     assert (choice.columns["reconstruction"] > 0.9).all()
+
+
+def test_a_classifier_whose_score_is_no_number():
+    class NoNumber(NearestMean):
+        def score(self, Z, y):
+            return np.nan
+
+    X = np.random.default_rng(0).standard_normal((40, 3))
+    with pytest.raises(ValueError, match="score of the classifier is nan with c=1"):
+        fk.kpca_select(X, "linear", 1, y=np.arange(40) % 2, classifier=NoNumber())

@@ -257,3 +257,17 @@ def test_what_cannot_be_told_is_refused_in_words():
         fk.kpca_importance(model, X[:, :3])
     with pytest.raises(ValueError, match="gradient"):
         fk.kpca_importance(model, X, method="shap")
+
+
+@pytest.mark.parametrize("method", ["gradient", "permutation"])
+def test_extreme_rows_and_weights(method):
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    model = fk.kpca(X, "gaussian", 2, sigma=2.0)
+    with pytest.raises(ValueError, match="leave the range of float64"):
+        fk.kpca_importance(model, 1e200 * X, method=method)
+    with pytest.raises(ValueError, match="no column of X varies"):
+        fk.kpca_importance(model, np.full((5, 3), 0.1), method=method)
+    plain = fk.kpca_importance(model, X, method=method, sample_weight=np.ones(60))
+    for size in (1e-320, 1e90):
+        found = fk.kpca_importance(model, X, method=method, sample_weight=np.full(60, size))
+        np.testing.assert_allclose(found.importance, plain.importance, rtol=1e-2)

@@ -272,7 +272,8 @@ def _gradient_pass(projector: Projector, kernel: Kernel, rows: Rows) -> Pass:
 def _lengths(rows: Rows) -> np.ndarray:
     """Over which a function that does not know its derivative may change, by column: the spread of the first rows."""
     sample = rows.tile(0, min(LOOKED_AT, rows.n_samples))
-    spread = sample.std(axis=0)
+    with np.errstate(over="ignore", invalid="ignore"):  # refused after the pass
+        spread = sample.std(axis=0)
     largest = float(spread.max()) or float(np.abs(sample).max()) or 1.0
     return np.where(spread > 0.0, spread, largest)
 

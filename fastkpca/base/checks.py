@@ -8,7 +8,7 @@ import numbers
 import operator
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -23,6 +23,7 @@ __all__ = [
     "check_name",
     "check_rng",
     "check_tol",
+    "is_number",
 ]
 
 
@@ -39,10 +40,15 @@ def _whole(value: Any) -> int | None:
     return None
 
 
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether this is one real number: no truth value, text or array."""
+    return isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
+
+
 def _real(value: Any, name: str, need: str) -> float:
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+    if not is_number(value):
         shown = repr(value)  # a whole array, perhaps
         shown = shown if len(shown) <= 60 else f"of type {type(value).__name__}"
         raise TypeError(f"{name} is {shown}; give {need}")

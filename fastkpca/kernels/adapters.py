@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..base.checks import check_flag
 from ..base.protocol import Kernel
 
 __all__ = ["CallableKernel", "ObjectKernel", "ObjectListKernel"]
@@ -100,8 +101,7 @@ class _Foreign(Kernel):
         if self.translation not in (None, "kernel", "centered"):
             raise ValueError(f'translation is {self.translation!r}; give "kernel", "centered" or None')
         for name in ("positive_semidefinite", "thread_safe"):
-            if not isinstance(getattr(self, name), (bool, np.bool_)):
-                raise TypeError(f"{name} is {getattr(self, name)!r}; give True or False")
+            check_flag(getattr(self, name), name)
 
 
 class CallableKernel(_Foreign):

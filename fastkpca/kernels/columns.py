@@ -232,12 +232,13 @@ def _checked(columns: Any) -> tuple[Any, ...]:
     if np.ndim(columns) == 0:
         columns = [columns]
     listed: Any = np.asarray(columns, dtype=object).ravel().tolist() if np.ndim(columns) == 1 else None
-    if listed and all(isinstance(x, (bool, np.bool_)) for x in listed):
+    kinds = {np.asarray(x).dtype.kind for x in listed or ()}
+    if kinds == {"b"}:
         listed = np.flatnonzero(listed).tolist()
     if not listed:
         raise KernelParameterError(f"columns is {columns!r}, which is no column; {need}")
-    if not all(isinstance(x, str) for x in listed):
-        if any(isinstance(x, (str, bool, np.bool_)) or not isinstance(x, (int, np.integer)) for x in listed):
+    if kinds != {"U"}:
+        if kinds != {"b"} and not kinds <= {"i", "u"}:
             raise TypeError(f"columns is {columns!r}; {need}, and not both")
         listed = [int(x) for x in listed]
         if min(listed) < 0:

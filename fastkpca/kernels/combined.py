@@ -16,6 +16,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
+from ..base.checks import is_number
 from ..base.protocol import Cost, FeatureMap, GradientSums, Kernel, Offer, Summary, Summation
 from ..base.rounding import UNIT, rounding_factor, unit_roundoff
 from ..base.stored import Record
@@ -173,7 +174,7 @@ class ScaledKernel(Combination):
     def check(self) -> None:
         factor, kernel = self.factor, self.kernel
         check_part(kernel)
-        if isinstance(factor, (bool, np.bool_)) or not isinstance(factor, numbers.Real):
+        if not is_number(factor):
             raise KernelParameterError(f"a kernel is scaled by a positive number, not by {factor!r}")
         factor = float(factor)
         if isinstance(kernel, ScaledKernel):

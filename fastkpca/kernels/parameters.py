@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import numbers
 import reprlib
 from typing import Any
 
 import numpy as np
 
+from ..base.checks import is_number
 from ..base.protocol import LARGEST, LEAST
 from ..errors import KernelParameterError
 
@@ -24,7 +24,7 @@ def _name(kernel: object) -> str:
 def finite_number(kernel: object, name: str, value: Any, needed: str = "a number") -> float:
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+    if not is_number(value):
         raise KernelParameterError(f"{_name(kernel)}: {name} is {reprlib.repr(value)}; give {needed}")
     number = float(value)
     if not np.isfinite(number):

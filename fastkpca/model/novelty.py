@@ -14,7 +14,7 @@ import numpy as np
 from scipy import special
 
 from ..base import parallel
-from ..base.checks import check_choice, check_flag
+from ..base.checks import check_choice, check_flag, is_number
 from ..base.rounding import EPS
 from ..rows.view import Rows
 from .projector import NewRows, SquaredErrors
@@ -254,7 +254,7 @@ def kpca_limits(
     model = check_model(model)
     check_choice(t2, "t2", ("F", "chi2", "empirical"))
     check_choice(spe, "spe", ("box", "empirical"))
-    if isinstance(confidence, bool) or not isinstance(confidence, (int, float, np.number)) or not 0 < confidence < 1:
+    if not (is_number(confidence) and 0 < confidence < 1):
         raise ValueError(f"confidence is {confidence!r}; a number between 0 and 1 is needed, as in 0.99")
     confidence = float(confidence)
     given = _training(model) if X is None else new_rows(model, X, purpose="kpca_limits")

@@ -70,6 +70,8 @@ def contours(
 ) -> Axes | np.ndarray:
     """Contours of components over the plane of two inputs: where lines are dense, a component changes fast.
 
+    Lines are dashed where the component is negative; the bold one is where it is zero.
+
     Parameters
     ----------
     model : KPCAModel
@@ -241,7 +243,8 @@ def _draw(ax: Any, x: np.ndarray, y: np.ndarray, values: np.ndarray, levels: int
     # whole steps on either side of zero, where the component changes sign
     steps = MaxNLocator(levels, symmetric=True).tick_values(-largest, largest)
     filled = ax.contourf(x, y, values, levels=steps, cmap=cmap, vmin=steps[0], vmax=steps[-1], alpha=0.75)
-    ax.contour(x, y, values, levels=steps, colors="0.35", linewidths=0.5, linestyles="solid")
+    lines = ["dashed" if step < 0 else "solid" for step in steps]  # the sign shows in a grey print too
+    ax.contour(x, y, values, levels=steps, colors="0.35", linewidths=0.6, linestyles=lines)
     if values.min() < 0 < values.max():
         ax.contour(x, y, values, levels=[0.0], colors="black", linewidths=1.4)
     bar = ax.figure.colorbar(filled, ax=ax, pad=0.02)

@@ -22,8 +22,9 @@ _REACH = 0.85  # of the longest arrow, in the extent of the scores
 def importance(which: Importance, ax: Axes | None = None, *, component: int = 0, n_columns: int = 15) -> Axes:
     """Bars: the share of each column in a component, the largest on top.
 
-    Blue where the score rises with the column in at least nine of ten rows, orange where it falls, grey where it has no
-    stable direction (or none is known, for a permutation, whose bars have standard errors).
+    Blue where the score rises with the column in at least nine of ten rows, orange and hatched where it falls, grey and
+    dotted where it has no stable direction. For a permutation no direction is known: the bars are grey, and have
+    standard errors.
 
     Parameters
     ----------
@@ -70,11 +71,16 @@ def importance(which: Importance, ax: Axes | None = None, *, component: int = 0,
     if which.standard_errors is not None:
         error = 100.0 * which.standard_errors[component][order] / max(float(which.importance[component].sum()), 1e-300)
     drawn = axes_or_new(ax, size=(6.0, 0.9 + 0.3 * len(order)))
-    looks = {1: (BLUE, "rises with the column"), -1: (ORANGE, "falls"), 0: (GREY, "no stable direction")}
-    for value, (colour, label) in looks.items():
+    looks = {  # the hatches tell them apart in a grey print
+        1: (BLUE, "rises with the column", None),
+        -1: (ORANGE, "falls", "////"),
+        0: (GREY, "no stable direction" if signed else None, "...." if signed else None),
+    }
+    for value, (colour, label, hatch) in looks.items():
         of_sign = sign == value
         if of_sign.any():
-            drawn.barh(place[of_sign], percent[of_sign], color=colour, label=label if signed else None, height=0.72)
+            edge = {"hatch": hatch, "edgecolor": "white", "linewidth": 0}
+            drawn.barh(place[of_sign], percent[of_sign], color=colour, label=label, height=0.72, **edge)
     if error is not None:
         drawn.errorbar(percent, place, xerr=error, fmt="none", ecolor="black", elinewidth=0.9, capsize=2.5)
     drawn.set_yticks(place, [short(which.names[i]) for i in order])

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _CLASSES = 12  # more distinct labels than this are drawn on a colour scale where they are numbers
 _LEGEND = 48  # a longer legend would be larger than the picture: the colours then stand alone
 _MARKERS = "o^sDvXP*<>"  # each class has its own: colours alone do not survive a grey print
+_LARGER = {"*": 2.2}  # a star of the others' size has half their area of ink
 _POINTS_AS_PIXELS = 20_000  # more points than this go into vector formats as one picture, or are counted in cells
 _NEW_ROWS: dict[str, Any] = {"facecolors": "none", "linewidths": 1.1}
 
@@ -243,14 +244,20 @@ def draw_points(
     for marker in dict.fromkeys(markers):
         same = np.array([m == marker for m in markers])[index]
         paint = {"edgecolors" if hollow else "c": colours[index[same]]}
-        ax.scatter(*points[same].T, marker=marker, **paint | style)
+        size = {"s": _LARGER.get(marker, 1.0) * style["s"]}
+        ax.scatter(*points[same].T, marker=marker, **paint | style | size)
     if len(values) > _LEGEND or hollow:
         return []
     nowhere: list[list] = [[]] * points.shape[1]
-    named = style | {"s": 30, "alpha": None, "rasterized": False}
+    named = {key: value for key, value in style.items() if key != "s"} | {"alpha": None, "rasterized": False}
     return [
         ax.scatter(
-            *nowhere, color=[colour], marker=marker, label=f"{value:g}" if numeric else short(str(value)), **named
+            *nowhere,
+            color=[colour],
+            marker=marker,
+            s=30 * _LARGER.get(marker, 1.0),
+            label=f"{value:g}" if numeric else short(str(value)),
+            **named,
         )
         for value, colour, marker in zip(values, colours, markers)
     ]

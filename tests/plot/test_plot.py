@@ -271,3 +271,10 @@ assert 'matplotlib.pyplot' not in sys.modules
 def test_importing_imports_no_matplotlib():
     code = "import sys, fastkpca.plot, fastkpca.cli; assert 'matplotlib' not in sys.modules"
     subprocess.run([sys.executable, "-P", "-c", code], check=True)
+
+
+def test_a_star_is_as_large_to_the_eye_as_other_markers(points):
+    ax = plot.scores(points, np.arange(60) % 10)
+    sizes = [{float(s) for s in c.get_sizes()} for c in ax.collections if len(c.get_offsets())]
+    others = min(min(s) for s in sizes)
+    assert sorted(len(s) for s in sizes) == [1] * 10 and max(max(s) for s in sizes) >= 2 * others

@@ -39,6 +39,8 @@ def test_bars_are_the_shares_from_the_largest_down(which):
     assert ax.get_ylim()[0] > ax.get_ylim()[1]  # the first on top
     colours = {1: BLUE, -1: ORANGE, 0: GREY}
     assert [to_hex(bar.get_facecolor()) for bar in bars] == [colours[s] for s in which.sign[1][which.ranking(1)]]
+    hatches = {1: None, -1: "////", 0: "...."}  # a grey print has no colours
+    assert [bar.get_hatch() for bar in bars] == [hatches[s] for s in which.sign[1][which.ranking(1)]]
     assert len(plot.importance(which, n_columns=2).patches) == 2
 
 
@@ -46,6 +48,7 @@ def test_a_permutation_has_standard_errors_and_no_direction(model, X):
     permuted = fk.kpca_importance(model, X, method="permutation")
     ax = plot.importance(permuted)
     assert {to_hex(bar.get_facecolor()) for bar in ax.patches} == {GREY}
+    assert {bar.get_hatch() for bar in ax.patches} == {None}
     assert ax.get_legend() is None and len(ax.containers) == 2
     with pytest.raises(ValueError, match="method='gradient'"):
         plot.biplot(model, permuted)

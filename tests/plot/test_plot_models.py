@@ -208,6 +208,9 @@ def test_the_zero_line_and_the_scale_are_symmetric(model):
     ax = plot.contours(model)
     filled, _, zero = (x for x in ax.collections if type(x).__name__ == "QuadContourSet")
     np.testing.assert_allclose(filled.levels, -filled.levels[::-1], atol=1e-12)
+    lines = ax.collections[1]
+    negative = np.array([dashes is not None for _, dashes in lines.get_linestyle()])
+    assert (negative == (lines.levels < 0)).all()  # dashed where the component is negative
     assert zero.levels.tolist() == [0.0]
     vertices = zero.get_paths()[0].vertices
     x, y = vertices[len(vertices) // 2]

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from numbers import Real
 
-import numpy as np
-
+from fastkpca.base.checks import is_number
 from fastkpca.kernels import Gaussian, KernelParameterError, Summary
 
 __all__ = ["by_median", "length", "positive"]
@@ -19,7 +17,7 @@ def positive(
     kernel: str, name: str, value: object, *, least: float = 0.0, most: float = math.inf, infinite: bool = False
 ) -> float:
     """A positive number from ``least`` to ``most``; finite, or else ``infinite`` says that infinity has a meaning."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real) or not 0.0 < float(value) <= math.inf:
+    if not (is_number(value) and 0.0 < float(value) <= math.inf):
         raise KernelParameterError(f"{kernel}: {name} is {value!r}; give a positive, finite number")
     number = float(value)
     if math.isinf(number) and not infinite:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from fastkpca.base.checks import check_choice, check_count
+from fastkpca.base.checks import check_choice, check_count, is_number
 
 __all__ = ["FitOptions", "accuracy", "regularization_strength"]
 
@@ -51,7 +50,7 @@ class FitOptions:
 
 
 def _real(value: object, name: str, wanted: str) -> float:
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+    if not is_number(value):
         raise TypeError(f"{name} is {value!r}; give {wanted}")
     return float(value)
 

@@ -40,14 +40,24 @@ def gram_matrix(
                 f"{kernel!r} is {tile[row, column]} for rows {I.start + row} and {J.start + column}; scale the data "
                 "down, or change the kernel's parameters"
             )
-        if I == J:  # a kernel from outside may round its two halves differently
-            tile = np.tril(tile) + np.tril(tile, -1).T
         K[I, J] = tile
-        K[J, I] = tile.T
+        if I == J:  # a kernel from outside may round its two halves differently
+            _mirror(K[I, I])
+        else:
+            K[J, I] = tile.T
 
     for _ in parallel.run(task, len(tiles), n_threads=n_threads, progress=progress, stage="kernel"):
         pass
     return K
+
+
+def _mirror(K: np.ndarray, step: int = 64) -> None:
+    """Write the lower triangle over the upper one, in place."""
+    for i in range(0, len(K), step):
+        here, below = slice(i, i + step), slice(i + step, None)
+        square = K[here, here]
+        square[...] = np.tril(square) + np.tril(square, -1).T
+        K[here, below] = K[below, here].T
 
 
 class MatrixSummation(Summation):

@@ -189,7 +189,7 @@ class TextFile:
         if len(taken) == self.n_columns:
             types = np.float64  # a type for each of thousands of columns takes twice as long
         # before 3.1 pandas rounds correctly only where it is asked to, and does not count the fields of a block's
-        # first line: one more column holds what such a line has too many
+        # first line: one more column holds what such a line has too many. Such a block takes twice the memory
         old = tuple(map(int, pandas.__version__.split(".")[:2])) < (3, 1)
         options: dict[str, Any] = {}
         if old:
@@ -210,7 +210,7 @@ class TextFile:
                 skipinitialspace=self.spaced,
                 engine="c",
                 encoding_errors="replace",
-                chunksize=parallel.tile_rows(self.n_columns, entries=1 << 22, most=1 << 16),
+                chunksize=parallel.tile_rows(self.n_columns, entries=1 << (22 - old), most=1 << (16 - old)),
                 **options,
             )
             for table in tables:

@@ -13,7 +13,10 @@ import pytest
 from reference import long_gaussian
 
 import fastkpca as fk
+from fastkpca.kernels import Kernel
 from fastkpca.products import fourier
+from fastkpca.products.matrix import gram_matrix
+from fastkpca.rows.view import Rows
 
 LONG = np.longdouble
 NAMES = ("auto", "expansion", "grid", "clusters", "fourier", "pivots")
@@ -201,3 +204,21 @@ def test_products_by_transforms_have_their_adjoint_to_rounding():
         K = fk.gram(rng.random((n, d)), "gaussian", sigma=sigma, tol=tol, products="fourier", n_threads=1)
         u, v = rng.standard_normal((2, n))
         assert abs(v @ (K @ u) - (K @ v) @ u) <= 1e-14 * np.abs(u).sum() * np.abs(v).sum()
+
+
+@pytest.mark.parametrize("n", [1, 63, 64, 65, 200, 600])
+def test_the_whole_matrix_is_symmetric_to_the_bit(n):
+    """A kernel from outside may round its two halves differently: the lower one of each tile on the diagonal counts."""
+
+    class Uneven(Kernel):
+        positive_semidefinite = False
+
+        def block(self, X, Y):
+            return np.cos(np.outer(X[:, 0], Y[:, 0])) + 1e-16 * (X - Y.T)
+
+    X = np.random.default_rng(n).standard_normal((n, 1))
+    K, tile = gram_matrix(Uneven(), Rows(X)), Uneven().block(X, X)
+    assert np.array_equal(K, K.T)
+    if n <= 512:
+        assert np.array_equal(np.tril(K), np.tril(tile))
+    assert np.abs(K - tile).max() <= 1e-14

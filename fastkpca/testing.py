@@ -23,6 +23,7 @@ bound of a summation holds, remains for the author to prove.
 from __future__ import annotations
 
 import copy
+import inspect
 import json
 import pickle
 import sys
@@ -373,6 +374,14 @@ def check_parameters(kernel: Kernel, X: Any) -> str | None:
     if isinstance(kernel, (CallableKernel, ObjectKernel)):
         return NOT_OFFERED
     values = kernel.get_parameters()
+    arguments = inspect.signature(cls).parameters.values()
+    named = {p.name for p in arguments if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    hidden = sorted(named - set(values) - set(cls.aliases))
+    _need(
+        not hidden,
+        f"{cls.__name__} takes {', '.join(hidden)}, which the class attribute parameters does not list: kernels "
+        "that differ in nothing else count as equal",
+    )
     _need(cls(**values) == kernel, f"{cls.__name__}(**get_parameters()) is {cls(**values)!r}")
     resolved: dict[str, Any] = {}
     for case in _cases(kernel, X):

@@ -174,6 +174,14 @@ class TakesAnything(Good):
         super().__init__(**{k: v for k, v in parameters.items() if k in ("sigma", "width")})
 
 
+class HidesAParameter(Good):
+    api_version = 1
+
+    def __init__(self, power=1.0, **parameters):
+        super().__init__(**parameters)
+        self.power = power
+
+
 class TwoSpellings(Good):
     api_version = 1
 
@@ -549,6 +557,7 @@ BROKEN = {
     "OddDeclaration": ("check_declarations", "thread_safe is 'yes'", set()),
     "LeavesNone": ("check_parameters", "resolve leaves other at None", set()),
     "TakesAnything": ("check_parameters", "unknown parameter is accepted", set()),
+    "HidesAParameter": ("check_parameters", "takes power, which the class attribute parameters does not list", set()),
     "TwoSpellings": ("check_parameters", "'sigma' and 'width' are accepted together", set()),
     "HoldsALock": ("check_pickling", "cannot pickle", set()),
     "NeverEqual": ("check_pickling", "not equal", {"check_parameters"}),

@@ -21,7 +21,7 @@ from ..base.rounding import EPS
 from ..rows.view import Pass, Rows
 from .projector import Projector
 from .result import KPCAModel, check_model
-from .rows import new_rows, training_rows
+from .rows import rows_of
 
 __all__ = ["Importance", "kpca_importance"]
 
@@ -178,12 +178,7 @@ def kpca_importance(
             f"{model.kernel!r} has no columns whose importance could be told: what it is given are not rows of "
             "coordinates; fit with a kernel on the rows themselves"
         )
-    if X is None:
-        if sample_weight is not None:
-            raise ValueError("sample_weight is of the rows X, and none are given; give both or neither")
-        given = training_rows(model, "kpca_importance")
-    else:
-        given = new_rows(model, X, purpose="kpca_importance", sample_weight=sample_weight)
+    given = rows_of(model, X, purpose="kpca_importance", sample_weight=sample_weight)
     if given.rows.n_samples < 2:
         raise ValueError("importance needs the spread of the columns, and there is one row; give at least two")
     threads = parallel.threads_for(given.kernel, n_threads)
@@ -272,7 +267,8 @@ def _gradient_pass(projector: Projector, kernel: Kernel, rows: Rows) -> Pass:
 def _lengths(rows: Rows) -> np.ndarray:
     """Over which a function that does not know its derivative may change, by column: the spread of the first rows."""
     sample = rows.tile(0, min(LOOKED_AT, rows.n_samples))
-    spread = sample.std(axis=0)
+    with np.errstate(over="ignore", invalid="ignore"):  # named where the sums are complete
+        spread = sample.std(axis=0)
     largest = float(spread.max()) or float(np.abs(sample).max()) or 1.0
     return np.where(spread > 0.0, spread, largest)
 

@@ -14,7 +14,7 @@ from ..rows.view import Rows
 from .projector import NewRows
 from .result import KPCAModel, check_model
 
-__all__ = ["counted", "float_type", "new_rows", "training_rows"]
+__all__ = ["counted", "float_type", "new_rows", "rows_of", "training_rows"]
 
 
 def float_type(*types: np.dtype) -> np.dtype:
@@ -69,6 +69,15 @@ def counted(model: KPCAModel, rows: Rows) -> tuple[Rows, np.ndarray | None]:
     """(those of the training rows that count, with their weights; their numbers, None where all count)."""
     model.projector.check_weights()
     return rows.weighted(model.sample_weight).present()
+
+
+def rows_of(model: KPCAModel, X: Any, *, purpose: str, sample_weight: Any) -> NewRows:
+    """The rows X with their weights; where X is None, the training rows with those of the fit."""
+    if X is not None:
+        return new_rows(model, X, purpose=purpose, sample_weight=sample_weight)
+    if sample_weight is not None:
+        raise ValueError("sample_weight is of the rows X, and none are given; give both or neither")
+    return training_rows(model, purpose)
 
 
 def training_rows(model: KPCAModel, purpose: str, which: str = "the rows that it was fitted on") -> NewRows:

@@ -23,7 +23,7 @@ from ..base.protocol import Kernel
 from .bootstrap import GROUPS, Sample, Statistics, resampled, score_pass
 from .projector import NewRows
 from .result import KPCAModel, check_model
-from .rows import new_rows, training_rows
+from .rows import rows_of
 
 __all__ = ["Uncertainty", "kpca_uncertainty"]
 
@@ -214,17 +214,13 @@ def _checked_options(
 
 
 def _given_rows(model: KPCAModel, X: Any, sample_weight: Any) -> NewRows:
-    if X is None:
-        if sample_weight is not None:
-            raise ValueError("sample_weight is of the rows X, and none are given; give both or neither")
-        given = training_rows(model, "kpca_uncertainty")
-    else:
-        weights = model.sample_weight if sample_weight is None else sample_weight
-        if weights is None and model.weight_sum is not None:
+    if X is not None and sample_weight is None:
+        sample_weight = model.sample_weight
+        if sample_weight is None and model.weight_sum is not None:
             raise ValueError(
                 "this model was made of weighted rows and does not hold their weights; give sample_weight="
             )
-        given = new_rows(model, X, purpose="kpca_uncertainty", sample_weight=weights)
+    given = rows_of(model, X, purpose="kpca_uncertainty", sample_weight=sample_weight)
     rows = given.rows
     if rows.n_samples < FEWEST:
         raise ValueError(f"{rows.n_samples} rows are too few for a bootstrap; give at least {FEWEST}")

@@ -498,11 +498,7 @@ def cluster_offer(
     if first >= 0.95 * price[0] * n * m:
         return None
     setup = sum(_tree_seconds(z.n_samples, d) for z in (data_x, data_y)[: 2 - same]) + 3e-6 * listed
-    # the plan, and what it is sorted by; coefficients of as many pairs as are held at once; monomials of two tasks
-    of_pairs = terms[pairs[:, 2]] * (pairs[:, 2] > 0)
-    coefficients = 8.0 * float(of_pairs.sum()) / share * LEAST_TOGETHER
-    memory += (250.0 + 48.0 * d) * listed + min(8.0 * COEFFICIENTS, coefficients)
-    memory += 32.0 * STRIP * float(of_pairs.max(initial=1.0))
+    memory += _memory_of_pairs(terms[pairs[:, 2]] * (pairs[:, 2] > 0), d, listed, share)
 
     def build(X: Rows, Y: Rows | None = None) -> Summation:
         return ClusterSummation(X, Y, sigma=sigma, tol=tol, memory_limit=memory_limit)
@@ -515,6 +511,16 @@ def cluster_offer(
         residual=float(worst),
     )
     return Offer("clusters", cost, build)
+
+
+def _memory_of_pairs(terms: np.ndarray, d: int, listed: float, share: float) -> float:
+    """The plan, and what it is sorted by; coefficients of as many pairs as are held at once; monomials of two tasks.
+
+    ``terms``: of each of the pairs that were looked at, a ``share`` of the ``listed`` ones.
+    """
+    coefficients = 8.0 * float(terms.sum()) / share * LEAST_TOGETHER
+    memory = (250.0 + 48.0 * d) * listed + min(8.0 * COEFFICIENTS, coefficients)
+    return memory + 32.0 * STRIP * float(terms.max(initial=1.0))
 
 
 def _some_rows(sample: np.ndarray) -> np.ndarray:

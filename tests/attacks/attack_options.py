@@ -292,7 +292,9 @@ def check_scores(model, X, new, value, w, folder, given_new):
         sizes = np.abs(np.asarray(model.coeff, dtype=np.float64))[present].sum(axis=0) * largest**2
         rounding = 16 * float(np.finfo(model.score.dtype).eps)
         room = np.maximum(loose, model.info["tol"] or 0.01) * max(size, largest) + rounding * sizes
-        known = model.eigenvalue_bounds[:, 0] > 0.5 * model.eigenvalues  # others are noise, and so are their vectors
+        known = (
+            np.ptp(model.eigenvalue_bounds, axis=1) < 1e-3 * model.eigenvalues
+        )  # others are noise, and their vectors
         assert (off <= room)[known].all(), f"training rows project {off.max():.3g} from their scores ({size:.3g})"
     path = Path(folder) / "model.kpca"
     fk.save(model, path, overwrite=True)
@@ -662,7 +664,7 @@ def importance(rng, folder):
     G = np.empty((len(looked), len(model.eigenvalues), d))
     rough = np.empty_like(G)
     for j in range(d):
-        size = max(float(np.std(looked[:, j])), 0.0) or unit[j]
+        size = min(float(np.std(looked[:, j])) or unit[j], unit[j])  # widths of kernels are about 1
         several = []
         for h in (1e-5, 2e-5):
             at = [looked.copy() for _ in range(4)]
@@ -675,10 +677,9 @@ def importance(rng, folder):
         return  # no derivative where two rows have the same value, or at zero
     score = np.abs(np.asarray(model.score)).max(initial=0.0)
     largest = float(np.sqrt(np.abs(model.kernel.diagonal(np.asarray(framed(model, X), dtype=float))).max()))
-    far = np.abs(looked).max(axis=0) / np.where(looked.std(axis=0) > 0, looked.std(axis=0), unit)
-    noise = (
-        1e3 * EPS * max(score, largest) / 1e-5 * (1 + far) / np.where(looked.std(axis=0) > 0, looked.std(axis=0), unit)
-    )
+    spread = looked.std(axis=0)
+    steps = np.minimum(np.where(spread > 0, spread, unit), unit)
+    noise = 1e3 * EPS * max(score, largest) / 1e-5 * (1 + np.abs(looked).max(axis=0) / steps) / steps
     for exact, there, name in (
         (found.squared_gradients, G**2, "squared gradients"),
         (found.mean_gradients, G, "mean gradients"),

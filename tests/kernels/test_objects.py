@@ -119,7 +119,7 @@ def test_rows_of_numbers_are_no_objects():
     [
         (lambda m, X: fk.kpca(X, lambda A, B: 1.0, 2), ValueError, "called with two lists of them, of n and m"),
         (lambda m, X: fk.kpca(X, lambda A, B: A @ B, 2), TypeError, "unsupported operand"),
-        (lambda m, X: fk.kpca(X, "gaussian", 2), ValueError, "kpca needs two dimensions"),
+        (lambda m, X: fk.kpca(X, "gaussian", 2), TypeError, "for objects give as the kernel a function of two lists"),
         (lambda m, X: fk.kpca(X, spectrum, 2, standardize=True), ValueError, "scales columns of numbers"),
         (lambda m, X: fk.kpca_project(m, np.eye(3)), TypeError, "the model was made of a list of objects"),
         (lambda m, X: fk.kpca_project(m, []), TypeError, "the model was made of a list of objects"),

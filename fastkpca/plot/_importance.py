@@ -190,8 +190,21 @@ def biplot(
         )
         names.append(name)
     drawn.margins(0.12)
+    _widen(drawn, names)
     _move_apart(names)
     return drawn
+
+
+def _widen(ax: Any, names: list[Any]) -> None:
+    """Widen the axes, at most to twice their range, until no name reaches over their left or right side."""
+    low, high = ax.get_xlim()
+    most = 2.0 * (high - low)
+    for _ in range(30):  # a wider axis makes the names longer in its units
+        boxes = [name.get_window_extent().transformed(ax.transData.inverted()) for name in names]
+        low, high = min([low, *(box.x0 for box in boxes)]), max([high, *(box.x1 for box in boxes)])
+        if high - low > most:
+            break
+        ax.set_xlim(low, high)
 
 
 def _move_apart(names: list[Any]) -> None:

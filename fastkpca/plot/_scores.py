@@ -220,12 +220,7 @@ def draw_points(
 
     Returns the entries of a legend: none where there is a colour bar, no label, or too many of them.
     """
-    style: dict[str, Any] = {
-        "s": float(np.clip(4e4 / max(len(points), 1), 1, 24)),
-        "alpha": float(np.clip(60 / np.sqrt(max(len(points), 1)), 0.08, 0.85)),
-        "linewidths": 0,
-        "rasterized": len(points) > _POINTS_AS_PIXELS,
-    } | changed
+    style = _style(len(points)) | changed
     if labels is None:
         colour = {"edgecolors": "black"} if hollow else {} if {"c", "color"} & {*style} else {"color": COLOURS[0]}
         ax.scatter(*points.T, **colour | style)
@@ -261,6 +256,16 @@ def draw_points(
         )
         for value, colour, marker in zip(values, colours, markers)
     ]
+
+
+def _style(n_points: int) -> dict[str, Any]:
+    """The more points, the smaller and the more transparent."""
+    return {
+        "s": float(np.clip(4e4 / max(n_points, 1), 1, 24)),
+        "alpha": float(np.clip(60 / np.sqrt(max(n_points, 1)), 0.08, 0.85)),
+        "linewidths": 0,
+        "rasterized": n_points > _POINTS_AS_PIXELS,
+    }
 
 
 def _legend(ax: Any, classes: list[Any], title: str, *, new_figure: bool) -> None:

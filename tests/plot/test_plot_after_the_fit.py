@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import fastkpca as fk
@@ -132,3 +133,15 @@ def test_wrong_input_is_refused_in_words(model, which, X):
         plot.biplot(other, which)
     with pytest.raises(ValueError, match="of another model"):
         plot.scree(model, uncertainty=fk.kpca_uncertainty(other, X, n_bootstrap=100, n_permutations=0))
+
+
+def test_long_names_in_a_biplot_stay_within_the_axes():
+    rng = np.random.default_rng(0)
+    names = [f"rather long name {i}" for i in range(4)]
+    X = pd.DataFrame(rng.standard_normal((80, 4)) * [5.0, 4.0, 1.0, 1.0], columns=names)
+    model = fk.kpca(X, "linear", 2)
+    ax = plot.biplot(model, fk.kpca_importance(model, X))
+    inside = ax.get_window_extent()
+    boxes = [text.get_window_extent() for text in ax.texts if text.get_text()]
+    assert len(boxes) == 4
+    assert all(box.x0 > inside.x0 - 1 and box.x1 < inside.x1 + 1 for box in boxes)

@@ -154,7 +154,7 @@ def map_bytes(
 def kept_bytes(rows: Rows, D: int) -> float:
     """Of the features of all rows, where they are few enough to be kept for the scores; else 0."""
     size = 8.0 * rows.n_samples * D
-    return 0.0 if rows.distributed or rows.sequential or rows.weights is not None or size > KEPT_FEATURES else size
+    return 0.0 if rows.distributed or rows.weights is not None or size > KEPT_FEATURES else size
 
 
 def largest_map(

@@ -172,7 +172,7 @@ def _products(
                 search = ExactSummation(kernel, everywhere, n_threads=threads, dtype=np.float32)
         return ExactSummation(kernel, everywhere, n_threads=threads), search, None
     K = gram_matrix(kernel, rows, n_threads=threads, progress=problem.budget.report)
-    kept = way.room.values and _fits_float32(problem)
+    kept = way.room.values and _values_fit_float32(problem)
     search = KeptTiles(kernel, rows, K, n_threads=threads) if kept else None
     return MatrixSummation(K, n_threads=threads), search, K
 
@@ -181,11 +181,15 @@ def _fits_float32(problem: Problem) -> bool:
     """Whether rows and values are well within the range of float32, with a margin for products and sums."""
     # distances are formed in units of the kernel's own
     rows = problem.kernel.translation == "kernel" or 1e-15 < problem.data.radius < 1e15
-    if not (rows and 1e-25 < problem.largest_value < 1e30):
+    if not (rows and _values_fit_float32(problem)):
         return False
     with np.errstate(over="ignore", invalid="ignore"):  # a parameter may be beyond float32
         X = problem.some_rows(64).astype(np.float32)
-        return bool(np.isfinite(problem.kernel.block(X, X)).all())
+        return bool(np.isfinite(X).all() and np.isfinite(problem.kernel.block(X, X)).all())
+
+
+def _values_fit_float32(problem: Problem) -> bool:
+    return 1e-25 < problem.largest_value < 1e30
 
 
 def widths(pairs: Sequence[tuple[int, float]]) -> list[list[float]]:

@@ -162,7 +162,7 @@ def test_default_length_scale():
     assert kept.resolve(look(X)[1]) is kept
 
 
-@pytest.mark.parametrize("value", [0, -1.0, float("nan"), float("inf"), "1", True, [1.0]])
+@pytest.mark.parametrize("value", [0, -1.0, float("nan"), float("inf"), "1", True, [[1.0]]])
 @pytest.mark.parametrize("name", ["length_scale", "gamma"])
 def test_bad_parameters(name, value):
     with pytest.raises(KernelParameterError, match=f"laplacian: {name} is .*; give a positive, finite number"):

@@ -337,7 +337,7 @@ def _feature_candidate(problem: Problem, offer: Offer, hold: int) -> Candidate:
         )
         for scores in (0.0, each)
     )
-    kept = footprint.kept_bytes(problem.rows, D) if pivots and problem.keeps_scores else 0.0
+    kept = footprint.kept_bytes(problem.rows, D) if pivots else 0.0
     kept = kept if memory + kept <= limit else 0.0
     memory += kept
     obstacle = _too_much(memory, limit)

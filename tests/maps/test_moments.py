@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import fastkpca as fk
+from fastkpca.fit.footprint import A_THREAD, THREADS
 from fastkpca.maps.monomial import PolynomialMap, TaylorMap
 from fastkpca.maps.passes import accumulate, apply, feature_moments
 from fastkpca.rows.view import Rows
@@ -116,7 +117,8 @@ def test_dense_memory_is_what_the_plan_says():
         (planned,) = [x.memory for x in model.plan.candidates if x.method == "dense"]
         assert model.n_components == c
         tiles = 4 * 8 * 512**2
-        assert 0.7 * planned < peak < planned + tiles
+        unseen = THREADS * A_THREAD  # buffers of BLAS and stacks are in the plan, and tracemalloc does not see them
+        assert 0.9 * (planned - unseen) < peak < planned + tiles
 
 
 def test_tasks_have_rows_enough_to_be_worth_an_accumulator():

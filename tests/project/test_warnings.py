@@ -54,7 +54,7 @@ CALLS = {
     "krylov, few components": (ComponentsWarning, lambda: fk.kpca(X, "linear", 5, method="krylov")),
     "auto, LAPACK does not fit": (
         CertificateWarning,
-        lambda: fk.kpca(FLAT, "gaussian", 5, sigma=0.3, max_passes=2, memory_limit="12MB"),
+        lambda: fk.kpca(FLAT, "gaussian", 5, sigma=0.3, max_passes=2, memory_limit="30MB"),
     ),
     "like": (CertificateWarning, lambda: fk.kpca(3.0 * X, c=3, like=model_with_moments())),
     "kpca_merge": (CertificateWarning, lambda: fk.kpca_merge(model_with_moments(), tol=1e-15)),

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["EPS", "UNIT", "UNIT32", "rounding_factor", "unit_roundoff"]
+__all__ = ["EPS", "UNIT", "UNIT32", "factorisation_error", "rounding_factor", "unit_roundoff"]
 
 
 def unit_roundoff(dtype: Any) -> float:
@@ -31,3 +31,14 @@ def rounding_factor(n: int) -> float:
     model the errors of an m x m matrix of such sums are independent, and its norm is at most sqrt(m) times this.
     """
     return min(float(n), 5.0 * sqrt(n)) + 8.0
+
+
+def factorisation_error(n: int, unit: float) -> float:
+    """Norm of the backward error of a Cholesky factorisation of an n x n matrix, over its largest diagonal entry.
+
+    An entry comes from an inner product of at most n terms, whose absolute values add up to no more than the largest
+    diagonal entry (Higham, Accuracy and Stability, theorem 10.3). In the model of ``rounding_factor`` the errors of the
+    entries are independent, about sqrt(n) u each, and the norm of such a matrix is about 2 n u: twice that, and some
+    more for small n. The worst case, which the theorem alone gives, would be another n times as large.
+    """
+    return 4.0 * (n + 8) * unit

@@ -9,7 +9,7 @@ import scipy.linalg
 
 from ..base.checks import check_flag
 from ..base.protocol import Kernel, Summary
-from ..base.rounding import EPS, UNIT, unit_roundoff
+from ..base.rounding import EPS, UNIT, factorisation_error, unit_roundoff
 from ..errors import KernelParameterError
 
 __all__ = ["Precomputed"]
@@ -128,8 +128,8 @@ class Precomputed(Kernel):
 def _below_zero(K: np.ndarray, largest: float) -> float:
     """A proved bound on how far below zero an eigenvalue of (K + K') / 2 lies; ValueError where that is no rounding.
 
-    A Cholesky factorisation of A + t I that ends proves A >= -t up to its backward error, at most 4 (n + 8) u times
-    the diagonal (Higham, Accuracy and Stability, theorem 10.3). Entries that are rounded by e move eigenvalues by n e.
+    A Cholesky factorisation of A + t I that ends proves A >= -t up to its backward error (``factorisation_error``).
+    Entries that are rounded by e move eigenvalues by n e.
     """
     n = len(K)
     index = np.arange(n) if n <= MOST_PROVED else np.linspace(0, n - 1, MOST_SAMPLED).astype(np.intp)
@@ -146,7 +146,7 @@ def _below_zero(K: np.ndarray, largest: float) -> float:
             scipy.linalg.cholesky(A, lower=True, overwrite_a=True, check_finite=False)
         except np.linalg.LinAlgError:
             continue
-        return t + 4.0 * (m + 8) * UNIT * diagonal
+        return t + factorisation_error(m, UNIT) * diagonal
     raise ValueError(
         f"semidefinite=True, and the matrix{'' if m == n else f' of {m} of the rows'} has an eigenvalue below "
         f"{-t:.2g}, which is no rounding of its entries; leave semidefinite out (distances D are no kernel matrix, "

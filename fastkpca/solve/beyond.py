@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.linalg
 
-from ..base.rounding import UNIT, rounding_factor, unit_roundoff
+from ..base.rounding import UNIT, factorisation_error, rounding_factor, unit_roundoff
 from .certificate import NO_BOUND, SAYS_NOTHING, Bound, MatrixInfo, RitzBlock
 
 __all__ = [
@@ -142,8 +142,8 @@ def largest_eigenvalue_bound(S: np.ndarray) -> float:
     """A proved upper bound, within a few percent, on the largest eigenvalue of a symmetric matrix; at least 0.
 
     For large matrices an estimate from a block Krylov space is proved by a Cholesky factorisation of t I - S (success
-    proves S <= t I up to its backward error, some (n + 1) u times the diagonal: Higham, Accuracy and Stability, theorem
-    10.3), which costs a tenth of all eigenvalues. u is that of the type of S: float32 takes half the memory and time.
+    proves S <= t I up to its backward error, ``factorisation_error``), which costs a tenth of all eigenvalues. The unit
+    roundoff is that of the type of S: float32 takes half the memory and time.
     """
     n = len(S)
     if n == 0:
@@ -155,7 +155,7 @@ def largest_eigenvalue_bound(S: np.ndarray) -> float:
         return np.inf
     if n <= 128:
         return max(float(np.linalg.eigvalsh(S)[-1]), 0.0) + 4.0 * (n + 8) * u * scale
-    rounding = 4.0 * (n + 8) * u
+    rounding = factorisation_error(n, u)
     # the estimate needs no proof: the factorisation is one
     t = 1.03 * max(_krylov_estimate(S), 0.0) + 8.0 * rounding * float(np.abs(S.diagonal()).max())
     while t < scale:

@@ -18,7 +18,7 @@ import numpy as np
 import scipy.linalg
 
 from ..base import parallel
-from ..base.rounding import UNIT, UNIT32, rounding_factor
+from ..base.rounding import UNIT, UNIT32, factorisation_error, rounding_factor
 from ..products.blocks import upper_tiles
 from ..products.weighted import Entries
 from . import sampled
@@ -62,9 +62,8 @@ class Rest:
     def factorised_bound(self, wanted: float) -> Bound:
         """``wanted``, where that is proved to be a bound; else none.
 
-        The factorisation is backward stable: its success proves t I >= S up to some (n + 1) u times the diagonal, with
-        u of float32 (Higham, Accuracy and Stability, theorem 10.3). Entries that are stored in float32 err by u times
-        their size.
+        Success of the factorisation proves P A P <= t I up to its backward error (``factorisation_error``), with u of
+        float32. Entries that are stored in float32 err by u times their size.
         """
         n = len(self.V)
         S = np.empty((n, n), dtype=np.float32, order="F")  # -P A P, the lower triangle
@@ -82,7 +81,7 @@ class Rest:
         squares = sum(parallel.run(task, len(tiles), n_threads=self.entries.n_threads, stage="rest"))
         largest = float(np.abs(S.diagonal()).max())
         stored = 1.01 * UNIT32 * (float(np.sqrt(squares)) + wanted)
-        t = wanted - 4.0 * (n + 8) * UNIT32 * (wanted + largest) - stored - self.error
+        t = wanted - factorisation_error(n, UNIT32) * (wanted + largest) - stored - self.error
         S.flat[:: n + 1] += np.float32(t)
         if not t > 0.0:
             return NO_BOUND

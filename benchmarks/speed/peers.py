@@ -282,7 +282,8 @@ def limit_of(mine: dict[str, Any]) -> str:
     if not mine.get("limit"):
         return ""
     dearest = max(mine["stages"], key=mine["stages"].get)
-    return f"{dearest} {seconds(mine['stages'][dearest])} of {seconds(mine['limit'])}; {mine['processor'] / mine['limit']:.1f}"
+    times = f"{seconds(mine['stages'][dearest])} of {seconds(mine['limit'])}"
+    return f"{dearest} {times}; {mine['processor'] / mine['limit']:.1f}"
 
 
 def table(results: list[dict[str, Any]]) -> str:

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kernels_contrib import components, kbda, kica, klda, logistic, perceptron
-from kernels_contrib import storage as method_files
 from kernels_contrib.kernels.matern import Matern
 
 import fastkpca as fk
 from fastkpca import state
 from fastkpca.testing import check_kernel
+from kernels_contrib import components, kbda, kica, klda, logistic, perceptron
+from kernels_contrib import storage as method_files
 
 THREADS, TIMES = 8, 20
 METHODS = (components, kbda, kica, klda, logistic, perceptron)

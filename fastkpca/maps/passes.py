@@ -56,7 +56,7 @@ def task_rows_for(D: int, n: int, n_columns: int, *, step: int | None = None, di
         # to make an accumulator and to add it up costs as much as a few hundred rows
         worth = min(WORTH_A_TASK, n // 4) // step * step
         return max(step * -(-n // (step * most_tasks)), worth)
-    few = min(TASK_ROWS, TASK_BYTES // (8 * n_columns))
+    few = min(TASK_ROWS, TASK_BYTES // (8 * n_columns), max(WORTH_A_TASK, n // 16))
     return max(step, 1 << max(0, few.bit_length() - 1))
 
 

@@ -545,7 +545,8 @@ def feature_trace(sums: FeatureSums) -> tuple[float, float]:
 
     sqrt(T) is the Frobenius norm of H Phi, so rounding of the features moves it by at most r = rounding sqrt(tr K);
     the sum of squares adds (rounding_factor(n) + 8) u T, and ``moment_error``; what is not semidefinite has a trace of
-    at most n * entry_defect in size. The residual's part lies between 0 and tr E: its own rounding is in ``residual_trace``.
+    at most n * entry_defect in size. The residual's part lies between 0 and tr E: its own rounding is in
+    ``residual_trace``.
     """
     trace = sums.trace
     # a trace below zero is an error of at least its size

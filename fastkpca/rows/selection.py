@@ -32,6 +32,7 @@ class Table:
         What was decided for the user, who should be told.
     identifiers : ndarray (n,), or None
         The column that names the rows, where one was asked for: numbers, or strings as they stand in the file.
+    n_rows : int
     """
 
     X: Any
@@ -39,6 +40,7 @@ class Table:
     labels: np.ndarray | None = None
     notes: list[str] = field(default_factory=list)
     identifiers: np.ndarray | None = None
+    n_rows: int = field(kw_only=True)
 
 
 class Chosen(NamedTuple):

@@ -14,7 +14,7 @@ import os
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice, pairwise
 from typing import Any
 
@@ -127,6 +127,7 @@ class TextFile:
             None if chosen.label is None else _as_labels(texts[chosen.label]),
             notes,
             None if chosen.identifiers is None else np.array([x.strip() for x in texts[chosen.identifiers]], object),
+            n_rows=X.shape[0],
         )
 
     # Reading
@@ -277,13 +278,17 @@ class TextFile:
         if not words:
             return
         labels = listed(column_label(i, self.names) for i in words)
-        keys = ",".join((self.names[i] if self.names and self.names[i] else str(i + 1)) for i in words)
-        keys = f'"{keys}"' if " " in keys else keys
         example = next(x for x in self._cells(words[0]) if not _is_number(x) and x.lower() not in _MISSING)
         hint = self._decimal_comma([example]) or " (--id takes names of the rows, --label-column classes)"
         raise DataFileError(
-            f"{self.name}: not numeric: {labels}, for example {example!r}{hint}; leave out with --skip-columns {keys}"
+            f"{self.name}: not numeric: {labels}, for example {example!r}{hint}; leave out with --skip-columns "
+            f"{self._keys(words)}"
         )
+
+    def _keys(self, columns: Iterable[int]) -> str:
+        """These columns as a value of --skip-columns."""
+        keys = ",".join((self.names[i] if self.names and self.names[i] else str(i + 1)) for i in columns)
+        return f'"{keys}"' if " " in keys else keys
 
     # Why a library refused the file
 
@@ -317,6 +322,8 @@ class TextFile:
             faults.append(f"line {number}, {column_label(i, self.names)}: {fault}{how_many}")
             advice[what_to_do] = None
         end = advice.popitem()[0] if len(advice) == 1 else "drop these rows or replace the values first"
+        if end:
+            end += f", or leave the columns out with --skip-columns {self._keys(sorted(first))}"
         raise DataFileError("; ".join(filter(None, [f"{self.name}: {listed(faults, 8, '; ')}", end])))
 
     def _fault(self, text: str) -> tuple[str, str]:

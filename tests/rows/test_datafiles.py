@@ -262,7 +262,8 @@ def test_all_bad_columns_are_named_at_once_with_their_counts(text, reader):
     text_of_error = refused(
         text("a,b,c,d\n1,2,3,4\n,2,x,4\n1,2,y,4\nNA,2,3,inf\n1,2,3,4\n1,2,3,4\n1,2,3,4\n"),
         r"line 3, column 1 \('a'\): missing value \(the first of 2 in this column\); line 3, column 3 \('c'\): 'x' is "
-        r"not a number \(the first of 2 in this column\); line 5, column 4 \('d'\): inf is not a finite number; drop",
+        r"not a number \(the first of 2 in this column\); line 5, column 4 \('d'\): inf is not a finite number; drop "
+        "these rows or replace the values first, or leave the columns out with --skip-columns a,c,d$",
     )
     assert "'b'" not in text_of_error
 
@@ -350,7 +351,7 @@ def test_which_columns_are_not_finite(tmp_path):
     X = np.ones((300, 3))
     X[7, 0] = X[200:, 2] = np.nan
     np.save(tmp_path / "x.npy", X)
-    assert tables.faults(tables.read(tmp_path / "x.npy")) == "column 1: 1, column 3: 100"
+    assert tables.faults(tables.read(tmp_path / "x.npy")) == "column 1: 1 row, column 3: 100 rows"
     assert tables.faults(tables.read(tmp_path / "x.npy", columns=["2"])) == ""
 
 

@@ -565,6 +565,10 @@ class FeatureMap:
         """An empty accumulator for ``Moments.update``."""
         return Moments(self)
 
+    def quick_moments(self) -> Moments | None:
+        """One for rows without weights that is cheaper and errs by more (``Moments.error``); None: there is none."""
+        return None
+
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
         """(JSON header, arrays) from which ``Kernel.feature_map_from_state`` makes this map again."""
         raise NotImplementedError(f"{type(self).__name__} cannot be written to a model file")
@@ -587,15 +591,19 @@ class Moments:
         Sum over the rows of ``FeatureMap.residual``.
     indefinite : float
         How far from zero an eigenvalue of the second moment may lie by its error alone; 0: by rounding alone.
+    error : float
+        Bound on the norm, and on the trace, of the second moment's error beyond the rounding of centred sums.
     """
 
     if TYPE_CHECKING:
 
         @property
         def indefinite(self) -> float: ...
+        @property
+        def error(self) -> float: ...
 
     else:
-        indefinite = 0.0
+        indefinite = error = 0.0
 
     def __init__(self, feature_map: FeatureMap):
         self.map = feature_map

@@ -15,13 +15,16 @@ from ..solve.moments import entry_defect, kernel_trace, leading_axes
 from .solution import Solution, number_kept, signs_of
 from .target import Target
 
-__all__ = ["Axes", "components", "largest_of", "leading_of"]
+__all__ = ["QUICK_SHARE", "Axes", "accurate_enough", "components", "largest_of", "leading_of"]
 
 SOLVER_SHARE = 0.25
 """Share of tol for the eigensolver of a moment held as an operator; the rest is for the residual of the map."""
 
 ROUNDED = 1e-11
 """Width of an interval over the largest eigenvalue that rounding alone explains: exact products would not be better."""
+
+QUICK_SHARE, QUICK_DIGITS = 1e-2, 1e-4
+"""Errors of quick moments that will do: over tol times the largest eigenvalue, and over the smallest that is kept."""
 
 Axes = tuple[np.ndarray, np.ndarray, LeadingPairs | None]
 """Eigenvalues, axes (D, c), and for moments held as an operator the `LeadingPairs` with their certificate."""
@@ -37,6 +40,16 @@ def leading_of(moments: Moments, target: Target, rank: int, memory: float) -> Ax
         memory_limit=memory,
         probabilistic=not target.guaranteed,
     )
+
+
+def accurate_enough(moments: Moments, leading: Axes, target: Target) -> bool:
+    """Whether the error of quick moments is far below ``tol``, and below each eigenvalue."""
+    values, c = leading[0], target.n_components
+    if not moments.error:
+        return True
+    if c is None or len(values) < c:
+        return False
+    return moments.error <= min(QUICK_SHARE * target.tol * float(values[0]), QUICK_DIGITS * float(values[c - 1]))
 
 
 def components(
@@ -63,6 +76,7 @@ def components(
     eigenvalues, axes, solved = leading
     eigenvalues, axes = eigenvalues[:rank], axes[:, :rank]  # what a map's defect adds beyond is not of theirs
     floor = feature_map.rounding**2 * kernel_trace(moments) + 4 * EPS * len(eigenvalues) * largest_of(eigenvalues)
+    floor += moments.error
     sums = _sums(moments, n_samples, left_out)
     unseen, total = sums.left_out.mu + sums.defect_norm, moments.trace + moments.residual_trace
     n_kept = number_kept(eigenvalues, floor, total, target, kernel, n_samples, unseen)
@@ -125,6 +139,7 @@ def _sums(moments: Moments, n_samples: int, left_out: Bound | None) -> FeatureSu
         rounding=moments.map.rounding,
         weight_sum=moments.count,
         residual=left_out,
+        moment_error=moments.error,
     )
 
 

@@ -111,6 +111,8 @@ class Problem:
     rng : Generator
     keeps_scores : bool
         The scores are to be held in memory.
+    keeps_moments : bool
+        The model keeps the moments of the features.
     given_map : Offer or None
         The feature map of the model that is given as ``like``.
     feature_names : tuple of str or None
@@ -123,6 +125,7 @@ class Problem:
     budget: Budget
     rng: np.random.Generator = field(repr=False)
     keeps_scores: bool
+    keeps_moments: bool = False
     given_map: Offer | None = None
     feature_names: tuple[str, ...] | None = None
 
@@ -211,6 +214,7 @@ def prepare(X: Any, options: Options, report: parallel.Progress | None = None, *
         budget=Budget(memory, threads, passes, capped, report),
         rng=generator,
         keeps_scores=keeps_scores and not rows.distributed,
+        keeps_moments=options.keep_moments,
         given_map=given_map,
         feature_names=names,
     )

@@ -427,7 +427,8 @@ def test_selection_of_other_measures_kernels_and_one_kernel(X):
     labels = {x.get_text() for x in ax.get_legend().get_texts()}
     lines = {f"{x}, c = {c}" for x in ("Gaussian", "Linear", "Polynomial") for c in (1, 2)}
     assert labels == lines | {f"choice: Linear, c = {choice.c}"}
-    star = line(ax, f"choice: Linear, c = {choice.c}")  # at the right rim of the axes: the kernel has no place on the x axis
+    # at the right rim of the axes: the kernel has no place on the x axis
+    star = line(ax, f"choice: Linear, c = {choice.c}")
     assert star.get_xdata() == [1.0] and star.get_transform() == ax.get_yaxis_transform()
     assert star.get_ydata() == [choice.columns["stability"][choice.chosen_row]]
     level = line(ax, "Linear, c = 2")

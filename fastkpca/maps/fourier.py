@@ -40,7 +40,6 @@ __all__ = [
     "gaussian_box_modes",
     "gaussian_fourier_map",
     "gaussian_images",
-    "transform_cost",
 ]
 
 LARGEST = 1 << 21
@@ -48,6 +47,8 @@ LARGEST = 1 << 21
 DENSE = 256
 """Modes up to which the second moment is formed: LAPACK is then the faster way to its eigenvectors."""
 LEAST_TILE, LARGEST_TILE = 1 << 14, 1 << 20
+COLUMNS = 10
+"""Of scores: their transforms share what is to be done for a row."""
 BEYOND = 1e-4
 """Error of a kernel value between a row of the box and one outside of it. Twice the margin that this takes lies between
 two rows of the box and their images, whose error is then far below any tolerance."""
@@ -676,15 +677,18 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
     if D > LARGEST or 3.01 * transforms.error_bound(tuple(2 * m for m in half), eps, _safety(rim, eps)) > tol:
         return []
     grid = float(prod(4 * m + 1 for m in half))
-    transform, row, column = transform_cost(tuple(2 * m for m in half), eps, half)
+    reach = pi * (data.box[1] - data.box[0]) / (data.box[1] - data.box[0] + 2.0 * _margin(d) * sigma)
+    n = max(1, data.n_samples)
+    row = transforms.cost(tuple(2 * m for m in half), eps, reach, n, 1) / n
+    column = transforms.cost(half, eps, reach, n, COLUMNS) / (n * COLUMNS)
     steps = 120.0 if d < 3 else 250.0
     # FFTs run at a twentieth of GEMM's rate; a step's share of the basis is some 4 steps D flops
     product = 10.0 * grid * log(grid + 2.0) * 20.0 + 1e6
     if d == 3 and D >= 4000:
         # two levels (``nested``): 1 s for 8e4 modes, 8 s for 2.7e5 were measured, uniform data and ten components
-        setup = 4e9 + 3.6e11 * (D / 2.75e5) ** 1.65 + transform * 9.0
+        setup = 4e9 + 3.6e11 * (D / 2.75e5) ** 1.65
     else:
-        setup = steps * (product if D > DENSE else 0.0) + 8.0 * steps**2 * D + transform * 9.0
+        setup = steps * (product if D > DENSE else 0.0) + 8.0 * steps**2 * D
     cost = Cost(
         n_features=D,
         row_flops=column,
@@ -695,20 +699,3 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
     )
     box = data.box
     return [Offer("fourier", cost, lambda sample: gaussian_fourier_map(box, sigma, tol))]
-
-
-def transform_cost(
-    doubled: tuple[int, ...], eps: float, half: tuple[int, ...] | None = None
-) -> tuple[float, float, float]:
-    """(a transform's own flops, those of a row of type 1 onto ``doubled``, of a row and real column onto ``half``).
-
-    In flops of which 5e9 take a second.
-    """
-    d = len(doubled)
-    half = doubled if half is None else half
-    if transforms.has_finufft():
-        width = float(-np.log10(max(eps, transforms.SMALLEST_EPS))) + 1.0
-        row = 150.0 + 1.1 * width**d + 20.0 * width
-        return 20.0 * prod(4 * m + 2 for m in doubled) * 5.0, row, 0.6 * row
-    once, row = transforms.own_cost(doubled, eps)
-    return once, row, transforms.own_cost(half, eps)[1]

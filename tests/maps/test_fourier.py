@@ -25,15 +25,18 @@ from fastkpca.solve.lanczos import SymmetricOperator, leading_pairs
 from fastkpca.solve.task import SolverTarget
 
 
-@pytest.fixture(params=["finufft", "own"])
+@pytest.fixture(params=["finufft", "boxes", "own"])
 def backend(request, monkeypatch):
-    """Both ways of the transforms, for few points too; None in sys.modules makes an import fail."""
+    """All ways of the transforms, for few points too; None in sys.modules makes an import fail."""
     monkeypatch.setattr(transforms, "FEW_PHASES", 0)
-    if request.param == "own":
+    if request.param == "finufft":
+        pytest.importorskip("finufft")
+        monkeypatch.setattr(transforms, "_boxes", lambda *arguments: None)
+    else:
         monkeypatch.setitem(sys.modules, "finufft", None)
         assert not transforms.has_finufft()
-    else:
-        pytest.importorskip("finufft")
+    if request.param == "boxes":  # wherever they are accurate enough
+        monkeypatch.setattr(transforms, "_direct_cost", lambda *arguments: float("inf"))
     return request.param
 
 
@@ -198,6 +201,31 @@ def test_transforms_against_direct_sums(backend, half):
         assert np.abs(found - exact).max() <= bound * np.abs(c).reshape(3, -1).sum(axis=1).max()
 
 
+@pytest.mark.parametrize("share", [0.0, 1e-3, 0.2, 1.0])
+@pytest.mark.parametrize("half", [(1,), (90,), (22, 7), (9, 1, 14)])
+def test_boxes_cover_the_points_alone_within_the_bound(half, share, monkeypatch):
+    """Points in a part of the period, and a single place: fewer boxes than for all of it."""
+    monkeypatch.setattr(transforms, "FEW_PHASES", 0)
+    d, n, rng = len(half), 300, np.random.default_rng(sum(half))
+    middle = (1.0 - share) * np.pi * rng.uniform(-1, 1, (d, 1))
+    P = middle + share * np.pi * rng.uniform(-1, 1, (d, n))
+    P[:, :2] = middle + share * np.pi * np.array([-1, 1])  # ends
+    U = rng.standard_normal((n, 3))
+    spectra = transforms._direct_type1(P, U, half)
+    values = transforms._direct_type2(P, spectra, half)
+    whole = transforms._with_negative_modes(np.abs(spectra)).sum(axis=tuple(range(1, d + 1)))
+    for eps in (1e-3, 1e-6, 1e-9, 5e-13):
+        monkeypatch.setattr(transforms, "_direct_cost", lambda *arguments: np.inf)
+        monkeypatch.setitem(sys.modules, "finufft", None)
+        boxes, _ = transforms._boxes_for(P, half, eps, 3)
+        everywhere = transforms._boxes(half, eps, [np.pi] * d, n, 3)
+        assert boxes.cost <= everywhere.cost
+        bound = transforms.error_bound(half, eps)
+        found = transforms.type1(P, U, half, eps)
+        assert (np.abs(found - spectra).reshape(3, -1).max(axis=1) <= bound * np.abs(U).sum(axis=0)).all()
+        assert (np.abs(transforms.type2(P, spectra, half, eps) - values).max(axis=0) <= bound * whole).all()
+
+
 @pytest.mark.parametrize("half", [(3,), (150,), (4, 9), (12, 11), (3, 2, 5), (11, 11, 11)])
 def test_few_points_take_direct_sums_within_the_same_bound(half, monkeypatch):
     pytest.importorskip("finufft")
@@ -207,6 +235,7 @@ def test_few_points_take_direct_sums_within_the_same_bound(half, monkeypatch):
     size = np.abs(c).reshape(3, -1).sum(axis=1).max()
     n = transforms.FEW_PHASES // int(np.prod(shape))
     P = np.pi * rng.uniform(-1, 1, (len(half), n + 1))
+    monkeypatch.setattr(transforms, "_boxes", lambda *arguments: None)
     for eps in (1e-3, 1e-9, 1e-14):
         bound = transforms.error_bound(half, eps)
         by_finufft = transforms._finufft_type2(P, c[:, half[0] :], half, eps)

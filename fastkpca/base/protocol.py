@@ -689,6 +689,18 @@ class OperatorMoments(Moments):
     def operator(self) -> OperatorMoments | None:
         return self
 
+    def compressed(self) -> Any:
+        """The centred second moment in few directions.
+
+        Returns
+        -------
+        tuple or None
+            The matrix (k, k); a function that turns vectors (k, c) of these directions into (D, c); a bound on the
+            trace of the moment in all other directions, beside ``indefinite``; a bound on the matrix's rounding. None
+            where many directions are needed.
+        """
+        return None
+
     def heavy(self, share: float) -> tuple[Any, np.ndarray, float] | None:
         """The second moment of the features whose weight is above ``share`` of the largest weight.
 

@@ -30,6 +30,7 @@ from ..base.protocol import Cost, FeatureMap, Kernel, Moments, Offer, OperatorMo
 from ..base.rounding import UNIT
 from ..base.stored import Record
 from . import transforms
+from .compressed import Compressed, compressed_moment
 from .monomial import same_columns
 
 __all__ = [
@@ -52,6 +53,8 @@ COLUMNS = 10
 BEYOND = 1e-4
 """Error of a kernel value between a row of the box and one outside of it. Twice the margin that this takes lies between
 two rows of the box and their images, whose error is then far below any tolerance."""
+COMPRESSED_SHARE = 2.0
+"""Of the weight of the modes left out, for what a compressed moment leaves out besides."""
 TAIL_SHARE, TRANSFORM_SHARE = 0.25, 0.5
 """Of the tolerance, for the modes left out and for the error of the transforms."""
 
@@ -285,7 +288,8 @@ class ToeplitzMoments(OperatorMoments):
         self._doubled = tuple(2 * m for m in feature_map.half)
         shape = (self._doubled[0] + 1, *[2 * m + 1 for m in self._doubled[1:]])
         self._sums = np.zeros(shape, dtype=np.complex128)
-        self._ready: tuple[np.ndarray, np.ndarray] | None = None
+        self._symbol: np.ndarray | None = None
+        self._total: np.ndarray | None = None
 
     def update(self, X: np.ndarray, weights: np.ndarray | None = None) -> None:
         P, _ = self.map._points(X)
@@ -299,14 +303,14 @@ class ToeplitzMoments(OperatorMoments):
         count = float(len(X)) if weights is None else float(np.sum(weights))
         self.count += count
         self.residual_trace += count * self.map.tail * (1.0 + len(X) * UNIT)
-        self._ready = None
+        self._symbol = self._total = None
 
     def merge(self, other: Moments) -> Moments:
         assert isinstance(other, ToeplitzMoments)
         self._sums += other._sums
         self.count += other.count
         self.residual_trace += other.residual_trace
-        self._ready = None
+        self._symbol = self._total = None
         return self
 
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
@@ -319,34 +323,44 @@ class ToeplitzMoments(OperatorMoments):
         if sums.shape != self._sums.shape:
             raise ValueError(f"sums of shape {sums.shape}; {self._sums.shape} are needed")
         self._sums = sums
-        self._ready = None
+        self._symbol = self._total = None
         return self
 
-    def _prepared(self) -> tuple[np.ndarray, np.ndarray]:
-        """The symbol on the grid (real: t is Hermitian), and Phi'1."""
-        if self._ready is None:
+    @property
+    def symbol(self) -> np.ndarray:
+        """sum_j t_j exp(i j x) on a grid of x: real, as t is Hermitian."""
+        if self._symbol is None:
             shape = tuple(scipy.fft.next_fast_len(2 * m + 1, real=True) for m in self._doubled)
-            # t_0 is known exactly; the trace of the computed operator is then the one below
-            self._sums[(0, *self._doubled[1:])] = self.count
-            symbol = _values(self._sums[None], shape)[0]
+            self._symbol = _values(self._exact_count()[None], shape)[0]
+        return self._symbol
+
+    @property
+    def total(self) -> np.ndarray:
+        """Phi'1."""
+        if self._total is None:
             centre = tuple(slice(m, 3 * m + 1) for m in self.map.half[1:])
-            sums = self._sums[(slice(0, self.map.half[0] + 1), *centre)] * self.map._half_root
-            self._ready = symbol, self.map._unpack(sums[None])[:, 0]
-        return self._ready
+            sums = self._exact_count()[(slice(0, self.map.half[0] + 1), *centre)] * self.map._half_root
+            self._total = self.map._unpack(sums[None])[:, 0]
+        return self._total
+
+    def _exact_count(self) -> np.ndarray:
+        """t with t_0 as it is known: the trace of the computed operator is then the one below."""
+        self._sums[(0, *self._doubled[1:])] = self.count
+        return self._sums
 
     @property
     def mean(self) -> np.ndarray:
-        return self._prepared()[1] / max(self.count, 1e-300)
+        return self.total / max(self.count, 1e-300)
 
     @property
     def trace(self) -> float:
-        total = self._prepared()[1]
-        return self.count * float(self.map.weights.sum()) - float(total @ total) / max(self.count, 1e-300)
+        b = float(self.total @ self.total)
+        return self.count * float(self.map.weights.sum()) - b / max(self.count, 1e-300)
 
     @property
     def product_error(self) -> float:
         """Two FFTs, each off by at most 4 log2(size) u in the 2-norm (Higham, Accuracy and Stability, section 24.1)."""
-        symbol, total = self._prepared()
+        symbol, total = self.symbol, self.total
         size = float(np.abs(symbol).max()) * float(self.map.weights.max())
         return UNIT * (
             (8.0 * np.log2(symbol.size) + 32.0) * size + 64.0 * float(total @ total) / max(self.count, 1e-300)
@@ -355,7 +369,10 @@ class ToeplitzMoments(OperatorMoments):
     @property
     def indefinite(self) -> float:
         """How far below zero an eigenvalue of the computed operator may lie: the transform's error."""
-        return self.count * self.map.transform_error + self.product_error
+        error = self.count * self.map.transform_error
+        # |t_j| is at most the count: all that rounding can be, and the symbol is not needed where that is nothing
+        most = 1e3 * UNIT * self._sums.size * self.count * max(1.0, float(self.map.weights.max()))
+        return error + (most if most <= 1e-3 * error else self.product_error)
 
     @property
     def norm(self) -> float:
@@ -363,7 +380,7 @@ class ToeplitzMoments(OperatorMoments):
 
         |S T S|_F^2 = sum_j |t_j|^2 (w * w)_j, and |A - b b'/N|^2 = |A|^2 - 2 b'A b / N + |b|^4 / N^2.
         """
-        symbol, total = self._prepared()
+        symbol, total = self.symbol, self.total
         w = scipy.fft.rfftn(self.map.weights, symbol.shape)
         pairs = scipy.fft.fftshift(scipy.fft.irfftn(w * np.conj(w), symbol.shape))
         middle = [n // 2 for n in symbol.shape]
@@ -384,7 +401,7 @@ class ToeplitzMoments(OperatorMoments):
         return sqrt(max(centred, 0.0) + rounding)
 
     def _uncentred(self, C: np.ndarray) -> np.ndarray:
-        symbol, _ = self._prepared()
+        symbol = self.symbol
         columns = max(1, (1 << 22) // symbol.size)
         result = np.empty((C.shape[1], len(C)))
         for start in range(0, C.shape[1], columns):
@@ -396,8 +413,18 @@ class ToeplitzMoments(OperatorMoments):
         return result.T
 
     def matmat(self, C: np.ndarray) -> np.ndarray:
-        total = self._prepared()[1]
+        total = self.total
         return self._uncentred(C) - np.outer(total, total @ C / max(self.count, 1e-300))
+
+    def compressed(self) -> Compressed | None:
+        whole = self.map
+        lines = [line for line, _ in _lines(whole.weights, whole.half)]
+        lines[1:] = [line / line[m] for line, m in zip(lines[1:], whole.half[1:])]
+        rest = np.abs(reduce(np.multiply.outer, lines) / whole.weights - 1.0).max()
+        if not rest <= 1e-12:  # a mode's weight has to be a product over the axes
+            return None
+        tau = COMPRESSED_SHARE * whole.tail
+        return compressed_moment(self._exact_count(), self.count, lines, whole._inside, tau, whole._unpack)
 
     def heavy(self, share: float) -> tuple[HeavyModes, np.ndarray, float]:
         """The moment of the modes that weigh more than ``share`` of the heaviest: for ``nested``.
@@ -418,10 +445,9 @@ class ToeplitzMoments(OperatorMoments):
             beyond=whole.beyond,
             eps=whole.eps,
         )
-        self._prepared()
         inside = ToeplitzMoments(part)
         around = tuple(slice(2 * (m - k), 2 * (m + k) + 1) for m, k in zip(whole.half[1:], half[1:]))
-        inside._sums = np.ascontiguousarray(self._sums[(slice(0, 2 * half[0] + 1), *around)])
+        inside._sums = np.ascontiguousarray(self._exact_count()[(slice(0, 2 * half[0] + 1), *around)])
         inside.count = self.count
         numbers = np.flatnonzero(chosen.ravel())
         return HeavyModes(inside, chosen[inner]), numbers, self._norm_of(np.where(chosen, 0.0, weights))
@@ -438,7 +464,7 @@ class ToeplitzMoments(OperatorMoments):
         sum at z for the variance s^2 (1 + a), which is the power q (1 + a).
         """
         whole = self.map
-        symbol, _ = self._prepared()
+        symbol = self.symbol
         slack = 1.0 + 16.0 * log(symbol.size + 2.0) * UNIT
         best = float(others.max()) * float(np.abs(symbol).max()) * slack
         if any(m < 1 for m in whole.half):
@@ -480,7 +506,7 @@ class HeavyModes:
         self._box = box
         self._chosen = np.flatnonzero(chosen.ravel())
         self.n_features = len(self._chosen)
-        total = box._prepared()[1][self._chosen]
+        total = box.total[self._chosen]
         self.trace = box.count * float(box.map.weights[chosen].sum()) - float(total @ total) / max(box.count, 1e-300)
         self.norm = box.norm
         self.product_error, self.indefinite = box.product_error, box.indefinite

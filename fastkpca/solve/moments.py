@@ -8,13 +8,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..base.protocol import Moments
+from ..base.protocol import Moments, OperatorMoments
+from ..base.rounding import UNIT
+from .certificate import Certificate, cluster_labels
 from .lanczos import FORMED, LeadingPairs, SymmetricOperator, leading_pairs
 from .lapack import largest_eigenpairs
 from .nested import nested_pairs
 from .task import SolverTarget
 
 __all__ = ["entry_defect", "kernel_trace", "leading_axes", "principal_axes"]
+
+LEAST_COMPRESSED = 2500
+"""Features from which on a moment in few directions is looked for: an iteration on fewer costs as little."""
+COMPRESSED_SHARE = 0.25
+"""Of tol, for what lies in the other directions."""
 
 
 def kernel_trace(moments: Moments) -> float:
@@ -92,6 +99,10 @@ def leading_axes(
             )
         # forming it adds rounding errors of a few units of its norm to LAPACK's
         return (*_lapack(operator.form(), _one_more(count)), None)
+    if count is not None and D >= LEAST_COMPRESSED:
+        pairs = _compressed_pairs(operator, count, tol)
+        if pairs is not None:
+            return pairs.values, pairs.vectors, pairs
     target = SolverTarget(10 if count is None else count, tol, fraction if count is None else None, probabilistic)
     pairs = nested_pairs(operator, target) if fraction is None and probabilistic else None
     if pairs is None:
@@ -101,6 +112,23 @@ def leading_axes(
         total = moments.trace + moments.residual_trace
         pairs = leading_pairs(symmetric, target, total=total, memory_limit=memory_limit)
     return pairs.values, pairs.vectors, pairs
+
+
+def _compressed_pairs(moments: OperatorMoments, count: int, tol: float) -> LeadingPairs | None:
+    """LAPACK's, of the moment in few directions; None where it has too many, or too much lies in the others."""
+    small = moments.compressed()
+    if small is None or 4 * count > len(small.matrix):
+        return None
+    trace = float(np.trace(small.matrix))
+    values, vectors = largest_eigenpairs(small.matrix, count + 1)
+    if not small.left_out <= COMPRESSED_SHARE * tol * values[0]:
+        return None
+    error = small.error + (8.0 * np.sqrt(len(small.matrix)) + 16.0) * UNIT * trace
+    bounds = np.column_stack([values - error, values + small.left_out + error])
+    # |C21|^2 <= |C11| |C22| for a semidefinite C
+    residual = float(np.sqrt((values[0] + error) * small.left_out)) + moments.indefinite + error
+    certificate = Certificate(bounds, np.full(count + 1, np.pi / 2), cluster_labels(bounds), None, error)
+    return LeadingPairs(values.copy(), small.lift(vectors), certificate, count, residual, 1, len(small.matrix))
 
 
 def _one_more(count: int | None) -> int | None:

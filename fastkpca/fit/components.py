@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ..base.protocol import FeatureMap, Kernel, Moments, Summary
@@ -26,6 +28,8 @@ ROUNDED = 1e-11
 Axes = tuple[np.ndarray, np.ndarray, LeadingPairs | None]
 """Eigenvalues, axes (D, c), and for moments held as an operator the `LeadingPairs` with their certificate."""
 
+Scores = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
 
 def leading_of(moments: Moments, target: Target, rank: int, memory: float) -> Axes:
     """Leading eigenpairs of the moments of rows that have at most ``rank`` directions."""
@@ -49,14 +53,14 @@ def components(
     rank: int,
     left_out: Bound | None = None,
     data: Summary | None = None,
-    features: np.ndarray | None = None,
+    scores: Scores | None = None,
     reference: np.ndarray | None = None,
 ) -> Solution:
     """Components and their certificate from the moments of all rows; nothing is read.
 
     ``left_out`` bounds the largest eigenvalue of what the map leaves out, where that is known better than its trace.
-    Signs come from the scores of the sample of ``data``, or from the ``reference`` axes (D, k). Where the ``features``
-    of all rows (D, N) were kept, they give the scores.
+    Signs come from the scores of the sample of ``data``, or from the ``reference`` axes (D, k). ``scores`` gives those
+    of all rows for axes and Phi' 1 / N along these, where they are to be held.
     """
     feature_map, kept = moments.map, moments
     moments = about(kept, center=target.center)
@@ -74,7 +78,7 @@ def components(
         solved_residual=0.0 if solved is None else solved.residual,
     )
     eigenvalues, axes = eigenvalues[:n_kept].copy(), np.ascontiguousarray(axes[:, :n_kept])
-    axes, score = _with_signs(axes, moments, data, features, reference)
+    axes, score = _with_signs(axes, moments, data, scores, reference)
     info = {
         "method": "features",
         "passes": 0,
@@ -99,15 +103,16 @@ def _with_signs(
     axes: np.ndarray,
     moments: Moments,
     data: Summary | None,
-    features: np.ndarray | None,
+    scores: Scores | None,
     reference: np.ndarray | None,
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """The axes with their signs, and the scores of all rows where their features were kept."""
+    """The axes with their signs, and the scores of all rows where ``scores`` gives them."""
     score = None
-    if features is not None and data is not None:
-        score = features.T @ axes - moments.mean @ axes
+    if scores is not None and data is not None:
+        score = scores(axes, moments.mean @ axes)
         signs = signs_of(score[data.sample_index])
-        axes, score = axes * signs, score * signs
+        axes = axes * signs
+        score *= signs
     elif data is not None:
         axes = axes * signs_of(moments.map.applied(axes)(data.sample) - moments.mean @ axes)
     if reference is not None:  # as the component of the reference that it resembles most

@@ -11,14 +11,14 @@ from ..base import parallel
 from ..base.protocol import FeatureMap, Moments
 from ..base.rounding import EPS
 from ..maps.draws import DRAWS, Draws
-from ..maps.passes import feature_moments, moments_and_draws
+from ..maps.passes import apply, feature_moments, moments_and_draws
 from ..maps.uncentred import about
 from ..model.plan import Plan
 from ..solve import sampled
 from ..solve.beyond import KRYLOV_AFTER_FEATURES
 from ..solve.certificate import Bound
 from ..solve.moments import kernel_trace
-from .components import Axes, components, largest_of, leading_of
+from .components import Axes, Scores, components, largest_of, leading_of
 from .krylov import solve_by_krylov
 from .problem import Problem
 from .solution import Solution
@@ -108,9 +108,24 @@ def solve_by_features(problem: Problem, plan: Plan) -> Solution:
             rank=problem.rank,
             left_out=found.left_out,
             data=problem.data,
-            features=found.kept,
+            scores=_scores(found, problem),
         )
     return replace(solution, info=solution.info | {"radius": problem.data.radius})
+
+
+def _scores(found: _Pass, problem: Problem) -> Scores | None:
+    """What computes the scores at once, signs after them; None where they are not to be held as they are."""
+    kept, rows, budget = found.kept, problem.rows, problem.budget
+    if kept is not None:
+        return lambda axes, constant: kept.T @ axes - constant
+    if not problem.keeps_scores or problem.dtype != np.float64 or rows.sequential:
+        return None
+
+    def scores(axes: np.ndarray, constant: np.ndarray) -> np.ndarray:
+        given = {"constant": constant, "progress": budget.report, "stage": "scores"}
+        return np.asarray(apply(found.moments.map, rows, axes, budget.n_threads, **given))
+
+    return scores
 
 
 def _by_krylov(problem: Problem, plan: Plan) -> Solution:

@@ -26,8 +26,10 @@ import numpy as np
 
 from ..base.rounding import UNIT
 
-__all__ = ["Compressed", "compressed_moment"]
+__all__ = ["LEAST", "MOST", "Compressed", "compressed_moment", "expected_directions"]
 
+LEAST = 2500
+"""Features from which on fewer directions are looked for: an iteration on fewer features costs as little."""
 MOST = 1600
 """Directions that are kept, at most."""
 MOST_PAIRS = 1 << 23
@@ -53,6 +55,11 @@ class Compressed(NamedTuple):
     lift: Callable[[np.ndarray], np.ndarray]
     left_out: float
     error: float
+
+
+def expected_directions(reaches: list[float]) -> float:
+    """About how many there are for axes with these M times the half-length of the box, at tolerances near 1e-6."""
+    return 0.3 * prod(2.0 / pi * reach + 7.0 for reach in reaches)
 
 
 class _Axis(NamedTuple):
@@ -97,7 +104,7 @@ def compressed_moment(
     unpack : callable
         Half spectra (c, M_1 + 1, ...) of unit features -> (D, c), real.
     """
-    if prod(len(line) // 2 * r * 2.0 / pi + 3.0 for line, r in zip(lines, inside)) > 2.0 * MOST:
+    if expected_directions([len(line) // 2 * float(r) for line, r in zip(lines, inside)]) > 2.0 * MOST:
         return None
     axes = [_functions(line, float(r)) for line, r in zip(lines, inside, strict=True)]
     chosen, left_out = _chosen([axis.largest for axis in axes], tau)

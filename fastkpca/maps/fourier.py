@@ -29,8 +29,7 @@ import scipy  # scipy.fft is loaded where it is used first
 from ..base.protocol import Cost, FeatureMap, Kernel, Moments, Offer, OperatorMoments, Summary
 from ..base.rounding import UNIT
 from ..base.stored import Record
-from . import transforms
-from .compressed import Compressed, compressed_moment
+from . import compressed, transforms
 from .monomial import same_columns
 
 __all__ = [
@@ -53,8 +52,6 @@ COLUMNS = 10
 BEYOND = 1e-4
 """Error of a kernel value between a row of the box and one outside of it. Twice the margin that this takes lies between
 two rows of the box and their images, whose error is then far below any tolerance."""
-COMPRESSED_SHARE = 2.0
-"""Of the weight of the modes left out, for what a compressed moment leaves out besides."""
 TAIL_SHARE, TRANSFORM_SHARE = 0.25, 0.5
 """Of the tolerance, for the modes left out and for the error of the transforms."""
 
@@ -106,6 +103,8 @@ class FourierMap(FeatureMap):
         self._inside = pi * (self.box[1] - self.box[0]) / self.period * (1.0 + 1e-12) + 1e-14
         self._half_root = np.sqrt(self.weights[self.half[0] :])
         total = float(self.weights.sum())
+        axes = range(self.weights.ndim)
+        self._lines = [self.weights.sum(axis=tuple(e for e in axes if e != c)) for c in axes]
         # the moment's own: |S E S|_F^2 = sum_j |e_j|^2 (w * w)_j for the errors e of t, and (w * w)_j add up to
         # (sum w)^2, so S T S errs by sum w times the weighted root mean square of e, and with its mean three times that
         doubled = tuple(2 * m for m in self.half)
@@ -177,11 +176,12 @@ class FourierMap(FeatureMap):
         P, near = self._points(X)
         if near is not None:
             U = np.where(near[:, None], U, 0.0)
-        return self._unpack(transforms.type1(P, U, self.half, self.eps) * self._half_root)
+        return self._unpack(transforms.type1(P, U, self.half, self.eps, self._lines) * self._half_root)
 
     def apply(self, X: np.ndarray, C: np.ndarray) -> np.ndarray:
         P, near = self._points(X)
-        values = transforms.type2(P, self._pack(np.asarray(C, dtype=np.float64)) * self._half_root, self.half, self.eps)
+        spectra = self._pack(np.asarray(C, dtype=np.float64)) * self._half_root
+        values = transforms.type2(P, spectra, self.half, self.eps, self._lines)
         if near is not None:
             values[~near] = 0.0
         return values
@@ -299,7 +299,8 @@ class ToeplitzMoments(OperatorMoments):
                 "against rows inside; make a map for all the rows"
             )
         U = None if weights is None else np.asarray(weights, dtype=np.float64)[:, None]
-        self._sums += transforms.type1(P, U, self._doubled, self.map.eps)[0]
+        lines = [np.convolve(line, line) for line in self.map._lines]
+        self._sums += transforms.type1(P, U, self._doubled, self.map.eps, lines)[0]
         count = float(len(X)) if weights is None else float(np.sum(weights))
         self.count += count
         self.residual_trace += count * self.map.tail * (1.0 + len(X) * UNIT)
@@ -416,15 +417,19 @@ class ToeplitzMoments(OperatorMoments):
         total = self.total
         return self._uncentred(C) - np.outer(total, total @ C / max(self.count, 1e-300))
 
-    def compressed(self) -> Compressed | None:
+    def compressed(self) -> compressed.Compressed | None:
         whole = self.map
+        if whole.n_features < compressed.LEAST:
+            return None
         lines = [line for line, _ in _lines(whole.weights, whole.half)]
         lines[1:] = [line / line[m] for line, m in zip(lines[1:], whole.half[1:])]
         rest = np.abs(reduce(np.multiply.outer, lines) / whole.weights - 1.0).max()
         if not rest <= 1e-12:  # a mode's weight has to be a product over the axes
             return None
-        tau = COMPRESSED_SHARE * whole.tail
-        return compressed_moment(self._exact_count(), self.count, lines, whole._inside, tau, whole._unpack)
+        # as much again as the modes left out weigh
+        return compressed.compressed_moment(
+            self._exact_count(), self.count, lines, whole._inside, whole.tail, whole._unpack
+        )
 
     def heavy(self, share: float) -> tuple[HeavyModes, np.ndarray, float]:
         """The moment of the modes that weigh more than ``share`` of the heaviest: for ``nested``.
@@ -703,14 +708,20 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
     if D > LARGEST or 3.01 * transforms.error_bound(tuple(2 * m for m in half), eps, _safety(rim, eps)) > tol:
         return []
     grid = float(prod(4 * m + 1 for m in half))
-    reach = pi * (data.box[1] - data.box[0]) / (data.box[1] - data.box[0] + 2.0 * _margin(d) * sigma)
-    n = max(1, data.n_samples)
-    row = transforms.cost(tuple(2 * m for m in half), eps, reach, n, 1) / n
-    column = transforms.cost(half, eps, reach, n, COLUMNS) / (n * COLUMNS)
+    sides = data.box[1] - data.box[0]
+    periods = sides + 2.0 * _margin(d) * sigma
+    lines = [np.exp(-_mode_weights(p, sigma)[0] * np.arange(-m, m + 1.0) ** 2) for m, p in zip(half, periods)]
+    doubled, n = tuple(2 * m for m in half), max(1, data.n_samples)
+    reach = pi * sides / periods
+    row = transforms.cost(doubled, eps, reach, n, 1, [np.convolve(line, line) for line in lines]) / n
+    column = transforms.cost(half, eps, reach, n, COLUMNS, lines) / (n * COLUMNS)
     steps = 120.0 if d < 3 else 250.0
     # FFTs run at a twentieth of GEMM's rate; a step's share of the basis is some 4 steps D flops
     product = 10.0 * grid * log(grid + 2.0) * 20.0 + 1e6
-    if d == 3 and D >= 4000:
+    k = compressed.expected_directions([m * r for m, r in zip(half, reach)])
+    if D >= compressed.LEAST and k <= compressed.MOST:
+        setup = 1e8 + 1.5e3 * k**2  # 7 ms for 310, 20 ms for 730 were measured
+    elif d == 3 and D >= 4000:
         # two levels (``nested``): 1 s for 8e4 modes, 8 s for 2.7e5 were measured, uniform data and ten components
         setup = 4e9 + 3.6e11 * (D / 2.75e5) ** 1.65
     else:

@@ -41,6 +41,8 @@ __all__ = [
     "type2",
 ]
 
+Lines = Sequence[np.ndarray]
+
 SMALLEST_EPS, LARGEST_EPS = 1e-14, 1e-3
 FINE = 1e-9
 """Below this eps finufft takes a grid of twice the modes; from there on it may take one of 1.25 times as many where the
@@ -64,7 +66,7 @@ def error_bound(half: tuple[int, ...], eps: float, safety: float | None = None) 
     """Bound on |error of t_m| / sum |u| and |error of f_i| / sum |c|; beside the rounding of the sums themselves.
 
     With ``safety=WEIGHTED_SAFETY`` on the mean of the modes' errors, weighted by a Gaussian that falls to eps at M, and
-    on the root mean square. Our own boxes err at mode m by (m / M)^q of the other bound: far less where it has weight.
+    on the root mean square. Our own boxes keep it for any weights (``lines`` of ``type1``).
 
     4 pi u M_c a coordinate is the rounding of the phases m p, |p| <= pi known to a few u.
     """
@@ -97,20 +99,32 @@ def has_finufft() -> bool:
     return True
 
 
-def type1(P: np.ndarray, U: np.ndarray | None, half: tuple[int, ...], eps: float) -> np.ndarray:
-    """Half spectra of the columns of U (n, k) at the points P (d, n); U None: one column of ones."""
-    found = _boxes_for(P, half, eps, 1 if U is None else U.shape[1])
+def type1(
+    P: np.ndarray, U: np.ndarray | None, half: tuple[int, ...], eps: float, lines: Lines | None = None
+) -> np.ndarray:
+    """Half spectra of the columns of U (n, k) at the points P (d, n); U None: one column of ones.
+
+    With ``lines`` (the sums of the weights w_m >= 0 of the modes, by axis), only the weighted errors of the modes are
+    as ``error_bound`` says with ``WEIGHTED_SAFETY``.
+    """
+    found = _boxes_for(P, half, eps, 1 if U is None else U.shape[1], lines)
     if found is None and has_finufft():
         return _finufft_type1(P, U, half, eps)
     U = np.ones((P.shape[1], 1)) if U is None else U
     return _direct_type1(P, U, half) if found is None else _boxes_type1(P, U, half, *found)
 
 
-def type2(P: np.ndarray, spectra: np.ndarray, half: tuple[int, ...], eps: float) -> np.ndarray:
-    """Values (n, k) at the points P (d, n) of k Hermitian half spectra."""
+def type2(
+    P: np.ndarray, spectra: np.ndarray, half: tuple[int, ...], eps: float, lines: Lines | None = None
+) -> np.ndarray:
+    """Values (n, k) at the points P (d, n) of k Hermitian half spectra.
+
+    With ``lines`` as in ``type1`` the spectra are w_m^(1/2) c_m, and the error is at most that of ``error_bound`` with
+    ``WEIGHTED_SAFETY`` times |c|_2 (sum w)^(1/2).
+    """
     if P.shape[1] * prod(2 * m + 1 for m in half) <= FEW_PHASES:
         return _direct_type2(P, spectra, half)
-    found = _boxes_for(P, half, eps, len(spectra))
+    found = _boxes_for(P, half, eps, len(spectra), lines)
     if found is not None:
         return _boxes_type2(P, spectra, half, *found)
     return _finufft_type2(P, spectra, half, eps) if has_finufft() else _direct_type2(P, spectra, half)
@@ -324,44 +338,62 @@ def _boxes_cost(half: tuple[int, ...], order: int, counts: tuple[int, ...], n: i
     return 5e5 + k * column + n * 120.0 * d
 
 
-def _boxes(half: tuple[int, ...], eps: float, reach: Sequence[float], n: int, k: int) -> _Boxes | None:
+def _boxes(
+    half: tuple[int, ...], eps: float, reach: Sequence[float], n: int, k: int, lines: Lines | None = None
+) -> _Boxes | None:
     """The cheapest boxes for points that fill ``reach`` to both sides of a middle; None where rounding would be in the
     way.
 
     Interpolation axis by axis multiplies errors by Lebesgue constants, at most (2 / pi) log q + 1 each. Of the bound
     8 d eps the remainder takes seven eighths, the rounding of Lagrange values, some 30 q u Lebesgue^d, the rest.
+    Where weights meet the modes, M^q becomes the root mean square of m^q, and the remainder takes a quarter.
     """
     if eps < 4e-13:
         return None
-    found = []
-    for order in range(6, MOST_NODES + 1, 2):
+    d, found = len(half), []
+    for order in range(4, MOST_NODES + 1, 2):
+        share = 3.5 if lines is None else 0.125 * WEIGHTED_SAFETY / d
         lebesgue = 2.0 / pi * log(order) + 1.0
-        largest = 2.0 * (3.5 * _clip(eps) * factorial(order) / lebesgue ** (len(half) - 1)) ** (1.0 / order)  # M r
-        counts = tuple(max(1, ceil(x * m / largest)) for m, x in zip(half, reach, strict=True))
+        largest = 2.0 * (share * _clip(eps) * factorial(order) / lebesgue ** (d - 1)) ** (1.0 / order)  # M r
+        modes = half if lines is None else [_mean_mode(line, order) for line in lines]
+        counts = tuple(max(1, ceil(x * m / largest)) for m, x in zip(modes, reach, strict=True))
         found.append(_Boxes(order, counts, _boxes_cost(half, order, counts, n, k)))
     return min(found, key=lambda boxes: boxes.cost)
 
 
-def _cheapest(half: tuple[int, ...], eps: float, reach: Sequence[float], n: int, k: int) -> tuple[float, _Boxes | None]:
+def _mean_mode(line: np.ndarray, order: int) -> float:
+    """(sum_m w_m |m|^(2 q) / sum_m w_m)^(1 / (2 q)) for modes -M to M."""
+    largest = len(line) // 2
+    powers = np.abs(np.arange(-largest, largest + 1.0) / max(largest, 1)) ** (2 * order)
+    return largest * float(line @ powers / line.sum()) ** (0.5 / order)
+
+
+def _cheapest(
+    half: tuple[int, ...], eps: float, reach: Sequence[float], n: int, k: int, lines: Lines | None
+) -> tuple[float, _Boxes | None]:
     """The cost of the cheapest way for n points and k real columns, and its boxes; None for the other way."""
     other = _finufft_cost(half, eps, n, k) if has_finufft() else _direct_cost(half, n, k)
-    boxes = _boxes(half, eps, reach, n, k)
+    boxes = _boxes(half, eps, reach, n, k, lines)
     return (other, None) if boxes is None or other <= boxes.cost else (boxes.cost, boxes)
 
 
-def cost(half: tuple[int, ...], eps: float, reach: Sequence[float], n: int, k: int) -> float:
+def cost(
+    half: tuple[int, ...], eps: float, reach: Sequence[float], n: int, k: int, lines: Lines | None = None
+) -> float:
     """Of either transform for n points, whose phases fill ``reach`` to both sides of a middle, and k real columns."""
-    return _cheapest(half, eps, reach, n, k)[0]
+    return _cheapest(half, eps, reach, n, k, lines)[0]
 
 
-def _boxes_for(P: np.ndarray, half: tuple[int, ...], eps: float, k: int) -> tuple[_Boxes, np.ndarray] | None:
+def _boxes_for(
+    P: np.ndarray, half: tuple[int, ...], eps: float, k: int, lines: Lines | None
+) -> tuple[_Boxes, np.ndarray] | None:
     """The boxes that the transform of k columns at the points P takes, and the ends (2, d) of what they cover."""
     if P.shape[1] == 0:
         return None
     low, high = P.min(axis=1), P.max(axis=1)
     slack = 1e-9 + 1e-12 * (high - low)
     ends = np.stack([low - slack, high + slack])
-    boxes = _cheapest(half, eps, list(0.5 * (ends[1] - ends[0])), P.shape[1], k)[1]
+    boxes = _cheapest(half, eps, list(0.5 * (ends[1] - ends[0])), P.shape[1], k, lines)[1]
     return None if boxes is None else (boxes, ends)
 
 

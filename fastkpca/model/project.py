@@ -161,6 +161,8 @@ def write_scores(
         else:
             lazy = rows.source.wrap(score.astype(dtype, copy=False))
         return lazy if result is None else _stored(rows, lazy, result)
+    if result is None and score is not None and score.dtype == dtype:
+        return np.ascontiguousarray(score)
     result = np.empty(shape, dtype=dtype) if result is None else result
     if score is None:
         projector.project(kernel, rows, result, n_threads, report)

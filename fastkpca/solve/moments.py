@@ -6,22 +6,19 @@ scores of all rows are H Phi W: nothing of size N x N is ever needed.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from ..base.protocol import Moments, OperatorMoments
 from ..base.rounding import UNIT
-from .certificate import Certificate, cluster_labels
+from .certificate import cluster_labels
 from .lanczos import FORMED, LeadingPairs, SymmetricOperator, leading_pairs
 from .lapack import largest_eigenpairs
 from .nested import nested_pairs
 from .task import SolverTarget
 
 __all__ = ["entry_defect", "kernel_trace", "leading_axes", "principal_axes"]
-
-LEAST_COMPRESSED = 2500
-"""Features from which on a moment in few directions is looked for: an iteration on fewer costs as little."""
-COMPRESSED_SHARE = 0.25
-"""Of tol, for what lies in the other directions."""
 
 
 def kernel_trace(moments: Moments) -> float:
@@ -99,7 +96,7 @@ def leading_axes(
             )
         # forming it adds rounding errors of a few units of its norm to LAPACK's
         return (*_lapack(operator.form(), _one_more(count)), None)
-    if count is not None and D >= LEAST_COMPRESSED:
+    if count is not None:
         pairs = _compressed_pairs(operator, count, tol)
         if pairs is not None:
             return pairs.values, pairs.vectors, pairs
@@ -119,16 +116,22 @@ def _compressed_pairs(moments: OperatorMoments, count: int, tol: float) -> Leadi
     small = moments.compressed()
     if small is None or 4 * count > len(small.matrix):
         return None
-    trace = float(np.trace(small.matrix))
-    values, vectors = largest_eigenpairs(small.matrix, count + 1)
-    if not small.left_out <= COMPRESSED_SHARE * tol * values[0]:
+    A, error = small.matrix, small.error
+    trace, norm = float(np.trace(A)), float(np.linalg.norm(A))
+    operator = SymmetricOperator(
+        lambda U: A @ U, len(A), trace, norm * (1.0 + 1e-12), 4.0 * len(A) * UNIT * norm, error, A.copy
+    )
+    pairs = leading_pairs(operator, SolverTarget(count, 0.25 * tol))
+    if not small.left_out <= tol * pairs.values[0]:
         return None
-    error = small.error + (8.0 * np.sqrt(len(small.matrix)) + 16.0) * UNIT * trace
-    bounds = np.column_stack([values - error, values + small.left_out + error])
+    found = pairs.certificate
+    bounds = found.eigenvalue_bounds + np.array([-error, small.left_out + error])
     # |C21|^2 <= |C11| |C22| for a semidefinite C
-    residual = float(np.sqrt((values[0] + error) * small.left_out)) + moments.indefinite + error
-    certificate = Certificate(bounds, np.full(count + 1, np.pi / 2), cluster_labels(bounds), None, error)
-    return LeadingPairs(values.copy(), small.lift(vectors), certificate, count, residual, 1, len(small.matrix))
+    residual = pairs.residual + float(np.sqrt(bounds[0, 1] * small.left_out)) + moments.indefinite + error
+    certificate = replace(
+        found, eigenvalue_bounds=bounds, clusters=cluster_labels(bounds), rounding=found.rounding + error
+    )
+    return replace(pairs, vectors=small.lift(pairs.vectors), certificate=certificate, residual=residual)
 
 
 def _one_more(count: int | None) -> int | None:

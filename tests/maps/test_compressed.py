@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from tests.support import reference
+import reference
 
 import fastkpca as fk
 from fastkpca.maps import compressed

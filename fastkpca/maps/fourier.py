@@ -300,7 +300,7 @@ class ToeplitzMoments(OperatorMoments):
             )
         U = None if weights is None else np.asarray(weights, dtype=np.float64)[:, None]
         lines = [np.convolve(line, line) for line in self.map._lines]
-        self._sums += transforms.type1(P, U, self._doubled, self.map.eps, lines)[0]
+        self._sums += transforms.type1(P, U, self._doubled, self.map.eps, lines, self.map._inside)[0]
         count = float(len(X)) if weights is None else float(np.sum(weights))
         self.count += count
         self.residual_trace += count * self.map.tail * (1.0 + len(X) * UNIT)

@@ -56,7 +56,9 @@ WEIGHTED_SAFETY = 3.0
 """The same where the weights of a Gaussian meet the modes, whose errors lie at the rim, whatever d: at most 2.2 was
 measured on either grid, for M from 1 to 2000 and eps from 1e-14 to 1e-3, at equal coordinates too, where errors add.
 Of the root mean square, with weights that fall to eps at the rim or lower: at most 2.47 (d = 3, M = 2)."""
-MANY = 1 << 17  # points times columns of a call that takes long enough to be worth a thread of its own
+MANY = 1 << 17
+"""Points times columns of a call that takes long enough to be worth a thread of its own; points that boxes are made for
+which do not depend on them."""
 CHUNK = 1 << 21  # numbers in the widest array of the GEMM way
 FEW_PHASES = 1 << 14
 """Points times modes up to which direct sums take less time than finufft needs to begin."""
@@ -100,14 +102,22 @@ def has_finufft() -> bool:
 
 
 def type1(
-    P: np.ndarray, U: np.ndarray | None, half: tuple[int, ...], eps: float, lines: Lines | None = None
+    P: np.ndarray,
+    U: np.ndarray | None,
+    half: tuple[int, ...],
+    eps: float,
+    lines: Lines | None = None,
+    inside: np.ndarray | None = None,
 ) -> np.ndarray:
     """Half spectra of the columns of U (n, k) at the points P (d, n); U None: one column of ones.
+
+    With ``inside`` (d,) all points lie within these distances of 0, and what one of them adds does not depend on the
+    others, but for rounding: spectra of parts add up to that of the whole.
 
     With ``lines`` (the sums of the weights w_m >= 0 of the modes, by axis), only the weighted errors of the modes are
     as ``error_bound`` says with ``WEIGHTED_SAFETY``.
     """
-    found = _boxes_for(P, half, eps, 1 if U is None else U.shape[1], lines)
+    found = _boxes_for(P, half, eps, 1 if U is None else U.shape[1], lines, inside)
     if found is None and has_finufft():
         return _finufft_type1(P, U, half, eps)
     U = np.ones((P.shape[1], 1)) if U is None else U
@@ -385,15 +395,24 @@ def cost(
 
 
 def _boxes_for(
-    P: np.ndarray, half: tuple[int, ...], eps: float, k: int, lines: Lines | None
+    P: np.ndarray,
+    half: tuple[int, ...],
+    eps: float,
+    k: int,
+    lines: Lines | None,
+    inside: np.ndarray | None = None,
 ) -> tuple[_Boxes, np.ndarray] | None:
-    """The boxes that the transform of k columns at the points P takes, and the ends (2, d) of what they cover."""
+    """The boxes that the transform of k columns at the points P takes, and the ends (2, d) of what they cover.
+
+    Where ``inside`` says what they have to cover, they do not depend on the points.
+    """
+    n = P.shape[1] if inside is None else MANY
     if P.shape[1] == 0:
         return None
-    low, high = P.min(axis=1), P.max(axis=1)
+    low, high = (P.min(axis=1), P.max(axis=1)) if inside is None else (-inside, inside)
     slack = 1e-9 + 1e-12 * (high - low)
     ends = np.stack([low - slack, high + slack])
-    boxes = _cheapest(half, eps, list(0.5 * (ends[1] - ends[0])), P.shape[1], k, lines)[1]
+    boxes = _cheapest(half, eps, list(0.5 * (ends[1] - ends[0])), n, k, lines)[1]
     return None if boxes is None else (boxes, ends)
 
 

@@ -17,7 +17,7 @@ SAMPLE_ROWS = 4096
 LEAST_RANGE = 1e-150
 """Of a column that is to be scaled by its standard deviation."""
 MAX_COVARIANCE = 64
-"""Columns up to which the pass over the rows finds their covariance; beyond, that of the sample is made when asked for."""
+"""Columns up to which the pass over the rows finds their covariance; of more, that of the sample is made if needed."""
 
 
 def _reference_row(rows: Rows) -> np.ndarray | None:

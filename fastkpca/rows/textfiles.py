@@ -305,10 +305,12 @@ class TextFile:
     def _refuse_words(self, taken: list[int]) -> None:
         """Raise DataFileError where columns are made of words."""
         words = [i for i in taken if _is_words(self._cells(i))]
-        if not words:
-            return
         with_separator = [i for i in words if self._decimal_hint(self._example(i))]
         others = [i for i in words if i not in with_separator]
+        if self.decimal == ",":  # with points in a column the file is refused later on, with the number of the line
+            words, with_separator = others, []
+        if not words:
+            return
         parts = []
         if with_separator:
             parts.append(self._not_numeric(with_separator, self._decimal_hint(self._example(with_separator[0]))))

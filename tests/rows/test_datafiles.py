@@ -302,8 +302,8 @@ def test_a_point_among_decimal_commas_is_an_error(text, reader, id_column, line,
     column = 1 if id_column is None else 2
     refused(
         text("".join(lines)),
-        rf"x.csv: line {line}, column {column} \('Umsatz'\): '{cell}' is not a number \(a thousands point, or a decimal "
-        r"point\? with --decimal , no number may hold a point\)",
+        rf"x.csv: line {line}, column {column} \('Umsatz'\): '{cell}' is not a number \(a thousands point, or a "
+        r"decimal point\? with --decimal , no number may hold a point\)$",
         decimal=",",
         id_column=id_column,
     )
@@ -312,7 +312,7 @@ def test_a_point_among_decimal_commas_is_an_error(text, reader, id_column, line,
 def test_a_column_of_points_among_decimal_commas(text, reader):
     refused(
         text("a;b\n1.5;2,5\n3.5;4,5\n"),
-        r"not numeric: column 1 \('a'\), for example '1.5' \(a thousands point, or a decimal point\?",
+        r"line 2, column 1 \('a'\): '1.5' is not a number \(a thousands point, or a decimal point\?.* \(the first of 2",
         decimal=",",
     )
 
@@ -321,12 +321,14 @@ def test_words_beside_decimal_commas(text):
     """Without --decimal no column is numeric: names are kept, every column is looked at, and not all are left out."""
     message = refused(
         text(GERMAN.replace(";9", ";9,")),
-        r"not numeric: column 2 \('Umsatz'\), column 3 \('Gewinn'\), for example '9,00' \(a decimal comma\? --decimal , "
-        r"reads it\); not numeric: column 1 \('id'\), for example 'a0' \(the names of the rows\? --id id takes them\)$",
+        r"not numeric: column 2 \('Umsatz'\), column 3 \('Gewinn'\), for example '9,00' \(a decimal comma\? "
+        r"--decimal , reads it\); not numeric: column 1 \('id'\), for example 'a0' "
+        r"\(the names of the rows\? --id id takes them\)$",
     )
     assert "--skip-columns" not in message
     message = refused(
-        text("a;2020\n1,5;2,5\n3,5;4,5\n"), r"column 1 \('a'\), column 2 \('2020'\), for example '1,5' \(a decimal comma\?"
+        text("a;2020\n1,5;2,5\n3,5;4,5\n"),
+        r"column 1 \('a'\), column 2 \('2020'\), for example '1,5' \(a decimal comma\?",
     )
     assert "--skip-columns" not in message
     refused(text("a,1\nb,2\nc,3\n"), r"\(the names of the rows\? --id 1 takes them\); leave out with --skip-columns 1$")

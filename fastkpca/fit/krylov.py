@@ -88,7 +88,16 @@ def _solve(
                 kernel, rows, problem.data, coordinates, wanted or 10, way.n_features, budget.n_threads
             )
         reached = block_krylov(
-            KernelMatrix(product, search, trace, kernel.positive_semidefinite, entry_error, known, entries),
+            KernelMatrix(
+                product,
+                search,
+                trace,
+                kernel.positive_semidefinite,
+                entry_error,
+                known,
+                entries,
+                budget.n_threads,
+            ),
             SolverTarget(
                 wanted or min(10, problem.rank),
                 target.tol,

@@ -172,7 +172,7 @@ def _held_krylov(problem: Problem) -> list[Candidate]:
 
 def _is_spread(data: Summary) -> bool:
     """Whether the rows fill all their dimensions. If not, pivots may be far fewer than the monomials."""
-    if data.covariance is None or data.n_features > SPREAD_COLUMNS:
+    if data.n_features > SPREAD_COLUMNS or data.covariance is None:
         return False
     lengths = np.linalg.eigvalsh(data.covariance)
     return bool(lengths[0] > 1e-3 * lengths[-1])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import html
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from ..errors import ModelFileError, ScoresNotKeptError
 from ..kernels import guarded, kernel_from_state, kernel_state
 from ..rows.view import Rows
 from . import stored
+from .notebook import html_table
 from .plan import Plan
 from .projector import Projector
 
@@ -232,25 +232,19 @@ class KPCAModel:
 
     def _repr_html_(self) -> str:
         """The model in a notebook: what it is, and its components."""
-        rows = [
+        facts = [
             ("kernel", repr(self.kernel)),
             ("rows and columns", f"{self.n_samples} × {self.n_features}"),
             ("method", self.plan.method),
             ("intervals", f"{self.bounds_text}, at most {self._widest_interval():.1e} of the largest eigenvalue wide"),
         ]
-        shown = min(self.n_components, 10)
-        parts = [
-            f"<tr><th>{html.escape(name)}</th><td colspan='3'>{html.escape(text)}</td></tr>" for name, text in rows
-        ]
-        parts.append("<tr><th>component</th><th>eigenvalue</th><th>interval</th><th>explained</th></tr>")
-        for i in range(shown):
+        lines = []
+        for i in range(min(self.n_components, 10)):
             low, high = self.eigenvalue_bounds[i]
             percent = f"{self.explained[i]:.2f} %" if np.isfinite(self.explained[i]) else "unknown"
-            interval = f"{self.eigenvalues[i]:.6g}</td><td>{low:.6g} to {high:.6g}</td><td>{percent}"
-            parts.append(f"<tr><td>{i + 1}</td><td>{interval}</td></tr>")
-        if shown < self.n_components:
-            parts.append(f"<tr><td colspan='4'>and {self.n_components - shown} more</td></tr>")
-        return f"<table><caption>Kernel PCA</caption>{''.join(parts)}</table>"
+            lines.append((str(i + 1), f"{self.eigenvalues[i]:.6g}", f"{low:.6g} to {high:.6g}", percent))
+        more = f"and {self.n_components - len(lines)} more" if len(lines) < self.n_components else ""
+        return html_table("Kernel PCA", facts, ("component", "eigenvalue", "interval", "explained"), lines, more)
 
     def _widest_interval(self) -> float:
         """The width of the widest interval over the largest eigenvalue."""

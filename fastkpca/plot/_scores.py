@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._figure import COLOURS, component_label, fitted, new_axes, open_frame, short
+from ._figure import COLOURS, LARGER, MARKERS, component_label, fitted, new_axes, open_frame, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _CLASSES = 12  # more distinct labels than this are drawn on a colour scale where they are numbers
 _LEGEND = 48  # a longer legend would be larger than the picture: the colours then stand alone
-_MARKERS = "o^sDvXP*<>"  # each class has its own: colours alone do not survive a grey print
-_LARGER = {"*": 2.2}  # a star of the others' size has half their area of ink
 _POINTS_AS_PIXELS = 20_000  # more points than this go into vector formats as one picture, or are counted in cells
 _NEW_ROWS: dict[str, Any] = {"facecolors": "none", "linewidths": 1.1}
 
@@ -220,7 +218,10 @@ def draw_points(
 
     Returns the entries of a legend: none where there is a colour bar, no label, or too many of them.
     """
-    style = _style(len(points)) | changed
+    style = _style(len(points))
+    if hollow:  # the rim is what shows the colour
+        del style["edgecolors"]
+    style |= changed
     if labels is None:
         colour = {"edgecolors": "black"} if hollow else {} if {"c", "color"} & {*style} else {"color": COLOURS[0]}
         ax.scatter(*points.T, **colour | style)
@@ -239,7 +240,7 @@ def draw_points(
     for marker in dict.fromkeys(markers):
         same = np.array([m == marker for m in markers])[index]
         paint = {"edgecolors" if hollow else "c": colours[index[same]]}
-        size = {"s": _LARGER.get(marker, 1.0) * style["s"]}
+        size = {"s": LARGER.get(marker, 1.0) * style["s"]}
         ax.scatter(*points[same].T, marker=marker, **paint | style | size)
     if len(values) > _LEGEND or hollow:
         return []
@@ -250,7 +251,7 @@ def draw_points(
             *nowhere,
             color=[colour],
             marker=marker,
-            s=30 * _LARGER.get(marker, 1.0),
+            s=30 * LARGER.get(marker, 1.0),
             label=f"{value:g}" if numeric else short(str(value)),
             **named,
         )
@@ -259,11 +260,12 @@ def draw_points(
 
 
 def _style(n_points: int) -> dict[str, Any]:
-    """The more points, the smaller and the more transparent."""
+    """The more points, the smaller and the more transparent; a white rim parts those that overlap."""
     return {
         "s": float(np.clip(4e4 / max(n_points, 1), 1, 24)),
         "alpha": float(np.clip(60 / np.sqrt(max(n_points, 1)), 0.08, 0.85)),
-        "linewidths": 0,
+        "linewidths": float(np.clip(60 / np.sqrt(max(n_points, 1)) - 1.0, 0, 0.35)),
+        "edgecolors": "white",
         "rasterized": n_points > _POINTS_AS_PIXELS,
     }
 
@@ -303,7 +305,7 @@ def _looks(classes: int, cmap: Any) -> tuple[np.ndarray, list[str]]:
     from matplotlib.colors import to_rgba_array
 
     n = len(COLOURS)
-    markers = [_MARKERS[(i + i // n) % len(_MARKERS)] if classes <= _LEGEND else "o" for i in range(classes)]
+    markers = [MARKERS[(i + i // n) % len(MARKERS)] if classes <= _LEGEND else "o" for i in range(classes)]
     if classes > _LEGEND or cmap is not None:
         colormaps: Any = matplotlib.colormaps
         scale = colormaps.get_cmap(cmap or "viridis")

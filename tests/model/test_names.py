@@ -107,6 +107,24 @@ def test_a_model_shows_itself_in_a_notebook(model):
     assert len(minidom.parseString(shown).getElementsByTagName("tr")) == 16
 
 
+def test_importance_shows_itself_as_a_table():
+    X = np.random.default_rng(0).standard_normal((100, 20)) * np.linspace(1.0, 2.0, 20)
+    which = fk.kpca_importance(fk.kpca(X, "linear", 8), X)
+    shown = repr(which).splitlines()
+    assert shown[0] == "Importance by gradient: 8 components, 20 columns, 100 rows"
+    assert shown[1].split() == ["share", "(%)", *(f"PC{j}" for j in range(1, 7))]
+    names = [line[:11].strip() for line in shown[2:17]]
+    assert names == [which.names[i] for i in which.ranking()[:15]]
+    top = which.ranking()[0]
+    assert shown[2].split()[2:4] == [f"{100 * which.share[0, top]:.1f}", "+" if which.sign[0, top] > 0 else "-"]
+    assert shown[17] == "and 2 more components and 5 more columns" and shown[18].startswith("+ and -:")
+    table = minidom.parseString(which._repr_html_())
+    assert len(table.getElementsByTagName("tr")) == 3 + 1 + 15 + 1
+    assert table.getElementsByTagName("tr")[4].firstChild.firstChild.data == names[0]
+    few = fk.kpca_importance(fk.kpca(X[:, :3], "linear", 1), X[:, :3], method="permutation")
+    assert len(repr(few).splitlines()) == 5 and "more" not in few._repr_html_()
+
+
 @pytest.mark.parametrize(
     ("seconds", "digits", "text"),
     [(2720.4, 3, "2,720"), (599.2, 3, "599"), (600.0, 2, "600"), (0.0123, 3, "0.0123"), (1e12, 3, "1e+12")],

@@ -217,7 +217,10 @@ def kpca_importance(
         )
     given = rows_of(model, X, purpose="kpca_importance", sample_weight=sample_weight)
     if given.rows.n_samples < 2:
-        raise ValueError("importance needs the spread of the columns, and there is one row; give at least two")
+        raise ValueError(
+            "importance needs the spread of the columns, and there is one row; give at least two "
+            "(kpca_contributions says which columns make one row unusual)"
+        )
     threads = parallel.threads_for(given.kernel, n_threads)
     if method == "gradient":
         over = _gradient_pass(model.projector, given.kernel, given.rows)

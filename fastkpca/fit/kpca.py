@@ -101,8 +101,9 @@ def kpca(
     memory_limit : int or str, optional
         Bytes, or "500MB", beside the rows themselves; 2 GiB by default. The plan takes no route that needs more.
     n_threads : int, optional
-        Default: all processors. Results do not depend on it. LAPACK, in the dense route, runs with BLAS's own threads
-        all the same (``OPENBLAS_NUM_THREADS``, threadpoolctl).
+        Default: all processors, but no more than BLAS has threads (``OMP_NUM_THREADS``, threadpoolctl), and one in a
+        worker of a pool of processes. Results do not depend on it. LAPACK, in the dense route, runs with BLAS's own
+        threads all the same (``OPENBLAS_NUM_THREADS``, threadpoolctl).
     rng : int, Generator, SeedSequence or None
         Randomness; 0 by default: same input, same output.
     sample_weight : array_like (N,), optional

@@ -305,12 +305,12 @@ cdef class ProductSums:
     def add(self, Expansion e, const double[:, ::1] X, double[::1] sums, double[::1] totals):
         """Add the products of features of a tile (n, d) to ``sums`` (n_sums,), the features to ``totals`` (D,)."""
         cdef Py_ssize_t n = X.shape[0], D = self.n_features, d = e.d, skip = e.skip, b, c, g, i, j
-        cdef int k, rows, columns, count = <int>D, stride = TILE, step = 1
+        cdef int k, rows, columns, count = <int>D, stride = <int>min(<Py_ssize_t>TILE, max(n, 1)), step = 1
         cdef double one = 1.0
         if e.n_features != D or X.shape[1] != d or sums.shape[0] != self.n_sums or totals.shape[0] != D:
             raise ValueError("the tile, or the sums, are not of these features")
-        cdef double[::1] scratch = np.empty((D + skip + d) * CHUNK), ones = np.ones(TILE), added = np.zeros(D)
-        cdef double[:, ::1] left = np.empty((D, TILE)), right = np.empty((D, TILE))
+        cdef double[::1] scratch = np.empty((D + skip + d) * CHUNK), ones = np.ones(stride), added = np.zeros(D)
+        cdef double[:, ::1] left = np.empty((D, stride)), right = np.empty((D, stride))
         with nogil:
             for b in range((n + TILE - 1) // TILE):
                 k = <int>min(<Py_ssize_t>TILE, n - b * TILE)

@@ -274,6 +274,11 @@ def _importance(model: KPCAModel, sums: _Sums, method: str, n: int) -> Importanc
     else:
         error = np.sqrt(np.maximum(second - first**2, 0.0) / n)
         found = (first, method, spread, None, None, None, error)
+    if not found[0].any():
+        raise ValueError(
+            "the scores of these rows do not change with any column: the rows lie far from those that the model was "
+            "fitted on; give rows on the same scale (in a pipeline: pipeline[:-1].transform(X))"
+        )
     return Importance(*found, n, model.feature_names)
 
 

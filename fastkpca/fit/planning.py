@@ -6,6 +6,8 @@ Predictions are counts (flops, kernel values, bytes) over the rates of ``product
 from __future__ import annotations
 
 import math
+from contextlib import suppress
+from copy import deepcopy
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -14,7 +16,7 @@ import numpy as np
 from ..base import room
 from ..base.near import with_near
 from ..base.protocol import Cost, FeatureMap, Kernel, Offer, Summary
-from ..errors import NoRouteError
+from ..errors import NoRouteError, SlowRouteWarning, warn_caller
 from ..maps.draws import DRAWS
 from ..maps.pivots import candidates_for, pivot_map, pivots_cost
 from ..model.plan import Candidate, Plan, Room, readable_seconds, readable_size
@@ -40,7 +42,7 @@ from .look import NOTHING_SEEN, Look, first_share, look_at
 from .problem import Problem
 from .product_choice import LEAST_COLUMNS, Way, products_for
 
-__all__ = ["MAX_FEATURES", "budgeted", "make_plan", "offers_of_maps", "small_offers", "threads_within"]
+__all__ = ["MAX_FEATURES", "budgeted", "make_plan", "offers_of_maps", "small_offers", "threads_within", "warn_if_slow"]
 
 LOOK_SECONDS = 1e-2
 """Below this LAPACK is taken without a look at the spectrum, which costs 3e-3 and seldom finds anything faster."""
@@ -85,6 +87,10 @@ MORE_THAN_ROWS = 2048
 """Features that a map may have where the rows are fewer: their D x D moment takes half a second at most."""
 
 
+LONG, MUCH_SHORTER = 30.0, 0.2
+"""Predicted seconds from which on a looser tol is tried, and the share of them for which it is worth a warning."""
+
+
 class Counted(NamedTuple):
     """A number of pivots, and of rows drawn to bound what they leave."""
 
@@ -108,6 +114,25 @@ def make_plan(problem: Problem) -> Plan:
         if not problem.budget.capped:
             raise
         raise MemoryError(f"{error}; {room.describe_limit()}") from None
+
+
+def warn_if_slow(problem: Problem, plan: Plan) -> None:
+    """Warn where the plan takes long, and one for a looser tol takes a small share of that."""
+    target, seconds = problem.target, plan.chosen.seconds
+    if seconds < LONG or not target.tol_is_required or problem.rows.sequential or problem.rows.distributed:
+        return
+    for tol in (1e-4, 1e-2):
+        looser = replace(problem, target=replace(target, tol=tol), rng=deepcopy(problem.rng))
+        with suppress(ValueError, MemoryError):
+            other = make_plan(looser).chosen.seconds if tol > target.tol else seconds
+            if other <= MUCH_SHORTER * seconds:
+                warn_caller(
+                    f"this will take about {readable_seconds(seconds)}, and about {readable_seconds(other)} with "
+                    f"tol={tol:g}, where each eigenvalue's interval is {tol:g} times the largest one wide; "
+                    "fastkpca.plan shows the routes",
+                    SlowRouteWarning,
+                )
+                return
 
 
 def _plan(problem: Problem) -> Plan:

@@ -6,6 +6,8 @@ Predictions are counts (flops, kernel values, bytes) over the rates of ``product
 from __future__ import annotations
 
 import math
+from contextlib import suppress
+from copy import deepcopy
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -14,7 +16,7 @@ import numpy as np
 from ..base import room
 from ..base.near import with_near
 from ..base.protocol import Cost, FeatureMap, Kernel, Offer, Summary
-from ..errors import NoRouteError
+from ..errors import NoRouteError, SlowRouteWarning, warn_caller
 from ..maps.draws import DRAWS
 from ..maps.pivots import candidates_for, pivot_map, pivots_cost
 from ..model.plan import Candidate, Plan, Room, readable_seconds, readable_size
@@ -40,7 +42,7 @@ from .look import NOTHING_SEEN, Look, first_share, look_at
 from .problem import Problem
 from .product_choice import LEAST_COLUMNS, Way, products_for
 
-__all__ = ["MAX_FEATURES", "budgeted", "make_plan", "offers_of_maps", "small_offers", "threads_within"]
+__all__ = ["MAX_FEATURES", "budgeted", "make_plan", "offers_of_maps", "small_offers", "threads_within", "warn_if_slow"]
 
 LOOK_SECONDS = 1e-2
 """Below this LAPACK is taken without a look at the spectrum, which costs 3e-3 and seldom finds anything faster."""
@@ -70,6 +72,8 @@ MANY_COLUMNS, HOPELESS = 32, 8.0
 WORTH_EXACTNESS = 1.3
 """Times the seconds of the best feature map that one without any truncation may take."""
 MAX_FEATURES = 8192
+EXTRAPOLATED = 1.4
+"""Times the seconds of pivots whose number is a guess: where these are too few, a second round or a search follows."""
 PIVOT_LOOK_SECONDS = 1.5e-4
 """Of a look and what follows from it, for each pivot that the look took."""
 SAMPLED_SHARE = 0.85
@@ -81,6 +85,10 @@ NO_MORE = 1e-9
 """Residual trace over trace below which more pivots are not worth their cost, whatever the budget."""
 MORE_THAN_ROWS = 2048
 """Features that a map may have where the rows are fewer: their D x D moment takes half a second at most."""
+
+
+LONG, MUCH_SHORTER = 30.0, 0.2
+"""Predicted seconds from which on a looser tol is tried, and the share of them for which it is worth a warning."""
 
 
 class Counted(NamedTuple):
@@ -106,6 +114,25 @@ def make_plan(problem: Problem) -> Plan:
         if not problem.budget.capped:
             raise
         raise MemoryError(f"{error}; {room.describe_limit()}") from None
+
+
+def warn_if_slow(problem: Problem, plan: Plan) -> None:
+    """Warn where the plan takes long, and one for a looser tol takes a small share of that."""
+    target, seconds = problem.target, plan.chosen.seconds
+    if seconds < LONG or not target.tol_is_required or problem.rows.sequential or problem.rows.distributed:
+        return
+    for tol in (1e-4, 1e-2):
+        looser = replace(problem, target=replace(target, tol=tol), rng=deepcopy(problem.rng))
+        with suppress(ValueError, MemoryError):
+            other = make_plan(looser).chosen.seconds if tol > target.tol else seconds
+            if other <= MUCH_SHORTER * seconds:
+                warn_caller(
+                    f"this will take about {readable_seconds(seconds)}, and about {readable_seconds(other)} with "
+                    f"tol={tol:g}, where each eigenvalue's interval is {tol:g} times the largest one wide; "
+                    "fastkpca.plan shows the routes",
+                    SlowRouteWarning,
+                )
+                return
 
 
 def _plan(problem: Problem) -> Plan:
@@ -205,7 +232,14 @@ def _compared(problem: Problem, dense: Candidate) -> list[Candidate]:
         candidates += _feature_candidates(problem, look, others)
     # what the look itself takes, each candidate costs
     once = 0.0 if look.probe is None else PIVOT_LOOK_SECONDS * len(look.probe.curve)
-    return [replace(x, seconds=x.seconds + once) for x in candidates]
+    return [replace(x, seconds=_risk(x, look, problem) * x.seconds + once) for x in candidates]
+
+
+def _risk(candidate: Candidate, look: Look, problem: Problem) -> float:
+    """Factor for what a map of pivots costs where its rank is a guess far beyond those that the look took."""
+    guessed = candidate.name == "pivots" and candidate.method == "features" and look.probe is not None
+    counted = problem.target.may_use_sampled_bound or problem.target.max_features is not None
+    return EXTRAPOLATED if guessed and not counted and candidate.n_features > 2 * len(look.probe.curve) else 1.0
 
 
 def _plan_for_map(problem: Problem) -> Plan:
@@ -424,9 +458,8 @@ def _kernel_offers(kernel: Kernel, data: Summary, residual: float, most: int, lo
     In many dimensions, where far more pivots would be needed, a truncated map is not looked for: only one that leaves
     nothing out, or one whose second moment is held as an operator.
     """
-    hopeless = (
-        data.n_features >= MANY_COLUMNS and look.probe is not None and look.probe.rank(residual) > HOPELESS * most
-    )
+    too_many = min(HOPELESS * most, float(data.n_samples))
+    hopeless = data.n_features >= MANY_COLUMNS and look.probe is not None and look.probe.rank(residual) > too_many
     if not hopeless:
         return list(kernel.feature_maps(data, residual, most))
     held = [x for x in kernel.feature_maps(data, residual, 1) if x.cost.moment_flops is not None]

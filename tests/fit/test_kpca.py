@@ -648,3 +648,18 @@ def test_features_find_the_one_row_among_equal_ones_that_differs():
         k = 4.0 if kernel == "linear" else 2 * (1 - np.exp(-2.0))  # |phi(x) - phi(y)|^2
         assert model.eigenvalue_bounds[0, 0] <= k * (1 - 1 / 20000) * (1 + 1e-12)
         assert model.eigenvalue_bounds[0, 1] >= k * (1 - 1 / 20000) * (1 - 1e-12)
+
+
+def test_work_that_a_looser_tol_makes_short_is_told(monkeypatch):
+    from fastkpca.fit import planning
+
+    X = np.random.default_rng(0).random((3000, 3))
+    asked = {"c": 5, "sigma": 0.3}
+    seconds = {tol: fk.plan(X, "gaussian", tol=tol, **asked).chosen.seconds for tol in (1e-9, 1e-4)}
+    monkeypatch.setattr(planning, "LONG", 0.9 * seconds[1e-9])
+    monkeypatch.setattr(planning, "MUCH_SHORTER", 1.01 * seconds[1e-4] / seconds[1e-9])
+    with pytest.warns(fk.errors.SlowRouteWarning, match="tol=0.0001"):
+        warned = fk.kpca(X, "gaussian", tol=1e-9, **asked)
+    monkeypatch.setattr(planning, "LONG", 1.1 * seconds[1e-9])
+    silent = fk.kpca(X, "gaussian", tol=1e-9, **asked)
+    assert np.array_equal(silent.eigenvalues, warned.eigenvalues)  # the second plan draws nothing from rng

@@ -27,7 +27,7 @@ print(which)
 
 fig, axes = plt.subplots(1, 2, figsize=(10.5, 4.6), layout="constrained")
 for j, ax in enumerate(axes):
-    plot.importance(which, ax, component=j)
+    plot.importance(which, ax=ax, component=j)
 plt.show()
 
 # %%
@@ -46,7 +46,7 @@ plt.show()
 
 permuted = fk.kpca_importance(model, X, method="permutation")
 fig, ax = plt.subplots(figsize=(5.6, 4.6), layout="constrained")
-plot.importance(permuted, ax)
+plot.importance(permuted, ax=ax)
 plt.show()
 
 both = np.corrcoef(which.share[0], permuted.share[0])[0, 1]

@@ -12,7 +12,8 @@ is built once; each monomial then costs one multiplication a point and one vecto
 import numpy as np
 
 from libc.math cimport exp
-from scipy.linalg.cython_blas cimport dgemm, sgemm
+from libc.string cimport memcpy
+from scipy.linalg.cython_blas cimport dgemm, dgemv, sgemm
 
 ctypedef fused real:
     float
@@ -20,6 +21,26 @@ ctypedef fused real:
 
 cdef enum:
     CHUNK = 128  # points at a time: the rows a monomial is made from stay in cache (measured: 64 to 256 are alike)
+    MOST_WAITING = 4
+    MOST_KEPT = 1 << 18  # numbers
+
+# Work arrays of earlier calls: new memory comes page by page from the system, which takes as long as the sums over a
+# tile. A list's pop and append are one step each, also of several threads.
+cdef list waiting = []
+
+
+cdef double[::1] taken(Py_ssize_t size):
+    """A work array of at least so many numbers."""
+    try:
+        work = waiting.pop()
+    except IndexError:
+        return np.empty(size)
+    return work if len(work) >= size else np.empty(size)
+
+
+cdef void given_back(double[::1] work):
+    if work.shape[0] <= MOST_KEPT and len(waiting) < MOST_WAITING:
+        waiting.append(np.asarray(work))
 
 
 def table(Py_ssize_t d, Py_ssize_t degree):
@@ -167,7 +188,7 @@ cdef class Expansion:
         cdef Py_ssize_t n = X.shape[0], D = self.parent.shape[0], d = self.d, b, i
         cdef int k = <int>A.shape[1], F = <int>self.n_features, m
         cdef real one = 1, zero = 0
-        cdef real[::1] room
+        cdef double[::1] work
         cdef real *scratch
         dtype = np.float32 if real is float else np.float64
         V_array = np.zeros((n, A.shape[1]), dtype=dtype)
@@ -176,8 +197,8 @@ cdef class Expansion:
             raise ValueError(f"A has {A.shape[0]} rows for {self.n_features} features")
         if n == 0 or F == 0 or k == 0:
             return V_array
-        room = np.empty((D + d) * CHUNK, dtype=dtype)
-        scratch = &room[0]
+        work = taken((D + d) * CHUNK)
+        scratch = <real *>&work[0]
         with nogil:
             for b in range((n + CHUNK - 1) // CHUNK):
                 i = b * CHUNK
@@ -190,4 +211,186 @@ cdef class Expansion:
                 else:
                     sgemm(b"N", b"T", &k, &m, &F, &one, <float *>&A[0, 0], &k, scratch + self.skip * m, &m, &zero,
                           &V[i, 0], &k)
+        given_back(work)
         return V_array
+
+
+cdef enum:
+    TILE = 2 * CHUNK  # points of one product
+
+
+def ranges(Py_ssize_t m, Py_ssize_t p):
+    """The matrix products of ``ProductSums`` for monomials of degree p in m coordinates.
+
+    Those of neighbouring largest coordinates are joined where one larger product is cheaper: BLAS works in blocks of
+    4 x 8, and packs both its factors.
+
+    Returns
+    -------
+    products : ndarray (k, 5), int64
+        First row, rows, first column, columns, and where the result begins in the sums.
+    of_largest : ndarray (m,), int64
+        The product for a largest coordinate.
+    """
+    from math import comb
+    D = comb(m + p - 1, p)
+    ends = [comb(i + p - 1, p) for i in range(m + 1)]  # monomials whose largest coordinate is below i
+    least, begin = [0.0] + [float("inf")] * m, [0] * (m + 1)
+    for j in range(1, m + 1):
+        for i in range(j):
+            rows, columns = ends[j] - ends[i], ends[m - i]
+            cost = least[i] + (rows + 3) // 4 * 4 * ((columns + 7) // 8 * 8) + 10 * (rows + columns)
+            if cost < least[j]:
+                least[j], begin[j] = cost, i
+    products, of_largest, j = [], np.zeros(m, dtype=np.intp), m
+    while j:
+        i = begin[j]
+        products.insert(0, [ends[i], ends[j] - ends[i], D - ends[m - i], ends[m - i], 0])
+        of_largest[j:] += 1  # each product but the first begins where another one ends
+        j = i
+    products = np.array(products, dtype=np.intp)
+    products[1:, 4] = np.cumsum(products[:, 1] * products[:, 3])[:-1]
+    return products, of_largest
+
+
+cdef Py_ssize_t rank_of(const int *s, Py_ssize_t p, const Py_ssize_t *before, Py_ssize_t stride) noexcept nogil:
+    # in the order by the largest element: multisets of j + 1 elements, all of them below s[j], come before
+    cdef Py_ssize_t j, rank = 0
+    for j in range(p):
+        rank += before[j * stride + s[j]]
+    return rank
+
+
+cdef class ProductSums:
+    """Sums over points of the products of all pairs of monomial features.
+
+    phi_alpha phi_beta is x^(alpha + beta), but for a constant and a function of the point: of the D (D + 1) / 2
+    products one for each monomial of twice the degree is enough, a third to a fifth of them. With 1 as one more
+    coordinate each feature is a product of p sorted coordinates. A product of 2p of them is that of its first p and its
+    last p: of two features, the largest coordinate of one at most the smallest of the other. For each largest
+    coordinate these are a matrix product of two ranges of features, one in the order by the largest coordinate, one in
+    that by the smallest.
+
+    Immutable; every method may run in several threads at once, without the GIL.
+    """
+    cdef readonly Py_ssize_t n_features, n_sums, degree
+    cdef Py_ssize_t[::1] by_largest, by_smallest  # numbers of the features in both orders
+    cdef Py_ssize_t[:, ::1] products
+    cdef int[::1] place  # of the sum for a pair: row-major lower triangle
+    cdef double[::1] weight
+
+    def __init__(self, sequences, weight):
+        """
+        Parameters
+        ----------
+        sequences : ndarray (D, p), int32
+            The coordinates of each feature, sorted, from 0 to m - 1: all C(m + p - 1, p) of them, in any order.
+        weight : ndarray (D,)
+            Each feature is this times a function of the point times the product of its coordinates.
+        """
+        from math import comb
+        cdef const int[:, ::1] s = np.ascontiguousarray(sequences, dtype=np.int32)
+        cdef Py_ssize_t D = s.shape[0], p = s.shape[1], m = 1 + np.max(sequences), i, j, a, b, q, g, row, column
+        self.n_features, self.degree = D, p
+        self.weight = np.array(weight, dtype=np.float64)
+        self.by_largest = np.lexsort(np.asarray(s).T).astype(np.intp)
+        self.by_smallest = np.lexsort(np.asarray(s)[:, ::-1].T).astype(np.intp)
+        cdef const Py_ssize_t[:, ::1] before = np.array(
+            [[comb(x + j, j + 1) for x in range(m)] for j in range(p)], dtype=np.intp)
+        products, numbers = ranges(m, p)
+        cdef const Py_ssize_t[::1] of_largest = numbers
+        self.products = products
+        self.n_sums = int(products[-1, 4] + products[-1, 1] * products[-1, 3])
+        self.place = np.empty(D * (D + 1) // 2, dtype=np.int32)
+        cdef int[::1] merged = np.empty(2 * p, dtype=np.int32), mirrored = np.empty(p, dtype=np.int32)
+        with nogil:
+            for i in range(D):
+                for j in range(i + 1):
+                    a = b = 0
+                    for q in range(2 * p):
+                        if b == p or (a < p and s[i, a] <= s[j, b]):
+                            merged[q] = s[i, a]
+                            a += 1
+                        else:
+                            merged[q] = s[j, b]
+                            b += 1
+                    for q in range(p):
+                        mirrored[q] = <int>(m - 1 - merged[2 * p - 1 - q])
+                    row = rank_of(&merged[0], p, &before[0, 0], m)
+                    column = D - 1 - rank_of(&mirrored[0], p, &before[0, 0], m)
+                    g = of_largest[merged[p - 1]]
+                    self.place[i * (i + 1) // 2 + j] = <int>(
+                        self.products[g, 4] + (row - self.products[g, 0]) * self.products[g, 3]
+                        + column - self.products[g, 2])
+
+    def add(self, Expansion e, const double[:, ::1] X, double[::1] sums, double[::1] totals):
+        """Add the products of features of a tile (n, d) to ``sums`` (n_sums,), the features to ``totals`` (D,)."""
+        cdef Py_ssize_t n = X.shape[0], D = self.n_features, d = e.d, skip = e.skip, b, c, g, i, j
+        cdef int k, rows, columns, count = <int>D, stride = <int>min(<Py_ssize_t>TILE, max(n, 1)), step = 1
+        cdef double one = 1.0
+        if e.n_features != D or X.shape[1] != d or sums.shape[0] != self.n_sums or totals.shape[0] != D:
+            raise ValueError("the tile, or the sums, are not of these features")
+        cdef double[::1] ones = np.ones(stride), added = np.zeros(D)
+        cdef double[::1] work = taken((D + skip + d) * CHUNK + 2 * D * stride)
+        cdef double *scratch = &work[0]
+        cdef double *left = scratch + (D + skip + d) * CHUNK
+        cdef double *right = left + D * stride
+        with nogil:
+            for b in range((n + TILE - 1) // TILE):
+                k = <int>min(<Py_ssize_t>TILE, n - b * TILE)
+                for c in range((k + CHUNK - 1) // CHUNK):
+                    i = min(<Py_ssize_t>CHUNK, k - c * CHUNK)
+                    expand(&X[b * TILE + c * CHUNK, 0], i, d, &e.parent[0], &e.coordinate[0], &e.factor[0], D + skip,
+                           e.gaussian, scratch, i)
+                    for j in range(D):
+                        memcpy(left + j * stride + c * CHUNK, scratch + (self.by_largest[j] + skip) * i,
+                               i * sizeof(double))
+                        memcpy(right + j * stride + c * CHUNK, scratch + (self.by_smallest[j] + skip) * i,
+                               i * sizeof(double))
+                for g in range(self.products.shape[0]):
+                    rows, columns = <int>self.products[g, 1], <int>self.products[g, 3]
+                    dgemm(b"T", b"N", &columns, &rows, &k, &one, right + self.products[g, 2] * stride, &stride,
+                          left + self.products[g, 0] * stride, &stride, &one, &sums[self.products[g, 4]], &columns)
+                dgemv(b"T", &k, &count, &one, right, &stride, &ones[0], &step, &one, &added[0], &step)
+            for j in range(D):
+                totals[self.by_smallest[j]] += added[j]
+        given_back(work)
+
+    def trace(self, const double[::1] sums) -> float:
+        """Of the matrix of all products."""
+        cdef double[::1] scaled = self.without_weights(sums)
+        cdef double total = 0.0
+        cdef Py_ssize_t i
+        for i in range(self.n_features):
+            total += self.weight[i] * self.weight[i] * scaled[self.place[i * (i + 1) // 2 + i]]
+        return total
+
+    def second_moment(self, const double[::1] sums, const double[::1] root):
+        """The matrix of all products (D, D) minus root root'; symmetric, a new array."""
+        cdef double[::1] scaled = self.without_weights(sums)
+        cdef Py_ssize_t D = self.n_features, i, j
+        cdef double[:, ::1] C = np.empty((D, D))
+        with nogil:
+            for i in range(D):
+                for j in range(i + 1):
+                    C[i, j] = (self.weight[i] * self.weight[j] * scaled[self.place[i * (i + 1) // 2 + j]]
+                               - root[i] * root[j])
+                    C[j, i] = C[i, j]
+        return np.asarray(C)
+
+    cdef double[::1] without_weights(self, const double[::1] sums):
+        """The sums over the weights of the two features that they are of."""
+        cdef double[::1] scaled = np.empty(self.n_sums)
+        cdef Py_ssize_t g, i, j, q
+        cdef double w
+        if sums.shape[0] != self.n_sums:
+            raise ValueError("the sums are not of these features")
+        with nogil:
+            for g in range(self.products.shape[0]):
+                q = self.products[g, 4]
+                for i in range(self.products[g, 0], self.products[g, 0] + self.products[g, 1]):
+                    w = self.weight[self.by_largest[i]]
+                    for j in range(self.products[g, 2], self.products[g, 2] + self.products[g, 3]):
+                        scaled[q] = sums[q] / (w * self.weight[self.by_smallest[j]])
+                        q += 1
+        return scaled

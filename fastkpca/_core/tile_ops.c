@@ -32,7 +32,7 @@
 
 FK_VECTOR(double, FK_BYTES, vec_d);
 FK_VECTOR_IN_MEMORY(double, FK_BYTES, mem_d);
-FK_VECTOR(int64_t, FK_BYTES, int_d);
+FK_VECTOR(uint64_t, FK_BYTES, bits_d); /* unsigned: sums of bits may wrap around, in lanes that are then masked */
 #define LANES_d (FK_BYTES / 8)
 
 #if FK_BYTES == 64
@@ -76,7 +76,7 @@ FK_INLINE vec_d exp_tail_d(vec_d r)
 
 FK_VECTOR(float, FK_BYTES, vec_s);
 FK_VECTOR_IN_MEMORY(float, FK_BYTES, mem_s);
-FK_VECTOR(int32_t, FK_BYTES, int_s);
+FK_VECTOR(uint32_t, FK_BYTES, bits_s);
 #define LANES_s (FK_BYTES / 4)
 
 #if FK_BYTES == 64
@@ -268,8 +268,8 @@ FK_INLINE vec_s exp_s(vec_s x, scale_s c)
         vec_##S k = t - all_##S(MAGIC_##S);                                                                           \
         vec_##S r = FMA_##S(k, all_##S(-LN2_LOW_##S), FMA_##S(k, all_##S(-LN2_HIGH_##S), a));                         \
         vec_##S p = all_##S(1) + (r + exp_tail_##S(r));                                                               \
-        int_##S scaled = (int_##S)p + ((int_##S)t << EXPONENT_SHIFT_##S);                                             \
-        return (vec_##S)(scaled & ~(int_##S)(k < all_##S(LEAST_EXPONENT_##S)));                                       \
+        bits_##S scaled = (bits_##S)p + ((bits_##S)t << EXPONENT_SHIFT_##S);                                          \
+        return (vec_##S)(scaled & ~(bits_##S)(k < all_##S(LEAST_EXPONENT_##S)));                                      \
     }
 FK_DEFINE_EXP(double, d)
 FK_DEFINE_EXP(float, s)
@@ -280,19 +280,19 @@ FK_DEFINE_EXP(float, s)
 #define FK_DEFINE_TANH(T, S)                                                                                          \
     FK_INLINE vec_##S tanh_##S(vec_##S a)                                                                             \
     {                                                                                                                 \
-        const int_##S sign_bit = (int_##S)all_##S((T)-0.0);                                                           \
-        int_##S sign = (int_##S)a & sign_bit;                                                                         \
-        vec_##S b = (vec_##S)((int_##S)a & ~sign_bit);                                                                \
-        int_##S big = (int_##S)(b > all_##S(TANH_ONE_##S));                                                           \
-        b = (vec_##S)(((int_##S)b & ~big) | ((int_##S)all_##S(TANH_ONE_##S) & big));                                  \
+        const bits_##S sign_bit = (bits_##S)all_##S((T)-0.0);                                                         \
+        bits_##S sign = (bits_##S)a & sign_bit;                                                                       \
+        vec_##S b = (vec_##S)((bits_##S)a & ~sign_bit);                                                               \
+        bits_##S big = (bits_##S)(b > all_##S(TANH_ONE_##S));                                                         \
+        b = (vec_##S)(((bits_##S)b & ~big) | ((bits_##S)all_##S(TANH_ONE_##S) & big));                                \
         b = b * all_##S(-2);                                                                                          \
         vec_##S t = FMA_##S(b, all_##S(LOG2E_##S), all_##S(MAGIC_##S));                                               \
         vec_##S k = t - all_##S(MAGIC_##S);                                                                           \
         vec_##S r = FMA_##S(k, all_##S(-LN2_LOW_##S), FMA_##S(k, all_##S(-LN2_HIGH_##S), b));                         \
         vec_##S p = r + exp_tail_##S(r);                                                                              \
-        vec_##S s = (vec_##S)((int_##S)all_##S(1) + ((int_##S)t << EXPONENT_SHIFT_##S));                              \
+        vec_##S s = (vec_##S)((bits_##S)all_##S(1) + ((bits_##S)t << EXPONENT_SHIFT_##S));                            \
         vec_##S m = FMA_##S(s, p, s - all_##S(1));                                                                    \
-        return (vec_##S)((int_##S)(-m / (all_##S(2) + m)) | sign);                                                    \
+        return (vec_##S)((bits_##S)(-m / (all_##S(2) + m)) | sign);                                                   \
     }
 FK_DEFINE_TANH(double, d)
 FK_DEFINE_TANH(float, s)

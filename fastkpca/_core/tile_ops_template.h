@@ -93,7 +93,7 @@ static void NAME(gauss_map)(ptrdiff_t ni, ptrdiff_t nj, const T *a, const T *b, 
         for (ptrdiff_t j = 0; j < nj; j += LANES) {
             VEC t = LOAD(row + j) + (ai + LOAD(b + j));
             /* rounding may push a distance of zero below it; NaN compares false and stays */
-            t = (VEC)((FK_CAT(int, S))t & ~(FK_CAT(int, S))(t > (VEC){0}));
+            t = (VEC)((FK_CAT(bits, S))t & ~(FK_CAT(bits, S))(t > (VEC){0}));
             STORE(row + j, NAME(exp)(t, one));
         }
     }

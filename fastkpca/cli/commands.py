@@ -362,7 +362,7 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
         "-c",
         "--components",
         type=_number_of_components,
-        default=_DEFAULT_COMPONENTS,
+        default=argparse.SUPPRESS,  # a number that was given may be too large, and the default may not
         metavar="C",
         help=f"how many ({_DEFAULT_COMPONENTS}), or the fraction of the variance to explain (0.95), or 'all'",
     )
@@ -404,6 +404,7 @@ def _fit(options: argparse.Namespace) -> None:
     mat = options.output if (options.output or "").lower().endswith(".mat") else None
     with _progress(not options.quiet) as progress:
         table = _read(options, progress, options.label_column)
+        settings["c"] = _components(table, options)
         start = time.perf_counter()
         model = _fitted(table, settings, options.scores or options.plot or mat, progress)
         seconds = time.perf_counter() - start
@@ -424,7 +425,8 @@ def _fit(options: argparse.Namespace) -> None:
 
 
 def _settings(options: argparse.Namespace) -> dict[str, Any]:
-    """The arguments of ``kpca`` and ``plan``; kernel and parameters are looked at before a file is read."""
+    """The arguments of ``kpca`` and ``plan`` but c, which needs the table. A wrong kernel is found before a file is
+    read."""
     import fastkpca as fk
 
     parameters = _kernel_parameters(options)
@@ -435,7 +437,19 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
         for name in ("tol", "method", "n_threads", "memory_limit", "standardize")
         if given[name] is not None
     }
-    return {"kernel": options.kernel, "c": options.components, "rng": options.seed, **settings, **parameters}
+    return {"kernel": options.kernel, "rng": options.seed, **settings, **parameters}
+
+
+def _components(table: Any, options: argparse.Namespace) -> int | float | None:
+    """What ``-c`` says; by default a number that a short file has."""
+    if "components" in options:
+        return options.components
+    n = table.n_rows
+    if not 2 <= n <= _DEFAULT_COMPONENTS:  # kpca refuses a single row in its own words
+        return min(n, _DEFAULT_COMPONENTS)
+    if not options.quiet:
+        _say("note", f"{n - 1} component{'s' * (n > 2)} in place of {_DEFAULT_COMPONENTS}: {n} rows have no more")
+    return n - 1
 
 
 def _fitted(table: Any, settings: dict[str, Any], scores_at: str | None, progress: Any) -> Any:
@@ -465,6 +479,7 @@ def _plan(options: argparse.Namespace) -> None:
 
     with _progress(not options.quiet) as progress:
         table = _read(options, progress, options.label_column)
+        settings["c"] = _components(table, options)
         with _columns_of_missing_values(table):
             chosen = fk.plan(table.X, **settings)
     print(chosen)

@@ -17,7 +17,7 @@ from ..solve.moments import entry_defect, kernel_trace, leading_axes
 from .solution import Solution, number_kept, signs_of
 from .target import Target
 
-__all__ = ["Axes", "components", "largest_of", "leading_of"]
+__all__ = ["QUICK_SHARE", "Axes", "Scores", "accurate_enough", "components", "largest_of", "leading_of"]
 
 SOLVER_SHARE = 0.25
 """Share of tol for the eigensolver of a moment held as an operator; the rest is for the residual of the map."""
@@ -25,10 +25,14 @@ SOLVER_SHARE = 0.25
 ROUNDED = 1e-11
 """Width of an interval over the largest eigenvalue that rounding alone explains: exact products would not be better."""
 
+Scores = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""Of all rows, less a constant (c,), for these axes (D, c): (N, c)."""
+
+QUICK_SHARE, QUICK_DIGITS = 1e-2, 1e-4
+"""Errors of quick moments that will do: over tol times the largest eigenvalue, and over the smallest that is kept."""
+
 Axes = tuple[np.ndarray, np.ndarray, LeadingPairs | None]
 """Eigenvalues, axes (D, c), and for moments held as an operator the `LeadingPairs` with their certificate."""
-
-Scores = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 def leading_of(moments: Moments, target: Target, rank: int, memory: float) -> Axes:
@@ -41,6 +45,16 @@ def leading_of(moments: Moments, target: Target, rank: int, memory: float) -> Ax
         memory_limit=memory,
         probabilistic=not target.guaranteed,
     )
+
+
+def accurate_enough(moments: Moments, leading: Axes, target: Target) -> bool:
+    """Whether the error of quick moments is far below ``tol``, and below each eigenvalue."""
+    values, c = leading[0], target.n_components
+    if not moments.error:
+        return True
+    if c is None or len(values) < c:
+        return False
+    return moments.error <= min(QUICK_SHARE * target.tol * float(values[0]), QUICK_DIGITS * float(values[c - 1]))
 
 
 def components(
@@ -56,17 +70,18 @@ def components(
     scores: Scores | None = None,
     reference: np.ndarray | None = None,
 ) -> Solution:
-    """Components and their certificate from the moments of all rows; nothing is read.
+    """Components and their certificate from the moments of all rows; nothing is read but by ``scores``.
 
     ``left_out`` bounds the largest eigenvalue of what the map leaves out, where that is known better than its trace.
-    Signs come from the scores of the sample of ``data``, or from the ``reference`` axes (D, k). ``scores`` gives those
-    of all rows for axes and Phi' 1 / N along these, where they are to be held.
+    Signs come from the scores of the sample of ``data``, or from the ``reference`` axes (D, k). ``scores`` makes those
+    of all rows, where they are wanted now.
     """
     feature_map, kept = moments.map, moments
     moments = about(kept, center=target.center)
     eigenvalues, axes, solved = leading
     eigenvalues, axes = eigenvalues[:rank], axes[:, :rank]  # what a map's defect adds beyond is not of theirs
     floor = feature_map.rounding**2 * kernel_trace(moments) + 4 * EPS * len(eigenvalues) * largest_of(eigenvalues)
+    floor += moments.error
     sums = _sums(moments, n_samples, left_out)
     unseen, total = sums.left_out.mu + sums.defect_norm, moments.trace + moments.residual_trace
     n_kept = number_kept(eigenvalues, floor, total, target, kernel, n_samples, unseen)
@@ -106,15 +121,15 @@ def _with_signs(
     scores: Scores | None,
     reference: np.ndarray | None,
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """The axes with their signs, and the scores of all rows where ``scores`` gives them."""
-    score = None
+    """The axes with their signs, and the scores of all rows where they are wanted now."""
+    score, constant = None, moments.mean @ axes
     if scores is not None and data is not None:
-        score = scores(axes, moments.mean @ axes)
+        score = scores(axes, constant)
         signs = signs_of(score[data.sample_index])
+        score *= signs.astype(score.dtype)
         axes = axes * signs
-        score *= signs
     elif data is not None:
-        axes = axes * signs_of(moments.map.applied(axes)(data.sample) - moments.mean @ axes)
+        axes = axes * signs_of(moments.map.applied(axes)(data.sample) - constant)
     if reference is not None:  # as the component of the reference that it resembles most
         axes = axes * signs_of(reference.T @ axes)
     return axes, score
@@ -130,6 +145,7 @@ def _sums(moments: Moments, n_samples: int, left_out: Bound | None) -> FeatureSu
         rounding=moments.map.rounding,
         weight_sum=moments.count,
         residual=left_out,
+        moment_error=moments.error,
     )
 
 

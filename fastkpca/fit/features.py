@@ -18,7 +18,7 @@ from ..solve import sampled
 from ..solve.beyond import KRYLOV_AFTER_FEATURES
 from ..solve.certificate import Bound
 from ..solve.moments import kernel_trace
-from .components import Axes, Scores, components, largest_of, leading_of
+from .components import QUICK_SHARE, Axes, Scores, accurate_enough, components, largest_of, leading_of
 from .krylov import solve_by_krylov
 from .problem import Problem
 from .solution import Solution
@@ -36,6 +36,7 @@ TRIES = 3
 """Bounds from samples in a round, at most."""
 PILOT = 1024
 """Rows of a first, small sample, which says how many are needed."""
+FEW_ROWS = 32
 
 
 @dataclass(frozen=True)
@@ -114,16 +115,17 @@ def solve_by_features(problem: Problem, plan: Plan) -> Solution:
 
 
 def _scores(found: _Pass, problem: Problem) -> Scores | None:
-    """What computes the scores at once, signs after them; None where they are not to be held as they are."""
-    kept, rows, budget = found.kept, problem.rows, problem.budget
+    """How the scores of all rows are made where they are held in memory anyway, or where the features were kept."""
+    feature_map, rows, budget, kept = found.moments.map, problem.rows, problem.budget, found.kept
     if kept is not None:
-        return lambda axes, constant: kept.T @ axes - constant
-    if not problem.keeps_scores or problem.dtype != np.float64 or rows.sequential:
+        return lambda axes, constant: np.asarray(kept.T @ axes - constant)
+    if not problem.keeps_scores:
         return None
 
     def scores(axes: np.ndarray, constant: np.ndarray) -> np.ndarray:
-        given = {"constant": constant, "progress": budget.report, "stage": "scores"}
-        return np.asarray(apply(found.moments.map, rows, axes, budget.n_threads, **given))
+        out = np.empty((rows.n_samples, axes.shape[1]), dtype=problem.dtype)
+        options: dict[str, Any] = {"progress": budget.report, "stage": "scores"}
+        return np.asarray(apply(feature_map, rows, axes, budget.n_threads, constant=constant, out=out, **options))
 
     return scores
 
@@ -144,15 +146,19 @@ def _most_draws(problem: Problem, plan: Plan) -> int:
     return min(DRAWS, int(np.sqrt(max(spare, 0.0) / 8.0)))
 
 
-def _pass(feature_map: FeatureMap, problem: Problem, tries: int, most_draws: int, room: float) -> _Pass:
+def _pass(
+    feature_map: FeatureMap, problem: Problem, tries: int, most_draws: int, room: float, *, quick: bool = True
+) -> _Pass:
     """One pass with this map, which ``tries`` others came before.
 
-    A sample may have ``most_draws`` rows, features that are kept ``room`` bytes.
+    A sample may have ``most_draws`` rows, features that are kept ``room`` bytes. ``quick`` moments are tried where they
+    may do; a second pass follows where they do not.
     """
     budget, target, draws, kept = problem.budget, problem.target, None, None
     if 8.0 * problem.rows.n_samples * feature_map.n_features <= room:
         kept = np.empty((feature_map.n_features, problem.rows.n_samples))
     options: dict[str, Any] = {"n_threads": budget.n_threads, "progress": budget.report, "keep": kept}
+    options["quick"] = quick = quick and kept is None and _quick_may_do(feature_map, problem)
     if target.may_use_sampled_bound:
         worth = sampled.draws_worth(problem.data.n_samples, feature_map.n_features)
         n_draws = DRAWS + PILOT if target.tol_is_required else worth
@@ -164,10 +170,24 @@ def _pass(feature_map: FeatureMap, problem: Problem, tries: int, most_draws: int
     if trace <= moments.indefinite and _all_equal(problem):  # all that could be found is the map's errors
         return _Pass(moments, None, (np.zeros(1), np.zeros((feature_map.n_features, 1)), None), left_out)
     leading = leading_of(moments, target, problem.rank, budget.memory)
+    if quick and not accurate_enough(moments, leading, target):
+        return _pass(feature_map, problem, tries, most_draws, room, quick=False)
     found = _Pass(moments, draws, leading, left_out, kept=kept)
     if draws is None or not found.misses(target):
         return found
     return _with_sample(found, draws, problem, tries, most_draws)
+
+
+def _quick_may_do(feature_map: FeatureMap, problem: Problem) -> bool:
+    """Whether quick moments may be accurate enough: a few rows tell where the features hardly vary."""
+    target = problem.target
+    if problem.rows.weights is not None or problem.keeps_moments or target.n_components is None:
+        return False
+    trial = feature_map.quick_moments()
+    if trial is None:
+        return False
+    trial.update(problem.some_rows(FEW_ROWS))
+    return trial.error <= QUICK_SHARE * target.tol * trial.trace
 
 
 def _with_sample(found: _Pass, draws: Draws, problem: Problem, tries: int, most_draws: int) -> _Pass:

@@ -111,6 +111,8 @@ class Problem:
     rng : Generator
     keeps_scores : bool
         The scores are to be held in memory.
+    keeps_moments : bool
+        The model keeps the moments of the features.
     given_map : Offer or None
         The feature map of the model that is given as ``like``.
     feature_names : tuple of str or None
@@ -123,6 +125,7 @@ class Problem:
     budget: Budget
     rng: np.random.Generator = field(repr=False)
     keeps_scores: bool
+    keeps_moments: bool = False
     given_map: Offer | None = None
     feature_names: tuple[str, ...] | None = None
 
@@ -160,11 +163,16 @@ class Problem:
 
     @cached_property
     def largest_value(self) -> float:
-        """Largest |k| among a few rows of the sample, and on its diagonal (for semidefinite kernels the largest)."""
-        X = self.some_rows(256)
+        """Largest |k| on the diagonal of the sample, and among a few of its rows where the kernel may be indefinite.
+
+        A semidefinite kernel has no larger value than those on its diagonal.
+        """
         with np.errstate(over="ignore", invalid="ignore"):  # overflow is named where it is met
-            block, diagonal = self.kernel.block(X, X), self.kernel.diagonal(self.data.sample)
-        return max(float(np.abs(block).max()), float(np.abs(diagonal).max()))
+            largest = float(np.abs(self.kernel.diagonal(self.data.sample)).max())
+            if not self.kernel.positive_semidefinite:
+                X = self.some_rows(256)
+                largest = max(float(np.abs(self.kernel.block(X, X)).max()), largest)
+        return largest
 
 
 def prepare(X: Any, options: Options, report: parallel.Progress | None = None, *, keeps_scores: bool = True) -> Problem:
@@ -211,6 +219,7 @@ def prepare(X: Any, options: Options, report: parallel.Progress | None = None, *
         budget=Budget(memory, threads, passes, capped, report),
         rng=generator,
         keeps_scores=keeps_scores and not rows.distributed,
+        keeps_moments=options.keep_moments,
         given_map=given_map,
         feature_names=names,
     )

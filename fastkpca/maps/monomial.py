@@ -16,9 +16,10 @@ import numpy as np
 import scipy.special
 
 from .._core import multiindex, truncation
-from ..base.protocol import FeatureMap, Kernel, Summary, refuse_farther
+from ..base.protocol import FeatureMap, Kernel, Moments, Summary, refuse_farther
 from ..base.rounding import UNIT
 from ..base.stored import Record
+from .monomial_moments import MonomialMoments, product_sums
 
 __all__ = [
     "PolynomialMap",
@@ -93,7 +94,15 @@ class _ExpansionMap(FeatureMap):
     _unit: float
     _center: np.ndarray | None = None
 
-    def _scaled(self, X: np.ndarray) -> np.ndarray:
+    def _products(self) -> multiindex.ProductSums | None:
+        raise NotImplementedError
+
+    def quick_moments(self) -> Moments | None:
+        products = self._products()
+        return None if products is None else MonomialMoments(self, self._expansion, products)
+
+    def scaled(self, X: np.ndarray) -> np.ndarray:
+        """The tile as the Expansion takes it."""
         if self._center is not None:
             X = X - self._center.astype(X.dtype, copy=False)
         if self._unit != 1.0:
@@ -109,13 +118,13 @@ class _ExpansionMap(FeatureMap):
         raise NotImplementedError
 
     def features(self, X: np.ndarray) -> np.ndarray:
-        return self._expansion.features(self._scaled(X)).T
+        return self._expansion.features(self.scaled(X)).T
 
     def accumulate(self, X: np.ndarray, U: np.ndarray) -> np.ndarray:
-        return self._expansion.accumulate(self._scaled(X), np.ascontiguousarray(U, dtype=X.dtype))
+        return self._expansion.accumulate(self.scaled(X), np.ascontiguousarray(U, dtype=X.dtype))
 
     def apply(self, X: np.ndarray, C: np.ndarray) -> np.ndarray:
-        return self._expansion.evaluate(self._scaled(X), np.ascontiguousarray(C, dtype=X.dtype))
+        return self._expansion.evaluate(self.scaled(X), np.ascontiguousarray(C, dtype=X.dtype))
 
 
 class PolynomialMap(_ExpansionMap):
@@ -151,6 +160,9 @@ class PolynomialMap(_ExpansionMap):
         self._expansion = multiindex.Expansion(d, parent, coordinate, factor, skip)
         self.n_features = self._expansion.n_features
         self.rounding = self.rounding_for(degree)
+
+    def _products(self) -> multiindex.ProductSums | None:
+        return product_sums(self.d, self.degree, bool(self.offset), True)
 
     @staticmethod
     def rounding_for(degree: int) -> float:
@@ -250,8 +262,11 @@ class TaylorMap(_ExpansionMap):
         displaced = 2.0 * (np.sqrt(reach) + float(np.linalg.norm(self._center)) / sigma)
         self.rounding = (6 * order + 2 * d + 8 + 0.5 * (d + 6) * argument + displaced) * UNIT
 
+    def _products(self) -> multiindex.ProductSums | None:
+        return product_sums(self.d, self.order - 1, True, False) if self.order > 1 else None
+
     def residual(self, X: np.ndarray, Phi: np.ndarray | None = None) -> np.ndarray:
-        scaled = self._scaled(np.asarray(X, dtype=np.float64))
+        scaled = self.scaled(np.asarray(X, dtype=np.float64))
         squares = np.einsum("ij,ij->i", scaled, scaled)
         return truncation.residual(squares * (1 + 4 * (self.d + 4) * UNIT), self.order)
 

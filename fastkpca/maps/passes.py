@@ -56,7 +56,7 @@ def task_rows_for(D: int, n: int, n_columns: int, *, step: int | None = None, di
         # to make an accumulator and to add it up costs as much as a few hundred rows
         worth = min(WORTH_A_TASK, n // 4) // step * step
         return max(step * -(-n // (step * most_tasks)), worth)
-    few = min(TASK_ROWS, TASK_BYTES // (8 * n_columns))
+    few = min(TASK_ROWS, TASK_BYTES // (8 * n_columns), max(WORTH_A_TASK, n // 16))
     return max(step, 1 << max(0, few.bit_length() - 1))
 
 
@@ -126,6 +126,7 @@ def feature_moments(
     *,
     weights: np.ndarray | None = None,
     keep: np.ndarray | None = None,
+    quick: bool = False,
     n_threads: int = 1,
     progress: parallel.Progress | None = None,
 ) -> Moments:
@@ -139,6 +140,8 @@ def feature_moments(
         Non-negative; by default those of the rows.
     keep : ndarray (D, N), float64, optional
         Takes the features; of a map with a dense second moment, and rows in memory without weights.
+    quick : bool
+        The map's ``quick_moments``, of rows without weights; it has them.
 
     Returns
     -------
@@ -150,7 +153,7 @@ def feature_moments(
         Features, or residuals, are not finite.
     """
     rows = rows if weights is None else rows.weighted(weights)
-    return _moments(feature_map, rows, 0, 0, n_threads, progress, keep)[0]
+    return _moments(feature_map, rows, 0, 0, n_threads, progress, keep, quick)[0]
 
 
 def moments_and_draws(
@@ -160,6 +163,7 @@ def moments_and_draws(
     *,
     n_draws: int = DRAWS,
     keep: np.ndarray | None = None,
+    quick: bool = False,
     n_threads: int = 1,
     progress: parallel.Progress | None = None,
 ) -> tuple[Moments, Draws | None]:
@@ -167,7 +171,7 @@ def moments_and_draws(
 
     None where the moments do not look at rows one by one. The map does not depend on what ``rng`` gives from here on.
     """
-    return _moments(feature_map, rows, n_draws, int(rng.integers(2**63)), n_threads, progress, keep)
+    return _moments(feature_map, rows, n_draws, int(rng.integers(2**63)), n_threads, progress, keep, quick)
 
 
 def _moments(
@@ -177,14 +181,16 @@ def _moments(
     seed: int,
     n_threads: int,
     progress: parallel.Progress | None,
-    keep: np.ndarray | None = None,
+    keep: np.ndarray | None,
+    quick: bool,
 ) -> tuple[Moments, Draws | None]:
+    new_moments: Any = feature_map.quick_moments if quick else feature_map.new_moments
     n = rows.n_samples
     step = map_tile_rows(feature_map)
     span = task_rows(feature_map, n, rows.n_features, distributed=rows.distributed)
 
     def task(rows: Rows, i: int) -> tuple[Moments, Draws | None]:
-        moments = feature_map.new_moments()
+        moments = new_moments()
         residuals: list[np.ndarray | None] = []
         numbers = []
         for start in range(i * span, min(n, (i + 1) * span), step):
@@ -208,7 +214,7 @@ def _moments(
         span,
         combine,
         pack=lambda found: (found[0].state(), found[1]),
-        unpack=lambda packed: (feature_map.new_moments().restore(*packed[0]), packed[1]),
+        unpack=lambda packed: (new_moments().restore(*packed[0]), packed[1]),
         alone=not feature_map.thread_safe,
         size=8 * feature_map.n_features**2,
     )

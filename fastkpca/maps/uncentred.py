@@ -93,6 +93,10 @@ class _AboutZero(OperatorMoments):
     def indefinite(self) -> float:
         return self._moments.indefinite
 
+    @property
+    def error(self) -> float:
+        return self._moments.error
+
     def heavy(self, share: float) -> tuple[_RankOneMore, np.ndarray, float] | None:
         operator = self._moments.operator()
         parts = None if operator is None else operator.heavy(share)

@@ -19,6 +19,7 @@ from ..base.differences import DIFFERENCE
 from ..base.protocol import Kernel
 from ..base.rounding import EPS
 from ..rows.view import Pass, Rows
+from .notebook import html_table
 from .projector import Projector
 from .result import KPCAModel, check_model
 from .rows import rows_of
@@ -27,6 +28,8 @@ __all__ = ["Importance", "kpca_importance"]
 
 STABLE = 0.9
 """A sign is stable where the derivative has it in so large a share of the rows."""
+SHOWN_COLUMNS, SHOWN_COMPONENTS, WIDEST_NAME = 15, 6, 40
+"""Of the table that a result shows of itself."""
 DONORS = 4096
 """At most so many rows whose values take the place of others."""
 LOOKED_AT = 512
@@ -95,9 +98,43 @@ class Importance:
         return np.argsort(-values, kind="stable")
 
     def __repr__(self) -> str:
-        few = ", ".join(f"{self.names[i]} {100.0 * self.share[0, i]:.3g} %" for i in self.ranking(0)[:3])
+        header, *lines = self._table()
+        width = min(max(len(line[0]) for line in lines), WIDEST_NAME)
         c, d = self.importance.shape
-        return f"<Importance by {self.method}: {c} components, {d} columns, {self.n_samples} rows; the first: {few}>"
+        text = [f"Importance by {self.method}: {c} components, {d} columns, {self.n_samples} rows"]
+        for name, *cells in (("share (%)", *(f"{x}  " for x in header[1:])), *lines):
+            short = name if len(name) <= WIDEST_NAME else name[: WIDEST_NAME - 1] + "…"
+            text.append((f"{short:<{max(width, 9)}}" + "".join(f"{cell:>8}" for cell in cells)).rstrip())
+        text += [self._left_out(), self._key()]
+        return "\n".join(filter(None, text))
+
+    def _repr_html_(self) -> str:
+        """The importance in a notebook: shares by column and component."""
+        header, *lines = self._table()
+        key = self._key() or "of a component"
+        facts = [("method", self.method), ("rows", str(self.n_samples)), ("share in %", key)]
+        return html_table("Importance of columns", facts, header, lines, self._left_out())
+
+    def _table(self) -> list[tuple[str, ...]]:
+        """A header, then the most important columns of the first component: share and sign in each component."""
+        components = range(min(len(self.importance), SHOWN_COMPONENTS))
+        signs = np.zeros(self.importance.shape, np.intp) if self.positive is None else self.sign
+        lines = [("column", *(f"PC{j + 1}" for j in components))]
+        for i in self.ranking()[:SHOWN_COLUMNS]:
+            cells = (f"{100.0 * self.share[j, i]:.1f} {' +-'[signs[j, i]]}" for j in components)
+            lines.append((self.names[i], *cells))
+        return lines
+
+    def _left_out(self) -> str:
+        c, d = self.importance.shape
+        left = [(c - SHOWN_COMPONENTS, "component"), (d - SHOWN_COLUMNS, "column")]
+        texts = [f"{count} more {word}{'s' * (count > 1)}" for count, word in left if count > 0]
+        return f"and {' and '.join(texts)}" if texts else ""
+
+    def _key(self) -> str:
+        if self.positive is None:
+            return ""
+        return "+ and -: the score rises, or falls, with the column in nine of ten rows"
 
 
 def kpca_importance(
@@ -180,7 +217,10 @@ def kpca_importance(
         )
     given = rows_of(model, X, purpose="kpca_importance", sample_weight=sample_weight)
     if given.rows.n_samples < 2:
-        raise ValueError("importance needs the spread of the columns, and there is one row; give at least two")
+        raise ValueError(
+            "importance needs the spread of the columns, and there is one row; give at least two "
+            "(kpca_contributions says which columns make one row unusual)"
+        )
     threads = parallel.threads_for(given.kernel, n_threads)
     if method == "gradient":
         over = _gradient_pass(model.projector, given.kernel, given.rows)
@@ -234,6 +274,11 @@ def _importance(model: KPCAModel, sums: _Sums, method: str, n: int) -> Importanc
     else:
         error = np.sqrt(np.maximum(second - first**2, 0.0) / n)
         found = (first, method, spread, None, None, None, error)
+    if not found[0].any():
+        raise ValueError(
+            "the scores of these rows do not change with any column: the rows lie far from those that the model was "
+            "fitted on; give rows on the same scale (in a pipeline: pipeline[:-1].transform(X))"
+        )
     return Importance(*found, n, model.feature_names)
 
 

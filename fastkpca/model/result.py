@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import html
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
@@ -19,11 +18,16 @@ from ..errors import ModelFileError, ScoresNotKeptError
 from ..kernels import guarded, kernel_from_state, kernel_state
 from ..rows.view import Rows
 from . import stored
+from .notebook import html_table
 from .plan import Plan
 from .projector import Projector
 
 __all__ = ["KPCAModel", "check_model", "leading", "load", "save"]
 
+LOADINGS = (
+    "model.coeff times the rows, for the linear kernel: (X - X.mean(axis=0)).T @ model.coeff, shape (d, c); "
+    "other kernels have no loadings"
+)
 OTHER_NAMES = {
     "transform": "fastkpca.kpca_project(model, X)",
     "predict": "fastkpca.kpca_project(model, X)",
@@ -42,12 +46,18 @@ OTHER_NAMES = {
     "dual_coef": "model.coeff",
     "alphas": "model.coeff",
     "pcv": "model.coeff",
-    "components": "model.coeff",
-    "loadings": "model.coeff",
+    "components": LOADINGS,
+    "loadings": LOADINGS,
+    "rotation": LOADINGS,
     "lambdas": "model.eigenvalues",
     "eig": "model.eigenvalues",
     "mean": "model.shift",
     "mu": "model.shift",
+    "T2": "model.tsquared, and of new rows fastkpca.kpca_t2(model, X)",
+    "t2": "model.tsquared, and of new rows fastkpca.kpca_t2(model, X)",
+    "SPE": "fastkpca.kpca_spe(model, X)",
+    "spe": "fastkpca.kpca_spe(model, X)",
+    "Q": "fastkpca.kpca_spe(model, X)",
     "n_features_in": "model.n_features",
     "feature_names_in": "model.feature_names",
 }
@@ -232,25 +242,19 @@ class KPCAModel:
 
     def _repr_html_(self) -> str:
         """The model in a notebook: what it is, and its components."""
-        rows = [
+        facts = [
             ("kernel", repr(self.kernel)),
             ("rows and columns", f"{self.n_samples} × {self.n_features}"),
             ("method", self.plan.method),
             ("intervals", f"{self.bounds_text}, at most {self._widest_interval():.1e} of the largest eigenvalue wide"),
         ]
-        shown = min(self.n_components, 10)
-        parts = [
-            f"<tr><th>{html.escape(name)}</th><td colspan='3'>{html.escape(text)}</td></tr>" for name, text in rows
-        ]
-        parts.append("<tr><th>component</th><th>eigenvalue</th><th>interval</th><th>explained</th></tr>")
-        for i in range(shown):
+        lines = []
+        for i in range(min(self.n_components, 10)):
             low, high = self.eigenvalue_bounds[i]
             percent = f"{self.explained[i]:.2f} %" if np.isfinite(self.explained[i]) else "unknown"
-            interval = f"{self.eigenvalues[i]:.6g}</td><td>{low:.6g} to {high:.6g}</td><td>{percent}"
-            parts.append(f"<tr><td>{i + 1}</td><td>{interval}</td></tr>")
-        if shown < self.n_components:
-            parts.append(f"<tr><td colspan='4'>and {self.n_components - shown} more</td></tr>")
-        return f"<table><caption>Kernel PCA</caption>{''.join(parts)}</table>"
+            lines.append((str(i + 1), f"{self.eigenvalues[i]:.6g}", f"{low:.6g} to {high:.6g}", percent))
+        more = f"and {self.n_components - len(lines)} more" if len(lines) < self.n_components else ""
+        return html_table("Kernel PCA", facts, ("component", "eigenvalue", "interval", "explained"), lines, more)
 
     def _widest_interval(self) -> float:
         """The width of the widest interval over the largest eigenvalue."""
@@ -481,6 +485,6 @@ def check_model(model: Any, name: str = "model") -> KPCAModel:
     if not isinstance(found, KPCAModel):
         raise TypeError(
             f"{name} is of type {type(model).__name__}; give what kpca() or load() returned, or a fitted estimator of "
-            "fastkpca.sklearn"
+            "fastkpca.sklearn (of a pipeline that step, as in pipeline[-1])"
         )
     return found

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..model.importance import Importance
-from ..model.result import KPCAModel, check_model
+from ..model.importance import Importance, kpca_importance
+from ..model.result import check_model
 from ._figure import BLUE, GREY, ORANGE, axes_or_new, open_frame, short
 from ._scores import check_components, scores
 
@@ -19,7 +19,7 @@ _ARROW: dict[str, Any] = {"arrowstyle": "-|>", "color": "black", "linewidth": 1.
 _REACH = 0.85  # of the longest arrow, in the extent of the scores
 
 
-def importance(which: Importance, ax: Axes | None = None, *, component: int = 0, n_columns: int = 15) -> Axes:
+def importance(which: Any, X: Any = None, ax: Axes | None = None, *, component: int = 0, n_columns: int = 15) -> Axes:
     """Bars: the share of each column in a component, the largest on top.
 
     Blue where the score rises with the column in at least nine of ten rows, orange and hatched where it falls, grey and
@@ -28,8 +28,10 @@ def importance(which: Importance, ax: Axes | None = None, *, component: int = 0,
 
     Parameters
     ----------
-    which : Importance
-        From ``kpca_importance``.
+    which : Importance, KPCAModel or fitted estimator
+        What ``kpca_importance`` returned; of a model, the importance by gradients at the rows X is found first.
+    X : array_like (m, d), optional
+        For a model: as for ``kpca_importance``.
     ax : matplotlib.axes.Axes, optional
         Where to draw; by default a new figure.
     component : int
@@ -47,7 +49,8 @@ def importance(which: Importance, ax: Axes | None = None, *, component: int = 0,
     ImportError
         matplotlib is not installed.
     TypeError, ValueError
-        ``which`` is no importance; there is no such component; n_columns is not positive.
+        ``which`` is neither importance nor model, or X is given beside importance; there is no such component;
+        n_columns is not positive; or as ``kpca_importance``.
 
     Examples
     --------
@@ -58,18 +61,21 @@ def importance(which: Importance, ax: Axes | None = None, *, component: int = 0,
     >>> [label.get_text() for label in plot.importance(which).get_yticklabels()]
     ['column 0', 'column 1', 'column 2']
     """
-    _check(which)
-    check_components([component], len(which.importance))
+    measured = _measured(which, which, X, "which (no result of kpca_importance)")
+    if X is not None and measured is which:
+        raise TypeError("which is importance, and X is given too, which only a model needs; axes are given as ax=")
+    check_components([component], len(measured.importance))
     if n_columns < 1:
         raise ValueError(f"n_columns is {n_columns}; give a positive whole number")
-    order = which.ranking(component)[:n_columns]
-    percent = 100.0 * which.share[component][order]
+    order = measured.ranking(component)[:n_columns]
+    percent = 100.0 * measured.share[component][order]
     place = np.arange(len(order))
-    signed = which.positive is not None
-    sign = which.sign[component][order] if signed else np.zeros(len(order))
+    signed = measured.positive is not None
+    sign = measured.sign[component][order] if signed else np.zeros(len(order))
     error = None
-    if which.standard_errors is not None:
-        error = 100.0 * which.standard_errors[component][order] / max(float(which.importance[component].sum()), 1e-300)
+    if measured.standard_errors is not None:
+        total = max(float(measured.importance[component].sum()), 1e-300)
+        error = 100.0 * measured.standard_errors[component][order] / total
     drawn = axes_or_new(ax, size=(6.0, 0.9 + 0.3 * len(order)))
     looks = {  # the hatches tell them apart in a grey print
         1: (BLUE, "rises with the column", None),
@@ -83,7 +89,7 @@ def importance(which: Importance, ax: Axes | None = None, *, component: int = 0,
             drawn.barh(place[of_sign], percent[of_sign], color=colour, label=label, height=0.72, **edge)
     if error is not None:
         drawn.errorbar(percent, place, xerr=error, fmt="none", ecolor="black", elinewidth=0.9, capsize=2.5)
-    drawn.set_yticks(place, [short(which.names[i]) for i in order])
+    drawn.set_yticks(place, [short(measured.names[i]) for i in order])
     drawn.invert_yaxis()
     drawn.set_ylim(len(order) - 0.5, -0.5)
     drawn.set_xlim(left=0)
@@ -99,8 +105,8 @@ def importance(which: Importance, ax: Axes | None = None, *, component: int = 0,
 
 
 def biplot(
-    model: KPCAModel,
-    which: Importance,
+    model: Any,
+    which: Any = None,
     ax: Axes | None = None,
     *,
     labels: Any = None,
@@ -117,10 +123,10 @@ def biplot(
 
     Parameters
     ----------
-    model : KPCAModel
+    model : KPCAModel or fitted estimator
         With scores.
-    which : Importance
-        Of this model, by gradients.
+    which : Importance or array_like (m, d), optional
+        Of this model, by gradients; or the rows at which it is measured, as for ``kpca_importance``.
     ax : matplotlib.axes.Axes, optional
         Where to draw; by default a new figure.
     labels : array-like (n,), optional
@@ -141,7 +147,7 @@ def biplot(
     ImportError
         matplotlib is not installed.
     TypeError, ValueError
-        ``which`` is no importance, or by permutation, or of another number of components; or as ``scores``.
+        ``which`` is by permutation, or of another number of components; or as ``scores`` and ``kpca_importance``.
 
     Examples
     --------
@@ -152,8 +158,8 @@ def biplot(
     >>> len(plot.biplot(model, fk.kpca_importance(model, X)).texts)
     6
     """
-    _check(which)
     model = check_model(model)
+    which = _measured(which, model, which)
     if which.mean_gradients is None:
         raise ValueError("a permutation shows no direction; give kpca_importance(model, X, method='gradient')")
     if len(which.importance) != model.n_components:
@@ -190,6 +196,7 @@ def biplot(
         )
         names.append(name)
     drawn.margins(0.12)
+    drawn.figure.draw_without_rendering()  # names are measured on axes beside which the legend has its room
     _widen(drawn, names)
     _move_apart(names)
     return drawn
@@ -221,6 +228,6 @@ def _move_apart(names: list[Any]) -> None:
         placed.append(box)
 
 
-def _check(which: Any) -> None:
-    if not isinstance(which, Importance):
-        raise TypeError(f"which is {type(which).__name__}; give what kpca_importance(model, X) returns")
+def _measured(which: Any, model: Any, X: Any, name: str = "model") -> Importance:
+    """Importance as it was given, else that of the model at the rows X."""
+    return which if isinstance(which, Importance) else kpca_importance(check_model(model, name), X)

@@ -16,8 +16,10 @@ from ..base import parallel
 
 __all__ = ["interpolate", "spread"]
 
-_RUN = 32768
-"""Points of a task."""
+
+def _run_length(n: int) -> int:
+    """Points of a task: by their number alone, and so many tasks that threads end at about the same time."""
+    return max(2048, min(32768, -(-n // 16)))
 
 
 def spread(
@@ -41,12 +43,12 @@ def spread(
     else:
         out.fill(0.0)
         nodal = out.reshape(k, *grid.shape)
-    flat = nodal.reshape(-1)
+    flat, run = nodal.reshape(-1), _run_length(n)
 
     def task(i: int) -> list:
-        return grid.spread(points, U, flat, i * _RUN, min(n, (i + 1) * _RUN))
+        return grid.spread(points, U, flat, i * run, min(n, (i + 1) * run))
 
-    for edges in parallel.run(task, -(-n // _RUN), n_threads=n_threads):
+    for edges in parallel.run(task, -(-n // run), n_threads=n_threads):
         grid.add(edges, flat)
     return nodal
 
@@ -55,11 +57,11 @@ def interpolate(grid: Grid, points: Points, nodal: np.ndarray, n_threads: int = 
     """L A for a nodal array A of shape (k, *grid.shape), C-contiguous: shape (n, k)."""
     n, k = len(points), len(nodal)
     V = np.empty((n, k))
-    flat = nodal.reshape(-1)
+    flat, run = nodal.reshape(-1), _run_length(n)
 
     def task(i: int) -> None:
-        grid.interpolate(points, flat, V, i * _RUN, min(n, (i + 1) * _RUN))
+        grid.interpolate(points, flat, V, i * run, min(n, (i + 1) * run))
 
-    for _ in parallel.run(task, -(-n // _RUN), n_threads=n_threads):
+    for _ in parallel.run(task, -(-n // run), n_threads=n_threads):
         pass
     return V

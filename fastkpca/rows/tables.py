@@ -126,9 +126,11 @@ def _from_array(X: Any, selection: Selection) -> Table:
     taken, *beside = selection.resolve(X.shape[1], None)
     labels, identifiers = (None if i is None else np.ravel(_loaded(X[:, [i]])) for i in beside)
     if taken == list(range(taken[0], taken[-1] + 1)):
-        return Table(X[:, taken[0] : taken[-1] + 1], None, labels, identifiers=identifiers)
-    file = file_source(X, name)
-    return Table(X[:, taken] if file is None else file[:, taken], None, labels, identifiers=identifiers)
+        rows = X[:, taken[0] : taken[-1] + 1]
+    else:
+        file = file_source(X, name)
+        rows = X[:, taken] if file is None else file[:, taken]
+    return Table(rows, None, labels, identifiers=identifiers, n_rows=X.shape[0])
 
 
 def _loaded(X: Any) -> np.ndarray:
@@ -137,13 +139,16 @@ def _loaded(X: Any) -> np.ndarray:
 
 
 def faults(table: Table) -> str:
-    """Which columns hold values that are no finite numbers, and how many; "" where none does."""
+    """Which columns hold values that are no finite numbers, and in how many rows; "" where none does."""
     counts: np.ndarray | int = 0
     rows = as_rows(table.X)
     for _, tile in rows.shifted(np.zeros(rows.n_features)).tiles(rows.step):
         counts = counts + np.count_nonzero(~np.isfinite(tile), axis=0)
     bad = np.flatnonzero(counts)
-    return listed([f"{column_label(i, table.names)}: {np.atleast_1d(counts)[i]}" for i in bad.tolist()], 8)
+    how_many = np.atleast_1d(counts)
+    return listed(
+        [f"{column_label(i, table.names)}: {how_many[i]} row{'s' * int(how_many[i] > 1)}" for i in bad.tolist()], 8
+    )
 
 
 def _from_parquet(path: str | os.PathLike, var: str | None, selection: Selection) -> Table:
@@ -158,7 +163,8 @@ def _from_parquet(path: str | os.PathLike, var: str | None, selection: Selection
         keys = ",".join(file.names[i] for i, _ in words)
         raise DataFileError(f"{selection.file}: not numeric: {named}; leave out with --skip-columns {keys}")
     labels, identifiers = (None if i is None else file.column(i) for i in beside)
-    return Table(file.rows(taken), [file.names[i] for i in taken], labels, identifiers=identifiers)
+    names = [file.names[i] for i in taken]
+    return Table(file.rows(taken), names, labels, identifiers=identifiers, n_rows=file.shape[0])
 
 
 _Archive = Npz | Mat | lazyfiles.Hdf5 | lazyfiles.Zarr

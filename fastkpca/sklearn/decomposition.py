@@ -285,7 +285,7 @@ class KernelPCA(KernelTransformer):
             rest = _rest(model)
         self._assign(model, rest, wanted)
         self.X_fit_ = X
-        self._forget("n_samples_seen_")
+        self._forget("n_samples_seen_", "X_transformed_fit_", "dual_coef_")
         if self.fit_inverse_transform:
             if sp.issparse(X):
                 raise NotImplementedError("Inverse transform not implemented for sparse matrices!")
@@ -433,13 +433,20 @@ class KernelPCA(KernelTransformer):
         Raises
         ------
         NotFittedError
-            Without ``fit_inverse_transform=True``. It is an AttributeError, so ``hasattr`` is False then.
+            Before a ``fit`` with ``fit_inverse_transform=True``, and after ``partial_fit``. It is an AttributeError, so
+            ``hasattr`` is False then.
 
         References
         ----------
         Bakir, Weston, Schoelkopf, Learning to find pre-images, NIPS 16 (2004).
         """
-        if not self.fit_inverse_transform:
+        if "n_samples_seen_" in vars(self):
+            raise NotFittedError(
+                "partial_fit keeps no rows to learn inverse_transform from; fastkpca.kpca_preimage(estimator, Z, "
+                "train=rows) learns it from rows that you give, or set fit_inverse_transform=True and call fit"
+            )
+        fitted_without = "model_" in vars(self) and "X_transformed_fit_" not in vars(self)
+        if not self.fit_inverse_transform or fitted_without:
             raise NotFittedError(
                 "inverse_transform needs what fit learns only with fit_inverse_transform=True; set it and fit again"
             )

@@ -11,12 +11,15 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
+from ..base import parallel
 from .certificate import RitzBlock
 
 __all__ = ["STRIP", "Basis", "times"]
 
 STRIP = 32
 """Columns of temporary arrays of n rows."""
+PANEL = 8192
+"""Rows of a task: a product of fewer than two is not divided."""
 
 
 class Basis:
@@ -32,12 +35,22 @@ class Basis:
     keeps_images : bool
     reserve : int
         Columns up to which the store may grow by doubling; 0: only as much as is needed, with a copy for each block.
+    n_threads : int
+        Of the products with arrays of n rows; bits do not depend on it.
     """
 
     def __init__(
-        self, n: int, rng: np.random.Generator, *, centred: bool = False, keeps_images: bool = False, reserve: int = 0
+        self,
+        n: int,
+        rng: np.random.Generator,
+        *,
+        centred: bool = False,
+        keeps_images: bool = False,
+        reserve: int = 0,
+        n_threads: int = 1,
     ):
         self.n, self.rng, self.centred, self.keeps_images = n, rng, centred, keeps_images
+        self.n_threads = n_threads
         self.size = 0
         self._reserve = reserve
         self._Q = np.empty((n, 0), order="F")
@@ -65,7 +78,7 @@ class Basis:
         """Q'Q as computed."""
         seen = len(self._gram)
         if seen < self.size:
-            columns = self.Q.T @ self.Q[:, seen:]
+            columns = inner(self.Q, self.Q[:, seen:], self.n_threads)
             self._gram = _bordered(self._gram, columns, columns[:seen].T)
             corner = self._gram[seen:, seen:]
             self._gram[seen:, seen:] = (corner + corner.T) / 2
@@ -100,10 +113,10 @@ class Basis:
         X /= norms[kept]
         if X.shape[1] == b:
             # well-conditioned blocks, the rule: Cholesky QR, twice with a projection between ("twice is enough", Kahan)
-            once = _cholesky_qr(X)
+            once = _cholesky_qr(X, self.n_threads)
             if once is not None:
                 X = once
-                twice = _cholesky_qr(self._project(once, Q))
+                twice = _cholesky_qr(self._project(once, Q), self.n_threads)
                 if twice is not None:
                     return twice
         if X.shape[1]:
@@ -119,16 +132,16 @@ class Basis:
         """X without its part along Q (and ones), in place."""
         if self.centred:
             X -= X.mean(axis=0)
-        return _subtract(X, Q, Q.T @ X) if Q.shape[1] else X
+        return _subtract(X, Q, inner(Q, X, self.n_threads), self.n_threads) if Q.shape[1] else X
 
     def append(self, X: np.ndarray, image: np.ndarray) -> np.ndarray:
         """Add orthonormal columns X, with ``image`` = A X; returns Q' image, where Q includes X."""
         m, b = self.size, X.shape[1]
         self._Q = _with_columns(self._Q, m, X, self._reserve)
         self.size = m + b
-        border = self.Q.T @ image
+        border = inner(self.Q, image, self.n_threads)
         if self.keeps_images:
-            lower = X.T @ self._W[:, :m]
+            lower = inner(X, self._W[:, :m], self.n_threads)
             self._W = _with_columns(self._W, m, image, self._reserve)
         else:
             lower = border[:m].T
@@ -137,7 +150,7 @@ class Basis:
 
     def outside(self, image: np.ndarray, border: np.ndarray) -> np.ndarray:
         """image - Q border."""
-        return _subtract(np.array(image, order="F"), self.Q, border)
+        return _subtract(np.array(image, order="F"), self.Q, border, self.n_threads)
 
     def ritz(self, leading: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Ritz values, descending, and the coordinates Y of the Ritz vectors Q Y; all of them, or the leading ones."""
@@ -148,33 +161,29 @@ class Basis:
 
     def vectors(self, Y: np.ndarray) -> np.ndarray:
         """Q Y."""
-        return times(self.Q, Y)
+        return times(self.Q, Y, self.n_threads)
 
     def ritz_block(self, Y: np.ndarray, residuals: np.ndarray, product_error: float) -> RitzBlock:
         """The Ritz vectors Q Y with their ``residuals`` (n, k), for a certificate."""
         return RitzBlock(
             compression=Y.T @ self.compression @ Y,
             gram=Y.T @ self.gram @ Y,
-            residual_gram=residuals.T @ residuals,
+            residual_gram=inner(residuals, residuals, self.n_threads),
             n=self.n,
             product_error=product_error,
         )
 
     def residuals(self, theta: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """A Q Y - Q Y diag(theta), from the images."""
-        R = times(self.images, Y)
-        for j in range(0, len(theta), STRIP):
-            strip = slice(j, j + STRIP)
-            R[:, strip] -= times(self.Q, Y[:, strip]) * theta[strip]
-        return R
+        return _subtract(times(self.images, Y, self.n_threads), self.Q, Y * theta, self.n_threads)
 
     def restart(self, theta: np.ndarray, Y: np.ndarray) -> None:
         """Thick restart: only these Ritz vectors stay, with their images and inner products."""
         gram, images = self.gram, self.images
-        self._Q = times(self.Q, Y)
+        self._Q = times(self.Q, Y, self.n_threads)
         self.size = Y.shape[1]
         if self.keeps_images:
-            self._W = times(images, Y)
+            self._W = times(images, Y, self.n_threads)
             self._gram, self.compression = Y.T @ gram @ Y, Y.T @ self.compression @ Y
         else:
             self._gram, self.compression = np.empty((0, 0)), np.diag(theta)
@@ -189,9 +198,30 @@ class Basis:
         return float(np.linalg.eigvalsh(symmetric(self.compression[size:, size:]))[-1])
 
 
-def times(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+def _panels(n: int) -> list[slice]:
+    """Rows of the tasks, by their number alone."""
+    return [slice(i, min(n, i + PANEL)) for i in range(0, n, PANEL)] if n >= 2 * PANEL else [slice(0, n)]
+
+
+def times(A: np.ndarray, B: np.ndarray, n_threads: int = 1) -> np.ndarray:
     """A B, column-major where A is: saves a copy where that is needed."""
-    return (B.T @ A.T).T
+    panels = _panels(len(A))
+    if len(panels) == 1:
+        return (B.T @ A.T).T
+    out = np.empty((len(A), B.shape[1]), order="F")
+
+    def task(i: int) -> None:
+        np.matmul(B.T, A[panels[i]].T, out=out[panels[i]].T)
+
+    for _ in parallel.run(task, len(panels), n_threads=n_threads):
+        pass
+    return out
+
+
+def inner(A: np.ndarray, B: np.ndarray, n_threads: int = 1) -> np.ndarray:
+    """A' B, the panels' products added along a fixed tree."""
+    panels = _panels(len(A))
+    return parallel.tree_reduce(lambda i: A[panels[i]].T @ B[panels[i]], len(panels), np.add, n_threads=n_threads)
 
 
 def symmetric(A: np.ndarray) -> np.ndarray:
@@ -203,10 +233,17 @@ def descending_eigenpairs(T: np.ndarray, **options: Any) -> tuple[np.ndarray, np
     return values[::-1], vectors[:, ::-1]
 
 
-def _subtract(X: np.ndarray, Q: np.ndarray, coordinates: np.ndarray) -> np.ndarray:
-    """X - Q coordinates, in place, a strip at a time."""
-    for j in range(0, X.shape[1], STRIP):
-        X[:, j : j + STRIP] -= times(Q, coordinates[:, j : j + STRIP])
+def _subtract(X: np.ndarray, Q: np.ndarray, coordinates: np.ndarray, n_threads: int = 1) -> np.ndarray:
+    """X - Q coordinates, in place, a panel of rows and a strip of columns at a time."""
+    panels = _panels(len(X))
+
+    def task(i: int) -> None:
+        rows = panels[i]
+        for j in range(0, X.shape[1], STRIP):
+            X[rows, j : j + STRIP] -= times(Q[rows], coordinates[:, j : j + STRIP])
+
+    for _ in parallel.run(task, len(panels), n_threads=n_threads):
+        pass
     return X
 
 
@@ -233,13 +270,13 @@ def _bordered(A: np.ndarray, right: np.ndarray, below: np.ndarray) -> np.ndarray
     return wider
 
 
-def _cholesky_qr(X: np.ndarray) -> np.ndarray | None:
+def _cholesky_qr(X: np.ndarray, n_threads: int) -> np.ndarray | None:
     """Orthonormal basis of well-conditioned columns, BLAS 3 only; None where they are not."""
     try:
-        R = scipy.linalg.cholesky(X.T @ X, check_finite=False)
+        R = scipy.linalg.cholesky(inner(X, X, n_threads), check_finite=False)
     except np.linalg.LinAlgError:
         return None
     diagonal = np.diag(R)
     if diagonal.min() < 1e-5 * diagonal.max():
         return None
-    return np.asfortranarray((scipy.linalg.solve_triangular(R, np.eye(len(R)), check_finite=False).T @ X.T).T)
+    return np.asfortranarray(times(X, scipy.linalg.solve_triangular(R, np.eye(len(R)), check_finite=False), n_threads))

@@ -287,6 +287,8 @@ class FeatureSums:
         Sum of the rows' weights, where they have any; it takes the place of n beside an entry's error.
     residual : Bound, optional
         On the largest eigenvalue of E, where one smaller than tr E is known.
+    moment_error : float
+        ``Moments.error``.
     """
 
     n: int
@@ -297,6 +299,7 @@ class FeatureSums:
     rounding: float = 64 * UNIT
     weight_sum: float | None = None
     residual: Bound | None = None
+    moment_error: float = 0.0
 
     @property
     def left_out(self) -> Bound:
@@ -530,6 +533,7 @@ def _solver_ends(
     """Ends of the eigenvalues of Phi' H Phi around the D that were computed, and zeros."""
     if solved is None:
         error = (rounding_factor(sums.n) + 8.0 * np.sqrt(max(D, 1)) + 8.0) * UNIT * max(sums.trace, theta[0])
+        error += sums.moment_error
         return theta - error, theta + error
     error = 3.0 * (rounding_factor(sums.n) + 8.0) * UNIT * sums.kernel_trace
     ends = solved.eigenvalue_bounds[: len(theta)]
@@ -540,12 +544,13 @@ def feature_trace(sums: FeatureSums) -> tuple[float, float]:
     """Interval of tr(H K H) from a feature map alone: [T, T + tr E] for T = tr(Phi' H Phi), and rounding.
 
     sqrt(T) is the Frobenius norm of H Phi, so rounding of the features moves it by at most r = rounding sqrt(tr K);
-    the sum of squares adds (rounding_factor(n) + 8) u T; what is not semidefinite has a trace of at most
-    n * entry_defect in size. The residual's part lies between 0 and tr E: its own rounding is in ``residual_trace``.
+    the sum of squares adds (rounding_factor(n) + 8) u T, and ``moment_error``; what is not semidefinite has a trace of
+    at most n * entry_defect in size. The residual's part lies between 0 and tr E: its own rounding is in
+    ``residual_trace``.
     """
     trace = sums.trace
     # a trace below zero is an error of at least its size
-    error = (rounding_factor(sums.n) + 8.0) * UNIT * abs(trace) + 2.0 * max(-trace, 0.0)
+    error = (rounding_factor(sums.n) + 8.0) * UNIT * abs(trace) + 2.0 * max(-trace, 0.0) + sums.moment_error
     low = max(float(np.sqrt(max(trace - error, 0.0))) - sums.rounded, 0.0) ** 2 - sums.defect_norm
     high = (float(np.sqrt(max(trace + error, 0.0))) + sums.rounded) ** 2 + sums.residual_trace + sums.defect_norm
     return float(low), float(high)

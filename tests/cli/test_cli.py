@@ -643,6 +643,33 @@ def test_plan(run, table):
     assert code == 1 and err.count("\n") == 1
 
 
+@pytest.mark.parametrize("kind", ["csv", "npy", "parquet"])
+def test_the_default_number_of_components_is_one_that_a_short_file_has(run, here, X, kind):
+    if kind == "csv":
+        np.savetxt("x.csv", X[:4], delimiter=",")
+    elif kind == "npy":
+        np.save("x.npy", X[:4])
+    else:
+        pytest.importorskip("pyarrow.parquet")
+        pytest.importorskip("pandas").DataFrame(X[:4], columns=list("abcd")).to_parquet("x.parquet")
+    for command in ("fit", "plan"):
+        code, _, err = run(command, f"x.{kind}")
+        assert (code, err) == (0, "fastkpca: note: 3 components in place of 5: 4 rows have no more\n")
+        assert run(command, f"x.{kind}", "--quiet")[2] == ""
+        code, _, err = run(command, f"x.{kind}", "-c", 5)  # a number that was given
+        assert code == 1 and "give -c of at most 4" in err
+    code, out, err = run("fit", f"x.{kind}", "-c", "all")
+    assert (code, err) == (0, "") and "components        3\n" in out
+
+
+def test_a_file_of_two_rows_and_of_one(run, here):
+    (here / "two.csv").write_text("1,2\n3,5\n")
+    assert run("fit", "two.csv")[::2] == (0, "fastkpca: note: 1 component in place of 5: 2 rows have no more\n")
+    (here / "one.csv").write_text("1,2\n")
+    code, _, err = run("fit", "one.csv")
+    assert code == 1 and err.startswith("fastkpca: error: X has 1 row;") and err.count("\n") == 1
+
+
 def test_a_wrong_kernel_is_found_before_the_file_is_read(run, here):
     code, _, err = run("fit", "nowhere.csv", "--kernel", "gausian")
     assert code == 1 and "did you mean 'gaussian'" in err
@@ -669,7 +696,7 @@ def test_columns_of_missing_values_by_name(run, here, X):
     pytest.importorskip("pyarrow.parquet")
     X[5, 1] = X[7:9, 3] = np.nan
     pandas.DataFrame(X, columns=["a", "b", "c", "d"]).to_parquet("x.parquet")
-    expected = "missing values (NaN) or infinities in column 2 ('b'): 1, column 4 ('d'): 2;"
+    expected = "missing values (NaN) or infinities in column 2 ('b'): 1 row, column 4 ('d'): 2 rows;"
     for command in (["fit"], ["plan"]):
         code, _, err = run(*command, "x.parquet")
         assert code == 1 and expected in err
@@ -707,7 +734,7 @@ def test_standardize(run, here, X):
 
 def test_errors_of_the_library_speak_of_options(run, here, X):
     np.save("x.npy", X[:4])
-    code, _, err = run("fit", "x.npy", "--sigma", 1)
+    code, _, err = run("fit", "x.npy", "--sigma", 1, "-c", 5)
     assert code == 1 and "give -c of at most 4, or -c all" in err
     code, _, err = run("fit", "x.npy", "--kernel", "zzz")
     assert code == 1 and "'fastkpca kernels' lists every name" in err

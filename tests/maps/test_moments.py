@@ -132,3 +132,75 @@ def test_tasks_have_rows_enough_to_be_worth_an_accumulator():
             assert span % step == 0
             assert span >= min(2048, n // 4) // step * step
             assert -(-n // span) <= 64
+
+
+QUICK = [
+    ("with an offset", PolynomialMap(6, 3, 0.7, 2.0), 1.0),
+    ("without one", PolynomialMap(7, 3), 1.0),
+    ("of high degree", PolynomialMap(3, 6, 1.0, 1e-3), 1.0),
+    ("a thousand from the origin", PolynomialMap(9, 3, 1.0, 1.0), 1e3),
+    ("Gaussian", TaylorMap(3, 0.8, 7, np.array([0.3, 0.0, -0.2])), 1.0),
+]
+
+
+@pytest.mark.parametrize("name, phi, far", QUICK, ids=[x[0] for x in QUICK])
+def test_quick_moments_err_by_no_more_than_they_say(name, phi, far, attack):
+    rng = attack.rng(name)
+    X = rng.standard_normal((1500, phi.d)) / phi.d + (far > 1) * far
+    first, moments = phi.quick_moments(), phi.quick_moments()
+    residuals = [moments.update(X[a:b]) for a, b in ((0, 1), (1, 130), (130, 900))]
+    residuals.append(first.update(X[900:]))
+    moments.merge(phi.quick_moments().restore(*first.state()))
+    mean, exact = two_pass(phi.features(X))
+    C = moments.dense()
+    off = (C - exact).astype(np.float64)
+    assert np.linalg.norm(off, 2) <= moments.error
+    assert abs(moments.trace - float(np.trace(exact))) <= moments.error
+    assert moments.error <= 1e-12 * float(np.trace(phi.features(X) @ phi.features(X).T))
+    assert np.array_equal(C, C.T)
+    np.testing.assert_allclose(moments.mean, mean.astype(np.float64), rtol=1e-13, atol=1e-14 * np.abs(mean).max())
+    assert moments.count == len(X)
+    np.testing.assert_allclose(np.concatenate(residuals), phi.residual(X), atol=1e-15)
+    assert moments.residual_trace == pytest.approx(float(phi.residual(X).sum()), abs=1e-12)
+
+
+def test_quick_moments_only_where_they_are_fewer_sums():
+    assert PolynomialMap(3, 2, 1.0, 1.0).quick_moments() is None  # 10 features
+    assert PolynomialMap(60, 1, 1.0, 1.0).quick_moments() is None  # all products differ
+    assert TaylorMap(3, 1.0, 1, np.zeros(3)).quick_moments() is None
+    with pytest.raises(NotImplementedError, match="without weights"):
+        PolynomialMap(6, 3, 1.0, 1.0).quick_moments().update(np.ones((2, 6)), np.ones(2))
+
+
+@pytest.mark.parametrize("offset", [1.0, 1e4, 1e9])
+@pytest.mark.parametrize("center", [True, False])
+def test_quick_moments_give_way_where_they_are_not_accurate(offset, center, attack):
+    """N |m|^2 may be any times lambda_1: components are those of centred sums, and the intervals as narrow."""
+    X = attack.rng(f"offset {offset}").random((3000, 6))
+    options = {"degree": 3, "offset": offset, "center": center, "features": "monomial"}
+    model = fk.kpca(X, "polynomial", 6, **options)
+    exact = fk.kpca(X, "polynomial", 6, keep_moments=True, **options)
+    low, high = model.eigenvalue_bounds.T / exact.eigenvalues[0]
+    assert (high - low).max() <= max(2e-8, 2 * np.ptp(exact.eigenvalue_bounds, axis=1).max() / exact.eigenvalues[0])
+    assert np.all(low <= exact.eigenvalues / exact.eigenvalues[0])
+    assert np.all(high >= exact.eigenvalues / exact.eigenvalues[0])
+    gap = np.abs(np.diff(exact.eigenvalues)).min() / exact.eigenvalues[0]
+    np.testing.assert_allclose(model.score, exact.score, atol=1e-8 / gap * np.abs(exact.score).max())
+
+
+def test_quick_moments_give_way_to_small_eigenvalues(attack):
+    """Rows near a line: the sixth eigenvalue is 1e-12 of the first, and the error of the sums as large."""
+    rng = attack.rng("line")
+    X = rng.random((2000, 1)) * rng.random(8) + 1e-6 * rng.random((2000, 8))
+    model = fk.kpca(X, "polynomial", 12, degree=2, offset=1.0, method="features")
+    exact = fk.kpca(X, "polynomial", 12, degree=2, offset=1.0, method="features", keep_moments=True)
+    np.testing.assert_array_equal(model.eigenvalues, exact.eigenvalues)
+    np.testing.assert_array_equal(model.score, exact.score)
+
+
+def test_quick_moments_have_the_same_bits_at_any_number_of_threads(attack):
+    X = attack.rng("threads").random((9000, 6))
+    one, two = (fk.kpca(X, "polynomial", 5, degree=3, offset=1.0, n_threads=threads) for threads in (1, 2))
+    assert one.info["n_features"] == 84
+    for name in ("eigenvalues", "eigenvalue_bounds", "score"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(two, name))

@@ -32,6 +32,9 @@ def model():
         ("X_transformed_", "model.score"),
         ("explained_variance_ratio_", "model.explained / 100"),
         ("eigenvectors_", "model.coeff"),
+        ("loadings", "(X - X.mean(axis=0)).T @ model.coeff, shape (d, c)"),
+        ("T2", "fastkpca.kpca_t2(model, X)"),
+        ("SPE", "fastkpca.kpca_spe(model, X)"),
         ("eigenvalues_", "did you mean 'eigenvalues'"),
         ("projetor", "did you mean 'projector'"),
     ],
@@ -62,6 +65,9 @@ def test_what_is_missing_stays_missing(model):
 def test_names_of_the_package():
     with pytest.raises(AttributeError, match=r"class is fastkpca\.sklearn\.KernelPCA"):
         fk.KernelPCA  # noqa: B018
+    for name in ("KPCA", "Kpca", "PCA"):
+        with pytest.raises(AttributeError, match=rf"the function is fastkpca\.{name.lower()}$"):
+            getattr(fk, name)
     code = "import fastkpca; fastkpca.kpca_projet"
     done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True)
     assert done.stderr.rstrip().endswith("fastkpca has no attribute 'kpca_projet'. Did you mean: 'kpca_project'?")
@@ -105,6 +111,24 @@ def test_a_model_shows_itself_in_a_notebook(model):
     assert shown.startswith("<table>") and "Gaussian(sigma=2.0)" in shown and "and 2 more" in shown
     assert shown.count("<tr>") == 4 + 1 + 10 + 1 and f"{model.eigenvalues[0]:.6g}" in shown
     assert len(minidom.parseString(shown).getElementsByTagName("tr")) == 16
+
+
+def test_importance_shows_itself_as_a_table():
+    X = np.random.default_rng(0).standard_normal((100, 20)) * np.linspace(1.0, 2.0, 20)
+    which = fk.kpca_importance(fk.kpca(X, "linear", 8), X)
+    shown = repr(which).splitlines()
+    assert shown[0] == "Importance by gradient: 8 components, 20 columns, 100 rows"
+    assert shown[1].split() == ["share", "(%)", *(f"PC{j}" for j in range(1, 7))]
+    names = [line[:11].strip() for line in shown[2:17]]
+    assert names == [which.names[i] for i in which.ranking()[:15]]
+    top = which.ranking()[0]
+    assert shown[2].split()[2:4] == [f"{100 * which.share[0, top]:.1f}", "+" if which.sign[0, top] > 0 else "-"]
+    assert shown[17] == "and 2 more components and 5 more columns" and shown[18].startswith("+ and -:")
+    table = minidom.parseString(which._repr_html_())
+    assert len(table.getElementsByTagName("tr")) == 3 + 1 + 15 + 1
+    assert table.getElementsByTagName("tr")[4].firstChild.firstChild.data == names[0]
+    few = fk.kpca_importance(fk.kpca(X[:, :3], "linear", 1), X[:, :3], method="permutation")
+    assert len(repr(few).splitlines()) == 5 and "more" not in few._repr_html_()
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,21 @@ def test_bars_are_the_shares_from_the_largest_down(which):
     assert len(plot.importance(which, n_columns=2).patches) == 2
 
 
+def test_a_model_and_its_rows_will_do_as_well(model, which, X):
+    from matplotlib.figure import Figure
+
+    ax = Figure().subplots()
+    assert plot.importance(model, X, ax=ax, component=1) is ax
+    widths = [bar.get_width() for bar in plot.importance(which, component=1).patches]
+    assert [bar.get_width() for bar in ax.patches] == widths
+    arrows = [text.xy for text in plot.biplot(model, which).texts]
+    np.testing.assert_array_equal([text.xy for text in plot.biplot(model, X).texts], arrows)
+    holds_rows = fk.kpca(X, "gaussian", 2, method="dense")
+    assert len(plot.importance(holds_rows).patches) == len(plot.biplot(holds_rows).texts) / 2 == 4
+    with pytest.raises(TypeError, match="axes are given as ax="):
+        plot.importance(which, ax)
+
+
 def test_a_permutation_has_standard_errors_and_no_direction(model, X):
     permuted = fk.kpca_importance(model, X, method="permutation")
     ax = plot.importance(permuted)
@@ -140,8 +155,11 @@ def test_long_names_in_a_biplot_stay_within_the_axes():
     names = [f"rather long name {i}" for i in range(4)]
     X = pd.DataFrame(rng.standard_normal((80, 4)) * [5.0, 4.0, 1.0, 1.0], columns=names)
     model = fk.kpca(X, "linear", 2)
-    ax = plot.biplot(model, fk.kpca_importance(model, X))
-    inside = ax.get_window_extent()
-    boxes = [text.get_window_extent() for text in ax.texts if text.get_text()]
-    assert len(boxes) == 4
-    assert all(box.x0 > inside.x0 - 1 and box.x1 < inside.x1 + 1 for box in boxes)
+    groups = np.array(["a group with a long name", "another"])[np.arange(80) % 2]
+    for labels in (None, groups):  # the key beside the axes takes some of their width
+        ax = plot.biplot(model, X, labels=labels)
+        ax.figure.draw_without_rendering()
+        inside = ax.get_window_extent()
+        boxes = [text.get_window_extent() for text in ax.texts if text.get_text()]
+        assert len(boxes) == 4
+        assert all(box.x0 > inside.x0 - 1 and box.x1 < inside.x1 + 1 for box in boxes)

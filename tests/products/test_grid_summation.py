@@ -11,8 +11,9 @@ import fastkpca as fk
 from fastkpca.products import grid_plan
 from fastkpca.products.grid import GridSummation, grid_offer, piecewise
 from fastkpca.products.islands import PiecewiseSummation, cut_off, labels
-from fastkpca.products.nodal import _RUN
 from fastkpca.rows.view import Rows
+
+RUN = 32768  # points of the longest task
 
 
 def offered(X, sigma, tol, Y=None, **options):
@@ -215,8 +216,8 @@ def test_linear_to_rounding():
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_the_same_bits_at_any_number_of_threads(d):
     rng = np.random.default_rng(7)
-    X, U = rng.random((3 * _RUN + 77, d)), rng.standard_normal((3 * _RUN + 77, 2))
-    X[: _RUN // 2, 0] += 500.0  # two islands
+    X, U = rng.random((3 * RUN + 77, d)), rng.standard_normal((3 * RUN + 77, 2))
+    X[: RUN // 2, 0] += 500.0  # two islands
     for sigma in (0.1, 3.0):
         products = []
         for n_threads in (1, 2, 5):

@@ -136,6 +136,32 @@ def test_partial_fit_takes_every_component_or_a_fraction_of_the_first_rows():
     assert again.n_samples_seen_ == 90
 
 
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "cosine", "linear"])
+def test_the_advice_on_an_inverse_after_partial_fit_works(kernel):
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    pca = KernelPCA(2, kernel=kernel).partial_fit(X[:40]).partial_fit(X[40:])
+    for changed in (False, True):
+        pca.set_params(fit_inverse_transform=changed)
+        assert not hasattr(pca, "inverse_transform")
+        with pytest.raises(NotFittedError, match=r"kpca_preimage\(estimator, Z, train=rows\).*and call fit"):
+            pca.inverse_transform(pca.transform(X))
+    Z = pca.transform(X)
+    assert fk.kpca_preimage(pca, Z, train=X).shape == X.shape
+    fitted = pca.set_params(fit_inverse_transform=True).fit(X)
+    assert fitted.inverse_transform(Z).shape == X.shape
+
+
+def test_an_inverse_is_of_the_last_fit():
+    rng = np.random.default_rng(0)
+    X, other = rng.standard_normal((2, 40, 3))
+    pca = KernelPCA(2, kernel="rbf", fit_inverse_transform=True).fit(X)
+    pca.set_params(fit_inverse_transform=False).fit(other).set_params(fit_inverse_transform=True)
+    with pytest.raises(NotFittedError, match="set it and fit again"):  # not that of the rows before
+        pca.inverse_transform(pca.transform(X))
+    assert pca.fit(other).inverse_transform(pca.transform(X)).shape == X.shape
+    assert hasattr(KernelPCA(2, fit_inverse_transform=True), "inverse_transform")
+
+
 def test_partial_fit_refuses_in_words():
     X = ring(20, 0)
     for kernel in ("precomputed", "sigmoid", "tanh"):

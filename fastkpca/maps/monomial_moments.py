@@ -1,0 +1,104 @@
+"""Second moments of monomial features from fewer sums: of products of two features that are equal, one is enough."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import scipy.special
+
+from .._core import multiindex
+from ..base.protocol import FeatureMap, Moments
+from ..base.rounding import UNIT, rounding_factor
+
+__all__ = ["MonomialMoments", "product_sums"]
+
+FEWEST, MOST = 48, 2500
+"""Features for which the sums are made: below, they take as long as all products; beyond, their table takes memory."""
+MOST_DEGREE = 64
+WORTH = 0.7
+"""Share of all products up to which the sums are fewer."""
+
+
+@lru_cache(maxsize=4)
+def product_sums(d: int, degree: int, lower: bool, binomial: bool) -> multiindex.ProductSums | None:
+    """For the monomials of d coordinates of this degree, and of ``lower`` ones; None where it is not worth it.
+
+    The weight of x^alpha is 1 / sqrt(alpha!), and where it is ``binomial`` another 1 / sqrt((degree - |alpha|)!), times
+    what depends on the sum of the exponents of a product alone.
+    """
+    D = int(scipy.special.comb(d + (degree if lower else degree - 1), degree, exact=True))
+    if not (FEWEST <= D <= MOST and 2 <= degree <= MOST_DEGREE):
+        return None
+    products, _ = multiindex.ranges(d + lower, degree)
+    if (products[:, 1] * products[:, 3]).sum() > WORTH * D * (D + 1) / 2:
+        return None
+    parent, coordinate, _, start = multiindex.table(d, degree)
+    sequences = np.zeros((len(parent), degree), dtype=np.int32)  # with 1 as coordinate 0
+    for k in range(1, degree + 1):
+        rows = slice(start[k], start[k + 1])
+        sequences[rows, :-1] = sequences[parent[rows], 1:]
+        sequences[rows, -1] = coordinate[rows] + 1
+    if not lower:
+        sequences = sequences[start[degree] :] - 1
+    counts = np.stack([(sequences == j).sum(axis=1) for j in range(d + lower)], axis=1)
+    counts = counts if binomial or not lower else counts[:, 1:]
+    return multiindex.ProductSums(sequences, np.exp(-0.5 * scipy.special.gammaln(counts + 1.0).sum(axis=1)))
+
+
+class MonomialMoments(Moments):
+    """Sums of the products that differ: the second moment about zero, from which the mean's part is subtracted."""
+
+    def __init__(self, feature_map: FeatureMap, expansion: multiindex.Expansion, products: multiindex.ProductSums):
+        self.map, self._expansion, self._products = feature_map, expansion, products
+        self.count = self.residual_trace = 0.0
+        self._sums, self._totals = np.zeros(products.n_sums), np.zeros(products.n_features)
+
+    def update(self, X: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+        if weights is not None:
+            raise NotImplementedError("these sums are of rows without weights")
+        X = np.ascontiguousarray(X, dtype=np.float64)
+        residual = self.map.residual(X)
+        self.residual_trace += float(residual.sum())
+        self._products.add(self._expansion, self.map.scaled(X), self._sums, self._totals)
+        self.count += len(X)
+        return residual
+
+    def merge(self, other: Moments) -> Moments:
+        assert isinstance(other, MonomialMoments)
+        self.count += other.count
+        self.residual_trace += other.residual_trace
+        self._sums += other._sums
+        self._totals += other._totals
+        return self
+
+    @property
+    def mean(self) -> np.ndarray:
+        return self._totals / self.count
+
+    @property
+    def _trace_about_zero(self) -> float:
+        return self._products.trace(self._sums)
+
+    @property
+    def trace(self) -> float:
+        return self._trace_about_zero - float(self._totals @ self._totals) / self.count
+
+    @property
+    def error(self) -> float:
+        """Each sum of products is off by its rounding times the sum of the terms' sizes. So is, in norm, the matrix of
+        all of them by that times its trace, and the mean's part by twice as much."""
+        terms = 3.0 * rounding_factor(int(self.count)) + 12.0 * self._products.degree + 16.0
+        return terms * UNIT * self._trace_about_zero
+
+    def dense(self) -> np.ndarray:
+        return self._products.second_moment(self._sums, self._totals / np.sqrt(self.count))
+
+    def state(self) -> tuple[dict, dict[str, np.ndarray]]:
+        header = {"count": self.count, "residual_trace": self.residual_trace}
+        return header, {"sums": self._sums, "totals": self._totals}
+
+    def restore(self, header: dict, arrays: dict[str, np.ndarray]) -> Moments:
+        self.count, self.residual_trace = float(header["count"]), float(header["residual_trace"])
+        self._sums, self._totals = np.array(arrays["sums"]), np.array(arrays["totals"])
+        return self

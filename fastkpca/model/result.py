@@ -475,6 +475,6 @@ def check_model(model: Any, name: str = "model") -> KPCAModel:
     if not isinstance(found, KPCAModel):
         raise TypeError(
             f"{name} is of type {type(model).__name__}; give what kpca() or load() returned, or a fitted estimator of "
-            "fastkpca.sklearn"
+            "fastkpca.sklearn (of a pipeline that step, as in pipeline[-1])"
         )
     return found

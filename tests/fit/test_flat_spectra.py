@@ -34,7 +34,7 @@ def test_the_plan_sees_a_flat_spectrum():
     X = np.random.default_rng(1).random((1500, 3))
     flat, steep = (fk.plan(X, "gaussian", 20, sigma=sigma) for sigma in (0.05, 1.0))
     assert flat.method == "dense"
-    assert flat.krylov.seconds > 5 * flat.dense.seconds
+    assert flat.krylov.seconds > 2 * flat.dense.seconds
     assert steep.krylov.seconds < steep.dense.seconds
 
 
@@ -70,7 +70,7 @@ def test_forced_krylov_is_never_left(unsuspecting):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CertificateWarning)
             info = fk.kpca(FLAT, **ASKED, **forced, tol=1e-3).info
-        assert info["method"] == "krylov" and "krylov_tried" not in info and info["passes"] > 5
+        assert info["method"] == "krylov" and "krylov_tried" not in info and info["matrix_passes"] > 5
 
 
 def test_no_run_is_left_where_lapack_does_not_fit(unsuspecting):
@@ -127,7 +127,7 @@ def test_distances_have_no_positive_eigenvalue(n):
 
 def test_what_a_warning_advises_helps():
     """Of a spectrum that is too flat for the passes: more passes narrow the intervals, and LAPACK reaches tol."""
-    X = np.random.default_rng(1).standard_normal((1500, 32))
+    X = np.random.default_rng(1).standard_normal((2100, 32))  # more than are held: each pass is over kernel values
     options = {"sigma": 0.15 * 32**0.5, "tol": 1e-4}
     with pytest.warns(CertificateWarning, match=r"more passes \(max_passes\) help, or method='dense'") as caught:
         model = fk.kpca(X, "gaussian", 5, method="krylov", products="exact", max_passes=12, **options)

@@ -93,7 +93,7 @@ def name_escaped(text: str) -> str:
 
 
 def escape(app, what, name, obj, options, lines: list[str]) -> None:
-    """|x| in a docstring is a norm and eigenvalues_ a name, neither is a reference; code, formulas and literal blocks stay."""
+    """|x| in a docstring is a norm and eigenvalues_ a name, neither is a reference; code and formulas stay."""
     literal: int | None = None
     for i, line in enumerate(lines):
         indent = len(line) - len(line.lstrip())

@@ -6,8 +6,8 @@ zeros. It raises the threshold when that happens, unless the environment sets on
 workers so (MALLOC_TRIM_THRESHOLD_): a pass whose tiles take 2 MB then spends as long in the system as in its sums.
 
 The handler (numpy's NEP 49) is that of a context, so of a thread, and ends with the scope; what waits then is freed.
-Arrays may outlive it: each holds the handler that its memory came from. Any thread may free one; the GIL keeps the others
-out of the handler then, and where there is none a lock does.
+Arrays may outlive it: each holds the handler that its memory came from. Any thread may free one: the GIL keeps the
+others out of the handler then, and where there is none a lock does.
 """
 
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New

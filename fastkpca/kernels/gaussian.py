@@ -193,7 +193,11 @@ class Gaussian(Kernel):
             return []
         few = data.sample[np.linspace(0, len(data.sample) - 1, min(PROBE_ROWS, len(data.sample))).astype(np.intp)]
         probe = ranked_map(
-            replace(data, sample=few), sigma, tol=tol, max_features=max_features, max_work=PROBE_SHARE * work
+            replace(data, sample=few, known_covariance=data.covariance),
+            sigma,
+            tol=tol,
+            max_features=max_features,
+            max_work=PROBE_SHARE * work,
         )
         D = probe.n_features
         if not probe.reached or D == 0:

@@ -16,7 +16,7 @@ __all__ = ["MonomialMoments", "product_sums"]
 FEWEST, MOST = 48, 2500
 """Features for which the sums are made: below, they take as long as all products; beyond, their table takes memory."""
 MOST_DEGREE = 64
-WORTH = 0.5
+WORTH = 0.7
 """Share of all products up to which the sums are fewer."""
 
 

@@ -217,7 +217,10 @@ def kpca_importance(
         )
     given = rows_of(model, X, purpose="kpca_importance", sample_weight=sample_weight)
     if given.rows.n_samples < 2:
-        raise ValueError("importance needs the spread of the columns, and there is one row; give at least two")
+        raise ValueError(
+            "importance needs the spread of the columns, and there is one row; give at least two "
+            "(kpca_contributions says which columns make one row unusual)"
+        )
     threads = parallel.threads_for(given.kernel, n_threads)
     if method == "gradient":
         over = _gradient_pass(model.projector, given.kernel, given.rows)
@@ -271,6 +274,11 @@ def _importance(model: KPCAModel, sums: _Sums, method: str, n: int) -> Importanc
     else:
         error = np.sqrt(np.maximum(second - first**2, 0.0) / n)
         found = (first, method, spread, None, None, None, error)
+    if not found[0].any():
+        raise ValueError(
+            "the scores of these rows do not change with any column: the rows lie far from those that the model was "
+            "fitted on; give rows on the same scale (in a pipeline: pipeline[:-1].transform(X))"
+        )
     return Importance(*found, n, model.feature_names)
 
 

@@ -31,7 +31,7 @@ from .ridge import fit_ridge
 from .rows import counted, float_type, new_rows
 from .search import Known, Search
 
-__all__ = ["kpca_denoise", "kpca_preimage"]
+__all__ = ["kpca_denoise", "kpca_preimage", "linear_preimages"]
 
 
 def kpca_preimage(
@@ -225,7 +225,7 @@ def _preimages(model: KPCAModel, Z: Any, start: Any, options: _Options) -> np.nd
     method = _method(options.method, model, options.train is not None, start is not None)
     with parallel.reporter(options.progress) as report, parallel.blas_threads():
         if method == "linear":
-            result = _linear(model, scores)
+            result = linear_preimages(model, scores)
         elif method == "ridge":
             known = _known_rows(model, kernel, options.train, threads)
             assert known is not None
@@ -369,7 +369,7 @@ def _start(model: KPCAModel, start: Any, Z: np.ndarray) -> Rows | None:
     return rows
 
 
-def _linear(model: KPCAModel, Z: np.ndarray) -> np.ndarray:
+def linear_preimages(model: KPCAModel, Z: np.ndarray) -> np.ndarray:
     """P itself: the kernel is linear, so feature space is input space."""
     projector = model.projector
     if projector.landmarks is not None:

@@ -242,7 +242,7 @@ def _draw(ax: Any, x: np.ndarray, y: np.ndarray, values: np.ndarray, levels: int
     largest = float(np.abs(values).max()) or 1.0
     # whole steps on either side of zero, where the component changes sign
     steps = MaxNLocator(levels, symmetric=True).tick_values(-largest, largest)
-    filled = ax.contourf(x, y, values, levels=steps, cmap=cmap, vmin=steps[0], vmax=steps[-1], alpha=0.75)
+    filled = ax.contourf(x, y, values, levels=steps, cmap=cmap, vmin=steps[0], vmax=steps[-1], alpha=0.6)
     lines = ["dashed" if step < 0 else "solid" for step in steps]  # the sign shows in a grey print too
     ax.contour(x, y, values, levels=steps, colors="0.35", linewidths=0.6, linestyles=lines)
     if values.min() < 0 < values.max():
@@ -255,7 +255,7 @@ def _rows_on_top(ax: Any, points: np.ndarray, labels: np.ndarray | None) -> list
     size = float(np.clip(4e3 / max(len(points), 1), 1, 10))
     if labels is None:
         return draw_points(ax, points, None, color="black", s=size, alpha=0.6)
-    return draw_points(ax, points, labels, bar=False, s=2 * size, alpha=0.9, edgecolors="white", linewidths=0.3)
+    return draw_points(ax, points, labels, bar=False, s=2 * size, alpha=0.9, edgecolors="black", linewidths=0.5)
 
 
 def _label(names: Sequence[str], i: int) -> str:

@@ -26,6 +26,8 @@ COLOURS = (
     "#717581",
     "#92dadd",
 )
+MARKERS = "o^sDvXP*<>"  # each class or line has its own: colours alone do not survive a grey print
+LARGER = {"*": 2.2}  # a star of the others' size has half their area of ink
 BLUE, AMBER, RED, GREY, ORANGE = COLOURS[0], COLOURS[1], COLOURS[2], COLOURS[8], COLOURS[6]
 
 

@@ -196,6 +196,7 @@ def biplot(
         )
         names.append(name)
     drawn.margins(0.12)
+    drawn.figure.draw_without_rendering()  # names are measured on axes beside which the legend has its room
     _widen(drawn, names)
     _move_apart(names)
     return drawn

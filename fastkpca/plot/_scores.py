@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._figure import COLOURS, component_label, fitted, new_axes, open_frame, short
+from ..errors import ScoresNotKeptError
+from ._figure import COLOURS, LARGER, MARKERS, component_label, fitted, new_axes, open_frame, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _CLASSES = 12  # more distinct labels than this are drawn on a colour scale where they are numbers
 _LEGEND = 48  # a longer legend would be larger than the picture: the colours then stand alone
-_MARKERS = "o^sDvXP*<>"  # each class has its own: colours alone do not survive a grey print
-_LARGER = {"*": 2.2}  # a star of the others' size has half their area of ink
 _POINTS_AS_PIXELS = 20_000  # more points than this go into vector formats as one picture, or are counted in cells
 _NEW_ROWS: dict[str, Any] = {"facecolors": "none", "linewidths": 1.1}
 
@@ -80,7 +79,7 @@ def scores(
     'PC1 (31.0 %)'
     """
     model = fitted(model)
-    table, explained = (model, None) if isinstance(model, np.ndarray) else (np.asarray(model.score), model.explained)
+    table, explained = _table(model)
     if table.ndim != 2 or table.shape[1] == 0:
         raise ValueError(f"scores have shape {table.shape}; a row for every point and a column for every component")
     if table.shape[1] == 1 and tuple(components) == (0, 1):
@@ -117,6 +116,21 @@ def scores(
             drawn.axvline(0, color="0.85", linewidth=0.8, zorder=0)
         open_frame(drawn)
     return drawn
+
+
+def _table(model: Any) -> tuple[np.ndarray, Any]:
+    """The scores and explained shares of a model of this library, or a table of scores."""
+    if isinstance(model, np.ndarray):
+        return model, None
+    try:
+        return np.asarray(model.score), model.explained
+    except ScoresNotKeptError:
+        raise
+    except AttributeError:
+        raise TypeError(
+            f"model is of type {type(model).__name__}; give a fitted model or estimator (of a pipeline that step, as "
+            "in pipeline[-1]), or an array of scores"
+        ) from None
 
 
 def _named_axes(ax: Any, points: np.ndarray, columns: list[int], explained: Any) -> np.ndarray:
@@ -220,7 +234,10 @@ def draw_points(
 
     Returns the entries of a legend: none where there is a colour bar, no label, or too many of them.
     """
-    style = _style(len(points)) | changed
+    style = _style(len(points))
+    if hollow:  # the rim is what shows the colour
+        del style["edgecolors"]
+    style |= changed
     if labels is None:
         colour = {"edgecolors": "black"} if hollow else {} if {"c", "color"} & {*style} else {"color": COLOURS[0]}
         ax.scatter(*points.T, **colour | style)
@@ -239,7 +256,7 @@ def draw_points(
     for marker in dict.fromkeys(markers):
         same = np.array([m == marker for m in markers])[index]
         paint = {"edgecolors" if hollow else "c": colours[index[same]]}
-        size = {"s": _LARGER.get(marker, 1.0) * style["s"]}
+        size = {"s": LARGER.get(marker, 1.0) * style["s"]}
         ax.scatter(*points[same].T, marker=marker, **paint | style | size)
     if len(values) > _LEGEND or hollow:
         return []
@@ -250,7 +267,7 @@ def draw_points(
             *nowhere,
             color=[colour],
             marker=marker,
-            s=30 * _LARGER.get(marker, 1.0),
+            s=30 * LARGER.get(marker, 1.0),
             label=f"{value:g}" if numeric else short(str(value)),
             **named,
         )
@@ -259,11 +276,12 @@ def draw_points(
 
 
 def _style(n_points: int) -> dict[str, Any]:
-    """The more points, the smaller and the more transparent."""
+    """The more points, the smaller and the more transparent; a white rim parts those that overlap."""
     return {
         "s": float(np.clip(4e4 / max(n_points, 1), 1, 24)),
         "alpha": float(np.clip(60 / np.sqrt(max(n_points, 1)), 0.08, 0.85)),
-        "linewidths": 0,
+        "linewidths": float(np.clip(60 / np.sqrt(max(n_points, 1)) - 1.0, 0, 0.35)),
+        "edgecolors": "white",
         "rasterized": n_points > _POINTS_AS_PIXELS,
     }
 
@@ -303,7 +321,7 @@ def _looks(classes: int, cmap: Any) -> tuple[np.ndarray, list[str]]:
     from matplotlib.colors import to_rgba_array
 
     n = len(COLOURS)
-    markers = [_MARKERS[(i + i // n) % len(_MARKERS)] if classes <= _LEGEND else "o" for i in range(classes)]
+    markers = [MARKERS[(i + i // n) % len(MARKERS)] if classes <= _LEGEND else "o" for i in range(classes)]
     if classes > _LEGEND or cmap is not None:
         colormaps: Any = matplotlib.colormaps
         scale = colormaps.get_cmap(cmap or "viridis")

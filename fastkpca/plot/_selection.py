@@ -8,12 +8,13 @@ import numpy as np
 
 from ..base.checks import check_choice
 from ..model.selection import LARGER_IS_BETTER, Selection
-from ._figure import COLOURS, axes_or_new, key_above, open_frame, plain_numbers, whole_numbers
+from ._figure import COLOURS, MARKERS, axes_or_new, key_above, open_frame, plain_numbers, whole_numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST_LINES = 10
+_DASHES = ((0, (5, 2)), (0, (5, 1.5, 1, 1.5)), (0, (1.5, 1.5)), (0, (9, 2)))
 TITLES = {
     "score": "score of the classifier on rows left out",
     "preimage": "error of the pre-images of rows left out",
@@ -68,15 +69,17 @@ def selection(choice: Selection, ax: Axes | None = None, *, measure: str | None 
     lines = _lines(choice, label)
     if len(lines) > MOST_LINES:
         lines = _best_of_each(choice, x, y if measure in LARGER_IS_BETTER else -y)
+    handles: list[Any] = []
     for i, (name, rows) in enumerate(lines.items()):
         order = rows[np.argsort(x[rows])]
         style: dict[str, Any] = {"color": COLOURS[i % len(COLOURS)], "linewidth": 1.2}
         if np.isnan(x[order]).all():
-            drawn.axhline(float(y[order[0]]), linestyle="--", label=name, **style)
+            dashes = _DASHES[i % len(_DASHES)]
+            handles.append(drawn.axhline(float(y[order[0]]), linestyle=dashes, label=name, **style))
         else:
-            bars = {"elinewidth": 0.9, "capsize": 2, "marker": "o", "markersize": 3.5}
-            drawn.errorbar(x[order], y[order], yerr=se[order], label=name, **bars, **style)
-    _mark(drawn, choice, x, y, best=measure == choice.criterion)
+            bars = {"elinewidth": 0.9, "capsize": 2, "marker": MARKERS[i % len(MARKERS)], "markersize": 5}
+            handles.append(drawn.errorbar(x[order], y[order], yerr=se[order], label=name, **bars, **style))
+    handles += _mark(drawn, choice, x, y, best=measure == choice.criterion)
     if label == "c":
         whole_numbers(drawn)
     else:
@@ -86,12 +89,14 @@ def selection(choice: Selection, ax: Axes | None = None, *, measure: str | None 
     drawn.set_ylabel(f"{TITLES[measure]}\n({'larger' if measure in LARGER_IS_BETTER else 'smaller'} is better)")
     open_frame(drawn)
     inches = drawn.figure.get_figwidth() * drawn.get_position().width
-    key_above(drawn, columns=max(1, int(9 * inches / (6 + max(map(len, lines))))))
+    widest = max(len(handle.get_label()) for handle in handles)
+    key_above(drawn, handles, columns=max(1, int(inches / (0.6 + 0.08 * widest))))
     return drawn
 
 
-def _mark(ax: Any, choice: Selection, x: np.ndarray, y: np.ndarray, *, best: bool) -> None:
-    """The choice and the best; with the kernel's name and at the right rim, where it is a level line."""
+def _mark(ax: Any, choice: Selection, x: np.ndarray, y: np.ndarray, *, best: bool) -> list[Any]:
+    """The choice and the best; with kernel and c and at the right rim, where it is a level line."""
+    marks = []
     for row, name, style in (
         (choice.best_row, "best", {"marker": "o", "mfc": "none", "markersize": 10}),
         (choice.chosen_row, "choice", {"marker": "*", "markersize": 13}),
@@ -99,10 +104,10 @@ def _mark(ax: Any, choice: Selection, x: np.ndarray, y: np.ndarray, *, best: boo
         if best or name == "choice":
             level = bool(np.isnan(x[row]))
             rim = {"transform": ax.get_yaxis_transform(), "clip_on": False} if level else {}
-            label = f"{name}: {_classes(choice)[row]}" if level else name
-            ax.plot(
-                1.0 if level else x[row], y[row], color="black", linestyle="none", label=label, zorder=5, **style, **rim
-            )
+            label = f"{name}: {_classes(choice)[row]}, c = {choice.columns['c'][row]}" if level else name
+            place = (1.0 if level else x[row], y[row])
+            marks += ax.plot(*place, color="black", linestyle="none", label=label, zorder=5, **style, **rim)
+    return marks
 
 
 def _classes(choice: Selection) -> np.ndarray:

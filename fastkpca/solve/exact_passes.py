@@ -122,9 +122,7 @@ class ExactRun:
         self.products, self.target = outlook.products, outlook.target
         self.expenses = outlook.products.expenses
         self.n = self.products.n
-        self.basis = Basis(
-            self.n, rng, centred=True, keeps_images=True, n_threads=self.products.matrix.product.n_threads
-        )
+        self.basis = Basis(self.n, rng, centred=True, keeps_images=True, n_threads=self.products.matrix.n_threads)
         self.exploration: Exploration | None = None
         self.explorations = 0
         self.samples = 0

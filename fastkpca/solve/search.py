@@ -32,7 +32,7 @@ def search(
     products, target = outlook.products, outlook.target
     expenses, basis = (
         products.expenses,
-        Basis(products.n, rng, centred=True, n_threads=products.matrix.product.n_threads),
+        Basis(products.n, rng, centred=True, n_threads=products.matrix.n_threads),
     )
     stop = _Stop(outlook, history)
     want_norm = False

@@ -93,6 +93,8 @@ class KernelMatrix:
         Allows the bound of a feature map.
     entries : Entries, optional
         Allows bounds from the entries of the matrix beyond the basis.
+    n_threads : int
+        Of the products with the basis; the matrix's own know theirs.
     """
 
     product: Summation
@@ -102,6 +104,7 @@ class KernelMatrix:
     entry_error: float = 0.0
     features: FeatureInfo | None = None
     entries: Entries | None = None
+    n_threads: int = 1
 
     @property
     def n(self) -> int:

@@ -403,7 +403,8 @@ def test_selection_draws_every_candidate_with_its_error_and_marks_the_choice(X):
     choice = fk.kpca_select(X, "gaussian", [1, 2])
     ax = plot.selection(choice)
     assert ax.get_xlabel() == "sigma" and "pre-images" in ax.get_ylabel() and "smaller" in ax.get_ylabel()
-    assert [x.get_text() for x in ax.get_legend().get_texts()] == ["best", "choice", "c = 1", "c = 2"]
+    assert [x.get_text() for x in ax.get_legend().get_texts()] == ["c = 1", "c = 2", "best", "choice"]
+    assert [container[0].get_marker() for container in ax.containers] == ["o", "^"]  # a grey print has no colours
     for c, container in zip((1, 2), ax.containers):
         rows = choice.columns["c"] == c
         curve, _, (bars,) = container
@@ -425,11 +426,13 @@ def test_selection_of_other_measures_kernels_and_one_kernel(X):
     assert "larger is better" in ax.get_ylabel() and ax.get_xlabel() == "sigma or degree"
     labels = {x.get_text() for x in ax.get_legend().get_texts()}
     lines = {f"{x}, c = {c}" for x in ("Gaussian", "Linear", "Polynomial") for c in (1, 2)}
-    assert labels == lines | {"choice: Linear"}
-    star = line(ax, "choice: Linear")  # at the right rim of the axes: the kernel has no place on the x axis
+    assert labels == lines | {f"choice: Linear, c = {choice.c}"}
+    # at the right rim of the axes: the kernel has no place on the x axis
+    star = line(ax, f"choice: Linear, c = {choice.c}")
     assert star.get_xdata() == [1.0] and star.get_transform() == ax.get_yaxis_transform()
     assert star.get_ydata() == [choice.columns["stability"][choice.chosen_row]]
     level = line(ax, "Linear, c = 2")
+    assert level._unscaled_dash_pattern != line(ax, "Linear, c = 1")._unscaled_dash_pattern
     assert set(level.get_ydata()) == {choice.columns["stability"][-1]}
     fits(ax)
     # two parameters that vary, in one class among others: by the number of components
@@ -446,8 +449,8 @@ def test_selection_of_other_measures_kernels_and_one_kernel(X):
         "Gaussian, the best",
         "Laplacian, the best",
         "Linear, the best",
-        "best: Linear",
-        "choice: Linear",
+        f"best: Linear, c = {many.columns['c'][many.best_row]}",
+        f"choice: Linear, c = {many.c}",
     ]
     gaussian = ax.containers[0][0].get_ydata()
     np.testing.assert_allclose(gaussian, np.nanmin(many.columns["preimage"][: 12 * 4].reshape(12, 4), axis=1))

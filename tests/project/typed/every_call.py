@@ -24,6 +24,7 @@ from kernels_contrib.storage import save as save_method
 import fastkpca as fk
 from fastkpca import errors, plot
 from fastkpca.kernels import Kernel, KernelTable, Offer, Summary
+from fastkpca.model.contributions import Contributions
 from fastkpca.model.importance import Importance
 from fastkpca.model.novelty import Limits
 from fastkpca.model.selection import Selection
@@ -133,6 +134,10 @@ def rows_again(X: Array, folder: Path) -> None:
     assert_type(interval, Array)
     assert_type(fk.kpca_spe(model, X), Array)
     assert_type(limits.exceeded(spe=spe), Array)
+    guilty = fk.kpca_contributions(model, X, statistic="t2", train=X)
+    assert_type(guilty, Contributions)
+    assert_type(guilty.largest, Array)
+    assert_type(guilty.ranking(1), Array)
     which = fk.kpca_importance(model, X, method="permutation", rng=1)
     assert_type(which, Importance)
     assert_type(which.share, Array)

@@ -72,6 +72,8 @@ MANY_COLUMNS, HOPELESS = 32, 8.0
 WORTH_EXACTNESS = 1.3
 """Times the seconds of the best feature map that one without any truncation may take."""
 MAX_FEATURES = 8192
+EXTRAPOLATED = 1.4
+"""Times the seconds of pivots whose number is a guess: where these are too few, a second round or a search follows."""
 PIVOT_LOOK_SECONDS = 1.5e-4
 """Of a look and what follows from it, for each pivot that the look took."""
 SAMPLED_SHARE = 0.85
@@ -230,7 +232,14 @@ def _compared(problem: Problem, dense: Candidate) -> list[Candidate]:
         candidates += _feature_candidates(problem, look, others)
     # what the look itself takes, each candidate costs
     once = 0.0 if look.probe is None else PIVOT_LOOK_SECONDS * len(look.probe.curve)
-    return [replace(x, seconds=x.seconds + once) for x in candidates]
+    return [replace(x, seconds=_risk(x, look, problem) * x.seconds + once) for x in candidates]
+
+
+def _risk(candidate: Candidate, look: Look, problem: Problem) -> float:
+    """Factor for what a map of pivots costs where its rank is a guess far beyond those that the look took."""
+    guessed = candidate.name == "pivots" and candidate.method == "features" and look.probe is not None
+    counted = problem.target.may_use_sampled_bound or problem.target.max_features is not None
+    return EXTRAPOLATED if guessed and not counted and candidate.n_features > 2 * len(look.probe.curve) else 1.0
 
 
 def _plan_for_map(problem: Problem) -> Plan:
@@ -449,9 +458,8 @@ def _kernel_offers(kernel: Kernel, data: Summary, residual: float, most: int, lo
     In many dimensions, where far more pivots would be needed, a truncated map is not looked for: only one that leaves
     nothing out, or one whose second moment is held as an operator.
     """
-    hopeless = (
-        data.n_features >= MANY_COLUMNS and look.probe is not None and look.probe.rank(residual) > HOPELESS * most
-    )
+    too_many = min(HOPELESS * most, float(data.n_samples))
+    hopeless = data.n_features >= MANY_COLUMNS and look.probe is not None and look.probe.rank(residual) > too_many
     if not hopeless:
         return list(kernel.feature_maps(data, residual, most))
     held = [x for x in kernel.feature_maps(data, residual, 1) if x.cost.moment_flops is not None]

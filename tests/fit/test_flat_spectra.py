@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+import reference
 from data import look
 
 import fastkpca as fk
@@ -151,3 +152,16 @@ def test_maps_that_cannot_win_are_not_looked_for(monkeypatch):
     monkeypatch.setattr(gaussian, "ranked_map", lambda *_, **__: pytest.fail("a search for a map that cannot win"))
     assert fk.plan(X, "gaussian", 10).method == "krylov"
     assert fk.plan(X[:, :40], "polynomial", 10, degree=2).name == "monomial"
+
+
+@pytest.mark.parametrize(("n", "d"), [(500, 10), (1200, 40)])
+def test_a_small_matrix_is_held_without_a_look(monkeypatch, n, d):
+    X = np.random.default_rng(0).random((n, d))
+    monkeypatch.setattr(planning, "look_at", lambda *_, **__: pytest.fail("a look that costs as much as the rest"))
+    model = fk.kpca(X, "gaussian", 10, sigma=(d / 10) ** 0.5)
+    assert model.plan.method == "krylov" and model.info["passes"] == 1 and model.info["matrix_passes"] > 1
+    assert fk.plan(X[:150], "gaussian", 10, sigma=1.0).method == "dense"
+    exact = reference.eigh(reference.gram("gaussian", X, sigma=(d / 10) ** 0.5))[0][:10]
+    assert model.bound_kind == "guaranteed"
+    lower, upper = model.eigenvalue_bounds.T
+    assert (lower <= exact).all() and (exact <= upper).all() and (upper - lower).max() <= 1e-6 * exact[0]

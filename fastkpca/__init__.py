@@ -46,6 +46,7 @@ from .fit.merge import kpca_merge, kpca_update
 from .fit.pca import pca
 from .fit.select import kpca_select
 from .kernels import get_kernel, list_kernels, on_columns, register_kernel
+from .model.contributions import kpca_contributions
 from .model.importance import kpca_importance
 from .model.matlab import export_mat
 from .model.novelty import kpca_limits, kpca_spe, kpca_t2
@@ -63,6 +64,8 @@ if not _TYPE_CHECKING:
         text = f"fastkpca has no attribute {name!r}"
         if name in ("KernelPCA", "Nystroem"):
             text += f"; scikit-learn's class is fastkpca.sklearn.{name}"
+        elif name.lower() in ("kpca", "pca"):
+            text += f"; the function is fastkpca.{name.lower()}"
         raise AttributeError(text, name=name, obj=_sys.modules[__name__])  # Python then says what may be meant
 
 
@@ -77,6 +80,7 @@ __all__ = [
     "get_method",
     "gram",
     "kpca",
+    "kpca_contributions",
     "kpca_denoise",
     "kpca_importance",
     "kpca_limits",

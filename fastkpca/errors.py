@@ -27,6 +27,7 @@ __all__ = [
     "PluginWarning",
     "PreimageWarning",
     "ScoresNotKeptError",
+    "SlowRouteWarning",
     "UnknownKernelError",
     "UnknownMethodError",
     "warn_caller",
@@ -148,6 +149,10 @@ class PreimageWarning(UserWarning):
 
 class ScalesWarning(UserWarning):
     """Columns have wildly different ranges, so that some hardly count; the text names them and says what helps."""
+
+
+class SlowRouteWarning(UserWarning):
+    """The work asked for is predicted to take long, and a looser ``tol`` would take a small part of that time."""
 
 
 class NoRouteError(ValueError):

@@ -24,6 +24,24 @@
 static ptrdiff_t smaller(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
 static ptrdiff_t padded(ptrdiff_t n) { return (n + FK_PAD - 1) / FK_PAD * FK_PAD; }
 
+/* Of a tile that is kept, from one row to the next. Its columns are those of double in either type, so that one type's
+   tiles become the other's by rounding each number. */
+static ptrdiff_t kept_stride(ptrdiff_t nj) { return padded(nj) + FK_PAD; }
+#define FK_KEPT_COLUMNS ((ptrdiff_t)(FK_TILE_BYTES / sizeof(double)))
+
+ptrdiff_t fk_kept_entries(ptrdiff_t n, ptrdiff_t m, int same)
+{
+    ptrdiff_t entries = 0;
+    for (ptrdiff_t i0 = 0; i0 < n; i0 += FK_TILE_ROWS) {
+        const ptrdiff_t ni = smaller(FK_TILE_ROWS, n - i0);
+        if (same)
+            entries += ni * kept_stride(ni);
+        for (ptrdiff_t j0 = same ? i0 + FK_TILE_ROWS : 0; j0 < m; j0 += FK_KEPT_COLUMNS)
+            entries += ni * kept_stride(smaller(FK_KEPT_COLUMNS, m - j0));
+    }
+    return entries;
+}
+
 static void column_sums(ptrdiff_t n, ptrdiff_t d, const double *X, double *sums)
 {
     for (ptrdiff_t i = 0; i < n; i++)

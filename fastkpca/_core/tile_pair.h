@@ -41,7 +41,12 @@ typedef struct {
     const double *rx, *ry; /* approximate row means of the whole matrix, or NULL: sums is then not touched */
     double g;              /* approximate grand mean */
     double *sums;          /* sums[0] += sum (K_ij - r_i - r_j + g)^2, sums[1] += sum K_ij^2; double only */
+    void *kept;            /* the tiles one after another, fk_kept_entries of them in the type computed in, or NULL */
+    int known;             /* they are there from an earlier walk, and the kernel is not evaluated */
 } fk_pair;
+
+/* Entries of all tiles of a walk, with their padding. */
+ptrdiff_t fk_kept_entries(ptrdiff_t n, ptrdiff_t m, int same);
 
 /* 0, or -1 where scratch memory could not be had. Tiles are computed and multiplied in the type of the name; products
    are accumulated over tiles in double. */

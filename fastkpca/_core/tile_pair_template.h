@@ -21,6 +21,7 @@ typedef struct {
     double *tile_x2, *tile_y2;
     double *tile_t;     /* (d, columns) raw and transposed, for differences */
     T *K;
+    T *kept;            /* where the next tile is kept */
     double *K_double; /* float only: the tile by differences in double */
     T *Ux, *Uyt;
     double *Vyt;
@@ -146,14 +147,20 @@ static void NAME(evaluate)(const NAME(walk) *w, ptrdiff_t i0, ptrdiff_t ni, ptrd
                 w->K[j * w->ldk + i] = w->K[i * w->ldk + j];
 }
 
-static void NAME(serve)(const NAME(walk) *w, ptrdiff_t i0, ptrdiff_t ni, ptrdiff_t j0, ptrdiff_t nj)
+static void NAME(serve)(NAME(walk) *w, ptrdiff_t i0, ptrdiff_t ni, ptrdiff_t j0, ptrdiff_t nj)
 {
     const fk_pair *p = w->pair;
+    if (p->kept != NULL) { /* evaluated where it stays, and multiplied while it is in cache all the same */
+        w->ldk = kept_stride(nj);
+        w->K = w->kept;
+        w->kept += ni * w->ldk;
+    }
     const fk_ops *ops = w->ops;
     const int same = p->same, mirror = same && i0 != j0;
     const int want_x = p->Vx != NULL, want_y = same ? mirror && want_x : p->Vy != NULL;
     const ptrdiff_t k = p->k, ldk = w->ldk, columns = padded(nj);
-    NAME(evaluate)(w, i0, ni, j0, nj);
+    if (!p->known)
+        NAME(evaluate)(w, i0, ni, j0, nj);
     if (p->block != NULL) {
         T *out = p->block;
         for (ptrdiff_t i = 0; i < ni; i++)
@@ -269,15 +276,17 @@ static void NAME(prepare_columns)(NAME(walk) *w)
 
 int FK_CAT(fk_walk, S)(const fk_ops *ops, const fk_kernel *kernel, FK_CAT(fk_gemm, S) gemm, const fk_pair *pair)
 {
-    NAME(walk) w = {.ops = ops, .kernel = kernel, .gemm = gemm, .pair = pair};
+    NAME(walk) w = {.ops = ops, .kernel = kernel, .gemm = gemm, .pair = pair, .kept = pair->kept};
     const ptrdiff_t n = pair->n, m = pair->m, k = pair->k;
     const int same = pair->same;
     if (n == 0 || m == 0)
         return 0;
     w.direct = pair->d <= FK_DIRECT;
-    const int strip = w.direct && k == 1 && pair->block == NULL;
+    const int strip = w.direct && k == 1 && pair->block == NULL && pair->kept == NULL;
     const ptrdiff_t tile_n = strip ? FK_STRIP_ROWS : FK_TILE_ROWS;
     w.tile_m = (ptrdiff_t)((strip ? FK_STRIP_BYTES : FK_TILE_BYTES) / sizeof(T));
+    if (pair->kept != NULL)
+        w.tile_m = FK_KEPT_COLUMNS;
     /* rows a power of two apart would share a few lines of the first-level cache; columns of U, which are FK_TILE_BYTES
        long in a tile and used eight at a time, are spread over all of it by half a page and two lines */
     w.ldk = w.tile_m + FK_PAD;
@@ -289,7 +298,8 @@ int FK_CAT(fk_walk, S)(const fk_ops *ops, const fk_kernel *kernel, FK_CAT(fk_gem
     if (memory == NULL)
         return -1;
     NAME(lay_out)(&w, tile_n, memory + (64 - (size_t)memory % 64));
-    NAME(prepare_rows)(&w);
+    if (!pair->known)
+        NAME(prepare_rows)(&w);
     if (k > 0)
         NAME(prepare_columns)(&w);
     for (ptrdiff_t i0 = 0; i0 < n; i0 += tile_n) {

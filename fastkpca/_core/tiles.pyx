@@ -73,7 +73,10 @@ cdef extern from "tile_pair.h" nogil:
         const double *ry
         double g
         double *sums
+        void *kept
+        int known
 
+    Py_ssize_t fk_kept_entries(Py_ssize_t n, Py_ssize_t m, int same)
     int fk_walk_d(const fk_ops *ops, const fk_kernel *kernel, fk_gemm_d gemm, const fk_pair *pair)
     int fk_walk_s(const fk_ops *ops, const fk_kernel *kernel, fk_gemm_s gemm, const fk_pair *pair)
 
@@ -196,6 +199,8 @@ def block(kind, parameters, X, Y):
     pair.rx = pair.ry = NULL
     pair.g = 0.0
     pair.sums = NULL
+    pair.kept = NULL
+    pair.known = 0
     walk(&kernel, &pair, single)
     return out
 
@@ -220,7 +225,16 @@ def linear_block(X, Y):
     return block("linear", {}, X, Y)
 
 
-def product(kind, parameters, const double[:, ::1] X, Y, Ux, Uy, bint single=False, rx=None, ry=None, double g=0.0):
+def kept_entries(Py_ssize_t n, Py_ssize_t m, bint same):
+    """Length of the array in which ``product`` keeps the tiles of n by m rows, or of n with themselves.
+
+    Rounded to float32 it is the array of tiles in float32.
+    """
+    return fk_kept_entries(n, n if same else m, same)
+
+
+def product(kind, parameters, const double[:, ::1] X, Y, Ux, Uy, bint single=False, rx=None, ry=None, double g=0.0,
+            kept=None, bint known=False):
     """Products with K = k(X, Y), and sums over it, in one pass over its tiles.
 
     Parameters
@@ -234,7 +248,11 @@ def product(kind, parameters, const double[:, ::1] X, Y, Ux, Uy, bint single=Fal
         Tiles in float32, sums over tiles in float64 all the same.
     rx, ry : ndarray (n,), (m,) or None
     g : float
-        Ask for the sums below about these means; float64 only.
+        Ask for the sums below about these means.
+    kept : ndarray, optional
+        (``kept_entries``,), of the type computed in: the tiles are written there.
+    known : bool
+        They are there already, from an earlier call with the same rows, and are only multiplied.
 
     Returns
     -------
@@ -293,6 +311,16 @@ def product(kind, parameters, const double[:, ::1] X, Y, Ux, Uy, bint single=Fal
             raise ValueError(f"{means_x.shape[0]} and {means_y.shape[0]} means for {pair.n} and {pair.m} rows")
         if pair.n and pair.m:
             pair.rx, pair.ry = &means_x[0], &means_y[0]
+    cdef char[::1] raw
+    pair.kept = NULL
+    pair.known = 0
+    if kept is not None:
+        if kept.itemsize != (4 if single else 8) or kept.size < fk_kept_entries(pair.n, pair.m, same):
+            raise ValueError(f"no room for the tiles of {pair.n} by {pair.m} rows in {kept.size} of {kept.dtype}")
+        if kept.size:
+            raw = kept.view(np.int8)
+            pair.kept = &raw[0]
+            pair.known = known
     walk(&kernel, &pair, single)
     return left, right, (None if rx is None else (sums[0], sums[1]))
 

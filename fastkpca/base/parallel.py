@@ -7,6 +7,7 @@ threads, and results are combined along a tree fixed by the number of tasks. Ins
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections import deque
@@ -18,7 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from . import room
-from .blas import blas_threads, with_all_threads, without_fork
+from .blas import allowed_blas_threads, blas_threads, with_all_threads, without_fork
 from .progress import Progress, reporter
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "blas_threads",
     "checkpoint",
     "interruptible",
+    "processors",
     "reporter",
     "resolve_threads",
     "run",
@@ -40,21 +42,34 @@ T = TypeVar("T")
 
 
 def resolve_threads(n_threads: int | None) -> int:
-    """Number of threads to use: as asked for, or the number of processors this process may run on.
+    """Number of threads to use: as asked for, or `processors`.
 
     Raises MemoryError where RLIMIT_AS leaves no room for so many.
     """
     if n_threads is None:
-        try:
-            n_threads = len(os.sched_getaffinity(0))
-        except AttributeError:  # not on this platform
-            n_threads = os.cpu_count() or 1
+        n_threads = processors()
     if isinstance(n_threads, bool) or not isinstance(n_threads, (int, np.integer)):
         raise TypeError(f"n_threads is {n_threads!r}; give a positive whole number, or None for all processors")
     if n_threads < 1:
         raise ValueError(f"n_threads is {n_threads}; give a positive whole number, or None for all processors")
     room.available(int(n_threads))
     return int(n_threads)
+
+
+def processors() -> int:
+    """As many as this process may use: those it may run on, and no more than BLAS has threads.
+
+    joblib's loky and users (OMP_NUM_THREADS, threadpoolctl) limit BLAS where processes share the processors. A worker
+    of a pool of ``multiprocessing``, which is a daemon, has one: the other workers have the others.
+    """
+    process = sys.modules.get("multiprocessing.process")
+    if process is not None and process.current_process().daemon:
+        return 1
+    try:
+        count = len(os.sched_getaffinity(0))
+    except AttributeError:  # not on this platform
+        count = os.cpu_count() or 1
+    return max(1, min(count, allowed_blas_threads() or count))
 
 
 def threads_for(kernel: Any, n_threads: int | None) -> int:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 __all__ = ["Bars", "Progress", "reporter"]
@@ -12,18 +14,47 @@ Progress = Callable[[str, int, int], None]
 """Called as progress(stage, done, total), from the calling thread."""
 
 
+class _Line:
+    """What stands in for a bar where tqdm is not installed: the share that is done, on one line of stderr."""
+
+    def __init__(self, *, total: int | None, desc: str, **options: Any):
+        self.total, self.n, self.last_print_n = total, 0, 0
+        disable = options.get("disable", False)
+        self.disable = not sys.stderr.isatty() if disable is None else disable  # None as for tqdm
+        self._desc, self._drawn, self._due = desc, "", time.monotonic() + options.get("delay", 0.0)
+
+    def update(self, more: int) -> None:
+        self.n += more
+        if time.monotonic() >= self._due and not self.disable:
+            self.refresh()
+
+    def refresh(self) -> None:
+        text = f"{self._desc}: {100 * self.n // self.total} %" if self.total else f"{self._desc} ..."
+        if text != self._drawn:
+            self._write(text)
+        self.last_print_n, self._due = self.n, time.monotonic() + 0.1
+
+    def close(self) -> None:
+        if self._drawn:
+            self._write("")
+
+    def _write(self, text: str) -> None:
+        sys.stderr.write("\r" + text.ljust(len(self._drawn)) + ("" if text else "\r"))
+        sys.stderr.flush()
+        self._drawn = text
+
+
 class Bars:
     """A bar of tqdm's for each stage; the last one stays until the next begins or all is done.
 
-    Nothing is drawn where tqdm is not installed. ``options`` are tqdm's.
+    Where tqdm is not installed, a line with the share that is done. ``options`` are tqdm's.
     """
 
     def __init__(self, **options: Any):
-        try:
+        self._make: type = _Line
+        with suppress(ImportError):
             from tqdm.auto import tqdm  # a widget in notebooks
-        except ImportError:
-            self._make = None
-        else:
+
             self._make = type("Bar", (tqdm,), {"monitor_interval": 0})  # without the thread that tqdm leaves behind
         self._options = {"leave": False, "mininterval": 0.1, "miniters": 1} | options
         self._bar: Any = None
@@ -31,8 +62,6 @@ class Bars:
 
     def __call__(self, stage: str, done: int, total: int) -> None:
         """``total`` 0: there is no telling how far the work is; it will not call again, so this is drawn at once."""
-        if self._make is None:
-            return
         bar = self._bar
         if bar is None or stage != self._stage or (total or None) != bar.total or done < bar.n:
             self.clear()

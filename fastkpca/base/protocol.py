@@ -26,6 +26,7 @@ import numpy as np
 
 from .._core import moments as _moments
 from ..base.rounding import EPS
+from .caching import cached_property
 from .differences import central_difference
 from .near import did_you_mean
 
@@ -55,6 +56,10 @@ LEAST, LARGEST = 1e-140, 1e140
 Squares, and N^2 of them, then stay within float64, with 28 digits above the smallest number."""
 
 
+MOST_COLUMNS = 1024
+"""Of rows whose summary has a covariance."""
+
+
 @dataclass(frozen=True)
 class Summary:
     """What one cheap pass over the rows can know; handed to kernels so that they can plan.
@@ -70,8 +75,8 @@ class Summary:
         Smallest and largest value of each coordinate, after the shift.
     radius : float
         Largest Euclidean norm of a row, after the shift.
-    covariance : ndarray (n_features, n_features), or None
-        Divided by n_samples, about the mean; None for more than 1024 columns, where it would cost more than the rest.
+    known_covariance : ndarray (n_features, n_features), or None
+        That of all rows, about the mean, where the pass has found it; what reads it takes ``covariance``.
     mean : ndarray (n_features,)
         After the shift (so zero up to rounding where the shift is the mean).
     sample : ndarray (at most 4096, n_features)
@@ -91,12 +96,23 @@ class Summary:
     shift: np.ndarray
     box: np.ndarray
     radius: float
-    covariance: np.ndarray | None
+    known_covariance: np.ndarray | None
     mean: np.ndarray
     sample: np.ndarray
     sample_index: np.ndarray
     other_radius: float | None = None
     feature_names: tuple[str, ...] | None = None
+
+    @cached_property
+    def covariance(self) -> np.ndarray | None:
+        """Covariance of the rows (n_features, n_features), or of the sample where there are many columns.
+
+        Divided by the number of rows; None for more than 1024 columns, where it would cost more than what it decides.
+        """
+        if self.known_covariance is not None or self.n_features > MOST_COLUMNS:
+            return self.known_covariance
+        centred = self.sample - self.sample.mean(axis=0)
+        return np.asarray(centred.T @ centred / max(len(centred), 1))
 
     @property
     def largest_inner(self) -> float:
@@ -714,6 +730,18 @@ class OperatorMoments(Moments):
 
     def operator(self) -> OperatorMoments | None:
         return self
+
+    def compressed(self) -> Any:
+        """The centred second moment in few directions.
+
+        Returns
+        -------
+        tuple or None
+            The matrix (k, k); a function that turns vectors (k, c) of these directions into (D, c); a bound on the
+            trace of the moment in all other directions, beside ``indefinite``; a bound on the matrix's rounding. None
+            where many directions are needed.
+        """
+        return None
 
     def heavy(self, share: float) -> tuple[Any, np.ndarray, float] | None:
         """The second moment of the features whose weight is above ``share`` of the largest weight.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ..base.protocol import FeatureMap, Kernel, Moments, Summary
@@ -15,13 +17,16 @@ from ..solve.moments import entry_defect, kernel_trace, leading_axes
 from .solution import Solution, number_kept, signs_of
 from .target import Target
 
-__all__ = ["QUICK_SHARE", "Axes", "accurate_enough", "components", "largest_of", "leading_of"]
+__all__ = ["QUICK_SHARE", "Axes", "Scores", "accurate_enough", "components", "largest_of", "leading_of"]
 
 SOLVER_SHARE = 0.25
 """Share of tol for the eigensolver of a moment held as an operator; the rest is for the residual of the map."""
 
 ROUNDED = 1e-11
 """Width of an interval over the largest eigenvalue that rounding alone explains: exact products would not be better."""
+
+Scores = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""Of all rows, less a constant (c,), for these axes (D, c): (N, c)."""
 
 QUICK_SHARE, QUICK_DIGITS = 1e-2, 1e-4
 """Errors of quick moments that will do: over tol times the largest eigenvalue, and over the smallest that is kept."""
@@ -62,14 +67,14 @@ def components(
     rank: int,
     left_out: Bound | None = None,
     data: Summary | None = None,
-    features: np.ndarray | None = None,
+    scores: Scores | None = None,
     reference: np.ndarray | None = None,
 ) -> Solution:
-    """Components and their certificate from the moments of all rows; nothing is read.
+    """Components and their certificate from the moments of all rows; nothing is read but by ``scores``.
 
     ``left_out`` bounds the largest eigenvalue of what the map leaves out, where that is known better than its trace.
-    Signs come from the scores of the sample of ``data``, or from the ``reference`` axes (D, k). Where the ``features``
-    of all rows (D, N) were kept, they give the scores.
+    Signs come from the scores of the sample of ``data``, or from the ``reference`` axes (D, k). ``scores`` makes those
+    of all rows, where they are wanted now.
     """
     feature_map, kept = moments.map, moments
     moments = about(kept, center=target.center)
@@ -88,7 +93,7 @@ def components(
         solved_residual=0.0 if solved is None else solved.residual,
     )
     eigenvalues, axes = eigenvalues[:n_kept].copy(), np.ascontiguousarray(axes[:, :n_kept])
-    axes, score = _with_signs(axes, moments, data, features, reference)
+    axes, score = _with_signs(axes, moments, data, scores, reference)
     info = {
         "method": "features",
         "passes": 0,
@@ -113,17 +118,18 @@ def _with_signs(
     axes: np.ndarray,
     moments: Moments,
     data: Summary | None,
-    features: np.ndarray | None,
+    scores: Scores | None,
     reference: np.ndarray | None,
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """The axes with their signs, and the scores of all rows where their features were kept."""
-    score = None
-    if features is not None and data is not None:
-        score = features.T @ axes - moments.mean @ axes
+    """The axes with their signs, and the scores of all rows where they are wanted now."""
+    score, constant = None, moments.mean @ axes
+    if scores is not None and data is not None:
+        score = scores(axes, constant)
         signs = signs_of(score[data.sample_index])
-        axes, score = axes * signs, score * signs
+        score *= signs.astype(score.dtype)
+        axes = axes * signs
     elif data is not None:
-        axes = axes * signs_of(moments.map.applied(axes)(data.sample) - moments.mean @ axes)
+        axes = axes * signs_of(moments.map.applied(axes)(data.sample) - constant)
     if reference is not None:  # as the component of the reference that it resembles most
         axes = axes * signs_of(reference.T @ axes)
     return axes, score

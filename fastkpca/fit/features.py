@@ -11,14 +11,14 @@ from ..base import parallel
 from ..base.protocol import FeatureMap, Moments
 from ..base.rounding import EPS
 from ..maps.draws import DRAWS, Draws
-from ..maps.passes import feature_moments, moments_and_draws
+from ..maps.passes import apply, feature_moments, moments_and_draws
 from ..maps.uncentred import about
 from ..model.plan import Plan
 from ..solve import sampled
 from ..solve.beyond import KRYLOV_AFTER_FEATURES
 from ..solve.certificate import Bound
 from ..solve.moments import kernel_trace
-from .components import QUICK_SHARE, Axes, accurate_enough, components, largest_of, leading_of
+from .components import QUICK_SHARE, Axes, Scores, accurate_enough, components, largest_of, leading_of
 from .krylov import solve_by_krylov
 from .problem import Problem
 from .solution import Solution
@@ -109,9 +109,25 @@ def solve_by_features(problem: Problem, plan: Plan) -> Solution:
             rank=problem.rank,
             left_out=found.left_out,
             data=problem.data,
-            features=found.kept,
+            scores=_scores(found, problem),
         )
     return replace(solution, info=solution.info | {"radius": problem.data.radius})
+
+
+def _scores(found: _Pass, problem: Problem) -> Scores | None:
+    """How the scores of all rows are made where they are held in memory anyway, or where the features were kept."""
+    feature_map, rows, budget, kept = found.moments.map, problem.rows, problem.budget, found.kept
+    if kept is not None:
+        return lambda axes, constant: np.asarray(kept.T @ axes - constant)
+    if not problem.keeps_scores:
+        return None
+
+    def scores(axes: np.ndarray, constant: np.ndarray) -> np.ndarray:
+        out = np.empty((rows.n_samples, axes.shape[1]), dtype=problem.dtype)
+        options: dict[str, Any] = {"progress": budget.report, "stage": "scores"}
+        return np.asarray(apply(feature_map, rows, axes, budget.n_threads, constant=constant, out=out, **options))
+
+    return scores
 
 
 def _by_krylov(problem: Problem, plan: Plan) -> Solution:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..base.protocol import Summary
+from ..base.protocol import MOST_COLUMNS, Summary
 from ..maps.passes import MANY_TASKS, SMALL_MAP, task_rows_for
 from ..maps.pivots import SAMPLE_ROWS
 from ..products.exact import band_rows
@@ -62,20 +62,19 @@ def _filled(n: float, width: float) -> float:
 
 def _summary_bytes(data: Summary) -> float:
     """The summary: sample and covariance."""
-    return 8.0 * data.sample.size + (8.0 * data.n_features**2 if data.n_features <= MAX_COVARIANCE else 0.0)
+    return 8.0 * data.sample.size + (8.0 * data.n_features**2 if data.n_features <= MOST_COLUMNS else 0.0)
 
 
 def looking_bytes(rows: Rows) -> float:
     """At the peak of the look at the rows, before anything is planned."""
     source, n, d = rows.page_bytes, rows.n_samples, rows.n_features
     step = rows.step
-    wide = d > MAX_COVARIANCE
-    matrices = 0.0 if wide else 8.0 * d * d * (_accumulators(-(-n // step)) + 1)
+    matrices = 0.0 if d > MAX_COVARIANCE else 8.0 * d * d * (_accumulators(-(-n // step)) + 1)
     tiles = THREADS * 3.0 * 8.0 * d * min(n, step)
     numbers = float(d) * min(n, ROWS_OF_SAMPLE)
     sample = (8.0 + rows.dtype.itemsize) * numbers
-    # what the plan tries on a few hundred rows: 32 orders of each coordinate, some hundred pivots
-    trial = 8.0 * numbers + (0.0 if wide else 8.0 * 256.0 * 32.0 * d + 8.0 * d * d)
+    # what the plan tries on a few hundred rows: 32 orders of each coordinate, some hundred pivots; the covariance
+    trial = 8.0 * numbers + (0.0 if d > MOST_COLUMNS else 8.0 * max(256.0 * 32.0 * d, numbers) + 16.0 * d * d)
     return max(matrices + tiles, sample + matrices / 4, trial) + source + 4e6 * _filled(n, 64.0)
 
 

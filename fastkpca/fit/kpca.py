@@ -18,7 +18,7 @@ from ..rows.values import check_out
 from .dense import solve_dense
 from .features import solve_by_features
 from .krylov import solve_by_krylov
-from .planning import make_plan, threads_within
+from .planning import make_plan, threads_within, warn_if_slow
 from .problem import Options, Problem, check_range, prepare
 from .solution import Solution
 
@@ -101,8 +101,9 @@ def kpca(
     memory_limit : int or str, optional
         Bytes, or "500MB", beside the rows themselves; 2 GiB by default. The plan takes no route that needs more.
     n_threads : int, optional
-        Default: all processors. Results do not depend on it. LAPACK, in the dense route, runs with BLAS's own threads
-        all the same (``OPENBLAS_NUM_THREADS``, threadpoolctl).
+        Default: all processors, but no more than BLAS has threads (``OMP_NUM_THREADS``, threadpoolctl), and one in a
+        worker of a pool of processes. Results do not depend on it. LAPACK, in the dense route, runs with BLAS's own
+        threads all the same (``OPENBLAS_NUM_THREADS``, threadpoolctl).
     rng : int, Generator, SeedSequence or None
         Randomness; 0 by default: same input, same output.
     sample_weight : array_like (N,), optional
@@ -148,6 +149,8 @@ def kpca(
         Fewer components than asked for carry variance.
     ScalesWarning
         The ranges of columns differ by more than a thousand times, and ``standardize`` was not given.
+    SlowRouteWarning
+        More than half a minute is predicted, and a looser ``tol`` takes less than a fifth of that.
 
     Notes
     -----
@@ -172,6 +175,7 @@ def kpca(
         _check_place(problem, out)
         with naming(problem.kernel):
             chosen = make_plan(problem)
+            warn_if_slow(problem, chosen)
             problem = replace(problem, budget=replace(problem.budget, n_threads=threads_within(problem, chosen)))
             solution = solve(problem, chosen)
             score = _write_scores(problem, solution, out) if return_scores or out is not None else None

@@ -14,13 +14,14 @@ from ..model.plan import Candidate, Plan
 from ..products.exact import ExactSummation
 from ..products.matrix import KeptTiles, MatrixSummation, gram_matrix
 from ..products.operators import GramOperator
+from ..products.rates import is_compiled
 from ..products.weighted import Coordinates, Entries, coordinates_for
 from ..rows.view import Rows
 from ..solve.beyond import FAILURE
-from ..solve.costs import TooDearError
+from ..solve.costs import TooDearError, default_block_size
 from ..solve.exact_passes import KrylovResult
 from ..solve.krylov import block_krylov
-from ..solve.start import pivot_start
+from ..solve.start import column_start, pivot_start
 from ..solve.task import KernelMatrix, SolverBudget, SolverTarget
 from .dense import solve_dense
 from .problem import Problem
@@ -78,7 +79,11 @@ def _solve(
     entries = Entries(kernel, rows, diagonal, coordinates, K, budget.n_threads)
     with parallel.blas_threads():
         start, known = None, None
-        if kernel.positive_semidefinite:
+        compiled = is_compiled(kernel)
+        block = default_block_size(n, wanted or min(10, problem.rank), held=matrix_in_memory and compiled)
+        if compiled and (matrix_in_memory or way.room.values):
+            start = column_start(kernel, rows, coordinates, block, budget.n_threads)
+        elif kernel.positive_semidefinite:
             start, known = pivot_start(
                 kernel, rows, problem.data, coordinates, wanted or 10, way.n_features, budget.n_threads
             )
@@ -102,6 +107,7 @@ def _solve(
             ),
             SolverBudget(passes, way.room.basis, way.room.pass_seconds, lapack_seconds, otherwise),
             start=start,
+            block_size=block,
             rng=problem.rng,
             progress=budget.report,
         )
@@ -138,7 +144,7 @@ def _solution(
     total, size, slack = trace
     n_samples, n = problem.data.n_samples, len(reached.vectors)
     above = reached.certificate.eigenvalue_bounds[:, 1] - reached.theta
-    floor = 2 * EPS * size
+    floor = 8 * EPS * size  # Rayleigh-Ritz rounds a zero by a few units of the largest eigenvalue
     if not problem.kernel.positive_semidefinite:
         # beside large negative eigenvalues, zeros are computed as rounding errors of their size
         # (without the entry errors that the kernel states, which may be far larger)
@@ -175,11 +181,16 @@ def _products(
     if not way.offer.cost.memory:
         search: Summation | None = None
         if _fits_float32(problem):
-            if way.room.values:
+            if way.room.values and not is_compiled(kernel):
                 search = KeptTiles(kernel, rows, n_threads=threads)
             else:
-                search = ExactSummation(kernel, everywhere, n_threads=threads, dtype=np.float32)
+                keeps = way.room.values > 0.0
+                search = ExactSummation(kernel, everywhere, n_threads=threads, dtype=np.float32, keeps=keeps)
         return ExactSummation(kernel, everywhere, n_threads=threads), search, None
+    if is_compiled(kernel):
+        product = ExactSummation(kernel, rows, n_threads=threads, keeps=True)
+        kept = way.room.values and _values_fit_float32(problem)
+        return product, product.in_float32() if kept else None, None
     K = gram_matrix(kernel, rows, n_threads=threads, progress=problem.budget.report)
     kept = way.room.values and _values_fit_float32(problem)
     search = KeptTiles(kernel, rows, K, n_threads=threads) if kept else None

@@ -6,6 +6,8 @@ Predictions are counts (flops, kernel values, bytes) over the rates of ``product
 from __future__ import annotations
 
 import math
+from contextlib import suppress
+from copy import deepcopy
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -14,10 +16,11 @@ import numpy as np
 from ..base import room
 from ..base.near import with_near
 from ..base.protocol import Cost, FeatureMap, Kernel, Offer, Summary
-from ..errors import NoRouteError
+from ..errors import NoRouteError, SlowRouteWarning, warn_caller
 from ..maps.draws import DRAWS
 from ..maps.pivots import candidates_for, pivot_map, pivots_cost
 from ..model.plan import Candidate, Plan, Room, readable_seconds, readable_size
+from ..products.exact import kept_bytes as kept_value_bytes
 from ..products.matrix import kept_bytes
 from ..products.rates import (
     EIGEN_RATE,
@@ -39,7 +42,7 @@ from .look import NOTHING_SEEN, Look, first_share, look_at
 from .problem import Problem
 from .product_choice import LEAST_COLUMNS, Way, products_for
 
-__all__ = ["MAX_FEATURES", "budgeted", "make_plan", "offers_of_maps", "small_offers", "threads_within"]
+__all__ = ["MAX_FEATURES", "budgeted", "make_plan", "offers_of_maps", "small_offers", "threads_within", "warn_if_slow"]
 
 LOOK_SECONDS = 1e-2
 """Below this LAPACK is taken without a look at the spectrum, which costs 3e-3 and seldom finds anything faster."""
@@ -48,23 +51,29 @@ NO_LOOK_SECONDS = 0.1
 NO_SEARCH_SECONDS = 0.02
 """Of the moments of a map that leaves something out, the same: fewer features by a search would not repay it."""
 SPREAD_COLUMNS = 64
-KRYLOV_OVERHEAD = 15e-3
+KRYLOV_OVERHEAD, HELD_OVERHEAD = 15e-3, 2e-3  # the latter beside compiled values that are held
 KRYLOV_DOUBLE = 1.5  # passes in float64; those before are a search in float32, twice as fast
 KRYLOV_EXPLORING_PASSES = 8.0  # further ones, in float64, where no deterministic bound on the rest is in sight
 KRYLOV_PRODUCT_SHARE = 2e-3  # of tol, for the error of approximate products: it enters twice, times sqrt(columns)
 
 KEPT_MATRIX = 64 << 20
 """Bytes up to which the krylov route always holds K itself, of a kernel without compiled tiles."""
-WORTH_KEEPING = 3.0
-"""Times that a pass with compiled tiles must cost over one with a matrix in memory, for that to be held."""
+FEW_COLUMNS = 3
+"""Columns of X up to which a map that a look finds may be far cheaper than a matrix that is held."""
+SMALL = 2048
+"""Rows up to which compiled kernel values are held in float64, in any number of columns."""
+HELD_COLUMNS = 128
+"""Columns of X from which they always are: making them in float32 as well takes longer than the passes in float64."""
 READ_RATE = 1e10  # bytes
-DEAR_COLUMNS = 128
-"""Columns of X from which a kernel value of a search always takes longer to make than to read."""
+DEAR_COLUMNS = 32
+"""Columns of X from which a compiled kernel value of a search takes longer to make than to read."""
 MANY_COLUMNS, HOPELESS = 32, 8.0
 """Columns of X, and times as many pivots as there may be features, from which truncated maps are not looked for."""
 WORTH_EXACTNESS = 1.3
 """Times the seconds of the best feature map that one without any truncation may take."""
 MAX_FEATURES = 8192
+EXTRAPOLATED = 1.4
+"""Times the seconds of pivots whose number is a guess: where these are too few, a second round or a search follows."""
 PIVOT_LOOK_SECONDS = 1.5e-4
 """Of a look and what follows from it, for each pivot that the look took."""
 SAMPLED_SHARE = 0.85
@@ -76,6 +85,10 @@ NO_MORE = 1e-9
 """Residual trace over trace below which more pivots are not worth their cost, whatever the budget."""
 MORE_THAN_ROWS = 2048
 """Features that a map may have where the rows are fewer: their D x D moment takes half a second at most."""
+
+
+LONG, MUCH_SHORTER = 30.0, 0.2
+"""Predicted seconds from which on a looser tol is tried, and the share of them for which it is worth a warning."""
 
 
 class Counted(NamedTuple):
@@ -103,13 +116,32 @@ def make_plan(problem: Problem) -> Plan:
         raise MemoryError(f"{error}; {room.describe_limit()}") from None
 
 
+def warn_if_slow(problem: Problem, plan: Plan) -> None:
+    """Warn where the plan takes long, and one for a looser tol takes a small share of that."""
+    target, seconds = problem.target, plan.chosen.seconds
+    if seconds < LONG or not target.tol_is_required or problem.rows.sequential or problem.rows.distributed:
+        return
+    for tol in (1e-4, 1e-2):
+        looser = replace(problem, target=replace(target, tol=tol), rng=deepcopy(problem.rng))
+        with suppress(ValueError, MemoryError):
+            other = make_plan(looser).chosen.seconds if tol > target.tol else seconds
+            if other <= MUCH_SHORTER * seconds:
+                warn_caller(
+                    f"this will take about {readable_seconds(seconds)}, and about {readable_seconds(other)} with "
+                    f"tol={tol:g}, where each eigenvalue's interval is {tol:g} times the largest one wide; "
+                    "fastkpca.plan shows the routes",
+                    SlowRouteWarning,
+                )
+                return
+
+
 def _plan(problem: Problem) -> Plan:
     target, rows, dense = problem.target, problem.rows, _dense_candidate(problem)
     quick = dense.seconds <= LOOK_SECONDS and not (
         target.forced or target.max_features or dense.obstacle or rows.sequential or rows.distributed
     )
     if quick:
-        candidates = [dense, *_small_exact_maps(problem, problem.data.n_samples // 2)]
+        candidates = [dense, *_held_krylov(problem), *_small_exact_maps(problem, problem.data.n_samples // 2)]
     elif not target.tol_is_required and target.features in ("auto", "pivots"):
         candidates = _within_budget(problem)
     else:
@@ -149,14 +181,25 @@ def _without_look(problem: Problem, dense: Candidate) -> list[Candidate]:
         offers = kernel.feature_maps(data, residual, most) if 0.0 < residual < 1.0 else []
         maps = [_feature_candidate(problem, offer, hold) for offer in offers]
         maps = [x for x in maps if not _too_many(x.offer, data.n_samples)]
-    candidates = [dense, _krylov_candidates(problem, NOTHING_SEEN)[0], *maps]
+    held = _held_krylov(problem) if data.n_features > FEW_COLUMNS else []
+    candidates = [dense, *(held or _krylov_candidates(problem, NOTHING_SEEN)[:1]), *maps]
     best = min((x for x in candidates if not x.obstacle), key=lambda x: x.seconds, default=dense)
-    return candidates if best in maps and best.seconds <= NO_LOOK_SECONDS else []
+    return candidates if best in maps + held and best.seconds <= NO_LOOK_SECONDS else []
+
+
+def _held_krylov(problem: Problem) -> list[Candidate]:
+    """Block Krylov on a small matrix that is held: it needs no look either. Empty where that is not for these rows."""
+    target, data = problem.target, problem.data
+    free = target.method == target.features == target.products == "auto" and target.n_components is not None
+    if not free or data.n_samples > SMALL or problem.rows.distributed or not is_compiled(problem.kernel):
+        return []
+    exact = products_for(problem.kernel, data, data, None, square=True, columns=target.n_components + 10, name="exact")
+    return [x for x in (_krylov_candidate(problem, NOTHING_SEEN, exact[0]),) if x.offer.cost.memory and not x.obstacle]
 
 
 def _is_spread(data: Summary) -> bool:
     """Whether the rows fill all their dimensions. If not, pivots may be far fewer than the monomials."""
-    if data.covariance is None or data.n_features > SPREAD_COLUMNS:
+    if data.n_features > SPREAD_COLUMNS or data.covariance is None:
         return False
     lengths = np.linalg.eigvalsh(data.covariance)
     return bool(lengths[0] > 1e-3 * lengths[-1])
@@ -189,7 +232,14 @@ def _compared(problem: Problem, dense: Candidate) -> list[Candidate]:
         candidates += _feature_candidates(problem, look, others)
     # what the look itself takes, each candidate costs
     once = 0.0 if look.probe is None else PIVOT_LOOK_SECONDS * len(look.probe.curve)
-    return [replace(x, seconds=x.seconds + once) for x in candidates]
+    return [replace(x, seconds=_risk(x, look, problem) * x.seconds + once) for x in candidates]
+
+
+def _risk(candidate: Candidate, look: Look, problem: Problem) -> float:
+    """Factor for what a map of pivots costs where its rank is a guess far beyond those that the look took."""
+    guessed = candidate.name == "pivots" and candidate.method == "features" and look.probe is not None
+    counted = problem.target.may_use_sampled_bound or problem.target.max_features is not None
+    return EXTRAPOLATED if guessed and not counted and candidate.n_features > 2 * len(look.probe.curve) else 1.0
 
 
 def _plan_for_map(problem: Problem) -> Plan:
@@ -408,9 +458,8 @@ def _kernel_offers(kernel: Kernel, data: Summary, residual: float, most: int, lo
     In many dimensions, where far more pivots would be needed, a truncated map is not looked for: only one that leaves
     nothing out, or one whose second moment is held as an operator.
     """
-    hopeless = (
-        data.n_features >= MANY_COLUMNS and look.probe is not None and look.probe.rank(residual) > HOPELESS * most
-    )
+    too_many = min(HOPELESS * most, float(data.n_samples))
+    hopeless = data.n_features >= MANY_COLUMNS and look.probe is not None and look.probe.rank(residual) > too_many
     if not hopeless:
         return list(kernel.feature_maps(data, residual, most))
     held = [x for x in kernel.feature_maps(data, residual, 1) if x.cost.moment_flops is not None]
@@ -540,19 +589,24 @@ def _krylov_candidate(problem: Problem, look: Look, way: Way) -> Candidate:
     way_in_memory = _way_in_memory(problem, way, k) if exact else None
     way = way_in_memory or way
     search, double = _passes(look, n, k, problem.target.tol, trace=kernel.positive_semidefinite, norm=exact)
-    seconds = way.seconds(search / (2 if exact and not way_in_memory else 1) + double) + KRYLOV_OVERHEAD
-    seconds += _rayleigh_ritz_seconds(n, default_block_size(n, k), k, search, double)
-    D = start_features(look, data, k, way.once)
-    seconds += 3.0 * n * D * D / SYRK_RATE
+    held = way_in_memory is not None and is_compiled(kernel)
+    seconds = way.seconds(search / (2 if exact and (held or not way_in_memory) else 1) + double)
+    seconds += HELD_OVERHEAD if held else KRYLOV_OVERHEAD
+    seconds += _rayleigh_ritz_seconds(n, default_block_size(n, k, held=held), k, search, double)
 
     def needed(D: int) -> float:
         return footprint.krylov_bytes(data, problem.rows, k, D, way.least_memory)
 
+    values = _values_kept(problem, needed(0), held=way_in_memory is not None) if exact else 0.0
+    # passes over values that are kept cost less than pivots do
+    cheap = held or (is_compiled(kernel) and values > 0.0)
+    D = 0 if cheap else start_features(look, data, k, way.once)
+    seconds += 3.0 * n * D * D / SYRK_RATE
     while D and needed(D) > limit:  # a start is worth having, and can be done without
         D //= 2
     memory = needed(D)
     obstacle = _krylov_obstacle(problem, look, k) or _too_much(memory, limit)
-    values = _values_kept(problem, memory, search, held=way_in_memory is not None) if exact else 0.0
+    values = values if memory + values <= limit else 0.0
     left = replace(_krylov_room(problem, way, k, memory + values), values=values)
     memory += values
     return Candidate("krylov", way.name, seconds, memory, D, obstacle, way, left)
@@ -605,13 +659,18 @@ def _rayleigh_ritz_seconds(n: int, block: int, k: int, search: float, double: fl
 def _way_in_memory(problem: Problem, way: Way, k: int) -> Way | None:
     """Exact products with a K that is held; None where that is not worth it, or does not fit.
 
-    Of kernels without compiled tiles, whose values come from ``block``, in Python, a small K always is. Compiled tiles
-    of few columns of X are made again in less time than a matrix of float64 takes to read; those of many are not.
+    Of kernels without compiled tiles, whose values come from ``block``, in Python, a small K always is. Of compiled
+    tiles half of K is, where the rows are few, or where their many columns make a value dear.
     """
     kernel, n = problem.kernel, problem.data.n_samples
-    columns = default_block_size(n, k)
-    size, once = 8.0 * n * n, 2.0 * n * n * columns / GEMM_RATE + 8.0 * n * n / READ_RATE
-    worth = way.once > WORTH_KEEPING * once if is_compiled(kernel) else size <= KEPT_MATRIX
+    d, compiled = problem.data.n_features, is_compiled(kernel)
+    columns = default_block_size(n, k, held=compiled)
+    size, once = 8.0 * n * n, 2.0 * n * n * columns / GEMM_RATE
+    worth = size <= KEPT_MATRIX
+    if compiled:
+        size, worth = kept_value_bytes(n, d, 8), n <= SMALL or d >= HELD_COLUMNS
+    else:
+        once += 8.0 * n * n / READ_RATE
     cost = replace(way.cost, memory=way.cost.memory + size)
     way_in_memory = replace(way, cost=cost, setup=way.setup + way.once, once=once)
     memory = footprint.krylov_bytes(problem.data, problem.rows, k, 0, way_in_memory.least_memory)
@@ -619,15 +678,15 @@ def _way_in_memory(problem: Problem, way: Way, k: int) -> Way | None:
     return way_in_memory if worth and fits else None
 
 
-def _values_kept(problem: Problem, memory: float, search: float, *, held: bool) -> float:
+def _values_kept(problem: Problem, memory: float, *, held: bool) -> float:
     """Bytes of the values of a search in float32, beside so many bytes, where keeping them pays; else 0.
 
-    ``search``: passes that are expected; ``held``: whether the values are held in float64 anyway.
+    ``held``: whether the values are held in float64 anyway.
     """
-    kernel, data, size = problem.kernel, problem.data, kept_bytes(problem.data.n_samples)
+    n, d, compiled = problem.data.n_samples, problem.data.n_features, is_compiled(problem.kernel)
     # compiled tiles make a value of few columns of X again in less time than it takes to read
-    dear = data.n_features >= DEAR_COLUMNS or (data.n_features >= DEAR_COLUMNS / 2 and search >= 4.0)
-    worth = held or dear or not is_compiled(kernel)
+    worth = held or d >= DEAR_COLUMNS or not compiled
+    size = kept_value_bytes(n, d, 4) if compiled else kept_bytes(n)
     here = held or not problem.rows.distributed  # other values of distributed rows are made where these are
     return size if worth and here and memory + size <= problem.budget.memory else 0.0
 

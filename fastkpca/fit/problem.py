@@ -163,11 +163,16 @@ class Problem:
 
     @cached_property
     def largest_value(self) -> float:
-        """Largest |k| among a few rows of the sample, and on its diagonal (for semidefinite kernels the largest)."""
-        X = self.some_rows(256)
+        """Largest |k| on the diagonal of the sample, and among a few of its rows where the kernel may be indefinite.
+
+        A semidefinite kernel has no larger value than those on its diagonal.
+        """
         with np.errstate(over="ignore", invalid="ignore"):  # overflow is named where it is met
-            block, diagonal = self.kernel.block(X, X), self.kernel.diagonal(self.data.sample)
-        return max(float(np.abs(block).max()), float(np.abs(diagonal).max()))
+            largest = float(np.abs(self.kernel.diagonal(self.data.sample)).max())
+            if not self.kernel.positive_semidefinite:
+                X = self.some_rows(256)
+                largest = max(float(np.abs(self.kernel.block(X, X)).max()), largest)
+        return largest
 
 
 def prepare(X: Any, options: Options, report: parallel.Progress | None = None, *, keeps_scores: bool = True) -> Problem:

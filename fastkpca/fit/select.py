@@ -60,6 +60,7 @@ def kpca_select(
     folds: int = 5,
     standardize: bool | None = None,
     max_features: int | None = None,
+    max_rows: int = 10_000,
     n_threads: int | None = None,
     rng: Any = 0,
     progress: bool | Callable[[str, int, int], None] = False,
@@ -69,7 +70,7 @@ def kpca_select(
     Parameters
     ----------
     X : array_like (N, d)
-        Rows in memory; of more rows than fit, give a sample.
+        Rows in memory.
     kernels : str, Kernel, sequence of these, or dict
         The candidates. A name stands for a grid where the kernel has a parameter that ``kpca`` takes from the data, as
         sigma of "gaussian": 12 values, from 1/8 to 5.7 times the median heuristic. A dict holds a grid of one's own, as
@@ -90,9 +91,12 @@ def kpca_select(
         None is False, with a warning where the columns have wildly different ranges.
     max_features : int, optional
         Features for each kernel: by default 200, or three times the largest c. What they leave out counts as error.
+    max_rows : int
+        Of more rows so many are drawn, and the measures are of these alone: more would take longer and seldom change
+        the choice.
     n_threads : int, optional
     rng : int, Generator, SeedSequence or None
-        Of the folds and halves.
+        Of the folds and halves, and of the rows that are drawn.
     progress : bool or callable
 
     Returns
@@ -141,8 +145,9 @@ def kpca_select(
     """
     rows = _rows(X)
     generator = check_rng(rng)
-    numbers = _numbers_of_components(c, rows.n_samples, check_count(folds, "folds", 2))
     labels = _labels(y, classifier, rows.n_samples)
+    rows, labels = _drawn(rows, labels, check_count(max_rows, "max_rows", 4), generator)
+    numbers = _numbers_of_components(c, rows.n_samples, check_count(folds, "folds", 2))
     candidates = _given(kernels, column_names(X))
     rows = _scaled(rows, standardize, candidates, column_names(X))
     candidates = _resolved(candidates, rows, n_threads)
@@ -172,6 +177,16 @@ def _rows(X: Any) -> Rows:
         raise TypeError("kpca_select takes rows that are in memory; give a sample of these, as in X[index]")
     check_finite(rows, purpose="kpca_select")
     return rows
+
+
+def _drawn(
+    rows: Rows, labels: np.ndarray | None, most: int, rng: np.random.Generator
+) -> tuple[Rows, np.ndarray | None]:
+    """So many rows, drawn without replacement and in their order, with their labels; all where there are no more."""
+    if rows.n_samples <= most:
+        return rows, labels
+    index = np.sort(rng.choice(rows.n_samples, most, replace=False))
+    return Rows(rows.take(index)), None if labels is None else labels[index]
 
 
 def _numbers_of_components(c: Any, n: int, folds: int) -> list[int]:

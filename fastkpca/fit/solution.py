@@ -24,7 +24,7 @@ __all__ = ["Solution", "negative_end", "number_kept", "sample_projector", "scatt
 class Solution:
     """Components with their certificate; ``total`` is the interval of tr(Kc).
 
-    ``score`` (float64) is kept where the route computes the scores anyway; else the projector makes them in a pass.
+    ``score`` is kept where the route computes the scores anyway; else the projector makes them in a pass.
     ``message`` is not empty where an interval is wider than tol: it says how wide, and what would help.
     """
 

@@ -46,10 +46,14 @@ def is_object_list(X: Any) -> bool:
 
 
 def _call(function: Callable[..., Any], label: str, *tiles: np.ndarray) -> Any:
-    # a function of two points usually fails here, on a broadcast
     shapes = " and ".join(str(tile.shape) for tile in tiles)
-    with _noted(f"raised by {label}, which fastkpca called with shapes {shapes}; {_TILES}"):
+    try:
         return function(*tiles)
+    except Exception as error:
+        if type(error) is ValueError:  # as numpy raises it where a function of two points is given tiles
+            raise ValueError(f"{label} failed on shapes {shapes}: {_TILES} ({error})") from error
+        error.add_note(f"raised by {label}, which fastkpca called with shapes {shapes}; {_TILES}")
+        raise
 
 
 @contextmanager

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..base.atomic import atomic
 from ..kernels import kernel_state
+from .preimage import linear_preimages
 from .result import KPCAModel, check_model
 
 __all__ = ["export_mat"]
@@ -23,7 +24,8 @@ def export_mat(model: KPCAModel, path: Any, *, overwrite: bool = False) -> None:
     ``latent`` (c, 1), ``tsquared`` (N, 1), ``explained`` (c, 1); beside them ``eigenvalues``, ``eigenvalue_bounds``,
     ``bound_kind``, ``failure_probability``, ``angle_bounds``, ``clusters``, ``total_variance``, ``n_samples``,
     ``shift`` (1, d), ``kernel`` (a struct: its name and parameters) and ``projector`` (a struct), by which
-    ``fastkpca_project.m`` of the documentation projects new rows. Everything is double.
+    ``fastkpca_project.m`` of the documentation projects new rows. For the linear kernel also ``loadings`` (d, c), which
+    are ``coeff`` of MATLAB's ``pca``, and ``mu`` (1, d): scores are ``(Xnew - mu) * loadings``. Everything is double.
 
     Parameters
     ----------
@@ -65,6 +67,8 @@ def export_mat(model: KPCAModel, path: Any, *, overwrite: bool = False) -> None:
     }
     if model.scale is not None:
         values["scale"] = model.scale[None, :]
+    if model.kernel.is_linear:
+        values |= _loadings(model)
     if model._score is not None:
         values |= {"score": model.score, "tsquared": model.tsquared}
     if model._score is not None or model.projector.coeff is not None:
@@ -75,6 +79,15 @@ def export_mat(model: KPCAModel, path: Any, *, overwrite: bool = False) -> None:
             savemat(file, values, format="5", long_field_names=True, do_compression=True, oned_as="column")
     except FileExistsError as error:
         raise FileExistsError(f"{error}; export_mat(..., overwrite=True) replaces it") from None
+
+
+def _loadings(model: KPCAModel) -> dict[str, np.ndarray]:
+    """``loadings`` (d, c) and ``mu`` (1, d) of a linear kernel, in the units of X."""
+    rows = linear_preimages(model, np.vstack([np.zeros(model.n_components), np.eye(model.n_components)]))
+    axes = (rows[1:] - rows[0]).T
+    if model.scale is not None:  # once for the score's own units, once for those of X
+        axes = axes / model.scale[:, None] ** 2
+    return {"loadings": axes, "mu": rows[:1]}
 
 
 def _doubles(value: Any, place: str) -> Any:

@@ -21,7 +21,7 @@ from .projector import NewRows, SquaredErrors
 from .result import KPCAModel, check_model
 from .rows import new_rows, training_rows
 
-__all__ = ["Limits", "kpca_limits", "kpca_spe", "kpca_t2"]
+__all__ = ["Limits", "finite", "kpca_limits", "kpca_spe", "kpca_t2", "squared_errors", "t_squared"]
 
 CALIBRATION_ROWS = 4096
 """At most so many training rows are used for limits: each costs N kernel values."""
@@ -94,7 +94,7 @@ def kpca_t2(
     quiet = np.errstate(over="ignore", invalid="ignore")
     with parallel.reporter(progress) as report, parallel.blas_threads(), quiet:
         z = model.projector.scores(given.kernel, given.rows, parallel.threads_for(given.kernel, n_threads), report)
-    return _finite(_t2(model, z), "T^2", given.dtype)
+    return finite(t_squared(model, z), "T^2", given.dtype)
 
 
 @overload
@@ -126,7 +126,7 @@ def kpca_spe(
     n_threads: int | None = None,
     progress: bool | Callable[[str, int, int], None] = False,
 ) -> Any:
-    """Squared prediction error: the squared distance of a row's image from the subspace of the components.
+    r"""Squared prediction error: the squared distance of a row's image from the subspace of the components.
 
     Parameters
     ----------
@@ -157,8 +157,11 @@ def kpca_spe(
 
     Notes
     -----
-    A model that holds its training rows knows k~(x, x) = k(x, x) - 2 mean_i k(x, x_i) + mean_ij k(x_i, x_j); with
-    ``sample_weight`` these means are weighted.
+    A model that holds its training rows knows
+
+    .. math:: \tilde k(x, x) = k(x, x) - \frac2N \sum_i k(x, x_i) + \frac1{N^2} \sum_{ij} k(x_i, x_j);
+
+    with ``sample_weight`` these means are weighted.
 
     A model on a feature map phi has |phi(x) - mean - W z|^2, formed without cancellation, and what the map leaves out
     of x, e = k(x, x) - |phi(x)|^2, which is at right angles to all components: their sum is returned. Of what the map
@@ -182,8 +185,8 @@ def kpca_spe(
     bounds = check_flag(bounds, "bounds")
     model = check_model(model)
     given = new_rows(model, X, purpose="kpca_spe")
-    errors = _squared_errors(model, given, diagonal, n_threads, progress, bounds)
-    spe = _finite(errors.spe, "SPE", given.dtype)
+    errors = squared_errors(model, given, diagonal, n_threads, progress, bounds)
+    spe = finite(errors.spe, "SPE", given.dtype)
     return (spe, errors.interval) if bounds else spe
 
 
@@ -258,12 +261,12 @@ def kpca_limits(
         raise ValueError(f"confidence is {confidence!r}; a number between 0 and 1 is needed, as in 0.99")
     confidence = float(confidence)
     given = _training(model) if X is None else new_rows(model, X, purpose="kpca_limits")
-    scores, errors, _ = _squared_errors(model, given, diagonal, n_threads, progress)
+    scores, errors, _ = squared_errors(model, given, diagonal, n_threads, progress)
     m = len(errors)
     weights = given.rows.tile_weights(0, m)
     weights = np.ones(m) if weights is None else weights
     if t2 == "empirical":
-        t2_limit = _order_statistic(_finite(_t2(model, scores), "T^2"), weights, confidence, "t2")
+        t2_limit = _order_statistic(finite(t_squared(model, scores), "T^2"), weights, confidence, "t2")
     elif t2 == "F":
         t2_limit = _f_limit(model, confidence)
     else:
@@ -278,12 +281,13 @@ def kpca_limits(
 # ----------------------------------------------------------------------------------------------------------------------
 
 
-def _t2(model: KPCAModel, z: np.ndarray) -> np.ndarray:
-    with np.errstate(over="ignore", invalid="ignore"):  # refused by ``_finite``
+def t_squared(model: KPCAModel, z: np.ndarray) -> np.ndarray:
+    """T^2 (m,) of the scores z (m, c)."""
+    with np.errstate(over="ignore", invalid="ignore"):  # refused by ``finite``
         return np.asarray(np.sum((z / np.sqrt(model.latent)) ** 2, axis=1))
 
 
-def _finite(values: np.ndarray, name: str, dtype: Any = np.float64) -> np.ndarray:
+def finite(values: np.ndarray, name: str, dtype: Any = np.float64) -> np.ndarray:
     """These in the type that is returned; ValueError names the first row where that is not a finite number."""
     with np.errstate(over="ignore"):
         result = values.astype(dtype, copy=False)
@@ -296,15 +300,16 @@ def _finite(values: np.ndarray, name: str, dtype: Any = np.float64) -> np.ndarra
     return result
 
 
-def _squared_errors(
+def squared_errors(
     model: KPCAModel, given: NewRows, diagonal: Any, n_threads: int | None, progress: Any, bounds: bool = False
 ) -> SquaredErrors:
+    """Scores and SPE of these rows; ValueError where an SPE is not finite."""
     values = _diagonal(given, diagonal)
     threads = parallel.threads_for(given.kernel, n_threads)
     quiet = np.errstate(over="ignore", invalid="ignore")  # what overflows is refused below
     with parallel.reporter(progress) as report, parallel.blas_threads(), quiet:
         errors = model.projector.squared_errors(model, given, values, threads, report, bounds)
-    _finite(errors.spe, "SPE")
+    finite(errors.spe, "SPE")
     return errors
 
 

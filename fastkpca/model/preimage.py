@@ -31,7 +31,7 @@ from .ridge import fit_ridge
 from .rows import counted, float_type, new_rows
 from .search import Known, Search
 
-__all__ = ["kpca_denoise", "kpca_preimage"]
+__all__ = ["kpca_denoise", "kpca_preimage", "linear_preimages"]
 
 
 def kpca_preimage(
@@ -47,7 +47,7 @@ def kpca_preimage(
     n_threads: int | None = None,
     progress: bool | Callable[[str, int, int], None] = False,
 ) -> np.ndarray:
-    """Rows whose images in feature space are near the points that scores stand for.
+    r"""Rows whose images in feature space are near the points that scores stand for.
 
     ``kpca_preimage(model, kpca_project(model, X))`` removes from the rows X what the components do not describe: noise.
 
@@ -99,10 +99,17 @@ def kpca_preimage(
 
     Notes
     -----
-    With f(x) = <phi(x), P>, the minimum of |phi(x) - P|^2 = k(x, x) - 2 f(x) + |P|^2 for the Gaussian kernel is a fixed
-    point of x <- x + sigma^2 grad f(x) / f(x), which for P = sum_i w_i phi(x_i) is Mika's
-    sum_i w_i k(x, x_i) x_i / sum_i w_i k(x, x_i), but needs no such expansion. Where P is the image of one row, the
-    first step leads there from any start. The minimum may be a local one.
+    What is minimised is, with f(x) = <phi(x), P>,
+
+    .. math:: \|\phi(x) - P\|^2 = k(x, x) - 2 f(x) + \|P\|^2.
+
+    For the Gaussian kernel the minimum is a fixed point of
+
+    .. math:: x \leftarrow x + \sigma^2 \, \frac{\nabla f(x)}{f(x)}
+              = \frac{\sum_i w_i k(x, x_i) \, x_i}{\sum_i w_i k(x, x_i)}.
+
+    The right side is that of Mika et al., for P = sum_i w_i phi(x_i); the left one needs no such expansion. Where P is
+    the image of one row, the first step leads there from any start. The minimum may be a local one.
 
     Mika, Schoelkopf, Smola, Mueller, Scholz & Raetsch, Kernel PCA and de-noising in feature spaces, NIPS 1998;
     Schoelkopf et al., Input space versus feature space in kernel-based methods, IEEE Trans. Neural Networks 1999;
@@ -225,7 +232,7 @@ def _preimages(model: KPCAModel, Z: Any, start: Any, options: _Options) -> np.nd
     method = _method(options.method, model, options.train is not None, start is not None)
     with parallel.reporter(options.progress) as report, parallel.blas_threads():
         if method == "linear":
-            result = _linear(model, scores)
+            result = linear_preimages(model, scores)
         elif method == "ridge":
             known = _known_rows(model, kernel, options.train, threads)
             assert known is not None
@@ -369,7 +376,7 @@ def _start(model: KPCAModel, start: Any, Z: np.ndarray) -> Rows | None:
     return rows
 
 
-def _linear(model: KPCAModel, Z: np.ndarray) -> np.ndarray:
+def linear_preimages(model: KPCAModel, Z: np.ndarray) -> np.ndarray:
     """P itself: the kernel is linear, so feature space is input space."""
     projector = model.projector
     if projector.landmarks is not None:

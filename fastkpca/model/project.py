@@ -151,7 +151,7 @@ def write_scores(
 ) -> Any:
     """The scores of the rows that the projector was made from, in ``result`` where it is given.
 
-    ``score`` (N, c, float64) are the scores where they are known; else the projector computes them in one pass. Those
+    ``score`` (N, c) are the scores where they are known; else the projector computes them in one pass. Those
     of distributed rows are lazy where no place for them is given.
     """
     shape = (rows.n_samples, projector.n_components)
@@ -161,6 +161,8 @@ def write_scores(
         else:
             lazy = rows.source.wrap(score.astype(dtype, copy=False))
         return lazy if result is None else _stored(rows, lazy, result)
+    if result is None and score is not None:
+        return np.ascontiguousarray(score, dtype=dtype)
     result = np.empty(shape, dtype=dtype) if result is None else result
     if score is None:
         projector.project(kernel, rows, result, n_threads, report)

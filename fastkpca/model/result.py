@@ -24,6 +24,10 @@ from .projector import Projector
 
 __all__ = ["KPCAModel", "check_model", "leading", "load", "save"]
 
+LOADINGS = (
+    "model.coeff times the rows, for the linear kernel: (X - X.mean(axis=0)).T @ model.coeff, shape (d, c); "
+    "other kernels have no loadings"
+)
 OTHER_NAMES = {
     "transform": "fastkpca.kpca_project(model, X)",
     "predict": "fastkpca.kpca_project(model, X)",
@@ -42,12 +46,18 @@ OTHER_NAMES = {
     "dual_coef": "model.coeff",
     "alphas": "model.coeff",
     "pcv": "model.coeff",
-    "components": "model.coeff",
-    "loadings": "model.coeff",
+    "components": LOADINGS,
+    "loadings": LOADINGS,
+    "rotation": LOADINGS,
     "lambdas": "model.eigenvalues",
     "eig": "model.eigenvalues",
     "mean": "model.shift",
     "mu": "model.shift",
+    "T2": "model.tsquared (of new rows: fastkpca.kpca_t2(model, X))",
+    "t2": "model.tsquared (of new rows: fastkpca.kpca_t2(model, X))",
+    "SPE": "fastkpca.kpca_spe(model, X)",
+    "spe": "fastkpca.kpca_spe(model, X)",
+    "Q": "fastkpca.kpca_spe(model, X)",
     "n_features_in": "model.n_features",
     "feature_names_in": "model.feature_names",
 }
@@ -475,6 +485,6 @@ def check_model(model: Any, name: str = "model") -> KPCAModel:
     if not isinstance(found, KPCAModel):
         raise TypeError(
             f"{name} is of type {type(model).__name__}; give what kpca() or load() returned, or a fitted estimator of "
-            "fastkpca.sklearn"
+            "fastkpca.sklearn (of a pipeline that step, as in pipeline[-1])"
         )
     return found

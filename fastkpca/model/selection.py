@@ -59,6 +59,21 @@ class Selection:
         return list(self.columns)[2 : list(self.columns).index(self.measures[0])]
 
     @property
+    def edges(self) -> tuple[str, ...]:
+        """What the choice has from the end of its grid, as "largest sigma": what is better may lie beyond."""
+        ends = []
+        for name in [*self.parameters, "c"]:
+            values = self.columns[name]
+            chosen, grid = values[self.chosen_row], np.unique(values[np.isfinite(values)])
+            if len(grid) < 3 or not np.isfinite(chosen):
+                continue
+            if chosen == grid[-1]:
+                ends.append(f"largest {name}")
+            elif chosen == grid[0] and name != "c":  # few components are what the rule looks for
+                ends.append(f"smallest {name}")
+        return tuple(ends)
+
+    @property
     def table(self) -> Any:
         """All rows: a pandas DataFrame where pandas is installed, else a NumPy record array with the same columns."""
         columns = self.columns | {
@@ -81,4 +96,6 @@ class Selection:
         text = f"<Selection: {self.kernel!r}{scaled}, c={self.c}, {self.criterion} {value(self.chosen_row)}"
         if self.chosen_row != self.best_row:
             text += f"; the best is {best!r}, c={self.columns['c'][self.best_row]}, with {value(self.best_row)}"
+        if self.edges:
+            text += f"; it has the {' and the '.join(self.edges)} of the grid, and beyond may be a better one"
         return f"{text}; {len(self.columns['c'])} rows in .table>"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..errors import ScoresNotKeptError
 from ._figure import COLOURS, LARGER, MARKERS, component_label, fitted, new_axes, open_frame, short
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def scores(
     'PC1 (31.0 %)'
     """
     model = fitted(model)
-    table, explained = (model, None) if isinstance(model, np.ndarray) else (np.asarray(model.score), model.explained)
+    table, explained = _table(model)
     if table.ndim != 2 or table.shape[1] == 0:
         raise ValueError(f"scores have shape {table.shape}; a row for every point and a column for every component")
     if table.shape[1] == 1 and tuple(components) == (0, 1):
@@ -115,6 +116,21 @@ def scores(
             drawn.axvline(0, color="0.85", linewidth=0.8, zorder=0)
         open_frame(drawn)
     return drawn
+
+
+def _table(model: Any) -> tuple[np.ndarray, Any]:
+    """The scores and explained shares of a model of this library, or a table of scores."""
+    if isinstance(model, np.ndarray):
+        return model, None
+    try:
+        return np.asarray(model.score), model.explained
+    except ScoresNotKeptError:
+        raise
+    except AttributeError:
+        raise TypeError(
+            f"model is of type {type(model).__name__}; give a fitted model or estimator (of a pipeline that step, as "
+            "in pipeline[-1]), or an array of scores"
+        ) from None
 
 
 def _named_axes(ax: Any, points: np.ndarray, columns: list[int], explained: Any) -> np.ndarray:

@@ -17,6 +17,7 @@ parameters are "linear" {}, "polynomial" {scale, offset, degree: int >= 1}, "gau
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from ..rows.view import Rows
 from .blocks import TILE, checked_block, squares_about_means, upper_tiles
 from .vectors import columns_of, with_ones
 
-__all__ = ["ExactSummation", "band_rows", "sum_terms"]
+__all__ = ["ExactSummation", "band_rows", "kept_bytes", "sum_terms"]
 
 MOST_WORK = 1 << 32
 """Multiplications of a task: a quarter of a second."""
@@ -36,11 +37,9 @@ Means = tuple[np.ndarray, np.ndarray, float]
 """Row means of the two bands of a task, and the grand mean: the squares about them are wanted too."""
 _Part = tuple[np.ndarray | None, np.ndarray | None, tuple[float, float] | None]
 """K Uy, K' Ux, and the sums of squares about the means and of the values themselves."""
-_Pair = Callable[
-    [np.ndarray, np.ndarray | None, np.ndarray | None, np.ndarray | None, Means | None],
-    _Part,
-]
-"""(X, Y, Ux, Uy, means) -> _Part for a pair of bands; Y and Uy None: the rows of X with themselves."""
+_Pair = Callable[..., _Part]
+"""(X, Y, Ux, Uy, means) -> _Part for a pair of bands; Y and Uy None: the rows of X with themselves. Compiled ones take
+two more, ``kept`` and ``known``, as ``tiles.product`` does."""
 
 
 def band_rows(n: int, d: int) -> int:
@@ -61,12 +60,29 @@ def sum_terms(n: int, d: int) -> float:
     return min(float(n), TILE + n / band_rows(n, d) + n / (16.0 * 192.0) + 32.0) + 2.0
 
 
+def _ends_of_tiles(tiles: list[tuple[slice, slice]]) -> list[int]:
+    """Where the values of each pair of bands begin in one array of all that are kept, and its length."""
+    lengths = (_tiles.kept_entries(I.stop - I.start, J.stop - J.start, I == J) for I, J in tiles)
+    return list(accumulate(lengths, initial=0))
+
+
+def kept_bytes(n: int, d: int, itemsize: int) -> float:
+    """Memory of the values that an ``ExactSummation`` of n rows of d numbers keeps."""
+    return float(itemsize * _ends_of_tiles(upper_tiles(n, band_rows(n, d)))[-1])
+
+
 def _compiled_pair(kind: str, parameters: dict[str, Any], single: bool) -> _Pair:
     def pair(
-        X: np.ndarray, Y: np.ndarray | None, Ux: np.ndarray | None, Uy: np.ndarray | None, means: Means | None
+        X: np.ndarray,
+        Y: np.ndarray | None,
+        Ux: np.ndarray | None,
+        Uy: np.ndarray | None,
+        means: Means | None,
+        kept: np.ndarray | None = None,
+        known: bool = False,
     ) -> _Part:
         rx, ry, g = (None, None, 0.0) if means is None else means
-        return _tiles.product(kind, parameters, X, Y, Ux, Uy, single, rx, None if Y is None else ry, g)
+        return _tiles.product(kind, parameters, X, Y, Ux, Uy, single, rx, None if Y is None else ry, g, kept, known)
 
     return pair
 
@@ -125,6 +141,9 @@ class ExactSummation(Summation):
         Products have the same bits at any number. A kernel with ``thread_safe = False`` is called from one thread.
     dtype : numpy.float64 or numpy.float32
         float32: tiles are evaluated and multiplied in float32 and added up in float64; for searching only.
+    keeps : bool
+        The tiles of the first product stay in memory (``kept_bytes``), and later ones evaluate nothing. Of the square
+        case alone, of a kernel with compiled tiles, and of rows that are here.
     progress : callable (stage, done, total), optional
 
     Raises
@@ -145,6 +164,7 @@ class ExactSummation(Summation):
         *,
         n_threads: int = 1,
         dtype: Any = np.float64,
+        keeps: bool = False,
         progress: parallel.Progress | None = None,
     ):
         self.kernel = kernel
@@ -160,10 +180,22 @@ class ExactSummation(Summation):
         self.n_threads = n_threads if kernel.thread_safe else 1
         self.progress = progress
         self._pair = self._make_pair(self.dtype == np.float32)
+        self._keeps, self._kept, self._known = keeps, np.empty(0, dtype=self.dtype), False
 
     def _make_pair(self, single: bool) -> _Pair:
         compiled = self.kernel.compiled_tile()
         return _compiled_pair(*compiled, single) if compiled is not None else _block_pair(self.kernel, single)
+
+    def in_float32(self) -> ExactSummation:
+        """The same product in float32, for searching, with the values that this one keeps; they are computed now."""
+        if not self._known:
+            self.matmat(np.empty((self.shape[1], 0)))
+        single = ExactSummation(
+            self.kernel, self.rows_x, n_threads=self.n_threads, dtype=np.float32, keeps=True, progress=self.progress
+        )
+        with np.errstate(all="ignore"):  # the padding between tiles holds anything
+            single._kept, single._known = self._kept.astype(np.float32), True
+        return single
 
     def matmat(self, U: np.ndarray) -> np.ndarray:
         """K U, shape (shape[0], k), float64."""
@@ -212,14 +244,17 @@ class ExactSummation(Summation):
             return self._square_elsewhere(pair, U, r, g, step)
         tiles = upper_tiles(n, step)
         product, sums = np.zeros((n, U.shape[1])), np.zeros(2)
+        ends = _ends_of_tiles(tiles) if self._keeps else []
+        if self._keeps and not self._known:
+            self._kept = np.empty(ends[-1], dtype=self.dtype)  # one array: its pages are large ones
 
         def task(number: int) -> tuple[slice, slice, _Part]:
             I, J = tiles[number]
-            X = self.rows_x.tile(I.start, I.stop)
+            same = I == J
             means = None if r is None else (r[I], r[J], g)
-            if I == J:
-                return I, J, pair(X, None, U[I], None, means)
-            return I, J, pair(X, self.rows_x.tile(J.start, J.stop), U[I], U[J], means)
+            values = (self._kept[ends[number] : ends[number + 1]], self._known) if self._keeps else ()
+            X, Y = self._band(I), None if same else self._band(J)
+            return I, J, pair(X, Y, U[I], None if same else U[J], means, *values)
 
         for I, J, (left, right, squares) in self._run(task, len(tiles)):
             product[I] += left
@@ -227,7 +262,14 @@ class ExactSummation(Summation):
                 product[J] += right
             if squares is not None:
                 sums += np.array(squares) * (1.0 if I == J else 2.0)
+        self._known = self._keeps
         return product, sums
+
+    def _band(self, band: slice) -> np.ndarray:
+        """Rows; without numbers where their kernel values are known."""
+        if self._known:
+            return np.empty((band.stop - band.start, 0))
+        return self.rows_x.tile(band.start, band.stop)
 
     def _square_elsewhere(
         self, pair: _Pair, U: np.ndarray, r: np.ndarray | None, g: float, step: int

@@ -123,6 +123,11 @@ class Selection:
             first, last = int(numbers[1]), int(numbers[2] or numbers[1])
             if 1 <= first <= last <= n_columns:
                 return list(range(first - 1, last))
+            if names is not None and numbers[2] and numbers[1] in names and numbers[2] in names:
+                first, last = (names.index(numbers[i]) + 1 for i in (1, 2))
+                raise DataFileError(
+                    f"{self.file} has no column {word}; a range is of numbers of columns, here {first}-{last}"
+                )
             raise DataFileError(f"{self.file} has no column {word}; its columns are numbered 1 to {n_columns}")
         if names is None:
             raise DataFileError(f"{self.file} does not name its columns; give numbers (1 to {n_columns}), not {word!r}")

@@ -16,8 +16,8 @@ __all__ = ["MAX_COVARIANCE", "SAMPLE_ROWS", "of_columns", "sample_index", "summa
 SAMPLE_ROWS = 4096
 LEAST_RANGE = 1e-150
 """Of a column that is to be scaled by its standard deviation."""
-MAX_COVARIANCE = 1024
-"""Columns up to which a summary has their covariance: beyond, it would cost more than most of what it could decide."""
+MAX_COVARIANCE = 64
+"""Columns up to which the pass over the rows finds their covariance; of more, that of the sample is made if needed."""
 
 
 def _reference_row(rows: Rows) -> np.ndarray | None:
@@ -200,7 +200,7 @@ def summarize(
         shift=shift_by,
         box=np.stack([low, high]),
         radius=float(np.sqrt(square)),
-        covariance=None if first.wide else _covariance(look, rows),
+        known_covariance=None if first.wide else _covariance(look, rows),
         mean=mean,
         sample=rows.take(index) if sample is None else sample,
         sample_index=index,
@@ -213,14 +213,14 @@ def of_columns(data: Summary, columns: Columns) -> Summary:
     box = data.box[:, index] / units
     stretched = float((1.0 / units).max()) * (1.0 + 4.0 * EPS)
     corner = float(np.linalg.norm(np.abs(box).max(axis=0))) * (1.0 + 4.0 * len(index) * EPS)
-    names = data.feature_names
+    names, known = data.feature_names, data.known_covariance
     return replace(
         data,
         n_features=len(index),
         shift=data.shift[index] / units,
         box=box,
         radius=min(corner, data.radius * stretched),
-        covariance=None if data.covariance is None else data.covariance[np.ix_(index, index)] / units / units[:, None],
+        known_covariance=None if known is None else known[np.ix_(index, index)] / units / units[:, None],
         mean=data.mean[index] / units,
         sample=columns.of(data.sample),
         other_radius=None if data.other_radius is None else data.other_radius * stretched,

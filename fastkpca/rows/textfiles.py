@@ -38,7 +38,10 @@ _SAMPLE_LINES = 50
 _LARGE_FILE = 1 << 24
 """Bytes from which the user is told that pandas would read faster."""
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-_MISSING = {"", "na", "n/a", "#n/a", "nan", "-nan", "null", "none", "nil", "?", "-", ".", "missing"}
+_MISSING = {"", "na", "n/a", "#n/a", "nan", "-nan", "null", "none", "nil", "?", "-", ".", ",", "missing"}
+_WITH_COMMA = re.compile(r"[+-]?(\d[\d.]*)?,\d+([eE][+-]?\d+)?")
+_WITH_POINT = re.compile(r"[+-]?\d[\d.]*(,\d*)?([eE][+-]?\d+)?")
+_SWAPPED = str.maketrans(",.", ".,")
 _INFINITE = {"inf", "-inf", "+inf", "infinity", "-infinity", "+infinity"}
 
 
@@ -83,6 +86,8 @@ class TextFile:
         if not rows:
             raise DataFileError(f"{name} has a header but no line with data")
         self.sample, self.n_columns = rows, len(rows[0])
+        if decimal == "," and self.n_columns == 1:
+            self._refuse_separating_commas([line for _, line in sample])
         # a delimiter at the end of every line of data makes an empty last column
         self.open_end = all(len(row) == self.n_columns > 1 and not row[-1].strip() for row in rows)
         if self.names is not None:
@@ -95,9 +100,18 @@ class TextFile:
                 )
             self.open_end = self.open_end and not self.names[-1]
 
+    def _refuse_separating_commas(self, lines: list[str]) -> None:
+        """Raise DataFileError where commas cut all lines into equally many columns, more than one number may have."""
+        counts = {len(row) for row in csv.reader([line.rstrip("\r\n") for line in lines])}
+        if len(counts) == 1 and counts.pop() > (2 if self.names is None else 1):
+            raise DataFileError(
+                f"{self.name}: --decimal , takes the commas as decimal commas, and nothing else separates columns; "
+                "leave out --decimal , where commas separate columns"
+            )
+
     def _has_header(self, rows: list[list[str]], line: int) -> bool:
         """Whether the first line names the columns; a guess that might be wrong is noted."""
-        if _is_header(rows):
+        if _is_header([[self._whatever_the_decimal(cell) for cell in row] for row in rows]):
             return True
         if not _is_row_of_years(rows):
             return False
@@ -114,6 +128,10 @@ class TextFile:
             if len(taken) > 1 and taken[0] == 0 and self._counts_rows():
                 taken = taken[1:]
                 notes.append("column 1 has no name and counts the rows: left out (--columns takes it all the same)")
+            if selection.like is not None and taken != sorted(taken):
+                notes.append("the columns are in another order than the model's: each is taken by its name")
+            if selection.like is None:
+                notes += [self._note_of_numbers(i) for i in taken if self._numbers_rows(i)]
         self._refuse_words(taken)
         beside: dict[int, type] = {}
         if chosen.label is not None:
@@ -232,7 +250,12 @@ class TextFile:
         return X, [table[:, i] for i in beside]
 
     def _with_points(self, text: str) -> str:
-        return text if self.decimal == "." else text.replace(self.decimal, ".")
+        """With decimal points. A point among decimal commas becomes a comma, which no number has."""
+        return text if self.decimal == "." else text.translate(_SWAPPED)
+
+    def _whatever_the_decimal(self, cell: str) -> str:
+        """A cell as a number also where it has a decimal comma that the user has not told of."""
+        return cell.replace(",", ".") if self._decimal_hint(self._with_points(cell)) else cell
 
     def _decompressing(self) -> Any:
         return data_file_errors(self.name, (EOFError, OSError, zlib.error, lzma.LZMAError), "cannot be decompressed")
@@ -272,18 +295,47 @@ class TextFile:
             return False
         return all(int(b) - int(a) == 1 for a, b in pairwise(cells))
 
+    def _numbers_rows(self, i: int) -> bool:
+        """Whether a column is called id or index, and holds another whole number in each of the first lines."""
+        cells = self._cells(i)
+        is_named = self.names is not None and self.names[i].lower() in ("id", "index")
+        return is_named and all(cell.isdecimal() for cell in cells) and len(set(cells)) == len(cells) > 1
+
+    def _note_of_numbers(self, i: int) -> str:
+        return f"{column_label(i, self.names)} counts as data; --id {self._keys([i])} takes it as the names of the rows"
+
     def _refuse_words(self, taken: list[int]) -> None:
         """Raise DataFileError where columns are made of words."""
         words = [i for i in taken if _is_words(self._cells(i))]
+        with_separator = [i for i in words if self._decimal_hint(self._example(i))]
+        others = [i for i in words if i not in with_separator]
+        if self.decimal == ",":  # with points in a column the file is refused later on, with the number of the line
+            words, with_separator = others, []
         if not words:
             return
-        labels = listed(column_label(i, self.names) for i in words)
-        example = next(x for x in self._cells(words[0]) if not _is_number(x) and x.lower() not in _MISSING)
-        hint = self._decimal_comma([example]) or " (--id takes names of the rows, --label-column classes)"
-        raise DataFileError(
-            f"{self.name}: not numeric: {labels}, for example {example!r}{hint}; leave out with --skip-columns "
-            f"{self._keys(words)}"
-        )
+        parts = []
+        if with_separator:
+            parts.append(self._not_numeric(with_separator, self._decimal_hint(self._example(with_separator[0]))))
+        if others:
+            cells = self._cells(others[0])
+            hint = " (--id takes names of the rows, --label-column classes)"
+            if len(set(cells)) == len(cells) > 1:
+                hint = f" (the names of the rows? --id {self._keys(others[:1])} takes them)"
+            parts.append(self._not_numeric(others, hint))
+        if words == others and len(words) < len(taken):
+            parts.append(f"leave out with --skip-columns {self._keys(words)}")
+        elif words == others:
+            parts.append("no column holds numbers")
+        raise DataFileError(f"{self.name}: {'; '.join(parts)}")
+
+    def _not_numeric(self, columns: list[int], hint: str) -> str:
+        labels = listed(column_label(i, self.names) for i in columns)
+        return f"not numeric: {labels}, for example {self._example(columns[0])!r}{hint}"
+
+    def _example(self, i: int) -> str:
+        """The first word of a column, as it stands in the file."""
+        word = next(x for x in self._cells(i) if not _is_number(x) and x.lower() not in _MISSING)
+        return self._with_points(word)
 
     def _keys(self, columns: Iterable[int]) -> str:
         """These columns as a value of --skip-columns."""
@@ -300,17 +352,19 @@ class TextFile:
         for number, line in self._lines():
             if number == self.header_line:
                 continue
-            fields = self._cells_of(line)
+            as_in_file = self._split(line)
+            fields = [self._with_points(cell) for cell in as_in_file]
             if len(fields) != self.n_columns:
+                hints = (self._decimal_hint(self._with_points(cell)) for cell in self.sample[0])
                 raise DataFileError(
                     f"{self.name}: line {number} has {len(fields)} columns where the first line of data has "
-                    f"{self.n_columns}{self._decimal_comma(self.sample[0])}"
+                    f"{self.n_columns}{next(filter(None, hints), '')}"
                 )
             if _all_finite([fields[i] for i in taken]):
                 continue
             for i in taken:
                 if not _is_number(fields[i]):
-                    first.setdefault(i, (number, fields[i].strip()))
+                    first.setdefault(i, (number, as_in_file[i].strip()))
                     counts[i] += 1
         if not first:
             return
@@ -330,13 +384,17 @@ class TextFile:
         """(what is wrong with a field, what to do)."""
         if text.lower() in _MISSING:
             return f"missing value{f' ({text!r})' if text else ''}", "drop or fill in these rows first"
-        if text.lower() in _INFINITE or _NUMBER.fullmatch(text):
+        if text.lower() in _INFINITE or _NUMBER.fullmatch(self._with_points(text)):
             return f"{text} is not a finite number", "drop or replace these rows first"
-        return f"{text!r} is not a number{self._decimal_comma([text])}", ""
+        return f"{text!r} is not a number{self._decimal_hint(text)}", ""
 
-    def _decimal_comma(self, fields: list[str]) -> str:
-        if self.delimiter != "," and any(re.fullmatch(r"\s*[+-]?\d+,\d+\s*", text) for text in fields):
+    def _decimal_hint(self, text: str) -> str:
+        """What may be meant by a field, as it stands in the file, that is no number; "" where nothing comes to mind."""
+        text = text.strip()
+        if self.decimal == "." and self.delimiter != "," and _WITH_COMMA.fullmatch(text):
             return " (a decimal comma? --decimal , reads it)"
+        if self.decimal == "," and "." in text and _WITH_POINT.fullmatch(text):
+            return " (a thousands point, or a decimal point? with --decimal , no number may hold a point)"
         return ""
 
 

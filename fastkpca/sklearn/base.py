@@ -24,7 +24,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import InvalidParameterError
 
 from ..base import parallel
-from ..base.blas import allowed_blas_threads
 from ..base.protocol import Kernel
 from ..errors import UnknownKernelError
 from .kernels import defaults_taken, is_sklearn_kernel, kernel_for, what_is_ignored
@@ -128,12 +127,11 @@ class KernelEstimator(BaseEstimator):
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
     def _n_threads(self) -> int:
-        """``n_jobs``; by default as many as BLAS may use, since joblib's workers and users limit those."""
+        """``n_jobs``; by default as many as the process may use."""
         asked = effective_n_jobs(self.n_jobs)
         if self.n_jobs is not None or asked > 1:
             return int(asked)
-        most = parallel.resolve_threads(None)
-        return max(1, min(most, allowed_blas_threads() or most))
+        return parallel.resolve_threads(None)
 
 
 class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):

@@ -34,6 +34,10 @@ EVALUATION_COLUMNS = 18
 """What evaluating the kernel values costs, in columns of a product with them."""
 
 
+HELD_GUARDS = 8
+"""Columns beyond c of a block, where no values are evaluated."""
+
+
 class TooDearError(Exception):
     """The run has stopped, because another method is now cheaper; ``passes`` is the number of passes made."""
 
@@ -67,13 +71,14 @@ class Expenses:
             raise TooDearError(self.passes)
 
 
-def default_block_size(n: int, c: int) -> int:
+def default_block_size(n: int, c: int, *, held: bool = False) -> int:
     """c and some guard columns, which speed up convergence of the last wanted vectors.
 
     Guards pay until they cost about as much as evaluating the kernel values does: on digits, c = 10, blocks of 20, 28
-    and 40 err by 8e-6, 4e-7 and 3e-8 of lambda_1 after four passes.
+    and 40 err by 8e-6, 4e-7 and 3e-8 of lambda_1 after four passes. Few pay where the values are ``held`` in float64.
     """
-    return max(1, min(n - 1, c + min(EVALUATION_COLUMNS, max(8, 2 * c))))
+    guards = HELD_GUARDS if held else min(EVALUATION_COLUMNS, max(8, 2 * c))
+    return max(1, min(n - 1, c + guards))
 
 
 def ritz_seconds(n: int, columns: float) -> float:

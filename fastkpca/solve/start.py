@@ -1,4 +1,4 @@
-"""Where block Krylov starts: the leading vectors of a few pivots' feature map, and what that map proves of the rest."""
+"""Where block Krylov starts: columns of K, or leading vectors of a map of a few pivots, which bounds the rest too."""
 
 from __future__ import annotations
 
@@ -16,7 +16,18 @@ from .beyond import FeatureInfo
 from .costs import default_block_size
 from .moments import entry_defect, principal_axes
 
-__all__ = ["pivot_start"]
+__all__ = ["column_start", "pivot_start"]
+
+
+def column_start(kernel: Kernel, rows: Rows, coordinates: Coordinates, columns: int, n_threads: int) -> np.ndarray:
+    """So many columns of K, in the solver's coordinates: a first block that is a pass ahead of a random one.
+
+    For kernel values that are kept, where a pass costs less than choosing pivots does.
+    """
+    chosen = np.random.default_rng(0).choice(rows.n_samples, columns, replace=False)
+    some = ExactSummation(kernel, rows, Rows(rows.take(chosen)), n_threads=n_threads)
+    start = coordinates.block(some.matmat(np.eye(columns)))
+    return np.asarray(start - start.mean(axis=0))
 
 
 def pivot_start(

@@ -274,8 +274,12 @@ def test_bars_of_tqdm():
     assert run.returncode == 0 and "moments" in run.stderr and run.stdout == "", run.stderr
 
 
-def test_without_tqdm_nothing_is_drawn(monkeypatch, capsys):
+def test_without_tqdm_a_line_says_how_much_is_done(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
     with parallel.reporter(True) as report:
-        report("moments", 1, 2)
-    assert capsys.readouterr() == ("", "")
+        report("moments", 1, 4)
+        report("moments", 4, 4)
+        report("scores", 0, 0)
+    out, drawn = capsys.readouterr()
+    assert out == ""
+    assert drawn == "\rmoments: 25 %\rmoments: 100 %\r" + 14 * " " + "\r\rscores ...\r" + 10 * " " + "\r"

@@ -14,6 +14,7 @@ from sklearn.datasets import load_digits, load_iris, load_wine
 import fastkpca as fk
 from fastkpca.errors import CertificateWarning, ComponentsWarning, ScoresNotKeptError
 from fastkpca.kernels import Kernel
+from fastkpca.products.exact import kept_bytes
 
 ROUNDING = 1e-12
 
@@ -484,9 +485,13 @@ def test_passes_over_the_kernel_values_on_digits():
 
 def test_passes_run_out():
     X = reference.standardise(load_wine().data)
+    asked = {"method": "krylov", "tol": 1e-8}
+    # too little to hold the values, over which there would be more passes
+    held = fk.plan(X, "gaussian", 3, sigma=0.3, **asked).chosen.memory - kept_bytes(*X.shape, 4)
+    asked["memory_limit"] = int(held) - 1
     # an indefinite kernel needs a second pass for any upper end at all
     with pytest.raises(fk.errors.NotConvergedError, match="no interval was reached") as caught:
-        fk.kpca(X, "tanh", 3, scale=0.02, method="krylov", max_passes=1)
+        fk.kpca(X, "tanh", 3, scale=0.02, max_passes=1, **asked)
     partial = caught.value.partial
     assert partial.score.shape == (len(X), 3)
     assert np.isinf(partial.eigenvalue_bounds).any()
@@ -495,7 +500,7 @@ def test_passes_run_out():
     advice[3.0, 2] = rf"after 2 passes the.*1e-08; more passes \(max_passes\) help, or {dense}"
     for (sigma, passes), text in advice.items():
         with pytest.warns(CertificateWarning, match=text):
-            model = fk.kpca(X, "gaussian", 3, sigma=sigma, method="krylov", max_passes=passes, tol=1e-8)
+            model = fk.kpca(X, "gaussian", 3, sigma=sigma, max_passes=passes, **asked)
         exact = reference.eigh(reference.gram("gaussian", X, sigma=sigma))[0]
         assert (model.eigenvalue_bounds[:, 0] <= exact[:3]).all()
         assert (exact[:3] <= model.eigenvalue_bounds[:, 1]).all()
@@ -643,3 +648,18 @@ def test_features_find_the_one_row_among_equal_ones_that_differs():
         k = 4.0 if kernel == "linear" else 2 * (1 - np.exp(-2.0))  # |phi(x) - phi(y)|^2
         assert model.eigenvalue_bounds[0, 0] <= k * (1 - 1 / 20000) * (1 + 1e-12)
         assert model.eigenvalue_bounds[0, 1] >= k * (1 - 1 / 20000) * (1 - 1e-12)
+
+
+def test_work_that_a_looser_tol_makes_short_is_told(monkeypatch):
+    from fastkpca.fit import planning
+
+    X = np.random.default_rng(0).random((3000, 3))
+    asked = {"c": 5, "sigma": 0.3}
+    seconds = {tol: fk.plan(X, "gaussian", tol=tol, **asked).chosen.seconds for tol in (1e-9, 1e-4)}
+    monkeypatch.setattr(planning, "LONG", 0.9 * seconds[1e-9])
+    monkeypatch.setattr(planning, "MUCH_SHORTER", 1.01 * seconds[1e-4] / seconds[1e-9])
+    with pytest.warns(fk.errors.SlowRouteWarning, match="tol=0.0001"):
+        warned = fk.kpca(X, "gaussian", tol=1e-9, **asked)
+    monkeypatch.setattr(planning, "LONG", 1.1 * seconds[1e-9])
+    silent = fk.kpca(X, "gaussian", tol=1e-9, **asked)
+    assert np.array_equal(silent.eigenvalues, warned.eigenvalues)  # the second plan draws nothing from rng

@@ -324,3 +324,38 @@ def test_a_classifier_whose_score_is_no_number():
     X = np.random.default_rng(0).standard_normal((40, 3))
     with pytest.raises(ValueError, match="score of the classifier is nan with c=1"):
         fk.kpca_select(X, "linear", 1, y=np.arange(40) % 2, classifier=NoNumber())
+
+
+def test_of_many_rows_some_are_drawn_with_their_labels():
+    rng = np.random.default_rng(3)
+    X, seen = rng.standard_normal((500, 3)), []
+    y = (X[:, 0] > 0).astype(int)
+
+    class Classifier:
+        def fit(self, Z, labels):
+            seen.append((len(Z), int(labels.sum())))
+            return self
+
+        def score(self, Z, labels):
+            return 0.5
+
+    options = {"c": [2], "y": y, "folds": 2, "rng": 1}
+    fk.kpca_select(X, fk.get_kernel("gaussian", sigma=2.0), classifier=Classifier(), max_rows=120, **options)
+    assert {n for n, _ in seen} == {60}
+    drawn = np.sort(np.random.default_rng(1).choice(500, 120, replace=False))
+    few = fk.kpca_select(X, "gaussian", c=[2], max_rows=120, rng=1)
+    generator = np.random.default_rng(1)
+    generator.choice(500, 120, replace=False)
+    assert few.kernel == fk.kpca_select(X[drawn], "gaussian", c=[2], rng=generator).kernel
+
+
+def test_a_choice_at_the_end_of_its_grid_is_told():
+    rng = np.random.default_rng(0)
+    flat = rng.standard_normal((300, 2)) @ rng.standard_normal((2, 5)) + 0.01 * rng.standard_normal((300, 5))
+    choice = fk.kpca_select(flat, {"gaussian": {"sigma": [0.5, 1.0, 4.0]}}, c=[1, 2])
+    assert choice.edges == ("largest sigma",)  # two linear components hold all
+    assert "it has the largest sigma of the grid" in repr(choice)
+    t = rng.uniform(0, 2 * np.pi, 300)
+    ring = np.column_stack([np.cos(t), np.sin(t), np.cos(2 * t)]) + 0.05 * rng.standard_normal((300, 3))
+    inside = fk.kpca_select(ring, {"gaussian": {"sigma": [0.01, 0.7, 1.0, 300.0]}}, c=[1, 2])
+    assert inside.edges == () and "grid" not in repr(inside)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import subprocess
 import sys
 import textwrap
@@ -619,10 +620,13 @@ def test_wrong_results_of_functions(function, error, text):
 
 def test_a_function_of_two_points_is_told_about_tiles():
     kernel = get_kernel(lambda x, y: float(np.exp(-np.sum((x - y) ** 2))))
-    with pytest.raises(ValueError, match="broadcast") as caught:
-        kernel.block(X, Y)
-    note = "".join(caught.value.__notes__)
-    assert "(7, 3) and (4, 3)" in note and "tiles, not with pairs of rows" in note
+    for function, raw in ((kernel, "broadcast"), (get_kernel(lambda x, y: x @ y), "matmul")):
+        with pytest.raises(ValueError, match=raw) as caught:
+            function.block(X, Y)
+        assert re.search(
+            r"^the kernel function .*<lambda> failed on shapes \(7, 3\) and \(4, 3\): .*tiles, not with pairs of rows",
+            str(caught.value),
+        )
     with pytest.raises(ValueError, match="returned one number"):
         kernel.block(X, X)
 

@@ -271,3 +271,11 @@ def test_extreme_rows_and_weights(method):
     for size in (1e-320, 1e90):
         found = fk.kpca_importance(model, X, method=method, sample_weight=np.full(60, size))
         np.testing.assert_allclose(found.importance, plain.importance, rtol=1e-2)
+
+
+@pytest.mark.parametrize("method", ["gradient", "permutation"])
+def test_rows_that_no_score_depends_on_are_refused(method):
+    X = np.random.default_rng(0).standard_normal((200, 3))
+    model = fk.kpca((X - X.mean(axis=0)) / X.std(axis=0), "gaussian", 2, sigma=1.0)
+    with pytest.raises(ValueError, match="lie far from those that the model was fitted on"):
+        fk.kpca_importance(model, 1e3 * X + 1e5, method=method)

@@ -64,6 +64,34 @@ def test_scipy_reads_back_what_was_written(tmp_path):
     np.testing.assert_allclose(scores, fk.kpca_project(model, NEW), atol=1e-12)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"method": "dense"},
+        {"method": "features", "features": "pivots"},
+        {"standardize": True},
+        {"center": False},
+        {"sample_weight": np.linspace(0.0, 2.0, len(X))},
+    ],
+)
+def test_the_linear_kernel_has_loadings(tmp_path, options):
+    rows = X + 3.0
+    model = fk.kpca(rows, "linear", 2, **options)
+    fk.export_mat(model, tmp_path / "m.mat")
+    back = scipy.io.loadmat(tmp_path / "m.mat")
+    assert back["loadings"].shape == (X.shape[1], 2) and back["mu"].shape == (1, X.shape[1])
+    np.testing.assert_allclose((NEW - back["mu"]) @ back["loadings"], fk.kpca_project(model, NEW), atol=1e-10)
+    if not options:
+        _, _, V = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
+        np.testing.assert_allclose(np.abs(back["loadings"].T), np.abs(V[:2]), atol=1e-12)
+        np.testing.assert_allclose(back["mu"][0], rows.mean(axis=0), atol=1e-12)
+        np.testing.assert_allclose((rows - rows.mean(axis=0)).T @ model.coeff, back["loadings"], atol=1e-12)
+        np.testing.assert_allclose(model.shift, rows.mean(axis=0), atol=1e-12)
+    fk.export_mat(fitted("gaussian, rows"), tmp_path / "g.mat")
+    assert not {"loadings", "mu"} & set(scipy.io.loadmat(tmp_path / "g.mat"))
+
+
 def test_without_scores(tmp_path):
     model = fk.kpca(X, "polynomial", 2, method="features", return_scores=False)
     fk.export_mat(model, tmp_path / "m.mat")

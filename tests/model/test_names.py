@@ -32,6 +32,9 @@ def model():
         ("X_transformed_", "model.score"),
         ("explained_variance_ratio_", "model.explained / 100"),
         ("eigenvectors_", "model.coeff"),
+        ("loadings", "(X - X.mean(axis=0)).T @ model.coeff, shape (d, c)"),
+        ("T2", "fastkpca.kpca_t2(model, X)"),
+        ("SPE", "fastkpca.kpca_spe(model, X)"),
         ("eigenvalues_", "did you mean 'eigenvalues'"),
         ("projetor", "did you mean 'projector'"),
     ],
@@ -62,6 +65,9 @@ def test_what_is_missing_stays_missing(model):
 def test_names_of_the_package():
     with pytest.raises(AttributeError, match=r"class is fastkpca\.sklearn\.KernelPCA"):
         fk.KernelPCA  # noqa: B018
+    for name in ("KPCA", "Kpca", "PCA"):
+        with pytest.raises(AttributeError, match=rf"the function is fastkpca\.{name.lower()}$"):
+            getattr(fk, name)
     code = "import fastkpca; fastkpca.kpca_projet"
     done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True)
     assert done.stderr.rstrip().endswith("fastkpca has no attribute 'kpca_projet'. Did you mean: 'kpca_project'?")

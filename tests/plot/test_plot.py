@@ -278,3 +278,11 @@ def test_a_star_is_as_large_to_the_eye_as_other_markers(points):
     sizes = [{float(s) for s in c.get_sizes()} for c in ax.collections if len(c.get_offsets())]
     others = min(min(s) for s in sizes)
     assert sorted(len(s) for s in sizes) == [1] * 10 and max(max(s) for s in sizes) >= 2 * others
+
+
+def test_scores_of_a_pipeline_name_its_step():
+    class Pipeline:
+        pass
+
+    with pytest.raises(TypeError, match=r"as in pipeline\[-1\]"):
+        plot.scores(Pipeline())

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import fastkpca as fk
+from fastkpca._core import tiles
 from fastkpca.base.protocol import Kernel
 from fastkpca.errors import PluginError
-from fastkpca.products.exact import ExactSummation
+from fastkpca.products.exact import ExactSummation, kept_bytes
 from fastkpca.rows.view import Rows
 
 
@@ -298,3 +300,54 @@ def test_bad_arguments():
         ExactSummation(kernel, rows, rows).pass_with_norm(np.ones((5, 1)), np.ones(5), 0.0)
     with pytest.raises(ValueError, match="row_means has shape"):
         ExactSummation(kernel, rows).pass_with_norm(np.ones((5, 1)), np.ones(4), 0.0)
+
+
+KEPT = {
+    "gaussian": fk.get_kernel("gaussian", sigma=0.8),
+    "polynomial": fk.get_kernel("polynomial", degree=3, offset=1.0),
+    "tanh": fk.get_kernel("tanh", scale=0.1, offset=0.2),
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+@pytest.mark.parametrize(("n", "d"), [(1, 3), (191, 3), (700, 5), (1301, 40)])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_values_that_are_kept_are_multiplied_as_those_that_are_not(name, n, d, dtype):
+    rng = np.random.default_rng(3)
+    X, U = rng.random((n, d)), rng.standard_normal((n, 5))
+    K = KEPT[name].block(X, X)
+    kept = ExactSummation(KEPT[name], Rows(X), dtype=dtype, keeps=True)
+    first, again = kept.matmat(U), kept.matmat(U)
+    assert np.array_equal(first, again)
+    assert np.array_equal(first, ExactSummation(KEPT[name], Rows(X), dtype=dtype, keeps=True, n_threads=2).matmat(U))
+    scale = np.abs(K) @ np.abs(U)
+    tolerance = (20 + n) * np.finfo(dtype).eps
+    assert (np.abs(first - K @ U) <= tolerance * scale).all()
+    one = kept.matmat(U[:, :1])
+    assert (np.abs(one - K @ U[:, :1]) <= tolerance * scale[:, :1]).all()
+    means = K.mean(axis=1)
+    passed = kept.pass_with_norm(U, means, means.mean())
+    centred = K - means - means[:, None] + means.mean()
+    np.testing.assert_allclose(passed.square, np.vdot(K, K), rtol=1e-4 if dtype == np.float32 else 1e-12)
+    atol = 1e-12 * np.vdot(K, K) * (1e5 if dtype == np.float32 else 1.0)
+    np.testing.assert_allclose(passed.centred_square, np.vdot(centred, centred), rtol=1e-4, atol=atol)
+    assert kept._kept.nbytes == kept_bytes(n, d, np.dtype(dtype).itemsize)
+
+
+def test_values_kept_in_float64_serve_a_search_in_float32():
+    X, U = np.random.default_rng(4).random((900, 6)), np.random.default_rng(5).standard_normal((900, 4))
+    kernel = KEPT["gaussian"]
+    product = kernel.block(X, X) @ U
+    exact = ExactSummation(kernel, Rows(X), keeps=True)
+    search = exact.in_float32()
+    X[:] = np.nan  # nothing is evaluated from here on
+    np.testing.assert_allclose(search.matmat(U), product, atol=1e-3)
+    np.testing.assert_allclose(exact.matmat(U), product, rtol=1e-12, atol=1e-12)
+
+
+def test_room_for_tiles_that_is_too_small_or_of_another_type_is_refused():
+    X, U = np.zeros((300, 2)), np.zeros((300, 1))
+    entries = tiles.kept_entries(300, 300, True)
+    for room in (np.empty(entries - 1), np.empty(entries, dtype=np.float32)):
+        with pytest.raises(ValueError, match="no room for the tiles of 300 by 300 rows"):
+            tiles.product("gaussian", {"sigma": 1.0}, X, None, U, None, kept=room)

@@ -123,6 +123,7 @@ def models(X: np.ndarray, folder: Path) -> dict[str, Callable[[], Any]]:
         "kpca_spe": lambda: fk.kpca_spe(model, X, bounds=True),
         "kpca_limits": lambda: fk.kpca_limits(model, X),
         "Limits.exceeded": lambda: limits.exceeded(spe=fk.kpca_spe(model, few)),
+        "kpca_contributions": lambda: fk.kpca_contributions(model, few, train=X).values,
         "kpca_importance": lambda: fk.kpca_importance(model, X, method="permutation", rng=1).share,
         "kpca_uncertainty": lambda: fk.kpca_uncertainty(model, X, n_bootstrap=100).latent_interval,
         "save, load": lambda: from_file(

@@ -243,7 +243,7 @@ IRIS = "sepal length,width,species\n" + "5.1,3.5,setosa\n4.9,3.0,setosa\n6.1,2.0
             "--skip-columns species$",
         ),
         ("5.1,3.5,setosa\n4.9,3.0,versicolor\n", r"not numeric: column 3, for example 'setosa'.*--skip-columns 3$"),
-        ("x y,b\nu,v\nw,z\n", '--skip-columns "x y,b"'),
+        ("x y,b,c\nu,v,1\nw,z,2\n", '--skip-columns "x y,b"'),
         ("1,5;2,5\n3,5;4,5\n", "a decimal comma\\? --decimal , reads it"),
         ("2020-01-01,1\n2020-01-02,2\n", "not numeric: column 1, for example '2020-01-01'"),
         ("", "is empty"),
@@ -283,6 +283,81 @@ def test_random_decimal_commas_come_back_bit_for_bit(tmp_path, reader):
     X = np.random.default_rng(7).standard_normal((5000, 3)) * np.array([1e-30, 1, 1e30])
     (tmp_path / "x.csv").write_text("\n".join(";".join(map(repr, row)).replace(".", ",") for row in X.tolist()))
     np.testing.assert_array_equal(tables.read(tmp_path / "x.csv", decimal=",").X, X)
+
+
+# ---- decimal commas, thousands points, and what they are taken for ---------------------------------------------------
+
+GERMAN = "id;Umsatz;Gewinn\n" + "".join(f"a{i};{900 + i};{i},{i:03d}\n" for i in range(80))
+
+
+@pytest.mark.parametrize("id_column", [None, "id"])
+@pytest.mark.parametrize("line", [3, 70])
+@pytest.mark.parametrize("cell", ["1.050", "1.792,8226", "-12.345.678,9"])
+def test_a_point_among_decimal_commas_is_an_error(text, reader, id_column, line, cell):
+    """A thousands point, read as a decimal point, would be wrong by a factor of thousand."""
+    lines = GERMAN.splitlines(keepends=True)
+    lines[line - 1] = f"a{line - 2};{cell};{line - 2},5\n"
+    if id_column is None:
+        lines = [text.partition(";")[2] for text in lines]
+    column = 1 if id_column is None else 2
+    refused(
+        text("".join(lines)),
+        rf"x.csv: line {line}, column {column} \('Umsatz'\): '{cell}' is not a number \(a thousands point, or a "
+        r"decimal point\? with --decimal , no number may hold a point\)$",
+        decimal=",",
+        id_column=id_column,
+    )
+
+
+def test_a_column_of_points_among_decimal_commas(text, reader):
+    refused(
+        text("a;b\n1.5;2,5\n3.5;4,5\n"),
+        r"line 2, column 1 \('a'\): '1.5' is not a number \(a thousands point, or a decimal point\?.* \(the first of 2",
+        decimal=",",
+    )
+
+
+def test_words_beside_decimal_commas(text):
+    """Without --decimal no column is numeric: names are kept, every column is looked at, and not all are left out."""
+    message = refused(
+        text(GERMAN.replace(";9", ";9,")),
+        r"not numeric: column 2 \('Umsatz'\), column 3 \('Gewinn'\), for example '9,00' \(a decimal comma\? "
+        r"--decimal , reads it\); not numeric: column 1 \('id'\), for example 'a0' "
+        r"\(the names of the rows\? --id id takes them\)$",
+    )
+    assert "--skip-columns" not in message
+    message = refused(
+        text("a;2020\n1,5;2,5\n3,5;4,5\n"),
+        r"column 1 \('a'\), column 2 \('2020'\), for example '1,5' \(a decimal comma\?",
+    )
+    assert "--skip-columns" not in message
+    refused(text("a,1\nb,2\nc,3\n"), r"\(the names of the rows\? --id 1 takes them\); leave out with --skip-columns 1$")
+    message = refused(text("u,v\nw,z\nu,v\n", "y.csv"), "no column holds numbers")
+    assert "--skip-columns" not in message
+
+
+def test_commas_that_separate_columns_are_no_decimal_commas(text):
+    refused(text("id,x,y\n1,2.5,3\n2,3.5,4\n"), "leave out --decimal , where commas separate columns", decimal=",")
+    refused(text("1,2,3\n4,5,6\n"), "leave out --decimal , where commas separate columns", decimal=",")
+    refused(text("a,b\n1,2\n3,4\n"), "leave out --decimal , where commas separate columns", decimal=",")
+    assert tables.read(text("1,2\n3,4\n"), decimal=",").X.tolist() == [[1.2], [3.4]]
+    assert tables.read(text('"a, cm"\n1,2\n3\n'), decimal=",").X.tolist() == [[1.2], [3.0]]
+
+
+def test_a_range_is_of_numbers(text):
+    path = text("id,2019,2020,2021\n7,1,2,3\n9,1,2,5\n")
+    refused(path, "has no column 2019-2021; a range is of numbers of columns, here 2-4$", columns=["2019-2021"])
+    refused(path, "has no column 5-9; its columns are numbered 1 to 4$", columns=["5-9"])
+
+
+def test_a_column_that_numbers_the_rows_is_noted(text):
+    for name in ("id", "ID", "Index"):
+        table = tables.read(text(f"{name},x\n7,1.5\n8,2.5\n9,1\n"))
+        assert table.X.shape == (3, 2)
+        assert table.notes == [f"column 1 ({name!r}) counts as data; --id {name} takes it as the names of the rows"]
+        assert tables.read(text(f"{name},x\n7,1.5\n7,2.5\n"), ).notes == []
+        assert tables.read(text(f"{name},x\n7,1.5\n8,2.5\n"), columns=["1", "2"]).notes == []
+        assert tables.read(text(f"{name},x\n7,1.5\n8,2.5\n"), id_column=name).notes == []
 
 
 @pytest.mark.parametrize(

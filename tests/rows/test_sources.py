@@ -539,3 +539,18 @@ def test_room_is_reserved_for_the_part_that_is_written(tmp_path):
     used = os.stat(tmp_path / "s")
     assert used.st_size == 1 << 24 and 3200 <= 512 * used.st_blocks < 1 << 20
     assert not whole[:1000].any() and not whole[1200:1300].any() and whole[1000:1200].all()
+
+
+@pytest.mark.parametrize("d, of_sample", [(60, False), (80, True)])
+def test_the_covariance_of_many_columns_is_that_of_the_sample(d, of_sample):
+    X = np.random.default_rng(d).random((5000, d)) * np.arange(1, d + 1)
+    _, data = summarize(as_rows(X), shift=True, rng=np.random.default_rng(0))
+    assert (data.known_covariance is None) == of_sample
+    rows = data.sample if of_sample else X
+    assert len(data.sample) == 4096
+    np.testing.assert_allclose(data.covariance, np.cov(rows.T, bias=True), rtol=1e-12, atol=1e-12 * d**2)
+
+
+def test_far_too_many_columns_have_no_covariance():
+    _, data = summarize(as_rows(np.eye(8, 1025)), shift=False, rng=np.random.default_rng(0))
+    assert data.covariance is None

@@ -24,6 +24,7 @@ from kernels_contrib.storage import save as save_method
 import fastkpca as fk
 from fastkpca import errors, plot
 from fastkpca.kernels import Kernel, KernelTable, Offer, Summary
+from fastkpca.model.contributions import Contributions
 from fastkpca.model.importance import Importance
 from fastkpca.model.novelty import Limits
 from fastkpca.model.selection import Selection
@@ -133,6 +134,10 @@ def rows_again(X: Array, folder: Path) -> None:
     assert_type(interval, Array)
     assert_type(fk.kpca_spe(model, X), Array)
     assert_type(limits.exceeded(spe=spe), Array)
+    guilty = fk.kpca_contributions(model, X, statistic="t2", train=X)
+    assert_type(guilty, Contributions)
+    assert_type(guilty.largest, Array)
+    assert_type(guilty.ranking(1), Array)
     which = fk.kpca_importance(model, X, method="permutation", rng=1)
     assert_type(which, Importance)
     assert_type(which.share, Array)
@@ -153,7 +158,9 @@ def pictures(model: fk.KPCAModel, X: Array, labels: Array, folder: Path) -> None
     axes = plot.scree(model)
     which = fk.kpca_importance(model, X)
     axes = plot.importance(which, component=1)
+    axes = plot.importance(model, X)
     axes = plot.biplot(model, which, labels=labels)
+    axes = plot.biplot(model, X)
     axes = plot.scree(model, uncertainty=fk.kpca_uncertainty(model, X, n_bootstrap=100))
     axes = plot.selection(fk.kpca_select(X, "gaussian", 2, folds=3))
     axes = plot.contours(model, X, component=1)

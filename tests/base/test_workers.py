@@ -1,0 +1,87 @@
+"""Workers of joblib and of multiprocessing: as many threads, all together, as there are processors; the same bits."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+pytest.importorskip("joblib")
+
+# in a process of its own: the workers import what this one does, and a hang must not take the tests with it
+BEGINNING = """
+import os, threading, multiprocessing
+import numpy as np, joblib
+from threadpoolctl import threadpool_info, threadpool_limits
+import fastkpca as fk
+from fastkpca.base import parallel
+
+X = np.random.default_rng(0).random((20000, 6))
+os.sched_getaffinity = lambda pid: {0, 1}
+
+def fit(_=0, n_threads=None):
+    threads = [1]
+    class Pool(parallel.ThreadPoolExecutor):
+        def __init__(self, n, **options):
+            threads.append(n)
+            super().__init__(n, **options)
+    given, parallel.ThreadPoolExecutor = parallel.ThreadPoolExecutor, Pool
+    model = fk.kpca(X, "polynomial", 3, degree=3, offset=1.0, n_threads=n_threads)
+    parallel.ThreadPoolExecutor = given
+    blas = max(x["num_threads"] for x in threadpool_info() if x["user_api"] == "blas")
+    return max(threads), blas, os.getpid(), model.score.tobytes()
+
+"""
+
+
+def run(code, **environment):
+    environment = {k: v for k, v in os.environ.items() if not k.endswith("_NUM_THREADS")} | environment
+    code = textwrap.dedent(BEGINNING) + textwrap.dedent(code)
+    done = subprocess.run(
+        [sys.executable, "-P", "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=300, env=environment
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize("backend", ["loky", "multiprocessing"])
+def test_workers_of_joblib_share_the_processors(backend):
+    """Two workers on two processors: one thread each, of ours and of BLAS's."""
+    printed = run(
+        f"""
+        alone = fit(n_threads=2)
+        os.environ["LOKY_MAX_CPU_COUNT"] = "2"
+        found = joblib.Parallel(n_jobs=2, backend={backend!r})(joblib.delayed(fit)(i) for i in range(4))
+        print(alone[0], *(x[0] for x in found), len({{x[3] for x in [alone, *found]}}))
+        print(os.getpid() in [x[2] for x in found])
+        """
+    )
+    assert printed == ["2", "1", "1", "1", "1", "1", "False"]
+
+
+def test_a_fit_in_a_child_after_one_with_threads():
+    printed = run("""
+        first = fit(n_threads=2)
+        pid = os.fork()
+        if pid == 0:
+            os._exit(0 if fit(n_threads=2) [3] == first[3] else 3)
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), fit(n_threads=2)[3] == first[3])
+        """)
+    assert printed == ["0", "True"]
+
+
+def test_limits_of_blas_are_those_of_the_default():
+    printed = run(
+        """
+        print(parallel.processors())
+        with threadpool_limits(1, "blas"):
+            print(parallel.processors())
+            print(fit()[0])
+            with parallel.blas_threads():
+                print(parallel.processors())
+        with parallel.blas_threads():  # the library's own cap is no limit of the user's
+            print(parallel.processors())
+        """
+    )
+    assert printed == ["2", "1", "1", "1", "2"]

@@ -21,6 +21,26 @@ ctypedef fused real:
 
 cdef enum:
     CHUNK = 128  # points at a time: the rows a monomial is made from stay in cache (measured: 64 to 256 are alike)
+    MOST_WAITING = 4
+    MOST_KEPT = 1 << 18  # numbers
+
+# Work arrays of earlier calls: new memory comes page by page from the system, which takes as long as the sums over a
+# tile. A list's pop and append are one step each, also of several threads.
+cdef list waiting = []
+
+
+cdef double[::1] taken(Py_ssize_t size):
+    """A work array of at least so many numbers."""
+    try:
+        work = waiting.pop()
+    except IndexError:
+        return np.empty(size)
+    return work if len(work) >= size else np.empty(size)
+
+
+cdef void given_back(double[::1] work):
+    if work.shape[0] <= MOST_KEPT and len(waiting) < MOST_WAITING:
+        waiting.append(np.asarray(work))
 
 
 def table(Py_ssize_t d, Py_ssize_t degree):
@@ -168,7 +188,7 @@ cdef class Expansion:
         cdef Py_ssize_t n = X.shape[0], D = self.parent.shape[0], d = self.d, b, i
         cdef int k = <int>A.shape[1], F = <int>self.n_features, m
         cdef real one = 1, zero = 0
-        cdef real[::1] room
+        cdef double[::1] work
         cdef real *scratch
         dtype = np.float32 if real is float else np.float64
         V_array = np.zeros((n, A.shape[1]), dtype=dtype)
@@ -177,8 +197,8 @@ cdef class Expansion:
             raise ValueError(f"A has {A.shape[0]} rows for {self.n_features} features")
         if n == 0 or F == 0 or k == 0:
             return V_array
-        room = np.empty((D + d) * CHUNK, dtype=dtype)
-        scratch = &room[0]
+        work = taken((D + d) * CHUNK)
+        scratch = <real *>&work[0]
         with nogil:
             for b in range((n + CHUNK - 1) // CHUNK):
                 i = b * CHUNK
@@ -191,6 +211,7 @@ cdef class Expansion:
                 else:
                     sgemm(b"N", b"T", &k, &m, &F, &one, <float *>&A[0, 0], &k, scratch + self.skip * m, &m, &zero,
                           &V[i, 0], &k)
+        given_back(work)
         return V_array
 
 
@@ -309,25 +330,31 @@ cdef class ProductSums:
         cdef double one = 1.0
         if e.n_features != D or X.shape[1] != d or sums.shape[0] != self.n_sums or totals.shape[0] != D:
             raise ValueError("the tile, or the sums, are not of these features")
-        cdef double[::1] scratch = np.empty((D + skip + d) * CHUNK), ones = np.ones(stride), added = np.zeros(D)
-        cdef double[:, ::1] left = np.empty((D, stride)), right = np.empty((D, stride))
+        cdef double[::1] ones = np.ones(stride), added = np.zeros(D)
+        cdef double[::1] work = taken((D + skip + d) * CHUNK + 2 * D * stride)
+        cdef double *scratch = &work[0]
+        cdef double *left = scratch + (D + skip + d) * CHUNK
+        cdef double *right = left + D * stride
         with nogil:
             for b in range((n + TILE - 1) // TILE):
                 k = <int>min(<Py_ssize_t>TILE, n - b * TILE)
                 for c in range((k + CHUNK - 1) // CHUNK):
                     i = min(<Py_ssize_t>CHUNK, k - c * CHUNK)
                     expand(&X[b * TILE + c * CHUNK, 0], i, d, &e.parent[0], &e.coordinate[0], &e.factor[0], D + skip,
-                           e.gaussian, &scratch[0], i)
+                           e.gaussian, scratch, i)
                     for j in range(D):
-                        memcpy(&left[j, c * CHUNK], &scratch[(self.by_largest[j] + skip) * i], i * sizeof(double))
-                        memcpy(&right[j, c * CHUNK], &scratch[(self.by_smallest[j] + skip) * i], i * sizeof(double))
+                        memcpy(left + j * stride + c * CHUNK, scratch + (self.by_largest[j] + skip) * i,
+                               i * sizeof(double))
+                        memcpy(right + j * stride + c * CHUNK, scratch + (self.by_smallest[j] + skip) * i,
+                               i * sizeof(double))
                 for g in range(self.products.shape[0]):
                     rows, columns = <int>self.products[g, 1], <int>self.products[g, 3]
-                    dgemm(b"T", b"N", &columns, &rows, &k, &one, &right[self.products[g, 2], 0], &stride,
-                          &left[self.products[g, 0], 0], &stride, &one, &sums[self.products[g, 4]], &columns)
-                dgemv(b"T", &k, &count, &one, &right[0, 0], &stride, &ones[0], &step, &one, &added[0], &step)
+                    dgemm(b"T", b"N", &columns, &rows, &k, &one, right + self.products[g, 2] * stride, &stride,
+                          left + self.products[g, 0] * stride, &stride, &one, &sums[self.products[g, 4]], &columns)
+                dgemv(b"T", &k, &count, &one, right, &stride, &ones[0], &step, &one, &added[0], &step)
             for j in range(D):
                 totals[self.by_smallest[j]] += added[j]
+        given_back(work)
 
     def trace(self, const double[::1] sums) -> float:
         """Of the matrix of all products."""

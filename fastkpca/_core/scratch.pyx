@@ -6,7 +6,8 @@ zeros. It raises the threshold when that happens, unless the environment sets on
 workers so (MALLOC_TRIM_THRESHOLD_): a pass whose tiles take 2 MB then spends as long in the system as in its sums.
 
 The handler (numpy's NEP 49) is that of a context, so of a thread, and ends with the scope; what waits then is freed.
-Arrays may outlive it: each holds the handler that its memory came from. Called with the GIL held, as numpy does.
+Arrays may outlive it: each holds the handler that its memory came from. Any thread may free one: the GIL keeps the
+others out of the handler then, and where there is none a lock does.
 """
 
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
@@ -29,6 +30,23 @@ cdef extern from "numpy/arrayobject.h":
     object PyDataMem_SetHandler(object)
     int _import_array() except -1
 
+cdef extern from *:
+    """
+    #ifdef Py_GIL_DISABLED
+    typedef PyMutex pool_lock;
+    #define lock_pool(lock) PyMutex_Lock(lock)
+    #define unlock_pool(lock) PyMutex_Unlock(lock)
+    #else
+    typedef char pool_lock;
+    #define lock_pool(lock) ((void)(lock))
+    #define unlock_pool(lock) ((void)(lock))
+    #endif
+    """
+    ctypedef struct pool_lock:
+        pass
+    void lock_pool(pool_lock *lock) noexcept
+    void unlock_pool(pool_lock *lock) noexcept
+
 
 _import_array()
 
@@ -41,6 +59,7 @@ cdef enum:
 
 cdef struct Pool:
     PyDataMem_Handler handler
+    pool_lock lock  # for all below
     bint open
     int waiting
     size_t held
@@ -57,22 +76,32 @@ cdef inline size_t rounded(size_t size) noexcept:
     return (size + LEAST - 1) // LEAST * LEAST
 
 
+cdef void *take_waiting(Pool *pool, size_t size) noexcept:
+    """A block of this size that waits, or NULL."""
+    cdef void *found = NULL
+    cdef int i
+    lock_pool(&pool.lock)
+    for i in range(pool.waiting - 1, -1, -1):  # the last that was freed may still be in cache
+        if size_of(pool.block[i])[0] == size:
+            found = pool.block[i]
+            pool.waiting -= 1
+            pool.held -= size
+            while i < pool.waiting:
+                pool.block[i] = pool.block[i + 1]
+                i += 1
+            break
+    unlock_pool(&pool.lock)
+    return found
+
+
 cdef void *take(void *ctx, size_t size) noexcept:
-    cdef Pool *pool = <Pool *>ctx
     cdef void *found
     cdef char *fresh
-    cdef int i
     size = rounded(size)
     if size >= LEAST:
-        for i in range(pool.waiting - 1, -1, -1):  # the last that was freed may still be in cache
-            found = pool.block[i]
-            if size_of(found)[0] == size:
-                pool.waiting -= 1
-                pool.held -= size
-                while i < pool.waiting:
-                    pool.block[i] = pool.block[i + 1]
-                    i += 1
-                return found
+        found = take_waiting(<Pool *>ctx, size)
+        if found is not NULL:
+            return found
     if size > <size_t>-1 - HEADER:
         return NULL
     fresh = <char *>malloc(size + HEADER)
@@ -121,7 +150,9 @@ cdef void give(void *ctx, void *block, size_t size) noexcept:
     if block is NULL:
         return
     own = size_of(block)[0]
+    lock_pool(&pool.lock)
     if not pool.open or own < LEAST or own > MOST:
+        unlock_pool(&pool.lock)
         free(size_of(block))
         return
     while pool.waiting and (pool.waiting == SLOTS or pool.held + own > MOST):  # who has waited longest leaves
@@ -133,18 +164,23 @@ cdef void give(void *ctx, void *block, size_t size) noexcept:
     pool.block[pool.waiting] = block
     pool.waiting += 1
     pool.held += own
+    unlock_pool(&pool.lock)
 
 
-cdef void drain(Pool *pool) noexcept:
-    while pool.waiting:
+cdef void set_open(Pool *pool, bint is_open) noexcept:
+    """What waits is freed where the pool is closed."""
+    lock_pool(&pool.lock)
+    pool.open = is_open
+    while pool.waiting and not is_open:
         pool.waiting -= 1
+        pool.held -= size_of(pool.block[pool.waiting])[0]
         free(size_of(pool.block[pool.waiting]))
-    pool.held = 0
+    unlock_pool(&pool.lock)
 
 
 cdef void gone(object capsule) noexcept:
     cdef Pool *pool = <Pool *>PyCapsule_GetPointer(capsule, "mem_handler")
-    drain(pool)
+    set_open(pool, False)
     free(pool)
 
 
@@ -167,7 +203,7 @@ cdef class Reuse:
         self.capsule = PyCapsule_New(pool, "mem_handler", gone)
 
     def __enter__(self):
-        (<Pool *>PyCapsule_GetPointer(self.capsule, "mem_handler")).open = True
+        set_open(<Pool *>PyCapsule_GetPointer(self.capsule, "mem_handler"), True)
         self.before = PyDataMem_SetHandler(self.capsule)
         return self
 
@@ -175,8 +211,7 @@ cdef class Reuse:
         cdef Pool *pool = <Pool *>PyCapsule_GetPointer(self.capsule, "mem_handler")
         PyDataMem_SetHandler(self.before)
         self.before = None
-        pool.open = False
-        drain(pool)
+        set_open(pool, False)
 
     @property
     def waiting(self):

@@ -126,7 +126,7 @@ def kpca_spe(
     n_threads: int | None = None,
     progress: bool | Callable[[str, int, int], None] = False,
 ) -> Any:
-    """Squared prediction error: the squared distance of a row's image from the subspace of the components.
+    r"""Squared prediction error: the squared distance of a row's image from the subspace of the components.
 
     Parameters
     ----------
@@ -157,8 +157,11 @@ def kpca_spe(
 
     Notes
     -----
-    A model that holds its training rows knows k~(x, x) = k(x, x) - 2 mean_i k(x, x_i) + mean_ij k(x_i, x_j); with
-    ``sample_weight`` these means are weighted.
+    A model that holds its training rows knows
+
+    .. math:: \tilde k(x, x) = k(x, x) - \frac2N \sum_i k(x, x_i) + \frac1{N^2} \sum_{ij} k(x_i, x_j);
+
+    with ``sample_weight`` these means are weighted.
 
     A model on a feature map phi has |phi(x) - mean - W z|^2, formed without cancellation, and what the map leaves out
     of x, e = k(x, x) - |phi(x)|^2, which is at right angles to all components: their sum is returned. Of what the map

@@ -196,7 +196,7 @@ def biplot(
         )
         names.append(name)
     drawn.margins(0.12)
-    drawn.figure.draw_without_rendering()  # names are measured on axes beside which the legend has its room
+    drawn.figure.canvas.figure.draw_without_rendering()  # the axes as they are beside the legend
     _widen(drawn, names)
     _move_apart(names)
     return drawn

@@ -96,7 +96,8 @@ def _numerical(ax: Any, model: KPCAModel, number: np.ndarray) -> Any:
     interval = ax.errorbar(
         number,
         values,
-        yerr=[np.maximum(values - low, 0), np.maximum(bounds[:, 1] - values, 0)],
+        # lists: with an array of one number matplotlib 3.8 and 3.9 call what numpy warns of
+        yerr=[np.maximum(values - low, 0).tolist(), np.maximum(bounds[:, 1] - values, 0).tolist()],
         fmt="o",
         color=BLUE,
         markersize=size,

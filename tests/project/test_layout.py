@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import re
 import shutil
@@ -114,12 +115,28 @@ def test_other_import_errors_are_not_disguised(tmp_path):
     ids=["32-bit", "big-endian"],
 )
 def test_platforms_that_are_not_supported_are_refused(compiler, endian, reason, folder, tmp_path):
+    assert reason in refused_setup(folder, tmp_path, compiler=compiler, system="linux", endian=endian)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the compiler that is played is a script of a shell")
+@pytest.mark.parametrize("folder", [ROOT, ROOT / "kernels_contrib"], ids=["fastkpca", "kernels_contrib"])
+def test_cl_is_refused(folder, tmp_path, monkeypatch):
+    for name, says in (("cl", "C/C++ Optimizing Compiler Version 19.40.33811 for x64"), ("link", "Linker 14.40")):
+        (tmp_path / name).write_text(f"#!/bin/sh\necho 'Microsoft (R) {says}' >&{2 if name == 'cl' else 1}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    said = refused_setup(folder, tmp_path, compiler=[str(tmp_path / "cl")], system="windows", endian="little")
+    assert "needs GCC or clang" in said and "CC=clang-cl" in said
+
+
+def refused_setup(folder: Path, tmp_path: Path, *, compiler: list[str], system: str, endian: str) -> str:
+    """What the build says where it is set up for such a machine, and refuses it."""
     machine = tmp_path / "machine.ini"
     machine.write_text(
         f"[binaries]\nc = {compiler}\npython = '{sys.executable}'\n"
-        f"[host_machine]\nsystem = 'linux'\ncpu_family = 'x86'\ncpu = 'x86'\nendian = '{endian}'\n"
+        f"[host_machine]\nsystem = '{system}'\ncpu_family = 'x86'\ncpu = 'x86'\nendian = '{endian}'\n"
     )
     setup = [sys.executable, "-m", "mesonbuild.mesonmain", "setup", tmp_path / "build", "--cross-file", machine]
     run = subprocess.run(setup, cwd=folder, capture_output=True, text=True)
     assert run.returncode != 0
-    assert reason in run.stdout
+    return run.stdout

@@ -406,7 +406,10 @@ def _fit(options: argparse.Namespace) -> None:
         table = _read(options, progress, options.label_column)
         settings["c"] = _components(table, options)
         start = time.perf_counter()
-        model = _fitted(table, settings, options.scores or options.plot or mat, progress)
+        with warnings.catch_warnings():
+            if "components" not in options:  # fewer than the default are what the summary says: nobody asked for more
+                warnings.filterwarnings("ignore", f"{settings['c']} components asked for")
+            model = _fitted(table, settings, options.scores or options.plot or mat, progress)
         seconds = time.perf_counter() - start
         if options.output is not None:
             write_model = fk.save if mat is None else fk.export_mat

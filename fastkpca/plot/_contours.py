@@ -84,7 +84,7 @@ def contours(
     component : int or sequence of int
         Columns of the scores, from 0.
     inputs : two int or str
-        Columns of the rows, from 0, or their names where X is a data frame.
+        Columns of the rows, from 0, or their names where X, or the rows of the fit, is a data frame.
     at : array_like (d,), optional
         Values of the other inputs; their mean over X by default.
     labels : array_like (n,), optional
@@ -129,7 +129,7 @@ def contours(
     if model.kernel.by_number:
         raise ValueError("a model of a precomputed matrix has no inputs to draw contours over")
     rows = _rows(model, X)
-    names = column_names(X) or ()
+    names = column_names(X) or model.feature_names or ()
     first, second = _inputs(inputs, names, model.n_features)
     labels = check_labels(labels, 0 if rows is None else len(rows))
     spans = _limits(limits, rows, (first, second))

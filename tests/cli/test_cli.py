@@ -679,6 +679,14 @@ def test_the_default_number_of_components_is_one_that_a_short_file_has(run, here
     assert (code, err) == (0, "") and "components        3\n" in out
 
 
+def test_fewer_components_than_the_default_are_no_warning(run, here, X):
+    np.save("x.npy", X)
+    code, out, err = run("fit", "x.npy", "--kernel", "linear")
+    assert (code, err) == (0, "") and "components        4\n" in out
+    code, out, err = run("fit", "x.npy", "--kernel", "linear", "-c", 5)
+    assert code == 0 and "5 components asked for, 4 returned" in err
+
+
 def test_a_file_of_two_rows_and_of_one(run, here):
     (here / "two.csv").write_text("1,2\n3,5\n")
     assert run("fit", "two.csv")[::2] == (0, "fastkpca: note: 1 component in place of 5: 2 rows have no more\n")

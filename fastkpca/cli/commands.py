@@ -21,6 +21,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, NoReturn
 
+from ..base.checks import is_number
 from ..base.near import did_you_mean
 
 # what imports more than the package itself is imported where it is used: --help and wrong usage answer soon
@@ -159,7 +160,7 @@ def _as_parameter(option: str, unknown: list[str]) -> list[str]:
     name, equals, value = option.partition("=")
     if not equals:
         value = next(iter(unknown[unknown.index(option) + 1 :]), "")
-    if not name.startswith("--") or isinstance(_value(value), (str, bool, type(None))):
+    if not name.startswith("--") or not is_number(_value(value.partition(",")[0])):
         return []
     return [f"a parameter of the kernel without an option of its own is given by --param {name[2:]}={value}"]
 
@@ -202,17 +203,18 @@ def _parameter(text: str) -> tuple[str, Any]:
 
 def _numbers(text: str) -> float | list[float]:
     """One number, or several with commas: one for each column."""
-    value = _value(text)
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return float(value)
-    if not isinstance(value, list):
-        raise argparse.ArgumentTypeError(f"{text!r} is neither a number nor numbers with commas, one for each column")
-    return [float(x) for x in value]
+    try:
+        values = [float(part) for part in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither a number nor numbers with commas, one for each column"
+        ) from None
+    return values if len(values) > 1 else values[0]
 
 
 def _value(text: str) -> Any:
     parts = [_value(part) for part in text.split(",")] if "," in text else []
-    if parts and all(isinstance(part, (int, float)) and not isinstance(part, bool) for part in parts):
+    if parts and all(map(is_number, parts)):
         return parts
     for convert in (int, float):
         try:

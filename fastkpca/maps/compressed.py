@@ -110,7 +110,7 @@ def compressed_moment(
     chosen, left_out = _chosen([axis.largest for axis in axes], tau)
     if chosen is None:
         return None
-    numbers = np.unravel_index(chosen, tuple(len(axis.largest) for axis in axes))
+    numbers: tuple[np.ndarray, ...] = np.unravel_index(chosen, tuple(len(axis.largest) for axis in axes))
     waves = [axis.modes[:, : number.max() + 1] for axis, number in zip(axes, numbers)]
     scaled = [wave * axis.root[:, None] for wave, axis in zip(waves, axes)]
     sizes = [wave.shape[1] for wave in waves]
@@ -133,7 +133,7 @@ def compressed_moment(
 
     def lift(V: np.ndarray) -> np.ndarray:
         spectra = np.zeros((V.shape[1], *sizes), dtype=np.complex128)
-        spectra[(slice(None), *numbers)] = V.T
+        spectra.reshape(len(spectra), -1)[:, np.ravel_multi_index(numbers, tuple(sizes))] = V.T
         for c in range(len(sizes) - 1, -1, -1):
             wave = waves[c][half[0] :] if c == 0 else waves[c]
             spectra = np.moveaxis(np.tensordot(wave, spectra, axes=(1, c + 1)), 0, c + 1)

@@ -715,7 +715,7 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
     reach = pi * sides / periods
     row = transforms.cost(doubled, eps, reach, n, 1, [np.convolve(line, line) for line in lines]) / n
     column = transforms.cost(half, eps, reach, n, COLUMNS, lines) / (n * COLUMNS)
-    steps = 120.0 if d < 3 else 250.0
+    steps = 60.0 if d < 3 else 250.0
     # FFTs run at a twentieth of GEMM's rate; a step's share of the basis is some 4 steps D flops
     product = 10.0 * grid * log(grid + 2.0) * 20.0 + 1e6
     k = compressed.expected_directions([m * r for m, r in zip(half, reach)])

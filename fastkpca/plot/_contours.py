@@ -252,10 +252,12 @@ def _draw(ax: Any, x: np.ndarray, y: np.ndarray, values: np.ndarray, levels: int
 
 
 def _rows_on_top(ax: Any, points: np.ndarray, labels: np.ndarray | None) -> list[Any]:
-    size = float(np.clip(4e3 / max(len(points), 1), 1, 10))
+    inches = ax.get_window_extent().width / ax.figure.dpi
+    small = float(np.clip(inches / 4.0, 0.3, 1.0))  # panels beside each other have smaller marks
+    size = small * float(np.clip(4e3 / max(len(points), 1), 1, 10))
     if labels is None:
         return draw_points(ax, points, None, color="black", s=size, alpha=0.6)
-    return draw_points(ax, points, labels, bar=False, s=2 * size, alpha=0.9, edgecolors="black", linewidths=0.5)
+    return draw_points(ax, points, labels, bar=False, s=2 * size, alpha=0.9, edgecolors="black", linewidths=0.5 * small)
 
 
 def _label(names: Sequence[str], i: int) -> str:

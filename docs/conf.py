@@ -93,12 +93,14 @@ def name_escaped(text: str) -> str:
 
 
 def escape(app, what, name, obj, options, lines: list[str]) -> None:
-    """|x| in a docstring is a norm and eigenvalues_ a name, neither is a reference; code and literal blocks stay."""
+    """|x| in a docstring is a norm and eigenvalues_ a name, neither is a reference; code and formulas stay."""
     literal: int | None = None
     for i, line in enumerate(lines):
         indent = len(line) - len(line.lstrip())
         if literal is not None and line.strip() and indent <= literal:
             literal = None
+        if literal is None and line.lstrip().startswith(".. math::"):
+            literal = indent
         if literal is None and not line.lstrip().startswith((">>>", "...")):
             parts = line.split("``")
             parts[::2] = [part.replace("|", r"\|") for part in parts[::2]]

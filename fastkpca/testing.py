@@ -41,6 +41,7 @@ from .base.protocol import API_VERSION, FeatureMap, Kernel, Moments, Offer, Summ
 from .base.rounding import EPS, unit_roundoff
 from .errors import KernelParameterError
 from .kernels import CallableKernel, ObjectKernel, contract, get_kernel
+from .rows.convert import as_rows
 from .rows.summary import summarize
 from .rows.view import Rows
 
@@ -77,6 +78,7 @@ __all__ = [
 
 PASSED, NOT_OFFERED = "passed", "not offered"
 TOLERANCES = 1e-1, 1e-3, 1e-6, 1e-10
+LEAST_ROWS = 50
 OUTSIDE = 60
 """Rows outside the region of the fit."""
 
@@ -153,8 +155,8 @@ def check_kernel(kernel: Any, X: Any = None, *, skip: Iterable[str] = ()) -> dic
     Parameters
     ----------
     kernel : Kernel, class, name, object with ``block`` or function on tiles
-    X : array_like (N, d), optional
-        50 to 200 rows in the kernel's domain (some kernels need positive numbers, or a Gram matrix).
+    X : array_like (N, d), or list of N objects, optional
+        50 to 200 rows in the kernel's domain (some kernels need positive numbers, a Gram matrix, or a list of objects).
         Default: 90 normal rows each in one, two and three dimensions.
     skip : names of checks, optional
 
@@ -167,6 +169,8 @@ def check_kernel(kernel: Any, X: Any = None, *, skip: Iterable[str] = ()) -> dic
     ------
     ConformanceError
         An AssertionError that lists every check that failed, and why.
+    TypeError, ValueError
+        X is not what the kernel takes, or has fewer than 50 rows.
 
     Examples
     --------
@@ -179,6 +183,7 @@ def check_kernel(kernel: Any, X: Any = None, *, skip: Iterable[str] = ()) -> dic
     if unknown:
         raise ValueError(f"there is no check named {', '.join(sorted(unknown))}; fastkpca.testing.CHECKS lists them")
     made = get_kernel(kernel)
+    _check_rows(made, X)
     report: dict[str, str] = {}
     failures: list[tuple[str, str]] = []
     causes: list[BaseException | None] = []
@@ -276,7 +281,8 @@ class _Case:
         """The rows, and points between them: a residual must hold everywhere, not only where the map was chosen."""
         if not self.kernel.takes_points:  # there may be nothing between them
             return self.X
-        return np.ascontiguousarray(np.concatenate([self.X, (self.X[:40] + self.X[20:60]) / 2]))
+        half = min(40, len(self.X) - 20)
+        return np.ascontiguousarray(np.concatenate([self.X, (self.X[:half] + self.X[20 : 20 + half]) / 2]))
 
     @cached_property
     def farther_out(self) -> _Case | None:
@@ -317,11 +323,24 @@ def _cases(kernel: Kernel, X: Any) -> Iterator[_Case]:
     if X is not None:
         yield _case(kernel, X)
         return
-    if not kernel.takes_points:
-        raise _Fault("its input is not rows of coordinates; give X, as in check_kernel(kernel, X)")
+    _check_rows(kernel, None)
     rng = np.random.default_rng(20)
     for d in (1, 2, 3):
         yield _case(kernel, rng.standard_normal((90, d)), made_up=True)
+
+
+def _check_rows(kernel: Kernel, X: Any) -> None:
+    """Raise TypeError or ValueError, once and not in every check, where the rows are not what the kernel takes."""
+    if X is not None:
+        as_rows(kernel.bind(X)[1], purpose="check_kernel", at_least=LEAST_ROWS)
+    elif not kernel.takes_points:
+        raise ValueError(f"the input of {kernel!r} is not rows of coordinates; give X, as in check_kernel(kernel, X)")
+
+
+def _of_author(kernel: Kernel) -> Kernel:
+    """The kernel without the list of objects that it was bound to."""
+    listed = kernel.listed()
+    return kernel if listed is None else listed[0]
 
 
 def _need(condition: Any, text: str) -> None:
@@ -348,7 +367,7 @@ def _hold(finding: contract.Finding, where: str = "") -> None:
 
 @_check
 def check_declarations(kernel: Kernel, X: Any) -> None:
-    """``api_version``, ``positive_semidefinite``, ``translation`` and ``thread_safe`` are what the core can read."""
+    """``api_version``, ``positive_semidefinite``, ``translation`` and so on are what the core can read."""
     cls = type(kernel)
     if cls.__module__.partition(".")[0] != "fastkpca":
         version = cls.__dict__.get("api_version")
@@ -359,6 +378,7 @@ def check_declarations(kernel: Kernel, X: Any) -> None:
     for name, value in (
         ("positive_semidefinite", kernel.positive_semidefinite),
         ("thread_safe", kernel.thread_safe),
+        ("takes_objects", kernel.takes_objects),
     ):
         _need(isinstance(value, (bool, np.bool_)), f"{name} is {value!r}; it must be True or False")
     _need(
@@ -385,7 +405,7 @@ def check_parameters(kernel: Kernel, X: Any) -> str | None:
     _need(cls(**values) == kernel, f"{cls.__name__}(**get_parameters()) is {cls(**values)!r}")
     resolved: dict[str, Any] = {}
     for case in _cases(kernel, X):
-        resolved = case.kernel.get_parameters()
+        resolved = _of_author(case.kernel).get_parameters()
         _need(set(resolved) == set(values), f"resolve changes the parameters: {sorted(resolved)}")
         missing = [name for name, value in resolved.items() if value is None]
         _need(not missing, f"resolve leaves {', '.join(missing)} at None")
@@ -424,7 +444,7 @@ def check_pickling(case: _Case) -> None:
         _need(hash(other) == hash(kernel), f"its {how} has another hash")
         _need(repr(other) == repr(kernel), f"its {how} shows itself as {other!r}")
         np.testing.assert_array_equal(other.block(case.X[:9], case.X[:5]), expected, f"values of its {how}")
-    for name, value in kernel.get_parameters().items():
+    for name, value in _of_author(kernel).get_parameters().items():
         parts = value if isinstance(value, tuple) else (value,)
         shown = f"{name}=" in repr(kernel) or all(repr(part) in repr(kernel) for part in parts)
         _need(shown, f"its repr {kernel!r} does not show {name}")

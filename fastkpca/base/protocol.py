@@ -201,6 +201,8 @@ class Kernel:
         @property
         def by_number(self) -> bool: ...
         @property
+        def takes_objects(self) -> bool: ...
+        @property
         def knows_diagonal(self) -> bool: ...
         @property
         def is_linear(self) -> bool: ...
@@ -217,6 +219,8 @@ class Kernel:
         """False makes the core call this kernel from one thread only."""
         by_number = False
         """True: rows are numbers: of the rows of a matrix, or of objects in a list."""
+        takes_objects = False
+        """True: X is a list of objects (strings, graphs, sets), and ``block`` is called with two lists of them."""
         knows_diagonal = True
         """False: k(x, x) of new rows is not known."""
         is_linear = False
@@ -232,6 +236,7 @@ class Kernel:
     the class here, in each kernel that offers it. Maps of plugins need none of this."""
     __array_ufunc__ = None  # numpy's numbers leave ``np.float64(2) * kernel`` to __rmul__
     _algebra: ClassVar[Any] = None  # set by fastkpca.kernels, where sums and products live: imports run downwards
+    _on_objects: ClassVar[Any] = None  # the same: (kernel, list of objects) -> (kernel on their numbers, numbers)
     _with_widths: ClassVar[Any] = None  # the same: (class, spelling of the parameter, parameters) -> kernel
 
     def __new__(cls, *arguments: Any, **parameters: Any) -> Self:
@@ -356,7 +361,7 @@ class Kernel:
     @property
     def takes_points(self) -> bool:
         """Whether rows are points of coordinates: no ``bind`` makes something else of them."""
-        return type(self).bind is Kernel.bind
+        return type(self).bind is Kernel.bind and not self.takes_objects
 
     def entry_error(self, data: Summary, dtype: np.dtype) -> float | None:
         """Bound on |computed - k| for the entries that ``block`` returns in ``dtype``.
@@ -402,9 +407,22 @@ class Kernel:
         """Hook for kernels whose input is not rows of coordinates: (kernel, rows) to work with instead.
 
         ``bind(K)`` before fitting, ``bind(K_new, train_rows)`` before projecting. A precomputed matrix becomes a
-        kernel on row indices here; every other kernel leaves its input alone.
+        kernel on row indices here, and a list of objects too (``takes_objects``); every other kernel leaves its input
+        alone.
         """
-        return self, X
+        return self._on_objects(self, X) if self.takes_objects else (self, X)
+
+    def on_lists(self, A: list, B: list) -> Any:
+        """The values between two lists of objects, as its author's code returns them."""
+        return self.block(cast(Any, A), cast(Any, B))
+
+    def listed(self) -> tuple[Kernel, list] | None:
+        """(the kernel without the list of objects that ``bind`` gave it, this list); None: it was given none."""
+        return None
+
+    def _label(self) -> str:
+        """What computes its values, in the text of an error."""
+        return f"{type(self).__name__}.block"
 
     def __add__(self, other: Any) -> Kernel:
         """k1 + k2: its feature map is both maps, one after the other."""
@@ -712,6 +730,18 @@ class OperatorMoments(Moments):
 
     def operator(self) -> OperatorMoments | None:
         return self
+
+    def compressed(self) -> Any:
+        """The centred second moment in few directions.
+
+        Returns
+        -------
+        tuple or None
+            The matrix (k, k); a function that turns vectors (k, c) of these directions into (D, c); a bound on the
+            trace of the moment in all other directions, beside ``indefinite``; a bound on the matrix's rounding. None
+            where many directions are needed.
+        """
+        return None
 
     def heavy(self, share: float) -> tuple[Any, np.ndarray, float] | None:
         """The second moment of the features whose weight is above ``share`` of the largest weight.

@@ -406,7 +406,10 @@ def _fit(options: argparse.Namespace) -> None:
         table = _read(options, progress, options.label_column)
         settings["c"] = _components(table, options)
         start = time.perf_counter()
-        model = _fitted(table, settings, options.scores or options.plot or mat, progress)
+        with warnings.catch_warnings():
+            if "components" not in options:  # fewer than the default are what the summary says: nobody asked for more
+                warnings.filterwarnings("ignore", f"{settings['c']} components asked for")
+            model = _fitted(table, settings, options.scores or options.plot or mat, progress)
         seconds = time.perf_counter() - start
         if options.output is not None:
             write_model = fk.save if mat is None else fk.export_mat
@@ -525,8 +528,14 @@ def _project(options: argparse.Namespace) -> None:
 def _info(options: argparse.Namespace) -> None:
     import fastkpca as fk
 
+    from ..rows.columns import listed
+
     model = fk.load(options.model, plugins=options.plugins)
     print(summary(model))
+    how = "each column minus its mean, over its standard deviation, also in new rows"
+    print(f"{'standardize':<18}{'no' if model.scale is None else f'yes: {how}'}")
+    names = listed(model.feature_names or (), 50) or f"{model.n_features} without names, in the order of the fit"
+    print(f"{'needs columns':<18}{names}")
     print(f"{'size of the file':<18}{_size(os.path.getsize(options.model))}")
 
 

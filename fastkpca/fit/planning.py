@@ -190,11 +190,14 @@ def _without_look(problem: Problem, dense: Candidate) -> list[Candidate]:
 def _held_krylov(problem: Problem) -> list[Candidate]:
     """Block Krylov on a small matrix that is held: it needs no look either. Empty where that is not for these rows."""
     target, data = problem.target, problem.data
-    free = target.method == target.features == target.products == "auto" and target.n_components is not None
+    free = target.method == target.features == target.products == "auto"
     if not free or data.n_samples > SMALL or problem.rows.distributed or not is_compiled(problem.kernel):
         return []
+    if target.n_components is None:
+        return []
     exact = products_for(problem.kernel, data, data, None, square=True, columns=target.n_components + 10, name="exact")
-    return [x for x in (_krylov_candidate(problem, NOTHING_SEEN, exact[0]),) if x.offer.cost.memory and not x.obstacle]
+    held = _krylov_candidate(problem, NOTHING_SEEN, exact[0])
+    return [held] if held.offer.cost.memory and not held.obstacle else []
 
 
 def _is_spread(data: Summary) -> bool:
@@ -237,9 +240,10 @@ def _compared(problem: Problem, dense: Candidate) -> list[Candidate]:
 
 def _risk(candidate: Candidate, look: Look, problem: Problem) -> float:
     """Factor for what a map of pivots costs where its rank is a guess far beyond those that the look took."""
-    guessed = candidate.name == "pivots" and candidate.method == "features" and look.probe is not None
     counted = problem.target.may_use_sampled_bound or problem.target.max_features is not None
-    return EXTRAPOLATED if guessed and not counted and candidate.n_features > 2 * len(look.probe.curve) else 1.0
+    if look.probe is None or counted or (candidate.method, candidate.name) != ("features", "pivots"):
+        return 1.0
+    return EXTRAPOLATED if candidate.n_features > 2 * len(look.probe.curve) else 1.0
 
 
 def _plan_for_map(problem: Problem) -> Plan:

@@ -32,7 +32,7 @@ from typing import Any
 from ..base.protocol import Cost, FeatureMap, Kernel, Moments, Offer, Summary, Summation
 from ..errors import KernelParameterError
 from . import combined as _combined
-from .adapters import CallableKernel, ObjectKernel
+from .adapters import CallableKernel, ObjectKernel, on_objects
 from .columns import ColumnKernel, on_columns, with_widths
 from .combined import ProductKernel, ScaledKernel, SumKernel
 from .given import given_kernel
@@ -76,6 +76,7 @@ __all__ = [
 ]
 
 Kernel._algebra = _combined
+Kernel._on_objects = staticmethod(on_objects)
 Kernel._with_widths = staticmethod(with_widths)
 
 _CLASSES = {name: module for module, name in (entry.value.split(":") for entry in BUILTINS.values())}

@@ -11,8 +11,9 @@ import numpy as np
 
 from ..base.checks import check_flag
 from ..base.protocol import Kernel
+from ..rows.foreign import is_series
 
-__all__ = ["CallableKernel", "ObjectKernel", "ObjectListKernel"]
+__all__ = ["CallableKernel", "ObjectKernel", "ObjectListKernel", "on_objects"]
 
 _TILES = (
     "a kernel is called with tiles, not with pairs of rows: X of shape (n, d) and Y of shape (m, d), "
@@ -23,20 +24,36 @@ _TILES = (
 _LISTS = "a kernel on objects is called with two lists of them, of n and m, and returns all n x m values, shape (n, m)"
 
 
+def on_objects(kernel: Kernel, X: Any) -> tuple[Kernel, np.ndarray]:
+    """A kernel that takes objects on those of the list X: (a kernel on their numbers, the numbers)."""
+    if not is_object_list(X):
+        raise TypeError(
+            f"{kernel!r} is a kernel on objects: X must be a list of one or more of them that are no numbers, lists, "
+            f"tuples or arrays themselves; found {type(X).__name__}"
+        )
+    return ObjectListKernel(kernel=kernel, objects=X), np.arange(len(X), dtype=np.float64)[:, None]
+
+
 def is_object_list(X: Any) -> bool:
     """Whether this is a list of objects and not of rows of numbers: the first is no number, list, tuple or array."""
+    if is_series(X):
+        X = np.asarray(X)
     if isinstance(X, np.ndarray):
-        return X.ndim == 1 and X.dtype.kind in "OUS"
+        return X.ndim == 1 and X.dtype.kind in "OUST"
     if not isinstance(X, (list, tuple)) or not X or X[0] is None:
         return False
     return not isinstance(X[0], (numbers.Number, list, tuple)) and not hasattr(X[0], "__array__")
 
 
 def _call(function: Callable[..., Any], label: str, *tiles: np.ndarray) -> Any:
-    # a function of two points usually fails here, on a broadcast
     shapes = " and ".join(str(tile.shape) for tile in tiles)
-    with _noted(f"raised by {label}, which fastkpca called with shapes {shapes}; {_TILES}"):
+    try:
         return function(*tiles)
+    except Exception as error:
+        if type(error) is ValueError:  # as numpy raises it where a function of two points is given tiles
+            raise ValueError(f"{label} failed on shapes {shapes}: {_TILES} ({error})") from error
+        error.add_note(f"raised by {label}, which fastkpca called with shapes {shapes}; {_TILES}")
+        raise
 
 
 @contextmanager
@@ -77,21 +94,14 @@ class _Foreign(Kernel):
 
     def bind(self, X: Any, Y: Any = None) -> tuple[Kernel, Any]:
         """A list of objects is bound to a kernel on their numbers; rows of numbers are left alone."""
-        return ObjectListKernel(kernel=self, objects=X).bind(X) if is_object_list(X) else (self, X)
-
-    def _label(self) -> str:
-        raise NotImplementedError
+        return on_objects(self, X) if is_object_list(X) else (self, X)
 
     @property
     def _function(self) -> Callable[..., Any]:
         raise NotImplementedError
 
-    def on_lists(self, A: list, B: list, dtype: np.dtype) -> np.ndarray:
-        """The values between two lists of objects."""
-        label = self._label()
-        with _noted(f"raised by {label}, which fastkpca called with lists of {len(A)} and {len(B)} objects; {_LISTS}"):
-            result = self._function(A, B)
-        return _values(result, (len(A), len(B)), dtype, label, _LISTS)
+    def on_lists(self, A: list, B: list) -> Any:
+        return self._function(A, B)
 
     def declarations(self) -> dict[str, Any]:
         """Every parameter except the wrapped function or object."""
@@ -182,15 +192,15 @@ class ObjectKernel(_Foreign):
 
 
 class ObjectListKernel(Kernel):
-    """A function on lists of objects (strings, graphs, sets), as a kernel on the numbers of these in a list.
+    """A kernel on objects (strings, graphs, sets), as a kernel on the numbers of these in a list.
 
-    Made where ``kpca`` is given a list of objects and a function, or an object with ``block``. The model keeps the
-    objects that it was made of.
+    Made where ``kpca`` is given a list of objects and a kernel on such, a function, or an object with ``block``. The
+    model keeps the objects that it was made of.
 
     Parameters
     ----------
-    kernel : CallableKernel or ObjectKernel
-        With what is declared of it.
+    kernel : Kernel
+        One that ``takes_objects``, a CallableKernel or an ObjectKernel.
     objects : sequence
         Those of the fit.
     """
@@ -217,16 +227,20 @@ class ObjectListKernel(Kernel):
         return bool(self.kernel.thread_safe)
 
     def bind(self, X: Any, Y: Any = None) -> tuple[Kernel, Any]:
-        """``bind(objects)`` for the fit, ``bind(new, train_rows)`` to project new ones."""
+        """``bind(objects)`` for a fit, ``bind(new, train_rows)`` to project new ones."""
+        if Y is None:
+            return on_objects(self.kernel, X)
         if not is_object_list(X):
             raise TypeError(
                 f"the model was made of a list of objects; give a list of one or more such, not {type(X).__name__} of "
                 "other things"
             )
         bound = ObjectListKernel(kernel=self.kernel, objects=self.objects)
-        if Y is not None:
-            bound.__dict__["others"] = list(X)
+        bound.__dict__["others"] = list(X)
         return bound, np.arange(len(X), dtype=np.float64)[:, None]
+
+    def listed(self) -> tuple[Kernel, list]:
+        return self.kernel, self.objects
 
     def unbound(self) -> Kernel:
         return self if self.others is None else ObjectListKernel(kernel=self.kernel, objects=self.objects)
@@ -237,14 +251,19 @@ class ObjectListKernel(Kernel):
 
     def block(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         rows = self.objects if self.others is None else self.others
-        values: np.ndarray = self.kernel.on_lists(self._chosen(rows, X), self._chosen(self.objects, Y), X.dtype)
-        return values
+        return self._between(self._chosen(rows, X), self._chosen(self.objects, Y), X.dtype)
+
+    def _between(self, A: list, B: list, dtype: np.dtype) -> np.ndarray:
+        label = self.kernel._label()
+        with _noted(f"raised by {label}, which fastkpca called with lists of {len(A)} and {len(B)} objects; {_LISTS}"):
+            result = self.kernel.on_lists(A, B)
+        return _values(result, (len(A), len(B)), dtype, label, _LISTS)
 
     def diagonal(self, X: np.ndarray) -> np.ndarray:
         few = 64
         rows = self._chosen(self.objects if self.others is None else self.others, X)
         parts = [
-            np.diagonal(self.kernel.on_lists(rows[i : i + few], rows[i : i + few], np.dtype(np.float64)))
+            np.diagonal(self._between(rows[i : i + few], rows[i : i + few], np.dtype(np.float64)))
             for i in range(0, len(rows), few)
         ]
         return np.concatenate(parts) if parts else np.empty(0)

@@ -102,6 +102,8 @@ class ColumnKernel(Combination):
 
     def check(self) -> None:
         check_part(self.kernel)
+        if self.kernel.takes_objects:
+            raise KernelParameterError(f"{self.kernel!r} is a kernel on objects, which have no columns")
         widths = tuple(float(x) for x in self.widths)
         if not all(0.0 < x < np.inf for x in widths):
             raise KernelParameterError(f"widths is {self.widths!r}; give one positive number for each column")
@@ -149,6 +151,9 @@ class ColumnKernel(Combination):
         made = cast(ColumnKernel, self.with_parts(self.parts))
         made.__dict__["columns"] = numbers
         return made
+
+    def bind(self, X: Any, Y: Any = None) -> tuple[Kernel, Any]:
+        return self, X  # rows of numbers, which have columns: no list of objects
 
     def map_columns(self, n_columns: int) -> int:
         return self._view.count(n_columns)

@@ -63,7 +63,7 @@ def multiply(a: Kernel, b: Any) -> Kernel:
 def check_part(part: Any) -> None:
     if not isinstance(part, Kernel):
         raise TypeError(f"{part!r} is not a kernel; fastkpca.get_kernel() makes one of a name, a function or an object")
-    if not part.takes_points:
+    if not (part.takes_points or part.takes_objects):
         raise KernelParameterError(
             f"{part!r} takes something else than rows of coordinates in place of X, so it cannot be combined with "
             "other kernels; combine the matrices instead, as in kpca(0.5 * K1 + K2, 'precomputed')"
@@ -135,6 +135,39 @@ class Combination(Kernel):
     @property
     def thread_safe(self) -> bool:
         return all(part.thread_safe for part in self.parts)
+
+    @property
+    def by_number(self) -> bool:
+        return any(part.by_number for part in self.parts)
+
+    @property
+    def knows_diagonal(self) -> bool:
+        return all(part.knows_diagonal for part in self.parts)
+
+    @property
+    def takes_objects(self) -> bool:
+        return any(part.takes_objects for part in self.parts)
+
+    @property
+    def takes_points(self) -> bool:
+        return all(part.takes_points for part in self.parts)
+
+    def bind(self, X: Any, Y: Any = None) -> tuple[Kernel, Any]:
+        """A list of objects goes to every part, and each becomes a kernel on their numbers."""
+        bound = [part.bind(X, Y) for part in self.parts]
+        of_numbers = [rows is X for _, rows in bound]
+        if all(of_numbers):
+            return self, X
+        if any(of_numbers):
+            raise TypeError(
+                f"{self!r} joins kernels on objects and kernels on rows of numbers, and X can be only one of these; "
+                "combine the matrices instead, as in kpca(0.5 * K1 + K2, 'precomputed')"
+            )
+        return self.with_parts(tuple(kernel for kernel, _ in bound)), bound[0][1]
+
+    def listed(self) -> tuple[Kernel, list] | None:
+        of_parts = _all_known(part.listed() for part in self.parts)
+        return of_parts and (self.with_parts(tuple(kernel for kernel, _ in of_parts)), of_parts[0][1])
 
     def with_parts(self, parts: tuple[Kernel, ...]) -> Kernel:
         """This combination of other parts, which were checked when they were first put together."""

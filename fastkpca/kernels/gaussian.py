@@ -68,14 +68,17 @@ def _sigma_of_gamma(gamma: object) -> float:
 
 
 class Gaussian(Kernel):
-    """Gaussian kernel k(x, y) = exp(-|x-y|^2 / (2 sigma^2)).
+    r"""Gaussian kernel exp(-|x - y|^2 / (2 sigma^2)).
+
+    .. math:: k(x, y) = \exp\left(-\frac{\|x - y\|^2}{2 \sigma^2}\right)
 
     Parameters
     ----------
     sigma : float or array_like (d,), optional
         Positive. ``gamma`` = 1 / (2 sigma^2) is another spelling. Default: the median heuristic, the median distance
         of at most 512 seeded rows divided by sqrt(2). One number for each column (automatic relevance determination)
-        makes a ``ColumnKernel``, exp(-sum_j (x_j - y_j)^2 / (2 sigma_j^2)), with all products and bounds.
+        makes a ``ColumnKernel`` with all products and bounds, in which each column has its own sigma:
+        exp(-sum_j (x_j - y_j)^2 / (2 sigma_j^2)).
     """
 
     api_version = 1

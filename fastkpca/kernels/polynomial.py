@@ -24,7 +24,9 @@ are lost, and then features that matter."""
 
 
 class Polynomial(Kernel):
-    """Polynomial kernel k(x, y) = (scale x.y + offset)^degree.
+    r"""Polynomial kernel (scale x.y + offset)^degree.
+
+    .. math:: k(x, y) = (\mathrm{scale}\; x \cdot y + \mathrm{offset})^{\mathrm{degree}}
 
     Parameters
     ----------

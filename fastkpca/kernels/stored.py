@@ -10,7 +10,7 @@ from ..base.plugins import DISTRIBUTION, Entry, normalized
 from ..base.protocol import Kernel
 from ..base.stored import Record, refusing
 from ..errors import PluginError, PluginWarning, UnknownKernelError, warn_caller
-from .adapters import CallableKernel, ObjectKernel, ObjectListKernel
+from .adapters import CallableKernel, ObjectKernel
 from .columns import ColumnKernel
 from .combined import ProductKernel, ScaledKernel, SumKernel
 from .registry import BUILTINS, GROUP, KERNELS, installed_entries, make, session_entries
@@ -31,7 +31,7 @@ def kernel_state(kernel: Kernel) -> dict[str, Any]:
     -------
     dict
         {"name", "parameters"}, with the "version" of another distribution; or {"sum": [states]}, {"product": [states]},
-        {"factor", "kernel": state}; or {"columns", "widths", "kernel": state}.
+        {"factor", "kernel": state}; or {"columns", "widths", "kernel": state}; or {"objects": JSON, "kernel": state}.
 
     Raises
     ------
@@ -39,10 +39,10 @@ def kernel_state(kernel: Kernel) -> dict[str, Any]:
         No name leads to this kernel: it has to be registered, or come from an installed distribution.
     """
     kernel = kernel.unguarded()
+    if (listed := kernel.listed()) is not None:
+        return {"objects": _objects_as_text(listed[1]), "kernel": kernel_state(listed[0])}
     if isinstance(kernel, ScaledKernel):
         return {"factor": kernel.factor, "kernel": kernel_state(kernel.kernel)}
-    if isinstance(kernel, ObjectListKernel):
-        return {"objects": _objects_as_text(kernel.objects), "kernel": kernel_state(kernel.kernel)}
     if isinstance(kernel, ColumnKernel):
         lists = {"columns": list(kernel.columns), "widths": list(kernel.widths)}
         return lists | {"kernel": kernel_state(kernel.kernel)}
@@ -145,7 +145,7 @@ def _restored(state: Any, allowed: bool | frozenset[str]) -> Kernel:
         record.keys(("objects", "kernel"))
         text, function = record.text("objects"), _restored(record.get("kernel"), allowed)
         with refusing("the kernel's objects"):
-            return ObjectListKernel(kernel=function, objects=Record({"all": json.loads(text)}, {}).list("all"))
+            return function.bind(Record({"all": json.loads(text)}, {}).list("all"))[0]
     if "columns" in record.header:
         record.keys(("columns", "widths", "kernel"))
         columns, widths, part = tuple(record.list("columns")), tuple(record.list("widths")), record.get("kernel")

@@ -12,7 +12,9 @@ __all__ = ["Tanh"]
 
 
 class Tanh(Kernel):
-    """Hyperbolic tangent kernel k(x, y) = tanh(scale x.y + offset); not positive semidefinite in general.
+    r"""Hyperbolic tangent kernel tanh(scale x.y + offset); not positive semidefinite in general.
+
+    .. math:: k(x, y) = \tanh(\mathrm{scale}\; x \cdot y + \mathrm{offset})
 
     Parameters
     ----------

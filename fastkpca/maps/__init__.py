@@ -11,6 +11,7 @@ Nothing here chooses a map, solves for eigenvalues, or knows a kernel by name.
 ``pivots``      randomly pivoted Cholesky, for any positive semidefinite kernel
 ``ranked``      the Gaussian's multi-indices, heaviest over the data first
 ``fourier``     Fourier features on a periodic box, whose second moment is never formed
+``compressed``  its second moment in the few directions that a box of rows has
 ``transforms``  fast Fourier transforms from and to points
 ==============  =========================================================================================
 """

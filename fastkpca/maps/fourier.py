@@ -29,7 +29,7 @@ import scipy  # scipy.fft is loaded where it is used first
 from ..base.protocol import Cost, FeatureMap, Kernel, Moments, Offer, OperatorMoments, Summary
 from ..base.rounding import UNIT
 from ..base.stored import Record
-from . import transforms
+from . import compressed, transforms
 from .monomial import same_columns
 
 __all__ = [
@@ -40,7 +40,6 @@ __all__ = [
     "gaussian_box_modes",
     "gaussian_fourier_map",
     "gaussian_images",
-    "transform_cost",
 ]
 
 LARGEST = 1 << 21
@@ -48,6 +47,8 @@ LARGEST = 1 << 21
 DENSE = 256
 """Modes up to which the second moment is formed: LAPACK is then the faster way to its eigenvectors."""
 LEAST_TILE, LARGEST_TILE = 1 << 14, 1 << 20
+COLUMNS = 10
+"""Of scores: their transforms share what is to be done for a row."""
 BEYOND = 1e-4
 """Error of a kernel value between a row of the box and one outside of it. Twice the margin that this takes lies between
 two rows of the box and their images, whose error is then far below any tolerance."""
@@ -102,6 +103,8 @@ class FourierMap(FeatureMap):
         self._inside = pi * (self.box[1] - self.box[0]) / self.period * (1.0 + 1e-12) + 1e-14
         self._half_root = np.sqrt(self.weights[self.half[0] :])
         total = float(self.weights.sum())
+        axes = range(self.weights.ndim)
+        self._lines = [self.weights.sum(axis=tuple(e for e in axes if e != c)) for c in axes]
         # the moment's own: |S E S|_F^2 = sum_j |e_j|^2 (w * w)_j for the errors e of t, and (w * w)_j add up to
         # (sum w)^2, so S T S errs by sum w times the weighted root mean square of e, and with its mean three times that
         doubled = tuple(2 * m for m in self.half)
@@ -173,11 +176,12 @@ class FourierMap(FeatureMap):
         P, near = self._points(X)
         if near is not None:
             U = np.where(near[:, None], U, 0.0)
-        return self._unpack(transforms.type1(P, U, self.half, self.eps) * self._half_root)
+        return self._unpack(transforms.type1(P, U, self.half, self.eps, self._lines) * self._half_root)
 
     def apply(self, X: np.ndarray, C: np.ndarray) -> np.ndarray:
         P, near = self._points(X)
-        values = transforms.type2(P, self._pack(np.asarray(C, dtype=np.float64)) * self._half_root, self.half, self.eps)
+        spectra = self._pack(np.asarray(C, dtype=np.float64)) * self._half_root
+        values = transforms.type2(P, spectra, self.half, self.eps, self._lines)
         if near is not None:
             values[~near] = 0.0
         return values
@@ -284,7 +288,8 @@ class ToeplitzMoments(OperatorMoments):
         self._doubled = tuple(2 * m for m in feature_map.half)
         shape = (self._doubled[0] + 1, *[2 * m + 1 for m in self._doubled[1:]])
         self._sums = np.zeros(shape, dtype=np.complex128)
-        self._ready: tuple[np.ndarray, np.ndarray] | None = None
+        self._symbol: np.ndarray | None = None
+        self._total: np.ndarray | None = None
 
     def update(self, X: np.ndarray, weights: np.ndarray | None = None) -> None:
         P, _ = self.map._points(X)
@@ -294,18 +299,19 @@ class ToeplitzMoments(OperatorMoments):
                 "against rows inside; make a map for all the rows"
             )
         U = None if weights is None else np.asarray(weights, dtype=np.float64)[:, None]
-        self._sums += transforms.type1(P, U, self._doubled, self.map.eps)[0]
+        lines = [np.convolve(line, line) for line in self.map._lines]
+        self._sums += transforms.type1(P, U, self._doubled, self.map.eps, lines, self.map._inside)[0]
         count = float(len(X)) if weights is None else float(np.sum(weights))
         self.count += count
         self.residual_trace += count * self.map.tail * (1.0 + len(X) * UNIT)
-        self._ready = None
+        self._symbol = self._total = None
 
     def merge(self, other: Moments) -> Moments:
         assert isinstance(other, ToeplitzMoments)
         self._sums += other._sums
         self.count += other.count
         self.residual_trace += other.residual_trace
-        self._ready = None
+        self._symbol = self._total = None
         return self
 
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
@@ -318,34 +324,44 @@ class ToeplitzMoments(OperatorMoments):
         if sums.shape != self._sums.shape:
             raise ValueError(f"sums of shape {sums.shape}; {self._sums.shape} are needed")
         self._sums = sums
-        self._ready = None
+        self._symbol = self._total = None
         return self
 
-    def _prepared(self) -> tuple[np.ndarray, np.ndarray]:
-        """The symbol on the grid (real: t is Hermitian), and Phi'1."""
-        if self._ready is None:
+    @property
+    def symbol(self) -> np.ndarray:
+        """sum_j t_j exp(i j x) on a grid of x: real, as t is Hermitian."""
+        if self._symbol is None:
             shape = tuple(scipy.fft.next_fast_len(2 * m + 1, real=True) for m in self._doubled)
-            # t_0 is known exactly; the trace of the computed operator is then the one below
-            self._sums[(0, *self._doubled[1:])] = self.count
-            symbol = _values(self._sums[None], shape)[0]
+            self._symbol = _values(self._exact_count()[None], shape)[0]
+        return self._symbol
+
+    @property
+    def total(self) -> np.ndarray:
+        """Phi'1."""
+        if self._total is None:
             centre = tuple(slice(m, 3 * m + 1) for m in self.map.half[1:])
-            sums = self._sums[(slice(0, self.map.half[0] + 1), *centre)] * self.map._half_root
-            self._ready = symbol, self.map._unpack(sums[None])[:, 0]
-        return self._ready
+            sums = self._exact_count()[(slice(0, self.map.half[0] + 1), *centre)] * self.map._half_root
+            self._total = self.map._unpack(sums[None])[:, 0]
+        return self._total
+
+    def _exact_count(self) -> np.ndarray:
+        """t with t_0 as it is known: the trace of the computed operator is then the one below."""
+        self._sums[(0, *self._doubled[1:])] = self.count
+        return self._sums
 
     @property
     def mean(self) -> np.ndarray:
-        return self._prepared()[1] / max(self.count, 1e-300)
+        return self.total / max(self.count, 1e-300)
 
     @property
     def trace(self) -> float:
-        total = self._prepared()[1]
-        return self.count * float(self.map.weights.sum()) - float(total @ total) / max(self.count, 1e-300)
+        b = float(self.total @ self.total)
+        return self.count * float(self.map.weights.sum()) - b / max(self.count, 1e-300)
 
     @property
     def product_error(self) -> float:
         """Two FFTs, each off by at most 4 log2(size) u in the 2-norm (Higham, Accuracy and Stability, section 24.1)."""
-        symbol, total = self._prepared()
+        symbol, total = self.symbol, self.total
         size = float(np.abs(symbol).max()) * float(self.map.weights.max())
         return UNIT * (
             (8.0 * np.log2(symbol.size) + 32.0) * size + 64.0 * float(total @ total) / max(self.count, 1e-300)
@@ -354,7 +370,10 @@ class ToeplitzMoments(OperatorMoments):
     @property
     def indefinite(self) -> float:
         """How far below zero an eigenvalue of the computed operator may lie: the transform's error."""
-        return self.count * self.map.transform_error + self.product_error
+        error = self.count * self.map.transform_error
+        # |t_j| is at most the count: all that rounding can be, and the symbol is not needed where that is nothing
+        most = 1e3 * UNIT * self._sums.size * self.count * max(1.0, float(self.map.weights.max()))
+        return error + (most if most <= 1e-3 * error else self.product_error)
 
     @property
     def norm(self) -> float:
@@ -362,7 +381,7 @@ class ToeplitzMoments(OperatorMoments):
 
         |S T S|_F^2 = sum_j |t_j|^2 (w * w)_j, and |A - b b'/N|^2 = |A|^2 - 2 b'A b / N + |b|^4 / N^2.
         """
-        symbol, total = self._prepared()
+        symbol, total = self.symbol, self.total
         w = scipy.fft.rfftn(self.map.weights, symbol.shape)
         pairs = scipy.fft.fftshift(scipy.fft.irfftn(w * np.conj(w), symbol.shape))
         middle = [n // 2 for n in symbol.shape]
@@ -383,7 +402,7 @@ class ToeplitzMoments(OperatorMoments):
         return sqrt(max(centred, 0.0) + rounding)
 
     def _uncentred(self, C: np.ndarray) -> np.ndarray:
-        symbol, _ = self._prepared()
+        symbol = self.symbol
         columns = max(1, (1 << 22) // symbol.size)
         result = np.empty((C.shape[1], len(C)))
         for start in range(0, C.shape[1], columns):
@@ -395,8 +414,22 @@ class ToeplitzMoments(OperatorMoments):
         return result.T
 
     def matmat(self, C: np.ndarray) -> np.ndarray:
-        total = self._prepared()[1]
+        total = self.total
         return self._uncentred(C) - np.outer(total, total @ C / max(self.count, 1e-300))
+
+    def compressed(self) -> compressed.Compressed | None:
+        whole = self.map
+        if whole.n_features < compressed.LEAST:
+            return None
+        lines = [line for line, _ in _lines(whole.weights, whole.half)]
+        lines[1:] = [line / line[m] for line, m in zip(lines[1:], whole.half[1:])]
+        rest = np.abs(reduce(np.multiply.outer, lines) / whole.weights - 1.0).max()
+        if not rest <= 1e-12:  # a mode's weight has to be a product over the axes
+            return None
+        # as much again as the modes left out weigh
+        return compressed.compressed_moment(
+            self._exact_count(), self.count, lines, whole._inside, whole.tail, whole._unpack
+        )
 
     def heavy(self, share: float) -> tuple[HeavyModes, np.ndarray, float]:
         """The moment of the modes that weigh more than ``share`` of the heaviest: for ``nested``.
@@ -417,10 +450,9 @@ class ToeplitzMoments(OperatorMoments):
             beyond=whole.beyond,
             eps=whole.eps,
         )
-        self._prepared()
         inside = ToeplitzMoments(part)
         around = tuple(slice(2 * (m - k), 2 * (m + k) + 1) for m, k in zip(whole.half[1:], half[1:]))
-        inside._sums = np.ascontiguousarray(self._sums[(slice(0, 2 * half[0] + 1), *around)])
+        inside._sums = np.ascontiguousarray(self._exact_count()[(slice(0, 2 * half[0] + 1), *around)])
         inside.count = self.count
         numbers = np.flatnonzero(chosen.ravel())
         return HeavyModes(inside, chosen[inner]), numbers, self._norm_of(np.where(chosen, 0.0, weights))
@@ -437,7 +469,7 @@ class ToeplitzMoments(OperatorMoments):
         sum at z for the variance s^2 (1 + a), which is the power q (1 + a).
         """
         whole = self.map
-        symbol, _ = self._prepared()
+        symbol = self.symbol
         slack = 1.0 + 16.0 * log(symbol.size + 2.0) * UNIT
         best = float(others.max()) * float(np.abs(symbol).max()) * slack
         if any(m < 1 for m in whole.half):
@@ -479,7 +511,7 @@ class HeavyModes:
         self._box = box
         self._chosen = np.flatnonzero(chosen.ravel())
         self.n_features = len(self._chosen)
-        total = box._prepared()[1][self._chosen]
+        total = box.total[self._chosen]
         self.trace = box.count * float(box.map.weights[chosen].sum()) - float(total @ total) / max(box.count, 1e-300)
         self.norm = box.norm
         self.product_error, self.indefinite = box.product_error, box.indefinite
@@ -676,15 +708,24 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
     if D > LARGEST or 3.01 * transforms.error_bound(tuple(2 * m for m in half), eps, _safety(rim, eps)) > tol:
         return []
     grid = float(prod(4 * m + 1 for m in half))
-    transform, row, column = transform_cost(tuple(2 * m for m in half), eps, half)
-    steps = 120.0 if d < 3 else 250.0
+    sides = data.box[1] - data.box[0]
+    periods = sides + 2.0 * _margin(d) * sigma
+    lines = [np.exp(-_mode_weights(p, sigma)[0] * np.arange(-m, m + 1.0) ** 2) for m, p in zip(half, periods)]
+    doubled, n = tuple(2 * m for m in half), max(1, data.n_samples)
+    reach = pi * sides / periods
+    row = transforms.cost(doubled, eps, reach, n, 1, [np.convolve(line, line) for line in lines]) / n
+    column = transforms.cost(half, eps, reach, n, COLUMNS, lines) / (n * COLUMNS)
+    steps = 60.0 if d < 3 else 250.0
     # FFTs run at a twentieth of GEMM's rate; a step's share of the basis is some 4 steps D flops
     product = 10.0 * grid * log(grid + 2.0) * 20.0 + 1e6
-    if d == 3 and D >= 4000:
+    k = compressed.expected_directions([m * r for m, r in zip(half, reach)])
+    if D >= compressed.LEAST and k <= compressed.MOST:
+        setup = 1e8 + 1.5e3 * k**2  # 7 ms for 310, 20 ms for 730 were measured
+    elif d == 3 and D >= 4000:
         # two levels (``nested``): 1 s for 8e4 modes, 8 s for 2.7e5 were measured, uniform data and ten components
-        setup = 4e9 + 3.6e11 * (D / 2.75e5) ** 1.65 + transform * 9.0
+        setup = 4e9 + 3.6e11 * (D / 2.75e5) ** 1.65
     else:
-        setup = steps * (product if D > DENSE else 0.0) + 8.0 * steps**2 * D + transform * 9.0
+        setup = steps * (product if D > DENSE else 0.0) + 8.0 * steps**2 * D
     cost = Cost(
         n_features=D,
         row_flops=column,
@@ -695,20 +736,3 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
     )
     box = data.box
     return [Offer("fourier", cost, lambda sample: gaussian_fourier_map(box, sigma, tol))]
-
-
-def transform_cost(
-    doubled: tuple[int, ...], eps: float, half: tuple[int, ...] | None = None
-) -> tuple[float, float, float]:
-    """(a transform's own flops, those of a row of type 1 onto ``doubled``, of a row and real column onto ``half``).
-
-    In flops of which 5e9 take a second.
-    """
-    d = len(doubled)
-    half = doubled if half is None else half
-    if transforms.has_finufft():
-        width = float(-np.log10(max(eps, transforms.SMALLEST_EPS))) + 1.0
-        row = 150.0 + 1.1 * width**d + 20.0 * width
-        return 20.0 * prod(4 * m + 2 for m in doubled) * 5.0, row, 0.6 * row
-    once, row = transforms.own_cost(doubled, eps)
-    return once, row, transforms.own_cost(half, eps)[1]

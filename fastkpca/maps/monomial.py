@@ -99,10 +99,9 @@ class _ExpansionMap(FeatureMap):
 
     def quick_moments(self) -> Moments | None:
         products = self._products()
-        return None if products is None else MonomialMoments(self, self._expansion, products)
+        return None if products is None else MonomialMoments(self, self._scaled, self._expansion, products)
 
-    def scaled(self, X: np.ndarray) -> np.ndarray:
-        """The tile as the Expansion takes it."""
+    def _scaled(self, X: np.ndarray) -> np.ndarray:
         if self._center is not None:
             X = X - self._center.astype(X.dtype, copy=False)
         if self._unit != 1.0:
@@ -118,13 +117,13 @@ class _ExpansionMap(FeatureMap):
         raise NotImplementedError
 
     def features(self, X: np.ndarray) -> np.ndarray:
-        return self._expansion.features(self.scaled(X)).T
+        return self._expansion.features(self._scaled(X)).T
 
     def accumulate(self, X: np.ndarray, U: np.ndarray) -> np.ndarray:
-        return self._expansion.accumulate(self.scaled(X), np.ascontiguousarray(U, dtype=X.dtype))
+        return self._expansion.accumulate(self._scaled(X), np.ascontiguousarray(U, dtype=X.dtype))
 
     def apply(self, X: np.ndarray, C: np.ndarray) -> np.ndarray:
-        return self._expansion.evaluate(self.scaled(X), np.ascontiguousarray(C, dtype=X.dtype))
+        return self._expansion.evaluate(self._scaled(X), np.ascontiguousarray(C, dtype=X.dtype))
 
 
 class PolynomialMap(_ExpansionMap):
@@ -266,7 +265,7 @@ class TaylorMap(_ExpansionMap):
         return product_sums(self.d, self.order - 1, True, False) if self.order > 1 else None
 
     def residual(self, X: np.ndarray, Phi: np.ndarray | None = None) -> np.ndarray:
-        scaled = self.scaled(np.asarray(X, dtype=np.float64))
+        scaled = self._scaled(np.asarray(X, dtype=np.float64))
         squares = np.einsum("ij,ij->i", scaled, scaled)
         return truncation.residual(squares * (1 + 4 * (self.d + 4) * UNIT), self.order)
 

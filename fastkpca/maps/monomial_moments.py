@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -49,9 +50,17 @@ def product_sums(d: int, degree: int, lower: bool, binomial: bool) -> multiindex
 class MonomialMoments(Moments):
     """Sums of the products that differ: the second moment about zero, from which the mean's part is subtracted."""
 
-    def __init__(self, feature_map: FeatureMap, expansion: multiindex.Expansion, products: multiindex.ProductSums):
-        self.map, self._expansion, self._products = feature_map, expansion, products
+    def __init__(
+        self,
+        feature_map: FeatureMap,
+        scaled: Callable[[np.ndarray], np.ndarray],
+        expansion: multiindex.Expansion,
+        products: multiindex.ProductSums,
+    ):
+        """``scaled``: from a tile to what the ``expansion`` takes."""
+        self.map, self._scaled, self._expansion, self._products = feature_map, scaled, expansion, products
         self.count = self.residual_trace = 0.0
+        self._about_zero: float | None = 0.0
         self._sums, self._totals = np.zeros(products.n_sums), np.zeros(products.n_features)
 
     def update(self, X: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
@@ -60,8 +69,9 @@ class MonomialMoments(Moments):
         X = np.ascontiguousarray(X, dtype=np.float64)
         residual = self.map.residual(X)
         self.residual_trace += float(residual.sum())
-        self._products.add(self._expansion, self.map.scaled(X), self._sums, self._totals)
+        self._products.add(self._expansion, self._scaled(X), self._sums, self._totals)
         self.count += len(X)
+        self._about_zero = None
         return residual
 
     def merge(self, other: Moments) -> Moments:
@@ -70,6 +80,7 @@ class MonomialMoments(Moments):
         self.residual_trace += other.residual_trace
         self._sums += other._sums
         self._totals += other._totals
+        self._about_zero = None
         return self
 
     @property
@@ -78,7 +89,9 @@ class MonomialMoments(Moments):
 
     @property
     def _trace_about_zero(self) -> float:
-        return self._products.trace(self._sums)
+        if self._about_zero is None:
+            self._about_zero = self._products.trace(self._sums)
+        return self._about_zero
 
     @property
     def trace(self) -> float:
@@ -101,4 +114,5 @@ class MonomialMoments(Moments):
     def restore(self, header: dict, arrays: dict[str, np.ndarray]) -> Moments:
         self.count, self.residual_trace = float(header["count"]), float(header["residual_trace"])
         self._sums, self._totals = np.array(arrays["sums"]), np.array(arrays["totals"])
+        self._about_zero = None
         return self

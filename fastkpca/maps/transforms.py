@@ -6,19 +6,21 @@
 for points p in [-pi, pi]^d, d = 1, 2, 3. A spectrum is Hermitian (c_-m is conj c_m), so only the half with m_1 >= 0 is
 kept, shape (columns, M_1 + 1, 2 M_2 + 1, ...), its plane m_1 = 0 whole.
 
-Chosen by what is installed: finufft (A. H. Barnett, J. Magland, L. af Klinteberg, SIAM J. Sci. Comput. 41, 2019; the
-extra ``fastkpca[nufft]``), or our own: products of one-dimensional exponentials by GEMM, exact, for few points; for
-many, points are spread onto Chebyshev nodes of a grid of boxes (``_core.boxes``), and the exponentials are needed at
-nodes only, axis by axis. Their interpolation errs by at most 2 (M r / 2)^q / q! for q nodes in a box of side 2 r
-(Lagrange's remainder). ``error_bound`` holds for all of them.
+The cheapest of these is taken; ``error_bound`` holds for all of them.
+
+- Boxes: points are spread onto Chebyshev nodes of a grid of boxes (``_core.boxes``) that covers them, and exponentials
+  are needed at nodes only, axis by axis. Their interpolation errs by at most 2 (M r / 2)^q / q! for q nodes in a box of
+  side 2 r (Lagrange's remainder). The less of the period the points fill, the fewer nodes that takes.
+- finufft (A. H. Barnett, J. Magland, L. af Klinteberg, SIAM J. Sci. Comput. 41, 2019; the extra ``fastkpca[nufft]``).
+- Without it, products of one-dimensional exponentials by GEMM, exact, for few points.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
-from math import ceil, factorial, log, pi, prod
-from typing import Any
+from math import ceil, factorial, log, log10, pi, prod
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,13 +32,16 @@ __all__ = [
     "SMALLEST_EPS",
     "WEIGHTED_SAFETY",
     "convolve",
+    "cost",
     "eps_for",
     "error_bound",
+    "finufft_cost",
     "has_finufft",
-    "own_cost",
     "type1",
     "type2",
 ]
+
+Lines = Sequence[np.ndarray]
 
 SMALLEST_EPS, LARGEST_EPS = 1e-14, 1e-3
 FINE = 1e-9
@@ -51,7 +56,9 @@ WEIGHTED_SAFETY = 3.0
 """The same where the weights of a Gaussian meet the modes, whose errors lie at the rim, whatever d: at most 2.2 was
 measured on either grid, for M from 1 to 2000 and eps from 1e-14 to 1e-3, at equal coordinates too, where errors add.
 Of the root mean square, with weights that fall to eps at the rim or lower: at most 2.47 (d = 3, M = 2)."""
-MANY = 1 << 17  # points times columns of a call that takes long enough to be worth a thread of its own
+MANY = 1 << 17
+"""Points times columns of a call that takes long enough to be worth a thread of its own; points that boxes are made for
+which do not depend on them."""
 CHUNK = 1 << 21  # numbers in the widest array of the GEMM way
 FEW_PHASES = 1 << 14
 """Points times modes up to which direct sums take less time than finufft needs to begin."""
@@ -61,7 +68,7 @@ def error_bound(half: tuple[int, ...], eps: float, safety: float | None = None) 
     """Bound on |error of t_m| / sum |u| and |error of f_i| / sum |c|; beside the rounding of the sums themselves.
 
     With ``safety=WEIGHTED_SAFETY`` on the mean of the modes' errors, weighted by a Gaussian that falls to eps at M, and
-    on the root mean square. Our own boxes err at mode m by (m / M)^q of the other bound: far less where it has weight.
+    on the root mean square. Our own boxes keep it for any weights (``lines`` of ``type1``).
 
     4 pi u M_c a coordinate is the rounding of the phases m p, |p| <= pi known to a few u.
     """
@@ -94,23 +101,43 @@ def has_finufft() -> bool:
     return True
 
 
-def type1(P: np.ndarray, U: np.ndarray | None, half: tuple[int, ...], eps: float) -> np.ndarray:
-    """Half spectra of the columns of U (n, k) at the points P (d, n); U None: one column of ones."""
-    if has_finufft():
+def type1(
+    P: np.ndarray,
+    U: np.ndarray | None,
+    half: tuple[int, ...],
+    eps: float,
+    lines: Lines | None = None,
+    inside: np.ndarray | None = None,
+) -> np.ndarray:
+    """Half spectra of the columns of U (n, k) at the points P (d, n); U None: one column of ones.
+
+    With ``inside`` (d,) all points lie within these distances of 0, and what one of them adds does not depend on the
+    others, but for rounding: spectra of parts add up to that of the whole.
+
+    With ``lines`` (the sums of the weights w_m >= 0 of the modes, by axis), only the weighted errors of the modes are
+    as ``error_bound`` says with ``WEIGHTED_SAFETY``.
+    """
+    found = _boxes_for(P, half, eps, 1 if U is None else U.shape[1], lines, inside)
+    if found is None and has_finufft():
         return _finufft_type1(P, U, half, eps)
     U = np.ones((P.shape[1], 1)) if U is None else U
-    plan = _worthwhile_boxes(half, eps, P.shape[1])
-    return _direct_type1(P, U, half) if plan is None else _boxes_type1(P, U, half, *plan)
+    return _direct_type1(P, U, half) if found is None else _boxes_type1(P, U, half, *found)
 
 
-def type2(P: np.ndarray, spectra: np.ndarray, half: tuple[int, ...], eps: float) -> np.ndarray:
-    """Values (n, k) at the points P (d, n) of k Hermitian half spectra."""
+def type2(
+    P: np.ndarray, spectra: np.ndarray, half: tuple[int, ...], eps: float, lines: Lines | None = None
+) -> np.ndarray:
+    """Values (n, k) at the points P (d, n) of k Hermitian half spectra.
+
+    With ``lines`` as in ``type1`` the spectra are w_m^(1/2) c_m, and the error is at most that of ``error_bound`` with
+    ``WEIGHTED_SAFETY`` times |c|_2 (sum w)^(1/2).
+    """
     if P.shape[1] * prod(2 * m + 1 for m in half) <= FEW_PHASES:
         return _direct_type2(P, spectra, half)
-    if has_finufft():
-        return _finufft_type2(P, spectra, half, eps)
-    plan = _worthwhile_boxes(half, eps, P.shape[1])
-    return _direct_type2(P, spectra, half) if plan is None else _boxes_type2(P, spectra, half, *plan)
+    found = _boxes_for(P, half, eps, len(spectra), lines)
+    if found is not None:
+        return _boxes_type2(P, spectra, half, *found)
+    return _finufft_type2(P, spectra, half, eps) if has_finufft() else _direct_type2(P, spectra, half)
 
 
 def _run(transform: Callable[..., np.ndarray], work: int, *arrays: Any, **options: Any) -> np.ndarray:
@@ -283,76 +310,129 @@ def _direct_type2(P: np.ndarray, spectra: np.ndarray, half: tuple[int, ...]) -> 
     return result
 
 
-# Boxes. In flops of which 5e9 take a second; GEMM does eight times as many.
+# Which way. In flops of which 5e9 take a second; GEMM does eight times as many.
 
 
-def _direct_flops(half: tuple[int, ...]) -> float:
-    """Of a point."""
-    return 4.0 * prod(2 * m + 1 for m in half) / 8.0 + 60.0 * sum(half)
+class _Boxes(NamedTuple):
+    """A grid of boxes with Chebyshev nodes for points whose phases fill an interval along each axis."""
+
+    order: int
+    """Nodes of a box along an axis."""
+    counts: tuple[int, ...]
+    """Boxes by axis."""
+    cost: float
 
 
-def _boxes_flops(half: tuple[int, ...], order: int, counts: tuple[int, ...], n: int) -> float:
-    nodes = float(prod(order * k for k in counts))
-    first = 4.0 * nodes * (half[-1] + 1)
-    second = 0.0
-    if len(half) > 1:
-        second = 8.0 * nodes / (order * counts[-1]) * (half[-1] + 1) * (2 * half[-2] + 1)
-    return (first + second) / 6.0 + nodes + n * (3.0 * order ** len(half) + 100.0 * len(half))
+def _direct_cost(half: tuple[int, ...], n: int, k: int) -> float:
+    return n * k * 4.0 * prod(2 * m + 1 for m in half) / 8.0 + n * 60.0 * sum(half)
 
 
-def own_cost(half: tuple[int, ...], eps: float, n: int = 1 << 18) -> tuple[float, float]:
-    """(once for a tile of ``n`` points, for a point and column) of the way that costs less at that size."""
-    plan = _worthwhile_boxes(half, eps, n)
-    if plan is None:
-        return 0.0, _direct_flops(half)
-    once = _boxes_flops(half, *plan, 0)
-    return once, (_boxes_flops(half, *plan, n) - once) / n
+def finufft_cost(half: tuple[int, ...], eps: float) -> tuple[float, float]:
+    """(once, for a point) of finufft, for a pair of real columns."""
+    d, width = len(half), 1.0 - log10(_clip(eps))
+    return 100.0 * prod(4 * m + 2 for m in half), 150.0 + (2.0 if d == 3 else 1.1) * width**d + 20.0 * width
 
 
-def _worthwhile_boxes(half: tuple[int, ...], eps: float, n: int) -> tuple[int, tuple[int, ...]] | None:
-    """``_boxes`` where they cost less than the direct sums over n points; else None."""
-    plan = _boxes(half, eps)
-    return None if plan is None or _direct_flops(half) * n < _boxes_flops(half, *plan, n) else plan
+def _finufft_cost(half: tuple[int, ...], eps: float, n: int, k: int) -> float:
+    once, row = finufft_cost(half, eps)
+    return -(-k // 2) * (once + n * row)
 
 
-def _boxes(half: tuple[int, ...], eps: float) -> tuple[int, tuple[int, ...]] | None:
-    """(nodes of a box along an axis, boxes by axis) for points in [-pi, pi]^d; None where rounding would be in the way.
+def _boxes_cost(half: tuple[int, ...], order: int, counts: tuple[int, ...], n: int, k: int) -> float:
+    d = len(half)
+    nodes = float(prod(order * count for count in counts))
+    at_nodes = 4.0 * nodes * (half[-1] + 1)
+    if d > 1:
+        at_nodes += 8.0 * nodes / (order * counts[-1]) * (half[-1] + 1) * (2 * half[-2] + 1)
+    column = at_nodes / 6.0 + 2.0 * nodes + n * (0.3 * order ** (d - 1) * (4 * -(-order // 4)) + 20.0)
+    return 5e5 + k * column + n * 120.0 * d
+
+
+def _boxes(
+    half: tuple[int, ...], eps: float, reach: Sequence[float], n: int, k: int, lines: Lines | None = None
+) -> _Boxes | None:
+    """The cheapest boxes for points that fill ``reach`` to both sides of a middle; None where rounding would be in the
+    way.
 
     Interpolation axis by axis multiplies errors by Lebesgue constants, at most (2 / pi) log q + 1 each. Of the bound
     8 d eps the remainder takes seven eighths, the rounding of Lagrange values, some 30 q u Lebesgue^d, the rest.
+    Where weights meet the modes, M^q becomes the root mean square of m^q, and the remainder takes a quarter.
     """
     if eps < 4e-13:
         return None
-    best: tuple[float, int, tuple[int, ...]] | None = None
-    d = len(half)
-    for order in range(6, MOST_NODES + 1, 2):
+    d, found = len(half), []
+    for order in range(4, MOST_NODES + 1, 2):
+        share = 3.5 if lines is None else 0.125 * WEIGHTED_SAFETY / d
         lebesgue = 2.0 / pi * log(order) + 1.0
-        reach = 2.0 * (3.5 * _clip(eps) * factorial(order) / lebesgue ** (d - 1)) ** (1.0 / order)  # M r
-        counts = tuple(max(1, ceil(pi * m / reach)) for m in half)
-        cost = _boxes_flops(half, order, counts, 1 << 16)
-        if best is None or cost < best[0]:
-            best = cost, order, counts
-    assert best is not None
-    return best[1:]
+        largest = 2.0 * (share * _clip(eps) * factorial(order) / lebesgue ** (d - 1)) ** (1.0 / order)  # M r
+        modes = half if lines is None else [_mean_mode(line, order) for line in lines]
+        counts = tuple(max(1, ceil(x * m / largest)) for m, x in zip(modes, reach, strict=True))
+        found.append(_Boxes(order, counts, _boxes_cost(half, order, counts, n, k)))
+    return min(found, key=lambda boxes: boxes.cost)
 
 
-def _slabs(P: np.ndarray, order: int, counts: tuple[int, ...]) -> list:
+def _mean_mode(line: np.ndarray, order: int) -> float:
+    """(sum_m w_m |m|^(2 q) / sum_m w_m)^(1 / (2 q)) for modes -M to M."""
+    largest = len(line) // 2
+    powers = np.abs(np.arange(-largest, largest + 1.0) / max(largest, 1)) ** (2 * order)
+    return largest * float(line @ powers / line.sum()) ** (0.5 / order)
+
+
+def _cheapest(
+    half: tuple[int, ...], eps: float, reach: Sequence[float], n: int, k: int, lines: Lines | None
+) -> tuple[float, _Boxes | None]:
+    """The cost of the cheapest way for n points and k real columns, and its boxes; None for the other way."""
+    other = _finufft_cost(half, eps, n, k) if has_finufft() else _direct_cost(half, n, k)
+    boxes = _boxes(half, eps, reach, n, k, lines)
+    return (other, None) if boxes is None or other <= boxes.cost else (boxes.cost, boxes)
+
+
+def cost(
+    half: tuple[int, ...], eps: float, reach: Sequence[float], n: int, k: int, lines: Lines | None = None
+) -> float:
+    """Of either transform for n points, whose phases fill ``reach`` to both sides of a middle, and k real columns."""
+    return _cheapest(half, eps, reach, n, k, lines)[0]
+
+
+def _boxes_for(
+    P: np.ndarray,
+    half: tuple[int, ...],
+    eps: float,
+    k: int,
+    lines: Lines | None,
+    inside: np.ndarray | None = None,
+) -> tuple[_Boxes, np.ndarray] | None:
+    """The boxes that the transform of k columns at the points P takes, and the ends (2, d) of what they cover.
+
+    Where ``inside`` says what they have to cover, they do not depend on the points.
+    """
+    n = P.shape[1] if inside is None else MANY
+    if P.shape[1] == 0:
+        return None
+    low, high = (P.min(axis=1), P.max(axis=1)) if inside is None else (-inside, inside)
+    slack = 1e-9 + 1e-12 * (high - low)
+    ends = np.stack([low - slack, high + slack])
+    boxes = _cheapest(half, eps, list(0.5 * (ends[1] - ends[0])), n, k, lines)[1]
+    return None if boxes is None else (boxes, ends)
+
+
+def _slabs(P: np.ndarray, boxes: _Boxes, ends: np.ndarray) -> list:
     """(grid, its sorted points, their numbers) for stretches of the first axis whose nodal values stay small."""
-    d = len(counts)
-    sides = [2.0 * pi / k for k in counts]
+    order, counts = boxes.order, boxes.counts
+    sides = (ends[1] - ends[0]) / counts
     width = prod(order * k for k in counts[1:]) * order
-    boxes = max(1, min(counts[0], CHUNK // width))
-    number = np.minimum(((P[0] + pi) / sides[0]).astype(np.intp), counts[0] - 1) // boxes
+    most = max(1, min(counts[0], CHUNK // width))
+    number = np.minimum(((P[0] - ends[0, 0]) / sides[0]).astype(np.intp), counts[0] - 1) // most
     sequence = np.argsort(number, kind="stable")
-    starts = np.searchsorted(number[sequence], np.arange(-(-counts[0] // boxes) + 1))
+    starts = np.searchsorted(number[sequence], np.arange(-(-counts[0] // most) + 1))
     slabs = []
     for i, (start, stop) in enumerate(pairwise(starts)):
         if start == stop:
             continue
         rows = sequence[start:stop]
-        low = [-pi + i * boxes * sides[0], *[-pi] * (d - 1)]
-        here = min(boxes, counts[0] - i * boxes)
-        grid = Grid(low, sides, (here, *counts[1:]), (order,) * d)
+        low = [ends[0, 0] + i * most * sides[0], *ends[0, 1:]]
+        here = min(most, counts[0] - i * most)
+        grid = Grid(low, sides, (here, *counts[1:]), (order,) * len(counts))
         slabs.append((grid, grid.sort(np.ascontiguousarray(P[:, rows].T)), rows))
     return slabs
 
@@ -361,13 +441,11 @@ def _at_nodes(grid: Grid, axis: int, lowest: int, highest: int) -> np.ndarray:
     return _exponentials(grid.nodes(axis), lowest, highest)
 
 
-def _boxes_type1(
-    P: np.ndarray, U: np.ndarray, half: tuple[int, ...], order: int, counts: tuple[int, ...]
-) -> np.ndarray:
+def _boxes_type1(P: np.ndarray, U: np.ndarray, half: tuple[int, ...], boxes: _Boxes, ends: np.ndarray) -> np.ndarray:
     d, k = len(half), U.shape[1]
     shape = (*[2 * m + 1 for m in half[:-1]], half[-1] + 1)  # halved along the last axis, while sums are made
     total = np.zeros((k, *shape), dtype=np.complex128)
-    for grid, points, rows in _slabs(P, order, counts):
+    for grid, points, rows in _slabs(P, boxes, ends):
         last = np.conj(_at_nodes(grid, d - 1, 0, half[-1]))
         last = np.hstack([last.real, last.imag])  # nodal values are real: one real product
         others = [np.conj(_at_nodes(grid, c, -half[c], half[c])) for c in range(d - 1)]
@@ -378,7 +456,7 @@ def _boxes_type1(
             part = nodal.reshape(-1, grid.shape[-1]) @ last
             part = (part[:, : half[-1] + 1] + 1j * part[:, half[-1] + 1 :]).reshape(*grid.shape[:-1], -1)
             for c in range(d - 2, -1, -1):
-                part = np.moveaxis(np.tensordot(others[c], part, axes=(0, c)), 0, c)
+                part = _along(others[c].T, part, c)
             total[j] += part
     if d == 1:
         return total
@@ -389,21 +467,36 @@ def _boxes_type1(
 
 
 def _boxes_type2(
-    P: np.ndarray, spectra: np.ndarray, half: tuple[int, ...], order: int, counts: tuple[int, ...]
+    P: np.ndarray, spectra: np.ndarray, half: tuple[int, ...], boxes: _Boxes, ends: np.ndarray
 ) -> np.ndarray:
     d, k = len(half), len(spectra)
     doubled = _with_negative_modes(spectra)
     result = np.empty((P.shape[1], k))
-    for grid, points, rows in _slabs(P, order, counts):
+    for grid, points, rows in _slabs(P, boxes, ends):
         first = _at_nodes(grid, 0, 0, half[0])
         first = np.hstack([first.real, -first.imag])
-        values = np.empty((len(rows), 1))
-        for j in range(k):
-            part = doubled[j]
-            for c in range(d - 1, 0, -1):
-                part = np.moveaxis(np.tensordot(_at_nodes(grid, c, -half[c], half[c]), part, axes=(1, c)), 0, c)
-            part = part.reshape(half[0] + 1, -1)
-            nodal = first @ np.vstack([part.real, part.imag])
+        others = [_at_nodes(grid, c, -half[c], half[c]) for c in range(1, d)]
+        nodes = prod(grid.shape)
+        together = max(1, 2 * CHUNK // nodes)  # columns: they share the Lagrange values of a point
+        for start in range(0, k, together):
+            columns = slice(start, min(k, start + together))
+            nodal = np.empty((columns.stop - start, nodes))
+            for spectrum, values in zip(doubled[columns], nodal, strict=True):
+                part = spectrum
+                for c in range(d - 1, 0, -1):
+                    part = _along(others[c - 1], part, c)
+                part = part.reshape(half[0] + 1, -1)
+                np.matmul(first, np.vstack([part.real, part.imag]), out=values.reshape(grid.shape[0], -1))
+            values = np.empty((len(rows), len(nodal)))
             grid.interpolate(points, nodal.ravel(), values, 0, len(rows))
-            result[rows, j] = values[:, 0]
+            result[rows, columns] = values
     return result
+
+
+def _along(A: np.ndarray, values: np.ndarray, axis: int) -> np.ndarray:
+    """A times each line of ``values`` along this axis."""
+    if axis == values.ndim - 1:
+        return values @ A.T
+    return np.matmul(A, values.reshape(*values.shape[: axis + 1], -1)).reshape(
+        *values.shape[:axis], len(A), *values.shape[axis + 1 :]
+    )

@@ -147,7 +147,7 @@ def kpca_importance(
     n_threads: int | None = None,
     progress: bool | Callable[[str, int, int], None] = False,
 ) -> Importance:
-    """Which variables drive each component of a model.
+    r"""Which variables drive each component of a model.
 
     Parameters
     ----------
@@ -179,12 +179,16 @@ def kpca_importance(
 
     Notes
     -----
-    Importance of column p for component j, s_p being the column's standard deviation::
+    Importance of column p for component j, by "gradient" and by "permutation", s_p being the column's standard
+    deviation (with ``sample_weight`` the means are weighted):
 
-        gradient:      s_p^2 mean_i (d z_j / d x_p (x_i))^2
-        permutation:   1/2 mean_i (z_j(x_i) - z_j(x_i with the p-th value of a random row))^2
+    .. math::
 
-    For a linear kernel both are s_p^2 times the squared loading (the second up to the draw). The second is Jansen's
+        s_p^2 \; \frac1N \sum_i \left(\frac{\partial z_j}{\partial x_p}(x_i)\right)^2, \qquad
+        \frac12 \; \frac1N \sum_i \left(z_j(x_i) - z_j(x_i')\right)^2,
+
+    where x_i' is the row x_i with the p-th value of a random row. For a linear kernel both are s_p^2 times the squared
+    loading (the second up to the draw). The second is Jansen's
     estimate of a total Sobol' index, times the variance of the score, where columns are independent. Derivatives of
     kernels are exact where the kernel knows them (``Kernel.gradient_weights``), also in sums and products; elsewhere
     they are central differences. They are of the scores that ``kpca_project`` returns. It takes one pass over the rows;

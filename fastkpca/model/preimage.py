@@ -47,7 +47,7 @@ def kpca_preimage(
     n_threads: int | None = None,
     progress: bool | Callable[[str, int, int], None] = False,
 ) -> np.ndarray:
-    """Rows whose images in feature space are near the points that scores stand for.
+    r"""Rows whose images in feature space are near the points that scores stand for.
 
     ``kpca_preimage(model, kpca_project(model, X))`` removes from the rows X what the components do not describe: noise.
 
@@ -99,10 +99,17 @@ def kpca_preimage(
 
     Notes
     -----
-    With f(x) = <phi(x), P>, the minimum of |phi(x) - P|^2 = k(x, x) - 2 f(x) + |P|^2 for the Gaussian kernel is a fixed
-    point of x <- x + sigma^2 grad f(x) / f(x), which for P = sum_i w_i phi(x_i) is Mika's
-    sum_i w_i k(x, x_i) x_i / sum_i w_i k(x, x_i), but needs no such expansion. Where P is the image of one row, the
-    first step leads there from any start. The minimum may be a local one.
+    What is minimised is, with f(x) = <phi(x), P>,
+
+    .. math:: \|\phi(x) - P\|^2 = k(x, x) - 2 f(x) + \|P\|^2.
+
+    For the Gaussian kernel the minimum is a fixed point of
+
+    .. math:: x \leftarrow x + \sigma^2 \, \frac{\nabla f(x)}{f(x)}
+              = \frac{\sum_i w_i k(x, x_i) \, x_i}{\sum_i w_i k(x, x_i)}.
+
+    The right side is that of Mika et al., for P = sum_i w_i phi(x_i); the left one needs no such expansion. Where P is
+    the image of one row, the first step leads there from any start. The minimum may be a local one.
 
     Mika, Schoelkopf, Smola, Mueller, Scholz & Raetsch, Kernel PCA and de-noising in feature spaces, NIPS 1998;
     Schoelkopf et al., Input space versus feature space in kernel-based methods, IEEE Trans. Neural Networks 1999;

@@ -84,7 +84,7 @@ def contours(
     component : int or sequence of int
         Columns of the scores, from 0.
     inputs : two int or str
-        Columns of the rows, from 0, or their names where X is a data frame.
+        Columns of the rows, from 0, or their names where X, or the rows of the fit, is a data frame.
     at : array_like (d,), optional
         Values of the other inputs; their mean over X by default.
     labels : array_like (n,), optional
@@ -129,7 +129,7 @@ def contours(
     if model.kernel.by_number:
         raise ValueError("a model of a precomputed matrix has no inputs to draw contours over")
     rows = _rows(model, X)
-    names = column_names(X) or ()
+    names = column_names(X) or model.feature_names or ()
     first, second = _inputs(inputs, names, model.n_features)
     labels = check_labels(labels, 0 if rows is None else len(rows))
     spans = _limits(limits, rows, (first, second))
@@ -252,10 +252,12 @@ def _draw(ax: Any, x: np.ndarray, y: np.ndarray, values: np.ndarray, levels: int
 
 
 def _rows_on_top(ax: Any, points: np.ndarray, labels: np.ndarray | None) -> list[Any]:
-    size = float(np.clip(4e3 / max(len(points), 1), 1, 10))
+    inches = ax.get_window_extent().width / ax.figure.dpi
+    small = float(np.clip(inches / 4.0, 0.3, 1.0))  # panels beside each other have smaller marks
+    size = small * float(np.clip(4e3 / max(len(points), 1), 1, 10))
     if labels is None:
         return draw_points(ax, points, None, color="black", s=size, alpha=0.6)
-    return draw_points(ax, points, labels, bar=False, s=2 * size, alpha=0.9, edgecolors="black", linewidths=0.5)
+    return draw_points(ax, points, labels, bar=False, s=2 * size, alpha=0.9, edgecolors="black", linewidths=0.5 * small)
 
 
 def _label(names: Sequence[str], i: int) -> str:

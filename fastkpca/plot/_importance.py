@@ -177,29 +177,30 @@ def biplot(
     order = order[lengths[order] > 1e-9 * max(float(lengths.max()), 1e-300)]
     reach = np.abs(np.asarray(model.score)[:, pair]).max(axis=0)
     stretch = _REACH / max(float(np.max(np.abs(arrows[order]) / reach, initial=0.0)), 1e-300)
-    from matplotlib.patheffects import withStroke  # a white rim: readable over points, which it does not hide
-
-    names = []
-    for i in order:
-        tip = stretch * arrows[i]
-        drawn.annotate("", tip, (0, 0), arrowprops=_ARROW)
-        along = tip / reach / max(float(np.hypot(*(tip / reach))), 1e-300)
-        name = drawn.annotate(
-            short(which.names[i]),
-            tip,
-            xytext=tuple(8 * along),
-            textcoords="offset points",
-            ha="left" if along[0] > 0.3 else "right" if along[0] < -0.3 else "center",
-            va="bottom" if along[1] > 0.3 else "top" if along[1] < -0.3 else "center",
-            fontsize="small",
-            path_effects=[withStroke(linewidth=2.5, foreground="white")],
-        )
-        names.append(name)
+    names = [_arrow(drawn, stretch * arrows[i], reach, which.names[i]) for i in order]
     drawn.margins(0.12)
-    drawn.figure.draw_without_rendering()  # names are measured on axes beside which the legend has its room
+    drawn.figure.canvas.figure.draw_without_rendering()  # the axes as they are beside the legend
     _widen(drawn, names)
     _move_apart(names)
     return drawn
+
+
+def _arrow(ax: Any, tip: np.ndarray, reach: np.ndarray, name: str) -> Any:
+    """An arrow from the origin, and its name beyond the tip; ``reach``: the extent of the scores on both axes."""
+    from matplotlib.patheffects import withStroke  # a white rim: readable over points, which it does not hide
+
+    ax.annotate("", tip, (0, 0), arrowprops=_ARROW)
+    along = tip / reach / max(float(np.hypot(*(tip / reach))), 1e-300)
+    return ax.annotate(
+        short(name),
+        tip,
+        xytext=tuple(8 * along),
+        textcoords="offset points",
+        ha="left" if along[0] > 0.3 else "right" if along[0] < -0.3 else "center",
+        va="bottom" if along[1] > 0.3 else "top" if along[1] < -0.3 else "center",
+        fontsize="small",
+        path_effects=[withStroke(linewidth=2.5, foreground="white")],
+    )
 
 
 def _widen(ax: Any, names: list[Any]) -> None:

@@ -22,7 +22,7 @@ from ..base import parallel
 from ..base.protocol import Cost, Offer, Summary, Summation
 from ..base.rounding import UNIT
 from ..maps import transforms
-from ..maps.fourier import BoxModes, gaussian_box_modes, gaussian_images, transform_cost
+from ..maps.fourier import BoxModes, gaussian_box_modes, gaussian_images
 from ..rows.view import Rows
 from .two_sided import TwoSidedSummation, joint_box
 from .vectors import columns_of
@@ -130,7 +130,8 @@ def fourier_offer(data_x: Summary, data_y: Summary, sigma: float, tol: float) ->
     D = prod(map(len, modes.axes))
     if D > LARGEST >> d or bound > tol:
         return None
-    once, _, column = transform_cost(modes.half, eps)
+    once, row = transforms.finufft_cost(modes.half, eps)
+    column = 0.6 * row
     n_x, n_y = data_x.n_samples, data_y.n_samples
     share = n_y / max(1, n_x)
     pair = column * (1.0 + share)  # type 2 at a target, type 1 at a source; a pair of columns costs as much as one

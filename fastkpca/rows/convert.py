@@ -159,7 +159,8 @@ def _check_shape(source: Any, name: str, at_least: int, purpose: str) -> None:
         kind = "str" if source.dtype.kind == "U" else type(source[0]).__name__
         raise TypeError(
             f"{name} holds objects of type {kind}; this kernel needs rows of numbers: for objects give as the kernel a "
-            "function of two lists of them, which returns the matrix of their values"
+            "function of two lists of them, which returns the matrix of their values, or a Kernel with takes_objects = "
+            "True whose block does"
         )
     if len(shape) == 1:
         raise ValueError(

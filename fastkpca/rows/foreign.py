@@ -30,6 +30,7 @@ __all__ = [
     "is_dask",
     "is_frame",
     "is_iterator",
+    "is_series",
     "is_writeable_dataset",
     "mapping_of",
     "whole_chunks",
@@ -45,6 +46,11 @@ LARGEST_CHUNK = 1 << 25
 def is_frame(X: Any) -> bool:
     # pandas, polars and their relatives, known by what they offer: none of them is imported here
     return hasattr(X, "columns") and hasattr(X, "dtypes") and (hasattr(X, "to_numpy") or hasattr(X, "__array__"))
+
+
+def is_series(X: Any) -> bool:
+    """One column of pandas or polars."""
+    return any(cls.__name__ == "Series" and _root(cls) in ("pandas", "polars") for cls in type(X).__mro__)
 
 
 def is_arrow(X: Any) -> bool:
@@ -249,11 +255,14 @@ def find_source(X: Any, name: str, convert: Callable[[Any, str], np.ndarray]) ->
 
 def _library(X: Any) -> str:
     """The package that an object's class, or a base of it, comes from."""
-    for cls in type(X).__mro__:
-        root = cls.__module__.partition(".")[0]
+    for root in map(_root, type(X).__mro__):
         if root in ("h5py", "zarr", "pyarrow"):
             return root
     return ""
+
+
+def _root(cls: type) -> str:
+    return cls.__module__.partition(".")[0]
 
 
 def _arrow_source(X: Any, name: str, convert: Callable[[Any, str], np.ndarray]) -> Source:

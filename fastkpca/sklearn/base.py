@@ -113,8 +113,9 @@ class KernelEstimator(BaseEstimator):
                 f"kernels, a function of two rows, or a kernel. Got {self.kernel!r} instead: {error}"
             ) from error
 
-    def _kernel_of_estimator(self, X: Any, given: Mapping[str, Any], gamma: float, kernel_params: Any) -> Kernel:
-        """The kernel of parameters whose defaults are ``DEFAULTS``; ``gamma`` is the value in place of None."""
+    def _kernel_of_estimator(self, X: Any, given: Mapping[str, Any], gamma: float | None, kernel_params: Any) -> Kernel:
+        """The kernel of parameters whose defaults are ``DEFAULTS``; ``gamma`` is the value in place of None, itself
+        None for the median distance (of "rbf")."""
         asked = {name: value for name, value in given.items() if value != DEFAULTS[name]}
         defaults = {name: value for name, value in given.items() if name not in asked and value is not None}
         return self._kernel_of(X, dict(given, gamma=gamma), asked, dict(kernel_params or {}), defaults)

@@ -98,7 +98,7 @@ def _takes(kernel: str, known: Collection[str]) -> str:
 def kernel_for(
     kernel: Any,
     *,
-    gamma: float,
+    gamma: float | None,
     degree: float,
     coef0: float,
     keywords: Mapping[str, Any] | None,
@@ -111,6 +111,8 @@ def kernel_for(
     ----------
     kernel : str, callable, Kernel, or object with ``block``
         ``gamma``, ``degree`` and ``coef0`` belong to scikit-learn's strings, ``keywords`` to all others.
+    gamma : float or None
+        None, for "rbf" alone: the median distance is the width.
     container : type, optional
         Type of sparse rows: the function gets each row as scikit-learn passes it, as a matrix of one row.
     thread_safe : bool
@@ -126,6 +128,8 @@ def kernel_for(
     whole = float(degree).is_integer() and 1 <= degree <= 64
     if kernel == "linear":
         return get_kernel("linear")
+    if gamma is None:
+        return get_kernel("gaussian")
     if kernel == "rbf" and gamma > 0:
         return get_kernel("gaussian", gamma=float(gamma))
     if kernel == "poly" and gamma > 0 and whole:

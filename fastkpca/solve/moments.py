@@ -6,9 +6,13 @@ scores of all rows are H Phi W: nothing of size N x N is ever needed.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from ..base.protocol import Moments
+from ..base.protocol import Moments, OperatorMoments
+from ..base.rounding import UNIT
+from .certificate import cluster_labels
 from .lanczos import FORMED, LeadingPairs, SymmetricOperator, leading_pairs
 from .lapack import largest_eigenpairs
 from .nested import nested_pairs
@@ -92,6 +96,10 @@ def leading_axes(
             )
         # forming it adds rounding errors of a few units of its norm to LAPACK's
         return (*_lapack(operator.form(), _one_more(count)), None)
+    if count is not None:
+        pairs = _compressed_pairs(operator, count, tol)
+        if pairs is not None:
+            return pairs.values, pairs.vectors, pairs
     target = SolverTarget(10 if count is None else count, tol, fraction if count is None else None, probabilistic)
     pairs = nested_pairs(operator, target) if fraction is None and probabilistic else None
     if pairs is None:
@@ -101,6 +109,29 @@ def leading_axes(
         total = moments.trace + moments.residual_trace
         pairs = leading_pairs(symmetric, target, total=total, memory_limit=memory_limit)
     return pairs.values, pairs.vectors, pairs
+
+
+def _compressed_pairs(moments: OperatorMoments, count: int, tol: float) -> LeadingPairs | None:
+    """LAPACK's, of the moment in few directions; None where it has too many, or too much lies in the others."""
+    small = moments.compressed()
+    if small is None or 4 * count > len(small.matrix):
+        return None
+    A, error = small.matrix, small.error
+    trace, norm = float(np.trace(A)), float(np.linalg.norm(A))
+    operator = SymmetricOperator(
+        lambda U: A @ U, len(A), trace, norm * (1.0 + 1e-12), 4.0 * len(A) * UNIT * norm, error, A.copy
+    )
+    pairs = leading_pairs(operator, SolverTarget(count, 0.25 * tol))
+    if not small.left_out <= tol * pairs.values[0]:
+        return None
+    found = pairs.certificate
+    bounds = found.eigenvalue_bounds + np.array([-error, small.left_out + error])
+    # |C21|^2 <= |C11| |C22| for a semidefinite C
+    residual = pairs.residual + float(np.sqrt(bounds[0, 1] * small.left_out)) + moments.indefinite + error
+    certificate = replace(
+        found, eigenvalue_bounds=bounds, clusters=cluster_labels(bounds), rounding=found.rounding + error
+    )
+    return replace(pairs, vectors=small.lift(pairs.vectors), certificate=certificate, residual=residual)
 
 
 def _one_more(count: int | None) -> int | None:

@@ -69,7 +69,8 @@ def search(
             basis.restart(theta[:some], Y[:, :some])
         if wanted is None:
             X = outlook.widened(X, basis)
-    return _with_next_block(basis, Y, keep, X, coupling @ Y[:, : wanted or target.c]), theta
+    further = coupling[:, :0] if stop.converged else coupling @ Y[:, : wanted or target.c]
+    return _with_next_block(basis, Y, keep, X, further), theta
 
 
 class _Stop:
@@ -78,6 +79,8 @@ class _Stop:
     def __init__(self, outlook: Outlook, history: list[tuple[int, float]]):
         self.outlook, self.history = outlook, history
         self.extra = 0
+        self.converged = False
+        """By far: the exact pass need not narrow anything."""
 
     def __call__(
         self, T: np.ndarray, coupling: np.ndarray, theta: np.ndarray, Y: np.ndarray, c: int, noise: float
@@ -93,7 +96,9 @@ class _Stop:
             width = float(np.max(upper_ends(T, coupling, mu)[:c] - theta[:c]))
         widths.append(width / float(theta[0]))
         self.history.append((outlook.products.expenses.passes, widths[-1]))
-        goal = max(0.3 * outlook.target.tol, 100 * (noise / theta[0]) ** 2)
+        rounding = 100 * (noise / theta[0]) ** 2
+        goal = max(0.3 * outlook.target.tol, rounding)
+        self.converged = max(widths[-1], rounding) <= 0.01 * outlook.target.tol
         if outlook.by_factorisation:  # after a restart from these vectors, exact passes narrow but slowly
             return widths[-1] <= goal
         # factor by which the exact pass narrows: that of the last pass, or of subspace iteration
@@ -107,7 +112,7 @@ class _Stop:
 
 def _with_next_block(basis: Basis, Y: np.ndarray, keep: np.ndarray, X: np.ndarray, coupling: np.ndarray) -> np.ndarray:
     """The Ritz vectors to keep, and those directions of the next block along which the wanted residuals lie."""
-    lead = scipy.linalg.svd(coupling, full_matrices=False, check_finite=False)[0]
+    lead = scipy.linalg.svd(coupling, full_matrices=False, check_finite=False)[0] if coupling.size else coupling
     columns = np.empty((basis.n, len(keep) + lead.shape[1]), order="F")
     columns[:, len(keep) :] = X @ lead
     for j in range(0, len(keep), STRIP):

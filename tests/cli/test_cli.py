@@ -125,6 +125,23 @@ def test_fit_project_info(run, here, table, X):
     assert sorted(os.listdir()) == ["m.kpca", "new.npy", "p.npy", "s.csv", "s.png", "x.csv"]
 
 
+def test_info_says_what_new_rows_need_and_project_takes_them_by_name(run, here, X):
+    np.savetxt("x.csv", X, delimiter=",", header="a,b,c,d", comments="")
+    np.savetxt("other.csv", X[:, [2, 0, 1, 3]], delimiter=",", header="c,a,b,d", comments="")
+    assert run("fit", "x.csv", *FIT, "--standardize", "-o", "m.kpca")[0] == 0
+    out = run("info", "m.kpca")[1]
+    assert "needs columns     a, b, c, d\n" in out and "standardize       yes: each column minus its mean" in out
+    code, same, err = run("project", "m.kpca", "x.csv")
+    assert (code, err) == (0, "")
+    code, out, err = run("project", "m.kpca", "other.csv")
+    assert code == 0 and "another order than the model's: each is taken by its name" in err
+    assert out == same
+    np.save("x.npy", X)
+    assert run("fit", "x.npy", *FIT, "-o", "n.kpca")[0] == 0
+    out = run("info", "n.kpca")[1]
+    assert "standardize       no\n" in out and "needs columns     4 without names, in the order of the fit" in out
+
+
 def test_a_model_for_matlab(run, here, table, X):
     fit = ("fit", table, *FIT, "--label-column", "kind", "-o", "m.mat")
     code, _, err = run(*fit)
@@ -660,6 +677,14 @@ def test_the_default_number_of_components_is_one_that_a_short_file_has(run, here
         assert code == 1 and "give -c of at most 4" in err
     code, out, err = run("fit", f"x.{kind}", "-c", "all")
     assert (code, err) == (0, "") and "components        3\n" in out
+
+
+def test_fewer_components_than_the_default_are_no_warning(run, here, X):
+    np.save("x.npy", X)
+    code, out, err = run("fit", "x.npy", "--kernel", "linear")
+    assert (code, err) == (0, "") and "components        4\n" in out
+    code, out, err = run("fit", "x.npy", "--kernel", "linear", "-c", 5)
+    assert code == 0 and "5 components asked for, 4 returned" in err
 
 
 def test_a_file_of_two_rows_and_of_one(run, here):

@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 from scipy.stats import multivariate_normal
 
 pytest.importorskip("sklearn")
@@ -12,7 +13,7 @@ from kernels_contrib.klda import klda, klda_predict, klda_probability
 from kernels_contrib.logistic import kernel_logistic
 from kernels_contrib.sklearn import KLDA, KernelLogisticRegression
 from sklearn.base import clone
-from sklearn.datasets import load_iris, load_wine
+from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV
@@ -36,6 +37,23 @@ NAMES = load_iris().target_names[Y]
 )
 def test_their_checks_of_estimators(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("cls", [KLDA, KernelLogisticRegression])
+def test_the_default_width_suits_columns_of_any_scale(cls):
+    # pixels from 0 to 16: with gamma = 1 / 64 no two rows are alike
+    digits = load_digits()
+    A, B, a, b = digits.data[:900], digits.data[900:], digits.target[:900], digits.target[900:]
+    ours = cls().fit(A, a)
+    assert ours.score(B, b) > 0.93
+    assert ours.model_.kernel.sigma == klda(A, a, "gaussian").kernel.sigma
+    scaled = cls(gamma="scale").fit(A, a)
+    np.testing.assert_allclose(scaled.model_.kernel.sigma, np.sqrt(64 * A.var() / 2))
+    sparse = cls(gamma="scale").fit(csr_matrix(A), a)
+    np.testing.assert_allclose(sparse.model_.kernel.sigma, scaled.model_.kernel.sigma, rtol=1e-12)
+    assert cls(kernel="poly", degree=2).fit(A, a).model_.kernel.scale == 1 / 64
+    with pytest.raises(ValueError, match="gamma"):
+        cls(gamma="auto").fit(A, a)
 
 
 def test_klda_is_klda():

@@ -10,7 +10,8 @@ import pytest
 
 import fastkpca as fk
 from fastkpca.errors import ModelFileError
-from fastkpca.kernels import stored
+from fastkpca.kernels import Kernel, stored
+from fastkpca.testing import check_kernel
 
 
 def pairs(word):
@@ -133,3 +134,97 @@ def test_bad_input(call, error, text):
     every = words(30)
     with pytest.raises(error, match=text):
         call(fk.kpca(every, spectrum, 2), every)
+
+
+class Spectrum(Kernel):
+    """Substrings of length p that two strings share, counted."""
+
+    api_version = 1
+    positive_semidefinite = True
+    takes_objects = True
+    parameters = {"p": 2}
+
+    def block(self, A, B):
+        a, b = (
+            [Counter(word[i : i + self.p] for i in range(len(word) - self.p + 1)) for word in side] for side in (A, B)
+        )
+        return np.array([[sum(n * y[key] for key, n in x.items()) for y in b] for x in a])
+
+
+def test_a_kernel_class_on_objects(tmp_path):
+    every = words(90)
+    expected = fk.kpca(every[:80], spectrum, 3, positive_semidefinite=True)
+    model = fk.kpca(every[:80], Spectrum, 3, p=2)
+    np.testing.assert_allclose(model.eigenvalues, expected.eigenvalues, rtol=1e-12)
+    new = fk.kpca_project(model, every[80:])
+    np.testing.assert_allclose(np.abs(new), np.abs(fk.kpca_project(expected, every[80:])), atol=1e-9)
+    np.testing.assert_allclose(fk.gram(every, Spectrum()) @ np.eye(90, 3), spectrum(every, every)[:, :3])
+    with fk.register_kernel("spectrum", Spectrum):
+        named = fk.kpca(every[:80], "spectrum", 3, p=3)
+        fk.save(named, tmp_path / "m.kpca")
+        loaded = fk.load(tmp_path / "m.kpca")
+        assert "Spectrum(p=3)" in repr(loaded.kernel)
+    for other in (loaded, pickle.loads(pickle.dumps(named))):
+        np.testing.assert_array_equal(fk.kpca_project(other, every[80:]), fk.kpca_project(named, every[80:]))
+    report = check_kernel(Spectrum(p=3), every)
+    assert report["check_symmetry"] == report["check_positive_semidefinite"] == report["check_pickling"] == "passed"
+
+
+def test_a_model_s_kernel_is_fitted_anew_on_other_objects():
+    every = words(60)
+    for kernel in (Spectrum(p=3), fk.get_kernel(spectrum, positive_semidefinite=True)):
+        again = fk.kpca(every[30:], fk.kpca(every[:30], kernel, 2).kernel, 2)
+        np.testing.assert_array_equal(again.eigenvalues, fk.kpca(every[30:], kernel, 2).eigenvalues)
+
+
+@pytest.mark.parametrize("one", [Spectrum(p=3), fk.get_kernel(spectrum, positive_semidefinite=True)])
+def test_sums_and_products_on_objects(one, tmp_path):
+    every, other = words(60), Spectrum(p=2)
+    K = np.asarray(one.on_lists(every, every), float), spectrum(every, every)
+    for kernel, matrix in ((0.5 * one + other, 0.5 * K[0] + K[1]), (one * other, K[0] * K[1]), (2.0 * one, 2.0 * K[0])):
+        for part in (slice(50), slice(60)):
+            there = fk.kpca(matrix[part, part], "precomputed", 3, semidefinite=True)
+            np.testing.assert_allclose(fk.kpca(every[part], kernel, 3).eigenvalues, there.eigenvalues, rtol=1e-9)
+        model = fk.kpca(every[:50], kernel, 3)
+        there = fk.kpca(matrix[:50, :50], "precomputed", 3, semidefinite=True)
+        new = np.abs(fk.kpca_project(there, matrix[50:, :50]))
+        np.testing.assert_allclose(np.abs(fk.kpca_project(model, every[50:])), new, atol=1e-7)
+        with fk.register_kernel("spectrum", spectrum), fk.register_kernel("spectra", Spectrum):
+            fk.save(model, tmp_path / "m.kpca", overwrite=True)
+            loaded = fk.load(tmp_path / "m.kpca")
+        np.testing.assert_array_equal(fk.kpca_project(loaded, every[50:]), fk.kpca_project(model, every[50:]))
+        with pytest.raises(ValueError, match="or a list of objects, holds no rows"):
+            fk.kpca_denoise(model, every)
+        assert check_kernel(kernel, every)["check_symmetry"] == "passed"
+
+
+def test_a_series_of_strings_is_a_list():
+    pandas = pytest.importorskip("pandas")
+    every = words(30)
+    expected = fk.kpca(every, Spectrum(), 2).eigenvalues
+    for kernel in (Spectrum(), fk.get_kernel(spectrum, positive_semidefinite=True)):
+        model = fk.kpca(pandas.Series(every, index=range(5, 35)), kernel, 2)
+        np.testing.assert_allclose(model.eigenvalues, expected, rtol=1e-12)
+        assert fk.kpca_project(model, pandas.Series(every[:3])).shape == (3, 2)
+    with pytest.raises(ValueError, match=r"X has shape \(30,\); kpca needs two dimensions"):
+        fk.kpca(pandas.Series(np.arange(30.0)), "gaussian", 2)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda X: fk.kpca(np.eye(5), Spectrum(), 2), TypeError, "on objects: X must be a list .* found ndarray"),
+        (lambda X: fk.kpca([], Spectrum(), 2), TypeError, "X must be a list of one or more of them"),
+        (lambda X: fk.kpca(X, Spectrum() + fk.get_kernel("linear"), 2), TypeError, "on objects and kernels on rows"),
+        (lambda X: fk.on_columns(Spectrum(), [0]), ValueError, "objects, which have no columns"),
+        (lambda X: fk.kpca(X, fk.on_columns(spectrum, [0]), 2), TypeError, "this kernel needs rows of numbers"),
+        (lambda X: fk.kpca(X, "gaussian", 2), TypeError, "or a Kernel with takes_objects = True"),
+        (lambda X: check_kernel("gaussian", X), TypeError, "X holds objects of type str; this kernel needs rows"),
+        (lambda X: check_kernel(Spectrum, X[:8]), ValueError, "X has 8 rows; check_kernel needs at least 50"),
+        (lambda X: check_kernel(Shared(), X[:8]), ValueError, "X has 8 rows; check_kernel needs at least 50"),
+        (lambda X: check_kernel(Spectrum), ValueError, "give X, as in check_kernel"),
+    ],
+)
+def test_what_is_said_of_kernels_on_objects(call, error, text):
+    with pytest.raises(error, match=text):
+        call(words(60))

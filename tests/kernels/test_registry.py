@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import subprocess
 import sys
 import textwrap
@@ -19,6 +20,7 @@ import numpy as np
 import pytest
 from places import ROOT
 
+import fastkpca as fk
 from fastkpca import kernels
 from fastkpca.errors import KernelParameterError, PluginError, PluginWarning, UnknownKernelError
 from fastkpca.kernels import Kernel, get_kernel, kernel_state, list_kernels, register_kernel, registry
@@ -74,6 +76,35 @@ WORKING = """
         def block(self, X, Y):
             return self.scale * (X @ Y.T)
 """
+
+
+def test_an_entry_point_may_name_a_kernel_on_objects(plugin_folder, tmp_path):
+    source = """
+        class Letters(Kernel):
+            api_version = 1
+            positive_semidefinite = True
+            takes_objects = True
+            parameters = {"scale": 1.0}
+            def block(self, A, B):
+                return np.array([[self.scale * len(set(a) & set(b)) for b in B] for a in A])
+        class Broken(Letters):
+            api_version = 1
+            def block(self, A, B):
+                return np.ones(3)
+    """
+    entries = {"letters": "acme_kernels:Letters", "broken": "acme_kernels:Broken"}
+    plugin_folder("acme-kernels", entries, {"acme_kernels": source})
+    every = ["kernel", "colonel", "kern", "corn", "corner", "journal"]
+    K = np.array([[2.0 * len(set(a) & set(b)) for b in every] for a in every])
+    model = fk.kpca(every, "letters", 2, scale=2.0)
+    np.testing.assert_allclose(model.eigenvalues, fk.kpca(K, "precomputed", 2).eigenvalues, rtol=1e-10)
+    fk.save(model, tmp_path / "m.kpca")
+    loaded = fk.load(tmp_path / "m.kpca", plugins="acme-kernels")
+    np.testing.assert_array_equal(fk.kpca_project(loaded, ["kennel"]), fk.kpca_project(model, ["kennel"]))
+    with pytest.raises(TypeError, match="is a kernel on objects: X must be a list"):  # the user's to mend
+        fk.kpca(np.eye(4), "letters", 2)
+    with pytest.raises(PluginError, match=r"acme-kernels.*Broken.block returned an array of shape \(3,\) where"):
+        fk.kpca(every, "broken", 2)
 
 
 def test_an_entry_point_may_name_a_module_that_passes_a_class_on(plugin_folder):
@@ -589,10 +620,13 @@ def test_wrong_results_of_functions(function, error, text):
 
 def test_a_function_of_two_points_is_told_about_tiles():
     kernel = get_kernel(lambda x, y: float(np.exp(-np.sum((x - y) ** 2))))
-    with pytest.raises(ValueError, match="broadcast") as caught:
-        kernel.block(X, Y)
-    note = "".join(caught.value.__notes__)
-    assert "(7, 3) and (4, 3)" in note and "tiles, not with pairs of rows" in note
+    for function, raw in ((kernel, "broadcast"), (get_kernel(lambda x, y: x @ y), "matmul")):
+        with pytest.raises(ValueError, match=raw) as caught:
+            function.block(X, Y)
+        assert re.search(
+            r"^the kernel function .*<lambda> failed on shapes \(7, 3\) and \(4, 3\): .*tiles, not with pairs of rows",
+            str(caught.value),
+        )
     with pytest.raises(ValueError, match="returned one number"):
         kernel.block(X, X)
 

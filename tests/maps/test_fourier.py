@@ -25,15 +25,18 @@ from fastkpca.solve.lanczos import SymmetricOperator, leading_pairs
 from fastkpca.solve.task import SolverTarget
 
 
-@pytest.fixture(params=["finufft", "own"])
+@pytest.fixture(params=["finufft", "boxes", "own"])
 def backend(request, monkeypatch):
-    """Both ways of the transforms, for few points too; None in sys.modules makes an import fail."""
+    """All ways of the transforms, for few points too; None in sys.modules makes an import fail."""
     monkeypatch.setattr(transforms, "FEW_PHASES", 0)
-    if request.param == "own":
+    if request.param == "finufft":
+        pytest.importorskip("finufft")
+        monkeypatch.setattr(transforms, "_boxes", lambda *arguments: None)
+    else:
         monkeypatch.setitem(sys.modules, "finufft", None)
         assert not transforms.has_finufft()
-    else:
-        pytest.importorskip("finufft")
+    if request.param == "boxes":  # wherever they are accurate enough
+        monkeypatch.setattr(transforms, "_direct_cost", lambda *arguments: float("inf"))
     return request.param
 
 
@@ -198,6 +201,58 @@ def test_transforms_against_direct_sums(backend, half):
         assert np.abs(found - exact).max() <= bound * np.abs(c).reshape(3, -1).sum(axis=1).max()
 
 
+@pytest.mark.parametrize("share", [0.0, 1e-3, 0.2, 1.0])
+@pytest.mark.parametrize("half", [(1,), (90,), (22, 7), (9, 1, 14)])
+def test_boxes_cover_the_points_alone_within_the_bound(half, share, monkeypatch):
+    """Points in a part of the period, and a single place: fewer boxes than for all of it."""
+    monkeypatch.setattr(transforms, "FEW_PHASES", 0)
+    d, n, rng = len(half), 300, np.random.default_rng(sum(half))
+    middle = (1.0 - share) * np.pi * rng.uniform(-1, 1, (d, 1))
+    P = middle + share * np.pi * rng.uniform(-1, 1, (d, n))
+    P[:, :2] = middle + share * np.pi * np.array([-1, 1])  # ends
+    U = rng.standard_normal((n, 3))
+    spectra = transforms._direct_type1(P, U, half)
+    values = transforms._direct_type2(P, spectra, half)
+    whole = transforms._with_negative_modes(np.abs(spectra)).sum(axis=tuple(range(1, d + 1)))
+    for eps in (1e-3, 1e-6, 1e-9, 5e-13):
+        monkeypatch.setattr(transforms, "_direct_cost", lambda *arguments: np.inf)
+        monkeypatch.setitem(sys.modules, "finufft", None)
+        boxes, _ = transforms._boxes_for(P, half, eps, 3, None)
+        everywhere = transforms._boxes(half, eps, [np.pi] * d, n, 3)
+        assert boxes.cost <= everywhere.cost
+        bound = transforms.error_bound(half, eps)
+        found = transforms.type1(P, U, half, eps)
+        assert (np.abs(found - spectra).reshape(3, -1).max(axis=1) <= bound * np.abs(U).sum(axis=0)).all()
+        assert (np.abs(transforms.type2(P, spectra, half, eps) - values).max(axis=0) <= bound * whole).all()
+
+
+@pytest.mark.parametrize("half", [(2,), (60,), (8, 3), (12, 12), (7, 4, 5)])
+@pytest.mark.parametrize("share", [0.1, 1.0])
+def test_boxes_for_weighted_modes_keep_their_bound(half, share, monkeypatch):
+    """Many points, so that errors are seen where they are largest; coarser boxes than for modes without weights."""
+    monkeypatch.setattr(transforms, "FEW_PHASES", 0)
+    monkeypatch.setattr(transforms, "_direct_cost", lambda *arguments: np.inf)
+    monkeypatch.setitem(sys.modules, "finufft", None)
+    d, rng = len(half), np.random.default_rng(sum(half))
+    P = share * rng.uniform(-np.pi, np.pi, (d, 500))
+    modes = np.meshgrid(*(np.arange(-m, m + 1.0) for m in half), indexing="ij")
+    for eps in (1e-3, 1e-6, 1e-9, 1e-12):
+        w = np.exp(sum(np.log(eps) * (j / m) ** 2 for j, m in zip(modes, half)))
+        lines = [w.sum(axis=tuple(e for e in range(d) if e != c)) for c in range(d)]
+        root, bound = np.sqrt(w), transforms.error_bound(half, eps, transforms.WEIGHTED_SAFETY)
+        strict = transforms._boxes_for(P, half, eps, 2, None)[0]
+        if eps < 1e-3:  # the bound without weights is 24 times as wide
+            assert transforms._boxes_for(P, half, eps, 2, lines)[0].cost <= strict.cost
+        # the coefficients of which errors are largest: phi of a point, whose values at the points are kernel values
+        c = root * np.exp(-1j * sum(j * x for j, x in zip(modes, P[:, 0])))
+        c = np.stack([c, rng.standard_normal(w.shape) * (1 + 0j)])
+        c[1] += c[1][tuple([slice(None, None, -1)] * d)]
+        c /= np.sqrt(np.sum(np.abs(c) ** 2, axis=tuple(range(1, d + 1)))).reshape(2, *[1] * d)
+        spectra = (root * c)[:, half[0] :]
+        error = transforms.type2(P, spectra, half, eps, lines) - transforms._direct_type2(P, spectra, half)
+        assert np.abs(error).max() <= bound * np.sqrt(w.sum())
+
+
 @pytest.mark.parametrize("half", [(3,), (150,), (4, 9), (12, 11), (3, 2, 5), (11, 11, 11)])
 def test_few_points_take_direct_sums_within_the_same_bound(half, monkeypatch):
     pytest.importorskip("finufft")
@@ -207,6 +262,7 @@ def test_few_points_take_direct_sums_within_the_same_bound(half, monkeypatch):
     size = np.abs(c).reshape(3, -1).sum(axis=1).max()
     n = transforms.FEW_PHASES // int(np.prod(shape))
     P = np.pi * rng.uniform(-1, 1, (len(half), n + 1))
+    monkeypatch.setattr(transforms, "_boxes", lambda *arguments: None)
     for eps in (1e-3, 1e-9, 1e-14):
         bound = transforms.error_bound(half, eps)
         by_finufft = transforms._finufft_type2(P, c[:, half[0] :], half, eps)
@@ -227,12 +283,14 @@ def test_where_weights_meet_the_modes_transforms_err_by_less(backend, half, fall
     for eps in (1e-3, 1e-5, 1e-7, 1e-8, 1e-10, 1e-12):
         # weights of the map fall to eps^fall at M, so their pairs to its square at 2 M
         pairs = np.exp(sum(fall * np.log(eps) * (j / m) ** 2 / 2 for j, m in zip(modes, half)))
+        axes = range(d)
+        lines = [pairs.sum(axis=tuple(e for e in axes if e != c)) for c in axes]
         pairs = (pairs / pairs.sum())[doubled[0] :]
         counted = np.where(modes[0][doubled[0] :] > 0, 2.0, 1.0)
         for p in (np.full(d, np.pi), np.zeros(d), *rng.uniform(-np.pi, np.pi, (4, d))):
             phase = sum(j * x.astype(np.longdouble) for j, x in zip(modes, p[:, None], strict=True))
             exact = np.exp(-1j * phase)[doubled[0] :]
-            error = np.abs(transforms.type1(p[:, None], None, doubled, eps)[0] - exact).astype(np.float64)
+            error = np.abs(transforms.type1(p[:, None], None, doubled, eps, lines)[0] - exact).astype(np.float64)
             bound = transforms.error_bound(doubled, eps, transforms.WEIGHTED_SAFETY)
             assert np.sqrt(np.sum(counted * pairs * error**2)) <= bound
 

@@ -411,3 +411,20 @@ def test_intervals_scale_with_the_kernel():
         model = fk.kpca(X, kernel, 4, method="features", features="fourier", tol=1e-2)
         widths.append(np.diff(fk.kpca_spe(model, far, bounds=True)[1], axis=1))
     np.testing.assert_allclose(widths[1], 2.0 * widths[0], rtol=1e-9)
+
+
+def test_limits_are_empirical_where_there_are_enough_rows():
+    """Ten rows beyond the limit are enough; a weighted row counts as its weight."""
+    rng = np.random.default_rng(0)
+    X, others = rng.standard_normal((300, 3)), rng.standard_normal((1000, 3))
+    model = fk.kpca(X, "gaussian", 8, sigma=2.0)
+    for rows, confidence, enough in ((1000, 0.99, True), (999, 0.99, False), (200, 0.95, True), (199, 0.95, False)):
+        limits = fk.kpca_limits(model, others[:rows], confidence=confidence)
+        assert (limits.t2_method, limits.spe_method) == (("empirical", "empirical") if enough else ("F", "box"))
+        same = fk.kpca_limits(model, others[:rows], confidence=confidence, t2=limits.t2_method, spe=limits.spe_method)
+        assert limits == same
+    mixed = fk.kpca_limits(model, others, spe="box")
+    assert (mixed.t2_method, mixed.spe_method) == ("empirical", "box")
+    for weight, method in ((1.0, "box"), (4.0, "empirical")):
+        weighted = fk.kpca(X, "gaussian", 3, sigma=2.0, sample_weight=np.full(300, weight), method="dense")
+        assert fk.kpca_limits(weighted).spe_method == method

@@ -56,6 +56,7 @@ def test_a_model_and_its_rows_will_do_as_well(model, which, X):
     np.testing.assert_array_equal([text.xy for text in plot.biplot(model, X).texts], arrows)
     holds_rows = fk.kpca(X, "gaussian", 2, method="dense")
     assert len(plot.importance(holds_rows).patches) == len(plot.biplot(holds_rows).texts) / 2 == 4
+    assert plot.biplot(model, X, Figure().subfigures(1, 2)[0].subplots()).texts
     with pytest.raises(TypeError, match="axes are given as ax="):
         plot.importance(which, ax)
 

@@ -233,6 +233,7 @@ def test_contours_by_names_labels_limits_and_axes(X):
     axes = plot.contours(features, frame, given, component=(0, 1), labels=labels, limits=((0, 4), (-8, 0)))
     assert list(axes) == list(given) and axes[0].get_xlim() == (0, 4) and axes[1].get_ylim() == (-8, 0)
     without = plot.contours(features, limits=((0, 4), (-8, 0)), at=[10.0, -5.0, 2.0])
+    assert (without.get_xlabel(), without.get_ylabel()) == ("height", "weight")  # the model knows their names
     assert not [c for c in without.collections if type(c).__name__ == "PathCollection"]
 
 

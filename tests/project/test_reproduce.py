@@ -122,3 +122,13 @@ def test_every_script_says_what_it_does_and_can_be_scaled_down(script):
     text = (FOLDER / script).read_text(encoding="utf-8")
     assert re.search(r"--(splits|draws|sizes|people|rows|replicates)\b", text)
     assert "description=__doc__" in text and "header(" in text
+
+
+def test_limits():
+    """Order statistics keep the rate of false alarms; F and box do not."""
+    text = run("limits.py", "--draws", "2", "--new", "1000")
+    (least_f, _, least_t2, least_box, least_spe), (most_f, _, most_t2, _, most_spe) = (
+        line(text, name) for name in ("least", "most")
+    )
+    assert least_f < 0.1 and most_f > 4 and least_box < 0.3
+    assert 0.3 < least_t2 and 0.3 < least_spe and most_t2 < 2 and most_spe < 2

@@ -15,6 +15,7 @@ import numpy as np
 from fastkpca.sklearn.base import KernelEstimator, KernelTransformer  # first: it says what to install
 
 # isort: split
+from scipy.sparse import issparse
 from sklearn import get_config
 from sklearn.base import ClassifierMixin
 from sklearn.utils import assert_all_finite
@@ -31,7 +32,7 @@ __all__ = ["KLDA", "KernelLogisticRegression"]
 
 KERNEL: dict[str, list[Any]] = {
     "kernel": [str, callable, HasMethods("block")],
-    "gamma": [Interval(Real, 0, None, closed="left"), None],
+    "gamma": [Interval(Real, 0, None, closed="left"), StrOptions({"scale"}), None],
     "degree": [Interval(Real, 0, None, closed="left")],
     "coef0": [Interval(Real, None, None, closed="neither")],
     "kernel_params": [dict, None],
@@ -69,11 +70,18 @@ class _KernelClassifier(ClassifierMixin, KernelEstimator):
         y = column_or_1d(y, warn=True)
         assert_all_finite(y, input_name="y")
         check_classification_targets(y)
-        given = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
-        gamma = 1 / X.shape[1] if self.gamma is None else self.gamma
+        given = {"gamma": self._number(X), "degree": self.degree, "coef0": self.coef0}
+        gamma = 1 / X.shape[1] if given["gamma"] is None and self.kernel != "rbf" else given["gamma"]
         self.model_ = self._learned(X, y, self._kernel_of_estimator(X, given, gamma, self.kernel_params))
         self.classes_ = self.model_.classes
         return self
+
+    def _number(self, X: Any) -> float | None:
+        """``gamma``, with the number that "scale" stands for in scikit-learn's support vector machines."""
+        if self.gamma != "scale":
+            return self.gamma
+        variance = X.multiply(X).mean() - X.mean() ** 2 if issparse(X) else X.var()
+        return 1 / (X.shape[1] * float(variance)) if variance > 0 else 1.0
 
     def _learned(self, X: Any, y: np.ndarray, kernel: Kernel) -> Any:
         raise NotImplementedError
@@ -122,7 +130,10 @@ class KLDA(KernelTransformer, _KernelClassifier):
         Number of directions; None: the number of classes less one.
     kernel : str, callable, or kernel of fastkpca, default='rbf'
         As for ``fastkpca.sklearn.KernelPCA``, like the next four.
-    gamma : float, default=None
+    gamma : float or 'scale', default=None
+        None: of "rbf" the width is the median distance between rows, as in ``klda`` and ``kernel_logistic``; of
+        scikit-learn's other kernels 1 / n_features (``fastkpca.sklearn.KernelPCA`` has this for all). 'scale':
+        1 / (n_features * X.var()).
     degree : float, default=3
     coef0 : float, default=1
     kernel_params : dict, default=None
@@ -172,7 +183,7 @@ class KLDA(KernelTransformer, _KernelClassifier):
         n_components: int | None = None,
         *,
         kernel: Any = "rbf",
-        gamma: float | None = None,
+        gamma: float | str | None = None,
         degree: float = 3,
         coef0: float = 1,
         kernel_params: dict[str, Any] | None = None,
@@ -237,7 +248,10 @@ class KernelLogisticRegression(_KernelClassifier):
         1 / ``regularization`` of ``kernels_contrib.logistic.kernel_logistic``.
     kernel : str, callable, or kernel of fastkpca, default='rbf'
         As for ``fastkpca.sklearn.KernelPCA``, like the next four; positive semidefinite.
-    gamma : float, default=None
+    gamma : float or 'scale', default=None
+        None: of "rbf" the width is the median distance between rows, as in ``klda`` and ``kernel_logistic``; of
+        scikit-learn's other kernels 1 / n_features (``fastkpca.sklearn.KernelPCA`` has this for all). 'scale':
+        1 / (n_features * X.var()).
     degree : float, default=3
     coef0 : float, default=1
     kernel_params : dict, default=None
@@ -283,7 +297,7 @@ class KernelLogisticRegression(_KernelClassifier):
         C: float = 1.0,
         *,
         kernel: Any = "rbf",
-        gamma: float | None = None,
+        gamma: float | str | None = None,
         degree: float = 3,
         coef0: float = 1,
         kernel_params: dict[str, Any] | None = None,

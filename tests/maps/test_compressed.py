@@ -1,0 +1,94 @@
+"""The moment of Fourier features in few directions: what it keeps is exact, what it leaves out is bounded."""
+
+import itertools
+
+import numpy as np
+import pytest
+import reference
+
+import fastkpca as fk
+from fastkpca.maps import compressed
+from fastkpca.maps.fourier import gaussian_fourier_map
+
+SIZES = [(1, 0.1, 1e-7), (2, 0.3, 1e-7), (2, 0.2, 1e-3), (3, 1.0, 1e-5), (3, 0.6, 1e-3)]
+
+
+@pytest.fixture(autouse=True)
+def _for_few_features_too(monkeypatch):
+    monkeypatch.setattr(compressed, "LEAST", 0)
+
+
+def rows_of(rng, d, n=200):
+    """In a box of unequal sides: random ones, many equal ones, its corners."""
+    sides = rng.uniform(0.3, 1.0, d)
+    X = rng.random((n, d)) * sides
+    X[: n // 4] = X[0]
+    X[n // 4 : n // 2, 0] = sides[0]
+    return np.vstack([X, list(itertools.product(*([0.0, side] for side in sides)))])
+
+
+@pytest.mark.parametrize(("d", "sigma", "tol"), SIZES)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_it_is_the_moment_in_orthonormal_directions_and_what_is_left_out_is_bounded(d, sigma, tol, weighted):
+    rng = np.random.default_rng(d)
+    X = rows_of(rng, d)
+    w = rng.random(len(X)) if weighted else np.ones(len(X))
+    feature_map = gaussian_fourier_map(np.stack([X.min(axis=0), X.max(axis=0)]), sigma, tol)
+    moments = feature_map.new_moments()
+    moments.update(X, w if weighted else None)
+    small = moments.compressed()
+    k, D = len(small.matrix), feature_map.n_features
+    assert k < D
+    Q = small.lift(np.eye(k))
+    assert np.abs(Q.T @ Q - np.eye(k)).max() <= 1e-13
+    C = moments.form()
+    assert np.linalg.norm(Q.T @ C @ Q - small.matrix, 2) <= small.error + moments.product_error * np.sqrt(D)
+    Phi = feature_map.features(X) * np.sqrt(w)[:, None]
+    rest = Phi - (Phi @ Q) @ Q.T
+    assert np.sum(rest**2) <= small.left_out * (1 + 1e-9)
+    assert small.left_out <= 1.001 * moments.count * feature_map.tail
+    # of single rows, wherever they are most
+    assert (np.einsum("ij,ij->i", rest, rest) <= small.left_out / moments.count * (1 + 1e-9)).all()
+
+
+@pytest.mark.parametrize("m", [0, 1, 2, 9, 40])
+@pytest.mark.parametrize("r", [1e-9, 0.01, 0.5, 2.0, np.pi])
+def test_no_function_is_larger_than_its_bound(m, r):
+    line = np.exp(-18.0 * (np.arange(-m, m + 1) / max(m, 1)) ** 2)
+    axis = compressed._functions(line, r)
+    x = np.unique(np.concatenate([np.linspace(-r, r, 20001), r * np.cos(np.linspace(0, np.pi, 2001))]))
+    values = np.exp(1j * np.outer(x, np.arange(-m, m + 1))) @ (axis.modes * axis.root[:, None])
+    assert np.abs(values.imag).max() <= 1e-12
+    assert (np.abs(values.real).max(axis=0) <= axis.largest).all()
+    assert np.abs(axis.modes.conj().T @ axis.modes - np.eye(2 * m + 1)).max() <= 1e-13
+    assert (np.diff(axis.largest) <= 0).all()
+
+
+def test_many_directions_are_not_looked_for(monkeypatch):
+    X = np.random.default_rng(0).random((50, 2))
+    feature_map = gaussian_fourier_map(np.stack([X.min(axis=0), X.max(axis=0)]), 0.3, 1e-6)
+    moments = feature_map.new_moments()
+    moments.update(X)
+    assert moments.compressed() is not None
+    monkeypatch.setattr(compressed, "MOST", 20)
+    assert moments.compressed() is None
+    monkeypatch.undo()
+    feature_map.weights[0, 0] *= 2  # no product over the axes
+    feature_map.weights[-1, -1] *= 2
+    monkeypatch.setattr(compressed, "LEAST", 0)
+    assert moments.compressed() is None
+
+
+@pytest.mark.parametrize(("sigma", "tol"), [(0.5, 1e-6), (1.0, 1e-4), (0.8, 1e-8)])
+def test_intervals_of_models_hold_and_are_guaranteed(sigma, tol):
+    X = rows_of(np.random.default_rng(7), 3, 500)
+    values = reference.eigh(reference.gram("gaussian", X, sigma=sigma))[0]
+    model = fk.kpca(X, "gaussian", 8, sigma=sigma, tol=tol, features="fourier")
+    ends = model.eigenvalue_bounds
+    assert model.info["n_features"] >= 1000 and model.bound_kind == "guaranteed"
+    assert (ends[:, 0] <= values[:8] + 1e-13 * len(X)).all() and (values[:8] <= ends[:, 1] + 1e-13 * len(X)).all()
+    assert np.ptp(ends, axis=1).max() <= tol * values[0]
+    coeff, score = np.asarray(model.coeff), np.asarray(model.score)
+    centred = reference.gram("gaussian", X, sigma=sigma)
+    centred = centred - centred.mean(axis=0) - centred.mean(axis=1)[:, None] + centred.mean()
+    assert np.abs(centred @ coeff - score).max() <= 10 * np.sqrt(tol) * np.abs(score).max()

@@ -17,7 +17,7 @@ from ..products.operators import GramOperator
 from ..products.rates import is_compiled
 from ..products.weighted import Coordinates, Entries, coordinates_for
 from ..rows.view import Rows
-from ..solve.beyond import FAILURE
+from ..solve.beyond import FAILURE, FeatureInfo
 from ..solve.costs import TooDearError, default_block_size
 from ..solve.exact_passes import KrylovResult
 from ..solve.krylov import block_krylov
@@ -62,7 +62,7 @@ def _solve(
     given, target, budget, kernel = problem.rows, problem.target, problem.budget, problem.kernel
     problem = replace(problem, rows=given.loaded())
     rows, present = problem.rows.present()
-    n, wanted = rows.n_samples, target.n_components
+    n, wanted = rows.n_samples, target.n_components or min(10, problem.rank)
     # exact products of rows that are distributed are made where these are
     matrix_in_memory = way.offer.cost.memory > 0 and way.name == "exact"
     passes = MATRIX_PASSES * budget.max_passes if matrix_in_memory else budget.max_passes
@@ -78,33 +78,15 @@ def _solve(
     entry_error = problem.entry_error * (coordinates.count / n)
     entries = Entries(kernel, rows, diagonal, coordinates, K, budget.n_threads)
     with parallel.blas_threads():
-        start, known = None, None
-        compiled = is_compiled(kernel)
-        block = default_block_size(n, wanted or min(10, problem.rank), held=matrix_in_memory and compiled)
-        if compiled and (matrix_in_memory or way.room.values):
-            start = column_start(kernel, rows, coordinates, block, budget.n_threads)
-        elif kernel.positive_semidefinite:
-            start, known = pivot_start(
-                kernel, rows, problem.data, coordinates, wanted or 10, way.n_features, budget.n_threads
-            )
+        fraction = None if target.n_components else target.c
+        held = matrix_in_memory and is_compiled(kernel)
+        block = default_block_size(n, wanted, held=held)
+        start, known = _start(problem, way, rows, coordinates, block)
         reached = block_krylov(
             KernelMatrix(
-                product,
-                search,
-                trace,
-                kernel.positive_semidefinite,
-                entry_error,
-                known,
-                entries,
-                budget.n_threads,
+                product, search, trace, kernel.positive_semidefinite, entry_error, known, entries, budget.n_threads
             ),
-            SolverTarget(
-                wanted or min(10, problem.rank),
-                target.tol,
-                None if wanted else target.c,
-                not target.guaranteed,
-                failure,
-            ),
+            SolverTarget(wanted, target.tol, fraction, not target.guaranteed, failure),
             SolverBudget(passes, way.room.basis, way.room.pass_seconds, lapack_seconds, otherwise),
             start=start,
             block_size=block,
@@ -120,6 +102,20 @@ def _solve(
     info = _info(way, reached, float(product.error_bound), matrix_in_memory)
     info |= negative_end(reached.negative_end, kernel)
     return _solution(problem, reached, coordinates, present, (total, size, slack), info)
+
+
+def _start(
+    problem: Problem, way: Candidate, rows: Rows, coordinates: Coordinates, block: int
+) -> tuple[np.ndarray | None, FeatureInfo | None]:
+    """The first block, and a bound on what is beyond it; None for a random one, and where nothing is known."""
+    kernel, threads = problem.kernel, problem.budget.n_threads
+    kept = way.room.values > 0.0 or (way.offer.cost.memory > 0 and way.name == "exact")
+    if kept and is_compiled(kernel):
+        return column_start(kernel, rows, coordinates, block, threads), None
+    if not kernel.positive_semidefinite:
+        return None, None
+    wanted = problem.target.n_components or 10
+    return pivot_start(kernel, rows, problem.data, coordinates, wanted, way.n_features, threads)
 
 
 def _info(way: Candidate, reached: KrylovResult, product_error: float, matrix_in_memory: bool) -> dict:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ScoresNotKeptError
 from ._figure import COLOURS, LARGER, MARKERS, component_label, fitted, new_axes, open_frame, short
 
 if TYPE_CHECKING:
@@ -123,14 +122,13 @@ def _table(model: Any) -> tuple[np.ndarray, Any]:
     if isinstance(model, np.ndarray):
         return model, None
     try:
-        return np.asarray(model.score), model.explained
-    except ScoresNotKeptError:
-        raise
+        explained = model.explained
     except AttributeError:
         raise TypeError(
             f"model is of type {type(model).__name__}; give a fitted model or estimator (of a pipeline that step, as "
             "in pipeline[-1]), or an array of scores"
         ) from None
+    return np.asarray(model.score), explained
 
 
 def _named_axes(ax: Any, points: np.ndarray, columns: list[int], explained: Any) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import queue
 import threading
 
 import numpy as np
@@ -55,6 +56,32 @@ def test_no_two_arrays_share_memory():
             arrays[slot] = np.full(n, slot) if step % 2 else np.zeros(n, dtype=np.intp) + slot
             assert memory.waiting <= 1 << 26
     assert all((x == slot).all() for slot, x in arrays.items())
+
+
+def test_other_threads_may_free_what_a_scope_gave():
+    """Where there is no GIL they are in the handler at the same time as the scope's own thread."""
+    given: queue.SimpleQueue = queue.SimpleQueue()
+    spoiled = []
+
+    def free():
+        while (pair := given.get()) is not None:
+            number, array = pair
+            if not (array == number).all():
+                spoiled.append(number)
+            del pair, array
+
+    threads = [threading.Thread(target=free) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    with Reuse() as memory:
+        for number in range(2000):
+            given.put((number, np.full(LARGE // 32 * (1 + number % 3), number)))
+        for _ in threads:
+            given.put(None)
+        for thread in threads:
+            thread.join()
+        assert 0 < memory.waiting <= 1 << 26
+    assert memory.waiting == 0 and not spoiled
 
 
 def test_scopes_nest_and_belong_to_a_thread():

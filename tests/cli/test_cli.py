@@ -674,7 +674,7 @@ def test_the_default_number_of_components_is_one_that_a_short_file_has(run, here
         assert (code, err) == (0, "fastkpca: note: 3 components in place of 5: 4 rows have no more\n")
         assert run(command, f"x.{kind}", "--quiet")[2] == ""
         code, _, err = run(command, f"x.{kind}", "-c", 5)  # a number that was given
-        assert code == 1 and "give -c of at most 4" in err
+        assert code == 1 and "give -c of at most 3" in err
     code, out, err = run("fit", f"x.{kind}", "-c", "all")
     assert (code, err) == (0, "") and "components        3\n" in out
 
@@ -760,7 +760,7 @@ def test_standardize(run, here, X):
 def test_errors_of_the_library_speak_of_options(run, here, X):
     np.save("x.npy", X[:4])
     code, _, err = run("fit", "x.npy", "--sigma", 1, "-c", 5)
-    assert code == 1 and "give -c of at most 4, or -c all" in err
+    assert code == 1 and "give -c of at most 3, or -c all" in err
     code, _, err = run("fit", "x.npy", "--kernel", "zzz")
     assert code == 1 and "'fastkpca kernels' lists every name" in err
 

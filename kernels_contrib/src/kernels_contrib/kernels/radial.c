@@ -96,8 +96,8 @@ KC_INLINE double tabulated(const kc_profile *p, double t)
     int64_t bits = to_bits(t), piece = (bits >> p->shift) - p->first;
     piece = piece < p->pieces ? piece : p->pieces - 1;
     /* the bits below the piece's own say where in it t lies: -1 <= x < 1, exactly */
-    int64_t below = (bits << (52 - p->shift)) & (int64_t)0x000FFFFFFFFFFFFF;
-    double x = 2.0 * from_bits(below | (int64_t)0x3FF0000000000000) - 3.0;
+    uint64_t below = ((uint64_t)bits << (52 - p->shift)) & 0x000FFFFFFFFFFFFF;
+    double x = 2.0 * from_bits((int64_t)(below | 0x3FF0000000000000)) - 3.0;
     const double *a = p->table + KC_TERMS * piece;
     double even = a[KC_TERMS - 2], odd = a[KC_TERMS - 1], xx = x * x;
     for (int j = KC_TERMS - 4; j >= 0; j -= 2) {

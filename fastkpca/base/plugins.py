@@ -290,10 +290,10 @@ class Table(Sequence[Entry]):
             for name, e in zip(self.names, self._entries)
         ]
         if any(e.state != "not loaded" for e in self._entries):
-            heads = (*heads[:4], "state", "parameters", "capabilities")
+            heads = (*heads, "state", "parameters", "capabilities")
             rows = [
                 (
-                    *row[:4],
+                    *row,
                     e.state,
                     ", ".join(f"{k}={v!r}" for k, v in (e.parameters or {}).items()),
                     e.error if e.state == "failed" else ", ".join(e.capabilities),

@@ -38,7 +38,8 @@ class Entry:
     value : str
         "module:attribute", as in the entry point.
     distribution, version, summary : str
-        Of the distribution that brings it; for fastkpca's own the summary is of the thing itself.
+        Of the distribution that brings it; the summary is of the thing itself where that is fastkpca's own, or a kernel
+        that is loaded and says in its docstring what it is.
     aliases : tuple of str
         Other names that mean the same.
     state : str

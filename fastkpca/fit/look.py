@@ -10,11 +10,13 @@ from ..base import parallel
 from ..base.protocol import Kernel, Summary
 from ..maps.pivots import RankProbe, probe_rank
 
-__all__ = ["NOTHING_SEEN", "Look", "first_share", "look_at"]
+__all__ = ["NOTHING_SEEN", "Look", "first_share", "look_at", "participating"]
 
 
 SMALL_LOOK = 192
 """Rows, of which all eigenvalues are found in a millisecond."""
+GLANCE = 128
+"""Rows whose kernel values are seen in a fifth of that."""
 
 
 MANY = 1 << 15
@@ -73,6 +75,21 @@ def first_share(kernel: Kernel, data: Summary) -> float:
             return 0.0
         v = K @ (v / length)
     return float(v @ (K @ v)) / float(v @ v) / trace
+
+
+def participating(kernel: Kernel, data: Summary) -> float:
+    """How many eigenvalues share the trace: its square over the sum of their squares, for all rows from a few of them.
+
+    N where the spectrum is flat, a handful where it falls fast. The mean square beside the diagonal does not depend on
+    the number of rows.
+    """
+    K, _ = _centred(kernel, data, GLANCE)
+    m, diagonal = len(K), np.diagonal(K)
+    size = float(diagonal.mean()) ** 2
+    squares = float(np.vdot(K, K)) - float(diagonal @ diagonal)
+    if m < 2 or not (size > 0.0 and np.isfinite(squares)):
+        return np.inf
+    return 1.0 / (1.0 / data.n_samples + squares / (m * (m - 1) * size))
 
 
 def look_at(

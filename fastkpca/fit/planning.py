@@ -38,7 +38,7 @@ from ..solve.costs import basis_bytes, default_block_size, least_columns, ritz_s
 from ..solve.lapack import takes_all
 from ..solve.sampled import FEWEST, SAMPLING_FAILURE, bound_flops, draws_worth, upper_share
 from . import footprint
-from .look import NOTHING_SEEN, Look, first_share, look_at
+from .look import NOTHING_SEEN, Look, first_share, look_at, participating
 from .problem import Problem
 from .product_choice import LEAST_COLUMNS, Way, products_for
 
@@ -62,6 +62,11 @@ FEW_COLUMNS = 3
 """Columns of X up to which a map that a look finds may be far cheaper than a matrix that is held."""
 SMALL = 2048
 """Rows up to which compiled kernel values are held in float64, in any number of columns."""
+LEAST_HELD = 300
+"""Rows below which LAPACK takes as long as block Krylov on a matrix that is held."""
+FALLS, FALLS_FOR_EACH = 16.0, 1.2
+"""A spectrum falls fast enough for block Krylov on a small matrix, without a look, where no more than 1 / FALLS of the
+eigenvalues share the trace, and no more than 1 / FALLS_FOR_EACH over the number of components."""
 HELD_COLUMNS = 128
 """Columns of X from which they always are: making them in float32 as well takes longer than the passes in float64."""
 READ_RATE = 1e10  # bytes
@@ -193,7 +198,10 @@ def _held_krylov(problem: Problem) -> list[Candidate]:
     free = target.method == target.features == target.products == "auto"
     if not free or data.n_samples > SMALL or problem.rows.distributed or not is_compiled(problem.kernel):
         return []
-    if target.n_components is None:
+    if target.n_components is None or data.n_samples < LEAST_HELD:
+        return []
+    few = data.n_samples / max(FALLS, FALLS_FOR_EACH * target.n_components)
+    if participating(problem.kernel, data) > few:
         return []
     exact = products_for(problem.kernel, data, data, None, square=True, columns=target.n_components + 10, name="exact")
     held = _krylov_candidate(problem, NOTHING_SEEN, exact[0])

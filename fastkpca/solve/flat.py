@@ -133,7 +133,7 @@ class FlatRun(ExactRun):
         passes = self._passes_of_exploration(float(pairs.theta[c - 1]))
         fits = self.basis.size + (passes + 1) * self.outlook.block <= min(self.outlook.columns, self.n - 1)
         in_time = passes <= self.expenses.budget.passes - self.expenses.passes
-        return fits and in_time and passes < self._passes_until_separated(pairs.theta, c)
+        return fits and in_time and not self._separates_within(passes, pairs.theta, c)
 
     def _passes_of_exploration(self, last: float) -> int:
         """Until it proves what is beyond the space to be below the last wanted eigenvalue."""
@@ -147,13 +147,10 @@ class FlatRun(ExactRun):
                 return steps
         return MOST_PASSES
 
-    def _passes_until_separated(self, theta: np.ndarray, c: int) -> int:
-        """Until the first block proves a gap at or below the last wanted eigenvalue."""
-        if self.exploration_failed:
-            return MOST_PASSES + 1
-        for more in range(1, MOST_PASSES):
-            upper = self.start.eigenvalue_bounds(theta, self.steps + more, self._error_of_space())
-            p = np.arange(c, min(len(upper), len(theta)))
-            if np.any(upper[p] < theta[p - 1] - 0.1 * (theta[p - 1] - theta[p])):
-                return more
-        return MOST_PASSES
+    def _separates_within(self, passes: int, theta: np.ndarray, c: int) -> bool:
+        """Whether the first block, after so many more passes, proves a gap at or below the last wanted eigenvalue."""
+        if self.exploration_failed or passes >= MOST_PASSES:
+            return not self.exploration_failed
+        upper = self.start.eigenvalue_bounds(theta, self.steps + passes, self._error_of_space())
+        p = np.arange(c, min(len(upper), len(theta)))
+        return bool(np.any(upper[p] < theta[p - 1] - 0.1 * (theta[p - 1] - theta[p])))

@@ -13,7 +13,7 @@ import fastkpca as fk
 from fastkpca.base.protocol import Summation
 from fastkpca.errors import CertificateWarning
 from fastkpca.fit import planning
-from fastkpca.fit.look import Look, look_at
+from fastkpca.fit.look import Look, look_at, participating
 from fastkpca.kernels import gaussian
 from fastkpca.solve.costs import TooDearError, ritz_seconds
 from fastkpca.solve.krylov import block_krylov
@@ -154,14 +154,29 @@ def test_maps_that_cannot_win_are_not_looked_for(monkeypatch):
     assert fk.plan(X[:, :40], "polynomial", 10, degree=2).name == "monomial"
 
 
-@pytest.mark.parametrize(("n", "d"), [(500, 10), (1200, 40)])
-def test_a_small_matrix_is_held_without_a_look(monkeypatch, n, d):
+@pytest.mark.parametrize(("n", "d", "sigma"), [(500, 10, 1.0), (1200, 40, 3.0)])
+def test_a_small_matrix_is_held_without_a_look(monkeypatch, n, d, sigma):
     X = np.random.default_rng(0).random((n, d))
     monkeypatch.setattr(planning, "look_at", lambda *_, **__: pytest.fail("a look that costs as much as the rest"))
-    model = fk.kpca(X, "gaussian", 10, sigma=(d / 10) ** 0.5)
+    model = fk.kpca(X, "gaussian", 10, sigma=sigma)
     assert model.plan.method == "krylov" and model.info["passes"] == 1 and model.info["matrix_passes"] > 1
     assert fk.plan(X[:150], "gaussian", 10, sigma=1.0).method == "dense"
-    exact = reference.eigh(reference.gram("gaussian", X, sigma=(d / 10) ** 0.5))[0][:10]
+    exact = reference.eigh(reference.gram("gaussian", X, sigma=sigma))[0][:10]
     assert model.bound_kind == "guaranteed"
     lower, upper = model.eigenvalue_bounds.T
     assert (lower <= exact).all() and (exact <= upper).all() and (upper - lower).max() <= 1e-6 * exact[0]
+
+
+def test_a_small_matrix_with_a_flat_spectrum_is_lapacks():
+    rng = np.random.default_rng(0)
+    for X, c in ((rng.random((500, 5)), 10), (rng.standard_normal((600, 20)), 20)):
+        assert fk.plan(X, "gaussian", c, sigma=0.1).method == "dense"
+        assert fk.plan(X, "gaussian", c, sigma=5.0).method != "dense"
+
+
+@pytest.mark.parametrize("sigma", [0.02, 0.2, 2.0])
+def test_how_many_eigenvalues_share_the_trace(sigma):
+    X = np.random.default_rng(1).random((1500, 3))
+    values = reference.eigh(reference.gram("gaussian", X, sigma=sigma))[0]
+    seen = participating(fk.get_kernel("gaussian", sigma=sigma), look(X)[1])
+    assert seen == pytest.approx(values.sum() ** 2 / (values**2).sum(), rel=0.5)

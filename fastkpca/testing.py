@@ -37,6 +37,7 @@ from typing import Any
 import numpy as np
 
 from .base.caching import cached_property
+from .base.near import did_you_mean
 from .base.protocol import API_VERSION, FeatureMap, Kernel, Moments, Offer, Summary, Summation
 from .base.rounding import EPS, unit_roundoff
 from .errors import KernelParameterError
@@ -385,6 +386,18 @@ def check_declarations(kernel: Kernel, X: Any) -> None:
         kernel.translation in (None, "kernel", "centered"),
         f'translation is {kernel.translation!r}; it must be "kernel", "centered" or None',
     )
+    declarations = [name for name, value in vars(Kernel).items() if not (name.startswith("_") or callable(value))]
+    author = type(kernel.wrapped) if isinstance(kernel, ObjectKernel) else cls
+    for base in author.__mro__:
+        if base.__module__.partition(".")[0] == "fastkpca":
+            break
+        for name, value in vars(base).items():
+            near = (
+                ""
+                if name in declarations or callable(value)
+                else did_you_mean(name, declarations, limit=1, cutoff=0.85)
+            )
+            _need(not near, f"{base.__name__}.{name} is read by nobody; {near}")
 
 
 @_check

@@ -88,8 +88,8 @@ def check_c(c: Any, n_samples: int) -> int | float | None:
         raise ValueError(f"c is {c!r}; give {need}, at least one component")
     if whole > n_samples:
         raise ValueError(
-            f"c is {whole}, but X has {n_samples} rows, which give at most {n_samples} components; "
-            f"give c of at most {n_samples}, or None for all"
+            f"c is {whole}, but X has {n_samples} rows, which give at most {n_samples - 1} components "
+            f"({n_samples} with center=False); give c of at most {n_samples - 1}, or None for all"
         )
     return whole
 

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 __all__ = ["did_you_mean", "with_near"]
 
 
-def did_you_mean(name: str, known: Iterable[str], limit: int = 3) -> str:
+def did_you_mean(name: str, known: Iterable[str], limit: int = 3, cutoff: float = 0.6) -> str:
     """ "did you mean 'gaussian'?" where a known name is close to this one, else ""; letters' case does not matter."""
     by_lower = {spelling.lower(): spelling for spelling in known}
-    near = difflib.get_close_matches(name.lower(), by_lower, n=limit)
+    near = difflib.get_close_matches(name.lower(), by_lower, n=limit, cutoff=cutoff)
     return f"did you mean {' or '.join(repr(by_lower[x]) for x in near)}?" if near else ""
 
 

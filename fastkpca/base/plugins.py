@@ -38,7 +38,8 @@ class Entry:
     value : str
         "module:attribute", as in the entry point.
     distribution, version, summary : str
-        Of the distribution that brings it; for fastkpca's own the summary is of the thing itself.
+        Of the distribution that brings it; the summary is of the thing itself where that is fastkpca's own, or a kernel
+        that is loaded and says in its docstring what it is.
     aliases : tuple of str
         Other names that mean the same.
     state : str
@@ -290,10 +291,10 @@ class Table(Sequence[Entry]):
             for name, e in zip(self.names, self._entries)
         ]
         if any(e.state != "not loaded" for e in self._entries):
-            heads = (*heads[:4], "state", "parameters", "capabilities")
+            heads = (*heads, "state", "parameters", "capabilities")
             rows = [
                 (
-                    *row[:4],
+                    *row,
                     e.state,
                     ", ".join(f"{k}={v!r}" for k, v in (e.parameters or {}).items()),
                     e.error if e.state == "failed" else ", ".join(e.capabilities),

@@ -26,7 +26,9 @@ import numpy as np
 
 from .._core import moments as _moments
 from ..base.rounding import EPS
+from ..errors import KernelParameterError
 from .caching import cached_property
+from .checks import is_number
 from .differences import central_difference
 from .near import did_you_mean
 
@@ -268,6 +270,17 @@ class Kernel:
             values[name] = convert(value) if convert is not None else value
         self.__dict__.update(values)
         self.check()
+        self._check_width(spelled)
+
+    def _check_width(self, spelled: dict[str, str]) -> None:
+        """Refuse a width that is no positive number, whatever ``check`` lets pass: rows are divided by it."""
+        name = self.width_parameter
+        if name is None or (value := self.__dict__.get(name)) is None:
+            return
+        if not (is_number(value) and 0.0 < value < np.inf):
+            given = spelled.get(name, name)
+            label = f"{type(self).__name__}: {name} is {value!r}" + f" (from {given})" * (given != name)
+            raise KernelParameterError(f"{label}; give a positive number, or one for each column")
 
     def check(self) -> None:
         """Raise ``fastkpca.errors.KernelParameterError`` for a parameter out of range, and normalise types."""
@@ -676,7 +689,8 @@ class Moments:
         return float(np.trace(self._scatter))
 
     def dense(self) -> np.ndarray | None:
-        """The centred second moment (D, D), symmetric; None where a subclass holds it only as an operator."""
+        """The centred second moment (D, D), symmetric: the sum over the rows, and divided by ``count`` the covariance;
+        None where a subclass holds it only as an operator."""
         C = self._scatter.copy()
         for i in range(1, len(C)):  # mirrored in place: a second copy may be more than memory holds
             C[:i, i] = C[i, :i]

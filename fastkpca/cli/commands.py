@@ -21,6 +21,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, NoReturn
 
+from ..base.checks import is_number
 from ..base.near import did_you_mean
 
 # what imports more than the package itself is imported where it is used: --help and wrong usage answer soon
@@ -143,7 +144,8 @@ class _Parser(argparse.ArgumentParser):
             command = self.commands[options.command]
             wrong = next((word for word in unknown if word.startswith("-")), unknown[0])
             near = did_you_mean(wrong.partition("=")[0], command._option_string_actions)
-            command.error(f"unrecognized arguments: {' '.join(unknown)}" + (f"; {near}" if near else ""))
+            advice = [near] * bool(near) + _as_parameter(wrong, unknown) * ("--param" in command._option_string_actions)
+            command.error("; ".join([f"unrecognized arguments: {' '.join(unknown)}", *advice]))
         return options
 
     def error(self, message: str) -> NoReturn:
@@ -151,6 +153,16 @@ class _Parser(argparse.ArgumentParser):
         wrong = re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message)
         near = wrong and did_you_mean(wrong[1], re.findall(r"[\w-]+", wrong[2]))
         self.exit(2, f"fastkpca: error: {message}{f'; {near}' if near else ''} (see '{self.prog} --help')\n")
+
+
+def _as_parameter(option: str, unknown: list[str]) -> list[str]:
+    """How an unknown option with a number is given, if it is a parameter of the kernel."""
+    name, equals, value = option.partition("=")
+    if not equals:
+        value = next(iter(unknown[unknown.index(option) + 1 :]), "")
+    if not name.startswith("--") or not is_number(_value(value.partition(",")[0])):
+        return []
+    return [f"a parameter of the kernel without an option of its own is given by --param {name[2:]}={value}"]
 
 
 def _number_of_components(text: str) -> int | float | None:
@@ -189,7 +201,21 @@ def _parameter(text: str) -> tuple[str, Any]:
     return name.strip(), _value(value.strip())
 
 
+def _numbers(text: str) -> float | list[float]:
+    """One number, or several with commas: one for each column."""
+    try:
+        values = [float(part) for part in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither a number nor numbers with commas, one for each column"
+        ) from None
+    return values if len(values) > 1 else values[0]
+
+
 def _value(text: str) -> Any:
+    parts = [_value(part) for part in text.split(",")] if "," in text else []
+    if parts and all(map(is_number, parts)):
+        return parts
     for convert in (int, float):
         try:
             return convert(text)
@@ -335,8 +361,13 @@ def _add_demo(demo: argparse.ArgumentParser) -> None:
 
 
 _KERNEL_PARAMETERS = (
-    ("sigma", float, "width of the Gaussian exp(-|x-y|^2 / (2 sigma^2)); by default from the median distance"),
-    ("gamma", float, "scikit-learn's gamma, in place of sigma or scale"),
+    (
+        "sigma",
+        _numbers,
+        "width of the Gaussian exp(-|x-y|^2 / (2 sigma^2)), or one for each column as in 0.5,1,2; by "
+        "default from the median distance",
+    ),
+    ("gamma", _numbers, "scikit-learn's gamma, in place of sigma or scale"),
     ("offset", float, "of the polynomial (scale x.y + offset)^degree and of tanh(scale x.y + offset)"),
     ("coef0", float, "scikit-learn's name of offset"),
     ("scale", float, "see offset"),
@@ -350,7 +381,12 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
     for name, kind, text in _KERNEL_PARAMETERS:
         kernel.add_argument(f"--{name}", type=kind, metavar="NUMBER", help=text)
     kernel.add_argument(
-        "--param", type=_parameter, action="append", default=[], metavar="NAME=VALUE", help="any other kernel parameter"
+        "--param",
+        type=_parameter,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="any other kernel parameter; several numbers with commas, as a width for each column",
     )
     work = fit.add_argument_group("work")
     work.add_argument(
@@ -425,6 +461,20 @@ def _fit(options: argparse.Namespace) -> None:
         for what, path in (("model", options.output), ("scores", options.scores), ("plot", options.plot)):
             if path not in (None, "-"):
                 print(f"{what + ' written to':<18}{path}", file=report)
+        plugin = None if options.output is None or mat is not None else _distribution(options.kernel)
+        if plugin is not None:
+            line = f"fastkpca project {options.output} FILE --plugins {plugin}"
+            print(f"{'new rows':<18}{line} (the kernel is of that distribution)", file=report)
+
+
+def _distribution(kernel: str) -> str | None:
+    """The distribution that the kernel of this name comes from; None for fastkpca's own."""
+    import fastkpca as fk
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # get_kernel has said it
+        holders = {e.distribution for e in fk.list_kernels() if kernel in (e.name, e.qualified, *e.aliases)}
+    return next(iter(holders - {"fastkpca"}), None)
 
 
 def _settings(options: argparse.Namespace) -> dict[str, Any]:

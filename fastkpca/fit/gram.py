@@ -95,7 +95,7 @@ def gram(
                 "numpy, as in K[:, columns] @ U"
             )
         rows_y = as_rows(Y, name="Y")
-        check_columns(rows_x.n_features, rows_y.n_features, name="Y")
+        check_columns(rows_x.n_features, rows_y.n_features, name="Y", others="X has")
         check_finite(rows_y, name="Y")
         rows_y, data_y = summarize_for(
             chosen, rows_y, centred=False, rng=inputs.rng, n_threads=threads, shift_by=data_x.shift

@@ -120,11 +120,13 @@ def products_for(
     name: str = "auto",
     least: float | None = None,
     n_threads: int = 1,
+    reason: str = "",
 ) -> list[Way]:
     """All products that keep ``tol`` (None: exact ones), or those of one name.
 
     ``least`` is the error of an exact product, which is part of the error of an approximate one too; None: the kernel's
-    ``entry_error``. ``n_threads`` is for the passes over the rows in which a product is built.
+    ``entry_error``. ``n_threads`` is for the passes over the rows in which a product is built. ``reason``: why they
+    have to keep ``tol``, for the text of an error.
 
     Raises
     ------
@@ -148,7 +150,9 @@ def products_for(
         return ways
     named = [x for x in ways if x.name == name]
     if not named:
-        at = "without a tol" if tol is None else f"within {rounded_up(tol)}, which is needed here"
+        at = "without a tol" if tol is None else f"within {rounded_up(tol)}, which is needed here{reason}"
+        if name != "pivots":  # which "auto" tries only where the others are slow
+            ways += _pivot_ways(kernel, data_x, data_y, rest, columns, np.inf, n_threads)
         others = sorted({x.name for x in ways})
         raise ValueError(
             f"{kernel!r} offers no products named {name!r} on these rows {at}; it offers "

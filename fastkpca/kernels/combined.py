@@ -167,7 +167,9 @@ class Combination(Kernel):
 
     def listed(self) -> tuple[Kernel, list] | None:
         of_parts = _all_known(part.listed() for part in self.parts)
-        return of_parts and (self.with_parts(tuple(kernel for kernel, _ in of_parts)), of_parts[0][1])
+        if of_parts is None:
+            return None
+        return self.with_parts(tuple(kernel for kernel, _ in of_parts)), of_parts[0][1]
 
     def with_parts(self, parts: tuple[Kernel, ...]) -> Kernel:
         """This combination of other parts, which were checked when they were first put together."""

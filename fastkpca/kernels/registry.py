@@ -12,6 +12,7 @@ import threading
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from inspect import signature
 from typing import Any
 
 from ..base.near import did_you_mean
@@ -147,15 +148,27 @@ def _from_object(thing: Any, parameters: dict[str, Any]) -> Kernel:
             )
         return thing
     if kind == "class":
+        declared = _declared_beside(thing, parameters)
         try:
-            made = thing(**parameters)
+            made = thing(**{name: value for name, value in parameters.items() if name not in declared})
         except Exception as error:  # the user's own code: the type stays what it was
             error.add_note(f"raised by the constructor of the kernel class {thing.__qualname__}")
             raise
-        return made if isinstance(made, Kernel) else ObjectKernel(object=made)
+        return made if isinstance(made, Kernel) else ObjectKernel(object=made, **declared)
     if kind == "object":
         return _declare(ObjectKernel, thing, parameters)
     return _declare(CallableKernel, thing, parameters)
+
+
+def _declared_beside(cls: type, parameters: dict[str, Any]) -> dict[str, Any]:
+    """Those of the parameters that declare something of a class's objects, and are none of its constructor's."""
+    found = {name: value for name, value in parameters.items() if name in ObjectKernel.parameters}
+    if not found or issubclass(cls, Kernel):
+        return {}
+    taken = signature(cls).parameters.values()
+    if any(x.kind is x.VAR_KEYWORD for x in taken):
+        return {}
+    return {name: value for name, value in found.items() if name not in {x.name for x in taken} | {ObjectKernel.slot}}
 
 
 def _declare(adapter: type[CallableKernel | ObjectKernel], thing: Any, parameters: dict[str, Any]) -> Kernel:
@@ -302,8 +315,8 @@ def list_kernels(load: bool = False) -> KernelTable:
     Parameters
     ----------
     load : bool, default False
-        False: no kernel is imported. True: each is, and the table shows its parameters and what it offers, or, where
-        that fails, why; a broken plugin leaves the others as they are.
+        False: no kernel is imported. True: each is, and the table shows the first line of its docstring, its parameters
+        and what it offers, or, where that fails, why; a broken plugin leaves the others as they are.
 
     Returns
     -------
@@ -320,7 +333,14 @@ def list_kernels(load: bool = False) -> KernelTable:
     plugins, problems = KERNELS.plugins(fresh=True)
     warn_about(problems)
     entries = [*KERNELS.builtin_entries(), *plugins, *session_entries().values()]
-    return KernelTable(map(_inspected, entries) if load else entries)
+    return KernelTable(map(_inspected if load else _described, entries))
+
+
+def _described(entry: Entry) -> Entry:
+    """The entry with what its kernel says of itself, where that is loaded, and not what all of its distribution is."""
+    cls = None if entry.distribution == DISTRIBUTION else KERNELS.loaded.get(entry)
+    doc = "" if cls is None else (cls.__dict__.get("__doc__") or "").strip().partition("\n")[0]
+    return replace(entry, summary=doc) if doc else entry
 
 
 def _inspected(entry: Entry) -> Entry:
@@ -330,7 +350,10 @@ def _inspected(entry: Entry) -> Entry:
             warnings.simplefilter("ignore")  # a listing is not the place for what an import has to say
             kernel = make(entry, {})
             return replace(
-                entry, state="loaded", parameters=kernel.get_parameters(), capabilities=_capabilities(kernel)
+                _described(entry),
+                state="loaded",
+                parameters=kernel.get_parameters(),
+                capabilities=_capabilities(kernel),
             )
     except (Exception, SystemExit) as error:
         text = str(error) if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"

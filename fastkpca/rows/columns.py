@@ -10,12 +10,12 @@ from .foreign import column_names
 __all__ = ["check_columns", "check_names", "column_names", "listed"]
 
 
-def check_columns(n_features: int, n_columns: int, name: str = "X") -> None:
-    """Raise ValueError unless new rows have as many columns as those that the model was fitted on."""
+def check_columns(n_features: int, n_columns: int, name: str = "X", others: str = "the model was fitted on") -> None:
+    """Raise ValueError unless new rows have as many columns as those of the ``others``."""
     if n_columns != n_features:
         hint = f"; {name} may be transposed" if n_columns == 1 else ""
         raise ValueError(
-            f"{name} has {n_columns} column{'s' * (n_columns != 1)}, the model was fitted on {n_features}; "
+            f"{name} has {n_columns} column{'s' * (n_columns != 1)}, {others} {n_features}; "
             f"give the same columns in the same order{hint}"
         )
 

@@ -40,7 +40,7 @@ class KernelEstimator(BaseEstimator):
     def __init__(
         self,
         kernel: Any,
-        gamma: float | None,
+        gamma: Any,
         degree: float | None,
         coef0: float | None,
         kernel_params: dict[str, Any] | None,

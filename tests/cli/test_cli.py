@@ -674,7 +674,7 @@ def test_the_default_number_of_components_is_one_that_a_short_file_has(run, here
         assert (code, err) == (0, "fastkpca: note: 3 components in place of 5: 4 rows have no more\n")
         assert run(command, f"x.{kind}", "--quiet")[2] == ""
         code, _, err = run(command, f"x.{kind}", "-c", 5)  # a number that was given
-        assert code == 1 and "give -c of at most 4" in err
+        assert code == 1 and "give -c of at most 3" in err
     code, out, err = run("fit", f"x.{kind}", "-c", "all")
     assert (code, err) == (0, "") and "components        3\n" in out
 
@@ -760,6 +760,40 @@ def test_standardize(run, here, X):
 def test_errors_of_the_library_speak_of_options(run, here, X):
     np.save("x.npy", X[:4])
     code, _, err = run("fit", "x.npy", "--sigma", 1, "-c", 5)
-    assert code == 1 and "give -c of at most 4, or -c all" in err
+    assert code == 1 and "give -c of at most 3, or -c all" in err
     code, _, err = run("fit", "x.npy", "--kernel", "zzz")
     assert code == 1 and "'fastkpca kernels' lists every name" in err
+
+
+def test_widths_for_each_column(run, here):
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    np.save("x.npy", X)
+    assert run("fit", "x.npy", "--sigma", "0.5,1,2", "-o", "m.kpca")[0] == 0
+    model = fk.load("m.kpca")
+    assert model.kernel.widths == (0.5, 1.0, 2.0)
+    np.testing.assert_array_equal(model.eigenvalues, fk.kpca(X, "gaussian", 5, sigma=[0.5, 1, 2]).eigenvalues)
+    assert run("fit", "x.npy", "--param", "sigma=0.5,1,2", "-o", "n.kpca")[0] == 0
+    np.testing.assert_array_equal(fk.load("n.kpca").eigenvalues, model.eigenvalues)
+    for wrong, text in (("0.5,one", "'0.5,one' is neither a number nor numbers with commas"), ("1,", "is neither")):
+        code, _, err = run("fit", "x.npy", "--sigma", wrong)
+        assert code == 2 and text in err
+    code, _, err = run("fit", "x.npy", "--sigma", "1,2")
+    assert code == 1 and "has 2 widths, and X has 3 columns" in err
+
+
+def test_an_option_that_is_a_parameter_of_the_kernel(run, here):
+    np.save("x.npy", np.random.default_rng(0).standard_normal((60, 3)))
+    for option in (["--length", "0.5"], ["--length=0.5"]):
+        code, _, err = run("fit", "x.npy", *option)
+        assert code == 2 and "is given by --param length=0.5" in err
+    assert "--param" not in run("fit", "x.npy", "--nonsense")[2]
+
+
+def test_fit_says_how_new_rows_need_the_plugin(run, here, X):
+    pytest.importorskip("kernels_contrib")
+    np.save("x.npy", X)
+    for name in ("laplacian", "fastkpca-kernels-contrib:laplacian"):
+        out = run("fit", "x.npy", "--kernel", name, "-c", 2, "-o", "m.kpca", "--force")[1]
+        assert "fastkpca project m.kpca FILE --plugins fastkpca-kernels-contrib (" in out
+    for options in (["--kernel", "laplacian"], ["-o", "n.kpca"], ["--kernel", "rbf", "-o", "n.kpca", "--force"]):
+        assert "--plugins" not in run("fit", "x.npy", *options)[1]

@@ -423,3 +423,17 @@ def test_no_pivots_for_values_whose_squares_underflow():
     k = fk.get_kernel("linear") * fk.get_kernel("linear")
     with pytest.raises(ValueError, match="no products named 'pivots'"):
         fk.gram(X, k, tol=4e-11, products="pivots")
+
+
+def test_the_other_side_has_the_columns_of_x():
+    X = np.random.default_rng(0).standard_normal((30, 3))
+    with pytest.raises(ValueError, match="Y has 2 columns, X has 3; give the same columns"):
+        fk.gram(X, "gaussian", X[:, :2])
+
+
+def test_dense_moments_are_a_sum_over_the_rows():
+    X = np.random.default_rng(0).standard_normal((50, 2))
+    F = fk.features(X, "polynomial", degree=2)
+    Phi = F.map.features(np.ascontiguousarray(X - F.shift))
+    Phi = Phi - Phi.mean(axis=0)
+    np.testing.assert_allclose(F.moments().dense(), Phi.T @ Phi, atol=1e-10)

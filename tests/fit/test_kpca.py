@@ -445,6 +445,10 @@ def test_refusals_name_the_argument_that_was_given():
     with pytest.raises(ValueError, match=r"no products named 'split' .* within \S+, which is needed here") as caught:
         fk.kpca(X, "gaussian", 5, products="split")
     assert "tol=" not in str(caught.value)
+    assert "moves an eigenvalue by up to N e, and this is 0.002 of tol times the largest" in str(caught.value)
+    smooth = np.linspace(0, 1, 3000)[:, None] * np.ones(2)
+    with pytest.raises(ValueError, match=r"it offers .*'exact', .*'pivots'"):
+        fk.kpca(smooth, "gaussian", 5, products="split", sigma=1.0)
 
 
 @pytest.mark.parametrize("method", ["dense", "features"])

@@ -8,10 +8,11 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.spatial.distance import cdist
 
 import fastkpca as fk
 from fastkpca.errors import KernelParameterError, ScalesWarning
-from fastkpca.kernels import ColumnKernel, Gaussian
+from fastkpca.kernels import ColumnKernel, Gaussian, Kernel
 from fastkpca.rows.summary import summarize
 from fastkpca.rows.view import Rows
 from fastkpca.testing import check_kernel
@@ -252,3 +253,32 @@ def test_other_bad_input():
         fk.on_columns("gaussian", [0, 1], sigma=[1.0, 2.0, 3.0]) and ColumnKernel(
             kernel=Gaussian(sigma=1.0), columns=[0, 1], widths=[1.0, 2.0, 3.0]
         )
+
+
+class Plain(Kernel):
+    api_version = 1
+    translation = "kernel"
+    parameters = {"length": 1.0}
+    aliases = {"gamma": ("length", lambda gamma: (2 * gamma) ** -0.5)}
+    width_parameter = "length"
+
+    def block(self, X, Y):
+        return np.exp(-cdist(X, Y) / self.length)
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"length": -1.0}, "Plain: length is -1.0; give a positive number, or one for each column"),
+        ({"length": 0}, "Plain: length is 0; give"),
+        ({"length": "0.5;1"}, "Plain: length is '0.5;1'; give"),
+        ({"length": True}, "Plain: length is True; give"),
+        ({"length": np.inf}, "Plain: length is inf; give"),
+        ({"length": [0.5, -1.0]}, r"Plain: length is -1.0; .* \(number 1 of length\)"),
+        ({"gamma": np.inf}, r"Plain: length is 0.0 \(from gamma\); give"),
+    ],
+)
+def test_a_width_is_a_positive_number(given, text):
+    with pytest.raises(KernelParameterError, match=text):
+        fk.get_kernel(Plain, **given)
+    assert fk.get_kernel(Plain, length=[0.5, 2.0]).widths == (0.5, 2.0)

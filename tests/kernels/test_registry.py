@@ -651,3 +651,50 @@ def test_not_a_kernel(thing):
 def test_a_matrix_in_the_place_of_the_kernel():
     with pytest.raises(TypeError, match='a Gram matrix goes in place of X, with the kernel "precomputed"'):
         get_kernel(np.eye(3))
+
+
+def test_a_plain_class_takes_its_parameters_and_declarations_beside_them():
+    class Words:
+        def __init__(self, p=2):
+            self.p = p
+
+        def block(self, A, B):
+            return np.array([[float(self.p * len(set(a) & set(b))) for b in B] for a in A])
+
+    class Own(Words):
+        def __init__(self, p=2, positive_semidefinite=False):
+            super().__init__(p)
+            self.positive_semidefinite = positive_semidefinite
+
+    for cls in (Words, Own):
+        with register_kernel("letters", cls):
+            kernel = get_kernel("letters", p=3, positive_semidefinite=True)
+            assert kernel.positive_semidefinite and kernel.wrapped.p == 3
+            assert not get_kernel("letters", p=3).positive_semidefinite
+        with pytest.raises(TypeError, match="unexpected keyword argument 'q'"):
+            get_kernel(cls, q=3)
+
+
+def test_a_listing_shows_what_each_loaded_kernel_says_of_itself(plugin_folder):
+    source = """
+        class Documented(Kernel):
+            \"\"\"x.y, twice.
+
+            And more.
+            \"\"\"
+            api_version = 1
+            def block(self, X, Y):
+                return 2 * (X @ Y.T)
+        class Silent(Documented):
+            api_version = 1
+    """
+    entries = {"documented": "acme_kernels:Documented", "silent": "acme_kernels:Silent"}
+    plugin_folder("acme-kernels", entries, {"acme_kernels": source}, summary="Kernels of Acme")
+
+    def summaries(table):
+        return [entry.summary for entry in table if entry.distribution == "acme-kernels"]
+
+    assert summaries(list_kernels()) == ["Kernels of Acme"] * 2
+    table = list_kernels(load=True)
+    assert summaries(table) == ["x.y, twice.", "Kernels of Acme"] and "x.y, twice." in repr(table)
+    assert summaries(list_kernels()) == ["x.y, twice.", "Kernels of Acme"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import inspect
 import re
@@ -15,11 +16,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from places import ROOT
+from scipy.spatial.distance import cdist
 
 import fastkpca as fk
 from fastkpca import errors, plot
 from fastkpca.base import protocol
 from fastkpca.cli import main
+from fastkpca.testing import check_kernel
 
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -194,3 +197,31 @@ def test_the_api_page_has_everything_public():
     public += [entry.value.rpartition(":")[2] for entry in metadata.entry_points(group="fastkpca.methods")]
     missing = [name for name in public if not any(x == name or x.endswith(f".{name}") for x in listed)]
     assert not missing
+
+
+def test_the_map_of_write_a_kernel_keeps_its_bounds(tmp_path, monkeypatch):
+    text = (ROOT / "docs" / "write_a_kernel.md").read_text()
+    [code] = re.findall(r"```python\n(class Sech.*?)\nx = X", text, flags=re.DOTALL)
+    heads = ["import numpy as np", "from fastkpca.kernels import *", "from scipy.spatial.distance import cdist", code]
+    (tmp_path / "map_of_the_page.py").write_text("\n".join(heads))
+    monkeypatch.syspath_prepend(tmp_path)
+    sech = importlib.import_module("map_of_the_page").Sech
+    assert check_kernel(sech(width=0.7))["check_feature_map_outside"] == "passed"
+    x = np.random.default_rng(0).random((800, 1)) * 3.0 + 50.0
+    K = 1 / np.cosh((x - x.T) / 0.4)
+    K -= K.mean(axis=0)
+    K -= K.mean(axis=1)[:, None]
+    true = np.linalg.eigvalsh(K)[:-5:-1]
+    for tol in (1e-2, 1e-5, 1e-9):
+        model = fk.kpca(x, sech(width=0.4), 4, features="cosines", tol=tol)
+        low, high = model.eigenvalue_bounds.T
+        slack = 1e-12 * true[0]
+        assert (low <= true + slack).all() and (true <= high + slack).all()
+        assert (high - low).max() <= tol * true[0]
+    K = 1 / np.cosh(cdist(x / 0.4, x / 0.4))
+    feature_map = fk.features(x, sech(width=0.4), features="cosines", tol=1e-3).map
+    shifted = np.ascontiguousarray(x - x.mean())
+    Phi = feature_map.features(shifted)
+    rest = np.linalg.eigvalsh(K - Phi @ Phi.T)
+    assert rest[0] >= -len(x) * feature_map.defect - 1e-12
+    assert rest.sum() <= feature_map.residual(shifted).sum() + len(x) * feature_map.defect

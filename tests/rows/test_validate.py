@@ -343,7 +343,7 @@ def test_c(c, expected):
         (-3, ValueError, "at least one component"),
         (0.0, ValueError, "c is 0.0"),
         (-0.5, ValueError, "c is -0.5"),
-        (11, ValueError, "c is 11, but X has 10 rows"),
+        (11, ValueError, r"c is 11, but X has 10 rows, which give at most 9 components \(10 with center=False\)"),
         (1.0, ValueError, "one component or 100 % .*c=1 for one component, c=None for all"),
         (np.float32(1), ValueError, "one component or 100 %"),
         (1.5, ValueError, "c is 1.5; give a whole number"),

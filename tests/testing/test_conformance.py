@@ -19,7 +19,7 @@ import fastkpca as fk
 from fastkpca import testing
 from fastkpca.kernels import Cost, FeatureMap, Kernel, KernelParameterError, Moments, Offer, Summation
 from fastkpca.maps.fourier import FourierMap
-from fastkpca.testing import CHECKS, ConformanceError, check_kernel, parametrize_with_kernel_checks
+from fastkpca.testing import CHECKS, ConformanceError, check_declarations, check_kernel, parametrize_with_kernel_checks
 
 RNG = np.random.default_rng(11)
 ROWS = RNG.standard_normal((70, 3))
@@ -717,3 +717,16 @@ def test_in_a_suite_of_the_authors_own(tmp_path):
 def test_pytest_is_not_needed_for_the_import():
     code = "import sys, fastkpca.testing; assert 'pytest' not in sys.modules; fastkpca.testing.check_kernel('tanh')"
     subprocess.run([sys.executable, "-P", "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("positive_semidefinit", "positive_semidefinite"), ("tranlation", "translation"), ("thread_save", "thread_safe")],
+)
+def test_misspelled_declarations_are_noticed(name, meant):
+    body = {"api_version": 1, "block": lambda self, X, Y: X @ Y.T, name: True, "scale": 1.0, "map": None}
+    for kernel in (type("Misspelled", (Kernel,), body), type("Misspelled", (), body)()):
+        with pytest.raises(ConformanceError, match=f"Misspelled.{name} is read by nobody; did you mean '{meant}'"):
+            check_declarations(kernel)
+    del body[name]
+    assert check_declarations(type("Spelled", (Kernel,), body)) == "passed"

@@ -140,7 +140,7 @@ def stages(X: np.ndarray, setting: Setting, model: fk.KPCAModel) -> dict[str, Ca
     evaluated = {"inner products": inner_products(n, d), "exp": exponentials(0 if setting.degree else half)}
     if info["method"] == "dense":
         return evaluated | {"eigh": largest_eigenpairs(n, c)}
-    if info["products"] != "exact":
+    if info["products"] in ("grid", "fourier") and d <= 3:
         return {f"finufft, {info['passes']} passes": transforms(X, setting, c, (1, 2) * info["passes"])}
     return evaluated | {"product": gemm(n, n, c)}
 

@@ -2,6 +2,7 @@ from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import disjoint_base
 
 _Real = TypeVar("_Real", np.float32, np.float64)
 _Ints = npt.NDArray[np.int32]
@@ -32,6 +33,7 @@ class Expansion:
 
 def ranges(m: int, p: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]: ...
 
+@disjoint_base
 class ProductSums:
     @property
     def n_features(self) -> int: ...

@@ -123,8 +123,8 @@ def make_plan(problem: Problem) -> Plan:
 
 def warn_if_slow(problem: Problem, plan: Plan) -> None:
     """Warn where the plan takes long, and one for a looser tol takes a small share of that."""
-    target, seconds = problem.target, plan.chosen.seconds
-    if seconds < LONG or not target.tol_is_required or problem.rows.sequential or problem.rows.distributed:
+    target, rows, seconds = problem.target, problem.rows, plan.chosen.seconds
+    if not LONG <= seconds < np.inf or not target.tol_is_required or rows.sequential or rows.distributed:
         return
     for tol in (1e-4, 1e-2):
         looser = replace(problem, target=replace(target, tol=tol), rng=deepcopy(problem.rng))
@@ -132,7 +132,7 @@ def warn_if_slow(problem: Problem, plan: Plan) -> None:
             other = make_plan(looser).chosen.seconds if tol > target.tol else seconds
             if other <= MUCH_SHORTER * seconds:
                 warn_caller(
-                    f"this will take about {readable_seconds(seconds)}, and about {readable_seconds(other)} with "
+                    f"this will take about {readable_seconds(seconds)} s, and about {readable_seconds(other)} s with "
                     f"tol={tol:g}, where each eigenvalue's interval is {tol:g} times the largest one wide; "
                     "fastkpca.plan shows the routes",
                     SlowRouteWarning,

@@ -32,7 +32,10 @@ from .registry import origin
 from .sampling import SampledClaims
 from .watch import Proxy, Watch, is_bound, read_only
 
-__all__ = ["Guard", "guarded", "naming"]
+__all__ = ["LEAST_TOL", "Guard", "guarded", "naming"]
+
+LEAST_TOL = 2.0**-53
+"""The tolerance at which kernels from outside are asked for maps that leave nothing out."""
 
 
 def guarded(kernel: Kernel) -> Kernel:
@@ -160,7 +163,9 @@ class Guard(Proxy, Kernel):
     # What it offers
 
     def feature_maps(self, data: Summary, tol: float, max_features: int) -> Sequence[Offer]:
-        return [self._map_offer(offer, data) for offer in self._offers("feature_maps", data, tol, max_features)]
+        # tol = 0 asks for maps that leave nothing out: the author of a truncated map may divide by tol
+        offers = self._offers("feature_maps", data, tol if tol > 0.0 else LEAST_TOL, max_features)
+        return [self._map_offer(offer, data) for offer in offers if tol > 0.0 or offer.cost.residual == 0.0]
 
     def summations(self, data_x: Summary, data_y: Summary, tol: float | None) -> Sequence[Offer]:
         offers = self._offers("summations", data_x, data_y, tol)

@@ -112,7 +112,8 @@ def leading_axes(
 
 
 def _compressed_pairs(moments: OperatorMoments, count: int, tol: float) -> LeadingPairs | None:
-    """LAPACK's, of the moment in few directions; None where it has too many, or too much lies in the others."""
+    """LAPACK's, of the moment in few directions; None where it has too many, or too much lies in the others, or they
+    are too inaccurate."""
     small = moments.compressed()
     if small is None or 4 * count > len(small.matrix):
         return None
@@ -122,7 +123,7 @@ def _compressed_pairs(moments: OperatorMoments, count: int, tol: float) -> Leadi
         lambda U: A @ U, len(A), trace, norm * (1.0 + 1e-12), 4.0 * len(A) * UNIT * norm, error, A.copy
     )
     pairs = leading_pairs(operator, SolverTarget(count, 0.25 * tol))
-    if not small.left_out <= tol * pairs.values[0]:
+    if not small.left_out + 2.0 * error <= tol * pairs.values[0]:
         return None
     found = pairs.certificate
     bounds = found.eigenvalue_bounds + np.array([-error, small.left_out + error])

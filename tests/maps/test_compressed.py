@@ -92,3 +92,10 @@ def test_intervals_of_models_hold_and_are_guaranteed(sigma, tol):
     centred = reference.gram("gaussian", X, sigma=sigma)
     centred = centred - centred.mean(axis=0) - centred.mean(axis=1)[:, None] + centred.mean()
     assert np.abs(centred @ coeff - score).max() <= 10 * np.sqrt(tol) * np.abs(score).max()
+
+
+def test_a_tol_below_the_rounding_of_the_compressed_moment_is_met_in_another_way():
+    X = np.random.default_rng(0).random((3000, 3))
+    for tol in (1e-9, 1e-10):
+        model = fk.kpca(X, "gaussian", 5, sigma=0.3, tol=tol)  # a warning is an error here
+        assert np.ptp(model.eigenvalue_bounds, axis=1).max() <= tol * model.eigenvalues[0]

@@ -313,7 +313,7 @@ def test_accuracy_refuses(model):
 def test_the_passes_are_recorded_and_drawn(X, tmp_path):
     model = fk.kpca(X, "gaussian", 5, sigma=0.7, tol=1e-9, method="krylov")
     widths, expected = model.info["widths"], model.info["search_widths"]
-    assert widths[-1][0] == model.info["passes"] and model.info["search_passes"] >= len(expected) >= 1
+    assert widths[-1][0] == model.info["matrix_passes"] and model.info["search_passes"] >= len(expected) >= 1
     assert widths[-1][1] == pytest.approx(np.ptp(model.eigenvalue_bounds, axis=1).max() / model.eigenvalues[0])
     assert [p for p, _ in expected + widths] == sorted({p for p, _ in expected + widths})
     ax = plot.convergence(model)

@@ -7,6 +7,7 @@ import importlib.util
 import inspect
 import re
 import shlex
+import sys
 import tomllib
 from dataclasses import fields
 from functools import cached_property
@@ -199,13 +200,29 @@ def test_the_api_page_has_everything_public():
     assert not missing
 
 
-def test_the_map_of_write_a_kernel_keeps_its_bounds(tmp_path, monkeypatch):
+@pytest.fixture
+def sech(tmp_path, monkeypatch):
+    """The kernel with a truncated map of write_a_kernel.md."""
     text = (ROOT / "docs" / "write_a_kernel.md").read_text()
     [code] = re.findall(r"```python\n(class Sech.*?)\nx = X", text, flags=re.DOTALL)
     heads = ["import numpy as np", "from fastkpca.kernels import *", "from scipy.spatial.distance import cdist", code]
     (tmp_path / "map_of_the_page.py").write_text("\n".join(heads))
     monkeypatch.syspath_prepend(tmp_path)
-    sech = importlib.import_module("map_of_the_page").Sech
+    monkeypatch.delitem(sys.modules, "map_of_the_page", raising=False)
+    return importlib.import_module("map_of_the_page").Sech
+
+
+@pytest.mark.parametrize("N", [100, 400, 5000])
+def test_the_plan_asks_the_map_of_write_a_kernel(sech, N):
+    x = np.random.default_rng(0).random((N, 1))
+    for kernel in (sech(width=0.3), sech(width=0.3) + 0.5 * fk.get_kernel("linear")):
+        assert fk.kpca(x, kernel, 5).n_components == 5
+        assert fk.kpca(x, kernel, 3, max_features=5).n_components == 3
+    x = np.random.default_rng(0).random((N, 3))
+    assert fk.kpca(x, sech(width=0.3), 5, tol=1e-2).n_components == 5
+
+
+def test_the_map_of_write_a_kernel_keeps_its_bounds(sech):
     assert check_kernel(sech(width=0.7))["check_feature_map_outside"] == "passed"
     x = np.random.default_rng(0).random((800, 1)) * 3.0 + 50.0
     K = 1 / np.cosh((x - x.T) / 0.4)

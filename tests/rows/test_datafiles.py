@@ -355,7 +355,12 @@ def test_a_column_that_numbers_the_rows_is_noted(text):
         table = tables.read(text(f"{name},x\n7,1.5\n8,2.5\n9,1\n"))
         assert table.X.shape == (3, 2)
         assert table.notes == [f"column 1 ({name!r}) counts as data; --id {name} takes it as the names of the rows"]
-        assert tables.read(text(f"{name},x\n7,1.5\n7,2.5\n"), ).notes == []
+        assert (
+            tables.read(
+                text(f"{name},x\n7,1.5\n7,2.5\n"),
+            ).notes
+            == []
+        )
         assert tables.read(text(f"{name},x\n7,1.5\n8,2.5\n"), columns=["1", "2"]).notes == []
         assert tables.read(text(f"{name},x\n7,1.5\n8,2.5\n"), id_column=name).notes == []
 

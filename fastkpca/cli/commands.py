@@ -566,6 +566,8 @@ def _project(options: argparse.Namespace) -> None:
     with _progress(not options.quiet) as progress:
         model = fk.load(options.model, plugins=options.plugins)
         table = _read(options, progress, like=model.feature_names)
+        if not options.quiet:
+            _note_of_order(table.names, model.feature_names, options.file)
         place = scorefiles.score_place(_beside(options.output or "-"))
         with _columns_of_missing_values(table):
             scores = fk.kpca_project(model, table.X, out=place, progress=progress)
@@ -573,6 +575,16 @@ def _project(options: argparse.Namespace) -> None:
     write_scores(scores, options.force, _identifiers(table, options))
     if options.output not in (None, "-") and not options.quiet:
         print(f"scores of {scores.shape[0]} rows, {scores.shape[1]} components, written to {options.output}")
+
+
+def _note_of_order(names: Sequence[str] | None, of_model: Sequence[str] | None, file: str) -> None:
+    """Say where the columns cannot be taken by name, because only the file or only the model has names."""
+    from ..rows.columns import listed
+
+    if names is None and of_model is not None:
+        _say("note", f"{file} does not name its columns: taken in their order for {listed(of_model)}")
+    elif names is not None and of_model is None:
+        _say("note", f"the model has no names of columns: those of {file} are taken in their order: {listed(names)}")
 
 
 def _info(options: argparse.Namespace) -> None:

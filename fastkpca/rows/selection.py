@@ -67,6 +67,7 @@ class Selection:
             raise DataFileError("give --columns or --skip-columns, not both")
         self.file, self.columns, self.skip, self.label, self.like = file, columns, skip_columns, label_column, like
         self.identifiers = id_column
+        self.notes: list[str] = []
 
     @property
     def explicit(self) -> bool:
@@ -82,11 +83,11 @@ class Selection:
             taken = [i for word in self.columns for i in self._numbers(word, n_columns, names)]
             if len(set(taken)) != len(taken):
                 raise DataFileError("--columns names a column twice")
-        elif self.skip is None and self.like is not None and names is not None:
-            taken = self._same_as_model(self.like, n_columns, names)
         else:
             skipped = {i for word in self.skip or () for i in self._numbers(word, n_columns, names)}
             taken = [i for i in range(n_columns) if i not in skipped and i not in (label, identifiers)]
+        if self.like is not None and names is not None:
+            taken = self._same_as_model(self.like, taken, names)
         if not taken:
             raise DataFileError(f"{self.file}: no column is left")
         return Chosen(taken, label, identifiers)
@@ -99,15 +100,37 @@ class Selection:
             raise DataFileError(f"{option} takes one column, not {word!r}")
         return matches[0]
 
-    def _same_as_model(self, like: Sequence[str], n_columns: int, names: list[str]) -> list[int]:
-        missing = [name for name in like if name not in names]
+    def _same_as_model(self, like: Sequence[str], candidates: list[int], names: list[str]) -> list[int]:
+        """Of the candidates those that the model was fitted on, by their names and in its order. Other names are taken
+        only where ``--columns`` gives as many columns as the model has."""
+        missing = [name for name in like if name not in [names[i] for i in candidates]]
+        others = [i for i in candidates if names[i] not in like]
+        if missing and (self.columns is None or len(candidates) != len(like)):
+            raise DataFileError(self._lacking(like, missing, [names[i] for i in candidates], names))
         if missing:
-            named = f"column{'s' * (len(missing) > 1)} {listed(map(repr, missing))}"
-            raise DataFileError(
-                f"{self.file} lacks the {named} of the model; --columns says which others to take instead, in the "
-                "model's order"
-            )
-        return [self._numbers(name, n_columns, names)[0] for name in like]
+            pairs = listed([f"{names[i]!r} is taken for {name!r}" for i, name in zip(others, missing)], 12)
+            self.notes.append(f"columns of the model that are not in the file by name: {pairs}")
+        instead = dict(zip(missing, others))
+        taken = []
+        for name in like:
+            matches = [i for i in candidates if names[i] == name] or [instead[name]]
+            taken.append(matches[0] if len(matches) == 1 else self._numbers(name, len(names), names)[0])
+        if taken != sorted(taken):
+            self.notes.append("the columns are in another order than the model's: each is taken by its name")
+        return taken
+
+    def _lacking(self, like: Sequence[str], missing: list[str], candidates: list[str], names: list[str]) -> str:
+        left_out = [name for name in missing if name in names]
+        if left_out and self.skip is not None:
+            return f"{self.file}: --skip-columns leaves out {listed(map(repr, left_out))}, which the model needs"
+        lacks = f"lacks the column{'s' * (len(missing) > 1)} {listed(map(repr, missing))} of the model; --columns"
+        if self.columns is not None:
+            lacks = f"with --columns has {len(candidates)} of {len(names)} columns, and {lacks}"
+        others = listed([repr(name) for name in candidates if name not in like], 12)
+        return (
+            f"{self.file} {lacks} says which others to take instead, {len(like)} in the model's order"
+            f"{others and f' (not of the model: {others})'}, or fit again without {'them' if missing[1:] else 'it'}"
+        )
 
     def _numbers(self, word: str, n_columns: int, names: list[str] | None) -> list[int]:
         """The columns that one word means: a name, a number from 1, or a range of numbers."""

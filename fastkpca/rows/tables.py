@@ -56,7 +56,7 @@ def read(
     header : bool, optional
         Whether the first line of a text file names the columns; by default told from the lines.
     like : sequence of str, optional
-        Columns to take, in this order, where the file names its columns and no others are asked for.
+        Columns of the model, taken by their names and in this order where the file names its columns.
     id_column : str, optional
         Left out of X and returned as identifiers of the rows.
     decimal : {".", ","}
@@ -164,7 +164,7 @@ def _from_parquet(path: str | os.PathLike, var: str | None, selection: Selection
         raise DataFileError(f"{selection.file}: not numeric: {named}; leave out with --skip-columns {keys}")
     labels, identifiers = (None if i is None else file.column(i) for i in beside)
     names = [file.names[i] for i in taken]
-    return Table(file.rows(taken), names, labels, identifiers=identifiers, n_rows=file.shape[0])
+    return Table(file.rows(taken), names, labels, selection.notes, identifiers, n_rows=file.shape[0])
 
 
 _Archive = Npz | Mat | lazyfiles.Hdf5 | lazyfiles.Zarr

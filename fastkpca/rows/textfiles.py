@@ -122,14 +122,12 @@ class TextFile:
     def read(self, selection: Selection) -> Table:
         """The columns that were asked for, as float64, with their names, labels and identifiers."""
         chosen = selection.resolve(self.n_columns, self.names)
-        taken, notes = chosen.taken, list(self.notes)
+        taken, notes = chosen.taken, [*self.notes, *selection.notes]
         if not selection.explicit:
             taken = [i for i in taken if not (self.open_end and i == self.n_columns - 1)]
             if len(taken) > 1 and taken[0] == 0 and self._counts_rows():
                 taken = taken[1:]
                 notes.append("column 1 has no name and counts the rows: left out (--columns takes it all the same)")
-            if selection.like is not None and taken != sorted(taken):
-                notes.append("the columns are in another order than the model's: each is taken by its name")
             if selection.like is None:
                 notes += [self._note_of_numbers(i) for i in taken if self._numbers_rows(i)]
         self._refuse_words(taken)

@@ -111,12 +111,13 @@ def test_fit_project_info(run, here, table, X):
     new = np.random.default_rng(2).standard_normal((7, 4))
     np.save("new.npy", new)
     code, out, err = run("project", "m.kpca", "new.npy")
-    assert (code, err) == (0, "")
+    note = "fastkpca: note: new.npy does not name its columns: taken in their order for a, b, c, d\n"
+    assert (code, err) == (0, note)
     shown = np.loadtxt(io.StringIO(out), delimiter=",", skiprows=1)
     assert out.startswith("PC1,PC2,PC3\n")
     assert same_up_to_sign(shown, reference(X, 3, new)[2])
     code, out, err = run("project", "m.kpca", "new.npy", "-o", "p.npy")
-    assert (code, err) == (0, "") and "7 rows" in out
+    assert (code, err) == (0, note) and "7 rows" in out
     np.testing.assert_array_equal(np.load("p.npy"), shown)
 
     code, out, err = run("info", "m.kpca")
@@ -577,6 +578,69 @@ def test_project_takes_the_columns_of_the_model_by_name(tmp_path, capsys):
     np.savetxt(moved, X, delimiter=",", header="age,height,depth", comments="")
     assert cli.main(["project", model, str(moved)]) == 1
     assert "b.csv lacks the column 'width' of the model; --columns says" in capsys.readouterr().err
+
+def named(path, X, names):
+    np.savetxt(path, X, delimiter=",", header=",".join(names), comments="")
+
+
+@pytest.fixture
+def of_four(run, here, X):
+    """A model whose columns are called a, b, c and d; returns the scores of its rows."""
+    named("x.csv", X, "abcd")
+    assert run("fit", "x.csv", *FIT, "-o", "m.kpca")[0] == 0
+    return run("project", "m.kpca", "x.csv")[1]
+
+
+def test_columns_are_taken_by_name_whatever_is_left_out(run, here, X, of_four):
+    more = np.column_stack([X[:, [1, 0, 2, 3]], np.arange(len(X))])
+    named("swapped.csv", more, [*"bacd", "extra"])
+    for options in (
+        ["--skip-columns", "extra"],
+        ["--columns", "1-4"],
+        ["--columns", "1-5"],
+        ["--columns", "a,b,c,d"],
+        ["--id", "extra", "--skip-columns", "extra"],
+    ):
+        code, out, err = run("project", "m.kpca", "swapped.csv", *options)
+        assert code == 0 and "another order than the model's: each is taken by its name" in err, options
+        if "--id" in options:
+            out = "\n".join(line.partition(",")[2] for line in out.splitlines()) + "\n"
+        assert out == of_four, options
+
+
+def test_columns_of_other_names_are_taken_only_where_columns_says_so(run, here, X, of_four):
+    named("renamed.csv", np.column_stack([X[:, [1, 0, 2, 3]], X]), [*"bac", "depth", *"efgh"])
+    code, out, err = run("project", "m.kpca", "renamed.csv", "--columns", "1-4")
+    assert (code, out) == (0, of_four) and "not in the file by name: 'depth' is taken for 'd'" in err
+    for options in ([], ["--skip-columns", "e,f,g,h"], ["--columns", "1-5"]):
+        code, out, err = run("project", "m.kpca", "renamed.csv", *options)
+        assert (code, out) == (1, "") and "lacks the column 'd' of the model" in err and "'depth'" in err, options
+        assert "or fit again without" in err, options
+    code, out, err = run("project", "m.kpca", "x.csv", "--skip-columns", "b")
+    assert (code, out) == (1, "") and "--skip-columns leaves out 'b', which the model needs" in err
+
+
+@pytest.mark.parametrize("columns", [[0, 1, 2, 3, 4], [4, 0, 1, 2, 3]])
+def test_columns_that_parquet_names_too(run, here, X, of_four, columns):
+    pytest.importorskip("pyarrow.parquet")
+    pandas = pytest.importorskip("pandas")
+    more = np.column_stack([X[:, [1, 0, 2, 3]], np.arange(len(X))])[:, columns]
+    pandas.DataFrame(more, columns=[[*"bacd", "extra"][i] for i in columns]).to_parquet("x.parquet")
+    code, out, err = run("project", "m.kpca", "x.parquet", "--skip-columns", "extra")
+    assert (code, out) == (0, of_four) and "another order than the model's" in err
+
+
+def test_columns_without_names_are_taken_by_their_place_and_that_is_said(run, here, X, of_four):
+    np.savetxt("bare.csv", X, delimiter=",")
+    np.save("x.npy", X)
+    for path in ("bare.csv", "x.npy"):
+        code, out, err = run("project", "m.kpca", path)
+        assert (code, out) == (0, of_four) and f"{path} does not name its columns: taken in their order for a, b" in err
+    assert run("project", "m.kpca", "x.npy", "--quiet")[2] == ""
+    assert run("fit", "x.npy", *FIT, "-o", "n.kpca")[0] == 0
+    code, out, err = run("project", "n.kpca", "x.csv")
+    assert (code, out) == (0, of_four) and "the model has no names of columns: those of x.csv are taken in their" in err
+    assert run("project", "n.kpca", "x.npy")[2] == ""
 
 
 # ---- standard input and output, identifiers, decimal commas, years ---------------------------------------------------

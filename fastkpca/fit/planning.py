@@ -342,20 +342,23 @@ def _feature_candidates(problem: Problem, look: Look, others: list[float]) -> li
         largest = min(largest, int(np.sqrt(min(others) * SYRK_RATE / data.n_samples)) + 1)
         pivots = min(pivots, largest)
     offers: list[Offer] = held if name != "auto" else []
+    too_many: list[Offer] = []
     while not offers:
         # how many features a map has is not always known before it is made: first those that fit in any case
         for most in dict.fromkeys((min(surely, largest), largest)):
             offers = offers or offers_of_maps(
                 kernel, data, problem.rows, look, residual, most, name, most=pivots, count=count
             )
+        too_many = [x for x in offers if _too_many(x, data.n_samples)] or too_many
+        offers = [x for x in offers if not _too_many(x, data.n_samples)]
         if offers or target.method != "features" or residual >= 1.0:
             break
         # asked for: the best that fits, and the interval says how good that is
         residual = min(max(10 * residual, 1e-15), 1.0)
-    if not offers:
+    if not offers and not too_many:
         return [_no_map(problem, largest)]
-    candidates = [_feature_candidate(problem, offer, hold) for offer in offers]
-    return [replace(x, obstacle=x.obstacle or _too_many(x.offer, data.n_samples)) for x in candidates]
+    candidates = [_feature_candidate(problem, offer, hold) for offer in [*offers, *too_many]]
+    return [replace(x, obstacle=x.obstacle or _too_many(x.offer, data.n_samples, name)) for x in candidates]
 
 
 def _no_map(problem: Problem, largest: int) -> Candidate:
@@ -374,12 +377,13 @@ def _no_map(problem: Problem, largest: int) -> Candidate:
     return Candidate("features", name, 0.0, 0.0, obstacle=f"needs more than {largest} features")
 
 
-def _too_many(offer: Offer, n: int) -> str:
+def _too_many(offer: Offer, n: int, forced: str = "auto") -> str:
     """Why a map with a second moment of its own size is not for so few rows; empty where it is."""
     D = offer.cost.n_features
     if offer.cost.moment_flops is not None or D <= max(n, MORE_THAN_ROWS):
         return ""
-    return f"has {D} features, and {n} rows have {n - 1} components at most: method='dense' takes the {n} x {n} matrix"
+    without = "" if forced == "auto" else f"leave features={forced!r} out, and "
+    return f"has {D} features, and {n} rows have {n - 1} components at most: {without}method='dense' takes the matrix"
 
 
 def _feature_candidate(problem: Problem, offer: Offer, hold: int) -> Candidate:

@@ -44,6 +44,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code (argparse's own exits, 0 and 2, are raised as SystemExit)."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     options = _parser().parse_all(arguments)
+    stdout: Any = sys.stdout
+    with contextlib.suppress(AttributeError):  # a StringIO in its place encodes nothing
+        stdout.reconfigure(encoding="utf-8")  # names of rows and columns, whatever the terminal's encoding is
     try:
         with _one_line_warnings(), _standard_input(options):
             options.run(options)

@@ -35,6 +35,9 @@ _Block = tuple[np.ndarray, list[np.ndarray]]
 SMALL_FILE = 1 << 22
 """Bytes up to which numpy reads a file before pandas would be imported."""
 _SAMPLE_LINES = 50
+_UNDECODED = "\ufffd"
+"""What Python and pandas put in place of bytes that are not of a file's encoding."""
+_ENCODINGS = {"utf-8-sig": "UTF-8", "utf-16": "UTF-16", "cp1252": "Windows-1252"}
 _LARGE_FILE = 1 << 24
 """Bytes from which the user is told that pandas would read faster."""
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
@@ -63,22 +66,26 @@ class TextFile:
         if self.opener is not open:
             with self._decompressing(), self.opener(path, "rb") as file:
                 start = file.read(560)
-        # names may be in any encoding, numbers are ASCII in all of them: what does not decode is no reason to fail
         self.encoding = "utf-16" if start.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
         if self.encoding != "utf-16" and b"\0" in start:
             raise DataFileError(f"{name} is not a text file; {readable}")
 
+        self.notes: list[str] = []
         sample = list(islice(self._lines(), _SAMPLE_LINES))
+        undecoded = next((number for number, line in sample if _UNDECODED in line), None)
+        if undecoded is not None and self.encoding == "utf-8-sig":
+            self.encoding = "cp1252"
+            self.notes.append(f"line {undecoded} is not UTF-8: the file is read as Windows-1252 (Western European)")
+            sample = list(islice(self._lines(), _SAMPLE_LINES))
         if not sample:
             raise DataFileError(f"{name} has no line with data")
         with data_file_errors(name, (csv.Error,), "is not a table"):
             self.delimiter = _detect_delimiter([line for _, line in sample], decimal)
         # line ends of old Macs, which pandas is not asked to know
-        self.text_only = self.encoding == "utf-16" or b"\r" in start.replace(b"\r\n", b"")
+        self.text_only = self.encoding != "utf-8-sig" or b"\r" in start.replace(b"\r\n", b"")
         self.spaced = self.delimiter is None or any(f"{self.delimiter} " in line for _, line in sample)
         rows = [self._cells_of(line) for _, line in sample]
         self.header_line, self.names = 0, None
-        self.notes: list[str] = []
         if self._has_header(rows, sample[0][0]) if header is None else header:
             self.header_line = sample[0][0]
             self.names = [cell.strip() for cell in self._split(sample[0][1])]
@@ -137,6 +144,7 @@ class TextFile:
         if chosen.identifiers is not None:
             beside[chosen.identifiers] = object
         X, texts = self._collected(taken, beside, notes)
+        self._refuse_undecoded(texts)
         return Table(
             X,
             None if self.names is None else [self.names[i] for i in taken],
@@ -145,6 +153,14 @@ class TextFile:
             None if chosen.identifiers is None else np.array([x.strip() for x in texts[chosen.identifiers]], object),
             n_rows=X.shape[0],
         )
+
+    def _refuse_undecoded(self, texts: dict[int, np.ndarray]) -> None:
+        """Raise DataFileError where a name, label or identifier holds bytes of another encoding. Elsewhere they do not
+        matter: numbers are ASCII in all encodings."""
+        used = [*(self.names or ()), *(x for column in texts.values() if column.dtype == object for x in column)]
+        if any(_UNDECODED in text for text in used):
+            line = next(number for number, line in self._lines() if _UNDECODED in line)
+            raise DataFileError(f"{self.name}: line {line} is not {_ENCODINGS[self.encoding]}; save the file as UTF-8")
 
     # Reading
 

@@ -706,6 +706,25 @@ def test_identifiers_are_carried_to_the_scores(run, here, X):
     assert code == 1 and "write .csv" in err and not os.path.exists("s.npy")
 
 
+def test_names_in_any_script_are_written_as_utf_8(run, here, X):
+    people = ["García", "Łukasz", "Ωμέγα", "李"] * 30
+    with open("x.csv", "w", encoding="utf-8") as file:
+        file.write("a,b,c [°C],d [kΩ],who\n")
+        file.writelines(",".join([*map(repr, row), name]) + "\n" for row, name in zip(X.tolist(), people))
+    for path, opener in (("s.csv", open), ("s.csv.gz", gzip.open)):
+        code, _, err = run("fit", "x.csv", *FIT, "--id", "who", "--scores", path, "-o", "m.kpca", "--force")
+        assert (code, err) == (0, "")
+        with opener(path, "rt", encoding="utf-8") as file:
+            assert [line.split(",")[0] for line in file] == ["who", *people]
+        assert tables.read(path, id_column="who").identifiers.tolist() == people
+    ascii_only = os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0"}
+    ascii_only |= {"PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii"}
+    done = command("project", "m.kpca", "x.csv", "--id", "who", env=ascii_only, encoding="utf-8")
+    assert done.returncode == 0 and [line.split(",")[0] for line in done.stdout.splitlines()] == ["who", *people]
+    done = command("info", "m.kpca", env=ascii_only, encoding="utf-8")
+    assert done.returncode == 0 and "a, b, c [°C], d [kΩ]\n" in done.stdout
+
+
 def test_decimal_commas_and_years(run, here, X):
     with open("x.csv", "w") as file:
         file.write("1990;1991;1992;1993\n" + "".join(";".join(map(repr, row)) + "\n" for row in X.tolist()))

@@ -743,6 +743,34 @@ def test_plan(run, table):
     assert code == 1 and err.count("\n") == 1
 
 
+def test_a_budget_of_features(run, table, X):
+    asked = (table, "--skip-columns", "kind", "--sigma", 1.5, "-c", 3, "--max-features", 20)
+    code, out, err = run("plan", *asked)
+    assert (code, err) == (0, "") and out.startswith("features (")
+    code, out, err = run("fit", *asked)
+    model = fk.kpca(X, "gaussian", 3, sigma=1.5, max_features=20, rng=0)
+    assert (code, err) == (0, "") and numbers_of(out)[:, 0] == pytest.approx(model.eigenvalues, rel=1e-9)
+    code, _, err = run("fit", *asked[:-1], 2)
+    assert code == 1 and "--max-features" in err
+
+
+def test_plan_tells_of_a_looser_tol_that_makes_the_work_short(run, here, monkeypatch):
+    from fastkpca.fit import planning
+
+    X = np.random.default_rng(0).random((3000, 3))
+    np.savetxt("x.csv", X, delimiter=",")
+    asked = {"c": 5, "sigma": 0.3, "method": "krylov"}
+    seconds = {tol: fk.plan(X, "gaussian", tol=tol, **asked).chosen.seconds for tol in (1e-9, 1e-4)}
+    command = ("plan", "x.csv", "-c", 5, "--sigma", 0.3, "--method", "krylov", "--tol", 1e-9)
+    assert "this will take" not in run(*command)[1]
+    monkeypatch.setattr(planning, "LONG", 0.9 * seconds[1e-9])
+    monkeypatch.setattr(planning, "MUCH_SHORTER", 1.01 * seconds[1e-4] / seconds[1e-9])
+    code, out, err = run(*command)
+    last = out.splitlines()[-1]
+    assert (code, err) == (0, "") and last.startswith("this will take about ") and " s with --tol 0.0001, where" in last
+    assert "fastkpca.plan" not in out and str(fk.plan(X, "gaussian", tol=1e-9, **asked)).count("tol=0.0001") == 1
+
+
 @pytest.mark.parametrize("kind", ["csv", "npy", "parquet"])
 def test_the_default_number_of_components_is_one_that_a_short_file_has(run, here, X, kind):
     if kind == "csv":

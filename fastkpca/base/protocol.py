@@ -247,7 +247,11 @@ class Kernel:
                 return cast(Self, cls._with_widths(cls, given, parameters))
         return super().__new__(cls)
 
-    def __init__(self, **parameters: Any):
+    def __init__(self, *positional: Any, **parameters: Any):
+        if positional:
+            name = next(iter(self.parameters), None)
+            way = f"parameters are given by name, as in {type(self).__name__}({name}={positional[0]!r})"
+            raise TypeError(f"{type(self).__name__}: {way if name else 'it has no parameters'}")
         values = dict(self.parameters)
         spelled: dict[str, str] = {}
         for given, value in parameters.items():
@@ -452,6 +456,17 @@ class Kernel:
         return self._algebra.multiply(self, other)
 
     __rmul__ = __mul__
+
+    def _no_difference(self, *other: Any) -> Kernel:
+        raise TypeError("kernels are not subtracted: the difference need not be positive semidefinite")
+
+    __sub__ = __rsub__ = __neg__ = _no_difference
+
+    def __pow__(self, exponent: Any) -> Kernel:
+        raise TypeError("a kernel has no powers; multiply it, as in kernel * kernel")
+
+    def __truediv__(self, divisor: Any) -> Kernel:
+        raise TypeError("kernels are not divided; multiply, as in 0.5 * kernel")
 
     def get_parameters(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.parameters}

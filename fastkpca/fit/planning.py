@@ -42,7 +42,16 @@ from .look import NOTHING_SEEN, Look, first_share, look_at, participating
 from .problem import Problem
 from .product_choice import LEAST_COLUMNS, Way, products_for
 
-__all__ = ["MAX_FEATURES", "budgeted", "make_plan", "offers_of_maps", "small_offers", "threads_within", "warn_if_slow"]
+__all__ = [
+    "MAX_FEATURES",
+    "advice_if_slow",
+    "budgeted",
+    "make_plan",
+    "offers_of_maps",
+    "small_offers",
+    "threads_within",
+    "warn_if_slow",
+]
 
 LOOK_SECONDS = 1e-2
 """Below this LAPACK is taken without a look at the spectrum, which costs 3e-3 and seldom finds anything faster."""
@@ -124,22 +133,26 @@ def make_plan(problem: Problem) -> Plan:
 
 
 def warn_if_slow(problem: Problem, plan: Plan) -> None:
-    """Warn where the plan takes long, and one for a looser tol takes a small share of that."""
+    advice = advice_if_slow(problem, plan)
+    if advice:
+        warn_caller(f"{advice}; fastkpca.plan shows the routes", SlowRouteWarning)
+
+
+def advice_if_slow(problem: Problem, plan: Plan) -> str:
+    """What to say where the plan takes long, and one for a looser tol takes a small share of that; else ""."""
     target, rows, seconds = problem.target, problem.rows, plan.chosen.seconds
     if not LONG <= seconds < np.inf or not target.tol_is_required or rows.sequential or rows.distributed:
-        return
+        return ""
     for tol in (1e-4, 1e-2):
         looser = replace(problem, target=replace(target, tol=tol), rng=deepcopy(problem.rng))
         with suppress(ValueError, MemoryError):
             other = make_plan(looser).chosen.seconds if tol > target.tol else seconds
             if other <= MUCH_SHORTER * seconds:
-                warn_caller(
+                return (
                     f"this will take about {readable_seconds(seconds)} s, and about {readable_seconds(other)} s with "
-                    f"tol={tol:g}, where each eigenvalue's interval is {tol:g} times the largest one wide; "
-                    "fastkpca.plan shows the routes",
-                    SlowRouteWarning,
+                    f"tol={tol:g}, where each eigenvalue's interval is {tol:g} times the largest one wide"
                 )
-                return
+    return ""
 
 
 def _plan(problem: Problem) -> Plan:

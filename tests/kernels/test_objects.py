@@ -216,6 +216,7 @@ def test_a_series_of_strings_is_a_list():
         (lambda X: fk.kpca(np.eye(5), Spectrum(), 2), TypeError, "on objects: X must be a list .* found ndarray"),
         (lambda X: fk.kpca([], Spectrum(), 2), TypeError, "X must be a list of one or more of them"),
         (lambda X: fk.kpca(X, Spectrum() + fk.get_kernel("linear"), 2), TypeError, "on objects and kernels on rows"),
+        (lambda X: fk.kpca_select(X, Spectrum(), 2), TypeError, "kpca_select takes rows of numbers alone: fit each"),
         (lambda X: fk.on_columns(Spectrum(), [0]), ValueError, "objects, which have no columns"),
         (lambda X: fk.kpca(X, fk.on_columns(spectrum, [0]), 2), TypeError, "this kernel needs rows of numbers"),
         (lambda X: fk.kpca(X, "gaussian", 2), TypeError, "or a Kernel with takes_objects = True"),

@@ -548,19 +548,19 @@ def _plan(options: argparse.Namespace) -> None:
 
 
 @contextlib.contextmanager
-def _columns_of_missing_values(table: Any) -> Iterator[None]:
+def _columns_of_missing_values(table: Any, needs: int = 1) -> Iterator[None]:
     """Where rows are refused that hold NaN or infinity: all columns that do, by name, with how many."""
     from ..rows import tables
 
     try:
         yield
     except ValueError as error:
-        columns = tables.faults(table)
+        columns, n_others = tables.faults(table)
         if not columns:
             raise
+        advice = ", or leave the columns out with --skip-columns" if n_others >= needs else ""
         raise _Refused(
-            f"missing values (NaN) or infinities in {columns}; drop or fill in these rows first, or leave the columns "
-            "out with --skip-columns"
+            f"missing values (NaN) or infinities in {columns}; drop or fill in these rows first{advice}"
         ) from error
 
 
@@ -574,11 +574,11 @@ def _project(options: argparse.Namespace) -> None:
 
     with _progress(not options.quiet) as progress:
         model = fk.load(options.model, plugins=options.plugins)
-        table = _read(options, progress, like=model.feature_names)
+        table = _read(options, progress, like=model.feature_names, needs=model.n_features)
         if not options.quiet:
             _note_of_order(table.names, model.feature_names, options.file)
         place = scorefiles.score_place(_beside(options.output or "-"))
-        with _columns_of_missing_values(table):
+        with _columns_of_missing_values(table, model.n_features):
             scores = fk.kpca_project(model, table.X, out=place, progress=progress)
     assert write_scores is not None
     write_scores(scores, options.force, _identifiers(table, options))
@@ -674,6 +674,7 @@ def _read(
     progress: Any,
     label_column: str | None = None,
     like: Sequence[str] | None = None,
+    needs: int = 1,
 ) -> Any:
     from ..rows import tables
 
@@ -688,6 +689,7 @@ def _read(
         label_column=label_column,
         header={"auto": None, "yes": True, "no": False}[options.header],
         like=like,
+        needs=needs,
         id_column=options.id,
         decimal=options.decimal,
         called="standard input" if options.file == "-" else None,

@@ -62,11 +62,12 @@ class Selection:
         label_column: str | None,
         like: Sequence[str] | None = None,
         id_column: str | None = None,
+        needs: int = 1,
     ):
         if columns is not None and skip_columns is not None:
             raise DataFileError("give --columns or --skip-columns, not both")
         self.file, self.columns, self.skip, self.label, self.like = file, columns, skip_columns, label_column, like
-        self.identifiers = id_column
+        self.identifiers, self.needs = id_column, needs
         self.notes: list[str] = []
 
     @property

@@ -71,6 +71,7 @@ class TextFile:
             raise DataFileError(f"{name} is not a text file; {readable}")
 
         self.notes: list[str] = []
+        self.needs = 1
         sample = list(islice(self._lines(), _SAMPLE_LINES))
         undecoded = next((number for number, line in sample if _UNDECODED in line), None)
         if undecoded is not None and self.encoding == "utf-8-sig":
@@ -129,6 +130,7 @@ class TextFile:
     def read(self, selection: Selection) -> Table:
         """The columns that were asked for, as float64, with their names, labels and identifiers."""
         chosen = selection.resolve(self.n_columns, self.names)
+        self.needs = selection.needs
         taken, notes = chosen.taken, [*self.notes, *selection.notes]
         if not selection.explicit:
             taken = [i for i in taken if not (self.open_end and i == self.n_columns - 1)]
@@ -333,12 +335,14 @@ class TextFile:
         if others:
             cells = self._cells(others[0])
             hint = " (--id takes names of the rows, --label-column classes)"
-            if len(set(cells)) == len(cells) > 1:
+            if self.needs > max(1, len(taken) - len(others)):
+                hint = f"; the model needs {self.needs} columns of numbers"
+            elif len(set(cells)) == len(cells) > 1:
                 hint = f" (the names of the rows? --id {self._keys(others[:1])} takes them)"
             parts.append(self._not_numeric(others, hint))
-        if words == others and len(words) < len(taken):
+        if words == others and len(taken) - len(words) >= self.needs:
             parts.append(f"leave out with --skip-columns {self._keys(words)}")
-        elif words == others:
+        elif len(words) == len(others) == len(taken):
             parts.append("no column holds numbers")
         raise DataFileError(f"{self.name}: {'; '.join(parts)}")
 
@@ -390,8 +394,10 @@ class TextFile:
             faults.append(f"line {number}, {column_label(i, self.names)}: {fault}{how_many}")
             advice[what_to_do] = None
         end = advice.popitem()[0] if len(advice) == 1 else "drop these rows or replace the values first"
-        if end:
+        if end and len(taken) - len(first) >= self.needs:
             end += f", or leave the columns out with --skip-columns {self._keys(sorted(first))}"
+        elif self.needs > 1:
+            end += f"{'; ' * bool(end)}the model needs {self.needs} columns"
         raise DataFileError("; ".join(filter(None, [f"{self.name}: {listed(faults, 8, '; ')}", end])))
 
     def _fault(self, text: str) -> tuple[str, str]:

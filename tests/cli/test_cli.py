@@ -579,6 +579,7 @@ def test_project_takes_the_columns_of_the_model_by_name(tmp_path, capsys):
     assert cli.main(["project", model, str(moved)]) == 1
     assert "b.csv lacks the column 'width' of the model; --columns says" in capsys.readouterr().err
 
+
 def named(path, X, names):
     np.savetxt(path, X, delimiter=",", header=",".join(names), comments="")
 
@@ -618,6 +619,34 @@ def test_columns_of_other_names_are_taken_only_where_columns_says_so(run, here, 
         assert "or fit again without" in err, options
     code, out, err = run("project", "m.kpca", "x.csv", "--skip-columns", "b")
     assert (code, out) == (1, "") and "--skip-columns leaves out 'b', which the model needs" in err
+
+
+def test_no_column_that_is_needed_is_proposed_to_be_skipped(run, here, X, of_four):
+    words = "a,b,c,d,e\n" + "1,2,x,4,y\n" * 3
+    missing = "a,b,c,d,e\n" + "1,2,3,4,5\n" * 60 + "1,,3,4,\n"
+    for content, fault in ((words, "column 3 ('c')"), (missing, "line 62, column 2 ('b')")):
+        (here / "new.csv").write_text(content)
+        code, out, err = run("project", "m.kpca", "new.csv")
+        assert (code, out) == (1, "") and fault in err and "column 5" not in err
+        assert "--skip-columns" not in err and "--id" not in err and "the model needs" in err
+        bare = content.partition("\n")[2]
+        (here / "bare.csv").write_text(bare)
+        code, out, err = run("project", "m.kpca", "bare.csv")
+        assert (code, out) == (1, "") and "--skip-columns" not in err
+    (here / "bare.csv").write_text("1,2,3,4,y\n" * 3)
+    code, out, err = run("project", "m.kpca", "bare.csv")
+    assert code == 1 and "leave out with --skip-columns 5" in err
+    (here / "all.csv").write_text("a,b\n" + "1,2\n" * 60 + ",2\n1,\n")
+    code, out, err = run("fit", "all.csv")
+    assert code == 1 and "drop or fill in these rows first" in err and "--skip-columns" not in err
+    Y = X.copy()
+    Y[3, 1] = np.nan
+    np.save("nan.npy", Y)
+    code, out, err = run("project", "m.kpca", "nan.npy")
+    assert code == 1 and "column 2: 1 row" in err and "--skip-columns" not in err
+    np.save("nan.npy", np.full((30, 2), np.nan))
+    code, out, err = run("fit", "nan.npy")
+    assert code == 1 and "column 1: 30 rows" in err and "--skip-columns" not in err
 
 
 @pytest.mark.parametrize("columns", [[0, 1, 2, 3, 4], [4, 0, 1, 2, 3]])

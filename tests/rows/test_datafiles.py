@@ -451,8 +451,8 @@ def test_which_columns_are_not_finite(tmp_path):
     X = np.ones((300, 3))
     X[7, 0] = X[200:, 2] = np.nan
     np.save(tmp_path / "x.npy", X)
-    assert tables.faults(tables.read(tmp_path / "x.npy")) == "column 1: 1 row, column 3: 100 rows"
-    assert tables.faults(tables.read(tmp_path / "x.npy", columns=["2"])) == ""
+    assert tables.faults(tables.read(tmp_path / "x.npy")) == ("column 1: 1 row, column 3: 100 rows", 1)
+    assert tables.faults(tables.read(tmp_path / "x.npy", columns=["2"])) == ("", 1)
 
 
 def test_faults_far_down_are_named(text, reader):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fastkpca as fk
-from fastkpca.errors import ModelFileError
+from fastkpca.errors import ModelFileError, NoVarianceError
 from fastkpca.kernels import Kernel, stored
 from fastkpca.testing import check_kernel
 
@@ -232,3 +232,9 @@ def test_a_series_of_strings_is_a_list():
 def test_what_is_said_of_kernels_on_objects(call, error, text):
     with pytest.raises(error, match=text):
         call(words(60))
+
+
+@pytest.mark.parametrize("kernel", [Spectrum(p=50), fk.get_kernel(lambda A, B: np.zeros((len(A), len(B))))])
+def test_objects_without_variance_are_no_distances(kernel):
+    with pytest.raises(NoVarianceError, match=r"(?m)and the kernel's parameters$"):
+        fk.kpca(words(40), kernel, 2)

@@ -308,7 +308,7 @@ class Kernel:
         """Why no feature map can take the place of its rows, as the end of "the kernel ..."; empty where one can."""
         if not self.positive_semidefinite:
             return "is not positive semidefinite"
-        return "is on numbers of rows, and not on rows of numbers" if self.by_number else ""
+        return "does not take rows of numbers" if self.by_number else ""
 
     def unguarded(self) -> Kernel:
         """The kernel itself, where this is the guard around one from outside."""
@@ -817,7 +817,8 @@ class Summation:
     """Products with the kernel matrix of two sets of rows (or of one set with itself).
 
     ``error_bound``: |error of entry (i, k)| <= error_bound * sum_j |u_jk|. State every error of your algorithm, its
-    rounding included. ``GramOperator`` adds the rounding of kernel values on top; counting a part twice does no harm.
+    rounding included. The rounding of kernel values and of a sum of n terms is added to it; counting a part twice does
+    no harm. So 0.0 is for products that err by no more.
     ``symmetric``: matmat and rmatmat are the same operator; where not, the eigensolver uses (S + S') / 2.
     ``n_threads``: of the products that follow; the core sets it, and products have the same bits at any number.
     ``gives_norm``: whether there is ``pass_with_norm``, which a product that looks at every kernel value can give.

@@ -55,6 +55,8 @@ __all__ = [
 
 LOOK_SECONDS = 1e-2
 """Below this LAPACK is taken without a look at the spectrum, which costs 3e-3 and seldom finds anything faster."""
+LOOK_VALUES = 1e5
+"""Kernel values that a look takes."""
 NO_LOOK_SECONDS = 0.1
 """Of a map that is taken without a look, which costs 4 to 10 milliseconds."""
 NO_SEARCH_SECONDS = 0.02
@@ -155,7 +157,8 @@ def advice_if_slow(problem: Problem, plan: Plan) -> str:
 
 def _plan(problem: Problem) -> Plan:
     target, rows, dense = problem.target, problem.rows, _dense_candidate(problem)
-    quick = dense.seconds <= LOOK_SECONDS and not (
+    look_seconds = LOOK_SECONDS + LOOK_VALUES * value_seconds(problem.kernel, problem.data.n_features)
+    quick = dense.seconds <= look_seconds and not (
         target.forced or target.max_features or dense.obstacle or rows.sequential or rows.distributed
     )
     if quick:

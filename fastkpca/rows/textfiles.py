@@ -159,8 +159,8 @@ class TextFile:
     def _refuse_undecoded(self, texts: dict[int, np.ndarray]) -> None:
         """Raise DataFileError where a name, label or identifier holds bytes of another encoding. Elsewhere they do not
         matter: numbers are ASCII in all encodings."""
-        used = [*(self.names or ()), *(x for column in texts.values() if column.dtype == object for x in column)]
-        if any(_UNDECODED in text for text in used):
+        columns = [self.names or [], *(column.tolist() for column in texts.values() if column.dtype == object)]
+        if any(_UNDECODED in "".join(column) for column in columns):
             line = next(number for number, line in self._lines() if _UNDECODED in line)
             raise DataFileError(f"{self.name}: line {line} is not {_ENCODINGS[self.encoding]}; save the file as UTF-8")
 

@@ -617,6 +617,9 @@ def test_columns_of_other_names_are_taken_only_where_columns_says_so(run, here, 
         code, out, err = run("project", "m.kpca", "renamed.csv", *options)
         assert (code, out) == (1, "") and "lacks the column 'd' of the model" in err and "'depth'" in err, options
         assert "or fit again without" in err, options
+    named("twice.csv", X, "aabc")
+    code, out, err = run("project", "m.kpca", "twice.csv", "--columns", "1-4")
+    assert (code, out) == (1, "") and "lacks the column 'd' of the model" in err
     code, out, err = run("project", "m.kpca", "x.csv", "--skip-columns", "b")
     assert (code, out) == (1, "") and "--skip-columns leaves out 'b', which the model needs" in err
 

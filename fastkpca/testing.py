@@ -42,6 +42,7 @@ from .base.protocol import API_VERSION, FeatureMap, Kernel, Moments, Offer, Summ
 from .base.rounding import EPS, unit_roundoff
 from .errors import KernelParameterError
 from .kernels import CallableKernel, ObjectKernel, contract, get_kernel
+from .kernels.guard import LEAST_TOL
 from .rows.convert import as_rows
 from .rows.summary import summarize
 from .rows.view import Rows
@@ -55,6 +56,7 @@ __all__ = [
     "check_diagonal",
     "check_dtype",
     "check_entry_error",
+    "check_feature_map_offers",
     "check_feature_map_outside",
     "check_feature_map_products",
     "check_feature_map_residual",
@@ -752,9 +754,14 @@ def check_gradient_weights(case: _Case) -> str | None:
 # Feature maps -------------------------------------------------------------------------------------------------------
 
 
-def _maps(case: _Case, tol: float) -> Iterator[FeatureMap]:
-    for offer in case.kernel.feature_maps(case.data, tol, 3000):
+def _map_offers(case: _Case, tol: float, max_features: int) -> Iterator[Offer]:
+    for offer in case.kernel.feature_maps(case.data, tol, max_features):
         _need(isinstance(offer, Offer), f"feature_maps offers {offer!r}; an Offer is due")
+        yield offer
+
+
+def _maps(case: _Case, tol: float) -> Iterator[FeatureMap]:
+    for offer in _map_offers(case, tol, 3000):
         feature_map = offer.build(case.data.sample)
         _need(isinstance(feature_map, FeatureMap), f"{offer.name!r} builds {feature_map!r}; a FeatureMap is due")
         if feature_map.n_features <= 3000:
@@ -763,6 +770,25 @@ def _maps(case: _Case, tol: float) -> Iterator[FeatureMap]:
             _need(
                 type(feature_map.new_moments()) is not Moments, f"{offer.name!r} builds more features than max_features"
             )
+
+
+@_check_cases
+def check_feature_map_offers(case: _Case) -> str | None:
+    """``feature_maps`` answers for any positive ``tol`` and any ``max_features``, with maps of no more features."""
+    offered: list[Offer] = []
+    for tol in (LEAST_TOL, *TOLERANCES):
+        for most in (1, 3000):
+            try:
+                offered += (offers := list(_map_offers(case, tol, most)))
+            except Exception as error:
+                raise _Fault(f"at tol={tol:.3g}, max_features={most}: {type(error).__name__}: {error}") from error
+            for offer in offers:
+                held, D = offer.cost.moment_flops is None, offer.cost.n_features
+                _need(
+                    not held or D <= most,
+                    f"{offer.name!r} has {D} features, and max_features is {most} (at tol={tol:.3g}); do not offer it",
+                )
+    return None if offered else NOT_OFFERED
 
 
 @_check_maps(*TOLERANCES)
@@ -826,7 +852,7 @@ def check_feature_map_products(case: _Case, phi: FeatureMap, tol: float) -> None
     _need(np.array_equal(phi.features(S), before), "overwriting what features returned changes later features")
 
 
-@_check_maps(1e-2, 1e-8)
+@_check_maps(1e-1, 1e-2, 1e-8)
 def check_moments(case: _Case, phi: FeatureMap, tol: float) -> None:
     """Moments from tiles, merged in another order, and with weights, are those of the features."""
     S = case.map_rows
@@ -861,7 +887,7 @@ def _moments_are_of_features(moments: Moments, phi: FeatureMap, S: np.ndarray, w
     _agree(moments.matmat(C), second @ C, error * (float(np.linalg.norm(C)) + 1e-300), f"matmat of {how}")
 
 
-@_check_maps(1e-3)
+@_check_maps(*TOLERANCES)
 def check_feature_map_state(case: _Case, phi: FeatureMap, tol: float) -> None:
     """``state`` is JSON and arrays, and ``feature_map_from_state`` makes the same map of it."""
     header, arrays = phi.state()

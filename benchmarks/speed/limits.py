@@ -71,7 +71,7 @@ def largest_eigenpairs(n: int, c: int) -> Callable[[], object]:
 
 
 def exponentials(count: int) -> Callable[[], object]:
-    tile = -np.random.default_rng(0).random(min(count, 1 << 15))
+    tile = -np.random.default_rng(0).random(max(1, min(count, 1 << 15)))
     out = np.empty_like(tile)
 
     def task() -> None:

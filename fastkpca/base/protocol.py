@@ -247,7 +247,11 @@ class Kernel:
                 return cast(Self, cls._with_widths(cls, given, parameters))
         return super().__new__(cls)
 
-    def __init__(self, **parameters: Any):
+    def __init__(self, *positional: Any, **parameters: Any):
+        if positional:
+            name = next(iter(self.parameters), None)
+            way = f"parameters are given by name, as in {type(self).__name__}({name}={positional[0]!r})"
+            raise TypeError(f"{type(self).__name__}: {way if name else 'it has no parameters'}")
         values = dict(self.parameters)
         spelled: dict[str, str] = {}
         for given, value in parameters.items():
@@ -304,7 +308,7 @@ class Kernel:
         """Why no feature map can take the place of its rows, as the end of "the kernel ..."; empty where one can."""
         if not self.positive_semidefinite:
             return "is not positive semidefinite"
-        return "is on numbers of rows, and not on rows of numbers" if self.by_number else ""
+        return "does not take rows of numbers" if self.by_number else ""
 
     def unguarded(self) -> Kernel:
         """The kernel itself, where this is the guard around one from outside."""
@@ -452,6 +456,17 @@ class Kernel:
         return self._algebra.multiply(self, other)
 
     __rmul__ = __mul__
+
+    def _no_difference(self, *other: Any) -> Kernel:
+        raise TypeError("kernels are not subtracted: the difference need not be positive semidefinite")
+
+    __sub__ = __rsub__ = __neg__ = _no_difference
+
+    def __pow__(self, exponent: Any) -> Kernel:
+        raise TypeError("a kernel has no powers; multiply it, as in kernel * kernel")
+
+    def __truediv__(self, divisor: Any) -> Kernel:
+        raise TypeError("kernels are not divided; multiply, as in 0.5 * kernel")
 
     def get_parameters(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.parameters}
@@ -802,7 +817,8 @@ class Summation:
     """Products with the kernel matrix of two sets of rows (or of one set with itself).
 
     ``error_bound``: |error of entry (i, k)| <= error_bound * sum_j |u_jk|. State every error of your algorithm, its
-    rounding included. ``GramOperator`` adds the rounding of kernel values on top; counting a part twice does no harm.
+    rounding included. The rounding of kernel values and of a sum of n terms is added to it; counting a part twice does
+    no harm. So 0.0 is for products that err by no more.
     ``symmetric``: matmat and rmatmat are the same operator; where not, the eigensolver uses (S + S') / 2.
     ``n_threads``: of the products that follow; the core sets it, and products have the same bits at any number.
     ``gives_norm``: whether there is ``pass_with_norm``, which a product that looks at every kernel value can give.

@@ -44,6 +44,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code (argparse's own exits, 0 and 2, are raised as SystemExit)."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     options = _parser().parse_all(arguments)
+    stdout: Any = sys.stdout
+    with contextlib.suppress(AttributeError):  # a StringIO in its place encodes nothing
+        stdout.reconfigure(encoding="utf-8")  # names of rows and columns, whatever the terminal's encoding is
     try:
         with _one_line_warnings(), _standard_input(options):
             options.run(options)
@@ -84,6 +87,9 @@ def _in_words_of_the_command(text: str) -> str:
     """The options of the command line in place of the arguments of ``load`` and ``kpca``."""
     text = re.sub(r"plugins=\['([^']*)'\]", r"--plugins \1", text).replace("plugins=True", "--plugins all")
     text = text.replace("fastkpca.list_kernels() lists", "'fastkpca kernels' lists")
+    text = re.sub(r"\bmax_features=(\d+)", r"--max-features \1", text).replace("max_features", "--max-features")
+    text = re.sub(r"\btol=([0-9][0-9.e+-]*)", r"--tol \1", text)
+    text = text.replace("fastkpca.plan shows", "'fastkpca plan' shows")
     text = text.replace("give c of at most", "give -c of at most").replace("or None for all", "or -c all")
     return text.replace("standardize=True", "--standardize").replace("standardize=False", "--no-standardize")
 
@@ -403,6 +409,9 @@ def _add_fit(fit: argparse.ArgumentParser) -> None:
         help=f"how many ({_DEFAULT_COMPONENTS}), or the fraction of the variance to explain (0.95), or 'all'",
     )
     work.add_argument("--tol", type=float, metavar="T", help="width of the eigenvalue intervals over the largest")
+    work.add_argument(
+        "--max-features", type=int, metavar="N", help="spend at most so many features, with the intervals that result"
+    )
     work.add_argument("--method", help="auto, dense, features or krylov (auto)")
     work.add_argument("--threads", type=int, metavar="N", dest="n_threads", help="by default all processors")
     work.add_argument("--memory-limit", type=_bytes, metavar="SIZE", help="for example 500M or 4G")
@@ -487,7 +496,7 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
     given = vars(options)
     settings = {
         name: given[name]
-        for name in ("tol", "method", "n_threads", "memory_limit", "standardize")
+        for name in ("tol", "max_features", "method", "n_threads", "memory_limit", "standardize")
         if given[name] is not None
     }
     return {"kernel": options.kernel, "rng": options.seed, **settings, **parameters}
@@ -535,23 +544,23 @@ def _plan(options: argparse.Namespace) -> None:
         settings["c"] = _components(table, options)
         with _columns_of_missing_values(table):
             chosen = fk.plan(table.X, **settings)
-    print(chosen)
+    print(_in_words_of_the_command(str(chosen)))
 
 
 @contextlib.contextmanager
-def _columns_of_missing_values(table: Any) -> Iterator[None]:
+def _columns_of_missing_values(table: Any, needs: int = 1) -> Iterator[None]:
     """Where rows are refused that hold NaN or infinity: all columns that do, by name, with how many."""
     from ..rows import tables
 
     try:
         yield
     except ValueError as error:
-        columns = tables.faults(table)
+        columns, n_others = tables.faults(table)
         if not columns:
             raise
+        advice = ", or leave the columns out with --skip-columns" if n_others >= needs else ""
         raise _Refused(
-            f"missing values (NaN) or infinities in {columns}; drop or fill in these rows first, or leave the columns "
-            "out with --skip-columns"
+            f"missing values (NaN) or infinities in {columns}; drop or fill in these rows first{advice}"
         ) from error
 
 
@@ -565,11 +574,11 @@ def _project(options: argparse.Namespace) -> None:
 
     with _progress(not options.quiet) as progress:
         model = fk.load(options.model, plugins=options.plugins)
-        table = _read(options, progress, like=model.feature_names)
+        table = _read(options, progress, like=model.feature_names, needs=model.n_features)
         if not options.quiet:
             _note_of_order(table.names, model.feature_names, options.file)
         place = scorefiles.score_place(_beside(options.output or "-"))
-        with _columns_of_missing_values(table):
+        with _columns_of_missing_values(table, model.n_features):
             scores = fk.kpca_project(model, table.X, out=place, progress=progress)
     assert write_scores is not None
     write_scores(scores, options.force, _identifiers(table, options))
@@ -665,6 +674,7 @@ def _read(
     progress: Any,
     label_column: str | None = None,
     like: Sequence[str] | None = None,
+    needs: int = 1,
 ) -> Any:
     from ..rows import tables
 
@@ -679,6 +689,7 @@ def _read(
         label_column=label_column,
         header={"auto": None, "yes": True, "no": False}[options.header],
         like=like,
+        needs=needs,
         id_column=options.id,
         decimal=options.decimal,
         called="standard input" if options.file == "-" else None,

@@ -108,7 +108,7 @@ def components(
         FeatureProjector(feature_map, np.ascontiguousarray(axes), moments.mean),
         info,
         score=score,
-        message=_message(certificate, eigenvalues, feature_map, target),
+        message=_message(certificate, eigenvalues, feature_map, target, n_samples),
         moments=kept,
         left_out=sums.left_out,
     )
@@ -154,7 +154,9 @@ def largest_of(eigenvalues: np.ndarray) -> float:
     return max(float(eigenvalues[0]), 0.0) if len(eigenvalues) else 0.0
 
 
-def _message(certificate: Certificate, eigenvalues: np.ndarray, feature_map: FeatureMap, target: Target) -> str:
+def _message(
+    certificate: Certificate, eigenvalues: np.ndarray, feature_map: FeatureMap, target: Target, n_samples: int
+) -> str:
     width = certificate.width / eigenvalues[0]
     if width <= target.tol or not target.tol_is_required:
         return ""
@@ -168,7 +170,7 @@ def _message(certificate: Certificate, eigenvalues: np.ndarray, feature_map: Fea
         help = "method='auto' goes on with exact products where moments need not be kept"
         if by_rounding and width < ROUNDED:
             help = "that is rounding in float64; a larger tol helps"
-        elif not by_rounding:
+        elif not by_rounding and feature_map.n_features < n_samples:
             help += ", a larger memory_limit allows more features"
     return (
         f"{feature_map.n_features} features leave the widest of {len(eigenvalues)} intervals at {rounded_up(width)} of "

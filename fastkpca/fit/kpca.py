@@ -18,7 +18,7 @@ from ..rows.values import check_out
 from .dense import solve_dense
 from .features import solve_by_features
 from .krylov import solve_by_krylov
-from .planning import make_plan, threads_within, warn_if_slow
+from .planning import advice_if_slow, make_plan, threads_within, warn_if_slow
 from .problem import Options, Problem, check_range, prepare
 from .solution import Solution
 
@@ -236,7 +236,7 @@ def plan(
     Returns
     -------
     Plan
-        Prints as the table of candidates.
+        Prints as the table of candidates, and what a looser ``tol`` would save where the work is long.
 
     Raises
     ------
@@ -255,7 +255,9 @@ def plan(
         memory_limit, n_threads, rng, sample_weight, like, keep_moments, return_scores,
         max_features, landmarks, guaranteed, center=center, standardize=standardize,
     )  # fmt: skip
-    return make_plan(prepare(X, options, keeps_scores=return_scores))
+    problem = prepare(X, options, keeps_scores=return_scores)
+    made = make_plan(problem)
+    return replace(made, advice=advice_if_slow(problem, made))
 
 
 def solve(problem: Problem, plan: Plan) -> Solution:

@@ -42,10 +42,21 @@ from .look import NOTHING_SEEN, Look, first_share, look_at, participating
 from .problem import Problem
 from .product_choice import LEAST_COLUMNS, Way, products_for
 
-__all__ = ["MAX_FEATURES", "budgeted", "make_plan", "offers_of_maps", "small_offers", "threads_within", "warn_if_slow"]
+__all__ = [
+    "MAX_FEATURES",
+    "advice_if_slow",
+    "budgeted",
+    "make_plan",
+    "offers_of_maps",
+    "small_offers",
+    "threads_within",
+    "warn_if_slow",
+]
 
 LOOK_SECONDS = 1e-2
 """Below this LAPACK is taken without a look at the spectrum, which costs 3e-3 and seldom finds anything faster."""
+LOOK_VALUES = 1e5
+"""Kernel values that a look takes."""
 NO_LOOK_SECONDS = 0.1
 """Of a map that is taken without a look, which costs 4 to 10 milliseconds."""
 NO_SEARCH_SECONDS = 0.02
@@ -122,27 +133,32 @@ def make_plan(problem: Problem) -> Plan:
 
 
 def warn_if_slow(problem: Problem, plan: Plan) -> None:
-    """Warn where the plan takes long, and one for a looser tol takes a small share of that."""
+    advice = advice_if_slow(problem, plan)
+    if advice:
+        warn_caller(f"{advice}; fastkpca.plan shows the routes", SlowRouteWarning)
+
+
+def advice_if_slow(problem: Problem, plan: Plan) -> str:
+    """What to say where the plan takes long, and one for a looser tol takes a small share of that; else ""."""
     target, rows, seconds = problem.target, problem.rows, plan.chosen.seconds
     if not LONG <= seconds < np.inf or not target.tol_is_required or rows.sequential or rows.distributed:
-        return
+        return ""
     for tol in (1e-4, 1e-2):
         looser = replace(problem, target=replace(target, tol=tol), rng=deepcopy(problem.rng))
         with suppress(ValueError, MemoryError):
             other = make_plan(looser).chosen.seconds if tol > target.tol else seconds
             if other <= MUCH_SHORTER * seconds:
-                warn_caller(
+                return (
                     f"this will take about {readable_seconds(seconds)} s, and about {readable_seconds(other)} s with "
-                    f"tol={tol:g}, where each eigenvalue's interval is {tol:g} times the largest one wide; "
-                    "fastkpca.plan shows the routes",
-                    SlowRouteWarning,
+                    f"tol={tol:g}, where each eigenvalue's interval is {tol:g} times the largest one wide"
                 )
-                return
+    return ""
 
 
 def _plan(problem: Problem) -> Plan:
     target, rows, dense = problem.target, problem.rows, _dense_candidate(problem)
-    quick = dense.seconds <= LOOK_SECONDS and not (
+    look_seconds = LOOK_SECONDS + LOOK_VALUES * value_seconds(problem.kernel, problem.data.n_features)
+    quick = dense.seconds <= look_seconds and not (
         target.forced or target.max_features or dense.obstacle or rows.sequential or rows.distributed
     )
     if quick:
@@ -342,20 +358,23 @@ def _feature_candidates(problem: Problem, look: Look, others: list[float]) -> li
         largest = min(largest, int(np.sqrt(min(others) * SYRK_RATE / data.n_samples)) + 1)
         pivots = min(pivots, largest)
     offers: list[Offer] = held if name != "auto" else []
+    too_many: list[Offer] = []
     while not offers:
         # how many features a map has is not always known before it is made: first those that fit in any case
         for most in dict.fromkeys((min(surely, largest), largest)):
             offers = offers or offers_of_maps(
                 kernel, data, problem.rows, look, residual, most, name, most=pivots, count=count
             )
+        too_many = [x for x in offers if _too_many(x, data.n_samples)] or too_many
+        offers = [x for x in offers if not _too_many(x, data.n_samples)]
         if offers or target.method != "features" or residual >= 1.0:
             break
         # asked for: the best that fits, and the interval says how good that is
         residual = min(max(10 * residual, 1e-15), 1.0)
-    if not offers:
+    if not offers and not too_many:
         return [_no_map(problem, largest)]
-    candidates = [_feature_candidate(problem, offer, hold) for offer in offers]
-    return [replace(x, obstacle=x.obstacle or _too_many(x.offer, data.n_samples)) for x in candidates]
+    candidates = [_feature_candidate(problem, offer, hold) for offer in [*offers, *too_many]]
+    return [replace(x, obstacle=x.obstacle or _too_many(x.offer, data.n_samples, name)) for x in candidates]
 
 
 def _no_map(problem: Problem, largest: int) -> Candidate:
@@ -374,12 +393,13 @@ def _no_map(problem: Problem, largest: int) -> Candidate:
     return Candidate("features", name, 0.0, 0.0, obstacle=f"needs more than {largest} features")
 
 
-def _too_many(offer: Offer, n: int) -> str:
+def _too_many(offer: Offer, n: int, forced: str = "auto") -> str:
     """Why a map with a second moment of its own size is not for so few rows; empty where it is."""
     D = offer.cost.n_features
     if offer.cost.moment_flops is not None or D <= max(n, MORE_THAN_ROWS):
         return ""
-    return f"has {D} features, and {n} rows have {n - 1} components at most: method='dense' takes the {n} x {n} matrix"
+    without = "" if forced == "auto" else f"leave features={forced!r} out, and "
+    return f"has {D} features, and {n} rows have {n - 1} components at most: {without}method='dense' takes the matrix"
 
 
 def _feature_candidate(problem: Problem, offer: Offer, hold: int) -> Candidate:

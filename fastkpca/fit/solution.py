@@ -123,7 +123,8 @@ def _no_variance(kernel: Kernel, n_samples: int, *, outside: bool) -> str:
             "the first model from rows that span the range"
         )
     else:
-        hint = "; distances D are no kernel matrix, -0.5 * D ** 2 is one" if kernel.by_number else ""
+        of_matrix = kernel.by_number and kernel.unguarded().listed() is None
+        hint = "; distances D are no kernel matrix, -0.5 * D ** 2 is one" if of_matrix else ""
         why = (
             "the centred Gram matrix is zero to rounding (or negative); check that the rows of X differ, and the "
             f"kernel's parameters{hint}"

@@ -31,7 +31,14 @@ def on_objects(kernel: Kernel, X: Any) -> tuple[Kernel, np.ndarray]:
             f"{kernel!r} is a kernel on objects: X must be a list of one or more of them that are no numbers, lists, "
             f"tuples or arrays themselves; found {type(X).__name__}"
         )
+    _check_none_missing(X)
     return ObjectListKernel(kernel=kernel, objects=X), np.arange(len(X), dtype=np.float64)[:, None]
+
+
+def _check_none_missing(objects: Any) -> None:
+    for i, value in enumerate(objects):
+        if value is None or value is ... or (type(value) is float and value != value):
+            raise TypeError(f"X[{i}] is {value!r}; leave out what is missing")
 
 
 def is_object_list(X: Any) -> bool:
@@ -235,6 +242,7 @@ class ObjectListKernel(Kernel):
                 f"the model was made of a list of objects; give a list of one or more such, not {type(X).__name__} of "
                 "other things"
             )
+        _check_none_missing(X)
         bound = ObjectListKernel(kernel=self.kernel, objects=self.objects)
         bound.__dict__["others"] = list(X)
         return bound, np.arange(len(X), dtype=np.float64)[:, None]

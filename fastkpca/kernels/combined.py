@@ -48,7 +48,7 @@ def add(a: Kernel, b: Any) -> Kernel:
             f"{b!r} and a kernel cannot be added: a constant does not change the centred kernel matrix; to scale a "
             f"kernel multiply it, as in {b!r} * kernel"
         )
-    return NotImplemented
+    return _no_kernel(b, "+")
 
 
 def multiply(a: Kernel, b: Any) -> Kernel:
@@ -57,6 +57,12 @@ def multiply(a: Kernel, b: Any) -> Kernel:
         return ProductKernel(parts=(a, b))
     if isinstance(b, numbers.Real):
         return ScaledKernel(factor=b, kernel=a)
+    return _no_kernel(b, "*")
+
+
+def _no_kernel(b: Any, sign: str) -> Any:
+    if type(b) is str:
+        raise TypeError(f"{b!r} is not a kernel; make one of the name, as in kernel {sign} fastkpca.get_kernel({b!r})")
     return NotImplemented
 
 

@@ -27,6 +27,7 @@ OTHER_NAMES = {
     "kernel_params": "sigma=, degree= and so on, each by itself,",
     "th": "tol",
     "Standardize": "standardize",
+    "standardise": "standardize",
     "Centered": "center",
     "Weights": "sample_weight",
     "nystrom": "landmarks",

@@ -51,7 +51,7 @@ class Limits:
     spe_method: str
     n_calibration: int
 
-    def exceeded(self, t2: Any = None, spe: Any = None) -> np.ndarray:
+    def exceeded(self, *, t2: Any = None, spe: Any = None) -> np.ndarray:
         """True for rows beyond a limit, shape (m,): of either statistic where both are given.
 
         Rows like the training rows are flagged with probability 1 - confidence by one statistic, and with at most
@@ -256,7 +256,7 @@ def kpca_limits(
     >>> model = fk.kpca(rng.standard_normal((500, 3)), "gaussian", 10, sigma=2.0)
     >>> limits = fk.kpca_limits(model, rng.standard_normal((300, 3)), confidence=0.95, t2="empirical")
     >>> X = [[0.0, 0.0, 0.0], [5.0, 5.0, 5.0]]
-    >>> limits.exceeded(fk.kpca_t2(model, X), fk.kpca_spe(model, X)).tolist()
+    >>> limits.exceeded(t2=fk.kpca_t2(model, X), spe=fk.kpca_spe(model, X)).tolist()
     [False, True]
     """
     model = check_model(model)

@@ -84,6 +84,7 @@ class Plan:
     reason: str
     candidates: tuple[Candidate, ...]
     otherwise: str = field(default="", repr=False, compare=False)  # advice where block Krylov does not converge
+    advice: str = field(default="", repr=False, compare=False)  # which looser tol makes long work short
 
     @property
     def chosen(self) -> Candidate:
@@ -118,6 +119,7 @@ class Plan:
                 features = str(x.n_features) if x.n_features else "-"
                 costs = f"{readable_seconds(x.seconds):>12}{readable_size(x.memory):>12}"
                 lines.append(f"{mark} {x.label:<24}{features:>10}{costs}")
+        lines += ["", self.advice] if self.advice else []
         return "\n".join(lines)
 
     __repr__ = __str__

@@ -297,7 +297,8 @@ def _method(method: str, model: KPCAModel, train_given: bool, start_given: bool)
         raise ValueError(
             "method='ridge' learns from rows, and this model holds none"
             + (
-                " (its kernel is precomputed); give train=, one row for each of the training rows, in their order"
+                " (its kernel is on a matrix or on objects); give train=, one row for each of the training rows, in "
+                "their order"
                 if precomputed
                 else " (it is a feature map); give train=, the training rows or others like them"
             )

@@ -153,15 +153,25 @@ def check_enough(n: int, *, name: str = "X", at_least: int = 2, purpose: str = "
         raise ValueError(f"{name} has {n} row{'s' * (n != 1)}; {purpose} needs at least {at_least}{hint}")
 
 
+def _way_for_objects(purpose: str) -> str:
+    if purpose == "kpca_select":
+        return "kpca_select takes rows of numbers alone: fit each kernel on objects by kpca, and compare the models"
+    if purpose == "check_kernel" or purpose.startswith("kpca"):
+        return (
+            "this kernel needs rows of numbers: for objects give as the kernel a function of two lists of them, which "
+            "returns the matrix of their values, or a Kernel with takes_objects = True whose block does"
+        )
+    return (
+        f"{purpose} takes rows of numbers: compute the matrix of kernel values, as in K = kernel.block(X, X), and give "
+        "it in the place of X with the kernel 'precomputed'"
+    )
+
+
 def _check_shape(source: Any, name: str, at_least: int, purpose: str) -> None:
     shape = source.shape
     if len(shape) == 1 and (source.dtype.kind in "US" or (source.dtype.kind == "O" and type(source[0]) in _NO_NUMBERS)):
         kind = "str" if source.dtype.kind == "U" else type(source[0]).__name__
-        raise TypeError(
-            f"{name} holds objects of type {kind}; this kernel needs rows of numbers: for objects give as the kernel a "
-            "function of two lists of them, which returns the matrix of their values, or a Kernel with takes_objects = "
-            "True whose block does"
-        )
+        raise TypeError(f"{name} holds objects of type {kind}; {_way_for_objects(purpose)}")
     if len(shape) == 1:
         raise ValueError(
             f"{name} has shape {shape}; {purpose} needs two dimensions, (rows, columns): {name}.reshape(-1, 1) if "

@@ -83,7 +83,7 @@ def score_writer(path: str | os.PathLike, *, with_identifiers: bool = False) -> 
     def as_csv(scores: np.ndarray, overwrite: bool, identifiers: Identifiers | None = None) -> None:
         with atomic(path, overwrite=overwrite) as file:
             packed = gzip.GzipFile(fileobj=file, mode="wb", mtime=0) if name.endswith(".gz") else None
-            text = io.TextIOWrapper(packed or file, encoding="ascii", newline="\n", write_through=True)
+            text = io.TextIOWrapper(packed or file, encoding="utf-8", newline="\n", write_through=True)
             write_scores_csv(text, scores, identifiers)
             text.flush()
             text.detach()

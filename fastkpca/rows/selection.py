@@ -62,11 +62,12 @@ class Selection:
         label_column: str | None,
         like: Sequence[str] | None = None,
         id_column: str | None = None,
+        needs: int = 1,
     ):
         if columns is not None and skip_columns is not None:
             raise DataFileError("give --columns or --skip-columns, not both")
         self.file, self.columns, self.skip, self.label, self.like = file, columns, skip_columns, label_column, like
-        self.identifiers = id_column
+        self.identifiers, self.needs = id_column, needs
         self.notes: list[str] = []
 
     @property
@@ -105,7 +106,7 @@ class Selection:
         only where ``--columns`` gives as many columns as the model has."""
         missing = [name for name in like if name not in [names[i] for i in candidates]]
         others = [i for i in candidates if names[i] not in like]
-        if missing and (self.columns is None or len(candidates) != len(like)):
+        if missing and (self.columns is None or len(others) != len(missing)):
             raise DataFileError(self._lacking(like, missing, [names[i] for i in candidates], names))
         if missing:
             pairs = listed([f"{names[i]!r} is taken for {name!r}" for i, name in zip(others, missing)], 12)

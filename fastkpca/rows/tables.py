@@ -39,6 +39,7 @@ def read(
     id_column: str | None = None,
     decimal: str = ".",
     called: str | None = None,
+    needs: int = 1,
 ) -> Table:
     """Read a table of numbers; the kind of file is told from its first bytes.
 
@@ -63,6 +64,8 @@ def read(
         What stands between whole number and fraction in a text file.
     called : str, optional
         What errors call the file, in place of its path.
+    needs : int
+        How many columns have to be left where an error proposes to skip some.
 
     Raises
     ------
@@ -71,7 +74,7 @@ def read(
     FileNotFoundError
     """
     name = called or str(path)
-    selection = Selection(name, columns, skip_columns, label_column, like, id_column)
+    selection = Selection(name, columns, skip_columns, label_column, like, id_column, needs)
     if os.path.isdir(path):
         kind = lazyfiles.kind_of_folder(path)
         if kind == "zarr":
@@ -138,17 +141,16 @@ def _loaded(X: Any) -> np.ndarray:
     return X.toarray() if sp.issparse(X) else X[:]
 
 
-def faults(table: Table) -> str:
-    """Which columns hold values that are no finite numbers, and in how many rows; "" where none does."""
+def faults(table: Table) -> tuple[str, int]:
+    """Which columns hold values that are no finite numbers, and in how many rows; how many columns do not."""
     counts: np.ndarray | int = 0
     rows = as_rows(table.X)
     for _, tile in rows.shifted(np.zeros(rows.n_features)).tiles(rows.step):
         counts = counts + np.count_nonzero(~np.isfinite(tile), axis=0)
     bad = np.flatnonzero(counts)
     how_many = np.atleast_1d(counts)
-    return listed(
-        [f"{column_label(i, table.names)}: {how_many[i]} row{'s' * int(how_many[i] > 1)}" for i in bad.tolist()], 8
-    )
+    texts = [f"{column_label(i, table.names)}: {how_many[i]} row{'s' * int(how_many[i] > 1)}" for i in bad.tolist()]
+    return listed(texts, 8), rows.n_features - len(texts)
 
 
 def _from_parquet(path: str | os.PathLike, var: str | None, selection: Selection) -> Table:
@@ -161,7 +163,9 @@ def _from_parquet(path: str | os.PathLike, var: str | None, selection: Selection
     if words:
         named = listed([f"{column_label(i, file.names)} of type {kind}" for i, kind in words])
         keys = ",".join(file.names[i] for i, _ in words)
-        raise DataFileError(f"{selection.file}: not numeric: {named}; leave out with --skip-columns {keys}")
+        may_skip = len(taken) - len(words) >= selection.needs
+        advice = f"; leave out with --skip-columns {keys}" if may_skip else ""
+        raise DataFileError(f"{selection.file}: not numeric: {named}{advice}")
     labels, identifiers = (None if i is None else file.column(i) for i in beside)
     names = [file.names[i] for i in taken]
     return Table(file.rows(taken), names, labels, selection.notes, identifiers, n_rows=file.shape[0])

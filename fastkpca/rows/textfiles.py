@@ -35,6 +35,9 @@ _Block = tuple[np.ndarray, list[np.ndarray]]
 SMALL_FILE = 1 << 22
 """Bytes up to which numpy reads a file before pandas would be imported."""
 _SAMPLE_LINES = 50
+_UNDECODED = "\ufffd"
+"""What Python and pandas put in place of bytes that are not of a file's encoding."""
+_ENCODINGS = {"utf-8-sig": "UTF-8", "utf-16": "UTF-16", "cp1252": "Windows-1252"}
 _LARGE_FILE = 1 << 24
 """Bytes from which the user is told that pandas would read faster."""
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
@@ -63,22 +66,27 @@ class TextFile:
         if self.opener is not open:
             with self._decompressing(), self.opener(path, "rb") as file:
                 start = file.read(560)
-        # names may be in any encoding, numbers are ASCII in all of them: what does not decode is no reason to fail
         self.encoding = "utf-16" if start.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
         if self.encoding != "utf-16" and b"\0" in start:
             raise DataFileError(f"{name} is not a text file; {readable}")
 
+        self.notes: list[str] = []
+        self.needs = 1
         sample = list(islice(self._lines(), _SAMPLE_LINES))
+        undecoded = next((number for number, line in sample if _UNDECODED in line), None)
+        if undecoded is not None and self.encoding == "utf-8-sig":
+            self.encoding = "cp1252"
+            self.notes.append(f"line {undecoded} is not UTF-8: the file is read as Windows-1252 (Western European)")
+            sample = list(islice(self._lines(), _SAMPLE_LINES))
         if not sample:
             raise DataFileError(f"{name} has no line with data")
         with data_file_errors(name, (csv.Error,), "is not a table"):
             self.delimiter = _detect_delimiter([line for _, line in sample], decimal)
         # line ends of old Macs, which pandas is not asked to know
-        self.text_only = self.encoding == "utf-16" or b"\r" in start.replace(b"\r\n", b"")
+        self.text_only = self.encoding != "utf-8-sig" or b"\r" in start.replace(b"\r\n", b"")
         self.spaced = self.delimiter is None or any(f"{self.delimiter} " in line for _, line in sample)
         rows = [self._cells_of(line) for _, line in sample]
         self.header_line, self.names = 0, None
-        self.notes: list[str] = []
         if self._has_header(rows, sample[0][0]) if header is None else header:
             self.header_line = sample[0][0]
             self.names = [cell.strip() for cell in self._split(sample[0][1])]
@@ -122,6 +130,7 @@ class TextFile:
     def read(self, selection: Selection) -> Table:
         """The columns that were asked for, as float64, with their names, labels and identifiers."""
         chosen = selection.resolve(self.n_columns, self.names)
+        self.needs = selection.needs
         taken, notes = chosen.taken, [*self.notes, *selection.notes]
         if not selection.explicit:
             taken = [i for i in taken if not (self.open_end and i == self.n_columns - 1)]
@@ -137,6 +146,7 @@ class TextFile:
         if chosen.identifiers is not None:
             beside[chosen.identifiers] = object
         X, texts = self._collected(taken, beside, notes)
+        self._refuse_undecoded(texts)
         return Table(
             X,
             None if self.names is None else [self.names[i] for i in taken],
@@ -145,6 +155,14 @@ class TextFile:
             None if chosen.identifiers is None else np.array([x.strip() for x in texts[chosen.identifiers]], object),
             n_rows=X.shape[0],
         )
+
+    def _refuse_undecoded(self, texts: dict[int, np.ndarray]) -> None:
+        """Raise DataFileError where a name, label or identifier holds bytes of another encoding. Elsewhere they do not
+        matter: numbers are ASCII in all encodings."""
+        columns = [self.names or [], *(column.tolist() for column in texts.values() if column.dtype == object)]
+        if any(_UNDECODED in "".join(column) for column in columns):
+            line = next(number for number, line in self._lines() if _UNDECODED in line)
+            raise DataFileError(f"{self.name}: line {line} is not {_ENCODINGS[self.encoding]}; save the file as UTF-8")
 
     # Reading
 
@@ -317,12 +335,14 @@ class TextFile:
         if others:
             cells = self._cells(others[0])
             hint = " (--id takes names of the rows, --label-column classes)"
-            if len(set(cells)) == len(cells) > 1:
+            if self.needs > max(1, len(taken) - len(others)):
+                hint = f"; the model needs {self.needs} columns of numbers"
+            elif len(set(cells)) == len(cells) > 1:
                 hint = f" (the names of the rows? --id {self._keys(others[:1])} takes them)"
             parts.append(self._not_numeric(others, hint))
-        if words == others and len(words) < len(taken):
+        if words == others and len(taken) - len(words) >= self.needs:
             parts.append(f"leave out with --skip-columns {self._keys(words)}")
-        elif words == others:
+        elif len(words) == len(others) == len(taken):
             parts.append("no column holds numbers")
         raise DataFileError(f"{self.name}: {'; '.join(parts)}")
 
@@ -374,8 +394,10 @@ class TextFile:
             faults.append(f"line {number}, {column_label(i, self.names)}: {fault}{how_many}")
             advice[what_to_do] = None
         end = advice.popitem()[0] if len(advice) == 1 else "drop these rows or replace the values first"
-        if end:
+        if end and len(taken) - len(first) >= self.needs:
             end += f", or leave the columns out with --skip-columns {self._keys(sorted(first))}"
+        elif self.needs > 1:
+            end += f"{'; ' * bool(end)}the model needs {self.needs} columns"
         raise DataFileError("; ".join(filter(None, [f"{self.name}: {listed(faults, 8, '; ')}", end])))
 
     def _fault(self, text: str) -> tuple[str, str]:

@@ -579,6 +579,7 @@ def test_project_takes_the_columns_of_the_model_by_name(tmp_path, capsys):
     assert cli.main(["project", model, str(moved)]) == 1
     assert "b.csv lacks the column 'width' of the model; --columns says" in capsys.readouterr().err
 
+
 def named(path, X, names):
     np.savetxt(path, X, delimiter=",", header=",".join(names), comments="")
 
@@ -616,8 +617,39 @@ def test_columns_of_other_names_are_taken_only_where_columns_says_so(run, here, 
         code, out, err = run("project", "m.kpca", "renamed.csv", *options)
         assert (code, out) == (1, "") and "lacks the column 'd' of the model" in err and "'depth'" in err, options
         assert "or fit again without" in err, options
+    named("twice.csv", X, "aabc")
+    code, out, err = run("project", "m.kpca", "twice.csv", "--columns", "1-4")
+    assert (code, out) == (1, "") and "lacks the column 'd' of the model" in err
     code, out, err = run("project", "m.kpca", "x.csv", "--skip-columns", "b")
     assert (code, out) == (1, "") and "--skip-columns leaves out 'b', which the model needs" in err
+
+
+def test_no_column_that_is_needed_is_proposed_to_be_skipped(run, here, X, of_four):
+    words = "a,b,c,d,e\n" + "1,2,x,4,y\n" * 3
+    missing = "a,b,c,d,e\n" + "1,2,3,4,5\n" * 60 + "1,,3,4,\n"
+    for content, fault in ((words, "column 3 ('c')"), (missing, "line 62, column 2 ('b')")):
+        (here / "new.csv").write_text(content)
+        code, out, err = run("project", "m.kpca", "new.csv")
+        assert (code, out) == (1, "") and fault in err and "column 5" not in err
+        assert "--skip-columns" not in err and "--id" not in err and "the model needs" in err
+        bare = content.partition("\n")[2]
+        (here / "bare.csv").write_text(bare)
+        code, out, err = run("project", "m.kpca", "bare.csv")
+        assert (code, out) == (1, "") and "--skip-columns" not in err
+    (here / "bare.csv").write_text("1,2,3,4,y\n" * 3)
+    code, out, err = run("project", "m.kpca", "bare.csv")
+    assert code == 1 and "leave out with --skip-columns 5" in err
+    (here / "all.csv").write_text("a,b\n" + "1,2\n" * 60 + ",2\n1,\n")
+    code, out, err = run("fit", "all.csv")
+    assert code == 1 and "drop or fill in these rows first" in err and "--skip-columns" not in err
+    Y = X.copy()
+    Y[3, 1] = np.nan
+    np.save("nan.npy", Y)
+    code, out, err = run("project", "m.kpca", "nan.npy")
+    assert code == 1 and "column 2: 1 row" in err and "--skip-columns" not in err
+    np.save("nan.npy", np.full((30, 2), np.nan))
+    code, out, err = run("fit", "nan.npy")
+    assert code == 1 and "column 1: 30 rows" in err and "--skip-columns" not in err
 
 
 @pytest.mark.parametrize("columns", [[0, 1, 2, 3, 4], [4, 0, 1, 2, 3]])
@@ -706,6 +738,25 @@ def test_identifiers_are_carried_to_the_scores(run, here, X):
     assert code == 1 and "write .csv" in err and not os.path.exists("s.npy")
 
 
+def test_names_in_any_script_are_written_as_utf_8(run, here, X):
+    people = ["García", "Łukasz", "Ωμέγα", "李"] * 30
+    with open("x.csv", "w", encoding="utf-8") as file:
+        file.write("a,b,c [°C],d [kΩ],who\n")
+        file.writelines(",".join([*map(repr, row), name]) + "\n" for row, name in zip(X.tolist(), people))
+    for path, opener in (("s.csv", open), ("s.csv.gz", gzip.open)):
+        code, _, err = run("fit", "x.csv", *FIT, "--id", "who", "--scores", path, "-o", "m.kpca", "--force")
+        assert (code, err) == (0, "")
+        with opener(path, "rt", encoding="utf-8") as file:
+            assert [line.split(",")[0] for line in file] == ["who", *people]
+        assert tables.read(path, id_column="who").identifiers.tolist() == people
+    ascii_only = os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0"}
+    ascii_only |= {"PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii"}
+    done = command("project", "m.kpca", "x.csv", "--id", "who", env=ascii_only, encoding="utf-8")
+    assert done.returncode == 0 and [line.split(",")[0] for line in done.stdout.splitlines()] == ["who", *people]
+    done = command("info", "m.kpca", env=ascii_only, encoding="utf-8")
+    assert done.returncode == 0 and "a, b, c [°C], d [kΩ]\n" in done.stdout
+
+
 def test_decimal_commas_and_years(run, here, X):
     with open("x.csv", "w") as file:
         file.write("1990;1991;1992;1993\n" + "".join(";".join(map(repr, row)) + "\n" for row in X.tolist()))
@@ -722,6 +773,34 @@ def test_plan(run, table):
     assert (code, err) == (0, "") and out.startswith("dense (LAPACK)")
     code, _, err = run("plan", table, "--label-column", "kind", "-c", 500)
     assert code == 1 and err.count("\n") == 1
+
+
+def test_a_budget_of_features(run, table, X):
+    asked = (table, "--skip-columns", "kind", "--sigma", 1.5, "-c", 3, "--max-features", 20)
+    code, out, err = run("plan", *asked)
+    assert (code, err) == (0, "") and out.startswith("features (")
+    code, out, err = run("fit", *asked)
+    model = fk.kpca(X, "gaussian", 3, sigma=1.5, max_features=20, rng=0)
+    assert (code, err) == (0, "") and numbers_of(out)[:, 0] == pytest.approx(model.eigenvalues, rel=1e-9)
+    code, _, err = run("fit", *asked[:-1], 2)
+    assert code == 1 and "--max-features" in err
+
+
+def test_plan_tells_of_a_looser_tol_that_makes_the_work_short(run, here, monkeypatch):
+    from fastkpca.fit import planning
+
+    X = np.random.default_rng(0).random((3000, 3))
+    np.savetxt("x.csv", X, delimiter=",")
+    asked = {"c": 5, "sigma": 0.3, "method": "krylov"}
+    seconds = {tol: fk.plan(X, "gaussian", tol=tol, **asked).chosen.seconds for tol in (1e-9, 1e-4)}
+    command = ("plan", "x.csv", "-c", 5, "--sigma", 0.3, "--method", "krylov", "--tol", 1e-9)
+    assert "this will take" not in run(*command)[1]
+    monkeypatch.setattr(planning, "LONG", 0.9 * seconds[1e-9])
+    monkeypatch.setattr(planning, "MUCH_SHORTER", 1.01 * seconds[1e-4] / seconds[1e-9])
+    code, out, err = run(*command)
+    last = out.splitlines()[-1]
+    assert (code, err) == (0, "") and last.startswith("this will take about ") and " s with --tol 0.0001, where" in last
+    assert "fastkpca.plan" not in out and str(fk.plan(X, "gaussian", tol=1e-9, **asked)).count("tol=0.0001") == 1
 
 
 @pytest.mark.parametrize("kind", ["csv", "npy", "parquet"])

@@ -13,6 +13,7 @@ from kernels_contrib.klda import kernel_fisherfaces, klda, klda_predict
 from kernels_contrib.logistic import kernel_logistic
 from kernels_contrib.perceptron import kernel_perceptron
 
+import fastkpca as fk
 from fastkpca.errors import ComponentsWarning
 
 RNG = np.random.default_rng(0)
@@ -155,3 +156,20 @@ def test_values_beyond_the_largest_number():
         kica(X, regularization=1e300)
     small, large = kica(X), kica(X * 2.0**1020)
     np.testing.assert_allclose(large.unmixing * 2.0**1020, small.unmixing, rtol=1e-10)
+
+
+@pytest.mark.filterwarnings("ignore::fastkpca.errors.ComponentsWarning")
+@pytest.mark.parametrize(
+    "name",
+    ["kbda", "kernel_fisherfaces", "kernel_logistic", "kernel_pc_logistic", "kernel_pcr", "kernel_perceptron", "klda"],
+)
+def test_objects_are_told_the_way_by_their_matrix(name):
+    def common(A, B):
+        return np.array([[float(len(set(a) & set(b))) for b in B] for a in A])
+
+    words = ["".join(np.random.default_rng(i).choice(list("abcdefgh"), 5)) for i in range(40)]
+    y = np.array(["a" in word for word in words])
+    method = fk.get_method(name)
+    with pytest.raises(TypeError, match=f"{name} takes rows of numbers: .*K = kernel.block.*'precomputed'"):
+        method(words, y, fk.get_kernel(common, positive_semidefinite=True))
+    assert "precomputed" in str(method(common(words, words), y, "precomputed", semidefinite=True)).lower()

@@ -180,3 +180,10 @@ def test_how_many_eigenvalues_share_the_trace(sigma):
     values = reference.eigh(reference.gram("gaussian", X, sigma=sigma))[0]
     seen = participating(fk.get_kernel("gaussian", sigma=sigma), look(X)[1])
     assert seen == pytest.approx(values.sum() ** 2 / (values**2).sum(), rel=0.5)
+
+
+def test_no_look_at_few_rows_of_many_columns(monkeypatch):
+    """Its kernel values would cost more than all those of the matrix."""
+    monkeypatch.setattr(planning, "look_at", lambda *_, **__: pytest.fail("a look that costs more than LAPACK"))
+    X = np.random.default_rng(0).standard_normal((300, 4000))
+    assert fk.plan(X, "gaussian", 5, sigma=60.0).method == "dense"

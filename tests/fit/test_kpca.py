@@ -13,7 +13,7 @@ from sklearn.datasets import load_digits, load_iris, load_wine
 
 import fastkpca as fk
 from fastkpca.errors import CertificateWarning, ComponentsWarning, ScoresNotKeptError
-from fastkpca.kernels import Kernel
+from fastkpca.kernels import Cost, FeatureMap, Kernel, Offer
 from fastkpca.products.exact import kept_bytes
 
 ROUNDING = 1e-12
@@ -576,10 +576,56 @@ def test_a_flat_spectrum_is_not_left_to_a_product_without_a_norm():
     assert np.ptp(model.eigenvalue_bounds, axis=1).max() <= 1e-6 * model.eigenvalues[0]
 
 
+class Lines(Kernel):
+    """min(x, y) on [0, 1] by its sine series: the features are as many as 1 / tol."""
+
+    api_version = 1
+    positive_semidefinite = True
+
+    def block(self, X, Y):
+        return np.minimum(X, Y.T)
+
+    def feature_maps(self, data, tol, max_features):
+        D = int(1 / tol) + 1
+        return [Offer("sines", Cost(D, residual=tol), lambda sample: Sines(D))] if D <= max_features else []
+
+
+class Sines(FeatureMap):
+    rounding = 1e-11
+
+    def __init__(self, D):
+        self.n_features = D
+        self.frequencies = (np.arange(D) + 0.5) * np.pi
+
+    def features(self, X):
+        return np.sqrt(2.0) * np.sin(X * self.frequencies) / self.frequencies
+
+    def residual(self, X, Phi=None):
+        Phi = self.features(X) if Phi is None else Phi
+        return np.maximum(X[:, 0] - (Phi**2).sum(axis=1), 0.0) + 1e-9
+
+
+@pytest.mark.filterwarnings("ignore::fastkpca.errors.CertificateWarning")
+def test_a_forced_map_too_large_for_few_rows_gives_way_to_a_looser_one():
+    x = np.random.default_rng(0).random((200, 1))
+    counts = []
+    for tol in 10.0 ** -np.arange(1.0, 6.0, 0.25):
+        counts.append(fk.kpca(x, Lines(), 3, features="sines", tol=tol).info["n_features"])
+    assert max(counts) <= 2048 and min(counts[8:]) > 100, counts
+    with pytest.warns(CertificateWarning, match="with exact products where moments need not be kept$"):
+        fk.kpca(x, Lines(), 3, features="sines", tol=1e-5)
+    assert np.ptp(fk.kpca(x, Lines(), 3, tol=1e-5).eigenvalue_bounds, axis=1).max() < 1e-3
+
+
 def test_forced_map_of_far_more_features_than_rows_is_refused():
     X = np.random.default_rng(0).random((13, 3))
-    with pytest.raises(ValueError, match=r"has \d{4} features, and 13 rows have 12 components at most: method='dense'"):
-        fk.kpca(X, "gaussian", 2, sigma=0.2, features="monomial", tol=1e-12)
+    expected = r"has 3276 features, and 13 rows have 12 components at most: leave features='monomial' out"
+    with pytest.raises(ValueError, match=expected):
+        fk.kpca(X, "polynomial", 2, degree=25, features="monomial")
+    assert fk.kpca(X, "polynomial", 2, degree=25).n_components == 2
+    # one that is truncated, for a looser tolerance
+    with pytest.warns(CertificateWarning, match="intervals at"):
+        assert fk.kpca(X, "gaussian", 2, sigma=0.2, features="monomial", tol=1e-12).info["n_features"] <= 2048
     # a map that costs nothing may have more features than rows: moments are merged with those of other rows
     assert fk.kpca(X, "gaussian", 2, sigma=1.0, features="monomial", tol=1e-12).info["n_features"] > 13
 

@@ -594,3 +594,21 @@ def test_a_registered_combination():
         model = fk.kpca(X, "half", 2)
         assert isinstance(model.kernel, SumKernel)
         assert kernel_from_state(kernel_state(model.kernel), plugins=True) == model.kernel
+
+
+@pytest.mark.parametrize(
+    ("combine", "text"),
+    [
+        (lambda g, k: g - k, "kernels are not subtracted: the difference need not be positive semidefinite"),
+        (lambda g, k: 1 - g, "kernels are not subtracted"),
+        (lambda g, k: -g, "kernels are not subtracted"),
+        (lambda g, k: g**2, r"a kernel has no powers; multiply it, as in kernel \* kernel"),
+        (lambda g, k: g / 2, r"kernels are not divided; multiply, as in 0\.5 \* kernel"),
+        (lambda g, k: g + "linear", r"'linear' is not a kernel; .* as in kernel \+ fastkpca\.get_kernel\('linear'\)"),
+        (lambda g, k: "linear" + g, "'linear' is not a kernel"),
+        (lambda g, k: g * "linear", r"'linear' is not a kernel; .* as in kernel \* fastkpca\.get_kernel\('linear'\)"),
+    ],
+)
+def test_what_kernels_cannot_is_said(combine, text):
+    with pytest.raises(TypeError, match=text):
+        combine(fk.get_kernel("gaussian", sigma=1.0), fk.get_kernel("linear"))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fastkpca as fk
-from fastkpca.errors import ModelFileError
+from fastkpca.errors import ModelFileError, NoVarianceError
 from fastkpca.kernels import Kernel, stored
 from fastkpca.testing import check_kernel
 
@@ -127,7 +127,7 @@ def test_rows_of_numbers_are_no_objects():
         (lambda m, X: fk.kpca_importance(m, X), ValueError, "has no columns whose importance"),
         (lambda m, X: fk.kpca_denoise(m, X), ValueError, "or a list of objects, holds no rows"),
         (lambda m, X: fk.kpca_limits(m), ValueError, "limits need objects"),
-        (lambda m, X: fk.features(X, spectrum, positive_semidefinite=True), ValueError, "is on numbers of rows"),
+        (lambda m, X: fk.features(X, spectrum, positive_semidefinite=True), ValueError, "does not take rows"),
     ],
 )
 def test_bad_input(call, error, text):
@@ -216,6 +216,10 @@ def test_a_series_of_strings_is_a_list():
         (lambda X: fk.kpca(np.eye(5), Spectrum(), 2), TypeError, "on objects: X must be a list .* found ndarray"),
         (lambda X: fk.kpca([], Spectrum(), 2), TypeError, "X must be a list of one or more of them"),
         (lambda X: fk.kpca(X, Spectrum() + fk.get_kernel("linear"), 2), TypeError, "on objects and kernels on rows"),
+        (lambda X: fk.kpca_select(X, Spectrum(), 2), TypeError, "kpca_select takes rows of numbers alone: fit each"),
+        (lambda X: fk.kpca([*X, None], Spectrum(), 2), TypeError, r"X\[60\] is None; leave out what is missing"),
+        (lambda X: fk.kpca([*X, ...], spectrum, 2), TypeError, r"X\[60\] is Ellipsis; leave out what is missing"),
+        (lambda X: fk.kpca_project(fk.kpca(X, spectrum, 2), ["ab", None]), TypeError, r"X\[1\] is None"),
         (lambda X: fk.on_columns(Spectrum(), [0]), ValueError, "objects, which have no columns"),
         (lambda X: fk.kpca(X, fk.on_columns(spectrum, [0]), 2), TypeError, "this kernel needs rows of numbers"),
         (lambda X: fk.kpca(X, "gaussian", 2), TypeError, "or a Kernel with takes_objects = True"),
@@ -228,3 +232,9 @@ def test_a_series_of_strings_is_a_list():
 def test_what_is_said_of_kernels_on_objects(call, error, text):
     with pytest.raises(error, match=text):
         call(words(60))
+
+
+@pytest.mark.parametrize("kernel", [Spectrum(p=50), fk.get_kernel(lambda A, B: np.zeros((len(A), len(B))))])
+def test_objects_without_variance_are_no_distances(kernel):
+    with pytest.raises(NoVarianceError, match=r"(?m)and the kernel's parameters$"):
+        fk.kpca(words(40), kernel, 2)

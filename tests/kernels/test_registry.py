@@ -698,3 +698,10 @@ def test_a_listing_shows_what_each_loaded_kernel_says_of_itself(plugin_folder):
     table = list_kernels(load=True)
     assert summaries(table) == ["x.y, twice.", "Kernels of Acme"] and "x.y, twice." in repr(table)
     assert summaries(list_kernels()) == ["x.y, twice.", "Kernels of Acme"]
+
+
+def test_parameters_without_a_name_are_refused_with_the_line_to_write():
+    with pytest.raises(TypeError, match=r"parameters are given by name, as in Gaussian\(sigma=0\.5\)"):
+        kernels.Gaussian(0.5)
+    with pytest.raises(TypeError, match="Linear: it has no parameters"):
+        kernels.Linear(2)

@@ -80,9 +80,9 @@ def test_bad_input():
     K = gaussian_matrix(50)
     with pytest.raises(TypeError, match="semidefinite is 1; give True or False"):
         fk.kpca(K, "precomputed", 2, semidefinite=1)
-    with pytest.raises(ValueError, match="is on numbers of rows, and not on rows of numbers"):
+    with pytest.raises(ValueError, match="does not take rows of numbers"):
         fk.kpca(K, "precomputed", 2, semidefinite=True, method="features")
-    with pytest.raises(ValueError, match="is on numbers of rows, and not on rows of numbers, so no feature map"):
+    with pytest.raises(ValueError, match="does not take rows of numbers, so no feature map"):
         fk.features(K, "precomputed", semidefinite=True)
-    with pytest.raises(ValueError, match="is on numbers of rows, and not on rows of numbers, so it has"):
+    with pytest.raises(ValueError, match="does not take rows of numbers, so it has"):
         fk.kpca(K, "precomputed", 2, semidefinite=True, max_features=10)

@@ -312,6 +312,8 @@ def test_bad_input():
         fk.kpca_limits(model, X, t2="normal")
     with pytest.raises(TypeError, match="give t2="):
         fk.kpca_limits(model, X).exceeded()
+    with pytest.raises(TypeError, match="positional"):  # by place SPE alone would be compared with the limit of T^2
+        fk.kpca_limits(model, X).exceeded(fk.kpca_spe(model, X))
     features = fit(X, "gaussian", 2, {"sigma": 2.0, "features": "monomial"})
     with pytest.raises(ValueError, match="holds no training rows"):
         fk.kpca_limits(features)
@@ -331,7 +333,7 @@ def test_rates_of_false_alarms(options, confidence):
     limits = fk.kpca_limits(model, calibration, confidence=confidence, t2="empirical", spe="empirical")
     for values, name in ((t2, "t2"), (spe, "spe")):
         assert abs(limits.exceeded(**{name: values}).mean() - (1 - confidence)) < error
-    both = limits.exceeded(t2, spe).mean()
+    both = limits.exceeded(t2=t2, spe=spe).mean()
     assert max(limits.exceeded(t2=t2).mean(), limits.exceeded(spe=spe).mean()) <= both <= 2 * (1 - confidence) + error
 
 
@@ -356,7 +358,8 @@ def test_the_empirical_limit_is_the_order_statistic():
     limits = fk.kpca_limits(model, new, confidence=0.99, t2="empirical", spe="empirical")
     assert np.isclose(limits.t2, fk.kpca_t2(model, new).max(), rtol=1e-12)
     assert np.isclose(limits.spe, fk.kpca_spe(model, new).max(), rtol=1e-12)
-    assert not limits.exceeded(limits.t2, limits.spe) and limits.exceeded(limits.t2 * 1.01, 0.0)
+    assert not limits.exceeded(t2=limits.t2, spe=limits.spe)
+    assert limits.exceeded(t2=limits.t2 * 1.01, spe=0.0)
 
 
 def test_a_model_of_few_rows_and_all_components():

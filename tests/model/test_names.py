@@ -37,6 +37,10 @@ def model():
         ("SPE", "fastkpca.kpca_spe(model, X)"),
         ("eigenvalues_", "did you mean 'eigenvalues'"),
         ("projetor", "did you mean 'projector'"),
+        ("method", "model.plan.method"),
+        ("sigma", "model.kernel.sigma"),
+        ("tol", "model.info"),
+        ("columns", "model.feature_names"),
     ],
 )
 def test_names_of_other_libraries(model, name, here):
@@ -86,6 +90,7 @@ def test_parameters_of_other_libraries():
         (lambda: fk.kpca(X, 5), r"before the number of components, as in kpca\(X, 'gaussian', 5\)"),
         (lambda: fk.kpca(X, "gaussian", th=1e-4), "th is called tol here"),
         (lambda: fk.kpca(X, Standardize=True), "Standardize is called standardize here"),
+        (lambda: fk.kpca(X, standardise=True), "standardise is called standardize here"),
     ]:
         with pytest.raises(TypeError, match=text):
             call()

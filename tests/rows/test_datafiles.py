@@ -113,6 +113,26 @@ def test_other_encodings(text, reader):
     assert table.names == ["größe", "b", "c"]
 
 
+def test_what_is_not_utf_8_is_windows_1252_and_never_silent(text, reader):
+    lines = "# Meßwerte\nT [°C],b,c\n1,2.5,-3\n4,5e-3,6.25\n".encode("cp1252")
+    table = tables.read(text(lines))
+    assert table.names == ["T [°C]", "b", "c"]
+    assert table.notes == ["line 2 is not UTF-8: the file is read as Windows-1252 (Western European)"]
+    np.testing.assert_array_equal(table.X, A)
+    correct = tables.read(text("T [°C],b,c\n1,2.5,-3\n4,5e-3,6.25\n".encode()), like=table.names)
+    assert correct.notes == [] and correct.names == table.names
+    with_control = text(b"a,b\x81\n1,2\n", "control.csv")
+    refused(with_control, "control.csv: line 1 is not Windows-1252; save the file as UTF-8")
+    pytest.importorskip("pandas")
+    people = text("a,b,who\n1,2.5,García\n4,3,€uro\n".encode("cp1252"), "p.csv")
+    table = tables.read(people, id_column="who")
+    assert table.identifiers.tolist() == ["García", "€uro"] and "line 2 is not UTF-8" in table.notes[0]
+    late = text(("a,b,who\n" + "1,2.5,x\n" * 99 + "4,3,García\n").encode("cp1252"), "late.csv")
+    for beside in ("id_column", "label_column"):
+        refused(late, "late.csv: line 101 is not UTF-8; save the file as UTF-8", **{beside: "who"})
+    assert tables.read(late, skip_columns=["who"]).X.shape == (100, 2)
+
+
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", " "])
 def test_random_tables_come_back_bit_for_bit(tmp_path, attack, reader, delimiter):
     rng = attack.rng("csv tables" + delimiter)
@@ -431,8 +451,8 @@ def test_which_columns_are_not_finite(tmp_path):
     X = np.ones((300, 3))
     X[7, 0] = X[200:, 2] = np.nan
     np.save(tmp_path / "x.npy", X)
-    assert tables.faults(tables.read(tmp_path / "x.npy")) == "column 1: 1 row, column 3: 100 rows"
-    assert tables.faults(tables.read(tmp_path / "x.npy", columns=["2"])) == ""
+    assert tables.faults(tables.read(tmp_path / "x.npy")) == ("column 1: 1 row, column 3: 100 rows", 1)
+    assert tables.faults(tables.read(tmp_path / "x.npy", columns=["2"])) == ("", 1)
 
 
 def test_faults_far_down_are_named(text, reader):

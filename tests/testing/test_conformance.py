@@ -125,7 +125,8 @@ class Good(Kernel):
         return "gaussian", {"sigma": self.sigma}
 
     def feature_maps(self, data, tol, max_features):
-        return [Offer("good", Cost(30, residual=tol), lambda sample: self.map_class(sample[:30], self.sigma))]
+        offer = Offer("good", Cost(30, residual=tol), lambda sample: self.map_class(sample[:30], self.sigma))
+        return [offer] if max_features >= 30 else []
 
     def feature_map_from_state(self, header, arrays):
         return self.map_class(arrays["points"], header["sigma"])
@@ -433,6 +434,32 @@ class Forgetful(GoodMap):
         return {"map": "good", "sigma": self.sigma}, {"points": self.points[:-1]}
 
 
+class LooseOnly(Good):
+    """Its map is offered for a loose tolerance alone, and cannot be read again."""
+
+    api_version = 1
+    map_class = Forgetful
+
+    def feature_maps(self, data, tol, max_features):
+        return super().feature_maps(data, tol, max_features) if tol >= 0.1 else []
+
+
+class DividesByTol(Good):
+    """Its author did not think of the smallest tolerance."""
+
+    api_version = 1
+
+    def feature_maps(self, data, tol, max_features):
+        return [] if max_features < 30 / (tol - 2.0**-53) else super().feature_maps(data, tol, max_features)
+
+
+class ManyFeatures(Good):
+    api_version = 1
+
+    def feature_maps(self, data, tol, max_features):
+        return [Offer("good", Cost(30, residual=tol), lambda sample: self.map_class(sample[:30], self.sigma))]
+
+
 class Unwritable(GoodMap):
     def state(self):
         return {"map": "good", "sigma": self.sigma, "points": self.points}, {}
@@ -587,6 +614,9 @@ BROKEN = {
     "WithOtherMoments": ("check_moments", "merged from tiles", set()),
     "WithIgnoresWeights": ("check_moments", "count of moments", set()),
     "WithForgetful": ("check_feature_map_state", "another number of features", set()),
+    "LooseOnly": ("check_feature_map_state", "another number of features", set()),
+    "DividesByTol": ("check_feature_map_offers", r"at tol=1\.11e-16, max_features=1: ZeroDivisionError", set()),
+    "ManyFeatures": ("check_feature_map_offers", "'good' has 30 features, and max_features is 1", set()),
     "WithUnwritable": ("check_feature_map_state", "not JSON serializable", set()),
     "WithRoughProduct": ("check_summation_bound", "beyond its error_bound 1e-13", {"check_summation_adjoint"}),
     "WithRoughBound": ("check_summation_bound", "error_bound is 0.001; without a tol at most .* is due", set()),
@@ -657,7 +687,7 @@ def test_one_error_lists_all_that_failed():
         def diagonal(self, X):
             return np.full(len(X), 2.0)
 
-    with pytest.raises(ConformanceError, match=r"Several.* fails \d+ of 24 checks") as caught:
+    with pytest.raises(ConformanceError, match=r"Several.* fails \d+ of 25 checks") as caught:
         check_kernel(Several())
     lines = str(caught.value).splitlines()
     assert len(lines) == 1 + len(caught.value.failures)

@@ -88,9 +88,11 @@ class Uncertainty:
     def __repr__(self) -> str:
         low, high = self.explained_interval[0]
         real = "" if self.n_significant is None else f"; {self.n_significant} exceed permuted columns"
+        outside = "" if low <= self.explained[0] <= high else " (few rows overrate the first components)"
         return (
             f"<Uncertainty: {len(self.latent)} components, {self.n_samples} rows; the first explains "
-            f"{self.explained[0]:.3g} % ({low:.3g} to {high:.3g} with confidence {self.level:g}){real}>"
+            f"{self.explained[0]:.3g} % of these rows' variance, and of the population's {low:.3g} to {high:.3g} % "
+            f"with confidence {self.level:g}{outside}{real}>"
         )
 
 

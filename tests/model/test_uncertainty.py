@@ -198,3 +198,11 @@ def test_resamples_without_the_one_row_that_varies():
     sure = fk.kpca_uncertainty(fk.kpca(X, "linear", 1), X, n_permutations=0)
     low, high = sure.latent_interval[0]
     assert 0.0 <= low < sure.latent[0] < high and not np.isnan(sure.explained_interval).any()
+
+
+def test_the_first_line_tells_the_sample_from_the_population():
+    X = np.random.default_rng(2).standard_normal((60, 40))  # few rows overrate the first component
+    sure = fk.kpca_uncertainty(fk.pca(X, 5), X, n_bootstrap=200, n_permutations=0)
+    low, high = sure.explained_interval[0]
+    assert f"% of these rows' variance, and of the population's {low:.3g} to {high:.3g} %" in repr(sure)
+    assert ("few rows overrate" in repr(sure)) == (not low <= sure.explained[0] <= high)

@@ -274,7 +274,7 @@ def test_ridge_smooths_noise_that_scores_do_not_hold():
     assert np.abs(rough - X).mean() > np.abs(found - X).mean()
     with pytest.raises(ValueError, match="999 rows"):
         fk.kpca_preimage(model, model.score, train=noisy[1:])
-    with pytest.raises(ValueError, match="precomputed"):
+    with pytest.raises(ValueError, match="its kernel is on a matrix or on objects"):
         fk.kpca_preimage(model, model.score)
     with pytest.raises(ValueError, match="precomputed"):
         fk.kpca_preimage(model, model.score, method="gradient", train=noisy)

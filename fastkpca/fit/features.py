@@ -37,6 +37,7 @@ TRIES = 3
 PILOT = 1024
 """Rows of a first, small sample, which says how many are needed."""
 FEW_ROWS = 32
+"""Rows that tell whether quick moments have a chance."""
 
 
 @dataclass(frozen=True)

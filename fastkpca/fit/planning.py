@@ -143,10 +143,10 @@ def advice_if_slow(problem: Problem, plan: Plan) -> str:
     target, rows, seconds = problem.target, problem.rows, plan.chosen.seconds
     if not LONG <= seconds < np.inf or not target.tol_is_required or rows.sequential or rows.distributed:
         return ""
-    for tol in (1e-4, 1e-2):
+    for tol in (x for x in (1e-4, 1e-2) if x > target.tol):
         looser = replace(problem, target=replace(target, tol=tol), rng=deepcopy(problem.rng))
         with suppress(ValueError, MemoryError):
-            other = make_plan(looser).chosen.seconds if tol > target.tol else seconds
+            other = make_plan(looser).chosen.seconds
             if other <= MUCH_SHORTER * seconds:
                 return (
                     f"this will take about {readable_seconds(seconds)} s, and about {readable_seconds(other)} s with "

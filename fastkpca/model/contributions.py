@@ -11,7 +11,7 @@ import numpy as np
 from ..base import parallel
 from ..base.checks import check_choice
 from ..base.protocol import Kernel
-from ..rows.columns import listed
+from ..rows.columns import column_labels, listed
 from ..rows.view import Rows
 from .novelty import finite, squared_errors, t_squared
 from .projector import NewRows
@@ -56,7 +56,7 @@ class Contributions:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the columns; "column 0" and so on where there are none."""
-        return self.feature_names or tuple(f"column {i}" for i in range(self.contributions.shape[1]))
+        return column_labels(self.feature_names, self.contributions.shape[1])
 
     @property
     def largest(self) -> np.ndarray:
@@ -71,8 +71,7 @@ class Contributions:
         m, d = self.contributions.shape
         lines = [f"Contributions to {self.statistic}: {m} row{'s' * (m != 1)}, {d} column{'s' * (d != 1)}"]
         for row in range(min(m, 10)):
-            first = (i for i in self.ranking(row)[:3])
-            parts = [f"{self.names[i]} {self.contributions[row, i]:.3g}" for i in first]
+            parts = [f"{self.names[i]} {self.contributions[row, i]:.3g}" for i in self.ranking(row)[:3]]
             lines.append(f"row {row}: {self.statistic} {self.of_rows[row]:.3g}, of which {listed(parts)}")
         return "\n".join(lines + [f"and {m - 10} more rows"] * (m > 10))
 
@@ -150,13 +149,13 @@ def kpca_contributions(
         )
     given = new_rows(model, X, purpose="kpca_contributions")
     tried = np.quantile(_normal_rows(model, train), np.linspace(0.0, 1.0, QUANTILES), axis=0)
-    threads = parallel.threads_for(given.kernel, n_threads)
+    of_rows = _statistic_of(model, given.kernel, statistic, parallel.threads_for(given.kernel, n_threads))
     step, n = max(1, ENTRIES // model.n_features**2), given.rows.n_samples
     parts = []
     with parallel.reporter(progress) as report, parallel.blas_threads():
         for start in range(0, n, step):
             rows = given.rows.tile(start, min(n, start + step))
-            parts.append(_reconstructed(_statistic_of(model, given.kernel, statistic, threads), rows, tried))
+            parts.append(_reconstructed(of_rows, rows, tried))
             if report is not None:
                 report("contributions", start + len(rows), n)
     before, lowest, values = map(np.concatenate, zip(*parts))

@@ -18,6 +18,7 @@ from ..base.checks import check_choice, check_rng
 from ..base.differences import DIFFERENCE
 from ..base.protocol import Kernel
 from ..base.rounding import EPS
+from ..rows.columns import column_labels
 from ..rows.view import Pass, Rows
 from .notebook import html_table
 from .projector import Projector
@@ -90,7 +91,7 @@ class Importance:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the columns; "column 0" and so on where there are none."""
-        return self.feature_names or tuple(f"column {i}" for i in range(len(self.spread)))
+        return column_labels(self.feature_names, len(self.spread))
 
     def ranking(self, component: int | None = 0) -> np.ndarray:
         """Numbers of the columns, the most important first, shape (d,): for one component; None: for the sum of all."""

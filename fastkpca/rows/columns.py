@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .foreign import column_names
 
-__all__ = ["check_columns", "check_names", "column_names", "listed"]
+__all__ = ["check_columns", "check_names", "column_labels", "column_names", "listed"]
 
 
 def check_columns(n_features: int, n_columns: int, name: str = "X", others: str = "the model was fitted on") -> None:
@@ -43,6 +43,11 @@ def check_names(expected: tuple[str, ...] | None, X: Any, name: str = "X") -> No
         f"{name} {' and '.join(text) or 'repeats columns'}: the model was fitted on other columns; {order}, or rows "
         "without names where these are the same columns"
     )
+
+
+def column_labels(names: Sequence[str] | None, count: int) -> tuple[str, ...]:
+    """The names of all columns; "column 0" and so on where there are none."""
+    return tuple(names) if names else tuple(f"column {i}" for i in range(count))
 
 
 def listed(items: Iterable[str], limit: int = 5, separator: str = ", ") -> str:

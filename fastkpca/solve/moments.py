@@ -119,11 +119,14 @@ def _compressed_pairs(moments: OperatorMoments, count: int, tol: float) -> Leadi
         return None
     A, error = small.matrix, small.error
     trace, norm = float(np.trace(A)), float(np.linalg.norm(A))
+    unknown = small.left_out + 2.0 * error
+    if not unknown <= tol * norm:  # nor of the largest eigenvalue, which is no larger
+        return None
     operator = SymmetricOperator(
         lambda U: A @ U, len(A), trace, norm * (1.0 + 1e-12), 4.0 * len(A) * UNIT * norm, error, A.copy
     )
     pairs = leading_pairs(operator, SolverTarget(count, 0.25 * tol))
-    if not small.left_out + 2.0 * error <= tol * pairs.values[0]:
+    if not unknown <= tol * pairs.values[0]:
         return None
     found = pairs.certificate
     bounds = found.eigenvalue_bounds + np.array([-error, small.left_out + error])

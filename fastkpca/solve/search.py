@@ -30,10 +30,8 @@ def search(
     ``history`` gains (passes, expected width over theta_1) after each pass.
     """
     products, target = outlook.products, outlook.target
-    expenses, basis = (
-        products.expenses,
-        Basis(products.n, rng, centred=True, n_threads=products.matrix.n_threads),
-    )
+    expenses = products.expenses
+    basis = Basis(products.n, rng, centred=True, n_threads=products.matrix.n_threads)
     stop = _Stop(outlook, history)
     want_norm = False
     while True:

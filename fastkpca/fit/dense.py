@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..base import parallel
-from ..base.rounding import EPS
+from ..base.rounding import EPS, UNIT, rounding_factor
 from ..errors import rounded_up
 from ..products.matrix import gram_matrix
 from ..solve.certificate import Certificate, dense_certificate
@@ -55,7 +55,8 @@ def solve_dense(problem: Problem) -> Solution:
         coeff -= coeff.mean(axis=0) if rows.weights is None else np.outer(root**2 / count, coeff.sum(axis=0))
     # rows of no weight are projected as new ones are
     coeff, means = (scattered(x, present, problem.data.n_samples) for x in (coeff, means))
-    slack = 4 * EPS * size + error
+    # the trace is that of K less means of n values, two for each row and the mean of all: each is off by its rounding
+    slack = (3.0 * rounding_factor(n) + 8.0) * UNIT * size + error
     return Solution(
         eigenvalues,
         certificate,

@@ -713,3 +713,28 @@ def test_work_that_a_looser_tol_makes_short_is_told(monkeypatch):
     monkeypatch.setattr(planning, "LONG", 1.1 * seconds[1e-9])
     silent = fk.kpca(X, "gaussian", tol=1e-9, **asked)
     assert np.array_equal(silent.eigenvalues, warned.eigenvalues)  # the second plan draws nothing from rng
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("scale", [50.0, 574.0, 5000.0])
+def test_the_trace_of_nearly_equal_values_is_within_its_bounds(scale, weighted):
+    """Means of values that are all about one: their rounding goes one way, and the trace has nothing to hide it."""
+
+    class Laplacian(fk.kernels.Kernel):
+        api_version = 1
+        positive_semidefinite = True
+        parameters = {"scale": 1.0}
+
+        def block(self, X, Y):
+            return np.exp(-sum(np.abs(x[:, None] - y) for x, y in zip(X.T, Y.T)) / self.scale)
+
+    kernel = Laplacian(scale=scale)
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X = rng.integers(0, 7, (int(rng.integers(100, 900)), 3)).astype(float)
+        weights = rng.integers(1, 4, len(X)).astype(float) if weighted else np.ones(len(X))
+        model = fk.kpca(X, kernel, 2, method="dense", sample_weight=weights if weighted else None)
+        K, w = kernel.block(X, X).astype(np.longdouble), weights.astype(np.longdouble)
+        exact = float(w @ np.diagonal(K) - w @ K @ w / w.sum())
+        low, high = (x * (weights.sum() - 1) for x in model.total_variance_bounds)
+        assert low <= exact <= high and high - low <= 1e-9 * exact

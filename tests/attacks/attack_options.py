@@ -4,7 +4,8 @@
 
 Random problems through the public door, by family: "fit" (routes, weights, sources, files), "operators" (gram and
 features), "shards" (like=, merge, update), "matrix" (semidefinite=True), "objects" (lists of strings), "importance"
-(against differences of the scores), "preimage", "uncertainty" and "select". References are kernel values in long double
+(against differences of the scores), "preimage", "uncertainty", "select" and "moments" (maps whose second moment is no
+sum of squares: monomials, Fourier features in three dimensions). References are kernel values in long double
 by formulas of this file, LAPACK's eigenvalues of the dense matrix, and differences of projections. A refusal in words
 is an answer; any other exception, and any warning of NumPy's, is not. tests/attacks/test_attack_options.py runs a
 fraction. Needs kernels_contrib, pandas and dask.
@@ -808,7 +809,41 @@ def select(rng, folder):
     assert len(choice.table) == len(left)
 
 
-FAMILIES = {x.__name__: x for x in (fit, operators, shards, matrix, objects, importance, preimage, uncertainty, select)}
+def moments(rng, folder):
+    """Monomials whose moment comes from the sums that differ, and Fourier features whose moment lies in few directions:
+    tolerances from 1e-2 to 1e-10, rows far from zero, weak eigenvalues."""
+    n, center = int(rng.integers(60, LARGEST)), bool(rng.random() < 0.8)
+    tol, c = 10.0 ** rng.uniform(-10, -2), int(rng.integers(1, 12))
+    if rng.random() < 0.3:
+        d, sigma = 3, float(10.0 ** rng.uniform(-0.8, 0.3))
+        X = rng.random((n, d)) if rng.random() < 0.5 else rng.standard_normal((n, d)) / 3
+        kernel, features = fk.get_kernel("gaussian", sigma=sigma), "fourier"
+        K = np.exp(-distances(X.astype(LONG), X.astype(LONG), LONG(sigma), 2) / 2)
+    else:
+        d = int(rng.integers(3, 12))
+        degree = int(rng.integers(2, 7 if d < 5 else 4))
+        X = rng.standard_normal((n, d)) * np.logspace(0, float(rng.choice([0, -4])), d)
+        X = X * 10.0 ** rng.uniform(-2, 2) + float(rng.choice([0.0, 0.0, 10.0 ** rng.uniform(-1, 3)]))
+        offset = float(rng.choice([0.0, 10.0 ** rng.uniform(-3, 5)]))
+        kernel, features = fk.get_kernel("polynomial", degree=degree, offset=offset), "monomial"
+        K = (X.astype(LONG) @ X.T.astype(LONG) + LONG(offset)) ** degree
+    yield f"{kernel!r} n={n} d={d} c={c} tol={tol:.1e} center={center}"
+    model = fk.kpca(X, kernel, c, tol=tol, center=center, method="features", features=features, n_threads=1)
+    yield "answered"
+    values, A = spectrum(K, np.ones(n, dtype=LONG), center)
+    low, high = model.eigenvalue_bounds.T
+    true = values[: len(low)]
+    slack = 8 * EPS * float(np.linalg.norm(A)) + 64 * float(np.finfo(LONG).eps) * float(np.linalg.norm(K))
+    outside = float(np.maximum(low - true, true - high).max())
+    assert outside <= slack, f"outside by {outside:.3g}, over the largest {outside / true[0]:.3g}"
+    bounds = np.array(model.total_variance_bounds) * (n - center)
+    trace = float(np.trace(centred(K, np.ones(n, dtype=LONG), center)[0]))
+    assert bounds[0] - slack <= trace <= bounds[1] + slack, f"the trace {trace:.17g} is not within {bounds}"
+
+
+FAMILIES = {
+    x.__name__: x for x in (fit, operators, shards, matrix, objects, importance, preimage, uncertainty, select, moments)
+}
 
 
 # The run -----------------------------------------------------------------------------------------------------------

@@ -62,6 +62,8 @@ for factor in widths:
 
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 ax.semilogx(widths, rates, "o-", markersize=4)
+ax.set_xticks([0.25, 0.5, 1, 2, 4, 8], labels=["0.25", "0.5", "1", "2", "4", "8"])
+ax.xaxis.set_minor_formatter("")
 ax.axvline(1, color="0.7", linewidth=0.8)
 ax.set_xlabel("sigma / median heuristic")
 ax.set_ylabel("nearest neighbour right (%)")

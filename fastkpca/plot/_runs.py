@@ -124,7 +124,7 @@ def _error(model: Any, reference: Any) -> float:
 
 
 def convergence(model: Any, ax: Axes | None = None) -> Axes:
-    """Width of the widest interval after each pass over the kernel values.
+    """Width of the widest interval after each pass over the kernel matrix, evaluated or held in memory.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def convergence(model: Any, ax: Axes | None = None) -> Axes:
     ImportError
         matplotlib is not installed.
     ValueError
-        The model was not made in passes over the kernel values, or does not record them.
+        The model was not made in passes over the kernel matrix, or does not record them.
 
     Examples
     --------
@@ -152,7 +152,7 @@ def convergence(model: Any, ax: Axes | None = None) -> Axes:
     >>> from fastkpca import plot
     >>> X = np.random.default_rng(0).standard_normal((200, 3))
     >>> plot.convergence(fk.kpca(X, "gaussian", 3, sigma=2.0, method="krylov")).get_xlabel()
-    'pass over the kernel values'
+    'pass over the kernel matrix'
     """
     model = fitted(model)
     recorded = model.info.get("widths")
@@ -185,7 +185,7 @@ def convergence(model: Any, ax: Axes | None = None) -> Axes:
     last = max([1, *passes, *searched])
     drawn.set_xlim(0.5, last + 0.5)
     whole_numbers(drawn)
-    drawn.set_xlabel("pass over the kernel values")
+    drawn.set_xlabel("pass over the kernel matrix")
     drawn.set_ylabel("width / largest eigenvalue")
     light_grid(drawn, axis="y")
     key_above(drawn, columns=columns_of_key(drawn))

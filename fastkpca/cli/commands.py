@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     with contextlib.suppress(AttributeError):  # a StringIO in its place encodes nothing
         stdout.reconfigure(encoding="utf-8")  # names of rows and columns, whatever the terminal's encoding is
     try:
-        with _one_line_warnings(), _standard_input(options):
+        with _one_line_warnings(), _rereadable_input(options):
             options.run(options)
         sys.stdout.flush()
         return 0
@@ -692,7 +692,7 @@ def _read(
         needs=needs,
         id_column=options.id,
         decimal=options.decimal,
-        called="standard input" if options.file == "-" else None,
+        called="standard input" if options.file == "-" else options.file,
     )
     for note in table.notes if not options.quiet else ():
         _say("note", note)
@@ -700,17 +700,25 @@ def _read(
 
 
 @contextlib.contextmanager
-def _standard_input(options: argparse.Namespace) -> Iterator[None]:
-    """``options.path``: where the input is. Standard input (-) is copied into a file, since it is read repeatedly."""
+def _rereadable_input(options: argparse.Namespace) -> Iterator[None]:
+    """``options.path``: where the input is. Standard input (-) and pipes are copied into a file, since it is read
+    repeatedly."""
     options.path = vars(options).get("file")
-    if options.path != "-":
+    if options.path is None or (options.path != "-" and not _is_pipe(options.path)):
         yield
         return
+    source = contextlib.nullcontext(sys.stdin.buffer) if options.path == "-" else open(options.path, "rb")  # noqa: SIM115
     with tempfile.NamedTemporaryFile(prefix="fastkpca-") as copy:
-        shutil.copyfileobj(sys.stdin.buffer, copy)
+        with source as stream:
+            shutil.copyfileobj(stream, copy)
         copy.flush()
         options.path = copy.name
         yield
+
+
+def _is_pipe(path: str) -> bool:
+    """Whether this is neither a file nor a folder: a named pipe, a shell's <(command), /dev/stdin."""
+    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 
 def _size(n_bytes: float) -> str:

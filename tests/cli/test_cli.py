@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -719,6 +720,22 @@ def test_files_that_are_read_in_parts_from_standard_input(run, here, X, pipe, ki
     pipe((here / f"x.{kind}").read_bytes())
     code, out, err = run("fit", "-", *FIT)
     assert (code, err) == (0, "") and np.array_equal(numbers_of(out), numbers_of(expected))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are POSIX")
+def test_a_pipe_is_read_as_a_file(run, here, X):
+    """What ``<(command)`` of a shell is: it can be read only once, and everything behind its name reads several times."""
+    np.savetxt("x.csv", X, delimiter=",", header="a,b,c,d", comments="")
+    _, expected, _ = run("fit", "x.csv", *FIT)
+    os.mkfifo("pipe")
+    content = (here / "x.csv").read_bytes()
+    for data, code, text in ((content, 0, ""), (content + b"1,2,x,3\n", 1, "pipe: line 122, column 3 ('c'): 'x'")):
+        writer = threading.Thread(target=(here / "pipe").write_bytes, args=(data,), daemon=True)
+        writer.start()
+        done, out, err = run("fit", "pipe", *FIT)
+        writer.join()
+        assert done == code and text in err
+        assert code or np.array_equal(numbers_of(out), numbers_of(expected))
 
 
 def test_identifiers_are_carried_to_the_scores(run, here, X):

@@ -13,7 +13,7 @@ from ..base.near import did_you_mean
 from ..errors import DataFileError
 from .columns import listed
 
-__all__ = ["Selection", "Table", "column_label"]
+__all__ = ["Selection", "Table", "column_keys", "column_label"]
 
 
 @dataclass
@@ -161,3 +161,14 @@ class Selection:
 
 def column_label(i: int, names: list[str] | None) -> str:
     return f"column {i + 1}" + (f" ({names[i]!r})" if names is not None and names[i] else "")
+
+
+def column_keys(columns: Sequence[int], names: list[str] | None) -> str:
+    """These columns as one types them after --skip-columns: by name, or by number where a name would be misread."""
+    keys = ",".join(names[i] if names is not None and _is_key(names[i], names) else str(i + 1) for i in columns)
+    return keys if re.fullmatch(r"[\w.,+-]*", keys) else f'"{keys}"'
+
+
+def _is_key(name: str, names: list[str]) -> bool:
+    """Whether this name means one column, and is no option, no list, and nothing that a shell would replace."""
+    return re.fullmatch(r"[^\s\-,\"$`\\!]([^,\"$`\\!]*\S)?", name) is not None and names.count(name) == 1

@@ -17,7 +17,7 @@ from .archives import Mat, Npz, data_file_errors, read_npy
 from .columns import listed
 from .convert import as_rows
 from .foreign import file_source
-from .selection import Selection, Table, column_label
+from .selection import Selection, Table, column_keys, column_label
 from .textfiles import TextFile
 
 __all__ = ["Table", "faults", "read"]
@@ -162,9 +162,8 @@ def _from_parquet(path: str | os.PathLike, var: str | None, selection: Selection
     words = file.not_numeric(taken)
     if words:
         named = listed([f"{column_label(i, file.names)} of type {kind}" for i, kind in words])
-        keys = ",".join(file.names[i] for i, _ in words)
         may_skip = len(taken) - len(words) >= selection.needs
-        advice = f"; leave out with --skip-columns {keys}" if may_skip else ""
+        advice = f"; leave out with --skip-columns {column_keys([i for i, _ in words], file.names)}" if may_skip else ""
         raise DataFileError(f"{selection.file}: not numeric: {named}{advice}")
     labels, identifiers = (None if i is None else file.column(i) for i in beside)
     names = [file.names[i] for i in taken]

@@ -14,7 +14,7 @@ import os
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice, pairwise
 from typing import Any
 
@@ -25,7 +25,7 @@ from ..errors import DataFileError
 from .archives import data_file_errors
 from .collected import CollectedRows
 from .columns import listed
-from .selection import Selection, Table, column_label
+from .selection import Selection, Table, column_keys, column_label
 
 __all__ = ["TextFile"]
 
@@ -318,7 +318,8 @@ class TextFile:
         return is_named and all(cell.isdecimal() for cell in cells) and len(set(cells)) == len(cells) > 1
 
     def _note_of_numbers(self, i: int) -> str:
-        return f"{column_label(i, self.names)} counts as data; --id {self._keys([i])} takes it as the names of the rows"
+        key = column_keys([i], self.names)
+        return f"{column_label(i, self.names)} counts as data; --id {key} takes it as the names of the rows"
 
     def _refuse_words(self, taken: list[int]) -> None:
         """Raise DataFileError where columns are made of words."""
@@ -338,10 +339,10 @@ class TextFile:
             if self.needs > max(1, len(taken) - len(others)):
                 hint = f"; the model needs {self.needs} columns of numbers"
             elif len(set(cells)) == len(cells) > 1:
-                hint = f" (the names of the rows? --id {self._keys(others[:1])} takes them)"
+                hint = f" (the names of the rows? --id {column_keys(others[:1], self.names)} takes them)"
             parts.append(self._not_numeric(others, hint))
         if words == others and len(taken) - len(words) >= self.needs:
-            parts.append(f"leave out with --skip-columns {self._keys(words)}")
+            parts.append(f"leave out with --skip-columns {column_keys(words, self.names)}")
         elif len(words) == len(others) == len(taken):
             parts.append("no column holds numbers")
         raise DataFileError(f"{self.name}: {'; '.join(parts)}")
@@ -354,11 +355,6 @@ class TextFile:
         """The first word of a column, as it stands in the file."""
         word = next(x for x in self._cells(i) if not _is_number(x) and x.lower() not in _MISSING)
         return self._with_points(word)
-
-    def _keys(self, columns: Iterable[int]) -> str:
-        """These columns as a value of --skip-columns."""
-        keys = ",".join((self.names[i] if self.names and self.names[i] else str(i + 1)) for i in columns)
-        return f'"{keys}"' if " " in keys else keys
 
     # Why a library refused the file
 
@@ -395,7 +391,7 @@ class TextFile:
             advice[what_to_do] = None
         end = advice.popitem()[0] if len(advice) == 1 else "drop these rows or replace the values first"
         if end and len(taken) - len(first) >= self.needs:
-            end += f", or leave the columns out with --skip-columns {self._keys(sorted(first))}"
+            end += f", or leave the columns out with --skip-columns {column_keys(sorted(first), self.names)}"
         elif self.needs > 1:
             end += f"{'; ' * bool(end)}the model needs {self.needs} columns"
         raise DataFileError("; ".join(filter(None, [f"{self.name}: {listed(faults, 8, '; ')}", end])))

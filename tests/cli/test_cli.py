@@ -724,7 +724,7 @@ def test_files_that_are_read_in_parts_from_standard_input(run, here, X, pipe, ki
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are POSIX")
 def test_a_pipe_is_read_as_a_file(run, here, X):
-    """What ``<(command)`` of a shell is: it can be read only once, and everything behind its name reads several times."""
+    """What ``<(command)`` of a shell is: it can be read only once, and files are read several times."""
     np.savetxt("x.csv", X, delimiter=",", header="a,b,c,d", comments="")
     _, expected, _ = run("fit", "x.csv", *FIT)
     os.mkfifo("pipe")

@@ -337,6 +337,28 @@ def test_a_column_of_points_among_decimal_commas(text, reader):
     )
 
 
+@pytest.mark.parametrize(
+    ("header", "keys"),
+    [
+        ('"b,c"', "1"),
+        ("d", "1"),
+        ("-b", "1"),
+        ('"say ""b"""', "1"),
+        ("$b", "1"),
+        ("b & c", '"b & c"'),
+        ("b&c", '"b&c"'),
+        ("größe", "größe"),
+        ("b_1.x", "b_1.x"),
+    ],
+)
+def test_columns_to_leave_out_are_said_so_that_they_can_be_typed(text, header, keys):
+    """A name that the option would take for several columns, or for another option, or that stands twice, is no key."""
+    path = text(f"{header},d,e\nx,1,3\ny,2,4\nx,3,5\n" if header != "d" else "d,d,e\nx,1,3\ny,2,4\nx,3,5\n")
+    message = refused(path, "leave out with --skip-columns")
+    assert message.endswith(f"--skip-columns {keys}")
+    assert tables.read(path, skip_columns=keys.strip('"').split(",")).X.shape == (3, 2)
+
+
 def test_words_beside_decimal_commas(text):
     """Without --decimal no column is numeric: names are kept, every column is looked at, and not all are left out."""
     message = refused(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -31,8 +31,13 @@ class Table:
     notes : list of str
         What was decided for the user, who should be told.
     identifiers : ndarray (n,), or None
-        The column that names the rows, where one was asked for: numbers, or strings as they stand in the file.
+        The column that names all rows of the file, where one was asked for: numbers, or strings as they stand there.
     n_rows : int
+        Of X.
+    kept : ndarray of bool, or None
+        Which rows of the file those of X are; None: all.
+    lines : callable, or None
+        Of a text file: numbers of its rows, from 0 -> numbers of their lines, from 1.
     """
 
     X: Any
@@ -41,6 +46,8 @@ class Table:
     notes: list[str] = field(default_factory=list)
     identifiers: np.ndarray | None = None
     n_rows: int = field(kw_only=True)
+    kept: np.ndarray | None = None
+    lines: Callable[[np.ndarray], list[int]] | None = None
 
 
 class Chosen(NamedTuple):

@@ -738,6 +738,45 @@ def test_a_pipe_is_read_as_a_file(run, here, X):
         assert code or np.array_equal(numbers_of(out), numbers_of(expected))
 
 
+def test_rows_with_missing_values_keep_their_place_in_the_scores(run, here, X):
+    spoiled = X.astype(str)
+    spoiled[3, 1], spoiled[40, 0], spoiled[119, 3] = "", "NA", "?"
+    kept = np.delete(np.arange(120), [3, 40, 119])
+    for name, table in (("all.csv", spoiled), ("kept.csv", X[kept])):
+        lines = [
+            ",".join([f"r{i}", *row]) for i, row in zip(range(120) if name == "all.csv" else kept, table.astype(str))
+        ]
+        (here / name).write_text("\n".join(["who,a,b,c,d", *lines]) + "\n")
+    code, out, err = run("fit", "all.csv", *FIT, "--id", "who")
+    assert code == 1 and "--drop-missing" in err
+    assert run("fit", "kept.csv", *FIT, "--id", "who", "-o", "m.kpca", "--scores", "kept-scores.csv")[0] == 0
+    code, out, err = run(
+        "fit", "all.csv", *FIT, "--id", "who", "--drop-missing", "--scores", "s.csv", "--plot", "s.png"
+    )
+    assert code == 0 and numbers_of(out).shape == (3, 4)
+    assert err == "fastkpca: note: 3 of 120 rows have missing values and are left out: lines 5, 42, 121\n"
+    expected = (here / "kept-scores.csv").read_text().splitlines()
+    lines = (here / "s.csv").read_text().splitlines()
+    assert [line for line in lines if not line.endswith(",,,")] == expected
+    assert [lines[i] for i in (4, 41, 120)] == ["r3,,,", "r40,,,", "r119,,,"] and len(lines) == 121
+    for more, blank in ((["--id", "who"], "r3,,,"), (["--skip-columns", "who"], ",,")):
+        code, out, err = run("project", "m.kpca", "all.csv", "--drop-missing", *more)
+        lines = out.splitlines()
+        assert code == 0 and len(lines) == 121 and lines[4] == blank and "3 of 120 rows" in err
+    assert (
+        run("project", "m.kpca", "all.csv", "--drop-missing", "--quiet", "--skip-columns", "who", "-o", "s.npy")[2]
+        == ""
+    )
+    scores = np.load("s.npy")
+    assert np.isnan(scores).all(axis=1).nonzero()[0].tolist() == [3, 40, 119]
+    assert same_up_to_sign(scores[kept], reference(X[kept], 3)[2])
+    assert run("plan", "all.csv", *FIT, "--skip-columns", "who", "--drop-missing")[0] == 0
+    code, out, err = run(
+        "fit", "all.csv", *FIT[:4], "-c", 1, "--skip-columns", "who", "--drop-missing", "--scores", "-"
+    )
+    assert code == 0 and out.splitlines()[4] == '""' and np.genfromtxt(io.StringIO(out), skip_header=1).shape == (120,)
+
+
 def test_identifiers_are_carried_to_the_scores(run, here, X):
     names = [f"row, {i}" if i == 3 else f"{i:03d}" for i in range(len(X))]
     with open("x.csv", "w") as file:

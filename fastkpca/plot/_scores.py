@@ -94,14 +94,8 @@ def scores(
         need = "two-dimensional axes" if flat else 'axes made with projection="3d"'
         raise ValueError(f"{len(columns)} components are drawn on {need}, ax is {type(ax).__name__}")
     points = _named_axes(drawn, points, columns, explained)
-    if density is None:
-        density = (
-            labels is None and len(points) > _POINTS_AS_PIXELS and len(columns) == 2 and not {"s", "alpha"} & {*style}
-        )
-    if density and (labels is not None or len(columns) != 2):
-        raise ValueError("density counts rows in two components, without labels; leave out labels=, or density=")
     both = None if labels is None or others is None else np.unique(np.concatenate([labels, other_labels]))
-    if density:
+    if _in_cells(density, len(points), labels is None and len(columns) == 2, style):
         _counted(drawn, points, style)
         classes, style = [], {}  # a style of cells is none of points
     else:
@@ -180,6 +174,15 @@ def _hollow(ax: Any, points: np.ndarray, labels: np.ndarray | None, values: Any,
     draw_points(ax, points, labels, bar=False, values=values, hollow=True, **look | style)
     nowhere: list[list] = [[]] * points.shape[1]
     return ax.scatter(*nowhere, **look, edgecolors="black", label="new rows")
+
+
+def _in_cells(density: bool | None, n_points: int, possible: bool, style: dict[str, Any]) -> bool:
+    """Whether the points are counted in cells, which is ``possible`` in two components and without labels."""
+    if density is None:
+        return possible and n_points > _POINTS_AS_PIXELS and not {"s", "alpha"} & {*style}
+    if density and not possible:
+        raise ValueError("density counts rows in two components, without labels; leave out labels=, or density=")
+    return density
 
 
 def _counted(ax: Any, points: np.ndarray, style: dict[str, Any]) -> None:

@@ -76,14 +76,7 @@ class TextFile:
 
         self.notes: list[str] = []
         self.needs, self.allow_missing = 1, False
-        sample = list(islice(self._lines(), _SAMPLE_LINES))
-        undecoded = next((number for number, line in sample if _UNDECODED in line), None)
-        if undecoded is not None and self.encoding == "utf-8-sig":
-            self.encoding = "cp1252"
-            self.notes.append(f"line {undecoded} is not UTF-8: the file is read as Windows-1252 (Western European)")
-            sample = list(islice(self._lines(), _SAMPLE_LINES))
-        if not sample:
-            raise DataFileError(f"{name} has no line with data")
+        sample = self._first_lines()
         with data_file_errors(name, (csv.Error,), "is not a table"):
             self.delimiter = _detect_delimiter([line for _, line in sample], decimal)
         # line ends of old Macs, which pandas is not asked to know
@@ -111,6 +104,18 @@ class TextFile:
                     f"the first line of data has {self.n_columns}"
                 )
             self.open_end = self.open_end and not self.names[-1]
+
+    def _first_lines(self) -> list[tuple[int, str]]:
+        """The first lines with their numbers; what is not UTF-8 is taken for Windows-1252."""
+        sample = list(islice(self._lines(), _SAMPLE_LINES))
+        if not sample:
+            raise DataFileError(f"{self.name} has no line with data")
+        undecoded = next((number for number, line in sample if _UNDECODED in line), None)
+        if undecoded is None or self.encoding != "utf-8-sig":
+            return sample
+        self.encoding = "cp1252"
+        self.notes.append(f"line {undecoded} is not UTF-8: the file is read as Windows-1252 (Western European)")
+        return list(islice(self._lines(), _SAMPLE_LINES))
 
     def _refuse_separating_commas(self, lines: list[str]) -> None:
         """Raise DataFileError where commas cut all lines into equally many columns, more than one number may have."""

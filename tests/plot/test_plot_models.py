@@ -164,6 +164,9 @@ def test_scree_of_one_and_of_many(X, c):
     for wrong in (0, c + 1):
         with pytest.raises(ValueError, match=f"the model has 1 to {c}"):
             plot.scree(many, n_components=wrong)
+    for wrong in (0.5, "1"):
+        with pytest.raises(TypeError, match="n_components is .*; give a whole number"):
+            plot.scree(many, n_components=wrong)
 
 
 def test_scree_of_an_indefinite_kernel(X):

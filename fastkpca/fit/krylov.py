@@ -20,7 +20,7 @@ from ..rows.view import Rows
 from ..solve.beyond import FAILURE, FeatureInfo
 from ..solve.costs import TooDearError, default_block_size
 from ..solve.exact_passes import KrylovResult
-from ..solve.krylov import block_krylov
+from ..solve.krylov import block_krylov, without_search
 from ..solve.start import column_start, pivot_start
 from ..solve.task import KernelMatrix, SolverBudget, SolverTarget
 from .dense import solve_dense
@@ -185,7 +185,8 @@ def _products(
         return ExactSummation(kernel, everywhere, n_threads=threads), search, None
     if is_compiled(kernel):
         product = ExactSummation(kernel, rows, n_threads=threads, keeps=True)
-        kept = way.room.values and _values_fit_float32(problem)
+        double = without_search(rows.n_samples, positive_semidefinite=kernel.positive_semidefinite)
+        kept = way.room.values and not double and _values_fit_float32(problem)
         return product, product.in_float32() if kept else None, None
     K = gram_matrix(kernel, rows, n_threads=threads, progress=problem.budget.report)
     kept = way.room.values and _values_fit_float32(problem)

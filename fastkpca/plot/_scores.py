@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..rows.foreign import is_missing
 from ._figure import COLOURS, LARGER, MARKERS, component_label, fitted, new_axes, open_frame, short
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def scores(
 ) -> Axes:
     """Scatter plot of the rows in two or three components; one component is drawn over the row number.
 
-    More than 20,000 rows without labels are counted in cells: darker ones hold more rows.
+    More than 20,000 rows without labels are counted in cells: darker ones hold more rows. New rows are marks over them.
 
     Parameters
     ----------
@@ -93,19 +94,14 @@ def scores(
         need = "two-dimensional axes" if flat else 'axes made with projection="3d"'
         raise ValueError(f"{len(columns)} components are drawn on {need}, ax is {type(ax).__name__}")
     points = _named_axes(drawn, points, columns, explained)
-    if density is None:
-        density = (
-            labels is None and len(points) > _POINTS_AS_PIXELS and len(columns) == 2 and not {"s", "alpha"} & {*style}
-        )
-    if density and (labels is not None or len(columns) != 2):
-        raise ValueError("density counts rows in two components, without labels; leave out labels=, or density=")
-    if density:
-        classes = _counted(drawn, points, style)
+    both = None if labels is None or others is None else np.unique(np.concatenate([labels, other_labels]))
+    if _in_cells(density, len(points), labels is None and len(columns) == 2, style):
+        _counted(drawn, points, style)
+        classes, style = [], {}  # a style of cells is none of points
     else:
-        both = None if labels is None or others is None else np.unique(np.concatenate([labels, other_labels]))
         classes = draw_points(drawn, points, labels, label_name=label_name, values=both, **style)
-        if others is not None:
-            classes.append(_hollow(drawn, others, other_labels, both, style))
+    if others is not None:
+        classes.append(_hollow(drawn, others, other_labels, both, style))
     if classes:
         _legend(drawn, classes, label_name, new_figure=ax is None)
     if flat:
@@ -180,7 +176,16 @@ def _hollow(ax: Any, points: np.ndarray, labels: np.ndarray | None, values: Any,
     return ax.scatter(*nowhere, **look, edgecolors="black", label="new rows")
 
 
-def _counted(ax: Any, points: np.ndarray, style: dict[str, Any]) -> list[Any]:
+def _in_cells(density: bool | None, n_points: int, possible: bool, style: dict[str, Any]) -> bool:
+    """Whether the points are counted in cells, which is ``possible`` in two components and without labels."""
+    if density is None:
+        return possible and n_points > _POINTS_AS_PIXELS and not {"s", "alpha"} & {*style}
+    if density and not possible:
+        raise ValueError("density counts rows in two components, without labels; leave out labels=, or density=")
+    return density
+
+
+def _counted(ax: Any, points: np.ndarray, style: dict[str, Any]) -> None:
     """How many rows fall into each of many small cells."""
     from matplotlib import colormaps
     from matplotlib.colors import ListedColormap
@@ -191,7 +196,6 @@ def _counted(ax: Any, points: np.ndarray, style: dict[str, Any]) -> list[Any]:
     cells = ax.hexbin(*points.T, linewidths=0.1, rasterized=True, **look | style)
     bar = ax.figure.colorbar(cells, ax=ax, label="rows in a cell", pad=0.02)
     bar.outline.set_visible(False)
-    return []
 
 
 def check_labels(labels: Any, n: int) -> np.ndarray | None:
@@ -202,7 +206,7 @@ def check_labels(labels: Any, n: int) -> np.ndarray | None:
     if array.shape != (n,):
         raise ValueError(f"labels have shape {array.shape}; one for each of the {n} points is needed")
     if array.dtype.kind == "O":
-        missing = np.array([value is None or value != value for value in array.tolist()])
+        missing = np.array([is_missing(value) for value in array.tolist()])
     elif array.dtype.kind in "fcmM":
         missing = ~np.isfinite(array)
     else:

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..errors import ComponentsWarning, silenced
 from ..model.novelty import kpca_spe, kpca_t2
+from ..model.result import KPCAModel
 from .base import KernelEstimator
 from .decomposition import KernelPCA
 
@@ -191,6 +192,10 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
         """
         return np.where(self.decision_function(X) < 0, -1, 1)
 
+    @property
+    def model_(self) -> KPCAModel:
+        return self.pca_.model_
+
     def _fitted(self, X: Any) -> KernelPCANovelty:
         return copy.copy(self)._fit_components(X)
 
@@ -202,7 +207,7 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
             pca._fit_validated(X)
         if pca.model_ is None:
             raise ValueError("the rows have no variance, so nothing says how far away is far; check X")
-        self.pca_, self.model_ = pca, pca.model_
+        self.pca_ = pca
         self.means_ = 1.0, 1.0
         if self.statistic == "both":
             t2, spe = self._parts(X)

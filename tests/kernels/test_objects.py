@@ -208,6 +208,9 @@ def test_a_series_of_strings_is_a_list():
         assert fk.kpca_project(model, pandas.Series(every[:3])).shape == (3, 2)
     with pytest.raises(ValueError, match=r"X has shape \(30,\); kpca needs two dimensions"):
         fk.kpca(pandas.Series(np.arange(30.0)), "gaussian", 2)
+    for missing in (pandas.NA, pandas.NaT, np.float32("nan")):
+        with pytest.raises(TypeError, match=r"X\[30\] is .*; leave out what is missing"):
+            fk.kpca(pandas.Series([*every, missing], dtype=object), spectrum, 2)
 
 
 @pytest.mark.parametrize(

@@ -155,6 +155,12 @@ def test_what_is_not_finite_is_refused(points, missing):
         assert plot.scores(points, components=(0, 2))  # what is drawn is finite
 
 
+def test_labels_that_pandas_marks_as_missing_are_refused(points):
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(ValueError, match=r"labels are missing or not finite \(first at row 7\)"):
+        plot.scores(points, pandas.array(["a"] * 7 + [None] + ["b"] * 52, dtype="string"))
+
+
 def test_other_components_and_three_of_them(points):
     from matplotlib.figure import Figure
 
@@ -188,6 +194,14 @@ def test_very_many_rows_are_counted_in_cells():
     assert len(plot.scores(points[:50], density=True).collections[0].get_offsets()) < 51
     with pytest.raises(ValueError, match="density counts rows in two components, without labels"):
         plot.scores(points, np.arange(30_000) % 2, density=True)
+
+
+def test_new_rows_are_drawn_over_the_cells_of_many_rows():
+    points = np.random.default_rng(0).standard_normal((21_000, 2))
+    ax = plot.scores(points, new=points[:7] + 9.0, gridsize=50)
+    assert int(ax.collections[0].get_array().sum()) == 21_000
+    assert ax.collections[1].get_offsets().tolist() == (points[:7] + 9.0).tolist()
+    assert "new rows" in ax.get_legend_handles_labels()[1]
 
 
 def test_new_rows_are_hollow_and_in_the_colours_of_their_classes(points):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -113,6 +115,27 @@ def test_scree_draws_both_kinds_of_intervals(model, X):
     assert low < ends.min() and ends.max() < high
     texts = [text.get_text() for text in ax.get_legend().get_texts()]
     assert sum("guaranteed" in text for text in texts) == 1 and sum("95 % interval" in text for text in texts) == 1
+    ax.figure.draw_without_rendering()
+
+
+def test_bars_of_components_that_do_not_exceed_chance_are_paler(model, X):
+    sure = replace(fk.kpca_uncertainty(model, X, n_bootstrap=100, n_permutations=19), n_significant=3)
+    ax = plot.scree(model, uncertainty=sure)
+    broad = next(x for x in ax.collections if "interval for the population" in str(x.get_label()))
+    strength = broad.get_colors()[:, 3]
+    assert len(strength) == 4 and (strength[3] < 0.5 * strength[:3]).all()
+    assert "the same, of components that do not exceed" in ax.get_legend().get_texts()[2].get_text()
+    every = plot.scree(model, uncertainty=replace(sure, n_significant=None, permuted=None))
+    assert len(every.get_legend().get_texts()) == len(ax.get_legend().get_texts()) - 2
+
+
+def test_bars_without_an_end_are_cut_off(model, X):
+    sure = fk.kpca_uncertainty(model, X, n_bootstrap=100, n_permutations=0)
+    ends = sure.latent_interval.copy()
+    ends[0, 1], ends[2, 0] = np.inf, 0.0
+    ax = plot.scree(model, uncertainty=replace(sure, latent_interval=ends))
+    low, high = ax.get_ylim()
+    assert 0.0 < model.eigenvalues[-1] / 20 < low and high < 20 * model.eigenvalues[0]
     ax.figure.draw_without_rendering()
 
 

@@ -164,6 +164,9 @@ def test_scree_of_one_and_of_many(X, c):
     for wrong in (0, c + 1):
         with pytest.raises(ValueError, match=f"the model has 1 to {c}"):
             plot.scree(many, n_components=wrong)
+    for wrong in (0.5, "1"):
+        with pytest.raises(TypeError, match="n_components is .*; give a whole number"):
+            plot.scree(many, n_components=wrong)
 
 
 def test_scree_of_an_indefinite_kernel(X):
@@ -310,7 +313,8 @@ def test_accuracy_refuses(model):
             call()
 
 
-def test_the_passes_are_recorded_and_drawn(X, tmp_path):
+def test_the_passes_are_recorded_and_drawn(tmp_path):
+    X = np.random.default_rng(0).standard_normal((1100, 3)) * [1.0, 0.7, 0.4] + [10.0, -5.0, 2.0]
     model = fk.kpca(X, "gaussian", 5, sigma=0.7, tol=1e-9, method="krylov")
     widths, expected = model.info["widths"], model.info["search_widths"]
     assert widths[-1][0] == model.info["matrix_passes"] and model.info["search_passes"] >= len(expected) >= 1

@@ -772,10 +772,9 @@ class OperatorMoments(Moments):
 
         Returns
         -------
-        tuple or None
-            The matrix (k, k); a function that turns vectors (k, c) of these directions into (D, c); a bound on the
-            trace of the moment in all other directions, beside ``indefinite``; a bound on the matrix's rounding. None
-            where many directions are needed.
+        `maps.compressed.Compressed` or None
+            Products with it; a function that turns vectors (k, c) of these directions into (D, c); bounds. None where
+            too many directions are needed.
         """
         return None
 

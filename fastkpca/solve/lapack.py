@@ -80,7 +80,7 @@ def _by_inverse_iteration(A: np.ndarray, c: int) -> tuple[np.ndarray, np.ndarray
     vectors, failed = lapack.dstein(d, e, kept, np.ones(n, dtype=np.intc), np.array([n] * n, dtype=np.intc))
     if failed:
         raise np.linalg.LinAlgError("inverse iteration did not converge")
-    # the reflections leave the first row as it is; they start one row below the diagonal (a view: LAPACK skips its last)
+    # the reflections leave the first row as it is, and start one row below the diagonal; LAPACK skips the view's last
     below = reflectors.ravel(order="K")[1 : n * (n - 1) + 1].reshape(n, n - 1, order="F")
     for j in range(0, c, STRIP):
         vectors[1:, j : j + STRIP] = lapack.dormqr("L", "N", below, tau, vectors[1:, j : j + STRIP], 64 * STRIP)[0]

@@ -368,7 +368,7 @@ def without_missing(path, **options):
 
 
 def test_a_replacement_character_is_a_character_like_any_other(text, reader):
-    """U+FFFD stands in many a UTF-8 file: what another program could not read. Saving it as UTF-8 again is no advice."""
+    """U+FFFD stands in many a UTF-8 file, for what another program could not read: saving it again is no advice."""
     table = tables.read(text("Gr\ufffde,b,g\n" + "1,2,x\n" * 60 + "3,4,\ufffd\n"), label_column="g")
     assert table.names == ["Gr\ufffde", "b"] and table.labels[-1] == "\ufffd" and table.notes == []
 

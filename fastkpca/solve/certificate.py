@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 SAYS_NOTHING = 1e150  # a bound of this size is useless, and its square would overflow
-_YOUNG = 1e-3  # (R + F)'(R + F) <= (1 + a) R'R + (1 + 1/a) F'F: costs a thousandth of the width, not 2 |R| |F|
+_YOUNG = 1e-3  # (R + F)'(R + F) <= (1 + a) R'R + (1 + 1/a) F'F, a at least: costs a thousandth, not 2 |R| |F|
 
 
 @dataclass(frozen=True)
@@ -362,11 +362,13 @@ def _residual_factor(gram: np.ndarray, n: int, error: float) -> np.ndarray:
         scaled = gram / scale[0] ** 2
     values, vectors = scipy.linalg.eigh(scaled, check_finite=False)
     values = np.maximum(values, 0.0) + m * (rounding_factor(n) + 16.0) * UNIT
-    L = np.sqrt((1.0 + _YOUNG) * values)[:, None] * (vectors.T * scale)
+    # the a of the least trace, where the error is not far below the residuals
+    young = float(np.clip(np.sqrt(m) * error / np.linalg.norm(scale), _YOUNG, 1.0))
+    L = np.sqrt((1.0 + young) * values)[:, None] * (vectors.T * scale)
     if error == 0.0:
         return L
     # L'L + (1 + 1/a) error^2 I, factored again into m rows
-    stacked = np.vstack([L, np.sqrt(1.0 + 1.0 / _YOUNG) * error * np.eye(m)])
+    stacked = np.vstack([L, np.sqrt(1.0 + 1.0 / young) * error * np.eye(m)])
     return np.asarray(np.linalg.qr(stacked, mode="r"))
 
 

@@ -15,6 +15,7 @@ from ..base.rounding import UNIT, rounding_factor, unit_roundoff
 from ..errors import KernelParameterError
 from ..maps.fourier import FourierMap, fourier_offers
 from ..maps.monomial import TaylorMap, taylor_size
+from ..maps.monomial_moments import product_flops
 from ..maps.ranked import RankedMap, least_ranked, ranked_map
 from ..maps.stored import map_of_kernel
 from ..products.clusters import cluster_offer
@@ -181,7 +182,14 @@ class Gaussian(Kernel):
             return []
         left_out = float(truncation.residual(squares, order).mean())
         D = taylor_size(d, order)
-        cost = Cost(D, row_flops=2.0 * D + 20.0, setup_flops=50.0 * D, memory=100.0 * D, residual=left_out)
+        cost = Cost(
+            D,
+            row_flops=2.0 * D + 20.0,
+            setup_flops=50.0 * D,
+            memory=100.0 * D,
+            residual=left_out,
+            quick_flops=product_flops(d, order - 1, True),
+        )
         return [Offer("monomial", cost, lambda sample: TaylorMap(d, sigma, order, center))]
 
     def _ranked(self, data: Summary, tol: float, max_features: int) -> list[Offer]:

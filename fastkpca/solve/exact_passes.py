@@ -35,6 +35,8 @@ MOST_STEPS = 400
 FILTER_SLACK = 4.0
 """Steps over those that it is predicted to take."""
 LEAST_EXPLORING_PASSES = 4
+APPROACH, LOOK = 6, 2
+"""Passes at most without a certificate, and those after which a spectrum may look flat."""
 GROWTH = 1.5
 """Factor by which a basis has to have grown before another try to prove that."""
 SWITCH_FACTOR = 4.0
@@ -149,9 +151,42 @@ class ExactRun:
 
     # the story -----------------------------------------------------------------------------------------------
 
+    def approach(self, X: np.ndarray, history: list[tuple[int, float]]) -> np.ndarray:
+        """Passes without a certificate, until the next one is expected to be the last: the columns for that one.
+
+        The search of matrices so small that a certificate costs more than a pass. ``history`` gains
+        (passes, expected width over theta_1) after each pass.
+        """
+        basis, c, theta, before = self.basis, self.target.c, np.empty(0), np.inf
+        while self.expenses.passes < min(APPROACH, self.expenses.budget.passes - 1):
+            if basis.size + 2 * X.shape[1] > min(self.outlook.columns, self.n - 1):
+                break
+            self.outlook.check_budget(basis.size)
+            image = self.products.exact(X, False)
+            border = basis.append(X, image)
+            theta, Y = basis.ritz()
+            X = basis.orthonormal(basis.outside(image, border), projected=True)
+            if c >= len(theta):
+                continue
+            last, next_one = theta[c - 1], max(float(theta[min(self.outlook.block, len(theta) - 1)]), 0.0)
+            residuals = (X.T @ image) @ Y[-image.shape[1] :, :c]
+            width = float(np.vdot(residuals, residuals)) / max(last - next_one, 1e-3 * last)
+            history.append((self.expenses.passes, width / float(theta[0])))
+            rate = width / before if before < np.inf else (next_one / last) ** 2
+            if last <= 0.0 or width * min(rate, 1.0) <= 0.3 * self.target.tol * theta[0]:
+                break
+            if len(history) == LOOK and self.outlook.looks_flat(theta):
+                break
+            before = width
+        self.want_norm = self.want_norm or self.outlook.norm_would_help(theta)
+        return X
+
     def run(self, X: np.ndarray) -> tuple[Pairs, Verdict] | None:
-        """None where the spectrum turns out to be flat, or a narrow start to have missed an eigenvalue."""
-        X = self.basis.orthonormal(X) if X.shape[1] else X
+        """None where the spectrum turns out to be flat, or a narrow start to have missed an eigenvalue.
+
+        ``X``: the first block, or that of `approach`.
+        """
+        X = self.basis.orthonormal(X) if X.shape[1] and not self.basis.size else X
         while True:
             pairs = self._pass(X)
             del X

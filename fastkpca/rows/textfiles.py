@@ -35,8 +35,8 @@ _Block = tuple[np.ndarray, list[np.ndarray]]
 SMALL_FILE = 1 << 22
 """Bytes up to which numpy reads a file before pandas would be imported."""
 _SAMPLE_LINES = 50
-_UNDECODED = "\ufffd"
-"""What Python and pandas put in place of bytes that are not of a file's encoding."""
+_UNDECODED = {"replace": re.compile("\ufffd"), "surrogateescape": re.compile("[\udc80-\udcff]")}
+"""What Python and pandas put in place of bytes that are not of a file's encoding: the latter is in no proper text."""
 _ENCODINGS = {"utf-8-sig": "UTF-8", "utf-16": "UTF-16", "cp1252": "Windows-1252"}
 _LARGE_FILE = 1 << 24
 """Bytes from which the user is told that pandas would read faster."""
@@ -110,7 +110,7 @@ class TextFile:
         sample = list(islice(self._lines(), _SAMPLE_LINES))
         if not sample:
             raise DataFileError(f"{self.name} has no line with data")
-        undecoded = next((number for number, line in sample if _UNDECODED in line), None)
+        undecoded = next((number for number, line in sample if self._undecoded(line)), None)
         if undecoded is None or self.encoding != "utf-8-sig":
             return sample
         self.encoding = "cp1252"
@@ -176,9 +176,17 @@ class TextFile:
         """Raise DataFileError where a name, label or identifier holds bytes of another encoding. Elsewhere they do not
         matter: numbers are ASCII in all encodings."""
         columns = [self.names or [], *(column.tolist() for column in texts.values() if column.dtype == object)]
-        if any(_UNDECODED in "".join(column) for column in columns):
-            line = next(number for number, line in self._lines() if _UNDECODED in line)
+        if any(self._undecoded("".join(column)) for column in columns):
+            line = next(number for number, line in self._lines() if self._undecoded(line))
             raise DataFileError(f"{self.name}: line {line} is not {_ENCODINGS[self.encoding]}; save the file as UTF-8")
+
+    @property
+    def _errors(self) -> str:
+        """What is done with bytes that are not of the file's encoding. UTF-16 cannot escape those of ASCII."""
+        return "replace" if self.encoding == "utf-16" else "surrogateescape"
+
+    def _undecoded(self, text: str) -> bool:
+        return _UNDECODED[self._errors].search(text) is not None
 
     # Reading
 
@@ -264,7 +272,7 @@ class TextFile:
                 keep_default_na=False,
                 skipinitialspace=self.spaced or self.allow_missing,
                 engine="c",
-                encoding_errors="replace",
+                encoding_errors=self._errors,
                 chunksize=parallel.tile_rows(self.n_columns, entries=1 << (22 - old), most=1 << (16 - old)),
                 **options,
             )
@@ -299,7 +307,7 @@ class TextFile:
     def _open(self, binary: bool = False) -> Any:
         if binary:
             return self.opener(self.path, "rb")
-        return self.opener(self.path, "rt", encoding=self.encoding, errors="replace")
+        return self.opener(self.path, "rt", encoding=self.encoding, errors=self._errors)
 
     def _lines(self) -> Iterator[tuple[int, str]]:
         """(line number from 1, line) of everything that is neither blank nor a comment."""

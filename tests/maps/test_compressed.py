@@ -72,7 +72,7 @@ def test_products_are_those_of_the_formed_moment(sigma, tol, monkeypatch):
     moments = gaussian_fourier_map(np.stack([X.min(axis=0), X.max(axis=0)]), sigma, tol).new_moments()
     moments.update(X)
     formed = moments.compressed()
-    monkeypatch.setattr(compressed, "MOST_FORMED", 0)
+    monkeypatch.setattr(compressed, "MOST_FORMED_OF_THREE", 0)
     multiplied = moments.compressed()
     assert formed.matrix is not None and multiplied.matrix is None
     assert (multiplied.size, multiplied.left_out) == (formed.size, formed.left_out)
@@ -121,9 +121,9 @@ def test_many_directions_are_not_looked_for(monkeypatch):
 
 
 @pytest.mark.parametrize(("sigma", "tol"), [(0.5, 1e-6), (1.0, 1e-4), (0.8, 1e-8)])
-@pytest.mark.parametrize("most_formed", [compressed.MOST_FORMED, 0])
+@pytest.mark.parametrize("most_formed", [compressed.MOST_FORMED_OF_THREE, 0])
 def test_intervals_of_models_hold_and_are_guaranteed(sigma, tol, most_formed, monkeypatch):
-    monkeypatch.setattr(compressed, "MOST_FORMED", most_formed)
+    monkeypatch.setattr(compressed, "MOST_FORMED_OF_THREE", most_formed)
     X = rows_of(np.random.default_rng(7), 3, 500)
     values = reference.eigh(reference.gram("gaussian", X, sigma=sigma))[0]
     model = fk.kpca(X, "gaussian", 8, sigma=sigma, tol=tol, features="fourier")

@@ -23,6 +23,7 @@ from ..model.plan import Candidate, Plan, Room, readable_seconds, readable_size
 from ..products.exact import kept_bytes as kept_value_bytes
 from ..products.matrix import kept_bytes
 from ..products.rates import (
+    EIGENVECTOR_STEP,
     FEATURE_RATE,
     GEMM_RATE,
     OVERHEAD,
@@ -47,7 +48,7 @@ from ..solve.lapack import takes_all
 from ..solve.outlook import EXPLORING_PASSES
 from ..solve.sampled import FEWEST, SAMPLING_FAILURE, bound_flops, draws_worth, upper_share
 from . import footprint
-from .look import NOTHING_SEEN, Look, first_share, look_at, participating
+from .look import LARGER_LOOK, NOTHING_SEEN, Look, first_share, look_at, participating
 from .problem import Problem
 from .product_choice import LEAST_COLUMNS, Way, products_for
 
@@ -66,7 +67,7 @@ LOOK_SECONDS = 1.25e-2
 """Below this LAPACK is taken without a look at the spectrum, which costs 3e-3 and seldom finds anything faster."""
 LOOK_VALUES = 1e5
 """Kernel values that a look takes."""
-NO_LOOK_SECONDS = 0.1
+NO_LOOK_SECONDS = 0.25
 """Of a map that is taken without a look, which costs 4 to 10 milliseconds."""
 NO_SEARCH_SECONDS = 0.02
 """Of the moments of a map that leaves something out, the same: fewer features by a search would not repay it."""
@@ -167,6 +168,8 @@ def advice_if_slow(problem: Problem, plan: Plan) -> str:
 def _plan(problem: Problem) -> Plan:
     target, rows, dense = problem.target, problem.rows, _dense_candidate(problem)
     look_seconds = LOOK_SECONDS + LOOK_VALUES * value_seconds(problem.kernel, problem.data.n_features)
+    # many vectors take other routes as long
+    look_seconds += 0.5 * EIGENVECTOR_STEP * problem.data.n_samples * (target.n_components or 0)
     quick = dense.seconds <= look_seconds and not (
         target.forced or target.max_features or dense.obstacle or rows.sequential or rows.distributed
     )
@@ -203,7 +206,8 @@ def _without_look(problem: Problem, dense: Candidate) -> list[Candidate]:
     if not free or rows.distributed or not kernel.positive_semidefinite:
         return []
     # of a loose tol fewer pivots may do than the trace of what they leave lets expect: only a look can tell
-    worth = LOOK_SECONDS if target.may_use_sampled_bound else NO_LOOK_SECONDS
+    loose = LOOK_SECONDS if data.n_samples < LARGER_LOOK else 2.0 * LOOK_SECONDS
+    worth = loose if target.may_use_sampled_bound else NO_LOOK_SECONDS
     most = int(math.sqrt(worth * SYRK_RATE / data.n_samples))
     maps = _small_exact_maps(problem, most) if _is_spread(data) else []
     if not maps:

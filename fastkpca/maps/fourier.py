@@ -727,7 +727,7 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
     product = 10.0 * grid * log(grid + 2.0) * 20.0 + 1e6
     reaches = [m * r for m, r in zip(half, reach)]
     directions = compressed.expected_directions(reaches)
-    if D >= compressed.LEAST and directions <= (compressed.MOST_FORMED if d < 3 else 0.6 * compressed.MOST):
+    if D >= compressed.LEAST and directions <= (compressed.MOST_FORMED[d] if d < 3 else 0.6 * compressed.MOST):
         setup = compressed.expected_cost(half, reaches)
     elif d == 3 and D >= 4000:
         # two levels (``nested``): 1 s for 8e4 modes, 8 s for 2.7e5 were measured, uniform data and ten components

@@ -48,6 +48,8 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
         'auto': the limit is the one that 5 % of rows left out exceed, found by fits to four fifths of the rows. A
         number in (0, 0.5]: this share of the training rows lies beyond the limit, as in scikit-learn's own detectors.
         They lie nearer to their own components than new rows do, so that more than this share of new rows is flagged.
+        For another rate of false alarms set ``offset_`` after the fit, to minus a limit of ``fastkpca.kpca_limits`` on
+        ordinary rows that ``fit`` has not seen.
     tol : float, default=1e-4
         As for ``KernelPCA``, like the following.
     random_state : int, RandomState instance or None, default=None

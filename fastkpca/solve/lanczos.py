@@ -129,10 +129,18 @@ def leading_pairs(
 class Lanczos:
     """Block Lanczos with full orthogonalisation: the basis, the last block's image outside of it, and bounds."""
 
-    def __init__(self, operator: SymmetricOperator, limit: int, rng: np.random.Generator):
+    def __init__(
+        self,
+        operator: SymmetricOperator,
+        limit: int,
+        rng: np.random.Generator,
+        *,
+        centred: bool = False,
+        n_threads: int = 1,
+    ):
         self.operator, self.rng = operator, rng
         self.n, self.limit = operator.n, min(limit, operator.n)
-        self.basis = Basis(self.n, rng, reserve=self.limit)
+        self.basis = Basis(self.n, rng, reserve=self.limit, centred=centred, n_threads=n_threads)
         self.steps = 0
         self.next = np.empty((self.n, 0))
         """The part of C times the last block outside of the basis: C Q - Q T has these columns, and zeros."""

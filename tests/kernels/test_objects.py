@@ -230,6 +230,7 @@ def test_a_series_of_strings_is_a_list():
         (lambda X: check_kernel(Spectrum, X[:8]), ValueError, "X has 8 rows; check_kernel needs at least 50"),
         (lambda X: check_kernel(Shared(), X[:8]), ValueError, "X has 8 rows; check_kernel needs at least 50"),
         (lambda X: check_kernel(Spectrum), ValueError, "give X, as in check_kernel"),
+        (lambda X: check_kernel("linear", np.full((60, 2), np.nan)), ValueError, "^X contains NaN .* check_kernel$"),
     ],
 )
 def test_what_is_said_of_kernels_on_objects(call, error, text):

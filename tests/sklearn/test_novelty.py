@@ -87,6 +87,14 @@ def test_it_tells_what_it_cannot_do():
     assert len(pickle.dumps(KernelPCANovelty(3).fit(wide))) < 1.3 * wide.nbytes
 
 
+@pytest.mark.parametrize("statistic", ["spe", "t2"])
+def test_another_rate_of_alarms_by_a_limit_on_rows_left_out(statistic):
+    novelty = KernelPCANovelty(gamma=2.0, statistic=statistic).fit(ring(300, 0))
+    limits = fk.kpca_limits(novelty, ring(400, 1), confidence=0.98, spe="empirical", t2="empirical")
+    novelty.offset_ = -getattr(limits, statistic)
+    assert 0.005 < (novelty.predict(ring(4000, 2)) < 0).mean() < 0.03
+
+
 # partial_fit --------------------------------------------------------------------------------------------------------
 
 

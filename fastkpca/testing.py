@@ -45,6 +45,7 @@ from .kernels import CallableKernel, ObjectKernel, contract, get_kernel
 from .kernels.guard import LEAST_TOL
 from .rows.convert import as_rows
 from .rows.summary import summarize
+from .rows.values import check_finite as refuse_not_finite
 from .rows.view import Rows
 
 __all__ = [
@@ -335,7 +336,8 @@ def _cases(kernel: Kernel, X: Any) -> Iterator[_Case]:
 def _check_rows(kernel: Kernel, X: Any) -> None:
     """Raise TypeError or ValueError, once and not in every check, where the rows are not what the kernel takes."""
     if X is not None:
-        as_rows(kernel.bind(X)[1], purpose="check_kernel", at_least=LEAST_ROWS)
+        rows = as_rows(kernel.bind(X)[1], purpose="check_kernel", at_least=LEAST_ROWS)
+        refuse_not_finite(rows, name="X", purpose="check_kernel")
     elif not kernel.takes_points:
         raise ValueError(f"the input of {kernel!r} is not rows of coordinates; give X, as in check_kernel(kernel, X)")
 

@@ -44,7 +44,7 @@ def main() -> None:
     measured["SYRK_RATE"] = 20_000 * 300.0**2 / seconds(lambda: blas.dsyrk(1.0, tall, trans=1))
     symmetric = rng.random((1000, 1000))
     symmetric = symmetric + symmetric.T
-    measured["EIGEN_RATE"] = (
+    measured["CACHED_EIGEN_RATE"] = (
         4 / 3 * 1000.0**3 / seconds(lambda: scipy.linalg.eigh(symmetric, subset_by_index=[990, 999], driver="evr"), 3)
     )
     X = rng.random((6000, 3))

@@ -338,30 +338,32 @@ static void squares(ptrdiff_t ni, ptrdiff_t nj, const double *K, ptrdiff_t ldk, 
     }
 }
 
-/* of float tiles, in double: eight lanes that the compiler keeps in vectors */
+/* of float tiles, in double */
+FK_VECTOR_IN_MEMORY(float, FK_BYTES / 2, mem_half);
+
 static void squares_single(ptrdiff_t ni, ptrdiff_t nj, const float *K, ptrdiff_t ldk, const double *ri,
                            const double *rj, double g, double *sums)
 {
     for (ptrdiff_t i = 0; i < ni; i++) {
         const float *row = K + i * ldk;
-        const double shift = g - ri[i];
-        double centred[8] = {0}, plain[8] = {0};
+        const vec_d shift = all_d(g - ri[i]);
+        vec_d centred[2] = {{0}, {0}}, plain[2] = {{0}, {0}};
+        double c1 = 0, c2 = 0;
         ptrdiff_t j = 0;
-        for (; j + 8 <= nj; j += 8)
-            for (int h = 0; h < 8; h++) {
-                double v = row[j + h], w = v - (rj[j + h] - shift);
+        for (; j + 2 * LANES_d <= nj; j += 2 * LANES_d)
+            for (int h = 0; h < 2; h++) {
+                vec_d v = __builtin_convertvector(*(const mem_half *)(row + j + h * LANES_d), vec_d);
+                vec_d w = v - (*(const mem_d *)(rj + j + h * LANES_d) - shift);
                 centred[h] += w * w;
                 plain[h] += v * v;
             }
         for (; j < nj; j++) {
-            double v = row[j], w = v - (rj[j] - shift);
-            centred[0] += w * w;
-            plain[0] += v * v;
+            double v = row[j], w = v - (rj[j] - (g - ri[i]));
+            c1 += w * w;
+            c2 += v * v;
         }
-        for (int h = 0; h < 8; h++) {
-            sums[0] += centred[h];
-            sums[1] += plain[h];
-        }
+        sums[0] += c1 + sum_d(centred[0] + centred[1]);
+        sums[1] += c2 + sum_d(plain[0] + plain[1]);
     }
 }
 

@@ -42,6 +42,27 @@ ptrdiff_t fk_kept_entries(ptrdiff_t n, ptrdiff_t m, int same)
     return entries;
 }
 
+static const double *copied_tile(ptrdiff_t ni, ptrdiff_t nj, const double *kept, double *K, ptrdiff_t ldk)
+{
+    for (ptrdiff_t i = 0; i < ni; i++)
+        memcpy(K + i * ldk, kept + i * kept_stride(nj), nj * sizeof(double));
+    return kept + ni * kept_stride(nj);
+}
+
+void fk_kept_block(ptrdiff_t n, ptrdiff_t m, int same, const double *kept, double *K)
+{
+    for (ptrdiff_t i0 = 0; i0 < n; i0 += FK_TILE_ROWS) {
+        const ptrdiff_t ni = smaller(FK_TILE_ROWS, n - i0);
+        if (same)
+            kept = copied_tile(ni, ni, kept, K + i0 * m + i0, m);
+        for (ptrdiff_t j0 = same ? i0 + FK_TILE_ROWS : 0; j0 < m; j0 += FK_KEPT_COLUMNS)
+            kept = copied_tile(ni, smaller(FK_KEPT_COLUMNS, m - j0), kept, K + i0 * m + j0, m);
+        for (ptrdiff_t i = i0 + ni; same && i < n; i++)
+            for (ptrdiff_t j = i0; j < i0 + ni; j++)
+                K[i * m + j] = K[j * m + i];
+    }
+}
+
 static void column_sums(ptrdiff_t n, ptrdiff_t d, const double *X, double *sums)
 {
     for (ptrdiff_t i = 0; i < n; i++)

@@ -47,6 +47,8 @@ typedef struct {
 
 /* Entries of all tiles of a walk, with their padding. */
 ptrdiff_t fk_kept_entries(ptrdiff_t n, ptrdiff_t m, int same);
+/* K (n, m), row-major, from the tiles that a walk in double has kept. */
+void fk_kept_block(ptrdiff_t n, ptrdiff_t m, int same, const double *kept, double *K);
 
 /* 0, or -1 where scratch memory could not be had. Tiles are computed and multiplied in the type of the name; products
    are accumulated over tiles in double. */

@@ -32,13 +32,22 @@ typedef struct {
 static void NAME(centre_rows)(ptrdiff_t n, ptrdiff_t d, const double *X, const double *centre, T *Z, double *norms)
 {
     for (ptrdiff_t i = 0; i < n; i++) {
-        double total = 0;
-        for (ptrdiff_t f = 0; f < d; f++) {
-            const T z = (T)(X[i * d + f] - (centre ? centre[f] : 0.0));
-            Z[i * d + f] = z;
-            total += (double)z * z;
-        }
-        norms[i] = total;
+        const double *x = X + i * d;
+        T *z = Z + i * d;
+        double sums[8] = {0}; /* that do not wait for each other */
+        ptrdiff_t f = 0;
+        if (centre)
+            for (ptrdiff_t g = 0; g < d; g++)
+                z[g] = (T)(x[g] - centre[g]);
+        else
+            for (ptrdiff_t g = 0; g < d; g++)
+                z[g] = (T)x[g];
+        for (; f + 8 <= d; f += 8)
+            for (int h = 0; h < 8; h++)
+                sums[h] += (double)z[f + h] * z[f + h];
+        for (; f < d; f++)
+            sums[0] += (double)z[f] * z[f];
+        norms[i] = (sums[0] + sums[1] + (sums[2] + sums[3])) + (sums[4] + sums[5] + (sums[6] + sums[7]));
     }
 }
 

@@ -77,6 +77,7 @@ cdef extern from "tile_pair.h" nogil:
         int known
 
     Py_ssize_t fk_kept_entries(Py_ssize_t n, Py_ssize_t m, int same)
+    void fk_kept_block(Py_ssize_t n, Py_ssize_t m, int same, const double *kept, double *K) noexcept
     int fk_walk_d(const fk_ops *ops, const fk_kernel *kernel, fk_gemm_d gemm, const fk_pair *pair)
     int fk_walk_s(const fk_ops *ops, const fk_kernel *kernel, fk_gemm_s gemm, const fk_pair *pair)
 
@@ -231,6 +232,18 @@ def kept_entries(Py_ssize_t n, Py_ssize_t m, bint same):
     Rounded to float32 it is the array of tiles in float32.
     """
     return fk_kept_entries(n, n if same else m, same)
+
+
+def kept_block(const double[::1] kept, Py_ssize_t n, Py_ssize_t m, bint same):
+    """k(X, Y), (n, m), from the tiles that ``product`` has kept of n by m rows, or of n with themselves; a new array."""
+    if kept.shape[0] != kept_entries(n, m, same):
+        raise ValueError(f"{kept.shape[0]} values are not the tiles of {n} by {m} rows")
+    out = np.empty((n, n if same else m))
+    cdef double[:, ::1] K = out
+    if out.size:
+        with nogil:
+            fk_kept_block(n, K.shape[1], same, &kept[0], &K[0, 0])
+    return out
 
 
 def product(kind, parameters, const double[:, ::1] X, Y, Ux, Uy, bint single=False, rx=None, ry=None, double g=0.0,

@@ -147,6 +147,8 @@ class Cost:
     moment_flops : float, optional
         For one row's share of the second moment, of a map that does not form it as a D x D matrix; ``row_flops`` is
         then what a row of a product with one column takes, and ``setup_flops`` includes the eigenvectors. None: D^2.
+    quick_flops : float, optional
+        The same, of a map with ``quick_moments``: what these add for a row, as flops of a matrix product. None: D^2.
     column_memory : float
         Bytes of a product for each column that it multiplies at once, beside the columns and their product: where
         memory is short it is given few at a time.
@@ -161,6 +163,7 @@ class Cost:
     residual: float = 0.0
     column_flops: float | None = None
     moment_flops: float | None = None
+    quick_flops: float | None = None
     column_memory: float = 0.0
 
 
@@ -769,10 +772,9 @@ class OperatorMoments(Moments):
 
         Returns
         -------
-        tuple or None
-            The matrix (k, k); a function that turns vectors (k, c) of these directions into (D, c); a bound on the
-            trace of the moment in all other directions, beside ``indefinite``; a bound on the matrix's rounding. None
-            where many directions are needed.
+        `maps.compressed.Compressed` or None
+            Products with it; a function that turns vectors (k, c) of these directions into (D, c); bounds. None where
+            too many directions are needed.
         """
         return None
 
@@ -852,3 +854,23 @@ class Summation:
             Their mean, approximately.
         """
         raise NotImplementedError(f"{type(self).__name__} does not look at every kernel value; see gives_norm")
+
+    def near(self, drop: float, most: float) -> NearProduct | None:
+        """Products with the kernel values above ``drop`` alone, kept in ``most`` bytes; None where they don't fit.
+
+        For searching, and for bounds that need no more; square case. Where products cost little because few values are
+        kept, narrow blocks and polynomials of high degree are the cheapest way to eigenvalues that lie close.
+        """
+        return None
+
+
+class NearProduct(Summation):
+    """What ``Summation.near`` returns: a symmetric matrix within N ``error_bound`` of the kernel matrix in norm.
+
+    ``count``: how many values it has. ``norm``: bound on the norm of the matrix of their sizes. ``rounding``: bound on
+    |computed K u - K u| / |u| for the matrix that is kept.
+    """
+
+    count: int = 0
+    norm: float = 0.0
+    rounding: float = 0.0

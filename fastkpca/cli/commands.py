@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     with contextlib.suppress(AttributeError):  # a StringIO in its place encodes nothing
         stdout.reconfigure(encoding="utf-8")  # names of rows and columns, whatever the terminal's encoding is
     try:
-        with _one_line_warnings(), _standard_input(options):
+        with _one_line_warnings(), _rereadable_input(options):
             options.run(options)
         sys.stdout.flush()
         return 0
@@ -255,6 +255,9 @@ def _add_input(parser: argparse.ArgumentParser, *, labels: bool) -> None:
         help="does the first line name the columns; auto: yes where it holds words over numbers, or counts (years)",
     )
     group.add_argument("--decimal", choices=(".", ","), default=".", help="decimal point or comma in text files (.)")
+    group.add_argument(
+        "--drop-missing", action="store_true", help="leave rows with missing values out; their scores are empty fields"
+    )
 
 
 def _add_plugins(parser: argparse.ArgumentParser) -> None:
@@ -432,6 +435,7 @@ def _add_output(fit: argparse.ArgumentParser) -> None:
 
 def _fit(options: argparse.Namespace) -> None:
     from .. import plot
+    from ..rows import scorefiles
 
     if options.output == "-":
         raise _Refused("a model is written into a file; give -o NAME.kpca")
@@ -461,7 +465,8 @@ def _fit(options: argparse.Namespace) -> None:
             write_model(model, options.output, overwrite=options.force)
         if write_scores is not None:
             progress(f"writing {options.scores}", 0, 0)
-            write_scores(model.score, options.force, _identifiers(table, options))
+            scores = scorefiles.among_all(model.score, table.kept, _beside(options.scores))
+            write_scores(scores, options.force, _identifiers(table, options))
         if options.plot is not None:
             plot.save(plot.scores(model, table.labels), options.plot, overwrite=options.force)
     if not options.quiet:
@@ -560,7 +565,8 @@ def _columns_of_missing_values(table: Any, needs: int = 1) -> Iterator[None]:
             raise
         advice = ", or leave the columns out with --skip-columns" if n_others >= needs else ""
         raise _Refused(
-            f"missing values (NaN) or infinities in {columns}; drop or fill in these rows first{advice}"
+            f"missing values (NaN) or infinities in {columns}; drop or fill in these rows first (--drop-missing drops "
+            f"those with NaN){advice}"
         ) from error
 
 
@@ -581,7 +587,8 @@ def _project(options: argparse.Namespace) -> None:
         with _columns_of_missing_values(table, model.n_features):
             scores = fk.kpca_project(model, table.X, out=place, progress=progress)
     assert write_scores is not None
-    write_scores(scores, options.force, _identifiers(table, options))
+    every = scorefiles.among_all(scores, table.kept, _beside(options.output or "-"))
+    write_scores(every, options.force, _identifiers(table, options))
     if options.output not in (None, "-") and not options.quiet:
         print(f"scores of {scores.shape[0]} rows, {scores.shape[1]} components, written to {options.output}")
 
@@ -681,6 +688,7 @@ def _read(
     with contextlib.suppress(OSError):
         if os.path.getsize(options.path) > _BIG_FILE:
             progress(f"reading {options.file}", 0, 0)
+    name = "standard input" if options.file == "-" else options.file
     table = tables.read(
         options.path,
         var=options.var,
@@ -692,25 +700,36 @@ def _read(
         needs=needs,
         id_column=options.id,
         decimal=options.decimal,
-        called="standard input" if options.file == "-" else None,
+        called=name,
+        allow_missing=options.drop_missing,
     )
+    if options.drop_missing:
+        table = tables.without_missing(table, name)
     for note in table.notes if not options.quiet else ():
         _say("note", note)
     return table
 
 
 @contextlib.contextmanager
-def _standard_input(options: argparse.Namespace) -> Iterator[None]:
-    """``options.path``: where the input is. Standard input (-) is copied into a file, since it is read repeatedly."""
+def _rereadable_input(options: argparse.Namespace) -> Iterator[None]:
+    """``options.path``: where the input is. Standard input (-) and pipes are copied into a file, since it is read
+    repeatedly."""
     options.path = vars(options).get("file")
-    if options.path != "-":
+    if options.path is None or (options.path != "-" and not _is_pipe(options.path)):
         yield
         return
+    source = contextlib.nullcontext(sys.stdin.buffer) if options.path == "-" else open(options.path, "rb")  # noqa: SIM115
     with tempfile.NamedTemporaryFile(prefix="fastkpca-") as copy:
-        shutil.copyfileobj(sys.stdin.buffer, copy)
+        with source as stream:
+            shutil.copyfileobj(stream, copy)
         copy.flush()
         options.path = copy.name
         yield
+
+
+def _is_pipe(path: str) -> bool:
+    """Whether this is neither a file nor a folder: a named pipe, a shell's <(command), /dev/stdin."""
+    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 
 def _size(n_bytes: float) -> str:

@@ -181,14 +181,13 @@ def _pass(
 
 def _quick_may_do(feature_map: FeatureMap, problem: Problem) -> bool:
     """Whether quick moments may be accurate enough: a few rows tell where the features hardly vary."""
-    target = problem.target
-    if problem.rows.weights is not None or problem.keeps_moments or target.n_components is None:
+    if not problem.takes_quick_moments:
         return False
     trial = feature_map.quick_moments()
     if trial is None:
         return False
     trial.update(problem.some_rows(FEW_ROWS))
-    return trial.error <= QUICK_SHARE * target.tol * trial.trace
+    return trial.error <= QUICK_SHARE * problem.target.tol * trial.trace
 
 
 def _with_sample(found: _Pass, draws: Draws, problem: Problem, tries: int, most_draws: int) -> _Pass:

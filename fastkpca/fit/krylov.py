@@ -20,7 +20,7 @@ from ..rows.view import Rows
 from ..solve.beyond import FAILURE, FeatureInfo
 from ..solve.costs import TooDearError, default_block_size
 from ..solve.exact_passes import KrylovResult
-from ..solve.krylov import block_krylov
+from ..solve.krylov import block_krylov, without_search
 from ..solve.start import column_start, pivot_start
 from ..solve.task import KernelMatrix, SolverBudget, SolverTarget
 from .dense import solve_dense
@@ -66,7 +66,7 @@ def _solve(
     # exact products of rows that are distributed are made where these are
     matrix_in_memory = way.offer.cost.memory > 0 and way.name == "exact"
     passes = MATRIX_PASSES * budget.max_passes if matrix_in_memory else budget.max_passes
-    product, search, K = _products(problem, way, given if given.distributed and present is None else rows, rows)
+    product, search, K, kept = _products(problem, way, given if given.distributed and present is None else rows, rows)
     diagonal = GramOperator(kernel, product, rows, None).diagonal()
     coordinates = coordinates_for(
         kernel, rows, diagonal, problem.largest_value, problem.budget.n_threads, center=problem.target.center
@@ -76,7 +76,7 @@ def _solve(
     search = None if search is None else coordinates.search_product(search)
     # entries err by e, and the weighted matrix by sum w times that in norm
     entry_error = problem.entry_error * (coordinates.count / n)
-    entries = Entries(kernel, rows, diagonal, coordinates, K, budget.n_threads)
+    entries = Entries(kernel, rows, diagonal, coordinates, K, budget.n_threads, kept)
     with parallel.blas_threads():
         fraction = None if target.n_components else target.c
         held = matrix_in_memory and is_compiled(kernel)
@@ -124,6 +124,8 @@ def _info(way: Candidate, reached: KrylovResult, product_error: float, matrix_in
         info |= {"passes": 1, "matrix_passes": reached.passes}
     elif way.room.values and reached.search_passes > 1:  # those of the search were computed in its first pass
         info |= {"matrix_passes": reached.search_passes - 1}
+    if reached.near_passes:
+        info |= {"matrix_passes": info.get("matrix_passes", 0) + reached.near_passes}
     info |= {"product_error": product_error} if product_error else {}
     return info | {"widths": widths(reached.history), "search_widths": widths(reached.search_history)}
 
@@ -169,11 +171,12 @@ def _solution(
 
 def _products(
     problem: Problem, way: Candidate, everywhere: Rows, rows: Rows
-) -> tuple[Summation, Summation | None, np.ndarray | None]:
-    """The product in float64, one in float32 for the search where the range of float32 allows it, and K if held."""
+) -> tuple[Summation, Summation | None, np.ndarray | None, ExactSummation | None]:
+    """The product in float64, one in float32 for the search where the range of float32 allows it, and K where it is
+    held whole, or the product where that keeps the values."""
     kernel, threads = problem.kernel, problem.budget.n_threads
     if way.name != "exact":
-        return InStrips(way.offer.summation(rows, None, threads), way.room.columns), None, None
+        return InStrips(way.offer.summation(rows, None, threads), way.room.columns), None, None, None
     if not way.offer.cost.memory:
         search: Summation | None = None
         if _fits_float32(problem):
@@ -182,15 +185,15 @@ def _products(
             else:
                 keeps = way.room.values > 0.0
                 search = ExactSummation(kernel, everywhere, n_threads=threads, dtype=np.float32, keeps=keeps)
-        return ExactSummation(kernel, everywhere, n_threads=threads), search, None
+        return ExactSummation(kernel, everywhere, n_threads=threads), search, None, None
+    double = without_search(rows.n_samples, positive_semidefinite=kernel.positive_semidefinite)
+    searches = way.room.values and not double and _values_fit_float32(problem)
     if is_compiled(kernel):
         product = ExactSummation(kernel, rows, n_threads=threads, keeps=True)
-        kept = way.room.values and _values_fit_float32(problem)
-        return product, product.in_float32() if kept else None, None
+        return product, product.in_float32() if searches else None, None, product
     K = gram_matrix(kernel, rows, n_threads=threads, progress=problem.budget.report)
-    kept = way.room.values and _values_fit_float32(problem)
-    search = KeptTiles(kernel, rows, K, n_threads=threads) if kept else None
-    return MatrixSummation(K, n_threads=threads), search, K
+    search = KeptTiles(kernel, rows, K, n_threads=threads) if searches else None
+    return MatrixSummation(K, n_threads=threads), search, K, None
 
 
 def _fits_float32(problem: Problem) -> bool:

@@ -23,22 +23,32 @@ from ..model.plan import Candidate, Plan, Room, readable_seconds, readable_size
 from ..products.exact import kept_bytes as kept_value_bytes
 from ..products.matrix import kept_bytes
 from ..products.rates import (
-    EIGEN_RATE,
+    EIGENVECTOR_STEP,
     FEATURE_RATE,
     GEMM_RATE,
     OVERHEAD,
     ROW_RATE,
     SYRK_RATE,
+    eigen_seconds,
     entry_rate,
     is_compiled,
     value_seconds,
 )
 from ..rows.view import Rows
-from ..solve.costs import basis_bytes, default_block_size, least_columns, ritz_seconds
+from ..solve.costs import (
+    basis_bytes,
+    default_block_size,
+    factorising_seconds,
+    least_columns,
+    rest_bytes,
+    ritz_seconds,
+    search_seconds,
+)
 from ..solve.lapack import takes_all
+from ..solve.outlook import EXPLORING_PASSES
 from ..solve.sampled import FEWEST, SAMPLING_FAILURE, bound_flops, draws_worth, upper_share
 from . import footprint
-from .look import NOTHING_SEEN, Look, first_share, look_at, participating
+from .look import LARGER_LOOK, NOTHING_SEEN, Look, first_share, look_at, participating
 from .problem import Problem
 from .product_choice import LEAST_COLUMNS, Way, products_for
 
@@ -53,18 +63,18 @@ __all__ = [
     "warn_if_slow",
 ]
 
-LOOK_SECONDS = 1e-2
+LOOK_SECONDS = 1.25e-2
 """Below this LAPACK is taken without a look at the spectrum, which costs 3e-3 and seldom finds anything faster."""
 LOOK_VALUES = 1e5
 """Kernel values that a look takes."""
-NO_LOOK_SECONDS = 0.1
+NO_LOOK_SECONDS = 0.25
 """Of a map that is taken without a look, which costs 4 to 10 milliseconds."""
 NO_SEARCH_SECONDS = 0.02
 """Of the moments of a map that leaves something out, the same: fewer features by a search would not repay it."""
 SPREAD_COLUMNS = 64
 KRYLOV_OVERHEAD, HELD_OVERHEAD = 15e-3, 2e-3  # the latter beside compiled values that are held
 KRYLOV_DOUBLE = 1.5  # passes in float64; those before are a search in float32, twice as fast
-KRYLOV_EXPLORING_PASSES = 8.0  # further ones, in float64, where no deterministic bound on the rest is in sight
+MOST_PASSES, FLAT_PASSES = 40.0, 2.0
 KRYLOV_PRODUCT_SHARE = 2e-3  # of tol, for the error of approximate products: it enters twice, times sqrt(columns)
 
 KEPT_MATRIX = 64 << 20
@@ -161,6 +171,8 @@ def advice_if_slow(problem: Problem, plan: Plan) -> str:
 def _plan(problem: Problem) -> Plan:
     target, rows, dense = problem.target, problem.rows, _dense_candidate(problem)
     look_seconds = LOOK_SECONDS + LOOK_VALUES * value_seconds(problem.kernel, problem.data.n_features)
+    # many vectors take other routes as long
+    look_seconds += 0.5 * EIGENVECTOR_STEP * problem.data.n_samples * (target.n_components or 0)
     quick = dense.seconds <= look_seconds and not (
         target.forced or target.max_features or dense.obstacle or rows.sequential or rows.distributed
     )
@@ -194,21 +206,24 @@ def _without_look(problem: Problem, dense: Candidate) -> list[Candidate]:
     """
     target, kernel, data, rows = problem.target, problem.kernel, problem.data, problem.rows
     free = target.method == target.features == target.products == "auto" and target.max_features is None
-    if not free or target.may_use_sampled_bound or rows.distributed or not kernel.positive_semidefinite:
+    if not free or rows.distributed or not kernel.positive_semidefinite:
         return []
-    most = int(math.sqrt(NO_LOOK_SECONDS * SYRK_RATE / data.n_samples))
+    # of a loose tol fewer pivots may do than the trace of what they leave lets expect: only a look can tell
+    loose = LOOK_SECONDS if data.n_samples < LARGER_LOOK else 2.0 * LOOK_SECONDS
+    worth = loose if target.may_use_sampled_bound else NO_LOOK_SECONDS
+    most = int(math.sqrt(worth * SYRK_RATE / data.n_samples))
     maps = _small_exact_maps(problem, most) if _is_spread(data) else []
     if not maps:
         residual = 0.5 * target.tol * first_share(kernel, data)
         hold = _components_held(problem, None)
-        most = int(math.sqrt(NO_SEARCH_SECONDS * SYRK_RATE / data.n_samples))
+        most = int(math.sqrt(min(worth, NO_SEARCH_SECONDS) * SYRK_RATE / data.n_samples))
         offers = kernel.feature_maps(data, residual, most) if 0.0 < residual < 1.0 else []
         maps = [_feature_candidate(problem, offer, hold) for offer in offers]
         maps = [x for x in maps if not _too_many(x.offer, data.n_samples)]
     held = _held_krylov(problem) if data.n_features > FEW_COLUMNS else []
     candidates = [dense, *(held or _krylov_candidates(problem, NOTHING_SEEN)[:1]), *maps]
     best = min((x for x in candidates if not x.obstacle), key=lambda x: x.seconds, default=dense)
-    return candidates if best in maps + held and best.seconds <= NO_LOOK_SECONDS else []
+    return candidates if best in maps + held and best.seconds <= worth else []
 
 
 def _held_krylov(problem: Problem) -> list[Candidate]:
@@ -325,9 +340,9 @@ def _components_timed(problem: Problem) -> int:
 
 def _dense_candidate(problem: Problem) -> Candidate:
     wanted, n = problem.target.n_components, problem.data.n_samples
-    few = wanted is not None and not takes_all(n, wanted)
+    few = wanted if wanted is not None and not takes_all(n, wanted) else None
     seconds = n * n / 2 / entry_rate(problem.data.n_features) + n * n / ROW_RATE
-    seconds += (4 / 3 if few else 6) * float(n) ** 3 / EIGEN_RATE + OVERHEAD
+    seconds += eigen_seconds(n, few) + OVERHEAD
     memory = footprint.dense_bytes(problem.data, problem.rows, wanted)
     return Candidate("dense", "LAPACK", seconds, memory, obstacle=_too_much(memory, problem.budget.memory))
 
@@ -354,8 +369,7 @@ def _feature_candidates(problem: Problem, look: Look, others: list[float]) -> li
         for x in ([] if name == "pivots" else kernel.feature_maps(data, residual, 1))
         if x.cost.moment_flops is not None and name in ("auto", x.name)
     ]
-    k = _components_timed(problem)
-    others = others + [_feature_seconds(kernel, x, data, k) for x in held if x.cost.memory <= problem.budget.memory]
+    others = others + [_feature_seconds(problem, x) for x in held if x.cost.memory <= problem.budget.memory]
     if others and target.method != "features" and name == "auto":
         # a map whose second moment alone costs more than another whole route is not worth looking for
         largest = min(largest, int(np.sqrt(min(others) * SYRK_RATE / data.n_samples)) + 1)
@@ -429,7 +443,7 @@ def _feature_candidate(problem: Problem, offer: Offer, hold: int) -> Candidate:
     if obstacle and without <= limit:
         held = readable_size(each * min(hold, D))
         obstacle += f", of which scores are {held}: return_scores=False, or out=, does without"
-    seconds = _feature_seconds(problem.kernel, offer, problem.data, _components_timed(problem), kept=kept > 0.0)
+    seconds = _feature_seconds(problem, offer, kept=kept > 0.0)
     left = Room(features=_most_pivots(problem) if pivots else 0, kept=kept)
     return Candidate("features", offer.name, seconds, memory, D, obstacle, offer, left)
 
@@ -439,8 +453,9 @@ def _score_bytes(problem: Problem) -> float:
     return float(problem.dtype.itemsize) * problem.data.n_samples if problem.keeps_scores else 0.0
 
 
-def _feature_seconds(kernel: Kernel, offer: Offer, data: Summary, k: int, *, kept: bool = False) -> float:
-    n, d, D = data.n_samples, data.n_features, offer.cost.n_features
+def _feature_seconds(problem: Problem, offer: Offer, *, kept: bool = False) -> float:
+    n, d, D = problem.data.n_samples, problem.data.n_features, offer.cost.n_features
+    k = _components_timed(problem)
     if offer.cost.moment_flops is not None:
         seconds = n * ((offer.cost.moment_flops + k * offer.cost.row_flops) / FEATURE_RATE + 4 * d / ROW_RATE)
         return seconds + offer.cost.setup_flops / GEMM_RATE + OVERHEAD
@@ -448,9 +463,11 @@ def _feature_seconds(kernel: Kernel, offer: Offer, data: Summary, k: int, *, kep
     if kept:
         again = 0.0
     elif offer.name == "pivots" and offer.cost.residual >= SCORES_BY_WEIGHTS:
-        again = D * value_seconds(kernel, d)
-    seconds = n * (form + again + D * D / SYRK_RATE + 2.0 * D * k / GEMM_RATE + 4 * d / ROW_RATE)
-    return seconds + offer.cost.setup_flops / GEMM_RATE + 4 / 3 * float(D) ** 3 / EIGEN_RATE + OVERHEAD
+        again = D * value_seconds(problem.kernel, d)
+    quick = offer.cost.quick_flops if problem.takes_quick_moments else None
+    moment = D * D / SYRK_RATE if quick is None else quick / GEMM_RATE
+    seconds = n * (form + again + moment + 2.0 * D * k / GEMM_RATE + 4 * d / ROW_RATE)
+    return seconds + offer.cost.setup_flops / GEMM_RATE + eigen_seconds(D, k) + OVERHEAD
 
 
 def offers_of_maps(
@@ -612,6 +629,8 @@ def _krylov_candidates(problem: Problem, look: Look) -> list[Candidate]:
     # an error of at most e in each entry moves an eigenvalue by at most n e
     size = float(kernel.diagonal(data.sample).mean())
     allowed = KRYLOV_PRODUCT_SHARE * target.tol * look.share(1) * size
+    # of a few thousand rows of which all values are held no other product is cheaper
+    few = data.n_samples <= SMALL and is_compiled(kernel) and target.products == "auto"
     ways = products_for(
         kernel,
         data,
@@ -619,7 +638,7 @@ def _krylov_candidates(problem: Problem, look: Look) -> list[Candidate]:
         allowed if allowed > 0 else None,
         square=True,
         columns=_components_timed(problem) + 10,
-        name=target.products,
+        name="exact" if few else target.products,
         n_threads=problem.budget.n_threads,
         reason=f": an error of e in each kernel value moves an eigenvalue by up to N e, and this is "
         f"{KRYLOV_PRODUCT_SHARE:g} of tol times the largest eigenvalue over N",
@@ -632,11 +651,12 @@ def _krylov_candidate(problem: Problem, look: Look, way: Way) -> Candidate:
     n, k, exact = data.n_samples, _components_timed(problem), way.name == "exact"
     way_in_memory = _way_in_memory(problem, way, k) if exact else None
     way = way_in_memory or way
-    search, double = _passes(look, n, k, problem.target.tol, trace=kernel.positive_semidefinite, norm=exact)
     held = way_in_memory is not None and is_compiled(kernel)
-    seconds = way.seconds(search / (2 if exact and (held or not way_in_memory) else 1) + double)
+    block = default_block_size(n, k, held=held)
+    search, proved = _passes(look, n, k, block, problem.target.tol, trace=kernel.positive_semidefinite, norm=exact)
+    seconds = way.seconds(search / (2 if exact and (held or not way_in_memory) else 1) + KRYLOV_DOUBLE)
     seconds += HELD_OVERHEAD if held else KRYLOV_OVERHEAD
-    seconds += _rayleigh_ritz_seconds(n, default_block_size(n, k, held=held), k, search, double)
+    seconds += _algebra_seconds(problem, way, k, block, search, proved=proved)
 
     def needed(D: int) -> float:
         return footprint.krylov_bytes(data, problem.rows, k, D, way.least_memory)
@@ -665,18 +685,16 @@ def _krylov_obstacle(problem: Problem, look: Look, k: int) -> str:
     return f"finds at most {problem.rank} components" if k > problem.rank else ""
 
 
-def _passes(look: Look, n: int, k: int, tol: float, *, trace: bool, norm: bool) -> tuple[float, float]:
-    """Passes of a krylov run that the look predicts: of its search, and in float64.
+def _passes(look: Look, n: int, k: int, block: int, tol: float, *, trace: bool, norm: bool) -> tuple[float, bool]:
+    """Passes of the search that the look predicts, and whether nothing more is needed to prove that nothing was missed.
 
     A block of b columns gains a factor exp(2 acosh(2 lambda_k / lambda_(b+1) - 1)) a pass (Chebyshev). What remains is
-    to be proved less than lambda_k: by its trace, or its norm, which exact products measure; where neither will do
-    within the columns that the solver keeps, a random exploration follows.
+    to be proved less than lambda_k: by its trace, or its norm, which exact products measure.
     """
     shares, beyond = look.spectrum(n)
-    b = default_block_size(n, k)
-    last, after = (float(shares[i - 1]) if i <= len(shares) else beyond for i in (k, b + 1))
+    last, after = (float(shares[i - 1]) if i <= len(shares) else beyond for i in (k, block + 1))
     if not last > 0.0:
-        return 2.5, KRYLOV_DOUBLE  # nothing is known
+        return 2.5, True  # nothing is known
     gain = 2.0 * math.acosh(max(2.0 * last / max(after, 1e-3 * last) - 1.0, 1.02))
     passes = 1.0 + max(math.log(last / (float(shares[0]) * tol)), 1.0) / gain
     columns_kept = min(max(8 * k, k + 60), n - 1)
@@ -685,19 +703,29 @@ def _passes(look: Look, n: int, k: int, tol: float, *, trace: bool, norm: bool) 
         float(left.sum()) + beyond * rest if trace else np.inf,
         math.sqrt(float(left @ left) + beyond**2 * rest) if norm else np.inf,
     )
-    exploring = 0.0 if mu <= 0.7 * last else KRYLOV_EXPLORING_PASSES
-    return min(max(passes - KRYLOV_DOUBLE, 1.0), 18.0), KRYLOV_DOUBLE + exploring
+    proved = mu <= 0.7 * last
+    if not proved:  # where the spectrum is flat, those of a few rows lie further apart than those of all
+        passes *= FLAT_PASSES
+    return min(max(passes - KRYLOV_DOUBLE, 1.0), MOST_PASSES), proved
 
 
-def _rayleigh_ritz_seconds(n: int, block: int, k: int, search: float, double: float) -> float:
-    """Of a krylov run: on the space of the search, then on the columns that are kept of it and each block added."""
+def _algebra_seconds(problem: Problem, way: Way, k: int, block: int, search: float, *, proved: bool) -> float:
+    """Of Rayleigh-Ritz in the search, and on what is kept of it; then of the proof that nothing was missed.
+
+    Where trace and norm do not tell, that is an exploration, or a factorisation of the matrix beyond the basis.
+    """
+    n = problem.data.n_samples
     most = min(n - 1, max(640, k + 16 * block))
-    found = min(block * search, most)
-    seconds = 6.0 * n * found**2 / GEMM_RATE
-    columns = min(found, max(8.0 * k, k + 60.0)) + block
-    for i in range(math.ceil(double)):
-        seconds += min(double - i, 1.0) * ritz_seconds(n, min(columns + i * block, most))
-    return seconds
+    sizes = [min(block * i, most) for i in range(1, math.ceil(search) + 1)]
+    columns = min(sizes[-1], max(8 * k, k + 60)) + block
+    seconds = sum(search_seconds(n, size, block) for size in sizes) + KRYLOV_DOUBLE * ritz_seconds(n, columns)
+    if proved:
+        return seconds
+    sizes = [min(columns + block * i, most) for i in range(EXPLORING_PASSES)]
+    exploring = sum(way.once + ritz_seconds(n, size) for size in sizes)
+    if way.name != "exact" or rest_bytes(n, columns) > problem.budget.memory:
+        return seconds + exploring
+    return seconds + min(exploring, factorising_seconds(n, columns, way.once))
 
 
 def _way_in_memory(problem: Problem, way: Way, k: int) -> Way | None:

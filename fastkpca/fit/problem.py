@@ -130,6 +130,11 @@ class Problem:
     feature_names: tuple[str, ...] | None = None
 
     @property
+    def takes_quick_moments(self) -> bool:
+        """Whether moments from fewer sums may do, where the map has them."""
+        return self.rows.weights is None and not self.keeps_moments and self.target.n_components is not None
+
+    @property
     def dtype(self) -> np.dtype:
         """Of scores and coefficients."""
         return np.dtype(np.float32 if self.rows.dtype == np.float32 else np.float64)

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..base.checks import check_flag
 from ..base.protocol import Kernel
-from ..rows.foreign import is_series
+from ..rows.foreign import is_missing, is_series
 
 __all__ = ["CallableKernel", "ObjectKernel", "ObjectListKernel", "on_objects"]
 
@@ -37,7 +37,7 @@ def on_objects(kernel: Kernel, X: Any) -> tuple[Kernel, np.ndarray]:
 
 def _check_none_missing(objects: Any) -> None:
     for i, value in enumerate(objects):
-        if value is None or value is ... or (type(value) is float and value != value):
+        if is_missing(value):
             raise TypeError(f"X[{i}] is {value!r}; leave out what is missing")
 
 

@@ -233,18 +233,17 @@ class ColumnKernel(Combination):
 
 def _checked(columns: Any) -> tuple[Any, ...]:
     """Numbers or names of columns: all of one sort, each once."""
-    need = "give numbers of columns, as in [0, 1], or names, as in ['height', 'width']"
-    if np.ndim(columns) == 0:
-        columns = [columns]
-    listed: Any = np.asarray(columns, dtype=object).ravel().tolist() if np.ndim(columns) == 1 else None
-    kinds = {np.asarray(x).dtype.kind for x in listed or ()}
+    need = "give either whole numbers of columns, as in [0, 1], or names, as in ['height', 'width']"
+    given = np.asarray(columns, dtype=object)
+    listed: Any = given.ravel().tolist() if given.ndim < 2 else None
+    kinds = {np.asarray(x).dtype.kind if np.ndim(x) == 0 else "O" for x in listed or ()}
     if kinds == {"b"}:
         listed = np.flatnonzero(listed).tolist()
     if not listed:
         raise KernelParameterError(f"columns is {columns!r}, which is no column; {need}")
     if kinds != {"U"}:
         if kinds != {"b"} and not kinds <= {"i", "u"}:
-            raise TypeError(f"columns is {columns!r}; {need}, and not both")
+            raise TypeError(f"columns is {columns!r}; {need}")
         listed = [int(x) for x in listed]
         if min(listed) < 0:
             raise KernelParameterError(f"columns has {min(listed)}; numbers of columns begin with 0")

@@ -15,6 +15,7 @@ from ..base.rounding import UNIT, rounding_factor, unit_roundoff
 from ..errors import KernelParameterError
 from ..maps.fourier import FourierMap, fourier_offers
 from ..maps.monomial import TaylorMap, taylor_size
+from ..maps.monomial_moments import product_flops
 from ..maps.ranked import RankedMap, least_ranked, ranked_map
 from ..maps.stored import map_of_kernel
 from ..products.clusters import cluster_offer
@@ -175,13 +176,21 @@ class Gaussian(Kernel):
             return []
         order, center = best
         squares = np.sum(((data.sample - center) / sigma) ** 2, axis=1)
-        if truncation.residual(squares, order).mean() > 0.9 * tol:
+        left_out = float(truncation.residual(squares, order).mean())
+        if left_out > 0.9 * tol:
             order = truncation.order_for_trace(squares, 0.9 * tol, largest_order)
+            left_out = float(truncation.residual(squares, order).mean())
         if order < 0 or squares.max() > LARGEST_RADIUS**2:
             return []
-        left_out = float(truncation.residual(squares, order).mean())
         D = taylor_size(d, order)
-        cost = Cost(D, row_flops=2.0 * D + 20.0, setup_flops=50.0 * D, memory=100.0 * D, residual=left_out)
+        cost = Cost(
+            D,
+            row_flops=2.0 * D + 20.0,
+            setup_flops=50.0 * D,
+            memory=100.0 * D,
+            residual=left_out,
+            quick_flops=product_flops(d, order - 1, True),
+        )
         return [Offer("monomial", cost, lambda sample: TaylorMap(d, sigma, order, center))]
 
     def _ranked(self, data: Summary, tol: float, max_features: int) -> list[Offer]:

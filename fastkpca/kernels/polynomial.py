@@ -11,6 +11,7 @@ from .._core import tiles
 from ..base.protocol import Cost, FeatureMap, Kernel, Offer, Summary, Summation
 from ..errors import KernelParameterError
 from ..maps.monomial import PolynomialMap, polynomial_size
+from ..maps.monomial_moments import product_flops
 from ..maps.stored import map_of_kernel
 from ..products.expansion import ExpansionSummation, expansion_rounding
 from ..rows.view import Rows
@@ -111,7 +112,8 @@ class Polynomial(Kernel):
         D = polynomial_size(d, degree, offset)
         if D > max_features:
             return ()
-        cost = Cost(D, row_flops=2.0 * D, setup_flops=50.0 * D, memory=100.0 * D)
+        quick = product_flops(d, degree, bool(offset))
+        cost = Cost(D, row_flops=2.0 * D, setup_flops=50.0 * D, memory=100.0 * D, quick_flops=quick)
         return (Offer("monomial", cost, lambda sample: PolynomialMap(d, degree, scale, offset)),)
 
     def summations(self, data_x: Summary, data_y: Summary, tol: float | None) -> Sequence[Offer]:

@@ -9,7 +9,10 @@ hundreds of ten thousand. With Q these products' directions, C the centred secon
 
 (Cauchy's interlacing; Aronszajn's inequality, as C is semidefinite), tau the sum, over the products left out, of the
 largest values of their squares on the box. Products of two of the functions are trigonometric polynomials of degree
-2 M, so entries of C11 are sums over the t_j that the moment has: no row is looked at again.
+2 M, so C11 follows from the t_j that the moment has: no row is looked at again. Its entries are sums over them. Where
+they are many, C11 is multiplied with instead: on a grid of more than 4 M points an axis the moment's symbol is a
+weight, which integrates those polynomials exactly, and C11 = F' diag(symbol) F - mean mean' / N. F, the functions'
+values on the grid, is a product over the axes: three matrix products each way, which take half the time of FFTs.
 
 The largest values: on an interval of half-length r a trigonometric polynomial g of degree M differs from a polynomial
 of degree q - 1 by at most e = 2 (M r / 2)^q / q! max |g| (Bernstein's inequality, and Lagrange's remainder), and such a
@@ -19,47 +22,83 @@ polynomial is nowhere larger than 1 / cos(pi / 8) times its largest value at 4 q
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import cos, lgamma, log, pi, prod, sqrt
+from dataclasses import dataclass
+from functools import cached_property
+from math import cos, lgamma, log, log2, pi, prod, sqrt
 from typing import NamedTuple
 
 import numpy as np
 
-from ..base.rounding import UNIT
+from ..base.rounding import UNIT, rounding_factor
+from .transforms import along
 
-__all__ = ["LEAST", "MOST", "Compressed", "compressed_moment", "expected_directions"]
+__all__ = ["LEAST", "MOST", "MOST_FORMED", "Compressed", "compressed_moment", "expected_cost", "expected_directions"]
 
 LEAST = 2500
 """Features from which on fewer directions are looked for: an iteration on fewer features costs as little."""
-MOST = 1600
+MOST_FORMED = {1: 1600, 2: 1600, 3: 400}
+"""Directions up to which the moment is formed, by the number of axes. Of three, products on the grid are cheap."""
+MOST = 40_000
 """Directions that are kept, at most."""
 MOST_PAIRS = 1 << 23
 """Numbers in the table of products of two functions by axis."""
 REMAINDER = 1e-14
+COLUMNS = 100
+"""That an iteration multiplies, about."""
 
 
-class Compressed(NamedTuple):
+@dataclass(frozen=True)
+class Compressed:
     """A centred second moment in some of its directions.
 
     Attributes
     ----------
-    matrix : ndarray (k, k)
+    size : int
+        Directions.
+    matmat : callable
+        U (size, k) -> C11 U.
+    product_error : float
+        Bound on |computed C11 u - C11 u| / |u|.
     lift : callable
-        (k, c) in these directions -> (D, c) among all features.
+        (size, c) in these directions -> (D, c) among all features.
     left_out : float
         Bound on the trace of the moment in all other directions.
     error : float
-        Bound on the norm of the matrix's rounding.
+        Bound on the norm of the error of C11 itself by rounding.
+    matrix : ndarray (size, size), optional
+        C11, where directions are few.
     """
 
-    matrix: np.ndarray
+    size: int
+    matmat: Callable[[np.ndarray], np.ndarray]
+    product_error: float
     lift: Callable[[np.ndarray], np.ndarray]
     left_out: float
     error: float
+    matrix: np.ndarray | None = None
 
 
 def expected_directions(reaches: list[float]) -> float:
     """About how many there are for axes with these M times the half-length of the box, at tolerances near 1e-6."""
-    return 0.3 * prod(2.0 / pi * reach + 7.0 for reach in reaches)
+    return 0.3 * prod(_expected_functions(reach) for reach in reaches)
+
+
+def _expected_functions(reach: float) -> float:
+    return 2.0 / pi * reach + 7.0
+
+
+def expected_cost(half: tuple[int, ...], reaches: list[float]) -> float:
+    """About what it costs to find ten eigenpairs, in flops of matrix products, at tolerances near 1e-6."""
+    k = expected_directions(reaches)
+    if k <= 0.7 * MOST_FORMED[len(half)]:
+        return 1e8 + 1.5e3 * k**2  # 7 ms for 310, 20 ms for 730 were measured
+    product, functions, points = 0.0, prod(_expected_functions(reach) for reach in reaches), 1.0
+    for reach, m in zip(reversed(reaches), reversed(half)):
+        product += 4.0 * functions * points * (4 * m + 1)
+        points *= 4 * m + 1
+        functions /= _expected_functions(reach)
+    # where directions are many the spectrum is flatter, and the iteration longer
+    return 1e8 + (1.0 + k / 6000.0) * COLUMNS * (product + 48.0 * COLUMNS * k)
 
 
 class _Axis(NamedTuple):
@@ -87,8 +126,9 @@ def compressed_moment(
     inside: np.ndarray,
     tau: float,
     unpack: Callable[[np.ndarray], np.ndarray],
+    symbol: Callable[[], np.ndarray],
 ) -> Compressed | None:
-    """The moment in as few directions as leave at most ``tau`` a row; None where these are many.
+    """The moment in as few directions as leave at most ``tau`` a row; None where these are too many.
 
     Parameters
     ----------
@@ -103,6 +143,8 @@ def compressed_moment(
     tau : float
     unpack : callable
         Half spectra (c, M_1 + 1, ...) of unit features -> (D, c), real.
+    symbol : callable
+        Returns sum_j t_j exp(i j x) on a grid of more than 4 M_c points by axis.
     """
     if expected_directions([len(line) // 2 * float(r) for line, r in zip(lines, inside)]) > 2.0 * MOST:
         return None
@@ -110,40 +152,113 @@ def compressed_moment(
     chosen, left_out = _chosen([axis.largest for axis in axes], tau)
     if chosen is None:
         return None
-    numbers: tuple[np.ndarray, ...] = np.unravel_index(chosen, tuple(len(axis.largest) for axis in axes))
-    waves = [axis.modes[:, : number.max() + 1] for axis, number in zip(axes, numbers)]
-    scaled = [wave * axis.root[:, None] for wave, axis in zip(waves, axes)]
-    sizes = [wave.shape[1] for wave in waves]
-    pairs = [np.tril_indices(size) for size in sizes]
-    if prod(len(first) for first, _ in pairs) > MOST_PAIRS:
+    directions = _Directions(sums, count, axes, chosen)
+    matrix = directions.matrix() if len(chosen) <= MOST_FORMED[len(axes)] else None
+    left_out *= count * (1.0 + 1e-9)
+    if matrix is None and len(axes) < 3:  # FFTs are as fast
         return None
-    conjugate = np.conj(sums)
-    table = _summed(conjugate, [_products(wave, *pair) for wave, pair in zip(scaled, pairs)])
-    flat = np.zeros((len(chosen), len(chosen)), dtype=np.intp)
-    for number, size, (first, second) in zip(numbers, sizes, pairs):
-        place = np.empty((size, size), dtype=np.intp)
-        place[first, second] = place[second, first] = np.arange(len(first))
-        flat *= len(first)
-        flat += place[number[:, None], number]
-    matrix = table.ravel()[flat]
-    half = [len(line) // 2 for line in lines]
-    middle = (slice(0, half[0] + 1), *(slice(m, 3 * m + 1) for m in half[1:]))
-    mean = _summed(np.ascontiguousarray(conjugate[middle]), scaled)[numbers]
-    matrix -= np.outer(mean, mean / max(count, 1e-300))
-
-    def lift(V: np.ndarray) -> np.ndarray:
-        spectra = np.zeros((V.shape[1], *sizes), dtype=np.complex128)
-        spectra.reshape(len(spectra), -1)[:, np.ravel_multi_index(numbers, tuple(sizes))] = V.T
-        for c in range(len(sizes) - 1, -1, -1):
-            wave = waves[c][half[0] :] if c == 0 else waves[c]
-            spectra = np.moveaxis(np.tensordot(wave, spectra, axes=(1, c + 1)), 0, c + 1)
-        return unpack(np.ascontiguousarray(spectra))
-
+    if matrix is None:
+        product = _GridProduct(directions, symbol())
+        return Compressed(len(chosen), product.matmat, product.error, directions.lift(unpack), left_out, 0.0)
+    size = len(chosen)
     # sum_j |p_j| <= w for the coefficients p of a product of two functions, so an entry errs by as many units of the
     # count as its sums have terms
-    terms = sum(4 * m + 1 for m in half) + 64.0
-    error = len(chosen) * 8.0 * terms * UNIT * count
-    return Compressed(matrix, lift, count * left_out * (1.0 + 1e-9), error)
+    error = size * 8.0 * (sum(2 * len(line) - 1 for line in lines) + 64.0) * UNIT * count
+    product_error = 4.0 * size * UNIT * float(np.linalg.norm(matrix))
+    return Compressed(size, lambda U: matrix @ U, product_error, directions.lift(unpack), left_out, error, matrix)
+
+
+class _Directions:
+    """Products of the axes' functions, and the moment's sums: what both ways to multiply with it need."""
+
+    def __init__(self, sums: np.ndarray, count: float, axes: list[_Axis], chosen: np.ndarray):
+        self.conjugate, self.count = np.conj(sums), max(count, 1e-300)
+        self.half = [len(axis.root) // 2 for axis in axes]
+        self.numbers: tuple[np.ndarray, ...] = np.unravel_index(chosen, tuple(len(axis.largest) for axis in axes))
+        self.sizes = tuple(int(number.max()) + 1 for number in self.numbers)
+        self.places = np.ravel_multi_index(self.numbers, self.sizes)
+        """Of the products kept, among all of ``sizes``."""
+        self.waves = [axis.modes[:, :size] for axis, size in zip(axes, self.sizes)]
+        self.scaled = [wave * axis.root[:, None] for wave, axis in zip(self.waves, axes)]
+
+    @cached_property
+    def total(self) -> np.ndarray:
+        """The sum of the features of all rows."""
+        middle = (slice(0, self.half[0] + 1), *(slice(m, 3 * m + 1) for m in self.half[1:]))
+        return _summed(np.ascontiguousarray(self.conjugate[middle]), self.scaled)[self.numbers]
+
+    def matrix(self) -> np.ndarray | None:
+        """The moment itself, from a table of products of two functions; None where that is too large."""
+        pairs = [np.tril_indices(size) for size in self.sizes]
+        if prod(len(first) for first, _ in pairs) > MOST_PAIRS:
+            return None
+        table = _summed(self.conjugate, [_products(wave, *pair) for wave, pair in zip(self.scaled, pairs)])
+        flat = np.zeros((len(self.places), len(self.places)), dtype=np.intp)
+        for number, size, (first, second) in zip(self.numbers, self.sizes, pairs):
+            place = np.empty((size, size), dtype=np.intp)
+            place[first, second] = place[second, first] = np.arange(len(first))
+            flat *= len(first)
+            flat += place[number[:, None], number]
+        matrix = table.ravel()[flat]
+        matrix -= np.outer(self.total, self.total / self.count)
+        return matrix
+
+    def lift(self, unpack: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
+        def lift(V: np.ndarray) -> np.ndarray:
+            spectra = np.zeros((V.shape[1], *self.sizes), dtype=np.complex128)
+            spectra.reshape(len(spectra), -1)[:, self.places] = V.T
+            for c in range(len(self.sizes) - 1, -1, -1):
+                wave = self.waves[c][self.half[0] :] if c == 0 else self.waves[c]
+                spectra = np.moveaxis(np.tensordot(wave, spectra, axes=(1, c + 1)), 0, c + 1)
+            return unpack(np.ascontiguousarray(spectra))
+
+        return lift
+
+
+class _GridProduct:
+    """Products with the moment by the functions' values on the grid of its symbol, axis by axis."""
+
+    def __init__(self, directions: _Directions, symbol: np.ndarray):
+        self.directions, self.symbol = directions, symbol
+        self.values = []
+        for wave, n in zip(directions.scaled, symbol.shape):
+            m = len(wave) // 2
+            phases = np.outer(np.arange(n), np.arange(-m, m + 1)) % n * (2.0 * pi / n)
+            self.values.append((np.exp(1j * phases) @ wave).real / sqrt(n))
+
+    @property
+    def error(self) -> float:
+        """Bound on |computed C11 u - C11 u| / |u|.
+
+        Values of unit vectors are at most (F F')_gg^(1/2), g a point of the grid, and so are those that |F| gives for
+        their absolute values. An error of a share e in these, before or after they are multiplied with the symbol s,
+        is one of at most e sum_g |s_g| (F F')_gg in the product, and an error of s one of sum_g |error_g| (F F')_gg.
+        """
+        symbol, total = self.symbol, self.directions.total
+        largest, share = 1.0, 16.0
+        for wave, F in zip(self.directions.scaled, self.values):
+            largest *= float(np.einsum("ij,ij->i", F, F).max()) * len(F)
+            terms = float(np.linalg.norm(np.abs(wave).sum(axis=0)) / np.linalg.norm(wave))  # errors of F itself
+            share += sum(map(rounding_factor, F.shape)) + 2.0 * rounding_factor(len(wave)) * terms
+        share *= float(np.abs(symbol).mean())
+        share += (4.0 * log2(symbol.size) + 32.0) * float(np.linalg.norm(symbol)) / sqrt(symbol.size)
+        return UNIT * (share * largest + 64.0 * float(total @ total) / self.directions.count)
+
+    def matmat(self, U: np.ndarray) -> np.ndarray:
+        directions = self.directions
+        out = np.empty((U.shape[1], len(U)))
+        part = np.zeros(directions.sizes)
+        for u, image in zip(U.T, out):
+            part.reshape(-1)[directions.places] = u
+            values = part
+            for axis in range(part.ndim - 1, -1, -1):
+                values = along(self.values[axis], values, axis)
+            values *= self.symbol
+            for axis in range(part.ndim):
+                values = along(self.values[axis].T, values, axis)
+            image[:] = values.reshape(-1)[directions.places]
+        total = directions.total
+        return out.T - np.outer(total, total @ U / directions.count)
 
 
 def _chosen(largest: list[np.ndarray], tau: float) -> tuple[np.ndarray | None, float]:

@@ -419,17 +419,20 @@ class ToeplitzMoments(OperatorMoments):
 
     def compressed(self) -> compressed.Compressed | None:
         whole = self.map
-        if whole.n_features < compressed.LEAST:
-            return None
-        lines = [line for line, _ in _lines(whole.weights, whole.half)]
-        lines[1:] = [line / line[m] for line, m in zip(lines[1:], whole.half[1:])]
-        rest = np.abs(reduce(np.multiply.outer, lines) / whole.weights - 1.0).max()
-        if not rest <= 1e-12:  # a mode's weight has to be a product over the axes
+        lines = self._product_weights() if whole.n_features >= compressed.LEAST else None
+        if lines is None:
             return None
         # as much again as the modes left out weigh
         return compressed.compressed_moment(
-            self._exact_count(), self.count, lines, whole._inside, whole.tail, whole._unpack
+            self._exact_count(), self.count, lines, whole._inside, whole.tail, whole._unpack, lambda: self.symbol
         )
+
+    def _product_weights(self) -> list[np.ndarray] | None:
+        """Weights by axis where a mode's weight is their product."""
+        lines = [line for line, _ in _lines(self.map.weights, self.map.half)]
+        lines[1:] = [line / line[m] for line, m in zip(lines[1:], self.map.half[1:])]
+        rest = np.abs(reduce(np.multiply.outer, lines) / self.map.weights - 1.0).max()
+        return lines if rest <= 1e-12 else None
 
     def heavy(self, share: float) -> tuple[HeavyModes, np.ndarray, float]:
         """The moment of the modes that weigh more than ``share`` of the heaviest: for ``nested``.
@@ -718,9 +721,10 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
     steps = 60.0 if d < 3 else 250.0
     # FFTs run at a twentieth of GEMM's rate; a step's share of the basis is some 4 steps D flops
     product = 10.0 * grid * log(grid + 2.0) * 20.0 + 1e6
-    k = compressed.expected_directions([m * r for m, r in zip(half, reach)])
-    if D >= compressed.LEAST and k <= compressed.MOST:
-        setup = 1e8 + 1.5e3 * k**2  # 7 ms for 310, 20 ms for 730 were measured
+    reaches = [m * r for m, r in zip(half, reach)]
+    directions = compressed.expected_directions(reaches)
+    if D >= compressed.LEAST and directions <= (compressed.MOST_FORMED[d] if d < 3 else 0.6 * compressed.MOST):
+        setup = compressed.expected_cost(half, reaches)
     elif d == 3 and D >= 4000:
         # two levels (``nested``): 1 s for 8e4 modes, 8 s for 2.7e5 were measured, uniform data and ten components
         setup = 4e9 + 3.6e11 * (D / 2.75e5) ** 1.65

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from math import comb
 
 import numpy as np
 import scipy.special
@@ -12,13 +13,30 @@ from .._core import multiindex
 from ..base.protocol import FeatureMap, Moments
 from ..base.rounding import UNIT, rounding_factor
 
-__all__ = ["MonomialMoments", "product_sums"]
+__all__ = ["MonomialMoments", "product_flops", "product_sums"]
 
 FEWEST, MOST = 48, 2500
 """Features for which the sums are made: below, they take as long as all products; beyond, their table takes memory."""
 MOST_DEGREE = 64
+PACKING = 10
+"""Multiplications that packing a number of a factor takes as long as."""
 WORTH = 0.7
 """Share of all products up to which the sums are fewer."""
+
+
+@lru_cache(maxsize=64)
+def product_flops(d: int, degree: int, lower: bool) -> float | None:
+    """Of the sums that differ, for a row, as flops of a large matrix product; None where they are not worth it.
+
+    BLAS fills blocks of 4 x 8, and packs both factors.
+    """
+    D = comb(d + (degree if lower else degree - 1), degree)
+    if not (FEWEST <= D <= MOST and 2 <= degree <= MOST_DEGREE):
+        return None
+    rows, columns = multiindex.ranges(d + lower, degree)[0][:, (1, 3)].T
+    if rows @ columns > WORTH * D * (D + 1) / 2:
+        return None
+    return 2.0 * float((-(-rows // 4) * 4) @ (-(-columns // 8) * 8) + PACKING * (rows + columns).sum())
 
 
 @lru_cache(maxsize=4)
@@ -28,11 +46,7 @@ def product_sums(d: int, degree: int, lower: bool, binomial: bool) -> multiindex
     The weight of x^alpha is 1 / sqrt(alpha!), and where it is ``binomial`` another 1 / sqrt((degree - |alpha|)!), times
     what depends on the sum of the exponents of a product alone.
     """
-    D = int(scipy.special.comb(d + (degree if lower else degree - 1), degree, exact=True))
-    if not (FEWEST <= D <= MOST and 2 <= degree <= MOST_DEGREE):
-        return None
-    products, _ = multiindex.ranges(d + lower, degree)
-    if (products[:, 1] * products[:, 3]).sum() > WORTH * D * (D + 1) / 2:
+    if product_flops(d, degree, lower) is None:
         return None
     parent, coordinate, _, start = multiindex.table(d, degree)
     sequences = np.zeros((len(parent), degree), dtype=np.int32)  # with 1 as coordinate 0

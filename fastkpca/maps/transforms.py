@@ -31,6 +31,7 @@ from ..base.rounding import UNIT
 __all__ = [
     "SMALLEST_EPS",
     "WEIGHTED_SAFETY",
+    "along",
     "convolve",
     "cost",
     "eps_for",
@@ -456,7 +457,7 @@ def _boxes_type1(P: np.ndarray, U: np.ndarray, half: tuple[int, ...], boxes: _Bo
             part = nodal.reshape(-1, grid.shape[-1]) @ last
             part = (part[:, : half[-1] + 1] + 1j * part[:, half[-1] + 1 :]).reshape(*grid.shape[:-1], -1)
             for c in range(d - 2, -1, -1):
-                part = _along(others[c].T, part, c)
+                part = along(others[c].T, part, c)
             total[j] += part
     if d == 1:
         return total
@@ -484,7 +485,7 @@ def _boxes_type2(
             for spectrum, values in zip(doubled[columns], nodal, strict=True):
                 part = spectrum
                 for c in range(d - 1, 0, -1):
-                    part = _along(others[c - 1], part, c)
+                    part = along(others[c - 1], part, c)
                 part = part.reshape(half[0] + 1, -1)
                 np.matmul(first, np.vstack([part.real, part.imag]), out=values.reshape(grid.shape[0], -1))
             values = np.empty((len(rows), len(nodal)))
@@ -493,7 +494,7 @@ def _boxes_type2(
     return result
 
 
-def _along(A: np.ndarray, values: np.ndarray, axis: int) -> np.ndarray:
+def along(A: np.ndarray, values: np.ndarray, axis: int) -> np.ndarray:
     """A times each line of ``values`` along this axis."""
     if axis == values.ndim - 1:
         return values @ A.T

@@ -26,7 +26,7 @@ NARROWINGS = 24
 """Steps of the golden section, each by 0.618: the value ends within 1e-5 of the distance between two quantiles."""
 GOLDEN = (5.0**0.5 - 1.0) / 2.0
 ENTRIES = 1 << 20
-"""At most so many numbers in the moved rows of one batch."""
+"""At most so many numbers in the moved rows that are looked at at once."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -199,11 +199,16 @@ def _reconstructed(
     """
     n, d = rows.shape
     columns = np.arange(d)
+    step = max(1, ENTRIES // d)
 
     def at(values: np.ndarray) -> np.ndarray:
-        moved = np.repeat(rows, d, axis=0)
-        moved[np.arange(n * d), np.tile(columns, n)] = values.ravel()
-        return of_rows(moved).reshape(n, d)
+        parts = []
+        for start in range(0, n * d, step):
+            row, column = np.divmod(np.arange(start, min(n * d, start + step)), d)
+            moved = rows[row]
+            moved[np.arange(len(row)), column] = values[row, column]
+            parts.append(of_rows(moved))
+        return np.concatenate(parts).reshape(n, d)
 
     before = of_rows(rows)
     first = np.stack([at(np.broadcast_to(values, (n, d))) for values in tried])

@@ -55,12 +55,19 @@ class Limits:
         """True for rows beyond a limit, shape (m,): of either statistic where both are given.
 
         Rows like the training rows are flagged with probability 1 - confidence by one statistic, and with at most
-        2 (1 - confidence) by both.
+        2 (1 - confidence) by both. Raises ValueError where the shapes of the two differ, or a value is NaN.
         """
         if t2 is None and spe is None:
             raise TypeError("give t2=kpca_t2(model, X), spe=kpca_spe(model, X), or both")
-        beyond = [np.asarray(x) > limit for x, limit in ((t2, self.t2), (spe, self.spe)) if x is not None]
-        return np.asarray(beyond[0] if len(beyond) == 1 else np.logical_or(*beyond))
+        given = {name: np.asarray(x) for name, x in (("t2", t2), ("spe", spe)) if x is not None}
+        if len({x.shape for x in given.values()}) > 1:
+            shapes = " and ".join(f"{name} {x.shape}" for name, x in given.items())
+            raise ValueError(f"the shapes differ: {shapes}; give both of the same rows")
+        for name, x in given.items():
+            if np.isnan(x).any():
+                raise ValueError(f"{name} contains NaN, which is neither above nor below a limit; leave these rows out")
+        limits = {"t2": self.t2, "spe": self.spe}
+        return np.asarray(np.any([x > limits[name] for name, x in given.items()], axis=0))
 
 
 def kpca_t2(

@@ -96,6 +96,10 @@ class Projector:
         """Centre new rows by these means of kernel values, where the projector centres by such means."""
         return self
 
+    def with_rows(self, X: np.ndarray) -> Self:
+        """The same on these training rows, where the projector holds such; others are left as they are."""
+        return self
+
     def project(self, kernel: Kernel, rows: Rows, out: Any, n_threads: int, progress: Any = None) -> None:
         """Write the scores (m, c) of the rows into ``out``."""
         raise NotImplementedError

@@ -72,6 +72,9 @@ class SampleProjector(Projector):
     def recentred(self, column_means: np.ndarray) -> SampleProjector:
         return replace(self, column_means=column_means)
 
+    def with_rows(self, X: np.ndarray) -> SampleProjector:
+        return replace(self, X=X)
+
     @property
     def tile_rows(self) -> int:
         return parallel.tile_rows(64)

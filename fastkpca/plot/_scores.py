@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..rows.foreign import is_missing
 from ._figure import COLOURS, LARGER, MARKERS, component_label, fitted, new_axes, open_frame, short
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def scores(
 ) -> Axes:
     """Scatter plot of the rows in two or three components; one component is drawn over the row number.
 
-    More than 20,000 rows without labels are counted in cells: darker ones hold more rows.
+    More than 20,000 rows without labels are counted in cells: darker ones hold more rows. New rows are marks over them.
 
     Parameters
     ----------
@@ -93,19 +94,14 @@ def scores(
         need = "two-dimensional axes" if flat else 'axes made with projection="3d"'
         raise ValueError(f"{len(columns)} components are drawn on {need}, ax is {type(ax).__name__}")
     points = _named_axes(drawn, points, columns, explained)
-    if density is None:
-        density = (
-            labels is None and len(points) > _POINTS_AS_PIXELS and len(columns) == 2 and not {"s", "alpha"} & {*style}
-        )
-    if density and (labels is not None or len(columns) != 2):
-        raise ValueError("density counts rows in two components, without labels; leave out labels=, or density=")
-    if density:
-        classes = _counted(drawn, points, style)
+    both = None if labels is None or others is None else np.unique(np.concatenate([labels, other_labels]))
+    if _in_cells(density, len(points), labels is None and len(columns) == 2, style):
+        _counted(drawn, points, style)
+        classes, style = [], {}  # a style of cells is none of points
     else:
-        both = None if labels is None or others is None else np.unique(np.concatenate([labels, other_labels]))
         classes = draw_points(drawn, points, labels, label_name=label_name, values=both, **style)
-        if others is not None:
-            classes.append(_hollow(drawn, others, other_labels, both, style))
+    if others is not None:
+        classes.append(_hollow(drawn, others, other_labels, both, style))
     if classes:
         _legend(drawn, classes, label_name, new_figure=ax is None)
     if flat:
@@ -169,7 +165,12 @@ def _new_points(
         raise ValueError("new rows are drawn in two or three components, not over the row number; leave out new=")
     if (labels is None) != (new_labels is None):
         raise ValueError("labels and new_labels share their colours; give both or neither")
-    return _points(scores, columns, "new scores"), check_labels(new_labels, len(scores))
+    others = check_labels(new_labels, len(scores))
+    if labels is not None and others is not None:
+        kind, other = ("words" if x.dtype.kind in "US" else "numbers" for x in (labels, others))
+        if kind != other:
+            raise ValueError(f"labels are {kind} and new_labels {other}; give both of one kind")
+    return _points(scores, columns, "new scores"), others
 
 
 def _hollow(ax: Any, points: np.ndarray, labels: np.ndarray | None, values: Any, style: dict[str, Any]) -> Any:
@@ -180,7 +181,16 @@ def _hollow(ax: Any, points: np.ndarray, labels: np.ndarray | None, values: Any,
     return ax.scatter(*nowhere, **look, edgecolors="black", label="new rows")
 
 
-def _counted(ax: Any, points: np.ndarray, style: dict[str, Any]) -> list[Any]:
+def _in_cells(density: bool | None, n_points: int, possible: bool, style: dict[str, Any]) -> bool:
+    """Whether the points are counted in cells, which is ``possible`` in two components and without labels."""
+    if density is None:
+        return possible and n_points > _POINTS_AS_PIXELS and not {"s", "alpha"} & {*style}
+    if density and not possible:
+        raise ValueError("density counts rows in two components, without labels; leave out labels=, or density=")
+    return density
+
+
+def _counted(ax: Any, points: np.ndarray, style: dict[str, Any]) -> None:
     """How many rows fall into each of many small cells."""
     from matplotlib import colormaps
     from matplotlib.colors import ListedColormap
@@ -191,7 +201,6 @@ def _counted(ax: Any, points: np.ndarray, style: dict[str, Any]) -> list[Any]:
     cells = ax.hexbin(*points.T, linewidths=0.1, rasterized=True, **look | style)
     bar = ax.figure.colorbar(cells, ax=ax, label="rows in a cell", pad=0.02)
     bar.outline.set_visible(False)
-    return []
 
 
 def check_labels(labels: Any, n: int) -> np.ndarray | None:
@@ -202,7 +211,7 @@ def check_labels(labels: Any, n: int) -> np.ndarray | None:
     if array.shape != (n,):
         raise ValueError(f"labels have shape {array.shape}; one for each of the {n} points is needed")
     if array.dtype.kind == "O":
-        missing = np.array([value is None or value != value for value in array.tolist()])
+        missing = np.array([is_missing(value) for value in array.tolist()])
     elif array.dtype.kind in "fcmM":
         missing = ~np.isfinite(array)
     else:
@@ -244,32 +253,37 @@ def draw_points(
     numeric = labels.dtype.kind in "biuf"
     whole = numeric and bool(np.all(values == np.round(values)))
     order = np.random.default_rng(0).permutation(len(points))
-    points, labels = points[order], labels[order]
-    if numeric and not (whole and len(values) <= _CLASSES):
+    points, labels, style = points[order], labels[order], _style_of(order, len(order), style)
+    on_a_scale = numeric and not (whole and len(values) <= _CLASSES)
+    if twice := {"c", "color", *["marker"] * (not on_a_scale)} & {*changed}:
+        raise ValueError(f"labels set {min(twice)}; leave out one of the two")
+    if on_a_scale:
         scale = {"vmin": float(values.min()), "vmax": float(values.max())}
         _coloured_by_value(ax, points, labels.astype(float), label_name, bar, scale | style)
         return []
     colours, markers = _looks(len(values), style.pop("cmap", None))
     index = np.searchsorted(values, labels)
     for marker in dict.fromkeys(markers):
-        same = np.array([m == marker for m in markers])[index]
+        same = np.flatnonzero(np.array([m == marker for m in markers])[index])
+        look = _style_of(same, len(order), style)
         paint = {"edgecolors" if hollow else "c": colours[index[same]]}
-        size = {"s": LARGER.get(marker, 1.0) * style["s"]}
-        ax.scatter(*points[same].T, marker=marker, **paint | style | size)
+        size = {"s": LARGER.get(marker, 1.0) * look["s"]}
+        ax.scatter(*points[same].T, marker=marker, **paint | look | size)
     if len(values) > _LEGEND or hollow:
         return []
-    nowhere: list[list] = [[]] * points.shape[1]
-    named = {key: value for key, value in style.items() if key != "s"} | {"alpha": None, "rasterized": False}
+    names = [f"{value:g}" if numeric else short(str(value)) for value in values]
+    return _entries(ax, names, colours, markers, style, [[]] * points.shape[1])
+
+
+def _entries(
+    ax: Any, names: list[str], colours: np.ndarray, markers: list[str], style: dict[str, Any], nowhere: list[list]
+) -> list[Any]:
+    """The entries of a legend: a mark for each class, drawn ``nowhere``."""
+    named = {key: value for key, value in style.items() if key != "s" and np.ndim(value) == 0}
+    named |= {"alpha": None, "rasterized": False}
     return [
-        ax.scatter(
-            *nowhere,
-            color=[colour],
-            marker=marker,
-            s=30 * LARGER.get(marker, 1.0),
-            label=f"{value:g}" if numeric else short(str(value)),
-            **named,
-        )
-        for value, colour, marker in zip(values, colours, markers)
+        ax.scatter(*nowhere, color=[colour], marker=marker, s=30 * LARGER.get(marker, 1.0), label=name, **named)
+        for name, colour, marker in zip(names, colours, markers)
     ]
 
 
@@ -282,6 +296,11 @@ def _style(n_points: int) -> dict[str, Any]:
         "edgecolors": "white",
         "rasterized": n_points > _POINTS_AS_PIXELS,
     }
+
+
+def _style_of(rows: np.ndarray, n: int, style: dict[str, Any]) -> dict[str, Any]:
+    """The style of these of n points: of what has an entry for each point, as sizes may, the entries of these."""
+    return {key: np.asarray(value)[rows] if np.shape(value)[:1] == (n,) else value for key, value in style.items()}
 
 
 def _legend(ax: Any, classes: list[Any], title: str, *, new_figure: bool) -> None:
@@ -329,17 +348,15 @@ def _looks(classes: int, cmap: Any) -> tuple[np.ndarray, list[str]]:
 
 
 def _columns(components: Sequence[int], available: int) -> list[int]:
-    try:
-        columns = [int(i) for i in components]
-    except (TypeError, ValueError):
-        columns = []
-    if not 1 <= len(columns) <= 3 or columns != list(components):
+    whole = np.ndim(components) == 1 and np.asarray(components).dtype.kind in "iu"
+    if not whole or not 1 <= len(components) <= 3:
         raise ValueError(f"components is {components!r}; one to three columns of the scores, as in (0, 1), are needed")
-    check_components(columns, available)
-    return columns
+    return check_components(components, available)
 
 
-def check_components(columns: Sequence[int], available: int) -> None:
-    for i in columns:
-        if not 0 <= i < available:
-            raise ValueError(f"there is no component {i}: the model has {available}, counted from 0")
+def check_components(components: Sequence[Any], available: int) -> list[int]:
+    """Columns of the scores; ValueError names the first that is none."""
+    for i in components:
+        if i not in range(available):
+            raise ValueError(f"there is no component {i!r}: the model has {available}, counted from 0")
+    return [int(i) for i in components]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..base.checks import check_count
 from ..model.result import KPCAModel, check_model
 from ..model.uncertainty import Uncertainty
 from ._figure import AMBER, BLUE, GREY, ORANGE, axes_or_new, decades_at_least, key_above, plain_numbers, whole_numbers
@@ -40,6 +41,8 @@ def scree(
     uncertainty : Uncertainty, optional
         From ``kpca_uncertainty``: broad bars then show where the eigenvalues of the population lie, beside the
         numerical intervals of those of these rows, and a dashed line what columns that were permuted reach by chance.
+        Bars of components that do not exceed that are paler. Bars are cut off where they reach ten times below the
+        smallest or above the largest eigenvalue.
 
     Returns
     -------
@@ -50,8 +53,8 @@ def scree(
     ------
     ImportError
         matplotlib is not installed.
-    ValueError
-        n_components is not between 1 and the model's.
+    ValueError, TypeError
+        n_components is not a whole number between 1 and the model's; or the uncertainty is of another model.
 
     Examples
     --------
@@ -62,7 +65,7 @@ def scree(
     'log'
     """
     model = check_model(model)
-    c = model.n_components if n_components is None else n_components
+    c = model.n_components if n_components is None else check_count(n_components, "n_components", least=0)
     if not 1 <= c <= model.n_components:
         raise ValueError(f"n_components is {n_components}; the model has 1 to {model.n_components}")
     drawn = axes_or_new(ax)
@@ -115,15 +118,23 @@ def _numerical(ax: Any, model: KPCAModel, number: np.ndarray) -> Any:
 
 def _population(ax: Any, model: KPCAModel, uncertainty: Uncertainty, c: int) -> list[Any]:
     """Intervals of the population's eigenvalues, and what permuted columns reach."""
+    from matplotlib.colors import to_rgba
+
     k = min(c, len(uncertainty.latent))
     if not np.allclose(uncertainty.latent[:k], model.latent[:k], rtol=0, atol=1e-2 * model.latent[0]):
         raise ValueError("the uncertainty is of another model; give kpca_uncertainty of this one")
     number = np.arange(1, k + 1)
-    low, high = (uncertainty.latent_interval[:k] * (model.count - model.center)).T
+    # a bar that ends here means that it reaches further, maybe without any end
+    reach = model.eigenvalues[c - 1] / 10, model.eigenvalues[0] * 10
+    low, high = np.clip(uncertainty.latent_interval[:k] * (model.count - model.center), *reach).T
+    real = k if uncertainty.n_significant is None else uncertainty.n_significant
+    dark, pale = to_rgba(AMBER, 0.55), to_rgba(AMBER, 0.2)
+    look: dict[str, Any] = {"linewidth": 9 if k <= 20 else 4, "zorder": 1}
     label = f"{100 * uncertainty.level:g} % interval for the population"
-    handles = [
-        ax.vlines(number, low, high, color=AMBER, alpha=0.55, linewidth=9 if k <= 20 else 4, zorder=1, label=label)
-    ]
+    handles = [ax.vlines(number, low, high, colors=[dark if i <= real else pale for i in number], label=label, **look)]
+    if real < k:
+        label = "the same, of components that do not exceed permuted columns"
+        handles.append(ax.vlines([], [], [], colors=pale, label=label, **look))
     top, bottom = float(high.max()), float(low.min())
     if uncertainty.permuted is not None:
         chance = uncertainty.permuted[:k] / 100 * model.total_variance * (model.count - model.center)

@@ -203,6 +203,19 @@ class ExactSummation(Summation):
             single._kept, single._known = self._kept.astype(np.float32), True
         return single
 
+    @property
+    def bands(self) -> list[tuple[slice, slice]]:
+        """The pairs of bands of the square case."""
+        return upper_tiles(self.shape[0], band_rows(self.shape[0], self.rows_x.n_features))
+
+    def kept_block(self, number: int) -> np.ndarray:
+        """The values of a pair of ``bands``, kept in float64, or from now on: a new array."""
+        if not self._known:
+            self.matmat(np.empty((self.shape[1], 0)))
+        (I, J), ends = self.bands[number], _ends_of_tiles(self.bands)
+        kept = self._kept[ends[number] : ends[number + 1]]
+        return _tiles.kept_block(kept, I.stop - I.start, J.stop - J.start, I == J)
+
     def matmat(self, U: np.ndarray) -> np.ndarray:
         """K U, shape (shape[0], k), float64."""
         return self._multiply(U, transposed=False)

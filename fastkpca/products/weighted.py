@@ -20,9 +20,13 @@ from ..base.protocol import Kernel, NormPass, Summation
 from ..base.rounding import EPS, rounding_factor
 from ..rows.view import Rows
 from .blocks import TILE, checked_block, squares_about_means, upper_tiles
+from .exact import ExactSummation
 from .vectors import with_ones
 
 __all__ = ["Coordinates", "Entries", "WeightedExactSummation", "WeightedSummation", "coordinates_for"]
+
+BAND = 1024
+"""Rows of a band of ``Entries``, where no product has cut them."""
 
 
 class WeightedSummation(Summation):
@@ -114,6 +118,12 @@ class Entries:
     coordinates : Coordinates
         Of a solver that works on this matrix.
     n_threads : int
+
+    Parameters
+    ----------
+    K : ndarray (n, n), optional
+    kept : ExactSummation, optional
+        The values, where they are known: all of them, or as a product keeps them.
     """
 
     def __init__(
@@ -124,17 +134,26 @@ class Entries:
         coordinates: Coordinates,
         K: np.ndarray | None = None,
         n_threads: int = 1,
+        kept: ExactSummation | None = None,
     ):
-        self._kernel, self._rows, self._K = kernel, rows, K
+        self._kernel, self._rows, self._K, self._kept = kernel, rows, K, kept
         self.coordinates, self.n_threads = coordinates, n_threads if kernel.thread_safe else 1
         w = rows.weights
         self._root = None if w is None else np.sqrt(np.asarray(w, dtype=np.float64))
         self.diagonal = diagonal if w is None else diagonal * np.asarray(w, dtype=np.float64)
 
-    def block(self, I: slice, J: slice) -> np.ndarray:
-        """Of two ranges of rows: a new array."""
+    @property
+    def bands(self) -> list[tuple[slice, slice]]:
+        """Pairs of ranges of rows, which cover the diagonal and what is above it."""
+        return upper_tiles(len(self.diagonal), BAND) if self._kept is None else self._kept.bands
+
+    def block(self, number: int) -> np.ndarray:
+        """Of a pair of ``bands``: a new array."""
+        I, J = self.bands[number]
         if self._K is not None:
             values = self._K[I, J].copy()
+        elif self._kept is not None:
+            values = self._kept.kept_block(number)
         else:
             X, Y = self._rows.tile(I.start, I.stop), self._rows.tile(J.start, J.stop)
             values = np.array(checked_block(self._kernel, X, Y), dtype=np.float64)

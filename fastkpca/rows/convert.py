@@ -69,14 +69,12 @@ def as_rows(X: Any, *, name: str = "X", at_least: int = 1, purpose: str = "kpca"
         if counted or at_least > 2:
             _check_shape(source, name, at_least, purpose)
         return Rows(source)
-    elif is_frame(X):
-        source = from_frame(X, name)
-        _check_shape(source, name, at_least, purpose)
-        _check_missing(source, list(X.columns), name, purpose)
     else:
-        source = _from_array(X, name)
+        source = from_frame(X, name) if is_frame(X) else _from_array(X, name)
     _check_shape(source, name, at_least, purpose)
     _check_dtype(source.dtype, name, sp.issparse(source))
+    if is_frame(X):
+        _check_missing(source, list(X.columns), name, purpose)
     if source.dtype.kind == "O":
         source = _from_objects(source, name)
     rows = Rows(source)
@@ -169,9 +167,10 @@ def _way_for_objects(purpose: str) -> str:
 
 def _check_shape(source: Any, name: str, at_least: int, purpose: str) -> None:
     shape = source.shape
-    if len(shape) == 1 and (source.dtype.kind in "US" or (source.dtype.kind == "O" and type(source[0]) in _NO_NUMBERS)):
-        kind = "str" if source.dtype.kind == "U" else type(source[0]).__name__
-        raise TypeError(f"{name} holds objects of type {kind}; {_way_for_objects(purpose)}")
+    if len(shape) == 1 and shape[0] and source.dtype.kind in "USO":
+        kind = str if source.dtype.kind == "U" else type(source[0])
+        if source.dtype.kind != "O" or kind in _NO_NUMBERS:
+            raise TypeError(f"{name} holds objects of type {kind.__name__}; {_way_for_objects(purpose)}")
     if len(shape) == 1:
         raise ValueError(
             f"{name} has shape {shape}; {purpose} needs two dimensions, (rows, columns): {name}.reshape(-1, 1) if "

@@ -30,6 +30,7 @@ __all__ = [
     "is_dask",
     "is_frame",
     "is_iterator",
+    "is_missing",
     "is_series",
     "is_writeable_dataset",
     "mapping_of",
@@ -51,6 +52,13 @@ def is_frame(X: Any) -> bool:
 def is_series(X: Any) -> bool:
     """One column of pandas or polars."""
     return any(cls.__name__ == "Series" and _root(cls) in ("pandas", "polars") for cls in type(X).__mro__)
+
+
+def is_missing(value: Any) -> bool:
+    """Whether an object stands for a missing one: None, an ellipsis, NaN, or NA and NaT of pandas."""
+    if value is None or value is ... or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return type(value).__name__.startswith("float") and bool(value != value)
 
 
 def is_arrow(X: Any) -> bool:

@@ -16,7 +16,7 @@ from ..base.atomic import atomic
 from ..errors import DataFileError
 from .sinks import reserve
 
-__all__ = ["score_place", "score_writer", "write_scores_csv"]
+__all__ = ["among_all", "score_place", "score_writer", "write_scores_csv"]
 
 Identifiers = tuple[str, np.ndarray]
 """What the rows are called, and the name of that column."""
@@ -40,9 +40,19 @@ def score_place(path: str | os.PathLike) -> Callable[[tuple[int, ...], np.dtype]
     return place
 
 
+def among_all(scores: np.ndarray, kept: np.ndarray | None, path: str | os.PathLike) -> np.ndarray:
+    """Scores of the rows that were ``kept`` (None: all), with rows of NaN in the places of the others."""
+    if kept is None:
+        return scores
+    every = score_place(path)((len(kept), scores.shape[1]), scores.dtype)
+    every[...] = np.nan
+    every[kept] = scores
+    return every
+
+
 def write_scores_csv(file: TextIO, scores: np.ndarray, identifiers: Identifiers | None = None) -> None:
     """Scores as csv with the header PC1, PC2, ...: as many digits as bring back the same number. Identifiers of the
-    rows come first."""
+    rows come first. Rows of NaN have empty fields."""
     if identifiers is not None and len(identifiers[1]) != len(scores):
         raise ValueError(f"there are {len(identifiers[1])} identifiers for {len(scores)} rows")
     head = [f"PC{i + 1}" for i in range(scores.shape[1])]
@@ -53,6 +63,8 @@ def write_scores_csv(file: TextIO, scores: np.ndarray, identifiers: Identifiers 
             rows = [",".join(map(repr, row)) for row in part.tolist()]
         else:  # the shortest digits of a float32 are not those of the same number as float64
             rows = [",".join(row) for row in part.astype(str).tolist()]
+        for i in np.flatnonzero(np.isnan(part[:, 0])):
+            rows[i] = "," * (len(head) - 1) or '""'  # of a row that was left out: not a blank line, which readers skip
         if identifiers is not None:
             rows = [f"{_cell(x)},{row}" for x, row in zip(identifiers[1][start : start + _CHUNK_ROWS].tolist(), rows)]
         file.write("\n".join(rows) + "\n")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from ..base.near import did_you_mean
 from ..errors import DataFileError
 from .columns import listed
 
-__all__ = ["Selection", "Table", "column_label"]
+__all__ = ["Selection", "Table", "column_keys", "column_label"]
 
 
 @dataclass
@@ -31,8 +31,13 @@ class Table:
     notes : list of str
         What was decided for the user, who should be told.
     identifiers : ndarray (n,), or None
-        The column that names the rows, where one was asked for: numbers, or strings as they stand in the file.
+        The column that names all rows of the file, where one was asked for: numbers, or strings as they stand there.
     n_rows : int
+        Of X.
+    kept : ndarray of bool, or None
+        Which rows of the file those of X are; None: all.
+    lines : callable, or None
+        Of a text file: numbers of its rows, from 0 -> numbers of their lines, from 1.
     """
 
     X: Any
@@ -41,6 +46,8 @@ class Table:
     notes: list[str] = field(default_factory=list)
     identifiers: np.ndarray | None = None
     n_rows: int = field(kw_only=True)
+    kept: np.ndarray | None = None
+    lines: Callable[[np.ndarray], list[int]] | None = None
 
 
 class Chosen(NamedTuple):
@@ -161,3 +168,14 @@ class Selection:
 
 def column_label(i: int, names: list[str] | None) -> str:
     return f"column {i + 1}" + (f" ({names[i]!r})" if names is not None and names[i] else "")
+
+
+def column_keys(columns: Sequence[int], names: list[str] | None) -> str:
+    """These columns as one types them after --skip-columns: by name, or by number where a name would be misread."""
+    keys = ",".join(names[i] if names is not None and _is_key(names[i], names) else str(i + 1) for i in columns)
+    return keys if re.fullmatch(r"[\w.,+-]*", keys) else f'"{keys}"'
+
+
+def _is_key(name: str, names: list[str]) -> bool:
+    """Whether this name means one column, and is no option, no list, and nothing that a shell would replace."""
+    return re.fullmatch(r"[^\s\-,\"$`\\!]([^,\"$`\\!]*\S)?", name) is not None and names.count(name) == 1

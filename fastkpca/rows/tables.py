@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,15 @@ import scipy.sparse as sp
 from ..errors import DataFileError
 from . import lazyfiles
 from .archives import Mat, Npz, data_file_errors, read_npy
+from .collected import CollectedRows
 from .columns import listed
 from .convert import as_rows
 from .foreign import file_source
-from .selection import Selection, Table, column_label
+from .selection import Selection, Table, column_keys, column_label
 from .textfiles import TextFile
+from .view import Rows
 
-__all__ = ["Table", "faults", "read"]
+__all__ = ["Table", "faults", "read", "without_missing"]
 
 _NOT_TEXT = {".xlsx": "a spreadsheet", ".xls": "a spreadsheet", ".ods": "a spreadsheet", ".feather": "a Feather file",
              ".pkl": "a pickle", ".pickle": "a pickle", ".kpca": "a fastkpca model"}  # fmt: skip
@@ -40,6 +43,7 @@ def read(
     decimal: str = ".",
     called: str | None = None,
     needs: int = 1,
+    allow_missing: bool = False,
 ) -> Table:
     """Read a table of numbers; the kind of file is told from its first bytes.
 
@@ -66,6 +70,8 @@ def read(
         What errors call the file, in place of its path.
     needs : int
         How many columns have to be left where an error proposes to skip some.
+    allow_missing : bool
+        Missing values in a text file become NaN, as they are in other files; else they are an error.
 
     Raises
     ------
@@ -106,7 +112,7 @@ def read(
     if suffix in (".npy", ".npz"):
         raise DataFileError(f"{name} is not a {suffix} file (it begins with {start[:8]!r})")
     _refuse_var(name, var, "text")
-    return TextFile(path, name, start, header, decimal, _READABLE).read(selection)
+    return TextFile(path, name, start, header, decimal, _READABLE).read(selection, allow_missing)
 
 
 def _refuse_var(name: str, var: str | None, kind: str) -> None:
@@ -153,6 +159,46 @@ def faults(table: Table) -> tuple[str, int]:
     return listed(texts, 8), rows.n_features - len(texts)
 
 
+def without_missing(table: Table, name: str) -> Table:
+    """The table without the rows that hold a NaN; ``kept`` and a note say which these are. ``name``: of the file."""
+    rows = as_rows(table.X)
+    if rows.dtype.kind != "f":
+        return table
+    rows = rows.shifted(np.zeros(rows.n_features))
+    kept = np.concatenate([_is_whole(tile) for _, tile in rows.tiles(rows.step)])
+    if kept.all():
+        return table
+    if not kept.any():
+        raise DataFileError(f"{name}: every row has a missing value in a column that is taken; take others (--columns)")
+    left_out = np.flatnonzero(~kept)
+    several = "s" * (len(left_out) > 1)
+    if table.lines is None:
+        where = f"row{several} {listed(map(str, left_out + 1))}, counted from 1"
+    else:
+        where = f"line{several} {listed(map(str, table.lines(left_out)))}"
+    what = "have missing values and are" if several else "has a missing value and is"
+    return replace(
+        table,
+        X=rows.source[kept] if rows.in_memory else _collected(rows, name),
+        n_rows=int(np.count_nonzero(kept)),
+        labels=None if table.labels is None else table.labels[kept],
+        notes=[*table.notes, f"{len(left_out)} of {len(kept)} rows {what} left out: {where}"],
+        kept=kept,
+    )
+
+
+def _is_whole(tile: np.ndarray) -> np.ndarray:
+    return ~np.isnan(tile).any(axis=1)
+
+
+def _collected(rows: Rows, name: str) -> Any:
+    """The rows without NaN, of a source that is read page by page."""
+    with CollectedRows(rows.n_features, name) as whole:
+        for _, tile in rows.tiles(rows.step):
+            whole.append(tile[_is_whole(tile)])
+        return whole.rows()
+
+
 def _from_parquet(path: str | os.PathLike, var: str | None, selection: Selection) -> Table:
     _refuse_var(selection.file, var, "Parquet")
     file = lazyfiles.Parquet(path, selection.file)
@@ -162,9 +208,8 @@ def _from_parquet(path: str | os.PathLike, var: str | None, selection: Selection
     words = file.not_numeric(taken)
     if words:
         named = listed([f"{column_label(i, file.names)} of type {kind}" for i, kind in words])
-        keys = ",".join(file.names[i] for i, _ in words)
         may_skip = len(taken) - len(words) >= selection.needs
-        advice = f"; leave out with --skip-columns {keys}" if may_skip else ""
+        advice = f"; leave out with --skip-columns {column_keys([i for i, _ in words], file.names)}" if may_skip else ""
         raise DataFileError(f"{selection.file}: not numeric: {named}{advice}")
     labels, identifiers = (None if i is None else file.column(i) for i in beside)
     names = [file.names[i] for i in taken]

@@ -14,7 +14,7 @@ import os
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice, pairwise
 from typing import Any
 
@@ -25,7 +25,7 @@ from ..errors import DataFileError
 from .archives import data_file_errors
 from .collected import CollectedRows
 from .columns import listed
-from .selection import Selection, Table, column_label
+from .selection import Selection, Table, column_keys, column_label
 
 __all__ = ["TextFile"]
 
@@ -35,13 +35,17 @@ _Block = tuple[np.ndarray, list[np.ndarray]]
 SMALL_FILE = 1 << 22
 """Bytes up to which numpy reads a file before pandas would be imported."""
 _SAMPLE_LINES = 50
-_UNDECODED = "\ufffd"
-"""What Python and pandas put in place of bytes that are not of a file's encoding."""
+_UNDECODED = {"replace": re.compile("\ufffd"), "surrogateescape": re.compile("[\udc80-\udcff]")}
+"""What Python and pandas put in place of bytes that are not of a file's encoding: the latter is in no proper text."""
 _ENCODINGS = {"utf-8-sig": "UTF-8", "utf-16": "UTF-16", "cp1252": "Windows-1252"}
 _LARGE_FILE = 1 << 24
 """Bytes from which the user is told that pandas would read faster."""
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _MISSING = {"", "na", "n/a", "#n/a", "nan", "-nan", "null", "none", "nil", "?", "-", ".", ",", "missing"}
+_SPELLINGS = [
+    word + end for x in sorted(_MISSING) for word in {x, x.upper(), x.capitalize(), "NaN"} for end in ("", " ")
+]
+"""Of missing values, as pandas takes them: as they stand in the file."""
 _WITH_COMMA = re.compile(r"[+-]?(\d[\d.]*)?,\d+([eE][+-]?\d+)?")
 _WITH_POINT = re.compile(r"[+-]?\d[\d.]*(,\d*)?([eE][+-]?\d+)?")
 _SWAPPED = str.maketrans(",.", ".,")
@@ -71,15 +75,8 @@ class TextFile:
             raise DataFileError(f"{name} is not a text file; {readable}")
 
         self.notes: list[str] = []
-        self.needs = 1
-        sample = list(islice(self._lines(), _SAMPLE_LINES))
-        undecoded = next((number for number, line in sample if _UNDECODED in line), None)
-        if undecoded is not None and self.encoding == "utf-8-sig":
-            self.encoding = "cp1252"
-            self.notes.append(f"line {undecoded} is not UTF-8: the file is read as Windows-1252 (Western European)")
-            sample = list(islice(self._lines(), _SAMPLE_LINES))
-        if not sample:
-            raise DataFileError(f"{name} has no line with data")
+        self.needs, self.allow_missing = 1, False
+        sample = self._first_lines()
         with data_file_errors(name, (csv.Error,), "is not a table"):
             self.delimiter = _detect_delimiter([line for _, line in sample], decimal)
         # line ends of old Macs, which pandas is not asked to know
@@ -108,6 +105,18 @@ class TextFile:
                 )
             self.open_end = self.open_end and not self.names[-1]
 
+    def _first_lines(self) -> list[tuple[int, str]]:
+        """The first lines with their numbers; what is not UTF-8 is taken for Windows-1252."""
+        sample = list(islice(self._lines(), _SAMPLE_LINES))
+        if not sample:
+            raise DataFileError(f"{self.name} has no line with data")
+        undecoded = next((number for number, line in sample if self._undecoded(line)), None)
+        if undecoded is None or self.encoding != "utf-8-sig":
+            return sample
+        self.encoding = "cp1252"
+        self.notes.append(f"line {undecoded} is not UTF-8: the file is read as Windows-1252 (Western European)")
+        return list(islice(self._lines(), _SAMPLE_LINES))
+
     def _refuse_separating_commas(self, lines: list[str]) -> None:
         """Raise DataFileError where commas cut all lines into equally many columns, more than one number may have."""
         counts = {len(row) for row in csv.reader([line.rstrip("\r\n") for line in lines])}
@@ -127,10 +136,10 @@ class TextFile:
         self.notes.append(f"line {line} ({first}) is taken for the names of the columns; --header no takes it for data")
         return True
 
-    def read(self, selection: Selection) -> Table:
+    def read(self, selection: Selection, allow_missing: bool = False) -> Table:
         """The columns that were asked for, as float64, with their names, labels and identifiers."""
         chosen = selection.resolve(self.n_columns, self.names)
-        self.needs = selection.needs
+        self.needs, self.allow_missing = selection.needs, allow_missing
         taken, notes = chosen.taken, [*self.notes, *selection.notes]
         if not selection.explicit:
             taken = [i for i in taken if not (self.open_end and i == self.n_columns - 1)]
@@ -154,15 +163,30 @@ class TextFile:
             notes,
             None if chosen.identifiers is None else np.array([x.strip() for x in texts[chosen.identifiers]], object),
             n_rows=X.shape[0],
+            lines=self._lines_of,
         )
+
+    def _lines_of(self, rows: np.ndarray) -> list[int]:
+        """Numbers of the lines of some rows, which are in order."""
+        wanted = set(rows.tolist())
+        numbers = (number for number, _ in self._lines() if number != self.header_line)
+        return [number for i, number in enumerate(islice(numbers, int(rows[-1]) + 1)) if i in wanted]
 
     def _refuse_undecoded(self, texts: dict[int, np.ndarray]) -> None:
         """Raise DataFileError where a name, label or identifier holds bytes of another encoding. Elsewhere they do not
         matter: numbers are ASCII in all encodings."""
         columns = [self.names or [], *(column.tolist() for column in texts.values() if column.dtype == object)]
-        if any(_UNDECODED in "".join(column) for column in columns):
-            line = next(number for number, line in self._lines() if _UNDECODED in line)
+        if any(self._undecoded("".join(column)) for column in columns):
+            line = next(number for number, line in self._lines() if self._undecoded(line))
             raise DataFileError(f"{self.name}: line {line} is not {_ENCODINGS[self.encoding]}; save the file as UTF-8")
+
+    @property
+    def _errors(self) -> str:
+        """What is done with bytes that are not of the file's encoding. UTF-16 cannot escape those of ASCII."""
+        return "replace" if self.encoding == "utf-16" else "surrogateescape"
+
+    def _undecoded(self, text: str) -> bool:
+        return _UNDECODED[self._errors].search(text) is not None
 
     # Reading
 
@@ -171,11 +195,13 @@ class TextFile:
     ) -> tuple[Any, dict[int, np.ndarray]]:
         """(X, the columns beside it). A file that the library refuses is read once more to say why."""
         parts: dict[int, list[np.ndarray]] = {i: [] for i in beside}
+        explained = False
         with CollectedRows(len(taken), self.name) as X:
             try:
                 for block, columns in self._blocks(taken, beside, notes):
-                    if not np.isfinite(block).all():
-                        self._explain(taken)
+                    if not explained and self._may_be_wrong(block, taken):
+                        self._explain(taken)  # of the whole file
+                        explained = True
                     X.append(block)
                     for i, column in zip(beside, columns):
                         if beside[i] is np.float64 and not np.isfinite(column).all():
@@ -189,6 +215,18 @@ class TextFile:
                     return self._collected(taken, dict.fromkeys(beside, object), notes)
                 raise DataFileError(f"{self.name}: {' '.join(str(error).split())}") from None
             return X.rows(), {i: np.concatenate(part) for i, part in parts.items()}
+
+    @property
+    def _last(self) -> int:
+        """The last column that has values: a line that is short has none there."""
+        return self.n_columns - 1 - self.open_end
+
+    def _may_be_wrong(self, block: np.ndarray, taken: list[int]) -> bool:
+        """Whether a line of this block may be at fault; of missing values that are allowed only those at its end."""
+        if np.isfinite(block).all():
+            return False
+        short = self._last in taken and np.isnan(block[:, taken.index(self._last)]).any()
+        return bool(not self.allow_missing or short or np.isinf(block).any())
 
     def _blocks(self, taken: list[int], beside: dict[int, type], notes: list[str]) -> Iterator[_Block]:
         """By pandas; by numpy where pandas is not installed, or its import would take longer than the reading."""
@@ -226,12 +264,13 @@ class TextFile:
         # before 3.1 pandas rounds correctly only where it is asked to, and does not count the fields of a block's
         # first line: one more column holds what such a line has too many. Such a block takes twice the memory
         old = tuple(map(int, pandas.__version__.split(".")[:2])) < (3, 1)
-        options: dict[str, Any] = {}
+        options: dict[str, Any] = {"na_filter": False}
         if old:
-            options = {"float_precision": "round_trip", "names": range(self.n_columns + 1)}
+            options |= {"float_precision": "round_trip", "names": range(self.n_columns + 1)}
             types = dict.fromkeys(range(self.n_columns), np.float64) if types is np.float64 else types
             types[self.n_columns] = "S1"
-        last = self.n_columns - 1 - self.open_end
+        if self.allow_missing:
+            options |= {"na_filter": True, "na_values": dict.fromkeys(taken, _SPELLINGS)}
         with self._decompressing(), self._open(binary=not self.text_only) as file:
             for _ in range(self.header_line):
                 file.readline()
@@ -241,10 +280,10 @@ class TextFile:
                 decimal=self.decimal,
                 header=None,
                 dtype=types,
-                na_filter=False,
-                skipinitialspace=self.spaced,
+                keep_default_na=False,
+                skipinitialspace=self.spaced or self.allow_missing,
                 engine="c",
-                encoding_errors="replace",
+                encoding_errors=self._errors,
                 chunksize=parallel.tile_rows(self.n_columns, entries=1 << (22 - old), most=1 << (16 - old)),
                 **options,
             )
@@ -252,7 +291,7 @@ class TextFile:
                 if old and (table.pop(self.n_columns) != b"").any():
                     self._explain(taken)
                 # a line that ends early gets empty fields, which a column of numbers refuses, but not one of text
-                if last not in taken and table[last].isin(["", b""]).any():
+                if self._last not in taken and table[self._last].isin(["", b""]).any():
                     self._explain(taken)
                 X = table if taken == list(table.columns) else table[taken]
                 yield X.to_numpy(), [table[i].to_numpy() for i in beside]
@@ -279,7 +318,7 @@ class TextFile:
     def _open(self, binary: bool = False) -> Any:
         if binary:
             return self.opener(self.path, "rb")
-        return self.opener(self.path, "rt", encoding=self.encoding, errors="replace")
+        return self.opener(self.path, "rt", encoding=self.encoding, errors=self._errors)
 
     def _lines(self) -> Iterator[tuple[int, str]]:
         """(line number from 1, line) of everything that is neither blank nor a comment."""
@@ -318,7 +357,8 @@ class TextFile:
         return is_named and all(cell.isdecimal() for cell in cells) and len(set(cells)) == len(cells) > 1
 
     def _note_of_numbers(self, i: int) -> str:
-        return f"{column_label(i, self.names)} counts as data; --id {self._keys([i])} takes it as the names of the rows"
+        key = column_keys([i], self.names)
+        return f"{column_label(i, self.names)} counts as data; --id {key} takes it as the names of the rows"
 
     def _refuse_words(self, taken: list[int]) -> None:
         """Raise DataFileError where columns are made of words."""
@@ -338,10 +378,10 @@ class TextFile:
             if self.needs > max(1, len(taken) - len(others)):
                 hint = f"; the model needs {self.needs} columns of numbers"
             elif len(set(cells)) == len(cells) > 1:
-                hint = f" (the names of the rows? --id {self._keys(others[:1])} takes them)"
+                hint = f" (the names of the rows? --id {column_keys(others[:1], self.names)} takes them)"
             parts.append(self._not_numeric(others, hint))
         if words == others and len(taken) - len(words) >= self.needs:
-            parts.append(f"leave out with --skip-columns {self._keys(words)}")
+            parts.append(f"leave out with --skip-columns {column_keys(words, self.names)}")
         elif len(words) == len(others) == len(taken):
             parts.append("no column holds numbers")
         raise DataFileError(f"{self.name}: {'; '.join(parts)}")
@@ -354,11 +394,6 @@ class TextFile:
         """The first word of a column, as it stands in the file."""
         word = next(x for x in self._cells(i) if not _is_number(x) and x.lower() not in _MISSING)
         return self._with_points(word)
-
-    def _keys(self, columns: Iterable[int]) -> str:
-        """These columns as a value of --skip-columns."""
-        keys = ",".join((self.names[i] if self.names and self.names[i] else str(i + 1)) for i in columns)
-        return f'"{keys}"' if " " in keys else keys
 
     # Why a library refused the file
 
@@ -381,7 +416,7 @@ class TextFile:
             if _all_finite([fields[i] for i in taken]):
                 continue
             for i in taken:
-                if not _is_number(fields[i]):
+                if not (_is_number(fields[i]) or (self.allow_missing and fields[i].strip().lower() in _MISSING)):
                     first.setdefault(i, (number, as_in_file[i].strip()))
                     counts[i] += 1
         if not first:
@@ -395,7 +430,7 @@ class TextFile:
             advice[what_to_do] = None
         end = advice.popitem()[0] if len(advice) == 1 else "drop these rows or replace the values first"
         if end and len(taken) - len(first) >= self.needs:
-            end += f", or leave the columns out with --skip-columns {self._keys(sorted(first))}"
+            end += f", or leave the columns out with --skip-columns {column_keys(sorted(first), self.names)}"
         elif self.needs > 1:
             end += f"{'; ' * bool(end)}the model needs {self.needs} columns"
         raise DataFileError("; ".join(filter(None, [f"{self.name}: {listed(faults, 8, '; ')}", end])))
@@ -403,7 +438,10 @@ class TextFile:
     def _fault(self, text: str) -> tuple[str, str]:
         """(what is wrong with a field, what to do)."""
         if text.lower() in _MISSING:
-            return f"missing value{f' ({text!r})' if text else ''}", "drop or fill in these rows first"
+            return (
+                f"missing value{f' ({text!r})' if text else ''}",
+                "drop or fill in these rows first (--drop-missing drops them)",
+            )
         if text.lower() in _INFINITE or _NUMBER.fullmatch(self._with_points(text)):
             return f"{text} is not a finite number", "drop or replace these rows first"
         return f"{text!r} is not a number{self._decimal_hint(text)}", ""

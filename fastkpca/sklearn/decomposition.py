@@ -35,7 +35,7 @@ from ..kernels import guarded
 from ..model.novelty import kpca_spe
 from ..model.project import kpca_project
 from ..model.result import KPCAModel, leading
-from ..model.rows import float_type
+from ..model.rows import float_type, new_rows
 from ..products.matrix import gram_matrix
 from ..rows.view import Rows
 from ..solve.ridge import solve_ridge
@@ -476,6 +476,25 @@ class KernelPCA(KernelTransformer):
     def _n_features_out(self) -> int:
         """Number of components, for the names of the output's columns."""
         return int(self.eigenvalues_.shape[0])
+
+    # The pickle
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the model's rows where ``X_fit_`` gives them again, to the bit: a pickle holds the rows once."""
+        state = dict(super().__getstate__())
+        model = state.get("model_")
+        if "X_fit_" in state and model is not None and model.projector.grows_with_n and model.kernel.takes_points:
+            rows = new_rows(model, self.X_fit_).rows.all()
+            if np.array_equal(rows, model.projector.landmarks):
+                state["model_"] = replace(model, projector=model.projector.with_rows(rows[:0]))
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        model = state.get("model_")
+        if model is not None and model.projector.grows_with_n and len(model.projector.landmarks) == 0:
+            rows = new_rows(model, self.X_fit_).rows.all()
+            self.model_ = replace(model, projector=model.projector.with_rows(rows))
 
     # The parameters
 

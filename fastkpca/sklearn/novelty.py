@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..errors import ComponentsWarning, silenced
 from ..model.novelty import kpca_spe, kpca_t2
+from ..model.result import KPCAModel
 from .base import KernelEstimator
 from .decomposition import KernelPCA
 
@@ -47,6 +48,8 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
         'auto': the limit is the one that 5 % of rows left out exceed, found by fits to four fifths of the rows. A
         number in (0, 0.5]: this share of the training rows lies beyond the limit, as in scikit-learn's own detectors.
         They lie nearer to their own components than new rows do, so that more than this share of new rows is flagged.
+        For another rate of false alarms set ``offset_`` after the fit, to minus a limit of ``fastkpca.kpca_limits`` on
+        ordinary rows that ``fit`` has not seen.
     tol : float, default=1e-4
         As for ``KernelPCA``, like the following.
     random_state : int, RandomState instance or None, default=None
@@ -191,6 +194,10 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
         """
         return np.where(self.decision_function(X) < 0, -1, 1)
 
+    @property
+    def model_(self) -> KPCAModel:
+        return self.pca_.model_
+
     def _fitted(self, X: Any) -> KernelPCANovelty:
         return copy.copy(self)._fit_components(X)
 
@@ -202,7 +209,7 @@ class KernelPCANovelty(OutlierMixin, KernelEstimator):
             pca._fit_validated(X)
         if pca.model_ is None:
             raise ValueError("the rows have no variance, so nothing says how far away is far; check X")
-        self.pca_, self.model_ = pca, pca.model_
+        self.pca_ = pca
         self.means_ = 1.0, 1.0
         if self.statistic == "both":
             t2, spe = self._parts(X)

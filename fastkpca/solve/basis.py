@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
+from scipy.linalg import lapack
 
 from ..base import parallel
 from .certificate import RitzBlock
 
-__all__ = ["STRIP", "Basis", "times"]
+__all__ = ["STRIP", "Basis", "inner", "times"]
 
 STRIP = 32
 """Columns of temporary arrays of n rows."""
@@ -221,6 +222,8 @@ def times(A: np.ndarray, B: np.ndarray, n_threads: int = 1) -> np.ndarray:
 def inner(A: np.ndarray, B: np.ndarray, n_threads: int = 1) -> np.ndarray:
     """A' B, the panels' products added along a fixed tree."""
     panels = _panels(len(A))
+    if len(panels) == 1:
+        return A.T @ B
     return parallel.tree_reduce(lambda i: A[panels[i]].T @ B[panels[i]], len(panels), np.add, n_threads=n_threads)
 
 
@@ -229,13 +232,17 @@ def symmetric(A: np.ndarray) -> np.ndarray:
 
 
 def descending_eigenpairs(T: np.ndarray, **options: Any) -> tuple[np.ndarray, np.ndarray]:
-    values, vectors = scipy.linalg.eigh(T, check_finite=False, **options)
+    # all of them: divide and conquer, where scipy's default is for a few
+    values, vectors = scipy.linalg.eigh(T, check_finite=False, **options) if options else np.linalg.eigh(T)
     return values[::-1], vectors[:, ::-1]
 
 
 def _subtract(X: np.ndarray, Q: np.ndarray, coordinates: np.ndarray, n_threads: int = 1) -> np.ndarray:
     """X - Q coordinates, in place, a panel of rows and a strip of columns at a time."""
     panels = _panels(len(X))
+    if len(panels) == 1 and X.shape[1] <= STRIP:
+        X -= times(Q, coordinates)
+        return X
 
     def task(i: int) -> None:
         rows = panels[i]
@@ -272,11 +279,10 @@ def _bordered(A: np.ndarray, right: np.ndarray, below: np.ndarray) -> np.ndarray
 
 def _cholesky_qr(X: np.ndarray, n_threads: int) -> np.ndarray | None:
     """Orthonormal basis of well-conditioned columns, BLAS 3 only; None where they are not."""
-    try:
-        R = scipy.linalg.cholesky(inner(X, X, n_threads), check_finite=False)
-    except np.linalg.LinAlgError:
+    R, failed = lapack.dpotrf(inner(X, X, n_threads))
+    if failed:
         return None
-    diagonal = np.diag(R)
+    diagonal = R.diagonal()
     if diagonal.min() < 1e-5 * diagonal.max():
         return None
-    return np.asfortranarray(times(X, scipy.linalg.solve_triangular(R, np.eye(len(R)), check_finite=False), n_threads))
+    return np.asfortranarray(times(X, lapack.dtrtri(R)[0], n_threads))

@@ -18,12 +18,14 @@ problem replaces the bisection. The bounds mu are in ``beyond``.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import asin, inf, isfinite, pi, sqrt
 
 import numpy as np
 import scipy.linalg
+from scipy.linalg import lapack
 
 from ..base.caching import cached_property
-from ..base.rounding import UNIT, rounding_factor
+from ..base.rounding import UNIT, factorisation_error, rounding_factor
 
 __all__ = [
     "NO_BOUND",
@@ -43,7 +45,7 @@ __all__ = [
 ]
 
 SAYS_NOTHING = 1e150  # a bound of this size is useless, and its square would overflow
-_YOUNG = 1e-3  # (R + F)'(R + F) <= (1 + a) R'R + (1 + 1/a) F'F: costs a thousandth of the width, not 2 |R| |F|
+_YOUNG = 1e-3  # (R + F)'(R + F) <= (1 + a) R'R + (1 + 1/a) F'F, a at least: costs a thousandth, not 2 |R| |F|
 
 
 @dataclass(frozen=True)
@@ -194,13 +196,13 @@ class RitzBlock:
         m, theta, eta = len(self.compression), self.theta, self.product_error
         # |error|_2 of an m x m matrix of inner products of unit columns
         inner = np.sqrt(m) * rounding_factor(self.n) * UNIT
-        delta = float(np.linalg.norm(self.gram - np.eye(m), 2)) + inner
+        delta = _norm(self.gram - np.eye(m), inner) + inner
         known = np.isfinite(self.residual_gram).all() and np.isfinite(self.compression).all() and np.isfinite(eta)
         if not (delta <= 0.25 and known):
             return None
         size = float(np.max(np.abs(theta)))
         # V'R from Gram matrices: V'Y - V'V T, rounding of the two added
-        cross = float(np.linalg.norm(self.compression - self.gram * theta, 2)) + 2 * inner * size
+        cross = _norm(self.compression - self.gram * theta, inner * size) + 2 * inner * size
         root = 1.0 / np.sqrt(1.0 - delta)
         norm = float(np.sqrt(max(np.trace(self.residual_gram), 0.0)))
         return RitzErrors(
@@ -347,27 +349,37 @@ def upper_ends(T: np.ndarray, L: np.ndarray, mu: float) -> np.ndarray:
     return np.maximum(values, mu) + 8.0 * (np.sqrt(m + r) + 4.0) * UNIT * scale
 
 
+def _norm(A: np.ndarray, little: float) -> float:
+    """Upper bound on |A|_2: |A|_F, which costs nothing, where that is ``little``."""
+    norm = float(np.linalg.norm(A))
+    return norm if norm <= little else float(np.linalg.norm(A, 2))
+
+
 def _residual_factor(gram: np.ndarray, n: int, error: float) -> np.ndarray:
     """L with L'L >= (R + F)'(R + F) for |F|_2 <= error, from the computed R'R.
 
-    Entry (i, j) of the computed R'R errs by at most rounding_factor(n) u |R_i| |R_j|, a relative error of the matrix
-    scaled to unit diagonal: small residuals keep their accuracy beside large ones.
+    (R + F)'(R + F) <= (1 + a) (R'R + error^2 / a I). Entry (i, j) of the computed R'R errs by at most
+    rounding_factor(n) u |R_i| |R_j|, a relative error of the matrix scaled to unit diagonal: small residuals keep
+    their accuracy beside large ones.
     """
     m = len(gram)
     gram = (gram + gram.T) / 2
-    scale = np.maximum(np.sqrt(np.maximum(np.diag(gram), 0.0)), 1e-140)
+    # the a of the least trace, where the error is not far below the residuals
+    norm = float(np.sqrt(max(np.trace(gram), 1e-280)))
+    young = float(np.clip(np.sqrt(m) * error / norm, _YOUNG, 1.0))
+    gram.flat[:: m + 1] += error**2 / young
+    scale = np.maximum(np.sqrt(np.maximum(gram.diagonal(), 0.0)), 1e-140)
     scaled = gram / np.outer(scale, scale)
     if np.abs(scaled).max() > 1.001:  # not a Gram matrix to that accuracy: count the error of the largest for all
         scale = np.full(m, max(float(np.sqrt(np.abs(gram).max())), 1e-140))
         scaled = gram / scale[0] ** 2
-    values, vectors = scipy.linalg.eigh(scaled, check_finite=False)
-    values = np.maximum(values, 0.0) + m * (rounding_factor(n) + 16.0) * UNIT
-    L = np.sqrt((1.0 + _YOUNG) * values)[:, None] * (vectors.T * scale)
-    if error == 0.0:
-        return L
-    # L'L + (1 + 1/a) error^2 I, factored again into m rows
-    stacked = np.vstack([L, np.sqrt(1.0 + 1.0 / _YOUNG) * error * np.eye(m)])
-    return np.asarray(np.linalg.qr(stacked, mode="r"))
+    rounding = m * (rounding_factor(n) + 16.0) * UNIT
+    scaled.flat[:: m + 1] += rounding + factorisation_error(m, UNIT)
+    factor, failed = lapack.dpotrf(scaled)
+    if failed:
+        values, vectors = scipy.linalg.eigh(scaled, check_finite=False)
+        factor = np.sqrt(np.maximum(values, 0.0) + rounding)[:, None] * vectors.T
+    return np.asarray(np.sqrt(1.0 + young) * factor * scale)
 
 
 def cluster_labels(bounds: np.ndarray) -> np.ndarray:
@@ -396,29 +408,34 @@ def angle_bounds(theta: np.ndarray, residual_gram: np.ndarray, bounds: np.ndarra
         Rounding in theta and in the residuals.
     """
     m = len(theta)
-    lower, upper = bounds.T
-    labels = cluster_labels(bounds)
-    angles = np.empty(c)
-    starts = np.flatnonzero(np.diff(labels, prepend=-1))
+    values, upper = theta.tolist(), bounds[:, 1].tolist()
+    lowest = np.minimum.accumulate(bounds[:, 0]).tolist()
+    starts = [0, *(np.flatnonzero(bounds[1:, 1] < bounds[:-1, 0]) + 1).tolist()]
+    angles: list[float] = []
     for first, after in zip(starts, [*starts[1:], m]):
         if first >= c:
             break
-        mine = slice(first, min(after, c))
+        end, angle = min(after, c), pi / 2
         # the ends that face the cluster: lower ends of the eigenvalues above it, the upper end of the next one below
-        above = lower[:first].min() - theta[first] if first > 0 else np.inf
+        above = lowest[first - 1] - values[first] if first > 0 else inf
         # beyond the last interval no gap is known
-        below = theta[mine.stop - 1] - upper[after] if after < m else 0.0
+        below = values[end - 1] - upper[after] if after < m else 0.0
         gap = min(above, below) - error
-        block = residual_gram[mine, mine]
-        if gap == np.inf:
-            angles[mine] = 0.0
-        elif gap > 0 and np.isfinite(block).all():
-            largest = float(block[0, 0]) if len(block) == 1 else float(np.linalg.eigvalsh(block)[-1])
-            rho = np.sqrt(max(largest, 0.0)) * (1 + 1e-8) + error
-            angles[mine] = np.arcsin(min(rho / gap, 1.0))
-        else:  # NaN too
-            angles[mine] = np.pi / 2
-    return angles
+        if gap == inf:
+            angle = 0.0
+        elif gap > 0:  # not NaN
+            largest = _largest_eigenvalue(residual_gram[first:end, first:end])
+            rho = sqrt(max(largest, 0.0)) * (1 + 1e-8) + error
+            angle = asin(min(rho / gap, 1.0))
+        angles += [angle] * (end - first)
+    return np.array(angles)
+
+
+def _largest_eigenvalue(A: np.ndarray) -> float:
+    """Infinite where A is not finite."""
+    if len(A) == 1:
+        return float(A[0, 0]) if isfinite(A[0, 0]) else inf
+    return float(np.linalg.eigvalsh(A)[-1]) if np.isfinite(A).all() else inf
 
 
 def ritz_certificate(

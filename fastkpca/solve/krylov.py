@@ -27,13 +27,16 @@ from .centred import CentredProducts
 from .costs import Expenses, column_limit, default_block_size, widest_block
 from .exact_passes import ExactRun, KrylovResult
 from .flat import FlatRun
+from .narrow import narrow_start
 from .outlook import Outlook
 from .search import search
 from .task import KernelMatrix, SolverBudget, SolverTarget
 
-__all__ = ["block_krylov"]
+__all__ = ["block_krylov", "without_search"]
 
 DEFAULT_BUDGET = SolverBudget()
+FEW_ROWS = 768
+"""Up to which a certificate costs more than a pass over values that are held, and float32 saves nothing."""
 
 
 def block_krylov(
@@ -92,11 +95,24 @@ def block_krylov(
     elif matrix.search_product is not None and budget.passes > 1 and not _start_suffices(X, matrix, target.tol):
         X, theta = search(outlook, X, rng, history)
     run = ExactRun(outlook, rng, want_norm=_norm_wanted_at_once(outlook, theta))
+    short = without_search(n, positive_semidefinite=matrix.positive_semidefinite) and target.fraction is None
+    if short and X.shape[1] and not len(theta) and matrix.features is None:
+        X = run.approach(X, history)
     ended = run.run(X) if X.shape[1] else None
+    if ended is None:  # the spectrum is flat
+        narrow = narrow_start(outlook, rng)
+        if narrow is not None:
+            run = ExactRun(outlook, rng, want_norm=False, narrow=narrow)
+            ended = run.run(narrow.vectors)
     if ended is None:
-        run = FlatRun(outlook, rng)
+        run = FlatRun(outlook, rng, explorations=run.explorations)
         ended = run.run_from_random_block()
     return run.result(ended, history)
+
+
+def without_search(n: int, *, positive_semidefinite: bool) -> bool:
+    """Whether so many rows, whose kernel values are held, are searched in float64."""
+    return n <= FEW_ROWS and positive_semidefinite
 
 
 def _check(matrix: KernelMatrix, target: SolverTarget, budget: SolverBudget) -> None:

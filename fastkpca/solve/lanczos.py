@@ -35,6 +35,8 @@ LANCZOS_FAILURE = MOMENTS_FAILURE / 2
 """Probability with which any exploration of a run may fail; the other half is for those of ``nested``."""
 WIDE = 20000
 """Order from which a pass over the basis costs more than a few needless columns."""
+EXPLORED = 60
+"""Columns of a usual exploration, about."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,8 @@ class SymmetricOperator:
         Distance (in norm) to a semidefinite matrix whose trace and mean it shares.
     form : callable, optional
         Returns C itself, where that is affordable.
+    dear : bool
+        A product costs more than what is done with its result.
     """
 
     matmat: Callable[[np.ndarray], np.ndarray]
@@ -63,6 +67,7 @@ class SymmetricOperator:
     product_error: float
     indefinite: float = 0.0
     form: Callable[[], np.ndarray] | None = None
+    dear: bool = False
 
 
 @dataclass(frozen=True)
@@ -124,10 +129,18 @@ def leading_pairs(
 class Lanczos:
     """Block Lanczos with full orthogonalisation: the basis, the last block's image outside of it, and bounds."""
 
-    def __init__(self, operator: SymmetricOperator, limit: int, rng: np.random.Generator):
+    def __init__(
+        self,
+        operator: SymmetricOperator,
+        limit: int,
+        rng: np.random.Generator,
+        *,
+        centred: bool = False,
+        n_threads: int = 1,
+    ):
         self.operator, self.rng = operator, rng
         self.n, self.limit = operator.n, min(limit, operator.n)
-        self.basis = Basis(self.n, rng, reserve=self.limit)
+        self.basis = Basis(self.n, rng, reserve=self.limit, centred=centred, n_threads=n_threads)
         self.steps = 0
         self.next = np.empty((self.n, 0))
         """The part of C times the last block outside of the basis: C Q - Q T has these columns, and zeros."""
@@ -228,6 +241,8 @@ class _Search:
         self.block = min(BLOCK if self.n < WIDE else 2 * BLOCK, self.n)
         self._certificate: Certificate | None = None
         self.explorations = 0
+        self._seen: list[tuple[int, float]] = []
+        """Columns, and the bound that the traces gave with them."""
 
     def _look(self) -> None:
         """Ritz values and vectors as they are now, and how many of them are wanted."""
@@ -250,6 +265,7 @@ class _Search:
 
     def _ends(self, full: bool) -> bool:
         mu = self._expected_mu()
+        self._seen.append((self.lanczos.size, mu))
         ready, settled = self._expected_narrow(mu)
         if ready or full:
             certificate = self._certified_by_traces()
@@ -317,6 +333,11 @@ class _Search:
             max(self.operator.trace - float(theta.sum()) - last, 0.0) / last,
             max(self.operator.norm**2 - float(theta @ theta) - last**2, 0.0) / last**2,
         )
+        if self.operator.dear and len(self._seen) > 1:
+            # the bound falls about exponentially; random columns may prove the same
+            (before, larger), (now, mu) = self._seen[-2:]
+            if np.log(max(mu / last, 1.0)) * (now - before) > EXPLORED * np.log(max(larger / mu, 1.0)):
+                return False
         # where a column is expensive, the proof may cost as much as the vectors did, but not several times that
         return size + 3.0 * left <= min(self.lanczos.limit, 2 * size + (400 if self.n < WIDE else 100))
 

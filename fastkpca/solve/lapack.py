@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.linalg
+from scipy.linalg import lapack
 
 from ..base import parallel
 
 __all__ = ["largest_eigenpairs", "takes_all"]
 
+BISECTION_ORDER = 24
+"""Rows for each eigenvalue beyond which bisection for the few that are wanted is faster than QL for all of them."""
+STRIP = 64
+"""Vectors that are transformed at once, with two copies of them."""
 QUICK = 1000
 """Order of a matrix below which LAPACK takes a tenth of a second at most, so that it needs no thread of its own."""
 
 
 def takes_all(n: int, c: int) -> bool:
-    """Whether ``largest_eigenpairs`` computes all n: bisection and inverse iteration for more than a third of them take
-    longer (twice as long for two thirds)."""
-    return 3 * c > n
+    """Whether ``largest_eigenpairs`` computes all n: inverse iteration for more than half of them takes as long."""
+    return 2 * c > n
 
 
 def largest_eigenpairs(A: np.ndarray, c: int | None) -> tuple[np.ndarray, np.ndarray]:
@@ -35,14 +40,19 @@ def largest_eigenpairs(A: np.ndarray, c: int | None) -> tuple[np.ndarray, np.nda
     n = len(A)
     A = A.T if A.flags.c_contiguous else A  # the same matrix, in the order in which LAPACK needs no copy
 
-    def eigh(A: np.ndarray, **options: Any) -> Any:
-        call = partial(scipy.linalg.eigh, A, **options, overwrite_a=True, check_finite=False)
+    def done(call: Callable[[], Any]) -> Any:
         return call() if n < QUICK else parallel.interruptible(parallel.with_all_threads(call))
+
+    def eigh(A: np.ndarray, **options: Any) -> Any:
+        return done(partial(scipy.linalg.eigh, A, **options, overwrite_a=True, check_finite=False))
 
     if c is not None and not takes_all(n, c):
         diagonal = A.diagonal().copy()
         try:
-            values, vectors = eigh(A, subset_by_index=[n - c, n - 1], driver="evr")
+            if n <= max(100, BISECTION_ORDER * c):
+                values, vectors = done(partial(_by_inverse_iteration, A, c))
+            else:
+                values, vectors = eigh(A, subset_by_index=[n - c, n - 1], driver="evr")
         except np.linalg.LinAlgError:
             values = np.empty(0)
         if len(values) == c:
@@ -53,3 +63,25 @@ def largest_eigenpairs(A: np.ndarray, c: int | None) -> tuple[np.ndarray, np.nda
     values, vectors = eigh(A, lower=False)
     kept = slice(None, -(n if c is None else min(c, n)) - 1, -1)
     return values[kept], vectors[:, kept]
+
+
+def _by_inverse_iteration(A: np.ndarray, c: int) -> tuple[np.ndarray, np.ndarray]:
+    """The c largest, ascending: all eigenvalues by the QL iteration, then as many vectors. Overwrites the lower part.
+
+    LAPACK's own driver for a few eigenvalues bisects for each: several times as long where these are not very few.
+    """
+    n = len(A)
+    work = int(lapack.dsytrd_lwork(n, lower=1)[0])
+    reflectors, d, e, tau, _ = lapack.dsytrd(A, lower=1, lwork=work, overwrite_a=1)
+    values, failed = lapack.dsterf(d, e)
+    if failed:
+        raise np.linalg.LinAlgError("the QL iteration did not converge")
+    kept = values[n - c :]
+    vectors, failed = lapack.dstein(d, e, kept, np.ones(n, dtype=np.intc), np.array([n] * n, dtype=np.intc))
+    if failed:
+        raise np.linalg.LinAlgError("inverse iteration did not converge")
+    # the reflections leave the first row as it is, and start one row below the diagonal; LAPACK skips the view's last
+    below = reflectors.ravel(order="K")[1 : n * (n - 1) + 1].reshape(n, n - 1, order="F")
+    for j in range(0, c, STRIP):
+        vectors[1:, j : j + STRIP] = lapack.dormqr("L", "N", below, tau, vectors[1:, j : j + STRIP], 64 * STRIP)[0]
+    return kept, vectors

@@ -11,7 +11,6 @@ from dataclasses import replace
 import numpy as np
 
 from ..base.protocol import Moments, OperatorMoments
-from ..base.rounding import UNIT
 from .certificate import cluster_labels
 from .lanczos import FORMED, LeadingPairs, SymmetricOperator, leading_pairs
 from .lapack import largest_eigenpairs
@@ -96,12 +95,10 @@ def leading_axes(
             )
         # forming it adds rounding errors of a few units of its norm to LAPACK's
         return (*_lapack(operator.form(), _one_more(count)), None)
-    if count is not None:
-        pairs = _compressed_pairs(operator, count, tol)
-        if pairs is not None:
-            return pairs.values, pairs.vectors, pairs
     target = SolverTarget(10 if count is None else count, tol, fraction if count is None else None, probabilistic)
-    pairs = nested_pairs(operator, target) if fraction is None and probabilistic else None
+    pairs = _compressed_pairs(operator, target, memory_limit) if fraction is None else None
+    if pairs is None and fraction is None and probabilistic:
+        pairs = nested_pairs(operator, target)
     if pairs is None:
         symmetric = SymmetricOperator(
             operator.matmat, D, moments.trace, operator.norm, operator.product_error, operator.indefinite, operator.form
@@ -111,29 +108,39 @@ def leading_axes(
     return pairs.values, pairs.vectors, pairs
 
 
-def _compressed_pairs(moments: OperatorMoments, count: int, tol: float) -> LeadingPairs | None:
-    """LAPACK's, of the moment in few directions; None where it has too many, or too much lies in the others, or they
-    are too inaccurate."""
+def _compressed_pairs(
+    moments: OperatorMoments, target: SolverTarget, memory_limit: float | None
+) -> LeadingPairs | None:
+    """Those of the moment in few directions; None where it has too many, or too much lies in the others, or they are
+    too inaccurate."""
     small = moments.compressed()
-    if small is None or 4 * count > len(small.matrix):
+    if small is None or 4 * target.c > small.size:
         return None
-    A, error = small.matrix, small.error
-    trace, norm = float(np.trace(A)), float(np.linalg.norm(A))
-    unknown = small.left_out + 2.0 * error
-    if not unknown <= tol * norm:  # nor of the largest eigenvalue, which is no larger
+    A = small.matrix
+    trace, norm = (moments.trace, moments.norm) if A is None else (float(np.trace(A)), float(np.linalg.norm(A)))
+    unknown = small.left_out + 2.0 * small.error
+    if not unknown <= target.tol * norm:  # nor of the largest eigenvalue, which is no larger
         return None
     operator = SymmetricOperator(
-        lambda U: A @ U, len(A), trace, norm * (1.0 + 1e-12), 4.0 * len(A) * UNIT * norm, error, A.copy
+        small.matmat,
+        small.size,
+        trace,
+        norm * (1.0 + 1e-12),
+        small.product_error,
+        small.error + (moments.indefinite if A is None else 0.0),
+        None if A is None else A.copy,
+        dear=A is None,
     )
-    pairs = leading_pairs(operator, SolverTarget(count, 0.25 * tol))
-    if not unknown <= tol * pairs.values[0]:
-        return None
+    narrower = replace(target, tol=(0.5 if A is None else 0.25) * target.tol)
+    pairs = leading_pairs(operator, narrower, memory_limit=memory_limit)
     found = pairs.certificate
-    bounds = found.eigenvalue_bounds + np.array([-error, small.left_out + error])
+    bounds = found.eigenvalue_bounds + np.array([-small.error, small.left_out + small.error])
+    if not np.ptp(bounds[: target.c], axis=1).max() <= target.tol * pairs.values[0]:
+        return None
     # |C21|^2 <= |C11| |C22| for a semidefinite C
-    residual = pairs.residual + float(np.sqrt(bounds[0, 1] * small.left_out)) + moments.indefinite + error
+    residual = pairs.residual + float(np.sqrt(bounds[0, 1] * small.left_out)) + moments.indefinite + small.error
     certificate = replace(
-        found, eigenvalue_bounds=bounds, clusters=cluster_labels(bounds), rounding=found.rounding + error
+        found, eigenvalue_bounds=bounds, clusters=cluster_labels(bounds), rounding=found.rounding + small.error
     )
     return replace(pairs, vectors=small.lift(pairs.vectors), certificate=certificate, residual=residual)
 

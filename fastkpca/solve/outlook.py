@@ -15,7 +15,7 @@ from .costs import basis_bytes, factorising_seconds, rest_bytes, ritz_seconds, s
 from .sampled import DRAWS, FEWEST
 from .task import SolverTarget
 
-__all__ = ["MOST_COLUMNS_WITHOUT_RESTART", "Gap", "Outlook", "by_size"]
+__all__ = ["EXPLORING_PASSES", "MOST_COLUMNS_WITHOUT_RESTART", "Gap", "Outlook", "by_size"]
 
 SHORTLY, SOON = 12, 320
 """Blocks, and columns, within which a bound has to come down, or the spectrum is called flat."""

@@ -19,7 +19,6 @@ import scipy.linalg
 
 from ..base import parallel
 from ..base.rounding import UNIT, UNIT32, factorisation_error, rounding_factor
-from ..products.blocks import upper_tiles
 from ..products.weighted import Entries
 from . import sampled
 from .basis import symmetric
@@ -27,7 +26,6 @@ from .certificate import NO_BOUND, Bound
 
 __all__ = ["Rest"]
 
-BAND = 1024
 STRIP = 512
 
 
@@ -67,18 +65,18 @@ class Rest:
         """
         n = len(self.V)
         S = np.empty((n, n), dtype=np.float32, order="F")  # -P A P, the lower triangle
-        tiles = upper_tiles(n, BAND)
+        bands = self.entries.bands
+        left, right = np.hstack([self.V, self.Z]), np.hstack([self.Z, self.V])
 
         def task(number: int) -> float:
-            I, J = tiles[number]
-            tile = self.entries.block(I, J)
-            tile -= self.V[I] @ self.Z[J].T
-            tile -= self.Z[I] @ self.V[J].T
-            S[J, I] = -tile.T
+            I, J = bands[number]
+            tile = self.entries.block(number)
+            tile -= left[I] @ right[J].T
+            np.negative(tile.T, out=S[J, I], casting="same_kind")
             squares = float(np.vdot(tile, tile))
             return squares if I == J else 2.0 * squares
 
-        squares = sum(parallel.run(task, len(tiles), n_threads=self.entries.n_threads, stage="rest"))
+        squares = sum(parallel.run(task, len(bands), n_threads=self.entries.n_threads, stage="rest"))
         largest = float(np.abs(S.diagonal()).max())
         stored = 1.01 * UNIT32 * (float(np.sqrt(squares)) + wanted)
         t = wanted - factorisation_error(n, UNIT32) * (wanted + largest) - stored - self.error

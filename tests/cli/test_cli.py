@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -719,6 +720,61 @@ def test_files_that_are_read_in_parts_from_standard_input(run, here, X, pipe, ki
     pipe((here / f"x.{kind}").read_bytes())
     code, out, err = run("fit", "-", *FIT)
     assert (code, err) == (0, "") and np.array_equal(numbers_of(out), numbers_of(expected))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are POSIX")
+def test_a_pipe_is_read_as_a_file(run, here, X):
+    """What ``<(command)`` of a shell is: it can be read only once, and files are read several times."""
+    np.savetxt("x.csv", X, delimiter=",", header="a,b,c,d", comments="")
+    _, expected, _ = run("fit", "x.csv", *FIT)
+    os.mkfifo("pipe")
+    content = (here / "x.csv").read_bytes()
+    for data, code, text in ((content, 0, ""), (content + b"1,2,x,3\n", 1, "pipe: line 122, column 3 ('c'): 'x'")):
+        writer = threading.Thread(target=(here / "pipe").write_bytes, args=(data,), daemon=True)
+        writer.start()
+        done, out, err = run("fit", "pipe", *FIT)
+        writer.join()
+        assert done == code and text in err
+        assert code or np.array_equal(numbers_of(out), numbers_of(expected))
+
+
+def test_rows_with_missing_values_keep_their_place_in_the_scores(run, here, X):
+    spoiled = X.astype(str)
+    spoiled[3, 1], spoiled[40, 0], spoiled[119, 3] = "", "NA", "?"
+    kept = np.delete(np.arange(120), [3, 40, 119])
+    for name, table in (("all.csv", spoiled), ("kept.csv", X[kept])):
+        lines = [
+            ",".join([f"r{i}", *row]) for i, row in zip(range(120) if name == "all.csv" else kept, table.astype(str))
+        ]
+        (here / name).write_text("\n".join(["who,a,b,c,d", *lines]) + "\n")
+    code, out, err = run("fit", "all.csv", *FIT, "--id", "who")
+    assert code == 1 and "--drop-missing" in err
+    assert run("fit", "kept.csv", *FIT, "--id", "who", "-o", "m.kpca", "--scores", "kept-scores.csv")[0] == 0
+    code, out, err = run(
+        "fit", "all.csv", *FIT, "--id", "who", "--drop-missing", "--scores", "s.csv", "--plot", "s.png"
+    )
+    assert code == 0 and numbers_of(out).shape == (3, 4)
+    assert err == "fastkpca: note: 3 of 120 rows have missing values and are left out: lines 5, 42, 121\n"
+    expected = (here / "kept-scores.csv").read_text().splitlines()
+    lines = (here / "s.csv").read_text().splitlines()
+    assert [line for line in lines if not line.endswith(",,,")] == expected
+    assert [lines[i] for i in (4, 41, 120)] == ["r3,,,", "r40,,,", "r119,,,"] and len(lines) == 121
+    for more, blank in ((["--id", "who"], "r3,,,"), (["--skip-columns", "who"], ",,")):
+        code, out, err = run("project", "m.kpca", "all.csv", "--drop-missing", *more)
+        lines = out.splitlines()
+        assert code == 0 and len(lines) == 121 and lines[4] == blank and "3 of 120 rows" in err
+    assert (
+        run("project", "m.kpca", "all.csv", "--drop-missing", "--quiet", "--skip-columns", "who", "-o", "s.npy")[2]
+        == ""
+    )
+    scores = np.load("s.npy")
+    assert np.isnan(scores).all(axis=1).nonzero()[0].tolist() == [3, 40, 119]
+    assert same_up_to_sign(scores[kept], reference(X[kept], 3)[2])
+    assert run("plan", "all.csv", *FIT, "--skip-columns", "who", "--drop-missing")[0] == 0
+    code, out, err = run(
+        "fit", "all.csv", *FIT[:4], "-c", 1, "--skip-columns", "who", "--drop-missing", "--scores", "-"
+    )
+    assert code == 0 and out.splitlines()[4] == '""' and np.genfromtxt(io.StringIO(out), skip_header=1).shape == (120,)
 
 
 def test_identifiers_are_carried_to_the_scores(run, here, X):

@@ -51,6 +51,8 @@ def test_the_default_width_suits_columns_of_any_scale(cls):
     np.testing.assert_allclose(scaled.model_.kernel.sigma, np.sqrt(64 * A.var() / 2))
     sparse = cls(gamma="scale").fit(csr_matrix(A), a)
     np.testing.assert_allclose(sparse.model_.kernel.sigma, scaled.model_.kernel.sigma, rtol=1e-12)
+    small = cls(gamma="scale").fit(csr_matrix(A.astype(np.int8)), a)  # 16 * 16 is no number of eight bits
+    np.testing.assert_allclose(small.model_.kernel.sigma, scaled.model_.kernel.sigma, rtol=1e-12)
     assert cls(kernel="poly", degree=2).fit(A, a).model_.kernel.scale == 1 / 64
     with pytest.raises(ValueError, match="gamma"):
         cls(gamma="auto").fit(A, a)

@@ -674,6 +674,43 @@ def test_a_cheap_map_is_taken_without_a_look_at_the_spectrum(d, kernel, monkeypa
     assert any(x.method == "krylov" and not x.obstacle for x in model.plan.candidates)  # where the map misses tol
 
 
+def test_a_look_that_costs_more_than_the_map_is_not_made_for_a_loose_tol(monkeypatch):
+    from fastkpca.fit import planning
+
+    X = np.random.default_rng(0).random((3000, 3))
+    monkeypatch.setattr(planning, "look_at", _no_look)
+    model = fk.kpca(X, "gaussian", 5, sigma=1.5, tol=1e-3)
+    assert model.plan.name == "monomial"
+    assert np.ptp(model.eigenvalue_bounds, axis=1).max() <= 1e-3 * model.eigenvalues[0]
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [{"kernel": "polynomial", "degree": 4}, {"kernel": "gaussian", "sigma": 3.0, "tol": 1e-2}],
+)
+def test_monomials_are_priced_by_the_sums_that_differ(kernel):
+    """Not by all products of two features; with moments that are kept, by all."""
+    X = np.random.default_rng(0).standard_normal((200_000, 6))
+    prices = []
+    for keep in (False, True):
+        way = fk.plan(X, c=5, method="features", features="monomial", keep_moments=keep, **kernel).chosen
+        prices.append(way.seconds - way.offer.cost.row_flops * len(X) / 5e9)
+    assert 0.1 * prices[1] < prices[0] < 0.6 * prices[1]
+
+
+def test_no_other_product_is_looked_for_beside_a_small_matrix_that_is_held(monkeypatch):
+    from fastkpca.kernels import gaussian
+
+    def asked(*arguments, **options):
+        raise AssertionError("a product was looked for")
+
+    monkeypatch.setattr(gaussian, "cluster_offer", asked)
+    X = np.random.default_rng(0).standard_normal((1000, 40))
+    assert fk.plan(X, "gaussian", 20, sigma=1.0).method == "dense"
+    with pytest.raises(AssertionError, match="looked for"):
+        fk.plan(np.tile(X, (3, 1)), "gaussian", 20, sigma=1.0)
+
+
 def test_rows_in_few_dimensions_are_looked_at():
     """Monomials of all ten columns would be 1001 for what 35 pivots hold."""
     rng = np.random.default_rng(0)

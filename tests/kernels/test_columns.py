@@ -212,11 +212,13 @@ def test_columns_of_any_unit_are_no_reason_to_warn():
 @pytest.mark.parametrize(
     ("columns", "error", "text"),
     [
-        ([], KernelParameterError, "which is no column; give numbers"),
+        ([], KernelParameterError, "which is no column; give either whole numbers"),
         ([0, 0], KernelParameterError, "columns has 0 twice; give each column once"),
         (["a", "a"], KernelParameterError, "columns has 'a' twice"),
-        ([0, "a"], TypeError, "and not both"),
-        ([1.5], TypeError, "give numbers of columns"),
+        ([0, "a"], TypeError, r"is \[0, 'a'\]; give either whole numbers of columns, as in .*, or names, as in"),
+        ([1.5], TypeError, "give either whole numbers of columns"),
+        ([[0, 1], [2]], TypeError, "give either whole numbers of columns"),
+        ({0, 1}, TypeError, "give either whole numbers of columns"),
         ([-1], KernelParameterError, "numbers of columns begin with 0"),
         (["a", "hight"], KernelParameterError, r"X has no column 'hight' \(did you mean 'height'\?\)"),
         ([7], KernelParameterError, "there is no column 7, X has columns 0 to 2"),

@@ -208,6 +208,9 @@ def test_a_series_of_strings_is_a_list():
         assert fk.kpca_project(model, pandas.Series(every[:3])).shape == (3, 2)
     with pytest.raises(ValueError, match=r"X has shape \(30,\); kpca needs two dimensions"):
         fk.kpca(pandas.Series(np.arange(30.0)), "gaussian", 2)
+    for missing in (pandas.NA, pandas.NaT, np.float32("nan")):
+        with pytest.raises(TypeError, match=r"X\[30\] is .*; leave out what is missing"):
+            fk.kpca(pandas.Series([*every, missing], dtype=object), spectrum, 2)
 
 
 @pytest.mark.parametrize(
@@ -227,6 +230,7 @@ def test_a_series_of_strings_is_a_list():
         (lambda X: check_kernel(Spectrum, X[:8]), ValueError, "X has 8 rows; check_kernel needs at least 50"),
         (lambda X: check_kernel(Shared(), X[:8]), ValueError, "X has 8 rows; check_kernel needs at least 50"),
         (lambda X: check_kernel(Spectrum), ValueError, "give X, as in check_kernel"),
+        (lambda X: check_kernel("linear", np.full((60, 2), np.nan)), ValueError, "^X contains NaN .* check_kernel$"),
     ],
 )
 def test_what_is_said_of_kernels_on_objects(call, error, text):

@@ -9,6 +9,7 @@ import reference
 import fastkpca as fk
 from fastkpca.maps import compressed
 from fastkpca.maps.fourier import gaussian_fourier_map
+from fastkpca.solve.moments import leading_axes
 
 SIZES = [(1, 0.1, 1e-7), (2, 0.3, 1e-7), (2, 0.2, 1e-3), (3, 1.0, 1e-5), (3, 0.6, 1e-3)]
 
@@ -37,12 +38,13 @@ def test_it_is_the_moment_in_orthonormal_directions_and_what_is_left_out_is_boun
     moments = feature_map.new_moments()
     moments.update(X, w if weighted else None)
     small = moments.compressed()
-    k, D = len(small.matrix), feature_map.n_features
+    matrix = small.matrix
+    k, D = small.size, feature_map.n_features
     assert k < D
     Q = small.lift(np.eye(k))
     assert np.abs(Q.T @ Q - np.eye(k)).max() <= 1e-13
     C = moments.form()
-    assert np.linalg.norm(Q.T @ C @ Q - small.matrix, 2) <= small.error + moments.product_error * np.sqrt(D)
+    assert np.linalg.norm(Q.T @ C @ Q - matrix, 2) <= small.error + moments.product_error * np.sqrt(D)
     Phi = feature_map.features(X) * np.sqrt(w)[:, None]
     rest = Phi - (Phi @ Q) @ Q.T
     assert np.sum(rest**2) <= small.left_out * (1 + 1e-9)
@@ -64,6 +66,46 @@ def test_no_function_is_larger_than_its_bound(m, r):
     assert (np.diff(axis.largest) <= 0).all()
 
 
+@pytest.mark.parametrize(("sigma", "tol"), [(1.0, 1e-5), (0.6, 1e-3), (0.4, 1e-7)])
+def test_products_are_those_of_the_formed_moment(sigma, tol, monkeypatch):
+    X = rows_of(np.random.default_rng(3), 3)
+    moments = gaussian_fourier_map(np.stack([X.min(axis=0), X.max(axis=0)]), sigma, tol).new_moments()
+    moments.update(X)
+    monkeypatch.setattr(compressed, "MOST_FORMED", dict.fromkeys((1, 2, 3), 1600))
+    formed = moments.compressed()
+    monkeypatch.setattr(compressed, "MOST_FORMED", dict.fromkeys((1, 2, 3), 0))
+    multiplied = moments.compressed()
+    assert formed.matrix is not None and multiplied.matrix is None
+    assert (multiplied.size, multiplied.left_out) == (formed.size, formed.left_out)
+    C = multiplied.matmat(np.eye(formed.size))
+    assert np.linalg.norm(C - formed.matrix, 2) <= formed.error + np.sqrt(formed.size) * multiplied.product_error
+    assert multiplied.product_error <= 1e-10 * np.linalg.norm(formed.matrix, 2)
+    U = np.random.default_rng(4).standard_normal((formed.size, 3))
+    assert np.array_equal(multiplied.lift(U), formed.lift(U))
+
+
+def test_with_two_axes_a_moment_of_many_directions_is_left_to_ffts(monkeypatch):
+    X = np.random.default_rng(0).random((50, 2))
+    moments = gaussian_fourier_map(np.stack([X.min(axis=0), X.max(axis=0)]), 0.3, 1e-6).new_moments()
+    moments.update(X)
+    monkeypatch.setattr(compressed, "MOST_FORMED", dict.fromkeys((1, 2, 3), 20))
+    assert moments.compressed() is None
+
+
+def test_clusters_need_few_products_and_are_guaranteed():
+    rng = np.random.default_rng(0)
+    X = rng.random((10, 3))[rng.integers(0, 10, 3000)] + 0.05 * rng.standard_normal((3000, 3))
+    moments = gaussian_fourier_map(np.stack([X.min(axis=0), X.max(axis=0)]), 0.1, 1e-7).new_moments()
+    moments.update(X)
+    pairs = leading_axes(moments, 10, tol=1e-6, rank=len(X) - 1)[2]
+    assert moments.map.n_features > 20_000 and pairs.columns <= 90
+    assert pairs.certificate.bound_kind == "guaranteed"
+    exact = reference.eigh(reference.gram("gaussian", X, sigma=0.1))[0][:10]
+    ends, beside = pairs.certificate.eigenvalue_bounds[:10], moments.residual_trace + moments.indefinite
+    assert (ends[:, 0] <= exact + beside).all() and (exact <= ends[:, 1] + beside).all()
+    assert np.ptp(ends, axis=1).max() <= 1e-6 * exact[0]
+
+
 def test_many_directions_are_not_looked_for(monkeypatch):
     X = np.random.default_rng(0).random((50, 2))
     feature_map = gaussian_fourier_map(np.stack([X.min(axis=0), X.max(axis=0)]), 0.3, 1e-6)
@@ -80,7 +122,9 @@ def test_many_directions_are_not_looked_for(monkeypatch):
 
 
 @pytest.mark.parametrize(("sigma", "tol"), [(0.5, 1e-6), (1.0, 1e-4), (0.8, 1e-8)])
-def test_intervals_of_models_hold_and_are_guaranteed(sigma, tol):
+@pytest.mark.parametrize("most_formed", [1600, 0])
+def test_intervals_of_models_hold_and_are_guaranteed(sigma, tol, most_formed, monkeypatch):
+    monkeypatch.setattr(compressed, "MOST_FORMED", dict.fromkeys((1, 2, 3), most_formed))
     X = rows_of(np.random.default_rng(7), 3, 500)
     values = reference.eigh(reference.gram("gaussian", X, sigma=sigma))[0]
     model = fk.kpca(X, "gaussian", 8, sigma=sigma, tol=tol, features="fourier")
@@ -92,6 +136,17 @@ def test_intervals_of_models_hold_and_are_guaranteed(sigma, tol):
     centred = reference.gram("gaussian", X, sigma=sigma)
     centred = centred - centred.mean(axis=0) - centred.mean(axis=1)[:, None] + centred.mean()
     assert np.abs(centred @ coeff - score).max() <= 10 * np.sqrt(tol) * np.abs(score).max()
+
+
+def test_a_moment_of_many_directions_in_space_is_multiplied_with_and_not_formed(monkeypatch):
+    """Its table of products takes three times as long, and rounds more than this tol allows."""
+    from fastkpca.solve import moments as solved
+
+    monkeypatch.setattr(solved, "nested_pairs", lambda *_: pytest.fail("the directions were not enough"))
+    X = (np.random.default_rng(0).random((2000, 3)) - 0.5) * np.sqrt(12.0)
+    model = fk.kpca(X, "gaussian", 10, sigma=0.9, tol=1e-8, features="fourier")
+    assert model.bound_kind == "guaranteed" and np.ptp(model.eigenvalue_bounds) > 0
+    assert np.ptp(model.eigenvalue_bounds, axis=1).max() <= 1e-8 * model.eigenvalues[0]
 
 
 def test_a_tol_below_the_rounding_of_the_compressed_moment_is_met_in_another_way():

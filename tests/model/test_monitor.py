@@ -314,6 +314,10 @@ def test_bad_input():
         fk.kpca_limits(model, X).exceeded()
     with pytest.raises(TypeError, match="positional"):  # by place SPE alone would be compared with the limit of T^2
         fk.kpca_limits(model, X).exceeded(fk.kpca_spe(model, X))
+    with pytest.raises(ValueError, match=r"the shapes differ: t2 \(1,\) and spe \(2,\); give both of the same rows"):
+        fk.kpca_limits(model, X).exceeded(t2=[1.0], spe=[1.0, 2.0])
+    with pytest.raises(ValueError, match="spe contains NaN, which is neither above nor below a limit"):
+        fk.kpca_limits(model, X).exceeded(t2=[1.0, 2.0], spe=[1.0, np.nan])
     features = fit(X, "gaussian", 2, {"sigma": 2.0, "features": "monomial"})
     with pytest.raises(ValueError, match="holds no training rows"):
         fk.kpca_limits(features)

@@ -155,6 +155,12 @@ def test_what_is_not_finite_is_refused(points, missing):
         assert plot.scores(points, components=(0, 2))  # what is drawn is finite
 
 
+def test_labels_that_pandas_marks_as_missing_are_refused(points):
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(ValueError, match=r"labels are missing or not finite \(first at row 7\)"):
+        plot.scores(points, pandas.array(["a"] * 7 + [None] + ["b"] * 52, dtype="string"))
+
+
 def test_other_components_and_three_of_them(points):
     from matplotlib.figure import Figure
 
@@ -190,6 +196,14 @@ def test_very_many_rows_are_counted_in_cells():
         plot.scores(points, np.arange(30_000) % 2, density=True)
 
 
+def test_new_rows_are_drawn_over_the_cells_of_many_rows():
+    points = np.random.default_rng(0).standard_normal((21_000, 2))
+    ax = plot.scores(points, new=points[:7] + 9.0, gridsize=50)
+    assert int(ax.collections[0].get_array().sum()) == 21_000
+    assert ax.collections[1].get_offsets().tolist() == (points[:7] + 9.0).tolist()
+    assert "new rows" in ax.get_legend_handles_labels()[1]
+
+
 def test_new_rows_are_hollow_and_in_the_colours_of_their_classes(points):
     new = points[:7] + 0.1
     ax = plot.scores(points, np.arange(60) % 3, new=new, new_labels=np.arange(7) % 2 + 1)
@@ -209,6 +223,34 @@ def test_new_rows_are_hollow_and_in_the_colours_of_their_classes(points):
     ]:
         with pytest.raises(ValueError, match=match):
             plot.scores(points, **wrong)
+
+
+def test_a_style_with_an_entry_for_each_point_stays_with_its_point(points):
+    sizes = np.arange(1.0, 61.0)
+    for labels in (points[:, 2], np.arange(60) % 3, None):
+        ax = plot.scores(points, labels, s=sizes)
+        drawn = {
+            tuple(p): s
+            for c in ax.collections
+            if len(c.get_offsets())
+            for p, s in zip(c.get_offsets().tolist(), c.get_sizes())
+        }
+        assert drawn == {tuple(p): s for p, s in zip(points[:, :2].tolist(), sizes)}
+    for wrong, labels in (
+        ({"marker": "x"}, np.arange(60) % 3),
+        ({"color": "red"}, np.arange(60) % 3),
+        ({"c": sizes}, sizes),
+    ):
+        with pytest.raises(ValueError, match=f"labels set {next(iter(wrong))}; leave out one of the two"):
+            plot.scores(points, labels, **wrong)
+
+
+def test_labels_of_two_kinds_are_refused(points):
+    for labels, new_labels in ((np.arange(60) % 3, ["a", "b"]), (["a"] * 60, [1, 2])):
+        with pytest.raises(
+            ValueError, match="labels are (numbers|words) and new_labels (words|numbers); give both of one"
+        ):
+            plot.scores(points, labels, new=points[:2], new_labels=new_labels)
 
 
 def test_style_is_passed_on(points):

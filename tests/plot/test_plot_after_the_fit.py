@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -116,6 +118,27 @@ def test_scree_draws_both_kinds_of_intervals(model, X):
     ax.figure.draw_without_rendering()
 
 
+def test_bars_of_components_that_do_not_exceed_chance_are_paler(model, X):
+    sure = replace(fk.kpca_uncertainty(model, X, n_bootstrap=100, n_permutations=19), n_significant=3)
+    ax = plot.scree(model, uncertainty=sure)
+    broad = next(x for x in ax.collections if "interval for the population" in str(x.get_label()))
+    strength = broad.get_colors()[:, 3]
+    assert len(strength) == 4 and (strength[3] < 0.5 * strength[:3]).all()
+    assert "the same, of components that do not exceed" in ax.get_legend().get_texts()[2].get_text()
+    every = plot.scree(model, uncertainty=replace(sure, n_significant=None, permuted=None))
+    assert len(every.get_legend().get_texts()) == len(ax.get_legend().get_texts()) - 2
+
+
+def test_bars_without_an_end_are_cut_off(model, X):
+    sure = fk.kpca_uncertainty(model, X, n_bootstrap=100, n_permutations=0)
+    ends = sure.latent_interval.copy()
+    ends[0, 1], ends[2, 0] = np.inf, 0.0
+    ax = plot.scree(model, uncertainty=replace(sure, latent_interval=ends))
+    low, high = ax.get_ylim()
+    assert 0.0 < model.eigenvalues[-1] / 20 < low and high < 20 * model.eigenvalues[0]
+    ax.figure.draw_without_rendering()
+
+
 def test_a_model_that_is_not_centred(X):
     model = fk.kpca(X + 1.0, "linear", 3, center=False)
     ax = plot.scree(model, uncertainty=fk.kpca_uncertainty(model, X + 1.0, n_bootstrap=100, n_permutations=5))
@@ -142,6 +165,15 @@ def test_wrong_input_is_refused_in_words(model, which, X):
         plot.importance(which, component=4)
     with pytest.raises(ValueError, match="n_columns"):
         plot.importance(which, n_columns=0)
+    for wrong, error, text in (
+        (lambda: plot.importance(which, n_columns=2.5), TypeError, "n_columns is 2.5; give a whole number"),
+        (lambda: plot.importance(which, component=1.5), ValueError, "no component 1.5: the model has 4"),
+        (lambda: plot.importance(which, component=[0]), ValueError, r"no component \[0\]: the model has 4"),
+        (lambda: plot.biplot(model, which, n_arrows="2"), TypeError, "n_arrows is '2'; give a whole number"),
+        (lambda: plot.biplot(fk.kpca(X, "linear", 1), X), ValueError, "no component 1: the model has 1"),
+    ):
+        with pytest.raises(error, match=text):
+            wrong()
     with pytest.raises(ValueError, match="shows two"):
         plot.biplot(model, which, components=(0, 1, 2))
     other = fk.kpca(X, "linear", 2)

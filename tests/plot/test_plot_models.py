@@ -164,6 +164,9 @@ def test_scree_of_one_and_of_many(X, c):
     for wrong in (0, c + 1):
         with pytest.raises(ValueError, match=f"the model has 1 to {c}"):
             plot.scree(many, n_components=wrong)
+    for wrong in (0.5, "1"):
+        with pytest.raises(TypeError, match="n_components is .*; give a whole number"):
+            plot.scree(many, n_components=wrong)
 
 
 def test_scree_of_an_indefinite_kernel(X):
@@ -257,9 +260,14 @@ def test_contours_refuse_what_they_cannot_draw(model, X):
         (lambda: plot.contours(model, inputs=("height", "age")), "not named"),
         (lambda: plot.contours(model, inputs="ab"), "two columns of the rows"),
         (lambda: plot.contours(model, component=6), "no component 6: the model has 6"),
+        (lambda: plot.contours(model, component=1.5), "no component 1.5: the model has 6"),
+        (lambda: plot.contours(model, component="0"), "no component '0': the model has 6"),
+        (lambda: plot.contours(model, component=[]), "component is empty; give one or more"),
+        (lambda: plot.contours(model, inputs=(0, 1.5)), "no input 1.5: the rows have 3 columns"),
+        (lambda: plot.contours(model, levels=0), "levels is 0; give a whole number, 1 or more"),
         (lambda: plot.contours(model, at=[1.0]), "a value for each of the 3 inputs"),
         (lambda: plot.contours(model, limits=((1, 0), (0, 1))), "of the two inputs are needed"),
-        (lambda: plot.contours(model, resolution=1), "at least 2 points"),
+        (lambda: plot.contours(model, resolution=1), "resolution is 1; give a whole number, 2 or more"),
         (lambda: plot.contours(model, labels=[1, 2]), "one for each of the 300"),
         (lambda: plot.contours(model, X[:, :2]), "columns"),
         (lambda: plot.contours(model, ax=[plot.contours(model)], component=(0, 1)), "2 components and 1 axes"),
@@ -310,7 +318,8 @@ def test_accuracy_refuses(model):
             call()
 
 
-def test_the_passes_are_recorded_and_drawn(X, tmp_path):
+def test_the_passes_are_recorded_and_drawn(tmp_path):
+    X = np.random.default_rng(0).standard_normal((1100, 3)) * [1.0, 0.7, 0.4] + [10.0, -5.0, 2.0]
     model = fk.kpca(X, "gaussian", 5, sigma=0.7, tol=1e-9, method="krylov")
     widths, expected = model.info["widths"], model.info["search_widths"]
     assert widths[-1][0] == model.info["matrix_passes"] and model.info["search_passes"] >= len(expected) >= 1

@@ -346,6 +346,22 @@ def test_values_kept_in_float64_serve_a_search_in_float32():
     np.testing.assert_allclose(exact.matmat(U), product, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("n", [1, 191, 700, 1301])
+def test_kept_values_come_back_band_by_band(n):
+    X = np.random.default_rng(6).random((n, 40))
+    kernel = KEPT["gaussian"]
+    K = kernel.block(X, X)
+    product = ExactSummation(kernel, Rows(X), keeps=True)
+    product.kept_block(0)
+    X[:] = np.nan  # nothing is evaluated from here on
+    seen = np.full((n, n), np.nan)
+    for number, (I, J) in enumerate(product.bands):
+        seen[I, J] = product.kept_block(number)
+        seen[J, I] = seen[I, J].T
+    np.testing.assert_allclose(seen, K, rtol=1e-12)
+    assert np.array_equal(seen, seen.T)
+
+
 def test_room_for_tiles_that_is_too_small_or_of_another_type_is_refused():
     X, U = np.zeros((300, 2)), np.zeros((300, 1))
     entries = tiles.kept_entries(300, 300, True)

@@ -20,6 +20,7 @@ import scipy.sparse as sp
 import fastkpca as fk
 from fastkpca.errors import DataFileError
 from fastkpca.rows import archives, collected, scorefiles, tables, textfiles
+from fastkpca.rows.convert import as_rows
 from fastkpca.rows.sources import FileSource
 
 
@@ -335,6 +336,107 @@ def test_a_column_of_points_among_decimal_commas(text, reader):
         r"line 2, column 1 \('a'\): '1.5' is not a number \(a thousands point, or a decimal point\?.* \(the first of 2",
         decimal=",",
     )
+
+
+@pytest.mark.parametrize(
+    ("header", "keys"),
+    [
+        ('"b,c"', "1"),
+        ("d", "1"),
+        ("-b", "1"),
+        ('"say ""b"""', "1"),
+        ("$b", "1"),
+        ("b & c", '"b & c"'),
+        ("b&c", '"b&c"'),
+        ("größe", "größe"),
+        ("b_1.x", "b_1.x"),
+    ],
+)
+def test_columns_to_leave_out_are_said_so_that_they_can_be_typed(text, header, keys):
+    """A name that the option would take for several columns, or for another option, or that stands twice, is no key."""
+    path = text(f"{header},d,e\nx,1,3\ny,2,4\nx,3,5\n" if header != "d" else "d,d,e\nx,1,3\ny,2,4\nx,3,5\n")
+    message = refused(path, "leave out with --skip-columns")
+    assert message.endswith(f"--skip-columns {keys}")
+    assert tables.read(path, skip_columns=keys.strip('"').split(",")).X.shape == (3, 2)
+
+
+GAPS = "who,a,b,c\nu,1,2,3\n# note\nv,NA,5,6\nw,7, ,?\n\nx,10,11,12\ny,-,14,n/a \n"
+
+
+def without_missing(path, **options):
+    return tables.without_missing(tables.read(path, allow_missing=True, **options), "file")
+
+
+def test_a_replacement_character_is_a_character_like_any_other(text, reader):
+    """U+FFFD stands in many a UTF-8 file, for what another program could not read: saving it again is no advice."""
+    table = tables.read(text("Gr\ufffde,b,g\n" + "1,2,x\n" * 60 + "3,4,\ufffd\n"), label_column="g")
+    assert table.names == ["Gr\ufffde", "b"] and table.labels[-1] == "\ufffd" and table.notes == []
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_rows_with_missing_values_are_left_out(text, reader, delimiter):
+    path = text(GAPS.replace(",", delimiter))
+    table = without_missing(path, id_column="who")
+    np.testing.assert_array_equal(table.X, [[1, 2, 3], [10, 11, 12]])
+    assert table.kept.tolist() == [True, False, False, True, False] and table.n_rows == 2
+    assert table.identifiers.tolist() == list("uvwxy")
+    assert table.notes == ["3 of 5 rows have missing values and are left out: lines 4, 5, 8"]
+    table = without_missing(path, columns=["b"], label_column="who")
+    assert table.X.ravel().tolist() == [2, 5, 11, 14] and table.labels.tolist() == ["u", "v", "x", "y"]
+    assert table.notes == ["1 of 5 rows has a missing value and is left out: line 5"]
+    with pytest.raises(DataFileError, match="file: every row has a missing value in a column that is taken"):
+        without_missing(text("a,b\n,1\n2,\n"))
+
+
+@pytest.mark.parametrize(
+    ("content", "match"),
+    [
+        ("a,b\n1,2\n,3\n4\n", "line 4 has 1 columns where the first line of data has 2"),
+        ("a,b\n1,2\n,3\n4,5,6\n", "line 4 has 3 columns where the first line of data has 2"),
+        ("a,b\n1,2\n,3\n4,5x\n", r"^[^;]*x.csv: line 4, column 2 \('b'\): '5x' is not a number$"),
+        ("a,b\n1,2\n,3\n4,inf\n", r"^[^;]*x.csv: line 4, column 2 \('b'\): inf is not a finite number; drop or rep"),
+        ("a,b\n1,x\n,y\n4,\n", "not numeric: column 2"),
+    ],
+)
+def test_what_is_wrong_beside_missing_values_is_still_said(text, reader, content, match):
+    refused(text(content), match, allow_missing=True)
+
+
+def test_decimal_commas_beside_missing_values(text):
+    table = without_missing(text("a;b\n1,5;2,25\n-;3\nNaN;1\n4;5\n"), decimal=",")
+    assert table.X.tolist() == [[1.5, 2.25], [4, 5]]
+
+
+@pytest.mark.parametrize("kind", ["npy", "float32", "npz", "mat", "parquet", "h5", "large text"])
+def test_rows_with_missing_values_in_files_of_numbers(tmp_path, monkeypatch, kind):
+    X = np.random.default_rng(0).standard_normal((300, 3)).astype(np.float32)
+    X[[7, 120], [0, 2]] = np.nan
+    expected = np.delete(X, [7, 120], axis=0)
+    path = tmp_path / f"x.{kind}"
+    if kind in ("npy", "float32"):
+        path = tmp_path / "x.npy"
+        np.save(path, X if kind == "float32" else X.astype(float))
+    elif kind == "npz":
+        np.savez(path, X=X)
+    elif kind == "mat":
+        scipy.io.savemat(path, {"X": sp.csc_matrix(X.astype(float))})
+    elif kind == "parquet":
+        pytest.importorskip("pyarrow")
+        pytest.importorskip("pandas").DataFrame(X, columns=NAMES).to_parquet(path)
+    elif kind == "h5":
+        with pytest.importorskip("h5py").File(path, "w") as file:
+            file["x"] = X
+    else:
+        monkeypatch.setattr(collected, "IN_MEMORY", 1000)
+        pytest.importorskip("pandas").DataFrame(X.astype(float)).to_csv(path, index=False, header=False)
+    table = without_missing(path)
+    np.testing.assert_array_equal(as_rows(table.X).shifted(np.zeros(3)).all(), expected)
+    where = "lines 8, 121" if kind == "large text" else "rows 8, 121, counted from 1"
+    assert table.notes == [f"2 of 300 rows have missing values and are left out: {where}"]
+    if kind == "npy":
+        np.save(path, expected)
+        whole = tables.read(path)
+        assert tables.without_missing(whole, "file") is whole and whole.kept is None
 
 
 def test_words_beside_decimal_commas(text):

@@ -230,6 +230,8 @@ REFUSED = {
     "no columns": (np.zeros((3, 0)), ValueError, r"no columns, shape \(3, 0\)"),
     "empty list": ([], ValueError, r"shape \(0,\)"),
     "empty frame": (pd.DataFrame(index=range(3)), ValueError, "no columns"),
+    "no objects": (np.array([], dtype=object), ValueError, r"shape \(0,\)"),
+    "no bytes": (np.array([], dtype="S3"), ValueError, r"shape \(0,\)"),
     "ragged": ([[1.0, 2.0], [1.0, 2.0], [3.0]], ValueError, "row 2 has 1 entries where row 0 has 2"),
     "one sample": (np.zeros((1, 3)), ValueError, r"X has 1 row; kpca needs at least 2.*X\.T"),
     "one sparse sample": (sp.csr_matrix(np.ones((1, 3))), ValueError, "X has 1 row; kpca needs at least 2"),

@@ -77,8 +77,22 @@ def test_it_tells_what_it_cannot_do():
         KernelPCANovelty().predict(np.eye(4))
     with pytest.raises(ValueError, match="'contamination' parameter"):
         KernelPCANovelty(contamination=0.7).fit(np.eye(20))
-    again = pickle.loads(pickle.dumps(KernelPCANovelty(3).fit(ring(50, 0))))
-    assert set(again.predict(ring(50, 1))) <= {-1, 1}
+    fitted = KernelPCANovelty(3).fit(ring(50, 0))
+    again = pickle.loads(pickle.dumps(fitted))
+    assert set(again.predict(ring(50, 1))) <= {-1, 1} and again.model_ is again.pca_.model_
+    old = KernelPCANovelty.__new__(KernelPCANovelty)
+    old.__setstate__(vars(fitted) | {"model_": fitted.model_})
+    np.testing.assert_array_equal(old.score_samples(ring(50, 1)), fitted.score_samples(ring(50, 1)))
+    wide = np.random.default_rng(0).standard_normal((100, 400))
+    assert len(pickle.dumps(KernelPCANovelty(3).fit(wide))) < 1.3 * wide.nbytes
+
+
+@pytest.mark.parametrize("statistic", ["spe", "t2"])
+def test_another_rate_of_alarms_by_a_limit_on_rows_left_out(statistic):
+    novelty = KernelPCANovelty(gamma=2.0, statistic=statistic).fit(ring(300, 0))
+    limits = fk.kpca_limits(novelty, ring(400, 1), confidence=0.98, spe="empirical", t2="empirical")
+    novelty.offset_ = -getattr(limits, statistic)
+    assert 0.005 < (novelty.predict(ring(4000, 2)) < 0).mean() < 0.03
 
 
 # partial_fit --------------------------------------------------------------------------------------------------------

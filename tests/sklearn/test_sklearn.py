@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 import subprocess
 import sys
@@ -463,6 +464,34 @@ def test_pickle_and_clone_give_the_same_bits(given):
     assert repr(again.model_) == repr(ours.model_) and str(again.model_.plan) == str(ours.model_.plan)
     np.testing.assert_array_equal(clone(ours).fit(X).transform(X), expected)
     assert joblib.hash(clone(ours).fit(X).transform(X)) == joblib.hash(expected)
+
+
+@pytest.mark.parametrize("container", [np.asarray, np.float32, sp.csr_matrix])
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "laplacian"])
+def test_a_pickle_holds_the_rows_once(container, kernel):
+    X = container(np.random.default_rng(0).uniform(size=(200, 150)) + 0.1)
+    ours = KernelPCA(2, kernel=kernel, method="dense").fit(X)
+    packed = pickle.dumps(ours)
+    size = X.data.nbytes + X.indices.nbytes if sp.issparse(X) else X.nbytes
+    assert len(packed) < size + 50_000  # the rows in float64 are 240,000
+    for again in (pickle.loads(packed), copy.deepcopy(ours), copy.copy(ours)):
+        np.testing.assert_array_equal(again.model_.projector.landmarks, ours.model_.projector.landmarks)
+        np.testing.assert_array_equal(again.transform(X), ours.transform(X))
+        assert len(pickle.dumps(again)) < size + 50_000
+
+
+def test_pickles_that_hold_the_rows_twice_are_loaded():
+    X = IRIS.copy()
+    ours = KernelPCA(2, kernel="rbf", method="dense").fit(X)
+    expected = ours.transform(IRIS)
+    old = KernelPCA.__new__(KernelPCA)
+    old.__setstate__(vars(ours) | {"X_fit_": IRIS})
+    np.testing.assert_array_equal(old.transform(IRIS), expected)
+    ours.X_fit_[0] += 1.0  # its rows are no longer those of the model, which stays as it is
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(ours)).transform(IRIS), expected)
+    assert pickle.loads(pickle.dumps(KernelPCA(2))).n_components == 2
+    matrix = KernelPCA(2, kernel="precomputed").fit(X @ X.T)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(matrix)).transform(X @ X.T), matrix.transform(X @ X.T))
 
 
 @pytest.mark.parametrize("features", ["monomial", "ranked", "pivots", "fourier"])

@@ -385,3 +385,18 @@ def test_no_silent_miss(attack):
     for case in range(attack.count(500, least=10)):
         missed, _ = attack_cluster(attack.rng("clusters", case))
         assert not missed
+
+
+@pytest.mark.parametrize("residual", [1e-9, 1e-4, 1e-2, 0.3])
+def test_an_error_of_the_images_beside_small_residuals_costs_little_more_than_its_square(residual):
+    """(|R| + e)^2 / gap at least, whichever of the two is larger; any rotation of F beside R has to be covered."""
+    error, m = 1e-3, 6
+    factor = cert._residual_factor(residual**2 * np.eye(m), 100, error)
+    sharp = (residual + error) ** 2
+    assert sharp <= np.linalg.eigvalsh(factor.T @ factor)[-1] <= 2.1 * sharp + 1e-10
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        R = residual * np.linalg.qr(rng.standard_normal((100, m)))[0]
+        F = error * np.linalg.qr(rng.standard_normal((100, m)))[0]
+        gap = factor.T @ factor - (R + F).T @ (R + F)
+        assert np.linalg.eigvalsh(gap)[0] >= -1e-15

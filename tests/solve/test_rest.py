@@ -8,6 +8,7 @@ import pytest
 from dense_products import centered, entries_of
 
 import fastkpca as fk
+from fastkpca.products import weighted as weighted_module
 from fastkpca.products.weighted import _WeightedCoordinates
 from fastkpca.solve import rest as rest_module
 from fastkpca.solve.rest import Rest
@@ -150,3 +151,14 @@ def test_the_factorisation_is_what_makes_them_certain(monkeypatch, weighted, cen
     np.testing.assert_allclose(model.eigenvalues, values, rtol=1e-5)
     assert (model.eigenvalue_bounds[:, 0] <= values * (1 + 1e-12)).all()
     assert (values * (1 - 1e-12) <= model.eigenvalue_bounds[:, 1]).all()
+
+
+def test_a_factorisation_takes_the_values_that_are_held(monkeypatch):
+    bounds, prove = [], rest_module.Rest.factorised_bound
+    monkeypatch.setattr(rest_module.Rest, "factorised_bound", lambda *x: bounds.append(prove(*x)) or bounds[-1])
+    evaluated = []
+    compute = weighted_module.checked_block
+    monkeypatch.setattr(weighted_module, "checked_block", lambda *x: evaluated.append(compute(*x)) or evaluated[-1])
+    X = np.random.default_rng(4).standard_normal((1200, 6))
+    held = fk.kpca(X, "gaussian", 4, method="krylov", products="exact", sigma=0.4, tol=1e-5)
+    assert held.info["matrix_passes"] and len(bounds) == 1 and not evaluated

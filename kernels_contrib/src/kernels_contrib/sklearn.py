@@ -80,6 +80,7 @@ class _KernelClassifier(ClassifierMixin, KernelEstimator):
         """``gamma``, with the number that "scale" stands for in scikit-learn's support vector machines."""
         if self.gamma != "scale":
             return self.gamma
+        X = X.astype(np.float64)  # squares of small integers leave their type
         variance = X.multiply(X).mean() - X.mean() ** 2 if issparse(X) else X.var()
         return 1 / (X.shape[1] * float(variance)) if variance > 0 else 1.0
 

@@ -1,0 +1,57 @@
+"""What a call costs whatever the rows: counts of Python calls and of certificates, never seconds."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import fastkpca as fk
+from fastkpca.solve import exact_passes
+
+
+def calls_of(task: Callable[[], object]) -> int:
+    """Calls of functions, in Python and in C, of the second of two runs."""
+    task()
+    count = 0
+
+    def note(frame: object, event: str, argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        task()
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+@pytest.mark.parametrize(("n", "most"), [(50, 1290), (200, 1290), (500, 2990)])
+def test_small_problems_take_few_calls(n, most):
+    X = np.random.default_rng(0).random((n, 10))
+    assert calls_of(lambda: fk.kpca(X, "gaussian", 10, sigma=1.0, n_threads=1)) <= most
+
+
+def test_small_matrix_that_is_held_is_certified_once(monkeypatch):
+    certificates = []
+
+    def noted(*given, **named):
+        certificates.append(given)
+        return certify(*given, **named)
+
+    certify = exact_passes.ritz_certificate
+    monkeypatch.setattr(exact_passes, "ritz_certificate", noted)
+    X = np.random.default_rng(0).random((500, 10))
+    model = fk.kpca(X, "gaussian", 10, sigma=1.0)
+    assert model.info["method"] == "krylov"
+    assert (model.info["search_passes"], model.info["matrix_passes"]) == (0, 3)
+    assert len(certificates) == 1
+    assert [passes for passes, _ in model.info["search_widths"]] == [1, 2]
+    exact = fk.kpca(X, "gaussian", 10, sigma=1.0, method="dense").eigenvalues
+    low, high = model.eigenvalue_bounds.T
+    assert (low <= exact).all() and (exact <= high).all()
+    assert model.bound_kind == "guaranteed" and (high - low).max() <= 1e-6 * exact[0]

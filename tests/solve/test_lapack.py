@@ -1,0 +1,67 @@
+"""LAPACK's largest eigenpairs: by inverse iteration where these are not very few, in little more than the matrix."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from fastkpca.solve import lapack
+from fastkpca.solve.lapack import largest_eigenpairs, takes_all
+
+SPECTRA = {
+    "even": lambda rng, n: rng.random(n),
+    "all equal": lambda rng, n: np.ones(n),
+    "each three times": lambda rng, n: np.repeat(rng.random(n), 3)[:n],
+    "eighteen decades": lambda rng, n: 10.0 ** -rng.uniform(0, 18, n),
+    "projection": lambda rng, n: np.arange(n) % 2.0,
+    "negative": lambda rng, n: -rng.random(n),
+    "nearly equal": lambda rng, n: 1.0 + 1e-13 * rng.random(n),
+    "tiny": lambda rng, n: 1e-140 * rng.standard_normal(n),
+    "huge": lambda rng, n: 1e140 * rng.standard_normal(n),
+}
+
+
+@pytest.mark.parametrize("name", SPECTRA)
+@pytest.mark.parametrize("diagonal", [False, True])
+def test_pairs_of_any_spectrum_are_accurate(name, diagonal, attack):
+    rng = attack.rng(name, diagonal)
+    for _ in range(20):
+        n = int(rng.integers(4, 90))
+        c = int(rng.integers(1, n // 2 + 1))
+        values = SPECTRA[name](rng, n)
+        Q = np.eye(n) if diagonal else np.linalg.qr(rng.standard_normal((n, n)))[0]
+        A = (Q * values) @ Q.T
+        A = (A + A.T) / 2
+        found, vectors = largest_eigenpairs(A.copy(), c)
+        size = np.abs(values).max() * np.sqrt(n)
+        assert np.abs(found - np.linalg.eigvalsh(A)[::-1][:c]).max() <= 4e-15 * size
+        assert np.linalg.norm(A @ vectors - vectors * found) <= 4e-14 * size
+        assert np.linalg.norm(vectors.T @ vectors - np.eye(c)) <= 4e-14 * np.sqrt(n)
+
+
+def test_bisection_is_for_very_few(monkeypatch):
+    def refused(*given, **options):
+        raise AssertionError("LAPACK's driver for a few eigenvalues bisects for each")
+
+    A = np.random.default_rng(0).standard_normal((200, 400))
+    A = A @ A.T
+    monkeypatch.setattr(lapack.scipy.linalg, "eigh", refused)
+    for c in (9, 60, 100):
+        assert not takes_all(200, c)
+        assert len(largest_eigenpairs(A.copy(), c)[0]) == c
+    with pytest.raises(AssertionError, match="bisects"):
+        largest_eigenpairs(A.copy(), 3)
+
+
+@pytest.mark.parametrize("c", [40, 200])
+def test_vectors_are_the_only_large_array_beside_the_matrix(c):
+    n = 500
+    A = np.random.default_rng(0).standard_normal((n, n))
+    A = A + A.T
+    tracemalloc.start()
+    largest_eigenpairs(A, c)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak <= 8 * n * (c + 150)

@@ -186,13 +186,12 @@ def _products(
                 keeps = way.room.values > 0.0
                 search = ExactSummation(kernel, everywhere, n_threads=threads, dtype=np.float32, keeps=keeps)
         return ExactSummation(kernel, everywhere, n_threads=threads), search, None, None
+    double = without_search(rows.n_samples, positive_semidefinite=kernel.positive_semidefinite)
+    searches = way.room.values and not double and _values_fit_float32(problem)
     if is_compiled(kernel):
         product = ExactSummation(kernel, rows, n_threads=threads, keeps=True)
-        double = without_search(rows.n_samples, positive_semidefinite=kernel.positive_semidefinite)
-        searches = way.room.values and not double and _values_fit_float32(problem)
         return product, product.in_float32() if searches else None, None, product
     K = gram_matrix(kernel, rows, n_threads=threads, progress=problem.budget.report)
-    searches = way.room.values and _values_fit_float32(problem)
     search = KeptTiles(kernel, rows, K, n_threads=threads) if searches else None
     return MatrixSummation(K, n_threads=threads), search, K, None
 

@@ -18,7 +18,7 @@ from ..base.near import with_near
 from ..base.protocol import Cost, FeatureMap, Kernel, Offer, Summary
 from ..errors import NoRouteError, SlowRouteWarning, warn_caller
 from ..maps.draws import DRAWS
-from ..maps.pivots import candidates_for, pivot_map, pivots_cost
+from ..maps.pivots import candidates_for, may_be_means, pivot_map, pivots_cost
 from ..model.plan import Candidate, Plan, Room, readable_seconds, readable_size
 from ..products.exact import kept_bytes as kept_value_bytes
 from ..products.matrix import kept_bytes
@@ -106,6 +106,9 @@ PIVOT_LOOK_SECONDS = 1.5e-4
 """Of a look and what follows from it, for each pivot that the look took."""
 SAMPLED_SHARE = 0.85
 """Of tol, for what pivots are predicted to leave: where they leave more than tol there is a second pass."""
+MEANS_FROM, MEANS_SHARE = 4, 0.8
+"""Rows for each of the sample from which on pivots are moved to means, and about how many of these do what the probe's
+pivots, which are rows, do."""
 SCORES_BY_WEIGHTS = 1e-6
 """Residual trace over trace from which on weights of the kernel values give the scores of a map of pivots: what these
 round grows as the root of the residual falls."""
@@ -523,7 +526,8 @@ def _pivot_count(problem: Problem, look: Look, residual: float) -> Counted | Non
     target, n = problem.target, problem.data.n_samples
     if not target.tol_is_required:
         return None if target.max_features is None else budgeted(n, target.max_features)
-    count = _sampled_rank(look, n, target.tol) if target.may_use_sampled_bound else None
+    fewer = MEANS_SHARE if may_be_means(problem.kernel) and _worth_means(problem.data) else 1.0
+    count = _sampled_rank(look, n, target.tol, fewer) if target.may_use_sampled_bound else None
     if target.max_features is None or look.probe is None:
         return count
     enough = look.probe.rank(residual) if count is None else count.rank
@@ -535,20 +539,25 @@ def budgeted(n: int, rank: int) -> Counted:
     return Counted(rank, draws_worth(n, rank))
 
 
-def _sampled_rank(look: Look, n: int, tol: float) -> Counted | None:
+def _worth_means(data: Summary) -> bool:
+    """Whether the rows are so many that fewer pivots are worth looking for their places."""
+    return data.n_samples >= MEANS_FROM * len(data.sample)
+
+
+def _sampled_rank(look: Look, n: int, tol: float, fewer: float) -> Counted | None:
     """Pivots that leave so little that a sample of the rows proves its largest eigenvalue small enough for ``tol``.
 
     More pivots need fewer rows: the cheapest of both. None where that is hardly cheaper than a trace that is small
-    enough, which is certain, or where nothing is known.
+    enough, which is certain, or where nothing is known. ``fewer``: so many do the same for each of the probe's pivots.
     """
     probe = look.probe
     if probe is None or not probe.beside or not look.share(1) > 0.0:
         return None
     wanted = SAMPLED_SHARE * tol * look.first(n)
     ranks = np.unique(np.geomspace(4, min(n, MAX_FEATURES), 160).astype(np.intp))
-    left, draws = probe.residual_beside(ranks), np.arange(FEWEST, DRAWS + 1, FEWEST)[:, None]
+    left, draws = probe.residual_beside(ranks / fewer), np.arange(FEWEST, DRAWS + 1, FEWEST)[:, None]
     # a pilot may have its share of the probability, too
-    enough = left * upper_share(probe.largest_share(ranks, draws), draws, SAMPLING_FAILURE / 4.0) <= wanted
+    enough = left * upper_share(probe.largest_share(ranks / fewer, draws), draws, SAMPLING_FAILURE / 4.0) <= wanted
     flops = np.where(enough, bound_flops(draws, ranks) + 2.0 * n * ranks.astype(float) ** 2, np.inf)
     i, j = np.unravel_index(np.argmin(flops), flops.shape)
     certain = 2.0 * n * float(probe.rank(wanted)) ** 2
@@ -583,6 +592,7 @@ def _pivots(
             n_samples=data.n_samples,
             sample_rows=max(4 * cost.n_features, len(sample)),
             entry_error=kernel.entry_error(data, np.dtype(np.float64)),
+            means=counted and _worth_means(data),
         )
 
     return Offer("pivots", cost, build)

@@ -199,7 +199,7 @@ class TextFile:
         with CollectedRows(len(taken), self.name) as X:
             try:
                 for block, columns in self._blocks(taken, beside, notes):
-                    if not (explained or np.isfinite(block).all()):
+                    if not explained and self._may_be_wrong(block, taken):
                         self._explain(taken)  # of the whole file
                         explained = True
                     X.append(block)
@@ -215,6 +215,18 @@ class TextFile:
                     return self._collected(taken, dict.fromkeys(beside, object), notes)
                 raise DataFileError(f"{self.name}: {' '.join(str(error).split())}") from None
             return X.rows(), {i: np.concatenate(part) for i, part in parts.items()}
+
+    @property
+    def _last(self) -> int:
+        """The last column that has values: a line that is short has none there."""
+        return self.n_columns - 1 - self.open_end
+
+    def _may_be_wrong(self, block: np.ndarray, taken: list[int]) -> bool:
+        """Whether a line of this block may be at fault; of missing values that are allowed only those at its end."""
+        if np.isfinite(block).all():
+            return False
+        short = self._last in taken and np.isnan(block[:, taken.index(self._last)]).any()
+        return bool(not self.allow_missing or short or np.isinf(block).any())
 
     def _blocks(self, taken: list[int], beside: dict[int, type], notes: list[str]) -> Iterator[_Block]:
         """By pandas; by numpy where pandas is not installed, or its import would take longer than the reading."""
@@ -259,7 +271,6 @@ class TextFile:
             types[self.n_columns] = "S1"
         if self.allow_missing:
             options |= {"na_filter": True, "na_values": dict.fromkeys(taken, _SPELLINGS)}
-        last = self.n_columns - 1 - self.open_end
         with self._decompressing(), self._open(binary=not self.text_only) as file:
             for _ in range(self.header_line):
                 file.readline()
@@ -280,7 +291,7 @@ class TextFile:
                 if old and (table.pop(self.n_columns) != b"").any():
                     self._explain(taken)
                 # a line that ends early gets empty fields, which a column of numbers refuses, but not one of text
-                if last not in taken and table[last].isin(["", b""]).any():
+                if self._last not in taken and table[self._last].isin(["", b""]).any():
                     self._explain(taken)
                 X = table if taken == list(table.columns) else table[taken]
                 yield X.to_numpy(), [table[i].to_numpy() for i in beside]

@@ -67,14 +67,16 @@ LOOK_SECONDS = 1.25e-2
 """Below this LAPACK is taken without a look at the spectrum, which costs 3e-3 and seldom finds anything faster."""
 LOOK_VALUES = 1e5
 """Kernel values that a look takes."""
-NO_LOOK_SECONDS = 0.25
-"""Of a map that is taken without a look, which costs 4 to 10 milliseconds."""
+NO_LOOK_SECONDS, NO_LOOK_EXACT_SECONDS = 0.1, 0.25
+"""Of a route that is taken without a look, which costs 5 to 25 milliseconds; the latter of a map that leaves nothing
+out."""
 NO_SEARCH_SECONDS = 0.02
 """Of the moments of a map that leaves something out, the same: fewer features by a search would not repay it."""
 SPREAD_COLUMNS = 64
 KRYLOV_OVERHEAD, HELD_OVERHEAD = 15e-3, 2e-3  # the latter beside compiled values that are held
 KRYLOV_DOUBLE = 1.5  # passes in float64; those before are a search in float32, twice as fast
 MOST_PASSES, FLAT_PASSES = 40.0, 2.0
+FLAT_RISK = 1.25  # of a flat spectrum LAPACK's time is known, and a run that is left for it costs both
 KRYLOV_PRODUCT_SHARE = 2e-3  # of tol, for the error of approximate products: it enters twice, times sqrt(columns)
 
 KEPT_MATRIX = 64 << 20
@@ -210,12 +212,13 @@ def _without_look(problem: Problem, dense: Candidate) -> list[Candidate]:
         return []
     # of a loose tol fewer pivots may do than the trace of what they leave lets expect: only a look can tell
     loose = LOOK_SECONDS if data.n_samples < LARGER_LOOK else 2.0 * LOOK_SECONDS
-    worth = loose if target.may_use_sampled_bound else NO_LOOK_SECONDS
+    worth = loose if target.may_use_sampled_bound else NO_LOOK_EXACT_SECONDS
     most = int(math.sqrt(worth * SYRK_RATE / data.n_samples))
     maps = _small_exact_maps(problem, most) if _is_spread(data) else []
     if not maps:
         residual = 0.5 * target.tol * first_share(kernel, data)
         hold = _components_held(problem, None)
+        worth = min(worth, NO_LOOK_SECONDS)
         most = int(math.sqrt(min(worth, NO_SEARCH_SECONDS) * SYRK_RATE / data.n_samples))
         offers = kernel.feature_maps(data, residual, most) if 0.0 < residual < 1.0 else []
         maps = [_feature_candidate(problem, offer, hold) for offer in offers]
@@ -657,6 +660,7 @@ def _krylov_candidate(problem: Problem, look: Look, way: Way) -> Candidate:
     seconds = way.seconds(search / (2 if exact and (held or not way_in_memory) else 1) + KRYLOV_DOUBLE)
     seconds += HELD_OVERHEAD if held else KRYLOV_OVERHEAD
     seconds += _algebra_seconds(problem, way, k, block, search, proved=proved)
+    seconds *= 1.0 if proved else FLAT_RISK
 
     def needed(D: int) -> float:
         return footprint.krylov_bytes(data, problem.rows, k, D, way.least_memory)

@@ -25,7 +25,7 @@ from ..errors import DataFileError
 from .archives import data_file_errors
 from .collected import CollectedRows
 from .columns import listed
-from .selection import Selection, Table, column_keys, column_label
+from .selection import ColumnSelection, Table, column_keys, column_label
 
 __all__ = ["TextFile"]
 
@@ -136,7 +136,7 @@ class TextFile:
         self.notes.append(f"line {line} ({first}) is taken for the names of the columns; --header no takes it for data")
         return True
 
-    def read(self, selection: Selection, allow_missing: bool = False) -> Table:
+    def read(self, selection: ColumnSelection, allow_missing: bool = False) -> Table:
         """The columns that were asked for, as float64, with their names, labels and identifiers."""
         chosen = selection.resolve(self.n_columns, self.names)
         self.needs, self.allow_missing = selection.needs, allow_missing

@@ -149,6 +149,15 @@ def test_what_cannot_be_told_is_refused():
         fk.kpca_importance(model, X[:1])
 
 
+def test_no_column_is_blamed_where_none_alone_helps():
+    X = rows(60, 0)
+    model = fk.kpca(X, "gaussian", 5, standardize=True)
+    found = fk.kpca_contributions(model, np.vstack([X[:1], X[:1] + 100.0 * X.std(axis=0), X[1:2]]))
+    assert found.largest[1] == -1 and (found.largest[[0, 2]] >= 0).all()
+    assert "row 1: spe 1" in repr(found) and "no column alone takes anything off" in repr(found).splitlines()[2]
+    np.testing.assert_allclose(found.values[1], X[0] + 100.0 * X.std(axis=0))  # left as they are
+
+
 def test_moved_rows_are_few_at_a_time_however_many_columns_there_are(monkeypatch):
     X = rows(60, 0)
     model = fk.kpca(X, "gaussian", 5, standardize=True)

@@ -9,6 +9,10 @@ _Ints = npt.NDArray[np.int32]
 
 def table(d: int, degree: int) -> tuple[_Ints, _Ints, _Ints, npt.NDArray[np.int64]]: ...
 
+INSTRUCTION_SET: str
+
+def use_instruction_set(name: str | None = None) -> str: ...
+
 class Expansion:
     @property
     def d(self) -> int: ...

@@ -12,8 +12,7 @@ is built once; each monomial then costs one multiplication a point and one vecto
 import numpy as np
 
 from libc.math cimport exp
-from libc.string cimport memcpy
-from scipy.linalg.cython_blas cimport dgemm, dgemv, sgemm
+from scipy.linalg.cython_blas cimport dgemm, sgemm
 
 ctypedef fused real:
     float
@@ -217,6 +216,47 @@ cdef class Expansion:
 
 cdef enum:
     TILE = 2 * CHUNK  # points of one product
+    LARGE_TILE = 4 * CHUNK
+    FEW = 160  # features, of which so many points stay in the second level of cache
+
+
+cdef extern from "product_ops.h" nogil:
+    enum:
+        FK_POINTS
+
+    ctypedef struct fk_product_ops:
+        const char *name
+        void (*add)(Py_ssize_t, const double *, Py_ssize_t, Py_ssize_t, const Py_ssize_t *, Py_ssize_t,
+                    const Py_ssize_t *, double *) noexcept nogil
+
+    const fk_product_ops *fk_product_select(const char *name)
+
+
+cdef const fk_product_ops *ops = NULL
+
+
+def use_instruction_set(name=None):
+    """Choose the sums of products by name (baseline, avx2, avx512), or the best for None; returns the name chosen.
+
+    For tests and benchmarks. Raises ValueError where this processor or this build has none of that name.
+    """
+    global ops, INSTRUCTION_SET
+    cdef const fk_product_ops *found
+    cdef bytes text
+    if name is None:
+        found = fk_product_select(NULL)
+    else:
+        text = name.encode()
+        found = fk_product_select(text)
+    if found is NULL:
+        raise ValueError(f"no sums of products for instruction set {name!r} on this processor")
+    ops = found
+    INSTRUCTION_SET = found.name.decode()
+    return INSTRUCTION_SET
+
+
+INSTRUCTION_SET = ""
+use_instruction_set()
 
 
 def ranges(Py_ssize_t m, Py_ssize_t p):
@@ -275,6 +315,7 @@ cdef class ProductSums:
     """
     cdef readonly Py_ssize_t n_features, n_sums, degree
     cdef Py_ssize_t[::1] by_largest, by_smallest  # numbers of the features in both orders
+    cdef Py_ssize_t[::1] all  # numbers from 0 to D
     cdef Py_ssize_t[:, ::1] products
     cdef int[::1] place  # of the sum for a pair: row-major lower triangle
     cdef double[::1] weight
@@ -293,6 +334,7 @@ cdef class ProductSums:
         cdef Py_ssize_t D = s.shape[0], p = s.shape[1], m = 1 + np.max(sequences), i, j, a, b, q, g, row, column
         self.n_features, self.degree = D, p
         self.weight = np.array(weight, dtype=np.float64)
+        self.all = np.arange(D + 1, dtype=np.intp)
         self.by_largest = np.lexsort(np.asarray(s).T).astype(np.intp)
         self.by_smallest = np.lexsort(np.asarray(s)[:, ::-1].T).astype(np.intp)
         cdef const Py_ssize_t[:, ::1] before = np.array(
@@ -325,35 +367,32 @@ cdef class ProductSums:
 
     def add(self, Expansion e, const double[:, ::1] X, double[::1] sums, double[::1] totals):
         """Add the products of features of a tile (n, d) to ``sums`` (n_sums,), the features to ``totals`` (D,)."""
-        cdef Py_ssize_t n = X.shape[0], D = self.n_features, d = e.d, skip = e.skip, b, c, g, i, j
-        cdef int k, rows, columns, count = <int>D, stride = <int>min(<Py_ssize_t>TILE, max(n, 1)), step = 1
-        cdef double one = 1.0
+        cdef Py_ssize_t n = X.shape[0], D = self.n_features, d = e.d, skip = e.skip, b, c, g, i, j, k, padded
+        cdef Py_ssize_t tile = TILE if D + skip > FEW else LARGE_TILE
         if e.n_features != D or X.shape[1] != d or sums.shape[0] != self.n_sums or totals.shape[0] != D:
             raise ValueError("the tile, or the sums, are not of these features")
-        cdef double[::1] ones = np.ones(stride), added = np.zeros(D)
-        cdef double[::1] work = taken((D + skip + d) * CHUNK + 2 * D * stride)
+        tile = min(tile, (max(n, 1) + FK_POINTS - 1) // FK_POINTS * FK_POINTS)
+        cdef double[::1] work = taken((D + skip + 1) * tile + d * CHUNK + FK_POINTS)
         cdef double *scratch = &work[0]
-        cdef double *left = scratch + (D + skip + d) * CHUNK
-        cdef double *right = left + D * stride
+        scratch += (FK_POINTS - (<size_t>scratch // sizeof(double)) % FK_POINTS) % FK_POINTS  # whole lines of cache
+        cdef double *features = scratch + skip * tile
         with nogil:
-            for b in range((n + TILE - 1) // TILE):
-                k = <int>min(<Py_ssize_t>TILE, n - b * TILE)
+            for b in range((n + tile - 1) // tile):
+                k = min(tile, n - b * tile)
                 for c in range((k + CHUNK - 1) // CHUNK):
                     i = min(<Py_ssize_t>CHUNK, k - c * CHUNK)
-                    expand(&X[b * TILE + c * CHUNK, 0], i, d, &e.parent[0], &e.coordinate[0], &e.factor[0], D + skip,
-                           e.gaussian, scratch, i)
-                    for j in range(D):
-                        memcpy(left + j * stride + c * CHUNK, scratch + (self.by_largest[j] + skip) * i,
-                               i * sizeof(double))
-                        memcpy(right + j * stride + c * CHUNK, scratch + (self.by_smallest[j] + skip) * i,
-                               i * sizeof(double))
+                    expand(&X[b * tile + c * CHUNK, 0], i, d, &e.parent[0], &e.coordinate[0], &e.factor[0], D + skip,
+                           e.gaussian, scratch + c * CHUNK, tile)
+                padded = (k + FK_POINTS - 1) // FK_POINTS * FK_POINTS
+                for j in range(D):
+                    for i in range(k, padded):
+                        features[j * tile + i] = 0.0
+                for i in range(padded):
+                    features[D * tile + i] = 1.0
                 for g in range(self.products.shape[0]):
-                    rows, columns = <int>self.products[g, 1], <int>self.products[g, 3]
-                    dgemm(b"T", b"N", &columns, &rows, &k, &one, right + self.products[g, 2] * stride, &stride,
-                          left + self.products[g, 0] * stride, &stride, &one, &sums[self.products[g, 4]], &columns)
-                dgemv(b"T", &k, &count, &one, right, &stride, &ones[0], &step, &one, &added[0], &step)
-            for j in range(D):
-                totals[self.by_smallest[j]] += added[j]
+                    ops.add(padded, features, tile, self.products[g, 1], &self.by_largest[self.products[g, 0]],
+                            self.products[g, 3], &self.by_smallest[self.products[g, 2]], &sums[self.products[g, 4]])
+                ops.add(padded, features, tile, D, &self.all[0], 1, &self.all[D], &totals[0])
         given_back(work)
 
     def trace(self, const double[::1] sums) -> float:

@@ -124,6 +124,8 @@ def _info(way: Candidate, reached: KrylovResult, product_error: float, matrix_in
         info |= {"passes": 1, "matrix_passes": reached.passes}
     elif way.room.values and reached.search_passes > 1:  # those of the search were computed in its first pass
         info |= {"matrix_passes": reached.search_passes - 1}
+    if reached.near_passes:
+        info |= {"matrix_passes": info.get("matrix_passes", 0) + reached.near_passes}
     info |= {"product_error": product_error} if product_error else {}
     return info | {"widths": widths(reached.history), "search_widths": widths(reached.search_history)}
 
@@ -184,13 +186,12 @@ def _products(
                 keeps = way.room.values > 0.0
                 search = ExactSummation(kernel, everywhere, n_threads=threads, dtype=np.float32, keeps=keeps)
         return ExactSummation(kernel, everywhere, n_threads=threads), search, None, None
+    double = without_search(rows.n_samples, positive_semidefinite=kernel.positive_semidefinite)
+    searches = way.room.values and not double and _values_fit_float32(problem)
     if is_compiled(kernel):
         product = ExactSummation(kernel, rows, n_threads=threads, keeps=True)
-        double = without_search(rows.n_samples, positive_semidefinite=kernel.positive_semidefinite)
-        searches = way.room.values and not double and _values_fit_float32(problem)
         return product, product.in_float32() if searches else None, None, product
     K = gram_matrix(kernel, rows, n_threads=threads, progress=problem.budget.report)
-    searches = way.room.values and _values_fit_float32(problem)
     search = KeptTiles(kernel, rows, K, n_threads=threads) if searches else None
     return MatrixSummation(K, n_threads=threads), search, K, None
 

@@ -10,7 +10,7 @@ from ..base import parallel
 from ..base.protocol import Kernel, Summary
 from ..maps.pivots import RankProbe, probe_rank
 
-__all__ = ["NOTHING_SEEN", "Look", "first_share", "look_at", "participating"]
+__all__ = ["LARGER_LOOK", "NOTHING_SEEN", "Look", "first_share", "look_at", "participating"]
 
 
 SMALL_LOOK = 192
@@ -19,6 +19,8 @@ GLANCE = 128
 """Rows whose kernel values are seen in a fifth of that."""
 
 
+LARGER_LOOK = 8192
+"""Rows from which on a look takes twice as many of them."""
 MANY = 1 << 15
 """Rows from which on a look may cost twice as much: a tenth more features cost more."""
 
@@ -102,7 +104,7 @@ def look_at(
     beside: bool = False,
 ) -> Look:
     """A few milliseconds with some hundred rows of the sample; half of them for the ``shares``."""
-    few = data.n_samples < 8192  # a look that costs less than what it decides about
+    few = data.n_samples < LARGER_LOOK  # a look that costs less than what it decides about
     probe = None
     if kernel.positive_semidefinite and pivots:
         sizes = (128, 512) if few else (256, 1024)

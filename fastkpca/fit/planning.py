@@ -18,11 +18,12 @@ from ..base.near import with_near
 from ..base.protocol import Cost, FeatureMap, Kernel, Offer, Summary
 from ..errors import NoRouteError, SlowRouteWarning, warn_caller
 from ..maps.draws import DRAWS
-from ..maps.pivots import candidates_for, pivot_map, pivots_cost
+from ..maps.pivots import candidates_for, may_be_means, pivot_map, pivots_cost
 from ..model.plan import Candidate, Plan, Room, readable_seconds, readable_size
 from ..products.exact import kept_bytes as kept_value_bytes
 from ..products.matrix import kept_bytes
 from ..products.rates import (
+    EIGENVECTOR_STEP,
     FEATURE_RATE,
     GEMM_RATE,
     OVERHEAD,
@@ -47,7 +48,7 @@ from ..solve.lapack import takes_all
 from ..solve.outlook import EXPLORING_PASSES
 from ..solve.sampled import FEWEST, SAMPLING_FAILURE, bound_flops, draws_worth, upper_share
 from . import footprint
-from .look import NOTHING_SEEN, Look, first_share, look_at, participating
+from .look import LARGER_LOOK, NOTHING_SEEN, Look, first_share, look_at, participating
 from .problem import Problem
 from .product_choice import LEAST_COLUMNS, Way, products_for
 
@@ -66,14 +67,16 @@ LOOK_SECONDS = 1.25e-2
 """Below this LAPACK is taken without a look at the spectrum, which costs 3e-3 and seldom finds anything faster."""
 LOOK_VALUES = 1e5
 """Kernel values that a look takes."""
-NO_LOOK_SECONDS = 0.1
-"""Of a map that is taken without a look, which costs 4 to 10 milliseconds."""
+NO_LOOK_SECONDS, NO_LOOK_EXACT_SECONDS = 0.1, 0.25
+"""Of a route that is taken without a look, which costs 5 to 25 milliseconds; the latter of a map that leaves nothing
+out."""
 NO_SEARCH_SECONDS = 0.02
 """Of the moments of a map that leaves something out, the same: fewer features by a search would not repay it."""
 SPREAD_COLUMNS = 64
 KRYLOV_OVERHEAD, HELD_OVERHEAD = 15e-3, 2e-3  # the latter beside compiled values that are held
 KRYLOV_DOUBLE = 1.5  # passes in float64; those before are a search in float32, twice as fast
 MOST_PASSES, FLAT_PASSES = 40.0, 2.0
+FLAT_RISK = 1.25  # of a flat spectrum LAPACK's time is known, and a run that is left for it costs both
 KRYLOV_PRODUCT_SHARE = 2e-3  # of tol, for the error of approximate products: it enters twice, times sqrt(columns)
 
 KEPT_MATRIX = 64 << 20
@@ -103,6 +106,9 @@ PIVOT_LOOK_SECONDS = 1.5e-4
 """Of a look and what follows from it, for each pivot that the look took."""
 SAMPLED_SHARE = 0.85
 """Of tol, for what pivots are predicted to leave: where they leave more than tol there is a second pass."""
+MEANS_FROM, MEANS_SHARE = 4, 0.8
+"""Rows for each of the sample from which on pivots are moved to means, and about how many of these do what the probe's
+pivots, which are rows, do."""
 SCORES_BY_WEIGHTS = 1e-6
 """Residual trace over trace from which on weights of the kernel values give the scores of a map of pivots: what these
 round grows as the root of the residual falls."""
@@ -167,6 +173,8 @@ def advice_if_slow(problem: Problem, plan: Plan) -> str:
 def _plan(problem: Problem) -> Plan:
     target, rows, dense = problem.target, problem.rows, _dense_candidate(problem)
     look_seconds = LOOK_SECONDS + LOOK_VALUES * value_seconds(problem.kernel, problem.data.n_features)
+    # many vectors take other routes as long
+    look_seconds += 0.5 * EIGENVECTOR_STEP * problem.data.n_samples * (target.n_components or 0)
     quick = dense.seconds <= look_seconds and not (
         target.forced or target.max_features or dense.obstacle or rows.sequential or rows.distributed
     )
@@ -203,12 +211,14 @@ def _without_look(problem: Problem, dense: Candidate) -> list[Candidate]:
     if not free or rows.distributed or not kernel.positive_semidefinite:
         return []
     # of a loose tol fewer pivots may do than the trace of what they leave lets expect: only a look can tell
-    worth = LOOK_SECONDS if target.may_use_sampled_bound else NO_LOOK_SECONDS
+    loose = LOOK_SECONDS if data.n_samples < LARGER_LOOK else 2.0 * LOOK_SECONDS
+    worth = loose if target.may_use_sampled_bound else NO_LOOK_EXACT_SECONDS
     most = int(math.sqrt(worth * SYRK_RATE / data.n_samples))
     maps = _small_exact_maps(problem, most) if _is_spread(data) else []
     if not maps:
         residual = 0.5 * target.tol * first_share(kernel, data)
         hold = _components_held(problem, None)
+        worth = min(worth, NO_LOOK_SECONDS)
         most = int(math.sqrt(min(worth, NO_SEARCH_SECONDS) * SYRK_RATE / data.n_samples))
         offers = kernel.feature_maps(data, residual, most) if 0.0 < residual < 1.0 else []
         maps = [_feature_candidate(problem, offer, hold) for offer in offers]
@@ -516,7 +526,8 @@ def _pivot_count(problem: Problem, look: Look, residual: float) -> Counted | Non
     target, n = problem.target, problem.data.n_samples
     if not target.tol_is_required:
         return None if target.max_features is None else budgeted(n, target.max_features)
-    count = _sampled_rank(look, n, target.tol) if target.may_use_sampled_bound else None
+    fewer = MEANS_SHARE if may_be_means(problem.kernel) and _worth_means(problem.data) else 1.0
+    count = _sampled_rank(look, n, target.tol, fewer) if target.may_use_sampled_bound else None
     if target.max_features is None or look.probe is None:
         return count
     enough = look.probe.rank(residual) if count is None else count.rank
@@ -528,20 +539,25 @@ def budgeted(n: int, rank: int) -> Counted:
     return Counted(rank, draws_worth(n, rank))
 
 
-def _sampled_rank(look: Look, n: int, tol: float) -> Counted | None:
+def _worth_means(data: Summary) -> bool:
+    """Whether the rows are so many that fewer pivots are worth looking for their places."""
+    return data.n_samples >= MEANS_FROM * len(data.sample)
+
+
+def _sampled_rank(look: Look, n: int, tol: float, fewer: float) -> Counted | None:
     """Pivots that leave so little that a sample of the rows proves its largest eigenvalue small enough for ``tol``.
 
     More pivots need fewer rows: the cheapest of both. None where that is hardly cheaper than a trace that is small
-    enough, which is certain, or where nothing is known.
+    enough, which is certain, or where nothing is known. ``fewer``: so many do the same for each of the probe's pivots.
     """
     probe = look.probe
     if probe is None or not probe.beside or not look.share(1) > 0.0:
         return None
     wanted = SAMPLED_SHARE * tol * look.first(n)
     ranks = np.unique(np.geomspace(4, min(n, MAX_FEATURES), 160).astype(np.intp))
-    left, draws = probe.residual_beside(ranks), np.arange(FEWEST, DRAWS + 1, FEWEST)[:, None]
+    left, draws = probe.residual_beside(ranks / fewer), np.arange(FEWEST, DRAWS + 1, FEWEST)[:, None]
     # a pilot may have its share of the probability, too
-    enough = left * upper_share(probe.largest_share(ranks, draws), draws, SAMPLING_FAILURE / 4.0) <= wanted
+    enough = left * upper_share(probe.largest_share(ranks / fewer, draws), draws, SAMPLING_FAILURE / 4.0) <= wanted
     flops = np.where(enough, bound_flops(draws, ranks) + 2.0 * n * ranks.astype(float) ** 2, np.inf)
     i, j = np.unravel_index(np.argmin(flops), flops.shape)
     certain = 2.0 * n * float(probe.rank(wanted)) ** 2
@@ -576,6 +592,7 @@ def _pivots(
             n_samples=data.n_samples,
             sample_rows=max(4 * cost.n_features, len(sample)),
             entry_error=kernel.entry_error(data, np.dtype(np.float64)),
+            means=counted and _worth_means(data),
         )
 
     return Offer("pivots", cost, build)
@@ -643,6 +660,7 @@ def _krylov_candidate(problem: Problem, look: Look, way: Way) -> Candidate:
     seconds = way.seconds(search / (2 if exact and (held or not way_in_memory) else 1) + KRYLOV_DOUBLE)
     seconds += HELD_OVERHEAD if held else KRYLOV_OVERHEAD
     seconds += _algebra_seconds(problem, way, k, block, search, proved=proved)
+    seconds *= 1.0 if proved else FLAT_RISK
 
     def needed(D: int) -> float:
         return footprint.krylov_bytes(data, problem.rows, k, D, way.least_memory)

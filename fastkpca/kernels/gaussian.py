@@ -176,11 +176,12 @@ class Gaussian(Kernel):
             return []
         order, center = best
         squares = np.sum(((data.sample - center) / sigma) ** 2, axis=1)
-        if truncation.residual(squares, order).mean() > 0.9 * tol:
+        left_out = float(truncation.residual(squares, order).mean())
+        if left_out > 0.9 * tol:
             order = truncation.order_for_trace(squares, 0.9 * tol, largest_order)
+            left_out = float(truncation.residual(squares, order).mean())
         if order < 0 or squares.max() > LARGEST_RADIUS**2:
             return []
-        left_out = float(truncation.residual(squares, order).mean())
         D = taylor_size(d, order)
         cost = Cost(
             D,

@@ -36,8 +36,8 @@ __all__ = ["LEAST", "MOST", "MOST_FORMED", "Compressed", "compressed_moment", "e
 
 LEAST = 2500
 """Features from which on fewer directions are looked for: an iteration on fewer features costs as little."""
-MOST_FORMED = 1600
-"""Directions up to which the moment is formed."""
+MOST_FORMED = {1: 1600, 2: 1600, 3: 400}
+"""Directions up to which the moment is formed, by the number of axes. Of three, products on the grid are cheap."""
 MOST = 40_000
 """Directions that are kept, at most."""
 MOST_PAIRS = 1 << 23
@@ -88,17 +88,17 @@ def _expected_functions(reach: float) -> float:
 
 
 def expected_cost(half: tuple[int, ...], reaches: list[float]) -> float:
-    """About what it costs to find ten eigenpairs, in flops of which 5e9 take a second, at tolerances near 1e-6."""
+    """About what it costs to find ten eigenpairs, in flops of matrix products, at tolerances near 1e-6."""
     k = expected_directions(reaches)
-    if k <= 0.7 * MOST_FORMED:
+    if k <= 0.7 * MOST_FORMED[len(half)]:
         return 1e8 + 1.5e3 * k**2  # 7 ms for 310, 20 ms for 730 were measured
     product, functions, points = 0.0, prod(_expected_functions(reach) for reach in reaches), 1.0
     for reach, m in zip(reversed(reaches), reversed(half)):
         product += 4.0 * functions * points * (4 * m + 1)
         points *= 4 * m + 1
         functions /= _expected_functions(reach)
-    # GEMM is 12 times as fast
-    return 1e8 + COLUMNS * (product / 12.0 + 2e6) + 4.0 * COLUMNS**2 * k
+    # where directions are many the spectrum is flatter, and the iteration longer
+    return 1e8 + (1.0 + k / 6000.0) * COLUMNS * (product + 48.0 * COLUMNS * k)
 
 
 class _Axis(NamedTuple):
@@ -153,7 +153,7 @@ def compressed_moment(
     if chosen is None:
         return None
     directions = _Directions(sums, count, axes, chosen)
-    matrix = directions.matrix() if len(chosen) <= MOST_FORMED else None
+    matrix = directions.matrix() if len(chosen) <= MOST_FORMED[len(axes)] else None
     left_out *= count * (1.0 + 1e-9)
     if matrix is None and len(axes) < 3:  # FFTs are as fast
         return None

@@ -179,11 +179,18 @@ class FourierMap(FeatureMap):
         return self._unpack(transforms.type1(P, U, self.half, self.eps, self._lines) * self._half_root)
 
     def apply(self, X: np.ndarray, C: np.ndarray) -> np.ndarray:
-        P, near = self._points(X)
+        return self.applied(C)(X)
+
+    def applied(self, C: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         spectra = self._pack(np.asarray(C, dtype=np.float64)) * self._half_root
-        values = transforms.type2(P, spectra, self.half, self.eps, self._lines)
-        if near is not None:
-            values[~near] = 0.0
+
+        def values(X: np.ndarray) -> np.ndarray:
+            P, near = self._points(X)
+            values = transforms.type2(P, spectra, self.half, self.eps, self._lines)
+            if near is not None:
+                values[~near] = 0.0
+            return values
+
         return values
 
     def gradients(self, C: np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
@@ -382,12 +389,16 @@ class ToeplitzMoments(OperatorMoments):
         |S T S|_F^2 = sum_j |t_j|^2 (w * w)_j, and |A - b b'/N|^2 = |A|^2 - 2 b'A b / N + |b|^4 / N^2.
         """
         symbol, total = self.symbol, self.total
-        w = scipy.fft.rfftn(self.map.weights, symbol.shape)
-        pairs = scipy.fft.fftshift(scipy.fft.irfftn(w * np.conj(w), symbol.shape))
-        middle = [n // 2 for n in symbol.shape]
-        around = tuple(slice(k - m, k + m + 1) for k, m in zip(middle, self._doubled))
-        pairs = pairs[around][self._doubled[0] :]
-        squares = np.abs(self._sums) ** 2
+        lines = self._product_weights()
+        if lines is not None:
+            pairs = reduce(np.multiply.outer, [np.convolve(line, line) for line in lines])[self._doubled[0] :]
+        else:
+            w = scipy.fft.rfftn(self.map.weights, symbol.shape)
+            pairs = scipy.fft.fftshift(scipy.fft.irfftn(w * np.conj(w), symbol.shape))
+            middle = [n // 2 for n in symbol.shape]
+            around = tuple(slice(k - m, k + m + 1) for k, m in zip(middle, self._doubled))
+            pairs = pairs[around][self._doubled[0] :]
+        squares = self._sums.real**2 + self._sums.imag**2
         both = np.full((len(squares), *[1] * (squares.ndim - 1)), 2.0)
         both[0] = 1.0
         square = float(np.sum(both * squares * pairs))
@@ -723,7 +734,7 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
     product = 10.0 * grid * log(grid + 2.0) * 20.0 + 1e6
     reaches = [m * r for m, r in zip(half, reach)]
     directions = compressed.expected_directions(reaches)
-    if D >= compressed.LEAST and directions <= (compressed.MOST_FORMED if d < 3 else 0.6 * compressed.MOST):
+    if D >= compressed.LEAST and directions <= (compressed.MOST_FORMED[d] if d < 3 else 0.6 * compressed.MOST):
         setup = compressed.expected_cost(half, reaches)
     elif d == 3 and D >= 4000:
         # two levels (``nested``): 1 s for 8e4 modes, 8 s for 2.7e5 were measured, uniform data and ten components

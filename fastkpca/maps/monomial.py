@@ -223,6 +223,18 @@ class PolynomialMap(_ExpansionMap):
         )
 
 
+def _reach(order: int) -> float:
+    """Of |x|^2: where next to nothing is left of the terms below this order."""
+    return order + 12.0 * sqrt(order) + 100.0
+
+
+@lru_cache(maxsize=64)
+def _largest_argument(order: int) -> float:
+    """Bound on |x|^2 Q(order, |x|^2)^(1/2)."""
+    squares = np.linspace(0.0, _reach(order), 512)
+    return 1.02 * float((squares * np.sqrt(scipy.special.gammaincc(max(order, 1), squares))).max()) + 1.0
+
+
 class TaylorMap(_ExpansionMap):
     """phi of exp(-|x-y|^2 / (2 sigma^2)) expanded about a centre, terms of degree m < order.
 
@@ -255,11 +267,8 @@ class TaylorMap(_ExpansionMap):
         # as for the polynomial, beside sqrt(k(x, x)) = 1 and for rows anywhere: exp(-|x|^2 / 2) adds the rounding of
         # its argument, (d + 6) / 2 |x|^2, where |phi(x)|^2 = Q(order, |x|^2) is left; shift and centre move a row by
         # u times its distances from both, by which phi moves at most that far
-        reach = order + 12.0 * np.sqrt(order) + 100.0
-        squares = np.linspace(0.0, reach, 512)
-        argument = 1.02 * float((squares * np.sqrt(scipy.special.gammaincc(max(order, 1), squares))).max()) + 1.0
-        displaced = 2.0 * (np.sqrt(reach) + float(np.linalg.norm(self._center)) / sigma)
-        self.rounding = (6 * order + 2 * d + 8 + 0.5 * (d + 6) * argument + displaced) * UNIT
+        displaced = 2.0 * (np.sqrt(_reach(order)) + float(np.linalg.norm(self._center)) / sigma)
+        self.rounding = (6 * order + 2 * d + 8 + 0.5 * (d + 6) * _largest_argument(order) + displaced) * UNIT
 
     def _products(self) -> multiindex.ProductSums | None:
         return product_sums(self.d, self.order - 1, True, False) if self.order > 1 else None

@@ -25,8 +25,10 @@ QUANTILES = 17
 NARROWINGS = 24
 """Steps of the golden section, each by 0.618: the value ends within 1e-5 of the distance between two quantiles."""
 GOLDEN = (5.0**0.5 - 1.0) / 2.0
+NOTHING = 1e-12
+"""Of the statistic of a row: a smaller contribution may be rounding."""
 ENTRIES = 1 << 20
-"""At most so many numbers in the moved rows of one batch."""
+"""At most so many numbers in the moved rows that are looked at at once."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,8 +62,10 @@ class Contributions:
 
     @property
     def largest(self) -> np.ndarray:
-        """Number of the column that contributes most, for each row: shape (m,)."""
-        return np.argmax(self.contributions, axis=1)
+        """Number of the column that contributes most, for each row: shape (m,); -1 where none alone takes anything off,
+        as where the row is far out in several columns."""
+        some = self.contributions.max(axis=1) > NOTHING * np.abs(self.of_rows)
+        return np.where(some, np.argmax(self.contributions, axis=1), -1)
 
     def ranking(self, row: int = 0) -> np.ndarray:
         """Numbers of the columns, the one that contributes most to this row first, shape (d,)."""
@@ -71,8 +75,9 @@ class Contributions:
         m, d = self.contributions.shape
         lines = [f"Contributions to {self.statistic}: {m} row{'s' * (m != 1)}, {d} column{'s' * (d != 1)}"]
         for row in range(min(m, 10)):
-            parts = [f"{self.names[i]} {self.contributions[row, i]:.3g}" for i in self.ranking(row)[:3]]
-            lines.append(f"row {row}: {self.statistic} {self.of_rows[row]:.3g}, of which {listed(parts)}")
+            parts = listed(f"{self.names[i]} {self.contributions[row, i]:.3g}" for i in self.ranking(row)[:3])
+            share = f"of which {parts}" if self.largest[row] >= 0 else "and no column alone takes anything off"
+            lines.append(f"row {row}: {self.statistic} {self.of_rows[row]:.3g}, {share}")
         return "\n".join(lines + [f"and {m - 10} more rows"] * (m > 10))
 
 
@@ -199,11 +204,16 @@ def _reconstructed(
     """
     n, d = rows.shape
     columns = np.arange(d)
+    step = max(1, ENTRIES // d)
 
     def at(values: np.ndarray) -> np.ndarray:
-        moved = np.repeat(rows, d, axis=0)
-        moved[np.arange(n * d), np.tile(columns, n)] = values.ravel()
-        return of_rows(moved).reshape(n, d)
+        parts = []
+        for start in range(0, n * d, step):
+            row, column = np.divmod(np.arange(start, min(n * d, start + step)), d)
+            moved = rows[row]
+            moved[np.arange(len(row)), column] = values[row, column]
+            parts.append(of_rows(moved))
+        return np.concatenate(parts).reshape(n, d)
 
     before = of_rows(rows)
     first = np.stack([at(np.broadcast_to(values, (n, d))) for values in tried])

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from ..base.checks import check_count
 from ..model.project import kpca_project
+from ..model.result import check_model
 from ..rows.columns import check_columns
 from ..rows.convert import as_rows
 from ..rows.foreign import column_names
 from ..rows.values import check_finite
-from ._figure import component_label, fitted, given_axes, new_axes, short
+from ._figure import component_label, given_axes, new_axes, short
 from ._scores import check_components, check_labels, draw_points
 
 if TYPE_CHECKING:
@@ -122,10 +124,11 @@ def contours(
     >>> plot.contours(model, X, component=[0, 1, 2, 3]).shape
     (4,)
     """
-    model = fitted(model)
+    model = check_model(model)
     several = np.ndim(component) > 0
-    chosen = [int(i) for i in np.atleast_1d(component)]
-    check_components(chosen, model.n_components)
+    chosen = check_components(np.atleast_1d(component).tolist(), model.n_components)
+    if not chosen:
+        raise ValueError("component is empty; give one or more")
     if model.kernel.by_number:
         raise ValueError("a model of a precomputed matrix has no inputs to draw contours over")
     rows = _rows(model, X)
@@ -134,6 +137,7 @@ def contours(
     labels = check_labels(labels, 0 if rows is None else len(rows))
     spans = _limits(limits, rows, (first, second))
     grid, x, y = _grid(model, rows, at, (first, second), spans, resolution)
+    levels = check_count(levels, "levels")
     values = kpca_project(model, grid)[:, chosen]
 
     axes = _axes(ax, len(chosen))
@@ -182,7 +186,7 @@ def _column(name: int | str, names: Sequence[str], d: int) -> int:
         if name not in names:
             raise ValueError(f"there is no input {name!r}; the columns of X are {list(names) or 'not named'}")
         return names.index(name)
-    if not 0 <= name < d:
+    if name not in range(d):
         raise ValueError(f"there is no input {name}: the rows have {d} columns, counted from 0")
     return int(name)
 
@@ -215,8 +219,7 @@ def _grid(
         rest = np.zeros(2)
     else:
         raise ValueError("this model does not hold its training rows; give X, or the values of the other inputs (at)")
-    if resolution < 2:
-        raise ValueError(f"resolution is {resolution}; at least 2 points in each direction are needed")
+    resolution = check_count(resolution, "resolution", least=2)
     x, y = (np.linspace(low, high, resolution) for low, high in spans)
     grid = np.tile(rest, (resolution * resolution, 1))
     grid[:, inputs[0]] = np.tile(x, resolution)

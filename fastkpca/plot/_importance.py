@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..base.checks import check_count
 from ..model.importance import Importance, kpca_importance
 from ..model.result import check_model
 from ._figure import BLUE, GREY, ORANGE, axes_or_new, open_frame, short
@@ -64,10 +65,8 @@ def importance(which: Any, X: Any = None, ax: Axes | None = None, *, component: 
     measured = _measured(which, which, X, "which (no result of kpca_importance)")
     if X is not None and measured is which:
         raise TypeError("which is importance, and X is given too, which only a model needs; axes are given as ax=")
-    check_components([component], len(measured.importance))
-    if n_columns < 1:
-        raise ValueError(f"n_columns is {n_columns}; give a positive whole number")
-    order = measured.ranking(component)[:n_columns]
+    (component,) = check_components([component], len(measured.importance))
+    order = measured.ranking(component)[: check_count(n_columns, "n_columns")]
     percent = 100.0 * measured.share[component][order]
     place = np.arange(len(order))
     signed = measured.positive is not None
@@ -169,11 +168,12 @@ def biplot(
         )
     if len(tuple(components)) != 2:
         raise ValueError(f"components is {components!r}; a biplot shows two, as in (0, 1)")
-    drawn = scores(model, labels, ax, components=components, label_name=label_name)
-    pair = list(components)
+    pair = check_components(components, model.n_components)
+    n_arrows = check_count(n_arrows, "n_arrows", least=0)
+    drawn = scores(model, labels, ax, components=pair, label_name=label_name)
     arrows = (which.mean_gradients[pair] * which.spread).T
     lengths = np.hypot(*arrows.T)
-    order = np.argsort(-lengths, kind="stable")[: max(n_arrows, 0)]
+    order = np.argsort(-lengths, kind="stable")[:n_arrows]
     order = order[lengths[order] > 1e-9 * max(float(lengths.max()), 1e-300)]
     reach = np.abs(np.asarray(model.score)[:, pair]).max(axis=0)
     stretch = _REACH / max(float(np.max(np.abs(arrows[order]) / reach, initial=0.0)), 1e-300)

@@ -165,7 +165,12 @@ def _new_points(
         raise ValueError("new rows are drawn in two or three components, not over the row number; leave out new=")
     if (labels is None) != (new_labels is None):
         raise ValueError("labels and new_labels share their colours; give both or neither")
-    return _points(scores, columns, "new scores"), check_labels(new_labels, len(scores))
+    others = check_labels(new_labels, len(scores))
+    if labels is not None and others is not None:
+        kind, other = ("words" if x.dtype.kind in "US" else "numbers" for x in (labels, others))
+        if kind != other:
+            raise ValueError(f"labels are {kind} and new_labels {other}; give both of one kind")
+    return _points(scores, columns, "new scores"), others
 
 
 def _hollow(ax: Any, points: np.ndarray, labels: np.ndarray | None, values: Any, style: dict[str, Any]) -> Any:
@@ -248,32 +253,37 @@ def draw_points(
     numeric = labels.dtype.kind in "biuf"
     whole = numeric and bool(np.all(values == np.round(values)))
     order = np.random.default_rng(0).permutation(len(points))
-    points, labels = points[order], labels[order]
-    if numeric and not (whole and len(values) <= _CLASSES):
+    points, labels, style = points[order], labels[order], _style_of(order, len(order), style)
+    on_a_scale = numeric and not (whole and len(values) <= _CLASSES)
+    if twice := {"c", "color", *["marker"] * (not on_a_scale)} & {*changed}:
+        raise ValueError(f"labels set {min(twice)}; leave out one of the two")
+    if on_a_scale:
         scale = {"vmin": float(values.min()), "vmax": float(values.max())}
         _coloured_by_value(ax, points, labels.astype(float), label_name, bar, scale | style)
         return []
     colours, markers = _looks(len(values), style.pop("cmap", None))
     index = np.searchsorted(values, labels)
     for marker in dict.fromkeys(markers):
-        same = np.array([m == marker for m in markers])[index]
+        same = np.flatnonzero(np.array([m == marker for m in markers])[index])
+        look = _style_of(same, len(order), style)
         paint = {"edgecolors" if hollow else "c": colours[index[same]]}
-        size = {"s": LARGER.get(marker, 1.0) * style["s"]}
-        ax.scatter(*points[same].T, marker=marker, **paint | style | size)
+        size = {"s": LARGER.get(marker, 1.0) * look["s"]}
+        ax.scatter(*points[same].T, marker=marker, **paint | look | size)
     if len(values) > _LEGEND or hollow:
         return []
-    nowhere: list[list] = [[]] * points.shape[1]
-    named = {key: value for key, value in style.items() if key != "s"} | {"alpha": None, "rasterized": False}
+    names = [f"{value:g}" if numeric else short(str(value)) for value in values]
+    return _entries(ax, names, colours, markers, style, [[]] * points.shape[1])
+
+
+def _entries(
+    ax: Any, names: list[str], colours: np.ndarray, markers: list[str], style: dict[str, Any], nowhere: list[list]
+) -> list[Any]:
+    """The entries of a legend: a mark for each class, drawn ``nowhere``."""
+    named = {key: value for key, value in style.items() if key != "s" and np.ndim(value) == 0}
+    named |= {"alpha": None, "rasterized": False}
     return [
-        ax.scatter(
-            *nowhere,
-            color=[colour],
-            marker=marker,
-            s=30 * LARGER.get(marker, 1.0),
-            label=f"{value:g}" if numeric else short(str(value)),
-            **named,
-        )
-        for value, colour, marker in zip(values, colours, markers)
+        ax.scatter(*nowhere, color=[colour], marker=marker, s=30 * LARGER.get(marker, 1.0), label=name, **named)
+        for name, colour, marker in zip(names, colours, markers)
     ]
 
 
@@ -286,6 +296,11 @@ def _style(n_points: int) -> dict[str, Any]:
         "edgecolors": "white",
         "rasterized": n_points > _POINTS_AS_PIXELS,
     }
+
+
+def _style_of(rows: np.ndarray, n: int, style: dict[str, Any]) -> dict[str, Any]:
+    """The style of these of n points: of what has an entry for each point, as sizes may, the entries of these."""
+    return {key: np.asarray(value)[rows] if np.shape(value)[:1] == (n,) else value for key, value in style.items()}
 
 
 def _legend(ax: Any, classes: list[Any], title: str, *, new_figure: bool) -> None:
@@ -333,17 +348,15 @@ def _looks(classes: int, cmap: Any) -> tuple[np.ndarray, list[str]]:
 
 
 def _columns(components: Sequence[int], available: int) -> list[int]:
-    try:
-        columns = [int(i) for i in components]
-    except (TypeError, ValueError):
-        columns = []
-    if not 1 <= len(columns) <= 3 or columns != list(components):
+    whole = np.ndim(components) == 1 and np.asarray(components).dtype.kind in "iu"
+    if not whole or not 1 <= len(components) <= 3:
         raise ValueError(f"components is {components!r}; one to three columns of the scores, as in (0, 1), are needed")
-    check_components(columns, available)
-    return columns
+    return check_components(components, available)
 
 
-def check_components(columns: Sequence[int], available: int) -> None:
-    for i in columns:
-        if not 0 <= i < available:
-            raise ValueError(f"there is no component {i}: the model has {available}, counted from 0")
+def check_components(components: Sequence[Any], available: int) -> list[int]:
+    """Columns of the scores; ValueError names the first that is none."""
+    for i in components:
+        if i not in range(available):
+            raise ValueError(f"there is no component {i!r}: the model has {available}, counted from 0")
+    return [int(i) for i in components]

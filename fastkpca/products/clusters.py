@@ -27,9 +27,10 @@ import numpy as np
 from .._core import clusters as _clusters
 from .._core import multiindex, tiles
 from ..base import parallel
-from ..base.protocol import Cost, Offer, Summary, Summation
+from ..base.protocol import Cost, NearProduct, Offer, Summary, Summation
 from ..base.rounding import UNIT, rounding_factor
 from ..rows.view import Rows
+from .narrow import joined, near_summation
 from .vectors import columns_of
 
 __all__ = ["ClusterSummation", "cluster_offer", "reachable"]
@@ -299,6 +300,14 @@ class ClusterSummation(Summation):
         assert self._backward is not None
         return self._multiply(U, self._x, self._y, self._backward, transposed=True)
 
+    def near(self, drop: float, most: float, pairs: float) -> NearProduct | None:
+        """As ``Summation.near``."""
+        if not self.symmetric:
+            return None
+        X = np.empty_like(self._x.rows)
+        X[self._x.order] = self._x.rows
+        return near_summation(X, self.sigma, drop, most, pairs, n_threads=self.n_threads)
+
     def _multiply(self, U: np.ndarray, sources: _Side, targets: _Side, far: _Far, *, transposed: bool) -> np.ndarray:
         U = columns_of(U, len(sources.rows))
         product = np.empty((len(targets.rows), U.shape[1]))
@@ -411,7 +420,7 @@ def _grouped(pairs: np.ndarray, x: _Side, y: _Side, same: bool) -> list[_Near]:
         with_itself = same and bool((partners == node).any())
         if with_itself:
             partners = partners[partners != node]
-        start, stop = _joined(y.start[partners], y.stop[partners])
+        start, stop = joined(y.start[partners], y.stop[partners])
         first, last = int(x.start[node]), int(x.stop[node])
         for i in range(first, last, STRIP):
             rows = slice(i, min(last, i + STRIP))
@@ -422,14 +431,6 @@ def _grouped(pairs: np.ndarray, x: _Side, y: _Side, same: bool) -> list[_Near]:
             most = max(STRIP, LEAST_TASK // (rows.stop - rows.start))
             tasks.extend(_Near(rows, *piece) for piece in _pieces(begin, end, most))
     return tasks
-
-
-def _joined(start: np.ndarray, stop: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Runs in ascending order, those that touch made one."""
-    if not len(start):
-        return start, stop
-    apart = start[1:] != stop[:-1]
-    return start[np.append(True, apart)], stop[np.append(apart, True)]
 
 
 def _pieces(start: np.ndarray, stop: np.ndarray, most: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -58,7 +58,7 @@ def is_missing(value: Any) -> bool:
     """Whether an object stands for a missing one: None, an ellipsis, NaN, or NA and NaT of pandas."""
     if value is None or value is ... or type(value).__name__ in ("NAType", "NaTType"):
         return True
-    return type(value).__name__.startswith("float") and bool(value != value)
+    return type(value).__name__.startswith(("float", "Decimal")) and bool(value != value)
 
 
 def is_arrow(X: Any) -> bool:

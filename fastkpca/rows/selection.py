@@ -13,7 +13,7 @@ from ..base.near import did_you_mean
 from ..errors import DataFileError
 from .columns import listed
 
-__all__ = ["Selection", "Table", "column_keys", "column_label"]
+__all__ = ["ColumnSelection", "Table", "column_keys", "column_label"]
 
 
 @dataclass
@@ -58,7 +58,7 @@ class Chosen(NamedTuple):
     identifiers: int | None
 
 
-class Selection:
+class ColumnSelection:
     """The columns that the user asks for, as given; ``resolve`` turns them into numbers once the file is known."""
 
     def __init__(

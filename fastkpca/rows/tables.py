@@ -19,7 +19,7 @@ from .collected import CollectedRows
 from .columns import listed
 from .convert import as_rows
 from .foreign import file_source
-from .selection import Selection, Table, column_keys, column_label
+from .selection import ColumnSelection, Table, column_keys, column_label
 from .textfiles import TextFile
 from .view import Rows
 
@@ -80,7 +80,7 @@ def read(
     FileNotFoundError
     """
     name = called or str(path)
-    selection = Selection(name, columns, skip_columns, label_column, like, id_column, needs)
+    selection = ColumnSelection(name, columns, skip_columns, label_column, like, id_column, needs)
     if os.path.isdir(path):
         kind = lazyfiles.kind_of_folder(path)
         if kind == "zarr":
@@ -123,7 +123,7 @@ def _refuse_var(name: str, var: str | None, kind: str) -> None:
 # ---- arrays ----------------------------------------------------------------------------------------------------------
 
 
-def _from_array(X: Any, selection: Selection) -> Table:
+def _from_array(X: Any, selection: ColumnSelection) -> Table:
     """A table from an array or source. Nothing is copied where a range of columns is taken, or of a source."""
     name = selection.file
     if X.ndim != 2:
@@ -199,7 +199,7 @@ def _collected(rows: Rows, name: str) -> Any:
         return whole.rows()
 
 
-def _from_parquet(path: str | os.PathLike, var: str | None, selection: Selection) -> Table:
+def _from_parquet(path: str | os.PathLike, var: str | None, selection: ColumnSelection) -> Table:
     _refuse_var(selection.file, var, "Parquet")
     file = lazyfiles.Parquet(path, selection.file)
     if 0 in file.shape:
@@ -224,7 +224,7 @@ def _load(archive: _Archive, var: str) -> Any:
         return archive.load(var)
 
 
-def _from_archive(archive: _Archive, var: str | None, selection: Selection) -> Table:
+def _from_archive(archive: _Archive, var: str | None, selection: ColumnSelection) -> Table:
     shapes = archive.shapes()
     name = archive.name
 

@@ -25,7 +25,7 @@ from ..errors import DataFileError
 from .archives import data_file_errors
 from .collected import CollectedRows
 from .columns import listed
-from .selection import Selection, Table, column_keys, column_label
+from .selection import ColumnSelection, Table, column_keys, column_label
 
 __all__ = ["TextFile"]
 
@@ -35,8 +35,8 @@ _Block = tuple[np.ndarray, list[np.ndarray]]
 SMALL_FILE = 1 << 22
 """Bytes up to which numpy reads a file before pandas would be imported."""
 _SAMPLE_LINES = 50
-_UNDECODED = "\ufffd"
-"""What Python and pandas put in place of bytes that are not of a file's encoding."""
+_UNDECODED = {"replace": re.compile("\ufffd"), "surrogateescape": re.compile("[\udc80-\udcff]")}
+"""What Python and pandas put in place of bytes that are not of a file's encoding: the latter is in no proper text."""
 _ENCODINGS = {"utf-8-sig": "UTF-8", "utf-16": "UTF-16", "cp1252": "Windows-1252"}
 _LARGE_FILE = 1 << 24
 """Bytes from which the user is told that pandas would read faster."""
@@ -110,7 +110,7 @@ class TextFile:
         sample = list(islice(self._lines(), _SAMPLE_LINES))
         if not sample:
             raise DataFileError(f"{self.name} has no line with data")
-        undecoded = next((number for number, line in sample if _UNDECODED in line), None)
+        undecoded = next((number for number, line in sample if self._undecoded(line)), None)
         if undecoded is None or self.encoding != "utf-8-sig":
             return sample
         self.encoding = "cp1252"
@@ -136,7 +136,7 @@ class TextFile:
         self.notes.append(f"line {line} ({first}) is taken for the names of the columns; --header no takes it for data")
         return True
 
-    def read(self, selection: Selection, allow_missing: bool = False) -> Table:
+    def read(self, selection: ColumnSelection, allow_missing: bool = False) -> Table:
         """The columns that were asked for, as float64, with their names, labels and identifiers."""
         chosen = selection.resolve(self.n_columns, self.names)
         self.needs, self.allow_missing = selection.needs, allow_missing
@@ -176,9 +176,17 @@ class TextFile:
         """Raise DataFileError where a name, label or identifier holds bytes of another encoding. Elsewhere they do not
         matter: numbers are ASCII in all encodings."""
         columns = [self.names or [], *(column.tolist() for column in texts.values() if column.dtype == object)]
-        if any(_UNDECODED in "".join(column) for column in columns):
-            line = next(number for number, line in self._lines() if _UNDECODED in line)
+        if any(self._undecoded("".join(column)) for column in columns):
+            line = next(number for number, line in self._lines() if self._undecoded(line))
             raise DataFileError(f"{self.name}: line {line} is not {_ENCODINGS[self.encoding]}; save the file as UTF-8")
+
+    @property
+    def _errors(self) -> str:
+        """What is done with bytes that are not of the file's encoding. UTF-16 cannot escape those of ASCII."""
+        return "replace" if self.encoding == "utf-16" else "surrogateescape"
+
+    def _undecoded(self, text: str) -> bool:
+        return _UNDECODED[self._errors].search(text) is not None
 
     # Reading
 
@@ -191,7 +199,7 @@ class TextFile:
         with CollectedRows(len(taken), self.name) as X:
             try:
                 for block, columns in self._blocks(taken, beside, notes):
-                    if not (explained or np.isfinite(block).all()):
+                    if not explained and self._may_be_wrong(block, taken):
                         self._explain(taken)  # of the whole file
                         explained = True
                     X.append(block)
@@ -207,6 +215,18 @@ class TextFile:
                     return self._collected(taken, dict.fromkeys(beside, object), notes)
                 raise DataFileError(f"{self.name}: {' '.join(str(error).split())}") from None
             return X.rows(), {i: np.concatenate(part) for i, part in parts.items()}
+
+    @property
+    def _last(self) -> int:
+        """The last column that has values: a line that is short has none there."""
+        return self.n_columns - 1 - self.open_end
+
+    def _may_be_wrong(self, block: np.ndarray, taken: list[int]) -> bool:
+        """Whether a line of this block may be at fault; of missing values that are allowed only those at its end."""
+        if np.isfinite(block).all():
+            return False
+        short = self._last in taken and np.isnan(block[:, taken.index(self._last)]).any()
+        return bool(not self.allow_missing or short or np.isinf(block).any())
 
     def _blocks(self, taken: list[int], beside: dict[int, type], notes: list[str]) -> Iterator[_Block]:
         """By pandas; by numpy where pandas is not installed, or its import would take longer than the reading."""
@@ -251,7 +271,6 @@ class TextFile:
             types[self.n_columns] = "S1"
         if self.allow_missing:
             options |= {"na_filter": True, "na_values": dict.fromkeys(taken, _SPELLINGS)}
-        last = self.n_columns - 1 - self.open_end
         with self._decompressing(), self._open(binary=not self.text_only) as file:
             for _ in range(self.header_line):
                 file.readline()
@@ -264,7 +283,7 @@ class TextFile:
                 keep_default_na=False,
                 skipinitialspace=self.spaced or self.allow_missing,
                 engine="c",
-                encoding_errors="replace",
+                encoding_errors=self._errors,
                 chunksize=parallel.tile_rows(self.n_columns, entries=1 << (22 - old), most=1 << (16 - old)),
                 **options,
             )
@@ -272,7 +291,7 @@ class TextFile:
                 if old and (table.pop(self.n_columns) != b"").any():
                     self._explain(taken)
                 # a line that ends early gets empty fields, which a column of numbers refuses, but not one of text
-                if last not in taken and table[last].isin(["", b""]).any():
+                if self._last not in taken and table[self._last].isin(["", b""]).any():
                     self._explain(taken)
                 X = table if taken == list(table.columns) else table[taken]
                 yield X.to_numpy(), [table[i].to_numpy() for i in beside]
@@ -299,7 +318,7 @@ class TextFile:
     def _open(self, binary: bool = False) -> Any:
         if binary:
             return self.opener(self.path, "rb")
-        return self.opener(self.path, "rt", encoding=self.encoding, errors="replace")
+        return self.opener(self.path, "rt", encoding=self.encoding, errors=self._errors)
 
     def _lines(self) -> Iterator[tuple[int, str]]:
         """(line number from 1, line) of everything that is neither blank nor a comment."""

@@ -484,9 +484,9 @@ class KernelPCA(KernelTransformer):
         state = dict(super().__getstate__())
         model = state.get("model_")
         if "X_fit_" in state and model is not None and model.projector.grows_with_n and model.kernel.takes_points:
-            rows = new_rows(model, self.X_fit_).rows.all()
-            if np.array_equal(rows, model.projector.landmarks):
-                state["model_"] = replace(model, projector=model.projector.with_rows(rows[:0]))
+            rows, held = new_rows(model, self.X_fit_).rows, model.projector.landmarks
+            if all(np.array_equal(tile, held[i : i + len(tile)]) for i, tile in rows.tiles(rows.step)):
+                state["model_"] = replace(model, projector=model.projector.with_rows(held[:0]))
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:

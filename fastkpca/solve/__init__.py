@@ -5,6 +5,7 @@
 ``beyond``                          upper bounds on the eigenvalues that a basis has not found
 ``random_start``                    the same from the random block that a Krylov space began with
 ``sampled``                         the same from a sample of the rows
+``filtered``                        the same from polynomials of the matrix times random columns
 ``rest``                            the same from the entries of the matrix beyond a basis
 ``basis``                           the orthonormal basis that every iteration grows
 ``task``                            what a solver is given: a target, a budget and a matrix
@@ -15,6 +16,7 @@
 ``outlook``                         guesses about its next passes, to plan by
 ``search``                          its passes in float32
 ``exact_passes``                    its passes in float64, with intervals after each
+``narrow``                          where few kernel values are not near zero: narrow blocks of Lanczos on these
 ``flat``                            the same from a random block, for spectra that fall slowly
 ``lanczos``                         block Lanczos for small, cheap operators
 ``nested``                          two levels, for operators with a small copy of themselves

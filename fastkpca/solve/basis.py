@@ -15,7 +15,7 @@ from scipy.linalg import lapack
 from ..base import parallel
 from .certificate import RitzBlock
 
-__all__ = ["STRIP", "Basis", "times"]
+__all__ = ["STRIP", "Basis", "inner", "times"]
 
 STRIP = 32
 """Columns of temporary arrays of n rows."""

@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 SAYS_NOTHING = 1e150  # a bound of this size is useless, and its square would overflow
-_YOUNG = 1e-3  # (R + F)'(R + F) <= (1 + a) R'R + (1 + 1/a) F'F: costs a thousandth of the width, not 2 |R| |F|
+_YOUNG = 1e-3  # (R + F)'(R + F) <= (1 + a) R'R + (1 + 1/a) F'F, a at least: costs a thousandth, not 2 |R| |F|
 
 
 @dataclass(frozen=True)
@@ -214,6 +214,11 @@ class RitzBlock:
             residual_norm=norm,
         )
 
+    def leading(self, k: int) -> RitzBlock:
+        """Of the first k."""
+        compression, gram, residuals = (x[:k, :k] for x in (self.compression, self.gram, self.residual_gram))
+        return RitzBlock(compression, gram, residuals, self.n, self.product_error)
+
     @cached_property
     def residual_factor(self) -> np.ndarray:
         """L with L'L >= R'R for the exact residual of the orthonormalised columns."""
@@ -364,7 +369,10 @@ def _residual_factor(gram: np.ndarray, n: int, error: float) -> np.ndarray:
     """
     m = len(gram)
     gram = (gram + gram.T) / 2
-    gram.flat[:: m + 1] += error**2 / _YOUNG
+    # the a of the least trace, where the error is not far below the residuals
+    norm = float(np.sqrt(max(np.trace(gram), 1e-280)))
+    young = float(np.clip(np.sqrt(m) * error / norm, _YOUNG, 1.0))
+    gram.flat[:: m + 1] += error**2 / young
     scale = np.maximum(np.sqrt(np.maximum(gram.diagonal(), 0.0)), 1e-140)
     scaled = gram / np.outer(scale, scale)
     if np.abs(scaled).max() > 1.001:  # not a Gram matrix to that accuracy: count the error of the largest for all
@@ -376,7 +384,7 @@ def _residual_factor(gram: np.ndarray, n: int, error: float) -> np.ndarray:
     if failed:
         values, vectors = scipy.linalg.eigh(scaled, check_finite=False)
         factor = np.sqrt(np.maximum(values, 0.0) + rounding)[:, None] * vectors.T
-    return np.asarray(np.sqrt(1.0 + _YOUNG) * factor * scale)
+    return np.asarray(np.sqrt(1.0 + young) * factor * scale)
 
 
 def cluster_labels(bounds: np.ndarray) -> np.ndarray:

@@ -10,6 +10,7 @@ from ..products.rates import BLOCK_RATE, EIGEN_RATE, GEMM_RATE
 from .task import SolverBudget
 
 __all__ = [
+    "HELD_GUARDS",
     "Expenses",
     "TooDearError",
     "basis_bytes",
@@ -18,6 +19,7 @@ __all__ = [
     "factorising_seconds",
     "leading_pairs_seconds",
     "least_columns",
+    "near_seconds",
     "rest_bytes",
     "ritz_seconds",
     "sample_bytes",
@@ -28,6 +30,8 @@ __all__ = [
 
 FACTOR_RATE = 8e10
 """Flops of a Cholesky factorisation in float32."""
+NEAR_RATE = 1e9
+"""Near values that are multiplied with four columns in a second."""
 WIDEST = 128
 """Columns of a block at most."""
 EVALUATION_COLUMNS = 18
@@ -51,7 +55,7 @@ class Expenses:
 
     def __init__(self, budget: SolverBudget, progress: Progress | None):
         self.budget, self._progress = budget, progress
-        self.passes = self.search_passes = 0
+        self.passes = self.search_passes = self.near_passes = 0
         self.seconds = 0.0
 
     def count_pass(self, *, search: bool) -> None:
@@ -60,6 +64,11 @@ class Expenses:
         self.seconds += (0.5 if search else 1.0) * self.budget.pass_seconds
         if self._progress is not None:
             self._progress("krylov", self.passes, self.budget.passes)
+
+    def count_near(self, products: int, seconds: float) -> None:
+        """Products with near values, which are kept: the budget has no limit for these but their costs."""
+        self.near_passes += products
+        self.seconds += seconds
 
     def check(self, later_seconds: list[float]) -> None:
         """Raise TooDearError where the run with its next pass, or the later passes alone, cost more than the budget.
@@ -94,6 +103,11 @@ def leading_pairs_seconds(n: int, columns: int, block: int) -> float:
 def search_seconds(n: int, columns: int, block: int) -> float:
     """Predicted seconds of the algebra of one pass in float32."""
     return 6.0 * n * columns * block / GEMM_RATE + 6.0 * float(columns) ** 3 / EIGEN_RATE
+
+
+def near_seconds(values: float, products: float) -> float:
+    """Predicted seconds of products of four columns with so many near values."""
+    return values * products / NEAR_RATE
 
 
 def factorising_seconds(n: int, columns: int, pass_seconds: float) -> float:

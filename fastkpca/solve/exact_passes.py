@@ -11,10 +11,20 @@ import numpy as np
 
 from ..base.rounding import UNIT, rounding_factor
 from ..errors import rounded_up
-from .basis import Basis
-from .beyond import deterministic_bound, exploration_bound, failure_of_attempt, feature_bound
+from .basis import Basis, inner, times
+from .beyond import beyond_leading, deterministic_bound, exploration_bound, failure_of_attempt, feature_bound
 from .certificate import NO_BOUND, Bound, Certificate, RitzBlock, ritz_certificate
-from .costs import TooDearError, default_block_size, factorising_seconds, ritz_seconds, sampling_seconds
+from .costs import (
+    HELD_GUARDS,
+    TooDearError,
+    default_block_size,
+    factorising_seconds,
+    near_seconds,
+    ritz_seconds,
+    sampling_seconds,
+)
+from .filtered import filter_steps, filtered_bound
+from .narrow import COLUMNS, NarrowStart
 from .outlook import Gap, Outlook, by_size
 from .rest import Rest
 from .sampled import draws_for
@@ -26,6 +36,12 @@ OF_START, OF_EXPLORATIONS, OF_SAMPLES = 0.3, 0.6, 0.1
 over all their stopping times, and of samples of rows."""
 SHARES = (0.9, 0.8, 0.7, 0.6, 0.4, 0.2)
 """Of the last wanted eigenvalue: bounds on those beyond the basis that a sample is to prove."""
+NEAR_SHARES = (0.99, 0.98, 0.97, 0.95, 0.93, *SHARES)
+"""The same for polynomials of near values, to which a narrow gap costs little."""
+MOST_STEPS = 400
+"""Of such a polynomial."""
+FILTER_SLACK = 4.0
+"""Steps over those that it is predicted to take."""
 LEAST_EXPLORING_PASSES = 4
 APPROACH, LOOK = 6, 2
 """Passes at most without a certificate, and those after which a spectrum may look flat."""
@@ -53,6 +69,8 @@ class KrylovResult:
         Every interval is at most tol * theta_1 wide (and the fraction is reached, where one was asked for).
     passes, search_passes : int
         Over the exact kernel values, all of them; and how many of these were in float32.
+    near_passes : int
+        Products with near values, which are kept (`narrow`).
     negative_end : float
         Most negative Ritz value, 0 if none is: how indefinite the matrix is at least.
     history : tuple of (passes, width / theta_1)
@@ -77,6 +95,7 @@ class KrylovResult:
     converged: bool
     passes: int
     search_passes: int
+    near_passes: int
     negative_end: float
     history: tuple[tuple[int, float], ...]
     search_history: tuple[tuple[int, float], ...]
@@ -119,12 +138,16 @@ class Pairs:
 class ExactRun:
     """float64 passes, a certificate after each, until it is narrow enough."""
 
-    def __init__(self, outlook: Outlook, rng: np.random.Generator, *, want_norm: bool):
+    def __init__(
+        self, outlook: Outlook, rng: np.random.Generator, *, want_norm: bool, narrow: NarrowStart | None = None
+    ):
         self.outlook, self.rng, self.want_norm = outlook, rng, want_norm
         self.products, self.target = outlook.products, outlook.target
         self.expenses = outlook.products.expenses
         self.n = self.products.n
         self.basis = Basis(self.n, rng, centred=True, keeps_images=True, n_threads=self.products.matrix.n_threads)
+        self.narrow, self.missed = narrow, False
+        """Where the run begins; and whether it looks as if that has missed an eigenvalue."""
         self.exploration: Exploration | None = None
         self.explorations = 0
         self.samples = 0
@@ -156,7 +179,7 @@ class ExactRun:
             last, next_one = theta[c - 1], max(float(theta[min(self.outlook.block, len(theta) - 1)]), 0.0)
             residuals = (X.T @ image) @ Y[-image.shape[1] :, :c]
             width = float(np.vdot(residuals, residuals)) / max(last - next_one, 1e-3 * last)
-            history.append((self.expenses.passes, width / float(theta[0])))
+            history.append((self.expenses.passes, float(width / theta[0])))
             rate = width / before if before < np.inf else (next_one / last) ** 2
             if last <= 0.0 or width * min(rate, 1.0) <= 0.3 * self.target.tol * theta[0]:
                 break
@@ -167,7 +190,10 @@ class ExactRun:
         return X
 
     def run(self, X: np.ndarray) -> tuple[Pairs, Verdict] | None:
-        """None where the spectrum turns out to be flat. ``X``: the first block, or that of `approach`."""
+        """None where the spectrum turns out to be flat, or a narrow start to have missed an eigenvalue.
+
+        ``X``: the first block, or that of `approach`.
+        """
         X = self.basis.orthonormal(X) if X.shape[1] and not self.basis.size else X
         while True:
             pairs = self._pass(X)
@@ -175,8 +201,8 @@ class ExactRun:
             if self.exploration is not None:
                 self.exploration.steps += 1
                 self._restart_exploration_if_it_found_a_missed_eigenvalue(pairs.theta)
-            verdict = self._judge(pairs)
-            if not verdict.done and len(self.history) == 2 and self._turns_flat(pairs.theta):
+            verdict = self._with_filter(pairs, self._judge(pairs))
+            if not verdict.done and (self.missed or (len(self.history) == 2 and self._turns_flat(pairs.theta))):
                 return None
             if self.target.fraction is not None:
                 wanted = min(default_block_size(self.n, verdict.c), self.outlook.widest)
@@ -237,6 +263,58 @@ class ExactRun:
         self.products.exact(self.basis.Q[:, :1], True)
         return self._judge(pairs)
 
+    def _with_filter(self, pairs: Pairs, verdict: Verdict) -> Verdict:
+        """Where the vectors have converged: a bound on the rest from products with near values, which cost little."""
+        size, theta, c = self.basis.size, pairs.theta, verdict.c
+        if self.narrow is None or verdict.done or c < self.target.c or size < GROWTH * self.last_try:
+            return verdict
+        near = self.narrow.product
+        left_out = self.n * (float(near.error_bound) + self.products.matrix.entry_error)
+        top = self.narrow.top
+        wanted = self._sufficient_mu(theta, c, NEAR_SHARES) - left_out
+        failure = self._failure_of_exploration()
+        steps = int(FILTER_SLACK * min(filter_steps(self.n, COLUMNS, top, wanted, failure), MOST_STEPS))
+        if steps >= MOST_STEPS:
+            return verdict
+        self.last_try, self.explorations = size, self.explorations + 1
+        bound = self._filtered(pairs, top, wanted, steps, failure)
+        self.missed = bound.mu > wanted
+        bound = replace(bound, mu=bound.mu + left_out, failure_probability=OF_EXPLORATIONS * self.target.failure)
+        certificate = ritz_certificate(self.ritz, c, self.products.info, bound)
+        done = self._done(certificate, theta, c)
+        return self._better(Verdict(certificate, c, done, verdict.only_mu_is_missing), verdict, theta)
+
+    def _filtered(self, pairs: Pairs, top: float, wanted: float, steps: int, failure: float) -> Bound:
+        """On the matrix of near values beyond the basis."""
+        assert self.narrow is not None
+        near, V, size = self.narrow.product, self.basis.Q, self.basis.size
+        taken = 0
+
+        def multiply(U: np.ndarray) -> np.ndarray:
+            nonlocal taken
+            taken += 1
+            return near.matmat(U)
+
+        def project(U: np.ndarray) -> np.ndarray:
+            U = U - U.mean(axis=0)
+            U -= times(V, inner(V, U, self.basis.n_threads), self.basis.n_threads)
+            return U
+
+        orthogonality = float(np.linalg.norm(self.basis.gram - np.eye(size)))
+        projecting = 2.0 * orthogonality + 4.0 * np.sqrt(size + 1.0) * rounding_factor(self.n) * UNIT
+        bound = filtered_bound(
+            multiply,
+            project,
+            self.rng.standard_normal((self.n, COLUMNS)),
+            top,
+            wanted=wanted,
+            error=near.rounding + 2.0 * projecting * near.norm,
+            failure=failure,
+            most_steps=steps,
+        )
+        self.expenses.count_near(taken, near_seconds(near.count, taken))
+        return bound
+
     def _with_factorisation(self, pairs: Pairs, verdict: Verdict) -> Verdict:
         """Where the wanted vectors have converged: prove from all entries that nothing else is as large."""
         size, theta, c = self.basis.size, pairs.theta, verdict.c
@@ -295,9 +373,9 @@ class ExactRun:
         certificate = ritz_certificate(self.ritz, c, self.products.info, bound)
         return self._better(Verdict(certificate, c, self._done(certificate, theta, c), True), verdict, theta)
 
-    def _sufficient_mu(self, theta: np.ndarray, c: int) -> float:
+    def _sufficient_mu(self, theta: np.ndarray, c: int, shares: tuple[float, ...] = SHARES) -> float:
         """The largest of a few bounds on what is beyond the basis that make the intervals narrow enough; 0: none."""
-        for share in SHARES:
+        for share in shares:
             bound = Bound(share * float(theta[c - 1]), "hope")
             if self._done(ritz_certificate(self.ritz, c, self.products.info, bound), theta, c):
                 return bound.mu
@@ -334,7 +412,13 @@ class ExactRun:
         matrix = self.products.info
         c = min(self.outlook.count(theta - error) or m, m)
         others = [] if self.products.matrix.features is None else [self._feature_bound(theta, error)]
-        certificate = ritz_certificate(ritz, c, matrix, deterministic_bound(ritz, matrix, others))
+        bound = deterministic_bound(ritz, matrix, others)
+        few = c + HELD_GUARDS
+        if m >= 2 * few:  # a quarter of the order, an eighth of the work
+            certificate = ritz_certificate(ritz.leading(few), c, matrix, beyond_leading(ritz, few, bound))
+            if self._done(certificate, theta, c):
+                return Verdict(certificate, c, True, False)
+        certificate = ritz_certificate(ritz, c, matrix, bound)
         if self._done(certificate, theta, c):
             return Verdict(certificate, c, True, False)
         # if a mu as low as the Ritz values suggest would be enough, the vectors have converged, and mu is too large
@@ -470,6 +554,7 @@ class ExactRun:
             converged=verdict.done,
             passes=self.expenses.passes,
             search_passes=self.expenses.search_passes,
+            near_passes=self.expenses.near_passes,
             negative_end=min(float(theta[-1]), 0.0),
             history=tuple(self.history),
             search_history=tuple(search_history),

@@ -27,6 +27,7 @@ from .centred import CentredProducts
 from .costs import Expenses, column_limit, default_block_size, widest_block
 from .exact_passes import ExactRun, KrylovResult
 from .flat import FlatRun
+from .narrow import narrow_start
 from .outlook import Outlook
 from .search import search
 from .task import KernelMatrix, SolverBudget, SolverTarget
@@ -98,8 +99,13 @@ def block_krylov(
     if short and X.shape[1] and not len(theta) and matrix.features is None:
         X = run.approach(X, history)
     ended = run.run(X) if X.shape[1] else None
+    if ended is None:  # the spectrum is flat
+        narrow = narrow_start(outlook, rng)
+        if narrow is not None:
+            run = ExactRun(outlook, rng, want_norm=False, narrow=narrow)
+            ended = run.run(narrow.vectors)
     if ended is None:
-        run = FlatRun(outlook, rng)
+        run = FlatRun(outlook, rng, explorations=run.explorations)
         ended = run.run_from_random_block()
     return run.result(ended, history)
 

@@ -129,10 +129,18 @@ def leading_pairs(
 class Lanczos:
     """Block Lanczos with full orthogonalisation: the basis, the last block's image outside of it, and bounds."""
 
-    def __init__(self, operator: SymmetricOperator, limit: int, rng: np.random.Generator):
+    def __init__(
+        self,
+        operator: SymmetricOperator,
+        limit: int,
+        rng: np.random.Generator,
+        *,
+        centred: bool = False,
+        n_threads: int = 1,
+    ):
         self.operator, self.rng = operator, rng
         self.n, self.limit = operator.n, min(limit, operator.n)
-        self.basis = Basis(self.n, rng, reserve=self.limit)
+        self.basis = Basis(self.n, rng, reserve=self.limit, centred=centred, n_threads=n_threads)
         self.steps = 0
         self.next = np.empty((self.n, 0))
         """The part of C times the last block outside of the basis: C Q - Q T has these columns, and zeros."""
@@ -174,7 +182,7 @@ class Lanczos:
         return RitzBlock(
             compression=np.diag(theta),
             gram=Y.T @ self.basis.gram @ Y,
-            residual_gram=1.001 * (last.T @ (self.next.T @ self.next) @ last) + 1001.0 * rest * np.eye(m),
+            residual_gram=1.001 * (last.T @ (self.next.T @ self.next) @ last) + 1001.0 * rest * np.eye(len(theta)),
             n=self.n,
             product_error=3.0 * np.sqrt(m) * operator.product_error + 16.0 * m * UNIT * operator.norm,
         )
@@ -290,9 +298,8 @@ class _Search:
         lanczos = self.lanczos
         kept, c = min(self.c + 1, lanczos.size), min(self.c, lanczos.size)
         V = np.ascontiguousarray(lanczos.basis.vectors(self.Y[:, :kept]))
-        # computed residuals, which do not depend on the recurrence
-        R = self.operator.matmat(V[:, :c]) - V[:, :c] * self.theta[:c]
-        residual = float(np.linalg.norm(R)) + self.operator.product_error * np.sqrt(c)
+        ritz = lanczos.ritz_block(self.theta[:c], self.Y[:, :c])
+        residual = float(np.sqrt(np.trace(ritz.residual_gram))) + float(np.sqrt(c)) * ritz.product_error
         return LeadingPairs(self.theta[:kept].copy(), V, certificate, c, residual, lanczos.steps, lanczos.size)
 
     def _expected_mu(self) -> float:

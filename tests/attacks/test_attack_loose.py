@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from loose_cases import CALLS, FAMILIES
 
+from fastkpca.fit import planning
 from fastkpca.solve import sampled
 from fastkpca.solve.sampled import ScaledSample, sampled_bound, upper_share
 
@@ -23,8 +24,11 @@ def test_the_bound_fails_no_more_often_than_it_says(attack, family):
 
 
 @pytest.mark.parametrize("family", CALLS)
-def test_kpca_with_few_features_fails_no_more_often_than_it_says(attack, family, monkeypatch):
+@pytest.mark.parametrize("moved", [False, True])
+def test_kpca_with_few_features_fails_no_more_often_than_it_says(attack, family, moved, monkeypatch):
     monkeypatch.setattr(sampled, "SAMPLING_FAILURE", 0.05)
+    if moved:  # pivots to means of rows, also where the rows are few
+        monkeypatch.setattr(planning, "MEANS_FROM", 0)
     found = [
         cases.call_misses(CALLS[family](attack.rng(f"loose {family}", case), 120), case)
         for case in range(attack.count(4000, least=80))

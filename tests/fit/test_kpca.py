@@ -728,6 +728,21 @@ def test_no_other_product_is_looked_for_beside_a_small_matrix_that_is_held(monke
         fk.plan(np.tile(X, (3, 1)), "gaussian", 20, sigma=1.0)
 
 
+def test_a_map_that_turns_out_far_larger_than_products_cost_is_left_before_its_pass(monkeypatch):
+    from fastkpca.fit import features
+    from fastkpca.kernels import gaussian
+
+    larger = gaussian.TaylorMap
+    X = np.random.default_rng(0).random((3000, 3))
+    expected = fk.kpca(X, "gaussian", 5, sigma=1.0)
+    assert expected.plan.name == "monomial"
+    monkeypatch.setattr(gaussian, "TaylorMap", lambda d, sigma, order, center: larger(d, sigma, order + 14, center))
+    monkeypatch.setattr(features, "_pass", _no_look)
+    model = fk.kpca(X, "gaussian", 5, sigma=1.0)
+    assert model.info["features_tried"] == "monomial" and model.info["method"] == "krylov"
+    np.testing.assert_allclose(model.eigenvalues, expected.eigenvalues, rtol=1e-6)
+
+
 def test_rows_in_few_dimensions_are_looked_at():
     """Monomials of all ten columns would be 1001 for what 35 pivots hold."""
     rng = np.random.default_rng(0)

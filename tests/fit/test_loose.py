@@ -8,7 +8,7 @@ from reference import center
 
 import fastkpca as fk
 from fastkpca.errors import CertificateWarning, NoVarianceError
-from fastkpca.fit import features
+from fastkpca.fit import features, planning
 from fastkpca.kernels import get_kernel
 from fastkpca.maps.draws import DRAWS, scaled_residuals
 from fastkpca.maps.passes import moments_and_draws
@@ -44,6 +44,19 @@ def test_a_loose_tolerance_is_met_with_a_sample_and_no_warning():
     assert model.bound_kind == "probabilistic" and 0 < model.failure_probability <= 1e-6
     assert model.info["residual_norm"] < 0.2 * model.info["residual_trace"]
     assert contains(model, eigenvalues_of(X - model.shift, model))
+
+
+@pytest.mark.parametrize("columns, tol", [(6, 1e-2), (4, 3e-3)])
+def test_of_many_rows_fewer_pivots_do_in_one_pass(monkeypatch, columns, tol):
+    X, passes, one_pass = rows_of(20_000, columns), [], features._pass
+    monkeypatch.setattr(features, "_pass", lambda *given, **options: passes.append(1) or one_pass(*given, **options))
+    model = fk.kpca(X, "gaussian", 4, tol=tol, features="pivots")
+    low, high = model.eigenvalue_bounds.T
+    assert (high - low).max() <= tol * model.eigenvalues[0] and len(passes) == 1
+    monkeypatch.setattr(planning, "MEANS_FROM", np.inf)
+    rows = fk.kpca(X, "gaussian", 4, tol=tol, features="pivots")
+    assert model.info["n_features"] < 0.9 * rows.info["n_features"]
+    assert (low <= rows.eigenvalue_bounds[:, 1]).all() and (rows.eigenvalue_bounds[:, 0] <= high).all()
 
 
 def test_weights_count_in_the_sample():

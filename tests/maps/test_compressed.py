@@ -71,8 +71,9 @@ def test_products_are_those_of_the_formed_moment(sigma, tol, monkeypatch):
     X = rows_of(np.random.default_rng(3), 3)
     moments = gaussian_fourier_map(np.stack([X.min(axis=0), X.max(axis=0)]), sigma, tol).new_moments()
     moments.update(X)
+    monkeypatch.setattr(compressed, "MOST_FORMED", dict.fromkeys((1, 2, 3), 1600))
     formed = moments.compressed()
-    monkeypatch.setattr(compressed, "MOST_FORMED", 0)
+    monkeypatch.setattr(compressed, "MOST_FORMED", dict.fromkeys((1, 2, 3), 0))
     multiplied = moments.compressed()
     assert formed.matrix is not None and multiplied.matrix is None
     assert (multiplied.size, multiplied.left_out) == (formed.size, formed.left_out)
@@ -87,7 +88,7 @@ def test_with_two_axes_a_moment_of_many_directions_is_left_to_ffts(monkeypatch):
     X = np.random.default_rng(0).random((50, 2))
     moments = gaussian_fourier_map(np.stack([X.min(axis=0), X.max(axis=0)]), 0.3, 1e-6).new_moments()
     moments.update(X)
-    monkeypatch.setattr(compressed, "MOST_FORMED", 20)
+    monkeypatch.setattr(compressed, "MOST_FORMED", dict.fromkeys((1, 2, 3), 20))
     assert moments.compressed() is None
 
 
@@ -121,9 +122,9 @@ def test_many_directions_are_not_looked_for(monkeypatch):
 
 
 @pytest.mark.parametrize(("sigma", "tol"), [(0.5, 1e-6), (1.0, 1e-4), (0.8, 1e-8)])
-@pytest.mark.parametrize("most_formed", [compressed.MOST_FORMED, 0])
+@pytest.mark.parametrize("most_formed", [1600, 0])
 def test_intervals_of_models_hold_and_are_guaranteed(sigma, tol, most_formed, monkeypatch):
-    monkeypatch.setattr(compressed, "MOST_FORMED", most_formed)
+    monkeypatch.setattr(compressed, "MOST_FORMED", dict.fromkeys((1, 2, 3), most_formed))
     X = rows_of(np.random.default_rng(7), 3, 500)
     values = reference.eigh(reference.gram("gaussian", X, sigma=sigma))[0]
     model = fk.kpca(X, "gaussian", 8, sigma=sigma, tol=tol, features="fourier")
@@ -135,6 +136,17 @@ def test_intervals_of_models_hold_and_are_guaranteed(sigma, tol, most_formed, mo
     centred = reference.gram("gaussian", X, sigma=sigma)
     centred = centred - centred.mean(axis=0) - centred.mean(axis=1)[:, None] + centred.mean()
     assert np.abs(centred @ coeff - score).max() <= 10 * np.sqrt(tol) * np.abs(score).max()
+
+
+def test_a_moment_of_many_directions_in_space_is_multiplied_with_and_not_formed(monkeypatch):
+    """Its table of products takes three times as long, and rounds more than this tol allows."""
+    from fastkpca.solve import moments as solved
+
+    monkeypatch.setattr(solved, "nested_pairs", lambda *_: pytest.fail("the directions were not enough"))
+    X = (np.random.default_rng(0).random((2000, 3)) - 0.5) * np.sqrt(12.0)
+    model = fk.kpca(X, "gaussian", 10, sigma=0.9, tol=1e-8, features="fourier")
+    assert model.bound_kind == "guaranteed" and np.ptp(model.eigenvalue_bounds) > 0
+    assert np.ptp(model.eigenvalue_bounds, axis=1).max() <= 1e-8 * model.eigenvalues[0]
 
 
 def test_a_tol_below_the_rounding_of_the_compressed_moment_is_met_in_another_way():

@@ -6,8 +6,10 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from instruction_sets import each_instruction_set
 
 import fastkpca as fk
+from fastkpca._core import multiindex
 from fastkpca.fit.footprint import A_THREAD, THREADS
 from fastkpca.maps.monomial import PolynomialMap, TaylorMap
 from fastkpca.maps.passes import accumulate, apply, feature_moments
@@ -134,6 +136,22 @@ def test_tasks_have_rows_enough_to_be_worth_an_accumulator():
             assert -(-n // span) <= 64
 
 
+isa = each_instruction_set(multiindex)
+
+
+@pytest.mark.parametrize("d, degree", [(10, 2), (4, 5), (6, 3)])
+def test_sums_of_products_of_any_number_of_points(d, degree, isa):
+    phi = PolynomialMap(d, degree, 1.0, 1.0)
+    rng = np.random.default_rng(0)
+    for n in (1, 2, 7, 8, 9, 127, 128, 129, 255, 257, 512, 513, 1030):
+        X, moments = rng.standard_normal((n, d)) / d, phi.quick_moments()
+        moments.update(X)
+        Phi = phi.features(X).astype(np.longdouble)
+        about_zero = moments.dense() + n * np.outer(moments.mean, moments.mean)
+        assert np.abs(about_zero - Phi.T @ Phi).max() <= 1e-14 * (Phi**2).sum()
+        assert np.abs(moments.mean - Phi.mean(axis=0)).max() <= 1e-14 * np.abs(Phi).max()
+
+
 QUICK = [
     ("with an offset", PolynomialMap(6, 3, 0.7, 2.0), 1.0),
     ("without one", PolynomialMap(7, 3), 1.0),
@@ -144,7 +162,7 @@ QUICK = [
 
 
 @pytest.mark.parametrize("name, phi, far", QUICK, ids=[x[0] for x in QUICK])
-def test_quick_moments_err_by_no_more_than_they_say(name, phi, far, attack):
+def test_quick_moments_err_by_no_more_than_they_say(name, phi, far, attack, isa):
     rng = attack.rng(name)
     X = rng.standard_normal((1500, phi.d)) / phi.d + (far > 1) * far
     first, moments = phi.quick_moments(), phi.quick_moments()

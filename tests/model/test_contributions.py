@@ -5,6 +5,7 @@ import pytest
 
 import fastkpca as fk
 from fastkpca import get_kernel
+from fastkpca.model import contributions
 
 D = 12
 FEATURES = {"method": "features", "features": "pivots"}
@@ -146,3 +147,31 @@ def test_what_cannot_be_told_is_refused():
         fk.kpca_contributions(model, X[:1], train=np.ones((3, 2)))
     with pytest.raises(ValueError, match="one row; give at least two .*kpca_contributions says"):
         fk.kpca_importance(model, X[:1])
+
+
+def test_no_column_is_blamed_where_none_alone_helps():
+    X = rows(60, 0)
+    model = fk.kpca(X, "gaussian", 5, standardize=True)
+    found = fk.kpca_contributions(model, np.vstack([X[:1], X[:1] + 100.0 * X.std(axis=0), X[1:2]]))
+    assert found.largest[1] == -1 and (found.largest[[0, 2]] >= 0).all()
+    assert "row 1: spe 1" in repr(found) and "no column alone takes anything off" in repr(found).splitlines()[2]
+    np.testing.assert_allclose(found.values[1], X[0] + 100.0 * X.std(axis=0))  # left as they are
+
+
+def test_moved_rows_are_few_at_a_time_however_many_columns_there_are(monkeypatch):
+    X = rows(60, 0)
+    model = fk.kpca(X, "gaussian", 5, standardize=True)
+    expected = fk.kpca_contributions(model, X[:3])
+    sizes = []
+
+    def counted(model, given, *options):
+        sizes.append(given.rows.n_samples * given.rows.n_features)
+        return squared_errors(model, given, *options)
+
+    squared_errors = contributions.squared_errors
+    monkeypatch.setattr(contributions, "squared_errors", counted)
+    monkeypatch.setattr(contributions, "ENTRIES", 5 * D)
+    found = fk.kpca_contributions(model, X[:3])
+    assert max(sizes) == 5 * D
+    np.testing.assert_allclose(found.contributions, expected.contributions, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(found.values, expected.values, rtol=1e-6)

@@ -225,6 +225,34 @@ def test_new_rows_are_hollow_and_in_the_colours_of_their_classes(points):
             plot.scores(points, **wrong)
 
 
+def test_a_style_with_an_entry_for_each_point_stays_with_its_point(points):
+    sizes = np.arange(1.0, 61.0)
+    for labels in (points[:, 2], np.arange(60) % 3, None):
+        ax = plot.scores(points, labels, s=sizes)
+        drawn = {
+            tuple(p): s
+            for c in ax.collections
+            if len(c.get_offsets())
+            for p, s in zip(c.get_offsets().tolist(), c.get_sizes())
+        }
+        assert drawn == {tuple(p): s for p, s in zip(points[:, :2].tolist(), sizes)}
+    for wrong, labels in (
+        ({"marker": "x"}, np.arange(60) % 3),
+        ({"color": "red"}, np.arange(60) % 3),
+        ({"c": sizes}, sizes),
+    ):
+        with pytest.raises(ValueError, match=f"labels set {next(iter(wrong))}; leave out one of the two"):
+            plot.scores(points, labels, **wrong)
+
+
+def test_labels_of_two_kinds_are_refused(points):
+    for labels, new_labels in ((np.arange(60) % 3, ["a", "b"]), (["a"] * 60, [1, 2])):
+        with pytest.raises(
+            ValueError, match="labels are (numbers|words) and new_labels (words|numbers); give both of one"
+        ):
+            plot.scores(points, labels, new=points[:2], new_labels=new_labels)
+
+
 def test_style_is_passed_on(points):
     ax = plot.scores(points, s=3.0, alpha=0.5, color="red")
     assert ax.collections[0].get_sizes() == [3.0] and ax.collections[0].get_alpha() == 0.5

@@ -165,6 +165,15 @@ def test_wrong_input_is_refused_in_words(model, which, X):
         plot.importance(which, component=4)
     with pytest.raises(ValueError, match="n_columns"):
         plot.importance(which, n_columns=0)
+    for wrong, error, text in (
+        (lambda: plot.importance(which, n_columns=2.5), TypeError, "n_columns is 2.5; give a whole number"),
+        (lambda: plot.importance(which, component=1.5), ValueError, "no component 1.5: the model has 4"),
+        (lambda: plot.importance(which, component=[0]), ValueError, r"no component \[0\]: the model has 4"),
+        (lambda: plot.biplot(model, which, n_arrows="2"), TypeError, "n_arrows is '2'; give a whole number"),
+        (lambda: plot.biplot(fk.kpca(X, "linear", 1), X), ValueError, "no component 1: the model has 1"),
+    ):
+        with pytest.raises(error, match=text):
+            wrong()
     with pytest.raises(ValueError, match="shows two"):
         plot.biplot(model, which, components=(0, 1, 2))
     other = fk.kpca(X, "linear", 2)

@@ -260,9 +260,14 @@ def test_contours_refuse_what_they_cannot_draw(model, X):
         (lambda: plot.contours(model, inputs=("height", "age")), "not named"),
         (lambda: plot.contours(model, inputs="ab"), "two columns of the rows"),
         (lambda: plot.contours(model, component=6), "no component 6: the model has 6"),
+        (lambda: plot.contours(model, component=1.5), "no component 1.5: the model has 6"),
+        (lambda: plot.contours(model, component="0"), "no component '0': the model has 6"),
+        (lambda: plot.contours(model, component=[]), "component is empty; give one or more"),
+        (lambda: plot.contours(model, inputs=(0, 1.5)), "no input 1.5: the rows have 3 columns"),
+        (lambda: plot.contours(model, levels=0), "levels is 0; give a whole number, 1 or more"),
         (lambda: plot.contours(model, at=[1.0]), "a value for each of the 3 inputs"),
         (lambda: plot.contours(model, limits=((1, 0), (0, 1))), "of the two inputs are needed"),
-        (lambda: plot.contours(model, resolution=1), "at least 2 points"),
+        (lambda: plot.contours(model, resolution=1), "resolution is 1; give a whole number, 2 or more"),
         (lambda: plot.contours(model, labels=[1, 2]), "one for each of the 300"),
         (lambda: plot.contours(model, X[:, :2]), "columns"),
         (lambda: plot.contours(model, ax=[plot.contours(model)], component=(0, 1)), "2 components and 1 axes"),
@@ -311,6 +316,13 @@ def test_accuracy_refuses(model):
     ):
         with pytest.raises(ValueError, match=message):
             call()
+
+
+def test_what_is_no_model_has_no_accuracy(model):
+    with pytest.raises(TypeError, match=r"models\[0\] is of type ndarray; give what fastkpca.kpca returned"):
+        plot.accuracy(model)
+    with pytest.raises(TypeError, match="model is of type str; give what fastkpca.kpca returned"):
+        plot.convergence("model")
 
 
 def test_the_passes_are_recorded_and_drawn(tmp_path):

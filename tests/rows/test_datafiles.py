@@ -367,6 +367,12 @@ def without_missing(path, **options):
     return tables.without_missing(tables.read(path, allow_missing=True, **options), "file")
 
 
+def test_a_replacement_character_is_a_character_like_any_other(text, reader):
+    """U+FFFD stands in many a UTF-8 file, for what another program could not read: saving it again is no advice."""
+    table = tables.read(text("Gr\ufffde,b,g\n" + "1,2,x\n" * 60 + "3,4,\ufffd\n"), label_column="g")
+    assert table.names == ["Gr\ufffde", "b"] and table.labels[-1] == "\ufffd" and table.notes == []
+
+
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 def test_rows_with_missing_values_are_left_out(text, reader, delimiter):
     path = text(GAPS.replace(",", delimiter))

@@ -6,6 +6,7 @@ import scipy.linalg
 
 from fastkpca.maps.fourier import gaussian_fourier_map
 from fastkpca.solve import nested
+from fastkpca.solve.lanczos import SymmetricOperator, leading_pairs
 from fastkpca.solve.task import SolverTarget
 
 
@@ -93,3 +94,25 @@ def test_same_bits_twice():
     moments = moments_of(data("uniform", 3000, 3, 6), 0.4)
     one, two = (nested.nested_pairs(moments, SolverTarget(5, 1e-6)) for _ in range(2))
     assert one is not None and (one.values == two.values).all() and (one.vectors == two.vectors).all()
+
+
+def test_the_residual_of_a_recurrence_takes_no_products():
+    rng = np.random.default_rng(0)
+    Q = np.linalg.qr(rng.standard_normal((400, 400)))[0]
+    spectrum = 0.8 ** np.arange(400.0)
+    A = (Q * spectrum) @ Q.T
+    columns = 0
+
+    def matmat(U):
+        nonlocal columns
+        columns += U.shape[1]
+        return A @ U
+
+    operator = SymmetricOperator(matmat, 400, float(np.trace(A)), float(np.linalg.norm(A)), 1e-13, 1e-13)
+    for tol in (1e-2, 1e-6, 1e-9):
+        columns = 0
+        pairs = leading_pairs(operator, SolverTarget(6, tol))
+        V = pairs.vectors[:, :6]
+        assert columns == pairs.columns and pairs.certificate.bound_kind == "guaranteed"
+        assert np.linalg.norm(A @ V - V * pairs.values[:6]) <= pairs.residual
+        assert np.ptp(pairs.certificate.eigenvalue_bounds[:6], axis=1).max() <= tol

@@ -1,0 +1,82 @@
+/* One instruction set's table of the sums of products. FK_ISA is baseline, avx2 or avx512; vectors are GCC's and clang's
+   vector extensions. */
+#include "product_ops.h"
+
+#include "compiler.h"
+
+/* Sums of FK_ROWS by FK_COLUMNS products stay in registers, of which AVX-512 has 32, the others 16. */
+#if defined(__AVX512F__)
+#define FK_WIDE 8
+#define FK_COLUMNS 4
+#elif defined(__AVX2__)
+#define FK_WIDE 4
+#define FK_COLUMNS 3
+#else
+#define FK_WIDE 2
+#define FK_COLUMNS 3
+#endif
+#define FK_ROWS 4
+
+FK_VECTOR(double, 8 * FK_WIDE, wide);
+FK_VECTOR_IN_MEMORY(double, 8 * FK_WIDE, wide_mem);
+
+FK_INLINE void block(int rows, int columns, ptrdiff_t n, const double *const *left, const double *const *right,
+                     double *sums, ptrdiff_t stride)
+{
+    wide sum[FK_ROWS][FK_COLUMNS] = {0};
+    for (ptrdiff_t i = 0; i < n; i += FK_WIDE) {
+        wide y[FK_COLUMNS];
+        FK_UNROLL for (int q = 0; q < columns; q++)
+            y[q] = *(const wide_mem *)(right[q] + i);
+        FK_UNROLL for (int p = 0; p < rows; p++) {
+            const wide x = *(const wide_mem *)(left[p] + i);
+            FK_UNROLL for (int q = 0; q < columns; q++)
+                sum[p][q] += x * y[q];
+        }
+    }
+    FK_UNROLL for (int p = 0; p < rows; p++)
+        FK_UNROLL for (int q = 0; q < columns; q++) {
+            double lanes[FK_WIDE];
+            *(wide_mem *)lanes = (wide_mem)sum[p][q];
+            FK_UNROLL for (int width = FK_WIDE / 2; width; width /= 2)
+                FK_UNROLL for (int l = 0; l < width; l++)
+                    lanes[l] += lanes[l + width];
+            sums[p * stride + q] += lanes[0];
+        }
+}
+
+#define FK_CASE(p, q)                                                                                                 \
+    case (p) * 8 + (q):                                                                                               \
+        block(p, q, n, a, b, sums + i * columns + j, columns);                                                        \
+        break
+#define FK_CASES(p) FK_CASE(p, 1); FK_CASE(p, 2); FK_CASE(p, 3)
+
+static void add(ptrdiff_t n, const double *values, ptrdiff_t stride, ptrdiff_t rows, const ptrdiff_t *left,
+                ptrdiff_t columns, const ptrdiff_t *right, double *sums)
+{
+    for (ptrdiff_t i = 0; i < rows; i += FK_ROWS) {
+        const double *a[FK_ROWS], *b[FK_COLUMNS];
+        const ptrdiff_t p = rows - i < FK_ROWS ? rows - i : FK_ROWS;
+        for (ptrdiff_t r = 0; r < p; r++)
+            a[r] = values + left[i + r] * stride;
+        for (ptrdiff_t j = 0; j < columns; j += FK_COLUMNS) {
+            const ptrdiff_t q = columns - j < FK_COLUMNS ? columns - j : FK_COLUMNS;
+            for (ptrdiff_t c = 0; c < q; c++)
+                b[c] = values + right[j + c] * stride;
+            switch (p * 8 + q) {
+                FK_CASES(1);
+                FK_CASES(2);
+                FK_CASES(3);
+                FK_CASES(4);
+#if FK_COLUMNS == 4
+                FK_CASE(1, 4);
+                FK_CASE(2, 4);
+                FK_CASE(3, 4);
+                FK_CASE(4, 4);
+#endif
+            }
+        }
+    }
+}
+
+const fk_product_ops FK_CAT(fk_product_ops, FK_ISA) = {FK_TEXT(FK_ISA), add};

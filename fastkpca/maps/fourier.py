@@ -179,11 +179,18 @@ class FourierMap(FeatureMap):
         return self._unpack(transforms.type1(P, U, self.half, self.eps, self._lines) * self._half_root)
 
     def apply(self, X: np.ndarray, C: np.ndarray) -> np.ndarray:
-        P, near = self._points(X)
+        return self.applied(C)(X)
+
+    def applied(self, C: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         spectra = self._pack(np.asarray(C, dtype=np.float64)) * self._half_root
-        values = transforms.type2(P, spectra, self.half, self.eps, self._lines)
-        if near is not None:
-            values[~near] = 0.0
+
+        def values(X: np.ndarray) -> np.ndarray:
+            P, near = self._points(X)
+            values = transforms.type2(P, spectra, self.half, self.eps, self._lines)
+            if near is not None:
+                values[~near] = 0.0
+            return values
+
         return values
 
     def gradients(self, C: np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:

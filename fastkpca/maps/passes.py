@@ -5,7 +5,8 @@ Tiles depend on shapes alone and sums follow a fixed tree: equal bits at any num
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,9 +19,12 @@ from .draws import DRAWS, Draws, drawn_among
 __all__ = [
     "MANY_TASKS",
     "SMALL_MAP",
+    "Applied",
     "accumulate",
+    "applied",
     "apply",
     "check_moments",
+    "evaluate",
     "feature_moments",
     "map_tile_rows",
     "moments_and_draws",
@@ -85,10 +89,26 @@ def accumulate(
     return parallel.tree_reduce(task, -(-n // span), np.add, n_threads=n_threads, progress=progress, stage=stage)
 
 
-def apply(
-    feature_map: FeatureMap,
+class Applied(NamedTuple):
+    """A map with coefficients: a function from a tile to its values (n, n_columns), and the rows of a tile."""
+
+    values: Callable[[np.ndarray], np.ndarray]
+    n_columns: int
+    tile_rows: int
+
+
+def applied(feature_map: FeatureMap, C: np.ndarray) -> Applied:
+    return Applied(feature_map.applied(C), C.shape[1], map_tile_rows(feature_map))
+
+
+def apply(feature_map: FeatureMap, rows: Rows, C: np.ndarray, n_threads: int = 1, **options: Any) -> Any:
+    """Phi C over all rows: ``evaluate`` with its options."""
+    return evaluate(applied(feature_map, C), rows, n_threads, **options)
+
+
+def evaluate(
+    of_map: Applied,
     rows: Rows,
-    C: np.ndarray,
     n_threads: int = 1,
     *,
     constant: np.ndarray | None = None,
@@ -97,15 +117,14 @@ def apply(
     stage: str = "",
 ) -> Any:
     """Phi C - constant over all rows: (N, k), into ``out`` (array or dataset of any float dtype) where given."""
-    n, step = rows.n_samples, map_tile_rows(feature_map)
-    result = np.empty((n, C.shape[1])) if out is None else out
+    n, step = rows.n_samples, of_map.tile_rows
+    result = np.empty((n, of_map.n_columns)) if out is None else out
     # chunks of a dataset are not to be written by two threads at once
     sink = None if isinstance(result, np.ndarray) else Sink(result)
-    values = feature_map.applied(C)
 
     def task(i: int) -> np.ndarray | None:
         start, stop = i * step, min(n, (i + 1) * step)
-        part = values(rows.tile(start, stop))
+        part = of_map.values(rows.tile(start, stop))
         if sink is not None:
             return part if constant is None else part - constant
         if constant is None:

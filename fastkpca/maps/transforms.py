@@ -297,17 +297,20 @@ def _with_negative_modes(spectra: np.ndarray) -> np.ndarray:
 
 def _direct_type2(P: np.ndarray, spectra: np.ndarray, half: tuple[int, ...]) -> np.ndarray:
     n, k = P.shape[1], len(spectra)
-    flat = _with_negative_modes(spectra).reshape(k, -1, 2 * half[-1] + 1 if len(half) > 1 else 1)
+    flat = spectra.reshape(k, -1, 2 * half[-1] + 1 if len(half) > 1 else 1)
     result = np.empty((n, k))
     step = _chunk(half, n) if n else 1
     for start in range(0, n, step):
         part = slice(start, min(n, start + step))
         first, last = _factors(P[:, part], half)
+        first.reshape(len(first), half[0] + 1, -1)[:, 1:] *= 2.0  # m_1 > 0 stands for -m too
         if last is None:
             result[part] = (first @ flat[:, :, 0].T).real
-            continue
-        for j in range(k):
-            result[part, j] = np.einsum("ij,ij->i", first @ flat[j], last).real
+        elif len(first) * flat[0].size <= FEW_PHASES:
+            result[part] = np.einsum("kij,ij->ik", first @ flat, last).real
+        else:
+            for j in range(k):
+                result[part, j] = np.einsum("ij,ij->i", first @ flat[j], last).real
     return result
 
 

@@ -9,13 +9,17 @@ from typing import Any, cast
 import numpy as np
 
 from ..base import parallel
+from ..base.caching import cached_property
 from ..base.protocol import FeatureMap, Kernel
 from ..base.rounding import EPS, rounding_factor
-from ..maps.passes import apply, map_tile_rows
+from ..maps.passes import Applied, applied, apply, evaluate, map_tile_rows
 from ..rows.view import Rows
 from .projector import NewRows, Projector, SquaredErrors
 
 __all__ = ["FeatureProjector"]
+
+MOST_PREPARED = 1 << 24
+"""Bytes of axes of which a prepared copy is kept."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,9 +84,17 @@ class FeatureProjector(Projector):
     def leading(self, signs: np.ndarray) -> FeatureProjector:
         return replace(self, axes=np.ascontiguousarray(self.axes[:, : len(signs)] * signs))
 
+    @cached_property
+    def _prepared(self) -> tuple[Applied, np.ndarray]:
+        """For calls with few rows each: what depends on the axes alone."""
+        return applied(self.map, self.axes), self.of_the_mean()[0]
+
     def project(self, kernel: Kernel, rows: Rows, out: Any, n_threads: int, progress: Any = None) -> None:
-        constant, _ = self.of_the_mean()
-        apply(self.map, rows, self.axes, n_threads, constant=constant, out=out, progress=progress, stage="scores")
+        if self.axes.nbytes <= MOST_PREPARED:
+            values, constant = self._prepared
+        else:
+            values, constant = applied(self.map, self.axes), self.of_the_mean()[0]
+        evaluate(values, rows, n_threads, constant=constant, out=out, progress=progress, stage="scores")
 
     def products(self, kernel: Kernel, rows: Rows, n_threads: int, progress: Any = None) -> np.ndarray:
         columns = np.column_stack([self.axes, self.mean])

@@ -12,9 +12,17 @@ import numpy as np
 from ..base.rounding import UNIT, rounding_factor
 from ..errors import rounded_up
 from .basis import Basis, inner, times
-from .beyond import deterministic_bound, exploration_bound, failure_of_attempt, feature_bound
+from .beyond import beyond_leading, deterministic_bound, exploration_bound, failure_of_attempt, feature_bound
 from .certificate import NO_BOUND, Bound, Certificate, RitzBlock, ritz_certificate
-from .costs import TooDearError, default_block_size, factorising_seconds, near_seconds, ritz_seconds, sampling_seconds
+from .costs import (
+    HELD_GUARDS,
+    TooDearError,
+    default_block_size,
+    factorising_seconds,
+    near_seconds,
+    ritz_seconds,
+    sampling_seconds,
+)
 from .filtered import filter_steps, filtered_bound
 from .narrow import COLUMNS, NarrowStart
 from .outlook import Gap, Outlook, by_size
@@ -171,7 +179,7 @@ class ExactRun:
             last, next_one = theta[c - 1], max(float(theta[min(self.outlook.block, len(theta) - 1)]), 0.0)
             residuals = (X.T @ image) @ Y[-image.shape[1] :, :c]
             width = float(np.vdot(residuals, residuals)) / max(last - next_one, 1e-3 * last)
-            history.append((self.expenses.passes, width / float(theta[0])))
+            history.append((self.expenses.passes, float(width / theta[0])))
             rate = width / before if before < np.inf else (next_one / last) ** 2
             if last <= 0.0 or width * min(rate, 1.0) <= 0.3 * self.target.tol * theta[0]:
                 break
@@ -404,7 +412,13 @@ class ExactRun:
         matrix = self.products.info
         c = min(self.outlook.count(theta - error) or m, m)
         others = [] if self.products.matrix.features is None else [self._feature_bound(theta, error)]
-        certificate = ritz_certificate(ritz, c, matrix, deterministic_bound(ritz, matrix, others))
+        bound = deterministic_bound(ritz, matrix, others)
+        few = c + HELD_GUARDS
+        if m >= 2 * few:  # a quarter of the order, an eighth of the work
+            certificate = ritz_certificate(ritz.leading(few), c, matrix, beyond_leading(ritz, few, bound))
+            if self._done(certificate, theta, c):
+                return Verdict(certificate, c, True, False)
+        certificate = ritz_certificate(ritz, c, matrix, bound)
         if self._done(certificate, theta, c):
             return Verdict(certificate, c, True, False)
         # if a mu as low as the Ritz values suggest would be enough, the vectors have converged, and mu is too large

@@ -126,6 +126,7 @@ def _info(way: Candidate, reached: KrylovResult, product_error: float, matrix_in
         info |= {"matrix_passes": reached.search_passes - 1}
     if reached.near_passes:
         info |= {"matrix_passes": info.get("matrix_passes", 0) + reached.near_passes}
+    info |= {"factorisations": reached.factorisations} if reached.factorisations else {}
     info |= {"product_error": product_error} if product_error else {}
     return info | {"widths": widths(reached.history), "search_widths": widths(reached.search_history)}
 

@@ -119,7 +119,8 @@ def _start(
 
 
 def _info(way: Candidate, reached: KrylovResult, product_error: float, matrix_in_memory: bool) -> dict:
-    info = {"method": "krylov", "products": way.name, "passes": reached.passes, "search_passes": reached.search_passes}
+    info: dict = {"method": "krylov", "products": way.name, "passes": reached.passes}
+    info["search_passes"] = reached.search_passes
     if matrix_in_memory:  # the values were computed once
         info |= {"passes": 1, "matrix_passes": reached.passes}
     elif way.room.values and reached.search_passes > 1:  # those of the search were computed in its first pass

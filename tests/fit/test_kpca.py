@@ -15,6 +15,7 @@ import fastkpca as fk
 from fastkpca.errors import CertificateWarning, ComponentsWarning, ScoresNotKeptError
 from fastkpca.kernels import Cost, FeatureMap, Kernel, Offer
 from fastkpca.products.exact import kept_bytes
+from fastkpca.solve.centred import CentredProducts
 
 ROUNDING = 1e-12
 
@@ -485,6 +486,22 @@ def test_passes_over_the_kernel_values_on_digits():
         early = fk.kpca(X, "gaussian", 10, sigma=sigma, method="krylov", tol=1e-6, max_passes=4)
     assert early.info["passes"] <= 4
     assert np.abs(early.eigenvalues - exact[:10]).max() <= 1e-6 * exact[0]
+
+
+def test_columns_and_passes_are_those_that_the_tolerance_needs_on_digits(monkeypatch):
+    """Vectors that err far less than tol leave a bound on the rest close below the last wanted eigenvalue."""
+    columns, exact = [], CentredProducts.exact
+    monkeypatch.setattr(
+        CentredProducts, "exact", lambda self, X, norm: columns.append(X.shape[1]) or exact(self, X, norm)
+    )
+    X = load_digits().data
+    sigma = fk.gram(X, "gaussian").kernel.sigma
+    for tol, most_passes, most_columns in ((1e-6, 5, 45), (1e-4, 4, 50)):
+        columns.clear()
+        model = fk.kpca(X, "gaussian", 10, sigma=sigma, method="krylov", tol=tol)
+        assert model.info["matrix_passes"] <= most_passes and len(columns) == 1 and columns[0] <= most_columns
+        assert model.bound_kind == "guaranteed"
+        assert np.ptp(model.eigenvalue_bounds, axis=1).max() <= tol * model.eigenvalues[0]
 
 
 def test_passes_run_out():

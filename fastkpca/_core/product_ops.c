@@ -16,6 +16,17 @@
 #define FK_COLUMNS 3
 #endif
 #define FK_ROWS 4
+/* Of points by coefficients as many sums; vectors run over the points. */
+#if defined(__AVX512F__)
+#define FK_VECTORS 4
+#else
+#define FK_VECTORS 2
+#endif
+#if defined(__AVX2__)
+#define FK_FEW 256
+#else
+#define FK_FEW 4
+#endif
 
 FK_VECTOR(double, 8 * FK_WIDE, wide);
 FK_VECTOR_IN_MEMORY(double, 8 * FK_WIDE, wide_mem);
@@ -79,4 +90,50 @@ static void add(ptrdiff_t n, const double *values, ptrdiff_t stride, ptrdiff_t r
     }
 }
 
-const fk_product_ops FK_CAT(fk_product_ops, FK_ISA) = {FK_TEXT(FK_ISA), add};
+FK_INLINE void combined(int columns, ptrdiff_t n, const double *values, ptrdiff_t stride, ptrdiff_t features,
+                        ptrdiff_t k, const double *A, double *out)
+{
+    wide sum[5][FK_VECTORS] = {0};
+    for (ptrdiff_t f = 0; f < features; f++) {
+        wide x[FK_VECTORS];
+        FK_UNROLL for (int p = 0; p < FK_VECTORS; p++)
+            x[p] = *(const wide_mem *)(values + f * stride + p * FK_WIDE);
+        FK_UNROLL for (int q = 0; q < columns; q++)
+            FK_UNROLL for (int p = 0; p < FK_VECTORS; p++)
+                sum[q][p] += x[p] * A[f * k + q];
+    }
+    double turned[5][FK_VECTORS * FK_WIDE];
+    FK_UNROLL for (int q = 0; q < columns; q++)
+        FK_UNROLL for (int p = 0; p < FK_VECTORS; p++)
+            *(wide_mem *)(turned[q] + p * FK_WIDE) = (wide_mem)sum[q][p];
+    for (ptrdiff_t i = 0; i < n; i++)
+        FK_UNROLL for (int q = 0; q < columns; q++)
+            out[i * k + q] = turned[q][i];
+}
+
+static void apply(ptrdiff_t n, const double *values, ptrdiff_t stride, ptrdiff_t features, ptrdiff_t k,
+                  const double *A, double *out)
+{
+    const ptrdiff_t step = FK_VECTORS * FK_WIDE;
+    for (ptrdiff_t i = 0; i < n; i += step) {
+        const ptrdiff_t m = n - i < step ? n - i : step;
+        for (ptrdiff_t j = 0; j < k; j += 5) {
+#define FK_OF(columns) combined(columns, m, values + i, stride, features, k, A + j, out + i * k + j)
+            switch (k - j) {
+                case 1: FK_OF(1); break;
+                case 2: FK_OF(2); break;
+                case 3: FK_OF(3); break;
+                case 4: FK_OF(4); break;
+                default: FK_OF(5);
+            }
+        }
+    }
+}
+
+static void multiply(ptrdiff_t n, const double *a, const double *b, double weight, double *restrict out)
+{
+    for (ptrdiff_t i = 0; i < n; i++)
+        out[i] = a[i] * (b[i] * weight);
+}
+
+const fk_product_ops FK_CAT(fk_product_ops, FK_ISA) = {FK_TEXT(FK_ISA), FK_FEW, add, apply, multiply};

@@ -139,6 +139,18 @@ def test_tasks_have_rows_enough_to_be_worth_an_accumulator():
 isa = each_instruction_set(multiindex)
 
 
+@pytest.mark.parametrize(
+    "phi", [PolynomialMap(10, 2, 1.0, 1.0), PolynomialMap(5, 3), TaylorMap(2, 1.0, 6, np.zeros(2))]
+)
+def test_features_times_coefficients_of_any_number(phi, isa):
+    rng = np.random.default_rng(1)
+    for n, k in ((1, 1), (7, 4), (31, 5), (32, 6), (33, 10), (127, 11), (129, 3), (300, 23), (0, 2), (5, 0)):
+        X, C = rng.standard_normal((n, phi.d)), rng.standard_normal((phi.n_features, k))
+        Phi = phi.features(X)
+        bound = 4.0 * phi.n_features * 2.0**-53 * (np.abs(Phi) @ np.abs(C))
+        assert (np.abs(phi.apply(X, C) - Phi.astype(np.longdouble) @ C) <= bound).all()
+
+
 @pytest.mark.parametrize("d, degree", [(10, 2), (4, 5), (6, 3)])
 def test_sums_of_products_of_any_number_of_points(d, degree, isa):
     phi = PolynomialMap(d, degree, 1.0, 1.0)

@@ -28,9 +28,10 @@ plot.scree(model, ax, uncertainty=sure)
 plt.show()
 
 # %%
-# The dashed line is what columns reach by chance when each is permuted on its own. The components above it are more
-# than chance. Where bars of neighbours overlap, the components may be mixed in another sample: the angle between the
-# space of the first j components and that of the population is at most this, in degrees.
+# The dashed line is what columns reach by chance when each is permuted on its own. The components above it, from the
+# first on, are more than chance; bars of the others are paler. Where bars of neighbours overlap, the components may be
+# mixed in another sample: the angle between the space of the first j components and that of the population is at most
+# this, in degrees.
 
 for j in range(5):
     told = "separated" if sure.separated[j] else "not separated from its neighbours"

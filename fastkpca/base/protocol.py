@@ -855,8 +855,10 @@ class Summation:
         """
         raise NotImplementedError(f"{type(self).__name__} does not look at every kernel value; see gives_norm")
 
-    def near(self, drop: float, most: float) -> NearProduct | None:
+    def near(self, drop: float, most: float, pairs: float) -> NearProduct | None:
         """Products with the kernel values above ``drop`` alone, kept in ``most`` bytes; None where they don't fit.
+
+        None too where more values than ``pairs`` would have to be computed to find them.
 
         For searching, and for bounds that need no more; square case. Where products cost little because few values are
         kept, narrow blocks and polynomials of high degree are the cheapest way to eigenvalues that lie close.

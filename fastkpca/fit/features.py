@@ -26,6 +26,8 @@ from .target import Target
 
 __all__ = ["solve_by_features"]
 
+OUTGROWN = 1.5
+"""Times the features that were predicted."""
 ROUNDS = 3
 """In which pivots are added, and a pass follows."""
 TRACE_FOR_SAMPLE = 30.0
@@ -80,8 +82,12 @@ def solve_by_features(problem: Problem, plan: Plan) -> Solution:
     """Components of the feature map that the plan chose; by products where it misses too much and those are allowed."""
     target, way = problem.target, plan.chosen
     with parallel.blas_threads():
+        feature_map = way.offer.build(problem.data.sample)
+    if _outgrown(feature_map, problem, plan):
+        return _by_krylov(problem, plan)
+    with parallel.blas_threads():
         most_draws, room = _most_draws(problem, plan), way.room.kept
-        found = _pass(way.offer.build(problem.data.sample), problem, 0, most_draws, room)
+        found = _pass(feature_map, problem, 0, most_draws, room)
         for rounds in range(1, ROUNDS + 1):
             if not found.misses(target) or not target.tol_is_required:
                 break
@@ -113,6 +119,13 @@ def solve_by_features(problem: Problem, plan: Plan) -> Solution:
             scores=_scores(found, problem),
         )
     return replace(solution, info=solution.info | {"radius": problem.data.radius})
+
+
+def _outgrown(feature_map: FeatureMap, problem: Problem, plan: Plan) -> bool:
+    """Whether the map has so many more features than predicted (of heavy tails it may) that products cost less."""
+    target, D = problem.target, feature_map.n_features
+    free = target.tol_is_required and not target.forced and target.c is not None
+    return free and D > OUTGROWN * plan.chosen.n_features and plan.krylov_is_cheaper(problem.data.n_samples, D)
 
 
 def _scores(found: _Pass, problem: Problem) -> Scores | None:

@@ -74,8 +74,8 @@ class InStrips(Summation):
     def rmatmat(self, U: np.ndarray) -> np.ndarray:
         return self._strips(self.inner.rmatmat, U, self.shape[1])
 
-    def near(self, drop: float, most: float) -> NearProduct | None:
-        return self.inner.near(drop, most)
+    def near(self, drop: float, most: float, pairs: float) -> NearProduct | None:
+        return self.inner.near(drop, most, pairs)
 
     def _strips(self, multiply: Callable[[np.ndarray], np.ndarray], U: np.ndarray, n: int) -> np.ndarray:
         if U.shape[1] <= self.columns:

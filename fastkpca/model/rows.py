@@ -62,7 +62,7 @@ def new_rows(
         rows = rows.weighted(check_weights(sample_weight, rows.n_samples, fit=False))
     # without a shift, what float64 would round is refused
     shift = None if kernel.translation is None and model.scale is None else model.shift
-    return NewRows(kernel, rows.shifted(shift).scaled(model.scale), float_type(rows.dtype, model.dtype))
+    return NewRows(kernel, rows.framed(shift, model.scale), float_type(rows.dtype, model.dtype))
 
 
 def counted(model: KPCAModel, rows: Rows) -> tuple[Rows, np.ndarray | None]:

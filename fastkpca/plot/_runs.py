@@ -71,7 +71,7 @@ def accuracy(
     >>> plot.accuracy(models, exact).get_xlabel()
     'asked for (tol)'
     """
-    models = [fitted(model) for model in models]
+    models = [_fit(model, f"models[{i}]")[0] for i, model in enumerate(models)]
     if not models:
         raise ValueError("models is empty; one or more fitted models are needed")
     asked = np.array([_tol(model) for model in models] if tol is None else tol, dtype=float)
@@ -106,6 +106,15 @@ def accuracy(
     light_grid(drawn)
     key_above(drawn, columns=columns_of_key(drawn))
     return drawn
+
+
+def _fit(model: Any, name: str) -> tuple[Any, dict[str, Any]]:
+    """(a model, or that of an estimator; how its fit went)."""
+    model = fitted(model)
+    try:
+        return model, model.info
+    except AttributeError:
+        raise TypeError(f"{name} is of type {type(model).__name__}; give what fastkpca.kpca returned") from None
 
 
 def _tol(model: Any) -> float:
@@ -154,19 +163,19 @@ def convergence(model: Any, ax: Axes | None = None) -> Axes:
     >>> plot.convergence(fk.kpca(X, "gaussian", 3, sigma=2.0, method="krylov")).get_xlabel()
     'pass over the kernel matrix'
     """
-    model = fitted(model)
-    recorded = model.info.get("widths")
+    model, info = _fit(model, "model")
+    recorded = info.get("widths")
     if recorded is None:
-        how = model.info.get("method", "another")
+        how = info.get("method", "another")
         raise ValueError(
             f"the passes are recorded on the krylov route, this model is of the {how} route; fit with method='krylov'"
         )
     passes, widths = _history(recorded)
-    searched, expected = _history(model.info.get("search_widths", []))
+    searched, expected = _history(info.get("search_widths", []))
     drawn = axes_or_new(ax, (6, 4.2))
     drawn.set_yscale("log")
     every = np.concatenate([widths, expected])
-    tol = model.info.get("tol")
+    tol = info.get("tol")
     if len(searched):
         # the search leads to the first interval: one line through both
         joined = np.append(searched, passes[:1]), np.append(expected, widths[:1])

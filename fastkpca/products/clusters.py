@@ -300,13 +300,13 @@ class ClusterSummation(Summation):
         assert self._backward is not None
         return self._multiply(U, self._x, self._y, self._backward, transposed=True)
 
-    def near(self, drop: float, most: float) -> NearProduct | None:
+    def near(self, drop: float, most: float, pairs: float) -> NearProduct | None:
         """As ``Summation.near``."""
         if not self.symmetric:
             return None
         X = np.empty_like(self._x.rows)
         X[self._x.order] = self._x.rows
-        return near_summation(X, self.sigma, drop, most=most, n_threads=self.n_threads)
+        return near_summation(X, self.sigma, drop, most, pairs, n_threads=self.n_threads)
 
     def _multiply(self, U: np.ndarray, sources: _Side, targets: _Side, far: _Far, *, transposed: bool) -> np.ndarray:
         U = columns_of(U, len(sources.rows))

@@ -28,8 +28,6 @@ TOGETHER = 4
 """Columns that are multiplied at once."""
 VALUE_BYTES = 8.0
 """Of a value that is kept, with its column's number."""
-LARGEST_SHARE = 0.5
-"""Of all pairs in leaves that are near each other: where they are more, little is left out."""
 
 
 class NearSummation(NearProduct):
@@ -86,7 +84,7 @@ class NearSummation(NearProduct):
 
 
 def near_summation(
-    X: np.ndarray, sigma: float, drop: float, *, most: float, n_threads: int = 1
+    X: np.ndarray, sigma: float, drop: float, most: float, pairs: float, *, n_threads: int = 1
 ) -> NearSummation | None:
     """Products with the values of exp(-|x - y|^2 / (2 sigma^2)) above ``drop``; None where these are too many.
 
@@ -96,12 +94,13 @@ def near_summation(
     sigma, drop : float
     most : float
         Bytes of the values.
+    pairs : float
+        Kernel values that may be computed to find them.
     n_threads : int
     """
-    n, d = X.shape
-    if d > tiles.DIRECT or not 0.0 < drop < 1.0:
+    if X.shape[1] > tiles.DIRECT or not 0.0 < drop < 1.0:
         return None
-    rows, order, start, stop, left, _, low, high, _ = _clusters.bisect(X, LEAF)
+    rows, order, start, stop, left, _, low, high, _ = _clusters.bisect(np.ascontiguousarray(X, dtype=np.float64), LEAF)
     leaves = np.flatnonzero(left < 0)
     leaves = leaves[np.argsort(start[leaves])]
     start, stop, low, high = start[leaves], stop[leaves], low[leaves], high[leaves]
@@ -112,7 +111,7 @@ def near_summation(
         near = np.einsum("ij,ij->i", gap, gap) <= reach * reach
         runs.append(joined(start[near], stop[near]))
     sizes = stop - start
-    if sum(float(size) * float(np.sum(b - a)) for size, (a, b) in zip(sizes, runs)) > LARGEST_SHARE * float(n) ** 2:
+    if sum(float(size) * float(np.sum(b - a)) for size, (a, b) in zip(sizes, runs)) > pairs:
         return None
 
     def task(i: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -167,7 +167,7 @@ def _way_for_objects(purpose: str) -> str:
 
 def _check_shape(source: Any, name: str, at_least: int, purpose: str) -> None:
     shape = source.shape
-    if len(shape) == 1 and shape[0] and source.dtype.kind in "USO":
+    if len(shape) == 1 and shape[0] and source.dtype.kind in "USTO":
         kind = str if source.dtype.kind == "U" else type(source[0])
         if source.dtype.kind != "O" or kind in _NO_NUMBERS:
             raise TypeError(f"{name} holds objects of type {kind.__name__}; {_way_for_objects(purpose)}")

@@ -141,7 +141,9 @@ def _covariance(look: _Look, rows: Rows) -> np.ndarray:
     """Of the scaled rows, from the lower triangle of the scatter matrix."""
     scatter = look.scatter if rows.scale is None else look.scatter / rows.scale / rows.scale[:, None]
     count = rows.n_samples if rows.weights is None else look.count
-    return np.asarray((np.tril(scatter) + np.tril(scatter, -1).T) / count)
+    both = scatter + scatter.T  # above the diagonal there are zeros
+    both.flat[:: len(both) + 1] = scatter.diagonal()
+    return both / count
 
 
 def summarize(
@@ -168,7 +170,7 @@ def summarize(
     d, step = rows.n_features, rows.step
     reference = _reference_row(rows) if shift else None
     origin = np.zeros(d) if reference is None else reference
-    rows = rows.shifted(origin if shift else None).scaled(None)
+    rows = rows.framed(origin if shift else None, None)
     early = _early_sample(rows, reference, rng)
     first = _FirstPass(d, step, shift, early, spreads=scale is True)
     look: _Look = rows.reduce(Pass("summary", first.task, step, first.join), n_threads=n_threads)
@@ -182,11 +184,13 @@ def summarize(
     else:
         shift_by = mean + origin if shift_by is None else np.asarray(shift_by, dtype=np.float64)
         moved = shift_by - origin  # exact, or rounded by no more than the rows' extent allows
-        unit = _spreads(look) if scale is True else scale if scale is not False else np.ones(d)
-        low, high, mean = (low - moved) / unit, (high - moved) / unit, (mean - moved) / unit
+        low, high, mean, unit = low - moved, high - moved, mean - moved, None
+        if scale is not False:
+            unit = _spreads(look) if scale is True else scale
+            low, high, mean = low / unit, high / unit, mean / unit
         if not any_size:
             _check_size(low, high, least, shifted=True)
-        rows = rows.shifted(shift_by).scaled(None if scale is False else unit)
+        rows = rows.framed(shift_by, unit)
         wanted = index if not rows.in_memory and sample is None else index[:0]
         square, drawn = _largest_square(rows, step, wanted, n_threads)
         if sample is not None:
@@ -198,7 +202,7 @@ def summarize(
         n_features=d,
         dtype=rows.dtype,
         shift=shift_by,
-        box=np.stack([low, high]),
+        box=np.array([low, high]),
         radius=float(np.sqrt(square)),
         known_covariance=None if first.wide else _covariance(look, rows),
         mean=mean,

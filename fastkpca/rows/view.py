@@ -156,7 +156,7 @@ class Rows:
         self.n_features = int(source.shape[1]) if self._paged is None else self._paged.n_features
         self.dtype = np.dtype(source.dtype).newbyteorder("=")
         self.shift = None if shift is None else np.asarray(shift, dtype=np.float64)
-        self._offset = None if shift is None or not np.any(shift) else self.shift
+        self._offset = None if self.shift is None or not self.shift.any() else self.shift
         self.weights = weights
         self.scale, self.columns = scale, columns
         self._width = self.n_features
@@ -236,9 +236,9 @@ class Rows:
         """The same source with this shift instead."""
         return Rows(self.source, shift, self.weights, self.scale, self.columns)
 
-    def scaled(self, scale: np.ndarray | None) -> Rows:
-        """The same source over this scale instead."""
-        return Rows(self.source, self.shift, self.weights, scale, self.columns)
+    def framed(self, shift: np.ndarray | None, scale: np.ndarray | None) -> Rows:
+        """The same source with this shift and over this scale instead."""
+        return Rows(self.source, shift, self.weights, scale, self.columns)
 
     def of_columns(self, columns: Columns) -> Rows:
         """The same rows with these columns alone, each over its width."""

@@ -214,6 +214,11 @@ class RitzBlock:
             residual_norm=norm,
         )
 
+    def leading(self, k: int) -> RitzBlock:
+        """Of the first k."""
+        compression, gram, residuals = (x[:k, :k] for x in (self.compression, self.gram, self.residual_gram))
+        return RitzBlock(compression, gram, residuals, self.n, self.product_error)
+
     @cached_property
     def residual_factor(self) -> np.ndarray:
         """L with L'L >= R'R for the exact residual of the orthonormalised columns."""

@@ -10,6 +10,7 @@ from ..products.rates import BLOCK_RATE, EIGEN_RATE, GEMM_RATE
 from .task import SolverBudget
 
 __all__ = [
+    "HELD_GUARDS",
     "Expenses",
     "TooDearError",
     "basis_bytes",

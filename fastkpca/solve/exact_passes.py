@@ -12,9 +12,17 @@ import numpy as np
 from ..base.rounding import UNIT, rounding_factor
 from ..errors import rounded_up
 from .basis import Basis, inner, times
-from .beyond import deterministic_bound, exploration_bound, failure_of_attempt, feature_bound
+from .beyond import beyond_leading, deterministic_bound, exploration_bound, failure_of_attempt, feature_bound
 from .certificate import NO_BOUND, Bound, Certificate, RitzBlock, ritz_certificate
-from .costs import TooDearError, default_block_size, factorising_seconds, near_seconds, ritz_seconds, sampling_seconds
+from .costs import (
+    HELD_GUARDS,
+    TooDearError,
+    default_block_size,
+    factorising_seconds,
+    near_seconds,
+    ritz_seconds,
+    sampling_seconds,
+)
 from .filtered import filter_steps, filtered_bound
 from .narrow import COLUMNS, NarrowStart
 from .outlook import Gap, Outlook, by_size
@@ -61,6 +69,8 @@ class KrylovResult:
         Every interval is at most tol * theta_1 wide (and the fraction is reached, where one was asked for).
     passes, search_passes : int
         Over the exact kernel values, all of them; and how many of these were in float32.
+    factorisations : int
+        By Cholesky, of the matrix beyond some vectors.
     near_passes : int
         Products with near values, which are kept (`narrow`).
     negative_end : float
@@ -87,6 +97,7 @@ class KrylovResult:
     converged: bool
     passes: int
     search_passes: int
+    factorisations: int
     near_passes: int
     negative_end: float
     history: tuple[tuple[int, float], ...]
@@ -143,6 +154,7 @@ class ExactRun:
         self.exploration: Exploration | None = None
         self.explorations = 0
         self.samples = 0
+        self.factorisations = 0
         self.last_try = 0
         """Columns of the basis when a bound from entries was last tried."""
         self.patience = 2  # ordinary blocks that may still lower mu before an exploration begins
@@ -171,7 +183,7 @@ class ExactRun:
             last, next_one = theta[c - 1], max(float(theta[min(self.outlook.block, len(theta) - 1)]), 0.0)
             residuals = (X.T @ image) @ Y[-image.shape[1] :, :c]
             width = float(np.vdot(residuals, residuals)) / max(last - next_one, 1e-3 * last)
-            history.append((self.expenses.passes, width / float(theta[0])))
+            history.append((self.expenses.passes, float(width / theta[0])))
             rate = width / before if before < np.inf else (next_one / last) ** 2
             if last <= 0.0 or width * min(rate, 1.0) <= 0.3 * self.target.tol * theta[0]:
                 break
@@ -321,6 +333,7 @@ class ExactRun:
             return verdict
         self.last_try = size
         self.expenses.seconds += factorising_seconds(self.n, gap.columns, self.expenses.budget.pass_seconds)
+        self.factorisations += 1
         first = Pairs(theta[: gap.columns], pairs.Y[:, : gap.columns], pairs.residuals[:, : gap.columns])
         bound = self._rest(first).factorised_bound(gap.bound)
         certificate = ritz_certificate(self._ritz_block(first), c, self.products.info, bound)
@@ -404,7 +417,13 @@ class ExactRun:
         matrix = self.products.info
         c = min(self.outlook.count(theta - error) or m, m)
         others = [] if self.products.matrix.features is None else [self._feature_bound(theta, error)]
-        certificate = ritz_certificate(ritz, c, matrix, deterministic_bound(ritz, matrix, others))
+        bound = deterministic_bound(ritz, matrix, others)
+        few = c + HELD_GUARDS
+        if m >= 2 * few:  # a quarter of the order, an eighth of the work
+            certificate = ritz_certificate(ritz.leading(few), c, matrix, beyond_leading(ritz, few, bound))
+            if self._done(certificate, theta, c):
+                return Verdict(certificate, c, True, False)
+        certificate = ritz_certificate(ritz, c, matrix, bound)
         if self._done(certificate, theta, c):
             return Verdict(certificate, c, True, False)
         # if a mu as low as the Ritz values suggest would be enough, the vectors have converged, and mu is too large
@@ -540,6 +559,7 @@ class ExactRun:
             converged=verdict.done,
             passes=self.expenses.passes,
             search_passes=self.expenses.search_passes,
+            factorisations=self.factorisations,
             near_passes=self.expenses.near_passes,
             negative_end=min(float(theta[-1]), 0.0),
             history=tuple(self.history),

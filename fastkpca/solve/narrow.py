@@ -30,8 +30,8 @@ SETTLED = 0.01
 """Residual, over the last wanted eigenvalue, from which on a Ritz value tells where the others begin."""
 LOOK = 1.12
 """Factor by which a basis grows between two looks at its Ritz values."""
-PASSES = 20.0
-"""Exact passes whose costs the search and the bound may reach."""
+PASSES, SIFTING_PASSES = 20.0, 5.0
+"""Exact passes whose costs the search may reach; and finding the near values."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,9 @@ def narrow_start(outlook: Outlook, rng: np.random.Generator) -> NarrowStart | No
         return None
     values = PASSES * expenses.budget.pass_seconds / near_seconds(1.0, limit / COLUMNS)
     most = min(8.0 * values, 0.5 * outlook.spare_memory(limit))
-    near = matrix.product.near(DROPPED * matrix.trace / (n * float(n)), most)
+    # finding a value costs as much as multiplying with it
+    pairs = SIFTING_PASSES * expenses.budget.pass_seconds / near_seconds(1.0, 1.0)
+    near = matrix.product.near(DROPPED * matrix.trace / (n * float(n)), most, pairs)
     if near is None:
         return None
 

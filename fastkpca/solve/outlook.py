@@ -15,7 +15,7 @@ from .costs import basis_bytes, factorising_seconds, rest_bytes, ritz_seconds, s
 from .sampled import DRAWS, FEWEST
 from .task import SolverTarget
 
-__all__ = ["EXPLORING_PASSES", "MOST_COLUMNS_WITHOUT_RESTART", "Gap", "Outlook", "by_size"]
+__all__ = ["EXPLORING_PASSES", "LARGER_SHARES", "MOST_COLUMNS_WITHOUT_RESTART", "SHARE", "Gap", "Outlook", "by_size"]
 
 SHORTLY, SOON = 12, 320
 """Blocks, and columns, within which a bound has to come down, or the spectrum is called flat."""
@@ -27,6 +27,8 @@ EXPLORING_PASSES, EXPLORING_COLUMNS = 8, 300
 """Passes that an exploration takes as a rule, and columns of the basis meanwhile."""
 NARROWEST = 0.01
 """Of a gap, relative to the last wanted eigenvalue: what lies in it must be found, or be proved not to be there."""
+SHARE, LARGER_SHARES = 0.8, (0.97, 0.93, 0.88)
+"""Of the last wanted eigenvalue that mu may be; larger ones take fewer columns, and vectors that err less."""
 MOST_COLUMNS_WITHOUT_RESTART = 1600
 """Of a space without restarts; with more Rayleigh-Ritz costs more than it brings."""
 
@@ -57,6 +59,8 @@ class Outlook:
         Columns of a pass now, and at most.
     by_factorisation : bool
         The spectrum is flat, and a factorisation is to prove that nothing was missed.
+    share : float
+        Of the last wanted eigenvalue: the mu that the columns of an exact pass are to reach.
     """
 
     products: CentredProducts
@@ -65,6 +69,7 @@ class Outlook:
     block: int
     widest: int
     by_factorisation: bool = False
+    share: float = SHARE
 
     def check_budget(self, size: int, passes: int = 1) -> None:
         """TooDearError where the next ``passes`` on a basis of this size make the run cost more than its budget."""
@@ -89,16 +94,16 @@ class Outlook:
             mu = np.minimum(mu, matrix.features.residual_trace + np.append(theta[1:], theta[-1]))
         return np.maximum(mu, 0.0)
 
-    def mu_falls(self, theta: np.ndarray, c: int, now: float) -> bool:
-        """Whether mu is above the last wanted eigenvalue now, but likely to fall below it within a few blocks.
+    def mu_falls(self, theta: np.ndarray, c: int, now: float, enough: float = 0.9) -> bool:
+        """Whether mu is not below ``enough`` of the last wanted eigenvalue, but likely to be within a few blocks.
 
         Each new column lowers the remaining trace or norm by at most about the smallest converged guard value.
         """
-        if now <= 0.9 * theta[c - 1]:
+        if now <= enough * theta[c - 1]:
             return False
         guard = max(float(theta[min(len(theta), self.block) - 1]), 0.0)
         hoped = np.concatenate([theta, np.full(2 * self.block, guard)])
-        return float(self.mu(hoped)[-1]) <= 0.9 * theta[c - 1]
+        return float(self.mu(hoped)[-1]) <= enough * theta[c - 1]
 
     def spare_memory(self, columns: int) -> float:
         """Bytes that a basis of so many columns leaves."""
@@ -195,7 +200,7 @@ class Outlook:
         order = by_size(theta, least)
         limit = max(min(len(theta), max(8 * c, c + 60), self.columns - self.block), least)
         expected = self.mu(theta[order])[least - 1 : limit]
-        enough = np.flatnonzero(expected <= 0.8 * theta[c - 1])
+        enough = np.flatnonzero(expected <= self.share * theta[c - 1])
         if len(enough):
             return order[: least + enough[0]], float(expected[enough[0]])
         mu = float(expected[-1])
@@ -212,7 +217,7 @@ class Outlook:
         order = self.columns_to_keep(theta)[0]
         without = float(self.mu(theta[order], with_norm=False)[-1])
         # the estimate from a feature map will hold; that from the trace needs every column to converge
-        return without > (0.3 if self.products.matrix.features is None else 0.8) * theta[c - 1]
+        return without > (0.3 if self.products.matrix.features is None else self.share) * theta[c - 1]
 
     def widened(self, X: np.ndarray, basis: Basis) -> np.ndarray:
         """While the eigenvalues do not reach the fraction asked for: twice the block, filled with random columns."""

@@ -12,10 +12,12 @@ from ..base.rounding import UNIT32
 from .basis import STRIP, Basis, symmetric, times
 from .certificate import upper_ends
 from .costs import search_seconds
-from .outlook import Outlook
+from .outlook import LARGER_SHARES, SHARE, Outlook
 
 __all__ = ["search"]
 
+GOAL = 0.6
+"""Width over tol that the exact pass is expected to reach."""
 LOOK = 2
 """Passes after which a spectrum may look flat."""
 
@@ -59,6 +61,7 @@ def search(
         c = outlook.count(theta)
         wanted = c if c is not None and c <= len(theta) else None
         if wanted is not None and stop(symmetric(basis.compression), coupling, theta, Y, wanted, noise):
+            keep = outlook.columns_to_keep(theta)[0]
             break
         if expenses.passes >= expenses.budget.passes - 1:
             break
@@ -79,6 +82,17 @@ class _Stop:
         self.extra = 0
         self.converged = False
         """By far: the exact pass need not narrow anything."""
+        self.rate = 1.0
+        """By which the exact pass is expected to narrow."""
+
+    def share(self, T: np.ndarray, coupling: np.ndarray, theta: np.ndarray, c: int) -> float:
+        """The largest mu, over the last wanted eigenvalue, that still leaves the intervals far narrower than tol."""
+        goal = 0.1 * self.outlook.target.tol * float(theta[0])
+        for share in LARGER_SHARES if theta[c - 1] > 0.0 and not self.outlook.by_factorisation else ():
+            width = float(np.max(upper_ends(T, coupling, share * float(theta[c - 1]))[:c] - theta[:c]))
+            if width * self.rate <= goal:
+                return share
+        return SHARE
 
     def __call__(
         self, T: np.ndarray, coupling: np.ndarray, theta: np.ndarray, Y: np.ndarray, c: int, noise: float
@@ -95,17 +109,20 @@ class _Stop:
         widths.append(width / float(theta[0]))
         self.history.append((outlook.products.expenses.passes, widths[-1]))
         rounding = 100 * (noise / theta[0]) ** 2
-        goal = max(0.3 * outlook.target.tol, rounding)
+        goal = max(GOAL * outlook.target.tol, rounding)
         self.converged = max(widths[-1], rounding) <= 0.01 * outlook.target.tol
         if outlook.by_factorisation:  # after a restart from these vectors, exact passes narrow but slowly
             return widths[-1] <= goal
         # factor by which the exact pass narrows: that of the last pass, or of subspace iteration
         rate = widths[-1] / widths[-2] if len(widths) > 1 else (mu / float(theta[c - 1])) ** 2
-        if widths[-1] * min(rate, 1.0) > goal:
+        self.rate = min(rate, 1.0)
+        if widths[-1] * self.rate > goal:
             return False
+        outlook.share = self.share(T, coupling, theta, c)
         # more columns may lower mu as well: try two more float32 passes at most
         self.extra += 1
-        return self.extra > 2 or not outlook.mu_falls(theta, c, outlook.columns_to_keep(theta)[1])
+        mu = outlook.columns_to_keep(theta)[1]
+        return self.extra > 2 or not outlook.mu_falls(theta, c, mu, max(0.9, outlook.share))
 
 
 def _with_next_block(basis: Basis, Y: np.ndarray, keep: np.ndarray, X: np.ndarray, coupling: np.ndarray) -> np.ndarray:

@@ -15,6 +15,7 @@ import fastkpca as fk
 from fastkpca.errors import CertificateWarning, ComponentsWarning, ScoresNotKeptError
 from fastkpca.kernels import Cost, FeatureMap, Kernel, Offer
 from fastkpca.products.exact import kept_bytes
+from fastkpca.solve.centred import CentredProducts
 
 ROUNDING = 1e-12
 
@@ -487,6 +488,22 @@ def test_passes_over_the_kernel_values_on_digits():
     assert np.abs(early.eigenvalues - exact[:10]).max() <= 1e-6 * exact[0]
 
 
+def test_columns_and_passes_are_those_that_the_tolerance_needs_on_digits(monkeypatch):
+    """Vectors that err far less than tol leave a bound on the rest close below the last wanted eigenvalue."""
+    columns, exact = [], CentredProducts.exact
+    monkeypatch.setattr(
+        CentredProducts, "exact", lambda self, X, norm: columns.append(X.shape[1]) or exact(self, X, norm)
+    )
+    X = load_digits().data
+    sigma = fk.gram(X, "gaussian").kernel.sigma
+    for tol, most_passes, most_columns in ((1e-6, 5, 45), (1e-4, 4, 50)):
+        columns.clear()
+        model = fk.kpca(X, "gaussian", 10, sigma=sigma, method="krylov", tol=tol)
+        assert model.info["matrix_passes"] <= most_passes and len(columns) == 1 and columns[0] <= most_columns
+        assert model.bound_kind == "guaranteed"
+        assert np.ptp(model.eigenvalue_bounds, axis=1).max() <= tol * model.eigenvalues[0]
+
+
 def test_passes_run_out():
     X = reference.standardise(load_wine().data)
     asked = {"method": "krylov", "tol": 1e-8}
@@ -709,6 +726,21 @@ def test_no_other_product_is_looked_for_beside_a_small_matrix_that_is_held(monke
     assert fk.plan(X, "gaussian", 20, sigma=1.0).method == "dense"
     with pytest.raises(AssertionError, match="looked for"):
         fk.plan(np.tile(X, (3, 1)), "gaussian", 20, sigma=1.0)
+
+
+def test_a_map_that_turns_out_far_larger_than_products_cost_is_left_before_its_pass(monkeypatch):
+    from fastkpca.fit import features
+    from fastkpca.kernels import gaussian
+
+    larger = gaussian.TaylorMap
+    X = np.random.default_rng(0).random((3000, 3))
+    expected = fk.kpca(X, "gaussian", 5, sigma=1.0)
+    assert expected.plan.name == "monomial"
+    monkeypatch.setattr(gaussian, "TaylorMap", lambda d, sigma, order, center: larger(d, sigma, order + 14, center))
+    monkeypatch.setattr(features, "_pass", _no_look)
+    model = fk.kpca(X, "gaussian", 5, sigma=1.0)
+    assert model.info["features_tried"] == "monomial" and model.info["method"] == "krylov"
+    np.testing.assert_allclose(model.eigenvalues, expected.eigenvalues, rtol=1e-6)
 
 
 def test_rows_in_few_dimensions_are_looked_at():

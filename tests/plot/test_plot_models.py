@@ -318,6 +318,13 @@ def test_accuracy_refuses(model):
             call()
 
 
+def test_what_is_no_model_has_no_accuracy(model):
+    with pytest.raises(TypeError, match=r"models\[0\] is of type ndarray; give what fastkpca.kpca returned"):
+        plot.accuracy(model)
+    with pytest.raises(TypeError, match="model is of type str; give what fastkpca.kpca returned"):
+        plot.convergence("model")
+
+
 def test_the_passes_are_recorded_and_drawn(tmp_path):
     X = np.random.default_rng(0).standard_normal((1100, 3)) * [1.0, 0.7, 0.4] + [10.0, -5.0, 2.0]
     model = fk.kpca(X, "gaussian", 5, sigma=0.7, tol=1e-9, method="krylov")

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 import scipy.spatial
 
+import fastkpca as fk
 from fastkpca.fit.product_choice import InStrips
 from fastkpca.products.clusters import ClusterSummation
+from fastkpca.products.exact import ExactSummation
 from fastkpca.products.narrow import near_summation
 from fastkpca.rows.view import Rows
 
@@ -34,7 +36,7 @@ def gaussian(X, sigma):
 @pytest.mark.parametrize("drop", [1e-3, 1e-7])
 def test_values_above_what_is_dropped_are_those_of_the_kernel(rng, kind, drop):
     X = ROWS[kind](rng)
-    near, K = near_summation(X, 0.008, drop, most=np.inf), gaussian(X, 0.008)
+    near, K = near_summation(X, 0.008, drop, np.inf, np.inf), gaussian(X, 0.008)
     kept = near.matmat(np.eye(800))
     assert np.abs(kept - K).max() <= near.error_bound <= drop + 1e-7
     assert (kept[K > 1.001 * drop] > 0.0).all() and (kept[K < 0.999 * drop] == 0.0).all()
@@ -46,7 +48,7 @@ def test_values_above_what_is_dropped_are_those_of_the_kernel(rng, kind, drop):
 @pytest.mark.parametrize("k", [0, 1, 3, 4, 9])
 def test_products_have_the_same_bits_at_any_number_of_threads(rng, k):
     X, U = rng.random((5000, 3)), rng.standard_normal((5000, k))
-    near = near_summation(X, 0.03, 1e-6, most=np.inf)
+    near = near_summation(X, 0.03, 1e-6, np.inf, np.inf)
     kept = near.matmat(U)
     assert kept.shape == (5000, k)
     near.n_threads = 2
@@ -58,17 +60,27 @@ def test_products_have_the_same_bits_at_any_number_of_threads(rng, k):
 
 def test_it_is_refused_where_it_does_not_fit_or_little_is_near_zero(rng):
     X = rng.random((3000, 3))
-    near = near_summation(X, 0.03, 1e-6, most=np.inf)
-    assert near_summation(X, 0.03, 1e-6, most=8.0 * near.count) is not None
-    assert near_summation(X, 0.03, 1e-6, most=8.0 * near.count - 1) is None
-    assert near_summation(X, 5.0, 1e-6, most=np.inf) is None
-    assert near_summation(rng.random((1000, 40)), 0.05, 1e-6, most=np.inf) is None
+    near = near_summation(X, 0.03, 1e-6, np.inf, np.inf)
+    assert near_summation(X, 0.03, 1e-6, 8.0 * near.count, np.inf) is not None
+    assert near_summation(X, 0.03, 1e-6, 8.0 * near.count - 1, np.inf) is None
+    assert near_summation(X, 5.0, 1e-6, np.inf, 1e6) is None
+    assert near_summation(rng.random((1000, 40)), 0.05, 1e-6, np.inf, np.inf) is None
 
 
 def test_products_by_clusters_offer_it_for_one_set_of_rows(rng):
     X = rng.random((3000, 3))
     product = ClusterSummation(Rows(X), sigma=0.02, tol=1e-9)
     U = rng.standard_normal((3000, 2))
-    near = InStrips(product, 8).near(1e-7, np.inf)
+    near = InStrips(product, 8).near(1e-7, np.inf, np.inf)
     assert np.abs(near.matmat(U) - product.matmat(U)).max() <= 2e-7 * np.abs(U).sum(axis=0).max()
-    assert ClusterSummation(Rows(X), Rows(X[:100]), sigma=0.02, tol=1e-9).near(1e-7, np.inf) is None
+    assert ClusterSummation(Rows(X), Rows(X[:100]), sigma=0.02, tol=1e-9).near(1e-7, np.inf, np.inf) is None
+
+
+def test_exact_products_offer_it_for_a_gaussian(rng):
+    X = rng.random((3000, 3))
+    rows, U = Rows(X), rng.standard_normal((3000, 2))
+    near = ExactSummation(fk.get_kernel("gaussian", sigma=0.02), rows).near(1e-7, np.inf, np.inf)
+    product = ExactSummation(fk.get_kernel("gaussian", sigma=0.02), rows)
+    assert np.abs(near.matmat(U) - product.matmat(U)).max() <= 2e-7 * np.abs(U).sum(axis=0).max()
+    assert ExactSummation(fk.get_kernel("polynomial", degree=2), rows).near(1e-7, np.inf, np.inf) is None
+    assert ExactSummation(fk.get_kernel("gaussian", sigma=0.02), rows, Rows(X[:9])).near(1e-7, np.inf, np.inf) is None

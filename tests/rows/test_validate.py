@@ -181,6 +181,11 @@ def test_objects_with_a_kernel_on_rows_are_told_what_kernel_they_need(X):
         as_rows(X)
 
 
+@pytest.mark.skipif(np.lib.NumpyVersion(np.__version__) < "2.0.0", reason="numpy 2 has strings of any length")
+def test_strings_of_any_length_are_objects_too():
+    test_objects_with_a_kernel_on_rows_are_told_what_kernel_they_need(np.array(["abc", "de"], dtype="T"))
+
+
 class Refuses:
     def __array__(self, *args, **kwargs):
         raise RuntimeError("lives on another device")

@@ -21,6 +21,13 @@ def test_a_few_exact_passes_are_enough(tol, c):
     assert model.bound_kind == "probabilistic" and 0 < model.failure_probability <= 1e-6
 
 
+def test_exact_products_begin_from_it_where_the_spectrum_is_flat():
+    X = np.random.default_rng(4).standard_normal((9000, 5))
+    model = fk.kpca(X, "gaussian", 10, sigma=0.2, tol=1e-4, method="krylov", products="exact")
+    assert np.ptp(model.eigenvalue_bounds, axis=1).max() <= 1e-4 * model.eigenvalues[0]
+    assert model.info["passes"] <= 4 and model.info["matrix_passes"] <= 120
+
+
 def test_results_have_the_same_bits_at_any_number_of_threads():
     X = np.random.default_rng(5).standard_normal((20000, 2))
     options = {"sigma": 0.01, "tol": 1e-4, "method": "krylov", "products": "clusters"}
@@ -42,9 +49,9 @@ def test_an_eigenvalue_repeated_more_often_than_a_block_is_wide_is_found():
 def test_near_values_keep_within_the_memory_limit(monkeypatch):
     asked, near = [], ClusterSummation.near
 
-    def recorded(product, drop, most):
+    def recorded(product, drop, most, pairs):
         asked.append(most)
-        return near(product, drop, most)
+        return near(product, drop, most, pairs)
 
     monkeypatch.setattr(ClusterSummation, "near", recorded)
     X = np.random.default_rng(7).standard_normal((6000, 3))

@@ -180,9 +180,7 @@ def convergence(model: Any, ax: Axes | None = None) -> Axes:
         # the search leads to the first interval: one line through both
         joined = np.append(searched, passes[:1]), np.append(expected, widths[:1])
         drawn.plot(*joined, color=BLUE, linewidth=1, linestyle=":")
-        drawn.plot(
-            searched, expected, "o", color=BLUE, markerfacecolor="white", label="expected (no bound)", zorder=3
-        )
+        drawn.plot(searched, expected, "o", color=BLUE, markerfacecolor="white", label="expected (no bound)", zorder=3)
     kind = "guaranteed" if model.bound_kind == "guaranteed" else "probabilistic (last)"
     drawn.plot(passes, widths, "o-", color=BLUE, label=f"widest interval, {kind}", zorder=3)
     if tol:

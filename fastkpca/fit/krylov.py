@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -119,7 +120,12 @@ def _start(
 
 
 def _info(way: Candidate, reached: KrylovResult, product_error: float, matrix_in_memory: bool) -> dict:
-    info = {"method": "krylov", "products": way.name, "passes": reached.passes, "search_passes": reached.search_passes}
+    info: dict[str, Any] = {
+        "method": "krylov",
+        "products": way.name,
+        "passes": reached.passes,
+        "search_passes": reached.search_passes,
+    }
     if matrix_in_memory:  # the values were computed once
         info |= {"passes": 1, "matrix_passes": reached.passes}
     elif way.room.values and reached.search_passes > 1:  # those of the search were computed in its first pass

@@ -78,7 +78,7 @@ def narrow_start(outlook: Outlook, rng: np.random.Generator) -> NarrowStart | No
     operator = SymmetricOperator(multiply, n, matrix.trace, near.norm * np.sqrt(n), near.rounding)
     lanczos = Lanczos(operator, limit, rng, centred=True, n_threads=matrix.n_threads)
     lanczos.start(COLUMNS)
-    next_look = max(2 * target.c, 8 * COLUMNS)
+    next_look = float(max(2 * target.c, 8 * COLUMNS))
     while lanczos.room >= COLUMNS:
         lanczos.step()
         if lanczos.size < next_look and lanczos.room >= COLUMNS:

@@ -23,6 +23,53 @@ cdef enum:
     MOST_WAITING = 4
     MOST_KEPT = 1 << 18  # numbers
 
+
+cdef extern from "product_ops.h" nogil:
+    enum:
+        FK_POINTS
+        FK_TOGETHER
+
+    ctypedef struct fk_product_ops:
+        const char *name
+        Py_ssize_t few
+        int beats_syrk
+        void (*add)(Py_ssize_t, const double *, Py_ssize_t, Py_ssize_t, const Py_ssize_t *, Py_ssize_t,
+                    const Py_ssize_t *, double *) noexcept nogil
+        void (*add_square)(Py_ssize_t, const double *, Py_ssize_t, Py_ssize_t, double *) noexcept nogil
+        void (*apply)(Py_ssize_t, const double *, Py_ssize_t, Py_ssize_t, Py_ssize_t, const double *,
+                      double *) noexcept nogil
+        void (*multiply)(Py_ssize_t, const double *, const double *, double, double *) noexcept nogil
+
+    const fk_product_ops *fk_product_select(const char *name)
+
+
+cdef const fk_product_ops *ops = NULL
+
+
+def use_instruction_set(name=None):
+    """Choose the sums of products by name (baseline, avx2, avx512), or the best for None; returns the name chosen.
+
+    For tests and benchmarks. Raises ValueError where this processor or this build has none of that name.
+    """
+    global ops, INSTRUCTION_SET
+    cdef const fk_product_ops *found
+    cdef bytes text
+    if name is None:
+        found = fk_product_select(NULL)
+    else:
+        text = name.encode()
+        found = fk_product_select(text)
+    if found is NULL:
+        raise ValueError(f"no sums of products for instruction set {name!r} on this processor")
+    ops = found
+    INSTRUCTION_SET = found.name.decode()
+    return INSTRUCTION_SET
+
+
+INSTRUCTION_SET = ""
+use_instruction_set()
+
+
 # Work arrays of earlier calls: new memory comes page by page from the system, which takes as long as the sums over a
 # tile. A list's pop and append are one step each, also of several threads.
 cdef list waiting = []
@@ -105,8 +152,11 @@ cdef void expand(const real *X, Py_ssize_t n, Py_ssize_t d, const int *parent, c
         source = out + parent[j] * stride
         x = columns + coordinate[j] * n
         f = <real>factor[j]
-        for i in range(n):
-            row[i] = source[i] * (x[i] * f)
+        if real is double:
+            ops.multiply(n, source, x, f, row)
+        else:
+            for i in range(n):
+                row[i] = source[i] * (x[i] * f)
 
 
 cdef class Expansion:
@@ -183,18 +233,19 @@ cdef class Expansion:
         return A_array
 
     def evaluate(self, const real[:, ::1] X, const real[:, ::1] A):
-        """V = Phi A for a tile and coefficients (n_features, k): (n, k). One BLAS 3 product a chunk."""
+        """V = Phi A for a tile and coefficients (n_features, k): (n, k)."""
         cdef Py_ssize_t n = X.shape[0], D = self.parent.shape[0], d = self.d, b, i
-        cdef int k = <int>A.shape[1], F = <int>self.n_features, m
+        cdef int k = <int>A.shape[1], F = <int>self.n_features, m, stride
         cdef real one = 1, zero = 0
         cdef double[::1] work
         cdef real *scratch
         dtype = np.float32 if real is float else np.float64
-        V_array = np.zeros((n, A.shape[1]), dtype=dtype)
+        V_array = np.empty((n, A.shape[1]), dtype=dtype)
         cdef real[:, ::1] V = V_array
         if A.shape[0] != self.n_features:
             raise ValueError(f"A has {A.shape[0]} rows for {self.n_features} features")
         if n == 0 or F == 0 or k == 0:
+            V_array[:] = 0.0
             return V_array
         work = taken((D + d) * CHUNK)
         scratch = <real *>&work[0]
@@ -202,14 +253,18 @@ cdef class Expansion:
             for b in range((n + CHUNK - 1) // CHUNK):
                 i = b * CHUNK
                 m = <int>min(<Py_ssize_t>CHUNK, n - i)
+                stride = (m + FK_TOGETHER - 1) // FK_TOGETHER * FK_TOGETHER
                 expand(&X[i, 0], m, d, &self.parent[0], &self.coordinate[0], &self.factor[0], D, self.gaussian,
-                       scratch, m)
+                       scratch, stride)
                 if real is double:
-                    dgemm(b"N", b"T", &k, &m, &F, &one, <double *>&A[0, 0], &k, scratch + self.skip * m, &m, &zero,
-                          &V[i, 0], &k)
+                    if k <= ops.few:
+                        ops.apply(m, scratch + self.skip * stride, stride, F, k, &A[0, 0], &V[i, 0])
+                    else:
+                        dgemm(b"N", b"T", &k, &m, &F, &one, <double *>&A[0, 0], &k, scratch + self.skip * stride,
+                              &stride, &zero, &V[i, 0], &k)
                 else:
-                    sgemm(b"N", b"T", &k, &m, &F, &one, <float *>&A[0, 0], &k, scratch + self.skip * m, &m, &zero,
-                          &V[i, 0], &k)
+                    sgemm(b"N", b"T", &k, &m, &F, &one, <float *>&A[0, 0], &k, scratch + self.skip * stride, &stride,
+                          &zero, &V[i, 0], &k)
         given_back(work)
         return V_array
 
@@ -218,45 +273,6 @@ cdef enum:
     TILE = 2 * CHUNK  # points of one product
     LARGE_TILE = 4 * CHUNK
     FEW = 160  # features, of which so many points stay in the second level of cache
-
-
-cdef extern from "product_ops.h" nogil:
-    enum:
-        FK_POINTS
-
-    ctypedef struct fk_product_ops:
-        const char *name
-        void (*add)(Py_ssize_t, const double *, Py_ssize_t, Py_ssize_t, const Py_ssize_t *, Py_ssize_t,
-                    const Py_ssize_t *, double *) noexcept nogil
-
-    const fk_product_ops *fk_product_select(const char *name)
-
-
-cdef const fk_product_ops *ops = NULL
-
-
-def use_instruction_set(name=None):
-    """Choose the sums of products by name (baseline, avx2, avx512), or the best for None; returns the name chosen.
-
-    For tests and benchmarks. Raises ValueError where this processor or this build has none of that name.
-    """
-    global ops, INSTRUCTION_SET
-    cdef const fk_product_ops *found
-    cdef bytes text
-    if name is None:
-        found = fk_product_select(NULL)
-    else:
-        text = name.encode()
-        found = fk_product_select(text)
-    if found is NULL:
-        raise ValueError(f"no sums of products for instruction set {name!r} on this processor")
-    ops = found
-    INSTRUCTION_SET = found.name.decode()
-    return INSTRUCTION_SET
-
-
-INSTRUCTION_SET = ""
-use_instruction_set()
 
 
 def ranges(Py_ssize_t m, Py_ssize_t p):

@@ -16,6 +16,18 @@
 #define FK_COLUMNS 3
 #endif
 #define FK_ROWS 4
+/* Of points by coefficients as many sums; vectors run over the points. */
+#if defined(__AVX512F__)
+#define FK_VECTORS 4
+#else
+#define FK_VECTORS 2
+#endif
+#define FK_BEATS_SYRK (FK_WIDE == 8)
+#if defined(__AVX2__)
+#define FK_FEW 256
+#else
+#define FK_FEW 4
+#endif
 
 FK_VECTOR(double, 8 * FK_WIDE, wide);
 FK_VECTOR_IN_MEMORY(double, 8 * FK_WIDE, wide_mem);
@@ -47,36 +59,112 @@ FK_INLINE void block(int rows, int columns, ptrdiff_t n, const double *const *le
 
 #define FK_CASE(p, q)                                                                                                 \
     case (p) * 8 + (q):                                                                                               \
-        block(p, q, n, a, b, sums + i * columns + j, columns);                                                        \
+        block(p, q, n, a, b, sums, stride);                                                                           \
         break
 #define FK_CASES(p) FK_CASE(p, 1); FK_CASE(p, 2); FK_CASE(p, 3)
+
+static void add_block(ptrdiff_t p, ptrdiff_t q, ptrdiff_t n, const double *const *a, const double *const *b,
+                      double *sums, ptrdiff_t stride)
+{
+    switch (p * 8 + q) {
+        FK_CASES(1);
+        FK_CASES(2);
+        FK_CASES(3);
+        FK_CASES(4);
+#if FK_COLUMNS == 4
+        FK_CASE(1, 4);
+        FK_CASE(2, 4);
+        FK_CASE(3, 4);
+        FK_CASE(4, 4);
+#endif
+    }
+}
+
+static ptrdiff_t smaller(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
 
 static void add(ptrdiff_t n, const double *values, ptrdiff_t stride, ptrdiff_t rows, const ptrdiff_t *left,
                 ptrdiff_t columns, const ptrdiff_t *right, double *sums)
 {
     for (ptrdiff_t i = 0; i < rows; i += FK_ROWS) {
         const double *a[FK_ROWS], *b[FK_COLUMNS];
-        const ptrdiff_t p = rows - i < FK_ROWS ? rows - i : FK_ROWS;
+        const ptrdiff_t p = smaller(FK_ROWS, rows - i);
         for (ptrdiff_t r = 0; r < p; r++)
             a[r] = values + left[i + r] * stride;
         for (ptrdiff_t j = 0; j < columns; j += FK_COLUMNS) {
-            const ptrdiff_t q = columns - j < FK_COLUMNS ? columns - j : FK_COLUMNS;
+            const ptrdiff_t q = smaller(FK_COLUMNS, columns - j);
             for (ptrdiff_t c = 0; c < q; c++)
                 b[c] = values + right[j + c] * stride;
-            switch (p * 8 + q) {
-                FK_CASES(1);
-                FK_CASES(2);
-                FK_CASES(3);
-                FK_CASES(4);
-#if FK_COLUMNS == 4
-                FK_CASE(1, 4);
-                FK_CASE(2, 4);
-                FK_CASE(3, 4);
-                FK_CASE(4, 4);
-#endif
+            add_block(p, q, n, a, b, sums + i * columns + j, columns);
+        }
+    }
+}
+
+/* FK_PANEL features of FK_LENGTH points stay in the second level of cache, FK_ROWS of them in the first. */
+#define FK_PANEL 64
+#define FK_LENGTH 512
+
+static void add_square(ptrdiff_t n, const double *values, ptrdiff_t stride, ptrdiff_t features, double *sums)
+{
+    for (ptrdiff_t start = 0; start < n; start += FK_LENGTH)
+        for (ptrdiff_t panel = 0; panel < features; panel += FK_PANEL)
+            for (ptrdiff_t i = panel; i < features; i += FK_ROWS) {
+                const double *a[FK_ROWS], *b[FK_COLUMNS];
+                const ptrdiff_t p = smaller(FK_ROWS, features - i), end = smaller(panel + FK_PANEL, i + p);
+                for (ptrdiff_t r = 0; r < p; r++)
+                    a[r] = values + (i + r) * stride + start;
+                for (ptrdiff_t j = panel; j < end; j += FK_COLUMNS) {
+                    const ptrdiff_t q = smaller(FK_COLUMNS, end - j);
+                    for (ptrdiff_t c = 0; c < q; c++)
+                        b[c] = values + (j + c) * stride + start;
+                    add_block(p, q, smaller(FK_LENGTH, n - start), a, b, sums + i * features + j, features);
+                }
+            }
+}
+
+FK_INLINE void combined(int columns, ptrdiff_t n, const double *values, ptrdiff_t stride, ptrdiff_t features,
+                        ptrdiff_t k, const double *A, double *out)
+{
+    wide sum[5][FK_VECTORS] = {0};
+    for (ptrdiff_t f = 0; f < features; f++) {
+        wide x[FK_VECTORS];
+        FK_UNROLL for (int p = 0; p < FK_VECTORS; p++)
+            x[p] = *(const wide_mem *)(values + f * stride + p * FK_WIDE);
+        FK_UNROLL for (int q = 0; q < columns; q++)
+            FK_UNROLL for (int p = 0; p < FK_VECTORS; p++)
+                sum[q][p] += x[p] * A[f * k + q];
+    }
+    double turned[5][FK_VECTORS * FK_WIDE];
+    FK_UNROLL for (int q = 0; q < columns; q++)
+        FK_UNROLL for (int p = 0; p < FK_VECTORS; p++)
+            *(wide_mem *)(turned[q] + p * FK_WIDE) = (wide_mem)sum[q][p];
+    for (ptrdiff_t i = 0; i < n; i++)
+        FK_UNROLL for (int q = 0; q < columns; q++)
+            out[i * k + q] = turned[q][i];
+}
+
+static void apply(ptrdiff_t n, const double *values, ptrdiff_t stride, ptrdiff_t features, ptrdiff_t k,
+                  const double *A, double *out)
+{
+    const ptrdiff_t step = FK_VECTORS * FK_WIDE;
+    for (ptrdiff_t i = 0; i < n; i += step) {
+        const ptrdiff_t m = n - i < step ? n - i : step;
+        for (ptrdiff_t j = 0; j < k; j += 5) {
+#define FK_OF(columns) combined(columns, m, values + i, stride, features, k, A + j, out + i * k + j)
+            switch (k - j) {
+                case 1: FK_OF(1); break;
+                case 2: FK_OF(2); break;
+                case 3: FK_OF(3); break;
+                case 4: FK_OF(4); break;
+                default: FK_OF(5);
             }
         }
     }
 }
 
-const fk_product_ops FK_CAT(fk_product_ops, FK_ISA) = {FK_TEXT(FK_ISA), add};
+static void multiply(ptrdiff_t n, const double *a, const double *b, double weight, double *restrict out)
+{
+    for (ptrdiff_t i = 0; i < n; i++)
+        out[i] = a[i] * (b[i] * weight);
+}
+
+const fk_product_ops FK_CAT(fk_product_ops, FK_ISA) = {FK_TEXT(FK_ISA), FK_FEW, FK_BEATS_SYRK, add, add_square, apply, multiply};

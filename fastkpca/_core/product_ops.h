@@ -1,4 +1,5 @@
-/* Sums over points of the products of two features, for few features; one table per instruction set.
+/* Products of two features summed over points, and of features with coefficients, for few of either; one table per
+   instruction set.
 
    product_ops.c is compiled once for each instruction set the compiler knows (FK_ISA names it), and fk_product_select()
    hands out the best table this processor can run. BLAS reaches a third of the speed for a dozen features: it copies
@@ -7,14 +8,24 @@
 #define FK_PRODUCT_OPS_H
 #include <stddef.h>
 
-#define FK_POINTS 8 /* the number of points is a multiple of it */
+#define FK_POINTS 8   /* the number of points that are summed over is a multiple of it */
+#define FK_TOGETHER 32 /* so many points have coefficients applied at once: features are readable up to a multiple */
 
 typedef struct {
     const char *name;
+    ptrdiff_t few; /* coefficients up to which apply is faster than BLAS */
+    int beats_syrk; /* whether add_square is faster than BLAS, most of which here knows vectors of four numbers */
     /* sums (rows, columns) += the scalar products of features left[i] and right[j]; feature f at values + f * stride,
        n points long */
     void (*add)(ptrdiff_t n, const double *values, ptrdiff_t stride, ptrdiff_t rows, const ptrdiff_t *left,
                 ptrdiff_t columns, const ptrdiff_t *right, double *sums);
+    /* the lower triangle of sums (features, features) += the same of each two features; the upper one may be written */
+    void (*add_square)(ptrdiff_t n, const double *values, ptrdiff_t stride, ptrdiff_t features, double *sums);
+    /* out (n, k) = sum over the features f of the value of feature f times row f of A (features, k) */
+    void (*apply)(ptrdiff_t n, const double *values, ptrdiff_t stride, ptrdiff_t features, ptrdiff_t k,
+                  const double *A, double *out);
+    /* out = a * (b * weight), n entries */
+    void (*multiply)(ptrdiff_t n, const double *a, const double *b, double weight, double *out);
 } fk_product_ops;
 
 extern const fk_product_ops fk_product_ops_baseline;

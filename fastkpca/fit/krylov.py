@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -120,18 +119,15 @@ def _start(
 
 
 def _info(way: Candidate, reached: KrylovResult, product_error: float, matrix_in_memory: bool) -> dict:
-    info: dict[str, Any] = {
-        "method": "krylov",
-        "products": way.name,
-        "passes": reached.passes,
-        "search_passes": reached.search_passes,
-    }
+    info: dict = {"method": "krylov", "products": way.name, "passes": reached.passes}
+    info["search_passes"] = reached.search_passes
     if matrix_in_memory:  # the values were computed once
         info |= {"passes": 1, "matrix_passes": reached.passes}
     elif way.room.values and reached.search_passes > 1:  # those of the search were computed in its first pass
         info |= {"matrix_passes": reached.search_passes - 1}
     if reached.near_passes:
         info |= {"matrix_passes": info.get("matrix_passes", 0) + reached.near_passes}
+    info |= {"factorisations": reached.factorisations} if reached.factorisations else {}
     info |= {"product_error": product_error} if product_error else {}
     return info | {"widths": widths(reached.history), "search_widths": widths(reached.search_history)}
 

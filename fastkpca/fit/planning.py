@@ -211,7 +211,7 @@ def _without_look(problem: Problem, dense: Candidate) -> list[Candidate]:
     if not free or rows.distributed or not kernel.positive_semidefinite:
         return []
     # of a loose tol fewer pivots may do than the trace of what they leave lets expect: only a look can tell
-    loose = LOOK_SECONDS if data.n_samples < LARGER_LOOK else 2.0 * LOOK_SECONDS
+    loose = LOOK_SECONDS if data.n_samples < LARGER_LOOK else 3.0 * LOOK_SECONDS
     worth = loose if target.may_use_sampled_bound else NO_LOOK_EXACT_SECONDS
     most = int(math.sqrt(worth * SYRK_RATE / data.n_samples))
     maps = _small_exact_maps(problem, most) if _is_spread(data) else []

@@ -125,10 +125,12 @@ def evaluate(
     def task(i: int) -> np.ndarray | None:
         start, stop = i * step, min(n, (i + 1) * step)
         part = of_map.values(rows.tile(start, stop))
-        part = part if constant is None else part - constant
         if sink is not None:
-            return part
-        result[start:stop] = part
+            return part if constant is None else part - constant
+        if constant is None:
+            result[start:stop] = part
+        else:
+            np.subtract(part, constant, out=result[start:stop], casting="same_kind")
         return None
 
     for part in parallel.run(task, -(-n // step), n_threads=n_threads, progress=progress, stage=stage):

@@ -271,11 +271,12 @@ class TextFile:
             types[self.n_columns] = "S1"
         if self.allow_missing:
             options |= {"na_filter": True, "na_values": dict.fromkeys(taken, _SPELLINGS)}
+        blank = self._blank
         with self._decompressing(), self._open(binary=not self.text_only) as file:
             for _ in range(self.header_line):
                 file.readline()
             tables = pandas.read_csv(
-                _DataLines(file) if self.text_only else _DataBytes(file),
+                _DataLines(file, blank) if self.text_only else _DataBytes(file, blank and blank.encode()),
                 sep=r"\s+" if self.delimiter is None else self.delimiter,
                 decimal=self.decimal,
                 header=None,
@@ -320,11 +321,17 @@ class TextFile:
             return self.opener(self.path, "rb")
         return self.opener(self.path, "rt", encoding=self.encoding, errors=self._errors)
 
+    @property
+    def _blank(self) -> str | None:
+        """What blank lines are made of (None: any white space): not of tabs that part allowed missing values."""
+        return " \r\n" if self.allow_missing and self.delimiter == "\t" else None
+
     def _lines(self) -> Iterator[tuple[int, str]]:
         """(line number from 1, line) of everything that is neither blank nor a comment."""
         with self._decompressing(), self._open() as file:
+            blank = self._blank
             for number, line in enumerate(file, 1):
-                if _is_data(line):
+                if _is_data(line, blank, "#"):
                     yield number, line
 
     def _split(self, line: str) -> list[str]:
@@ -463,8 +470,8 @@ class _DataLines:
     tab: Any = "\t"
     line_end: Any = "\n"
 
-    def __init__(self, file: Any):
-        self._file = file
+    def __init__(self, file: Any, blank: Any):
+        self._file, self._blank = file, blank
 
     def read(self, size: int = -1) -> Any:
         while text := self._file.read(size):
@@ -481,7 +488,7 @@ class _DataLines:
         return filter(self._is_data, self._file)
 
     def _is_data(self, line: Any) -> bool:
-        return not line.isspace() and not line.lstrip().startswith(self.comment)
+        return _is_data(line, self._blank, self.comment)
 
 
 class _DataBytes(_DataLines):
@@ -490,8 +497,9 @@ class _DataBytes(_DataLines):
     comment, tab, line_end = b"#", b"\t", b"\n"
 
 
-def _is_data(line: str) -> bool:
-    return not line.isspace() and not line.lstrip().startswith("#")
+def _is_data(line: Any, blank: Any, comment: Any) -> bool:
+    """Whether a line, of text or of bytes, is neither blank nor a comment."""
+    return bool(line.strip(blank)) and not line.lstrip().startswith(comment)
 
 
 def _all_finite(fields: list[str]) -> bool:

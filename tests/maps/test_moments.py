@@ -9,7 +9,7 @@ import pytest
 from instruction_sets import each_instruction_set
 
 import fastkpca as fk
-from fastkpca._core import multiindex
+from fastkpca._core import moments, multiindex
 from fastkpca.fit.footprint import A_THREAD, THREADS
 from fastkpca.maps.monomial import PolynomialMap, TaylorMap
 from fastkpca.maps.passes import accumulate, apply, feature_moments
@@ -139,6 +139,18 @@ def test_tasks_have_rows_enough_to_be_worth_an_accumulator():
 isa = each_instruction_set(multiindex)
 
 
+@pytest.mark.parametrize(
+    "phi", [PolynomialMap(10, 2, 1.0, 1.0), PolynomialMap(5, 3), TaylorMap(2, 1.0, 6, np.zeros(2))]
+)
+def test_features_times_coefficients_of_any_number(phi, isa):
+    rng = np.random.default_rng(1)
+    for n, k in ((1, 1), (7, 4), (31, 5), (32, 6), (33, 10), (127, 11), (129, 3), (300, 23), (0, 2), (5, 0)):
+        X, C = rng.standard_normal((n, phi.d)), rng.standard_normal((phi.n_features, k))
+        Phi = phi.features(X)
+        bound = 4.0 * phi.n_features * 2.0**-53 * (np.abs(Phi) @ np.abs(C))
+        assert (np.abs(phi.apply(X, C) - Phi.astype(np.longdouble) @ C) <= bound).all()
+
+
 @pytest.mark.parametrize("d, degree", [(10, 2), (4, 5), (6, 3)])
 def test_sums_of_products_of_any_number_of_points(d, degree, isa):
     phi = PolynomialMap(d, degree, 1.0, 1.0)
@@ -150,6 +162,21 @@ def test_sums_of_products_of_any_number_of_points(d, degree, isa):
         about_zero = moments.dense() + n * np.outer(moments.mean, moments.mean)
         assert np.abs(about_zero - Phi.T @ Phi).max() <= 1e-14 * (Phi**2).sum()
         assert np.abs(moments.mean - Phi.mean(axis=0)).max() <= 1e-14 * np.abs(Phi).max()
+
+
+@pytest.mark.parametrize("n", [1, 255, 256, 257, 263, 264, 511, 513, 1031])
+def test_second_moment_of_any_number_of_features_and_points(n):
+    rng = np.random.default_rng(n)
+    for D in (1, 2, 3, 4, 5, 8, 63, 64, 65, 130):
+        tile = rng.standard_normal((D, n)) + 3.0
+        weights = rng.random(n) if D % 2 else None
+        scatter, mean = np.zeros((D, D)), np.zeros((2, D))
+        count = moments.update(tile.copy(), weights, 0.0, mean, scatter)
+        w = np.ones(n, np.longdouble) if weights is None else weights.astype(np.longdouble)
+        centred = tile - (tile @ w / w.sum())[:, None]
+        exact = (centred * w) @ centred.T
+        assert np.abs(np.tril(scatter - exact)).max() <= 1e-14 * np.trace(exact) + 1e-28
+        assert count == pytest.approx(float(w.sum()))
 
 
 QUICK = [

@@ -388,6 +388,14 @@ def test_rows_with_missing_values_are_left_out(text, reader, delimiter):
         without_missing(text("a,b\n,1\n2,\n"))
 
 
+def test_a_line_of_tabs_is_a_row_of_missing_values(text, reader):
+    content = text("a\tb\n1\t2\n\n\t\n3\t4\n \t \r\n", "x.tsv")
+    table = without_missing(content)
+    assert table.X.tolist() == [[1, 2], [3, 4]] and table.kept.tolist() == [True, False, True, False]
+    assert table.notes == ["2 of 4 rows have missing values and are left out: lines 4, 6"]
+    assert tables.read(content).n_rows == 2  # empty lines at the end of an export
+
+
 @pytest.mark.parametrize(
     ("content", "match"),
     [

@@ -2,8 +2,8 @@
 """Centred second moments of feature tiles, and their merging (Chan, Golub, LeVeque 1983).
 
 Tiles are feature-major, (D, n). Means are (2, D), unevaluated sums of a high and a low part. The scatter matrix is
-(D, D), C order, of which only the lower triangle counts. Sums of products go straight into the accumulator
-(product_ops.c, or dsyrk with beta = 1 where that is as fast); the GIL is released for the whole of it.
+(D, D), C order, lower triangle only. Sums of products go straight into the accumulator (product_ops.c, or dsyrk with
+beta = 1 where that is as fast); the GIL is released for the whole of it.
 """
 
 import numpy as np

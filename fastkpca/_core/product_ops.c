@@ -116,7 +116,16 @@ static void add_square(ptrdiff_t n, const double *values, ptrdiff_t stride, ptrd
                     const ptrdiff_t q = smaller(FK_COLUMNS, end - j);
                     for (ptrdiff_t c = 0; c < q; c++)
                         b[c] = values + (j + c) * stride + start;
-                    add_block(p, q, smaller(FK_LENGTH, n - start), a, b, sums + i * features + j, features);
+                    const ptrdiff_t length = smaller(FK_LENGTH, n - start);
+                    if (j + q <= i + 1) {
+                        add_block(p, q, length, a, b, sums + i * features + j, features);
+                        continue;
+                    }
+                    double corner[FK_ROWS * FK_COLUMNS] = {0}; /* on the diagonal */
+                    add_block(p, q, length, a, b, corner, FK_COLUMNS);
+                    for (ptrdiff_t r = 0; r < p; r++)
+                        for (ptrdiff_t c = 0; c < q && j + c <= i + r; c++)
+                            sums[(i + r) * features + j + c] += corner[r * FK_COLUMNS + c];
                 }
             }
 }

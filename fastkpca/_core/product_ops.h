@@ -19,7 +19,7 @@ typedef struct {
        n points long */
     void (*add)(ptrdiff_t n, const double *values, ptrdiff_t stride, ptrdiff_t rows, const ptrdiff_t *left,
                 ptrdiff_t columns, const ptrdiff_t *right, double *sums);
-    /* the lower triangle of sums (features, features) += the same of each two features; the upper one may be written */
+    /* the lower triangle of sums (features, features) += the same of each two features */
     void (*add_square)(ptrdiff_t n, const double *values, ptrdiff_t stride, ptrdiff_t features, double *sums);
     /* out (n, k) = sum over the features f of the value of feature f times row f of A (features, k) */
     void (*apply)(ptrdiff_t n, const double *values, ptrdiff_t stride, ptrdiff_t features, ptrdiff_t k,

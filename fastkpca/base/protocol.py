@@ -679,7 +679,7 @@ class Moments:
         self.count = 0.0
         self._mean = np.zeros((2, feature_map.n_features))  # unevaluated sums of a high and a low part
         self.residual_trace = 0.0
-        # lower triangle (row-major) of the centred second moment; the upper one says nothing
+        # lower triangle (row-major) of the centred second moment; the upper one is not touched
         self._scatter = np.zeros((feature_map.n_features, feature_map.n_features))
 
     def update(self, X: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray | None:

@@ -4,6 +4,7 @@ The cost is in the passes over the n^2 kernel values, and hardly in the columns 
 with several columns each, and the whole Krylov space is kept (full reorthogonalisation, twice, in float64).
 
 1. *Search* (``search``): passes in float32, where a product is offered in it. Only the subspace is taken from them.
+   Of a small matrix that is held: passes in float64 without a certificate (``ExactRun.approach``), whose images stay.
 2. *Exact passes* (``exact_passes``): in float64, first on the best Ritz vectors of the search together with the next
    Krylov block (so that the pass both confirms the vectors and extends the space), then block by block. Images
    W = A Q are kept, so that residuals are computed directly, and after every pass the widths of the intervals

@@ -176,6 +176,7 @@ def test_second_moment_of_any_number_of_features_and_points(n):
         centred = tile - (tile @ w / w.sum())[:, None]
         exact = (centred * w) @ centred.T
         assert np.abs(np.tril(scatter - exact)).max() <= 1e-14 * np.trace(exact) + 1e-28
+        assert not np.triu(scatter, 1).any()  # others rely on it
         assert count == pytest.approx(float(w.sum()))
 
 

@@ -2,13 +2,31 @@
 """Centred second moments of feature tiles, and their merging (Chan, Golub, LeVeque 1983).
 
 Tiles are feature-major, (D, n). Means are (2, D), unevaluated sums of a high and a low part. The scatter matrix is
-(D, D), C order, lower triangle only. BLAS 3 does the work (dsyrk with beta = 1, straight into the accumulator); the GIL
-is released for the whole of it.
+(D, D), C order, lower triangle only. Sums of products go straight into the accumulator (product_ops.c, or dsyrk with
+beta = 1 where that is as fast); the GIL is released for the whole of it.
 """
 
 import numpy as np
 
 from scipy.linalg.cython_blas cimport dsyr, dsyrk
+
+
+cdef extern from "product_ops.h" nogil:
+    enum:
+        FK_POINTS
+
+    ctypedef struct fk_product_ops:
+        const char *name
+        int beats_syrk
+        void (*add_square)(Py_ssize_t, const double *, Py_ssize_t, Py_ssize_t, double *) noexcept nogil
+
+    const fk_product_ops *fk_product_select(const char *name)
+
+
+cdef enum:
+    LONG = 256  # points: of fewer, what a sum in registers takes at its end counts
+
+cdef const fk_product_ops *ops = fk_product_select(NULL)
 
 
 cdef int as_int(Py_ssize_t n) except? -1:
@@ -40,8 +58,8 @@ cdef double merge_means(double count, double[:, ::1] mean, double extra, const d
 
 def update(double[:, ::1] tile, weights, double count, double[:, ::1] mean, double[:, ::1] scatter):
     """Add a tile (D, n) to (count, mean, scatter) in place; the tile is overwritten. Returns the new count."""
-    cdef int D = as_int(tile.shape[0]), n = as_int(tile.shape[1]), one = 1
-    cdef Py_ssize_t i, j
+    cdef int D = as_int(tile.shape[0]), n = as_int(tile.shape[1]), one = 1, rest_of_n
+    cdef Py_ssize_t i, j, whole
     cdef double total, s, rest, coefficient, unit = 1.0
     cdef bint weighted = weights is not None
     cdef const double[::1] w
@@ -78,7 +96,12 @@ def update(double[:, ::1] tile, weights, double count, double[:, ::1] mean, doub
                 for i in range(n):
                     tile[j, i] -= rest
         # row-major lower = column-major upper; the tile is, column-major, n x D
-        dsyrk(b"U", b"T", &D, &n, &unit, &tile[0, 0], &n, &unit, &scatter[0, 0], &D)
+        whole = n - n % FK_POINTS if ops.beats_syrk and n >= LONG else 0
+        if whole:
+            ops.add_square(whole, &tile[0, 0], n, D, &scatter[0, 0])
+        rest_of_n = <int>(n - whole)
+        if rest_of_n:
+            dsyrk(b"U", b"T", &D, &rest_of_n, &unit, &tile[0, 0] + whole, &n, &unit, &scatter[0, 0], &D)
         coefficient = merge_means(count, mean, total, tile_mean, delta)
         if coefficient != 0.0:
             dsyr(b"U", &D, &coefficient, &delta[0], &one, &scatter[0, 0], &D)

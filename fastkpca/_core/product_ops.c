@@ -22,6 +22,7 @@
 #else
 #define FK_VECTORS 2
 #endif
+#define FK_BEATS_SYRK (FK_WIDE == 8)
 #if defined(__AVX2__)
 #define FK_FEW 256
 #else
@@ -58,36 +59,75 @@ FK_INLINE void block(int rows, int columns, ptrdiff_t n, const double *const *le
 
 #define FK_CASE(p, q)                                                                                                 \
     case (p) * 8 + (q):                                                                                               \
-        block(p, q, n, a, b, sums + i * columns + j, columns);                                                        \
+        block(p, q, n, a, b, sums, stride);                                                                           \
         break
 #define FK_CASES(p) FK_CASE(p, 1); FK_CASE(p, 2); FK_CASE(p, 3)
+
+static void add_block(ptrdiff_t p, ptrdiff_t q, ptrdiff_t n, const double *const *a, const double *const *b,
+                      double *sums, ptrdiff_t stride)
+{
+    switch (p * 8 + q) {
+        FK_CASES(1);
+        FK_CASES(2);
+        FK_CASES(3);
+        FK_CASES(4);
+#if FK_COLUMNS == 4
+        FK_CASE(1, 4);
+        FK_CASE(2, 4);
+        FK_CASE(3, 4);
+        FK_CASE(4, 4);
+#endif
+    }
+}
+
+static ptrdiff_t smaller(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
 
 static void add(ptrdiff_t n, const double *values, ptrdiff_t stride, ptrdiff_t rows, const ptrdiff_t *left,
                 ptrdiff_t columns, const ptrdiff_t *right, double *sums)
 {
     for (ptrdiff_t i = 0; i < rows; i += FK_ROWS) {
         const double *a[FK_ROWS], *b[FK_COLUMNS];
-        const ptrdiff_t p = rows - i < FK_ROWS ? rows - i : FK_ROWS;
+        const ptrdiff_t p = smaller(FK_ROWS, rows - i);
         for (ptrdiff_t r = 0; r < p; r++)
             a[r] = values + left[i + r] * stride;
         for (ptrdiff_t j = 0; j < columns; j += FK_COLUMNS) {
-            const ptrdiff_t q = columns - j < FK_COLUMNS ? columns - j : FK_COLUMNS;
+            const ptrdiff_t q = smaller(FK_COLUMNS, columns - j);
             for (ptrdiff_t c = 0; c < q; c++)
                 b[c] = values + right[j + c] * stride;
-            switch (p * 8 + q) {
-                FK_CASES(1);
-                FK_CASES(2);
-                FK_CASES(3);
-                FK_CASES(4);
-#if FK_COLUMNS == 4
-                FK_CASE(1, 4);
-                FK_CASE(2, 4);
-                FK_CASE(3, 4);
-                FK_CASE(4, 4);
-#endif
-            }
+            add_block(p, q, n, a, b, sums + i * columns + j, columns);
         }
     }
+}
+
+/* FK_PANEL features of FK_LENGTH points stay in the second level of cache, FK_ROWS of them in the first. */
+#define FK_PANEL 64
+#define FK_LENGTH 512
+
+static void add_square(ptrdiff_t n, const double *values, ptrdiff_t stride, ptrdiff_t features, double *sums)
+{
+    for (ptrdiff_t start = 0; start < n; start += FK_LENGTH)
+        for (ptrdiff_t panel = 0; panel < features; panel += FK_PANEL)
+            for (ptrdiff_t i = panel; i < features; i += FK_ROWS) {
+                const double *a[FK_ROWS], *b[FK_COLUMNS];
+                const ptrdiff_t p = smaller(FK_ROWS, features - i), end = smaller(panel + FK_PANEL, i + p);
+                for (ptrdiff_t r = 0; r < p; r++)
+                    a[r] = values + (i + r) * stride + start;
+                for (ptrdiff_t j = panel; j < end; j += FK_COLUMNS) {
+                    const ptrdiff_t q = smaller(FK_COLUMNS, end - j);
+                    for (ptrdiff_t c = 0; c < q; c++)
+                        b[c] = values + (j + c) * stride + start;
+                    const ptrdiff_t length = smaller(FK_LENGTH, n - start);
+                    if (j + q <= i + 1) {
+                        add_block(p, q, length, a, b, sums + i * features + j, features);
+                        continue;
+                    }
+                    double corner[FK_ROWS * FK_COLUMNS] = {0}; /* on the diagonal */
+                    add_block(p, q, length, a, b, corner, FK_COLUMNS);
+                    for (ptrdiff_t r = 0; r < p; r++)
+                        for (ptrdiff_t c = 0; c < q && j + c <= i + r; c++)
+                            sums[(i + r) * features + j + c] += corner[r * FK_COLUMNS + c];
+                }
+            }
 }
 
 FK_INLINE void combined(int columns, ptrdiff_t n, const double *values, ptrdiff_t stride, ptrdiff_t features,
@@ -136,4 +176,4 @@ static void multiply(ptrdiff_t n, const double *a, const double *b, double weigh
         out[i] = a[i] * (b[i] * weight);
 }
 
-const fk_product_ops FK_CAT(fk_product_ops, FK_ISA) = {FK_TEXT(FK_ISA), FK_FEW, add, apply, multiply};
+const fk_product_ops FK_CAT(fk_product_ops, FK_ISA) = {FK_TEXT(FK_ISA), FK_FEW, FK_BEATS_SYRK, add, add_square, apply, multiply};

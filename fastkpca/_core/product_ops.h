@@ -14,10 +14,13 @@
 typedef struct {
     const char *name;
     ptrdiff_t few; /* coefficients up to which apply is faster than BLAS */
+    int beats_syrk; /* whether add_square is faster than BLAS, most of which here knows vectors of four numbers */
     /* sums (rows, columns) += the scalar products of features left[i] and right[j]; feature f at values + f * stride,
        n points long */
     void (*add)(ptrdiff_t n, const double *values, ptrdiff_t stride, ptrdiff_t rows, const ptrdiff_t *left,
                 ptrdiff_t columns, const ptrdiff_t *right, double *sums);
+    /* the lower triangle of sums (features, features) += the same of each two features */
+    void (*add_square)(ptrdiff_t n, const double *values, ptrdiff_t stride, ptrdiff_t features, double *sums);
     /* out (n, k) = sum over the features f of the value of feature f times row f of A (features, k) */
     void (*apply)(ptrdiff_t n, const double *values, ptrdiff_t stride, ptrdiff_t features, ptrdiff_t k,
                   const double *A, double *out);

@@ -119,13 +119,15 @@ def _start(
 
 
 def _info(way: Candidate, reached: KrylovResult, product_error: float, matrix_in_memory: bool) -> dict:
-    info = {"method": "krylov", "products": way.name, "passes": reached.passes, "search_passes": reached.search_passes}
+    info: dict = {"method": "krylov", "products": way.name, "passes": reached.passes}
+    info["search_passes"] = reached.search_passes
     if matrix_in_memory:  # the values were computed once
         info |= {"passes": 1, "matrix_passes": reached.passes}
     elif way.room.values and reached.search_passes > 1:  # those of the search were computed in its first pass
         info |= {"matrix_passes": reached.search_passes - 1}
     if reached.near_passes:
         info |= {"matrix_passes": info.get("matrix_passes", 0) + reached.near_passes}
+    info |= {"factorisations": reached.factorisations} if reached.factorisations else {}
     info |= {"product_error": product_error} if product_error else {}
     return info | {"widths": widths(reached.history), "search_widths": widths(reached.search_history)}
 
@@ -213,4 +215,4 @@ def _values_fit_float32(problem: Problem) -> bool:
 
 def widths(pairs: Sequence[tuple[int, float]]) -> list[list[float]]:
     """[pass, width] as JSON has them, of the passes after which a width was known."""
-    return [[passes, width] for passes, width in pairs if np.isfinite(width)]
+    return [[int(passes), float(width)] for passes, width in pairs if np.isfinite(width)]

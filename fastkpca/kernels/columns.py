@@ -62,7 +62,11 @@ def on_columns(kernel: Any, columns: Any, **parameters: Any) -> Kernel:
     >>> fk.kpca(X, kernel, 2).score.shape
     (200, 2)
     """
-    return ColumnKernel(kernel=get_kernel(kernel, **parameters), columns=_checked(columns))
+    made = ColumnKernel(kernel=get_kernel(kernel, **parameters), columns=_checked(columns))
+    mask = np.asarray(columns, dtype=object)
+    if mask.ndim == 1 and np.asarray(mask[0]).dtype.kind == "b":
+        made.__dict__["mask_length"] = len(mask)
+    return made
 
 
 def with_widths(cls: type[Kernel], given: str, parameters: dict[str, Any]) -> Kernel:
@@ -99,6 +103,7 @@ class ColumnKernel(Combination):
     kernel: Kernel
     columns: tuple[Any, ...]
     widths: tuple[float, ...]
+    mask_length: int | None = None
 
     def check(self) -> None:
         check_part(self.kernel)
@@ -145,6 +150,10 @@ class ColumnKernel(Combination):
         return made.over_parts(lambda part: part.numbered(within))
 
     def _on_numbers(self, d: int, names: tuple[str, ...] | None) -> ColumnKernel:
+        if self.mask_length not in (None, d):
+            raise KernelParameterError(
+                f"columns is a mask of {self.mask_length} columns, and X has {d}; give a truth value for each"
+            )
         numbers = tuple(_number(x, d, names) for x in self.columns)
         if len(set(numbers)) < len(numbers):
             raise KernelParameterError(f"{self!r} has a column twice; give each once")

@@ -23,12 +23,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from math import cos, lgamma, log, log2, pi, prod, sqrt
 from typing import NamedTuple
 
 import numpy as np
 
+from ..base.caching import cached_property
 from ..base.rounding import UNIT, rounding_factor
 from .transforms import along
 
@@ -38,7 +38,7 @@ LEAST = 2500
 """Features from which on fewer directions are looked for: an iteration on fewer features costs as little."""
 MOST_FORMED = {1: 1600, 2: 1600, 3: 400}
 """Directions up to which the moment is formed, by the number of axes. Of three, products on the grid are cheap."""
-MOST = 40_000
+MOST = 60_000
 """Directions that are kept, at most."""
 MOST_PAIRS = 1 << 23
 """Numbers in the table of products of two functions by axis."""

@@ -54,6 +54,8 @@ BEYOND = 1e-4
 two rows of the box and their images, whose error is then far below any tolerance."""
 TAIL_SHARE, TRANSFORM_SHARE = 0.25, 0.5
 """Of the tolerance, for the modes left out and for the error of the transforms."""
+DIRECTIONS_SHARE = 0.3
+"""Of what the modes left out weigh, for the directions left out: little, since tolerances rest on an estimate."""
 
 
 class FourierMap(FeatureMap):
@@ -433,9 +435,9 @@ class ToeplitzMoments(OperatorMoments):
         lines = self._product_weights() if whole.n_features >= compressed.LEAST else None
         if lines is None:
             return None
-        # as much again as the modes left out weigh
+        tau = DIRECTIONS_SHARE * whole.tail
         return compressed.compressed_moment(
-            self._exact_count(), self.count, lines, whole._inside, whole.tail, whole._unpack, lambda: self.symbol
+            self._exact_count(), self.count, lines, whole._inside, tau, whole._unpack, lambda: self.symbol
         )
 
     def _product_weights(self) -> list[np.ndarray] | None:

@@ -145,7 +145,7 @@ def convergence(model: Any, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib.axes.Axes
-        Filled marks are intervals, after float64 passes; hollow ones are what the float32 passes of the search
+        Filled marks are intervals, after float64 passes; hollow ones are what the passes of the search
         predicted. The dashed line is the width asked for.
 
     Raises
@@ -181,7 +181,7 @@ def convergence(model: Any, ax: Axes | None = None) -> Axes:
         joined = np.append(searched, passes[:1]), np.append(expected, widths[:1])
         drawn.plot(*joined, color=BLUE, linewidth=1, linestyle=":")
         drawn.plot(
-            searched, expected, "o", color=BLUE, markerfacecolor="white", label="expected, float32 (no bound)", zorder=3
+            searched, expected, "o", color=BLUE, markerfacecolor="white", label="expected (no bound)", zorder=3
         )
     kind = "guaranteed" if model.bound_kind == "guaranteed" else "probabilistic (last)"
     drawn.plot(passes, widths, "o-", color=BLUE, label=f"widest interval, {kind}", zorder=3)

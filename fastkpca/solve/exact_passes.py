@@ -69,6 +69,8 @@ class KrylovResult:
         Every interval is at most tol * theta_1 wide (and the fraction is reached, where one was asked for).
     passes, search_passes : int
         Over the exact kernel values, all of them; and how many of these were in float32.
+    factorisations : int
+        By Cholesky, of the matrix beyond some vectors.
     near_passes : int
         Products with near values, which are kept (`narrow`).
     negative_end : float
@@ -95,6 +97,7 @@ class KrylovResult:
     converged: bool
     passes: int
     search_passes: int
+    factorisations: int
     near_passes: int
     negative_end: float
     history: tuple[tuple[int, float], ...]
@@ -151,6 +154,7 @@ class ExactRun:
         self.exploration: Exploration | None = None
         self.explorations = 0
         self.samples = 0
+        self.factorisations = 0
         self.last_try = 0
         """Columns of the basis when a bound from entries was last tried."""
         self.patience = 2  # ordinary blocks that may still lower mu before an exploration begins
@@ -329,6 +333,7 @@ class ExactRun:
             return verdict
         self.last_try = size
         self.expenses.seconds += factorising_seconds(self.n, gap.columns, self.expenses.budget.pass_seconds)
+        self.factorisations += 1
         first = Pairs(theta[: gap.columns], pairs.Y[:, : gap.columns], pairs.residuals[:, : gap.columns])
         bound = self._rest(first).factorised_bound(gap.bound)
         certificate = ritz_certificate(self._ritz_block(first), c, self.products.info, bound)
@@ -554,6 +559,7 @@ class ExactRun:
             converged=verdict.done,
             passes=self.expenses.passes,
             search_passes=self.expenses.search_passes,
+            factorisations=self.factorisations,
             near_passes=self.expenses.near_passes,
             negative_end=min(float(theta[-1]), 0.0),
             history=tuple(self.history),

@@ -314,7 +314,8 @@ class _Search:
             return False, False
         residuals = self.lanczos.residual_squares(self.Y[:, :c])
         goal = 0.7 * self.target.tol * theta[0]
-        hope = 0.7 * max(theta[c - 1], 0.0)
+        # an exploration ends at 0.85 of the last; where products are dear it is not to be made twice
+        hope = (0.85 if self.operator.dear else 0.7) * max(theta[c - 1], 0.0)
         gaps = theta[:c] - mu
         ready = bool(gaps.min() > 0 and (residuals / np.maximum(gaps, 1e-300)).max() <= goal)
         settled = bool((residuals / np.maximum(theta[:c] - hope, 1e-300)).max() <= goal)

@@ -222,6 +222,7 @@ def test_columns_of_any_unit_are_no_reason_to_warn():
         ([-1], KernelParameterError, "numbers of columns begin with 0"),
         (["a", "hight"], KernelParameterError, r"X has no column 'hight' \(did you mean 'height'\?\)"),
         ([7], KernelParameterError, "there is no column 7, X has columns 0 to 2"),
+        ([True, False], KernelParameterError, "columns is a mask of 2 columns, and X has 3; give a"),
     ],
 )
 def test_columns_that_are_none(columns, error, text):

@@ -9,7 +9,7 @@ import pytest
 from instruction_sets import each_instruction_set
 
 import fastkpca as fk
-from fastkpca._core import multiindex
+from fastkpca._core import moments, multiindex
 from fastkpca.fit.footprint import A_THREAD, THREADS
 from fastkpca.maps.monomial import PolynomialMap, TaylorMap
 from fastkpca.maps.passes import accumulate, apply, feature_moments
@@ -162,6 +162,22 @@ def test_sums_of_products_of_any_number_of_points(d, degree, isa):
         about_zero = moments.dense() + n * np.outer(moments.mean, moments.mean)
         assert np.abs(about_zero - Phi.T @ Phi).max() <= 1e-14 * (Phi**2).sum()
         assert np.abs(moments.mean - Phi.mean(axis=0)).max() <= 1e-14 * np.abs(Phi).max()
+
+
+@pytest.mark.parametrize("n", [1, 255, 256, 257, 263, 264, 511, 513, 1031])
+def test_second_moment_of_any_number_of_features_and_points(n):
+    rng = np.random.default_rng(n)
+    for D in (1, 2, 3, 4, 5, 8, 63, 64, 65, 130):
+        tile = rng.standard_normal((D, n)) + 3.0
+        weights = rng.random(n) if D % 2 else None
+        scatter, mean = np.zeros((D, D)), np.zeros((2, D))
+        count = moments.update(tile.copy(), weights, 0.0, mean, scatter)
+        w = np.ones(n, np.longdouble) if weights is None else weights.astype(np.longdouble)
+        centred = tile - (tile @ w / w.sum())[:, None]
+        exact = (centred * w) @ centred.T
+        assert np.abs(np.tril(scatter - exact)).max() <= 1e-14 * np.trace(exact) + 1e-28
+        assert not np.triu(scatter, 1).any()  # others rely on it
+        assert count == pytest.approx(float(w.sum()))
 
 
 QUICK = [

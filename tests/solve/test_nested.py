@@ -6,7 +6,7 @@ import scipy.linalg
 
 from fastkpca.maps.fourier import gaussian_fourier_map
 from fastkpca.solve import nested
-from fastkpca.solve.lanczos import SymmetricOperator, leading_pairs
+from fastkpca.solve.lanczos import Lanczos, SymmetricOperator, leading_pairs
 from fastkpca.solve.task import SolverTarget
 
 
@@ -116,3 +116,23 @@ def test_the_residual_of_a_recurrence_takes_no_products():
         assert columns == pairs.columns and pairs.certificate.bound_kind == "guaranteed"
         assert np.linalg.norm(A @ V - V * pairs.values[:6]) <= pairs.residual
         assert np.ptp(pairs.certificate.eigenvalue_bounds[:6], axis=1).max() <= tol
+
+
+def test_where_products_are_dear_an_exploration_is_rarely_made_twice(monkeypatch):
+    n, explorations, explored = 4000, 0, Lanczos.explored_bound
+    spectrum = np.concatenate([1.0 - 0.02 * np.arange(6), 0.7 * np.linspace(1, 0, n - 6)])
+
+    def counted(*arguments, **options):
+        nonlocal explorations
+        explorations += 1
+        return explored(*arguments, **options)
+
+    monkeypatch.setattr(Lanczos, "explored_bound", counted)
+    sums = float(spectrum.sum()), float(np.linalg.norm(spectrum))
+    operator = SymmetricOperator(lambda U: spectrum[:, None] * U, n, *sums, 1e-14, 1e-14, dear=True)
+    for tol in 10.0 ** -np.arange(2, 9, 0.5):
+        pairs = leading_pairs(operator, SolverTarget(6, tol))
+        ends = pairs.certificate.eigenvalue_bounds[:6]
+        assert (ends[:, 0] <= spectrum[:6]).all() and (spectrum[:6] <= ends[:, 1]).all()
+        assert np.ptp(ends, axis=1).max() <= tol
+    assert explorations <= 17

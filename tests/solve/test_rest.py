@@ -161,4 +161,4 @@ def test_a_factorisation_takes_the_values_that_are_held(monkeypatch):
     monkeypatch.setattr(weighted_module, "checked_block", lambda *x: evaluated.append(compute(*x)) or evaluated[-1])
     X = np.random.default_rng(4).standard_normal((1200, 6))
     held = fk.kpca(X, "gaussian", 4, method="krylov", products="exact", sigma=0.4, tol=1e-5)
-    assert held.info["matrix_passes"] and len(bounds) == 1 and not evaluated
+    assert held.info["matrix_passes"] and held.info["factorisations"] == len(bounds) == 1 and not evaluated

@@ -215,4 +215,4 @@ def _values_fit_float32(problem: Problem) -> bool:
 
 def widths(pairs: Sequence[tuple[int, float]]) -> list[list[float]]:
     """[pass, width] as JSON has them, of the passes after which a width was known."""
-    return [[passes, width] for passes, width in pairs if np.isfinite(width)]
+    return [[int(passes), float(width)] for passes, width in pairs if np.isfinite(width)]

@@ -23,12 +23,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from math import cos, lgamma, log, log2, pi, prod, sqrt
 from typing import NamedTuple
 
 import numpy as np
 
+from ..base.caching import cached_property
 from ..base.rounding import UNIT, rounding_factor
 from .transforms import along
 

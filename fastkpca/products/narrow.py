@@ -26,6 +26,8 @@ STRIPE = 32
 """Leaves whose rows are multiplied together."""
 TOGETHER = 4
 """Columns that are multiplied at once."""
+LOOK = 16
+"""Leaves that tell how many values there will be."""
 VALUE_BYTES = 8.0
 """Of a value that is kept, with its column's number."""
 
@@ -116,8 +118,11 @@ def near_summation(
 
     def task(i: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         K = tiles.gaussian_block(rows[start[i] : stop[i]], _clusters.gather(rows, *runs[i]), sigma)
-        return _clusters.keep(K, *runs[i], drop)
+        return _clusters.keep(np.asarray(K, dtype=np.float64), *runs[i], drop)
 
+    some = range(0, len(leaves), max(1, len(leaves) // LOOK))
+    if sum(len(task(i)[1]) for i in some) * VALUE_BYTES * len(leaves) / len(some) > 1.5 * most:
+        return None
     parts, held = [], 0.0
     for part in parallel.run(task, len(leaves), n_threads=n_threads, stage="near values"):
         held += VALUE_BYTES * len(part[1])

@@ -90,10 +90,10 @@ def block_krylov(
     outlook = Outlook(products, target, column_limit(n, c, widest, budget.memory), block, widest)
     rng = np.random.default_rng(rng)
     history: list[tuple[int, float]] = []
-    X, theta = _first_block(start, outlook, rng), np.empty(0)
-    if start is None and outlook.starts_flat():
-        X = np.empty((n, 0))
-    elif matrix.search_product is not None and budget.passes > 1 and not _start_suffices(X, matrix, target.tol):
+    starts_flat = start is None and outlook.starts_flat()
+    X, theta = np.empty((n, 0)) if starts_flat else _first_block(start, outlook, rng), np.empty(0)
+    searches = matrix.search_product is not None and budget.passes > 1 and not starts_flat
+    if searches and not _start_suffices(X, matrix, target.tol):
         X, theta = search(outlook, X, rng, history)
     run = ExactRun(outlook, rng, want_norm=_norm_wanted_at_once(outlook, theta))
     short = without_search(n, positive_semidefinite=matrix.positive_semidefinite) and target.fraction is None

@@ -61,7 +61,9 @@ def narrow_start(outlook: Outlook, rng: np.random.Generator) -> NarrowStart | No
     if not possible or matrix.trace is None or limit < target.c + 2 * COLUMNS:
         return None
     values = PASSES * expenses.budget.pass_seconds / near_seconds(1.0, limit / COLUMNS)
-    most = min(8.0 * values, 0.5 * outlook.spare_memory(limit))
+    memory = np.inf if expenses.budget.memory is None else expenses.budget.memory
+    # the basis, and its half while it is copied to a larger store; the values twice while they are put together
+    most = min(8.0 * values, 0.5 * (memory - 12.0 * n * limit))
     # finding a value costs as much as multiplying with it
     pairs = SIFTING_PASSES * expenses.budget.pass_seconds / near_seconds(1.0, 1.0)
     near = matrix.product.near(DROPPED * matrix.trace / (n * float(n)), most, pairs)
@@ -76,7 +78,7 @@ def narrow_start(outlook: Outlook, rng: np.random.Generator) -> NarrowStart | No
     operator = SymmetricOperator(multiply, n, matrix.trace, near.norm * np.sqrt(n), near.rounding)
     lanczos = Lanczos(operator, limit, rng, centred=True, n_threads=matrix.n_threads)
     lanczos.start(COLUMNS)
-    next_look = max(2 * target.c, 8 * COLUMNS)
+    next_look = float(max(2 * target.c, 8 * COLUMNS))
     while lanczos.room >= COLUMNS:
         lanczos.step()
         if lanczos.size < next_look and lanczos.room >= COLUMNS:

@@ -8,6 +8,7 @@ import scipy.spatial
 
 import fastkpca as fk
 from fastkpca.fit.product_choice import InStrips
+from fastkpca.products import narrow
 from fastkpca.products.clusters import ClusterSummation
 from fastkpca.products.exact import ExactSummation
 from fastkpca.products.narrow import near_summation
@@ -84,3 +85,11 @@ def test_exact_products_offer_it_for_a_gaussian(rng):
     assert np.abs(near.matmat(U) - product.matmat(U)).max() <= 2e-7 * np.abs(U).sum(axis=0).max()
     assert ExactSummation(fk.get_kernel("polynomial", degree=2), rows).near(1e-7, np.inf, np.inf) is None
     assert ExactSummation(fk.get_kernel("gaussian", sigma=0.02), rows, Rows(X[:9])).near(1e-7, np.inf, np.inf) is None
+
+
+def test_some_leaves_tell_that_there_are_too_many_values(rng, monkeypatch):
+    X, looked, keep = rng.random((20000, 3)), [], narrow._clusters.keep
+    near = near_summation(X, 0.03, 1e-6, np.inf, np.inf)
+    monkeypatch.setattr(narrow._clusters, "keep", lambda *given: looked.append(1) or keep(*given))
+    assert near_summation(X, 0.03, 1e-6, 4.0 * near.count, np.inf) is None
+    assert len(looked) <= 20

@@ -117,17 +117,17 @@ def _compressed_pairs(
     if small is None or 4 * target.c > small.size:
         return None
     A = small.matrix
-    trace, norm = (moments.trace, moments.norm) if A is None else (float(np.trace(A)), float(np.linalg.norm(A)))
+    norm = moments.norm if A is None else float(np.linalg.norm(A))
     unknown = small.left_out + 2.0 * small.error
     if not unknown <= target.tol * norm:  # nor of the largest eigenvalue, which is no larger
         return None
     operator = SymmetricOperator(
         small.matmat,
         small.size,
-        trace,
+        moments.trace,  # of all directions: no smaller than that of some, of the semidefinite matrix nearby
         norm * (1.0 + 1e-12),
         small.product_error,
-        small.error + (moments.indefinite if A is None else 0.0),
+        small.error + moments.indefinite,
         None if A is None else A.copy,
         dear=A is None,
     )

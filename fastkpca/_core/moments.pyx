@@ -17,7 +17,7 @@ cdef extern from "product_ops.h" nogil:
 
     ctypedef struct fk_product_ops:
         const char *name
-        int beats_syrk
+        int beats_blas
         void (*add_square)(Py_ssize_t, const double *, Py_ssize_t, Py_ssize_t, double *) noexcept nogil
 
     const fk_product_ops *fk_product_select(const char *name)
@@ -96,7 +96,7 @@ def update(double[:, ::1] tile, weights, double count, double[:, ::1] mean, doub
                 for i in range(n):
                     tile[j, i] -= rest
         # row-major lower = column-major upper; the tile is, column-major, n x D
-        whole = n - n % FK_POINTS if ops.beats_syrk and n >= LONG else 0
+        whole = n - n % FK_POINTS if ops.beats_blas and n >= LONG else 0
         if whole:
             ops.add_square(whole, &tile[0, 0], n, D, &scatter[0, 0])
         rest_of_n = <int>(n - whole)

@@ -11,8 +11,21 @@ from libc.math cimport fabs, sqrt
 from scipy.linalg.cython_blas cimport dgemm, dsyrk, dtrsm
 from scipy.linalg.cython_lapack cimport dpotrf
 
-cdef enum:
-    BLOCK = 32
+
+cdef extern from "product_ops.h" nogil:
+    enum:
+        BLOCK "FK_FACTOR_BLOCK"
+        FK_STRIP
+
+    ctypedef struct fk_product_ops:
+        const char *name
+        int beats_blas
+        void (*solve)(Py_ssize_t, Py_ssize_t, const double *, double *, double *) noexcept nogil
+
+    const fk_product_ops *fk_product_select(const char *name)
+
+
+cdef const fk_product_ops *ops = fk_product_select(NULL)
 
 FACTOR_BLOCK = BLOCK
 
@@ -94,16 +107,22 @@ def factor(double[:, ::1] A):
     return info == 0
 
 
-def solve(const double[:, ::1] factor, double[:, ::1] tile):
+def solve(const double[:, ::1] factor, double[:, ::1] tile, bint by_blas=not ops.beats_blas):
     """tile (D, n) becomes factor^-1 tile in place; ``factor`` (D, D) is lower triangular, C order.
 
-    Right-looking in the same blocks, for the same reason.
+    Right-looking in the same blocks, for the same reason; by product_ops.c or by BLAS, whichever is faster here.
     """
     cdef int D = as_int(tile.shape[0]), n = as_int(tile.shape[1]), b, rest
     cdef Py_ssize_t k = 0
     cdef double minus = -1.0, unit = 1.0
     cdef double *L
+    cdef double[::1] strip
     if D == 0 or n == 0:
+        return
+    if not by_blas:
+        strip = np.empty(D * <Py_ssize_t>FK_STRIP)
+        with nogil:
+            ops.solve(n, D, &factor[0, 0], &tile[0, 0], &strip[0])
         return
     with nogil:
         L = <double *>&factor[0, 0]

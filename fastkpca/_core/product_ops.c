@@ -22,7 +22,7 @@
 #else
 #define FK_VECTORS 2
 #endif
-#define FK_BEATS_SYRK (FK_WIDE == 8)
+#define FK_BEATS_BLAS (FK_WIDE == 8)
 #if defined(__AVX2__)
 #define FK_FEW 256
 #else
@@ -176,4 +176,78 @@ static void multiply(ptrdiff_t n, const double *a, const double *b, double weigh
         out[i] = a[i] * (b[i] * weight);
 }
 
-const fk_product_ops FK_CAT(fk_product_ops, FK_ISA) = {FK_TEXT(FK_ISA), FK_FEW, FK_BEATS_SYRK, add, add_square, apply, multiply};
+/* left (rows, vectors) -= L (rows, length) times values (length, vectors): one sum, then one difference */
+FK_INLINE void subtract(int rows, int vectors, ptrdiff_t length, const double *L, ptrdiff_t features,
+                        const double *values, double *left, ptrdiff_t stride)
+{
+    wide sum[FK_ROWS][FK_VECTORS] = {0};
+    for (ptrdiff_t f = 0; f < length; f++) {
+        wide x[FK_VECTORS];
+        FK_UNROLL for (int p = 0; p < vectors; p++)
+            x[p] = *(const wide_mem *)(values + f * stride + p * FK_WIDE);
+        FK_UNROLL for (int r = 0; r < rows; r++)
+            FK_UNROLL for (int p = 0; p < vectors; p++)
+                sum[r][p] += x[p] * L[r * features + f];
+    }
+    FK_UNROLL for (int r = 0; r < rows; r++)
+        FK_UNROLL for (int p = 0; p < vectors; p++)
+            *(wide_mem *)(left + r * stride + p * FK_WIDE) -= (wide_mem)sum[r][p];
+}
+
+/* left, a few rows of the strip without what the rows before give to them, becomes corner^-1 left */
+FK_INLINE void substitute(int rows, const double *corner, ptrdiff_t features, double *left, ptrdiff_t stride)
+{
+    double reciprocal[FK_ROWS];
+    for (int r = 0; r < rows; r++)
+        reciprocal[r] = 1.0 / corner[r * features + r];
+    for (ptrdiff_t i = 0; i < stride; i += FK_WIDE) {
+        wide x[FK_ROWS];
+        FK_UNROLL for (int r = 0; r < rows; r++) {
+            x[r] = *(const wide_mem *)(left + r * stride + i);
+            FK_UNROLL for (int q = 0; q < r; q++)
+                x[r] -= x[q] * corner[r * features + q];
+            x[r] *= reciprocal[r];
+            *(wide_mem *)(left + r * stride + i) = (wide_mem)x[r];
+        }
+    }
+}
+
+/* From row j of the strip, and those after it, what the rows [k, end) before j give to them is subtracted; rows that are
+   of this block themselves are solved then. */
+FK_INLINE void advance(int rows, ptrdiff_t j, ptrdiff_t k, ptrdiff_t end, const double *L, ptrdiff_t features,
+                       double *strip, ptrdiff_t stride)
+{
+    const ptrdiff_t length = smaller(j, end) - k;
+    const double *row = L + j * features;
+    double *left = strip + j * stride;
+    ptrdiff_t i = length ? 0 : stride;
+    for (; i + FK_VECTORS * FK_WIDE <= stride; i += FK_VECTORS * FK_WIDE)
+        subtract(rows, FK_VECTORS, length, row + k, features, strip + k * stride + i, left + i, stride);
+    for (; i < stride; i += FK_WIDE)
+        subtract(rows, 1, length, row + k, features, strip + k * stride + i, left + i, stride);
+    if (j < end)
+        substitute(rows, row + j, features, left, stride);
+}
+
+static void solve(ptrdiff_t n, ptrdiff_t features, const double *L, double *tile, double *strip)
+{
+    for (ptrdiff_t start = 0; start < n; start += FK_STRIP) {
+        const ptrdiff_t m = smaller(FK_STRIP, n - start), stride = (m + FK_WIDE - 1) / FK_WIDE * FK_WIDE;
+        for (ptrdiff_t f = 0; f < features; f++)
+            for (ptrdiff_t i = 0; i < stride; i++)
+                strip[f * stride + i] = i < m ? tile[f * n + start + i] : 0.0;
+        for (ptrdiff_t k = 0; k < features; k += FK_FACTOR_BLOCK) {
+            const ptrdiff_t end = smaller(k + FK_FACTOR_BLOCK, features);
+            ptrdiff_t j = k;
+            for (; j + FK_ROWS <= features; j += FK_ROWS)
+                advance(FK_ROWS, j, k, end, L, features, strip, stride);
+            for (; j < features; j++)
+                advance(1, j, k, end, L, features, strip, stride);
+        }
+        for (ptrdiff_t f = 0; f < features; f++)
+            for (ptrdiff_t i = 0; i < m; i++)
+                tile[f * n + start + i] = strip[f * stride + i];
+    }
+}
+
+const fk_product_ops FK_CAT(fk_product_ops, FK_ISA) = {FK_TEXT(FK_ISA), FK_FEW, FK_BEATS_BLAS, add, add_square, apply, multiply, solve};

@@ -1,4 +1,4 @@
-/* Products of two features summed over points, and of features with coefficients, for few of either; one table per
+/* Products of two features summed over points, of features with coefficients, and triangular solves; one table per
    instruction set.
 
    product_ops.c is compiled once for each instruction set the compiler knows (FK_ISA names it), and fk_product_select()
@@ -10,11 +10,13 @@
 
 #define FK_POINTS 8   /* the number of points that are summed over is a multiple of it */
 #define FK_TOGETHER 32 /* so many points have coefficients applied at once: features are readable up to a multiple */
+#define FK_FACTOR_BLOCK 32 /* features whose products are summed before they are subtracted from what is left */
+#define FK_STRIP 64   /* points that are solved for at once: their features stay in the second level of cache */
 
 typedef struct {
     const char *name;
     ptrdiff_t few; /* coefficients up to which apply is faster than BLAS */
-    int beats_syrk; /* whether add_square is faster than BLAS, most of which here knows vectors of four numbers */
+    int beats_blas; /* whether add_square and solve are faster than it: most BLAS here know vectors of four numbers */
     /* sums (rows, columns) += the scalar products of features left[i] and right[j]; feature f at values + f * stride,
        n points long */
     void (*add)(ptrdiff_t n, const double *values, ptrdiff_t stride, ptrdiff_t rows, const ptrdiff_t *left,
@@ -26,6 +28,9 @@ typedef struct {
                   const double *A, double *out);
     /* out = a * (b * weight), n entries */
     void (*multiply)(ptrdiff_t n, const double *a, const double *b, double weight, double *out);
+    /* tile (features, n) becomes L^-1 tile, L (features, features) lower triangular, by substitution; right-looking in
+       blocks of FK_FACTOR_BLOCK. strip: features times FK_STRIP numbers. */
+    void (*solve)(ptrdiff_t n, ptrdiff_t features, const double *L, double *tile, double *strip);
 } fk_product_ops;
 
 extern const fk_product_ops fk_product_ops_baseline;

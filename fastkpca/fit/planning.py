@@ -45,7 +45,7 @@ from ..solve.costs import (
     search_seconds,
 )
 from ..solve.lapack import takes_all
-from ..solve.outlook import EXPLORING_PASSES
+from ..solve.outlook import EXPLORING_PASSES, SHARE
 from ..solve.sampled import FEWEST, SAMPLING_FAILURE, bound_flops, draws_worth, upper_share
 from . import footprint
 from .look import LARGER_LOOK, NOTHING_SEEN, Look, first_share, look_at, participating
@@ -707,7 +707,7 @@ def _passes(look: Look, n: int, k: int, block: int, tol: float, *, trace: bool, 
         float(left.sum()) + beyond * rest if trace else np.inf,
         math.sqrt(float(left @ left) + beyond**2 * rest) if norm else np.inf,
     )
-    proved = mu <= 0.7 * last
+    proved = mu <= SHARE * last
     if not proved:  # where the spectrum is flat, those of a few rows lie further apart than those of all
         passes *= FLAT_PASSES
     return min(max(passes - KRYLOV_DOUBLE, 1.0), MOST_PASSES), proved

@@ -14,7 +14,8 @@ the Schur complement before block k, about tr K_PP for k = 0 and falling as the 
   or more is checked against it: L L' - K_PP >= nu' I with nu' = nu - c. Without the shift the factorisation fails
   where K_PP is singular to working precision, and it is what makes K - Phi Phi' semidefinite. (The bound for any
   order of summation is r u T_0: for r = 1000 a shift, and so a least residual, twenty times larger.)
-- The triangular solve: L phi(x) = k(P, x) + R(x) with, by the same count,
+- The triangular solve: L phi(x) = k(P, x) + R(x) with, by the same count (which leaves two roundings a block, so that
+  diagonal entries may be divided by through their reciprocals),
   |R(x)| <= 1.01 u ((b + 3) T_0^(1/2) + sum_(k > 0) T_k^(1/2)) |phi(x)| + r^(1/2) e. That is a *backward* error;
   multiplying by an explicit inverse has no such bound (it loses cond(L), 1e7 and more here).
 - So [K, Phi L'; L Phi', L L'] >= [0, R; R', nu' I] >= -[R R' / nu', 0; 0, 0], and by the Schur complement

@@ -113,8 +113,9 @@ class _Stop:
         self.converged = max(widths[-1], rounding) <= 0.01 * outlook.target.tol
         if outlook.by_factorisation:  # after a restart from these vectors, exact passes narrow but slowly
             return widths[-1] <= goal
-        # factor by which the exact pass narrows: that of the last pass, or of subspace iteration
-        rate = widths[-1] / widths[-2] if len(widths) > 1 else (mu / float(theta[c - 1])) ** 2
+        # factor by which the exact pass narrows: that of the last pass, or of subspace iteration; a width beyond
+        # theta_1 says that nothing is known, not how fast it falls
+        rate = widths[-1] / min(widths[-2], 1.0) if len(widths) > 1 else (mu / float(theta[c - 1])) ** 2
         self.rate = min(rate, 1.0)
         if widths[-1] * self.rate > goal:
             return False

@@ -5,11 +5,13 @@ from __future__ import annotations
 import pickle
 import sys
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import fastkpca as fk
+from fastkpca.fit import planning
 from fastkpca.maps import fourier, pivots
 from fastkpca.solve import exact_passes
 
@@ -57,6 +59,24 @@ def test_small_matrix_that_is_held_is_certified_once(monkeypatch):
     low, high = model.eigenvalue_bounds.T
     assert (low <= exact).all() and (exact <= high).all()
     assert model.bound_kind == "guaranteed" and (high - low).max() <= 1e-6 * exact[0]
+
+
+def test_search_does_not_stop_on_a_rate_from_a_width_beyond_the_largest_eigenvalue():
+    """After two passes widths fall by 4 / 0.1, the first of which says only that nothing was known."""
+    X = np.random.default_rng(1).uniform(-1.7, 1.7, (2500, 5))
+    model = fk.kpca(X, "gaussian", 10, sigma=0.9, method="krylov", products="exact", tol=1e-2)
+    found = [width for _, width in model.info["search_widths"]]
+    assert found[0] > 1.0 and found[1] < 1.0
+    assert len(found) >= 4 and model.info["passes"] - model.info["search_passes"] <= 3
+    assert model.bound_kind == "guaranteed"
+
+
+@pytest.mark.parametrize(("mu", "proved"), [(0.75, True), (0.85, False)])
+def test_plan_expects_a_proof_where_the_solver_keeps_columns_for_one(mu, proved):
+    shares = np.full(180, mu / 10.0)  # the norm of the 100 beyond those that are kept is mu
+    shares[:10] = 1.0
+    look = SimpleNamespace(spectrum=lambda n: (shares, 0.0))
+    assert planning._passes(look, 1000, 10, 28, 1e-2, trace=True, norm=True)[1] is proved
 
 
 @pytest.mark.parametrize(

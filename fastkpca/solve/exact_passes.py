@@ -159,8 +159,8 @@ class ExactRun:
         """Where the run begins; and whether it looks as if that has missed an eigenvalue."""
         self.exploration: Exploration | None = None
         # attempts of a run that was given up count too: all of them share one probability of failure
-        self.explorations = 0 if before is None else before.explorations
-        self.samples = 0 if before is None else before.samples
+        self.explorations: int = 0 if before is None else before.explorations
+        self.samples: int = 0 if before is None else before.samples
         self.factorisations = 0
         self.last_try = 0
         """Columns of the basis when a bound from entries was last tried."""

@@ -86,12 +86,13 @@ def participating(kernel: Kernel, data: Summary) -> float:
     the number of rows.
     """
     K, _ = _centred(kernel, data, GLANCE)
-    m, diagonal = len(K), np.diagonal(K)
-    size = float(diagonal.mean()) ** 2
-    squares = float(np.vdot(K, K)) - float(diagonal @ diagonal)
-    if m < 2 or not (size > 0.0 and np.isfinite(squares)):
+    m, size = len(K), float(np.diagonal(K).mean())
+    if m < 2 or not (size > 0.0 and np.isfinite(K).all()):
         return np.inf
-    return 1.0 / (1.0 / data.n_samples + squares / (m * (m - 1) * size))
+    K = K / size  # values whose squares leave the range of float64 are refused later
+    diagonal = np.diagonal(K)
+    squares = float(np.vdot(K, K)) - float(diagonal @ diagonal)
+    return 1.0 / (1.0 / data.n_samples + squares / (m * (m - 1)))
 
 
 def look_at(

@@ -142,7 +142,13 @@ class ExactRun:
     """float64 passes, a certificate after each, until it is narrow enough."""
 
     def __init__(
-        self, outlook: Outlook, rng: np.random.Generator, *, want_norm: bool, narrow: NarrowStart | None = None
+        self,
+        outlook: Outlook,
+        rng: np.random.Generator,
+        *,
+        want_norm: bool,
+        narrow: NarrowStart | None = None,
+        before: ExactRun | None = None,
     ):
         self.outlook, self.rng, self.want_norm = outlook, rng, want_norm
         self.products, self.target = outlook.products, outlook.target
@@ -152,8 +158,9 @@ class ExactRun:
         self.narrow, self.missed = narrow, False
         """Where the run begins; and whether it looks as if that has missed an eigenvalue."""
         self.exploration: Exploration | None = None
-        self.explorations = 0
-        self.samples = 0
+        # attempts of a run that was given up count too: all of them share one probability of failure
+        self.explorations = 0 if before is None else before.explorations
+        self.samples = 0 if before is None else before.samples
         self.factorisations = 0
         self.last_try = 0
         """Columns of the basis when a bound from entries was last tried."""

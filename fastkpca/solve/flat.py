@@ -28,9 +28,8 @@ MOST_PASSES = 40
 class FlatRun(ExactRun):
     """As ``ExactRun``, with bounds that rest on the random block that the space began with."""
 
-    def __init__(self, outlook: Outlook, rng: np.random.Generator, *, explorations: int = 0):
-        super().__init__(outlook, rng, want_norm=False)
-        self.explorations = explorations
+    def __init__(self, outlook: Outlook, rng: np.random.Generator, *, before: ExactRun | None = None):
+        super().__init__(outlook, rng, want_norm=False, before=before)
         outlook.block = outlook.random_block
         outlook.columns = min(outlook.columns, MOST_COLUMNS_WITHOUT_RESTART)
         block = rng.standard_normal((self.n, outlook.block))

@@ -103,10 +103,10 @@ def block_krylov(
     if ended is None:  # the spectrum is flat
         narrow = narrow_start(outlook, rng)
         if narrow is not None:
-            run = ExactRun(outlook, rng, want_norm=False, narrow=narrow)
+            run = ExactRun(outlook, rng, want_norm=False, narrow=narrow, before=run)
             ended = run.run(narrow.vectors)
     if ended is None:
-        run = FlatRun(outlook, rng, explorations=run.explorations)
+        run = FlatRun(outlook, rng, before=run)
         ended = run.run_from_random_block()
     return run.result(ended, history)
 

@@ -77,7 +77,12 @@ def _by_inverse_iteration(A: np.ndarray, c: int) -> tuple[np.ndarray, np.ndarray
     if failed:
         raise np.linalg.LinAlgError("the QL iteration did not converge")
     kept = values[n - c :]
-    vectors, failed = lapack.dstein(d, e, kept, np.ones(n, dtype=np.intc), np.array([n] * n, dtype=np.intc))
+    # inverse iteration alone of all these does not scale: of numbers from 1e150 on, and of zeros, it makes NaN
+    exponent = -int(np.frexp(max(np.abs(d).max(), np.abs(e).max()))[1])
+    d, e, scaled = (np.ldexp(x, exponent) for x in (d, e, kept))
+    if not (d.any() or e.any()):
+        raise np.linalg.LinAlgError("inverse iteration does not know a matrix of zeros")
+    vectors, failed = lapack.dstein(d, e, scaled, np.ones(n, dtype=np.intc), np.array([n] * n, dtype=np.intc))
     if failed:
         raise np.linalg.LinAlgError("inverse iteration did not converge")
     # the reflections leave the first row as it is, and start one row below the diagonal; LAPACK skips the view's last

@@ -178,3 +178,11 @@ def test_float32_rows_whose_scores_would_overflow_are_refused():
     X = np.random.default_rng(0).standard_normal((10, 2)).astype(np.float32)
     with pytest.raises(ValueError, match="X is float32: scores and coefficients would leave the range of float32"):
         fk.kpca(X, 1e90 * fk.get_kernel("linear"), 1)
+
+
+@pytest.mark.parametrize("size", [1e76, 1e130])
+def test_huge_rows_of_many_columns_are_refused_in_words(size):
+    """Values whose squares overflow are looked at before they are refused."""
+    X = size * np.random.default_rng(0).standard_normal((400, 60))
+    with pytest.raises(ValueError, match="nothing is known of its eigenvalues"):
+        fk.kpca(X, "linear", 10)

@@ -20,6 +20,8 @@ SPECTRA = {
     "nearly equal": lambda rng, n: 1.0 + 1e-13 * rng.random(n),
     "tiny": lambda rng, n: 1e-140 * rng.standard_normal(n),
     "huge": lambda rng, n: 1e140 * rng.standard_normal(n),
+    "near the largest number": lambda rng, n: 1e300 * (1.0 + rng.random(n)),
+    "zero": lambda rng, n: np.zeros(n),
 }
 
 
@@ -35,6 +37,8 @@ def test_pairs_of_any_spectrum_are_accurate(name, diagonal, attack):
         A = (Q * values) @ Q.T
         A = (A + A.T) / 2
         found, vectors = largest_eigenpairs(A.copy(), c)
+        unit = 2.0 ** -np.frexp(np.abs(values).max())[1]  # norms are sums of squares
+        A, found, values = A * unit, found * unit, values * unit
         size = np.abs(values).max() * np.sqrt(n)
         assert np.abs(found - np.linalg.eigvalsh(A)[::-1][:c]).max() <= 4e-15 * size
         assert np.linalg.norm(A @ vectors - vectors * found) <= 4e-14 * size

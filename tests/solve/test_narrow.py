@@ -46,6 +46,23 @@ def test_an_eigenvalue_repeated_more_often_than_a_block_is_wide_is_found():
     assert np.ptp(model.eigenvalue_bounds, axis=1).max() <= 1e-6 * model.eigenvalues[0]
 
 
+def test_attempts_of_runs_that_were_given_up_count(monkeypatch):
+    """All attempts at a bound share one probability of failure."""
+    begun, made = [], exact_passes.ExactRun.__init__
+
+    def recorded(self, *given, **options):
+        made(self, *given, **options)
+        if self.narrow is None:
+            self.explorations, self.samples = 1, 2
+        else:
+            begun.append((self.explorations, self.samples))
+
+    monkeypatch.setattr(exact_passes.ExactRun, "__init__", recorded)
+    X = np.random.default_rng(4).standard_normal((5000, 3))
+    model = fk.kpca(X, "gaussian", 5, sigma=0.06, tol=1e-3, method="krylov", products="clusters")
+    assert begun == [(1, 2)] and 0 < model.failure_probability <= 1e-6
+
+
 def test_near_values_keep_within_the_memory_limit(monkeypatch):
     asked, near = [], ClusterSummation.near
 

@@ -3,7 +3,7 @@
 ``stages(X, setting, model)`` names them for the route that fastkpca took, each as a function to be timed: symmetric
 products (dsyrk), eigenproblems (LAPACK), exponentials (numpy), triangular solves, non-uniform FFTs (finufft). Nothing
 else is in it: no plan, no checks, no bounds, no centring, no reading of the rows. The sum of their medians is the limit
-of ``peers.py``'s table.
+of ``peers.py``'s table, which says "near values" where there are no stages.
 """
 
 from __future__ import annotations
@@ -127,8 +127,13 @@ def transforms(X: np.ndarray, setting: Setting, columns: int, kinds: tuple[int, 
     return task
 
 
+def multiplies_near_values(info: dict) -> bool:
+    """Whether a run took more products with values that are kept than passes: those with near values come on top."""
+    return info.get("matrix_passes", 0) > info["widths"][-1][0]
+
+
 def stages(X: np.ndarray, setting: Setting, model: fk.KPCAModel) -> dict[str, Callable[[], object]]:
-    """The operations of the route that ``model`` took."""
+    """The operations of the route that ``model`` took; none for near values, whose number ``info`` does not say."""
     (n, d), c, info = X.shape, setting.c, model.info
     half = n * n // 2
     if info["method"] == "features":
@@ -140,7 +145,8 @@ def stages(X: np.ndarray, setting: Setting, model: fk.KPCAModel) -> dict[str, Ca
                 "finufft, moments": transforms(X, setting, 2, (1,)),
                 "finufft, scores": transforms(X, setting, c, (2,)),
             }
-        linear = {"dsyrk": second_moment(n, D), "eigh": largest_eigenpairs(D, c), "scores": gemm(n, D, c)}
+        linear = {"second moment (dsyrk)": second_moment(n, D), "eigh": largest_eigenpairs(D, c)}
+        linear["scores"] = gemm(n, D, c)
         if kind == "pivots":
             return {
                 "inner products": gemm(n, d, D),
@@ -151,6 +157,8 @@ def stages(X: np.ndarray, setting: Setting, model: fk.KPCAModel) -> dict[str, Ca
     evaluated = {"inner products": inner_products(n, d), "exp": exponentials(0 if setting.degree else half)}
     if info["method"] == "dense":
         return evaluated | {"eigh": largest_eigenpairs(n, c)}
+    if multiplies_near_values(info):
+        return {}
     if info["products"] in ("grid", "fourier") and d <= 3:
         return {f"finufft, {info['passes']} passes": transforms(X, setting, c, (1, 2) * info["passes"])}
     if info.get("factorisations"):  # what proves a flat spectrum's intervals

@@ -278,9 +278,9 @@ def seconds(value: float) -> str:
 
 
 def limit_of(mine: dict[str, Any]) -> str:
-    """The dearest stage that the route cannot do without, and our time over all of them."""
+    """The dearest stage that the route cannot do without, and our time over all of them; words where none is known."""
     if not mine.get("limit"):
-        return ""
+        return "near values" if "stages" in mine else ""
     dearest = max(mine["stages"], key=mine["stages"].get)
     times = f"{seconds(mine['stages'][dearest])} of {seconds(mine['limit'])}"
     return f"{dearest} {times}; {mine['processor'] / mine['limit']:.1f}"

@@ -123,6 +123,17 @@ def _largest_square(rows: Rows, step: int, index: np.ndarray, n_threads: int) ->
     return rows.reduce(Pass("radius", task, step, join), n_threads=n_threads)
 
 
+def _of_framed_rows(
+    rows: Rows, step: int, index: np.ndarray, sample: np.ndarray | None, n_threads: int
+) -> tuple[float, np.ndarray | None]:
+    """(|x|^2 of the longest row, the sample where it was read already or comes with this pass)."""
+    wanted = index if not rows.in_memory and sample is None else index[:0]
+    square, drawn = _largest_square(rows, step, wanted, n_threads)
+    if sample is not None:
+        return square, _like_rows(sample, rows)
+    return square, drawn if len(wanted) else None
+
+
 def _early_sample(rows: Rows, reference: np.ndarray | None, rng: np.random.Generator) -> np.ndarray:
     """Numbers of the sample where it can be drawn before the rows are read: passes over those of a cluster are dear."""
     if rows.distributed and rows.weights is None and reference is None:
@@ -191,12 +202,7 @@ def summarize(
         if not any_size:
             _check_size(low, high, least, shifted=True)
         rows = rows.framed(shift_by, unit)
-        wanted = index if not rows.in_memory and sample is None else index[:0]
-        square, drawn = _largest_square(rows, step, wanted, n_threads)
-        if sample is not None:
-            sample = _like_rows(sample, rows)
-        elif len(wanted):
-            sample = drawn
+        square, sample = _of_framed_rows(rows, step, index, sample, n_threads)
     return rows, Summary(
         n_samples=rows.n_samples,
         n_features=d,

@@ -235,7 +235,7 @@ def kept_entries(Py_ssize_t n, Py_ssize_t m, bint same):
 
 
 def kept_block(const double[::1] kept, Py_ssize_t n, Py_ssize_t m, bint same):
-    """k(X, Y), (n, m), from the tiles that ``product`` has kept of n by m rows, or of n with themselves; a new array."""
+    """k(X, Y), (n, m), from the tiles ``product`` has kept of n by m rows, or of n with themselves, as a new array."""
     if kept.shape[0] != kept_entries(n, m, same):
         raise ValueError(f"{kept.shape[0]} values are not the tiles of {n} by {m} rows")
     out = np.empty((n, n if same else m))

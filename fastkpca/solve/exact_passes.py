@@ -196,7 +196,7 @@ class ExactRun:
                 break
             if len(history) == LOOK and self.outlook.looks_flat(theta):
                 break
-            before = width
+            before = min(width, float(theta[0]))  # one beyond the largest eigenvalue tells no rate
         self.want_norm = self.want_norm or self.outlook.norm_would_help(theta)
         return X
 

@@ -28,7 +28,7 @@ WORTH = 0.7
 def product_flops(d: int, degree: int, lower: bool) -> float | None:
     """Of the sums that differ, for a row, as flops of a large matrix product; None where they are not worth it.
 
-    BLAS fills blocks of 4 x 8, and packs both factors.
+    As BLAS would do it, which fills blocks of 4 x 8 and packs both factors; the compiled loops take less.
     """
     D = comb(d + (degree if lower else degree - 1), degree)
     if not (FEWEST <= D <= MOST and 2 <= degree <= MOST_DEGREE):

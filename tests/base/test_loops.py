@@ -1,4 +1,4 @@
-"""Loops over tasks: the order of results, how far threads run ahead, errors, nested loops, and how many threads start."""
+"""Loops over tasks: the order of results, how far threads run ahead, errors, nested loops, how many threads start."""
 
 import gc
 import threading

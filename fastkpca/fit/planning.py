@@ -23,16 +23,17 @@ from ..model.plan import Candidate, Plan, Room, readable_seconds, readable_size
 from ..products.exact import kept_bytes as kept_value_bytes
 from ..products.matrix import kept_bytes
 from ..products.rates import (
-    EIGENVECTOR_STEP,
     FEATURE_RATE,
     GEMM_RATE,
     OVERHEAD,
+    PRODUCT_RATE,
     ROW_RATE,
     SYRK_RATE,
     eigen_seconds,
     entry_rate,
     is_compiled,
     value_seconds,
+    vector_seconds,
 )
 from ..rows.view import Rows
 from ..solve.costs import (
@@ -174,7 +175,7 @@ def _plan(problem: Problem) -> Plan:
     target, rows, dense = problem.target, problem.rows, _dense_candidate(problem)
     look_seconds = LOOK_SECONDS + LOOK_VALUES * value_seconds(problem.kernel, problem.data.n_features)
     # many vectors take other routes as long
-    look_seconds += 0.5 * EIGENVECTOR_STEP * problem.data.n_samples * (target.n_components or 0)
+    look_seconds += 0.5 * vector_seconds(problem.data.n_samples, target.n_components or 0)
     quick = dense.seconds <= look_seconds and not (
         target.forced or target.max_features or dense.obstacle or rows.sequential or rows.distributed
     )
@@ -468,7 +469,7 @@ def _feature_seconds(problem: Problem, offer: Offer, *, kept: bool = False) -> f
     elif offer.name == "pivots" and offer.cost.residual >= SCORES_BY_WEIGHTS:
         again = D * value_seconds(problem.kernel, d)
     quick = offer.cost.quick_flops if problem.takes_quick_moments else None
-    moment = D * D / SYRK_RATE if quick is None else quick / GEMM_RATE
+    moment = D * D / SYRK_RATE if quick is None else quick / PRODUCT_RATE
     seconds = n * (form + again + moment + 2.0 * D * k / GEMM_RATE + 4 * d / ROW_RATE)
     return seconds + offer.cost.setup_flops / GEMM_RATE + eigen_seconds(D, k) + OVERHEAD
 

@@ -61,7 +61,7 @@ def test_exp_at_the_ends(isa, dtype):
     np.testing.assert_array_equal(found, np.array([1, 1, 0, np.nan, 0, 0, 0, 1], dtype=dtype))
 
 
-@pytest.mark.parametrize("d", [1, 2, 3, 4, 7, 31, 32, 33, 64, 300])
+@pytest.mark.parametrize("d", [1, 2, 3, 4, 7, 31, 32, 33, 64, 255, 256, 257, 300, 513])
 def test_blocks_against_longdouble(isa, d):
     rng = np.random.default_rng(d)
     X, Y = rng.normal(size=(67, d)), rng.normal(size=(291, d))
@@ -141,6 +141,29 @@ def test_block_of_a_set_with_itself_is_symmetric_bit_for_bit(isa, n, d, dtype):
             tiles.tanh_block(X, Y, 0.3, 0.1),
         ):
             np.testing.assert_array_equal(K, K.T)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("d", [33, 64, 256, 300, 784])
+def test_products_by_own_loops_are_chains_of_multiply_adds_wherever_they_stand(d, dtype):
+    """Where these loops are wider than BLAS's: eight or sixteen lanes, 256 coordinates at a time."""
+    if tiles.INSTRUCTION_SET != "avx512":
+        pytest.skip("BLAS multiplies")
+    rng = np.random.default_rng(d)
+    X, Y = rng.normal(size=(19, d)).astype(dtype), rng.normal(size=(301, d)).astype(dtype)
+    whole = tiles.linear_block(X, Y)
+    # each product and sum of a chain is exact in long double for float32, and is rounded once
+    if dtype is np.float32:
+        expected = np.zeros(whole.shape, dtype=dtype)
+        for start in range(0, d, 256):
+            part = np.zeros(whole.shape, dtype=dtype)
+            for f in range(start, min(d, start + 256)):
+                product = X[:, f, None].astype(np.float64) * Y[:, f].astype(np.float64)
+                part = (product.astype(np.longdouble) + part).astype(dtype)
+            expected += part
+        np.testing.assert_array_equal(whole, expected)
+    for i, j in ((0, 0), (5, 3), (18, 300), (7, 271)):
+        np.testing.assert_array_equal(tiles.linear_block(X[i:], Y[j:]), whole[i:, j:])
 
 
 def test_infinitely_far_and_extreme_sigma(isa):

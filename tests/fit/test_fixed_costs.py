@@ -40,6 +40,12 @@ def test_small_problems_take_few_calls(n, most):
     assert calls_of(lambda: fk.kpca(X, "gaussian", 10, sigma=1.0, n_threads=1)) <= most
 
 
+@pytest.mark.parametrize(("d", "sigma"), [(2, 0.3), (3, 1.0)])
+def test_choice_of_a_map_takes_few_calls(d, sigma):
+    X = np.random.default_rng(0).random((2000, d))
+    assert calls_of(lambda: fk.kpca(X, "gaussian", 10, sigma=sigma, n_threads=1)) <= 2600
+
+
 def test_small_matrix_that_is_held_is_certified_once(monkeypatch):
     certificates = []
 

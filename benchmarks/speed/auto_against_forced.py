@@ -57,7 +57,7 @@ def clusters(rng: np.random.Generator, n: int, d: int) -> np.ndarray:
 def draw(rng: np.random.Generator, X: np.ndarray, largest: int) -> tuple[np.ndarray, dict[str, Any], str]:
     n = min(int(rng.choice([100, 300, 500, 1000, 2000, 3000, 5000, 10_000, 20_000, 50_000])), largest, len(X))
     X = X[rng.permutation(len(X))[:n]]
-    X = X[:, X.std(axis=0) > 0]
+    X = X[:, X.std(axis=0) > 1e-9 * np.abs(X).max(axis=0)]
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     kernel, label = draw_kernel(rng, X)
     if rng.random() < 0.2:
@@ -73,7 +73,7 @@ def draw(rng: np.random.Generator, X: np.ndarray, largest: int) -> tuple[np.ndar
 def draw_kernel(rng: np.random.Generator, X: np.ndarray) -> tuple[Kernel, str]:
     """A kernel, and what it is called; half of them Gaussian."""
     distances, size = pdist(X[:300]), float(np.mean(np.sum(X**2, axis=1)))
-    median = float(np.median(distances[distances > 0]))
+    median = float(np.median(distances[distances > 0])) if distances.any() else 1.0
     factor = float(rng.choice([0.1, 0.2, 0.35, 0.5, 0.7, 1.0, 2.0]))
     gaussian = get_kernel("gaussian", sigma=factor * median)
     degree = int(rng.choice([2, 3, 4, 5, 6]))

@@ -71,7 +71,7 @@ LOOK_VALUES = 1e5
 NO_LOOK_SECONDS, NO_LOOK_EXACT_SECONDS = 0.1, 0.25
 """Of a route that is taken without a look, which costs 5 to 25 milliseconds; the latter of a map that leaves nothing
 out."""
-NO_SEARCH_SECONDS = 0.02
+NO_SEARCH_SECONDS = 0.014
 """Of the moments of a map that leaves something out, the same: fewer features by a search would not repay it."""
 SPREAD_COLUMNS = 64
 KRYLOV_OVERHEAD, HELD_OVERHEAD = 15e-3, 2e-3  # the latter beside compiled values that are held
@@ -96,7 +96,7 @@ HELD_COLUMNS = 128
 READ_RATE = 1e10  # bytes
 DEAR_COLUMNS = 32
 """Columns of X from which a compiled kernel value of a search takes longer to make than to read."""
-MANY_COLUMNS, HOPELESS = 32, 8.0
+MANY_COLUMNS, HOPELESS = 32, 4.0
 """Columns of X, and times as many pivots as there may be features, from which truncated maps are not looked for."""
 WORTH_EXACTNESS = 1.3
 """Times the seconds of the best feature map that one without any truncation may take."""

@@ -1,7 +1,7 @@
 """What one thread does in a second: the rates that predictions rest on, measured by ``benchmarks/speed/calibrate.py``.
 
 Predictions are counts (flops, kernel values, bytes) over these. They ignore the number of threads and the free memory,
-so the same input takes the same route everywhere.
+so the same input takes the same route on every processor that knows the same vectors.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class LoopRates(NamedTuple):
     entries : float
         Kernel values, beside the distances.
     distances : float
-        Flops of distances in few coordinates; in many, BLAS takes its place.
+        Flops of distances and scalar products; in many coordinates BLAS is taken where it is faster.
     products : float
         Flops of a product with a tile's kernel values, and of sums of products of two features.
     squares : float
@@ -57,7 +57,7 @@ OVERHEAD = 1e-3
 
 def entry_rate(d: int) -> float:
     """Kernel values a second of compiled tiles, float64; distances included."""
-    return 1.0 / (1.0 / ENTRY_RATE + 2.0 * d / (DISTANCE_RATE if d <= DIRECT else GEMM_RATE))
+    return 1.0 / (1.0 / ENTRY_RATE + 2.0 * d / (DISTANCE_RATE if d <= DIRECT else max(DISTANCE_RATE, GEMM_RATE)))
 
 
 def eigen_seconds(n: float, count: float | None = None) -> float:

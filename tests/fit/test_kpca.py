@@ -15,6 +15,7 @@ import fastkpca as fk
 from fastkpca.errors import CertificateWarning, ComponentsWarning, ScoresNotKeptError
 from fastkpca.kernels import Cost, FeatureMap, Kernel, Offer
 from fastkpca.products.exact import kept_bytes
+from fastkpca.products.rates import PRODUCT_RATE, SYRK_RATE
 from fastkpca.solve.centred import CentredProducts
 
 ROUNDING = 1e-12

@@ -10,10 +10,10 @@
 #define FK_DIRECT 32
 #endif
 
-/* A block of rows with at least so many coordinates is one product of BLAS's, and each of its tiles a part of that: for
-   tiles by themselves BLAS would arrange the same long rows anew each time. */
+/* A block of rows with at least so many coordinates is one product of BLAS's, and each of its tiles a part of that: the
+   rows of a tile alone would not stay in cache. */
 #ifndef FK_WHOLE
-#define FK_WHOLE 256
+#define FK_WHOLE 2048
 #endif
 
 /* The GEMM form |x|^2 + |y|^2 - 2 x.y of the exponent is off by its first two terms times the unit roundoff, times the

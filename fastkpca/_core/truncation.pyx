@@ -57,22 +57,56 @@ cdef double mean_residual(const double[::1] squares, Py_ssize_t p) noexcept nogi
 
 def order_for_ball(double radius, double tol, Py_ssize_t most):
     """Smallest p <= most with P(p, R^2) <= tol, or -1."""
-    return order_for_trace(np.array([radius * radius]), tol, most)
+    return order_for_trace(np.array([radius * radius]), tol, most)[0]
 
 
-def order_for_trace(const double[::1] squares, double tol, Py_ssize_t most):
-    """Smallest p <= most with mean_i P(p, |x_i|^2) <= tol, or -1; P falls with p, so bisection finds it."""
-    cdef Py_ssize_t low = 0, high = most, middle
+def order_for_trace(const double[::1] squares, double tol, Py_ssize_t most, Py_ssize_t least=0):
+    """(p, mean_i P(p, |x_i|^2)) of the smallest p <= most where this is at most tol; (-1, that of most) where none is.
+
+    No smaller p than ``least`` is looked at: where that will do it is found at once.
+    """
+    cdef Py_ssize_t low = least, high = least if least > 0 else most, middle, step = 1
+    cdef double left, of_middle
     if squares.shape[0] == 0:
-        return 0
+        return least, 0.0
     with nogil:
-        if mean_residual(squares, most) > tol:
-            high = -1
-        else:
-            while low < high:
-                middle = (low + high) // 2
-                if mean_residual(squares, middle) <= tol:
-                    high = middle
-                else:
-                    low = middle + 1
-    return high
+        left = mean_residual(squares, high)
+        while left > tol and high < most:
+            low = high + 1
+            high = min(high + step, most)
+            step *= 2
+            left = mean_residual(squares, high)
+        if left > tol:
+            low = high = -1
+        while low < high:  # P falls with p
+            middle = (low + high) // 2
+            of_middle = mean_residual(squares, middle)
+            if of_middle <= tol:
+                high, left = middle, of_middle
+            else:
+                low = middle + 1
+    return high, left
+
+
+def small_ball(const double[:, ::1] rows, Py_ssize_t steps):
+    """Centre of a small ball around these rows: ``steps`` towards the farthest row, each by 1 / (number + 1).
+
+    After M. Badoiu and K. Clarkson, 2003.
+    """
+    centre_array = np.array(rows, dtype=np.float64).mean(axis=0)
+    cdef double[::1] centre = centre_array
+    cdef Py_ssize_t i, j, step, farthest = 0
+    cdef double square, largest, difference
+    with nogil:
+        for step in range(1, steps + 1):
+            largest = -1.0
+            for i in range(rows.shape[0]):
+                square = 0.0
+                for j in range(rows.shape[1]):
+                    difference = rows[i, j] - centre[j]
+                    square += difference * difference
+                if square > largest:
+                    largest, farthest = square, i
+            for j in range(rows.shape[1]):
+                centre[j] += (rows[farthest, j] - centre[j]) / (step + 1)
+    return centre_array

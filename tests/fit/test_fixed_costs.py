@@ -59,6 +59,12 @@ def test_few_wide_rows_are_read_and_shifted_once(kernel, dtype, monkeypatch):
     assert not np.shares_memory(model.projector.X, X)
 
 
+@pytest.mark.parametrize(("d", "sigma"), [(2, 0.3), (3, 1.0)])
+def test_choice_of_a_map_takes_few_calls(d, sigma):
+    X = np.random.default_rng(0).random((2000, d))
+    assert calls_of(lambda: fk.kpca(X, "gaussian", 10, sigma=sigma, n_threads=1)) <= 2600
+
+
 def test_small_matrix_that_is_held_is_certified_once(monkeypatch):
     certificates = []
 

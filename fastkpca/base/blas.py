@@ -11,6 +11,8 @@ from typing import Any, ClassVar, TypeVar
 import scipy.linalg  # noqa: F401  (its BLAS must be loaded before the controller below looks for libraries)
 from threadpoolctl import ThreadpoolController
 
+from .workers import dismiss
+
 __all__ = ["allowed_blas_threads", "blas_threads", "with_all_threads", "without_fork"]
 
 T = TypeVar("T")
@@ -55,12 +57,15 @@ class _BlasCap:
         with self._lock:
             return min((threads for _, threads in self._before or self._now()), default=None)
 
-    def leave(self, holder: int) -> None:
+    def leave(self, holder: int) -> list[threading.Thread]:
+        """The threads of the pool that end now: the last to leave dismisses them."""
         with self._lock:
             self._holders.pop(holder, None)
             if not self._holders:
                 self._restore()
                 self._before = []
+                return dismiss()
+        return []
 
     def lift(self, owner: int) -> None:
         """For one call: BLAS as before the cap, where no thread but ``owner`` holds it."""
@@ -168,9 +173,15 @@ class _Hold:
 
 
 class blas_threads(_Hold):
-    """BLAS limited to one thread while inside; nests and overlaps safely."""
+    """BLAS limited to one thread while inside, and threads of the pool stay; nests and overlaps safely."""
 
     gate = _blas_cap
+
+    def __exit__(self, *exc: object) -> None:
+        ended = self.gate.leave(id(self))
+        self.left = True
+        for thread in ended:
+            thread.join()
 
 
 class without_fork(_Hold):

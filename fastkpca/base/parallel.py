@@ -9,10 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-import time
-from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import count
 from typing import Any, TypeVar
 
@@ -21,6 +18,7 @@ import numpy as np
 from . import room
 from .blas import allowed_blas_threads, blas_threads, with_all_threads, without_fork
 from .progress import Progress, reporter
+from .workers import PATIENCE, Loop, checkpoint
 
 __all__ = [
     "Progress",
@@ -78,23 +76,6 @@ def threads_for(kernel: Any, n_threads: int | None) -> int:
     return threads if kernel.thread_safe else 1
 
 
-class _Stopped(BaseException):
-    """Raised in a pool's thread whose result nobody waits for any more; ends there."""
-
-
-class _Here(threading.local):
-    stop: threading.Event | None = None  # set where the run that this thread works for was interrupted
-
-
-_here = _Here()
-
-
-def checkpoint() -> None:
-    """For tasks of many steps, between two of them: ends the task where its run was interrupted."""
-    if _here.stop is not None and _here.stop.is_set():
-        raise _Stopped
-
-
 def interruptible(call: Callable[[], T]) -> T:
     """call(), for a long call into LAPACK: Ctrl-C is raised at once, not when the call has ended.
 
@@ -131,10 +112,6 @@ def tile_rows(width: int, *, entries: int = 1 << 18, least: int = 64, most: int 
     return 1 << (rows.bit_length() - 1)
 
 
-PATIENCE = 0.25
-"""Seconds that Ctrl-C waits for tasks to end; what is left of one then ends on its own, and its result is dropped."""
-
-
 def run(
     task: Callable[[int], T],
     n_tasks: int | None,
@@ -143,9 +120,10 @@ def run(
     progress: Progress | None = None,
     stage: str = "",
 ) -> Iterator[T]:
-    """Yield task(0), task(1), ... in order, computed by ``n_threads`` threads, at most twice as many tasks ahead.
+    """Yield task(0), task(1), ... in order, computed by this and ``n_threads`` - 1 other threads.
 
-    ``n_tasks`` None: until a task returns None, one after the other (rows that nobody has counted yet).
+    At most twice as many tasks as threads are ahead of the one whose result is yielded. ``n_tasks`` None: until a task
+    returns None, one after the other (rows that nobody has counted yet).
 
     The first exception of a task, one in the calling thread, or a generator that is closed stops the submission of
     more, and is raised once the tasks that already run have ended: tasks are small, and long ones call ``checkpoint``,
@@ -174,45 +152,19 @@ def _in_turn(task: Callable[[int], T], n_tasks: int | None, report: Callable[[in
 
 
 def _in_pool(task: Callable[[int], T], n_tasks: int, n_threads: int, report: Callable[[int], None]) -> Iterator[T]:
-    stop = threading.Event()
-
-    def work(i: int) -> T:
-        _here.stop = stop
-        checkpoint()
-        return task(i)
-
-    pool = ThreadPoolExecutor(n_threads, thread_name_prefix="fastkpca")
+    loop = Loop(task, n_tasks, n_threads)
     patience: float | None = None
-    waiting: deque[Future[T]] = deque()
-    submitted = 0
     try:
+        loop.start()
         for i in range(n_tasks):
-            while submitted < n_tasks and len(waiting) < 2 * n_threads:
-                waiting.append(pool.submit(work, submitted))
-                submitted += 1
-            result = waiting.popleft().result()
+            result = loop.result(i)
             report(i + 1)
             yield result
-    except RuntimeError as error:
-        if "start new thread" in str(error):
-            raise MemoryError(f"no memory for the stack of a thread ({error}); n_threads=1 needs none") from error
-        raise
     except (KeyboardInterrupt, GeneratorExit):  # the latter: it was raised where the results are used
         patience = PATIENCE
         raise
     finally:
-        stop.set()
-        _end(pool, patience)
-
-
-def _end(pool: ThreadPoolExecutor, patience: float | None) -> None:
-    """Wait for the tasks that run, ``patience`` seconds at most, and drop those that wait."""
-    threads = list(pool._threads)
-    pool.shutdown(wait=patience is None, cancel_futures=True)
-    if patience is not None:
-        end = time.monotonic() + patience
-        for thread in threads:
-            thread.join(max(0.0, end - time.monotonic()))
+        loop.end(patience)
 
 
 def tree_reduce(

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
-from math import ceil, erfc, exp, log, pi, prod, sqrt
+from math import ceil, erfc, exp, expm1, log, pi, prod, sqrt
 from typing import Any
 
 import numpy as np
@@ -598,7 +598,7 @@ def _last_mode(period: float, sigma: float, tail: float) -> tuple[int, float]:
     a, scale = _mode_weights(period, sigma)
 
     def beyond(m: int) -> float:
-        return 2.0 * scale * exp(-a * (m + 1.0) ** 2) / -np.expm1(-a * (2 * m + 3.0)) * (1.0 + 1e-12)
+        return 2.0 * scale * exp(-a * (m + 1.0) ** 2) / -expm1(-a * (2 * m + 3.0)) * (1.0 + 1e-12)
 
     last = max(0, ceil(sqrt(max(0.0, log(4.0 / tail)) / a)))
     least = max(0, last // 2)
@@ -606,7 +606,7 @@ def _last_mode(period: float, sigma: float, tail: float) -> tuple[int, float]:
         last += 1 + last // 8
     while last > least and beyond(last - 1) <= tail:
         last -= 1
-    return last, float(beyond(last))
+    return last, beyond(last)
 
 
 @dataclass(frozen=True)
@@ -710,8 +710,8 @@ def _sizes(data: Summary, sigma: float, tol: float) -> tuple[tuple[int, ...], fl
     large."""
     sides = data.box[1] - data.box[0]
     d = data.n_features
-    periods = sides + 2.0 * _margin(d) * sigma
-    if not np.prod(periods / sigma) < 16 * LARGEST:
+    periods = (sides + 2.0 * _margin(d) * sigma).tolist()
+    if not prod(period / sigma for period in periods) < 16 * LARGEST:
         return None
     half = tuple(_last_mode(period, sigma, TAIL_SHARE * tol / d)[0] for period in periods)
     return half, max(exp(-_mode_weights(period, sigma)[0] * m**2) for period, m in zip(periods, half))
@@ -733,11 +733,13 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
     grid = float(prod(4 * m + 1 for m in half))
     sides = data.box[1] - data.box[0]
     periods = sides + 2.0 * _margin(d) * sigma
-    lines = [np.exp(-_mode_weights(p, sigma)[0] * np.arange(-m, m + 1.0) ** 2) for m, p in zip(half, periods)]
     doubled, n = tuple(2 * m for m in half), max(1, data.n_samples)
     reach = pi * sides / periods
-    row = transforms.cost(doubled, eps, reach, n, 1, [np.convolve(line, line) for line in lines]) / n
-    column = transforms.cost(half, eps, reach, n, COLUMNS, lines) / (n * COLUMNS)
+    rates = np.array([_mode_weights(p, sigma)[0] for p in periods])
+    # the weights of pairs of modes, by their sum, are a Gaussian twice as wide
+    row = transforms.cost(doubled, eps, reach, n, 1, transforms.gaussian_mean_modes(rates / 2.0, doubled)) / n
+    modes = transforms.gaussian_mean_modes(rates, half)
+    column = transforms.cost(half, eps, reach, n, COLUMNS, modes) / (n * COLUMNS)
     steps = 60.0 if d < 3 else 250.0
     # FFTs run at a twentieth of GEMM's rate; a step's share of the basis is some 4 steps D flops
     product = 10.0 * grid * log(grid + 2.0) * 20.0 + 1e6

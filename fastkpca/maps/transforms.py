@@ -19,10 +19,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from math import ceil, factorial, log, log10, pi, prod
+from math import factorial, gamma, log10, pi, prod, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy  # scipy.special is loaded where it is used first
 
 from .._core.boxes import MOST_NODES, Grid
 from ..base import parallel
@@ -40,6 +41,7 @@ __all__ = [
     "eps_for",
     "error_bound",
     "finufft_cost",
+    "gaussian_mean_modes",
     "has_finufft",
     "nodes_inside",
     "type1",
@@ -334,6 +336,15 @@ class _Boxes(NamedTuple):
     cost: float
 
 
+ORDERS = np.arange(4.0, MOST_NODES + 1.0, 2.0)
+"""Nodes of a box along an axis, of which the cheapest number is taken."""
+PADDED_ORDERS = 4.0 * np.ceil(ORDERS / 4.0)
+FACTORIALS = np.array([float(factorial(int(order))) for order in ORDERS])
+LEBESGUE = 2.0 / pi * np.log(ORDERS) + 1.0
+GAUSSIAN_MEANS = np.array([(gamma(order + 0.5) / sqrt(pi)) ** (0.5 / order) for order in ORDERS])
+"""(mean of m^(2 q))^(1 / (2 q)) where m weighs exp(-m^2), for each q of the ``ORDERS``."""
+
+
 def _direct_cost(half: tuple[int, ...], n: int, k: int) -> float:
     return n * k * 4.0 * prod(2 * m + 1 for m in half) / 8.0 + n * 60.0 * sum(half)
 
@@ -349,60 +360,71 @@ def _finufft_cost(half: tuple[int, ...], eps: float, n: int, k: int) -> float:
     return -(-k // 2) * (once + n * row)
 
 
-def _boxes_cost(half: tuple[int, ...], order: int, counts: tuple[int, ...], n: int, k: int) -> float:
+def _boxes_cost(half: tuple[int, ...], counts: np.ndarray, n: int, k: int) -> np.ndarray:
+    """For each of the ``ORDERS``, with its counts (d, orders)."""
     d = len(half)
-    nodes = float(prod(order * count for count in counts))
+    others = prod(counts[:-1]) * ORDERS ** (d - 1)
+    nodes = others * counts[-1] * ORDERS
     at_nodes = 4.0 * nodes * (half[-1] + 1)
     if d > 1:
-        at_nodes += 8.0 * nodes / (order * counts[-1]) * (half[-1] + 1) * (2 * half[-2] + 1)
-    column = at_nodes / 6.0 + 2.0 * nodes + n * (0.3 * order ** (d - 1) * (4 * -(-order // 4)) + 20.0)
+        at_nodes += others * (8.0 * (half[-1] + 1) * (2 * half[-2] + 1))
+    column = at_nodes / 6.0 + 2.0 * nodes + n * (0.3 * ORDERS ** (d - 1) * PADDED_ORDERS + 20.0)
     return 5e5 + k * column + n * 120.0 * d
 
 
 def _boxes(
-    half: tuple[int, ...], eps: float, reach: Sequence[float], n: int, k: int, lines: Lines | None = None
+    half: tuple[int, ...], eps: float, reach: Sequence[float], n: int, k: int, modes: np.ndarray | None = None
 ) -> _Boxes | None:
     """The cheapest boxes for points that fill ``reach`` to both sides of a middle; None where rounding would be in the
     way.
 
     Interpolation axis by axis multiplies errors by Lebesgue constants, at most (2 / pi) log q + 1 each. Of the bound
     8 d eps the remainder takes seven eighths, the rounding of Lagrange values, some 30 q u Lebesgue^d, the rest.
-    Where weights meet the modes, M^q becomes the root mean square of m^q, and the remainder takes a quarter.
+    Where weights meet the modes, M^q becomes the root mean square of m^q (``modes``: its q-th root for each axis and
+    each of the ``ORDERS``), and the remainder takes a quarter.
     """
     if eps < 4e-13:
         return None
-    d, found = len(half), []
-    for order in range(4, MOST_NODES + 1, 2):
-        share = 3.5 if lines is None else 0.125 * WEIGHTED_SAFETY / d
-        lebesgue = 2.0 / pi * log(order) + 1.0
-        largest = 2.0 * (share * _clip(eps) * factorial(order) / lebesgue ** (d - 1)) ** (1.0 / order)  # M r
-        modes = half if lines is None else [_mean_mode(line, order) for line in lines]
-        counts = tuple(max(1, ceil(x * m / largest)) for m, x in zip(modes, reach, strict=True))
-        found.append(_Boxes(order, counts, _boxes_cost(half, order, counts, n, k)))
-    return min(found, key=lambda boxes: boxes.cost)
+    d = len(half)
+    share = 3.5 if modes is None else 0.125 * WEIGHTED_SAFETY / d
+    largest = 2.0 * (share * _clip(eps) * FACTORIALS / LEBESGUE ** (d - 1)) ** (1.0 / ORDERS)  # M r
+    modes = np.array(half, dtype=float)[:, None] if modes is None else modes
+    counts = np.maximum(1.0, np.ceil(np.array(reach)[:, None] * modes / largest))
+    costs = _boxes_cost(half, counts, n, k)
+    best = int(costs.argmin())
+    return _Boxes(int(ORDERS[best]), tuple(map(int, counts[:, best])), float(costs[best]))
 
 
-def _mean_mode(line: np.ndarray, order: int) -> float:
-    """(sum_m w_m |m|^(2 q) / sum_m w_m)^(1 / (2 q)) for modes -M to M."""
+def _mean_modes(line: np.ndarray) -> np.ndarray:
+    """(sum_m w_m |m|^(2 q) / sum_m w_m)^(1 / (2 q)) for modes -M to M, for each q of the ``ORDERS``."""
     largest = len(line) // 2
-    powers = np.abs(np.arange(-largest, largest + 1.0) / max(largest, 1)) ** (2 * order)
-    return largest * float(line @ powers / line.sum()) ** (0.5 / order)
+    squares = (np.arange(-largest, largest + 1.0) / max(largest, 1)) ** 2
+    return largest * (line @ squares[:, None] ** ORDERS / line.sum()) ** (0.5 / ORDERS)
+
+
+def gaussian_mean_modes(rates: np.ndarray, half: tuple[int, ...]) -> np.ndarray:
+    """The same (axes, orders) for w_m = exp(-rate m^2), nearly: of an integral over |m| <= M."""
+    reached = scipy.special.gammainc(ORDERS + 0.5, (rates * np.square(half))[:, None])
+    return GAUSSIAN_MEANS * reached ** (0.5 / ORDERS) / np.sqrt(rates)[:, None]
 
 
 def _cheapest(
-    half: tuple[int, ...], eps: float, reach: Sequence[float], n: int, k: int, lines: Lines | None
+    half: tuple[int, ...], eps: float, reach: Sequence[float], n: int, k: int, modes: np.ndarray | None
 ) -> tuple[float, _Boxes | None]:
     """The cost of the cheapest way for n points and k real columns, and its boxes; None for the other way."""
     other = _finufft_cost(half, eps, n, k) if has_finufft() else _direct_cost(half, n, k)
-    boxes = _boxes(half, eps, reach, n, k, lines)
+    boxes = _boxes(half, eps, reach, n, k, modes)
     return (other, None) if boxes is None or other <= boxes.cost else (boxes.cost, boxes)
 
 
 def cost(
-    half: tuple[int, ...], eps: float, reach: Sequence[float], n: int, k: int, lines: Lines | None = None
+    half: tuple[int, ...], eps: float, reach: Sequence[float], n: int, k: int, modes: np.ndarray | None = None
 ) -> float:
-    """Of either transform for n points, whose phases fill ``reach`` to both sides of a middle, and k real columns."""
-    return _cheapest(half, eps, reach, n, k, lines)[0]
+    """Of either transform for n points, whose phases fill ``reach`` to both sides of a middle, and k real columns.
+
+    ``modes``: the mean modes of weights that meet the modes.
+    """
+    return _cheapest(half, eps, reach, n, k, modes)[0]
 
 
 class Nodes:
@@ -449,7 +471,8 @@ def _cheapest_nodes(
 ) -> Nodes:
     slack = 1e-9 + 1e-12 * (high - low)
     ends = np.stack([low - slack, high + slack])
-    return Nodes(half, _cheapest(half, eps, list(0.5 * (ends[1] - ends[0])), n, k, lines)[1], ends)
+    modes = None if lines is None else np.stack([_mean_modes(line) for line in lines])
+    return Nodes(half, _cheapest(half, eps, list(0.5 * (ends[1] - ends[0])), n, k, modes)[1], ends)
 
 
 def _slabs(P: np.ndarray, nodes: Nodes) -> list:

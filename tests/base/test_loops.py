@@ -1,0 +1,141 @@
+"""Loops over tasks: the order of results, how far threads run ahead, errors, nested loops, how many threads start."""
+
+import gc
+import threading
+import time
+import weakref
+
+import numpy as np
+import pytest
+
+import fastkpca as fk
+from fastkpca.base import parallel
+
+THREADS = [1, 2, 3]
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """Names of the threads that start."""
+    names, start = [], threading.Thread.start
+
+    def counted(self):
+        names.append(self.name)
+        start(self)
+
+    monkeypatch.setattr(threading.Thread, "start", counted)
+    return names
+
+
+def ours():
+    return [t.name for t in threading.enumerate() if t.name.startswith("fastkpca")]
+
+
+@pytest.mark.parametrize("n_threads", THREADS)
+@pytest.mark.parametrize("n_tasks", [0, 1, 2, 3, 50])
+def test_results_come_in_order(n_threads, n_tasks):
+    def task(i):
+        time.sleep(0.001 * (i * 7 % 3))
+        return i * i
+
+    assert list(parallel.run(task, n_tasks, n_threads=n_threads)) == [i * i for i in range(n_tasks)]
+    assert not ours()
+
+
+@pytest.mark.parametrize("n_threads", THREADS)
+def test_no_more_than_twice_as_many_tasks_are_ahead(n_threads):
+    begun = []
+
+    def task(i):
+        begun.append(i)
+        return i
+
+    for i in parallel.run(task, 40, n_threads=n_threads):
+        time.sleep(0.002)
+        assert len(begun) <= i + 1 + 2 * n_threads
+    assert sorted(begun) == list(range(40))
+
+
+@pytest.mark.parametrize("n_threads", THREADS)
+def test_the_first_error_in_order_is_raised_and_no_more_is_begun(n_threads):
+    begun, got = [], []
+
+    def task(i):
+        begun.append(i)
+        if i >= 5:
+            raise ValueError(f"task {i}")
+        return i
+
+    with pytest.raises(ValueError, match="task 5"):
+        for i in parallel.run(task, 1000, n_threads=n_threads):
+            got.append(i)
+    assert got == list(range(5)) and len(begun) <= 6 + 2 * n_threads
+    assert not ours()
+
+
+@pytest.mark.parametrize("n_threads", [2, 3])
+def test_loops_in_loops(n_threads):
+    def inner(i):
+        return sum(parallel.run(lambda j: i * j, 6, n_threads=n_threads))
+
+    def middle(i):
+        return sum(parallel.run(inner, i, n_threads=n_threads))
+
+    expected = [sum(15 * j for j in range(i)) for i in range(8)]
+    assert list(parallel.run(middle, 8, n_threads=n_threads)) == expected
+    assert not ours()
+
+
+def test_loops_of_several_threads_of_the_user():
+    found = []
+
+    def use():
+        with parallel.blas_threads():
+            for _ in range(30):
+                found.append(list(parallel.run(lambda i: i, 9, n_threads=2)) == list(range(9)))
+
+    threads = [threading.Thread(target=use) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [True] * 120
+    assert not ours()
+
+
+def test_one_thread_helps_all_loops_of_a_call(started):
+    with parallel.blas_threads():
+        for _ in range(50):
+            list(parallel.run(lambda i: i, 4, n_threads=2))
+    assert started == ["fastkpca"]
+    assert not ours()
+    X = np.random.default_rng(0).random((6000, 3))
+    started.clear()
+    fk.kpca(X, "gaussian", 3, sigma=0.5, method="krylov", products="grid", tol=1e-4, n_threads=2)
+    assert started == ["fastkpca"]
+    assert not ours()
+
+
+def test_no_room_for_a_thread(monkeypatch):
+    def start(self):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    assert list(parallel.run(lambda i: i, 9, n_threads=3)) == list(range(9))
+
+
+def test_nothing_is_kept_of_a_loop_that_has_ended():
+    class Rows:
+        pass
+
+    rows = Rows()
+    kept = weakref.ref(rows)
+    with parallel.blas_threads():
+        for _ in parallel.run(lambda i, rows=rows: None, 20, n_threads=2):
+            pass
+        del rows
+        end = time.monotonic() + 10
+        while kept() is not None and time.monotonic() < end:
+            time.sleep(0.001)
+            gc.collect()
+        assert kept() is None

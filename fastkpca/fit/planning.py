@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..base import room
+from ..base.lapack import takes_all
 from ..base.near import with_near
 from ..base.protocol import Cost, FeatureMap, Kernel, Offer, Summary
 from ..errors import NoRouteError, SlowRouteWarning, warn_caller
@@ -45,7 +46,6 @@ from ..solve.costs import (
     ritz_seconds,
     search_seconds,
 )
-from ..solve.lapack import takes_all
 from ..solve.outlook import EXPLORING_PASSES, SHARE
 from ..solve.sampled import FEWEST, SAMPLING_FAILURE, bound_flops, draws_worth, upper_share
 from . import footprint

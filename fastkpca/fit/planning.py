@@ -90,7 +90,7 @@ LEAST_HELD = 300
 FALLS, FALLS_FOR_EACH = 16.0, 1.2
 """A spectrum falls fast enough for block Krylov on a small matrix, without a look, where no more than 1 / FALLS of the
 eigenvalues share the trace, and no more than 1 / FALLS_FOR_EACH over the number of components."""
-HELD_COLUMNS = 128
+HELD_COLUMNS = 64
 """Columns of X from which they always are: making them in float32 as well takes longer than the passes in float64."""
 READ_RATE = 1e10  # bytes
 DEAR_COLUMNS = 32

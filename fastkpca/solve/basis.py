@@ -20,9 +20,7 @@ __all__ = ["STRIP", "Basis", "inner", "times"]
 STRIP = 32
 """Columns of temporary arrays of n rows."""
 PANEL = 8192
-"""Most rows of a task, where there are twice as many."""
-WORTH_A_TASK = 1 << 20
-"""Multiplications of a task in products with fewer rows: they take ten times as long as to hand it to a thread."""
+"""Rows of a task, of many."""
 
 
 class Basis:
@@ -203,10 +201,7 @@ class Basis:
 
 def _panels(n: int, columns: int) -> list[slice]:
     """Rows of the tasks of a product with n x ``columns`` multiplications, by these numbers alone."""
-    count = min(n // 1024, n * columns // WORTH_A_TASK)
-    count = max(2 * (min(count, 4) // 2), -(-n // PANEL) if n >= 2 * PANEL else 1)
-    step = 64 * -(-n // (64 * count))
-    return [slice(i, min(n, i + step)) for i in range(0, n, step)]
+    return parallel.shares(n, n * columns, most=max(4, -(-n // PANEL)))
 
 
 def times(A: np.ndarray, B: np.ndarray, n_threads: int = 1) -> np.ndarray:

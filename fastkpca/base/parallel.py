@@ -119,9 +119,11 @@ WORTH_A_TASK = 1 << 20
 
 def shares(n: int, multiplications: float, *, most: int = 4, least: int = 1024) -> list[slice]:
     """range(n) in equal parts, for the tasks of some work on n rows: an even number, by shapes alone."""
+    if n < 2 * least:
+        return [slice(0, n)]
     count = 2 * (int(min(n // least, multiplications // WORTH_A_TASK, most)) // 2) or 1
-    step = 64 * -(-n // (64 * count)) if count > 1 else max(n, 1)
-    return [slice(i, min(n, i + step)) for i in range(0, max(n, 1), step)]
+    step = 64 * -(-n // (64 * count)) if count > 1 else n
+    return [slice(i, min(n, i + step)) for i in range(0, n, step)]
 
 
 def run(

@@ -588,7 +588,7 @@ def _pivots(
     cost: Cost,
     residual: float,
     largest: int,
-    n_threads: int,
+    n_threads: int = 1,
     *,
     counted: bool = False,
 ) -> Offer:

@@ -475,16 +475,17 @@ def _features(
     """Those that the pivots add to the rows of S after features F, if any: L^-1 (k(pivots, S) - F_pivots F)."""
     done = np.empty((0, len(S))) if F is None else F
     coefficients = np.empty((len(pivots), 0)) if F_pivots is None else np.ascontiguousarray(F_pivots)
+
+    def features(part: slice) -> np.ndarray:
+        new = _block(kernel, pivots, S[part])
+        _core.project_out(new, done[:, part], coefficients)
+        _core.solve(L, new)
+        return new
+
     parts = parallel.shares(len(S), len(S) * len(pivots) * (16 + len(done) + len(pivots) / 2))
-
-    def task(i: int) -> np.ndarray:
-        part = _block(kernel, pivots, S[parts[i]])
-        _core.project_out(part, done[:, parts[i]], coefficients)
-        _core.solve(L, part)
-        return part
-
-    found = list(parallel.run(task, len(parts), n_threads=n_threads))
-    return found[0] if len(found) == 1 else np.hstack(found)
+    if len(parts) == 1:
+        return features(parts[0])
+    return np.hstack(list(parallel.run(lambda i: features(parts[i]), len(parts), n_threads=n_threads)))
 
 
 def _relative_error(values: np.ndarray, shares: np.ndarray) -> float:

@@ -28,6 +28,7 @@ cdef extern from "product_ops.h" nogil:
 cdef const fk_product_ops *ops = fk_product_select(NULL)
 
 FACTOR_BLOCK = BLOCK
+BEATS_BLAS = bool(ops.beats_blas)
 
 
 cdef int as_int(Py_ssize_t n) except? -1:

@@ -17,6 +17,8 @@
 #define FK_BYTES 64
 #define FK_ROWS 3
 #define FK_COLUMNS 8
+#define FK_DOT_ROWS 12
+#define FK_DOT_BLOCK 256
 #elif defined(__AVX2__) && defined(__FMA__)
 #include <immintrin.h>
 #define FK_BYTES 32
@@ -367,8 +369,14 @@ static void squares_single(ptrdiff_t ni, ptrdiff_t nj, const float *K, ptrdiff_t
     }
 }
 
+#if FK_BYTES != 64
+#define dots_d NULL
+#define dots_s NULL
+#endif
+
 #define FK_TABLE(S)                                                                                                   \
-    {gauss_direct_##S, dot_direct_##S, gauss_map_##S,           power_map_##S,     tanh_map_##S,                      \
+    {gauss_direct_##S, dot_direct_##S, 2 * LANES_##S,          dots_##S,         gauss_map_##S, power_map_##S,      \
+     tanh_map_##S,                                                                                                    \
      multiply_##S,     multiply_transposed_##S, multiply_both_##S, exp_array_##S}
 
 const fk_ops FK_CAT(fk_ops, FK_ISA) = {FK_TEXT(FK_ISA), FK_TABLE(d), FK_TABLE(s), squares, squares_single};

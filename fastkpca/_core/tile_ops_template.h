@@ -82,6 +82,73 @@ static void NAME(dot_direct)(ptrdiff_t ni, ptrdiff_t nj, ptrdiff_t d, const T *X
 #undef PATCHES
 #undef ROWS_OF_PATCHES
 
+#if FK_BYTES == 64
+/* Scalar products of many coordinates: a block of them at a time, so that a panel of Y stays in the first level of cache
+   and the rows of X in the second. An entry has the same bits wherever in a tile it stands. */
+FK_INLINE void NAME(dots_patch)(const int R, const int W, const int ADD, const ptrdiff_t d, const VEC alpha, const T *X,
+                                ptrdiff_t ldx, const T *Y, T *K, ptrdiff_t ldk)
+{
+    VEC acc[FK_DOT_ROWS][2];
+    FK_UNROLL
+    for (int i = 0; i < R; i++)
+        FK_UNROLL
+        for (int w = 0; w < W; w++)
+            acc[i][w] = (VEC){0};
+    for (ptrdiff_t f = 0; f < d; f++) {
+        VEC y[2];
+        FK_UNROLL
+        for (int w = 0; w < W; w++)
+            y[w] = LOAD(Y + (2 * f + w) * LANES);
+        FK_UNROLL
+        for (int i = 0; i < R; i++) {
+            const VEC x = ALL(X[i * ldx + f]);
+            FK_UNROLL
+            for (int w = 0; w < W; w++)
+                acc[i][w] = FMA(x, y[w], acc[i][w]);
+        }
+    }
+    FK_UNROLL
+    for (int i = 0; i < R; i++)
+        FK_UNROLL
+        for (int w = 0; w < W; w++) {
+            T *out = K + i * ldk + w * LANES;
+            STORE(out, ADD ? FMA(alpha, acc[i][w], LOAD(out)) : alpha * acc[i][w]);
+        }
+}
+
+#define DOTS(R, W, ADD)                                                                                               \
+    for (; i + R <= ni; i += R)                                                                                       \
+        NAME(dots_patch)(R, W, ADD, length, factor, X + i * d + f, d, panel, K + i * ldk + j, ldk);
+#define DOTS_OF_PANEL(W, ADD)                                                                                         \
+    {                                                                                                                 \
+        DOTS(FK_DOT_ROWS, W, ADD)                                                                                     \
+        DOTS(4, W, ADD)                                                                                               \
+        DOTS(1, W, ADD)                                                                                               \
+    }
+
+static void NAME(dots)(ptrdiff_t ni, ptrdiff_t nj, ptrdiff_t d, T alpha, const T *X, const T *Y, T *K, ptrdiff_t ldk)
+{
+    const VEC factor = ALL(alpha);
+    for (ptrdiff_t f = 0; f < d; f += FK_DOT_BLOCK) {
+        const ptrdiff_t length = d - f < FK_DOT_BLOCK ? d - f : FK_DOT_BLOCK;
+        for (ptrdiff_t j = 0; j < nj; j += 2 * LANES) {
+            const T *panel = Y + j * d + f * 2 * LANES;
+            ptrdiff_t i = 0;
+            if (nj - j >= 2 * LANES && f == 0)
+                DOTS_OF_PANEL(2, 0)
+            else if (nj - j >= 2 * LANES)
+                DOTS_OF_PANEL(2, 1)
+            else if (f == 0)
+                DOTS_OF_PANEL(1, 0)
+            else
+                DOTS_OF_PANEL(1, 1)
+        }
+    }
+}
+#undef DOTS
+#undef DOTS_OF_PANEL
+#endif
+
 /* ---- maps in place ---- */
 
 static void NAME(gauss_map)(ptrdiff_t ni, ptrdiff_t nj, const T *a, const T *b, T *K, ptrdiff_t ldk)

@@ -5,15 +5,15 @@ The work is in C beside this file: ``tile_ops.c`` (vector loops, compiled once f
 when this module is imported; ``INSTRUCTION_SET`` says which) and ``tile_pair.c`` (the walk over tiles that stay in
 cache). Here arrays become pointers, and the GIL is released for the whole of a call.
 
-Gaussian distances are differences along the tile in few dimensions, and |x|^2 + |y|^2 - 2 x.y by GEMM in many, about
+Gaussian distances are differences along the tile in few dimensions, and |x|^2 + |y|^2 - 2 x.y in many, about
 the joint mean of the two sets of rows; where the latter's first two terms would cost the exponent more than 1e-13
 (float32: 1e-5) the tile is recentred, and if that is not enough differences are taken. ``block(X, X)`` is symmetric
-bit for bit.
+bit for bit. Products of many coordinates are BLAS's, but with AVX-512, which few builds of BLAS use to the full.
 """
 
 import numpy as np
 
-from scipy.linalg.cython_blas cimport dgemm, sgemm
+from scipy.linalg.cython_blas cimport dgemm, dsyrk, sgemm, ssyrk
 
 
 cdef extern from "tile_ops.h" nogil:
@@ -55,6 +55,10 @@ cdef extern from "tile_pair.h" nogil:
                                double *, double *, int *) noexcept nogil
     ctypedef void (*fk_gemm_s)(char *, char *, int *, int *, int *, float *, float *, int *, float *, int *,
                                float *, float *, int *) noexcept nogil
+    ctypedef void (*fk_syrk_d)(char *, char *, int *, int *, double *, double *, int *, double *, double *,
+                               int *) noexcept nogil
+    ctypedef void (*fk_syrk_s)(char *, char *, int *, int *, float *, float *, int *, float *, float *,
+                               int *) noexcept nogil
 
     ctypedef struct fk_pair:
         Py_ssize_t n
@@ -78,8 +82,8 @@ cdef extern from "tile_pair.h" nogil:
 
     Py_ssize_t fk_kept_entries(Py_ssize_t n, Py_ssize_t m, int same)
     void fk_kept_block(Py_ssize_t n, Py_ssize_t m, int same, const double *kept, double *K) noexcept
-    int fk_walk_d(const fk_ops *ops, const fk_kernel *kernel, fk_gemm_d gemm, const fk_pair *pair)
-    int fk_walk_s(const fk_ops *ops, const fk_kernel *kernel, fk_gemm_s gemm, const fk_pair *pair)
+    int fk_walk_d(const fk_ops *ops, const fk_kernel *kernel, fk_gemm_d gemm, fk_syrk_d syrk, const fk_pair *pair)
+    int fk_walk_s(const fk_ops *ops, const fk_kernel *kernel, fk_gemm_s gemm, fk_syrk_s syrk, const fk_pair *pair)
 
 
 cdef const fk_ops *ops = NULL
@@ -156,9 +160,9 @@ cdef int walk(const fk_kernel *kernel, fk_pair *pair, bint single) except -1:
         raise OverflowError(f"a BLAS dimension of {pair.d} exceeds 2**31 - 1")
     with nogil:
         if single:
-            failed = fk_walk_s(ops, kernel, sgemm, pair)
+            failed = fk_walk_s(ops, kernel, sgemm, ssyrk, pair)
         else:
-            failed = fk_walk_d(ops, kernel, dgemm, pair)
+            failed = fk_walk_d(ops, kernel, dgemm, dsyrk, pair)
     if failed:
         raise MemoryError(f"no memory for the tiles of {pair.n} by {pair.m} rows")
     return 0

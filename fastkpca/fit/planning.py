@@ -23,16 +23,17 @@ from ..model.plan import Candidate, Plan, Room, readable_seconds, readable_size
 from ..products.exact import kept_bytes as kept_value_bytes
 from ..products.matrix import kept_bytes
 from ..products.rates import (
-    EIGENVECTOR_STEP,
     FEATURE_RATE,
     GEMM_RATE,
     OVERHEAD,
+    PRODUCT_RATE,
     ROW_RATE,
     SYRK_RATE,
     eigen_seconds,
     entry_rate,
     is_compiled,
     value_seconds,
+    vector_seconds,
 )
 from ..rows.view import Rows
 from ..solve.costs import (
@@ -70,7 +71,7 @@ LOOK_VALUES = 1e5
 NO_LOOK_SECONDS, NO_LOOK_EXACT_SECONDS = 0.1, 0.25
 """Of a route that is taken without a look, which costs 5 to 25 milliseconds; the latter of a map that leaves nothing
 out."""
-NO_SEARCH_SECONDS = 0.02
+NO_SEARCH_SECONDS = 0.014
 """Of the moments of a map that leaves something out, the same: fewer features by a search would not repay it."""
 SPREAD_COLUMNS = 64
 KRYLOV_OVERHEAD, HELD_OVERHEAD = 15e-3, 2e-3  # the latter beside compiled values that are held
@@ -95,7 +96,7 @@ HELD_COLUMNS = 128
 READ_RATE = 1e10  # bytes
 DEAR_COLUMNS = 32
 """Columns of X from which a compiled kernel value of a search takes longer to make than to read."""
-MANY_COLUMNS, HOPELESS = 32, 8.0
+MANY_COLUMNS, HOPELESS = 32, 4.0
 """Columns of X, and times as many pivots as there may be features, from which truncated maps are not looked for."""
 WORTH_EXACTNESS = 1.3
 """Times the seconds of the best feature map that one without any truncation may take."""
@@ -174,7 +175,7 @@ def _plan(problem: Problem) -> Plan:
     target, rows, dense = problem.target, problem.rows, _dense_candidate(problem)
     look_seconds = LOOK_SECONDS + LOOK_VALUES * value_seconds(problem.kernel, problem.data.n_features)
     # many vectors take other routes as long
-    look_seconds += 0.5 * EIGENVECTOR_STEP * problem.data.n_samples * (target.n_components or 0)
+    look_seconds += 0.5 * vector_seconds(problem.data.n_samples, target.n_components or 0)
     quick = dense.seconds <= look_seconds and not (
         target.forced or target.max_features or dense.obstacle or rows.sequential or rows.distributed
     )
@@ -477,7 +478,7 @@ def _feature_seconds(problem: Problem, offer: Offer, *, kept: bool = False) -> f
     elif offer.name == "pivots" and offer.cost.residual >= SCORES_BY_WEIGHTS:
         again = D * value_seconds(problem.kernel, d)
     quick = offer.cost.quick_flops if problem.takes_quick_moments else None
-    moment = D * D / SYRK_RATE if quick is None else quick / GEMM_RATE
+    moment = D * D / SYRK_RATE if quick is None else quick / PRODUCT_RATE
     seconds = n * (form + again + moment + 2.0 * D * k / GEMM_RATE + 4 * d / ROW_RATE)
     return seconds + offer.cost.setup_flops / GEMM_RATE + eigen_seconds(D, k) + OVERHEAD
 

@@ -30,7 +30,7 @@ __all__ = ["Gaussian", "median_distance"]
 
 MEDIAN_ROWS = 512
 PROBE_ROWS = 256
-CENTRE_ROWS = 256
+CENTRE_ROWS, BALL_STEPS = 256, 64
 LEAST_WORK = 1e9  # flops of a moment pass below which the search would cost more than it saves
 MANY_ROWS = 64  # for each row of the sample: the search on all of it is then made for the plan
 PROBE_SHARE = 0.002  # of those flops, for the look at ranked features
@@ -164,22 +164,20 @@ class Gaussian(Kernel):
         best: tuple[int, np.ndarray] | None = None
         largest_order = _largest_order(d, max_features)
         for center in _centers(data, few):
-            squares = np.sum(((few - center) / sigma) ** 2, axis=1)
+            squares = _squares(few, center, sigma)
             if squares.max() > LARGEST_RADIUS**2:
                 continue
-            if best is None and truncation.residual(squares, largest_order).mean() > 1e3 * tol:
-                break  # the candidates that follow move the centre a little; they don't gain this much
-            order = truncation.order_for_trace(squares, 0.9 * tol, largest_order if best is None else best[0] - 1)
+            most = largest_order if best is None else best[0] - 1
+            order, left_out = truncation.order_for_trace(squares, 0.9 * tol, most)
             if order >= 0:
                 best = order, center
+            elif best is None and left_out > 1e3 * tol:
+                break  # the candidates that follow move the centre a little; they don't gain this much
         if best is None:
             return []
-        order, center = best
-        squares = np.sum(((data.sample - center) / sigma) ** 2, axis=1)
-        left_out = float(truncation.residual(squares, order).mean())
-        if left_out > 0.9 * tol:
-            order = truncation.order_for_trace(squares, 0.9 * tol, largest_order)
-            left_out = float(truncation.residual(squares, order).mean())
+        least, center = best
+        squares = _squares(data.sample, center, sigma)
+        order, left_out = truncation.order_for_trace(squares, 0.9 * tol, largest_order, least)
         if order < 0 or squares.max() > LARGEST_RADIUS**2:
             return []
         D = taylor_size(d, order)
@@ -289,8 +287,10 @@ def _centers(data: Summary, few: np.ndarray) -> Iterator[np.ndarray]:
     yield data.box.mean(axis=0)
     if data.n_features == 1:
         return  # the box is the ball
-    ball = few.mean(axis=0)
-    for step in range(1, 65):  # Badoiu & Clarkson 2003: towards the farthest row, by 1 / (step + 1)
-        away = few - ball
-        ball = ball + away[np.argmax(np.einsum("ij,ij->i", away, away))] / (step + 1)
-    yield ball
+    yield truncation.small_ball(np.ascontiguousarray(few, dtype=np.float64), BALL_STEPS)
+
+
+def _squares(rows: np.ndarray, center: np.ndarray, sigma: float) -> np.ndarray:
+    """|x - center|^2 in units of sigma."""
+    scaled = (rows - center) / sigma
+    return np.einsum("ij,ij->i", scaled, scaled)

@@ -20,12 +20,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
-from math import ceil, erfc, exp, log, pi, prod, sqrt
+from math import ceil, erfc, exp, expm1, log, pi, prod, sqrt
 from typing import Any
 
 import numpy as np
 import scipy  # scipy.fft is loaded where it is used first
 
+from ..base.caching import cached_property
 from ..base.protocol import Cost, FeatureMap, Kernel, Moments, Offer, OperatorMoments, Summary
 from ..base.rounding import UNIT
 from ..base.stored import Record
@@ -118,6 +119,12 @@ class FourierMap(FeatureMap):
         grid = prod(2 * (4 * m + 1) for m in self.half)
         self.tile_rows = 1 << (min(max(grid // 2, LEAST_TILE), LARGEST_TILE).bit_length() - 1)
 
+    @cached_property
+    def _moment_nodes(self) -> transforms.Nodes:
+        """For sums over the rows of the box of all products of two waves."""
+        doubled, lines = tuple(2 * m for m in self.half), [np.convolve(line, line) for line in self._lines]
+        return transforms.nodes_inside(doubled, self.eps, self._inside, lines=lines)
+
     def _points(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """Phases (d, n) in [-pi, pi], and which rows count (None: all of them)."""
         P = np.array(np.asarray(X).T, dtype=np.float64, order="C")
@@ -185,10 +192,11 @@ class FourierMap(FeatureMap):
 
     def applied(self, C: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         spectra = self._pack(np.asarray(C, dtype=np.float64)) * self._half_root
+        at = transforms.SharedType2(spectra, self.half, self.eps, self._lines, self._inside)
 
         def values(X: np.ndarray) -> np.ndarray:
             P, near = self._points(X)
-            values = transforms.type2(P, spectra, self.half, self.eps, self._lines)
+            values = at(P)
             if near is not None:
                 values[~near] = 0.0
             return values
@@ -308,8 +316,7 @@ class ToeplitzMoments(OperatorMoments):
                 "against rows inside; make a map for all the rows"
             )
         U = None if weights is None else np.asarray(weights, dtype=np.float64)[:, None]
-        lines = [np.convolve(line, line) for line in self.map._lines]
-        self._sums += transforms.type1(P, U, self._doubled, self.map.eps, lines, self.map._inside)[0]
+        self._sums += transforms.type1(P, U, self._doubled, self.map.eps, nodes=self.map._moment_nodes)[0]
         count = float(len(X)) if weights is None else float(np.sum(weights))
         self.count += count
         self.residual_trace += count * self.map.tail * (1.0 + len(X) * UNIT)
@@ -591,7 +598,7 @@ def _last_mode(period: float, sigma: float, tail: float) -> tuple[int, float]:
     a, scale = _mode_weights(period, sigma)
 
     def beyond(m: int) -> float:
-        return 2.0 * scale * exp(-a * (m + 1.0) ** 2) / -np.expm1(-a * (2 * m + 3.0)) * (1.0 + 1e-12)
+        return 2.0 * scale * exp(-a * (m + 1.0) ** 2) / -expm1(-a * (2 * m + 3.0)) * (1.0 + 1e-12)
 
     last = max(0, ceil(sqrt(max(0.0, log(4.0 / tail)) / a)))
     least = max(0, last // 2)
@@ -599,7 +606,7 @@ def _last_mode(period: float, sigma: float, tail: float) -> tuple[int, float]:
         last += 1 + last // 8
     while last > least and beyond(last - 1) <= tail:
         last -= 1
-    return last, float(beyond(last))
+    return last, beyond(last)
 
 
 @dataclass(frozen=True)
@@ -703,8 +710,8 @@ def _sizes(data: Summary, sigma: float, tol: float) -> tuple[tuple[int, ...], fl
     large."""
     sides = data.box[1] - data.box[0]
     d = data.n_features
-    periods = sides + 2.0 * _margin(d) * sigma
-    if not np.prod(periods / sigma) < 16 * LARGEST:
+    periods = (sides + 2.0 * _margin(d) * sigma).tolist()
+    if not prod(period / sigma for period in periods) < 16 * LARGEST:
         return None
     half = tuple(_last_mode(period, sigma, TAIL_SHARE * tol / d)[0] for period in periods)
     return half, max(exp(-_mode_weights(period, sigma)[0] * m**2) for period, m in zip(periods, half))
@@ -726,11 +733,13 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
     grid = float(prod(4 * m + 1 for m in half))
     sides = data.box[1] - data.box[0]
     periods = sides + 2.0 * _margin(d) * sigma
-    lines = [np.exp(-_mode_weights(p, sigma)[0] * np.arange(-m, m + 1.0) ** 2) for m, p in zip(half, periods)]
     doubled, n = tuple(2 * m for m in half), max(1, data.n_samples)
     reach = pi * sides / periods
-    row = transforms.cost(doubled, eps, reach, n, 1, [np.convolve(line, line) for line in lines]) / n
-    column = transforms.cost(half, eps, reach, n, COLUMNS, lines) / (n * COLUMNS)
+    rates = np.array([_mode_weights(p, sigma)[0] for p in periods])
+    # the weights of pairs of modes, by their sum, are a Gaussian twice as wide
+    row = transforms.cost(doubled, eps, reach, n, 1, transforms.gaussian_mean_modes(rates / 2.0, doubled)) / n
+    modes = transforms.gaussian_mean_modes(rates, half)
+    column = transforms.cost(half, eps, reach, n, COLUMNS, modes) / (n * COLUMNS)
     steps = 60.0 if d < 3 else 250.0
     # FFTs run at a twentieth of GEMM's rate; a step's share of the basis is some 4 steps D flops
     product = 10.0 * grid * log(grid + 2.0) * 20.0 + 1e6

@@ -70,13 +70,37 @@ def test_order_for_trace_is_the_least_that_fits(tol, attack):
     for case in range(attack.count(200, least=10)):
         rng = attack.rng("order", case)
         squares = rng.exponential(rng.choice([0.01, 1.0, 30.0]), 50)
-        order = truncation.order_for_trace(squares, tol, 400)
+        order, left_out = truncation.order_for_trace(squares, tol, 400)
         assert truncation.residual(squares, order).mean() <= tol
         assert order == 0 or truncation.residual(squares, order - 1).mean() > tol
+        assert left_out == pytest.approx(truncation.residual(squares, order).mean(), rel=1e-12)
+        for least in {1, max(1, order - 9), max(1, order - 1), order, order + 1}:  # from where the search begins
+            found, left_out = truncation.order_for_trace(squares, tol, 400, least)
+            assert found == max(order, least)
+            assert left_out == pytest.approx(truncation.residual(squares, found).mean(), rel=1e-12)
+
+
+def test_residual_is_a_sharp_bound_by_series_and_beyond_it(attack):
+    """Arguments about those from which on SciPy's function is taken, and so small that t^p / p! leaves the range."""
+    for case in range(attack.count(60, least=12)):
+        rng = attack.rng("residual", case)
+        p = int(rng.choice([1, 2, 3, 8, 20, 60, 150, 400, 900, 1300, 1999, 2000, 2001]))
+        near = [0.5 * p, np.nextafter(0.5 * p, np.inf), 600.0, 600.1, 1e-300, 0.0, 1369.0, 1e5]
+        squares = np.array([*near, *rng.uniform(0.0, 0.6 * p, 20), *10.0 ** rng.uniform(-30.0, 0.0, 9)])
+        values = truncation.residual(squares, p)
+        for t, value in zip(squares, values):
+            with mpmath.workdps(60):
+                exact = mpmath.gammainc(p, 0, mpmath.mpf(float(t)), regularized=True) if t < 1e4 else mpmath.mpf(1)
+            assert exact <= value <= min(1.0, max(float(exact) * (1 + 2e-11), 2.4e-308 * (t > 0)))
+        order = rng.permutation(len(squares))  # a row's bound is its own
+        np.testing.assert_array_equal(truncation.residual(squares[order], p), values[order])
+        np.testing.assert_array_equal(truncation.residual(squares[:5], p), values[:5])
 
 
 def test_order_says_when_none_fits():
-    assert truncation.order_for_trace(np.array([100.0]), 1e-6, 50) == -1
+    for least in (0, 1, 7, 50):
+        order, left_out = truncation.order_for_trace(np.array([100.0]), 1e-6, 50, least)
+        assert order == -1 and left_out == truncation.residual(np.array([100.0]), 50)[0]
     assert truncation.order_for_ball(10.0, 1e-6, 50) == -1
     assert truncation.order_for_ball(1.0, 1e-6, 50) > 0
 
@@ -87,3 +111,15 @@ def test_sharp_bound_against_the_seeds():
     assert min(ratios) > 30
     assert all(seed_bound(R, p) >= truncation.ball_bound(R, p) for R in (0.1, 1.0, 3.0) for p in range(1, 60))
     assert truncation.order_for_ball(2.0, 1e-6, 100) < next(p for p in range(100) if seed_bound(2.0, p) <= 1e-6)
+
+
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_small_ball_is_hardly_larger_than_the_smallest(d):
+    rng = np.random.default_rng(d)
+    rows = rng.standard_normal((60, d))
+    rows *= rng.random((60, 1)) / np.linalg.norm(rows, axis=1)[:, None]
+    rows[:2] = 0.0
+    rows[0, 0], rows[1, 0] = 1.0, -1.0  # a diameter of the unit ball, which holds the others
+    shift = np.arange(1.0, d + 1.0)
+    centre = truncation.small_ball(rows + shift, 64)
+    assert np.linalg.norm(rows + shift - centre, axis=1).max() <= 1.0 + 1.0 / 8.0  # 1 + 1 / sqrt(64) is proved

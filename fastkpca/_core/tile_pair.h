@@ -10,6 +10,12 @@
 #define FK_DIRECT 32
 #endif
 
+/* A block of rows with at least so many coordinates is one product of BLAS's, and each of its tiles a part of that: the
+   rows of a tile alone would not stay in cache. */
+#ifndef FK_WHOLE
+#define FK_WHOLE 2048
+#endif
+
 /* The GEMM form |x|^2 + |y|^2 - 2 x.y of the exponent is off by its first two terms times the unit roundoff, times the
    rounding of a sum of d terms (Gaussian.entry_error). Where the first two factors alone would pass these bounds the
    tile is recentred, then differences are taken. */
@@ -29,6 +35,8 @@ typedef void (*fk_gemm_d)(char *, char *, int *, int *, int *, double *, double 
                           double *, int *);
 typedef void (*fk_gemm_s)(char *, char *, int *, int *, int *, float *, float *, int *, float *, int *, float *,
                           float *, int *);
+typedef void (*fk_syrk_d)(char *, char *, int *, int *, double *, double *, int *, double *, double *, int *);
+typedef void (*fk_syrk_s)(char *, char *, int *, int *, float *, float *, int *, float *, float *, int *);
 
 typedef struct {
     ptrdiff_t n, m, d;
@@ -52,7 +60,7 @@ void fk_kept_block(ptrdiff_t n, ptrdiff_t m, int same, const double *kept, doubl
 
 /* 0, or -1 where scratch memory could not be had. Tiles are computed and multiplied in the type of the name; products
    are accumulated over tiles in double. */
-int fk_walk_d(const fk_ops *ops, const fk_kernel *kernel, fk_gemm_d gemm, const fk_pair *pair);
-int fk_walk_s(const fk_ops *ops, const fk_kernel *kernel, fk_gemm_s gemm, const fk_pair *pair);
+int fk_walk_d(const fk_ops *ops, const fk_kernel *kernel, fk_gemm_d gemm, fk_syrk_d syrk, const fk_pair *pair);
+int fk_walk_s(const fk_ops *ops, const fk_kernel *kernel, fk_gemm_s gemm, fk_syrk_s syrk, const fk_pair *pair);
 
 #endif

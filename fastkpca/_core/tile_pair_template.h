@@ -7,14 +7,17 @@ typedef struct {
     const fk_ops *ops;
     const fk_kernel *kernel;
     FK_CAT(fk_gemm, S) gemm;
+    FK_CAT(fk_syrk, S) syrk;
     const fk_pair *pair;
+    int whole;          /* all inner products are made at once, in the block (of one set of rows: above the diagonal) */
     int direct;         /* coordinates along the tile instead of GEMM */
     int differ;         /* differences in double: float coordinates would lose too much */
     ptrdiff_t tile_m;   /* columns of a tile at most */
     ptrdiff_t ldk;      /* from one row of a tile to the next */
     double *centre;     /* (d,), of the whole pair, then of a tile */
     ptrdiff_t panel;    /* rows of Y that lie together, feature by feature: 0 for BLAS, which has them one by one */
-    T *X, *Y;           /* (n, d) and (m padded, d) for products; Y is (d, m padded) for direct */
+    const T *X, *Y;     /* (n, d) and (m padded, d) for products; Y is (d, m padded) for direct */
+    T *room_x, *room_y; /* for them */
     T *rows;            /* (panel, d), as they are before they are turned */
     ptrdiff_t ldy;
     double *x2, *y2;    /* squared norms after centring */
@@ -30,26 +33,34 @@ typedef struct {
     T *sum;
 } NAME(walk);
 
+static void NAME(row_squares)(ptrdiff_t n, ptrdiff_t d, const T *Z, double *squares)
+{
+    for (ptrdiff_t i = 0; i < n; i++) {
+        const T *z = Z + i * d;
+        double sums[8] = {0}; /* that do not wait for each other */
+        ptrdiff_t f = 0;
+        for (; f + 8 <= d; f += 8)
+            for (int h = 0; h < 8; h++)
+                sums[h] += (double)z[f + h] * z[f + h];
+        for (; f < d; f++)
+            sums[0] += (double)z[f] * z[f];
+        squares[i] = (sums[0] + sums[1] + (sums[2] + sums[3])) + (sums[4] + sums[5] + (sums[6] + sums[7]));
+    }
+}
+
 /* Rows minus the centre in T, and their squared norms (of the rounded rows, so that distances are of these). */
 static void NAME(centre_rows)(ptrdiff_t n, ptrdiff_t d, const double *X, const double *centre, T *Z, double *norms)
 {
     for (ptrdiff_t i = 0; i < n; i++) {
         const double *x = X + i * d;
         T *z = Z + i * d;
-        double sums[8] = {0}; /* that do not wait for each other */
-        ptrdiff_t f = 0;
         if (centre)
             for (ptrdiff_t g = 0; g < d; g++)
                 z[g] = (T)(x[g] - centre[g]);
         else
             for (ptrdiff_t g = 0; g < d; g++)
                 z[g] = (T)x[g];
-        for (; f + 8 <= d; f += 8)
-            for (int h = 0; h < 8; h++)
-                sums[h] += (double)z[f + h] * z[f + h];
-        for (; f < d; f++)
-            sums[0] += (double)z[f] * z[f];
-        norms[i] = (sums[0] + sums[1] + (sums[2] + sums[3])) + (sums[4] + sums[5] + (sums[6] + sums[7]));
+        NAME(row_squares)(1, d, z, norms + i);
     }
 }
 
@@ -58,6 +69,39 @@ static void NAME(repeat_last)(ptrdiff_t m, ptrdiff_t d, T *Y)
     for (ptrdiff_t j = m; j < padded(m); j++)
         memcpy(Y + j * d, Y + (m - 1) * d, d * sizeof(T));
 }
+
+/* All inner products, in the block: row-major (n, m) is column-major (m, n). */
+static void NAME(whole_products)(const NAME(walk) *w)
+{
+    int m = (int)w->pair->m, n = (int)w->pair->n, d = (int)w->pair->d;
+    T one = 1, zero = 0;
+    if (w->pair->same)
+        w->syrk("L", "T", &n, &d, &one, (T *)w->X, &d, &zero, w->pair->block, &n);
+    else
+        w->gemm("T", "N", &m, &n, &d, &one, (T *)w->Y, &d, (T *)w->X, &d, &zero, w->pair->block, &m);
+}
+
+/* alpha times inner products that are known: ``square``, above the diagonal alone. */
+static void NAME(take_products)(const NAME(walk) *w, ptrdiff_t ni, ptrdiff_t nj, T alpha, const T *known, int square)
+{
+    const ptrdiff_t m = w->pair->m;
+    for (ptrdiff_t i = 0; i < ni; i++) {
+        T *row = w->K + i * w->ldk;
+        for (ptrdiff_t j = square ? i : 0; j < nj; j++)
+            row[j] = alpha * known[i * m + j];
+        for (ptrdiff_t j = 0; square && j < i; j++)
+            row[j] = alpha * known[j * m + i];
+        for (ptrdiff_t j = nj; j < padded(nj); j++)
+            row[j] = row[nj - 1];
+    }
+}
+
+/* The tile at (i0, j0) of those that are known, or NULL. */
+static const T *NAME(known_products)(const NAME(walk) *w, ptrdiff_t i0, ptrdiff_t j0)
+{
+    return w->whole ? (const T *)w->pair->block + i0 * w->pair->m + j0 : NULL;
+}
+
 
 /* ``centre_rows`` for the second factor of products: m rows, and copies of the last one up to the padding. */
 static void NAME(centre_second)(const NAME(walk) *w, ptrdiff_t m, const double *Y, const double *centre, T *Z,
@@ -92,15 +136,19 @@ static void NAME(products)(const NAME(walk) *w, ptrdiff_t ni, ptrdiff_t nj, T al
     w->gemm("T", "N", &m, &n, &d, &alpha, (T *)Y, &ld, (T *)X, &ld, &zero, w->K, &ldk);
 }
 
-static void NAME(exponents)(const NAME(walk) *w, ptrdiff_t ni, ptrdiff_t nj, double c, const T *X, const T *Y,
-                            const double *x2, const double *y2)
+/* ``known``: the inner products, or NULL. */
+static void NAME(exponents)(const NAME(walk) *w, ptrdiff_t ni, ptrdiff_t nj, double c, const T *known, int square,
+                            const T *X, const T *Y, const double *x2, const double *y2)
 {
     const fk_ops *ops = w->ops;
     for (ptrdiff_t i = 0; i < ni; i++)
         w->a[i] = (T)(c * x2[i]);
     for (ptrdiff_t j = 0; j < padded(nj); j++)
         w->b[j] = (T)(c * y2[smaller(j, nj - 1)]);
-    NAME(products)(w, ni, nj, (T)(-2 * c), X, Y);
+    if (known != NULL)
+        NAME(take_products)(w, ni, nj, (T)(-2 * c), known, square);
+    else
+        NAME(products)(w, ni, nj, (T)(-2 * c), X, Y);
     OPS.gauss_map(ni, padded(nj), w->a, w->b, w->K, w->ldk);
 }
 
@@ -138,7 +186,8 @@ static void NAME(gaussian)(const NAME(walk) *w, ptrdiff_t i0, ptrdiff_t ni, ptrd
         return;
     }
     if (largest(ni, w->x2 + i0) + largest(nj, w->y2 + j0) <= most) {
-        NAME(exponents)(w, ni, nj, c, w->X + i0 * p->d, w->Y + j0 * p->d, w->x2 + i0, w->y2 + j0);
+        NAME(exponents)(w, ni, nj, c, NAME(known_products)(w, i0, j0), p->same && i0 == j0, w->X + i0 * p->d,
+                        w->Y + j0 * p->d, w->x2 + i0, w->y2 + j0);
     } else {
         const double *X = p->X + i0 * p->d, *Y = p->Y + j0 * p->d;
         joint_mean(ni, X, nj, Y, p->d, w->centre);
@@ -149,7 +198,7 @@ static void NAME(gaussian)(const NAME(walk) *w, ptrdiff_t i0, ptrdiff_t ni, ptrd
             NAME(gaussian_differences)(w, c, i0, ni, j0, nj);
             return;
         }
-        NAME(exponents)(w, ni, nj, c, w->tile_x, w->tile_y, w->tile_x2, w->tile_y2);
+        NAME(exponents)(w, ni, nj, c, NULL, 0, w->tile_x, w->tile_y, w->tile_x2, w->tile_y2);
     }
     if (p->same && i0 == j0) /* rounding would leave 1 - u */
         for (ptrdiff_t i = 0; i < smaller(ni, nj); i++)
@@ -168,6 +217,8 @@ static void NAME(evaluate)(const NAME(walk) *w, ptrdiff_t i0, ptrdiff_t ni, ptrd
     } else {
         if (w->direct)
             OPS.dot_direct(ni, columns, p->d, w->X + i0 * p->d, p->d, w->Y + j0, w->ldy, w->K, w->ldk);
+        else if (w->whole)
+            NAME(take_products)(w, ni, nj, 1, NAME(known_products)(w, i0, j0), p->same && i0 == j0);
         else
             NAME(products)(w, ni, nj, 1, w->X + i0 * p->d, w->Y + j0 * p->d);
         if (kernel->kind == FK_POLYNOMIAL)
@@ -239,9 +290,11 @@ static size_t NAME(lay_out)(NAME(walk) *w, ptrdiff_t tile_n, char *base)
     const ptrdiff_t gemm = gauss && !w->direct;
     char *arena = base;
     w->centre = NAME(cut)(&arena, d, sizeof(double));
-    w->X = NAME(cut)(&arena, p->n * d, sizeof(T));
+    /* of one set of rows, with the padding of the second */
+    const int shared = p->same && !w->direct && w->panel == 0;
+    w->room_x = NAME(cut)(&arena, (p->same ? m : p->n) * d, sizeof(T));
     w->rows = NAME(cut)(&arena, w->panel * d, sizeof(T));
-    w->Y = NAME(cut)(&arena, m * d, sizeof(T));
+    w->room_y = shared ? w->room_x : NAME(cut)(&arena, m * d, sizeof(T));
     w->x2 = NAME(cut)(&arena, p->n, sizeof(double));
     w->y2 = NAME(cut)(&arena, m, sizeof(double));
     w->a = NAME(cut)(&arena, tile_n, sizeof(T));
@@ -264,23 +317,53 @@ static size_t NAME(lay_out)(NAME(walk) *w, ptrdiff_t tile_n, char *base)
     return (size_t)(arena - base);
 }
 
+#ifndef FK_SINGLE
+/* Whether the rows will do as they are, without a copy about their mean: their inner products, and of the Gaussian that
+   nowhere the first two terms of an exponent cost it more than they may. */
+static int NAME(take_rows)(NAME(walk) *w)
+{
+    const fk_pair *p = w->pair;
+    const double sigma = w->kernel->sigma;
+    w->X = p->X;
+    w->Y = p->Y;
+    if (w->kernel->kind != FK_GAUSSIAN)
+        return 1;
+    NAME(row_squares)(p->n, p->d, p->X, w->x2);
+    if (p->same)
+        memcpy(w->y2, w->x2, p->n * sizeof(double));
+    else
+        NAME(row_squares)(p->m, p->d, p->Y, w->y2);
+    return largest(p->n, w->x2) + largest(p->m, w->y2) <=
+           2 * sigma * sigma * FK_CAT(FK_EXPONENT_ERROR, S) / FK_CAT(FK_ROUNDOFF, S);
+}
+#endif
+
 static void NAME(prepare_rows)(NAME(walk) *w)
 {
     const fk_pair *p = w->pair;
     const int gauss = w->kernel->kind == FK_GAUSSIAN;
     const double *centre = NULL;
     w->differ = 0;
+#ifndef FK_SINGLE
+    if (w->whole && NAME(take_rows)(w))
+        return;
+#endif
+    w->X = w->room_x;
+    w->Y = w->room_y;
     /* differences of float64 rows are exact as they are; GEMM, and float, need the origin amid the rows */
     if (gauss && (!w->direct || sizeof(T) == sizeof(float))) {
         joint_mean(p->n, p->X, p->same ? 0 : p->m, p->Y, p->d, w->centre);
         centre = w->centre;
     }
-    NAME(centre_rows)(p->n, p->d, p->X, centre, w->X, w->x2);
+    NAME(centre_rows)(p->n, p->d, p->X, centre, w->room_x, w->x2);
     if (w->direct) {
-        NAME(centre_rows)(p->m, p->d, p->Y, centre, w->Y, w->y2); /* for the norms */
-        FK_CAT(transpose, S)(p->m, p->d, p->Y, centre, w->Y, w->ldy);
+        NAME(centre_rows)(p->m, p->d, p->Y, centre, w->room_y, w->y2); /* for the norms */
+        FK_CAT(transpose, S)(p->m, p->d, p->Y, centre, w->room_y, w->ldy);
+    } else if (w->room_x == w->room_y) {
+        memcpy(w->y2, w->x2, p->n * sizeof(double));
+        NAME(repeat_last)(p->m, p->d, w->room_y);
     } else {
-        NAME(centre_second)(w, p->m, p->Y, centre, w->Y, w->y2);
+        NAME(centre_second)(w, p->m, p->Y, centre, w->room_y, w->y2);
     }
 #ifdef FK_SINGLE
     if (gauss && !(w->kernel->sigma > 1e-15 && w->kernel->sigma < 1e15)) {
@@ -310,15 +393,17 @@ static void NAME(prepare_columns)(NAME(walk) *w)
     memset(w->Vyt, 0, w->ldy * k * sizeof(double));
 }
 
-int FK_CAT(fk_walk, S)(const fk_ops *ops, const fk_kernel *kernel, FK_CAT(fk_gemm, S) gemm, const fk_pair *pair)
+int FK_CAT(fk_walk, S)(const fk_ops *ops, const fk_kernel *kernel, FK_CAT(fk_gemm, S) gemm,
+                         FK_CAT(fk_syrk, S) syrk, const fk_pair *pair)
 {
-    NAME(walk) w = {.ops = ops, .kernel = kernel, .gemm = gemm, .pair = pair, .kept = pair->kept};
+    NAME(walk) w = {.ops = ops, .kernel = kernel, .gemm = gemm, .syrk = syrk, .pair = pair, .kept = pair->kept};
     const ptrdiff_t n = pair->n, m = pair->m, k = pair->k;
     const int same = pair->same;
     if (n == 0 || m == 0)
         return 0;
     w.direct = pair->d <= FK_DIRECT;
-    w.panel = w.direct || OPS.dots == NULL ? 0 : OPS.panel;
+    w.whole = pair->d >= FK_WHOLE && pair->block != NULL;
+    w.panel = w.direct || w.whole || OPS.dots == NULL ? 0 : OPS.panel;
     const int strip = w.direct && k == 1 && pair->block == NULL && pair->kept == NULL;
     const ptrdiff_t tile_n = strip ? FK_STRIP_ROWS : FK_TILE_ROWS;
     w.tile_m = (ptrdiff_t)((strip ? FK_STRIP_BYTES : FK_TILE_BYTES) / sizeof(T));
@@ -337,6 +422,8 @@ int FK_CAT(fk_walk, S)(const fk_ops *ops, const fk_kernel *kernel, FK_CAT(fk_gem
     NAME(lay_out)(&w, tile_n, memory + (64 - (size_t)memory % 64));
     if (!pair->known)
         NAME(prepare_rows)(&w);
+    if (w.whole)
+        NAME(whole_products)(&w);
     if (k > 0)
         NAME(prepare_columns)(&w);
     for (ptrdiff_t i0 = 0; i0 < n; i0 += tile_n) {

@@ -13,7 +13,7 @@ bit for bit. Products of many coordinates are BLAS's, but with AVX-512, which fe
 
 import numpy as np
 
-from scipy.linalg.cython_blas cimport dgemm, sgemm
+from scipy.linalg.cython_blas cimport dgemm, dsyrk, sgemm, ssyrk
 
 
 cdef extern from "tile_ops.h" nogil:
@@ -55,6 +55,10 @@ cdef extern from "tile_pair.h" nogil:
                                double *, double *, int *) noexcept nogil
     ctypedef void (*fk_gemm_s)(char *, char *, int *, int *, int *, float *, float *, int *, float *, int *,
                                float *, float *, int *) noexcept nogil
+    ctypedef void (*fk_syrk_d)(char *, char *, int *, int *, double *, double *, int *, double *, double *,
+                               int *) noexcept nogil
+    ctypedef void (*fk_syrk_s)(char *, char *, int *, int *, float *, float *, int *, float *, float *,
+                               int *) noexcept nogil
 
     ctypedef struct fk_pair:
         Py_ssize_t n
@@ -78,8 +82,8 @@ cdef extern from "tile_pair.h" nogil:
 
     Py_ssize_t fk_kept_entries(Py_ssize_t n, Py_ssize_t m, int same)
     void fk_kept_block(Py_ssize_t n, Py_ssize_t m, int same, const double *kept, double *K) noexcept
-    int fk_walk_d(const fk_ops *ops, const fk_kernel *kernel, fk_gemm_d gemm, const fk_pair *pair)
-    int fk_walk_s(const fk_ops *ops, const fk_kernel *kernel, fk_gemm_s gemm, const fk_pair *pair)
+    int fk_walk_d(const fk_ops *ops, const fk_kernel *kernel, fk_gemm_d gemm, fk_syrk_d syrk, const fk_pair *pair)
+    int fk_walk_s(const fk_ops *ops, const fk_kernel *kernel, fk_gemm_s gemm, fk_syrk_s syrk, const fk_pair *pair)
 
 
 cdef const fk_ops *ops = NULL
@@ -156,9 +160,9 @@ cdef int walk(const fk_kernel *kernel, fk_pair *pair, bint single) except -1:
         raise OverflowError(f"a BLAS dimension of {pair.d} exceeds 2**31 - 1")
     with nogil:
         if single:
-            failed = fk_walk_s(ops, kernel, sgemm, pair)
+            failed = fk_walk_s(ops, kernel, sgemm, ssyrk, pair)
         else:
-            failed = fk_walk_d(ops, kernel, dgemm, pair)
+            failed = fk_walk_d(ops, kernel, dgemm, dsyrk, pair)
     if failed:
         raise MemoryError(f"no memory for the tiles of {pair.n} by {pair.m} rows")
     return 0

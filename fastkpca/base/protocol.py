@@ -148,7 +148,7 @@ class Cost:
         For one row's share of the second moment, of a map that does not form it as a D x D matrix; ``row_flops`` is
         then what a row of a product with one column takes, and ``setup_flops`` includes the eigenvectors. None: D^2.
     quick_flops : float, optional
-        The same, of a map with ``quick_moments``: what these add for a row, as flops of a matrix product. None: D^2.
+        The same, of a map with ``quick_moments``: what these add for a row, as flops of compiled loops. None: D^2.
     column_memory : float
         Bytes of a product for each column that it multiplies at once, beside the columns and their product: where
         memory is short it is given few at a time.

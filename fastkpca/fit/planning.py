@@ -23,16 +23,17 @@ from ..model.plan import Candidate, Plan, Room, readable_seconds, readable_size
 from ..products.exact import kept_bytes as kept_value_bytes
 from ..products.matrix import kept_bytes
 from ..products.rates import (
-    EIGENVECTOR_STEP,
     FEATURE_RATE,
     GEMM_RATE,
     OVERHEAD,
+    PRODUCT_RATE,
     ROW_RATE,
     SYRK_RATE,
     eigen_seconds,
     entry_rate,
     is_compiled,
     value_seconds,
+    vector_seconds,
 )
 from ..rows.view import Rows
 from ..solve.costs import (
@@ -70,7 +71,7 @@ LOOK_VALUES = 1e5
 NO_LOOK_SECONDS, NO_LOOK_EXACT_SECONDS = 0.1, 0.25
 """Of a route that is taken without a look, which costs 5 to 25 milliseconds; the latter of a map that leaves nothing
 out."""
-NO_SEARCH_SECONDS = 0.02
+NO_SEARCH_SECONDS = 0.014
 """Of the moments of a map that leaves something out, the same: fewer features by a search would not repay it."""
 SPREAD_COLUMNS = 64
 KRYLOV_OVERHEAD, HELD_OVERHEAD = 15e-3, 2e-3  # the latter beside compiled values that are held
@@ -95,7 +96,7 @@ HELD_COLUMNS = 64
 READ_RATE = 1e10  # bytes
 DEAR_COLUMNS = 32
 """Columns of X from which a compiled kernel value of a search takes longer to make than to read."""
-MANY_COLUMNS, HOPELESS = 32, 8.0
+MANY_COLUMNS, HOPELESS = 32, 4.0
 """Columns of X, and times as many pivots as there may be features, from which truncated maps are not looked for."""
 WORTH_EXACTNESS = 1.3
 """Times the seconds of the best feature map that one without any truncation may take."""
@@ -174,7 +175,7 @@ def _plan(problem: Problem) -> Plan:
     target, rows, dense = problem.target, problem.rows, _dense_candidate(problem)
     look_seconds = LOOK_SECONDS + LOOK_VALUES * value_seconds(problem.kernel, problem.data.n_features)
     # many vectors take other routes as long
-    look_seconds += 0.5 * EIGENVECTOR_STEP * problem.data.n_samples * (target.n_components or 0)
+    look_seconds += 0.5 * vector_seconds(problem.data.n_samples, target.n_components or 0)
     quick = dense.seconds <= look_seconds and not (
         target.forced or target.max_features or dense.obstacle or rows.sequential or rows.distributed
     )
@@ -261,7 +262,7 @@ def _within_budget(problem: Problem) -> list[Candidate]:
     exact = [x for x in exact if x.n_features <= count]
     flops = FEATURE_RATE * value_seconds(kernel, data.n_features)
     cost = _counted_cost(data, budgeted(data.n_samples, count), flops)
-    offer = _pivots(kernel, data, problem.rows, cost, NO_MORE, count, counted=True)
+    offer = _pivots(kernel, data, problem.rows, cost, NO_MORE, count, problem.budget.n_threads, counted=True)
     return exact or [_feature_candidate(problem, offer, _components_held(problem, None))]
 
 
@@ -271,7 +272,7 @@ def _compared(problem: Problem, dense: Candidate) -> list[Candidate]:
     # of a kernel's own map by name, and no other route, the look at pivots would tell nothing
     pivots = target.method != "features" or target.features in ("auto", "pivots")
     sampled = target.may_use_sampled_bound and target.tol_is_required
-    look = look_at(problem.kernel, problem.data, pivots=pivots, beside=sampled)
+    look = look_at(problem.kernel, problem.data, pivots=pivots, beside=sampled, n_threads=problem.budget.n_threads)
     candidates = [] if target.forced else [dense]
     if target.method in ("auto", "krylov"):
         candidates += _krylov_candidates(problem, look)
@@ -383,7 +384,16 @@ def _feature_candidates(problem: Problem, look: Look, others: list[float]) -> li
         # how many features a map has is not always known before it is made: first those that fit in any case
         for most in dict.fromkeys((min(surely, largest), largest)):
             offers = offers or offers_of_maps(
-                kernel, data, problem.rows, look, residual, most, name, most=pivots, count=count
+                kernel,
+                data,
+                problem.rows,
+                look,
+                residual,
+                most,
+                name,
+                most=pivots,
+                count=count,
+                n_threads=problem.budget.n_threads,
             )
         too_many = [x for x in offers if _too_many(x, data.n_samples)] or too_many
         offers = [x for x in offers if not _too_many(x, data.n_samples)]
@@ -468,7 +478,7 @@ def _feature_seconds(problem: Problem, offer: Offer, *, kept: bool = False) -> f
     elif offer.name == "pivots" and offer.cost.residual >= SCORES_BY_WEIGHTS:
         again = D * value_seconds(problem.kernel, d)
     quick = offer.cost.quick_flops if problem.takes_quick_moments else None
-    moment = D * D / SYRK_RATE if quick is None else quick / GEMM_RATE
+    moment = D * D / SYRK_RATE if quick is None else quick / PRODUCT_RATE
     seconds = n * (form + again + moment + 2.0 * D * k / GEMM_RATE + 4 * d / ROW_RATE)
     return seconds + offer.cost.setup_flops / GEMM_RATE + eigen_seconds(D, k) + OVERHEAD
 
@@ -484,6 +494,7 @@ def offers_of_maps(
     *,
     most: int | None = None,
     count: Counted | None = None,
+    n_threads: int = 1,
 ) -> list[Offer]:
     """What the kernel offers, and pivoted Cholesky, which works for any positive semidefinite kernel.
 
@@ -503,7 +514,7 @@ def offers_of_maps(
     offers = [] if name == "pivots" else _kernel_offers(kernel, data, residual, enough, look)
     if cost.n_features <= most:
         largest = most if count is None else count.rank
-        offers.append(_pivots(kernel, data, rows, cost, residual, largest, counted=count is not None))
+        offers.append(_pivots(kernel, data, rows, cost, residual, largest, n_threads, counted=count is not None))
     return offers
 
 
@@ -572,7 +583,15 @@ def _counted_cost(data: Summary, count: Counted, kernel_flops: float) -> Cost:
 
 
 def _pivots(
-    kernel: Kernel, data: Summary, rows: Rows, cost: Cost, residual: float, largest: int, *, counted: bool = False
+    kernel: Kernel,
+    data: Summary,
+    rows: Rows,
+    cost: Cost,
+    residual: float,
+    largest: int,
+    n_threads: int = 1,
+    *,
+    counted: bool = False,
 ) -> Offer:
     """``counted``: so many pivots, whatever the trace of what they leave, which then need not be judged."""
 
@@ -593,6 +612,7 @@ def _pivots(
             sample_rows=max(4 * cost.n_features, len(sample)),
             entry_error=kernel.entry_error(data, np.dtype(np.float64)),
             means=counted and _worth_means(data),
+            n_threads=n_threads,
         )
 
     return Offer("pivots", cost, build)

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 import scipy  # scipy.fft is loaded where it is used first
 
+from ..base.caching import cached_property
 from ..base.protocol import Cost, FeatureMap, Kernel, Moments, Offer, OperatorMoments, Summary
 from ..base.rounding import UNIT
 from ..base.stored import Record
@@ -118,6 +119,12 @@ class FourierMap(FeatureMap):
         grid = prod(2 * (4 * m + 1) for m in self.half)
         self.tile_rows = 1 << (min(max(grid // 2, LEAST_TILE), LARGEST_TILE).bit_length() - 1)
 
+    @cached_property
+    def _moment_nodes(self) -> transforms.Nodes:
+        """For sums over the rows of the box of all products of two waves."""
+        doubled, lines = tuple(2 * m for m in self.half), [np.convolve(line, line) for line in self._lines]
+        return transforms.nodes_inside(doubled, self.eps, self._inside, lines=lines)
+
     def _points(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """Phases (d, n) in [-pi, pi], and which rows count (None: all of them)."""
         P = np.array(np.asarray(X).T, dtype=np.float64, order="C")
@@ -185,10 +192,11 @@ class FourierMap(FeatureMap):
 
     def applied(self, C: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         spectra = self._pack(np.asarray(C, dtype=np.float64)) * self._half_root
+        at = transforms.SharedType2(spectra, self.half, self.eps, self._lines, self._inside)
 
         def values(X: np.ndarray) -> np.ndarray:
             P, near = self._points(X)
-            values = transforms.type2(P, spectra, self.half, self.eps, self._lines)
+            values = at(P)
             if near is not None:
                 values[~near] = 0.0
             return values
@@ -308,8 +316,7 @@ class ToeplitzMoments(OperatorMoments):
                 "against rows inside; make a map for all the rows"
             )
         U = None if weights is None else np.asarray(weights, dtype=np.float64)[:, None]
-        lines = [np.convolve(line, line) for line in self.map._lines]
-        self._sums += transforms.type1(P, U, self._doubled, self.map.eps, lines, self.map._inside)[0]
+        self._sums += transforms.type1(P, U, self._doubled, self.map.eps, nodes=self.map._moment_nodes)[0]
         count = float(len(X)) if weights is None else float(np.sum(weights))
         self.count += count
         self.residual_trace += count * self.map.tail * (1.0 + len(X) * UNIT)

@@ -27,11 +27,14 @@ import scipy  # scipy.special is loaded where it is used first
 
 from .._core.boxes import MOST_NODES, Grid
 from ..base import parallel
+from ..base.caching import cached_property
 from ..base.rounding import UNIT
 
 __all__ = [
     "SMALLEST_EPS",
     "WEIGHTED_SAFETY",
+    "Nodes",
+    "SharedType2",
     "along",
     "convolve",
     "cost",
@@ -40,6 +43,7 @@ __all__ = [
     "finufft_cost",
     "gaussian_mean_modes",
     "has_finufft",
+    "nodes_inside",
     "type1",
     "type2",
 ]
@@ -65,6 +69,9 @@ which do not depend on them."""
 CHUNK = 1 << 21  # numbers in the widest array of the GEMM way
 FEW_PHASES = 1 << 14
 """Points times modes up to which direct sums take less time than finufft needs to begin."""
+SHARED, SHARED_SHARE = 1 << 13, 0.3
+"""Points of a call from which on it takes values at nodes that other calls take too; and the share of eps for these, so
+that a value hardly depends on which other points it is computed with."""
 
 
 def error_bound(half: tuple[int, ...], eps: float, safety: float | None = None) -> float:
@@ -110,21 +117,21 @@ def type1(
     half: tuple[int, ...],
     eps: float,
     lines: Lines | None = None,
-    inside: np.ndarray | None = None,
+    nodes: Nodes | None = None,
 ) -> np.ndarray:
     """Half spectra of the columns of U (n, k) at the points P (d, n); U None: one column of ones.
 
-    With ``inside`` (d,) all points lie within these distances of 0, and what one of them adds does not depend on the
+    With ``nodes`` (from ``nodes_inside``) all points lie inside, and what one of them adds does not depend on the
     others, but for rounding: spectra of parts add up to that of the whole.
 
     With ``lines`` (the sums of the weights w_m >= 0 of the modes, by axis), only the weighted errors of the modes are
     as ``error_bound`` says with ``WEIGHTED_SAFETY``.
     """
-    found = _boxes_for(P, half, eps, 1 if U is None else U.shape[1], lines, inside)
-    if found is None and has_finufft():
+    nodes = nodes or _nodes_for(P, half, eps, 1 if U is None else U.shape[1], lines)
+    if (nodes.boxes is None or P.shape[1] == 0) and has_finufft():
         return _finufft_type1(P, U, half, eps)
     U = np.ones((P.shape[1], 1)) if U is None else U
-    return _direct_type1(P, U, half) if found is None else _boxes_type1(P, U, half, *found)
+    return _direct_type1(P, U, half) if nodes.boxes is None or not len(U) else _boxes_type1(P, U, nodes)
 
 
 def type2(
@@ -137,9 +144,9 @@ def type2(
     """
     if P.shape[1] * prod(2 * m + 1 for m in half) <= FEW_PHASES:
         return _direct_type2(P, spectra, half)
-    found = _boxes_for(P, half, eps, len(spectra), lines)
-    if found is not None:
-        return _boxes_type2(P, spectra, half, *found)
+    nodes = _nodes_for(P, half, eps, len(spectra), lines) if P.shape[1] else None
+    if nodes is not None and nodes.boxes is not None:
+        return _boxes_type2(P, spectra, nodes)
     return _finufft_type2(P, spectra, half, eps) if has_finufft() else _direct_type2(P, spectra, half)
 
 
@@ -420,35 +427,65 @@ def cost(
     return _cheapest(half, eps, reach, n, k, modes)[0]
 
 
-def _boxes_for(
-    P: np.ndarray,
-    half: tuple[int, ...],
-    eps: float,
-    k: int,
-    lines: Lines | None,
-    inside: np.ndarray | None = None,
-) -> tuple[_Boxes, np.ndarray] | None:
-    """The boxes that the transform of k columns at the points P takes, and the ends (2, d) of what they cover.
+class Nodes:
+    """Boxes over the ``ends`` (2, d) of an interval by axis, and exponentials of the modes |m_c| <= M_c at their nodes.
 
-    Where ``inside`` says what they have to cover, they do not depend on the points.
+    ``boxes`` is None where another way is cheaper.
     """
-    n = P.shape[1] if inside is None else MANY
+
+    def __init__(self, half: tuple[int, ...], boxes: _Boxes | None, ends: np.ndarray):
+        self.half, self.boxes, self.ends = half, boxes, ends
+
+    @property
+    def sides(self) -> np.ndarray:
+        assert self.boxes is not None
+        return np.asarray((self.ends[1] - self.ends[0]) / self.boxes.counts)
+
+    @cached_property
+    def exponentials(self) -> list[np.ndarray]:
+        """exp(i m x) by axis: (nodes, 2 M + 1)."""
+        assert self.boxes is not None
+        grid = Grid(self.ends[0], self.sides, self.boxes.counts, (self.boxes.order,) * len(self.half))
+        return [_exponentials(grid.nodes(c), -m, m) for c, m in enumerate(self.half)]
+
+    def covers(self, P: np.ndarray) -> bool:
+        return bool((P.min(axis=1) >= self.ends[0]).all() and (P.max(axis=1) <= self.ends[1]).all())
+
+
+def nodes_inside(
+    half: tuple[int, ...], eps: float, inside: np.ndarray, k: int = 1, lines: Lines | None = None
+) -> Nodes:
+    """For k columns at any points within these distances (d,) of 0."""
+    return _cheapest_nodes(half, eps, -inside, inside, MANY, k, lines)
+
+
+def _nodes_for(P: np.ndarray, half: tuple[int, ...], eps: float, k: int, lines: Lines | None) -> Nodes:
+    """For k columns at the points P."""
     if P.shape[1] == 0:
-        return None
-    low, high = (P.min(axis=1), P.max(axis=1)) if inside is None else (-inside, inside)
+        return Nodes(half, None, np.zeros((2, len(half))))
+    return _cheapest_nodes(half, eps, P.min(axis=1), P.max(axis=1), P.shape[1], k, lines)
+
+
+def _cheapest_nodes(
+    half: tuple[int, ...], eps: float, low: np.ndarray, high: np.ndarray, n: int, k: int, lines: Lines | None
+) -> Nodes:
     slack = 1e-9 + 1e-12 * (high - low)
     ends = np.stack([low - slack, high + slack])
     modes = None if lines is None else np.stack([_mean_modes(line) for line in lines])
-    boxes = _cheapest(half, eps, list(0.5 * (ends[1] - ends[0])), n, k, modes)[1]
-    return None if boxes is None else (boxes, ends)
+    return Nodes(half, _cheapest(half, eps, list(0.5 * (ends[1] - ends[0])), n, k, modes)[1], ends)
 
 
-def _slabs(P: np.ndarray, boxes: _Boxes, ends: np.ndarray) -> list:
-    """(grid, its sorted points, their numbers) for stretches of the first axis whose nodal values stay small."""
-    order, counts = boxes.order, boxes.counts
-    sides = (ends[1] - ends[0]) / counts
+def _slabs(P: np.ndarray, nodes: Nodes) -> list:
+    """(grid, where its nodes begin along the first axis, its sorted points, their numbers) for stretches of the first
+    axis whose nodal values stay small."""
+    assert nodes.boxes is not None
+    order, counts = nodes.boxes.order, nodes.boxes.counts
+    ends, sides = nodes.ends, nodes.sides
     width = prod(order * k for k in counts[1:]) * order
     most = max(1, min(counts[0], CHUNK // width))
+    if most == counts[0]:
+        grid = Grid(ends[0], sides, counts, (order,) * len(counts))
+        return [(grid, 0, grid.sort(np.ascontiguousarray(P.T)), slice(None))]
     number = np.minimum(((P[0] - ends[0, 0]) / sides[0]).astype(np.intp), counts[0] - 1) // most
     sequence = np.argsort(number, kind="stable")
     starts = np.searchsorted(number[sequence], np.arange(-(-counts[0] // most) + 1))
@@ -460,25 +497,22 @@ def _slabs(P: np.ndarray, boxes: _Boxes, ends: np.ndarray) -> list:
         low = [ends[0, 0] + i * most * sides[0], *ends[0, 1:]]
         here = min(most, counts[0] - i * most)
         grid = Grid(low, sides, (here, *counts[1:]), (order,) * len(counts))
-        slabs.append((grid, grid.sort(np.ascontiguousarray(P[:, rows].T)), rows))
+        slabs.append((grid, i * most * order, grid.sort(np.ascontiguousarray(P[:, rows].T)), rows))
     return slabs
 
 
-def _at_nodes(grid: Grid, axis: int, lowest: int, highest: int) -> np.ndarray:
-    return _exponentials(grid.nodes(axis), lowest, highest)
-
-
-def _boxes_type1(P: np.ndarray, U: np.ndarray, half: tuple[int, ...], boxes: _Boxes, ends: np.ndarray) -> np.ndarray:
-    d, k = len(half), U.shape[1]
+def _boxes_type1(P: np.ndarray, U: np.ndarray, nodes: Nodes) -> np.ndarray:
+    half, d, k = nodes.half, len(nodes.half), U.shape[1]
     shape = (*[2 * m + 1 for m in half[:-1]], half[-1] + 1)  # halved along the last axis, while sums are made
     total = np.zeros((k, *shape), dtype=np.complex128)
-    for grid, points, rows in _slabs(P, boxes, ends):
-        last = np.conj(_at_nodes(grid, d - 1, 0, half[-1]))
+    for grid, begin, points, rows in _slabs(P, nodes):
+        others = [np.conj(values) for values in nodes.exponentials]
+        others[0] = others[0][begin : begin + grid.shape[0]]
+        last = others.pop()[:, half[-1] :]
         last = np.hstack([last.real, last.imag])  # nodal values are real: one real product
-        others = [np.conj(_at_nodes(grid, c, -half[c], half[c])) for c in range(d - 1)]
         for j in range(k):
             nodal = np.zeros(prod(grid.shape))
-            edges = grid.spread(points, np.ascontiguousarray(U[rows, j : j + 1]), nodal, 0, len(rows))
+            edges = grid.spread(points, np.ascontiguousarray(U[rows, j : j + 1]), nodal, 0, len(points))
             grid.add(edges, nodal)
             part = nodal.reshape(-1, grid.shape[-1]) @ last
             part = (part[:, : half[-1] + 1] + 1j * part[:, half[-1] + 1 :]).reshape(*grid.shape[:-1], -1)
@@ -493,31 +527,72 @@ def _boxes_type1(P: np.ndarray, U: np.ndarray, half: tuple[int, ...], boxes: _Bo
     return np.concatenate([lower, upper], axis=d)
 
 
-def _boxes_type2(
-    P: np.ndarray, spectra: np.ndarray, half: tuple[int, ...], boxes: _Boxes, ends: np.ndarray
-) -> np.ndarray:
-    d, k = len(half), len(spectra)
-    doubled = _with_negative_modes(spectra)
+def _nodal_values(spectra: np.ndarray, nodes: Nodes, rows: slice) -> np.ndarray:
+    """Values (k, nodes) of half spectra, twice where m_1 > 0, at some nodes of the first axis, all of the others."""
+    first = nodes.exponentials[0][rows, nodes.half[0] :]
+    first = np.hstack([first.real, -first.imag])
+    nodal = np.empty((len(spectra), len(first), prod(len(values) for values in nodes.exponentials[1:])))
+    for spectrum, values in zip(spectra, nodal, strict=True):
+        part = spectrum
+        for c in range(len(nodes.half) - 1, 0, -1):
+            part = along(nodes.exponentials[c], part, c)
+        part = part.reshape(len(part), -1)
+        np.matmul(first, np.vstack([part.real, part.imag]), out=values)
+    return nodal.reshape(len(spectra), -1)
+
+
+def _boxes_type2(P: np.ndarray, spectra: np.ndarray, nodes: Nodes) -> np.ndarray:
+    k, doubled = len(spectra), _with_negative_modes(spectra)
     result = np.empty((P.shape[1], k))
-    for grid, points, rows in _slabs(P, boxes, ends):
-        first = _at_nodes(grid, 0, 0, half[0])
-        first = np.hstack([first.real, -first.imag])
-        others = [_at_nodes(grid, c, -half[c], half[c]) for c in range(1, d)]
-        nodes = prod(grid.shape)
-        together = max(1, 2 * CHUNK // nodes)  # columns: they share the Lagrange values of a point
+    for grid, begin, points, rows in _slabs(P, nodes):
+        together = max(1, 2 * CHUNK // prod(grid.shape))  # columns: they share the Lagrange values of a point
         for start in range(0, k, together):
             columns = slice(start, min(k, start + together))
-            nodal = np.empty((columns.stop - start, nodes))
-            for spectrum, values in zip(doubled[columns], nodal, strict=True):
-                part = spectrum
-                for c in range(d - 1, 0, -1):
-                    part = along(others[c - 1], part, c)
-                part = part.reshape(half[0] + 1, -1)
-                np.matmul(first, np.vstack([part.real, part.imag]), out=values.reshape(grid.shape[0], -1))
-            values = np.empty((len(rows), len(nodal)))
-            grid.interpolate(points, nodal.ravel(), values, 0, len(rows))
+            nodal = _nodal_values(doubled[columns], nodes, slice(begin, begin + grid.shape[0]))
+            values = np.empty((len(points), len(nodal)))
+            grid.interpolate(points, nodal.ravel(), values, 0, len(points))
             result[rows, columns] = values
     return result
+
+
+class SharedType2:
+    """``type2`` of spectra at one tile of points after the other: values at nodes ``inside`` are computed once.
+
+    Tiles of few points, or with points elsewhere, are worked on by themselves: values never depend on other tiles.
+    """
+
+    def __init__(
+        self,
+        spectra: np.ndarray,
+        half: tuple[int, ...],
+        eps: float,
+        lines: Lines,
+        inside: np.ndarray,
+    ):
+        self.spectra, self.half, self.eps, self.lines, self.inside = spectra, half, eps, lines, inside
+
+    @cached_property
+    def nodes(self) -> Nodes | None:
+        """None where values at nodes would be too many to keep."""
+        nodes = nodes_inside(self.half, SHARED_SHARE * self.eps, self.inside, len(self.spectra), self.lines)
+        if nodes.boxes is None:
+            return None
+        count = prod(nodes.boxes.order * count for count in nodes.boxes.counts)
+        return nodes if count * len(self.spectra) <= 2 * CHUNK else None
+
+    @cached_property
+    def nodal(self) -> np.ndarray:
+        assert self.nodes is not None
+        return _nodal_values(_with_negative_modes(self.spectra), self.nodes, slice(None)).ravel()
+
+    def __call__(self, P: np.ndarray) -> np.ndarray:
+        nodes = self.nodes if P.shape[1] >= SHARED else None
+        if nodes is None or not nodes.covers(P):
+            return type2(P, self.spectra, self.half, self.eps, self.lines)
+        ((grid, _, points, _),) = _slabs(P, nodes)
+        values = np.empty((P.shape[1], len(self.spectra)))
+        grid.interpolate(points, self.nodal, values, 0, len(points))
+        return values
 
 
 def along(A: np.ndarray, values: np.ndarray, axis: int) -> np.ndarray:

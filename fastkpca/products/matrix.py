@@ -33,7 +33,8 @@ def gram_matrix(
 
     def task(t: int) -> None:
         I, J = tiles[t]
-        tile = checked_block(kernel, X[I], X[J])
+        left = X[I]
+        tile = checked_block(kernel, left, left if I == J else X[J])
         if not np.isfinite(tile).all():  # here, where it can be named: LAPACK would only fail, or not even that
             row, column = np.argwhere(~np.isfinite(tile))[0]
             raise ValueError(

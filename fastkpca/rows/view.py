@@ -159,6 +159,7 @@ class Rows:
         self._offset = None if self.shift is None or not self.shift.any() else self.shift
         self.weights = weights
         self.scale, self.columns = scale, columns
+        self._held: np.ndarray | None = None
         self._width = self.n_features
         if columns is not None:
             self.n_features = len(columns)
@@ -271,8 +272,16 @@ class Rows:
             return np.subtract(part, self._offset, out=out, dtype=np.float64, order="C")
         return np.ascontiguousarray(part, dtype=np.float64)
 
+    def hold(self) -> np.ndarray:
+        """All rows, shifted and scaled, which from now on are not made anew: for few rows. No one else's memory."""
+        held = self.all()
+        self._held = held.copy() if self.shares_memory(held) else held
+        return self._held
+
     def tile(self, start: int, stop: int) -> np.ndarray:
         """Rows start to stop as a C-contiguous float64 array, shifted and scaled; read-only: it may be a view."""
+        if self._held is not None:
+            return self._held[start:stop]
         return self._finish(self.source[start:stop])
 
     def tile_weights(self, start: int, stop: int) -> np.ndarray | None:
@@ -291,6 +300,8 @@ class Rows:
 
     def take(self, index: np.ndarray) -> np.ndarray:
         """The rows of these numbers, as ``tile``."""
+        if self._held is not None:
+            return self._held[index]
         part = self.source[index]
         return self._finish(part, fresh=type(part) is np.ndarray and part.flags.owndata)
 

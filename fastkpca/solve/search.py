@@ -11,7 +11,7 @@ import numpy as np
 import scipy.linalg
 
 from ..base.rounding import UNIT, UNIT32, rounding_factor
-from .basis import STRIP, Basis, symmetric, times
+from .basis import STRIP, Basis, inner, symmetric, times
 from .beyond import Guards
 from .certificate import upper_ends
 from .costs import search_seconds
@@ -78,7 +78,7 @@ def search(outlook: Outlook, X: np.ndarray, rng: np.random.Generator, history: l
         last = basis.outside(image, border)
         X = basis.orthonormal(last, projected=True)
         coupling = np.zeros((X.shape[1], len(theta)))
-        coupling[:, -image.shape[1] :] = X.T @ image
+        coupling[:, -image.shape[1] :] = inner(X, image, basis.n_threads)
         del last, image
         c = outlook.count(theta)
         wanted = c if c is not None and c <= len(theta) else None
@@ -177,7 +177,7 @@ def _with_next_block(basis: Basis, Y: np.ndarray, keep: np.ndarray, X: np.ndarra
     """The Ritz vectors to keep, and those directions of the next block along which the wanted residuals lie."""
     lead = scipy.linalg.svd(coupling, full_matrices=False, check_finite=False)[0] if coupling.size else coupling
     columns = np.empty((basis.n, len(keep) + lead.shape[1]), order="F")
-    columns[:, len(keep) :] = X @ lead
+    columns[:, len(keep) :] = times(X, lead, basis.n_threads)
     for j in range(0, len(keep), STRIP):
-        columns[:, j : min(j + STRIP, len(keep))] = times(basis.Q, Y[:, keep[j : j + STRIP]])
+        columns[:, j : min(j + STRIP, len(keep))] = times(basis.Q, Y[:, keep[j : j + STRIP]], basis.n_threads)
     return columns

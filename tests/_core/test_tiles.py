@@ -78,7 +78,7 @@ def test_blocks_against_longdouble(isa, d):
     assert error.max() < (d + 8) * 1.2e-16 * (size / d + 1)
 
 
-@pytest.mark.parametrize("d", [1, 3, 40])
+@pytest.mark.parametrize("d", [1, 3, 40, 300, 2048])
 def test_float32_blocks(isa, d):
     rng = np.random.default_rng(d)
     X, Y = rng.normal(size=(67, d)).astype(np.float32), rng.normal(size=(291, d)).astype(np.float32)
@@ -111,7 +111,7 @@ def test_tanh_to_a_few_ulp_down_to_tiny_arguments(isa):
     assert in_ulp(single[normal], exact[normal]).max() < 4
 
 
-@pytest.mark.parametrize("d", [1, 3, 32, 33, 120])
+@pytest.mark.parametrize("d", [1, 3, 32, 33, 120, 2049])
 @pytest.mark.parametrize("gap", [1e3, 1e6, 1e8])
 def test_far_clusters(isa, d, gap):
     """Two clusters ``gap`` sigma apart: the GEMM form alone would lose gap^2 roundoffs."""
@@ -127,7 +127,7 @@ def test_far_clusters(isa, d, gap):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("d", [1, 2, 5, 32, 33, 70])
+@pytest.mark.parametrize("d", [1, 2, 5, 32, 33, 70, 2048])
 @pytest.mark.parametrize("n", [1, 5, 191, 192, 193, 700])
 def test_block_of_a_set_with_itself_is_symmetric_bit_for_bit(isa, n, d, dtype):
     X = np.random.default_rng(n).normal(size=(n, d)).astype(dtype)
@@ -141,6 +141,20 @@ def test_block_of_a_set_with_itself_is_symmetric_bit_for_bit(isa, n, d, dtype):
             tiles.tanh_block(X, Y, 0.3, 0.1),
         ):
             np.testing.assert_array_equal(K, K.T)
+
+
+@pytest.mark.parametrize("offset", [0.0, 30.0, 1e4, 1e8])
+@pytest.mark.parametrize(("n", "d"), [(3, 2048), (200, 300), (350, 2050)])
+def test_wide_rows_with_themselves_against_longdouble(isa, n, d, offset):
+    """All inner products at once: of the rows as they are, about their mean, or by differences."""
+    X = np.random.default_rng(n).normal(size=(n, d)) + offset
+    sigma, few = np.sqrt(d), slice(None, None, max(1, n // 40))
+    K = tiles.gaussian_block(X, X, sigma)
+    assert np.abs(K[few] - long_gaussian(X[few], X, sigma)).max() < 1e-13
+    G = dots(X[few], X)
+    scale = 1.0 / float(np.abs(G).max())
+    error = np.abs(tiles.polynomial_block(X, X, scale, 1.0, 2)[few] - (G * scale + 1) ** 2)
+    assert error.max() < 2 * (d + 4) * 1.2e-16 * 4.0
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -80,6 +80,23 @@ def test_order_for_trace_is_the_least_that_fits(tol, attack):
             assert left_out == pytest.approx(truncation.residual(squares, found).mean(), rel=1e-12)
 
 
+def test_residual_is_a_sharp_bound_by_series_and_beyond_it(attack):
+    """Arguments about those from which on SciPy's function is taken, and so small that t^p / p! leaves the range."""
+    for case in range(attack.count(60, least=12)):
+        rng = attack.rng("residual", case)
+        p = int(rng.choice([1, 2, 3, 8, 20, 60, 150, 400, 900, 1300, 1999, 2000, 2001]))
+        near = [0.5 * p, np.nextafter(0.5 * p, np.inf), 600.0, 600.1, 1e-300, 0.0, 1369.0, 1e5]
+        squares = np.array([*near, *rng.uniform(0.0, 0.6 * p, 20), *10.0 ** rng.uniform(-30.0, 0.0, 9)])
+        values = truncation.residual(squares, p)
+        for t, value in zip(squares, values):
+            with mpmath.workdps(60):
+                exact = mpmath.gammainc(p, 0, mpmath.mpf(float(t)), regularized=True) if t < 1e4 else mpmath.mpf(1)
+            assert exact <= value <= min(1.0, max(float(exact) * (1 + 2e-11), 2.4e-308 * (t > 0)))
+        order = rng.permutation(len(squares))  # a row's bound is its own
+        np.testing.assert_array_equal(truncation.residual(squares[order], p), values[order])
+        np.testing.assert_array_equal(truncation.residual(squares[:5], p), values[:5])
+
+
 def test_order_says_when_none_fits():
     for least in (0, 1, 7, 50):
         order, left_out = truncation.order_for_trace(np.array([100.0]), 1e-6, 50, least)

@@ -13,6 +13,7 @@ import pytest
 import fastkpca as fk
 from fastkpca.fit import planning
 from fastkpca.maps import fourier, pivots
+from fastkpca.rows.view import Rows
 from fastkpca.solve import exact_passes
 
 
@@ -38,6 +39,24 @@ def calls_of(task: Callable[[], object]) -> int:
 def test_small_problems_take_few_calls(n, most):
     X = np.random.default_rng(0).random((n, 10))
     assert calls_of(lambda: fk.kpca(X, "gaussian", 10, sigma=1.0, n_threads=1)) <= most
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "polynomial"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_few_wide_rows_are_read_and_shifted_once(kernel, dtype, monkeypatch):
+    """Once for their mean, and once for all that follows, the model included."""
+    rows = []
+
+    def noted(self, part, **options):
+        rows.append(part.shape[0])
+        return finish(self, part, **options)
+
+    finish = Rows._finish
+    monkeypatch.setattr(Rows, "_finish", noted)
+    X = np.random.default_rng(0).random((150, 300)).astype(dtype)
+    model = fk.kpca(X, kernel, 3, n_threads=1)
+    assert sum(rows) <= 2 * len(X)
+    assert not np.shares_memory(model.projector.X, X)
 
 
 @pytest.mark.parametrize(("d", "sigma"), [(2, 0.3), (3, 1.0)])

@@ -217,7 +217,7 @@ def test_boxes_cover_the_points_alone_within_the_bound(half, share, monkeypatch)
     for eps in (1e-3, 1e-6, 1e-9, 5e-13):
         monkeypatch.setattr(transforms, "_direct_cost", lambda *arguments: np.inf)
         monkeypatch.setitem(sys.modules, "finufft", None)
-        boxes, _ = transforms._boxes_for(P, half, eps, 3, None)
+        boxes = transforms._nodes_for(P, half, eps, 3, None).boxes
         everywhere = transforms._boxes(half, eps, [np.pi] * d, n, 3)
         assert boxes.cost <= everywhere.cost
         bound = transforms.error_bound(half, eps)
@@ -240,9 +240,9 @@ def test_boxes_for_weighted_modes_keep_their_bound(half, share, monkeypatch):
         w = np.exp(sum(np.log(eps) * (j / m) ** 2 for j, m in zip(modes, half)))
         lines = [w.sum(axis=tuple(e for e in range(d) if e != c)) for c in range(d)]
         root, bound = np.sqrt(w), transforms.error_bound(half, eps, transforms.WEIGHTED_SAFETY)
-        strict = transforms._boxes_for(P, half, eps, 2, None)[0]
+        strict = transforms._nodes_for(P, half, eps, 2, None).boxes
         if eps < 1e-3:  # the bound without weights is 24 times as wide
-            assert transforms._boxes_for(P, half, eps, 2, lines)[0].cost <= strict.cost
+            assert transforms._nodes_for(P, half, eps, 2, lines).boxes.cost <= strict.cost
         # the coefficients of which errors are largest: phi of a point, whose values at the points are kernel values
         c = root * np.exp(-1j * sum(j * x for j, x in zip(modes, P[:, 0])))
         c = np.stack([c, rng.standard_normal(w.shape) * (1 + 0j)])
@@ -251,6 +251,37 @@ def test_boxes_for_weighted_modes_keep_their_bound(half, share, monkeypatch):
         spectra = (root * c)[:, half[0] :]
         error = transforms.type2(P, spectra, half, eps, lines) - transforms._direct_type2(P, spectra, half)
         assert np.abs(error).max() <= bound * np.sqrt(w.sum())
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_tiles_share_what_is_needed_at_nodes(d, monkeypatch):
+    """Sines at nodes, and values there, once for all tiles; those of few rows, and of rows elsewhere, by themselves."""
+    rng = np.random.default_rng(d)
+    monkeypatch.setitem(sys.modules, "finufft", None)
+    X = rng.random((3 * transforms.SHARED + 50, d))
+    m = gaussian_fourier_map(box_of(X), 0.2, 1e-8)
+    calls = dict.fromkeys(("_exponentials", "_nodal_values"), 0)
+    wholes = {name: getattr(transforms, name) for name in calls}
+    for name in calls:
+
+        def counted(*arguments, name=name):
+            calls[name] += 1
+            return wholes[name](*arguments)
+
+        monkeypatch.setattr(transforms, name, counted)
+    moments = ToeplitzMoments(m)
+    for start in range(0, len(X), transforms.SHARED):
+        moments.update(X[start : start + transforms.SHARED])
+    assert calls["_exponentials"] == d
+    C = np.linalg.qr(rng.standard_normal((m.n_features, 3)))[0]
+    tiles = [X[start : start + transforms.SHARED] for start in range(0, len(X), transforms.SHARED)]
+    values = m.applied(C)
+    together = [values(tile) for tile in tiles]
+    assert calls["_nodal_values"] <= 2  # the last tile is smaller
+    assert all(np.array_equal(m.applied(C)(tile), found) for tile, found in zip(tiles, together, strict=True))
+    far = np.vstack([tiles[0], tiles[0][:1] + 0.1])
+    for tile in (*tiles, far):
+        assert np.abs(values(tile) - m.features(tile) @ C).max() <= transforms.error_bound(m.half, m.eps)
 
 
 @pytest.mark.parametrize("half", [(3,), (150,), (4, 9), (12, 11), (3, 2, 5), (11, 11, 11)])

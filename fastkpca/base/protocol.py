@@ -824,12 +824,15 @@ class Summation:
     ``symmetric``: matmat and rmatmat are the same operator; where not, the eigensolver uses (S + S') / 2.
     ``n_threads``: of the products that follow; the core sets it, and products have the same bits at any number.
     ``gives_norm``: whether there is ``pass_with_norm``, which a product that looks at every kernel value can give.
+    ``search_error``: of a product in float32, (e, s) where an entry errs by e sum_j |K_ij - s| |u_j| at most, and
+    by what is the same in all entries of a column; None: no bound is known.
     """
 
     error_bound: float = 0.0
     symmetric: bool = True
     n_threads: int = 1
     gives_norm: bool = False
+    search_error: tuple[float, float] | None = None
     shape: tuple[int, int]
 
     def matmat(self, U: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..base import room
+from ..base.lapack import takes_all
 from ..base.near import with_near
 from ..base.protocol import Cost, FeatureMap, Kernel, Offer, Summary
 from ..errors import NoRouteError, SlowRouteWarning, warn_caller
@@ -45,7 +46,6 @@ from ..solve.costs import (
     ritz_seconds,
     search_seconds,
 )
-from ..solve.lapack import takes_all
 from ..solve.outlook import EXPLORING_PASSES, SHARE
 from ..solve.sampled import FEWEST, SAMPLING_FAILURE, bound_flops, draws_worth, upper_share
 from . import footprint
@@ -91,7 +91,7 @@ LEAST_HELD = 300
 FALLS, FALLS_FOR_EACH = 16.0, 1.2
 """A spectrum falls fast enough for block Krylov on a small matrix, without a look, where no more than 1 / FALLS of the
 eigenvalues share the trace, and no more than 1 / FALLS_FOR_EACH over the number of components."""
-HELD_COLUMNS = 128
+HELD_COLUMNS = 64
 """Columns of X from which they always are: making them in float32 as well takes longer than the passes in float64."""
 READ_RATE = 1e10  # bytes
 DEAR_COLUMNS = 32

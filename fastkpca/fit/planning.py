@@ -480,7 +480,7 @@ def _feature_seconds(problem: Problem, offer: Offer, *, kept: bool = False) -> f
     k = _components_timed(problem)
     if offer.cost.moment_flops is not None:
         seconds = n * ((offer.cost.moment_flops + k * offer.cost.row_flops) / FEATURE_RATE + 4 * d / ROW_RATE)
-        return seconds + offer.cost.setup_flops / GEMM_RATE + OVERHEAD
+        return seconds + max(1.0, (10 + k) / 20.0) * offer.cost.setup_flops / GEMM_RATE + OVERHEAD
     form = again = offer.cost.row_flops / FEATURE_RATE
     if kept:
         again = 0.0

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..base import room
+from ..base.lapack import takes_all
 from ..base.near import with_near
 from ..base.protocol import Cost, FeatureMap, Kernel, Offer, Summary
 from ..errors import NoRouteError, SlowRouteWarning, warn_caller
@@ -45,11 +46,10 @@ from ..solve.costs import (
     ritz_seconds,
     search_seconds,
 )
-from ..solve.lapack import takes_all
 from ..solve.outlook import EXPLORING_PASSES, SHARE
 from ..solve.sampled import FEWEST, SAMPLING_FAILURE, bound_flops, draws_worth, upper_share
 from . import footprint
-from .look import LARGER_LOOK, NOTHING_SEEN, Look, first_share, look_at, participating
+from .look import LARGER_LOOK, NOTHING_SEEN, Look, look_at
 from .problem import Problem
 from .product_choice import LEAST_COLUMNS, Way, products_for
 
@@ -180,7 +180,9 @@ def _plan(problem: Problem) -> Plan:
         target.forced or target.max_features or dense.obstacle or rows.sequential or rows.distributed
     )
     if quick:
-        candidates = [dense, *_held_krylov(problem), *_small_exact_maps(problem, problem.data.n_samples // 2)]
+        candidates = [dense, *_small_exact_maps(problem, problem.data.n_samples // 2)]
+        if _may_be_held(problem):
+            candidates += _held_krylov(problem, _krylov_candidates(problem, NOTHING_SEEN)[:1], dense.seconds)
     elif not target.tol_is_required and target.features in ("auto", "pivots"):
         candidates = _within_budget(problem)
     else:
@@ -217,33 +219,40 @@ def _without_look(problem: Problem, dense: Candidate) -> list[Candidate]:
     most = int(math.sqrt(worth * SYRK_RATE / data.n_samples))
     maps = _small_exact_maps(problem, most) if _is_spread(data) else []
     if not maps:
-        residual = 0.5 * target.tol * first_share(kernel, data)
+        residual = 0.5 * target.tol * problem.glance.first_share()
         hold = _components_held(problem, None)
         worth = min(worth, NO_LOOK_SECONDS)
         most = int(math.sqrt(min(worth, NO_SEARCH_SECONDS) * SYRK_RATE / data.n_samples))
         offers = kernel.feature_maps(data, residual, most) if 0.0 < residual < 1.0 else []
         maps = [_feature_candidate(problem, offer, hold) for offer in offers]
         maps = [x for x in maps if not _too_many(x.offer, data.n_samples)]
-    held = _held_krylov(problem) if data.n_features > FEW_COLUMNS else []
-    candidates = [dense, *(held or _krylov_candidates(problem, NOTHING_SEEN)[:1]), *maps]
+    krylov = _krylov_candidates(problem, NOTHING_SEEN)[:1]
+    others = min((x.seconds for x in [dense, *maps] if not x.obstacle), default=np.inf)
+    many = data.n_features > FEW_COLUMNS and _may_be_held(problem)
+    trusted = maps + (_held_krylov(problem, krylov, others) if many else [])
+    candidates = [dense, *krylov, *maps]
     best = min((x for x in candidates if not x.obstacle), key=lambda x: x.seconds, default=dense)
-    return candidates if best in maps + held and best.seconds <= worth else []
+    return candidates if best in trusted and best.seconds <= worth else []
 
 
-def _held_krylov(problem: Problem) -> list[Candidate]:
-    """Block Krylov on a small matrix that is held: it needs no look either. Empty where that is not for these rows."""
-    target, data = problem.target, problem.data
+def _may_be_held(problem: Problem) -> bool:
+    """Whether block Krylov on a small matrix that is held may need no look, as far as their sizes tell."""
+    target, n = problem.target, problem.data.n_samples
     free = target.method == target.features == target.products == "auto"
-    if not free or data.n_samples > SMALL or problem.rows.distributed or not is_compiled(problem.kernel):
+    if not free or problem.rows.distributed or not is_compiled(problem.kernel):
+        return False
+    return target.n_components is not None and LEAST_HELD <= n <= SMALL
+
+
+def _held_krylov(problem: Problem, krylov: list[Candidate], others: float) -> list[Candidate]:
+    """Those of the candidates that are held, take less than ``others`` seconds, and need no look as the spectrum falls
+    fast."""
+    cheaper = [x for x in krylov if x.seconds < others and x.offer.cost.memory and not x.obstacle]
+    if not cheaper:
         return []
-    if target.n_components is None or data.n_samples < LEAST_HELD:
-        return []
-    few = data.n_samples / max(FALLS, FALLS_FOR_EACH * target.n_components)
-    if participating(problem.kernel, data) > few:
-        return []
-    exact = products_for(problem.kernel, data, data, None, square=True, columns=target.n_components + 10, name="exact")
-    held = _krylov_candidate(problem, NOTHING_SEEN, exact[0])
-    return [held] if held.offer.cost.memory and not held.obstacle else []
+    c, n = problem.target.n_components, problem.data.n_samples
+    assert c is not None
+    return cheaper if problem.glance.participating(n) <= n / max(FALLS, FALLS_FOR_EACH * c) else []
 
 
 def _is_spread(data: Summary) -> bool:
@@ -471,7 +480,7 @@ def _feature_seconds(problem: Problem, offer: Offer, *, kept: bool = False) -> f
     k = _components_timed(problem)
     if offer.cost.moment_flops is not None:
         seconds = n * ((offer.cost.moment_flops + k * offer.cost.row_flops) / FEATURE_RATE + 4 * d / ROW_RATE)
-        return seconds + offer.cost.setup_flops / GEMM_RATE + OVERHEAD
+        return seconds + max(1.0, (10 + k) / 20.0) * offer.cost.setup_flops / GEMM_RATE + OVERHEAD
     form = again = offer.cost.row_flops / FEATURE_RATE
     if kept:
         again = 0.0

@@ -33,7 +33,7 @@ from .costs import (
 )
 from .filtered import filter_steps, filtered_bound
 from .narrow import COLUMNS, NarrowStart
-from .outlook import Gap, Outlook, by_size, passes_to_come
+from .outlook import Gap, Outlook, by_size, next_is_last
 from .rest import Rest
 from .sampled import draws_for
 
@@ -202,8 +202,8 @@ class ExactRun:
             residuals = (X.T @ image) @ Y[-image.shape[1] :, :c]
             width = float(np.vdot(residuals, residuals)) / max(last - next_one, 1e-3 * last)
             history.append((self.expenses.passes, float(width / theta[0])))
-            passes, _ = passes_to_come(history, (next_one / last) ** 2, 0.3 * self.target.tol)
-            if last <= 0.0 or passes <= 1.0:
+            enough, _ = next_is_last(history, (next_one / last) ** 2, 0.3 * self.target.tol)
+            if last <= 0.0 or enough:
                 break
             if len(history) == LOOK and self.outlook.looks_flat(theta):
                 break

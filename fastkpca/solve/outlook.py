@@ -24,7 +24,7 @@ __all__ = [
     "Gap",
     "Outlook",
     "by_size",
-    "passes_to_come",
+    "next_is_last",
 ]
 
 SHORTLY, SOON = 12, 320
@@ -252,17 +252,15 @@ class Outlook:
         return np.hstack([X, basis.orthonormal(more, beside=X)])
 
 
-def passes_to_come(history: list[tuple[int, float]], first_rate: float, goal: float) -> tuple[float, float]:
-    """(passes, the last included, that are expected to reach a width of ``goal``; the factor by which one narrows).
+def next_is_last(history: list[tuple[int, float]], first_rate: float, goal: float) -> tuple[bool, float]:
+    """(Whether one more pass is expected to reach a width of ``goal``, the factor by which it narrows).
 
     ``history``: (passes, width over the largest eigenvalue) so far. The factor is that of the last pass, of the first
     one ``first_rate``. A width beyond the largest eigenvalue says that nothing is known, not how fast it falls.
     """
     width = history[-1][1]
     rate = min(width / min(history[-2][1], 1.0) if len(history) > 1 else first_rate, 1.0)
-    if width * rate <= goal:
-        return 1.0, rate
-    return np.log(goal / width) / np.log(rate) if 0.0 < rate < 1.0 else np.inf, rate
+    return width * rate <= goal, rate
 
 
 def by_size(theta: np.ndarray, c: int) -> np.ndarray:

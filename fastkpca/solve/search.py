@@ -15,7 +15,7 @@ from .basis import STRIP, Basis, inner, symmetric, times
 from .beyond import Guards
 from .certificate import upper_ends
 from .costs import search_seconds
-from .outlook import LARGER_SHARES, SHARE, Outlook, passes_to_come
+from .outlook import LARGER_SHARES, SHARE, Outlook, next_is_last
 
 __all__ = ["Found", "search"]
 
@@ -167,8 +167,8 @@ class _Stop:
             narrow = self._width(T, coupling, theta, c, proved / float(theta[c - 1])) <= goal * theta[0]
             self.guarded = columns if narrow else 0
             return narrow
-        passes, self.rate = passes_to_come(self.history, (mu / float(theta[c - 1])) ** 2, goal)
-        if passes > 1.0:
+        enough, self.rate = next_is_last(self.history, (mu / float(theta[c - 1])) ** 2, goal)
+        if not enough:
             return False
         outlook.share = self.share(T, coupling, theta, c)
         # more columns may lower mu as well: try two more float32 passes at most

@@ -46,6 +46,7 @@ from ..solve.costs import (
     search_seconds,
 )
 from ..solve.lapack import takes_all
+from ..solve.leading import may_be_enough
 from ..solve.outlook import EXPLORING_PASSES, SHARE
 from ..solve.sampled import FEWEST, SAMPLING_FAILURE, bound_flops, draws_worth, upper_share
 from . import footprint
@@ -87,7 +88,9 @@ FEW_COLUMNS = 3
 SMALL = 2048
 """Rows up to which compiled kernel values are held in float64, in any number of columns."""
 LEAST_HELD = 300
-"""Rows below which LAPACK takes as long as block Krylov on a matrix that is held."""
+"""Rows below which the dense route takes no longer than block Krylov on a matrix that is held."""
+POWERS_SECONDS = 5e-9
+"""Of all products with a matrix that is held whole, for each of its entries."""
 FALLS, FALLS_FOR_EACH = 16.0, 1.2
 """A spectrum falls fast enough for block Krylov on a small matrix, without a look, where no more than 1 / FALLS of the
 eigenvalues share the trace, and no more than 1 / FALLS_FOR_EACH over the number of components."""
@@ -176,11 +179,13 @@ def _plan(problem: Problem) -> Plan:
     look_seconds = LOOK_SECONDS + LOOK_VALUES * value_seconds(problem.kernel, problem.data.n_features)
     # many vectors take other routes as long
     look_seconds += 0.5 * vector_seconds(problem.data.n_samples, target.n_components or 0)
-    quick = dense.seconds <= look_seconds and not (
-        target.forced or target.max_features or dense.obstacle or rows.sequential or rows.distributed
-    )
-    if quick:
-        candidates = [dense, *_held_krylov(problem), *_small_exact_maps(problem, problem.data.n_samples // 2)]
+    free = not (target.forced or target.max_features or dense.obstacle or rows.sequential or rows.distributed)
+    quick = free and dense.seconds <= look_seconds
+    few = quick and problem.data.n_samples < LEAST_HELD
+    powers = _powers_candidate(problem, dense) if free and not few else None
+    if quick or powers is not None:
+        held = _held_krylov(problem) if powers is None else []
+        candidates = [powers or dense, *held, *_small_exact_maps(problem, problem.data.n_samples // 2)]
     elif not target.tol_is_required and target.features in ("auto", "pivots"):
         candidates = _within_budget(problem)
     else:
@@ -192,6 +197,24 @@ def _plan(problem: Problem) -> Plan:
         size = readable_size(float(problem.data.n_samples * problem.data.n_features * rows.dtype.itemsize))
         plan = replace(plan, reason=f"{plan.reason}; loads all rows ({size}), which come in order only")
     return plan
+
+
+def _powers_candidate(problem: Problem, dense: Candidate) -> Candidate | None:
+    """The dense route where it is expected to need no LAPACK (`solve.leading`): that needs no look."""
+    kernel, data, target, n = problem.kernel, problem.data, problem.target, problem.data.n_samples
+    if target.n_components is None or not (kernel.positive_semidefinite and is_compiled(kernel)):
+        return None
+    if problem.rows.weights is not None or not may_be_enough(n, target.n_components, target.tol):
+        return None
+    if not _falls_fast(problem, target.n_components):
+        return None
+    seconds = n * n * (0.5 / entry_rate(data.n_features) + POWERS_SECONDS) + OVERHEAD
+    return replace(dense, name="powers", seconds=seconds)
+
+
+def _falls_fast(problem: Problem, c: int) -> bool:
+    n = problem.data.n_samples
+    return participating(problem.kernel, problem.data) <= n / max(FALLS, FALLS_FOR_EACH * c)
 
 
 def _small_exact_maps(problem: Problem, most: int) -> list[Candidate]:
@@ -236,10 +259,7 @@ def _held_krylov(problem: Problem) -> list[Candidate]:
     free = target.method == target.features == target.products == "auto"
     if not free or data.n_samples > SMALL or problem.rows.distributed or not is_compiled(problem.kernel):
         return []
-    if target.n_components is None or data.n_samples < LEAST_HELD:
-        return []
-    few = data.n_samples / max(FALLS, FALLS_FOR_EACH * target.n_components)
-    if participating(problem.kernel, data) > few:
+    if target.n_components is None or data.n_samples < LEAST_HELD or not _falls_fast(problem, target.n_components):
         return []
     exact = products_for(problem.kernel, data, data, None, square=True, columns=target.n_components + 10, name="exact")
     held = _krylov_candidate(problem, NOTHING_SEEN, exact[0])

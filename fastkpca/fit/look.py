@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -103,15 +104,18 @@ def look_at(
     pivots: bool = True,
     shares: bool = True,
     beside: bool = False,
+    n_threads: int = 1,
 ) -> Look:
     """A few milliseconds with some hundred rows of the sample; half of them for the ``shares``."""
     few = data.n_samples < LARGER_LOOK  # a look that costs less than what it decides about
-    probe = None
-    if kernel.positive_semidefinite and pivots:
-        sizes = (128, 512) if few else (256, 1024)
-        if beside and data.n_samples >= MANY:
-            sizes = (512, 2048)
-        probe = probe_rank(
+    sizes = (128, 512) if few else (256, 1024)
+    if beside and data.n_samples >= MANY:
+        sizes = (512, 2048)
+
+    def probe() -> RankProbe | None:
+        if not (kernel.positive_semidefinite and pivots):
+            return None
+        return probe_rank(
             kernel,
             data,
             residual,
@@ -119,8 +123,16 @@ def look_at(
             max_probe=sizes[0],
             sample_rows=sizes[1],
             beside=beside,
+            n_threads=n_threads,
         )
-    return Look(_shares(kernel, data, few) if shares else np.zeros(0), probe)
+
+    def spectrum() -> np.ndarray:
+        return _shares(kernel, data, few) if shares else np.zeros(0)
+
+    if few:
+        return Look(spectrum(), probe())
+    found: list[Any] = list(parallel.run(lambda i: (probe, spectrum)[i](), 2, n_threads=n_threads))
+    return Look(found[1], found[0])
 
 
 def _shares(kernel: Kernel, data: Summary, few: bool) -> np.ndarray:

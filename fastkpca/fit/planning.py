@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..base import room
+from ..base.lapack import takes_all
 from ..base.near import with_near
 from ..base.protocol import Cost, FeatureMap, Kernel, Offer, Summary
 from ..errors import NoRouteError, SlowRouteWarning, warn_caller
@@ -45,7 +46,6 @@ from ..solve.costs import (
     ritz_seconds,
     search_seconds,
 )
-from ..solve.lapack import takes_all
 from ..solve.leading import may_be_enough
 from ..solve.outlook import EXPLORING_PASSES, SHARE
 from ..solve.sampled import FEWEST, SAMPLING_FAILURE, bound_flops, draws_worth, upper_share
@@ -94,7 +94,7 @@ POWERS_SECONDS = 5e-9
 FALLS, FALLS_FOR_EACH = 16.0, 1.2
 """A spectrum falls fast enough for block Krylov on a small matrix, without a look, where no more than 1 / FALLS of the
 eigenvalues share the trace, and no more than 1 / FALLS_FOR_EACH over the number of components."""
-HELD_COLUMNS = 128
+HELD_COLUMNS = 64
 """Columns of X from which they always are: making them in float32 as well takes longer than the passes in float64."""
 READ_RATE = 1e10  # bytes
 DEAR_COLUMNS = 32
@@ -282,7 +282,7 @@ def _within_budget(problem: Problem) -> list[Candidate]:
     exact = [x for x in exact if x.n_features <= count]
     flops = FEATURE_RATE * value_seconds(kernel, data.n_features)
     cost = _counted_cost(data, budgeted(data.n_samples, count), flops)
-    offer = _pivots(kernel, data, problem.rows, cost, NO_MORE, count, counted=True)
+    offer = _pivots(kernel, data, problem.rows, cost, NO_MORE, count, problem.budget.n_threads, counted=True)
     return exact or [_feature_candidate(problem, offer, _components_held(problem, None))]
 
 
@@ -292,7 +292,7 @@ def _compared(problem: Problem, dense: Candidate) -> list[Candidate]:
     # of a kernel's own map by name, and no other route, the look at pivots would tell nothing
     pivots = target.method != "features" or target.features in ("auto", "pivots")
     sampled = target.may_use_sampled_bound and target.tol_is_required
-    look = look_at(problem.kernel, problem.data, pivots=pivots, beside=sampled)
+    look = look_at(problem.kernel, problem.data, pivots=pivots, beside=sampled, n_threads=problem.budget.n_threads)
     candidates = [] if target.forced else [dense]
     if target.method in ("auto", "krylov"):
         candidates += _krylov_candidates(problem, look)
@@ -404,7 +404,16 @@ def _feature_candidates(problem: Problem, look: Look, others: list[float]) -> li
         # how many features a map has is not always known before it is made: first those that fit in any case
         for most in dict.fromkeys((min(surely, largest), largest)):
             offers = offers or offers_of_maps(
-                kernel, data, problem.rows, look, residual, most, name, most=pivots, count=count
+                kernel,
+                data,
+                problem.rows,
+                look,
+                residual,
+                most,
+                name,
+                most=pivots,
+                count=count,
+                n_threads=problem.budget.n_threads,
             )
         too_many = [x for x in offers if _too_many(x, data.n_samples)] or too_many
         offers = [x for x in offers if not _too_many(x, data.n_samples)]
@@ -482,7 +491,7 @@ def _feature_seconds(problem: Problem, offer: Offer, *, kept: bool = False) -> f
     k = _components_timed(problem)
     if offer.cost.moment_flops is not None:
         seconds = n * ((offer.cost.moment_flops + k * offer.cost.row_flops) / FEATURE_RATE + 4 * d / ROW_RATE)
-        return seconds + offer.cost.setup_flops / GEMM_RATE + OVERHEAD
+        return seconds + max(1.0, (10 + k) / 20.0) * offer.cost.setup_flops / GEMM_RATE + OVERHEAD
     form = again = offer.cost.row_flops / FEATURE_RATE
     if kept:
         again = 0.0
@@ -505,6 +514,7 @@ def offers_of_maps(
     *,
     most: int | None = None,
     count: Counted | None = None,
+    n_threads: int = 1,
 ) -> list[Offer]:
     """What the kernel offers, and pivoted Cholesky, which works for any positive semidefinite kernel.
 
@@ -524,7 +534,7 @@ def offers_of_maps(
     offers = [] if name == "pivots" else _kernel_offers(kernel, data, residual, enough, look)
     if cost.n_features <= most:
         largest = most if count is None else count.rank
-        offers.append(_pivots(kernel, data, rows, cost, residual, largest, counted=count is not None))
+        offers.append(_pivots(kernel, data, rows, cost, residual, largest, n_threads, counted=count is not None))
     return offers
 
 
@@ -593,7 +603,15 @@ def _counted_cost(data: Summary, count: Counted, kernel_flops: float) -> Cost:
 
 
 def _pivots(
-    kernel: Kernel, data: Summary, rows: Rows, cost: Cost, residual: float, largest: int, *, counted: bool = False
+    kernel: Kernel,
+    data: Summary,
+    rows: Rows,
+    cost: Cost,
+    residual: float,
+    largest: int,
+    n_threads: int = 1,
+    *,
+    counted: bool = False,
 ) -> Offer:
     """``counted``: so many pivots, whatever the trace of what they leave, which then need not be judged."""
 
@@ -614,6 +632,7 @@ def _pivots(
             sample_rows=max(4 * cost.n_features, len(sample)),
             entry_error=kernel.entry_error(data, np.dtype(np.float64)),
             means=counted and _worth_means(data),
+            n_threads=n_threads,
         )
 
     return Offer("pivots", cost, build)

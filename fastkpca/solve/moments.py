@@ -10,10 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from ..base.lapack import largest_eigenpairs
 from ..base.protocol import Moments, OperatorMoments
 from .certificate import cluster_labels
 from .lanczos import FORMED, LeadingPairs, SymmetricOperator, leading_pairs
-from .lapack import largest_eigenpairs
 from .nested import nested_pairs
 from .task import SolverTarget
 

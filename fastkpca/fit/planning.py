@@ -46,7 +46,7 @@ from ..solve.costs import (
     ritz_seconds,
     search_seconds,
 )
-from ..solve.leading import may_be_enough
+from ..solve.leading import falls_fast, may_be_enough
 from ..solve.outlook import EXPLORING_PASSES, SHARE
 from ..solve.sampled import FEWEST, SAMPLING_FAILURE, bound_flops, draws_worth, upper_share
 from . import footprint
@@ -206,15 +206,10 @@ def _powers_candidate(problem: Problem, dense: Candidate) -> Candidate | None:
         return None
     if problem.rows.weights is not None or not may_be_enough(n, target.n_components, target.tol):
         return None
-    if not _falls_fast(problem, target.n_components):
+    if not falls_fast(target.n_components, participating(kernel, data)):
         return None
     seconds = n * n * (0.5 / entry_rate(data.n_features) + POWERS_SECONDS) + OVERHEAD
     return replace(dense, name="powers", seconds=seconds)
-
-
-def _falls_fast(problem: Problem, c: int) -> bool:
-    n = problem.data.n_samples
-    return participating(problem.kernel, problem.data) <= n / max(FALLS, FALLS_FOR_EACH * c)
 
 
 def _small_exact_maps(problem: Problem, most: int) -> list[Candidate]:
@@ -259,7 +254,10 @@ def _held_krylov(problem: Problem) -> list[Candidate]:
     free = target.method == target.features == target.products == "auto"
     if not free or data.n_samples > SMALL or problem.rows.distributed or not is_compiled(problem.kernel):
         return []
-    if target.n_components is None or data.n_samples < LEAST_HELD or not _falls_fast(problem, target.n_components):
+    if target.n_components is None or data.n_samples < LEAST_HELD:
+        return []
+    few = data.n_samples / max(FALLS, FALLS_FOR_EACH * target.n_components)
+    if participating(problem.kernel, data) > few:
         return []
     exact = products_for(problem.kernel, data, data, None, square=True, columns=target.n_components + 10, name="exact")
     held = _krylov_candidate(problem, NOTHING_SEEN, exact[0])

@@ -17,10 +17,13 @@ from ..base.rounding import UNIT, UNIT32, factorisation_error, rounding_factor
 from .beyond import frobenius_bound
 from .certificate import NO_BOUND, Bound, Certificate, MatrixInfo, RitzBlock, ritz_certificate
 
-__all__ = ["LeadingPairs", "leading_pairs", "may_be_enough"]
+__all__ = ["LeadingPairs", "falls_fast", "leading_pairs", "may_be_enough"]
 
-SMALL = 700
-"""Rows up to which a matrix is held whole for this: of larger ones its half, by tiles, takes less time."""
+FEWEST_ROWS, SMALL = 150, 700
+"""Rows from which on LAPACK takes longer than this, and up to which a matrix is held whole for it: of larger ones its
+half, by tiles, takes less time."""
+SPREAD = 1.5
+"""Times the columns of the block, the number of eigenvalues that may share the trace."""
 
 GUARDS, MULTIPLE = 6, 8
 """Columns of the block beyond those that are wanted, at least; and what their number is a multiple of."""
@@ -30,7 +33,7 @@ LEAST_SHARE = 1e-5
 """Of the largest eigenvalue: a smaller one is lost in the rounding of float32."""
 RESIDUAL = 1e-6
 """Of the largest eigenvalue: float32 mostly makes residuals so small, and hardly smaller."""
-MOST_POWERS = 16
+MOST_POWERS = 24
 FACTOR = 1e4
 """By which columns may come to differ in length before they are made orthonormal again."""
 
@@ -48,7 +51,12 @@ class LeadingPairs:
 
 def may_be_enough(n: int, c: int, tol: float) -> bool:
     """Whether powers of a matrix of this order may give c eigenvalues to this tolerance, and fast."""
-    return n <= SMALL and 4 * _block_size(c) <= n and tol >= LEAST_TOL
+    return FEWEST_ROWS <= n <= SMALL and 4 * _block_size(c) <= n and tol >= LEAST_TOL
+
+
+def falls_fast(c: int, sharing: float) -> bool:
+    """Whether the spectrum falls fast enough where so many eigenvalues share the trace: its square over |A|_F^2."""
+    return sharing <= SPREAD * _block_size(c)
 
 
 def _block_size(c: int) -> int:
@@ -74,6 +82,10 @@ def leading_pairs(
     n, block, norm = len(K), _block_size(c), float(np.linalg.norm(K))
     if not (may_be_enough(n, c, tol) and norm > 0.0):
         return None
+    whole = _norm_bound(norm, means, n)
+    trace = float(K.trace()) - (0.0 if means is None else float(means.sum()))
+    if not falls_fast(c, (trace / whole) ** 2):
+        return None
     unit = 2.0 ** frexp(norm)[1]
     single = _rounded(K, means, unit)
     found, products = _search(single, c, block, tol)
@@ -89,7 +101,7 @@ def leading_pairs(
     # of the images: that of their sums, three times because of the means, and that of the entries
     rounding = 3.0 * sqrt(block) * (rounding_factor(n) * UNIT * norm + n * entry_error)
     ritz = RitzBlock(V.T @ images, V.T @ V, R.T @ R, n, rounding)
-    matrix = MatrixInfo(norm=_norm_bound(norm, means, n) + n * entry_error)
+    matrix = MatrixInfo(norm=whole + n * entry_error)
     outside, factorisations = frobenius_bound(ritz, matrix), 0
     residual = float(np.linalg.norm(R[:, :c]))
     if not _suffices(outside.mu, theta[c - 1], residual, tol * theta[0]):

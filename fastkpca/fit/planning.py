@@ -50,7 +50,7 @@ from ..solve.leading import falls_fast, may_be_enough
 from ..solve.outlook import EXPLORING_PASSES, SHARE
 from ..solve.sampled import FEWEST, SAMPLING_FAILURE, bound_flops, draws_worth, upper_share
 from . import footprint
-from .look import LARGER_LOOK, NOTHING_SEEN, Look, first_share, look_at, participating
+from .look import LARGER_LOOK, NOTHING_SEEN, Look, look_at
 from .problem import Problem
 from .product_choice import LEAST_COLUMNS, Way, products_for
 
@@ -184,8 +184,9 @@ def _plan(problem: Problem) -> Plan:
     few = quick and problem.data.n_samples < LEAST_HELD
     powers = _powers_candidate(problem, dense) if free and not few else None
     if quick or powers is not None:
-        held = _held_krylov(problem) if powers is None else []
-        candidates = [powers or dense, *held, *_small_exact_maps(problem, problem.data.n_samples // 2)]
+        candidates = [powers or dense, *_small_exact_maps(problem, problem.data.n_samples // 2)]
+        if powers is None and _may_be_held(problem):
+            candidates += _held_krylov(problem, _krylov_candidates(problem, NOTHING_SEEN)[:1], dense.seconds)
     elif not target.tol_is_required and target.features in ("auto", "pivots"):
         candidates = _within_budget(problem)
     else:
@@ -206,7 +207,7 @@ def _powers_candidate(problem: Problem, dense: Candidate) -> Candidate | None:
         return None
     if problem.rows.weights is not None or not may_be_enough(n, target.n_components, target.tol):
         return None
-    if not falls_fast(target.n_components, participating(kernel, data)):
+    if not falls_fast(target.n_components, problem.glance.participating(n)):
         return None
     seconds = n * n * (0.5 / entry_rate(data.n_features) + POWERS_SECONDS) + OVERHEAD
     return replace(dense, name="powers", seconds=seconds)
@@ -235,33 +236,40 @@ def _without_look(problem: Problem, dense: Candidate) -> list[Candidate]:
     most = int(math.sqrt(worth * SYRK_RATE / data.n_samples))
     maps = _small_exact_maps(problem, most) if _is_spread(data) else []
     if not maps:
-        residual = 0.5 * target.tol * first_share(kernel, data)
+        residual = 0.5 * target.tol * problem.glance.first_share()
         hold = _components_held(problem, None)
         worth = min(worth, NO_LOOK_SECONDS)
         most = int(math.sqrt(min(worth, NO_SEARCH_SECONDS) * SYRK_RATE / data.n_samples))
         offers = kernel.feature_maps(data, residual, most) if 0.0 < residual < 1.0 else []
         maps = [_feature_candidate(problem, offer, hold) for offer in offers]
         maps = [x for x in maps if not _too_many(x.offer, data.n_samples)]
-    held = _held_krylov(problem) if data.n_features > FEW_COLUMNS else []
-    candidates = [dense, *(held or _krylov_candidates(problem, NOTHING_SEEN)[:1]), *maps]
+    krylov = _krylov_candidates(problem, NOTHING_SEEN)[:1]
+    others = min((x.seconds for x in [dense, *maps] if not x.obstacle), default=np.inf)
+    many = data.n_features > FEW_COLUMNS and _may_be_held(problem)
+    trusted = maps + (_held_krylov(problem, krylov, others) if many else [])
+    candidates = [dense, *krylov, *maps]
     best = min((x for x in candidates if not x.obstacle), key=lambda x: x.seconds, default=dense)
-    return candidates if best in maps + held and best.seconds <= worth else []
+    return candidates if best in trusted and best.seconds <= worth else []
 
 
-def _held_krylov(problem: Problem) -> list[Candidate]:
-    """Block Krylov on a small matrix that is held: it needs no look either. Empty where that is not for these rows."""
-    target, data = problem.target, problem.data
+def _may_be_held(problem: Problem) -> bool:
+    """Whether block Krylov on a small matrix that is held may need no look, as far as their sizes tell."""
+    target, n = problem.target, problem.data.n_samples
     free = target.method == target.features == target.products == "auto"
-    if not free or data.n_samples > SMALL or problem.rows.distributed or not is_compiled(problem.kernel):
+    if not free or problem.rows.distributed or not is_compiled(problem.kernel):
+        return False
+    return target.n_components is not None and LEAST_HELD <= n <= SMALL
+
+
+def _held_krylov(problem: Problem, krylov: list[Candidate], others: float) -> list[Candidate]:
+    """Those of the candidates that are held, take less than ``others`` seconds, and need no look as the spectrum falls
+    fast."""
+    cheaper = [x for x in krylov if x.seconds < others and x.offer.cost.memory and not x.obstacle]
+    if not cheaper:
         return []
-    if target.n_components is None or data.n_samples < LEAST_HELD:
-        return []
-    few = data.n_samples / max(FALLS, FALLS_FOR_EACH * target.n_components)
-    if participating(problem.kernel, data) > few:
-        return []
-    exact = products_for(problem.kernel, data, data, None, square=True, columns=target.n_components + 10, name="exact")
-    held = _krylov_candidate(problem, NOTHING_SEEN, exact[0])
-    return [held] if held.offer.cost.memory and not held.obstacle else []
+    c, n = problem.target.n_components, problem.data.n_samples
+    assert c is not None
+    return cheaper if problem.glance.participating(n) <= n / max(FALLS, FALLS_FOR_EACH * c) else []
 
 
 def _is_spread(data: Summary) -> bool:

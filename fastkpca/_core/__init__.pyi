@@ -5,4 +5,5 @@ from . import multiindex as multiindex
 from . import pivots as pivots
 from . import ranked as ranked
 from . import tiles as tiles
+from . import tridiagonal as tridiagonal
 from . import truncation as truncation

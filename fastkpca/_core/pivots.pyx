@@ -28,6 +28,7 @@ cdef extern from "product_ops.h" nogil:
 cdef const fk_product_ops *ops = fk_product_select(NULL)
 
 FACTOR_BLOCK = BLOCK
+BEATS_BLAS = bool(ops.beats_blas)
 
 
 cdef int as_int(Py_ssize_t n) except? -1:
@@ -69,14 +70,17 @@ def accept(double[:, ::1] H, const double[::1] draw, const double[::1] floor):
     return index, np.tril(np.asarray(H)[np.ix_(index, index)])
 
 
-def project_out(double[:, ::1] tile, const double[:, ::1] done, const double[:, ::1] coefficients):
-    """tile (b, n) -= coefficients (b, k) @ done (k, n), in place."""
-    cdef int b = as_int(tile.shape[0]), n = as_int(tile.shape[1]), k = as_int(done.shape[0])
+def project_out(double[:, ::1] tile, const double[:, :] done, const double[:, ::1] coefficients):
+    """tile (b, n) -= coefficients (b, k) @ done (k, n), in place; ``done``: columns of an array in C order."""
+    cdef int b = as_int(tile.shape[0]), n = as_int(tile.shape[1]), k = as_int(done.shape[0]), row
     cdef double minus = -1.0, unit = 1.0
     if b == 0 or n == 0 or k == 0:
         return
+    if (n > 1 and done.strides[1] != sizeof(double)) or done.shape[1] != n:
+        raise ValueError("done is not made of columns of an array in C order, one for each of the tile's")
+    row = as_int(max(n, done.strides[0] // <Py_ssize_t>sizeof(double)))
     with nogil:
-        dgemm(b"N", b"N", &n, &b, &k, &minus, <double *>&done[0, 0], &n, <double *>&coefficients[0, 0], &k,
+        dgemm(b"N", b"N", &n, &b, &k, &minus, <double *>&done[0, 0], &row, <double *>&coefficients[0, 0], &k,
               &unit, &tile[0, 0], &n)
 
 

@@ -29,6 +29,7 @@ __all__ = [
     "reporter",
     "resolve_threads",
     "run",
+    "shares",
     "threads_for",
     "tile_rows",
     "tree_reduce",
@@ -110,6 +111,19 @@ def tile_rows(width: int, *, entries: int = 1 << 18, least: int = 64, most: int 
     """Rows of a tile whose widest array has ``width`` columns: a power of two, by shape alone (never by threads)."""
     rows = max(least, min(most, entries // max(1, width)))
     return 1 << (rows.bit_length() - 1)
+
+
+WORTH_A_TASK = 1 << 20
+"""Multiplications that take ten times as long as to hand them to a thread."""
+
+
+def shares(n: int, multiplications: float, *, most: int = 4, least: int = 1024) -> list[slice]:
+    """range(n) in equal parts, for the tasks of some work on n rows: an even number, by shapes alone."""
+    if n < 2 * least:
+        return [slice(0, n)]
+    count = 2 * (int(min(n // least, multiplications // WORTH_A_TASK, most)) // 2) or 1
+    step = 64 * -(-n // (64 * count)) if count > 1 else n
+    return [slice(i, min(n, i + step)) for i in range(0, n, step)]
 
 
 def run(

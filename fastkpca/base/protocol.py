@@ -146,9 +146,9 @@ class Cost:
         weight is evaluated once and multiplies every column); None: as ``row_flops``.
     moment_flops : float, optional
         For one row's share of the second moment, of a map that does not form it as a D x D matrix; ``row_flops`` is
-        then what a row of a product with one column takes, and ``setup_flops`` includes the eigenvectors. None: D^2.
+        then what a row of a product with one column takes, and ``setup_flops`` includes ten eigenvectors. None: D^2.
     quick_flops : float, optional
-        The same, of a map with ``quick_moments``: what these add for a row, as flops of a matrix product. None: D^2.
+        The same, of a map with ``quick_moments``: what these add for a row, as flops of compiled loops. None: D^2.
     column_memory : float
         Bytes of a product for each column that it multiplies at once, beside the columns and their product: where
         memory is short it is given few at a time.
@@ -824,12 +824,15 @@ class Summation:
     ``symmetric``: matmat and rmatmat are the same operator; where not, the eigensolver uses (S + S') / 2.
     ``n_threads``: of the products that follow; the core sets it, and products have the same bits at any number.
     ``gives_norm``: whether there is ``pass_with_norm``, which a product that looks at every kernel value can give.
+    ``search_error``: of a product in float32, (e, s) where an entry errs by e sum_j |K_ij - s| |u_j| at most, and
+    by what is the same in all entries of a column; None: no bound is known.
     """
 
     error_bound: float = 0.0
     symmetric: bool = True
     n_threads: int = 1
     gives_norm: bool = False
+    search_error: tuple[float, float] | None = None
     shape: tuple[int, int]
 
     def matmat(self, U: np.ndarray) -> np.ndarray:

@@ -29,6 +29,7 @@ class _Stopped(BaseException):
 
 class _Here(threading.local):
     stop: threading.Event | None = None  # set where the loop that this thread helps was interrupted
+    depth = 0  # tasks that this thread is inside of
 
 
 _here = _Here()
@@ -49,9 +50,10 @@ class _Pool:
         self._lock = threading.Lock()
         self._wanted = 0  # threads, by all loops that run
 
-    def help(self, loop: Loop[Any], n_threads: int) -> None:
+    def help(self, loop: Loop[Any], n_threads: int, more: int) -> None:
+        """Have so many threads help; for the sake of this loop the pool has room for ``more``."""
         with self._lock:
-            self._wanted += n_threads
+            self._wanted += more
             for _ in range(self._wanted - len(self.threads)):
                 thread = threading.Thread(target=self._work, name="fastkpca", daemon=True)
                 try:
@@ -105,21 +107,20 @@ class Loop(Generic[T]):
         self._task, self._n_tasks, self._ahead = task, n_tasks, 2 * n_threads
         self._begun, self._limit, self._helped = 0, min(self._ahead, n_tasks), 0
         self._pool, self._helpers = _pool, n_threads - 1
+        # the threads that help a loop are enough for the loops inside its tasks
+        self._more = 0 if _here.depth else self._helpers
         self._outcomes: dict[int, tuple[bool, Any]] = {}
         self._stop = threading.Event()
         self._changed = threading.Condition(threading.Lock())
 
     def start(self) -> None:
-        self._pool.help(self, self._helpers)
+        self._pool.help(self, self._helpers, self._more)
 
     def help(self) -> None:
         """Take tasks until there are none, in a thread of the pool."""
         _here.stop = self._stop
         while (i := self._next()) is not None:
-            try:
-                outcome: tuple[bool, Any] = True, self._task(i)
-            except BaseException as error:
-                outcome = False, error
+            outcome = self._outcome(i, BaseException)
             with self._changed:
                 self._outcomes[i] = outcome
                 self._helped -= 1
@@ -138,10 +139,7 @@ class Loop(Generic[T]):
     def result(self, i: int) -> T:
         """That of task i, the one after those asked for before; this thread takes tasks too until it is there."""
         while (taken := self._next_unless(i)) is not None:
-            try:
-                outcome: tuple[bool, Any] = True, self._task(taken)
-            except Exception as error:
-                outcome = False, error
+            outcome = self._outcome(taken, Exception)
             with self._changed:
                 self._outcomes[taken] = outcome
             del outcome
@@ -152,6 +150,16 @@ class Loop(Generic[T]):
             raise value
         finally:
             del value  # an exception's traceback holds this frame
+
+    def _outcome(self, i: int, kind: type[BaseException]) -> tuple[bool, Any]:
+        """(Whether task i ended well, its result or its error); an error of another kind is not the task's: Ctrl-C."""
+        _here.depth += 1
+        try:
+            return True, self._task(i)
+        except kind as error:
+            return False, error
+        finally:
+            _here.depth -= 1
 
     def _next_unless(self, i: int) -> int | None:
         """The next task, or None once the result of task i is there."""
@@ -171,7 +179,7 @@ class Loop(Generic[T]):
         Nobody waits for a thread that takes longer: it leaves the pool.
         """
         self._stop.set()
-        self._pool.release(self._helpers)
+        self._pool.release(self._more)
         end = None if patience is None else monotonic() + patience
         with self._changed:
             self._changed.notify_all()

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 
 from ..base import parallel
+from ..base.lapack import largest_eigenpairs
 from ..base.rounding import EPS, UNIT, rounding_factor
 from ..errors import rounded_up
 from ..products.matrix import gram_matrix
 from ..solve.certificate import Certificate, dense_certificate
-from ..solve.lapack import largest_eigenpairs
 from .problem import Problem
 from .solution import Solution, negative_end, number_kept, sample_projector, scattered, signs_of
 from .target import Target

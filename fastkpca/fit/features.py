@@ -221,6 +221,7 @@ def _with_sample(found: _Pass, draws: Draws, problem: Problem, tries: int, most_
             count=count,
             entry_error=problem.entry_error,
             tries=bounds_before,
+            n_threads=problem.budget.n_threads,
         )
 
     share = target.tol * largest_of(found.leading[0]) / moments.residual_trace

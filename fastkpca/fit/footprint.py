@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..base.lapack import takes_all
 from ..base.protocol import MOST_COLUMNS, Summary
 from ..maps.passes import MANY_TASKS, SMALL_MAP, task_rows_for
 from ..maps.pivots import SAMPLE_ROWS
@@ -18,7 +19,6 @@ from ..rows.summary import MAX_COVARIANCE
 from ..rows.summary import SAMPLE_ROWS as ROWS_OF_SAMPLE
 from ..rows.view import Rows
 from ..solve.costs import basis_bytes, default_block_size, least_columns
-from ..solve.lapack import takes_all
 
 __all__ = [
     "copies_of_rows",

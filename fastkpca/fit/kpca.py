@@ -256,7 +256,8 @@ def plan(
         max_features, landmarks, guaranteed, center=center, standardize=standardize,
     )  # fmt: skip
     problem = prepare(X, options, keeps_scores=return_scores)
-    made = make_plan(problem)
+    with parallel.blas_threads():
+        made = make_plan(problem)
     return replace(made, advice=advice_if_slow(problem, made))
 
 

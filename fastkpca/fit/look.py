@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from ..base import parallel
 from ..base.protocol import Kernel, Summary
 from ..maps.pivots import RankProbe, probe_rank
 
-__all__ = ["LARGER_LOOK", "NOTHING_SEEN", "Look", "first_share", "look_at", "participating"]
+__all__ = ["LARGER_LOOK", "NOTHING_SEEN", "Glance", "Look", "look_at"]
 
 
 SMALL_LOOK = 192
@@ -65,34 +66,41 @@ class Look:
 NOTHING_SEEN = Look(np.zeros(1), None)
 
 
-def first_share(kernel: Kernel, data: Summary) -> float:
-    """lambda_1 / tr K of some 200 rows from below, by a few steps of the power method: a fifth of a look's time."""
-    K, trace = _centred(kernel, data, SMALL_LOOK)
-    if not (trace > 0.0 and np.isfinite(K).all()):
-        return 0.0
-    v = K[:, int(np.argmax(np.diagonal(K)))]
-    for _ in range(6):
-        length = float(np.linalg.norm(v))
-        if not length > 0.0:
+class Glance:
+    """The kernel values of a few rows of the sample: what they tell takes a tenth of a look's time."""
+
+    def __init__(self, kernel: Kernel, data: Summary):
+        K, trace = _centred(kernel, data, GLANCE)
+        usable = trace > 0.0 and np.isfinite(K).all()
+        self._K, self._trace = (K, trace) if usable else (np.zeros((0, 0)), 0.0)
+
+    def first_share(self) -> float:
+        """lambda_1 / tr K from below, by a few steps of the power method; 0 where nothing is known."""
+        K = self._K
+        if not len(K):
             return 0.0
-        v = K @ (v / length)
-    return float(v @ (K @ v)) / float(v @ v) / trace
+        v = K[:, int(np.argmax(np.diagonal(K)))]
+        for _ in range(6):
+            length = float(np.linalg.norm(v))
+            if not length > 0.0:
+                return 0.0
+            v = K @ (v / length)
+        return float(v @ (K @ v)) / float(v @ v) / self._trace
 
+    def participating(self, n: int) -> float:
+        """How many eigenvalues share the trace: its square over the sum of their squares, for n rows.
 
-def participating(kernel: Kernel, data: Summary) -> float:
-    """How many eigenvalues share the trace: its square over the sum of their squares, for all rows from a few of them.
-
-    N where the spectrum is flat, a handful where it falls fast. The mean square beside the diagonal does not depend on
-    the number of rows.
-    """
-    K, _ = _centred(kernel, data, GLANCE)
-    m, size = len(K), float(np.diagonal(K).mean())
-    if m < 2 or not (size > 0.0 and np.isfinite(K).all()):
-        return np.inf
-    K = K / size  # values whose squares leave the range of float64 are refused later
-    diagonal = np.diagonal(K)
-    squares = float(np.vdot(K, K)) - float(diagonal @ diagonal)
-    return 1.0 / (1.0 / data.n_samples + squares / (m * (m - 1)))
+        n where the spectrum is flat, a handful where it falls fast. The mean square beside the diagonal does not depend
+        on the number of rows.
+        """
+        m = len(self._K)
+        size = float(np.diagonal(self._K).mean()) if m > 1 else 0.0
+        if not size > 0.0:
+            return np.inf
+        K = self._K / size  # values whose squares leave the range of float64 are refused later
+        diagonal = np.diagonal(K)
+        squares = float(np.vdot(K, K)) - float(diagonal @ diagonal)
+        return 1.0 / (1.0 / n + squares / (m * (m - 1)))
 
 
 def look_at(
@@ -103,15 +111,18 @@ def look_at(
     pivots: bool = True,
     shares: bool = True,
     beside: bool = False,
+    n_threads: int = 1,
 ) -> Look:
     """A few milliseconds with some hundred rows of the sample; half of them for the ``shares``."""
     few = data.n_samples < LARGER_LOOK  # a look that costs less than what it decides about
-    probe = None
-    if kernel.positive_semidefinite and pivots:
-        sizes = (128, 512) if few else (256, 1024)
-        if beside and data.n_samples >= MANY:
-            sizes = (512, 2048)
-        probe = probe_rank(
+    sizes = (128, 512) if few else (256, 1024)
+    if beside and data.n_samples >= MANY:
+        sizes = (512, 2048)
+
+    def probe() -> RankProbe | None:
+        if not (kernel.positive_semidefinite and pivots):
+            return None
+        return probe_rank(
             kernel,
             data,
             residual,
@@ -119,8 +130,16 @@ def look_at(
             max_probe=sizes[0],
             sample_rows=sizes[1],
             beside=beside,
+            n_threads=n_threads,
         )
-    return Look(_shares(kernel, data, few) if shares else np.zeros(0), probe)
+
+    def spectrum() -> np.ndarray:
+        return _shares(kernel, data, few) if shares else np.zeros(0)
+
+    if few:
+        return Look(spectrum(), probe())
+    found: list[Any] = list(parallel.run(lambda i: (probe, spectrum)[i](), 2, n_threads=n_threads))
+    return Look(found[1], found[0])
 
 
 def _shares(kernel: Kernel, data: Summary, few: bool) -> np.ndarray:

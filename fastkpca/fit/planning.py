@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..base import room
+from ..base.lapack import takes_all
 from ..base.near import with_near
 from ..base.protocol import Cost, FeatureMap, Kernel, Offer, Summary
 from ..errors import NoRouteError, SlowRouteWarning, warn_caller
@@ -23,16 +24,17 @@ from ..model.plan import Candidate, Plan, Room, readable_seconds, readable_size
 from ..products.exact import kept_bytes as kept_value_bytes
 from ..products.matrix import kept_bytes
 from ..products.rates import (
-    EIGENVECTOR_STEP,
     FEATURE_RATE,
     GEMM_RATE,
     OVERHEAD,
+    PRODUCT_RATE,
     ROW_RATE,
     SYRK_RATE,
     eigen_seconds,
     entry_rate,
     is_compiled,
     value_seconds,
+    vector_seconds,
 )
 from ..rows.view import Rows
 from ..solve.costs import (
@@ -44,11 +46,10 @@ from ..solve.costs import (
     ritz_seconds,
     search_seconds,
 )
-from ..solve.lapack import takes_all
 from ..solve.outlook import EXPLORING_PASSES, SHARE
 from ..solve.sampled import FEWEST, SAMPLING_FAILURE, bound_flops, draws_worth, upper_share
 from . import footprint
-from .look import LARGER_LOOK, NOTHING_SEEN, Look, first_share, look_at, participating
+from .look import LARGER_LOOK, NOTHING_SEEN, Look, look_at
 from .problem import Problem
 from .product_choice import LEAST_COLUMNS, Way, products_for
 
@@ -70,7 +71,7 @@ LOOK_VALUES = 1e5
 NO_LOOK_SECONDS, NO_LOOK_EXACT_SECONDS = 0.1, 0.25
 """Of a route that is taken without a look, which costs 5 to 25 milliseconds; the latter of a map that leaves nothing
 out."""
-NO_SEARCH_SECONDS = 0.02
+NO_SEARCH_SECONDS = 0.014
 """Of the moments of a map that leaves something out, the same: fewer features by a search would not repay it."""
 SPREAD_COLUMNS = 64
 KRYLOV_OVERHEAD, HELD_OVERHEAD = 15e-3, 2e-3  # the latter beside compiled values that are held
@@ -90,12 +91,12 @@ LEAST_HELD = 300
 FALLS, FALLS_FOR_EACH = 16.0, 1.2
 """A spectrum falls fast enough for block Krylov on a small matrix, without a look, where no more than 1 / FALLS of the
 eigenvalues share the trace, and no more than 1 / FALLS_FOR_EACH over the number of components."""
-HELD_COLUMNS = 128
+HELD_COLUMNS = 64
 """Columns of X from which they always are: making them in float32 as well takes longer than the passes in float64."""
 READ_RATE = 1e10  # bytes
 DEAR_COLUMNS = 32
 """Columns of X from which a compiled kernel value of a search takes longer to make than to read."""
-MANY_COLUMNS, HOPELESS = 32, 8.0
+MANY_COLUMNS, HOPELESS = 32, 4.0
 """Columns of X, and times as many pivots as there may be features, from which truncated maps are not looked for."""
 WORTH_EXACTNESS = 1.3
 """Times the seconds of the best feature map that one without any truncation may take."""
@@ -174,12 +175,14 @@ def _plan(problem: Problem) -> Plan:
     target, rows, dense = problem.target, problem.rows, _dense_candidate(problem)
     look_seconds = LOOK_SECONDS + LOOK_VALUES * value_seconds(problem.kernel, problem.data.n_features)
     # many vectors take other routes as long
-    look_seconds += 0.5 * EIGENVECTOR_STEP * problem.data.n_samples * (target.n_components or 0)
+    look_seconds += 0.5 * vector_seconds(problem.data.n_samples, target.n_components or 0)
     quick = dense.seconds <= look_seconds and not (
         target.forced or target.max_features or dense.obstacle or rows.sequential or rows.distributed
     )
     if quick:
-        candidates = [dense, *_held_krylov(problem), *_small_exact_maps(problem, problem.data.n_samples // 2)]
+        candidates = [dense, *_small_exact_maps(problem, problem.data.n_samples // 2)]
+        if _may_be_held(problem):
+            candidates += _held_krylov(problem, _krylov_candidates(problem, NOTHING_SEEN)[:1], dense.seconds)
     elif not target.tol_is_required and target.features in ("auto", "pivots"):
         candidates = _within_budget(problem)
     else:
@@ -216,33 +219,40 @@ def _without_look(problem: Problem, dense: Candidate) -> list[Candidate]:
     most = int(math.sqrt(worth * SYRK_RATE / data.n_samples))
     maps = _small_exact_maps(problem, most) if _is_spread(data) else []
     if not maps:
-        residual = 0.5 * target.tol * first_share(kernel, data)
+        residual = 0.5 * target.tol * problem.glance.first_share()
         hold = _components_held(problem, None)
         worth = min(worth, NO_LOOK_SECONDS)
         most = int(math.sqrt(min(worth, NO_SEARCH_SECONDS) * SYRK_RATE / data.n_samples))
         offers = kernel.feature_maps(data, residual, most) if 0.0 < residual < 1.0 else []
         maps = [_feature_candidate(problem, offer, hold) for offer in offers]
         maps = [x for x in maps if not _too_many(x.offer, data.n_samples)]
-    held = _held_krylov(problem) if data.n_features > FEW_COLUMNS else []
-    candidates = [dense, *(held or _krylov_candidates(problem, NOTHING_SEEN)[:1]), *maps]
+    krylov = _krylov_candidates(problem, NOTHING_SEEN)[:1]
+    others = min((x.seconds for x in [dense, *maps] if not x.obstacle), default=np.inf)
+    many = data.n_features > FEW_COLUMNS and _may_be_held(problem)
+    trusted = maps + (_held_krylov(problem, krylov, others) if many else [])
+    candidates = [dense, *krylov, *maps]
     best = min((x for x in candidates if not x.obstacle), key=lambda x: x.seconds, default=dense)
-    return candidates if best in maps + held and best.seconds <= worth else []
+    return candidates if best in trusted and best.seconds <= worth else []
 
 
-def _held_krylov(problem: Problem) -> list[Candidate]:
-    """Block Krylov on a small matrix that is held: it needs no look either. Empty where that is not for these rows."""
-    target, data = problem.target, problem.data
+def _may_be_held(problem: Problem) -> bool:
+    """Whether block Krylov on a small matrix that is held may need no look, as far as their sizes tell."""
+    target, n = problem.target, problem.data.n_samples
     free = target.method == target.features == target.products == "auto"
-    if not free or data.n_samples > SMALL or problem.rows.distributed or not is_compiled(problem.kernel):
+    if not free or problem.rows.distributed or not is_compiled(problem.kernel):
+        return False
+    return target.n_components is not None and LEAST_HELD <= n <= SMALL
+
+
+def _held_krylov(problem: Problem, krylov: list[Candidate], others: float) -> list[Candidate]:
+    """Those of the candidates that are held, take less than ``others`` seconds, and need no look as the spectrum falls
+    fast."""
+    cheaper = [x for x in krylov if x.seconds < others and x.offer.cost.memory and not x.obstacle]
+    if not cheaper:
         return []
-    if target.n_components is None or data.n_samples < LEAST_HELD:
-        return []
-    few = data.n_samples / max(FALLS, FALLS_FOR_EACH * target.n_components)
-    if participating(problem.kernel, data) > few:
-        return []
-    exact = products_for(problem.kernel, data, data, None, square=True, columns=target.n_components + 10, name="exact")
-    held = _krylov_candidate(problem, NOTHING_SEEN, exact[0])
-    return [held] if held.offer.cost.memory and not held.obstacle else []
+    c, n = problem.target.n_components, problem.data.n_samples
+    assert c is not None
+    return cheaper if problem.glance.participating(n) <= n / max(FALLS, FALLS_FOR_EACH * c) else []
 
 
 def _is_spread(data: Summary) -> bool:
@@ -261,7 +271,7 @@ def _within_budget(problem: Problem) -> list[Candidate]:
     exact = [x for x in exact if x.n_features <= count]
     flops = FEATURE_RATE * value_seconds(kernel, data.n_features)
     cost = _counted_cost(data, budgeted(data.n_samples, count), flops)
-    offer = _pivots(kernel, data, problem.rows, cost, NO_MORE, count, counted=True)
+    offer = _pivots(kernel, data, problem.rows, cost, NO_MORE, count, problem.budget.n_threads, counted=True)
     return exact or [_feature_candidate(problem, offer, _components_held(problem, None))]
 
 
@@ -271,7 +281,7 @@ def _compared(problem: Problem, dense: Candidate) -> list[Candidate]:
     # of a kernel's own map by name, and no other route, the look at pivots would tell nothing
     pivots = target.method != "features" or target.features in ("auto", "pivots")
     sampled = target.may_use_sampled_bound and target.tol_is_required
-    look = look_at(problem.kernel, problem.data, pivots=pivots, beside=sampled)
+    look = look_at(problem.kernel, problem.data, pivots=pivots, beside=sampled, n_threads=problem.budget.n_threads)
     candidates = [] if target.forced else [dense]
     if target.method in ("auto", "krylov"):
         candidates += _krylov_candidates(problem, look)
@@ -383,7 +393,16 @@ def _feature_candidates(problem: Problem, look: Look, others: list[float]) -> li
         # how many features a map has is not always known before it is made: first those that fit in any case
         for most in dict.fromkeys((min(surely, largest), largest)):
             offers = offers or offers_of_maps(
-                kernel, data, problem.rows, look, residual, most, name, most=pivots, count=count
+                kernel,
+                data,
+                problem.rows,
+                look,
+                residual,
+                most,
+                name,
+                most=pivots,
+                count=count,
+                n_threads=problem.budget.n_threads,
             )
         too_many = [x for x in offers if _too_many(x, data.n_samples)] or too_many
         offers = [x for x in offers if not _too_many(x, data.n_samples)]
@@ -461,14 +480,14 @@ def _feature_seconds(problem: Problem, offer: Offer, *, kept: bool = False) -> f
     k = _components_timed(problem)
     if offer.cost.moment_flops is not None:
         seconds = n * ((offer.cost.moment_flops + k * offer.cost.row_flops) / FEATURE_RATE + 4 * d / ROW_RATE)
-        return seconds + offer.cost.setup_flops / GEMM_RATE + OVERHEAD
+        return seconds + max(1.0, (10 + k) / 20.0) * offer.cost.setup_flops / GEMM_RATE + OVERHEAD
     form = again = offer.cost.row_flops / FEATURE_RATE
     if kept:
         again = 0.0
     elif offer.name == "pivots" and offer.cost.residual >= SCORES_BY_WEIGHTS:
         again = D * value_seconds(problem.kernel, d)
     quick = offer.cost.quick_flops if problem.takes_quick_moments else None
-    moment = D * D / SYRK_RATE if quick is None else quick / GEMM_RATE
+    moment = D * D / SYRK_RATE if quick is None else quick / PRODUCT_RATE
     seconds = n * (form + again + moment + 2.0 * D * k / GEMM_RATE + 4 * d / ROW_RATE)
     return seconds + offer.cost.setup_flops / GEMM_RATE + eigen_seconds(D, k) + OVERHEAD
 
@@ -484,6 +503,7 @@ def offers_of_maps(
     *,
     most: int | None = None,
     count: Counted | None = None,
+    n_threads: int = 1,
 ) -> list[Offer]:
     """What the kernel offers, and pivoted Cholesky, which works for any positive semidefinite kernel.
 
@@ -503,7 +523,7 @@ def offers_of_maps(
     offers = [] if name == "pivots" else _kernel_offers(kernel, data, residual, enough, look)
     if cost.n_features <= most:
         largest = most if count is None else count.rank
-        offers.append(_pivots(kernel, data, rows, cost, residual, largest, counted=count is not None))
+        offers.append(_pivots(kernel, data, rows, cost, residual, largest, n_threads, counted=count is not None))
     return offers
 
 
@@ -572,7 +592,15 @@ def _counted_cost(data: Summary, count: Counted, kernel_flops: float) -> Cost:
 
 
 def _pivots(
-    kernel: Kernel, data: Summary, rows: Rows, cost: Cost, residual: float, largest: int, *, counted: bool = False
+    kernel: Kernel,
+    data: Summary,
+    rows: Rows,
+    cost: Cost,
+    residual: float,
+    largest: int,
+    n_threads: int = 1,
+    *,
+    counted: bool = False,
 ) -> Offer:
     """``counted``: so many pivots, whatever the trace of what they leave, which then need not be judged."""
 
@@ -593,6 +621,7 @@ def _pivots(
             sample_rows=max(4 * cost.n_features, len(sample)),
             entry_error=kernel.entry_error(data, np.dtype(np.float64)),
             means=counted and _worth_means(data),
+            n_threads=n_threads,
         )
 
     return Offer("pivots", cost, build)

@@ -31,6 +31,7 @@ from ..rows.summary import summarize
 from ..rows.values import check_finite, check_weights
 from ..rows.view import Rows
 from . import footprint
+from .look import Glance
 from .target import Target
 
 __all__ = ["Budget", "Options", "Problem", "check_range", "prepare", "summarize_for"]
@@ -165,6 +166,10 @@ class Problem:
         """At most ``count`` rows of the sample, spread over it."""
         sample = self.data.sample
         return sample[np.linspace(0, len(sample) - 1, min(count, len(sample))).astype(np.intp)]
+
+    @cached_property
+    def glance(self) -> Glance:
+        return Glance(self.kernel, self.data)
 
     @cached_property
     def largest_value(self) -> float:

@@ -202,7 +202,13 @@ def _pivot_ways(
     # so many that forming them alone takes as long as the best that was offered
     max_pivots = min(8192.0, np.sqrt(seconds * SYRK_RATE / (5.0 * both)))
     probe = probe_rank(
-        kernel, data_x, tol / 20, np.random.default_rng(0), max_probe=int(min(128, max_pivots)), sample_rows=512
+        kernel,
+        data_x,
+        tol / 20,
+        np.random.default_rng(0),
+        max_probe=int(min(128, max_pivots)),
+        sample_rows=512,
+        n_threads=n_threads,
     )
     size = float(kernel.diagonal(data_x.sample).mean())
     # the largest residual, by the mean one; of values whose squares underflow residuals say nothing
@@ -242,6 +248,7 @@ def _pivot_summation(
         rng=generator,
         n_samples=sum(x.n_samples for x in data[: len(sides)]),
         entry_error=kernel.entry_error(data[0], np.dtype(np.float64)),
+        n_threads=n_threads,
     )
     diagonal = max(_largest_diagonal(kernel, rows, n_threads) for rows in sides)
     for _ in range(4):

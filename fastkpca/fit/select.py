@@ -16,6 +16,7 @@ import numpy as np
 
 from ..base import parallel
 from ..base.checks import check_choice, check_count, check_flag, check_rng
+from ..base.lapack import largest_eigenpairs
 from ..base.protocol import Kernel
 from ..base.rounding import EPS
 from ..errors import ComponentsWarning, PreimageWarning, silenced
@@ -30,7 +31,6 @@ from ..rows.convert import as_rows
 from ..rows.summary import summarize
 from ..rows.values import check_finite
 from ..rows.view import Rows
-from ..solve.lapack import largest_eigenpairs
 from .gram import features, gram
 from .kpca import kpca
 from .problem import warn_of_ranges

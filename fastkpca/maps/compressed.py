@@ -22,7 +22,7 @@ polynomial is nowhere larger than 1 / cos(pi / 8) times its largest value at 4 q
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import cos, lgamma, log, log2, pi, prod, sqrt
 from typing import NamedTuple
@@ -42,6 +42,7 @@ __all__ = [
     "compressed_moment",
     "expected_cost",
     "expected_directions",
+    "expected_error",
 ]
 
 LEAST = 2500
@@ -107,6 +108,21 @@ class Compressed:
 def expected_directions(reaches: list[float]) -> float:
     """About how many there are for axes with these M times the half-length of the box, at tolerances near 1e-6."""
     return 0.3 * prod(_expected_functions(reach) for reach in reaches)
+
+
+def expected_error(half: tuple[int, ...], reaches: list[float]) -> float:
+    """About ``Product.error`` over the number of rows: only a moment that is formed has one."""
+    k = expected_directions(reaches)
+    return _rounding(k, (4 * m + 1 for m in half)) if k <= MOST_FORMED[len(half)] else 0.0
+
+
+def _rounding(size: float, terms: Iterable[int]) -> float:
+    """Of a matrix of so many directions, over the number of rows; ``terms``: of a sum, for each axis.
+
+    sum_j |p_j| <= w for the coefficients p of a product of two functions, so an entry errs by as many units of the
+    count as its sums have terms.
+    """
+    return size * 8.0 * (sum(terms) + 64.0) * UNIT
 
 
 def _expected_functions(reach: float) -> float:
@@ -195,9 +211,7 @@ def compressed_moment(
 
         return Compressed(len(chosen), on_a_grid, lift, left_out)
     size = len(chosen)
-    # sum_j |p_j| <= w for the coefficients p of a product of two functions, so an entry errs by as many units of the
-    # count as its sums have terms
-    error = size * 8.0 * (sum(2 * len(line) - 1 for line in lines) + 64.0) * UNIT * count
+    error = _rounding(size, (2 * len(line) - 1 for line in lines)) * count
     formed = Product(lambda U: matrix @ U, 4.0 * size * UNIT * float(np.linalg.norm(matrix)), error)
     return Compressed(size, lambda most: formed, lift, left_out, matrix)
 

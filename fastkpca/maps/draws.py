@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..base import parallel
 from ..base.protocol import FeatureMap, Kernel
 from ..base.rounding import UNIT, UNIT32, rounding_factor
 
@@ -14,7 +15,7 @@ __all__ = ["DRAWS", "Draws", "drawn_among", "scaled_residuals"]
 
 DRAWS = 4096
 """Rows drawn in a pass."""
-STRIP = 512
+STRIP = 256
 """Rows of the matrix that are computed at once."""
 
 
@@ -70,7 +71,13 @@ def drawn_among(
 
 
 def scaled_residuals(
-    kernel: Kernel, feature_map: FeatureMap, X: np.ndarray, residual: np.ndarray, counts: np.ndarray, entry_error: float
+    kernel: Kernel,
+    feature_map: FeatureMap,
+    X: np.ndarray,
+    residual: np.ndarray,
+    counts: np.ndarray,
+    entry_error: float,
+    n_threads: int = 1,
 ) -> tuple[np.ndarray, float]:
     """The matrix sqrt(c_i c_j / (r_i r_j)) (k(x_i, x_j) - phi(x_i).phi(x_j)), float32, and a bound on its error's norm.
 
@@ -90,16 +97,24 @@ def scaled_residuals(
     triangular solves); what is not semidefinite is bounded by ``defect_norm``; products of D terms round; so do kernel
     values, and the matrix when it is stored, whose norm is at most its trace sum c_i.
     """
-    m, Phi = len(X), feature_map.features(X)
-    scale = np.sqrt(counts / residual)
+    m, scale = len(X), np.sqrt(counts / residual)
+    parts = parallel.shares(m, 0.5 * m * feature_map.n_features**2)
+    features = parallel.run(lambda i: feature_map.features(X[parts[i]]), len(parts), n_threads=n_threads)
+    Phi = np.concatenate(list(features))
     matrix = np.empty((m, m), dtype=np.float32)
-    for start in range(0, m, STRIP):
+    starts = range(0, m, STRIP)[::-1]  # the longest first
+
+    def task(i: int) -> None:
+        start = starts[i]
         stop = min(m, start + STRIP)
         strip = kernel.block(X[start:stop], X[:stop]) - Phi[start:stop] @ Phi[:stop].T
         strip *= scale[start:stop, None]
         strip *= scale[:stop]
         matrix[start:stop, :stop] = strip
         matrix[:start, start:stop] = strip[:, :start].T
+
+    for _ in parallel.run(task, len(starts), n_threads=n_threads):
+        pass
     ones = float((counts / residual).sum())
     trace = 1.01 * float(kernel.diagonal(X) @ (counts / residual))
     defect = feature_map.defect_norm(ones, trace)

@@ -807,7 +807,9 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
     product = 10.0 * grid * log(grid + 2.0) * 20.0 + 1e6
     reaches = [m * r for m, r in zip(half, reach)]
     directions = compressed.expected_directions(reaches)
-    if D >= compressed.LEAST and directions <= (compressed.MOST_FORMED[d] if d < 3 else 0.6 * compressed.MOST):
+    few = directions <= (compressed.MOST_FORMED[d] if d < 3 else 0.6 * compressed.MOST)
+    # tol is of the trace; of the largest eigenvalue, which is less, it is as much again
+    if D >= compressed.LEAST and few and compressed.expected_error(half, reaches) <= tol:
         setup = compressed.expected_cost(half, reaches)
     elif d == 3 and D >= 4000:
         # two levels (``nested``): 1 s for 8e4 modes, 8 s for 2.7e5 were measured, uniform data and ten components

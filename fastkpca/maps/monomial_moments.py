@@ -18,25 +18,20 @@ __all__ = ["MonomialMoments", "product_flops", "product_sums"]
 FEWEST, MOST = 48, 2500
 """Features for which the sums are made: below, they take as long as all products; beyond, their table takes memory."""
 MOST_DEGREE = 64
-PACKING = 10
-"""Multiplications that packing a number of a factor takes as long as."""
 WORTH = 0.7
 """Share of all products up to which the sums are fewer."""
 
 
 @lru_cache(maxsize=64)
 def product_flops(d: int, degree: int, lower: bool) -> float | None:
-    """Of the sums that differ, for a row, as flops of a large matrix product; None where they are not worth it.
-
-    As BLAS would do it, which fills blocks of 4 x 8 and packs both factors; the compiled loops take less.
-    """
+    """Of the sums that differ, for a row; None where they are not worth it."""
     D = comb(d + (degree if lower else degree - 1), degree)
     if not (FEWEST <= D <= MOST and 2 <= degree <= MOST_DEGREE):
         return None
     rows, columns = multiindex.ranges(d + lower, degree)[0][:, (1, 3)].T
     if rows @ columns > WORTH * D * (D + 1) / 2:
         return None
-    return 2.0 * float((-(-rows // 4) * 4) @ (-(-columns // 8) * 8) + PACKING * (rows + columns).sum())
+    return 2.0 * float(rows @ columns)
 
 
 @lru_cache(maxsize=4)

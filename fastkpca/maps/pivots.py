@@ -29,6 +29,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -67,8 +68,9 @@ LEAST_LOOKED_AT = 65
 WEIGHTS_ROUNDING = 1e-12
 """Rounding of phi(x).c, over |phi(x)| |c|, up to which weights of the kernel values may take the place of phi. What is
 known for certain of the features themselves, is that they are off by ten thousand times as much (``_slope``)."""
-SOLVE_FLOPS = 0.1
-"""Of the triangular solve, for a row and each pair of pivots, in the flops that offers count in: BLAS 3 is faster."""
+SOLVE_FLOPS = 0.05 if _core.BEATS_BLAS else 0.1
+"""Of the triangular solve, for a row and each pair of pivots, in the flops that offers count in, by the compiled loops
+or by BLAS, whichever is taken here."""
 LLOYD_ITERATIONS = 2
 SURE_DRAWS = 8.0
 """A row expected this often among independent draws is missed once in three thousand times."""
@@ -392,6 +394,7 @@ def _select(
     max_pivots: int,
     rng: np.random.Generator,
     entry_error: float = 0.0,
+    n_threads: int = 1,
 ) -> _Selection:
     """Draw pivots from the candidates until sum(weights * residual) <= target.
 
@@ -418,7 +421,7 @@ def _select(
         size = min(n, max_pivots - count, max(64, min(BLOCK, k // 2)))
         proposed = np.searchsorted(cumulative, rng.random(size) * cumulative[-1], side="right")
         proposed = np.minimum(proposed, n - 1)
-        accepted, new = _features_of_accepted(kernel, S, F[:k], proposed, rng.random(size), floor)
+        accepted, new = _features_of_accepted(kernel, S, F[:k], proposed, rng.random(size), floor, n_threads)
         if len(accepted) == 0:  # residuals that were rounding: strike them out, and end when none is left
             residual[proposed] = 0.0
             continue
@@ -442,7 +445,13 @@ def _select(
 
 
 def _features_of_accepted(
-    kernel: Kernel, S: np.ndarray, F: np.ndarray, proposed: np.ndarray, draws: np.ndarray, floor: np.ndarray
+    kernel: Kernel,
+    S: np.ndarray,
+    F: np.ndarray,
+    proposed: np.ndarray,
+    draws: np.ndarray,
+    floor: np.ndarray,
+    n_threads: int,
 ) -> tuple[np.ndarray, np.ndarray]:
     """(which of the proposed rows of S are accepted as pivots, their features of all rows) after the features F."""
     F_proposed = np.ascontiguousarray(F[:, proposed].T)
@@ -452,10 +461,32 @@ def _features_of_accepted(
     accepted, L = _core.accept(H, draws, floor[proposed])
     if len(accepted) == 0:
         return proposed[:0], np.empty((0, len(S)))
-    new = _block(kernel, S_proposed[accepted], S)
-    _core.project_out(new, F, np.ascontiguousarray(F_proposed[accepted]))
-    _core.solve(L, new)
-    return proposed[accepted], new
+    return proposed[accepted], _features(kernel, S_proposed[accepted], L, S, n_threads, F, F_proposed[accepted])
+
+
+def _features(
+    kernel: Kernel,
+    pivots: np.ndarray,
+    L: np.ndarray,
+    S: np.ndarray,
+    n_threads: int,
+    F: np.ndarray | None = None,
+    F_pivots: np.ndarray | None = None,
+) -> np.ndarray:
+    """Those that the pivots add to the rows of S after features F, if any: L^-1 (k(pivots, S) - F_pivots F)."""
+    done = np.empty((0, len(S))) if F is None else F
+    coefficients = np.empty((len(pivots), 0)) if F_pivots is None else np.ascontiguousarray(F_pivots)
+
+    def features(part: slice) -> np.ndarray:
+        new = _block(kernel, pivots, S[part])
+        _core.project_out(new, done[:, part], coefficients)
+        _core.solve(L, new)
+        return new
+
+    parts = parallel.shares(len(S), len(S) * len(pivots) * (16 + len(done) + len(pivots) / 2))
+    if len(parts) == 1:
+        return features(parts[0])
+    return np.hstack(list(parallel.run(lambda i: features(parts[i]), len(parts), n_threads=n_threads)))
 
 
 def _relative_error(values: np.ndarray, shares: np.ndarray) -> float:
@@ -487,6 +518,7 @@ def pivot_map(
     sample_rows: int = SAMPLE_ROWS,
     entry_error: float | None = None,
     means: bool = False,
+    n_threads: int = 1,
 ) -> PivotMap:
     """Feature map of randomly pivoted Cholesky with predicted residual trace over trace at most ``tol``.
 
@@ -530,13 +562,17 @@ def pivot_map(
     shares = np.ones(n) if n_samples is not None and n_samples > n else None
     error = entry_error or 0.0
     candidates = _Candidates(S, diagonal, np.ones(n), shares)
-    selection = _select(kernel, candidates, tol * trace, max_features, rng, error)
+    selection = _select(kernel, candidates, tol * trace, max_features, rng, error, n_threads)
     pivots, judged = S[selection.index], float(selection.trace[-1])
     del selection  # its features take as much memory as what follows
     if means and may_be_means(kernel) and len(pivots) < n:
-        moved = PivotMap(kernel, _means(kernel, S, pivots), entry_error=error)
+        moved = PivotMap(kernel, _means(kernel, S, pivots, n_threads), entry_error=error)
         step = parallel.tile_rows(len(pivots))
-        left = sum(float(moved.residual(S[i : i + step]).sum()) for i in range(0, n, step))
+
+        def task(i: int) -> float:
+            return float(moved.residual(S[i * step : (i + 1) * step]).sum())
+
+        left = sum(parallel.run(task, -(-n // step), n_threads=n_threads))
         if left < judged:  # not where the kernel's nearest rows have no mean, of a periodic one say
             return moved._judge(left, trace, n, tol)
     return PivotMap(kernel, pivots, entry_error=error)._judge(judged, trace, n, tol)
@@ -547,16 +583,22 @@ def may_be_means(kernel: Kernel) -> bool:
     return kernel.translation == "kernel"
 
 
-def _means(kernel: Kernel, S: np.ndarray, pivots: np.ndarray) -> np.ndarray:
+def _means(kernel: Kernel, S: np.ndarray, pivots: np.ndarray, n_threads: int) -> np.ndarray:
     """The pivots after a few of Lloyd's iterations: each becomes the mean of the rows to which it is the nearest, so
     that it leaves less of them (Zhang, Tsang, Kwok 2008, doi:10.1145/1390156.1390311)."""
+    parts = parallel.shares(len(S), 16.0 * len(S) * len(pivots))
     for _ in range(LLOYD_ITERATIONS):
-        nearest = _block(kernel, S, pivots).argmax(axis=1)
+        task = partial(_nearest, kernel, S, parts, pivots)
+        nearest = np.concatenate(list(parallel.run(task, len(parts), n_threads=n_threads)))
         order = np.argsort(nearest, kind="stable")
         of, start, count = np.unique(nearest[order], return_index=True, return_counts=True)
         pivots = pivots.copy()
         pivots[of] = np.add.reduceat(S[order], start) / count[:, None]
     return pivots
+
+
+def _nearest(kernel: Kernel, S: np.ndarray, parts: list[slice], pivots: np.ndarray, i: int) -> np.ndarray:
+    return _block(kernel, S[parts[i]], pivots).argmax(axis=1)
 
 
 def candidates_for(count: int, n: int) -> int:
@@ -616,7 +658,8 @@ def second_round(
     start = np.ascontiguousarray(old.features(S).T)
     shares = np.where(known, 0.0, counts)
     candidates = _Candidates(S, _diagonal(old.kernel, S), weights, shares, start)
-    selection = _select(old.kernel, candidates, tol * trace, max_features - old.n_features, rng, old.entry_error)
+    error = old.entry_error
+    selection = _select(old.kernel, candidates, tol * trace, max_features - old.n_features, rng, error, n_threads)
     pivots = np.concatenate([old.pivots, S[selection.index]])
     new = PivotMap(old.kernel, pivots, entry_error=old.entry_error)
     total_rows = rows.n_samples if rows.weights is None else float(np.sum(rows.weights, dtype=np.float64))
@@ -798,6 +841,7 @@ def probe_rank(
     max_probe: int = 256,
     sample_rows: int = 1024,
     beside: bool = False,
+    n_threads: int = 1,
 ) -> RankProbe:
     """Pivots to ``tol``, at most ``max_probe`` of them, on ``sample_rows`` (at most 2048) rows of the sample.
 
@@ -813,12 +857,13 @@ def probe_rank(
     _check(kernel, diagonal)
     trace = float(diagonal.sum())
     shares = np.ones(n) if summary.n_samples > n else None
-    selection = _select(kernel, _Candidates(S, diagonal, np.ones(n), shares), tol * trace, min(max_probe, n), rng)
+    candidates = _Candidates(S, diagonal, np.ones(n), shares)
+    selection = _select(kernel, candidates, tol * trace, min(max_probe, n), rng, n_threads=n_threads)
     curve = selection.trace / trace if trace > 0.0 else np.zeros(1)
     if len(others) < n // 2:
         others = np.delete(S, selection.index, axis=0)
     spread = np.linspace(0, len(others) - 1, min(n, len(others))).astype(np.intp)
-    seen_beside = _look_beside(kernel, S, others[spread], selection, rng) if beside else ()
+    seen_beside = _look_beside(kernel, S, others[spread], selection, rng, n_threads) if beside else ()
     return RankProbe(curve, n, selection.exhausted, seen_beside)
 
 
@@ -829,7 +874,12 @@ def _sampled_less(share: float, n: int) -> float:
 
 
 def _look_beside(
-    kernel: Kernel, S: np.ndarray, others: np.ndarray, selection: _Selection, rng: np.random.Generator
+    kernel: Kernel,
+    S: np.ndarray,
+    others: np.ndarray,
+    selection: _Selection,
+    rng: np.random.Generator,
+    n_threads: int,
 ) -> tuple[tuple[int, float, float], ...]:
     """``RankProbe.beside`` after half of the pivots, and after all, on ``others``, half of which are drawn again in
     proportion to their residual."""
@@ -838,21 +888,25 @@ def _look_beside(
         return ()
     # the features of the pivots themselves are the factor of their matrix
     factor = np.ascontiguousarray(selection.features[:, selection.index].T)
-    F = _block(kernel, S[selection.index], others)
-    _core.solve(factor, F)
-    found = []
+    F = _features(kernel, S[selection.index], factor, others, n_threads)
+    drawn = []
     for rank in (k // 2, k):
         residual = np.maximum(diagonal - np.einsum("ij,ij->j", F[:rank], F[:rank]), 0.0)
         left = float(residual.sum())
         if not left > 1e-12 * diagonal.sum():
             return ()
         index, counts = np.unique(rng.choice(n, n // 2, p=residual / left), return_counts=True)
+        drawn.append((rank, left, residual, index, counts))
+
+    def task(i: int) -> tuple[int, float, float]:
+        rank, left, residual, index, counts = drawn[i]
         few = np.ascontiguousarray(F[:rank, index])
         scale = np.sqrt(counts / residual[index])
         G = (_block(kernel, others[index], others[index]) - few.T @ few) * scale[:, None] * scale
         share = _largest_eigenvalue(G) / counts.sum()
-        found.append((rank, left / float(diagonal.sum()), max(_sampled_less(share, n // 2), 0.1 / n)))
-    return tuple(found)
+        return rank, left / float(diagonal.sum()), max(_sampled_less(share, n // 2), 0.1 / n)
+
+    return tuple(parallel.run(task, len(drawn), n_threads=n_threads))
 
 
 def _largest_eigenvalue(G: np.ndarray) -> float:

@@ -166,7 +166,7 @@ def _principal(sides: list[_Side], sigma: float, tol: float) -> tuple[np.ndarray
     d = sides[0].rows.shape[1]
     mean = sides[0].rows.mean(axis=0)
     few = _few_centred(sides, mean, sigma)
-    if few is None:
+    if few is None or _fewest_axes(sides, sigma, tol) == d:
         return None, 0.0
     _, values, axes = np.linalg.svd(few, full_matrices=False)
     rest = np.sqrt(np.append(np.cumsum(values[::-1] ** 2)[::-1], 0.0) / len(few))

@@ -25,6 +25,7 @@ import numpy as np
 from .._core import tiles as _tiles
 from ..base import parallel
 from ..base.protocol import Kernel, NearProduct, NormPass, Summation
+from ..base.rounding import UNIT32, rounding_factor
 from ..rows.view import Rows
 from .blocks import TILE, checked_block, squares_about_means, upper_tiles
 from .narrow import near_summation
@@ -68,14 +69,14 @@ def _ends_of_tiles(tiles: list[tuple[slice, slice]]) -> list[int]:
 
 
 def kept_bytes(n: int, d: int, itemsize: int) -> float:
-    """Memory of the values that an ``ExactSummation`` of n rows of d numbers keeps."""
+    """Memory of the values that an ``ExactSummation`` of n rows of d numbers keeps, and of the rows meanwhile."""
     step = band_rows(n, d)
     full, rest = divmod(n, step)
     entries = full * _tiles.kept_entries(step, step, True)
     entries += full * (full - 1) // 2 * _tiles.kept_entries(step, step, False)
     if rest:
         entries += full * _tiles.kept_entries(step, rest, False) + _tiles.kept_entries(rest, rest, True)
-    return float(itemsize * entries)
+    return float(itemsize * entries) + 8.0 * n * d
 
 
 def _compiled_pair(kind: str, parameters: dict[str, Any], single: bool) -> _Pair:
@@ -188,20 +189,28 @@ class ExactSummation(Summation):
         self.progress = progress
         self._pair = self._make_pair(self.dtype == np.float32)
         self._keeps, self._kept, self._known = keeps, np.empty(0, dtype=self.dtype), False
+        self.shift = 0.0
+        """The values that are kept are those of the kernel less this."""
 
     def _make_pair(self, single: bool) -> _Pair:
         compiled = self.kernel.compiled_tile()
         return _compiled_pair(*compiled, single) if compiled is not None else _block_pair(self.kernel, single)
 
     def in_float32(self) -> ExactSummation:
-        """The same product in float32, for searching, with the values that this one keeps; they are computed now."""
-        if not self._known:
-            self.matmat(np.empty((self.shape[1], 0)))
+        """The same product in float32, for searching, with the values that this one keeps; they are computed now.
+
+        Their mean is taken off before they are rounded: products with vectors of mean zero lose the less.
+        """
+        sums = self.matmat(np.ones((self.shape[1], 1)))
         single = ExactSummation(
             self.kernel, self.rows_x, n_threads=self.n_threads, dtype=np.float32, keeps=True, progress=self.progress
         )
+        single.shift = float(sums.mean()) / self.shape[1]
+        single._kept, single._known = np.empty(len(self._kept), dtype=np.float32), True
         with np.errstate(all="ignore"):  # the padding between tiles holds anything
-            single._kept, single._known = self._kept.astype(np.float32), True
+            np.subtract(self._kept, single.shift, out=single._kept, casting="same_kind")
+        # values and vectors are rounded once each; a sum in float32 has no more terms than a tile has columns
+        single.search_error = (rounding_factor(TILE) + 4.0) * UNIT32, single.shift
         return single
 
     @property
@@ -272,15 +281,20 @@ class ExactSummation(Summation):
         tiles = upper_tiles(n, step)
         product, sums = np.zeros((n, U.shape[1])), np.zeros(2)
         ends = _ends_of_tiles(tiles) if self._keeps else []
+        rows = None
         if self._keeps and not self._known:
             self._kept = np.empty(ends[-1], dtype=self.dtype)  # one array: its pages are large ones
+            rows = self.rows_x.all()  # shifted once, not for each pair of bands
+
+        def band(which: slice) -> np.ndarray:
+            return self._band(which) if rows is None else rows[which]
 
         def task(number: int) -> tuple[slice, slice, _Part]:
             I, J = tiles[number]
             same = I == J
-            means = None if r is None else (r[I], r[J], g)
+            means = None if r is None else (r[I] - self.shift, r[J] - self.shift, g - self.shift)
             values = (self._kept[ends[number] : ends[number + 1]], self._known) if self._keeps else ()
-            X, Y = self._band(I), None if same else self._band(J)
+            X, Y = band(I), None if same else band(J)
             return I, J, pair(X, Y, U[I], None if same else U[J], means, *values)
 
         for I, J, (left, right, squares) in self._run(task, len(tiles)):
@@ -290,6 +304,8 @@ class ExactSummation(Summation):
             if squares is not None:
                 sums += np.array(squares) * (1.0 if I == J else 2.0)
         self._known = self._keeps
+        if self.shift:
+            product += self.shift * U.sum(axis=0, dtype=np.float64)
         return product, sums
 
     def _band(self, band: slice) -> np.ndarray:

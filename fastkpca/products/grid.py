@@ -29,6 +29,7 @@ MEMORY = 1 << 30
 """Bytes of nodal arrays, unless the caller says otherwise."""
 _COLUMNS_TOGETHER = 16
 _FLOPS_OF_A_TASK = 4e7
+_WORTH_TWO_TASKS = 4e6
 _SMALL = 2e6  # nanoseconds of nodes below which no better grid is looked for
 _LARGE = 5e7  # nanoseconds of the whole from which on one is looked for in any case
 _LOOK = 150.0  # nanoseconds to find the island of a row
@@ -42,7 +43,8 @@ def _multiply_axis(A: np.ndarray, matrix: np.ndarray, axis: int, out: np.ndarray
     A = A.reshape(before, old, after)
     out = out[: before * new * after]
     result = out.reshape(before, new, after)
-    wanted = int(2.0 * before * old * new * after / _FLOPS_OF_A_TASK) + 1
+    flops = 2.0 * before * old * new * after
+    wanted = 2 * -(-int(flops) // int(2 * _FLOPS_OF_A_TASK)) if flops > _WORTH_TWO_TASKS else 1  # even: equal shares
     step, pieces = -(-before // wanted), 1
     if after == 1:
         turned = np.ascontiguousarray(matrix.T)

@@ -20,7 +20,7 @@ __all__ = ["STRIP", "Basis", "inner", "times"]
 STRIP = 32
 """Columns of temporary arrays of n rows."""
 PANEL = 8192
-"""Rows of a task: a product of fewer than two is not divided."""
+"""Rows of a task, of many."""
 
 
 class Basis:
@@ -199,14 +199,14 @@ class Basis:
         return float(np.linalg.eigvalsh(symmetric(self.compression[size:, size:]))[-1])
 
 
-def _panels(n: int) -> list[slice]:
-    """Rows of the tasks, by their number alone."""
-    return [slice(i, min(n, i + PANEL)) for i in range(0, n, PANEL)] if n >= 2 * PANEL else [slice(0, n)]
+def _panels(n: int, columns: int) -> list[slice]:
+    """Rows of the tasks of a product with n x ``columns`` multiplications, by these numbers alone."""
+    return parallel.shares(n, n * columns, most=max(4, -(-n // PANEL)))
 
 
 def times(A: np.ndarray, B: np.ndarray, n_threads: int = 1) -> np.ndarray:
     """A B, column-major where A is: saves a copy where that is needed."""
-    panels = _panels(len(A))
+    panels = _panels(len(A), B.size)
     if len(panels) == 1:
         return (B.T @ A.T).T
     out = np.empty((len(A), B.shape[1]), order="F")
@@ -221,7 +221,7 @@ def times(A: np.ndarray, B: np.ndarray, n_threads: int = 1) -> np.ndarray:
 
 def inner(A: np.ndarray, B: np.ndarray, n_threads: int = 1) -> np.ndarray:
     """A' B, the panels' products added along a fixed tree."""
-    panels = _panels(len(A))
+    panels = _panels(len(A), A.shape[1] * B.shape[1])
     if len(panels) == 1:
         return A.T @ B
     return parallel.tree_reduce(lambda i: A[panels[i]].T @ B[panels[i]], len(panels), np.add, n_threads=n_threads)
@@ -239,7 +239,7 @@ def descending_eigenpairs(T: np.ndarray, **options: Any) -> tuple[np.ndarray, np
 
 def _subtract(X: np.ndarray, Q: np.ndarray, coordinates: np.ndarray, n_threads: int = 1) -> np.ndarray:
     """X - Q coordinates, in place, a panel of rows and a strip of columns at a time."""
-    panels = _panels(len(X))
+    panels = _panels(len(X), coordinates.size)
     if len(panels) == 1 and X.shape[1] <= STRIP:
         X -= times(Q, coordinates)
         return X

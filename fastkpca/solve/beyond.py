@@ -8,6 +8,7 @@ such function; ``certificate.ritz_certificate`` makes intervals of any of them.
 ``feature_bound``                      from a feature map K = Phi Phi' + E and the trace of E
 ``formed_bound``                       from P A P itself, by a Cholesky factorisation
 ``gap_bound``                          from a count of the eigenvalues above beta
+``guarded_bound``                      from Ritz values beyond the basis whose products err by a known bound
 ``exploration_bound``                  from randomly started Lanczos on P A P: with a probability
 """
 
@@ -20,13 +21,14 @@ import numpy as np
 import scipy.linalg
 
 from ..base.rounding import UNIT, factorisation_error, rounding_factor, unit_roundoff
-from .certificate import NO_BOUND, SAYS_NOTHING, Bound, MatrixInfo, RitzBlock
+from .certificate import NO_BOUND, SAYS_NOTHING, Bound, MatrixInfo, RitzBlock, RitzErrors
 
 __all__ = [
     "FAILURE",
     "KRYLOV_AFTER_FEATURES",
     "MOMENTS_FAILURE",
     "FeatureInfo",
+    "Guards",
     "best_bound",
     "beyond_leading",
     "deterministic_bound",
@@ -36,6 +38,8 @@ __all__ = [
     "formed_bound",
     "frobenius_bound",
     "gap_bound",
+    "guarded_bound",
+    "guarded_mu",
     "lanczos_failure_epsilon",
     "largest_eigenvalue_bound",
     "mu_frobenius",
@@ -71,6 +75,26 @@ class FeatureInfo:
     project: Callable[[np.ndarray], np.ndarray]
     residual_trace: float
     entry_defect: float = 0.0
+
+
+@dataclass(frozen=True)
+class Guards:
+    """Ritz vectors Q Y_2 of a search, orthogonal to the vectors V = Q Y_1 of a basis that begins with these.
+
+    Attributes
+    ----------
+    theta, squares : ndarray (p,)
+        Ritz values, descending, and the squares of the norms of their residuals, as the search had them.
+    columns : int
+        Of all products in the search.
+    orthogonality_error : float
+        Bound on |V'V_2| and on |V_2'V_2 - I|.
+    """
+
+    theta: np.ndarray
+    squares: np.ndarray
+    columns: int
+    orthogonality_error: float
 
 
 def best_bound(bounds: Iterable[Bound]) -> Bound:
@@ -124,13 +148,16 @@ def trace_bound(ritz: RitzBlock, matrix: MatrixInfo) -> Bound:
     errors = ritz.errors
     if matrix.trace is None or errors is None:
         return NO_BOUND
+    return Bound(_trace_left(ritz, errors, matrix.trace), "trace")
+
+
+def _trace_left(ritz: RitzBlock, errors: RitzErrors, trace: tuple[float, float]) -> float:
     m, theta, delta = len(ritz.theta), ritz.theta, errors.orthogonality_error
     size = float(np.max(np.abs(theta)))
     # |tr X| <= sqrt(m) |X|_F
     products = np.sqrt(m) * ritz.product_error * (1 + delta) / (1 - delta)
     error = m * errors.cross + products + 8 * m * UNIT * size
-    value, value_error = matrix.trace
-    return Bound(mu_trace(value, float(theta.sum()), value_error + error), "trace")
+    return mu_trace(trace[0], float(theta.sum()), trace[1] + error)
 
 
 def mu_frobenius(norm: float, ritz_norm: float, residual_norm: float, slack: float) -> float:
@@ -149,11 +176,58 @@ def frobenius_bound(ritz: RitzBlock, matrix: MatrixInfo) -> Bound:
     errors, norm = ritz.errors, matrix.norm
     if norm is None or errors is None:
         return NO_BOUND
+    ritz_norm, residual_norm = _least_norms(ritz, errors)
+    return Bound(mu_frobenius(norm, ritz_norm, residual_norm, 16.0 * UNIT * norm * norm), "frobenius")
+
+
+def _least_norms(ritz: RitzBlock, errors: RitzErrors) -> tuple[float, float]:
+    """Lower bounds on |T|_F and |R|_F."""
     root = np.sqrt(len(ritz.theta))
     ritz_norm = max(float(np.linalg.norm(ritz.theta)) - root * errors.compression, 0.0)
     lost = errors.cross + root * errors.residual
-    residual_norm = max(errors.residual_norm / np.sqrt(1 + errors.orthogonality_error) - lost, 0.0)
-    return Bound(mu_frobenius(norm, ritz_norm, residual_norm, 16.0 * UNIT * norm * norm), "frobenius")
+    return ritz_norm, max(errors.residual_norm / np.sqrt(1 + errors.orthogonality_error) - lost, 0.0)
+
+
+def guarded_mu(theta: np.ndarray, squares: np.ndarray, eta: float, trace: float, square: float, slack: float) -> float:
+    """Bound on P A P for P = I - V V', from further vectors V_2 whose products err; the best number of them is taken.
+
+    Let V_3 span the rest and A_ij = V_i' A V_j. With W = A Q + F, |F|_F <= eta, a Krylov basis has A_22 within
+    sqrt(2) eta of diag(theta), for its upper half is copied to the lower one, and A_32 within 3 eta (F, and twice what
+    couples V_2 with the other Ritz vectors) of residuals whose squares are ``squares``. tr A_33 and |A_33|_F^2 are what
+    the others leave of the trace and the square of A, and A_33 <= mu_3 I, A_22 <= a I, |A_32| <= r give the largest
+    eigenvalue of [[a, r], [r, mu_3]].
+
+    Parameters
+    ----------
+    theta, squares : ndarray (p,)
+    eta : float
+    trace, square : float
+        Upper bounds on tr A - tr A_11 and on |A|_F^2 - |A_11|_F^2 - 2 |(I - V V') A V|_F^2.
+    slack : float
+        For the rounding of the second.
+    """
+    if not (len(theta) and eta < SAYS_NOTHING):
+        return np.inf
+    residual = np.sqrt(np.cumsum(squares))
+    found = np.maximum(np.sqrt(np.cumsum(theta * theta)) - 1.5 * eta, 0.0)
+    coupled = np.maximum(residual - 3.0 * eta, 0.0)
+    by_norm = np.sqrt(np.maximum(square - found**2 - 2.0 * coupled**2, 0.0) + slack)
+    by_trace = trace - np.cumsum(theta) + 1.5 * np.sqrt(np.arange(1, len(theta) + 1)) * eta
+    mu = np.minimum(by_norm, np.maximum(by_trace, 0.0))
+    a, r = float(theta[0]) + 1.5 * eta, residual + 3.0 * eta
+    return float(np.min((a + mu) / 2 + np.hypot((a - mu) / 2, r))) * (1.0 + 1e-12)
+
+
+def guarded_bound(ritz: RitzBlock, matrix: MatrixInfo, guards: Guards, eta: float) -> Bound:
+    """`guarded_mu` beyond a basis, with all rounding; ``eta`` is that of the search's products."""
+    errors, norm = ritz.errors, matrix.norm
+    if norm is None or errors is None or not norm < SAYS_NOTHING:
+        return NO_BOUND
+    ritz_norm, residual_norm = _least_norms(ritz, errors)
+    trace = np.inf if matrix.trace is None else _trace_left(ritz, errors, matrix.trace)
+    eta += 8.0 * guards.orthogonality_error * norm
+    square = max(norm**2 - ritz_norm**2 - 2.0 * residual_norm**2, 0.0)
+    return Bound(guarded_mu(guards.theta, guards.squares, eta, trace, square, 16.0 * UNIT * norm**2), "guarded")
 
 
 def largest_eigenvalue_bound(S: np.ndarray) -> float:

@@ -50,6 +50,8 @@ class CentredProducts:
         self.estimated_norm: float | None = None
         """|Kc|_F from float32, for planning only."""
         self._means_in_float64 = False
+        self.search_columns = 0
+        """Of all products in float32."""
 
     # passes ----------------------------------------------------------------------------------------------------
 
@@ -67,6 +69,7 @@ class CentredProducts:
         del U
         Y = np.asarray(Y, dtype=np.float64)
         self.expenses.count_pass(search=True)
+        self.search_columns += X.shape[1]
         if first:
             self._set_means(Y[:, -1])
             Y = Y[:, :-1]
@@ -149,10 +152,37 @@ class CentredProducts:
         """An estimate of |K|_F from its mean and the Ritz values, where no bound is known."""
         return abs(self.n * self.grand_mean) + float(np.linalg.norm(theta))
 
+    def search_size(self, theta: np.ndarray) -> float:
+        """The same of what products of the search round: of K - s, where they take a number off all values."""
+        product = self.matrix.search_product
+        if product is None or product.search_error is None:
+            return self.estimated_size(theta)
+        r, g, shift = self.row_means, self.grand_mean, product.search_error[1]
+        spread = float(np.sqrt(2 * self.n) * np.linalg.norm(r - g))
+        return self.n * abs(g - shift) + spread + float(np.linalg.norm(theta))
+
     def error(self, columns: int) -> float:
         """`product_error` of the float64 products."""
         matrix = self.matrix
         return product_error(self.n, columns, self.size, matrix.entry_error, float(matrix.product.error_bound))
+
+    @property
+    def search_error(self) -> float:
+        """Bound on the Frobenius norm of the error of all products of the search; infinite where none is known.
+
+        Before a pass in float64 has measured the norm: an estimate.
+        """
+        centred = self.estimated_norm if self.norm is None else self.norm.centred
+        product = self.matrix.search_product
+        if product is None or product.search_error is None or centred is None:
+            return np.inf
+        relative, shift = product.search_error
+        n, r, g = self.n, self.row_means, self.grand_mean
+        # |K - s|_F^2, where K - g splits into the centred matrix, and row and column means
+        square = centred**2 + 2 * n * float(np.sum((r - g) ** 2)) + (n * (g - shift)) ** 2
+        square += 0.0 if self.norm is None else self.norm.square_error
+        each = 1.01 * relative * float(np.sqrt(square))
+        return float(np.sqrt(self.search_columns)) * each + self.error(self.search_columns)
 
     def rounding_alone(self, columns: int) -> float:
         """The part of an interval's width that is rounding, without the error of approximate products."""

@@ -12,7 +12,15 @@ import numpy as np
 from ..base.rounding import UNIT, rounding_factor
 from ..errors import rounded_up
 from .basis import Basis, inner, times
-from .beyond import beyond_leading, deterministic_bound, exploration_bound, failure_of_attempt, feature_bound
+from .beyond import (
+    Guards,
+    beyond_leading,
+    deterministic_bound,
+    exploration_bound,
+    failure_of_attempt,
+    feature_bound,
+    guarded_bound,
+)
 from .certificate import NO_BOUND, Bound, Certificate, RitzBlock, ritz_certificate
 from .costs import (
     HELD_GUARDS,
@@ -149,6 +157,7 @@ class ExactRun:
         want_norm: bool,
         narrow: NarrowStart | None = None,
         before: ExactRun | None = None,
+        guards: Guards | None = None,
     ):
         self.outlook, self.rng, self.want_norm = outlook, rng, want_norm
         self.products, self.target = outlook.products, outlook.target
@@ -157,6 +166,8 @@ class ExactRun:
         self.basis = Basis(self.n, rng, centred=True, keeps_images=True, n_threads=self.products.matrix.n_threads)
         self.narrow, self.missed = narrow, False
         """Where the run begins; and whether it looks as if that has missed an eigenvalue."""
+        self.guards = guards
+        """Of the vectors of the first pass."""
         self.exploration: Exploration | None = None
         # attempts of a run that was given up count too: all of them share one probability of failure
         self.explorations: int = 0 if before is None else before.explorations
@@ -205,7 +216,7 @@ class ExactRun:
 
         ``X``: the first block, or that of `approach`.
         """
-        X = self.basis.orthonormal(X) if X.shape[1] and not self.basis.size else X
+        X = self._orthonormal_start(X) if X.shape[1] and not self.basis.size else X
         while True:
             pairs = self._pass(X)
             del X
@@ -228,11 +239,20 @@ class ExactRun:
             if self._at_end(pairs.theta, verdict, explore):
                 break
             self.want_norm = self._norm_still_helps(pairs.theta, verdict)
+            self.guards = None
             furthest = self._furthest(pairs.residuals, verdict.c)
             del pairs.residuals  # the next block needs their memory
             X = self._next_block(pairs, furthest, explore, verdict.c)
         self._switch_if_other_method_is_cheap(pairs, verdict)
         return pairs, verdict
+
+    def _orthonormal_start(self, X: np.ndarray) -> np.ndarray:
+        V = self.basis.orthonormal(X)
+        if self.guards is not None:  # which are orthogonal to X
+            moved = float(np.linalg.norm(X - times(V, inner(V, X))))
+            error = 2.0 * (self.guards.orthogonality_error + moved)
+            self.guards = replace(self.guards, orthogonality_error=error) if V.shape == X.shape else None
+        return V
 
     def _turns_flat(self, theta: np.ndarray) -> bool:
         if self.outlook.by_factorisation or not self.outlook.looks_flat(theta):
@@ -424,6 +444,8 @@ class ExactRun:
         matrix = self.products.info
         c = min(self.outlook.count(theta - error) or m, m)
         others = [] if self.products.matrix.features is None else [self._feature_bound(theta, error)]
+        if self.guards is not None:
+            others.append(guarded_bound(ritz, matrix, self.guards, self.products.search_error))
         bound = deterministic_bound(ritz, matrix, others)
         few = c + HELD_GUARDS
         if m >= 2 * few:  # a quarter of the order, an eighth of the work

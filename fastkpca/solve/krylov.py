@@ -30,7 +30,7 @@ from .exact_passes import ExactRun, KrylovResult
 from .flat import FlatRun
 from .narrow import narrow_start
 from .outlook import Outlook
-from .search import search
+from .search import Found, search
 from .task import KernelMatrix, SolverBudget, SolverTarget
 
 __all__ = ["block_krylov", "without_search"]
@@ -91,11 +91,13 @@ def block_krylov(
     rng = np.random.default_rng(rng)
     history: list[tuple[int, float]] = []
     starts_flat = start is None and outlook.starts_flat()
-    X, theta = np.empty((n, 0)) if starts_flat else _first_block(start, outlook, rng), np.empty(0)
+    found = Found(np.empty((n, 0)) if starts_flat else _first_block(start, outlook, rng), np.empty(0))
     searches = matrix.search_product is not None and budget.passes > 1 and not starts_flat
-    if searches and not _start_suffices(X, matrix, target.tol):
-        X, theta = search(outlook, X, rng, history)
-    run = ExactRun(outlook, rng, want_norm=_norm_wanted_at_once(outlook, theta))
+    if searches and not _start_suffices(found.vectors, matrix, target.tol):
+        found = search(outlook, found.vectors, rng, history)
+    X, theta = found.vectors, found.theta
+    want_norm = found.guards is not None or _norm_wanted_at_once(outlook, theta)
+    run = ExactRun(outlook, rng, want_norm=want_norm, guards=found.guards)
     short = without_search(n, positive_semidefinite=matrix.positive_semidefinite) and target.fraction is None
     if short and X.shape[1] and not len(theta) and matrix.features is None:
         X = run.approach(X, history)

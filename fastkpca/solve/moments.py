@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from ..base.lapack import largest_eigenpairs
 from ..base.protocol import Moments, OperatorMoments
 from ..base.rounding import UNIT
 from .basis import Basis
 from .certificate import cluster_labels
 from .lanczos import FORMED, LeadingPairs, SymmetricOperator, leading_pairs
-from .lapack import largest_eigenpairs
 from .nested import nested_pairs, pairs_above
 from .task import SolverTarget
 

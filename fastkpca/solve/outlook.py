@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .basis import Basis
+from .beyond import guarded_mu
 from .centred import CentredProducts
 from .costs import basis_bytes, factorising_seconds, rest_bytes, ritz_seconds, sample_bytes, sampling_seconds
 from .sampled import DRAWS, FEWEST
@@ -93,6 +94,20 @@ class Outlook:
         if matrix.features is not None:
             mu = np.minimum(mu, matrix.features.residual_trace + np.append(theta[1:], theta[-1]))
         return np.maximum(mu, 0.0)
+
+    def guarded_mu(self, theta: np.ndarray, squares: np.ndarray, columns: int) -> float:
+        """The mu that the Ritz values of a search beyond so many vectors are expected to prove, whose residuals have
+        these ``squares``; infinite where errors of its products are not known."""
+        products, matrix = self.products, self.products.matrix
+        norm = products.estimated_norm
+        if norm is None or not np.isfinite(products.search_error):
+            return np.inf
+        first, rest = theta[:columns], theta[columns:]
+        trace = np.inf
+        if matrix.positive_semidefinite and matrix.trace is not None:
+            trace = matrix.trace - products.n * products.grand_mean - float(first.sum())
+        square = norm**2 - float(np.vdot(first, first)) - 2.0 * float(squares[:columns].sum())
+        return guarded_mu(rest, squares[columns:], products.search_error, trace, square, 0.0)
 
     def mu_falls(self, theta: np.ndarray, c: int, now: float, enough: float = 0.9) -> bool:
         """Whether mu is not below ``enough`` of the last wanted eigenvalue, but likely to be within a few blocks.

@@ -136,6 +136,7 @@ def residual_bound(
     count: int,
     entry_error: float,
     tries: int = 0,
+    n_threads: int = 1,
 ) -> Bound:
     """Bound on the largest eigenvalue of what a feature map leaves out of all rows, from ``count`` of the draws.
 
@@ -152,6 +153,8 @@ def residual_bound(
         Of a kernel value.
     tries : int
         How many such bounds there were before in this run.
+    n_threads : int
+        That compute the matrix of the rows drawn; bits do not depend on it.
     """
     index, position, counts = np.unique(draws.index[:count], return_index=True, return_counts=True)
     residual = draws.residual[position]
@@ -160,7 +163,7 @@ def residual_bound(
     if rows.weights is not None:
         residual = residual / np.asarray(rows.weights[index], dtype=np.float64)
     X = rows.take(index)
-    gram, error = scaled_residuals(kernel, feature_map, X, residual, counts.astype(np.float64), entry_error)
+    gram, error = scaled_residuals(kernel, feature_map, X, residual, counts.astype(float), entry_error, n_threads)
     total = max(draws.total, residual_trace) * (1.0 + 2.0 * rounding_factor(rows.n_samples) * UNIT)
     sample = ScaledSample(gram, int(counts.sum()), error)
     bound = sampled_bound(total, sample, failure_of_attempt(SAMPLING_FAILURE, tries))

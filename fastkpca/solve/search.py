@@ -5,29 +5,53 @@ mu: upper bound on the eigenvalues outside the basis (`certificate.Bound`); here
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import scipy.linalg
 
-from ..base.rounding import UNIT32
-from .basis import STRIP, Basis, symmetric, times
+from ..base.rounding import UNIT, UNIT32, rounding_factor
+from .basis import STRIP, Basis, inner, symmetric, times
+from .beyond import Guards
 from .certificate import upper_ends
 from .costs import search_seconds
 from .outlook import LARGER_SHARES, SHARE, Outlook
 
-__all__ = ["search"]
+__all__ = ["Found", "search"]
 
 GOAL = 0.6
 """Width over tol that the exact pass is expected to reach."""
+GAP_GOAL = 0.8
+"""The same where a factorisation proves it, of the vectors that the exact pass takes alone."""
+GUARDED_SHARE = 0.99
+"""Of the last wanted eigenvalue: the mu that the search's own Ritz values have to prove."""
 LOOK = 2
 """Passes after which a spectrum may look flat."""
+LOST = 1e-9
+"""Of a block's norm, at most, that is taken for rounding where the next one is formed."""
 
 
-def search(
-    outlook: Outlook, X: np.ndarray, rng: np.random.Generator, history: list[tuple[int, float]]
-) -> tuple[np.ndarray, np.ndarray]:
-    """float32 passes until one float64 pass is expected to finish: the columns for that pass, and all Ritz values.
+@dataclass(frozen=True)
+class Found:
+    """What a search found.
 
-    No columns where the spectrum is flat: then float32 is of no use.
+    Attributes
+    ----------
+    vectors : ndarray (n, k)
+        Columns for the exact pass; none where the spectrum is flat: then float32 is of no use.
+    theta : ndarray
+        All Ritz values.
+    guards : Guards, optional
+        Beyond the ``vectors``: with them these suffice.
+    """
+
+    vectors: np.ndarray
+    theta: np.ndarray
+    guards: Guards | None = None
+
+
+def search(outlook: Outlook, X: np.ndarray, rng: np.random.Generator, history: list[tuple[int, float]]) -> Found:
+    """float32 passes until one float64 pass is expected to finish.
 
     ``history`` gains (passes, expected width over theta_1) after each pass.
     """
@@ -43,25 +67,27 @@ def search(
         expenses.seconds += search_seconds(products.n, basis.size, X.shape[1])
         theta, Y = basis.ritz()
         # rounding of float32 tiles: relative to |K|, whatever of it centring removes
-        noise = 8 * UNIT32 * max(products.estimated_size(theta), float(theta[0]))
+        noise = 8 * UNIT32 * max(products.search_size(theta), float(theta[0]))
         keep, mu = outlook.columns_to_keep(theta)
         if expenses.passes == LOOK and outlook.looks_flat(theta):
             outlook.by_factorisation = outlook.awaits_factorisation(theta)
             if not outlook.by_factorisation:
-                return np.empty((products.n, 0)), theta
+                return Found(np.empty((products.n, 0)), theta)
         if basis.room == 0 or noise > 1e-2 * theta[0]:
-            return basis.vectors(Y[:, keep]), theta
+            return Found(basis.vectors(Y[:, keep]), theta)
         # the columns of the exact pass are planned by the norm where the other estimates of mu are too large
         want_norm = products.estimated_norm is None and not mu <= 0.8 * theta[min(target.c, len(theta)) - 1]
         last = basis.outside(image, border)
         X = basis.orthonormal(last, projected=True)
         coupling = np.zeros((X.shape[1], len(theta)))
-        coupling[:, -image.shape[1] :] = X.T @ image
+        coupling[:, -image.shape[1] :] = inner(X, image, basis.n_threads)
         del last, image
         c = outlook.count(theta)
         wanted = c if c is not None and c <= len(theta) else None
         if wanted is not None and stop(symmetric(basis.compression), coupling, theta, Y, wanted, noise):
-            keep = outlook.columns_to_keep(theta)[0]
+            if stop.guarded:
+                return _guarded(basis, theta, Y, coupling, stop.guarded, products.search_columns)
+            keep = np.arange(stop.behind) if stop.behind else outlook.columns_to_keep(theta)[0]
             break
         if expenses.passes >= expenses.budget.passes - 1:
             break
@@ -70,8 +96,19 @@ def search(
             basis.restart(theta[:some], Y[:, :some])
         if wanted is None:
             X = outlook.widened(X, basis)
-    further = coupling[:, :0] if stop.converged else coupling @ Y[:, : wanted or target.c]
-    return _with_next_block(basis, Y, keep, X, further), theta
+    further = coupling[:, :0] if stop.converged or stop.behind else coupling @ Y[:, : wanted or target.c]
+    return Found(_with_next_block(basis, Y, keep, X, further), theta)
+
+
+def _guarded(
+    basis: Basis, theta: np.ndarray, Y: np.ndarray, coupling: np.ndarray, columns: int, multiplied: int
+) -> Found:
+    residuals = coupling @ Y[:, columns:]
+    squares = np.einsum("ij,ij->j", residuals, residuals)
+    orthogonality = float(np.linalg.norm(basis.gram - np.eye(basis.size)))
+    orthogonality += np.sqrt(basis.size) * (rounding_factor(basis.n) + rounding_factor(basis.size)) * UNIT
+    guards = Guards(theta[columns:], squares, multiplied, 2.0 * orthogonality + LOST)
+    return Found(basis.vectors(Y[:, :columns]), theta, guards)
 
 
 class _Stop:
@@ -82,6 +119,10 @@ class _Stop:
         self.extra = 0
         self.converged = False
         """By far: the exact pass need not narrow anything."""
+        self.guarded = 0
+        """Vectors for an exact pass that the other Ritz values prove to be enough; 0: not proved."""
+        self.behind = 0
+        """Vectors behind which a factorisation is to prove that nothing else lies, and one more."""
         self.rate = 1.0
         """By which the exact pass is expected to narrow."""
 
@@ -89,10 +130,13 @@ class _Stop:
         """The largest mu, over the last wanted eigenvalue, that still leaves the intervals far narrower than tol."""
         goal = 0.1 * self.outlook.target.tol * float(theta[0])
         for share in LARGER_SHARES if theta[c - 1] > 0.0 and not self.outlook.by_factorisation else ():
-            width = float(np.max(upper_ends(T, coupling, share * float(theta[c - 1]))[:c] - theta[:c]))
-            if width * self.rate <= goal:
+            if self._width(T, coupling, theta, c, share) * self.rate <= goal:
                 return share
         return SHARE
+
+    @staticmethod
+    def _width(T: np.ndarray, coupling: np.ndarray, theta: np.ndarray, c: int, share: float) -> float:
+        return float(np.max(upper_ends(T, coupling, share * float(theta[c - 1]))[:c] - theta[:c]))
 
     def __call__(
         self, T: np.ndarray, coupling: np.ndarray, theta: np.ndarray, Y: np.ndarray, c: int, noise: float
@@ -100,9 +144,11 @@ class _Stop:
         outlook, widths = self.outlook, [width for _, width in self.history]
         mu = max(float(theta[min(outlook.block, len(theta)) - 1]), 0.0) if len(theta) > c else 0.0
         mu = min(mu, 0.999 * float(theta[c - 1]))
+        residuals = coupling @ Y
+        squares = np.einsum("ij,ij->j", residuals, residuals)
         if outlook.by_factorisation:
-            squares = np.einsum("ij,ij->j", coupling @ Y, coupling @ Y)
-            width = outlook.gap_behind(theta, squares, c).width
+            gap = outlook.gap_behind(theta, squares, c)
+            width = gap.width
         else:
             # mu as the Ritz values suggest; the exact pass decides whether that can be proved
             width = float(np.max(upper_ends(T, coupling, mu)[:c] - theta[:c]))
@@ -112,7 +158,15 @@ class _Stop:
         goal = max(GOAL * outlook.target.tol, rounding)
         self.converged = max(widths[-1], rounding) <= 0.01 * outlook.target.tol
         if outlook.by_factorisation:  # after a restart from these vectors, exact passes narrow but slowly
-            return widths[-1] <= goal
+            narrow = widths[-1] <= GAP_GOAL * outlook.target.tol
+            self.behind = min(gap.columns + 1, len(theta)) if narrow else 0
+            return narrow or widths[-1] <= goal
+        columns = min(c + 2, len(theta))
+        proved = outlook.guarded_mu(theta, squares, columns) if outlook.target.fraction is None else np.inf
+        if rounding <= goal and proved < GUARDED_SHARE * theta[c - 1]:
+            narrow = self._width(T, coupling, theta, c, proved / float(theta[c - 1])) <= goal * theta[0]
+            self.guarded = columns if narrow else 0
+            return narrow
         # factor by which the exact pass narrows: that of the last pass, or of subspace iteration; a width beyond
         # theta_1 says that nothing is known, not how fast it falls
         rate = widths[-1] / min(widths[-2], 1.0) if len(widths) > 1 else (mu / float(theta[c - 1])) ** 2
@@ -130,7 +184,7 @@ def _with_next_block(basis: Basis, Y: np.ndarray, keep: np.ndarray, X: np.ndarra
     """The Ritz vectors to keep, and those directions of the next block along which the wanted residuals lie."""
     lead = scipy.linalg.svd(coupling, full_matrices=False, check_finite=False)[0] if coupling.size else coupling
     columns = np.empty((basis.n, len(keep) + lead.shape[1]), order="F")
-    columns[:, len(keep) :] = X @ lead
+    columns[:, len(keep) :] = times(X, lead, basis.n_threads)
     for j in range(0, len(keep), STRIP):
-        columns[:, j : min(j + STRIP, len(keep))] = times(basis.Q, Y[:, keep[j : j + STRIP]])
+        columns[:, j : min(j + STRIP, len(keep))] = times(basis.Q, Y[:, keep[j : j + STRIP]], basis.n_threads)
     return columns

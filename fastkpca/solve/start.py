@@ -53,6 +53,7 @@ def pivot_start(
         rng=np.random.default_rng(0),
         n_samples=n,
         entry_error=kernel.entry_error(data, np.dtype(np.float64)),
+        n_threads=n_threads,
     )
     if pivots.n_features == 0:
         return None, None

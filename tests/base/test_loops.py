@@ -139,3 +139,20 @@ def test_nothing_is_kept_of_a_loop_that_has_ended():
             time.sleep(0.001)
             gc.collect()
         assert kept() is None
+
+
+def test_loops_in_loops_start_no_more_threads(started):
+    def task(i):
+        return sum(parallel.run(lambda j: i * j, 8, n_threads=2))
+
+    assert list(parallel.run(task, 20, n_threads=2)) == [28 * i for i in range(20)]
+    assert started == ["fastkpca"]
+
+
+@pytest.mark.parametrize("n", [0, 1, 5, 1023, 2047, 2048, 4097, 100_000])
+@pytest.mark.parametrize("multiplications", [0, 1 << 21, 1e12])
+def test_shares_are_equal_and_even_in_number(n, multiplications):
+    parts = parallel.shares(n, multiplications)
+    assert np.concatenate([np.arange(n)[part] for part in parts]).tolist() == list(range(n))
+    if len(parts) > 1:
+        assert len(parts) in (2, 4) and min(p.stop - p.start for p in parts) > n / len(parts) - 64 * len(parts)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import fastkpca as fk
-from fastkpca.fit import planning
+from fastkpca.fit import planning, problem
 from fastkpca.maps import fourier, pivots
 from fastkpca.rows.view import Rows
 from fastkpca.solve import exact_passes
@@ -63,6 +63,13 @@ def test_few_wide_rows_are_read_and_shifted_once(kernel, dtype, monkeypatch):
 def test_choice_of_a_map_takes_few_calls(d, sigma):
     X = np.random.default_rng(0).random((2000, d))
     assert calls_of(lambda: fk.kpca(X, "gaussian", 10, sigma=sigma, n_threads=1)) <= 2600
+
+
+def test_no_kernel_value_is_looked_at_where_a_map_without_error_is_the_cheapest(monkeypatch):
+    monkeypatch.setattr(problem, "Glance", lambda *_: pytest.fail("a look at kernel values"))
+    X = np.random.default_rng(0).random((2000, 10))
+    plan = fk.plan(X, "polynomial", 10, degree=3, offset=1.0)
+    assert (plan.method, plan.name) == ("features", "monomial")
 
 
 def test_small_matrix_that_is_held_is_certified_once(monkeypatch):

@@ -13,7 +13,7 @@ import fastkpca as fk
 from fastkpca.base.protocol import Summation
 from fastkpca.errors import CertificateWarning
 from fastkpca.fit import planning
-from fastkpca.fit.look import Look, look_at, participating
+from fastkpca.fit.look import Glance, Look, look_at
 from fastkpca.kernels import gaussian
 from fastkpca.solve.costs import TooDearError, ritz_seconds
 from fastkpca.solve.krylov import block_krylov
@@ -179,7 +179,7 @@ def test_a_small_matrix_with_a_flat_spectrum_is_lapacks():
 def test_how_many_eigenvalues_share_the_trace(sigma):
     X = np.random.default_rng(1).random((1500, 3))
     values = reference.eigh(reference.gram("gaussian", X, sigma=sigma))[0]
-    seen = participating(fk.get_kernel("gaussian", sigma=sigma), look(X)[1])
+    seen = Glance(fk.get_kernel("gaussian", sigma=sigma), look(X)[1]).participating(len(X))
     assert seen == pytest.approx(values.sum() ** 2 / (values**2).sum(), rel=0.5)
 
 

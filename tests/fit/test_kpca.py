@@ -15,6 +15,7 @@ import fastkpca as fk
 from fastkpca.errors import CertificateWarning, ComponentsWarning, ScoresNotKeptError
 from fastkpca.kernels import Cost, FeatureMap, Kernel, Offer
 from fastkpca.products.exact import kept_bytes
+from fastkpca.products.rates import PRODUCT_RATE, SYRK_RATE
 from fastkpca.solve.centred import CentredProducts
 
 ROUNDING = 1e-12
@@ -706,13 +707,17 @@ def test_a_look_that_costs_more_than_the_map_is_not_made_for_a_loose_tol(monkeyp
     [{"kernel": "polynomial", "degree": 4}, {"kernel": "gaussian", "sigma": 3.0, "tol": 1e-2}],
 )
 def test_monomials_are_priced_by_the_sums_that_differ(kernel):
-    """Not by all products of two features; with moments that are kept, by all."""
+    """By these alone, and not by all products of two features; with moments that are kept, by all."""
     X = np.random.default_rng(0).standard_normal((200_000, 6))
     prices = []
     for keep in (False, True):
         way = fk.plan(X, c=5, method="features", features="monomial", keep_moments=keep, **kernel).chosen
         prices.append(way.seconds - way.offer.cost.row_flops * len(X) / 5e9)
-    assert 0.1 * prices[1] < prices[0] < 0.6 * prices[1]
+        D, quick = way.n_features, way.offer.cost.quick_flops
+    sums = quick / 2.0
+    assert D < sums < 0.7 * D * (D + 1) / 2
+    assert prices[0] < 0.6 * prices[1]
+    assert prices[1] - prices[0] == pytest.approx(len(X) * (D**2 / SYRK_RATE - quick / PRODUCT_RATE))
 
 
 def test_no_other_product_is_looked_for_beside_a_small_matrix_that_is_held(monkeypatch):

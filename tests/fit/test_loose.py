@@ -268,9 +268,9 @@ def test_models_of_a_budget_are_written_and_read(tmp_path):
 def test_a_pilot_says_how_many_draws_are_needed(monkeypatch):
     X, seen, bound = rows_of(20_000, 8), [], sampled.residual_bound
 
-    def watched(feature_map, kernel, rows, trace, draws, *, count, entry_error, tries=0):
+    def watched(feature_map, kernel, rows, trace, draws, *, count, tries=0, **options):
         seen.append((count, tries, set(draws.index[:count].tolist())))
-        return bound(feature_map, kernel, rows, trace, draws, count=count, entry_error=entry_error, tries=tries)
+        return bound(feature_map, kernel, rows, trace, draws, count=count, tries=tries, **options)
 
     monkeypatch.setattr(sampled, "residual_bound", watched)
     model = fk.kpca(X, "gaussian", 4, tol=1e-2, max_features=540)

@@ -10,11 +10,11 @@ from instruction_sets import each_instruction_set
 
 import fastkpca as fk
 from fastkpca._core import moments, multiindex
+from fastkpca.base.lapack import largest_eigenpairs
 from fastkpca.fit.footprint import A_THREAD, THREADS
 from fastkpca.maps.monomial import PolynomialMap, TaylorMap
 from fastkpca.maps.passes import accumulate, apply, feature_moments
 from fastkpca.rows.view import Rows
-from fastkpca.solve.lapack import largest_eigenpairs
 
 LONG = np.longdouble
 

@@ -418,3 +418,10 @@ def test_no_singular_vectors_where_no_pair_can_be_far_or_expanded(monkeypatch):
     data = look(X)[1]
     monkeypatch.setattr(clusters, "_principal", lambda *args: pytest.fail("not needed"))
     assert cluster_offer(data, data, 2.3, 1e-10) is None
+
+
+def test_no_singular_vectors_where_all_axes_are_needed(monkeypatch):
+    """Though some pairs are so far from each other that they are skipped."""
+    data = look(np.random.default_rng(0).standard_normal((1800, 64)))[1]
+    monkeypatch.setattr(np.linalg, "svd", lambda *_, **__: pytest.fail("not needed"))
+    assert cluster_offer(data, data, 1.0, 1e-10) is None

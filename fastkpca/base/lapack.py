@@ -10,11 +10,12 @@ import numpy as np
 import scipy.linalg
 from scipy.linalg import lapack
 
-from ..base import parallel
+from .._core import tridiagonal
+from . import parallel
 
 __all__ = ["largest_eigenpairs", "takes_all"]
 
-BISECTION_ORDER = 24
+BISECTION_ORDER = 10
 """Rows for each eigenvalue beyond which bisection for the few that are wanted is faster than QL for all of them."""
 STRIP = 64
 """Vectors that are transformed at once, with two copies of them."""
@@ -49,44 +50,41 @@ def largest_eigenpairs(A: np.ndarray, c: int | None) -> tuple[np.ndarray, np.nda
     if c is not None and not takes_all(n, c):
         diagonal = A.diagonal().copy()
         try:
-            if n <= max(100, BISECTION_ORDER * c):
-                values, vectors = done(partial(_by_inverse_iteration, A, c))
-            else:
-                values, vectors = eigh(A, subset_by_index=[n - c, n - 1], driver="evr")
-        except np.linalg.LinAlgError:
-            values = np.empty(0)
-        if len(values) == c:
+            values, vectors = done(partial(_by_inverse_iteration, A, c))
             return values[::-1], vectors[:, ::-1]
-        # asked for a few of many equal eigenvalues (a matrix near the identity), bisection returns fewer, or none;
-        # the upper triangle is as it was
-        A[np.diag_indices(n)] = diagonal
+        except np.linalg.LinAlgError:  # the upper triangle is as it was
+            A[np.diag_indices(n)] = diagonal
     values, vectors = eigh(A, lower=False)
     kept = slice(None, -(n if c is None else min(c, n)) - 1, -1)
     return values[kept], vectors[:, kept]
 
 
 def _by_inverse_iteration(A: np.ndarray, c: int) -> tuple[np.ndarray, np.ndarray]:
-    """The c largest, ascending: all eigenvalues by the QL iteration, then as many vectors. Overwrites the lower part.
+    """The c largest, ascending: eigenvalues by bisection, or all by the QL iteration, then as many vectors as values.
 
-    LAPACK's own driver for a few eigenvalues bisects for each: several times as long where these are not very few.
+    Overwrites the lower part. LAPACK's own driver for a few eigenvalues takes several times as long to bisect.
     """
     n = len(A)
     work = int(lapack.dsytrd_lwork(n, lower=1)[0])
     reflectors, d, e, tau, _ = lapack.dsytrd(A, lower=1, lwork=work, overwrite_a=1)
-    values, failed = lapack.dsterf(d, e)
-    if failed:
-        raise np.linalg.LinAlgError("the QL iteration did not converge")
-    kept = values[n - c :]
     # inverse iteration alone of all these does not scale: of numbers from 1e150 on, and of zeros, it makes NaN
-    exponent = -int(np.frexp(max(np.abs(d).max(), np.abs(e).max()))[1])
-    d, e, scaled = (np.ldexp(x, exponent) for x in (d, e, kept))
-    if not (d.any() or e.any()):
-        raise np.linalg.LinAlgError("inverse iteration does not know a matrix of zeros")
-    vectors, failed = lapack.dstein(d, e, scaled, np.ones(n, dtype=np.intc), np.array([n] * n, dtype=np.intc))
+    size = max(np.abs(d).max(), np.abs(e).max())
+    if not 0.0 < size < np.inf:
+        raise np.linalg.LinAlgError("inverse iteration does not know a matrix of zeros, or one that overflows")
+    exponent = -int(np.frexp(size)[1])
+    d, e = np.ldexp(d, exponent), np.ldexp(e, exponent)
+    if n > BISECTION_ORDER * c:
+        values = np.sort(tridiagonal.largest_eigenvalues(d, e, c))
+    else:
+        values, failed = lapack.dsterf(d, e)
+        if failed:
+            raise np.linalg.LinAlgError("the QL iteration did not converge")
+        values = values[n - c :]
+    vectors, failed = lapack.dstein(d, e, values, np.ones(n, dtype=np.intc), np.array([n] * n, dtype=np.intc))
     if failed:
         raise np.linalg.LinAlgError("inverse iteration did not converge")
     # the reflections leave the first row as it is, and start one row below the diagonal; LAPACK skips the view's last
     below = reflectors.ravel(order="K")[1 : n * (n - 1) + 1].reshape(n, n - 1, order="F")
     for j in range(0, c, STRIP):
         vectors[1:, j : j + STRIP] = lapack.dormqr("L", "N", below, tau, vectors[1:, j : j + STRIP], 64 * STRIP)[0]
-    return kept, vectors
+    return np.ldexp(values, -exponent), vectors

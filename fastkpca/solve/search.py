@@ -21,6 +21,8 @@ __all__ = ["Found", "search"]
 
 GOAL = 0.6
 """Width over tol that the exact pass is expected to reach."""
+GAP_GOAL = 0.8
+"""The same where a factorisation proves it, of the vectors that the exact pass takes alone."""
 GUARDED_SHARE = 0.99
 """Of the last wanted eigenvalue: the mu that the search's own Ritz values have to prove."""
 LOOK = 2
@@ -65,7 +67,7 @@ def search(outlook: Outlook, X: np.ndarray, rng: np.random.Generator, history: l
         expenses.seconds += search_seconds(products.n, basis.size, X.shape[1])
         theta, Y = basis.ritz()
         # rounding of float32 tiles: relative to |K|, whatever of it centring removes
-        noise = 8 * UNIT32 * max(products.estimated_size(theta), float(theta[0]))
+        noise = 8 * UNIT32 * max(products.search_size(theta), float(theta[0]))
         keep, mu = outlook.columns_to_keep(theta)
         if expenses.passes == LOOK and outlook.looks_flat(theta):
             outlook.by_factorisation = outlook.awaits_factorisation(theta)
@@ -85,7 +87,7 @@ def search(outlook: Outlook, X: np.ndarray, rng: np.random.Generator, history: l
         if wanted is not None and stop(symmetric(basis.compression), coupling, theta, Y, wanted, noise):
             if stop.guarded:
                 return _guarded(basis, theta, Y, coupling, stop.guarded, products.search_columns)
-            keep = outlook.columns_to_keep(theta)[0]
+            keep = np.arange(stop.behind) if stop.behind else outlook.columns_to_keep(theta)[0]
             break
         if expenses.passes >= expenses.budget.passes - 1:
             break
@@ -94,7 +96,7 @@ def search(outlook: Outlook, X: np.ndarray, rng: np.random.Generator, history: l
             basis.restart(theta[:some], Y[:, :some])
         if wanted is None:
             X = outlook.widened(X, basis)
-    further = coupling[:, :0] if stop.converged else coupling @ Y[:, : wanted or target.c]
+    further = coupling[:, :0] if stop.converged or stop.behind else coupling @ Y[:, : wanted or target.c]
     return Found(_with_next_block(basis, Y, keep, X, further), theta)
 
 
@@ -119,6 +121,8 @@ class _Stop:
         """By far: the exact pass need not narrow anything."""
         self.guarded = 0
         """Vectors for an exact pass that the other Ritz values prove to be enough; 0: not proved."""
+        self.behind = 0
+        """Vectors behind which a factorisation is to prove that nothing else lies, and one more."""
         self.rate = 1.0
         """By which the exact pass is expected to narrow."""
 
@@ -143,7 +147,8 @@ class _Stop:
         residuals = coupling @ Y
         squares = np.einsum("ij,ij->j", residuals, residuals)
         if outlook.by_factorisation:
-            width = outlook.gap_behind(theta, squares, c).width
+            gap = outlook.gap_behind(theta, squares, c)
+            width = gap.width
         else:
             # mu as the Ritz values suggest; the exact pass decides whether that can be proved
             width = float(np.max(upper_ends(T, coupling, mu)[:c] - theta[:c]))
@@ -153,7 +158,9 @@ class _Stop:
         goal = max(GOAL * outlook.target.tol, rounding)
         self.converged = max(widths[-1], rounding) <= 0.01 * outlook.target.tol
         if outlook.by_factorisation:  # after a restart from these vectors, exact passes narrow but slowly
-            return widths[-1] <= goal
+            narrow = widths[-1] <= GAP_GOAL * outlook.target.tol
+            self.behind = min(gap.columns + 1, len(theta)) if narrow else 0
+            return narrow or widths[-1] <= goal
         columns = min(c + 2, len(theta))
         proved = outlook.guarded_mu(theta, squares, columns) if outlook.target.fraction is None else np.inf
         if rounding <= goal and proved < GUARDED_SHARE * theta[c - 1]:

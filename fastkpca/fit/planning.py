@@ -46,6 +46,7 @@ from ..solve.costs import (
     ritz_seconds,
     search_seconds,
 )
+from ..solve.leading import falls_fast, may_be_enough
 from ..solve.outlook import EXPLORING_PASSES, SHARE
 from ..solve.sampled import FEWEST, SAMPLING_FAILURE, bound_flops, draws_worth, upper_share
 from . import footprint
@@ -87,7 +88,9 @@ FEW_COLUMNS = 3
 SMALL = 2048
 """Rows up to which compiled kernel values are held in float64, in any number of columns."""
 LEAST_HELD = 300
-"""Rows below which LAPACK takes as long as block Krylov on a matrix that is held."""
+"""Rows below which the dense route takes no longer than block Krylov on a matrix that is held."""
+POWERS_SECONDS = 5e-9
+"""Of all products with a matrix that is held whole, for each of its entries."""
 FALLS, FALLS_FOR_EACH = 16.0, 1.2
 """A spectrum falls fast enough for block Krylov on a small matrix, without a look, where no more than 1 / FALLS of the
 eigenvalues share the trace, and no more than 1 / FALLS_FOR_EACH over the number of components."""
@@ -177,12 +180,13 @@ def _plan(problem: Problem) -> Plan:
     look_seconds = LOOK_SECONDS + LOOK_VALUES * value_seconds(problem.kernel, problem.data.n_features)
     # many vectors take other routes as long
     look_seconds += 0.5 * vector_seconds(problem.data.n_samples, target.n_components or 0)
-    quick = dense.seconds <= look_seconds and not (
-        target.forced or target.max_features or dense.obstacle or rows.sequential or rows.distributed
-    )
-    if quick:
-        candidates = [dense, *_small_exact_maps(problem, problem.data.n_samples // 2)]
-        if _may_be_held(problem):
+    free = not (target.forced or target.max_features or dense.obstacle or rows.sequential or rows.distributed)
+    quick = free and dense.seconds <= look_seconds
+    few = quick and problem.data.n_samples < LEAST_HELD
+    powers = _powers_candidate(problem, dense) if free and not few else None
+    if quick or powers is not None:
+        candidates = [powers or dense, *_small_exact_maps(problem, problem.data.n_samples // 2)]
+        if powers is None and _may_be_held(problem):
             candidates += _held_krylov(problem, _krylov_candidates(problem, NOTHING_SEEN)[:1], dense.seconds)
     elif not target.tol_is_required and target.features in ("auto", "pivots"):
         candidates = _within_budget(problem)
@@ -195,6 +199,19 @@ def _plan(problem: Problem) -> Plan:
         size = readable_size(float(problem.data.n_samples * problem.data.n_features * rows.dtype.itemsize))
         plan = replace(plan, reason=f"{plan.reason}; loads all rows ({size}), which come in order only")
     return plan
+
+
+def _powers_candidate(problem: Problem, dense: Candidate) -> Candidate | None:
+    """The dense route where it is expected to need no LAPACK (`solve.leading`): that needs no look."""
+    kernel, data, target, n = problem.kernel, problem.data, problem.target, problem.data.n_samples
+    if target.n_components is None or not (kernel.positive_semidefinite and is_compiled(kernel)):
+        return None
+    if problem.rows.weights is not None or not may_be_enough(n, target.n_components, target.tol):
+        return None
+    if not falls_fast(target.n_components, problem.glance.participating(n)):
+        return None
+    seconds = n * n * (0.5 / entry_rate(data.n_features) + POWERS_SECONDS) + OVERHEAD
+    return replace(dense, name="powers", seconds=seconds)
 
 
 def _small_exact_maps(problem: Problem, most: int) -> list[Candidate]:

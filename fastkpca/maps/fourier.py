@@ -796,8 +796,8 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
     sides = data.box[1] - data.box[0]
     periods = sides + 2.0 * _margin(d) * sigma
     doubled, n = tuple(2 * m for m in half), max(1, data.n_samples)
-    reach = pi * sides / periods
-    rates = np.array([_mode_weights(p, sigma)[0] for p in periods])
+    reach = (pi * sides / periods).tolist()
+    rates = 2.0 * (pi * sigma / periods) ** 2
     # the weights of pairs of modes, by their sum, are a Gaussian twice as wide
     row = transforms.cost(doubled, eps, reach, n, 1, transforms.gaussian_mean_modes(rates / 2.0, doubled)) / n
     modes = transforms.gaussian_mean_modes(rates, half)

@@ -111,6 +111,16 @@ def test_plan_expects_a_proof_where_the_solver_keeps_columns_for_one(mu, proved)
     assert planning._passes(look, 1000, 10, 28, 1e-2, trace=True, norm=True)[1] is proved
 
 
+def test_plan_expects_the_passes_that_a_proof_takes_columns_from():
+    """However loose tol is: 60 values of .21 beside ten of 1 are too many for the norm of what is left."""
+    shares = np.append(np.ones(10), np.full(60, 0.21))
+    look = SimpleNamespace(spectrum=lambda n: (shares, 0.0))
+    search, proved = planning._passes(look, 1000, 10, 14, 1e-2, trace=True, norm=True)
+    left = np.array([np.linalg.norm(shares[j:]) for j in range(70)])
+    assert proved and search == (10 + np.flatnonzero(left[10:] <= 0.8)[0]) / 14
+    assert planning._passes(look, 1000, 10, 28, 1e-2, trace=True, norm=False)[0] > 2.0
+
+
 @pytest.mark.parametrize(
     ("features", "d", "sigma", "module", "name"),
     [("pivots", 5, 1.0, pivots.PivotMap, "landmark_weights"), ("fourier", 3, 0.3, fourier.FourierMap, "_pack")],

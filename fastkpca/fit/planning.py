@@ -46,6 +46,7 @@ from ..solve.costs import (
     ritz_seconds,
     search_seconds,
 )
+from ..solve.leading import falls_fast, may_be_enough
 from ..solve.outlook import EXPLORING_PASSES, SHARE
 from ..solve.sampled import FEWEST, SAMPLING_FAILURE, bound_flops, draws_worth, upper_share
 from . import footprint
@@ -87,7 +88,9 @@ FEW_COLUMNS = 3
 SMALL = 2048
 """Rows up to which compiled kernel values are held in float64, in any number of columns."""
 LEAST_HELD = 300
-"""Rows below which LAPACK takes as long as block Krylov on a matrix that is held."""
+"""Rows below which the dense route takes no longer than block Krylov on a matrix that is held."""
+POWERS_SECONDS = 5e-9
+"""Of all products with a matrix that is held whole, for each of its entries."""
 FALLS, FALLS_FOR_EACH = 16.0, 1.2
 """A spectrum falls fast enough for block Krylov on a small matrix, without a look, where no more than 1 / FALLS of the
 eigenvalues share the trace, and no more than 1 / FALLS_FOR_EACH over the number of components."""
@@ -96,14 +99,15 @@ HELD_COLUMNS = 33
 READ_RATE = 1e10  # bytes
 DEAR_COLUMNS = 32
 """Columns of X from which a compiled kernel value of a search takes longer to make than to read."""
-MANY_COLUMNS, HOPELESS = 32, 4.0
-"""Columns of X, and times as many pivots as there may be features, from which truncated maps are not looked for."""
+MANY_COLUMNS = 32
+"""Columns of X from which truncated maps are no smaller than maps of pivots; of d columns they may have d over as many
+of the features."""
 WORTH_EXACTNESS = 1.3
 """Times the seconds of the best feature map that one without any truncation may take."""
 MAX_FEATURES = 8192
 EXTRAPOLATED = 1.4
 """Times the seconds of pivots whose number is a guess: where these are too few, a second round or a search follows."""
-PIVOT_LOOK_SECONDS = 1.5e-4
+PIVOT_LOOK_SECONDS = 6e-5
 """Of a look and what follows from it, for each pivot that the look took."""
 SAMPLED_SHARE = 0.85
 """Of tol, for what pivots are predicted to leave: where they leave more than tol there is a second pass."""
@@ -176,12 +180,13 @@ def _plan(problem: Problem) -> Plan:
     look_seconds = LOOK_SECONDS + LOOK_VALUES * value_seconds(problem.kernel, problem.data.n_features)
     # many vectors take other routes as long
     look_seconds += 0.5 * vector_seconds(problem.data.n_samples, target.n_components or 0)
-    quick = dense.seconds <= look_seconds and not (
-        target.forced or target.max_features or dense.obstacle or rows.sequential or rows.distributed
-    )
-    if quick:
-        candidates = [dense, *_small_exact_maps(problem, problem.data.n_samples // 2)]
-        if _may_be_held(problem):
+    free = not (target.forced or target.max_features or dense.obstacle or rows.sequential or rows.distributed)
+    quick = free and dense.seconds <= look_seconds
+    few = quick and problem.data.n_samples < LEAST_HELD
+    powers = _powers_candidate(problem, dense) if free and not few else None
+    if quick or powers is not None:
+        candidates = [powers or dense, *_small_exact_maps(problem, problem.data.n_samples // 2)]
+        if powers is None and _may_be_held(problem):
             candidates += _held_krylov(problem, _krylov_candidates(problem, NOTHING_SEEN)[:1], dense.seconds)
     elif not target.tol_is_required and target.features in ("auto", "pivots"):
         candidates = _within_budget(problem)
@@ -194,6 +199,19 @@ def _plan(problem: Problem) -> Plan:
         size = readable_size(float(problem.data.n_samples * problem.data.n_features * rows.dtype.itemsize))
         plan = replace(plan, reason=f"{plan.reason}; loads all rows ({size}), which come in order only")
     return plan
+
+
+def _powers_candidate(problem: Problem, dense: Candidate) -> Candidate | None:
+    """The dense route where it is expected to need no LAPACK (`solve.leading`): that needs no look."""
+    kernel, data, target, n = problem.kernel, problem.data, problem.target, problem.data.n_samples
+    if target.n_components is None or not (kernel.positive_semidefinite and is_compiled(kernel)):
+        return None
+    if problem.rows.weights is not None or not may_be_enough(n, target.n_components, target.tol):
+        return None
+    if not falls_fast(target.n_components, problem.glance.participating(n)):
+        return None
+    seconds = n * n * (0.5 / entry_rate(data.n_features) + POWERS_SECONDS) + OVERHEAD
+    return replace(dense, name="powers", seconds=seconds)
 
 
 def _small_exact_maps(problem: Problem, most: int) -> list[Candidate]:
@@ -218,7 +236,7 @@ def _without_look(problem: Problem, dense: Candidate) -> list[Candidate]:
     worth = loose if target.may_use_sampled_bound else NO_LOOK_EXACT_SECONDS
     most = int(math.sqrt(worth * SYRK_RATE / data.n_samples))
     maps = _small_exact_maps(problem, most) if _is_spread(data) else []
-    if not maps:
+    if not maps and data.n_features < MANY_COLUMNS:
         residual = 0.5 * target.tol * problem.glance.first_share()
         hold = _components_held(problem, None)
         worth = min(worth, NO_LOOK_SECONDS)
@@ -530,12 +548,12 @@ def offers_of_maps(
 def _kernel_offers(kernel: Kernel, data: Summary, residual: float, most: int, look: Look) -> list[Offer]:
     """The kernel's own maps of at most so many features.
 
-    In many dimensions, where far more pivots would be needed, a truncated map is not looked for: only one that leaves
-    nothing out, or one whose second moment is held as an operator.
+    Where far more pivots would be needed, a truncated map is not looked for: only one that leaves nothing out, or one
+    whose second moment is held as an operator. Ranked multi-indices are a third of the pivots at best in 8 dimensions,
+    and no fewer in 32.
     """
-    too_many = min(HOPELESS * most, float(data.n_samples))
-    hopeless = data.n_features >= MANY_COLUMNS and look.probe is not None and look.probe.rank(residual) > too_many
-    if not hopeless:
+    too_many = most * max(1.0, MANY_COLUMNS / data.n_features)
+    if look.probe is None or look.probe.rank(residual) <= too_many:
         return list(kernel.feature_maps(data, residual, most))
     held = [x for x in kernel.feature_maps(data, residual, 1) if x.cost.moment_flops is not None]
     return held + [x for x in kernel.feature_maps(data, 0.0, most) if x.cost.residual == 0.0]
@@ -731,15 +749,18 @@ def _passes(look: Look, n: int, k: int, block: int, tol: float, *, trace: bool, 
     gain = 2.0 * math.acosh(max(2.0 * last / max(after, 1e-3 * last) - 1.0, 1.02))
     passes = 1.0 + max(math.log(last / (float(shares[0]) * tol)), 1.0) / gain
     columns_kept = min(max(8 * k, k + 60), n - 1)
-    left, rest = shares[columns_kept:], max(n - max(columns_kept, len(shares)), 0)
-    mu = min(
-        float(left.sum()) + beyond * rest if trace else np.inf,
-        math.sqrt(float(left @ left) + beyond**2 * rest) if norm else np.inf,
-    )
-    proved = mu <= SHARE * last
+    shares = np.append(shares, np.full(max(columns_kept - len(shares), 0), beyond))
+    rest = max(n - len(shares), 0)
+    # mu of the first columns_kept, columns_kept - 1, ... columns: sums from the smallest do not cancel
+    left = [np.append(0.0, np.cumsum(x[:0:-1]))[-columns_kept:] for x in (shares, shares**2)]
+    by_trace = left[0] + beyond * rest if trace else np.full(columns_kept, np.inf)
+    mu = np.minimum(by_trace, np.sqrt(left[1] + beyond**2 * rest)) if norm else by_trace
+    enough = int(np.count_nonzero(mu > SHARE * last)) + 1
+    proved = enough <= columns_kept
     if not proved:  # where the spectrum is flat, those of a few rows lie further apart than those of all
         passes *= FLAT_PASSES
-    return min(max(passes - KRYLOV_DOUBLE, 1.0), MOST_PASSES), proved
+    columns_first = enough / block if proved else 0.0  # the proof takes as many columns, whatever tol is
+    return min(max(passes - KRYLOV_DOUBLE, columns_first, 1.0), MOST_PASSES), proved
 
 
 def _algebra_seconds(problem: Problem, way: Way, k: int, block: int, search: float, *, proved: bool) -> float:

@@ -33,7 +33,7 @@ from .costs import (
 )
 from .filtered import filter_steps, filtered_bound
 from .narrow import COLUMNS, NarrowStart
-from .outlook import Gap, Outlook, by_size
+from .outlook import Gap, Outlook, by_size, next_is_last
 from .rest import Rest
 from .sampled import draws_for
 
@@ -187,7 +187,7 @@ class ExactRun:
         The search of matrices so small that a certificate costs more than a pass. ``history`` gains
         (passes, expected width over theta_1) after each pass.
         """
-        basis, c, theta, before = self.basis, self.target.c, np.empty(0), np.inf
+        basis, c, theta = self.basis, self.target.c, np.empty(0)
         while self.expenses.passes < min(APPROACH, self.expenses.budget.passes - 1):
             if basis.size + 2 * X.shape[1] > min(self.outlook.columns, self.n - 1):
                 break
@@ -202,12 +202,11 @@ class ExactRun:
             residuals = (X.T @ image) @ Y[-image.shape[1] :, :c]
             width = float(np.vdot(residuals, residuals)) / max(last - next_one, 1e-3 * last)
             history.append((self.expenses.passes, float(width / theta[0])))
-            rate = width / before if before < np.inf else (next_one / last) ** 2
-            if last <= 0.0 or width * min(rate, 1.0) <= 0.3 * self.target.tol * theta[0]:
+            enough, _ = next_is_last(history, (next_one / last) ** 2, 0.3 * self.target.tol)
+            if last <= 0.0 or enough:
                 break
             if len(history) == LOOK and self.outlook.looks_flat(theta):
                 break
-            before = min(width, float(theta[0]))  # one beyond the largest eigenvalue tells no rate
         self.want_norm = self.want_norm or self.outlook.norm_would_help(theta)
         return X
 

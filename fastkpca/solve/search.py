@@ -15,7 +15,7 @@ from .basis import STRIP, Basis, inner, symmetric, times
 from .beyond import Guards
 from .certificate import upper_ends
 from .costs import saved_seconds, search_seconds
-from .outlook import LARGER_SHARES, SHARE, Outlook
+from .outlook import LARGER_SHARES, SHARE, Outlook, next_is_last
 
 __all__ = ["Found", "search"]
 
@@ -159,7 +159,7 @@ class _Stop:
     def __call__(
         self, T: np.ndarray, coupling: np.ndarray, theta: np.ndarray, Y: np.ndarray, c: int, noise: float
     ) -> bool:
-        outlook, widths = self.outlook, [width for _, width in self.history]
+        outlook = self.outlook
         mu = max(float(theta[min(outlook.block, len(theta)) - 1]), 0.0) if len(theta) > c else 0.0
         mu = min(mu, 0.999 * float(theta[c - 1]))
         residuals = coupling @ Y
@@ -170,24 +170,21 @@ class _Stop:
         else:
             # mu as the Ritz values suggest; the exact pass decides whether that can be proved
             width = float(np.max(upper_ends(T, coupling, mu)[:c] - theta[:c]))
-        widths.append(width / float(theta[0]))
-        self.history.append((outlook.products.expenses.passes, widths[-1]))
+        width /= float(theta[0])
+        self.history.append((outlook.products.expenses.passes, width))
         rounding = 100 * (noise / theta[0]) ** 2
         goal = max(GOAL * outlook.target.tol, rounding)
-        self.converged = max(widths[-1], rounding) <= 0.01 * outlook.target.tol
+        self.converged = max(width, rounding) <= 0.01 * outlook.target.tol
         if outlook.by_factorisation:  # after a restart from these vectors, exact passes narrow but slowly
-            narrow = widths[-1] <= GAP_GOAL * outlook.target.tol
+            narrow = width <= GAP_GOAL * outlook.target.tol
             self.behind = min(gap.columns + 1, len(theta)) if narrow else 0
-            return narrow or widths[-1] <= goal
+            return narrow or width <= goal
         if rounding <= GOAL * outlook.target.tol and outlook.may_guard:
             guarded = self._guards_suffice(T, coupling, theta, squares, c)
             if guarded is not None:
                 return guarded
-        # factor by which the exact pass narrows: that of the last pass, or of subspace iteration; a width beyond
-        # theta_1 says that nothing is known, not how fast it falls
-        rate = widths[-1] / min(widths[-2], 1.0) if len(widths) > 1 else (mu / float(theta[c - 1])) ** 2
-        self.rate = min(rate, 1.0)
-        if widths[-1] * self.rate > goal:
+        enough, self.rate = next_is_last(self.history, (mu / float(theta[c - 1])) ** 2, goal)
+        if not enough:
             return False
         outlook.share = self.share(T, coupling, theta, c)
         # more columns may lower mu as well: try two more float32 passes at most

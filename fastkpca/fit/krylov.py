@@ -101,7 +101,7 @@ def _solve(
     entries = Entries(kernel, rows, diagonal, coordinates, products.matrix, budget.n_threads, products.values)
     with parallel.blas_threads():
         fraction = None if target.n_components else target.c
-        held = is_compiled(kernel) and (matrix_in_memory or way.room.values > 0.0)
+        held = matrix_in_memory and is_compiled(kernel)
         block = default_block_size(n, wanted, held=held)
         start, known = _start(problem, way, rows, coordinates, block)
         reached = block_krylov(

@@ -44,7 +44,8 @@ def solve_dense(problem: Problem) -> Solution:
     With weights D = diag(w) the matrix is D^(1/2) (I - 1 w'/W) K (I - w 1'/W) D^(1/2): that of the rows repeated w_i
     times has the same eigenvalues, and its eigenvectors repeat those of this one, divided by w_i^(1/2).
     """
-    problem = replace(problem, rows=problem.rows.loaded())
+    if problem.rows.sequential:
+        problem = replace(problem, rows=problem.rows.loaded())
     rows, present = problem.rows.present()
     K = gram_matrix(problem.kernel, rows, n_threads=problem.budget.n_threads, progress=problem.budget.report)
     root = np.ones(len(K)) if rows.weights is None else np.sqrt(np.asarray(rows.weights, dtype=np.float64))

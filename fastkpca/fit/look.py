@@ -71,8 +71,9 @@ class Glance:
 
     def __init__(self, kernel: Kernel, data: Summary):
         K, trace = _centred(kernel, data, GLANCE)
-        usable = trace > 0.0 and np.isfinite(K).all()
-        self._K, self._trace = (K, trace) if usable else (np.zeros((0, 0)), 0.0)
+        usable = trace > 0.0 and bool(np.isfinite(K).all())
+        self._K: np.ndarray = K if usable else K[:0]
+        self._trace = trace
 
     def first_share(self) -> float:
         """lambda_1 / tr K from below, by a few steps of the power method; 0 where nothing is known."""

@@ -204,7 +204,7 @@ def prepare(X: Any, options: Options, report: parallel.Progress | None = None, *
     )
     check_enough(rows.n_samples)
     names = column_names(X) or (None if like is None else like.feature_names)
-    kernel = kernel.resolve(replace(data, feature_names=names))
+    kernel = kernel.resolve(data if names is None else replace(data, feature_names=names))
     if options.standardize is None and like is None:
         warn_of_ranges(kernel, data, names)
     c = check_c(c, rows.n_samples)

@@ -284,7 +284,8 @@ class _Search:
         lanczos = self.lanczos
         certificate = self._certificate or self._certified_by_traces()
         for attempt in range(4):
-            if self.stuck or self._narrow(certificate):
+            # (the traces' own error grows with the columns, that of a bound on the complement does not: it has one try)
+            if self._narrow(certificate) or (self.stuck and (attempt or self._only_rounding(certificate))):
                 break
             if attempt:
                 # the other eigenvalues are closer than expected: a longer recurrence, and another attempt
@@ -385,6 +386,12 @@ class _Search:
             self.explorations += 1
             bound = replace(bound, failure_probability=LANCZOS_FAILURE)
         return ritz_certificate(ritz, min(self.c + 1, lanczos.size), outside=bound)
+
+    def _only_rounding(self, certificate: Certificate) -> bool:
+        """Whether no bound on the other eigenvalues would make the intervals narrow."""
+        last = self.theta[min(self.c, len(self.theta)) - 1]
+        wide = 2.0 * certificate.rounding > self.target.tol * self.theta[0]
+        return wide or not last > self.operator.indefinite
 
     def _narrow(self, certificate: Certificate) -> bool:
         return self._width(certificate) <= self.target.tol * self.theta[0]

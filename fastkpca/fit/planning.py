@@ -96,7 +96,7 @@ FALLS, FALLS_FOR_EACH = 16.0, 1.2
 eigenvalues share the trace, and no more than 1 / FALLS_FOR_EACH over the number of components."""
 GLANCE_COLUMNS = 1024
 """Columns of X from which a glance at some rows takes as long as it may save."""
-HELD_COLUMNS = 64
+HELD_COLUMNS = 33
 """Columns of X from which they always are: making them in float32 as well takes longer than the passes in float64."""
 READ_RATE = 1e10  # bytes
 DEAR_COLUMNS = 32
@@ -804,7 +804,7 @@ def _way_in_memory(problem: Problem, way: Way, k: int) -> Way | None:
     size, once = 8.0 * n * n, 2.0 * n * n * columns / GEMM_RATE
     worth = size <= KEPT_MATRIX
     if compiled:
-        size, worth = kept_value_bytes(n, d, 8), n <= SMALL or d >= HELD_COLUMNS
+        size, worth = kept_value_bytes(n, d, 8) + 8.0 * n * d, n <= SMALL or d >= HELD_COLUMNS  # and all rows, shifted
     else:
         once += 8.0 * n * n / READ_RATE
     cost = replace(way.cost, memory=way.cost.memory + size)
@@ -822,7 +822,7 @@ def _values_kept(problem: Problem, memory: float, *, held: bool) -> float:
     n, d, compiled = problem.data.n_samples, problem.data.n_features, is_compiled(problem.kernel)
     # compiled tiles make a value of few columns of X again in less time than it takes to read
     worth = held or d >= DEAR_COLUMNS or not compiled
-    size = kept_value_bytes(n, d, 4) if compiled else kept_bytes(n)
+    size = kept_value_bytes(n, d, 4) + (0.0 if held else 8.0 * n * d) if compiled else kept_bytes(n)
     here = held or not problem.rows.distributed  # other values of distributed rows are made where these are
     return size if worth and here and memory + size <= problem.budget.memory else 0.0
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import reference
 from data import look
+from sklearn.datasets import load_digits
 
 import fastkpca as fk
 from fastkpca.base.protocol import Summation
@@ -200,3 +201,13 @@ def test_no_look_at_few_rows_of_many_columns(monkeypatch):
     monkeypatch.setattr(planning, "look_at", lambda *_, **__: pytest.fail("a look that costs more than LAPACK"))
     X = np.random.default_rng(0).standard_normal((300, 4000))
     assert fk.plan(X, "gaussian", 5, sigma=60.0).method == "dense"
+
+
+def test_lapack_takes_over_where_exact_passes_narrow_too_slowly():
+    """Vectors that have converged, and a norm of the rest that falls by a few percent a pass: the end is far."""
+    X = load_digits().data
+    X = X[:, X.std(axis=0) > 0]
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    model = fk.kpca(X, "gaussian", 5, sigma=3.5, tol=1e-9)
+    assert model.plan.method == "krylov"
+    assert model.info["method"] == "dense" and model.info["krylov_tried"] <= 12

@@ -51,7 +51,7 @@ class LeadingPairs:
 
 def may_be_enough(n: int, c: int, tol: float) -> bool:
     """Whether powers of a matrix of this order may give c eigenvalues to this tolerance, and fast."""
-    return FEWEST_ROWS <= n <= SMALL and 4 * _block_size(c) <= n and tol >= LEAST_TOL
+    return FEWEST_ROWS <= n <= SMALL and 11 * _block_size(c) <= n and tol >= LEAST_TOL
 
 
 def falls_fast(c: int, sharing: float) -> bool:

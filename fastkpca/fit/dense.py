@@ -36,7 +36,7 @@ def solve_dense(problem: Problem) -> Solution:
     total = float(np.trace(K))
     # one more than asked for: it gives the gap behind the last cluster
     asked = n if wanted is None else wanted + 1
-    eigenvalues, vectors = largest_eigenpairs(K, asked)
+    eigenvalues, vectors = largest_eigenpairs(K, asked, problem.budget.n_threads)
     del K  # overwritten; scores and coefficients need the memory
     lowest = float(eigenvalues[-1]) if asked >= n else None
     error = problem.entry_error * count

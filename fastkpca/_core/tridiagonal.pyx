@@ -108,7 +108,8 @@ def reduce_from(double[:, ::1] A, Py_ssize_t start, double[::1] d, double[::1] e
 def subtract_product(double[:, :] A, const double[:, :] left, const double[:, :] right):
     """A (m, n) -= left' right, in place, for left (k, m) and right (k, n); each a part of an array in C order."""
     cdef int m = <int>A.shape[0], n = <int>A.shape[1], k = <int>left.shape[0]
-    cdef int of_A = <int>(A.strides[0] // 8), of_left = <int>(left.strides[0] // 8), of_right = <int>(right.strides[0] // 8)
+    cdef int of_A = <int>(A.strides[0] // 8), of_left = <int>(left.strides[0] // 8)
+    cdef int of_right = <int>(right.strides[0] // 8)
     cdef double minus = -1.0, unit = 1.0
     if not (left.shape[1] == m and right.shape[1] == n and right.shape[0] == k):
         raise ValueError("left and right do not have the shapes of this product")

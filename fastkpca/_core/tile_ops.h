@@ -17,10 +17,11 @@
         /* K = x_i . y_j */                                                                                           \
         void (*dot_direct)(ptrdiff_t ni, ptrdiff_t nj, ptrdiff_t d, const T *X, ptrdiff_t ldx, const T *Yt,           \
                            ptrdiff_t ldy, T *K, ptrdiff_t ldk);                                                       \
-        /* K = alpha x_i . y_j of many coordinates; Y lies in panels of so many rows, each of them feature-major.     \
-           NULL: BLAS is as fast */                                                                                   \
+        /* K = alpha x_i . y_j, or K + that where added, of many coordinates; Y lies in panels of so many rows, each  \
+           of them feature-major. NULL: BLAS is as fast */                                                            \
         ptrdiff_t panel;                                                                                              \
-        void (*dots)(ptrdiff_t ni, ptrdiff_t nj, ptrdiff_t d, T alpha, const T *X, const T *Y, T *K, ptrdiff_t ldk);  \
+        void (*dots)(ptrdiff_t ni, ptrdiff_t nj, ptrdiff_t d, T alpha, const T *X, ptrdiff_t ldx, const T *Y,         \
+                     int added, T *K, ptrdiff_t ldk);                                                                 \
         /* K = exp(min(0, K + a_i + b_j)), in place */                                                                \
         void (*gauss_map)(ptrdiff_t ni, ptrdiff_t nj, const T *a, const T *b, T *K, ptrdiff_t ldk);                   \
         /* K = (scale K + offset)^degree, degree >= 1, in place */                                                    \

@@ -118,7 +118,7 @@ FK_INLINE void NAME(dots_patch)(const int R, const int W, const int ADD, const p
 
 #define DOTS(R, W, ADD)                                                                                               \
     for (; i + R <= ni; i += R)                                                                                       \
-        NAME(dots_patch)(R, W, ADD, length, factor, X + i * d + f, d, panel, K + i * ldk + j, ldk);
+        NAME(dots_patch)(R, W, ADD, length, factor, X + i * ldx + f, ldx, panel, K + i * ldk + j, ldk);
 #define DOTS_OF_PANEL(W, ADD)                                                                                         \
     {                                                                                                                 \
         DOTS(FK_DOT_ROWS, W, ADD)                                                                                     \
@@ -126,7 +126,8 @@ FK_INLINE void NAME(dots_patch)(const int R, const int W, const int ADD, const p
         DOTS(1, W, ADD)                                                                                               \
     }
 
-static void NAME(dots)(ptrdiff_t ni, ptrdiff_t nj, ptrdiff_t d, T alpha, const T *X, const T *Y, T *K, ptrdiff_t ldk)
+static void NAME(dots)(ptrdiff_t ni, ptrdiff_t nj, ptrdiff_t d, T alpha, const T *X, ptrdiff_t ldx, const T *Y,
+                       int added, T *K, ptrdiff_t ldk)
 {
     const VEC factor = ALL(alpha);
     for (ptrdiff_t f = 0; f < d; f += FK_DOT_BLOCK) {
@@ -134,11 +135,12 @@ static void NAME(dots)(ptrdiff_t ni, ptrdiff_t nj, ptrdiff_t d, T alpha, const T
         for (ptrdiff_t j = 0; j < nj; j += 2 * LANES) {
             const T *panel = Y + j * d + f * 2 * LANES;
             ptrdiff_t i = 0;
-            if (nj - j >= 2 * LANES && f == 0)
+            const int adds = added || f > 0;
+            if (nj - j >= 2 * LANES && !adds)
                 DOTS_OF_PANEL(2, 0)
             else if (nj - j >= 2 * LANES)
                 DOTS_OF_PANEL(2, 1)
-            else if (f == 0)
+            else if (!adds)
                 DOTS_OF_PANEL(1, 0)
             else
                 DOTS_OF_PANEL(1, 1)

@@ -126,7 +126,7 @@ static void NAME(products)(const NAME(walk) *w, ptrdiff_t ni, ptrdiff_t nj, T al
 {
     const fk_ops *ops = w->ops;
     if (w->panel) {
-        OPS.dots(ni, padded(nj), w->pair->d, alpha, X, Y, w->K, w->ldk);
+        OPS.dots(ni, padded(nj), w->pair->d, alpha, X, w->pair->d, Y, 0, w->K, w->ldk);
         return;
     }
     /* row-major (ni, nj) is column-major (nj, ni) */

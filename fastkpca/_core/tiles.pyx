@@ -21,6 +21,9 @@ cdef extern from "tile_ops.h" nogil:
         void (*exp_array)(Py_ssize_t n, const double *x, double *y) noexcept nogil
 
     ctypedef struct fk_ops_s:
+        Py_ssize_t panel
+        void (*dots)(Py_ssize_t ni, Py_ssize_t nj, Py_ssize_t d, float alpha, const float *X, Py_ssize_t ldx,
+                     const float *Y, int added, float *K, Py_ssize_t ldk) noexcept nogil
         void (*exp_array)(Py_ssize_t n, const float *x, float *y) noexcept nogil
 
     ctypedef struct fk_ops:
@@ -340,6 +343,28 @@ def product(kind, parameters, const double[:, ::1] X, Y, Ux, Uy, bint single=Fal
             pair.known = known
     walk(&kernel, &pair, single)
     return left, right, (None if rx is None else (sums[0], sums[1]))
+
+
+def panel_rows():
+    """Rows of a panel in ``subtract_products``; 0 where BLAS is as fast, and there is no such function."""
+    return 0 if ops.s.dots is NULL else ops.s.panel
+
+
+def subtract_products(float[:, ::1] S, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t first, panels):
+    """S[start:stop, first:last] -= S[start:stop, :first] S[first:last, :first]', in place: a step of a factorisation.
+
+    panels : ndarray (k, first, panel_rows()), float32
+        S[first:last, :first] in panels of rows, each of them turned.
+    """
+    cdef const float[:, :, ::1] turned = panels
+    cdef Py_ssize_t columns = turned.shape[0] * turned.shape[2], stride = S.shape[1]
+    if not 0 <= start < stop <= S.shape[0] or not 0 < first <= first + columns <= stride:
+        raise ValueError(f"rows {start} to {stop}, columns {first} to {first + columns} of {S.shape[0]} by {stride}")
+    if turned.shape[1] != first or turned.shape[2] != panel_rows():
+        raise ValueError(f"panels of shape {(turned.shape[1], turned.shape[2])} for {(first, panel_rows())}")
+    with nogil:
+        ops.s.dots(stop - start, columns, first, -1.0, &S[start, 0], stride, &turned[0, 0, 0], 1,
+                   &S[start, first], stride)
 
 
 def exp_nonpositive(x):

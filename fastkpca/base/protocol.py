@@ -146,7 +146,7 @@ class Cost:
         weight is evaluated once and multiplies every column); None: as ``row_flops``.
     moment_flops : float, optional
         For one row's share of the second moment, of a map that does not form it as a D x D matrix; ``row_flops`` is
-        then what a row of a product with one column takes, and ``setup_flops`` includes the eigenvectors. None: D^2.
+        then what a row of a product with one column takes, and ``setup_flops`` includes ten eigenvectors. None: D^2.
     quick_flops : float, optional
         The same, of a map with ``quick_moments``: what these add for a row, as flops of compiled loops. None: D^2.
     column_memory : float

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from ..base.rounding import EPS, UNIT, rounding_factor
 from ..errors import rounded_up
 from ..products.matrix import gram_matrix
 from ..solve.certificate import Certificate, dense_certificate
+from ..solve.leading import leading_pairs
 from .problem import Problem
 from .solution import Solution, negative_end, number_kept, sample_projector, scattered, signs_of
 from .target import Target
@@ -19,30 +21,38 @@ from .target import Target
 __all__ = ["solve_dense"]
 
 
+@dataclass(frozen=True)
+class _Pairs:
+    """Eigenvalues that are kept and their vectors, and what else follows from the matrix.
+
+    ``means`` are those of K's columns, ``total`` the trace of the centred matrix, ``size`` the most that its rounding
+    is in proportion to.
+    """
+
+    eigenvalues: np.ndarray
+    vectors: np.ndarray
+    certificate: Certificate
+    means: np.ndarray
+    total: float
+    size: float
+    info: dict[str, Any]
+
+
 def solve_dense(problem: Problem) -> Solution:
-    """All eigenvalues that are asked for, by LAPACK.
+    """All eigenvalues that are asked for, from the whole matrix.
 
     With weights D = diag(w) the matrix is D^(1/2) (I - 1 w'/W) K (I - w 1'/W) D^(1/2): that of the rows repeated w_i
     times has the same eigenvalues, and its eigenvectors repeat those of this one, divided by w_i^(1/2).
     """
-    problem = replace(problem, rows=problem.rows.loaded())
+    if problem.rows.sequential:
+        problem = replace(problem, rows=problem.rows.loaded())
     rows, present = problem.rows.present()
-    n, kernel, wanted = rows.n_samples, problem.kernel, problem.target.n_components
-    K = gram_matrix(kernel, rows, n_threads=problem.budget.n_threads, progress=problem.budget.report)
-    root = np.ones(n) if rows.weights is None else np.sqrt(np.asarray(rows.weights, dtype=np.float64))
+    K = gram_matrix(problem.kernel, rows, n_threads=problem.budget.n_threads, progress=problem.budget.report)
+    root = np.ones(len(K)) if rows.weights is None else np.sqrt(np.asarray(rows.weights, dtype=np.float64))
     count = float(root @ root)
-    size, norm = count * float(max(K.max(), -K.min())), _weighted_norm(K, root)
-    means = _centre(K, root, weighted=rows.weights is not None) if problem.target.center else _scale(K, root)
-    total = float(np.trace(K))
-    # one more than asked for: it gives the gap behind the last cluster
-    asked = n if wanted is None else wanted + 1
-    eigenvalues, vectors = largest_eigenpairs(K, asked, problem.budget.n_threads)
+    pairs = _by_powers(problem, K) or _by_lapack(problem, K, root, count)
     del K  # overwritten; scores and coefficients need the memory
-    lowest = float(eigenvalues[-1]) if asked >= n else None
-    error = problem.entry_error * count
-    n_kept = number_kept(eigenvalues, 2 * EPS * size, total, problem.target, kernel, problem.data.n_samples, error)
-    certificate = dense_certificate(eigenvalues, n_kept, n=n, norm=norm, entry_error=error / n)
-    eigenvalues, vectors = eigenvalues[:n_kept].copy(), vectors[:, :n_kept]
+    eigenvalues, vectors = pairs.eigenvalues, pairs.vectors
     if rows.weights is not None:
         vectors = vectors / root[:, None]
     sample = problem.data.sample_index
@@ -54,18 +64,55 @@ def solve_dense(problem: Problem) -> Solution:
     if problem.target.center:  # projections need 1'coeff = 0, which holds only to u lambda_1 / lambda_i after LAPACK
         coeff -= coeff.mean(axis=0) if rows.weights is None else np.outer(root**2 / count, coeff.sum(axis=0))
     # rows of no weight are projected as new ones are
-    coeff, means = (scattered(x, present, problem.data.n_samples) for x in (coeff, means))
+    coeff, means = (scattered(x, present, problem.data.n_samples) for x in (coeff, pairs.means))
     # the trace is that of K less means of n values, two for each row and the mean of all: each is off by its rounding
-    slack = (3.0 * rounding_factor(n) + 8.0) * UNIT * size + error
+    slack = (3.0 * rounding_factor(len(root)) + 8.0) * UNIT * pairs.size + problem.entry_error * count
     return Solution(
         eigenvalues,
-        certificate,
-        (total - slack, total + slack),
+        pairs.certificate,
+        (pairs.total - slack, pairs.total + slack),
         sample_projector(problem, coeff, means),
-        {"method": "dense", "passes": 1} | negative_end(lowest, kernel),
+        {"method": "dense", "passes": 1} | pairs.info,
         score if present is None else None,
-        _message(certificate, eigenvalues, problem.target),
+        _message(pairs.certificate, eigenvalues, problem.target),
     )
+
+
+def _by_powers(problem: Problem, K: np.ndarray) -> _Pairs | None:
+    """By products with the matrix, where these reach ``tol``; None where that is left to LAPACK."""
+    target, n = problem.target, len(K)
+    c, weights = target.n_components, problem.rows.weights
+    if target.forced or c is None or weights is not None or not problem.kernel.positive_semidefinite:
+        return None
+    means = K.mean(axis=0) if target.center else None
+    found = leading_pairs(K, means, c, target.tol, problem.entry_error)
+    if found is None:
+        return None
+    info = {"matrix_passes": found.products}
+    if found.factorisations:
+        info["factorisations"] = found.factorisations
+    diagonal = K.diagonal()  # has the largest values of a semidefinite kernel
+    total, size = float(diagonal.sum()), n * float(diagonal.max())
+    if means is None:
+        means = np.zeros(n)
+    total -= n * float(means.mean())
+    return _Pairs(found.values, found.vectors, found.certificate, means, total, size, info)
+
+
+def _by_lapack(problem: Problem, K: np.ndarray, root: np.ndarray, count: float) -> _Pairs:
+    """By LAPACK, which overwrites K; ``root``: of the weights, whose sum is ``count``."""
+    target, n = problem.target, len(K)
+    size, norm = count * float(max(K.max(), -K.min())), _weighted_norm(K, root)
+    weighted = problem.rows.weights is not None
+    means = _centre(K, root, weighted=weighted) if target.center else _scale(K, root)
+    total, error = float(np.trace(K)), problem.entry_error * count
+    # one more than asked for: it gives the gap behind the last cluster
+    asked = n if target.n_components is None else target.n_components + 1
+    values, vectors = largest_eigenpairs(K, asked, problem.budget.n_threads)
+    n_kept = number_kept(values, 2 * EPS * size, total, target, problem.kernel, problem.data.n_samples, error)
+    certificate = dense_certificate(values, n_kept, n=n, norm=norm, entry_error=error / n)
+    info = negative_end(float(values[-1]) if asked >= n else None, problem.kernel)
+    return _Pairs(values[:n_kept].copy(), vectors[:, :n_kept], certificate, means, total, size, info)
 
 
 def _centre(K: np.ndarray, root: np.ndarray, *, weighted: bool) -> np.ndarray:

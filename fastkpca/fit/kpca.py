@@ -176,7 +176,9 @@ def kpca(
         with naming(problem.kernel):
             chosen = make_plan(problem)
             warn_if_slow(problem, chosen)
-            problem = replace(problem, budget=replace(problem.budget, n_threads=threads_within(problem, chosen)))
+            threads = threads_within(problem, chosen)
+            if threads != problem.budget.n_threads:
+                problem = replace(problem, budget=replace(problem.budget, n_threads=threads))
             solution = solve(problem, chosen)
             score = _write_scores(problem, solution, out) if return_scores or out is not None else None
     tol = problem.target.tol if problem.target.tol_is_required else None

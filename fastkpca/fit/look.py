@@ -11,7 +11,7 @@ from ..base import parallel
 from ..base.protocol import Kernel, Summary
 from ..maps.pivots import RankProbe, probe_rank
 
-__all__ = ["LARGER_LOOK", "NOTHING_SEEN", "Look", "first_share", "look_at", "participating"]
+__all__ = ["LARGER_LOOK", "NOTHING_SEEN", "Glance", "Look", "look_at"]
 
 
 SMALL_LOOK = 192
@@ -66,34 +66,42 @@ class Look:
 NOTHING_SEEN = Look(np.zeros(1), None)
 
 
-def first_share(kernel: Kernel, data: Summary) -> float:
-    """lambda_1 / tr K of some 200 rows from below, by a few steps of the power method: a fifth of a look's time."""
-    K, trace = _centred(kernel, data, SMALL_LOOK)
-    if not (trace > 0.0 and np.isfinite(K).all()):
-        return 0.0
-    v = K[:, int(np.argmax(np.diagonal(K)))]
-    for _ in range(6):
-        length = float(np.linalg.norm(v))
-        if not length > 0.0:
+class Glance:
+    """The kernel values of a few rows of the sample: what they tell takes a tenth of a look's time."""
+
+    def __init__(self, kernel: Kernel, data: Summary):
+        K, trace = _centred(kernel, data, GLANCE)
+        usable = trace > 0.0 and bool(np.isfinite(K).all())
+        self._K: np.ndarray = K if usable else K[:0]
+        self._trace = trace
+
+    def first_share(self) -> float:
+        """lambda_1 / tr K from below, by a few steps of the power method; 0 where nothing is known."""
+        K = self._K
+        if not len(K):
             return 0.0
-        v = K @ (v / length)
-    return float(v @ (K @ v)) / float(v @ v) / trace
+        v = K[:, int(np.argmax(np.diagonal(K)))]
+        for _ in range(6):
+            length = float(np.linalg.norm(v))
+            if not length > 0.0:
+                return 0.0
+            v = K @ (v / length)
+        return float(v @ (K @ v)) / float(v @ v) / self._trace
 
+    def participating(self, n: int) -> float:
+        """How many eigenvalues share the trace: its square over the sum of their squares, for n rows.
 
-def participating(kernel: Kernel, data: Summary) -> float:
-    """How many eigenvalues share the trace: its square over the sum of their squares, for all rows from a few of them.
-
-    N where the spectrum is flat, a handful where it falls fast. The mean square beside the diagonal does not depend on
-    the number of rows.
-    """
-    K, _ = _centred(kernel, data, GLANCE)
-    m, size = len(K), float(np.diagonal(K).mean())
-    if m < 2 or not (size > 0.0 and np.isfinite(K).all()):
-        return np.inf
-    K = K / size  # values whose squares leave the range of float64 are refused later
-    diagonal = np.diagonal(K)
-    squares = float(np.vdot(K, K)) - float(diagonal @ diagonal)
-    return 1.0 / (1.0 / data.n_samples + squares / (m * (m - 1)))
+        n where the spectrum is flat, a handful where it falls fast. The mean square beside the diagonal does not depend
+        on the number of rows.
+        """
+        m = len(self._K)
+        size = float(np.diagonal(self._K).mean()) if m > 1 else 0.0
+        if not size > 0.0:
+            return np.inf
+        K = self._K / size  # values whose squares leave the range of float64 are refused later
+        diagonal = np.diagonal(K)
+        squares = float(np.vdot(K, K)) - float(diagonal @ diagonal)
+        return 1.0 / (1.0 / n + squares / (m * (m - 1)))
 
 
 def look_at(

@@ -46,10 +46,11 @@ from ..solve.costs import (
     ritz_seconds,
     search_seconds,
 )
+from ..solve.leading import falls_fast, may_be_enough
 from ..solve.outlook import EXPLORING_PASSES, SHARE
 from ..solve.sampled import FEWEST, SAMPLING_FAILURE, bound_flops, draws_worth, upper_share
 from . import footprint
-from .look import LARGER_LOOK, NOTHING_SEEN, Look, first_share, look_at, participating
+from .look import LARGER_LOOK, NOTHING_SEEN, Look, look_at
 from .problem import Problem
 from .product_choice import LEAST_COLUMNS, Way, products_for
 
@@ -87,23 +88,26 @@ FEW_COLUMNS = 3
 SMALL = 2048
 """Rows up to which compiled kernel values are held in float64, in any number of columns."""
 LEAST_HELD = 300
-"""Rows below which LAPACK takes as long as block Krylov on a matrix that is held."""
+"""Rows below which the dense route takes no longer than block Krylov on a matrix that is held."""
+POWERS_SECONDS = 5e-9
+"""Of all products with a matrix that is held whole, for each of its entries."""
 FALLS, FALLS_FOR_EACH = 16.0, 1.2
 """A spectrum falls fast enough for block Krylov on a small matrix, without a look, where no more than 1 / FALLS of the
 eigenvalues share the trace, and no more than 1 / FALLS_FOR_EACH over the number of components."""
-HELD_COLUMNS = 64
+HELD_COLUMNS = 33
 """Columns of X from which they always are: making them in float32 as well takes longer than the passes in float64."""
 READ_RATE = 1e10  # bytes
 DEAR_COLUMNS = 32
 """Columns of X from which a compiled kernel value of a search takes longer to make than to read."""
-MANY_COLUMNS, HOPELESS = 32, 4.0
-"""Columns of X, and times as many pivots as there may be features, from which truncated maps are not looked for."""
+MANY_COLUMNS = 32
+"""Columns of X from which truncated maps are no smaller than maps of pivots; of d columns they may have d over as many
+of the features."""
 WORTH_EXACTNESS = 1.3
 """Times the seconds of the best feature map that one without any truncation may take."""
 MAX_FEATURES = 8192
 EXTRAPOLATED = 1.4
 """Times the seconds of pivots whose number is a guess: where these are too few, a second round or a search follows."""
-PIVOT_LOOK_SECONDS = 1.5e-4
+PIVOT_LOOK_SECONDS = 6e-5
 """Of a look and what follows from it, for each pivot that the look took."""
 SAMPLED_SHARE = 0.85
 """Of tol, for what pivots are predicted to leave: where they leave more than tol there is a second pass."""
@@ -176,11 +180,14 @@ def _plan(problem: Problem) -> Plan:
     look_seconds = LOOK_SECONDS + LOOK_VALUES * value_seconds(problem.kernel, problem.data.n_features)
     # many vectors take other routes as long
     look_seconds += 0.5 * vector_seconds(problem.data.n_samples, target.n_components or 0)
-    quick = dense.seconds <= look_seconds and not (
-        target.forced or target.max_features or dense.obstacle or rows.sequential or rows.distributed
-    )
-    if quick:
-        candidates = [dense, *_held_krylov(problem), *_small_exact_maps(problem, problem.data.n_samples // 2)]
+    free = not (target.forced or target.max_features or dense.obstacle or rows.sequential or rows.distributed)
+    quick = free and dense.seconds <= look_seconds
+    few = quick and problem.data.n_samples < LEAST_HELD
+    powers = _powers_candidate(problem, dense) if free and not few else None
+    if quick or powers is not None:
+        candidates = [powers or dense, *_small_exact_maps(problem, problem.data.n_samples // 2)]
+        if powers is None and _may_be_held(problem):
+            candidates += _held_krylov(problem, _krylov_candidates(problem, NOTHING_SEEN)[:1], dense.seconds)
     elif not target.tol_is_required and target.features in ("auto", "pivots"):
         candidates = _within_budget(problem)
     else:
@@ -192,6 +199,19 @@ def _plan(problem: Problem) -> Plan:
         size = readable_size(float(problem.data.n_samples * problem.data.n_features * rows.dtype.itemsize))
         plan = replace(plan, reason=f"{plan.reason}; loads all rows ({size}), which come in order only")
     return plan
+
+
+def _powers_candidate(problem: Problem, dense: Candidate) -> Candidate | None:
+    """The dense route where it is expected to need no LAPACK (`solve.leading`): that needs no look."""
+    kernel, data, target, n = problem.kernel, problem.data, problem.target, problem.data.n_samples
+    if target.n_components is None or not (kernel.positive_semidefinite and is_compiled(kernel)):
+        return None
+    if problem.rows.weights is not None or not may_be_enough(n, target.n_components, target.tol):
+        return None
+    if not falls_fast(target.n_components, problem.glance.participating(n)):
+        return None
+    seconds = n * n * (0.5 / entry_rate(data.n_features) + POWERS_SECONDS) + OVERHEAD
+    return replace(dense, name="powers", seconds=seconds)
 
 
 def _small_exact_maps(problem: Problem, most: int) -> list[Candidate]:
@@ -216,34 +236,41 @@ def _without_look(problem: Problem, dense: Candidate) -> list[Candidate]:
     worth = loose if target.may_use_sampled_bound else NO_LOOK_EXACT_SECONDS
     most = int(math.sqrt(worth * SYRK_RATE / data.n_samples))
     maps = _small_exact_maps(problem, most) if _is_spread(data) else []
-    if not maps:
-        residual = 0.5 * target.tol * first_share(kernel, data)
+    if not maps and data.n_features < MANY_COLUMNS:
+        residual = 0.5 * target.tol * problem.glance.first_share()
         hold = _components_held(problem, None)
         worth = min(worth, NO_LOOK_SECONDS)
         most = int(math.sqrt(min(worth, NO_SEARCH_SECONDS) * SYRK_RATE / data.n_samples))
         offers = kernel.feature_maps(data, residual, most) if 0.0 < residual < 1.0 else []
         maps = [_feature_candidate(problem, offer, hold) for offer in offers]
         maps = [x for x in maps if not _too_many(x.offer, data.n_samples)]
-    held = _held_krylov(problem) if data.n_features > FEW_COLUMNS else []
-    candidates = [dense, *(held or _krylov_candidates(problem, NOTHING_SEEN)[:1]), *maps]
+    krylov = _krylov_candidates(problem, NOTHING_SEEN)[:1]
+    others = min((x.seconds for x in [dense, *maps] if not x.obstacle), default=np.inf)
+    many = data.n_features > FEW_COLUMNS and _may_be_held(problem)
+    trusted = maps + (_held_krylov(problem, krylov, others) if many else [])
+    candidates = [dense, *krylov, *maps]
     best = min((x for x in candidates if not x.obstacle), key=lambda x: x.seconds, default=dense)
-    return candidates if best in maps + held and best.seconds <= worth else []
+    return candidates if best in trusted and best.seconds <= worth else []
 
 
-def _held_krylov(problem: Problem) -> list[Candidate]:
-    """Block Krylov on a small matrix that is held: it needs no look either. Empty where that is not for these rows."""
-    target, data = problem.target, problem.data
+def _may_be_held(problem: Problem) -> bool:
+    """Whether block Krylov on a small matrix that is held may need no look, as far as their sizes tell."""
+    target, n = problem.target, problem.data.n_samples
     free = target.method == target.features == target.products == "auto"
-    if not free or data.n_samples > SMALL or problem.rows.distributed or not is_compiled(problem.kernel):
+    if not free or problem.rows.distributed or not is_compiled(problem.kernel):
+        return False
+    return target.n_components is not None and LEAST_HELD <= n <= SMALL
+
+
+def _held_krylov(problem: Problem, krylov: list[Candidate], others: float) -> list[Candidate]:
+    """Those of the candidates that are held, take less than ``others`` seconds, and need no look as the spectrum falls
+    fast."""
+    cheaper = [x for x in krylov if x.seconds < others and x.offer.cost.memory and not x.obstacle]
+    if not cheaper:
         return []
-    if target.n_components is None or data.n_samples < LEAST_HELD:
-        return []
-    few = data.n_samples / max(FALLS, FALLS_FOR_EACH * target.n_components)
-    if participating(problem.kernel, data) > few:
-        return []
-    exact = products_for(problem.kernel, data, data, None, square=True, columns=target.n_components + 10, name="exact")
-    held = _krylov_candidate(problem, NOTHING_SEEN, exact[0])
-    return [held] if held.offer.cost.memory and not held.obstacle else []
+    c, n = problem.target.n_components, problem.data.n_samples
+    assert c is not None
+    return cheaper if problem.glance.participating(n) <= n / max(FALLS, FALLS_FOR_EACH * c) else []
 
 
 def _is_spread(data: Summary) -> bool:
@@ -471,7 +498,7 @@ def _feature_seconds(problem: Problem, offer: Offer, *, kept: bool = False) -> f
     k = _components_timed(problem)
     if offer.cost.moment_flops is not None:
         seconds = n * ((offer.cost.moment_flops + k * offer.cost.row_flops) / FEATURE_RATE + 4 * d / ROW_RATE)
-        return seconds + offer.cost.setup_flops / GEMM_RATE + OVERHEAD
+        return seconds + max(1.0, (10 + k) / 20.0) * offer.cost.setup_flops / GEMM_RATE + OVERHEAD
     form = again = offer.cost.row_flops / FEATURE_RATE
     if kept:
         again = 0.0
@@ -521,12 +548,12 @@ def offers_of_maps(
 def _kernel_offers(kernel: Kernel, data: Summary, residual: float, most: int, look: Look) -> list[Offer]:
     """The kernel's own maps of at most so many features.
 
-    In many dimensions, where far more pivots would be needed, a truncated map is not looked for: only one that leaves
-    nothing out, or one whose second moment is held as an operator.
+    Where far more pivots would be needed, a truncated map is not looked for: only one that leaves nothing out, or one
+    whose second moment is held as an operator. Ranked multi-indices are a third of the pivots at best in 8 dimensions,
+    and no fewer in 32.
     """
-    too_many = min(HOPELESS * most, float(data.n_samples))
-    hopeless = data.n_features >= MANY_COLUMNS and look.probe is not None and look.probe.rank(residual) > too_many
-    if not hopeless:
+    too_many = most * max(1.0, MANY_COLUMNS / data.n_features)
+    if look.probe is None or look.probe.rank(residual) <= too_many:
         return list(kernel.feature_maps(data, residual, most))
     held = [x for x in kernel.feature_maps(data, residual, 1) if x.cost.moment_flops is not None]
     return held + [x for x in kernel.feature_maps(data, 0.0, most) if x.cost.residual == 0.0]
@@ -722,15 +749,18 @@ def _passes(look: Look, n: int, k: int, block: int, tol: float, *, trace: bool, 
     gain = 2.0 * math.acosh(max(2.0 * last / max(after, 1e-3 * last) - 1.0, 1.02))
     passes = 1.0 + max(math.log(last / (float(shares[0]) * tol)), 1.0) / gain
     columns_kept = min(max(8 * k, k + 60), n - 1)
-    left, rest = shares[columns_kept:], max(n - max(columns_kept, len(shares)), 0)
-    mu = min(
-        float(left.sum()) + beyond * rest if trace else np.inf,
-        math.sqrt(float(left @ left) + beyond**2 * rest) if norm else np.inf,
-    )
-    proved = mu <= SHARE * last
+    shares = np.append(shares, np.full(max(columns_kept - len(shares), 0), beyond))
+    rest = max(n - len(shares), 0)
+    # mu of the first columns_kept, columns_kept - 1, ... columns: sums from the smallest do not cancel
+    left = [np.append(0.0, np.cumsum(x[:0:-1]))[-columns_kept:] for x in (shares, shares**2)]
+    by_trace = left[0] + beyond * rest if trace else np.full(columns_kept, np.inf)
+    mu = np.minimum(by_trace, np.sqrt(left[1] + beyond**2 * rest)) if norm else by_trace
+    enough = int(np.count_nonzero(mu > SHARE * last)) + 1
+    proved = enough <= columns_kept
     if not proved:  # where the spectrum is flat, those of a few rows lie further apart than those of all
         passes *= FLAT_PASSES
-    return min(max(passes - KRYLOV_DOUBLE, 1.0), MOST_PASSES), proved
+    columns_first = enough / block if proved else 0.0  # the proof takes as many columns, whatever tol is
+    return min(max(passes - KRYLOV_DOUBLE, columns_first, 1.0), MOST_PASSES), proved
 
 
 def _algebra_seconds(problem: Problem, way: Way, k: int, block: int, search: float, *, proved: bool) -> float:
@@ -764,7 +794,7 @@ def _way_in_memory(problem: Problem, way: Way, k: int) -> Way | None:
     size, once = 8.0 * n * n, 2.0 * n * n * columns / GEMM_RATE
     worth = size <= KEPT_MATRIX
     if compiled:
-        size, worth = kept_value_bytes(n, d, 8), n <= SMALL or d >= HELD_COLUMNS
+        size, worth = kept_value_bytes(n, d, 8) + 8.0 * n * d, n <= SMALL or d >= HELD_COLUMNS  # and all rows, shifted
     else:
         once += 8.0 * n * n / READ_RATE
     cost = replace(way.cost, memory=way.cost.memory + size)
@@ -782,7 +812,7 @@ def _values_kept(problem: Problem, memory: float, *, held: bool) -> float:
     n, d, compiled = problem.data.n_samples, problem.data.n_features, is_compiled(problem.kernel)
     # compiled tiles make a value of few columns of X again in less time than it takes to read
     worth = held or d >= DEAR_COLUMNS or not compiled
-    size = kept_value_bytes(n, d, 4) if compiled else kept_bytes(n)
+    size = kept_value_bytes(n, d, 4) + (0.0 if held else 8.0 * n * d) if compiled else kept_bytes(n)
     here = held or not problem.rows.distributed  # other values of distributed rows are made where these are
     return size if worth and here and memory + size <= problem.budget.memory else 0.0
 

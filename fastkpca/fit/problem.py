@@ -31,6 +31,7 @@ from ..rows.summary import summarize
 from ..rows.values import check_finite, check_weights
 from ..rows.view import Rows
 from . import footprint
+from .look import Glance
 from .target import Target
 
 __all__ = ["Budget", "Options", "Problem", "check_range", "prepare", "summarize_for"]
@@ -167,6 +168,10 @@ class Problem:
         return sample[np.linspace(0, len(sample) - 1, min(count, len(sample))).astype(np.intp)]
 
     @cached_property
+    def glance(self) -> Glance:
+        return Glance(self.kernel, self.data)
+
+    @cached_property
     def largest_value(self) -> float:
         """Largest |k| on the diagonal of the sample, and among a few of its rows where the kernel may be indefinite.
 
@@ -199,7 +204,7 @@ def prepare(X: Any, options: Options, report: parallel.Progress | None = None, *
     )
     check_enough(rows.n_samples)
     names = column_names(X) or (None if like is None else like.feature_names)
-    kernel = kernel.resolve(replace(data, feature_names=names))
+    kernel = kernel.resolve(data if names is None else replace(data, feature_names=names))
     if options.standardize is None and like is None:
         warn_of_ranges(kernel, data, names)
     c = check_c(c, rows.n_samples)

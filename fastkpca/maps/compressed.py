@@ -13,6 +13,7 @@ largest values of their squares on the box. Products of two of the functions are
 they are many, C11 is multiplied with instead: on a grid of more than 4 M points an axis the moment's symbol is a
 weight, which integrates those polynomials exactly, and C11 = F' diag(symbol) F - mean mean' / N. F, the functions'
 values on the grid, is a product over the axes: three matrix products each way, which take half the time of FFTs.
+A coarser grid takes light modes for others, and errs by little.
 
 The largest values: on an interval of half-length r a trigonometric polynomial g of degree M differs from a polynomial
 of degree q - 1 by at most e = 2 (M r / 2)^q / q! max |g| (Bernstein's inequality, and Lagrange's remainder), and such a
@@ -21,7 +22,7 @@ polynomial is nowhere larger than 1 / cos(pi / 8) times its largest value at 4 q
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import cos, lgamma, log, log2, pi, prod, sqrt
 from typing import NamedTuple
@@ -32,7 +33,17 @@ from ..base.caching import cached_property
 from ..base.rounding import UNIT, rounding_factor
 from .transforms import along
 
-__all__ = ["LEAST", "MOST", "MOST_FORMED", "Compressed", "compressed_moment", "expected_cost", "expected_directions"]
+__all__ = [
+    "LEAST",
+    "MOST",
+    "MOST_FORMED",
+    "Compressed",
+    "Product",
+    "compressed_moment",
+    "expected_cost",
+    "expected_directions",
+    "expected_error",
+]
 
 LEAST = 2500
 """Features from which on fewer directions are looked for: an iteration on fewer features costs as little."""
@@ -48,6 +59,28 @@ COLUMNS = 100
 
 
 @dataclass(frozen=True)
+class Product:
+    """A way to multiply with a matrix A near C11.
+
+    Attributes
+    ----------
+    matmat : callable
+        U (size, k) -> A U.
+    product_error : float
+        Bound on |computed A u - A u| / |u|.
+    error : float
+        Bound on |A - C11|_F.
+    growth : float
+        |A|_F^2 is at most |C|_F^2 and this.
+    """
+
+    matmat: Callable[[np.ndarray], np.ndarray]
+    product_error: float
+    error: float
+    growth: float = 0.0
+
+
+@dataclass(frozen=True)
 class Compressed:
     """A centred second moment in some of its directions.
 
@@ -55,32 +88,41 @@ class Compressed:
     ----------
     size : int
         Directions.
-    matmat : callable
-        U (size, k) -> C11 U.
-    product_error : float
-        Bound on |computed C11 u - C11 u| / |u|.
+    product : callable
+        From a number to a `Product` whose ``error`` is at most that, where rounding allows it: the cheaper the larger.
     lift : callable
         (size, c) in these directions -> (D, c) among all features.
     left_out : float
         Bound on the trace of the moment in all other directions.
-    error : float
-        Bound on the norm of the error of C11 itself by rounding.
     matrix : ndarray (size, size), optional
         C11, where directions are few.
     """
 
     size: int
-    matmat: Callable[[np.ndarray], np.ndarray]
-    product_error: float
+    product: Callable[[float], Product]
     lift: Callable[[np.ndarray], np.ndarray]
     left_out: float
-    error: float
     matrix: np.ndarray | None = None
 
 
 def expected_directions(reaches: list[float]) -> float:
     """About how many there are for axes with these M times the half-length of the box, at tolerances near 1e-6."""
     return 0.3 * prod(_expected_functions(reach) for reach in reaches)
+
+
+def expected_error(half: tuple[int, ...], reaches: list[float]) -> float:
+    """About ``Product.error`` over the number of rows: only a moment that is formed has one."""
+    k = expected_directions(reaches)
+    return _rounding(k, (4 * m + 1 for m in half)) if k <= MOST_FORMED[len(half)] else 0.0
+
+
+def _rounding(size: float, terms: Iterable[int]) -> float:
+    """Of a matrix of so many directions, over the number of rows; ``terms``: of a sum, for each axis.
+
+    sum_j |p_j| <= w for the coefficients p of a product of two functions, so an entry errs by as many units of the
+    count as its sums have terms.
+    """
+    return size * 8.0 * (sum(terms) + 64.0) * UNIT
 
 
 def _expected_functions(reach: float) -> float:
@@ -126,7 +168,7 @@ def compressed_moment(
     inside: np.ndarray,
     tau: float,
     unpack: Callable[[np.ndarray], np.ndarray],
-    symbol: Callable[[], np.ndarray],
+    symbol: Callable[[float], tuple[np.ndarray, float, float]],
 ) -> Compressed | None:
     """The moment in as few directions as leave at most ``tau`` a row; None where these are too many.
 
@@ -144,7 +186,9 @@ def compressed_moment(
     unpack : callable
         Half spectra (c, M_1 + 1, ...) of unit features -> (D, c), real.
     symbol : callable
-        Returns sum_j t_j exp(i j x) on a grid of more than 4 M_c points by axis.
+        From a number to sum_j t_j exp(i j x) on a grid of more than 2 M_c points by axis; a bound, at most that number,
+        on the Frobenius norm of what the moment changes by where this grid integrates it; and one on how much the
+        square of the centred moment's norm grows.
     """
     if expected_directions([len(line) // 2 * float(r) for line, r in zip(lines, inside)]) > 2.0 * MOST:
         return None
@@ -157,15 +201,19 @@ def compressed_moment(
     left_out *= count * (1.0 + 1e-9)
     if matrix is None and len(axes) < 3:  # FFTs are as fast
         return None
+    lift = directions.lift(unpack)
     if matrix is None:
-        product = _GridProduct(directions, symbol())
-        return Compressed(len(chosen), product.matmat, product.error, directions.lift(unpack), left_out, 0.0)
+
+        def on_a_grid(most: float) -> Product:
+            values, error, growth = symbol(most)
+            product = _GridProduct(directions, values)
+            return Product(product.matmat, product.error, error, growth)
+
+        return Compressed(len(chosen), on_a_grid, lift, left_out)
     size = len(chosen)
-    # sum_j |p_j| <= w for the coefficients p of a product of two functions, so an entry errs by as many units of the
-    # count as its sums have terms
-    error = size * 8.0 * (sum(2 * len(line) - 1 for line in lines) + 64.0) * UNIT * count
-    product_error = 4.0 * size * UNIT * float(np.linalg.norm(matrix))
-    return Compressed(size, lambda U: matrix @ U, product_error, directions.lift(unpack), left_out, error, matrix)
+    error = _rounding(size, (2 * len(line) - 1 for line in lines)) * count
+    formed = Product(lambda U: matrix @ U, 4.0 * size * UNIT * float(np.linalg.norm(matrix)), error)
+    return Compressed(size, lambda most: formed, lift, left_out, matrix)
 
 
 class _Directions:
@@ -216,7 +264,7 @@ class _Directions:
 
 
 class _GridProduct:
-    """Products with the moment by the functions' values on the grid of its symbol, axis by axis."""
+    """Products with the moment by the functions' values on the grid of a symbol, axis by axis."""
 
     def __init__(self, directions: _Directions, symbol: np.ndarray):
         self.directions, self.symbol = directions, symbol

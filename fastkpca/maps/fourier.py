@@ -444,8 +444,54 @@ class ToeplitzMoments(OperatorMoments):
             return None
         tau = DIRECTIONS_SHARE * whole.tail
         return compressed.compressed_moment(
-            self._exact_count(), self.count, lines, whole._inside, tau, whole._unpack, lambda: self.symbol
+            self._exact_count(), self.count, lines, whole._inside, tau, whole._unpack, self._coarse_symbol
         )
+
+    def _coarse_symbol(self, most: float) -> tuple[np.ndarray, float, float]:
+        """``symbol`` on the coarsest grid that changes S T S by at most ``most`` (Frobenius norm), by how much it does,
+        and by how much the square of the centred moment's norm grows.
+
+        A grid of n points takes a mode j beyond n / 2 for j - n or j + n. With n > 2 M points that changes S T S, along
+        this axis alone, by t_(j -+ n) - t_j, squared times (w * w)_j. Where the same is done to such a change along
+        another axis, its squares at some modes count twice, the second time with the weight of a mode farther out.
+
+        The change E has entries where modes differ by more than n / 2 along some axis: there the entries of S T S are
+        no larger, in norm, than E. And b'E b, with b of mean and centring, is at most 2 |b| |E| times the norm of b in
+        modes beyond n / 4, since of two modes that differ so one lies there.
+        """
+        lines = self._product_weights()
+        assert lines is not None
+        pairs = [np.convolve(line, line)[m:] for line, m in zip(lines, self._doubled)]
+        shape, error, growth = [], 0.0, 1.0
+        for pair, squares in zip(pairs, self._squares_by_axis(pairs)):
+            n, change = _coarsest(pair, squares, most / (len(pairs) * growth))
+            shape.append(n)
+            error += growth * change
+            j = np.arange((n + 1) // 2, len(pair))
+            growth *= sqrt(1.0 + float((pair[j] / pair[n - j]).max(initial=0.0)))
+        kept = [min((n - 1) // 2, m) for n, m in zip(shape, self._doubled)]
+        around = tuple(slice(m - k, m + k + 1) for k, m in zip(kept[1:], self._doubled[1:]))
+        values = _values(self._exact_count()[(slice(0, kept[0] + 1), *around)][None], tuple(shape))[0]
+        error *= 1.0 + 1e-9
+        b = self.total.reshape(self.map.weights.shape)
+        heavy = tuple(slice(max(m - k // 2, 0), m + k // 2 + 1) for m, k in zip(self.map.half, kept))
+        square = float(np.vdot(b, b))
+        light = max(square - float(np.sum(b[heavy] ** 2)), 0.0) + 1e-13 * square
+        return values, error, 3.0 * error**2 + 4.0 * sqrt(square * light) * error / max(self.count, 1e-300)
+
+    def _squares_by_axis(self, pairs: list[np.ndarray]) -> list[np.ndarray]:
+        """Sums of |t_j|^2 over all axes but one, weighted by ``pairs`` there, for 0 <= j_c <= 2 M_c."""
+        squares = self._sums.real**2 + self._sums.imag**2
+        both = [np.concatenate([pair[:0:-1], pair]) for pair in pairs]
+        both[0] = np.concatenate([pairs[0][:1], 2.0 * pairs[0][1:]])
+        sums = []
+        for kept in range(len(pairs)):
+            part = squares
+            for axis in range(len(pairs) - 1, -1, -1):
+                if axis != kept:
+                    part = np.tensordot(part, both[axis], axes=(axis, 0))
+            sums.append(part if kept == 0 else part[self._doubled[kept] :])
+        return sums
 
     def _product_weights(self) -> list[np.ndarray] | None:
         """Weights by axis where a mode's weight is their product."""
@@ -550,6 +596,22 @@ def _lines(chosen: np.ndarray, half: tuple[int, ...]) -> list[tuple[np.ndarray, 
     return [
         (chosen[tuple(slice(None) if e == c else m for e, m in enumerate(half))], half[c]) for c in range(len(half))
     ]
+
+
+def _coarsest(pairs: np.ndarray, squares: np.ndarray, most: float) -> tuple[int, float]:
+    """The least n > 2 M of an axis at which aliases change the moment by at most ``most``, and a bound on the change.
+
+    ``pairs`` (w * w)_j and ``squares``, those of t, for 0 <= j <= 2 M.
+    """
+    largest = len(pairs) - 1
+    n = scipy.fft.next_fast_len(largest + 1, real=True)
+    while n <= 2 * largest:
+        j = np.arange((n + 1) // 2, largest + 1)
+        error = sqrt(2.0 * float(pairs[j] @ squares[j])) + sqrt(2.0 * float(pairs[j] @ squares[n - j]))
+        if error <= most:
+            return n, error
+        n = scipy.fft.next_fast_len(n + 1, real=True)
+    return n, 0.0
 
 
 def _values(spectra: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
@@ -734,8 +796,8 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
     sides = data.box[1] - data.box[0]
     periods = sides + 2.0 * _margin(d) * sigma
     doubled, n = tuple(2 * m for m in half), max(1, data.n_samples)
-    reach = pi * sides / periods
-    rates = np.array([_mode_weights(p, sigma)[0] for p in periods])
+    reach = (pi * sides / periods).tolist()
+    rates = 2.0 * (pi * sigma / periods) ** 2
     # the weights of pairs of modes, by their sum, are a Gaussian twice as wide
     row = transforms.cost(doubled, eps, reach, n, 1, transforms.gaussian_mean_modes(rates / 2.0, doubled)) / n
     modes = transforms.gaussian_mean_modes(rates, half)
@@ -745,7 +807,9 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
     product = 10.0 * grid * log(grid + 2.0) * 20.0 + 1e6
     reaches = [m * r for m, r in zip(half, reach)]
     directions = compressed.expected_directions(reaches)
-    if D >= compressed.LEAST and directions <= (compressed.MOST_FORMED[d] if d < 3 else 0.6 * compressed.MOST):
+    few = directions <= (compressed.MOST_FORMED[d] if d < 3 else 0.6 * compressed.MOST)
+    # tol is of the trace; of the largest eigenvalue, which is less, it is as much again
+    if D >= compressed.LEAST and few and compressed.expected_error(half, reaches) <= tol:
         setup = compressed.expected_cost(half, reaches)
     elif d == 3 and D >= 4000:
         # two levels (``nested``): 1 s for 8e4 modes, 8 s for 2.7e5 were measured, uniform data and ten components

@@ -8,6 +8,7 @@ from ..base import parallel
 from ..base.protocol import Kernel, NormPass, Summation
 from ..rows.view import Rows
 from .blocks import TILE, checked_block, squares_about_means, upper_tiles
+from .rates import is_compiled
 from .vectors import with_ones
 
 __all__ = ["KeptTiles", "MatrixSummation", "gram_matrix", "kept_bytes"]
@@ -29,18 +30,17 @@ def gram_matrix(
     X = rows.all()
     step = parallel.tile_rows(512)
     tiles = upper_tiles(n, step)
+    if len(tiles) == 1 and is_compiled(kernel):  # a new array, which is symmetric
+        K = checked_block(kernel, X, X)
+        _check_values(K, kernel, 0, 0)
+        return K
     K = np.empty((n, n))
 
     def task(t: int) -> None:
         I, J = tiles[t]
         left = X[I]
         tile = checked_block(kernel, left, left if I == J else X[J])
-        if not np.isfinite(tile).all():  # here, where it can be named: LAPACK would only fail, or not even that
-            row, column = np.argwhere(~np.isfinite(tile))[0]
-            raise ValueError(
-                f"{kernel!r} is {tile[row, column]} for rows {I.start + row} and {J.start + column}; scale the data "
-                "down, or change the kernel's parameters"
-            )
+        _check_values(tile, kernel, I.start, J.start)
         K[I, J] = tile
         if I == J:
             if not np.array_equal(tile, tile.T):  # a kernel may round its two halves differently
@@ -51,6 +51,17 @@ def gram_matrix(
     for _ in parallel.run(task, len(tiles), n_threads=n_threads, progress=progress, stage="kernel"):
         pass
     return K
+
+
+def _check_values(tile: np.ndarray, kernel: Kernel, i: int, j: int) -> None:
+    """Refuse values that are not finite here, where they can be named: LAPACK would only fail, or not even that."""
+    if np.isfinite(tile.sum()) or np.isfinite(tile).all():
+        return
+    row, column = np.argwhere(~np.isfinite(tile))[0]
+    raise ValueError(
+        f"{kernel!r} is {tile[row, column]} for rows {i + row} and {j + column}; scale the data down, or change the "
+        "kernel's parameters"
+    )
 
 
 def _mirror(K: np.ndarray, step: int = 64) -> None:

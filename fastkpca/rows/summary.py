@@ -207,7 +207,9 @@ def summarize(
         rows = rows.framed(shift_by, unit)
     # where the sample is all rows, in their order
     held = rows.hold() if rows.in_memory and rows.weights is None and rows.n_samples <= SAMPLE_ROWS else None
-    if shift:
+    if shift and held is not None:
+        square = float(np.einsum("ij,ij->i", held, held).max(initial=0.0))
+    elif shift:
         square, sample = _of_framed_rows(rows, step, index, sample, n_threads)
     if sample is None:
         sample = rows.take(index) if held is None else held

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -37,6 +37,8 @@ DEFAULTS = {"gamma": None, "degree": 3, "coef0": 1}
 class KernelEstimator(BaseEstimator):
     """An estimator with the parameters of a kernel, ``random_state`` and ``n_jobs``."""
 
+    _parameter_names: ClassVar[tuple[str, ...]]
+
     def __init__(
         self,
         kernel: Any,
@@ -54,6 +56,13 @@ class KernelEstimator(BaseEstimator):
         self.kernel_params = kernel_params
         self.random_state = random_state
         self.n_jobs = n_jobs
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        """As scikit-learn's, which takes the signature apart anew for each fit."""
+        if "_parameter_names" not in vars(cls):
+            cls._parameter_names = tuple(super()._get_param_names())
+        return list(cls._parameter_names)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

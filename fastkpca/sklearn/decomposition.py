@@ -633,7 +633,9 @@ class KernelPCA(KernelTransformer):
 
     def _assign(self, model: KPCAModel | None, rest: float, wanted: int) -> None:
         """The attributes; eigenvalues beyond those of the model lie below ``rest``, and are zero."""
-        self.model_ = None if model is None else replace(model, feature_names=self._names)
+        if model is not None and model.feature_names != self._names:
+            model = replace(model, feature_names=self._names)
+        self.model_ = model
         n_positive = 0 if model is None else model.n_components
         keeps_zeros = self._number is not None and not self.remove_zero_eig
         n_zero = wanted - n_positive if keeps_zeros else 0

@@ -152,6 +152,15 @@ class CentredProducts:
         """An estimate of |K|_F from its mean and the Ritz values, where no bound is known."""
         return abs(self.n * self.grand_mean) + float(np.linalg.norm(theta))
 
+    def search_size(self, theta: np.ndarray) -> float:
+        """The same of what products of the search round: of K - s, where they take a number off all values."""
+        product = self.matrix.search_product
+        if product is None or product.search_error is None:
+            return self.estimated_size(theta)
+        r, g, shift = self.row_means, self.grand_mean, product.search_error[1]
+        spread = float(np.sqrt(2 * self.n) * np.linalg.norm(r - g))
+        return self.n * abs(g - shift) + spread + float(np.linalg.norm(theta))
+
     def error(self, columns: int) -> float:
         """`product_error` of the float64 products."""
         matrix = self.matrix

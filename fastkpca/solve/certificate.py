@@ -349,7 +349,10 @@ def upper_ends(T: np.ndarray, L: np.ndarray, mu: float) -> np.ndarray:
     big[m:, :m] = L
     big[:m, m:] = L.T
     big[m:, m:] = mu * np.eye(r)
-    values = scipy.linalg.eigvalsh(big, check_finite=False)[::-1][:m]
+    values, _, failed = lapack.dsyevd(big, compute_v=0, overwrite_a=1)
+    if failed:
+        return np.full(m, np.inf)
+    values = values[::-1][:m]
     scale = max(abs(values[0]), float(np.abs(T).sum(axis=0).max()), mu)
     return np.maximum(values, mu) + 8.0 * (np.sqrt(m + r) + 4.0) * UNIT * scale
 
@@ -390,8 +393,9 @@ def _residual_factor(gram: np.ndarray, n: int, error: float) -> np.ndarray:
 def cluster_labels(bounds: np.ndarray) -> np.ndarray:
     """Labels 0, 1, ...: neighbours whose intervals overlap share one. ``bounds`` (m, 2), descending."""
     lower, upper = bounds.T
-    new = upper[1:] < lower[:-1]
-    return np.concatenate([[0], np.cumsum(new)]).astype(np.intp)
+    labels = np.zeros(len(bounds), dtype=np.intp)
+    np.add.accumulate(upper[1:] < lower[:-1], out=labels[1:], dtype=np.intp)
+    return labels
 
 
 def angle_bounds(theta: np.ndarray, residual_gram: np.ndarray, bounds: np.ndarray, c: int, error: float) -> np.ndarray:

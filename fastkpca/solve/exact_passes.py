@@ -33,7 +33,7 @@ from .costs import (
 )
 from .filtered import filter_steps, filtered_bound
 from .narrow import COLUMNS, NarrowStart
-from .outlook import Gap, Outlook, by_size
+from .outlook import Gap, Outlook, by_size, next_is_last
 from .rest import Rest
 from .sampled import draws_for
 
@@ -53,6 +53,8 @@ FILTER_SLACK = 4.0
 LEAST_EXPLORING_PASSES = 4
 APPROACH, LOOK = 6, 2
 """Passes at most without a certificate, and those after which a spectrum may look flat."""
+PACE, SLOW = 3, 0.8
+"""Exact passes whose widths tell the pace, and by what factor each narrows where that is too slow to wait for more."""
 GROWTH = 1.5
 """Factor by which a basis has to have grown before another try to prove that."""
 SWITCH_FACTOR = 4.0
@@ -187,7 +189,7 @@ class ExactRun:
         The search of matrices so small that a certificate costs more than a pass. ``history`` gains
         (passes, expected width over theta_1) after each pass.
         """
-        basis, c, theta, before = self.basis, self.target.c, np.empty(0), np.inf
+        basis, c, theta = self.basis, self.target.c, np.empty(0)
         while self.expenses.passes < min(APPROACH, self.expenses.budget.passes - 1):
             if basis.size + 2 * X.shape[1] > min(self.outlook.columns, self.n - 1):
                 break
@@ -202,12 +204,11 @@ class ExactRun:
             residuals = (X.T @ image) @ Y[-image.shape[1] :, :c]
             width = float(np.vdot(residuals, residuals)) / max(last - next_one, 1e-3 * last)
             history.append((self.expenses.passes, float(width / theta[0])))
-            rate = width / before if before < np.inf else (next_one / last) ** 2
-            if last <= 0.0 or width * min(rate, 1.0) <= 0.3 * self.target.tol * theta[0]:
+            enough, _ = next_is_last(history, (next_one / last) ** 2, 0.3 * self.target.tol)
+            if last <= 0.0 or enough:
                 break
             if len(history) == LOOK and self.outlook.looks_flat(theta):
                 break
-            before = min(width, float(theta[0]))  # one beyond the largest eigenvalue tells no rate
         self.want_norm = self.want_norm or self.outlook.norm_would_help(theta)
         return X
 
@@ -238,6 +239,7 @@ class ExactRun:
                 verdict = self._with_sample(pairs, verdict)
             if self._at_end(pairs.theta, verdict, explore):
                 break
+            self._check_pace()
             self.want_norm = self._norm_still_helps(pairs.theta, verdict)
             self.guards = None
             furthest = self._furthest(pairs.residuals, verdict.c)
@@ -253,6 +255,16 @@ class ExactRun:
             error = 2.0 * (self.guards.orthogonality_error + moved)
             self.guards = replace(self.guards, orthogonality_error=error) if V.shape == X.shape else None
         return V
+
+    def _check_pace(self) -> None:
+        """TooDearError where the widths of the last passes fall so slowly that the other method is there sooner."""
+        widths = [width for _, width in self.history[-PACE - 1 :]]
+        if len(widths) <= PACE or self.exploration is not None or self.outlook.by_factorisation:
+            return
+        rate = (widths[-1] / widths[0]) ** (1.0 / PACE)
+        if SLOW < rate < np.inf:
+            later = np.log(self.target.tol / widths[-1]) / np.log(min(rate, 0.999))
+            self.outlook.check_budget(self.basis.size, int(min(max(later, 1.0), self.expenses.budget.passes)))
 
     def _turns_flat(self, theta: np.ndarray) -> bool:
         if self.outlook.by_factorisation or not self.outlook.looks_flat(theta):

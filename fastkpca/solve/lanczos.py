@@ -241,6 +241,8 @@ class _Search:
         self.block = min(BLOCK if self.n < WIDE else 2 * BLOCK, self.n)
         self._certificate: Certificate | None = None
         self.explorations = 0
+        self.narrowest, self.stuck = np.inf, False
+        """Width that the traces gave when last asked; more columns would not narrow the intervals."""
         self._seen: list[tuple[int, float]] = []
         """Columns, and the bound that the traces gave with them."""
 
@@ -269,7 +271,10 @@ class _Search:
         ready, settled = self._expected_narrow(mu)
         if ready or full:
             certificate = self._certified_by_traces()
-            if full or self._narrow(certificate):
+            # what is left of the widths is then rounding, which grows with the columns
+            self.stuck = self.narrowest <= self._width(certificate) < np.inf
+            self.narrowest = self._width(certificate)
+            if full or self.stuck or self._narrow(certificate):
                 self._certificate = certificate
                 return True
         return not ready and settled and not self._traces_will_do()
@@ -279,7 +284,8 @@ class _Search:
         lanczos = self.lanczos
         certificate = self._certificate or self._certified_by_traces()
         for attempt in range(4):
-            if self._narrow(certificate):
+            # (the traces' own error grows with the columns, that of a bound on the complement does not: it has one try)
+            if self._narrow(certificate) or (self.stuck and (attempt or self._only_rounding(certificate))):
                 break
             if attempt:
                 # the other eigenvalues are closer than expected: a longer recurrence, and another attempt
@@ -304,8 +310,21 @@ class _Search:
 
     def _expected_mu(self) -> float:
         """A bound from the traces, less what the Ritz values account for (without the residuals' sum of squares)."""
-        by_sum = max(self.operator.trace - float(self.theta.sum()), 0.0)
-        return min(by_sum, float(np.sqrt(max(self.operator.norm**2 - float(self.theta @ self.theta), 0.0))))
+        by_sum, by_squares = self._left()
+        error, slack = self._least_mu()
+        return min(by_sum + error, float(np.hypot(np.sqrt(by_squares), slack)))
+
+    def _left(self) -> tuple[float, float]:
+        """Of the trace and of the squared norm, beside the Ritz values."""
+        operator, theta = self.operator, self.theta
+        return max(operator.trace - float(theta.sum()), 0.0), max(operator.norm**2 - float(theta @ theta), 0.0)
+
+    def _least_mu(self) -> tuple[float, float]:
+        """What rounding leaves of either bound, however many columns there are."""
+        operator, m = self.operator, self.lanczos.size
+        return self._trace_error() + m * (3.0 * operator.product_error + 16.0 * UNIT * operator.norm), (
+            4.0 * np.sqrt(UNIT) * operator.norm
+        )
 
     def _expected_narrow(self, mu: float) -> tuple[bool, bool]:
         """Whether the intervals would be narrow with this mu; and with the smallest mu that can be expected."""
@@ -329,9 +348,10 @@ class _Search:
         """
         theta, size = self.theta, self.lanczos.size
         last = 0.8 * max(theta[self.c - 1], 1e-300)
+        (by_sum, by_squares), (error, slack) = self._left(), self._least_mu()
         left = min(
-            max(self.operator.trace - float(theta.sum()) - last, 0.0) / last,
-            max(self.operator.norm**2 - float(theta @ theta) - last**2, 0.0) / last**2,
+            max(by_sum + error - last, 0.0) / last if error < last else np.inf,
+            max(by_squares + slack**2 - last**2, 0.0) / last**2 if slack < last else np.inf,
         )
         if self.operator.dear and len(self._seen) > 1:
             # the bound falls about exponentially; random columns may prove the same
@@ -341,11 +361,16 @@ class _Search:
         # where a column is expensive, the proof may cost as much as the vectors did, but not several times that
         return size + 3.0 * left <= min(self.lanczos.limit, 2 * size + (400 if self.n < WIDE else 100))
 
+    def _trace_error(self) -> float:
+        """The trace form is of the semidefinite matrix nearby: each of m + 2 quantities differs by ``indefinite``."""
+        operator = self.operator
+        rounding = 8.0 * rounding_factor(self.n) * UNIT * operator.trace
+        return rounding + (self.lanczos.size + 4.0) * operator.indefinite
+
     def _certified_by_traces(self) -> Certificate:
         operator, m = self.operator, self.lanczos.size
-        # the trace form is of the semidefinite matrix nearby: each of m + 2 quantities differs by ``indefinite``
-        error = 8.0 * rounding_factor(self.n) * UNIT * operator.trace + (m + 4.0) * operator.indefinite
-        ritz, matrix = self.lanczos.ritz_block(self.theta, self.Y), MatrixInfo((operator.trace, error), operator.norm)
+        ritz = self.lanczos.ritz_block(self.theta, self.Y)
+        matrix = MatrixInfo((operator.trace, self._trace_error()), operator.norm)
         return ritz_certificate(ritz, min(self.c + 1, m), matrix, deterministic_bound(ritz, matrix))
 
     def _certified_by_complement(self) -> Certificate | None:
@@ -362,6 +387,16 @@ class _Search:
             bound = replace(bound, failure_probability=LANCZOS_FAILURE)
         return ritz_certificate(ritz, min(self.c + 1, lanczos.size), outside=bound)
 
+    def _only_rounding(self, certificate: Certificate) -> bool:
+        """Whether no bound on the other eigenvalues would make the intervals narrow."""
+        last = self.theta[min(self.c, len(self.theta)) - 1]
+        wide = 2.0 * certificate.rounding > self.target.tol * self.theta[0]
+        return wide or not last > self.operator.indefinite
+
     def _narrow(self, certificate: Certificate) -> bool:
+        return self._width(certificate) <= self.target.tol * self.theta[0]
+
+    def _width(self, certificate: Certificate) -> float:
+        """Of the widest of the intervals that are wanted."""
         ends = certificate.eigenvalue_bounds[: self.c]
-        return bool(len(ends) >= self.c and (ends[:, 1] - ends[:, 0]).max() <= self.target.tol * self.theta[0])
+        return float(np.ptp(ends, axis=1).max()) if len(ends) >= self.c else np.inf

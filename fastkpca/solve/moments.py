@@ -7,17 +7,28 @@ scores of all rows are H Phi W: nothing of size N x N is ever needed.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from ..base.lapack import largest_eigenpairs
 from ..base.protocol import Moments, OperatorMoments
+from ..base.rounding import UNIT
+from .basis import Basis
 from .certificate import cluster_labels
 from .lanczos import FORMED, LeadingPairs, SymmetricOperator, leading_pairs
-from .nested import nested_pairs
+from .nested import nested_pairs, pairs_above
 from .task import SolverTarget
 
 __all__ = ["entry_defect", "kernel_trace", "leading_axes", "principal_axes"]
+
+TWO_LEVELS = 3000
+"""Directions of a moment from which on a search with coarse products comes first."""
+COARSE = 1e-4
+"""Error of these products over the norm, at most; and not much more than the root of tol, since eigenvalues err by its
+square."""
+BESIDE = 2
+"""Eigenvalues beyond the wanted ones, among which that search looks for a gap."""
 
 
 def kernel_trace(moments: Moments) -> float:
@@ -118,31 +129,73 @@ def _compressed_pairs(
         return None
     A = small.matrix
     norm = moments.norm if A is None else float(np.linalg.norm(A))
-    unknown = small.left_out + 2.0 * small.error
+    two_levels = A is None and small.size >= TWO_LEVELS
+    product = small.product(norm * (min(COARSE, 0.2 * float(np.sqrt(target.tol))) if two_levels else 0.05 * target.tol))
+    unknown = small.left_out + (0.0 if two_levels else 2.0 * product.error)
     if not unknown <= target.tol * norm:  # nor of the largest eigenvalue, which is no larger
         return None
-    operator = SymmetricOperator(
-        small.matmat,
-        small.size,
-        moments.trace,  # of all directions: no smaller than that of some, of the semidefinite matrix nearby
-        norm * (1.0 + 1e-12),
-        small.product_error,
-        small.error + moments.indefinite,
-        None if A is None else A.copy,
-        dear=A is None,
-    )
     narrower = replace(target, tol=(0.5 if A is None else 0.25) * target.tol)
-    pairs = leading_pairs(operator, narrower, memory_limit=memory_limit)
-    found = pairs.certificate
-    bounds = found.eigenvalue_bounds + np.array([-small.error, small.left_out + small.error])
+    pairs = None
+    if two_levels:
+        wider = replace(target, c=target.c + BESIDE, tol=0.25 * target.tol)
+        nearby = leading_pairs(_operator_of(small, product, moments, norm), wider, memory_limit=memory_limit)
+        coarse, product = product, small.product(0.1 * target.tol * nearby.values[0])
+        pairs = _from_nearby(nearby, coarse, product, narrower, norm)
+    if pairs is None:
+        pairs = leading_pairs(_operator_of(small, product, moments, norm), narrower, memory_limit=memory_limit)
+    found, error = pairs.certificate, product.error
+    bounds = found.eigenvalue_bounds + np.array([-error, small.left_out + error])
     if not np.ptp(bounds[: target.c], axis=1).max() <= target.tol * pairs.values[0]:
         return None
     # |C21|^2 <= |C11| |C22| for a semidefinite C
-    residual = pairs.residual + float(np.sqrt(bounds[0, 1] * small.left_out)) + moments.indefinite + small.error
+    residual = pairs.residual + float(np.sqrt(bounds[0, 1] * small.left_out)) + moments.indefinite + error
     certificate = replace(
-        found, eigenvalue_bounds=bounds, clusters=cluster_labels(bounds), rounding=found.rounding + small.error
+        found, eigenvalue_bounds=bounds, clusters=cluster_labels(bounds), rounding=found.rounding + error
     )
     return replace(pairs, vectors=small.lift(pairs.vectors), certificate=certificate, residual=residual)
+
+
+def _operator_of(small: Any, product: Any, moments: OperatorMoments, norm: float) -> SymmetricOperator:
+    A = small.matrix
+    return SymmetricOperator(
+        product.matmat,
+        small.size,
+        moments.trace,  # of all directions: no smaller than that of some, of the semidefinite matrix nearby
+        float(np.sqrt(norm**2 + product.growth)) * (1.0 + 1e-12),
+        product.product_error,
+        product.error + moments.indefinite,
+        None if A is None else A.copy,
+        dear=A is None,
+    )
+
+
+def _from_nearby(
+    found: LeadingPairs, coarse: Any, product: Any, target: SolverTarget, norm: float
+) -> LeadingPairs | None:
+    """From those of a matrix nearby, by a product or two with its vectors; None where that is not accurate enough.
+
+    The number of eigenvalues of the one matrix above a bound is known from the other: where its spectrum has a gap.
+    """
+    theta, ends, c = found.values, found.certificate.eigenvalue_bounds, target.c
+    if len(ends) <= c + BESIDE:
+        return None
+    gaps = theta[c - 1 : c + BESIDE] - theta[c : c + BESIDE + 1]
+    p = c + int(np.argmax(gaps / (1.0 + 0.1 * np.arange(len(gaps)))))
+    basis = Basis(len(found.vectors), np.random.default_rng(0), keeps_images=True)
+    beta = float(ends[p, 1]) + coarse.error + product.error
+    # a rotation of the images, once for each round, is a product of at most 2 (p + 1) terms
+    error = float(np.sqrt(2.0 * (p + 1))) * product.product_error + 64.0 * (p + 1) * UNIT * norm
+    columns, X = found.columns, found.vectors[:, : p + 1]
+    for steps in (1, 2):
+        X = basis.orthonormal(X)
+        basis.append(X, product.matmat(X))
+        columns += X.shape[1]
+        basis.restart(*basis.ritz(p + 1))
+        pairs = pairs_above(basis, p, target, beta, found.certificate.failure_probability, error)
+        if pairs is not None:
+            return replace(pairs, steps=found.steps + steps, columns=columns)
+        X = basis.residuals(*basis.ritz())
+    return None
 
 
 def _one_more(count: int | None) -> int | None:

@@ -17,6 +17,8 @@ p is c or somewhat more: where the spectrum has a gap.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from ..base.protocol import OperatorMoments
@@ -28,7 +30,7 @@ from .conjugate_gradients import conjugate_gradients
 from .lanczos import BLOCK, Lanczos, LeadingPairs, SymmetricOperator
 from .task import SolverTarget
 
-__all__ = ["nested_pairs"]
+__all__ = ["nested_pairs", "pairs_above"]
 
 SHARE = 2e-4
 """Heavy modes have weights from 1 down to this; or down to less, where the bound is then still too large."""
@@ -215,7 +217,11 @@ class _Refined:
             T = R[:, active] / theta[active]
             T[self.kept] = self.search.correct(np.ascontiguousarray(R[self.kept][:, active]), theta[active])
             self._append(basis, T)
-        return self._certified(self._new_basis(basis.vectors(Y)), beta, failure)
+        # a rotation of the images is a product of p + 1 terms each
+        error = np.sqrt(p + 1.0) * self.moments.product_error + 16.0 * (p + 1) * UNIT * self.moments.norm
+        basis = self._new_basis(basis.vectors(Y))
+        pairs = pairs_above(basis, p, SolverTarget(self.c, self.tol), beta, failure, error)
+        return None if pairs is None else replace(pairs, steps=self.steps, columns=self.columns)
 
     def _unfinished(self, theta: np.ndarray, R: np.ndarray, beta: float) -> np.ndarray:
         """Indices of the vectors that still have to be corrected."""
@@ -231,25 +237,40 @@ class _Refined:
         wide = np.where(np.arange(p + 1) < c, widths > goal / c, squares > 0.1 * (theta[p - 1] - beta) ** 2)
         return np.flatnonzero(wide[:p])
 
-    def _certified(self, basis: Basis, beta: float, failure: float) -> LeadingPairs | None:
-        p, c = self.search.p, self.c
-        theta, Y = basis.ritz()
-        R = basis.residuals(theta, Y)
-        # a rotation of the images is a product of p + 1 terms each
-        error = np.sqrt(p + 1.0) * self.moments.product_error + 16.0 * (p + 1) * UNIT * self.moments.norm
-        rho = float(np.linalg.norm(R[:, :p], 2)) * (1.0 + 1e-6) + error
-        low = theta[p - 1] - error - 1e-12 * theta[0]
-        if not low > beta:
-            return None
-        ritz = basis.ritz_block(Y, R, error)
-        certificate = ritz_certificate(ritz, min(c + 1, p + 1), outside=gap_bound(beta, rho, low, failure))
-        ends = certificate.eigenvalue_bounds[:c]
-        if (ends[:, 1] - ends[:, 0]).max() > self.tol * theta[0]:
-            return None
-        residual = float(np.linalg.norm(R[:, :c])) + error
-        kept = c + 1
-        vectors = np.ascontiguousarray(basis.vectors(Y)[:, :kept])
-        return LeadingPairs(theta[:kept].copy(), vectors, certificate, c, residual, self.steps, self.columns)
+
+def pairs_above(
+    basis: Basis, p: int, target: SolverTarget, beta: float, failure: float, error: float
+) -> LeadingPairs | None:
+    """Those of A, of which at most p eigenvalues lie above ``beta``, in a basis of p + 1 columns and their images.
+
+    None where that does not make intervals narrow enough.
+
+    Parameters
+    ----------
+    basis : Basis
+        Of approximate eigenvectors, with images.
+    p : int
+        At least the number wanted.
+    target : SolverTarget
+    beta, failure : float
+        The bound fails with probability ``failure``.
+    error : float
+        Bound on the error of the images, in Frobenius norm.
+    """
+    c, (theta, Y) = target.c, basis.ritz()
+    R = basis.residuals(theta, Y)
+    rho = float(np.linalg.norm(R[:, :p], 2)) * (1.0 + 1e-6) + error
+    low = theta[p - 1] - error - 1e-12 * theta[0]
+    if not low > beta:
+        return None
+    ritz = basis.ritz_block(Y, R, error)
+    certificate = ritz_certificate(ritz, c + 1, outside=gap_bound(beta, rho, low, failure))
+    ends = certificate.eigenvalue_bounds[:c]
+    if (ends[:, 1] - ends[:, 0]).max() > target.tol * theta[0]:
+        return None
+    residual = float(np.linalg.norm(R[:, :c])) + error
+    vectors = np.ascontiguousarray(basis.vectors(Y)[:, : c + 1])
+    return LeadingPairs(theta[: c + 1].copy(), vectors, certificate, c, residual, 1, p + 1)
 
 
 def _first(pairs: tuple[np.ndarray, np.ndarray], k: int) -> tuple[np.ndarray, np.ndarray]:

@@ -16,7 +16,16 @@ from .costs import basis_bytes, factorising_seconds, rest_bytes, ritz_seconds, s
 from .sampled import DRAWS, FEWEST
 from .task import SolverTarget
 
-__all__ = ["EXPLORING_PASSES", "LARGER_SHARES", "MOST_COLUMNS_WITHOUT_RESTART", "SHARE", "Gap", "Outlook", "by_size"]
+__all__ = [
+    "EXPLORING_PASSES",
+    "LARGER_SHARES",
+    "MOST_COLUMNS_WITHOUT_RESTART",
+    "SHARE",
+    "Gap",
+    "Outlook",
+    "by_size",
+    "next_is_last",
+]
 
 SHORTLY, SOON = 12, 320
 """Blocks, and columns, within which a bound has to come down, or the spectrum is called flat."""
@@ -94,6 +103,12 @@ class Outlook:
         if matrix.features is not None:
             mu = np.minimum(mu, matrix.features.residual_trace + np.append(theta[1:], theta[-1]))
         return np.maximum(mu, 0.0)
+
+    @property
+    def may_guard(self) -> bool:
+        """Whether Ritz values of the search may prove a bound: its products say how far they err."""
+        search = self.products.matrix.search_product
+        return self.target.fraction is None and search is not None and search.search_error is not None
 
     def guarded_mu(self, theta: np.ndarray, squares: np.ndarray, columns: int) -> float:
         """The mu that the Ritz values of a search beyond so many vectors are expected to prove, whose residuals have
@@ -241,6 +256,17 @@ class Outlook:
             return X
         more = basis.rng.standard_normal((basis.n, extra))
         return np.hstack([X, basis.orthonormal(more, beside=X)])
+
+
+def next_is_last(history: list[tuple[int, float]], first_rate: float, goal: float) -> tuple[bool, float]:
+    """(Whether one more pass is expected to reach a width of ``goal``, the factor by which it narrows).
+
+    ``history``: (passes, width over the largest eigenvalue) so far. The factor is that of the last pass, of the first
+    one ``first_rate``. A width beyond the largest eigenvalue says that nothing is known, not how fast it falls.
+    """
+    width = history[-1][1]
+    rate = min(width / min(history[-2][1], 1.0) if len(history) > 1 else first_rate, 1.0)
+    return width * rate <= goal, rate
 
 
 def by_size(theta: np.ndarray, c: int) -> np.ndarray:

@@ -15,10 +15,10 @@ so an entry takes a kernel value and two inner products, and the diagonal costs 
 from __future__ import annotations
 
 import numpy as np
-import scipy.linalg
 
 from ..base import parallel
 from ..base.rounding import UNIT, UNIT32, factorisation_error, rounding_factor
+from ..products.factorisation import is_positive_definite
 from ..products.weighted import Entries
 from . import sampled
 from .basis import symmetric
@@ -64,7 +64,7 @@ class Rest:
         float32. Entries that are stored in float32 err by u times their size.
         """
         n = len(self.V)
-        S = np.empty((n, n), dtype=np.float32, order="F")  # -P A P, the lower triangle
+        S = np.empty((n, n), dtype=np.float32)  # -P A P, the lower triangle
         bands = self.entries.bands
         left, right = np.hstack([self.V, self.Z]), np.hstack([self.Z, self.V])
 
@@ -81,13 +81,8 @@ class Rest:
         stored = 1.01 * UNIT32 * (float(np.sqrt(squares)) + wanted)
         t = wanted - factorisation_error(n, UNIT32) * (wanted + largest) - stored - self.error
         S.flat[:: n + 1] += np.float32(t)
-        if not t > 0.0:
-            return NO_BOUND
-        try:
-            scipy.linalg.cholesky(S, lower=True, overwrite_a=True, check_finite=False)
-        except np.linalg.LinAlgError:
-            return NO_BOUND
-        return Bound(wanted, "cholesky")
+        proved = t > 0.0 and is_positive_definite(S, self.entries.n_threads)
+        return Bound(wanted, "cholesky") if proved else NO_BOUND
 
     # from a sample of rows -----------------------------------------------------------------------------------
 

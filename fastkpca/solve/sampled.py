@@ -95,20 +95,29 @@ def upper_share(share: np.ndarray | float, draws: np.ndarray | int, failure: flo
     """
     x = np.clip(np.asarray(share, dtype=np.float64), 0.0, 1.0)
     allowed = np.log(1.0 / failure) / np.asarray(draws, dtype=np.float64)
-    low, high = x + np.zeros_like(allowed), np.ones(np.broadcast(x, allowed).shape)
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        within = _divergence(x, middle) <= allowed
-        low, high = np.where(within, middle, low), np.where(within, high, middle)
-    return np.minimum(high * (1.0 + 1e-9), 1.0)
+    x, allowed = np.broadcast_arrays(x, allowed)
+    rest = 1.0 - x
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # two bounds: kl(x, q) >= (q - x)^2 / (2 q), and kl(x, q) >= x log x + (1 - x) log((1 - x) / (1 - q))
+        near = x + allowed + np.sqrt(allowed * (allowed + 2.0 * x))
+        far = x - rest * np.expm1((np.where(x > 0.0, x * np.log(x), 0.0) - allowed) / rest)
+        q = np.where(rest > 0.0, np.minimum(np.minimum(near, far), 1.0), 1.0)
+        for _ in range(60):  # Newton's steps: kl is convex, so none goes beyond the root
+            step = (_divergence(x, q) - allowed) * (q * (1.0 - q) / (q - x))
+            step = np.where((q < 1.0) & (step > 0.0), step, 0.0)
+            q = q - step
+            if not (step > 1e-10 * q).any():
+                break
+    return np.minimum(q * (1.0 + 1e-9), 1.0)
 
 
 def _divergence(x: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """kl(x, q) for 0 <= x <= q <= 1."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        first = np.where(x > 0.0, x * np.log(x / q), 0.0)
-        second = np.where(x < 1.0, (1.0 - x) * np.log((1.0 - x) / (1.0 - q)), 0.0)
-    return np.asarray(first + second)
+    """kl(x, q) for 0 <= x <= q <= 1, of which little cancels where q is near x or both are near 0."""
+    apart, rest = q - x, 1.0 - x
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        first = np.where(x > 0.0, x * np.log1p(apart / x), 0.0)
+        second = np.where(x < 1.0, rest * np.log1p(-apart / rest), 0.0)
+    return np.asarray(-first - second)
 
 
 def sampled_bound(total: float, sample: ScaledSample, failure: float) -> Bound:

@@ -14,13 +14,15 @@ from ..base.rounding import UNIT, UNIT32, rounding_factor
 from .basis import STRIP, Basis, inner, symmetric, times
 from .beyond import Guards
 from .certificate import upper_ends
-from .costs import search_seconds
-from .outlook import LARGER_SHARES, SHARE, Outlook
+from .costs import saved_seconds, search_seconds
+from .outlook import LARGER_SHARES, SHARE, Outlook, next_is_last
 
 __all__ = ["Found", "search"]
 
 GOAL = 0.6
 """Width over tol that the exact pass is expected to reach."""
+GAP_GOAL = 0.8
+"""The same where a factorisation proves it, of the vectors that the exact pass takes alone."""
 GUARDED_SHARE = 0.99
 """Of the last wanted eigenvalue: the mu that the search's own Ritz values have to prove."""
 LOOK = 2
@@ -65,7 +67,7 @@ def search(outlook: Outlook, X: np.ndarray, rng: np.random.Generator, history: l
         expenses.seconds += search_seconds(products.n, basis.size, X.shape[1])
         theta, Y = basis.ritz()
         # rounding of float32 tiles: relative to |K|, whatever of it centring removes
-        noise = 8 * UNIT32 * max(products.estimated_size(theta), float(theta[0]))
+        noise = 8 * UNIT32 * max(products.search_size(theta), float(theta[0]))
         keep, mu = outlook.columns_to_keep(theta)
         if expenses.passes == LOOK and outlook.looks_flat(theta):
             outlook.by_factorisation = outlook.awaits_factorisation(theta)
@@ -74,7 +76,8 @@ def search(outlook: Outlook, X: np.ndarray, rng: np.random.Generator, history: l
         if basis.room == 0 or noise > 1e-2 * theta[0]:
             return Found(basis.vectors(Y[:, keep]), theta)
         # the columns of the exact pass are planned by the norm where the other estimates of mu are too large
-        want_norm = products.estimated_norm is None and not mu <= 0.8 * theta[min(target.c, len(theta)) - 1]
+        low = mu <= 0.8 * theta[min(target.c, len(theta)) - 1] and not outlook.may_guard
+        want_norm = products.estimated_norm is None and not low
         last = basis.outside(image, border)
         X = basis.orthonormal(last, projected=True)
         coupling = np.zeros((X.shape[1], len(theta)))
@@ -85,7 +88,7 @@ def search(outlook: Outlook, X: np.ndarray, rng: np.random.Generator, history: l
         if wanted is not None and stop(symmetric(basis.compression), coupling, theta, Y, wanted, noise):
             if stop.guarded:
                 return _guarded(basis, theta, Y, coupling, stop.guarded, products.search_columns)
-            keep = outlook.columns_to_keep(theta)[0]
+            keep = np.arange(stop.behind) if stop.behind else outlook.columns_to_keep(theta)[0]
             break
         if expenses.passes >= expenses.budget.passes - 1:
             break
@@ -94,7 +97,7 @@ def search(outlook: Outlook, X: np.ndarray, rng: np.random.Generator, history: l
             basis.restart(theta[:some], Y[:, :some])
         if wanted is None:
             X = outlook.widened(X, basis)
-    further = coupling[:, :0] if stop.converged else coupling @ Y[:, : wanted or target.c]
+    further = coupling[:, :0] if stop.converged or stop.behind else coupling @ Y[:, : wanted or target.c]
     return Found(_with_next_block(basis, Y, keep, X, further), theta)
 
 
@@ -119,6 +122,8 @@ class _Stop:
         """By far: the exact pass need not narrow anything."""
         self.guarded = 0
         """Vectors for an exact pass that the other Ritz values prove to be enough; 0: not proved."""
+        self.behind = 0
+        """Vectors behind which a factorisation is to prove that nothing else lies, and one more."""
         self.rate = 1.0
         """By which the exact pass is expected to narrow."""
 
@@ -130,6 +135,23 @@ class _Stop:
                 return share
         return SHARE
 
+    def _guards_suffice(
+        self, T: np.ndarray, coupling: np.ndarray, theta: np.ndarray, squares: np.ndarray, c: int
+    ) -> bool | None:
+        """Whether Ritz values of the search will prove what the exact pass needs; None where one more pass costs more
+        than the columns that they save."""
+        outlook, columns = self.outlook, min(c + 2, len(theta))
+        proved = outlook.guarded_mu(theta, squares, columns)
+        if proved < GUARDED_SHARE * theta[c - 1]:
+            width = self._width(T, coupling, theta, c, proved / float(theta[c - 1]))
+            if width <= GOAL * outlook.target.tol * theta[0]:
+                self.guarded = columns
+                return True
+        elif outlook.products.estimated_norm is not None:
+            return None
+        saved = len(outlook.columns_to_keep(theta)[0]) + outlook.block - columns
+        return False if saved_seconds(outlook.products.n, saved, outlook.block) > 0.0 else None
+
     @staticmethod
     def _width(T: np.ndarray, coupling: np.ndarray, theta: np.ndarray, c: int, share: float) -> float:
         return float(np.max(upper_ends(T, coupling, share * float(theta[c - 1]))[:c] - theta[:c]))
@@ -137,34 +159,32 @@ class _Stop:
     def __call__(
         self, T: np.ndarray, coupling: np.ndarray, theta: np.ndarray, Y: np.ndarray, c: int, noise: float
     ) -> bool:
-        outlook, widths = self.outlook, [width for _, width in self.history]
+        outlook = self.outlook
         mu = max(float(theta[min(outlook.block, len(theta)) - 1]), 0.0) if len(theta) > c else 0.0
         mu = min(mu, 0.999 * float(theta[c - 1]))
         residuals = coupling @ Y
         squares = np.einsum("ij,ij->j", residuals, residuals)
         if outlook.by_factorisation:
-            width = outlook.gap_behind(theta, squares, c).width
+            gap = outlook.gap_behind(theta, squares, c)
+            width = gap.width
         else:
             # mu as the Ritz values suggest; the exact pass decides whether that can be proved
             width = float(np.max(upper_ends(T, coupling, mu)[:c] - theta[:c]))
-        widths.append(width / float(theta[0]))
-        self.history.append((outlook.products.expenses.passes, widths[-1]))
+        width /= float(theta[0])
+        self.history.append((outlook.products.expenses.passes, width))
         rounding = 100 * (noise / theta[0]) ** 2
         goal = max(GOAL * outlook.target.tol, rounding)
-        self.converged = max(widths[-1], rounding) <= 0.01 * outlook.target.tol
+        self.converged = max(width, rounding) <= 0.01 * outlook.target.tol
         if outlook.by_factorisation:  # after a restart from these vectors, exact passes narrow but slowly
-            return widths[-1] <= goal
-        columns = min(c + 2, len(theta))
-        proved = outlook.guarded_mu(theta, squares, columns) if outlook.target.fraction is None else np.inf
-        if rounding <= goal and proved < GUARDED_SHARE * theta[c - 1]:
-            narrow = self._width(T, coupling, theta, c, proved / float(theta[c - 1])) <= goal * theta[0]
-            self.guarded = columns if narrow else 0
-            return narrow
-        # factor by which the exact pass narrows: that of the last pass, or of subspace iteration; a width beyond
-        # theta_1 says that nothing is known, not how fast it falls
-        rate = widths[-1] / min(widths[-2], 1.0) if len(widths) > 1 else (mu / float(theta[c - 1])) ** 2
-        self.rate = min(rate, 1.0)
-        if widths[-1] * self.rate > goal:
+            narrow = width <= GAP_GOAL * outlook.target.tol
+            self.behind = min(gap.columns + 1, len(theta)) if narrow else 0
+            return narrow or width <= goal
+        if rounding <= GOAL * outlook.target.tol and outlook.may_guard:
+            guarded = self._guards_suffice(T, coupling, theta, squares, c)
+            if guarded is not None:
+                return guarded
+        enough, self.rate = next_is_last(self.history, (mu / float(theta[c - 1])) ** 2, goal)
+        if not enough:
             return False
         outlook.share = self.share(T, coupling, theta, c)
         # more columns may lower mu as well: try two more float32 passes at most

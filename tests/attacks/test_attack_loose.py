@@ -51,6 +51,34 @@ def test_upper_share_is_where_the_divergence_meets_the_failure(draws):
     np.testing.assert_allclose(q[0], 1 - 1e-6 ** (1 / draws), rtol=1e-6)
 
 
+@pytest.mark.parametrize("draws", [1, 30, 3000, 10**5, 10**8, 10**12])
+@pytest.mark.parametrize("failure", [1e-12, 1e-6, 0.5, 0.999])
+def test_upper_share_is_above_the_root_in_fifty_digits(draws, failure, attack):
+    mpmath = pytest.importorskip("mpmath")
+    rng = attack.rng(f"share {failure}", draws)
+    ends = 10.0 ** -rng.uniform(0, 15, 8)
+    x = np.concatenate([[0.0, 1e-300, 1e-16, 1 - 1e-16], rng.random(8), ends, 1.0 - ends])
+    with mpmath.workdps(50):
+        allowed = mpmath.log(1 / mpmath.mpf(failure)) / draws
+        for p, q in zip(map(mpmath.mpf, x), map(mpmath.mpf, upper_share(x, draws, failure))):
+            if q < 1:
+                divergence = (p * mpmath.log(p / q) if p else 0) + (1 - p) * mpmath.log((1 - p) / (1 - q))
+                assert divergence >= allowed
+
+
+def test_upper_share_takes_few_steps(monkeypatch):
+    calls = []
+
+    def counted(*given):
+        calls.append(given)
+        return divergence(*given)
+
+    divergence = sampled._divergence
+    monkeypatch.setattr(sampled, "_divergence", counted)
+    upper_share(np.linspace(0.0, 1.0, 201), np.array([[1], [32], [3000]]), 1e-6)
+    assert len(calls) <= 12
+
+
 def test_no_better_than_the_trace_is_the_trace_for_certain():
     bound = sampled_bound(3.0, ScaledSample(np.ones((1, 1)), 1, 0.0), 1e-6)
     assert (bound.mu, bound.failure_probability) == (3.0, 0.0)

@@ -9,6 +9,7 @@ import reference
 import fastkpca as fk
 from fastkpca.maps import compressed
 from fastkpca.maps.fourier import gaussian_fourier_map
+from fastkpca.solve import moments as solved
 from fastkpca.solve.moments import leading_axes
 
 SIZES = [(1, 0.1, 1e-7), (2, 0.3, 1e-7), (2, 0.2, 1e-3), (3, 1.0, 1e-5), (3, 0.6, 1e-3)]
@@ -44,7 +45,8 @@ def test_it_is_the_moment_in_orthonormal_directions_and_what_is_left_out_is_boun
     Q = small.lift(np.eye(k))
     assert np.abs(Q.T @ Q - np.eye(k)).max() <= 1e-13
     C = moments.form()
-    assert np.linalg.norm(Q.T @ C @ Q - matrix, 2) <= small.error + moments.product_error * np.sqrt(D)
+    error = small.product(0.0).error
+    assert np.linalg.norm(Q.T @ C @ Q - matrix, 2) <= error + moments.product_error * np.sqrt(D)
     Phi = feature_map.features(X) * np.sqrt(w)[:, None]
     rest = Phi - (Phi @ Q) @ Q.T
     assert np.sum(rest**2) <= small.left_out * (1 + 1e-9)
@@ -77,11 +79,79 @@ def test_products_are_those_of_the_formed_moment(sigma, tol, monkeypatch):
     multiplied = moments.compressed()
     assert formed.matrix is not None and multiplied.matrix is None
     assert (multiplied.size, multiplied.left_out) == (formed.size, formed.left_out)
-    C = multiplied.matmat(np.eye(formed.size))
-    assert np.linalg.norm(C - formed.matrix, 2) <= formed.error + np.sqrt(formed.size) * multiplied.product_error
-    assert multiplied.product_error <= 1e-10 * np.linalg.norm(formed.matrix, 2)
+    product, error = multiplied.product(0.0), formed.product(0.0).error
+    C = product.matmat(np.eye(formed.size))
+    assert product.error == 0.0
+    assert np.linalg.norm(C - formed.matrix, 2) <= error + np.sqrt(formed.size) * product.product_error
+    assert product.product_error <= 1e-10 * np.linalg.norm(formed.matrix, 2)
     U = np.random.default_rng(4).standard_normal((formed.size, 3))
     assert np.array_equal(multiplied.lift(U), formed.lift(U))
+
+
+@pytest.mark.parametrize("rows", ["random", "one", "corners", "lattice"])
+@pytest.mark.parametrize(("sigma", "tol"), [(1.0, 1e-5), (0.6, 1e-3), (0.4, 1e-7)])
+def test_coarser_grids_change_the_moment_by_no_more_than_they_say(rows, sigma, tol, monkeypatch):
+    rng = np.random.default_rng(3)
+    X = rows_of(rng, 3)
+    box = np.stack([X.min(axis=0), X.max(axis=0)])
+    feature_map = gaussian_fourier_map(box, sigma, tol)
+    if rows == "one":
+        X[:] = box[1]
+    elif rows == "corners":
+        X = X[-8:]
+    elif rows == "lattice":  # the sums peak where a grid of so many points takes modes for those of the mean
+        n = 3 * feature_map.half[0]
+        steps = np.arange(int(n * (box[1, 0] - box[0, 0]) / feature_map.period[0]) + 1)
+        X = np.tile(box[0], (len(steps), 1))
+        X[:, 0] += steps * feature_map.period[0] / n
+    moments = feature_map.new_moments()
+    moments.update(X)
+    monkeypatch.setattr(compressed, "MOST_FORMED", dict.fromkeys((1, 2, 3), 0))
+    small = moments.compressed()
+    fine = small.product(0.0)
+    whole, norm = fine.matmat(np.eye(small.size)), moments.norm
+    sizes = []
+    for share in (1e-9, 1e-6, 1e-3, 0.1, 10.0):
+        coarse = small.product(share * norm)
+        change = np.linalg.norm(coarse.matmat(np.eye(small.size)) - whole)
+        rounding = np.sqrt(small.size) * (coarse.product_error + fine.product_error)
+        assert change <= coarse.error + rounding
+        assert coarse.error <= share * norm * (1 + 1e-9)
+        square = np.linalg.norm(coarse.matmat(np.eye(small.size))) ** 2
+        assert square <= norm**2 + coarse.growth + 2.0 * norm * rounding
+        sizes.append(coarse.matmat.__self__.symbol.size)
+    assert sizes == sorted(sizes, reverse=True)
+    assert rows != "random" or sizes[-1] < 0.3 * fine.matmat.__self__.symbol.size
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_search_with_coarse_products_comes_first_where_directions_are_many(seed, monkeypatch):
+    """Its vectors are multiplied once more, or twice, and no others; whatever the spectrum's gaps."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((4, 3))[rng.integers(0, 4, 800)] + 0.1 * rng.standard_normal((800, 3))
+    if seed % 2:  # eigenvalues that are equal in pairs, or nearly
+        X = np.vstack([X, X + [8.0, 0.0, 0.0]]) + 1e-4 * (seed > 3) * rng.standard_normal((2 * len(X), 3))
+    moments = gaussian_fourier_map(np.stack([X.min(axis=0), X.max(axis=0)]), 0.3, 1e-7).new_moments()
+    moments.update(X)
+    columns: dict[int, int] = {}
+    matmat = compressed._GridProduct.matmat
+
+    def counted(self, U):
+        columns[self.symbol.size] = columns.get(self.symbol.size, 0) + U.shape[1]
+        return matmat(self, U)
+
+    monkeypatch.setattr(compressed._GridProduct, "matmat", counted)
+    monkeypatch.setattr(compressed, "MOST_FORMED", dict.fromkeys((1, 2, 3), 0))
+    monkeypatch.setattr(solved, "TWO_LEVELS", 0)
+    c = 7 + seed
+    pairs = leading_axes(moments, c, tol=1e-6, rank=len(X) - 1)[2]
+    fine, coarse = max(columns), min(columns)
+    assert coarse < 0.6 * fine
+    assert columns[fine] <= 2 * (c + solved.BESIDE + 2) and sum(columns.values()) == pairs.columns
+    exact = reference.eigh(reference.gram("gaussian", X, sigma=0.3))[0][:c]
+    ends, beside = pairs.certificate.eigenvalue_bounds[:c], moments.residual_trace + moments.indefinite
+    assert (ends[:, 0] <= exact + beside).all() and (exact <= ends[:, 1] + beside).all()
+    assert np.ptp(ends, axis=1).max() <= 1e-6 * exact[0]
 
 
 def test_with_two_axes_a_moment_of_many_directions_is_left_to_ffts(monkeypatch):
@@ -140,8 +210,6 @@ def test_intervals_of_models_hold_and_are_guaranteed(sigma, tol, most_formed, mo
 
 def test_a_moment_of_many_directions_in_space_is_multiplied_with_and_not_formed(monkeypatch):
     """Its table of products takes three times as long, and rounds more than this tol allows."""
-    from fastkpca.solve import moments as solved
-
     monkeypatch.setattr(solved, "nested_pairs", lambda *_: pytest.fail("the directions were not enough"))
     X = (np.random.default_rng(0).random((2000, 3)) - 0.5) * np.sqrt(12.0)
     model = fk.kpca(X, "gaussian", 10, sigma=0.9, tol=1e-8, features="fourier")

@@ -15,12 +15,14 @@ from reference import long_gaussian
 
 import fastkpca as fk
 from fastkpca.base.protocol import Summary
+from fastkpca.errors import CertificateWarning
 from fastkpca.fit import planning
 from fastkpca.maps import transforms
 from fastkpca.maps.fourier import FourierMap, ToeplitzMoments, fourier_offers, gaussian_fourier_map
 from fastkpca.maps.passes import accumulate, apply, feature_moments
 from fastkpca.products.fourier import FourierSummation, fourier_offer
 from fastkpca.rows.view import Rows
+from fastkpca.solve import lanczos
 from fastkpca.solve.lanczos import SymmetricOperator, leading_pairs
 from fastkpca.solve.task import SolverTarget
 
@@ -584,3 +586,49 @@ def test_few_rows_are_not_asked_for_more_components_than_they_have(c, monkeypatc
     low, high = model.eigenvalue_bounds.T
     assert model.info["n_features"] > 4000
     assert (low <= exact[: len(low)] * (1 + 1e-12)).all() and (exact[: len(low)] <= high).all()
+
+
+def test_where_more_columns_widen_what_the_traces_prove_the_complement_proves_it():
+    """The error of a trace grows with the columns, beside eigenvalues as small as that of the moment's sums."""
+    X = np.random.default_rng(0).random((200, 3)) * [1.0, 0.6, 0.3]
+    X[:100] = X[0]
+    moments = gaussian_fourier_map(box_of(X), 1.0, 4e-6).new_moments()
+    moments.update(X)
+    operator = SymmetricOperator(
+        moments.matmat,
+        moments.map.n_features,
+        moments.trace,
+        moments.norm,
+        moments.product_error,
+        moments.indefinite,
+        moments.form,
+    )
+    pairs = leading_pairs(operator, SolverTarget(14, 2e-5))
+    ends = pairs.certificate.eigenvalue_bounds[:14]
+    assert np.ptp(ends, axis=1).max() <= 2e-5 * pairs.values[0]
+    exact = np.linalg.eigvalsh(moments.form())[::-1][:14]
+    slack = 1e-12 * exact[0]
+    assert (ends[:, 0] <= exact + slack).all() and (exact <= ends[:, 1] + slack).all()
+
+
+@pytest.mark.parametrize(("d", "sigma", "c"), [(2, 1.3, 50), (3, 0.6, 5)])
+def test_an_iteration_ends_where_rounding_is_what_keeps_intervals_wide(d, sigma, c, monkeypatch):
+    """More columns only round more: no certificate after each of hundreds of them."""
+    X = np.random.default_rng(0).random((4000, d))
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    made, certificate = [], lanczos.ritz_certificate
+    monkeypatch.setattr(lanczos, "ritz_certificate", lambda *args, **rest: made.append(1) or certificate(*args, **rest))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CertificateWarning)
+        model = fk.kpca(X, "gaussian", c, sigma=sigma, tol=1e-9, method="features", features="fourier")
+    assert len(made) <= 12
+    exact = fk.kpca(X, "gaussian", c, sigma=sigma, tol=1e-9, method="dense").eigenvalues
+    lower, upper = model.eigenvalue_bounds.T
+    slack = 1e-12 * exact[0]
+    assert (lower <= exact + slack).all() and (exact <= upper + slack).all()
+
+
+def test_boxes_on_a_line_are_no_dearer_than_the_sines_at_their_nodes():
+    """Nodes of an axis times modes: what a point takes hardly depends on how many nodes there are."""
+    boxes = transforms._boxes((52,), 3e-9, [2.15], transforms.MANY, 1)
+    assert boxes.order * boxes.counts[0] <= 1000

@@ -392,3 +392,14 @@ def test_pivots_stay_rows_where_means_are_no_better(kernel):
         for means in (False, True)
     )
     assert np.array_equal(plain.pivots, moved.pivots)
+
+
+@pytest.mark.parametrize("fall", [0.0, 0.5, 2.0])
+@pytest.mark.parametrize("n", [20, 32, 300])
+def test_largest_eigenvalue_of_what_pivots_leave_is_found_from_below(n, fall):
+    rng = np.random.default_rng(n)
+    F = rng.standard_normal((n, 3 * n)) * np.arange(1.0, 3 * n + 1) ** -fall
+    G = F @ F.T
+    exact = np.linalg.eigvalsh(G)[-1]
+    assert 0.98 * exact <= module._largest_eigenvalue(G) <= (1 + 1e-12) * exact
+    assert module._largest_eigenvalue(np.eye(n)) == pytest.approx(1.0)

@@ -54,8 +54,8 @@ def largest_eigenpairs(A: np.ndarray, c: int | None, n_threads: int = 1) -> tupl
     if c is not None and not takes_all(n, c):
         diagonal = A.diagonal().copy()
         try:
-            reduced = _reduced(A, n_threads) if n >= LARGE and _is_ordinary(A) else done(partial(_reduced_by_lapack, A))
-            values, vectors = done(partial(_by_inverse_iteration, *reduced, c))
+            reduced = _reduced(A, n_threads) if n >= LARGE and _is_ordinary(A) else None
+            values, vectors = done(partial(_by_inverse_iteration, A, c, reduced))
             return values[::-1], vectors[:, ::-1]
         except np.linalg.LinAlgError:  # the upper triangle is as it was
             A[np.diag_indices(n)] = diagonal
@@ -64,35 +64,30 @@ def largest_eigenpairs(A: np.ndarray, c: int | None, n_threads: int = 1) -> tupl
     return values[kept], vectors[:, kept]
 
 
-_Reduced = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
-"""Reflections, diagonal, what is beside it, and the reflections' factors."""
-
-
 def _is_ordinary(A: np.ndarray) -> bool:
     """Whether squares of entries stay within the range of float64."""
     return 1e-100 < max(float(A.max()), -float(A.min())) < 1e100
 
 
-def _reduced(A: np.ndarray, n_threads: int) -> _Reduced:
+def _reduced(A: np.ndarray, n_threads: int) -> tuple[np.ndarray, ...]:
+    """Reflections, diagonal, what is beside it, and the reflections' factors."""
     d, e, factors = householder.reduce(A.T, n_threads)
     return A, d, e, factors
 
 
-def _reduced_by_lapack(A: np.ndarray) -> _Reduced:
-    reflectors, d, e, factors, _ = lapack.dsytrd(
-        A, lower=1, lwork=int(lapack.dsytrd_lwork(len(A), lower=1)[0]), overwrite_a=1
-    )
-    return reflectors, d, e, factors
-
-
 def _by_inverse_iteration(
-    reflectors: np.ndarray, d: np.ndarray, e: np.ndarray, tau: np.ndarray, c: int
+    A: np.ndarray, c: int, reduced: tuple[np.ndarray, ...] | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """The c largest, ascending: eigenvalues by bisection, or all by the QL iteration, then as many vectors as values.
 
     LAPACK's own driver for a few eigenvalues takes several times as long to bisect.
     """
-    n = len(d)
+    n = len(A)
+    if reduced is None:
+        work = int(lapack.dsytrd_lwork(n, lower=1)[0])
+        reflectors, d, e, tau, _ = lapack.dsytrd(A, lower=1, lwork=work, overwrite_a=1)
+    else:
+        reflectors, d, e, tau = reduced
     # inverse iteration alone of all these does not scale: of numbers from 1e150 on, and of zeros, it makes NaN
     size = max(np.abs(d).max(), np.abs(e).max())
     if not 0.0 < size < np.inf:

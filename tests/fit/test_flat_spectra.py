@@ -187,6 +187,16 @@ def test_how_many_eigenvalues_share_the_trace(sigma):
     assert seen == pytest.approx(values.sum() ** 2 / (values**2).sum(), rel=0.5)
 
 
+def test_no_glance_at_few_rows_of_very_many_columns(monkeypatch):
+    """The matrix itself says soon enough how its spectrum falls."""
+    monkeypatch.setattr(Glance, "participating", lambda *_: pytest.fail("a glance that costs as much as it may save"))
+    X = np.random.default_rng(0).standard_normal((500, 2000))
+    assert fk.plan(X, "gaussian", 5, sigma=60.0).method == "dense"
+    low_rank = X[:, :3] @ np.random.default_rng(1).standard_normal((3, 2000))
+    model = fk.kpca(low_rank, "gaussian", 5, sigma=100.0)
+    assert model.info["method"] == "dense" and model.info["matrix_passes"] < 24
+
+
 def test_no_look_at_few_rows_of_many_columns(monkeypatch):
     """Its kernel values would cost more than all those of the matrix."""
     monkeypatch.setattr(planning, "look_at", lambda *_, **__: pytest.fail("a look that costs more than LAPACK"))

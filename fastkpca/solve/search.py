@@ -73,7 +73,7 @@ def search(outlook: Outlook, X: np.ndarray, rng: np.random.Generator, history: l
             outlook.by_factorisation = outlook.awaits_factorisation(theta)
             if not outlook.by_factorisation:
                 return Found(np.empty((products.n, 0)), theta)
-        if basis.room == 0 or noise > 1e-2 * theta[0]:
+        if basis.room == 0 or not noise < 1e-2 * theta[0]:  # or all values are equal: both are 0
             return Found(basis.vectors(Y[:, keep]), theta)
         # the columns of the exact pass are planned by the norm where the other estimates of mu are too large
         low = mu <= 0.8 * theta[min(target.c, len(theta)) - 1] and not outlook.may_guard

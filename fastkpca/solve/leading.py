@@ -19,7 +19,7 @@ from .certificate import NO_BOUND, Bound, Certificate, MatrixInfo, RitzBlock, ri
 
 __all__ = ["LeadingPairs", "falls_fast", "leading_pairs", "may_be_enough"]
 
-FEWEST_ROWS, SMALL = 150, 700
+FEWEST_ROWS, SMALL = 176, 700
 """Rows from which on LAPACK takes longer than this, and up to which a matrix is held whole for it: of larger ones its
 half, by tiles, takes less time."""
 SPREAD = 1.5

@@ -112,7 +112,7 @@ class Loop(Generic[T]):
         self._more = 0 if _here.depth else self._helpers
         self._outcomes: dict[int, tuple[bool, Any]] = {}
         self._stop = threading.Event()
-        self._changed = threading.Condition(threading.Lock())
+        self._changed = threading.Condition()  # re-entrant: a helper may collect a generator whose loop this is
 
     def start(self) -> None:
         self._pool.help(self, self._helpers, self._more)

@@ -143,6 +143,29 @@ def test_nothing_is_kept_of_a_loop_that_has_ended():
         assert kept() is None
 
 
+class Collecting(dict):
+    """Outcomes of tasks: where a thread keeps one, garbage is collected there, and the loop's own generator with it."""
+
+    def __init__(self, loop, done):
+        super().__init__()
+        self.loop, self.done = loop, done
+
+    def __setitem__(self, i, outcome):
+        super().__setitem__(i, outcome)
+        self.loop.end(0.01)
+        self.done.set()
+
+
+def test_a_generator_may_be_collected_by_a_thread_that_helps_it():
+    with parallel.blas_threads():
+        loop, done = workers.Loop(lambda i: i, 8, 2), threading.Event()
+        loop._outcomes = Collecting(loop, done)
+        loop.start()
+        ended = done.wait(10.0)
+        workers.dismiss()  # where the thread waits for ever: nobody waits for it
+    assert ended
+
+
 def test_loops_in_loops_start_no_more_threads(started):
     def task(i):
         return sum(parallel.run(lambda j: i * j, 8, n_threads=2))

@@ -65,7 +65,7 @@ measured on either grid, for M from 1 to 2000 and eps from 1e-14 to 1e-3, at equ
 Of the root mean square, with weights that fall to eps at the rim or lower: at most 2.47 (d = 3, M = 2)."""
 MANY = 1 << 17
 """Points times columns of a call that takes long enough to be worth a thread of its own; points that boxes are made for
-which do not depend on them."""
+which many tiles share."""
 CHUNK = 1 << 21  # numbers in the widest array of the GEMM way
 FEW_PHASES = 1 << 14
 """Points times modes up to which direct sums take less time than finufft needs to begin."""
@@ -368,7 +368,7 @@ def _boxes_cost(half: tuple[int, ...], counts: np.ndarray, n: int, k: int) -> np
     at_nodes = 4.0 * nodes * (half[-1] + 1)
     if d > 1:
         at_nodes += others * (8.0 * (half[-1] + 1) * (2 * half[-2] + 1))
-    column = at_nodes / 6.0 + 2.0 * nodes + n * (0.3 * ORDERS ** (d - 1) * PADDED_ORDERS + 20.0)
+    column = at_nodes / 6.0 + 2.0 * nodes + n * (ORDERS ** (d - 1) * (0.3 + 0.135 * PADDED_ORDERS) + 40.0)
     return 5e5 + k * column + n * 120.0 * d
 
 
@@ -453,10 +453,10 @@ class Nodes:
 
 
 def nodes_inside(
-    half: tuple[int, ...], eps: float, inside: np.ndarray, k: int = 1, lines: Lines | None = None
+    half: tuple[int, ...], eps: float, inside: np.ndarray, k: int = 1, lines: Lines | None = None, n: int = MANY
 ) -> Nodes:
-    """For k columns at any points within these distances (d,) of 0."""
-    return _cheapest_nodes(half, eps, -inside, inside, MANY, k, lines)
+    """For k columns at any n points within these distances (d,) of 0."""
+    return _cheapest_nodes(half, eps, -inside, inside, n, k, lines)
 
 
 def _nodes_for(P: np.ndarray, half: tuple[int, ...], eps: float, k: int, lines: Lines | None) -> Nodes:

@@ -570,28 +570,31 @@ class SharedType2:
         inside: np.ndarray,
     ):
         self.spectra, self.half, self.eps, self.lines, self.inside = spectra, half, eps, lines, inside
+        self._kept: dict[int, tuple[Nodes, np.ndarray] | None] = {}
 
-    @cached_property
-    def nodes(self) -> Nodes | None:
-        """None where values at nodes would be too many to keep."""
-        nodes = nodes_inside(self.half, SHARED_SHARE * self.eps, self.inside, len(self.spectra), self.lines)
-        if nodes.boxes is None:
-            return None
-        count = prod(nodes.boxes.order * count for count in nodes.boxes.counts)
-        return nodes if count * len(self.spectra) <= 2 * CHUNK else None
+    def _at_nodes(self, n: int) -> tuple[Nodes, np.ndarray] | None:
+        """Nodes for about n points, and values there; None where these would be too many to keep."""
+        size = min(1 << (n - 1).bit_length(), MANY)
+        if size not in self._kept:
+            k, nodes = len(self.spectra), self._nodes(size)
+            count = 0 if nodes.boxes is None else prod(nodes.boxes.order * count for count in nodes.boxes.counts)
+            found = None
+            if 0 < count * k <= 2 * CHUNK:
+                found = nodes, _nodal_values(_with_negative_modes(self.spectra), nodes, slice(None)).ravel()
+            self._kept.setdefault(size, found)
+        return self._kept[size]
 
-    @cached_property
-    def nodal(self) -> np.ndarray:
-        assert self.nodes is not None
-        return _nodal_values(_with_negative_modes(self.spectra), self.nodes, slice(None)).ravel()
+    def _nodes(self, n: int) -> Nodes:
+        return nodes_inside(self.half, SHARED_SHARE * self.eps, self.inside, len(self.spectra), self.lines, n)
 
     def __call__(self, P: np.ndarray) -> np.ndarray:
-        nodes = self.nodes if P.shape[1] >= SHARED else None
-        if nodes is None or not nodes.covers(P):
+        found = self._at_nodes(P.shape[1]) if P.shape[1] >= SHARED else None
+        if found is None or not found[0].covers(P):
             return type2(P, self.spectra, self.half, self.eps, self.lines)
+        nodes, nodal = found
         ((grid, _, points, _),) = _slabs(P, nodes)
         values = np.empty((P.shape[1], len(self.spectra)))
-        grid.interpolate(points, self.nodal, values, 0, len(points))
+        grid.interpolate(points, nodal, values, 0, len(points))
         return values
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,6 +33,27 @@ __all__ = ["solve_by_krylov", "widths"]
 
 MATRIX_PASSES = 5
 """Passes over a matrix in memory that are allowed for one over the kernel values."""
+
+
+class _Products(NamedTuple):
+    """What a run multiplies by.
+
+    Attributes
+    ----------
+    double : Summation
+        In float64.
+    single : Summation or None
+        In float32, for the search, where the range of float32 allows it.
+    matrix : ndarray (N, N) or None
+        K, where it is held whole.
+    values : ExactSummation or None
+        ``double``, where it keeps the kernel values.
+    """
+
+    double: Summation
+    single: Summation | None = None
+    matrix: np.ndarray | None = None
+    values: ExactSummation | None = None
 
 
 def solve_by_krylov(problem: Problem, plan: Plan, failure: float = FAILURE) -> Solution:
@@ -66,20 +88,20 @@ def _solve(
     # exact products of rows that are distributed are made where these are
     matrix_in_memory = way.offer.cost.memory > 0 and way.name == "exact"
     passes = MATRIX_PASSES * budget.max_passes if matrix_in_memory else budget.max_passes
-    product, search, K, kept = _products(problem, way, given if given.distributed and present is None else rows, rows)
-    diagonal = GramOperator(kernel, product, rows, None).diagonal()
+    products = _products(problem, way, given if given.distributed and present is None else rows, rows)
+    diagonal = GramOperator(kernel, products.double, rows, None).diagonal()
     coordinates = coordinates_for(
         kernel, rows, diagonal, problem.largest_value, problem.budget.n_threads, center=problem.target.center
     )
     trace = coordinates.trace(diagonal)
-    product = coordinates.product(product, exact=way.name == "exact")
-    search = None if search is None else coordinates.search_product(search)
+    product = coordinates.product(products.double, exact=way.name == "exact")
+    search = None if products.single is None else coordinates.search_product(products.single)
     # entries err by e, and the weighted matrix by sum w times that in norm
     entry_error = problem.entry_error * (coordinates.count / n)
-    entries = Entries(kernel, rows, diagonal, coordinates, K, budget.n_threads, kept)
+    entries = Entries(kernel, rows, diagonal, coordinates, products.matrix, budget.n_threads, products.values)
     with parallel.blas_threads():
         fraction = None if target.n_components else target.c
-        held = is_compiled(kernel) and (matrix_in_memory or way.room.values > 0.0)
+        held = matrix_in_memory and is_compiled(kernel)
         block = default_block_size(n, wanted, held=held)
         start, known = _start(problem, way, rows, coordinates, block)
         reached = block_krylov(
@@ -171,14 +193,10 @@ def _solution(
     )
 
 
-def _products(
-    problem: Problem, way: Candidate, everywhere: Rows, rows: Rows
-) -> tuple[Summation, Summation | None, np.ndarray | None, ExactSummation | None]:
-    """The product in float64, one in float32 for the search where the range of float32 allows it, and K where it is
-    held whole, or the product where that keeps the values."""
+def _products(problem: Problem, way: Candidate, everywhere: Rows, rows: Rows) -> _Products:
     kernel, threads = problem.kernel, problem.budget.n_threads
     if way.name != "exact":
-        return InStrips(way.offer.summation(rows, None, threads), way.room.columns), None, None, None
+        return _Products(InStrips(way.offer.summation(rows, None, threads), way.room.columns))
     if not way.offer.cost.memory:
         search: Summation | None = None
         if _fits_float32(problem):
@@ -187,15 +205,15 @@ def _products(
             else:
                 keeps = way.room.values > 0.0
                 search = ExactSummation(kernel, everywhere, n_threads=threads, dtype=np.float32, keeps=keeps)
-        return ExactSummation(kernel, everywhere, n_threads=threads), search, None, None
+        return _Products(ExactSummation(kernel, everywhere, n_threads=threads), search)
     double = without_search(rows.n_samples, positive_semidefinite=kernel.positive_semidefinite)
     searches = way.room.values and not double and _values_fit_float32(problem)
     if is_compiled(kernel):
         product = ExactSummation(kernel, rows, n_threads=threads, keeps=True)
-        return product, product.in_float32() if searches else None, None, product
+        return _Products(product, product.in_float32() if searches else None, values=product)
     K = gram_matrix(kernel, rows, n_threads=threads, progress=problem.budget.report)
     search = KeptTiles(kernel, rows, K, n_threads=threads) if searches else None
-    return MatrixSummation(K, n_threads=threads), search, K, None
+    return _Products(MatrixSummation(K, n_threads=threads), search, K)
 
 
 def _fits_float32(problem: Problem) -> bool:

@@ -94,7 +94,9 @@ POWERS_SECONDS = 5e-9
 FALLS, FALLS_FOR_EACH = 16.0, 1.2
 """A spectrum falls fast enough for block Krylov on a small matrix, without a look, where no more than 1 / FALLS of the
 eigenvalues share the trace, and no more than 1 / FALLS_FOR_EACH over the number of components."""
-HELD_COLUMNS = 64
+GLANCE_COLUMNS = 1024
+"""Columns of X from which a glance at some rows takes as long as it may save."""
+HELD_COLUMNS = 33
 """Columns of X from which they always are: making them in float32 as well takes longer than the passes in float64."""
 READ_RATE = 1e10  # bytes
 DEAR_COLUMNS = 32
@@ -182,11 +184,13 @@ def _plan(problem: Problem) -> Plan:
     look_seconds += 0.5 * vector_seconds(problem.data.n_samples, target.n_components or 0)
     free = not (target.forced or target.max_features or dense.obstacle or rows.sequential or rows.distributed)
     quick = free and dense.seconds <= look_seconds
-    few = quick and problem.data.n_samples < LEAST_HELD
-    powers = _powers_candidate(problem, dense) if free and not few else None
+    possible = free and _powers_are_possible(problem)
+    # of few rows, or many columns, the matrix itself says soon enough whether powers of it will do
+    unseen = quick and (problem.data.n_samples < LEAST_HELD or (possible and problem.data.n_features >= GLANCE_COLUMNS))
+    powers = _powers_candidate(problem, dense) if possible and not unseen else None
     if quick or powers is not None:
         candidates = [powers or dense, *_small_exact_maps(problem, problem.data.n_samples // 2)]
-        if powers is None and _may_be_held(problem):
+        if powers is None and not unseen and _may_be_held(problem):
             candidates += _held_krylov(problem, _krylov_candidates(problem, NOTHING_SEEN)[:1], dense.seconds)
     elif not target.tol_is_required and target.features in ("auto", "pivots"):
         candidates = _within_budget(problem)
@@ -201,16 +205,22 @@ def _plan(problem: Problem) -> Plan:
     return plan
 
 
-def _powers_candidate(problem: Problem, dense: Candidate) -> Candidate | None:
-    """The dense route where it is expected to need no LAPACK (`solve.leading`): that needs no look."""
-    kernel, data, target, n = problem.kernel, problem.data, problem.target, problem.data.n_samples
+def _powers_are_possible(problem: Problem) -> bool:
+    """Whether the dense route may need no LAPACK (`solve.leading`), as far as sizes tell."""
+    kernel, target = problem.kernel, problem.target
     if target.n_components is None or not (kernel.positive_semidefinite and is_compiled(kernel)):
+        return False
+    unweighted = problem.rows.weights is None
+    return unweighted and may_be_enough(problem.data.n_samples, target.n_components, target.tol)
+
+
+def _powers_candidate(problem: Problem, dense: Candidate) -> Candidate | None:
+    """The dense route where it is expected to need no LAPACK: that needs no look."""
+    c, n = problem.target.n_components, problem.data.n_samples
+    assert c is not None
+    if not falls_fast(c, problem.glance.participating(n)):
         return None
-    if problem.rows.weights is not None or not may_be_enough(n, target.n_components, target.tol):
-        return None
-    if not falls_fast(target.n_components, problem.glance.participating(n)):
-        return None
-    seconds = n * n * (0.5 / entry_rate(data.n_features) + POWERS_SECONDS) + OVERHEAD
+    seconds = n * n * (0.5 / entry_rate(problem.data.n_features) + POWERS_SECONDS) + OVERHEAD
     return replace(dense, name="powers", seconds=seconds)
 
 
@@ -794,7 +804,7 @@ def _way_in_memory(problem: Problem, way: Way, k: int) -> Way | None:
     size, once = 8.0 * n * n, 2.0 * n * n * columns / GEMM_RATE
     worth = size <= KEPT_MATRIX
     if compiled:
-        size, worth = kept_value_bytes(n, d, 8), n <= SMALL or d >= HELD_COLUMNS
+        size, worth = kept_value_bytes(n, d, 8) + 8.0 * n * d, n <= SMALL or d >= HELD_COLUMNS  # and all rows, shifted
     else:
         once += 8.0 * n * n / READ_RATE
     cost = replace(way.cost, memory=way.cost.memory + size)
@@ -812,7 +822,7 @@ def _values_kept(problem: Problem, memory: float, *, held: bool) -> float:
     n, d, compiled = problem.data.n_samples, problem.data.n_features, is_compiled(problem.kernel)
     # compiled tiles make a value of few columns of X again in less time than it takes to read
     worth = held or d >= DEAR_COLUMNS or not compiled
-    size = kept_value_bytes(n, d, 4) if compiled else kept_bytes(n)
+    size = kept_value_bytes(n, d, 4) + (0.0 if held else 8.0 * n * d) if compiled else kept_bytes(n)
     here = held or not problem.rows.distributed  # other values of distributed rows are made where these are
     return size if worth and here and memory + size <= problem.budget.memory else 0.0
 

@@ -25,12 +25,11 @@ from ..maps.combined import ScaledMap, SumMap, TensorMap, parts_of
 from ..products.blocks import checked_block
 from ..products.combined import ScaledSummation, SumSummation
 from ..products.exact import ExactSummation
+from ..products.rates import FEATURE_RATE, GEMM_RATE, PRODUCT_RATE, is_compiled, value_seconds
 from ..rows.view import Rows
 
 __all__ = ["Combination", "ProductKernel", "ScaledKernel", "SumKernel", "add", "check_part", "multiply", "tiles_cost"]
 
-COMPILED_FLOPS, BLOCK_FLOPS = 5.0, 33.0
-"""Of a kernel value beside the distance, from compiled tiles and from ``block``, in the flops of ``Cost``."""
 ABOVE = 1 + 1e-12
 """Relative error of a bound by its few roundings, many times over."""
 
@@ -293,9 +292,10 @@ class ScaledKernel(Combination):
 
 
 def tiles_cost(part: Kernel, data_x: Summary, data_y: Summary) -> Cost:
-    value = 0.25 * data_x.n_features + (COMPILED_FLOPS if part.compiled_tile() is not None else BLOCK_FLOPS)
-    value *= 0.5 if data_x is data_y else 1.0  # each serves two entries
-    return Cost(row_flops=data_y.n_samples * value, column_flops=0.25 * data_y.n_samples)
+    values = FEATURE_RATE * value_seconds(part, data_x.n_features)
+    values *= 0.5 if data_x is data_y else 1.0  # each serves two entries
+    column = 2.0 * FEATURE_RATE / (PRODUCT_RATE if is_compiled(part) else GEMM_RATE)
+    return Cost(row_flops=data_y.n_samples * (values + column), column_flops=column * data_y.n_samples)
 
 
 def _bracketed(kernel: Kernel) -> str:

@@ -336,6 +336,8 @@ class _Boxes(NamedTuple):
     cost: float
 
 
+EXPONENTIAL_FLOPS = 50.0
+"""Of exp(i m x) at a node."""
 ORDERS = np.arange(4.0, MOST_NODES + 1.0, 2.0)
 """Nodes of a box along an axis, of which the cheapest number is taken."""
 PADDED_ORDERS = 4.0 * np.ceil(ORDERS / 4.0)
@@ -369,7 +371,8 @@ def _boxes_cost(half: tuple[int, ...], counts: np.ndarray, n: int, k: int) -> np
     if d > 1:
         at_nodes += others * (8.0 * (half[-1] + 1) * (2 * half[-2] + 1))
     column = at_nodes / 6.0 + 2.0 * nodes + n * (ORDERS ** (d - 1) * (0.3 + 0.135 * PADDED_ORDERS) + 40.0)
-    return 5e5 + k * column + n * 120.0 * d
+    sines = EXPONENTIAL_FLOPS * ORDERS * sum(count * (2 * m + 1) for count, m in zip(counts, half))
+    return 5e5 + sines + k * column + n * 120.0 * d
 
 
 def _boxes(

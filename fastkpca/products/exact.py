@@ -69,14 +69,14 @@ def _ends_of_tiles(tiles: list[tuple[slice, slice]]) -> list[int]:
 
 
 def kept_bytes(n: int, d: int, itemsize: int) -> float:
-    """Memory of the values that an ``ExactSummation`` of n rows of d numbers keeps, and of the rows meanwhile."""
+    """Memory of the values that an ``ExactSummation`` of n rows of d numbers keeps."""
     step = band_rows(n, d)
     full, rest = divmod(n, step)
     entries = full * _tiles.kept_entries(step, step, True)
     entries += full * (full - 1) // 2 * _tiles.kept_entries(step, step, False)
     if rest:
         entries += full * _tiles.kept_entries(step, rest, False) + _tiles.kept_entries(rest, rest, True)
-    return float(itemsize * entries) + 8.0 * n * d
+    return float(itemsize * entries)
 
 
 def _compiled_pair(kind: str, parameters: dict[str, Any], single: bool) -> _Pair:

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..base.parallel import Progress
 from ..products.exact import band_rows
-from ..products.rates import BLOCK_RATE, EIGEN_RATE, GEMM_RATE
+from ..products.rates import BLOCK_RATE, EIGEN_RATE, GEMM_RATE, PRODUCT_RATE
 from .task import SolverBudget
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "ritz_seconds",
     "sample_bytes",
     "sampling_seconds",
+    "saved_seconds",
     "search_seconds",
     "widest_block",
 ]
@@ -32,6 +33,8 @@ FACTOR_RATE = 8e10
 """Flops of a Cholesky factorisation in float32."""
 NEAR_RATE = 1e9
 """Near values that are multiplied with four columns in a second."""
+PASS_SECONDS = 1e-3
+"""Of a pass over few values: calls, and small matrices."""
 WIDEST = 128
 """Columns of a block at most."""
 EVALUATION_COLUMNS = 18
@@ -103,6 +106,11 @@ def leading_pairs_seconds(n: int, columns: int, block: int) -> float:
 def search_seconds(n: int, columns: int, block: int) -> float:
     """Predicted seconds of the algebra of one pass in float32."""
     return 6.0 * n * columns * block / GEMM_RATE + 6.0 * float(columns) ** 3 / EIGEN_RATE
+
+
+def saved_seconds(n: int, columns: int, block: int) -> float:
+    """Predicted gain of a pass over values that are held in float32, where it saves so many columns in float64."""
+    return 2.0 * float(n) ** 2 * (columns - 0.6 * block) / PRODUCT_RATE - PASS_SECONDS
 
 
 def near_seconds(values: float, products: float) -> float:

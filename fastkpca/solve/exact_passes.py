@@ -53,6 +53,8 @@ FILTER_SLACK = 4.0
 LEAST_EXPLORING_PASSES = 4
 APPROACH, LOOK = 6, 2
 """Passes at most without a certificate, and those after which a spectrum may look flat."""
+PACE, SLOW = 3, 0.8
+"""Exact passes whose widths tell the pace, and by what factor each narrows where that is too slow to wait for more."""
 GROWTH = 1.5
 """Factor by which a basis has to have grown before another try to prove that."""
 SWITCH_FACTOR = 4.0
@@ -237,6 +239,7 @@ class ExactRun:
                 verdict = self._with_sample(pairs, verdict)
             if self._at_end(pairs.theta, verdict, explore):
                 break
+            self._check_pace()
             self.want_norm = self._norm_still_helps(pairs.theta, verdict)
             self.guards = None
             furthest = self._furthest(pairs.residuals, verdict.c)
@@ -252,6 +255,16 @@ class ExactRun:
             error = 2.0 * (self.guards.orthogonality_error + moved)
             self.guards = replace(self.guards, orthogonality_error=error) if V.shape == X.shape else None
         return V
+
+    def _check_pace(self) -> None:
+        """TooDearError where the widths of the last passes fall so slowly that the other method is there sooner."""
+        widths = [width for _, width in self.history[-PACE - 1 :]]
+        if len(widths) <= PACE or self.exploration is not None or self.outlook.by_factorisation:
+            return
+        rate = (widths[-1] / widths[0]) ** (1.0 / PACE)
+        if SLOW < rate < np.inf:
+            later = np.log(self.target.tol / widths[-1]) / np.log(min(rate, 0.999))
+            self.outlook.check_budget(self.basis.size, int(min(max(later, 1.0), self.expenses.budget.passes)))
 
     def _turns_flat(self, theta: np.ndarray) -> bool:
         if self.outlook.by_factorisation or not self.outlook.looks_flat(theta):

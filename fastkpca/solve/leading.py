@@ -106,7 +106,9 @@ def leading_pairs(
     residual = float(np.linalg.norm(R[:, :c]))
     if not _suffices(outside.mu, theta[c - 1], residual, tol * theta[0]):
         wanted = 0.5 * float(theta[c - 1] + max(theta[-1], 0.0))
-        outside, factorisations = _factorised_bound(single, V, images, theta, wanted / unit, 1.0 / unit), 1
+        # of K, of two means and of their two differences, which are as large as K, whatever is left
+        entries = 8.0 * UNIT32 * norm / unit
+        outside, factorisations = _factorised_bound(single, V, images, theta, wanted / unit, 1.0 / unit, entries), 1
         outside = Bound(outside.mu * unit + rounding, outside.form)
     certificate = ritz_certificate(ritz, c, matrix, outside)
     if not certificate.width <= tol * theta[0]:
@@ -206,12 +208,18 @@ def _outlook(Q: np.ndarray, image: np.ndarray, c: int, tol: float) -> tuple[floa
 
 
 def _factorised_bound(
-    B: np.ndarray, V: np.ndarray, images: np.ndarray, theta: np.ndarray, wanted: float, scale: float
+    B: np.ndarray,
+    V: np.ndarray,
+    images: np.ndarray,
+    theta: np.ndarray,
+    wanted: float,
+    scale: float,
+    entries: float,
 ) -> Bound:
     """``wanted``, where P A P <= wanted I is proved by a Cholesky factorisation in float32; else none.
 
-    B is ``scale`` times the matrix A of the Ritz vectors V and their images Y = A V, P = I - V V'. In this scale, with
-    Z = Y - V diag(theta) / 2,
+    B is ``scale`` times the matrix A of the Ritz vectors V and their images Y = A V, up to ``entries`` in norm, and
+    P = I - V V'. In this scale, with Z = Y - V diag(theta) / 2,
 
         P A P = A - V Z' - Z V'.
 
@@ -224,7 +232,7 @@ def _factorised_bound(
     single = [np.asfortranarray(x, dtype=np.float32) for x in (V, Z)]
     S = blas.ssyr2k(1.0, *single, beta=-1.0, c=B.T, lower=1, overwrite_c=1)
     below = factorisation_error(n, UNIT32) * (wanted + float(np.abs(S.diagonal()).max()))
-    below += 2.0 * rounding_factor(2 * m + 1) * UNIT32 * size
+    below += 2.0 * rounding_factor(2 * m + 1) * UNIT32 * size + entries
     if not wanted > below:
         return NO_BOUND
     S.flat[:: n + 1] += np.float32(wanted - below)

@@ -104,6 +104,12 @@ class Outlook:
             mu = np.minimum(mu, matrix.features.residual_trace + np.append(theta[1:], theta[-1]))
         return np.maximum(mu, 0.0)
 
+    @property
+    def may_guard(self) -> bool:
+        """Whether Ritz values of the search may prove a bound: its products say how far they err."""
+        search = self.products.matrix.search_product
+        return self.target.fraction is None and search is not None and search.search_error is not None
+
     def guarded_mu(self, theta: np.ndarray, squares: np.ndarray, columns: int) -> float:
         """The mu that the Ritz values of a search beyond so many vectors are expected to prove, whose residuals have
         these ``squares``; infinite where errors of its products are not known."""

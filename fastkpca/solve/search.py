@@ -14,7 +14,7 @@ from ..base.rounding import UNIT, UNIT32, rounding_factor
 from .basis import STRIP, Basis, inner, symmetric, times
 from .beyond import Guards
 from .certificate import upper_ends
-from .costs import search_seconds
+from .costs import saved_seconds, search_seconds
 from .outlook import LARGER_SHARES, SHARE, Outlook, next_is_last
 
 __all__ = ["Found", "search"]
@@ -73,10 +73,11 @@ def search(outlook: Outlook, X: np.ndarray, rng: np.random.Generator, history: l
             outlook.by_factorisation = outlook.awaits_factorisation(theta)
             if not outlook.by_factorisation:
                 return Found(np.empty((products.n, 0)), theta)
-        if basis.room == 0 or noise > 1e-2 * theta[0]:
+        if basis.room == 0 or not noise < 1e-2 * theta[0]:  # or all values are equal: both are 0
             return Found(basis.vectors(Y[:, keep]), theta)
         # the columns of the exact pass are planned by the norm where the other estimates of mu are too large
-        want_norm = products.estimated_norm is None and not mu <= 0.8 * theta[min(target.c, len(theta)) - 1]
+        low = mu <= 0.8 * theta[min(target.c, len(theta)) - 1] and not outlook.may_guard
+        want_norm = products.estimated_norm is None and not low
         last = basis.outside(image, border)
         X = basis.orthonormal(last, projected=True)
         coupling = np.zeros((X.shape[1], len(theta)))
@@ -134,6 +135,23 @@ class _Stop:
                 return share
         return SHARE
 
+    def _guards_suffice(
+        self, T: np.ndarray, coupling: np.ndarray, theta: np.ndarray, squares: np.ndarray, c: int
+    ) -> bool | None:
+        """Whether Ritz values of the search will prove what the exact pass needs; None where one more pass costs more
+        than the columns that they save."""
+        outlook, columns = self.outlook, min(c + 2, len(theta))
+        proved = outlook.guarded_mu(theta, squares, columns)
+        if proved < GUARDED_SHARE * theta[c - 1]:
+            width = self._width(T, coupling, theta, c, proved / float(theta[c - 1]))
+            if width <= GOAL * outlook.target.tol * theta[0]:
+                self.guarded = columns
+                return True
+        elif outlook.products.estimated_norm is not None:
+            return None
+        saved = len(outlook.columns_to_keep(theta)[0]) + outlook.block - columns
+        return False if saved_seconds(outlook.products.n, saved, outlook.block) > 0.0 else None
+
     @staticmethod
     def _width(T: np.ndarray, coupling: np.ndarray, theta: np.ndarray, c: int, share: float) -> float:
         return float(np.max(upper_ends(T, coupling, share * float(theta[c - 1]))[:c] - theta[:c]))
@@ -161,12 +179,10 @@ class _Stop:
             narrow = width <= GAP_GOAL * outlook.target.tol
             self.behind = min(gap.columns + 1, len(theta)) if narrow else 0
             return narrow or width <= goal
-        columns = min(c + 2, len(theta))
-        proved = outlook.guarded_mu(theta, squares, columns) if outlook.target.fraction is None else np.inf
-        if rounding <= goal and proved < GUARDED_SHARE * theta[c - 1]:
-            narrow = self._width(T, coupling, theta, c, proved / float(theta[c - 1])) <= goal * theta[0]
-            self.guarded = columns if narrow else 0
-            return narrow
+        if rounding <= GOAL * outlook.target.tol and outlook.may_guard:
+            guarded = self._guards_suffice(T, coupling, theta, squares, c)
+            if guarded is not None:
+                return guarded
         enough, self.rate = next_is_last(self.history, (mu / float(theta[c - 1])) ** 2, goal)
         if not enough:
             return False

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import reference
 from data import look
+from sklearn.datasets import load_digits
 
 import fastkpca as fk
 from fastkpca.base.protocol import Summation
@@ -151,7 +152,8 @@ def test_maps_that_cannot_win_are_not_looked_for(monkeypatch):
     """Of 64 columns, where pivots would have to be many thousands; an exact map is found all the same."""
     X = np.random.default_rng(0).random((5000, 64))
     monkeypatch.setattr(gaussian, "ranked_map", lambda *_, **__: pytest.fail("a search for a map that cannot win"))
-    assert fk.plan(X, "gaussian", 10).method == "krylov"
+    for n in (1200, 5000):
+        assert fk.plan(X[:n], "gaussian", 10).method == "krylov"
     assert fk.plan(X[:, :40], "polynomial", 10, degree=2).name == "monomial"
 
 
@@ -185,8 +187,28 @@ def test_how_many_eigenvalues_share_the_trace(sigma):
     assert seen == pytest.approx(values.sum() ** 2 / (values**2).sum(), rel=0.5)
 
 
+def test_no_glance_at_few_rows_of_very_many_columns(monkeypatch):
+    """The matrix itself says soon enough how its spectrum falls."""
+    monkeypatch.setattr(Glance, "participating", lambda *_: pytest.fail("a glance that costs as much as it may save"))
+    X = np.random.default_rng(0).standard_normal((500, 2000))
+    assert fk.plan(X, "gaussian", 5, sigma=60.0).method == "dense"
+    low_rank = X[:, :3] @ np.random.default_rng(1).standard_normal((3, 2000))
+    model = fk.kpca(low_rank, "gaussian", 5, sigma=100.0)
+    assert model.info["method"] == "dense" and model.info["matrix_passes"] < 24
+
+
 def test_no_look_at_few_rows_of_many_columns(monkeypatch):
     """Its kernel values would cost more than all those of the matrix."""
     monkeypatch.setattr(planning, "look_at", lambda *_, **__: pytest.fail("a look that costs more than LAPACK"))
     X = np.random.default_rng(0).standard_normal((300, 4000))
     assert fk.plan(X, "gaussian", 5, sigma=60.0).method == "dense"
+
+
+def test_lapack_takes_over_where_exact_passes_narrow_too_slowly():
+    """Vectors that have converged, and a norm of the rest that falls by a few percent a pass: the end is far."""
+    X = load_digits().data
+    X = X[:, X.std(axis=0) > 0]
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    model = fk.kpca(X, "gaussian", 5, sigma=3.5, tol=1e-9)
+    assert model.plan.method == "krylov"
+    assert model.info["method"] == "dense" and model.info["krylov_tried"] <= 12

@@ -230,6 +230,14 @@ def test_equal_rows_are_an_error_that_says_so():
         fk.kpca(np.ones((20, 3)), "gaussian", 2)
 
 
+@pytest.mark.parametrize("method", ["krylov", "auto"])
+@pytest.mark.parametrize(("kernel", "parameters"), [("gaussian", {"sigma": 1e130}), ("tanh", {"offset": 5e6})])
+def test_values_that_are_all_equal_are_an_error_that_says_so(kernel, parameters, method):
+    X = np.random.default_rng(0).standard_normal((900, 9)) * 1e-3
+    with pytest.raises(ValueError, match="no component .* carries variance"):
+        fk.kpca(X, kernel, 3, method=method, **parameters)
+
+
 def test_distances_in_the_place_of_a_kernel_matrix_are_told_what_to_do():
     points = np.random.default_rng(5).standard_normal((40, 3))
     squared = ((points[:, None] - points) ** 2).sum(axis=2)

@@ -626,3 +626,9 @@ def test_an_iteration_ends_where_rounding_is_what_keeps_intervals_wide(d, sigma,
     lower, upper = model.eigenvalue_bounds.T
     slack = 1e-12 * exact[0]
     assert (lower <= exact + slack).all() and (exact <= upper + slack).all()
+
+
+def test_boxes_on_a_line_are_no_dearer_than_the_sines_at_their_nodes():
+    """Nodes of an axis times modes: what a point takes hardly depends on how many nodes there are."""
+    boxes = transforms._boxes((52,), 3e-9, [2.15], transforms.MANY, 1)
+    assert boxes.order * boxes.counts[0] <= 1000

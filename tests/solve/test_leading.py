@@ -80,6 +80,21 @@ def test_a_block_that_misses_an_eigenvector_is_never_certified(spectrum, share, 
         assert leading_pairs(K, None, 4, 1e-3 * share, 0.0) is None
 
 
+@pytest.mark.parametrize("n", [300, 500])
+def test_an_eigenvalue_that_float32_does_not_see_is_not_missed(n):
+    """Of values near 1: what is below half of their spacing in float32 is the largest part of the centred matrix."""
+    spacing = 2.0**-23
+    hidden, seen = np.where(np.arange(n) % 2, 1.0, -1.0), np.zeros((n, 60))
+    for j in range(60):  # blocks of few rows, whose values float32 does see
+        seen[4 * j : 4 * j + 4, j] = 8.0 if j == 0 else 2.0 if j == 1 else 1.0
+    X = np.column_stack([np.sqrt(2.75e-8) * hidden, np.sqrt(seen * spacing / 2)])
+    model = fk.kpca(X, "polynomial", 1, degree=2, offset=1 + 2 * spacing, tol=1e-2)
+    exact = exact_eigenvalues((X @ X.T + 1 + 2 * spacing) ** 2, True)[0]
+    low, high = model.eigenvalue_bounds[0]
+    assert model.bound_kind == "guaranteed"
+    assert low - 1e-12 <= exact <= high + 1e-12
+
+
 def test_a_factorisation_proves_what_the_norm_does_not():
     rng = np.random.default_rng(0)
     X = rng.random((200, 5))

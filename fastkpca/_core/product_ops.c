@@ -250,4 +250,53 @@ static void solve(ptrdiff_t n, ptrdiff_t features, const double *L, double *tile
     }
 }
 
-const fk_product_ops FK_CAT(fk_product_ops, FK_ISA) = {FK_TEXT(FK_ISA), FK_FEW, FK_BEATS_BLAS, add, add_square, apply, multiply, solve};
+FK_INLINE void add_rows(int rows, ptrdiff_t n, const double *A, ptrdiff_t stride, ptrdiff_t j, const double *x,
+                        double *out)
+{
+    const double *row[FK_ROWS];
+    double sum[FK_ROWS] = {0};
+    wide sums[FK_ROWS] = {0};
+    FK_UNROLL for (int r = 0; r < rows; r++) {
+        row[r] = A + (j + r) * stride;
+        sum[r] = row[r][j + r] * x[j + r];
+    }
+    for (int r = 0; r < rows; r++)
+        for (int q = r + 1; q < rows; q++) {
+            sum[r] += row[r][j + q] * x[j + q];
+            sum[q] += row[r][j + q] * x[j + r];
+        }
+    ptrdiff_t i = j + rows;
+    for (; i + FK_WIDE <= n; i += FK_WIDE) {
+        const wide y = *(const wide_mem *)(x + i);
+        wide left = *(const wide_mem *)(out + i);
+        FK_UNROLL for (int r = 0; r < rows; r++) {
+            const wide a = *(const wide_mem *)(row[r] + i);
+            left += a * x[j + r];
+            sums[r] += a * y;
+        }
+        *(wide_mem *)(out + i) = (wide_mem)left;
+    }
+    for (; i < n; i++)
+        for (int r = 0; r < rows; r++) {
+            out[i] += row[r][i] * x[j + r];
+            sum[r] += row[r][i] * x[i];
+        }
+    FK_UNROLL for (int r = 0; r < rows; r++) {
+        for (int l = 0; l < FK_WIDE; l++)
+            sum[r] += sums[r][l];
+        out[j + r] += sum[r];
+    }
+}
+
+static void symmetric(ptrdiff_t n, const double *A, ptrdiff_t stride, ptrdiff_t from, ptrdiff_t to, const double *x,
+                      double *out)
+{
+    ptrdiff_t j = from;
+    for (; j + FK_ROWS <= to; j += FK_ROWS)
+        add_rows(FK_ROWS, n, A, stride, j, x, out);
+    for (; j < to; j++)
+        add_rows(1, n, A, stride, j, x, out);
+}
+
+const fk_product_ops FK_CAT(fk_product_ops, FK_ISA) = {FK_TEXT(FK_ISA), FK_FEW, FK_BEATS_BLAS, add, add_square, apply,
+                                                       multiply, solve, symmetric};

@@ -181,7 +181,8 @@ class blas_threads(_Hold):
         ended = self.gate.leave(id(self))
         self.left = True
         for thread in ended:
-            thread.join()
+            if thread.is_alive():  # Ctrl-C may have come before it started
+                thread.join()
 
 
 class without_fork(_Hold):

@@ -56,11 +56,12 @@ class _Pool:
             self._wanted += more
             for _ in range(self._wanted - len(self.threads)):
                 thread = threading.Thread(target=self._work, name="fastkpca", daemon=True)
+                self.threads.append(thread)  # first: Ctrl-C may come while it starts
                 try:
                     thread.start()
                 except RuntimeError:  # no memory for its stack
+                    self.threads.pop()
                     break
-                self.threads.append(thread)
         for _ in range(min(n_threads, len(self.threads))):
             self.loops.put(loop)
 

@@ -410,8 +410,7 @@ def _select(
         F[:done] = start
         residual = np.maximum(residual - np.einsum("ij,ij->j", start, start), 0.0)
     floor = 16 * UNIT * candidates.diagonal + 2.0 * entry_error  # below it a residual is noise
-    judgement = _Judgement(candidates)
-    trace = [float(weights @ residual)]
+    judgement, trace = _Judgement(candidates), [float(weights @ residual)]
     chosen: list[np.ndarray] = []
     count = 0
     while trace[-1] > target and count < max_pivots:

@@ -1,15 +1,17 @@
 """Loops over tasks: the order of results, how far threads run ahead, errors, nested loops, how many threads start."""
 
 import gc
+import sys
 import threading
 import time
 import weakref
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import fastkpca as fk
-from fastkpca.base import parallel
+from fastkpca.base import parallel, workers
 
 THREADS = [1, 2, 3]
 
@@ -156,3 +158,33 @@ def test_shares_are_equal_and_even_in_number(n, multiplications):
     assert np.concatenate([np.arange(n)[part] for part in parts]).tolist() == list(range(n))
     if len(parts) > 1:
         assert len(parts) in (2, 4) and min(p.stop - p.start for p in parts) > n / len(parts) - 64 * len(parts)
+
+
+@pytest.mark.parametrize("line", range(1, 40))
+def test_an_interrupt_after_any_line_leaves_no_thread(line):
+    """The interpreter's own way to strike: a tracer, at each line of the pool and its loops in the caller's thread."""
+    seen, source = 0, Path(workers.__file__).read_text().splitlines()
+
+    def trace(frame, event, arg):
+        nonlocal seen
+        if frame.f_code.co_filename != workers.__file__ or frame.f_code.co_name == "dismiss":
+            return None
+        # between the end of a with block and the release of its lock, no signal strikes
+        if event == "line" and not source[frame.f_lineno - 1].lstrip().startswith("with "):
+            seen += 1
+            if seen == line:
+                raise KeyboardInterrupt
+        return trace
+
+    sys.settrace(trace)
+    try:
+        list(parallel.run(lambda i: i, 6, n_threads=2))
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(None)
+    end = time.monotonic() + 10
+    while ours() and time.monotonic() < end:
+        time.sleep(0.001)
+    assert not ours()
+    assert list(parallel.run(lambda i: i, 6, n_threads=2)) == list(range(6))

@@ -129,7 +129,7 @@ def transforms(X: np.ndarray, setting: Setting, columns: int, kinds: tuple[int, 
 
 def multiplies_near_values(info: dict) -> bool:
     """Whether a run took more products with values that are kept than passes: those with near values come on top."""
-    return info.get("matrix_passes", 0) > info["widths"][-1][0]
+    return info["method"] == "krylov" and info.get("matrix_passes", 0) > info["widths"][-1][0]
 
 
 def stages(X: np.ndarray, setting: Setting, model: fk.KPCAModel) -> dict[str, Callable[[], object]]:
@@ -155,11 +155,11 @@ def stages(X: np.ndarray, setting: Setting, model: fk.KPCAModel) -> dict[str, Ca
             } | linear
         return linear
     evaluated = {"inner products": inner_products(n, d), "exp": exponentials(0 if setting.degree else half)}
-    if info["method"] == "dense":
+    if info["method"] == "dense" and "matrix_passes" not in info:  # else by powers of the matrix
         return evaluated | {"eigh": largest_eigenpairs(n, c)}
     if multiplies_near_values(info):
         return {}
-    if info["products"] in ("grid", "fourier") and d <= 3:
+    if info.get("products") in ("grid", "fourier") and d <= 3:
         return {f"finufft, {info['passes']} passes": transforms(X, setting, c, (1, 2) * info["passes"])}
     if info.get("factorisations"):  # what proves a flat spectrum's intervals
         evaluated["spotrf"] = cholesky(n)

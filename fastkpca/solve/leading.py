@@ -19,7 +19,7 @@ from .certificate import NO_BOUND, Bound, Certificate, MatrixInfo, RitzBlock, ri
 
 __all__ = ["LeadingPairs", "falls_fast", "leading_pairs", "may_be_enough"]
 
-FEWEST_ROWS, SMALL = 150, 700
+FEWEST_ROWS, SMALL = 176, 700
 """Rows from which on LAPACK takes longer than this, and up to which a matrix is held whole for it: of larger ones its
 half, by tiles, takes less time."""
 SPREAD = 1.5
@@ -51,7 +51,7 @@ class LeadingPairs:
 
 def may_be_enough(n: int, c: int, tol: float) -> bool:
     """Whether powers of a matrix of this order may give c eigenvalues to this tolerance, and fast."""
-    return FEWEST_ROWS <= n <= SMALL and 4 * _block_size(c) <= n and tol >= LEAST_TOL
+    return FEWEST_ROWS <= n <= SMALL and 11 * _block_size(c) <= n and tol >= LEAST_TOL
 
 
 def falls_fast(c: int, sharing: float) -> bool:

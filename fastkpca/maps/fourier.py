@@ -26,7 +26,6 @@ from typing import Any
 import numpy as np
 import scipy  # scipy.fft is loaded where it is used first
 
-from ..base.caching import cached_property
 from ..base.protocol import Cost, FeatureMap, Kernel, Moments, Offer, OperatorMoments, Summary
 from ..base.rounding import UNIT
 from ..base.stored import Record
@@ -114,16 +113,20 @@ class FourierMap(FeatureMap):
         rim = max(float(line[0] / line.max()) for line, _ in _lines(self.weights, self.half))
         self.transform_error = 3.01 * total * transforms.error_bound(doubled, self.eps, _safety(rim, self.eps))
         self.defect = self.images + self.transform_error
+        self._kept_nodes: dict[int, transforms.Nodes] = {}
         self.rounding = (4.0 * pi * sum(self.half) + 64.0) * UNIT
         # half of the work of a tile in the transform's grid, which costs as much whatever the rows
         grid = prod(2 * (4 * m + 1) for m in self.half)
         self.tile_rows = 1 << (min(max(grid // 2, LEAST_TILE), LARGEST_TILE).bit_length() - 1)
 
-    @cached_property
-    def _moment_nodes(self) -> transforms.Nodes:
-        """For sums over the rows of the box of all products of two waves."""
-        doubled, lines = tuple(2 * m for m in self.half), [np.convolve(line, line) for line in self._lines]
-        return transforms.nodes_inside(doubled, self.eps, self._inside, lines=lines)
+    def _moment_nodes(self, n: int) -> transforms.Nodes:
+        """For sums of all products of two waves over about n rows of the box; kept for other tiles."""
+        size = min(max(1 << (n - 1).bit_length(), LEAST_TILE // 2), transforms.MANY)
+        if size not in self._kept_nodes:
+            doubled, lines = tuple(2 * m for m in self.half), [np.convolve(line, line) for line in self._lines]
+            nodes = transforms.nodes_inside(doubled, self.eps, self._inside, lines=lines, n=size)
+            self._kept_nodes.setdefault(size, nodes)
+        return self._kept_nodes[size]
 
     def _points(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """Phases (d, n) in [-pi, pi], and which rows count (None: all of them)."""
@@ -316,7 +319,8 @@ class ToeplitzMoments(OperatorMoments):
                 "against rows inside; make a map for all the rows"
             )
         U = None if weights is None else np.asarray(weights, dtype=np.float64)[:, None]
-        self._sums += transforms.type1(P, U, self._doubled, self.map.eps, nodes=self.map._moment_nodes)[0]
+        nodes = self.map._moment_nodes(len(X))
+        self._sums += transforms.type1(P, U, self._doubled, self.map.eps, nodes=nodes)[0]
         count = float(len(X)) if weights is None else float(np.sum(weights))
         self.count += count
         self.residual_trace += count * self.map.tail * (1.0 + len(X) * UNIT)

@@ -65,7 +65,7 @@ measured on either grid, for M from 1 to 2000 and eps from 1e-14 to 1e-3, at equ
 Of the root mean square, with weights that fall to eps at the rim or lower: at most 2.47 (d = 3, M = 2)."""
 MANY = 1 << 17
 """Points times columns of a call that takes long enough to be worth a thread of its own; points that boxes are made for
-which do not depend on them."""
+which many tiles share."""
 CHUNK = 1 << 21  # numbers in the widest array of the GEMM way
 FEW_PHASES = 1 << 14
 """Points times modes up to which direct sums take less time than finufft needs to begin."""
@@ -370,7 +370,7 @@ def _boxes_cost(half: tuple[int, ...], counts: np.ndarray, n: int, k: int) -> np
     at_nodes = 4.0 * nodes * (half[-1] + 1)
     if d > 1:
         at_nodes += others * (8.0 * (half[-1] + 1) * (2 * half[-2] + 1))
-    column = at_nodes / 6.0 + 2.0 * nodes + n * (0.3 * ORDERS ** (d - 1) * PADDED_ORDERS + 20.0)
+    column = at_nodes / 6.0 + 2.0 * nodes + n * (ORDERS ** (d - 1) * (0.3 + 0.135 * PADDED_ORDERS) + 40.0)
     sines = EXPONENTIAL_FLOPS * ORDERS * sum(count * (2 * m + 1) for count, m in zip(counts, half))
     return 5e5 + sines + k * column + n * 120.0 * d
 
@@ -456,10 +456,10 @@ class Nodes:
 
 
 def nodes_inside(
-    half: tuple[int, ...], eps: float, inside: np.ndarray, k: int = 1, lines: Lines | None = None
+    half: tuple[int, ...], eps: float, inside: np.ndarray, k: int = 1, lines: Lines | None = None, n: int = MANY
 ) -> Nodes:
-    """For k columns at any points within these distances (d,) of 0."""
-    return _cheapest_nodes(half, eps, -inside, inside, MANY, k, lines)
+    """For k columns at any n points within these distances (d,) of 0."""
+    return _cheapest_nodes(half, eps, -inside, inside, n, k, lines)
 
 
 def _nodes_for(P: np.ndarray, half: tuple[int, ...], eps: float, k: int, lines: Lines | None) -> Nodes:
@@ -573,28 +573,31 @@ class SharedType2:
         inside: np.ndarray,
     ):
         self.spectra, self.half, self.eps, self.lines, self.inside = spectra, half, eps, lines, inside
+        self._kept: dict[int, tuple[Nodes, np.ndarray] | None] = {}
 
-    @cached_property
-    def nodes(self) -> Nodes | None:
-        """None where values at nodes would be too many to keep."""
-        nodes = nodes_inside(self.half, SHARED_SHARE * self.eps, self.inside, len(self.spectra), self.lines)
-        if nodes.boxes is None:
-            return None
-        count = prod(nodes.boxes.order * count for count in nodes.boxes.counts)
-        return nodes if count * len(self.spectra) <= 2 * CHUNK else None
+    def _at_nodes(self, n: int) -> tuple[Nodes, np.ndarray] | None:
+        """Nodes for about n points, and values there; None where these would be too many to keep."""
+        size = min(1 << (n - 1).bit_length(), MANY)
+        if size not in self._kept:
+            k, nodes = len(self.spectra), self._nodes(size)
+            count = 0 if nodes.boxes is None else prod(nodes.boxes.order * count for count in nodes.boxes.counts)
+            found = None
+            if 0 < count * k <= 2 * CHUNK:
+                found = nodes, _nodal_values(_with_negative_modes(self.spectra), nodes, slice(None)).ravel()
+            self._kept.setdefault(size, found)
+        return self._kept[size]
 
-    @cached_property
-    def nodal(self) -> np.ndarray:
-        assert self.nodes is not None
-        return _nodal_values(_with_negative_modes(self.spectra), self.nodes, slice(None)).ravel()
+    def _nodes(self, n: int) -> Nodes:
+        return nodes_inside(self.half, SHARED_SHARE * self.eps, self.inside, len(self.spectra), self.lines, n)
 
     def __call__(self, P: np.ndarray) -> np.ndarray:
-        nodes = self.nodes if P.shape[1] >= SHARED else None
-        if nodes is None or not nodes.covers(P):
+        found = self._at_nodes(P.shape[1]) if P.shape[1] >= SHARED else None
+        if found is None or not found[0].covers(P):
             return type2(P, self.spectra, self.half, self.eps, self.lines)
+        nodes, nodal = found
         ((grid, _, points, _),) = _slabs(P, nodes)
         values = np.empty((P.shape[1], len(self.spectra)))
-        grid.interpolate(points, self.nodal, values, 0, len(points))
+        grid.interpolate(points, nodal, values, 0, len(points))
         return values
 
 

@@ -207,8 +207,14 @@ class ExactSummation(Summation):
         )
         single.shift = float(sums.mean()) / self.shape[1]
         single._kept, single._known = np.empty(len(self._kept), dtype=np.float32), True
-        with np.errstate(all="ignore"):  # the padding between tiles holds anything
-            np.subtract(self._kept, single.shift, out=single._kept, casting="same_kind")
+        parts = parallel.shares(len(self._kept), len(self._kept), most=64)
+
+        def task(i: int) -> None:
+            with np.errstate(all="ignore"):  # the padding between tiles holds anything
+                np.subtract(self._kept[parts[i]], single.shift, out=single._kept[parts[i]], casting="same_kind")
+
+        for _ in parallel.run(task, len(parts), n_threads=self.n_threads):
+            pass
         # values and vectors are rounded once each; a sum in float32 has no more terms than a tile has columns
         single.search_error = (rounding_factor(TILE) + 4.0) * UNIT32, single.shift
         return single

@@ -11,7 +11,7 @@ from ..base import parallel
 from ..base.protocol import Kernel, Summary
 from ..maps.pivots import RankProbe, probe_rank
 
-__all__ = ["LARGER_LOOK", "NOTHING_SEEN", "Glance", "Look", "look_at"]
+__all__ = ["LARGER_LOOK", "MANY", "NOTHING_SEEN", "Glance", "Look", "look_at"]
 
 
 SMALL_LOOK = 192

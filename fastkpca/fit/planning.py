@@ -50,7 +50,7 @@ from ..solve.leading import falls_fast, may_be_enough
 from ..solve.outlook import EXPLORING_PASSES, SHARE
 from ..solve.sampled import FEWEST, SAMPLING_FAILURE, bound_flops, draws_worth, upper_share
 from . import footprint
-from .look import LARGER_LOOK, NOTHING_SEEN, Look, look_at
+from .look import LARGER_LOOK, MANY, NOTHING_SEEN, Look, look_at
 from .problem import Problem
 from .product_choice import LEAST_COLUMNS, Way, products_for
 
@@ -75,8 +75,9 @@ out."""
 NO_SEARCH_SECONDS = 0.014
 """Of the moments of a map that leaves something out, the same: fewer features by a search would not repay it."""
 SPREAD_COLUMNS = 64
-KRYLOV_OVERHEAD, HELD_OVERHEAD = 15e-3, 2e-3  # the latter beside compiled values that are held
+KRYLOV_OVERHEAD, HELD_OVERHEAD = 15e-3, 2e-3  # the latter beside values that are held
 KRYLOV_DOUBLE = 1.5  # passes in float64; those before are a search in float32, twice as fast
+SEARCH_PASS_SECONDS = 2e-3  # beside its flops: many small matrices
 MOST_PASSES, FLAT_PASSES = 40.0, 2.0
 FLAT_RISK = 1.25  # of a flat spectrum LAPACK's time is known, and a run that is left for it costs both
 KRYLOV_PRODUCT_SHARE = 2e-3  # of tol, for the error of approximate products: it enters twice, times sqrt(columns)
@@ -242,15 +243,18 @@ def _without_look(problem: Problem, dense: Candidate) -> list[Candidate]:
     if not free or rows.distributed or not kernel.positive_semidefinite:
         return []
     # of a loose tol fewer pivots may do than the trace of what they leave lets expect: only a look can tell
-    loose = LOOK_SECONDS if data.n_samples < LARGER_LOOK else 3.0 * LOOK_SECONDS
-    worth = loose if target.may_use_sampled_bound else NO_LOOK_EXACT_SECONDS
+    sampled, n = target.may_use_sampled_bound, data.n_samples
+    loose = LOOK_SECONDS * (1.0 if n < LARGER_LOOK else 3.0 if n < MANY else 6.0)
+    worth = loose if sampled else NO_LOOK_EXACT_SECONDS
     most = int(math.sqrt(worth * SYRK_RATE / data.n_samples))
     maps = _small_exact_maps(problem, most) if _is_spread(data) else []
     if not maps and data.n_features < MANY_COLUMNS:
         residual = 0.5 * target.tol * problem.glance.first_share()
         hold = _components_held(problem, None)
         worth = min(worth, NO_LOOK_SECONDS)
-        most = int(math.sqrt(min(worth, NO_SEARCH_SECONDS) * SYRK_RATE / data.n_samples))
+        # of very many rows the look itself, and rounds of pivots after it, cost as much as more features
+        search = worth if sampled and n >= MANY else min(worth, NO_SEARCH_SECONDS)
+        most = int(math.sqrt(search * SYRK_RATE / n))
         offers = kernel.feature_maps(data, residual, most) if 0.0 < residual < 1.0 else []
         maps = [_feature_candidate(problem, offer, hold) for offer in offers]
         maps = [x for x in maps if not _too_many(x.offer, data.n_samples)]
@@ -714,10 +718,8 @@ def _krylov_candidate(problem: Problem, look: Look, way: Way) -> Candidate:
     held = way_in_memory is not None and is_compiled(kernel)
     block = default_block_size(n, k, held=held)
     search, proved = _passes(look, n, k, block, problem.target.tol, trace=kernel.positive_semidefinite, norm=exact)
-    seconds = way.seconds(search / (2 if exact and (held or not way_in_memory) else 1) + KRYLOV_DOUBLE)
-    seconds += HELD_OVERHEAD if held else KRYLOV_OVERHEAD
+    seconds = HELD_OVERHEAD if way_in_memory else KRYLOV_OVERHEAD
     seconds += _algebra_seconds(problem, way, k, block, search, proved=proved)
-    seconds *= 1.0 if proved else FLAT_RISK
 
     def needed(D: int) -> float:
         return footprint.krylov_bytes(data, problem.rows, k, D, way.least_memory)
@@ -725,13 +727,18 @@ def _krylov_candidate(problem: Problem, look: Look, way: Way) -> Candidate:
     values = _values_kept(problem, needed(0), held=way_in_memory is not None) if exact else 0.0
     # passes over values that are kept cost less than pivots do
     cheap = held or (is_compiled(kernel) and values > 0.0)
-    D = 0 if cheap else start_features(look, data, k, way.once)
-    seconds += 3.0 * n * D * D / SYRK_RATE
+    D = started = 0 if cheap else start_features(look, data, k, way.once)
     while D and needed(D) > limit:  # a start is worth having, and can be done without
         D //= 2
     memory = needed(D)
     obstacle = _krylov_obstacle(problem, look, k) or _too_much(memory, limit)
     values = values if memory + values <= limit else 0.0
+    # a pass in float32 takes half as long, and over values that it keeps the first one alone makes these
+    single = 0.5 if exact and (held or not way_in_memory) else 1.0
+    makes = 1.0 if values and not way_in_memory else search
+    later = min(single * way.once, 2.0 * n * n * block / GEMM_RATE)
+    passing = way.seconds(single * makes + KRYLOV_DOUBLE) + (search - makes) * later
+    seconds = (seconds + passing) * (1.0 if proved else FLAT_RISK) + 3.0 * n * started * started / SYRK_RATE
     left = replace(_krylov_room(problem, way, k, memory + values), values=values)
     memory += values
     return Candidate("krylov", way.name, seconds, memory, D, obstacle, way, left)
@@ -781,15 +788,18 @@ def _algebra_seconds(problem: Problem, way: Way, k: int, block: int, search: flo
     n = problem.data.n_samples
     most = min(n - 1, max(640, k + 16 * block))
     sizes = [min(block * i, most) for i in range(1, math.ceil(search) + 1)]
+    searching = sum(SEARCH_PASS_SECONDS + search_seconds(n, size, block) for size in sizes)
     columns = min(sizes[-1], max(8 * k, k + 60)) + block
-    seconds = sum(search_seconds(n, size, block) for size in sizes) + KRYLOV_DOUBLE * ritz_seconds(n, columns)
+    seconds = KRYLOV_DOUBLE * ritz_seconds(n, columns)
     if proved:
-        return seconds
+        return searching + seconds
     sizes = [min(columns + block * i, most) for i in range(EXPLORING_PASSES)]
-    exploring = sum(way.once + ritz_seconds(n, size) for size in sizes)
-    if way.name != "exact" or rest_bytes(n, columns) > problem.budget.memory:
-        return seconds + exploring
-    return seconds + min(exploring, factorising_seconds(n, columns, way.once))
+    seconds += sum(way.once + ritz_seconds(n, size) for size in sizes)
+    if way.name == "exact" and rest_bytes(n, columns) <= problem.budget.memory:
+        # it needs the wanted columns and those before a gap alone
+        few = k + block
+        seconds = min(seconds, KRYLOV_DOUBLE * ritz_seconds(n, few) + factorising_seconds(n, few, way.once))
+    return searching + seconds
 
 
 def _way_in_memory(problem: Problem, way: Way, k: int) -> Way | None:

@@ -105,7 +105,7 @@ def leading_pairs_seconds(n: int, columns: int, block: int) -> float:
 
 def search_seconds(n: int, columns: int, block: int) -> float:
     """Predicted seconds of the algebra of one pass in float32."""
-    return 6.0 * n * columns * block / GEMM_RATE + 6.0 * float(columns) ** 3 / EIGEN_RATE
+    return 6.0 * n * columns * block / GEMM_RATE + 4.0 * float(columns) ** 3 / EIGEN_RATE
 
 
 def saved_seconds(n: int, columns: int, block: int) -> float:

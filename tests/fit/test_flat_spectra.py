@@ -41,6 +41,24 @@ def test_the_plan_sees_a_flat_spectrum():
     assert steep.krylov.seconds < steep.dense.seconds
 
 
+def test_an_unproved_run_is_priced_by_the_few_columns_behind_which_a_factorisation_proves_the_rest():
+    X = np.random.default_rng(3).standard_normal((3000, 20))
+    plan = fk.plan(X, "gaussian", 50, sigma=1.57, tol=1e-4)
+    assert plan.method == "krylov" and plan.krylov.seconds < 0.9 * plan.dense.seconds
+
+
+def test_passes_over_values_that_are_kept_make_none(monkeypatch):
+    """Of a kernel whose values are made in Python, all passes of the search but the first one only multiply."""
+    prices = []
+    for kept in (True, False):
+        if not kept:
+            monkeypatch.setattr(planning, "_values_kept", lambda *_, **__: 0.0)
+        kernel = fk.get_kernel("laplacian", length_scale=10.0)
+        X = np.random.default_rng(4).standard_normal((3000, 256))
+        prices.append(fk.plan(X, kernel, 20, tol=1e-6, method="krylov", products="exact").chosen.seconds)
+    assert prices[0] < 0.7 * prices[1]
+
+
 def test_the_look_allows_for_what_a_sample_makes_larger():
     """Of 3000 rows far apart each share is 1/3000; of the few that are looked at each is much larger."""
     X = np.random.default_rng(2).standard_normal((3000, 30))

@@ -710,6 +710,14 @@ def test_a_look_that_costs_more_than_the_map_is_not_made_for_a_loose_tol(monkeyp
     assert np.ptp(model.eigenvalue_bounds, axis=1).max() <= 1e-3 * model.eigenvalues[0]
 
 
+def test_a_look_at_very_many_rows_costs_more_than_a_map_of_more_features(monkeypatch):
+    from fastkpca.fit import planning
+
+    X = np.random.default_rng(0).random((50_000, 3)).astype(np.float32)
+    monkeypatch.setattr(planning, "look_at", _no_look)
+    assert fk.plan(X, "gaussian", 50, sigma=0.5, tol=1e-4).chosen.name == "monomial"
+
+
 @pytest.mark.parametrize(
     "kernel",
     [{"kernel": "polynomial", "degree": 4}, {"kernel": "gaussian", "sigma": 3.0, "tol": 1e-2}],

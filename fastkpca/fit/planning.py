@@ -727,7 +727,7 @@ def _krylov_candidate(problem: Problem, look: Look, way: Way) -> Candidate:
     values = _values_kept(problem, needed(0), held=way_in_memory is not None) if exact else 0.0
     # passes over values that are kept cost less than pivots do
     cheap = held or (is_compiled(kernel) and values > 0.0)
-    D = started = 0 if cheap else start_features(look, data, k, way.once)
+    D = 0 if cheap else start_features(look, data, k, way.once)
     while D and needed(D) > limit:  # a start is worth having, and can be done without
         D //= 2
     memory = needed(D)
@@ -738,7 +738,7 @@ def _krylov_candidate(problem: Problem, look: Look, way: Way) -> Candidate:
     makes = 1.0 if values and not way_in_memory else search
     later = min(single * way.once, 2.0 * n * n * block / GEMM_RATE)
     passing = way.seconds(single * makes + KRYLOV_DOUBLE) + (search - makes) * later
-    seconds = (seconds + passing) * (1.0 if proved else FLAT_RISK) + 3.0 * n * started * started / SYRK_RATE
+    seconds = (seconds + passing) * (1.0 if proved else FLAT_RISK) + 3.0 * n * D * D / SYRK_RATE
     left = replace(_krylov_room(problem, way, k, memory + values), values=values)
     memory += values
     return Candidate("krylov", way.name, seconds, memory, D, obstacle, way, left)

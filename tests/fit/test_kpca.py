@@ -711,9 +711,8 @@ def test_a_map_of_one_column_comes_before_the_matrix(n, d, c, tol, monkeypatch):
 
 def test_a_matrix_of_eigenvalues_that_float32_cannot_tell_from_zero_is_not_for_powers():
     X = np.random.default_rng(0).random((500, 2))
-    steep, level = (fk.plan(X, "gaussian", 30, sigma=sigma) for sigma in (2.0, 0.15))
-    assert steep.name != "powers"
-    assert fk.plan(X, "gaussian", 5, sigma=0.5).name == "powers" != level.name
+    assert fk.plan(X, "gaussian", 5, sigma=0.5).name == "powers"
+    assert fk.plan(X, "gaussian", 30, sigma=2.0).name != "powers"
 
 
 @pytest.mark.parametrize("n", [600, 1500])

@@ -56,8 +56,9 @@ def solve_dense(problem: Problem) -> Solution:
     if rows.weights is not None:
         vectors = vectors / root[:, None]
     sample = problem.data.sample_index
-    shown = vectors[sample if present is None else np.searchsorted(present, sample)]
-    score = vectors * (signs_of(shown) * np.sqrt(eigenvalues))
+    # of few rows the sample is all: no name keeps its vectors
+    signs = signs_of(vectors[sample if present is None else np.searchsorted(present, sample)])
+    score = vectors * (signs * np.sqrt(eigenvalues))
     coeff = score / eigenvalues
     if rows.weights is not None:
         coeff *= (root**2)[:, None]

@@ -96,7 +96,7 @@ def _accumulators(tasks: int, threads: int = THREADS) -> int:
 def dense_bytes(data: Summary, rows: Rows, wanted: int | None) -> float:
     """The matrix and LAPACK's vectors, of all or of those asked for; then scores and coefficients beside these."""
     n, d = float(data.n_samples), data.n_features
-    few = wanted is not None and not takes_all(data.n_samples, wanted)
+    few = wanted is not None and not takes_all(data.n_samples, wanted + 1)
     kept = n if wanted is None else min(float(wanted), n)
     vectors = kept + 1 if few else n
     one_copy = copies_of_rows(data, rows)

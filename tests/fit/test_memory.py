@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -175,6 +176,24 @@ def test_the_peak_is_within_what_the_plan_predicts(route):
     """
     used, predicted = json.loads(run(code, case=ROUTES[route]))
     assert used <= 1.1 * predicted
+
+
+@pytest.mark.parametrize("c", [400, None])
+def test_dense_scores_take_the_vectors_scores_and_coefficients_alone(c):
+    """Of half of the components LAPACK computes all vectors: one more is asked for."""
+    n = 800
+    X = np.random.default_rng(0).standard_normal((n, 5))
+    options = {"sigma": 0.5, "method": "dense", "n_threads": 1}
+    predicted = fk.plan(X, "gaussian", c, **options).chosen.memory
+    tracemalloc.start()
+    try:
+        fk.kpca(X, "gaussian", c, **options)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    needed = 8 * n * (n + 3 * (c or n))
+    assert peak <= needed * 1.05
+    assert predicted >= needed
 
 
 @pytest.mark.parametrize("sparse", [True, False])

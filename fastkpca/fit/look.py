@@ -88,6 +88,14 @@ class Glance:
             v = K @ (v / length)
         return float(v @ (K @ v)) / float(v @ v) / self._trace
 
+    def resolves(self, c: int, share: float) -> bool:
+        """Whether the c-th eigenvalue is at least this share of the first; False where nothing is known."""
+        if len(self._K) <= c:
+            return False
+        with parallel.blas_threads():
+            values = np.linalg.eigvalsh(self._K)
+        return bool(values[-c] > share * values[-1])
+
     def participating(self, n: int) -> float:
         """How many eigenvalues share the trace: its square over the sum of their squares, for n rows.
 

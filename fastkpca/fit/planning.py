@@ -46,7 +46,7 @@ from ..solve.costs import (
     ritz_seconds,
     search_seconds,
 )
-from ..solve.leading import falls_fast, may_be_enough
+from ..solve.leading import LEAST_SHARE, falls_fast, may_be_enough
 from ..solve.outlook import EXPLORING_PASSES, SHARE
 from ..solve.sampled import FEWEST, SAMPLING_FAILURE, bound_flops, draws_worth, upper_share
 from . import footprint
@@ -65,7 +65,7 @@ __all__ = [
     "warn_if_slow",
 ]
 
-LOOK_SECONDS = 1.25e-2
+LOOK_SECONDS = 1.4e-2
 """Below this LAPACK is taken without a look at the spectrum, which costs 3e-3 and seldom finds anything faster."""
 LOOK_VALUES = 1e5
 """Kernel values that a look takes."""
@@ -76,6 +76,7 @@ NO_SEARCH_SECONDS = 0.014
 """Of the moments of a map that leaves something out, the same: fewer features by a search would not repay it."""
 SPREAD_COLUMNS = 64
 KRYLOV_OVERHEAD, HELD_OVERHEAD = 15e-3, 2e-3  # the latter beside compiled values that are held
+PASS_OVERHEAD, FEW_PASSES = 1e-3, 2.5  # of each pass over a small matrix beyond so many
 KRYLOV_DOUBLE = 1.5  # passes in float64; those before are a search in float32, twice as fast
 MOST_PASSES, FLAT_PASSES = 40.0, 2.0
 FLAT_RISK = 1.25  # of a flat spectrum LAPACK's time is known, and a run that is left for it costs both
@@ -91,6 +92,10 @@ LEAST_HELD = 300
 """Rows below which the dense route takes no longer than block Krylov on a matrix that is held."""
 POWERS_SECONDS = 5e-9
 """Of all products with a matrix that is held whole, for each of its entries."""
+MOST_FOR_POWERS = {1: 0, 2: 550}
+"""By columns of X, the rows up to which powers take less time than a map, which has few features there."""
+ROWS_FOR_FEATURE = 4
+"""Rows for each feature from which on a map of one column takes less time than a small matrix."""
 FALLS, FALLS_FOR_EACH = 16.0, 1.2
 """A spectrum falls fast enough for block Krylov on a small matrix, without a look, where no more than 1 / FALLS of the
 eigenvalues share the trace, and no more than 1 / FALLS_FOR_EACH over the number of components."""
@@ -188,7 +193,10 @@ def _plan(problem: Problem) -> Plan:
     # of few rows, or many columns, the matrix itself says soon enough whether powers of it will do
     unseen = quick and (problem.data.n_samples < LEAST_HELD or (possible and problem.data.n_features >= GLANCE_COLUMNS))
     powers = _powers_candidate(problem, dense) if possible and not unseen else None
-    if quick or powers is not None:
+    on_line = _maps_on_line(problem, dense) if quick else []
+    if on_line:
+        candidates = on_line
+    elif quick or powers is not None:
         candidates = [powers or dense, *_small_exact_maps(problem, problem.data.n_samples // 2)]
         if powers is None and not unseen and _may_be_held(problem):
             candidates += _held_krylov(problem, _krylov_candidates(problem, NOTHING_SEEN)[:1], dense.seconds)
@@ -205,20 +213,33 @@ def _plan(problem: Problem) -> Plan:
     return plan
 
 
+def _maps_on_line(problem: Problem, dense: Candidate) -> list[Candidate]:
+    """Candidates of which a map of few features is the best, for X of one column; empty where there is none."""
+    n = problem.data.n_samples
+    if problem.data.n_features > 1 or n < LEAST_HELD:
+        return []
+    candidates = _without_look(problem, dense)
+    best = min((x for x in candidates if not x.obstacle), key=lambda x: x.seconds, default=dense)
+    return candidates if best.method == "features" and ROWS_FOR_FEATURE * best.n_features <= n else []
+
+
 def _powers_are_possible(problem: Problem) -> bool:
     """Whether the dense route may need no LAPACK (`solve.leading`), as far as sizes tell."""
     kernel, target = problem.kernel, problem.target
     if target.n_components is None or not (kernel.positive_semidefinite and is_compiled(kernel)):
         return False
-    unweighted = problem.rows.weights is None
-    return unweighted and may_be_enough(problem.data.n_samples, target.n_components, target.tol)
+    n = problem.data.n_samples
+    if problem.rows.weights is not None or n > MOST_FOR_POWERS.get(problem.data.n_features, n):
+        return False
+    return may_be_enough(n, target.n_components, target.tol)
 
 
 def _powers_candidate(problem: Problem, dense: Candidate) -> Candidate | None:
     """The dense route where it is expected to need no LAPACK: that needs no look."""
     c, n = problem.target.n_components, problem.data.n_samples
     assert c is not None
-    if not falls_fast(c, problem.glance.participating(n)):
+    glance, narrow = problem.glance, problem.data.n_features <= FEW_COLUMNS
+    if not falls_fast(c, glance.participating(n)) or (narrow and not glance.resolves(c, LEAST_SHARE)):
         return None
     seconds = n * n * (0.5 / entry_rate(problem.data.n_features) + POWERS_SECONDS) + OVERHEAD
     return replace(dense, name="powers", seconds=seconds)
@@ -245,7 +266,9 @@ def _without_look(problem: Problem, dense: Candidate) -> list[Candidate]:
     loose = LOOK_SECONDS if data.n_samples < LARGER_LOOK else 3.0 * LOOK_SECONDS
     worth = loose if target.may_use_sampled_bound else NO_LOOK_EXACT_SECONDS
     most = int(math.sqrt(worth * SYRK_RATE / data.n_samples))
-    maps = _small_exact_maps(problem, most) if _is_spread(data) else []
+    # of a linear kernel the columns themselves, however many, where the rows may not fill all dimensions
+    few = min(most, data.n_features)
+    maps = _small_exact_maps(problem, most if _is_spread(data) else few)
     if not maps and data.n_features < MANY_COLUMNS:
         residual = 0.5 * target.tol * problem.glance.first_share()
         hold = _components_held(problem, None)
@@ -716,6 +739,8 @@ def _krylov_candidate(problem: Problem, look: Look, way: Way) -> Candidate:
     search, proved = _passes(look, n, k, block, problem.target.tol, trace=kernel.positive_semidefinite, norm=exact)
     seconds = way.seconds(search / (2 if exact and (held or not way_in_memory) else 1) + KRYLOV_DOUBLE)
     seconds += HELD_OVERHEAD if held else KRYLOV_OVERHEAD
+    if held and n <= SMALL:
+        seconds += PASS_OVERHEAD * max(0.0, search - FEW_PASSES)
     seconds += _algebra_seconds(problem, way, k, block, search, proved=proved)
     seconds *= 1.0 if proved else FLAT_RISK
 
@@ -755,7 +780,7 @@ def _passes(look: Look, n: int, k: int, block: int, tol: float, *, trace: bool, 
     shares, beyond = look.spectrum(n)
     last, after = (float(shares[i - 1]) if i <= len(shares) else beyond for i in (k, block + 1))
     if not last > 0.0:
-        return 2.5, True  # nothing is known
+        return FEW_PASSES, True  # nothing is known
     gain = 2.0 * math.acosh(max(2.0 * last / max(after, 1e-3 * last) - 1.0, 1.02))
     passes = 1.0 + max(math.log(last / (float(shares[0]) * tol)), 1.0) / gain
     columns_kept = min(max(8 * k, k + 60), n - 1)

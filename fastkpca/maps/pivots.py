@@ -414,13 +414,11 @@ def _select(
     chosen: list[np.ndarray] = []
     count = 0
     while trace[-1] > target and count < max_pivots:
-        cumulative = np.cumsum(np.where(residual > floor, weights * residual, 0.0))
-        if not cumulative[-1] > 0.0:
-            break
         k = done + count
         size = min(n, max_pivots - count, max(64, min(BLOCK, k // 2)))
-        proposed = np.searchsorted(cumulative, rng.random(size) * cumulative[-1], side="right")
-        proposed = np.minimum(proposed, n - 1)
+        proposed = _proposed(np.where(residual > floor, weights * residual, 0.0), size, rng)
+        if not len(proposed):
+            break
         accepted, new = _features_of_accepted(kernel, S, F[:k], proposed, rng.random(size), floor, n_threads)
         if len(accepted) == 0:  # residuals that were rounding: strike them out, and end when none is left
             residual[proposed] = 0.0
@@ -434,14 +432,21 @@ def _select(
         chosen.append(accepted[:m])
         trace.extend(judged[:m])
         if k + m > len(F):
-            grown = np.empty((k + min(max(k, BLOCK), done + max_pivots - k), n))
-            grown[:k] = F[:k]
-            F = grown
+            F = np.concatenate([F[:k], np.empty((min(max(k, BLOCK), done + max_pivots - k), n))])
         F[k : k + m] = new[:m]
         count += m
     index = np.concatenate(chosen) if chosen else np.empty(0, dtype=np.intp)
     exhausted = trace[-1] > target and count < max_pivots
     return _Selection(index, np.asarray(trace), exhausted, F[: done + count])
+
+
+def _proposed(weights: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
+    """So many numbers drawn in proportion to the weights; none where all weights are zero."""
+    cumulative = np.cumsum(weights)
+    if not cumulative[-1] > 0.0:
+        return np.empty(0, dtype=np.intp)
+    drawn = np.searchsorted(cumulative, rng.random(size) * cumulative[-1], side="right")
+    return np.minimum(drawn, len(weights) - 1)
 
 
 def _features_of_accepted(

@@ -160,6 +160,21 @@ def _covariance(look: _Look, rows: Rows) -> np.ndarray:
     return both / count
 
 
+def _square_and_sample(
+    rows: Rows, index: np.ndarray, sample: np.ndarray | None, square: float | None, n_threads: int
+) -> tuple[float, np.ndarray]:
+    """(|x|^2 of the longest row, the sample); ``square`` where it is known, ``sample`` where it was read already."""
+    # where the sample is all rows, in their order
+    held = rows.hold() if rows.in_memory and rows.weights is None and rows.n_samples <= SAMPLE_ROWS else None
+    if square is None and held is not None:
+        square = float(np.einsum("ij,ij->i", held, held).max(initial=0.0))
+    elif square is None:
+        square, sample = _of_framed_rows(rows, rows.step, index, sample, n_threads)
+    if sample is None:
+        sample = rows.take(index) if held is None else held
+    return square, sample
+
+
 def summarize(
     rows: Rows,
     *,
@@ -188,7 +203,7 @@ def summarize(
     early = _early_sample(rows, reference, rng)
     first = _FirstPass(d, step, shift, early, spreads=scale is True)
     look: _Look = rows.reduce(Pass("summary", first.task, step, first.join), n_threads=n_threads)
-    low, high, mean, square = look.low, look.high, look.mean[0], look.square
+    low, high, mean = look.low, look.high, look.mean[0]
     least = LEAST if shift_by is None else 0.0  # a shift that is given is that of other rows, which were looked at
     if not any_size:
         _check_size(low, high, 0.0 if shift else least, shifted=False)
@@ -205,14 +220,7 @@ def summarize(
         if not any_size:
             _check_size(low, high, least, shifted=True)
         rows = rows.framed(shift_by, unit)
-    # where the sample is all rows, in their order
-    held = rows.hold() if rows.in_memory and rows.weights is None and rows.n_samples <= SAMPLE_ROWS else None
-    if shift and held is not None:
-        square = float(np.einsum("ij,ij->i", held, held).max(initial=0.0))
-    elif shift:
-        square, sample = _of_framed_rows(rows, step, index, sample, n_threads)
-    if sample is None:
-        sample = rows.take(index) if held is None else held
+    square, sample = _square_and_sample(rows, index, sample, None if shift else look.square, n_threads)
     return rows, Summary(
         n_samples=rows.n_samples,
         n_features=d,

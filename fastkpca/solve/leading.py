@@ -17,7 +17,7 @@ from ..base.rounding import UNIT, UNIT32, factorisation_error, rounding_factor
 from .beyond import frobenius_bound
 from .certificate import NO_BOUND, Bound, Certificate, MatrixInfo, RitzBlock, ritz_certificate
 
-__all__ = ["LeadingPairs", "falls_fast", "leading_pairs", "may_be_enough"]
+__all__ = ["LEAST_SHARE", "LeadingPairs", "falls_fast", "leading_pairs", "may_be_enough"]
 
 FEWEST_ROWS, SMALL = 176, 700
 """Rows from which on LAPACK takes longer than this, and up to which a matrix is held whole for it: of larger ones its

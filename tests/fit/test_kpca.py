@@ -700,6 +700,39 @@ def test_a_cheap_map_is_taken_without_a_look_at_the_spectrum(d, kernel, monkeypa
     assert any(x.method == "krylov" and not x.obstacle for x in model.plan.candidates)  # where the map misses tol
 
 
+@pytest.mark.parametrize(("n", "d", "c", "tol"), [(700, 1, 10, 1e-9), (700, 1, 5, 1e-3), (300, 1, 5, None)])
+def test_a_map_of_one_column_comes_before_the_matrix(n, d, c, tol, monkeypatch):
+    from fastkpca.fit import planning
+
+    X = np.random.default_rng(0).random((n, d))
+    monkeypatch.setattr(planning, "look_at", _no_look)
+    assert fk.kpca(X, "gaussian", c, sigma=0.3, tol=tol).info["method"] == "features"
+
+
+def test_a_matrix_of_eigenvalues_that_float32_cannot_tell_from_zero_is_not_for_powers():
+    X = np.random.default_rng(0).random((500, 2))
+    assert fk.plan(X, "gaussian", 5, sigma=0.5).name == "powers"
+    assert fk.plan(X, "gaussian", 30, sigma=2.0).name != "powers"
+
+
+@pytest.mark.parametrize("n", [600, 1500])
+def test_many_columns_of_a_linear_kernel_need_no_look(n, monkeypatch):
+    from fastkpca.fit import planning
+
+    X = np.random.default_rng(0).random((n, 100))
+    monkeypatch.setattr(planning, "look_at", _no_look)
+    assert fk.kpca(X, "linear", 1).info["method"] == "features"
+
+
+def test_a_look_at_600_rows_costs_more_than_it_saves(monkeypatch):
+    from fastkpca.fit import planning
+
+    X = np.random.default_rng(0).random((600, 2))
+    monkeypatch.setattr(planning, "look_at", _no_look)
+    assert fk.kpca(X, "gaussian", 10, sigma=0.1).info["method"] == "krylov"
+    assert fk.plan(X, "laplacian", 10).method == "dense"
+
+
 def test_a_look_that_costs_more_than_the_map_is_not_made_for_a_loose_tol(monkeypatch):
     from fastkpca.fit import planning
 

@@ -84,7 +84,7 @@ cdef double sum_of_tails(
     return total
 
 
-def exponentials_of(squares):
+def _exponentials_of(squares):
     """exp(-t) for each square that the series takes; another number, not zero, for each that it does not."""
     return np.exp(np.maximum(-squares, -LARGEST_ARGUMENT))
 
@@ -98,7 +98,7 @@ def residual(const double[::1] squares, Py_ssize_t p):
     """P(p, |x_i|^2) for each squared norm: the diagonal of what the truncation leaves out."""
     out_array = np.empty(squares.shape[0])
     cdef double[::1] out = out_array
-    cdef const double[::1] exponentials = exponentials_of(np.asarray(squares))
+    cdef const double[::1] exponentials = _exponentials_of(np.asarray(squares))
     if squares.shape[0]:
         with nogil:
             sum_of_tails(squares, exponentials, p, &out[0])
@@ -119,7 +119,7 @@ def order_for_trace(const double[::1] squares, double tol, Py_ssize_t most, Py_s
     cdef double left, of_middle, n = squares.shape[0]
     if squares.shape[0] == 0:
         return least, 0.0
-    cdef const double[::1] exponentials = exponentials_of(np.asarray(squares))
+    cdef const double[::1] exponentials = _exponentials_of(np.asarray(squares))
     with nogil:
         left = sum_of_tails(squares, exponentials, high, NULL) / n
         while left > tol and high < most:

@@ -26,7 +26,8 @@ class _Pairs:
     """Eigenvalues that are kept and their vectors, and what else follows from the matrix.
 
     ``means`` are those of K's columns, ``total`` the trace of the centred matrix, ``size`` the most that its rounding
-    is in proportion to.
+    is in proportion to. ``images`` are the centred matrix times the vectors; None: eigenvalues times these, to
+    rounding.
     """
 
     eigenvalues: np.ndarray
@@ -36,6 +37,7 @@ class _Pairs:
     total: float
     size: float
     info: dict[str, Any]
+    images: np.ndarray | None = None
 
 
 def solve_dense(problem: Problem) -> Solution:
@@ -60,6 +62,8 @@ def solve_dense(problem: Problem) -> Solution:
     signs = signs_of(vectors[sample if present is None else np.searchsorted(present, sample)])
     score = vectors * (signs * np.sqrt(eigenvalues))
     coeff = score / eigenvalues
+    if pairs.images is not None:  # so score = Kc @ coeff to rounding, as for new rows
+        score = pairs.images * (signs / np.sqrt(eigenvalues))
     if rows.weights is not None:
         coeff *= (root**2)[:, None]
     if problem.target.center:  # projections need 1'coeff = 0, which holds only to u lambda_1 / lambda_i after LAPACK
@@ -97,7 +101,7 @@ def _by_powers(problem: Problem, K: np.ndarray) -> _Pairs | None:
     if means is None:
         means = np.zeros(n)
     total -= n * float(means.mean())
-    return _Pairs(found.values, found.vectors, found.certificate, means, total, size, info)
+    return _Pairs(found.values, found.vectors, found.certificate, means, total, size, info, found.images)
 
 
 def _by_lapack(problem: Problem, K: np.ndarray, root: np.ndarray, count: float) -> _Pairs:

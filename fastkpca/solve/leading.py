@@ -40,10 +40,12 @@ FACTOR = 1e4
 
 @dataclass(frozen=True)
 class LeadingPairs:
-    """``values`` (c,), descending, and ``vectors`` (n, c); ``products`` of the matrix with a block, factorisations."""
+    """``values`` (c,), descending, ``vectors`` (n, c) and their ``images`` under the matrix; ``products`` of it with a
+    block, factorisations."""
 
     values: np.ndarray
     vectors: np.ndarray
+    images: np.ndarray
     certificate: Certificate
     products: int
     factorisations: int
@@ -113,7 +115,7 @@ def leading_pairs(
     certificate = ritz_certificate(ritz, c, matrix, outside)
     if not certificate.width <= tol * theta[0]:
         return None
-    return LeadingPairs(theta[:c], V[:, :c], certificate, products + 1, factorisations)
+    return LeadingPairs(theta[:c], V[:, :c], images[:, :c], certificate, products + 1, factorisations)
 
 
 def _rounded(K: np.ndarray, means: np.ndarray | None, unit: float) -> np.ndarray:

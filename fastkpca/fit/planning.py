@@ -79,7 +79,9 @@ KRYLOV_OVERHEAD, HELD_OVERHEAD = 15e-3, 2e-3  # the latter beside values that ar
 PASS_OVERHEAD, FEW_PASSES = 2.5e-3, 2.5  # of each pass over a small matrix beyond so many
 KRYLOV_DOUBLE = 1.5  # passes in float64; those before are a search in float32, twice as fast
 MOST_PASSES, FLAT_PASSES = 40.0, 2.0
-FLAT_RISK = 1.25  # of a flat spectrum LAPACK's time is known, and a run that is left for it costs both
+# of a flat spectrum LAPACK's time is known, and a run that is left for it costs both; the latter where so many passes
+# are expected that it hardly gets there
+FLAT_RISK, LEFT_RISK = 1.25, 2.0
 KRYLOV_PRODUCT_SHARE = 2e-3  # of tol, for the error of approximate products: it enters twice, times sqrt(columns)
 
 KEPT_MATRIX = 64 << 20
@@ -762,7 +764,8 @@ def _krylov_candidate(problem: Problem, look: Look, way: Way) -> Candidate:
     makes = 1.0 if values and not way_in_memory else search
     later = min(single * way.once, 2.0 * n * n * block / GEMM_RATE)
     passing = way.seconds(single * makes + KRYLOV_DOUBLE) + (search - makes) * later
-    seconds = (seconds + passing) * (1.0 if proved else FLAT_RISK) + 3.0 * n * D * D / SYRK_RATE
+    risk = 1.0 if proved else FLAT_RISK if search < MOST_PASSES else LEFT_RISK
+    seconds = (seconds + passing) * risk + 3.0 * n * D * D / SYRK_RATE
     left = replace(_krylov_room(problem, way, k, memory + values), values=values)
     memory += values
     return Candidate("krylov", way.name, seconds, memory, D, obstacle, way, left)

@@ -230,3 +230,8 @@ def test_lapack_takes_over_where_exact_passes_narrow_too_slowly():
     model = fk.kpca(X, "gaussian", 5, sigma=3.5, tol=1e-9)
     assert model.plan.method == "krylov"
     assert model.info["method"] == "dense" and model.info["krylov_tried"] <= 12
+
+
+def test_a_run_that_hardly_gets_there_is_priced_as_one_that_is_left_for_lapack():
+    X = np.random.default_rng(0).random((3000, 40))  # all kernel values beside the diagonal are nearly zero
+    assert fk.plan(X, "gaussian", 10, tol=1e-9, sigma=0.2).chosen.method == "dense"

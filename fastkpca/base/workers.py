@@ -29,7 +29,7 @@ class _Stopped(BaseException):
 
 class _Here(threading.local):
     stop: threading.Event | None = None  # set where the loop that this thread helps was interrupted
-    depth = 0  # tasks that this thread is inside of
+    pool: _Pool | None = None  # of the loop that has this thread inside of one of its tasks
 
 
 _here = _Here()
@@ -48,13 +48,13 @@ class _Pool:
         self.threads: list[threading.Thread] = []
         self.loops: SimpleQueue[Loop[Any] | None] = SimpleQueue()
         self._lock = threading.Lock()
-        self._wanted = 0  # threads, by all loops that run
+        self.wanted = 0  # threads, by all loops that run
 
     def help(self, loop: Loop[Any], n_threads: int, more: int) -> None:
         """Have so many threads help; for the sake of this loop the pool has room for ``more``."""
         with self._lock:
-            self._wanted += more
-            for _ in range(self._wanted - len(self.threads)):
+            self.wanted += more
+            for _ in range(self.wanted - len(self.threads)):
                 thread = threading.Thread(target=self._work, name="fastkpca", daemon=True)
                 self.threads.append(thread)  # first: Ctrl-C may come while it starts
                 try:
@@ -67,7 +67,7 @@ class _Pool:
 
     def release(self, n_threads: int) -> None:
         with self._lock:
-            self._wanted -= n_threads
+            self.wanted -= n_threads
 
     def _work(self) -> None:
         while (loop := self.loops.get()) is not None:
@@ -92,7 +92,7 @@ if sys.platform != "win32":
 def dismiss() -> list[threading.Thread]:
     """The threads of the pool end, where they help a loop once that has ended. Each step may be repeated."""
     threads = _pool.threads
-    if threads:
+    if threads or _pool.wanted:  # the latter where Ctrl-C struck a loop that had begun to ask for threads
         _pool.loops.put(None)
         _forget()
     return threads
@@ -109,7 +109,7 @@ class Loop(Generic[T]):
         self._begun, self._limit, self._helped = 0, min(self._ahead, n_tasks), 0
         self._pool, self._helpers = _pool, n_threads - 1
         # the threads that help a loop are enough for the loops inside its tasks
-        self._more = 0 if _here.depth else self._helpers
+        self._more = 0 if _here.pool is _pool else self._helpers
         self._outcomes: dict[int, tuple[bool, Any]] = {}
         self._stop = threading.Event()
         self._changed = threading.Condition()  # re-entrant: a helper may collect a generator whose loop this is
@@ -154,13 +154,14 @@ class Loop(Generic[T]):
 
     def _outcome(self, i: int, kind: type[BaseException]) -> tuple[bool, Any]:
         """(Whether task i ended well, its result or its error); an error of another kind is not the task's: Ctrl-C."""
-        _here.depth += 1
+        before = _here.pool  # if Ctrl-C strikes before this is back: the pool ends with the call
         try:
+            _here.pool = self._pool
             return True, self._task(i)
         except kind as error:
             return False, error
         finally:
-            _here.depth -= 1
+            _here.pool = before
 
     def _next_unless(self, i: int) -> int | None:
         """The next task, or None once the result of task i is there."""

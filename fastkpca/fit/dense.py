@@ -13,7 +13,7 @@ from ..base.rounding import EPS, UNIT, rounding_factor
 from ..errors import rounded_up
 from ..products.matrix import gram_matrix
 from ..solve.certificate import Certificate, dense_certificate
-from ..solve.leading import leading_pairs
+from ..solve.powers import pairs_by_powers
 from .problem import Problem
 from .solution import Solution, negative_end, number_kept, sample_projector, scattered, signs_of
 from .target import Target
@@ -86,11 +86,11 @@ def solve_dense(problem: Problem) -> Solution:
 def _by_powers(problem: Problem, K: np.ndarray) -> _Pairs | None:
     """By products with the matrix, where these reach ``tol``; None where that is left to LAPACK."""
     target, n = problem.target, len(K)
-    c, weights = target.n_components, problem.rows.weights
-    if target.forced or c is None or weights is not None or not problem.kernel.positive_semidefinite:
+    if not problem.powers_are_possible:
         return None
+    assert target.n_components is not None
     means = K.mean(axis=0) if target.center else None
-    found = leading_pairs(K, means, c, target.tol, problem.entry_error)
+    found = pairs_by_powers(K, means, target.n_components, target.tol, problem.entry_error)
     if found is None:
         return None
     info = {"matrix_passes": found.products}

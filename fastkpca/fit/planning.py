@@ -46,8 +46,8 @@ from ..solve.costs import (
     ritz_seconds,
     search_seconds,
 )
-from ..solve.leading import LEAST_SHARE, falls_fast, may_be_enough
 from ..solve.outlook import EXPLORING_PASSES, SHARE
+from ..solve.powers import LEAST_SHARE, falls_fast
 from ..solve.sampled import FEWEST, SAMPLING_FAILURE, bound_flops, draws_worth, upper_share
 from . import footprint
 from .look import LARGER_LOOK, MANY, NOTHING_SEEN, Look, look_at
@@ -186,20 +186,22 @@ def advice_if_slow(problem: Problem, plan: Plan) -> str:
 
 def _plan(problem: Problem) -> Plan:
     target, rows, dense = problem.target, problem.rows, _dense_candidate(problem)
-    look_seconds = LOOK_SECONDS + LOOK_VALUES * value_seconds(problem.kernel, problem.data.n_features)
+    n, d = problem.data.n_samples, problem.data.n_features
+    look_seconds = LOOK_SECONDS + LOOK_VALUES * value_seconds(problem.kernel, d)
     # many vectors take other routes as long
-    look_seconds += 0.5 * vector_seconds(problem.data.n_samples, target.n_components or 0)
+    look_seconds += 0.5 * vector_seconds(n, target.n_components or 0)
     free = not (target.forced or target.max_features or dense.obstacle or rows.sequential or rows.distributed)
     quick = free and dense.seconds <= look_seconds
-    possible = free and _powers_are_possible(problem)
+    worth = is_compiled(problem.kernel) and n <= MOST_FOR_POWERS.get(d, n)
+    possible = free and worth and problem.powers_are_possible
     # of few rows, or many columns, the matrix itself says soon enough whether powers of it will do
-    unseen = quick and (problem.data.n_samples < LEAST_HELD or (possible and problem.data.n_features >= GLANCE_COLUMNS))
+    unseen = quick and (n < LEAST_HELD or (possible and d >= GLANCE_COLUMNS))
     powers = _powers_candidate(problem, dense) if possible and not unseen else None
     on_line = _maps_on_line(problem, dense) if quick else []
     if on_line:
         candidates = on_line
     elif quick or powers is not None:
-        candidates = [powers or dense, *_small_exact_maps(problem, problem.data.n_samples // 2)]
+        candidates = [powers or dense, *_small_exact_maps(problem, n // 2)]
         if powers is None and not unseen and _may_be_held(problem):
             candidates += _held_krylov(problem, _krylov_candidates(problem, NOTHING_SEEN)[:1], dense.seconds)
     elif not target.tol_is_required and target.features in ("auto", "pivots"):
@@ -210,7 +212,7 @@ def _plan(problem: Problem) -> Plan:
     if quick and len(candidates) == 1:
         plan = replace(plan, reason="a look at other routes would take as long")
     if rows.sequential and plan.method != "features":
-        size = readable_size(float(problem.data.n_samples * problem.data.n_features * rows.dtype.itemsize))
+        size = readable_size(float(n * d * rows.dtype.itemsize))
         plan = replace(plan, reason=f"{plan.reason}; loads all rows ({size}), which come in order only")
     return plan
 
@@ -223,17 +225,6 @@ def _maps_on_line(problem: Problem, dense: Candidate) -> list[Candidate]:
     candidates = _without_look(problem, dense)
     best = min((x for x in candidates if not x.obstacle), key=lambda x: x.seconds, default=dense)
     return candidates if best.method == "features" and ROWS_FOR_FEATURE * best.n_features <= n else []
-
-
-def _powers_are_possible(problem: Problem) -> bool:
-    """Whether the dense route may need no LAPACK (`solve.leading`), as far as sizes tell."""
-    kernel, target = problem.kernel, problem.target
-    if target.n_components is None or not (kernel.positive_semidefinite and is_compiled(kernel)):
-        return False
-    n = problem.data.n_samples
-    if problem.rows.weights is not None or n > MOST_FOR_POWERS.get(problem.data.n_features, n):
-        return False
-    return may_be_enough(n, target.n_components, target.tol)
 
 
 def _powers_candidate(problem: Problem, dense: Candidate) -> Candidate | None:

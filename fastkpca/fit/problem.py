@@ -30,6 +30,7 @@ from ..rows.convert import as_rows, check_enough
 from ..rows.summary import summarize
 from ..rows.values import check_finite, check_weights
 from ..rows.view import Rows
+from ..solve.powers import may_be_enough
 from . import footprint
 from .look import Glance
 from .target import Target
@@ -166,6 +167,16 @@ class Problem:
         """At most ``count`` rows of the sample, spread over it."""
         sample = self.data.sample
         return sample[np.linspace(0, len(sample) - 1, min(count, len(sample))).astype(np.intp)]
+
+    @cached_property
+    def powers_are_possible(self) -> bool:
+        """Whether the dense route may need no LAPACK, as far as sizes tell."""
+        target = self.target
+        if target.forced or target.n_components is None:
+            return False
+        if self.rows.weights is not None or not self.kernel.positive_semidefinite:
+            return False
+        return may_be_enough(self.data.n_samples, target.n_components, target.tol)
 
     @cached_property
     def glance(self) -> Glance:

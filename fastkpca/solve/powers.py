@@ -14,10 +14,11 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 from ..base.rounding import UNIT, UNIT32, factorisation_error, rounding_factor
+from ..products.factorisation import is_positive_definite
 from .beyond import frobenius_bound
 from .certificate import NO_BOUND, Bound, Certificate, MatrixInfo, RitzBlock, ritz_certificate
 
-__all__ = ["LEAST_SHARE", "LeadingPairs", "falls_fast", "leading_pairs", "may_be_enough"]
+__all__ = ["LEAST_SHARE", "PowerPairs", "falls_fast", "may_be_enough", "pairs_by_powers"]
 
 FEWEST_ROWS, SMALL = 176, 700
 """Rows from which on LAPACK takes longer than this, and up to which a matrix is held whole for it: of larger ones its
@@ -39,7 +40,7 @@ FACTOR = 1e4
 
 
 @dataclass(frozen=True)
-class LeadingPairs:
+class PowerPairs:
     """``values`` (c,), descending, ``vectors`` (n, c) and their ``images`` under the matrix; ``products`` of it with a
     block, factorisations."""
 
@@ -65,9 +66,9 @@ def _block_size(c: int) -> int:
     return -(-(c + GUARDS) // MULTIPLE) * MULTIPLE
 
 
-def leading_pairs(
+def pairs_by_powers(
     K: np.ndarray, means: np.ndarray | None, c: int, tol: float, entry_error: float
-) -> LeadingPairs | None:
+) -> PowerPairs | None:
     """The c largest eigenvalues in intervals at most tol wide, over the largest one; None where they fall too slowly.
 
     Parameters
@@ -76,13 +77,13 @@ def leading_pairs(
         Symmetric, positive semidefinite up to rounding.
     means : ndarray (n,) or None
         Of its rows: the eigenvalues are those of the centred matrix; None: of K itself.
-    c : int
-    tol : float
+    c, tol : int, float
+        For which `may_be_enough`.
     entry_error : float
         Bound on |K_ij - its exact value|.
     """
     n, block, norm = len(K), _block_size(c), float(np.linalg.norm(K))
-    if not (may_be_enough(n, c, tol) and norm > 0.0):
+    if not norm > 0.0:
         return None
     whole = _norm_bound(norm, means, n)
     trace = float(K.trace()) - (0.0 if means is None else float(means.sum()))
@@ -115,7 +116,7 @@ def leading_pairs(
     certificate = ritz_certificate(ritz, c, matrix, outside)
     if not certificate.width <= tol * theta[0]:
         return None
-    return LeadingPairs(theta[:c], V[:, :c], images[:, :c], certificate, products + 1, factorisations)
+    return PowerPairs(theta[:c], V[:, :c], images[:, :c], certificate, products + 1, factorisations)
 
 
 def _rounded(K: np.ndarray, means: np.ndarray | None, unit: float) -> np.ndarray:
@@ -232,11 +233,10 @@ def _factorised_bound(
     Z = (images - V * (0.5 * theta)) * scale
     size = float(np.linalg.norm(B)) + 2.0 * sqrt(m) * float(np.linalg.norm(Z))
     single = [np.asfortranarray(x, dtype=np.float32) for x in (V, Z)]
-    S = blas.ssyr2k(1.0, *single, beta=-1.0, c=B.T, lower=1, overwrite_c=1)
+    S = blas.ssyr2k(1.0, *single, beta=-1.0, c=B.T, overwrite_c=1).T  # the lower triangle, row by row
     below = factorisation_error(n, UNIT32) * (wanted + float(np.abs(S.diagonal()).max()))
     below += 2.0 * rounding_factor(2 * m + 1) * UNIT32 * size + entries
     if not wanted > below:
         return NO_BOUND
     S.flat[:: n + 1] += np.float32(wanted - below)
-    _, failed = lapack.spotrf(S, lower=1, clean=0, overwrite_a=1)
-    return NO_BOUND if failed else Bound(wanted, "cholesky")
+    return Bound(wanted, "cholesky") if is_positive_definite(S) else NO_BOUND

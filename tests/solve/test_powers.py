@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import fastkpca as fk
-from fastkpca.solve import leading
-from fastkpca.solve.leading import leading_pairs
+from fastkpca.solve import powers
+from fastkpca.solve.powers import pairs_by_powers
 
 SPECTRA = {
     "fast": lambda n: 0.5 ** np.arange(n),
@@ -58,7 +58,7 @@ def test_intervals_hold_for_any_spectrum(spectrum, centred):
         K = matrix(n, spectrum, rng, local=trial % 3 == 0)
         K += (0.0, 1.0, 30.0)[trial % 3] / n * K[0, 0]  # a mean, which centring takes off
         K *= 10.0 ** float(rng.choice([-120, -20, 0, 20, 120]))
-        pairs = leading_pairs(K, K.mean(axis=0) if centred else None, c, tol, 0.0)
+        pairs = pairs_by_powers(K, K.mean(axis=0) if centred else None, c, tol, 0.0)
         if pairs is not None:
             found += 1
             assert_true(pairs, K, centred, c, tol)
@@ -76,8 +76,8 @@ def test_a_block_that_misses_an_eigenvector_is_never_certified(spectrum, share, 
         K = matrix(n, spectrum, rng)
         vectors = np.linalg.eigh(K)[1][:, ::-1]
         kept = np.delete(np.arange(17), missing)
-        monkeypatch.setattr(leading, "_search", lambda B, c, block, tol, V=vectors[:, kept]: (V[:, :block], 4))
-        assert leading_pairs(K, None, 4, 1e-3 * share, 0.0) is None
+        monkeypatch.setattr(powers, "_search", lambda B, c, block, tol, V=vectors[:, kept]: (V[:, :block], 4))
+        assert pairs_by_powers(K, None, 4, 1e-3 * share, 0.0) is None
 
 
 @pytest.mark.parametrize("n", [300, 500])
@@ -109,7 +109,7 @@ def test_a_factorisation_proves_what_the_norm_does_not():
 
 def test_errors_of_entries_widen_the_intervals():
     K = matrix(180, "fast", np.random.default_rng(3))
-    narrow, wide = (leading_pairs(K, None, 3, 1e-2, error).certificate for error in (0.0, 1e-6))
+    narrow, wide = (pairs_by_powers(K, None, 3, 1e-2, error).certificate for error in (0.0, 1e-6))
     assert wide.width > narrow.width + 180 * 1e-6
 
 

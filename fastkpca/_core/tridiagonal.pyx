@@ -1,7 +1,7 @@
 # cython: language_level=3
-"""The largest eigenvalues of a symmetric tridiagonal matrix, by bisection, several side by side.
+"""Steps that reduce a symmetric matrix to tridiagonal form, and the largest eigenvalues of such a matrix, by bisection.
 
-The pivots of T - x I (Sturm's sequence) say how many eigenvalues lie below x. Each takes a division that waits for the
+Several eigenvalues are bisected side by side. The pivots of T - x I (Sturm's sequence) say how many eigenvalues lie below x. Each takes a division that waits for the
 one before; those for other x do not, and fill the time. A count is that of a matrix whose entries differ by a few units
 of roundoff (W. Kahan, 1966).
 """
@@ -60,7 +60,7 @@ def largest_eigenvalues(const double[::1] d, const double[::1] e, Py_ssize_t c):
 
     ``d`` (n,) is the diagonal, ``e`` (n - 1,) what is beside it.
     """
-    cdef Py_ssize_t n = d.shape[0], first, j
+    cdef Py_ssize_t n = d.shape[0], block, first, j
     values_array = np.empty(c)
     cdef double[::1] values = values_array, squares = np.zeros(n)
     cdef double low[LANES]
@@ -72,13 +72,14 @@ def largest_eigenvalues(const double[::1] d, const double[::1] e, Py_ssize_t c):
     reach = np.abs(beside[:n]) + np.abs(beside[1:])  # Gershgorin's circles
     cdef double least = (d - reach).min(), largest = (d + reach).max(), room = 1e-15 * max(fabs(least), fabs(largest))
     with nogil:
-        for first in range(0, c, 12):
+        for block in range((c + LANES - 1) // LANES):
+            first = block * LANES
             for j in range(LANES):
                 wanted[j] = n - c + min(first + j, c - 1)
                 low[j], high[j] = least - room, largest + room
             for _ in range(HALVINGS):
                 halve(d, squares, wanted, low, high)
-            for j in range(min(12, c - first)):
+            for j in range(min(<Py_ssize_t>LANES, c - first)):
                 values[first + j] = 0.5 * (low[j] + high[j])
     return values_array
 

@@ -121,7 +121,7 @@ class FourierMap(FeatureMap):
 
     def _moment_nodes(self, n: int) -> transforms.Nodes:
         """For sums of all products of two waves over about n rows of the box; kept for other tiles."""
-        size = min(max(1 << (n - 1).bit_length(), LEAST_TILE // 2), transforms.MANY)
+        size = transforms.about(max(n, LEAST_TILE // 2))
         if size not in self._kept_nodes:
             doubled, lines = tuple(2 * m for m in self.half), [np.convolve(line, line) for line in self._lines]
             nodes = transforms.nodes_inside(doubled, self.eps, self._inside, lines=lines, n=size)

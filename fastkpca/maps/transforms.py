@@ -35,6 +35,7 @@ __all__ = [
     "WEIGHTED_SAFETY",
     "Nodes",
     "SharedType2",
+    "about",
     "along",
     "convolve",
     "cost",
@@ -455,6 +456,11 @@ class Nodes:
         return bool((P.min(axis=1) >= self.ends[0]).all() and (P.max(axis=1) <= self.ends[1]).all())
 
 
+def about(n: int) -> int:
+    """The number of points, n or somewhat more, for which nodes are made that tiles of n points share."""
+    return min(1 << (n - 1).bit_length(), MANY)
+
+
 def nodes_inside(
     half: tuple[int, ...], eps: float, inside: np.ndarray, k: int = 1, lines: Lines | None = None, n: int = MANY
 ) -> Nodes:
@@ -577,7 +583,7 @@ class SharedType2:
 
     def _at_nodes(self, n: int) -> tuple[Nodes, np.ndarray] | None:
         """Nodes for about n points, and values there; None where these would be too many to keep."""
-        size = min(1 << (n - 1).bit_length(), MANY)
+        size = about(n)
         if size not in self._kept:
             k, nodes = len(self.spectra), self._nodes(size)
             count = 0 if nodes.boxes is None else prod(nodes.boxes.order * count for count in nodes.boxes.counts)

@@ -9,7 +9,7 @@
 ``ranked``       ranked Gaussian multi-indices: tables, search, evaluation along the trie
 ``scratch``      memory of temporary arrays that is used again: no loop, but as close to the machine
 ``tiles``        exact tiles of the four built-in kernels and the products with them; C beside it
-``tridiagonal``  steps to tridiagonal form; the largest eigenvalues of such a matrix, by bisection
+``tridiagonal``  the largest eigenvalues of a symmetric tridiagonal matrix, by bisection
 ``truncation``   error bounds of the truncated Gaussian expansion, and the order from them
 ===============  ==========================================================================
 

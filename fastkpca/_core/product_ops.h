@@ -31,10 +31,6 @@ typedef struct {
     /* tile (features, n) becomes L^-1 tile, L (features, features) lower triangular, by substitution; right-looking in
        blocks of FK_FACTOR_BLOCK. strip: features times FK_STRIP numbers. */
     void (*solve)(ptrdiff_t n, ptrdiff_t features, const double *L, double *tile, double *strip);
-    /* out += what rows [from, to) of the upper triangle of a symmetric A (n, n), whose rows are stride apart, give to
-       A x: each entry is read once. */
-    void (*symmetric)(ptrdiff_t n, const double *A, ptrdiff_t stride, ptrdiff_t from, ptrdiff_t to, const double *x,
-                      double *out);
 } fk_product_ops;
 
 extern const fk_product_ops fk_product_ops_baseline;

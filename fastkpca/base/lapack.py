@@ -11,7 +11,7 @@ import scipy.linalg
 from scipy.linalg import lapack
 
 from .._core import tridiagonal
-from . import householder, parallel
+from . import parallel
 
 __all__ = ["largest_eigenpairs", "takes_all"]
 
@@ -19,8 +19,6 @@ BISECTION_ORDER = 10
 """Rows for each eigenvalue beyond which bisection for the few that are wanted is faster than QL for all of them."""
 STRIP = 64
 """Vectors that are transformed at once, with two copies of them."""
-LARGE = 3072
-"""Order from which on our own threads reduce the matrix."""
 QUICK = 1000
 """Order of a matrix below which LAPACK takes a tenth of a second at most, so that it needs no thread of its own."""
 
@@ -30,7 +28,7 @@ def takes_all(n: int, c: int) -> bool:
     return 2 * c > n
 
 
-def largest_eigenpairs(A: np.ndarray, c: int | None, n_threads: int = 1) -> tuple[np.ndarray, np.ndarray]:
+def largest_eigenpairs(A: np.ndarray, c: int | None) -> tuple[np.ndarray, np.ndarray]:
     """LAPACK's c largest eigenvalues of a symmetric matrix, descending, and their vectors as columns.
 
     Parameters
@@ -39,8 +37,6 @@ def largest_eigenpairs(A: np.ndarray, c: int | None, n_threads: int = 1) -> tupl
         Both triangles are read, and overwritten.
     c : int or None
         None: all of them.
-    n_threads : int
-        Of ours, where few are wanted of a large matrix; else LAPACK takes all that BLAS has.
     """
     n = len(A)
     A = A.T if A.flags.c_contiguous else A  # the same matrix, in the order in which LAPACK needs no copy
@@ -54,8 +50,7 @@ def largest_eigenpairs(A: np.ndarray, c: int | None, n_threads: int = 1) -> tupl
     if c is not None and not takes_all(n, c):
         diagonal = A.diagonal().copy()
         try:
-            reduced = _reduced(A, n_threads) if n >= LARGE and _is_ordinary(A) else None
-            values, vectors = done(partial(_by_inverse_iteration, A, c, reduced))
+            values, vectors = done(partial(_by_inverse_iteration, A, c))
             return values[::-1], vectors[:, ::-1]
         except np.linalg.LinAlgError:  # the upper triangle is as it was
             A[np.diag_indices(n)] = diagonal
@@ -64,30 +59,14 @@ def largest_eigenpairs(A: np.ndarray, c: int | None, n_threads: int = 1) -> tupl
     return values[kept], vectors[:, kept]
 
 
-def _is_ordinary(A: np.ndarray) -> bool:
-    """Whether squares of entries stay within the range of float64."""
-    return 1e-100 < max(float(A.max()), -float(A.min())) < 1e100
-
-
-def _reduced(A: np.ndarray, n_threads: int) -> tuple[np.ndarray, ...]:
-    """Reflections, diagonal, what is beside it, and the reflections' factors."""
-    d, e, factors = householder.reduce(A.T, n_threads)
-    return A, d, e, factors
-
-
-def _by_inverse_iteration(
-    A: np.ndarray, c: int, reduced: tuple[np.ndarray, ...] | None
-) -> tuple[np.ndarray, np.ndarray]:
+def _by_inverse_iteration(A: np.ndarray, c: int) -> tuple[np.ndarray, np.ndarray]:
     """The c largest, ascending: eigenvalues by bisection, or all by the QL iteration, then as many vectors as values.
 
-    LAPACK's own driver for a few eigenvalues takes several times as long to bisect.
+    Overwrites the lower part. LAPACK's own driver for a few eigenvalues takes several times as long to bisect.
     """
     n = len(A)
-    if reduced is None:
-        work = int(lapack.dsytrd_lwork(n, lower=1)[0])
-        reflectors, d, e, tau, _ = lapack.dsytrd(A, lower=1, lwork=work, overwrite_a=1)
-    else:
-        reflectors, d, e, tau = reduced
+    work = int(lapack.dsytrd_lwork(n, lower=1)[0])
+    reflectors, d, e, tau, _ = lapack.dsytrd(A, lower=1, lwork=work, overwrite_a=1)
     # inverse iteration alone of all these does not scale: of numbers from 1e150 on, and of zeros, it makes NaN
     size = max(np.abs(d).max(), np.abs(e).max())
     if not 0.0 < size < np.inf:

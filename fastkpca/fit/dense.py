@@ -113,7 +113,7 @@ def _by_lapack(problem: Problem, K: np.ndarray, root: np.ndarray, count: float) 
     total, error = float(np.trace(K)), problem.entry_error * count
     # one more than asked for: it gives the gap behind the last cluster
     asked = n if target.n_components is None else target.n_components + 1
-    values, vectors = largest_eigenpairs(K, asked, problem.budget.n_threads)
+    values, vectors = largest_eigenpairs(K, asked)
     n_kept = number_kept(values, 2 * EPS * size, total, target, problem.kernel, problem.data.n_samples, error)
     certificate = dense_certificate(values, n_kept, n=n, norm=norm, entry_error=error / n)
     info = negative_end(float(values[-1]) if asked >= n else None, problem.kernel)

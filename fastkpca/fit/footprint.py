@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..base.lapack import LARGE, takes_all
+from ..base.lapack import takes_all
 from ..base.protocol import MOST_COLUMNS, Summary
 from ..maps.passes import MANY_TASKS, SMALL_MAP, task_rows_for
 from ..maps.pivots import SAMPLE_ROWS
@@ -101,7 +101,7 @@ def dense_bytes(data: Summary, rows: Rows, wanted: int | None) -> float:
     vectors = kept + 1 if few else n
     one_copy = copies_of_rows(data, rows)
     blocks = THREADS * 8.0 * min(n, BLOCK_TILE) * 2.5 * d
-    solving = 8.0 * n * (n + vectors + ((280.0 if n >= LARGE else 150.0) if few else 40.0))
+    solving = 8.0 * n * (n + vectors + (150.0 if few else 40.0))
     scoring = 8.0 * n * (vectors + 3.0 * kept)
     # malloc keeps what the tiles took
     route = max(8.0 * n * n, solving, scoring) + one_copy + blocks

@@ -6,9 +6,8 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from scipy.linalg import lapack as scipy_lapack
 
-from fastkpca.base import householder, lapack, parallel
+from fastkpca.base import lapack
 from fastkpca.base.lapack import largest_eigenpairs, takes_all
 
 SPECTRA = {
@@ -81,51 +80,3 @@ def test_vectors_are_the_only_large_array_beside_the_matrix(c):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak <= 8 * n * (c + 150)
-
-
-@pytest.fixture
-def small_panels(monkeypatch):
-    """What is done for thousands of rows, for tens."""
-    monkeypatch.setattr(householder, "PANEL", 5)
-    monkeypatch.setattr(householder, "REST", 11)
-    monkeypatch.setattr(householder, "STRIP", 7)
-    monkeypatch.setattr(lapack, "LARGE", 20)
-
-
-@pytest.mark.parametrize("n", [2, 16, 17, 18, 40, 97])
-def test_reduction_is_that_of_lapack(small_panels, n):
-    A = np.random.default_rng(n).standard_normal((n, n))
-    A += A.T
-    results = []
-    for n_threads in (1, 2, 3):
-        B = A.copy()
-        results.append((*householder.reduce(B, n_threads), B))
-        np.testing.assert_array_equal(np.tril(B, -1), np.tril(A, -1))
-    for other in results[1:]:
-        for found, expected in zip(other, results[0], strict=True):
-            np.testing.assert_array_equal(found, expected)
-    d, e, factors, B = results[0]
-    reflectors, *expected, _ = scipy_lapack.dsytrd(np.asfortranarray(A), lower=1)
-    for found, wanted in zip((np.tril(B.T), d, e, factors), (np.tril(reflectors), *expected), strict=True):
-        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-10 * n)
-
-
-@pytest.mark.parametrize("name", SPECTRA)
-@pytest.mark.parametrize("diagonal", [False, True])
-def test_pairs_of_any_spectrum_are_accurate_after_our_reduction(small_panels, name, diagonal, attack):
-    test_pairs_of_any_spectrum_are_accurate(name, diagonal, attack)
-
-
-def test_a_large_matrix_is_reduced_by_our_threads(small_panels, monkeypatch):
-    def refused(*given, **options):
-        raise AssertionError("this matrix was to be reduced by our threads")
-
-    monkeypatch.setattr(lapack.lapack, "dsytrd", refused)
-    A = np.random.default_rng(0).standard_normal((60, 80))
-    A = A @ A.T
-    with parallel.blas_threads():
-        (values, vectors), *others = (largest_eigenpairs(A.copy(), 7, n_threads) for n_threads in (1, 2))
-    for other in others:
-        np.testing.assert_array_equal(other[0], values)
-        np.testing.assert_array_equal(other[1], vectors)
-    assert np.abs(A @ vectors - vectors * values).max() < 1e-12 * values[0]

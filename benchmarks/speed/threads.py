@@ -3,7 +3,7 @@
 The ratio is kernel PCAs a second of the first over that of the second, so 1 means that nothing is lost to threads: what
 the memory and the processor's clock take from two processes they take from both. Needs a machine with nothing else to
 do; ``--rounds`` measurements take turns, and the median of the ratios is printed. Results have equal bits, which is
-checked.
+checked. BLAS has as many threads as fastkpca, which matters where LAPACK does the work (the dense route).
 
     python benchmarks/speed/threads.py [case ...] [--rounds 5] [--seconds 2]
 """
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import subprocess
 import sys
 import time
@@ -56,8 +57,10 @@ def work(name: str, threads: int, seconds: float) -> None:
 def rate(name: str, threads: int, processes: int, seconds: float) -> tuple[float, set[str]]:
     """(runs a second of all processes together, hashes of their results)."""
     command = [sys.executable, __file__, "--one", name, str(threads), "--seconds", str(seconds)]
+    limits = os.environ | dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
     started = [
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(processes)
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=limits)
+        for _ in range(processes)
     ]
     pipes = [(x.stdin, x.stdout) for x in started]
     for _, out in pipes:

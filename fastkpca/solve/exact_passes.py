@@ -233,7 +233,7 @@ class ExactRun:
             verdict = self._with_norm_of_whole_space(pairs, verdict)
             explore = verdict.only_mu_is_missing and self._exploration_is_due(pairs.theta, verdict.c)
             last = self.expenses.passes >= self.expenses.budget.passes
-            if explore or last or self.outlook.by_factorisation:
+            if explore or last or self.outlook.by_factorisation or self._factorises_sooner(verdict):
                 verdict = self._with_factorisation(pairs, verdict)
             if explore and not verdict.done and self.exploration is None:
                 verdict = self._with_sample(pairs, verdict)
@@ -357,6 +357,13 @@ class ExactRun:
         )
         self.expenses.count_near(taken, near_seconds(near.count, taken))
         return bound
+
+    def _factorises_sooner(self, verdict: Verdict) -> bool:
+        """Whether a factorisation costs far less than the next pass, which may lower mu enough or not."""
+        size, block, seconds = self.basis.size, self.outlook.block, self.expenses.budget.pass_seconds
+        next_pass = seconds + ritz_seconds(self.n, size + block)
+        factorising = factorising_seconds(self.n, min(size, verdict.c + block), seconds)
+        return verdict.only_mu_is_missing and 2.0 * factorising <= next_pass
 
     def _with_factorisation(self, pairs: Pairs, verdict: Verdict) -> Verdict:
         """Where the wanted vectors have converged: prove from all entries that nothing else is as large."""

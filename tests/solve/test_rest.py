@@ -8,6 +8,7 @@ import pytest
 from dense_products import centered, entries_of
 
 import fastkpca as fk
+from fastkpca.kernels import get_kernel
 from fastkpca.products import weighted as weighted_module
 from fastkpca.products.weighted import _WeightedCoordinates
 from fastkpca.solve import rest as rest_module
@@ -151,6 +152,18 @@ def test_the_factorisation_is_what_makes_them_certain(monkeypatch, weighted, cen
     np.testing.assert_allclose(model.eigenvalues, values, rtol=1e-5)
     assert (model.eigenvalue_bounds[:, 0] <= values * (1 + 1e-12)).all()
     assert (values * (1 - 1e-12) <= model.eigenvalue_bounds[:, 1]).all()
+
+
+def test_a_factorisation_comes_before_passes_over_a_wide_basis_that_cost_more():
+    X = np.random.default_rng(0).standard_normal((1000, 20))
+    kernel = get_kernel("polynomial", degree=5, scale=0.05, offset=1.0)
+    model = fk.kpca(X, kernel, 30, tol=1e-2, method="krylov", products="exact")
+    assert model.info["factorisations"] == 1 and model.info["matrix_passes"] == model.info["search_passes"] + 1
+    assert model.bound_kind == "guaranteed"
+    values = fk.kpca(X, kernel, 30, method="dense").eigenvalues
+    rounding = 1e-13 * values[0]
+    assert (model.eigenvalue_bounds[:, 0] <= values + rounding).all()
+    assert (values - rounding <= model.eigenvalue_bounds[:, 1]).all()
 
 
 def test_a_factorisation_takes_the_values_that_are_held(monkeypatch):

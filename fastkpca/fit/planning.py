@@ -50,7 +50,7 @@ from ..solve.outlook import EXPLORING_PASSES, SHARE
 from ..solve.powers import LEAST_SHARE, falls_fast
 from ..solve.sampled import FEWEST, SAMPLING_FAILURE, bound_flops, draws_worth, upper_share
 from . import footprint
-from .look import LARGER_LOOK, MANY, NOTHING_SEEN, Look, look_at
+from .look import LARGER_LOOK, MANY, NOTHING_SEEN, Look, look_at, look_at_first
 from .problem import Problem
 from .product_choice import LEAST_COLUMNS, Way, products_for
 
@@ -328,7 +328,10 @@ def _compared(problem: Problem, dense: Candidate) -> list[Candidate]:
     # of a kernel's own map by name, and no other route, the look at pivots would tell nothing
     pivots = target.method != "features" or target.features in ("auto", "pivots")
     sampled = target.may_use_sampled_bound and target.tol_is_required
-    look = look_at(problem.kernel, problem.data, pivots=pivots, beside=sampled, n_threads=problem.budget.n_threads)
+    if pivots or target.n_components is None or not problem.kernel.positive_semidefinite:
+        look = look_at(problem.kernel, problem.data, pivots=pivots, beside=sampled, n_threads=problem.budget.n_threads)
+    else:
+        look = look_at_first(problem.kernel, problem.data)
     candidates = [] if target.forced else [dense]
     if target.method in ("auto", "krylov"):
         candidates += _krylov_candidates(problem, look)

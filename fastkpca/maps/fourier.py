@@ -124,7 +124,8 @@ class FourierMap(FeatureMap):
         size = transforms.about(max(n, LEAST_TILE // 2))
         if size not in self._kept_nodes:
             doubled, lines = tuple(2 * m for m in self.half), [np.convolve(line, line) for line in self._lines]
-            nodes = transforms.nodes_inside(doubled, self.eps, self._inside, lines=lines, n=size)
+            modes = transforms.mean_modes(lines)
+            nodes = transforms.nodes_inside(doubled, self.eps, self._inside, modes=modes, n=size)
             self._kept_nodes.setdefault(size, nodes)
         return self._kept_nodes[size]
 
@@ -194,8 +195,9 @@ class FourierMap(FeatureMap):
         return self.applied(C)(X)
 
     def applied(self, C: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-        spectra = self._pack(np.asarray(C, dtype=np.float64)) * self._half_root
-        at = transforms.SharedType2(spectra, self.half, self.eps, self._lines, self._inside)
+        C = np.asarray(C, dtype=np.float64)
+        sizes = np.linalg.norm(C, axis=0) * sqrt(self.weights.sum())
+        at = transforms.SharedType2(self._pack(C) * self._half_root, self.half, self.eps, sizes, self._inside)
 
         def values(X: np.ndarray) -> np.ndarray:
             P, near = self._points(X)

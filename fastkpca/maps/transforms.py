@@ -44,6 +44,7 @@ __all__ = [
     "finufft_cost",
     "gaussian_mean_modes",
     "has_finufft",
+    "mean_modes",
     "nodes_inside",
     "type1",
     "type2",
@@ -128,7 +129,8 @@ def type1(
     With ``lines`` (the sums of the weights w_m >= 0 of the modes, by axis), only the weighted errors of the modes are
     as ``error_bound`` says with ``WEIGHTED_SAFETY``.
     """
-    nodes = nodes or _nodes_for(P, half, eps, 1 if U is None else U.shape[1], lines)
+    modes = None if lines is None else mean_modes(lines)
+    nodes = nodes or _nodes_for(P, half, eps, 1 if U is None else U.shape[1], modes)
     if (nodes.boxes is None or P.shape[1] == 0) and has_finufft():
         return _finufft_type1(P, U, half, eps)
     U = np.ones((P.shape[1], 1)) if U is None else U
@@ -136,16 +138,17 @@ def type1(
 
 
 def type2(
-    P: np.ndarray, spectra: np.ndarray, half: tuple[int, ...], eps: float, lines: Lines | None = None
+    P: np.ndarray, spectra: np.ndarray, half: tuple[int, ...], eps: float, sizes: np.ndarray | None = None
 ) -> np.ndarray:
     """Values (n, k) at the points P (d, n) of k Hermitian half spectra.
 
-    With ``lines`` as in ``type1`` the spectra are w_m^(1/2) c_m, and the error is at most that of ``error_bound`` with
-    ``WEIGHTED_SAFETY`` times |c|_2 (sum w)^(1/2).
+    With ``sizes`` (k,) the spectra are w_m^(1/2) c_m for the weights w of a Gaussian, their sizes |c|_2 (sum w)^(1/2),
+    and the error of a column is at most that of ``error_bound`` with ``WEIGHTED_SAFETY`` times its size.
     """
     if P.shape[1] * prod(2 * m + 1 for m in half) <= FEW_PHASES:
         return _direct_type2(P, spectra, half)
-    nodes = _nodes_for(P, half, eps, len(spectra), lines) if P.shape[1] else None
+    modes = None if sizes is None else _modes_of(spectra, half, sizes)
+    nodes = _nodes_for(P, half, eps, len(spectra), modes) if P.shape[1] else None
     if nodes is not None and nodes.boxes is not None:
         return _boxes_type2(P, spectra, nodes)
     return _finufft_type2(P, spectra, half, eps) if has_finufft() else _direct_type2(P, spectra, half)
@@ -384,8 +387,8 @@ def _boxes(
 
     Interpolation axis by axis multiplies errors by Lebesgue constants, at most (2 / pi) log q + 1 each. Of the bound
     8 d eps the remainder takes seven eighths, the rounding of Lagrange values, some 30 q u Lebesgue^d, the rest.
-    Where weights meet the modes, M^q becomes the root mean square of m^q (``modes``: its q-th root for each axis and
-    each of the ``ORDERS``), and the remainder takes a quarter.
+    Where M^q may be a mean of m^q (``modes``: its q-th root for each axis and each of the ``ORDERS``) the remainder
+    takes a quarter. Where weights meet the modes that is the root mean square; for given spectra it is less.
     """
     if eps < 4e-13:
         return None
@@ -399,11 +402,32 @@ def _boxes(
     return _Boxes(int(ORDERS[best]), tuple(map(int, counts[:, best])), float(costs[best]))
 
 
-def _mean_modes(line: np.ndarray) -> np.ndarray:
-    """(sum_m w_m |m|^(2 q) / sum_m w_m)^(1 / (2 q)) for modes -M to M, for each q of the ``ORDERS``."""
-    largest = len(line) // 2
-    squares = (np.arange(-largest, largest + 1.0) / max(largest, 1)) ** 2
-    return largest * (line @ squares[:, None] ** ORDERS / line.sum()) ** (0.5 / ORDERS)
+def mean_modes(lines: Lines) -> np.ndarray:
+    """(sum_m w_m |m|^(2 q) / sum_m w_m)^(1 / (2 q)) by axis, for modes -M to M and each q of the ``ORDERS``."""
+    means = [_powers(line, len(line) // 2, 2.0 * ORDERS) / line.sum() for line in lines]
+    return np.stack([len(line) // 2 * mean ** (0.5 / ORDERS) for line, mean in zip(lines, means)])
+
+
+def _modes_of(spectra: np.ndarray, half: tuple[int, ...], sizes: np.ndarray) -> np.ndarray:
+    """The largest (sum_m |s_m| |m|^q / size)^(1 / q) of the half spectra s, by axis and for each q of the ``ORDERS``.
+
+    The q-th derivatives of a spectrum's values are at most such a sum. With ``sizes`` as in ``type2`` the root mean
+    squares of the weights are no less, by Cauchy's inequality.
+    """
+    terms = np.abs(_with_negative_modes(spectra))
+    result = np.empty((len(half), len(ORDERS)))
+    for c, m in enumerate(half):
+        lines = terms.sum(axis=tuple(e + 1 for e in range(len(half)) if e != c))
+        if c == 0:
+            lines = np.hstack([np.zeros((len(lines), m)), lines])
+        sums = _powers(lines, m, ORDERS) / np.maximum(sizes, 1e-300)[:, None]
+        result[c] = m * sums.max(axis=0, initial=0.0) ** (1.0 / ORDERS)
+    return result
+
+
+def _powers(lines: np.ndarray, largest: int, exponents: np.ndarray) -> np.ndarray:
+    """sum_m w_m (|m| / M)^p for modes -M to M and each exponent p."""
+    return np.asarray(lines @ np.abs(np.arange(-largest, largest + 1.0) / max(largest, 1))[:, None] ** exponents)
 
 
 def gaussian_mean_modes(rates: np.ndarray, half: tuple[int, ...]) -> np.ndarray:
@@ -462,25 +486,24 @@ def about(n: int) -> int:
 
 
 def nodes_inside(
-    half: tuple[int, ...], eps: float, inside: np.ndarray, k: int = 1, lines: Lines | None = None, n: int = MANY
+    half: tuple[int, ...], eps: float, inside: np.ndarray, k: int = 1, modes: np.ndarray | None = None, n: int = MANY
 ) -> Nodes:
-    """For k columns at any n points within these distances (d,) of 0."""
-    return _cheapest_nodes(half, eps, -inside, inside, n, k, lines)
+    """For k columns at any n points within these distances (d,) of 0; ``modes`` as in ``cost``."""
+    return _cheapest_nodes(half, eps, -inside, inside, n, k, modes)
 
 
-def _nodes_for(P: np.ndarray, half: tuple[int, ...], eps: float, k: int, lines: Lines | None) -> Nodes:
+def _nodes_for(P: np.ndarray, half: tuple[int, ...], eps: float, k: int, modes: np.ndarray | None) -> Nodes:
     """For k columns at the points P."""
     if P.shape[1] == 0:
         return Nodes(half, None, np.zeros((2, len(half))))
-    return _cheapest_nodes(half, eps, P.min(axis=1), P.max(axis=1), P.shape[1], k, lines)
+    return _cheapest_nodes(half, eps, P.min(axis=1), P.max(axis=1), P.shape[1], k, modes)
 
 
 def _cheapest_nodes(
-    half: tuple[int, ...], eps: float, low: np.ndarray, high: np.ndarray, n: int, k: int, lines: Lines | None
+    half: tuple[int, ...], eps: float, low: np.ndarray, high: np.ndarray, n: int, k: int, modes: np.ndarray | None
 ) -> Nodes:
     slack = 1e-9 + 1e-12 * (high - low)
     ends = np.stack([low - slack, high + slack])
-    modes = None if lines is None else np.stack([_mean_modes(line) for line in lines])
     return Nodes(half, _cheapest(half, eps, list(0.5 * (ends[1] - ends[0])), n, k, modes)[1], ends)
 
 
@@ -565,7 +588,7 @@ def _boxes_type2(P: np.ndarray, spectra: np.ndarray, nodes: Nodes) -> np.ndarray
 
 
 class SharedType2:
-    """``type2`` of spectra at one tile of points after the other: values at nodes ``inside`` are computed once.
+    """``type2`` of spectra with ``sizes``, one tile after the other: values at nodes ``inside`` are computed once.
 
     Tiles of few points, or with points elsewhere, are worked on by themselves: values never depend on other tiles.
     """
@@ -575,10 +598,10 @@ class SharedType2:
         spectra: np.ndarray,
         half: tuple[int, ...],
         eps: float,
-        lines: Lines,
+        sizes: np.ndarray,
         inside: np.ndarray,
     ):
-        self.spectra, self.half, self.eps, self.lines, self.inside = spectra, half, eps, lines, inside
+        self.spectra, self.half, self.eps, self.sizes, self.inside = spectra, half, eps, sizes, inside
         self._kept: dict[int, tuple[Nodes, np.ndarray] | None] = {}
 
     def _at_nodes(self, n: int) -> tuple[Nodes, np.ndarray] | None:
@@ -593,13 +616,17 @@ class SharedType2:
             self._kept.setdefault(size, found)
         return self._kept[size]
 
+    @cached_property
+    def _modes(self) -> np.ndarray:
+        return _modes_of(self.spectra, self.half, self.sizes)
+
     def _nodes(self, n: int) -> Nodes:
-        return nodes_inside(self.half, SHARED_SHARE * self.eps, self.inside, len(self.spectra), self.lines, n)
+        return nodes_inside(self.half, SHARED_SHARE * self.eps, self.inside, len(self.spectra), self._modes, n)
 
     def __call__(self, P: np.ndarray) -> np.ndarray:
         found = self._at_nodes(P.shape[1]) if P.shape[1] >= SHARED else None
         if found is None or not found[0].covers(P):
-            return type2(P, self.spectra, self.half, self.eps, self.lines)
+            return type2(P, self.spectra, self.half, self.eps, self.sizes)
         nodes, nodal = found
         ((grid, _, points, _),) = _slabs(P, nodes)
         values = np.empty((P.shape[1], len(self.spectra)))

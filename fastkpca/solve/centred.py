@@ -9,6 +9,7 @@ import numpy as np
 from ..base.protocol import NormPass
 from ..base.rounding import UNIT, rounding_factor
 from ..products.vectors import with_ones
+from .basis import without_means
 from .certificate import MatrixInfo, product_error
 from .costs import Expenses
 from .task import KernelMatrix
@@ -82,14 +83,12 @@ class CentredProducts:
         else:
             Y = product.matmat(U)
         del U
-        Y = np.asarray(Y, dtype=np.float64)
         self.expenses.count_pass(search=True)
         self.search_columns += X.shape[1]
         if first:
-            self._set_means(Y[:, -1])
+            self._set_means(Y[:, -1].astype(np.float64))
             Y = Y[:, :-1]
-        Y -= Y.mean(axis=0)
-        return np.asfortranarray(Y)
+        return without_means(Y, self.matrix.n_threads)
 
     def exact(self, X: np.ndarray, want_norm: bool) -> np.ndarray:
         """H K X in float64, with row sums (first time) and the Frobenius norm (where asked for) of the same tiles."""
@@ -105,8 +104,7 @@ class CentredProducts:
         else:
             Y = product.matmat(X)
         self.expenses.count_pass(search=False)
-        Y -= Y.mean(axis=0)
-        return np.asfortranarray(Y)
+        return without_means(Y, self.matrix.n_threads)
 
     def _set_means(self, sums: np.ndarray) -> None:
         self.row_means = sums / self.n

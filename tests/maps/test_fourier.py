@@ -292,6 +292,19 @@ def test_tiles_share_what_is_needed_at_nodes(d, monkeypatch):
         assert np.abs(values(tile) - m.features(tile) @ C).max() <= transforms.error_bound(m.half, m.eps)
 
 
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_the_norm_takes_no_transform_back_to_modes(d, monkeypatch):
+    rng = np.random.default_rng(d)
+    X = rng.random((300, d))
+    m = gaussian_fourier_map(box_of(X), 0.5, 1e-6)
+    moments = ToeplitzMoments(m)
+    moments.update(X)
+    monkeypatch.setattr("fastkpca.maps.fourier._modes", None)
+    Phi = m.features(X)
+    Phi -= Phi.mean(axis=0)
+    assert moments.norm == pytest.approx(np.linalg.norm(Phi.T @ Phi), rel=1e-5)
+
+
 @pytest.mark.parametrize("half", [(9,), (6, 1), (3, 4, 2)])
 def test_products_between_nodes_and_modes_are_real(half, monkeypatch):
     monkeypatch.setattr(transforms, "FEW_PHASES", 0)

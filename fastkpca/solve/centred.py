@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..base.protocol import NormPass
 from ..base.rounding import UNIT, rounding_factor
 from ..products.vectors import with_ones
 from .basis import without_means
@@ -14,6 +15,10 @@ from .costs import Expenses
 from .task import KernelMatrix
 
 __all__ = ["CentredProducts"]
+
+
+MOST_SPREAD = 16.0
+"""Sum of squares over that of the centred matrix, up to which row means need not be known to measure the norm."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,16 @@ class CentredProducts:
         self._means_in_float64 = False
         self.search_columns = 0
         """Of all products in float32."""
+        if matrix.measured is not None:
+            self._begin(matrix.measured, matrix.about)
+
+    def _begin(self, measured: NormPass, about: float) -> None:
+        self.row_means, self.grand_mean = np.full(self.n, about), about
+        self._set_norm(measured.row_sums, measured.centred_square)
+        assert self.norm is not None
+        self.estimated_norm = self.norm.centred
+        if measured.centred_square > MOST_SPREAD * self.norm.centred**2:
+            self.norm = None  # a pass that knows the means will lose less
 
     # passes ----------------------------------------------------------------------------------------------------
 

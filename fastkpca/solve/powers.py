@@ -39,7 +39,7 @@ RESIDUAL = 1e-6
 """Of the largest eigenvalue: float32 mostly makes residuals so small, and hardly smaller."""
 CORRECTED_RESIDUAL, MOST_GAIN, MOST_CORRECTIONS = 1e-11, 1e6, 3
 """The same of corrected vectors; what one correction, which is made in float32, gains; and how many there are."""
-FIRST_POWERS, MOST_PRODUCTS = 3, 24
+FIRST_POWERS, MOST_PRODUCTS = 2, 24
 FACTOR, CORRECTED_FACTOR = 1e7, 1e13
 """By which columns may come to differ in length before they are made orthonormal again; the latter in float64."""
 
@@ -175,7 +175,7 @@ def _rounded(K: np.ndarray, means: np.ndarray | None, unit: float) -> np.ndarray
 
 def _centred(X: np.ndarray, means: np.ndarray | None) -> np.ndarray:
     if means is not None:
-        X -= X.mean(axis=0)
+        X -= X.sum(axis=0) / len(X)
     return X
 
 
@@ -202,7 +202,7 @@ def _orthonormal(Y: np.ndarray, centred: bool = False) -> np.ndarray | None:
     """Columns of the same span, by Cholesky's factor of their inner products; None where they are dependent."""
     Y = Y.astype(np.float64)
     if centred:
-        Y -= Y.mean(axis=0)
+        Y -= Y.sum(axis=0) / len(Y)
     R, failed = lapack.dpotrf(Y.T @ Y)
     return None if failed else blas.dtrsm(1.0, R, Y, side=1)
 

@@ -35,6 +35,8 @@ def product(
     g: float = 0.0,
     kept: _Tile | None = None,
     known: bool = False,
+    low: npt.NDArray[np.float32] | None = None,
+    shift: float = 0.0,
 ) -> tuple[Any, Any, Any]: ...
 def panel_rows() -> int: ...
 def subtract_products(

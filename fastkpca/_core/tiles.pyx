@@ -82,6 +82,8 @@ cdef extern from "tile_pair.h" nogil:
         double *sums
         void *kept
         int known
+        float *low
+        double shift
 
     Py_ssize_t fk_kept_entries(Py_ssize_t n, Py_ssize_t m, int same)
     void fk_kept_block(Py_ssize_t n, Py_ssize_t m, int same, const double *kept, double *K) noexcept
@@ -209,6 +211,8 @@ def block(kind, parameters, X, Y):
     pair.sums = NULL
     pair.kept = NULL
     pair.known = 0
+    pair.low = NULL
+    pair.shift = 0.0
     walk(&kernel, &pair, single)
     return out
 
@@ -254,7 +258,7 @@ def kept_block(const double[::1] kept, Py_ssize_t n, Py_ssize_t m, bint same):
 
 
 def product(kind, parameters, const double[:, ::1] X, Y, Ux, Uy, bint single=False, rx=None, ry=None, double g=0.0,
-            kept=None, bint known=False):
+            kept=None, bint known=False, low=None, double shift=0.0):
     """Products with K = k(X, Y), and sums over it, in one pass over its tiles.
 
     Parameters
@@ -273,6 +277,9 @@ def product(kind, parameters, const double[:, ::1] X, Y, Ux, Uy, bint single=Fal
         (``kept_entries``,), of the type computed in: the tiles are written there.
     known : bool
         They are there already, from an earlier call with the same rows, and are only multiplied.
+    low : ndarray, optional
+        Like ``kept``, which then is float32 too, for tiles in float64 in two parts: ``kept`` has the values less
+        ``shift``, which a product in float32 can take as its own, and ``low`` what their rounding loses.
 
     Returns
     -------
@@ -332,15 +339,24 @@ def product(kind, parameters, const double[:, ::1] X, Y, Ux, Uy, bint single=Fal
         if pair.n and pair.m:
             pair.rx, pair.ry = &means_x[0], &means_y[0]
     cdef char[::1] raw
+    cdef float[::1] lows
     pair.kept = NULL
     pair.known = 0
+    pair.low = NULL
+    pair.shift = shift
     if kept is not None:
-        if kept.itemsize != (4 if single else 8) or kept.size < fk_kept_entries(pair.n, pair.m, same):
-            raise ValueError(f"no room for the tiles of {pair.n} by {pair.m} rows in {kept.size} of {kept.dtype}")
+        for room in (kept,) if low is None else (kept, low):
+            if room.itemsize != (4 if single or low is not None else 8) or room.size < fk_kept_entries(
+                pair.n, pair.m, same
+            ):
+                raise ValueError(f"no room for the tiles of {pair.n} by {pair.m} rows in {room.size} of {room.dtype}")
         if kept.size:
             raw = kept.view(np.int8)
             pair.kept = &raw[0]
             pair.known = known
+        if low is not None and low.size:
+            lows = low
+            pair.low = &lows[0]
     walk(&kernel, &pair, single)
     return left, right, (None if rx is None else (sums[0], sums[1]))
 

@@ -96,8 +96,12 @@ def _solve(
     trace = coordinates.trace(diagonal)
     product = coordinates.product(products.double, exact=way.name == "exact")
     search = None if products.single is None else coordinates.search_product(products.single)
-    # entries err by e, and the weighted matrix by sum w times that in norm
+    # entries err by e, and the weighted matrix by sum w times that in norm; D^(1/2) E D^(1/2) by max w times |E|
     entry_error = problem.entry_error * (coordinates.count / n)
+    values, measured, about = products.values, None, 0.0
+    if values is not None:
+        entry_error += values.kept_error * coordinates.largest_weight / n
+        measured, about = coordinates.measured(values.measured), values.shift
     entries = Entries(kernel, rows, diagonal, coordinates, products.matrix, budget.n_threads, products.values)
     with parallel.blas_threads():
         fraction = None if target.n_components else target.c
@@ -106,7 +110,16 @@ def _solve(
         start, known = _start(problem, way, rows, coordinates, block)
         reached = block_krylov(
             KernelMatrix(
-                product, search, trace, kernel.positive_semidefinite, entry_error, known, entries, budget.n_threads
+                product,
+                search,
+                trace,
+                kernel.positive_semidefinite,
+                entry_error,
+                known,
+                entries,
+                budget.n_threads,
+                measured,
+                about,
             ),
             SolverTarget(wanted, target.tol, fraction, not target.guaranteed, failure),
             SolverBudget(passes, way.room.basis, way.room.pass_seconds, lapack_seconds, otherwise),

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["columns_of", "with_ones"]
+__all__ = ["aligned", "columns_of", "with_ones"]
+
+LINE = 64
+"""Bytes of a line of the cache, and of the widest vectors."""
+
+
+def aligned(count: int, dtype: type[np.floating]) -> np.ndarray:
+    """An array of so many numbers, not set, that begins with a line of the cache: no vector of it lies on two."""
+    size = np.dtype(dtype).itemsize
+    room = np.empty(count + LINE // size, dtype=dtype)
+    start = -room.ctypes.data % LINE // size
+    return room[start : start + count]
 
 
 def columns_of(U: np.ndarray, n: int, *, finite: bool = True) -> np.ndarray:

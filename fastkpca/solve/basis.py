@@ -15,12 +15,14 @@ from scipy.linalg import lapack
 from ..base import parallel
 from .certificate import RitzBlock
 
-__all__ = ["STRIP", "Basis", "inner", "times"]
+__all__ = ["STRIP", "Basis", "inner", "times", "without_means"]
 
 STRIP = 32
 """Columns of temporary arrays of n rows."""
 PANEL = 8192
 """Rows of a task, of many."""
+COPIED = 16
+"""Multiplications that take as long as to copy a number."""
 
 
 class Basis:
@@ -138,12 +140,12 @@ class Basis:
     def append(self, X: np.ndarray, image: np.ndarray) -> np.ndarray:
         """Add orthonormal columns X, with ``image`` = A X; returns Q' image, where Q includes X."""
         m, b = self.size, X.shape[1]
-        self._Q = _with_columns(self._Q, m, X, self._reserve)
+        self._Q = _with_columns(self._Q, m, X, self._reserve, self.n_threads)
         self.size = m + b
         border = inner(self.Q, image, self.n_threads)
         if self.keeps_images:
             lower = inner(X, self._W[:, :m], self.n_threads)
-            self._W = _with_columns(self._W, m, image, self._reserve)
+            self._W = _with_columns(self._W, m, image, self._reserve, self.n_threads)
         else:
             lower = border[:m].T
         self.compression = _bordered(self.compression, border, lower)
@@ -254,17 +256,43 @@ def _subtract(X: np.ndarray, Q: np.ndarray, coordinates: np.ndarray, n_threads: 
     return X
 
 
-def _with_columns(store: np.ndarray, used: int, X: np.ndarray, reserve: int) -> np.ndarray:
+def without_means(X: np.ndarray, n_threads: int = 1) -> np.ndarray:
+    """X less the mean of each column, float64, column-major."""
+    n, columns = X.shape
+    panels = _panels(n, COPIED * columns)
+    if len(panels) == 1:
+        return np.asfortranarray(X - X.mean(axis=0, dtype=np.float64))
+    sums = parallel.tree_reduce(
+        lambda i: X[panels[i]].sum(axis=0, dtype=np.float64), len(panels), np.add, n_threads=n_threads
+    )
+    mean, out = sums / n, np.empty((n, columns), order="F")
+
+    def task(i: int) -> None:
+        np.subtract(X[panels[i]], mean, out=out[panels[i]])
+
+    for _ in parallel.run(task, len(panels), n_threads=n_threads):
+        pass
+    return out
+
+
+def _with_columns(store: np.ndarray, used: int, X: np.ndarray, reserve: int, n_threads: int) -> np.ndarray:
     """The used columns of a store and X behind them, in the same store where there is room."""
-    needed = used + X.shape[1]
+    needed, n = used + X.shape[1], len(store)
     if used == 0 and not reserve:
         return X
+    wider = store
     if needed > store.shape[1]:
-        wider = np.empty((len(store), max(needed, min(2 * store.shape[1], reserve))), order="F")
-        wider[:, :used] = store[:, :used]
-        store = wider
-    store[:, used:needed] = X
-    return store
+        wider = np.empty((n, max(needed, min(2 * store.shape[1], reserve))), order="F")
+    panels = _panels(n, COPIED * (needed if wider is not store else X.shape[1]))
+
+    def task(i: int) -> None:
+        if wider is not store:
+            wider[panels[i], :used] = store[panels[i], :used]
+        wider[panels[i], used:needed] = X[panels[i]]
+
+    for _ in parallel.run(task, len(panels), n_threads=n_threads):
+        pass
+    return wider
 
 
 def _bordered(A: np.ndarray, right: np.ndarray, below: np.ndarray) -> np.ndarray:

@@ -57,7 +57,7 @@ def search(outlook: Outlook, X: np.ndarray, rng: np.random.Generator, history: l
     """
     products, target = outlook.products, outlook.target
     expenses = products.expenses
-    basis = Basis(products.n, rng, centred=True, n_threads=products.matrix.n_threads)
+    basis = Basis(products.n, rng, centred=True, reserve=outlook.columns, n_threads=products.matrix.n_threads)
     stop = _Stop(outlook, history)
     want_norm = False
     while True:

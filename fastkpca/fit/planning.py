@@ -208,13 +208,12 @@ def _plan(problem: Problem) -> Plan:
         candidates = _within_budget(problem)
     else:
         candidates = [dense] if target.method == "dense" else _without_look(problem, dense) or _compared(problem, dense)
-    plan = replace(_choose(candidates, problem), otherwise=_lapack_instead(dense))
-    if quick and len(candidates) == 1:
-        plan = replace(plan, reason="a look at other routes would take as long")
+    plan = _choose(candidates, problem)
+    reason = "a look at other routes would take as long" if quick and len(candidates) == 1 else plan.reason
     if rows.sequential and plan.method != "features":
         size = readable_size(float(n * d * rows.dtype.itemsize))
-        plan = replace(plan, reason=f"{plan.reason}; loads all rows ({size}), which come in order only")
-    return plan
+        reason = f"{reason}; loads all rows ({size}), which come in order only"
+    return replace(plan, reason=reason, otherwise=_lapack_instead(dense))
 
 
 def _maps_on_line(problem: Problem, dense: Candidate) -> list[Candidate]:

@@ -39,7 +39,7 @@ RESIDUAL = 1e-6
 """Of the largest eigenvalue: float32 mostly makes residuals so small, and hardly smaller."""
 CORRECTED_RESIDUAL, MOST_GAIN, MOST_CORRECTIONS = 1e-11, 1e6, 3
 """The same of corrected vectors; what one correction, which is made in float32, gains; and how many there are."""
-FIRST_POWERS, MOST_PRODUCTS = 3, 24
+FIRST_POWERS, MOST_PRODUCTS = 2, 24
 FACTOR, CORRECTED_FACTOR = 1e7, 1e13
 """By which columns may come to differ in length before they are made orthonormal again; the latter in float64."""
 
@@ -175,7 +175,7 @@ def _rounded(K: np.ndarray, means: np.ndarray | None, unit: float) -> np.ndarray
 
 def _centred(X: np.ndarray, means: np.ndarray | None) -> np.ndarray:
     if means is not None:
-        X -= X.mean(axis=0)
+        X -= X.sum(axis=0) / len(X)
     return X
 
 
@@ -202,7 +202,7 @@ def _orthonormal(Y: np.ndarray, centred: bool = False) -> np.ndarray | None:
     """Columns of the same span, by Cholesky's factor of their inner products; None where they are dependent."""
     Y = Y.astype(np.float64)
     if centred:
-        Y -= Y.mean(axis=0)
+        Y -= Y.sum(axis=0) / len(Y)
     R, failed = lapack.dpotrf(Y.T @ Y)
     return None if failed else blas.dtrsm(1.0, R, Y, side=1)
 
@@ -237,14 +237,14 @@ def _search(B: np.ndarray, c: int, block: int, tol: float) -> tuple[np.ndarray |
 def _degrees(theta: np.ndarray, R: np.ndarray, c: int, tol: float) -> tuple[float, int]:
     """(degree of the filter that tol still needs, the one to take now).
 
-    ``theta`` are the Ritz values of the block, ``R`` its residuals. The degree to take gains on ``RESIDUAL`` too, where
-    that costs little, or where the vectors are corrected afterwards.
+    ``theta`` are the Ritz values of the block, ``R`` its residuals. Vectors that are corrected afterwards need what one
+    correction can start from. The degree to take goes on to ``RESIDUAL``, as far as whole degrees lead there.
     """
     first, last, beyond = float(theta[0]), float(theta[c - 1]), _beyond(theta)
     if not last > beyond:
         return inf, 1
     size, corrected = float(np.linalg.norm(R[:, :c])), tol < LEAST_SINGLE_TOL
-    wanted = RESIDUAL * first if corrected else sqrt(0.1 * tol * first * (last - beyond))
+    wanted = CORRECTED_RESIDUAL * MOST_GAIN * first if corrected else sqrt(0.1 * tol * first * (last - beyond))
     needed, more = (_degree(theta, c, size / x) for x in (wanted, RESIDUAL * first))
     return needed, min(max(1, ceil(needed), int(more)), _most(theta, FACTOR))
 

@@ -266,6 +266,15 @@ def _exponentials(p: np.ndarray, lowest: int, highest: int) -> np.ndarray:
     return np.hstack([np.conj(upper[:, :0:-1]), upper]) if lowest else upper
 
 
+def _waves(p: np.ndarray, m: int) -> np.ndarray:
+    """cos(0 p) to cos(m p), then sin(p) to sin(m p): (n, 2 m + 1)."""
+    angle = np.outer(p, np.arange(m + 1.0))
+    values = np.empty((len(p), 2 * m + 1))
+    np.cos(angle, out=values[:, : m + 1])
+    np.sin(angle[:, 1:], out=values[:, m + 1 :])
+    return values
+
+
 def _chunk(half: tuple[int, ...], n: int) -> int:
     width = half[0] + 1
     for m in half[1:-1]:
@@ -470,11 +479,11 @@ class Nodes:
         return np.asarray((self.ends[1] - self.ends[0]) / self.boxes.counts)
 
     @cached_property
-    def exponentials(self) -> list[np.ndarray]:
-        """exp(i m x) by axis: (nodes, 2 M + 1)."""
+    def waves(self) -> list[np.ndarray]:
+        """cos(m x) for 0 <= m <= M, then sin(m x) for 1 <= m <= M, by axis: (nodes, 2 M + 1)."""
         assert self.boxes is not None
         grid = Grid(self.ends[0], self.sides, self.boxes.counts, (self.boxes.order,) * len(self.half))
-        return [_exponentials(grid.nodes(c), -m, m) for c, m in enumerate(self.half)]
+        return [_waves(grid.nodes(c), m) for c, m in enumerate(self.half)]
 
     def covers(self, P: np.ndarray) -> bool:
         return bool((P.min(axis=1) >= self.ends[0]).all() and (P.max(axis=1) <= self.ends[1]).all())
@@ -534,42 +543,59 @@ def _slabs(P: np.ndarray, nodes: Nodes) -> list:
 
 
 def _boxes_type1(P: np.ndarray, U: np.ndarray, nodes: Nodes) -> np.ndarray:
-    half, d, k = nodes.half, len(nodes.half), U.shape[1]
-    shape = (*[2 * m + 1 for m in half[:-1]], half[-1] + 1)  # halved along the last axis, while sums are made
-    total = np.zeros((k, *shape), dtype=np.complex128)
+    half, k = nodes.half, U.shape[1]
+    total = np.zeros((k, *[2 * m + 1 for m in half]))
     for grid, begin, points, rows in _slabs(P, nodes):
-        others = [np.conj(values) for values in nodes.exponentials]
-        others[0] = others[0][begin : begin + grid.shape[0]]
-        last = others.pop()[:, half[-1] :]
-        last = np.hstack([last.real, last.imag])  # nodal values are real: one real product
+        waves = [nodes.waves[0][begin : begin + grid.shape[0]], *nodes.waves[1:]]
         for j in range(k):
             nodal = np.zeros(prod(grid.shape))
             edges = grid.spread(points, np.ascontiguousarray(U[rows, j : j + 1]), nodal, 0, len(points))
             grid.add(edges, nodal)
-            part = nodal.reshape(-1, grid.shape[-1]) @ last
-            part = (part[:, : half[-1] + 1] + 1j * part[:, half[-1] + 1 :]).reshape(*grid.shape[:-1], -1)
-            for c in range(d - 2, -1, -1):
-                part = along(others[c].T, part, c)
+            part = nodal.reshape(grid.shape)
+            for c in range(len(half) - 1, -1, -1):
+                part = along(waves[c].T, part, c)
             total[j] += part
-    if d == 1:
-        return total
-    # the same half, taken along the first axis: t_-m = conj t_m
-    upper = total[:, half[0] :]
-    lower = np.conj(_flip(total)[:, half[0] :, ..., :-1])
-    return np.concatenate([lower, upper], axis=d)
+    return _from_waves(total, half)
+
+
+def _from_waves(sums: np.ndarray, half: tuple[int, ...]) -> np.ndarray:
+    """Half spectra of sums (k, 2 M_1 + 1, ...) with products of ``_waves``: exp(-i m x) = cos(m x) - i sin(m x)."""
+    cosines, sines = _parted(sums, 1, half[0])
+    spectra = cosines.astype(np.complex128)
+    spectra[:, 1:].imag = -sines
+    for axis, m in enumerate(half[1:], 2):
+        cosines, sines = _parted(spectra, axis, m)
+        first, others = _parted(cosines, axis, 0)
+        sines = 1j * sines
+        spectra = np.concatenate([np.flip(others + sines, axis=axis), first, others - sines], axis=axis)
+    return spectra
+
+
+def _to_waves(spectra: np.ndarray, half: tuple[int, ...]) -> np.ndarray:
+    """The factors (k, 2 M_1 + 1, ...) of products of ``_waves`` whose sum is the real part of the half spectra's."""
+    part = spectra
+    for axis, m in enumerate(half[1:], 2):
+        lower, rest = _parted(part, axis, m - 1)
+        first, upper = _parted(rest, axis, 0)
+        lower = np.flip(lower, axis=axis)
+        part = np.concatenate([first, upper + lower, 1j * (upper - lower)], axis=axis)
+    return np.concatenate([part.real, -part.imag[:, 1:]], axis=1)
+
+
+def _parted(values: np.ndarray, axis: int, m: int) -> tuple[np.ndarray, np.ndarray]:
+    """The entries 0 to m along an axis, and those after."""
+    before = (slice(None),) * axis
+    return values[(*before, slice(0, m + 1))], values[(*before, slice(m + 1, None))]
 
 
 def _nodal_values(spectra: np.ndarray, nodes: Nodes, rows: slice) -> np.ndarray:
     """Values (k, nodes) of half spectra, twice where m_1 > 0, at some nodes of the first axis, all of the others."""
-    first = nodes.exponentials[0][rows, nodes.half[0] :]
-    first = np.hstack([first.real, -first.imag])
-    nodal = np.empty((len(spectra), len(first), prod(len(values) for values in nodes.exponentials[1:])))
-    for spectrum, values in zip(spectra, nodal, strict=True):
-        part = spectrum
+    waves = [nodes.waves[0][rows], *nodes.waves[1:]]
+    nodal = np.empty((len(spectra), len(waves[0]), prod(len(values) for values in waves[1:])))
+    for part, values in zip(_to_waves(spectra, nodes.half), nodal, strict=True):
         for c in range(len(nodes.half) - 1, 0, -1):
-            part = along(nodes.exponentials[c], part, c)
-        part = part.reshape(len(part), -1)
-        np.matmul(first, np.vstack([part.real, part.imag]), out=values)
+            part = along(waves[c], part, c)
+        np.matmul(waves[0], part.reshape(len(part), -1), out=values)
     return nodal.reshape(len(spectra), -1)
 
 

@@ -268,7 +268,7 @@ def test_tiles_share_what_is_needed_at_nodes(d, monkeypatch):
     monkeypatch.setitem(sys.modules, "finufft", None)
     X = rng.random((3 * transforms.SHARED + 50, d))
     m = gaussian_fourier_map(box_of(X), 0.2, 1e-8)
-    calls = dict.fromkeys(("_exponentials", "_nodal_values"), 0)
+    calls = dict.fromkeys(("_waves", "_nodal_values"), 0)
     wholes = {name: getattr(transforms, name) for name in calls}
     for name in calls:
 
@@ -280,7 +280,7 @@ def test_tiles_share_what_is_needed_at_nodes(d, monkeypatch):
     moments = ToeplitzMoments(m)
     for start in range(0, len(X), transforms.SHARED):
         moments.update(X[start : start + transforms.SHARED])
-    assert calls["_exponentials"] == d
+    assert calls["_waves"] == d
     C = np.linalg.qr(rng.standard_normal((m.n_features, 3)))[0]
     tiles = [X[start : start + transforms.SHARED] for start in range(0, len(X), transforms.SHARED)]
     values = m.applied(C)
@@ -290,6 +290,40 @@ def test_tiles_share_what_is_needed_at_nodes(d, monkeypatch):
     far = np.vstack([tiles[0], tiles[0][:1] + 0.1])
     for tile in (*tiles, far):
         assert np.abs(values(tile) - m.features(tile) @ C).max() <= transforms.error_bound(m.half, m.eps)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_the_norm_takes_no_transform_back_to_modes(d, monkeypatch):
+    rng = np.random.default_rng(d)
+    X = rng.random((300, d))
+    m = gaussian_fourier_map(box_of(X), 0.5, 1e-6)
+    moments = ToeplitzMoments(m)
+    moments.update(X)
+    monkeypatch.setattr("fastkpca.maps.fourier._modes", None)
+    Phi = m.features(X)
+    Phi -= Phi.mean(axis=0)
+    assert moments.norm == pytest.approx(np.linalg.norm(Phi.T @ Phi), rel=1e-5)
+
+
+@pytest.mark.parametrize("half", [(9,), (6, 1), (3, 4, 2)])
+def test_products_between_nodes_and_modes_are_real(half, monkeypatch):
+    monkeypatch.setattr(transforms, "FEW_PHASES", 0)
+    monkeypatch.setattr(transforms, "_direct_cost", lambda *arguments: np.inf)
+    monkeypatch.setitem(sys.modules, "finufft", None)
+    kinds, along = set(), transforms.along
+
+    def watched(A, values, axis):
+        kinds.update((A.dtype, values.dtype))
+        return along(A, values, axis)
+
+    monkeypatch.setattr(transforms, "along", watched)
+    rng = np.random.default_rng(len(half))
+    P, U = rng.uniform(-3, 3, (len(half), 70)), rng.standard_normal((70, 2))
+    spectra = transforms._direct_type1(P, U, half)
+    np.testing.assert_allclose(transforms.type1(P, U, half, 1e-9), spectra, atol=1e-7)
+    values = transforms._direct_type2(P, spectra, half)
+    np.testing.assert_allclose(transforms.type2(P, spectra, half, 1e-9), values, atol=1e-5)
+    assert kinds == {np.dtype(np.float64)}
 
 
 @pytest.mark.parametrize("half", [(3,), (150,), (4, 9), (12, 11), (3, 2, 5), (11, 11, 11)])

@@ -237,14 +237,14 @@ def _search(B: np.ndarray, c: int, block: int, tol: float) -> tuple[np.ndarray |
 def _degrees(theta: np.ndarray, R: np.ndarray, c: int, tol: float) -> tuple[float, int]:
     """(degree of the filter that tol still needs, the one to take now).
 
-    ``theta`` are the Ritz values of the block, ``R`` its residuals. The degree to take gains on ``RESIDUAL`` too, where
-    that costs little, or where the vectors are corrected afterwards.
+    ``theta`` are the Ritz values of the block, ``R`` its residuals. Vectors that are corrected afterwards need what one
+    correction can start from. The degree to take goes on to ``RESIDUAL``, as far as whole degrees lead there.
     """
     first, last, beyond = float(theta[0]), float(theta[c - 1]), _beyond(theta)
     if not last > beyond:
         return inf, 1
     size, corrected = float(np.linalg.norm(R[:, :c])), tol < LEAST_SINGLE_TOL
-    wanted = RESIDUAL * first if corrected else sqrt(0.1 * tol * first * (last - beyond))
+    wanted = CORRECTED_RESIDUAL * MOST_GAIN * first if corrected else sqrt(0.1 * tol * first * (last - beyond))
     needed, more = (_degree(theta, c, size / x) for x in (wanted, RESIDUAL * first))
     return needed, min(max(1, ceil(needed), int(more)), _most(theta, FACTOR))
 
@@ -277,7 +277,8 @@ def _filtered(B: np.ndarray, V: np.ndarray, theta: np.ndarray, R: np.ndarray, de
     x = 2.0 * theta / b - 1.0
     R = (R * (2.0 / b)).astype(np.float32)
     before, now = np.ones_like(x), x
-    E_before, E = np.float32(0.0), R
+    E_before: np.ndarray | np.float32 = np.float32(0.0)
+    E = R
     for _ in range(degree - 1):
         image = B @ E
         image *= np.float32(4.0 / b)

@@ -277,7 +277,8 @@ def _filtered(B: np.ndarray, V: np.ndarray, theta: np.ndarray, R: np.ndarray, de
     x = 2.0 * theta / b - 1.0
     R = (R * (2.0 / b)).astype(np.float32)
     before, now = np.ones_like(x), x
-    E_before, E = np.float32(0.0), R
+    E_before: np.ndarray | np.float32 = np.float32(0.0)
+    E = R
     for _ in range(degree - 1):
         image = B @ E
         image *= np.float32(4.0 / b)

@@ -17,13 +17,14 @@ typedef struct {
     const double *nodes[FK_MOST_AXES];   /* q of each axis, in [-1, 1] */
     const double *weights[FK_MOST_AXES]; /* 1 / prod_(j != k) (z_k - z_j) */
     ptrdiff_t outer;                     /* product of all q but the last */
-    ptrdiff_t padded;                    /* the last q, rounded up to a multiple of 4 */
+    ptrdiff_t padded;                    /* the last q, rounded up to 4, 8, 12 or 16 */
     const double *turned;                /* (q - 1, padded): row t holds z_((k + t + 1) mod q) of the last axis */
     const double *last;                  /* padded: weights of the last axis, zero beyond them */
 } fk_box;
 
 typedef struct {
     const char *name;
+    ptrdiff_t padded[4]; /* how many entries suit up to 4, 8, 12 and 16 nodes */
     /* block (k, outer, padded) += sum_p u_pj (l_1 x ... x l_d)(p); points in the box's own coordinates, axis c at
        position + c * stride; row order[p] of U (., k) belongs to point p; work holds FK_GROUP * outer entries */
     void (*spread[4])(const fk_box *box, ptrdiff_t n, const double *position, ptrdiff_t stride, const int64_t *order,

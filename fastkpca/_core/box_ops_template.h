@@ -56,51 +56,69 @@ static void NAME(spread)(const fk_box *box, ptrdiff_t n, const double *position,
     }
 }
 
+/* Values of ``columns`` columns from j on at the group's points: sums over the nodes of the outer axes are kept in
+   registers, and as many of them run side by side as hide the latency of an addition. */
+FK_INLINE void NAME(columns_at)(const fk_box *box, const int columns, ptrdiff_t left, const int64_t *order,
+                                const VEC value[FK_GROUP][FK_VECTORS], const double *work, const double *block,
+                                double *V, ptrdiff_t k)
+{
+    const ptrdiff_t outer = box->outer;
+    VEC sum[2][FK_GROUP][FK_VECTORS];
+    FK_UNROLL
+    for (int c = 0; c < columns; c++)
+        FK_UNROLL
+        for (int p = 0; p < FK_GROUP; p++)
+            FK_UNROLL
+            for (int v = 0; v < FK_VECTORS; v++)
+                sum[c][p][v] = (VEC){0};
+    for (ptrdiff_t m = 0; m < outer; m++) {
+        const double *w = work + m * FK_GROUP;
+        FK_UNROLL
+        for (int c = 0; c < columns; c++)
+            FK_UNROLL
+            for (int v = 0; v < FK_VECTORS; v++) {
+                const VEC nodal = LOAD(block + (c * outer + m) * FK_PADDED + v * FK_LANES);
+                FK_UNROLL
+                for (int p = 0; p < FK_GROUP; p++)
+                    sum[c][p][v] += w[p] * nodal;
+            }
+    }
+    FK_UNROLL
+    for (int c = 0; c < columns; c++)
+        FK_UNROLL
+        for (int p = 0; p < FK_GROUP; p++) {
+            VEC total = sum[c][p][0] * value[p][0];
+            double out = 0.0;
+            FK_UNROLL
+            for (int v = 1; v < FK_VECTORS; v++)
+                total += sum[c][p][v] * value[p][v];
+            FK_UNROLL
+            for (int t = 0; t < FK_LANES; t++)
+                out += total[t];
+            if (p < left)
+                V[order[p] * k + c] = out;
+        }
+}
+
 static void NAME(interpolate)(const fk_box *box, ptrdiff_t n, const double *position, ptrdiff_t stride,
                               const int64_t *order, double *V, ptrdiff_t k, double *work, const double *block)
 {
-    const ptrdiff_t d = box->d, outer = box->outer;
+    const ptrdiff_t d = box->d, size = box->outer * FK_PADDED;
     double s[FK_MOST_AXES][FK_GROUP];
     for (ptrdiff_t first = 0; first < n; first += FK_GROUP) {
         const ptrdiff_t left = n - first;
+        ptrdiff_t j = 0;
         VEC value[FK_GROUP][FK_VECTORS];
         coordinates(box, left, position + first, stride, s);
         outer_values(box, s, work);
         FK_UNROLL
         for (int p = 0; p < FK_GROUP; p++)
             NAME(values_along)(box, s[d - 1][p], value[p]);
-        for (ptrdiff_t j = 0; j < k; j++) {
-            VEC sum[FK_GROUP][FK_VECTORS];
-            const double *entry = block + j * outer * FK_PADDED;
-            FK_UNROLL
-            for (int p = 0; p < FK_GROUP; p++)
-                FK_UNROLL
-                for (int v = 0; v < FK_VECTORS; v++)
-                    sum[p][v] = (VEC){0};
-            for (ptrdiff_t m = 0; m < outer; m++) {
-                const double *w = work + m * FK_GROUP;
-                FK_UNROLL
-                for (int v = 0; v < FK_VECTORS; v++) {
-                    const VEC nodal = LOAD(entry + m * FK_PADDED + v * FK_LANES);
-                    FK_UNROLL
-                    for (int p = 0; p < FK_GROUP; p++)
-                        sum[p][v] += w[p] * nodal;
-                }
-            }
-            FK_UNROLL
-            for (int p = 0; p < FK_GROUP; p++) {
-                VEC total = sum[p][0] * value[p][0];
-                double out = 0.0;
-                FK_UNROLL
-                for (int v = 1; v < FK_VECTORS; v++)
-                    total += sum[p][v] * value[p][v];
-                FK_UNROLL
-                for (int t = 0; t < FK_LANES; t++)
-                    out += total[t];
-                if (p < left)
-                    V[order[first + p] * k + j] = out;
-            }
-        }
+        if (FK_VECTORS == 1)
+            for (; j + 2 <= k; j += 2)
+                NAME(columns_at)(box, 2, left, order + first, value, work, block + j * size, V + j, k);
+        for (; j < k; j++)
+            NAME(columns_at)(box, 1, left, order + first, value, work, block + j * size, V + j, k);
     }
 }
 

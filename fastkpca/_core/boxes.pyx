@@ -36,6 +36,7 @@ cdef extern from "box_ops.h" nogil:
 
     ctypedef struct fk_box_ops:
         const char *name
+        Py_ssize_t[4] padded
         void (*spread[4])(const fk_box *, Py_ssize_t, const double *, Py_ssize_t, const int64_t *, const double *,
                           Py_ssize_t, double *, double *) noexcept nogil
         void (*interpolate[4])(const fk_box *, Py_ssize_t, const double *, Py_ssize_t, const int64_t *, double *,
@@ -187,7 +188,7 @@ cdef class Grid:
             self.sides[c] = self.side[c]
             if c < d - 1:
                 self.box.outer *= q
-        self.box.padded = 4 * (-(-q // 4))
+        self.box.padded = ops.padded[(q - 1) // 4]
         table = np.zeros((max(1, q - 1), self.box.padded))
         for t in range(q - 1):
             table[t, :q] = np.roll(nodes, -t - 1)

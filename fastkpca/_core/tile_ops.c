@@ -369,6 +369,34 @@ static void squares_single(ptrdiff_t ni, ptrdiff_t nj, const float *K, ptrdiff_t
     }
 }
 
+FK_VECTOR(float, FK_BYTES / 2, vec_half);
+#define EACH_ENTRY                                                                                                    \
+    for (ptrdiff_t i = 0; i < ni; i++)                                                                                \
+        for (ptrdiff_t j = i * ldk; j < i * ldk + nj; j += LANES_d)
+
+static void split(ptrdiff_t ni, ptrdiff_t nj, const double *K, ptrdiff_t ldk, double shift, float *high, float *low)
+{
+    const vec_d s = all_d(shift);
+    EACH_ENTRY {
+        const vec_d v = *(const mem_d *)(K + j) - s;
+        const vec_half h = __builtin_convertvector(v, vec_half);
+        *(mem_half *)(high + j) = (mem_half)h;
+        *(mem_half *)(low + j) = (mem_half)__builtin_convertvector(v - __builtin_convertvector(h, vec_d), vec_half);
+    }
+}
+
+static void join(ptrdiff_t ni, ptrdiff_t nj, const float *high, const float *low, double shift, double *K,
+                 ptrdiff_t ldk)
+{
+    const vec_d s = all_d(shift);
+    EACH_ENTRY {
+        const vec_d h = __builtin_convertvector((vec_half) * (const mem_half *)(high + j), vec_d);
+        const vec_d l = __builtin_convertvector((vec_half) * (const mem_half *)(low + j), vec_d);
+        *(mem_d *)(K + j) = (mem_d)(s + (h + l));
+    }
+}
+#undef EACH_ENTRY
+
 #if FK_BYTES != 64
 #define dots_d NULL
 #define dots_s NULL
@@ -379,4 +407,5 @@ static void squares_single(ptrdiff_t ni, ptrdiff_t nj, const float *K, ptrdiff_t
      tanh_map_##S,                                                                                                    \
      multiply_##S,     multiply_transposed_##S, multiply_both_##S, exp_array_##S}
 
-const fk_ops FK_CAT(fk_ops, FK_ISA) = {FK_TEXT(FK_ISA), FK_TABLE(d), FK_TABLE(s), squares, squares_single};
+const fk_ops FK_CAT(fk_ops, FK_ISA) = {FK_TEXT(FK_ISA), FK_TABLE(d), FK_TABLE(s), squares, squares_single,
+                                        split, join};

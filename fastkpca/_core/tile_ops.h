@@ -53,6 +53,10 @@ typedef struct {
                     double g, double *sums);
     void (*squares_single)(ptrdiff_t ni, ptrdiff_t nj, const float *K, ptrdiff_t ldk, const double *ri,
                            const double *rj, double g, double *sums);
+    /* K - shift as the sum of two floats, high and low, and back; nj a multiple of FK_PAD */
+    void (*split)(ptrdiff_t ni, ptrdiff_t nj, const double *K, ptrdiff_t ldk, double shift, float *high, float *low);
+    void (*join)(ptrdiff_t ni, ptrdiff_t nj, const float *high, const float *low, double shift, double *K,
+                 ptrdiff_t ldk);
 } fk_ops;
 
 extern const fk_ops fk_ops_baseline;

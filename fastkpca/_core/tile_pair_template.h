@@ -27,6 +27,7 @@ typedef struct {
     double *tile_t;     /* (d, columns) raw and transposed, for differences */
     T *K;
     T *kept;            /* where the next tile is kept */
+    float *high, *low;  /* the same in two parts */
     double *K_double; /* float only: the tile by differences in double */
     T *Ux, *Uyt;
     double *Vyt;
@@ -235,17 +236,29 @@ static void NAME(evaluate)(const NAME(walk) *w, ptrdiff_t i0, ptrdiff_t ni, ptrd
 static void NAME(serve)(NAME(walk) *w, ptrdiff_t i0, ptrdiff_t ni, ptrdiff_t j0, ptrdiff_t nj)
 {
     const fk_pair *p = w->pair;
-    if (p->kept != NULL) { /* evaluated where it stays, and multiplied while it is in cache all the same */
+    const fk_ops *ops = w->ops;
+    const int in_parts = p->low != NULL;
+    if (p->kept != NULL)
         w->ldk = kept_stride(nj);
+    if (p->kept != NULL && !in_parts) { /* evaluated where it stays, and multiplied while it is in cache all the same */
         w->K = w->kept;
         w->kept += ni * w->ldk;
     }
-    const fk_ops *ops = w->ops;
     const int same = p->same, mirror = same && i0 != j0;
     const int want_x = p->Vx != NULL, want_y = same ? mirror && want_x : p->Vy != NULL;
     const ptrdiff_t k = p->k, ldk = w->ldk, columns = padded(nj);
     if (!p->known)
         NAME(evaluate)(w, i0, ni, j0, nj);
+#ifndef FK_SINGLE
+    if (in_parts) {
+        if (p->known)
+            ops->join(ni, columns, w->high, w->low, p->shift, w->K, ldk);
+        else
+            ops->split(ni, columns, w->K, ldk, p->shift, w->high, w->low);
+        w->high += ni * ldk;
+        w->low += ni * ldk;
+    }
+#endif
     if (p->block != NULL) {
         T *out = p->block;
         for (ptrdiff_t i = 0; i < ni; i++)
@@ -396,7 +409,8 @@ static void NAME(prepare_columns)(NAME(walk) *w)
 int FK_CAT(fk_walk, S)(const fk_ops *ops, const fk_kernel *kernel, FK_CAT(fk_gemm, S) gemm,
                          FK_CAT(fk_syrk, S) syrk, const fk_pair *pair)
 {
-    NAME(walk) w = {.ops = ops, .kernel = kernel, .gemm = gemm, .syrk = syrk, .pair = pair, .kept = pair->kept};
+    NAME(walk) w = {.ops = ops, .kernel = kernel, .gemm = gemm, .syrk = syrk, .pair = pair, .kept = pair->kept,
+                    .high = pair->kept, .low = pair->low};
     const ptrdiff_t n = pair->n, m = pair->m, k = pair->k;
     const int same = pair->same;
     if (n == 0 || m == 0)

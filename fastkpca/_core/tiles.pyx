@@ -18,6 +18,12 @@ from scipy.linalg.cython_blas cimport dgemm, dsyrk, sgemm, ssyrk
 
 cdef extern from "tile_ops.h" nogil:
     ctypedef struct fk_ops_d:
+        void (*dots)(Py_ssize_t ni, Py_ssize_t nj, Py_ssize_t d, double alpha, const double *X, Py_ssize_t ldx,
+                     const double *Y, int added, double *K, Py_ssize_t ldk) noexcept nogil
+        void (*multiply)(Py_ssize_t ni, Py_ssize_t nj, Py_ssize_t k, const double *K, Py_ssize_t ldk, const double *Ut,
+                         Py_ssize_t ldu, double *V, Py_ssize_t ldv) noexcept nogil
+        void (*multiply_transposed)(Py_ssize_t ni, Py_ssize_t nj, Py_ssize_t k, const double *K, Py_ssize_t ldk,
+                                    const double *U, Py_ssize_t ldu, double *Vt, Py_ssize_t ldv) noexcept nogil
         void (*exp_array)(Py_ssize_t n, const double *x, double *y) noexcept nogil
 
     ctypedef struct fk_ops_s:
@@ -82,6 +88,8 @@ cdef extern from "tile_pair.h" nogil:
         double *sums
         void *kept
         int known
+        float *low
+        double shift
 
     Py_ssize_t fk_kept_entries(Py_ssize_t n, Py_ssize_t m, int same)
     void fk_kept_block(Py_ssize_t n, Py_ssize_t m, int same, const double *kept, double *K) noexcept
@@ -209,6 +217,8 @@ def block(kind, parameters, X, Y):
     pair.sums = NULL
     pair.kept = NULL
     pair.known = 0
+    pair.low = NULL
+    pair.shift = 0.0
     walk(&kernel, &pair, single)
     return out
 
@@ -254,7 +264,7 @@ def kept_block(const double[::1] kept, Py_ssize_t n, Py_ssize_t m, bint same):
 
 
 def product(kind, parameters, const double[:, ::1] X, Y, Ux, Uy, bint single=False, rx=None, ry=None, double g=0.0,
-            kept=None, bint known=False):
+            kept=None, bint known=False, low=None, double shift=0.0):
     """Products with K = k(X, Y), and sums over it, in one pass over its tiles.
 
     Parameters
@@ -273,6 +283,9 @@ def product(kind, parameters, const double[:, ::1] X, Y, Ux, Uy, bint single=Fal
         (``kept_entries``,), of the type computed in: the tiles are written there.
     known : bool
         They are there already, from an earlier call with the same rows, and are only multiplied.
+    low : ndarray, optional
+        Like ``kept``, which then is float32 too, for tiles in float64 in two parts: ``kept`` has the values less
+        ``shift``, which a product in float32 can take as its own, and ``low`` what their rounding loses.
 
     Returns
     -------
@@ -332,15 +345,24 @@ def product(kind, parameters, const double[:, ::1] X, Y, Ux, Uy, bint single=Fal
         if pair.n and pair.m:
             pair.rx, pair.ry = &means_x[0], &means_y[0]
     cdef char[::1] raw
+    cdef float[::1] lows
     pair.kept = NULL
     pair.known = 0
+    pair.low = NULL
+    pair.shift = shift
     if kept is not None:
-        if kept.itemsize != (4 if single else 8) or kept.size < fk_kept_entries(pair.n, pair.m, same):
-            raise ValueError(f"no room for the tiles of {pair.n} by {pair.m} rows in {kept.size} of {kept.dtype}")
+        for room in (kept,) if low is None else (kept, low):
+            if room.itemsize != (4 if single or low is not None else 8) or room.size < fk_kept_entries(
+                pair.n, pair.m, same
+            ):
+                raise ValueError(f"no room for the tiles of {pair.n} by {pair.m} rows in {room.size} of {room.dtype}")
         if kept.size:
             raw = kept.view(np.int8)
             pair.kept = &raw[0]
             pair.known = known
+        if low is not None and low.size:
+            lows = low
+            pair.low = &lows[0]
     walk(&kernel, &pair, single)
     return left, right, (None if rx is None else (sums[0], sums[1]))
 
@@ -365,6 +387,56 @@ def subtract_products(float[:, ::1] S, Py_ssize_t start, Py_ssize_t stop, Py_ssi
     with nogil:
         ops.s.dots(stop - start, columns, first, -1.0, &S[start, 0], stride, &turned[0, 0, 0], 1,
                    &S[start, first], stride)
+
+
+cdef enum:
+    TALL = 512  # rows of tall arrays at a time: a few columns of so many stay in the first level of cache
+
+
+cdef bint is_tall(object A):
+    """Whether an array has many rows, column by column, and there are loops wider than most builds of BLAS have."""
+    return ops.d.dots is not NULL and A.shape[0] >= TALL and A.shape[1] > 0 and A.strides[0] == 8
+
+
+def tall_inner(A, B):
+    """A' B, shape (m, k), for A (n, m) and B (n, k) in float64; by own loops where both lie column by column."""
+    if not (is_tall(A) and is_tall(B)):
+        return A.T @ B
+    cdef const double[:, :] a = A, b = B
+    cdef Py_ssize_t n = a.shape[0], m = a.shape[1], k = b.shape[1], even = n - n % FK_PAD, first, strip
+    if b.shape[0] != n:
+        raise ValueError(f"inner products of columns of {n} and of {b.shape[0]} numbers")
+    cdef Py_ssize_t lda = a.strides[1] // 8, ldb = b.strides[1] // 8
+    out = np.zeros((m, k))
+    cdef double[:, ::1] v = out
+    with nogil:
+        for strip in range((even + TALL - 1) // TALL):
+            first = strip * TALL
+            ops.d.multiply(m, min(TALL, even - first), k, &a[first, 0], lda, &b[first, 0], ldb, &v[0, 0], k)
+    if even < n:
+        out += A[even:].T @ B[even:]
+    return out
+
+
+def add_tall_product(A, C, X):
+    """X += A C in place, for A (n, m) and X (n, k) in float64; by own loops where both lie column by column."""
+    if not (is_tall(A) and is_tall(X)):
+        X += (C.T @ A.T).T
+        return
+    cdef const double[:, :] a = A
+    cdef double[:, :] x = X
+    cdef const double[:, ::1] c = np.ascontiguousarray(C)
+    cdef Py_ssize_t n = a.shape[0], m = a.shape[1], k = x.shape[1], even = n - n % FK_PAD, first, strip
+    if x.shape[0] != n or c.shape[0] != m or c.shape[1] != k:
+        raise ValueError(f"{X.shape} is not the shape of a product of {A.shape} and {C.shape}")
+    cdef Py_ssize_t lda = a.strides[1] // 8, ldx = x.strides[1] // 8
+    with nogil:
+        for strip in range((even + TALL - 1) // TALL):
+            first = strip * TALL
+            ops.d.multiply_transposed(m, min(TALL, even - first), k, &a[first, 0], lda, &c[0, 0], k,
+                                      &x[first, 0], ldx)
+    if even < n:
+        X[even:] += A[even:] @ C
 
 
 def exp_nonpositive(x):

@@ -42,7 +42,8 @@ def _whole(value: Any) -> int | None:
 
 def is_number(value: object) -> TypeGuard[float]:
     """Whether this is one real number: no truth value, text or array."""
-    return isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
+    # float and int are real: named first, they are found fast
+    return isinstance(value, (float, int, numbers.Real)) and not isinstance(value, (bool, np.bool_))
 
 
 def _real(value: Any, name: str, need: str) -> float:
@@ -144,9 +145,9 @@ def check_rng(rng: Any) -> np.random.Generator:
     """A Generator as SPEC 7 has it: from None (fresh entropy), an int, a SeedSequence or bit generator, or itself."""
     need = "an int, a numpy.random.Generator or SeedSequence, or None for a different result every time"
     generators: Any = (np.random.Generator, np.random.SeedSequence, np.random.BitGenerator)
-    seeds: Any = (numbers.Integral, np.ndarray, Sequence)
+    seeds: Any = (int, numbers.Integral, np.ndarray, Sequence)  # int is one: the first is found fast
     refused = (bool, np.bool_, str, bytes)
-    if rng is not None and (isinstance(rng, refused) or not isinstance(rng, generators + seeds)):
+    if rng is not None and (isinstance(rng, refused) or not isinstance(rng, seeds + generators)):
         hint = "; numpy.random.default_rng(seed) replaces RandomState" * isinstance(rng, np.random.RandomState)
         raise TypeError(f"rng is {rng!r}; give {need}{hint}")
     try:

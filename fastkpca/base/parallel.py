@@ -113,8 +113,8 @@ def tile_rows(width: int, *, entries: int = 1 << 18, least: int = 64, most: int 
     return 1 << (rows.bit_length() - 1)
 
 
-WORTH_A_TASK = 1 << 20
-"""Multiplications that take ten times as long as to hand them to a thread."""
+WORTH_A_TASK = 1 << 19
+"""Multiplications that take some four times as long as to hand them to a thread."""
 
 
 def shares(n: int, multiplications: float, *, most: int = 4, least: int = 1024) -> list[slice]:

@@ -107,10 +107,11 @@ def _by_powers(problem: Problem, K: np.ndarray) -> _Pairs | None:
 def _by_lapack(problem: Problem, K: np.ndarray, root: np.ndarray, count: float) -> _Pairs:
     """By LAPACK, which overwrites K; ``root``: of the weights, whose sum is ``count``."""
     target, n = problem.target, len(K)
-    size, norm = count * float(max(K.max(), -K.min())), _weighted_norm(K, root)
     weighted = problem.rows.weights is not None
+    norm = _weighted_norm(K, root) if weighted else float(np.linalg.norm(K))
+    size = count * float(max(K.max(), -K.min()))
     means = _centre(K, root, weighted=weighted) if target.center else _scale(K, root)
-    total, error = float(np.trace(K)), problem.entry_error * count
+    total, error = float(K.trace()), problem.entry_error * count
     # one more than asked for: it gives the gap behind the last cluster
     asked = n if target.n_components is None else target.n_components + 1
     values, vectors = largest_eigenpairs(K, asked)
@@ -148,8 +149,6 @@ def _scale(K: np.ndarray, root: np.ndarray) -> np.ndarray:
 
 def _weighted_norm(K: np.ndarray, root: np.ndarray) -> float:
     """|D^(1/2) K D^(1/2)|_F for D^(1/2) = diag(root)."""
-    if np.all(root == 1.0):
-        return float(np.linalg.norm(K))
     step = parallel.tile_rows(len(K), least=1)
     parts = (np.linalg.norm(K[i : i + step] * root[i : i + step, None] * root) for i in range(0, len(K), step))
     return float(np.sqrt(sum(float(x) ** 2 for x in parts)))

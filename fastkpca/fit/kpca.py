@@ -182,8 +182,8 @@ def kpca(
             solution = solve(problem, chosen)
             score = _write_scores(problem, solution, out) if return_scores or out is not None else None
     tol = problem.target.tol if problem.target.tol_is_required else None
-    info = solution.info | {"tol": tol, "seconds": time.perf_counter() - started}
-    return _model(problem, replace(solution, info=info), chosen, score, keep_moments=keep_moments)
+    solution.info.update(tol=tol, seconds=time.perf_counter() - started)
+    return _model(problem, solution, chosen, score, keep_moments=keep_moments)
 
 
 def plan(

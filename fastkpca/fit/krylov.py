@@ -93,21 +93,14 @@ def _solve(
     coordinates = coordinates_for(
         kernel, rows, diagonal, problem.largest_value, problem.budget.n_threads, center=problem.target.center
     )
-    trace = coordinates.trace(diagonal)
-    product = coordinates.product(products.double, exact=way.name == "exact")
-    search = None if products.single is None else coordinates.search_product(products.single)
-    # entries err by e, and the weighted matrix by sum w times that in norm
-    entry_error = problem.entry_error * (coordinates.count / n)
-    entries = Entries(kernel, rows, diagonal, coordinates, products.matrix, budget.n_threads, products.values)
+    matrix = _kernel_matrix(problem, products, coordinates, rows, diagonal, exact=way.name == "exact")
     with parallel.blas_threads():
         fraction = None if target.n_components else target.c
         held = matrix_in_memory and is_compiled(kernel)
         block = default_block_size(n, wanted, held=held)
         start, known = _start(problem, way, rows, coordinates, block)
         reached = block_krylov(
-            KernelMatrix(
-                product, search, trace, kernel.positive_semidefinite, entry_error, known, entries, budget.n_threads
-            ),
+            replace(matrix, features=known),
             SolverTarget(wanted, target.tol, fraction, not target.guaranteed, failure),
             SolverBudget(passes, way.room.basis, way.room.pass_seconds, lapack_seconds, otherwise),
             start=start,
@@ -117,13 +110,42 @@ def _solve(
         )
     if budget.report is not None and reached.passes < passes:  # fewer passes than allowed were enough
         budget.report("krylov", passes, passes)
+    trace, product_error = coordinates.trace(diagonal), float(matrix.product.error_bound)
     total = trace - n * reached.grand_mean
     size = max(abs(trace), float(np.abs(reached.theta).max()), -reached.negative_end)
     # the mean of all entries errs by no more than an entry does
-    slack = 4 * EPS * n * size + n * (entry_error + product.error_bound)
-    info = _info(way, reached, float(product.error_bound), matrix_in_memory)
+    slack = 4 * EPS * n * size + n * (matrix.entry_error + product_error)
+    info = _info(way, reached, product_error, matrix_in_memory)
     info |= negative_end(reached.negative_end, kernel)
     return _solution(problem, reached, coordinates, present, (total, size, slack), info)
+
+
+def _kernel_matrix(
+    problem: Problem,
+    products: _Products,
+    coordinates: Coordinates,
+    rows: Rows,
+    diagonal: np.ndarray,
+    *,
+    exact: bool,
+) -> KernelMatrix:
+    """What the solver works on, in its coordinates."""
+    kernel, threads, values = problem.kernel, problem.budget.n_threads, products.values
+    # entries err by e, and the weighted matrix by sum w times that in norm; D^(1/2) E D^(1/2) by max w times |E|
+    entry_error = problem.entry_error * (coordinates.count / rows.n_samples)
+    if values is not None:
+        entry_error += values.kept_error * coordinates.largest_weight / rows.n_samples
+    return KernelMatrix(
+        product=coordinates.product(products.double, exact=exact),
+        search_product=None if products.single is None else coordinates.search_product(products.single),
+        trace=coordinates.trace(diagonal),
+        positive_semidefinite=kernel.positive_semidefinite,
+        entry_error=entry_error,
+        entries=Entries(kernel, rows, diagonal, coordinates, products.matrix, threads, values),
+        n_threads=threads,
+        measured=None if values is None else coordinates.measured(values.measured),
+        about=0.0 if values is None else values.shift,
+    )
 
 
 def _start(

@@ -11,7 +11,7 @@ from ..base import parallel
 from ..base.protocol import Kernel, Summary
 from ..maps.pivots import RankProbe, probe_rank
 
-__all__ = ["LARGER_LOOK", "MANY", "NOTHING_SEEN", "Glance", "Look", "look_at"]
+__all__ = ["LARGER_LOOK", "MANY", "NOTHING_SEEN", "Glance", "Look", "look_at", "look_at_first"]
 
 
 SMALL_LOOK = 192
@@ -69,8 +69,8 @@ NOTHING_SEEN = Look(np.zeros(1), None)
 class Glance:
     """The kernel values of a few rows of the sample: what they tell takes a tenth of a look's time."""
 
-    def __init__(self, kernel: Kernel, data: Summary):
-        K, trace = _centred(kernel, data, GLANCE)
+    def __init__(self, kernel: Kernel, data: Summary, count: int = GLANCE):
+        K, trace = _centred(kernel, data, count)
         usable = trace > 0.0 and bool(np.isfinite(K).all())
         self._K: np.ndarray = K if usable else K[:0]
         self._trace = trace
@@ -143,7 +143,7 @@ def look_at(
         )
 
     def spectrum() -> np.ndarray:
-        return _shares(kernel, data, few) if shares else np.zeros(0)
+        return _shares(kernel, data) if shares else np.zeros(0)
 
     if few:
         return Look(spectrum(), probe())
@@ -151,8 +151,17 @@ def look_at(
     return Look(found[1], found[0])
 
 
-def _shares(kernel: Kernel, data: Summary, few: bool) -> np.ndarray:
-    K, trace = _centred(kernel, data, SMALL_LOOK if few else 2 * SMALL_LOOK)
+def look_at_first(kernel: Kernel, data: Summary) -> Look:
+    """The share of the first eigenvalue alone, from below, of the rows of a look: it takes a fifth of its time."""
+    return Look(np.array([Glance(kernel, data, _rows_of_look(data)).first_share()]), None)
+
+
+def _rows_of_look(data: Summary) -> int:
+    return SMALL_LOOK if data.n_samples < LARGER_LOOK else 2 * SMALL_LOOK
+
+
+def _shares(kernel: Kernel, data: Summary) -> np.ndarray:
+    K, trace = _centred(kernel, data, _rows_of_look(data))
     with parallel.blas_threads():  # for so few rows a second thread does nothing but wait, on a busy machine a second
         values = np.linalg.eigvalsh((K + K.T) / 2)[::-1] if np.isfinite(K).all() else np.zeros(1)
     return np.maximum(values, 0.0) / trace if trace > 0 else np.zeros(1)

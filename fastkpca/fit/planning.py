@@ -50,7 +50,7 @@ from ..solve.outlook import EXPLORING_PASSES, SHARE
 from ..solve.powers import LEAST_SHARE, falls_fast
 from ..solve.sampled import FEWEST, SAMPLING_FAILURE, bound_flops, draws_worth, upper_share
 from . import footprint
-from .look import LARGER_LOOK, MANY, NOTHING_SEEN, Look, look_at
+from .look import LARGER_LOOK, MANY, NOTHING_SEEN, Look, look_at, look_at_first
 from .problem import Problem
 from .product_choice import LEAST_COLUMNS, Way, products_for
 
@@ -208,13 +208,12 @@ def _plan(problem: Problem) -> Plan:
         candidates = _within_budget(problem)
     else:
         candidates = [dense] if target.method == "dense" else _without_look(problem, dense) or _compared(problem, dense)
-    plan = replace(_choose(candidates, problem), otherwise=_lapack_instead(dense))
-    if quick and len(candidates) == 1:
-        plan = replace(plan, reason="a look at other routes would take as long")
+    plan = _choose(candidates, problem)
+    reason = "a look at other routes would take as long" if quick and len(candidates) == 1 else plan.reason
     if rows.sequential and plan.method != "features":
         size = readable_size(float(n * d * rows.dtype.itemsize))
-        plan = replace(plan, reason=f"{plan.reason}; loads all rows ({size}), which come in order only")
-    return plan
+        reason = f"{reason}; loads all rows ({size}), which come in order only"
+    return replace(plan, reason=reason, otherwise=_lapack_instead(dense))
 
 
 def _maps_on_line(problem: Problem, dense: Candidate) -> list[Candidate]:
@@ -328,7 +327,10 @@ def _compared(problem: Problem, dense: Candidate) -> list[Candidate]:
     # of a kernel's own map by name, and no other route, the look at pivots would tell nothing
     pivots = target.method != "features" or target.features in ("auto", "pivots")
     sampled = target.may_use_sampled_bound and target.tol_is_required
-    look = look_at(problem.kernel, problem.data, pivots=pivots, beside=sampled, n_threads=problem.budget.n_threads)
+    if pivots or target.n_components is None or not problem.kernel.positive_semidefinite:
+        look = look_at(problem.kernel, problem.data, pivots=pivots, beside=sampled, n_threads=problem.budget.n_threads)
+    else:
+        look = look_at_first(problem.kernel, problem.data)
     candidates = [] if target.forced else [dense]
     if target.method in ("auto", "krylov"):
         candidates += _krylov_candidates(problem, look)
@@ -749,7 +751,8 @@ def _krylov_candidate(problem: Problem, look: Look, way: Way) -> Candidate:
         D //= 2
     memory = needed(D)
     obstacle = _krylov_obstacle(problem, look, k) or _too_much(memory, limit)
-    values = values if memory + values <= limit else 0.0
+    extra = 0.0 if held else values  # values in float64 are held in two parts, of which one serves the search
+    values = values if memory + extra <= limit else 0.0
     # a pass in float32 takes half as long, and over values that it keeps the first one alone makes these
     single = 0.5 if exact and (held or not way_in_memory) else 1.0
     makes = 1.0 if values and not way_in_memory else search
@@ -757,8 +760,8 @@ def _krylov_candidate(problem: Problem, look: Look, way: Way) -> Candidate:
     passing = way.seconds(single * makes + KRYLOV_DOUBLE) + (search - makes) * later
     risk = 1.0 if proved else FLAT_RISK if search < MOST_PASSES else LEFT_RISK
     seconds = (seconds + passing) * risk + 3.0 * n * D * D / SYRK_RATE
-    left = replace(_krylov_room(problem, way, k, memory + values), values=values)
-    memory += values
+    memory += min(extra, values)
+    left = replace(_krylov_room(problem, way, k, memory), values=values)
     return Candidate("krylov", way.name, seconds, memory, D, obstacle, way, left)
 
 
@@ -852,7 +855,8 @@ def _values_kept(problem: Problem, memory: float, *, held: bool) -> float:
     worth = held or d >= DEAR_COLUMNS or not compiled
     size = kept_value_bytes(n, d, 4) + (0.0 if held else 8.0 * n * d) if compiled else kept_bytes(n)
     here = held or not problem.rows.distributed  # other values of distributed rows are made where these are
-    return size if worth and here and memory + size <= problem.budget.memory else 0.0
+    fits = (held and compiled) or memory + size <= problem.budget.memory
+    return size if worth and here and fits else 0.0
 
 
 def _krylov_room(problem: Problem, way: Way, k: int, memory: float) -> Room:

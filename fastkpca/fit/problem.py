@@ -317,11 +317,11 @@ def warn_of_ranges(kernel: Kernel, data: Summary, names: tuple[str, ...] | None)
         return
     with np.errstate(over="ignore"):
         ranges = data.box[1] - data.box[0]
-    varying = np.flatnonzero((ranges > 0) & np.isfinite(ranges))
-    if len(varying) < 2 or ranges[varying].max() <= WIDE * ranges[varying].min():
+    varies = (ranges > 0) & np.isfinite(ranges)
+    sizes = ranges[varies]
+    if len(sizes) < 2 or (widest := sizes.max()) <= WIDE * sizes.min():
         return
-    widest = ranges[varying].max()
-    small = [repr(names[j]) if names else str(j) for j in varying if WIDE * ranges[j] < widest]
+    small = [repr(names[j]) if names else str(j) for j in np.flatnonzero(varies) if WIDE * ranges[j] < widest]
     first = int(np.argmax(np.where(np.isfinite(ranges), ranges, 0.0)))
     warn_caller(
         f"the columns of X have wildly different ranges: that of column {repr(names[first]) if names else first} is "

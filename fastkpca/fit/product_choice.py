@@ -144,7 +144,10 @@ def products_for(
         least = kernel.entry_error(both_sides(data_x, data_y), np.dtype(np.float64)) or 0.0
     rest = tol if tol is None else tol - least  # for the approximation
     if (rest is None or rest > 0.0) and (tol is None or name != "auto" or exact.once > WORTH_ASKING):
-        ways += [_way(offer, data_x, data_y, columns) for offer in kernel.summations(data_x, data_y, rest)]
+        for offer in kernel.summations(data_x, data_y, rest):
+            ways.append(_way(offer, data_x, data_y, columns))
+            if offer.name == name:  # those that follow take milliseconds to plan
+                break
     best = best_product(ways).seconds()
     if name == "pivots" or (name == "auto" and best > WORTH_PROBING):
         seconds = np.inf if name == "pivots" else best

@@ -86,7 +86,7 @@ def number_kept(
 
     ``above``: how far above these the true eigenvalues may lie (or above zero, for further ones), for the warning.
     """
-    positive, c = int(np.sum(eigenvalues > floor)), target.c
+    positive, c = int((eigenvalues > floor).sum()), target.c
     if positive == 0:
         largest = 2 * floor + max(float(np.max(eigenvalues, initial=0.0)), 0.0) + float(np.max(above))
         outside = target.given_map and float(np.max(above)) > 10 * floor
@@ -151,7 +151,7 @@ def _warn_of_fewer(
 def signs_of(scores: np.ndarray) -> np.ndarray:
     """Signs that make the largest |score| of a sample positive; near-ties go to the first row on every route."""
     size = np.abs(scores.T, order="C")  # reductions along contiguous memory: three times faster
-    first = np.argmax(size >= (1 - 1e-6) * size.max(axis=1)[:, None], axis=1)
+    first = (size >= (1 - 1e-6) * size.max(axis=1)[:, None]).argmax(axis=1)
     return np.where(scores[first, np.arange(scores.shape[1])] < 0, -1.0, 1.0)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..base.caching import cached_property
+
 __all__ = ["LOOSE", "Target"]
 
 LOOSE = 1e-4
@@ -45,7 +47,7 @@ class Target:
     guaranteed: bool = False
     center: bool = True
 
-    @property
+    @cached_property
     def n_components(self) -> int | None:
         """The number that was asked for; None where the eigenvalues decide it."""
         return self.c if isinstance(self.c, int) else None

@@ -253,12 +253,14 @@ class _Directions:
 
     def lift(self, unpack: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
         def lift(V: np.ndarray) -> np.ndarray:
-            spectra = np.zeros((V.shape[1], *self.sizes), dtype=np.complex128)
-            spectra.reshape(len(spectra), -1)[:, self.places] = V.T
+            # v_a is real for an even function, imaginary for an odd one: real and imaginary parts never mix
+            odd = sum(np.any(wave.imag, axis=0)[number] for wave, number in zip(self.waves, self.numbers, strict=True))
+            parts = np.zeros((V.shape[1], 2, *self.sizes))
+            parts.reshape(len(parts), 2, -1)[:, odd % 2, self.places] = V.T * np.array([1.0, 1.0, -1.0, -1.0])[odd]
             for c in range(len(self.sizes) - 1, -1, -1):
                 wave = self.waves[c][self.half[0] :] if c == 0 else self.waves[c]
-                spectra = np.moveaxis(np.tensordot(wave, spectra, axes=(1, c + 1)), 0, c + 1)
-            return unpack(np.ascontiguousarray(spectra))
+                parts = along(wave.real + wave.imag, parts, c + 2)
+            return unpack(parts[:, 0] + 1j * parts[:, 1])
 
         return lift
 

@@ -124,7 +124,8 @@ class FourierMap(FeatureMap):
         size = transforms.about(max(n, LEAST_TILE // 2))
         if size not in self._kept_nodes:
             doubled, lines = tuple(2 * m for m in self.half), [np.convolve(line, line) for line in self._lines]
-            nodes = transforms.nodes_inside(doubled, self.eps, self._inside, lines=lines, n=size)
+            modes = transforms.mean_modes(lines)
+            nodes = transforms.nodes_inside(doubled, self.eps, self._inside, modes=modes, n=size)
             self._kept_nodes.setdefault(size, nodes)
         return self._kept_nodes[size]
 
@@ -194,8 +195,9 @@ class FourierMap(FeatureMap):
         return self.applied(C)(X)
 
     def applied(self, C: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-        spectra = self._pack(np.asarray(C, dtype=np.float64)) * self._half_root
-        at = transforms.SharedType2(spectra, self.half, self.eps, self._lines, self._inside)
+        C = np.asarray(C, dtype=np.float64)
+        sizes = np.linalg.norm(C, axis=0) * sqrt(self.weights.sum())
+        at = transforms.SharedType2(self._pack(C) * self._half_root, self.half, self.eps, sizes, self._inside)
 
         def values(X: np.ndarray) -> np.ndarray:
             P, near = self._points(X)
@@ -382,7 +384,7 @@ class ToeplitzMoments(OperatorMoments):
     def product_error(self) -> float:
         """Two FFTs, each off by at most 4 log2(size) u in the 2-norm (Higham, Accuracy and Stability, section 24.1)."""
         symbol, total = self.symbol, self.total
-        size = float(np.abs(symbol).max()) * float(self.map.weights.max())
+        size = max(float(symbol.max()), -float(symbol.min())) * float(self.map.weights.max())
         return UNIT * (
             (8.0 * np.log2(symbol.size) + 32.0) * size + 64.0 * float(total @ total) / max(self.count, 1e-300)
         )
@@ -418,10 +420,11 @@ class ToeplitzMoments(OperatorMoments):
         rounding = (
             64.0 * np.log2(symbol.size) * UNIT * float(np.sum(both * squares)) * float(np.sum(self.map.weights**2))
         )
-        image = self._uncentred(total[:, None])[:, 0]
+        values = _values(self.map._pack(total[:, None]) * self.map._half_root, symbol.shape)[0]
+        product = float(np.vdot(values * symbol, values)) / symbol.size  # total' S T S total
         n = max(self.count, 1e-300)
         b = float(total @ total)
-        centred = square - 2.0 * float(total @ image) / n + (b / n) ** 2
+        centred = square - 2.0 * product / n + (b / n) ** 2
         rounding += 1e-13 * (square + (b / n) ** 2) + 4.0 * b / n * self.product_error
         return sqrt(max(centred, 0.0) + rounding)
 

@@ -59,6 +59,8 @@ __all__ = [
 
 BLOCK = 128
 """Most pivots proposed at once: enough for BLAS 3, few enough that rejection (b^3 / 3 flops, one thread) is cheap."""
+SQUARED = 16
+"""Multiplications that take as long as to square a feature and to add it up three times."""
 SAMPLE_ROWS = 4096
 CANDIDATES = 4
 """Rows, for each pivot, that are enough to choose pivots among."""
@@ -374,15 +376,15 @@ class _Judgement:
         self.weights, self.all_shares = weights, float(self.shares.sum())
         self.parts = np.stack([weights * (self.shares == 0.0), weights * (self.shares > 0.0)], axis=1)
 
-    def after(self, picked: np.ndarray, residual: np.ndarray, squares: np.ndarray) -> np.ndarray:
-        """After each of the pivots ``picked``, whose features squared are ``squares``: what is beyond the target can
+    def after(self, picked: np.ndarray, residual: np.ndarray, of_each: np.ndarray, of_rows: np.ndarray) -> np.ndarray:
+        """After each of the pivots ``picked``, for the sums of their squared features: what is beyond the target can
         then be dropped. ``residual`` is that before them."""
-        sums = np.maximum(residual @ self.parts - np.cumsum(squares @ self.parts, axis=0), 0.0)
+        sums = np.maximum(residual @ self.parts - np.cumsum(of_each, axis=0), 0.0)
         judged: np.ndarray = sums[:, 0]
         if self.all_shares:
             left = self.shares.sum() - np.cumsum(self.shares[picked])
             self.shares[picked] = 0.0
-            ahead = np.maximum(residual - squares.sum(axis=0), 0.0)
+            ahead = np.maximum(residual - of_rows, 0.0)
             margin = 1.0 + 2.0 * _relative_error(self.weights * ahead, self.shares)
             judged = judged + sums[:, 1] * np.where(left > 0.0, margin * self.all_shares / np.maximum(left, 1.0), 1.0)
         return judged
@@ -419,21 +421,20 @@ def _select(
         proposed = _proposed(np.where(residual > floor, weights * residual, 0.0), size, rng)
         if not len(proposed):
             break
-        accepted, new = _features_of_accepted(kernel, S, F[:k], proposed, rng.random(size), floor, n_threads)
+        if k + size > len(F):
+            F = np.concatenate([F[:k], np.empty((min(max(k, BLOCK), done + max_pivots - k), n))])
+        accepted, new = _features_of_accepted(kernel, S, F, k, proposed, rng.random(size), floor, n_threads)
         if len(accepted) == 0:  # residuals that were rounding: strike them out, and end when none is left
             residual[proposed] = 0.0
             continue
-        squares = new * new
-        judged = judgement.after(accepted, residual, squares)
+        of_each, of_rows = _squares(new, judgement.parts, n_threads)
+        judged = judgement.after(accepted, residual, of_each, of_rows)
         reached = np.flatnonzero(judged <= target)
         m = int(reached[0]) + 1 if len(reached) else len(accepted)
-        residual = np.maximum(residual - squares[:m].sum(axis=0), 0.0)
+        residual = np.maximum(residual - (of_rows if m == len(new) else (new[:m] ** 2).sum(axis=0)), 0.0)
         residual[accepted[:m]] = 0.0
         chosen.append(accepted[:m])
         trace.extend(judged[:m])
-        if k + m > len(F):
-            F = np.concatenate([F[:k], np.empty((min(max(k, BLOCK), done + max_pivots - k), n))])
-        F[k : k + m] = new[:m]
         count += m
     index = np.concatenate(chosen) if chosen else np.empty(0, dtype=np.intp)
     exhausted = trace[-1] > target and count < max_pivots
@@ -453,20 +454,39 @@ def _features_of_accepted(
     kernel: Kernel,
     S: np.ndarray,
     F: np.ndarray,
+    k: int,
     proposed: np.ndarray,
     draws: np.ndarray,
     floor: np.ndarray,
     n_threads: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(which of the proposed rows of S are accepted as pivots, their features of all rows) after the features F."""
-    F_proposed = np.ascontiguousarray(F[:, proposed].T)
+    """(which of the proposed rows of S are accepted as pivots, their features of all rows), after the first k of F.
+
+    The features are written behind these.
+    """
+    F_proposed = np.ascontiguousarray(F[:k, proposed].T)
     S_proposed = S[proposed]
     H = _block(kernel, S_proposed, S_proposed)
     H -= F_proposed @ F_proposed.T
     accepted, L = _core.accept(H, draws, floor[proposed])
     if len(accepted) == 0:
         return proposed[:0], np.empty((0, len(S)))
-    return proposed[accepted], _features(kernel, S_proposed[accepted], L, S, n_threads, F, F_proposed[accepted])
+    new = F[k : k + len(accepted)]
+    _features(kernel, S_proposed[accepted], L, S, n_threads, new, F[:k], F_proposed[accepted])
+    return proposed[accepted], new
+
+
+def _squares(new: np.ndarray, parts: np.ndarray, n_threads: int) -> tuple[np.ndarray, np.ndarray]:
+    """Sums of squared features (k, n): over the rows with both weights of ``parts`` (n, 2), and for each row."""
+    of_rows = np.empty(new.shape[1])
+    pieces = parallel.shares(len(of_rows), SQUARED * new.size)
+
+    def task(i: int) -> np.ndarray:
+        squares = new[:, pieces[i]] ** 2
+        squares.sum(axis=0, out=of_rows[pieces[i]])
+        return np.asarray(squares @ parts[pieces[i]])
+
+    return parallel.tree_reduce(task, len(pieces), np.add, n_threads=n_threads), of_rows
 
 
 def _features(
@@ -475,23 +495,23 @@ def _features(
     L: np.ndarray,
     S: np.ndarray,
     n_threads: int,
+    out: np.ndarray,
     F: np.ndarray | None = None,
     F_pivots: np.ndarray | None = None,
-) -> np.ndarray:
+) -> None:
     """Those that the pivots add to the rows of S after features F, if any: L^-1 (k(pivots, S) - F_pivots F)."""
     done = np.empty((0, len(S))) if F is None else F
     coefficients = np.empty((len(pivots), 0)) if F_pivots is None else np.ascontiguousarray(F_pivots)
-
-    def features(part: slice) -> np.ndarray:
-        new = _block(kernel, pivots, S[part])
-        _core.project_out(new, done[:, part], coefficients)
-        _core.solve(L, new)
-        return new
-
     parts = parallel.shares(len(S), len(S) * len(pivots) * (16 + len(done) + len(pivots) / 2))
-    if len(parts) == 1:
-        return features(parts[0])
-    return np.hstack(list(parallel.run(lambda i: features(parts[i]), len(parts), n_threads=n_threads)))
+
+    def task(i: int) -> None:
+        new = _block(kernel, pivots, S[parts[i]])
+        _core.project_out(new, done[:, parts[i]], coefficients)
+        _core.solve(L, new)
+        out[:, parts[i]] = new
+
+    for _ in parallel.run(task, len(parts), n_threads=n_threads):
+        pass
 
 
 def _relative_error(values: np.ndarray, shares: np.ndarray) -> float:
@@ -893,7 +913,8 @@ def _look_beside(
         return ()
     # the features of the pivots themselves are the factor of their matrix
     factor = np.ascontiguousarray(selection.features[:, selection.index].T)
-    F = _features(kernel, S[selection.index], factor, others, n_threads)
+    F = np.empty((k, n))
+    _features(kernel, S[selection.index], factor, others, n_threads, F)
     drawn = []
     for rank in (k // 2, k):
         residual = np.maximum(diagonal - np.einsum("ij,ij->j", F[:rank], F[:rank]), 0.0)

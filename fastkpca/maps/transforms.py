@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from math import factorial, gamma, log10, pi, prod, sqrt
+from math import factorial, gamma, isqrt, log10, pi, prod, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,6 +44,8 @@ __all__ = [
     "finufft_cost",
     "gaussian_mean_modes",
     "has_finufft",
+    "mean_modes",
+    "modes_of",
     "nodes_inside",
     "type1",
     "type2",
@@ -128,7 +130,8 @@ def type1(
     With ``lines`` (the sums of the weights w_m >= 0 of the modes, by axis), only the weighted errors of the modes are
     as ``error_bound`` says with ``WEIGHTED_SAFETY``.
     """
-    nodes = nodes or _nodes_for(P, half, eps, 1 if U is None else U.shape[1], lines)
+    modes = None if lines is None else mean_modes(lines)
+    nodes = nodes or _nodes_for(P, half, eps, 1 if U is None else U.shape[1], modes)
     if (nodes.boxes is None or P.shape[1] == 0) and has_finufft():
         return _finufft_type1(P, U, half, eps)
     U = np.ones((P.shape[1], 1)) if U is None else U
@@ -136,19 +139,23 @@ def type1(
 
 
 def type2(
-    P: np.ndarray, spectra: np.ndarray, half: tuple[int, ...], eps: float, lines: Lines | None = None
+    P: np.ndarray, spectra: np.ndarray, half: tuple[int, ...], eps: float, modes: np.ndarray | None = None
 ) -> np.ndarray:
     """Values (n, k) at the points P (d, n) of k Hermitian half spectra.
 
-    With ``lines`` as in ``type1`` the spectra are w_m^(1/2) c_m, and the error is at most that of ``error_bound`` with
-    ``WEIGHTED_SAFETY`` times |c|_2 (sum w)^(1/2).
+    With ``modes`` (from ``modes_of``) the spectra are w_m^(1/2) c_m for the weights w of a Gaussian, and the error of a
+    column is at most that of ``error_bound`` with ``WEIGHTED_SAFETY`` times its size.
     """
-    if P.shape[1] * prod(2 * m + 1 for m in half) <= FEW_PHASES:
+    if _few_phases(P, half):
         return _direct_type2(P, spectra, half)
-    nodes = _nodes_for(P, half, eps, len(spectra), lines) if P.shape[1] else None
+    nodes = _nodes_for(P, half, eps, len(spectra), modes) if P.shape[1] else None
     if nodes is not None and nodes.boxes is not None:
         return _boxes_type2(P, spectra, nodes)
     return _finufft_type2(P, spectra, half, eps) if has_finufft() else _direct_type2(P, spectra, half)
+
+
+def _few_phases(P: np.ndarray, half: tuple[int, ...]) -> bool:
+    return P.shape[1] * prod(2 * m + 1 for m in half) <= FEW_PHASES
 
 
 def _run(transform: Callable[..., np.ndarray], work: int, *arrays: Any, **options: Any) -> np.ndarray:
@@ -261,6 +268,14 @@ def _exponentials(p: np.ndarray, lowest: int, highest: int) -> np.ndarray:
     np.cos(angle, out=upper.real)
     np.sin(angle, out=upper.imag)
     return np.hstack([np.conj(upper[:, :0:-1]), upper]) if lowest else upper
+
+
+def _waves(p: np.ndarray, m: int) -> np.ndarray:
+    """cos(0 p) to cos(m p), then sin(p) to sin(m p): (n, 2 m + 1)."""
+    step = 1 + isqrt(m)  # one product each, of a multiple of step and of a smaller number
+    small, large = _exponentials(p, 0, step - 1), _exponentials(step * p, 0, m // step)
+    waves = (large[:, :, None] * small[:, None, :]).reshape(len(p), -1)
+    return np.hstack([waves.real[:, : m + 1], waves.imag[:, 1 : m + 1]])
 
 
 def _chunk(half: tuple[int, ...], n: int) -> int:
@@ -384,8 +399,8 @@ def _boxes(
 
     Interpolation axis by axis multiplies errors by Lebesgue constants, at most (2 / pi) log q + 1 each. Of the bound
     8 d eps the remainder takes seven eighths, the rounding of Lagrange values, some 30 q u Lebesgue^d, the rest.
-    Where weights meet the modes, M^q becomes the root mean square of m^q (``modes``: its q-th root for each axis and
-    each of the ``ORDERS``), and the remainder takes a quarter.
+    Where M^q may be a mean of m^q (``modes``: its q-th root for each axis and each of the ``ORDERS``) the remainder
+    takes a quarter. Where weights meet the modes that is the root mean square; for given spectra it is less.
     """
     if eps < 4e-13:
         return None
@@ -399,11 +414,33 @@ def _boxes(
     return _Boxes(int(ORDERS[best]), tuple(map(int, counts[:, best])), float(costs[best]))
 
 
-def _mean_modes(line: np.ndarray) -> np.ndarray:
-    """(sum_m w_m |m|^(2 q) / sum_m w_m)^(1 / (2 q)) for modes -M to M, for each q of the ``ORDERS``."""
-    largest = len(line) // 2
-    squares = (np.arange(-largest, largest + 1.0) / max(largest, 1)) ** 2
-    return largest * (line @ squares[:, None] ** ORDERS / line.sum()) ** (0.5 / ORDERS)
+def mean_modes(lines: Lines) -> np.ndarray:
+    """(sum_m w_m |m|^(2 q) / sum_m w_m)^(1 / (2 q)) by axis, for modes -M to M and each q of the ``ORDERS``."""
+    means = [_powers(line, len(line) // 2, 4) / line.sum() for line in lines]
+    return np.stack([len(line) // 2 * mean ** (0.5 / ORDERS) for line, mean in zip(lines, means)])
+
+
+def modes_of(spectra: np.ndarray, half: tuple[int, ...], sizes: np.ndarray) -> np.ndarray:
+    """The largest (sum_m |s_m| |m|^q / size)^(1 / q) of the half spectra s, by axis and for each q of the ``ORDERS``.
+
+    The q-th derivatives of a spectrum's values are at most such a sum. Of s_m = w_m^(1/2) c_m and sizes
+    |c|_2 (sum w)^(1/2), the root mean squares of ``mean_modes`` are no less, by Cauchy's inequality.
+    """
+    terms = np.abs(_with_negative_modes(spectra))
+    result = np.empty((len(half), len(ORDERS)))
+    for c, m in enumerate(half):
+        lines = terms.sum(axis=tuple(e + 1 for e in range(len(half)) if e != c))
+        if c == 0:
+            lines = np.hstack([np.zeros((len(lines), m)), lines])
+        sums = _powers(lines, m, 2) / np.maximum(sizes, 1e-300)[:, None]
+        result[c] = m * sums.max(axis=0, initial=0.0) ** (1.0 / ORDERS)
+    return result
+
+
+def _powers(lines: np.ndarray, largest: int, power: int) -> np.ndarray:
+    """sum_m w_m (|m| / M)^(power q / 2) for modes -M to M and each q of the ``ORDERS``, which are 4, 6, 8, ..."""
+    base = (np.arange(-largest, largest + 1.0) / max(largest, 1)) ** power
+    return np.asarray(lines @ np.cumprod(np.tile(base, (len(ORDERS) + 1, 1)), axis=0)[1:].T)
 
 
 def gaussian_mean_modes(rates: np.ndarray, half: tuple[int, ...]) -> np.ndarray:
@@ -446,11 +483,11 @@ class Nodes:
         return np.asarray((self.ends[1] - self.ends[0]) / self.boxes.counts)
 
     @cached_property
-    def exponentials(self) -> list[np.ndarray]:
-        """exp(i m x) by axis: (nodes, 2 M + 1)."""
+    def waves(self) -> list[np.ndarray]:
+        """cos(m x) for 0 <= m <= M, then sin(m x) for 1 <= m <= M, by axis: (nodes, 2 M + 1)."""
         assert self.boxes is not None
         grid = Grid(self.ends[0], self.sides, self.boxes.counts, (self.boxes.order,) * len(self.half))
-        return [_exponentials(grid.nodes(c), -m, m) for c, m in enumerate(self.half)]
+        return [_waves(grid.nodes(c), m) for c, m in enumerate(self.half)]
 
     def covers(self, P: np.ndarray) -> bool:
         return bool((P.min(axis=1) >= self.ends[0]).all() and (P.max(axis=1) <= self.ends[1]).all())
@@ -462,25 +499,24 @@ def about(n: int) -> int:
 
 
 def nodes_inside(
-    half: tuple[int, ...], eps: float, inside: np.ndarray, k: int = 1, lines: Lines | None = None, n: int = MANY
+    half: tuple[int, ...], eps: float, inside: np.ndarray, k: int = 1, modes: np.ndarray | None = None, n: int = MANY
 ) -> Nodes:
-    """For k columns at any n points within these distances (d,) of 0."""
-    return _cheapest_nodes(half, eps, -inside, inside, n, k, lines)
+    """For k columns at any n points within these distances (d,) of 0; ``modes`` as in ``cost``."""
+    return _cheapest_nodes(half, eps, -inside, inside, n, k, modes)
 
 
-def _nodes_for(P: np.ndarray, half: tuple[int, ...], eps: float, k: int, lines: Lines | None) -> Nodes:
+def _nodes_for(P: np.ndarray, half: tuple[int, ...], eps: float, k: int, modes: np.ndarray | None) -> Nodes:
     """For k columns at the points P."""
     if P.shape[1] == 0:
         return Nodes(half, None, np.zeros((2, len(half))))
-    return _cheapest_nodes(half, eps, P.min(axis=1), P.max(axis=1), P.shape[1], k, lines)
+    return _cheapest_nodes(half, eps, P.min(axis=1), P.max(axis=1), P.shape[1], k, modes)
 
 
 def _cheapest_nodes(
-    half: tuple[int, ...], eps: float, low: np.ndarray, high: np.ndarray, n: int, k: int, lines: Lines | None
+    half: tuple[int, ...], eps: float, low: np.ndarray, high: np.ndarray, n: int, k: int, modes: np.ndarray | None
 ) -> Nodes:
     slack = 1e-9 + 1e-12 * (high - low)
     ends = np.stack([low - slack, high + slack])
-    modes = None if lines is None else np.stack([_mean_modes(line) for line in lines])
     return Nodes(half, _cheapest(half, eps, list(0.5 * (ends[1] - ends[0])), n, k, modes)[1], ends)
 
 
@@ -511,42 +547,59 @@ def _slabs(P: np.ndarray, nodes: Nodes) -> list:
 
 
 def _boxes_type1(P: np.ndarray, U: np.ndarray, nodes: Nodes) -> np.ndarray:
-    half, d, k = nodes.half, len(nodes.half), U.shape[1]
-    shape = (*[2 * m + 1 for m in half[:-1]], half[-1] + 1)  # halved along the last axis, while sums are made
-    total = np.zeros((k, *shape), dtype=np.complex128)
+    half, k = nodes.half, U.shape[1]
+    total = np.zeros((k, *[2 * m + 1 for m in half]))
     for grid, begin, points, rows in _slabs(P, nodes):
-        others = [np.conj(values) for values in nodes.exponentials]
-        others[0] = others[0][begin : begin + grid.shape[0]]
-        last = others.pop()[:, half[-1] :]
-        last = np.hstack([last.real, last.imag])  # nodal values are real: one real product
+        waves = [nodes.waves[0][begin : begin + grid.shape[0]], *nodes.waves[1:]]
         for j in range(k):
             nodal = np.zeros(prod(grid.shape))
             edges = grid.spread(points, np.ascontiguousarray(U[rows, j : j + 1]), nodal, 0, len(points))
             grid.add(edges, nodal)
-            part = nodal.reshape(-1, grid.shape[-1]) @ last
-            part = (part[:, : half[-1] + 1] + 1j * part[:, half[-1] + 1 :]).reshape(*grid.shape[:-1], -1)
-            for c in range(d - 2, -1, -1):
-                part = along(others[c].T, part, c)
+            part = nodal.reshape(grid.shape)
+            for c in range(len(half) - 1, -1, -1):
+                part = along(waves[c].T, part, c)
             total[j] += part
-    if d == 1:
-        return total
-    # the same half, taken along the first axis: t_-m = conj t_m
-    upper = total[:, half[0] :]
-    lower = np.conj(_flip(total)[:, half[0] :, ..., :-1])
-    return np.concatenate([lower, upper], axis=d)
+    return _from_waves(total, half)
+
+
+def _from_waves(sums: np.ndarray, half: tuple[int, ...]) -> np.ndarray:
+    """Half spectra of sums (k, 2 M_1 + 1, ...) with products of ``_waves``: exp(-i m x) = cos(m x) - i sin(m x)."""
+    cosines, sines = _parted(sums, 1, half[0])
+    spectra = cosines.astype(np.complex128)
+    spectra[:, 1:].imag = -sines
+    for axis, m in enumerate(half[1:], 2):
+        cosines, sines = _parted(spectra, axis, m)
+        first, others = _parted(cosines, axis, 0)
+        sines = 1j * sines
+        spectra = np.concatenate([np.flip(others + sines, axis=axis), first, others - sines], axis=axis)
+    return spectra
+
+
+def _to_waves(spectra: np.ndarray, half: tuple[int, ...]) -> np.ndarray:
+    """The factors (k, 2 M_1 + 1, ...) of products of ``_waves`` whose sum is the real part of the half spectra's."""
+    part = spectra
+    for axis, m in enumerate(half[1:], 2):
+        lower, rest = _parted(part, axis, m - 1)
+        first, upper = _parted(rest, axis, 0)
+        lower = np.flip(lower, axis=axis)
+        part = np.concatenate([first, upper + lower, 1j * (upper - lower)], axis=axis)
+    return np.concatenate([part.real, -part.imag[:, 1:]], axis=1)
+
+
+def _parted(values: np.ndarray, axis: int, m: int) -> tuple[np.ndarray, np.ndarray]:
+    """The entries 0 to m along an axis, and those after."""
+    before = (slice(None),) * axis
+    return values[(*before, slice(0, m + 1))], values[(*before, slice(m + 1, None))]
 
 
 def _nodal_values(spectra: np.ndarray, nodes: Nodes, rows: slice) -> np.ndarray:
     """Values (k, nodes) of half spectra, twice where m_1 > 0, at some nodes of the first axis, all of the others."""
-    first = nodes.exponentials[0][rows, nodes.half[0] :]
-    first = np.hstack([first.real, -first.imag])
-    nodal = np.empty((len(spectra), len(first), prod(len(values) for values in nodes.exponentials[1:])))
-    for spectrum, values in zip(spectra, nodal, strict=True):
-        part = spectrum
+    waves = [nodes.waves[0][rows], *nodes.waves[1:]]
+    nodal = np.empty((len(spectra), len(waves[0]), prod(len(values) for values in waves[1:])))
+    for part, values in zip(_to_waves(spectra, nodes.half), nodal, strict=True):
         for c in range(len(nodes.half) - 1, 0, -1):
-            part = along(nodes.exponentials[c], part, c)
-        part = part.reshape(len(part), -1)
-        np.matmul(first, np.vstack([part.real, part.imag]), out=values)
+            part = along(waves[c], part, c)
+        np.matmul(waves[0], part.reshape(len(part), -1), out=values)
     return nodal.reshape(len(spectra), -1)
 
 
@@ -565,7 +618,7 @@ def _boxes_type2(P: np.ndarray, spectra: np.ndarray, nodes: Nodes) -> np.ndarray
 
 
 class SharedType2:
-    """``type2`` of spectra at one tile of points after the other: values at nodes ``inside`` are computed once.
+    """``type2`` with ``modes_of`` these sizes, one tile after the other: values at nodes ``inside`` are computed once.
 
     Tiles of few points, or with points elsewhere, are worked on by themselves: values never depend on other tiles.
     """
@@ -575,10 +628,10 @@ class SharedType2:
         spectra: np.ndarray,
         half: tuple[int, ...],
         eps: float,
-        lines: Lines,
+        sizes: np.ndarray,
         inside: np.ndarray,
     ):
-        self.spectra, self.half, self.eps, self.lines, self.inside = spectra, half, eps, lines, inside
+        self.spectra, self.half, self.eps, self.sizes, self.inside = spectra, half, eps, sizes, inside
         self._kept: dict[int, tuple[Nodes, np.ndarray] | None] = {}
 
     def _at_nodes(self, n: int) -> tuple[Nodes, np.ndarray] | None:
@@ -593,13 +646,18 @@ class SharedType2:
             self._kept.setdefault(size, found)
         return self._kept[size]
 
+    @cached_property
+    def modes(self) -> np.ndarray:
+        return modes_of(self.spectra, self.half, self.sizes)
+
     def _nodes(self, n: int) -> Nodes:
-        return nodes_inside(self.half, SHARED_SHARE * self.eps, self.inside, len(self.spectra), self.lines, n)
+        return nodes_inside(self.half, SHARED_SHARE * self.eps, self.inside, len(self.spectra), self.modes, n)
 
     def __call__(self, P: np.ndarray) -> np.ndarray:
         found = self._at_nodes(P.shape[1]) if P.shape[1] >= SHARED else None
         if found is None or not found[0].covers(P):
-            return type2(P, self.spectra, self.half, self.eps, self.lines)
+            modes = None if _few_phases(P, self.half) else self.modes
+            return type2(P, self.spectra, self.half, self.eps, modes)
         nodes, nodal = found
         ((grid, _, points, _),) = _slabs(P, nodes)
         values = np.empty((P.shape[1], len(self.spectra)))

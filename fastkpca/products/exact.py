@@ -29,10 +29,12 @@ from ..base.rounding import UNIT32, rounding_factor
 from ..rows.view import Rows
 from .blocks import TILE, checked_block, squares_about_means, upper_tiles
 from .narrow import near_summation
-from .vectors import columns_of, with_ones
+from .vectors import aligned, columns_of, with_ones
 
 __all__ = ["ExactSummation", "band_rows", "kept_bytes", "sum_terms"]
 
+MEAN_ROWS = 64
+"""Rows that tell the mean of all values, and as many others."""
 MOST_WORK = 1 << 32
 """Multiplications of a task: a quarter of a second."""
 Means = tuple[np.ndarray, np.ndarray, float]
@@ -41,7 +43,7 @@ _Part = tuple[np.ndarray | None, np.ndarray | None, tuple[float, float] | None]
 """K Uy, K' Ux, and the sums of squares about the means and of the values themselves."""
 _Pair = Callable[..., _Part]
 """(X, Y, Ux, Uy, means) -> _Part for a pair of bands; Y and Uy None: the rows of X with themselves. Compiled ones take
-two more, ``kept`` and ``known``, as ``tiles.product`` does."""
+four more, ``kept``, ``known``, ``low`` and ``shift``, as ``tiles.product`` does."""
 
 
 def band_rows(n: int, d: int) -> int:
@@ -88,9 +90,12 @@ def _compiled_pair(kind: str, parameters: dict[str, Any], single: bool) -> _Pair
         means: Means | None,
         kept: np.ndarray | None = None,
         known: bool = False,
+        low: np.ndarray | None = None,
+        shift: float = 0.0,
     ) -> _Part:
         rx, ry, g = (None, None, 0.0) if means is None else means
-        return _tiles.product(kind, parameters, X, Y, Ux, Uy, single, rx, None if Y is None else ry, g, kept, known)
+        ry = None if Y is None else ry
+        return _tiles.product(kind, parameters, X, Y, Ux, Uy, single, rx, ry, g, kept, known, low, shift)
 
     return pair
 
@@ -189,35 +194,46 @@ class ExactSummation(Summation):
         self.progress = progress
         self._pair = self._make_pair(self.dtype == np.float32)
         self._keeps, self._kept, self._known = keeps, np.empty(0, dtype=self.dtype), False
+        self._low: np.ndarray | None = None
+        """What the values that are kept lose in float32, where these serve a search too."""
         self.shift = 0.0
         """The values that are kept are those of the kernel less this."""
+        self.measured: NormPass | None = None
+        """The pass that has computed the values for a search, about ``shift`` as all row means."""
 
     def _make_pair(self, single: bool) -> _Pair:
         compiled = self.kernel.compiled_tile()
         return _compiled_pair(*compiled, single) if compiled is not None else _block_pair(self.kernel, single)
 
     def in_float32(self) -> ExactSummation:
-        """The same product in float32, for searching, with the values that this one keeps; they are computed now.
+        """The same product in float32, for searching, with values that both keep; they are computed now.
 
-        Their mean is taken off before they are rounded: products with vectors of mean zero lose the less.
+        About their mean is taken off before they are rounded: products with vectors of mean zero lose the less. What
+        rounding loses is kept beside them, in float32 too, for this product (``kept_error``).
         """
-        sums = self.matmat(np.ones((self.shape[1], 1)))
+        n = self.shape[0]
+        self.shift = self._mean_of_some()
+        self._kept, self._low = (aligned(_ends_of_tiles(self.bands)[-1], np.float32) for _ in range(2))
+        self.measured = self.pass_with_norm(np.empty((n, 0)), np.full(n, self.shift), self.shift)
         single = ExactSummation(
             self.kernel, self.rows_x, n_threads=self.n_threads, dtype=np.float32, keeps=True, progress=self.progress
         )
-        single.shift = float(sums.mean()) / self.shape[1]
-        single._kept, single._known = np.empty(len(self._kept), dtype=np.float32), True
-        parts = parallel.shares(len(self._kept), len(self._kept), most=64)
-
-        def task(i: int) -> None:
-            with np.errstate(all="ignore"):  # the padding between tiles holds anything
-                np.subtract(self._kept[parts[i]], single.shift, out=single._kept[parts[i]], casting="same_kind")
-
-        for _ in parallel.run(task, len(parts), n_threads=self.n_threads):
-            pass
+        single.shift, single._kept, single._known = self.shift, self._kept, True
         # values and vectors are rounded once each; a sum in float32 has no more terms than a tile has columns
         single.search_error = (rounding_factor(TILE) + 4.0) * UNIT32, single.shift
         return single
+
+    def _mean_of_some(self) -> float:
+        """Mean of the values between a few rows and others; 0 where that is not finite, which a product names."""
+        rows = self.rows_x.take(np.linspace(0, self.shape[0] - 1, 2 * MEAN_ROWS).astype(np.intp))
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = float(checked_block(self.kernel, rows[::2], rows[1::2]).mean())
+        return mean if np.isfinite(mean) else 0.0
+
+    @property
+    def kept_error(self) -> float:
+        """Bound on the Frobenius norm of what values lose that are kept in two parts: 48 bits of K_ij - s stay."""
+        return 0.0 if self.measured is None else 4.5e-15 * float(np.sqrt(self.measured.centred_square))
 
     @property
     def bands(self) -> list[tuple[slice, slice]]:
@@ -229,7 +245,11 @@ class ExactSummation(Summation):
         if not self._known:
             self.matmat(np.empty((self.shape[1], 0)))
         (I, J), ends = self.bands[number], _ends_of_tiles(self.bands)
-        kept = self._kept[ends[number] : ends[number + 1]]
+        part = slice(ends[number], ends[number + 1])
+        kept = self._kept[part]
+        if self._low is not None:
+            with np.errstate(all="ignore"):  # the padding between tiles holds anything
+                kept = self.shift + np.add(kept, self._low[part], dtype=np.float64)
         return _tiles.kept_block(kept, I.stop - I.start, J.stop - J.start, I == J)
 
     def matmat(self, U: np.ndarray) -> np.ndarray:
@@ -289,17 +309,23 @@ class ExactSummation(Summation):
         ends = _ends_of_tiles(tiles) if self._keeps else []
         rows = None
         if self._keeps and not self._known:
-            self._kept = np.empty(ends[-1], dtype=self.dtype)  # one array: its pages are large ones
+            if self._low is None:
+                self._kept = aligned(ends[-1], self.dtype.type)  # one array: its pages are large ones
             rows = self.rows_x.all()  # shifted once, not for each pair of bands
 
         def band(which: slice) -> np.ndarray:
             return self._band(which) if rows is None else rows[which]
 
+        shift = self.shift if self._low is None else 0.0  # else tiles of float64 have the kernel's own values
+
         def task(number: int) -> tuple[slice, slice, _Part]:
             I, J = tiles[number]
             same = I == J
-            means = None if r is None else (r[I] - self.shift, r[J] - self.shift, g - self.shift)
-            values = (self._kept[ends[number] : ends[number + 1]], self._known) if self._keeps else ()
+            means = None if r is None else (r[I] - shift, r[J] - shift, g - shift)
+            values: tuple[Any, ...] = ()
+            if self._keeps:
+                part = slice(ends[number], ends[number + 1])
+                values = self._kept[part], self._known, None if self._low is None else self._low[part], self.shift
             X, Y = band(I), None if same else band(J)
             return I, J, pair(X, Y, U[I], None if same else U[J], means, *values)
 
@@ -310,8 +336,8 @@ class ExactSummation(Summation):
             if squares is not None:
                 sums += np.array(squares) * (1.0 if I == J else 2.0)
         self._known = self._keeps
-        if self.shift:
-            product += self.shift * U.sum(axis=0, dtype=np.float64)
+        if shift:
+            product += shift * U.sum(axis=0, dtype=np.float64)
         return product, sums
 
     def _band(self, band: slice) -> np.ndarray:

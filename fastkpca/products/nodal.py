@@ -17,6 +17,10 @@ from ..base import parallel
 __all__ = ["interpolate", "spread"]
 
 
+ZEROED = 4
+"""Multiplications that take as long as to set a number to zero."""
+
+
 def _run_length(n: int) -> int:
     """Points of a task: by their number alone, and so many tasks that threads end at about the same time."""
     return max(2048, min(32768, -(-n // 16)))
@@ -41,8 +45,10 @@ def spread(
     if out is None:
         nodal = np.zeros((k, *grid.shape))
     else:
-        out.fill(0.0)
         nodal = out.reshape(k, *grid.shape)
+        pieces = parallel.shares(out.size, ZEROED * out.size)
+        for _ in parallel.run(lambda i: out[pieces[i]].fill(0.0), len(pieces), n_threads=n_threads):
+            pass
     flat, run = nodal.reshape(-1), _run_length(n)
 
     def task(i: int) -> list:

@@ -4,7 +4,26 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["columns_of", "with_ones"]
+from .._core.tiles import add_tall_product, tall_inner
+
+__all__ = ["add_tall_product", "aligned", "aligned_columns", "columns_of", "tall_inner", "with_ones"]
+
+LINE = 64
+"""Bytes of a line of the cache, and of the widest vectors."""
+
+
+def aligned(count: int, dtype: type[np.floating]) -> np.ndarray:
+    """An array of so many numbers, not set, that begins with a line of the cache: no vector of it lies on two."""
+    size = np.dtype(dtype).itemsize
+    room = np.empty(count + LINE // size, dtype=dtype)
+    start = -room.ctypes.data % LINE // size
+    return room[start : start + count]
+
+
+def aligned_columns(n: int, columns: int) -> np.ndarray:
+    """An array (n, columns) of float64, not set, column by column, each of which begins with a line of the cache."""
+    length = -(-n * 8 // LINE) * LINE // 8
+    return aligned(columns * length, np.float64).reshape(columns, length)[:, :n].T
 
 
 def columns_of(U: np.ndarray, n: int, *, finite: bool = True) -> np.ndarray:

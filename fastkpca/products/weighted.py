@@ -261,6 +261,14 @@ class Coordinates:
     def search_product(self, search: Summation) -> Summation:
         return search
 
+    def measured(self, passed: NormPass | None) -> NormPass | None:
+        """A pass over K as one over the solver's matrix; None where that is another."""
+        return passed
+
+    @property
+    def largest_weight(self) -> float:
+        return 1.0
+
     def block(self, V: np.ndarray) -> np.ndarray:
         """Values at the rows, as the solver's columns."""
         return V
@@ -307,6 +315,13 @@ class _WeightedCoordinates(Coordinates):
 
     def search_product(self, search: Summation) -> Summation:
         return WeightedSummation(search, self.weights)
+
+    def measured(self, passed: NormPass | None) -> NormPass | None:
+        return None
+
+    @property
+    def largest_weight(self) -> float:
+        return float(self.weights.max())
 
     def block(self, V: np.ndarray) -> np.ndarray:
         return self._weighted.reflect(self._weighted.root[:, None] * V)

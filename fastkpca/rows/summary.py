@@ -82,7 +82,7 @@ class _FirstPass:
                     scatter += squares.sum(axis=0) if w is None else w @ squares
             else:
                 count = _moments.update(columns, w, 0.0, mean, scatter)
-        a, b = np.searchsorted(self.index, (start, start + len(X)))
+        a, b = self.index.searchsorted((start, start + len(X)))
         return _Look(low, high, count, mean, scatter, square, X[self.index[a:b] - start])
 
     def _columns(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

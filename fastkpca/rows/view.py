@@ -131,6 +131,10 @@ class Columns:
         return whole
 
 
+def _is_sparse(rows: Any) -> bool:
+    return type(rows) is not np.ndarray and sp.issparse(rows)
+
+
 class Rows:
     """N rows of d numbers, minus a shift and over a scale; ``source`` is a 2-D array, a memory map, a CSR matrix or a
     ``Source``.
@@ -150,7 +154,7 @@ class Rows:
         scale: np.ndarray | None = None,
         columns: np.ndarray | None = None,
     ):
-        self.source = source.tocsr() if sp.issparse(source) else source
+        self.source = source.tocsr() if _is_sparse(source) else source
         self._paged = source if isinstance(source, Source) else None
         self._n = int(source.shape[0]) if self._paged is None else None
         self.n_features = int(source.shape[1]) if self._paged is None else self._paged.n_features
@@ -211,7 +215,7 @@ class Rows:
     def shares_memory(self, array: np.ndarray) -> bool:
         """Whether an array, or the file that it maps, is where the rows are read from."""
         held = self.source if self._paged is None else self._paged.mapped
-        return held is not None and not sp.issparse(held) and np.shares_memory(held, array)
+        return held is not None and not _is_sparse(held) and np.shares_memory(held, array)
 
     def __len__(self) -> int:
         return self.n_samples
@@ -263,7 +267,7 @@ class Rows:
         return rows if self.columns is None else np.take(rows, self.columns, axis=1)
 
     def _shifted(self, part: Any, *, fresh: bool) -> np.ndarray:
-        if sp.issparse(part):
+        if _is_sparse(part):
             part, fresh = part.toarray(), True
         if holds_more(part.dtype) and not _fits(part):
             if self._offset is not None:

@@ -13,14 +13,19 @@ import scipy.linalg
 from scipy.linalg import lapack
 
 from ..base import parallel
+from ..products.vectors import add_tall_product, aligned_columns, tall_inner
 from .certificate import RitzBlock
 
-__all__ = ["STRIP", "Basis", "inner", "times"]
+__all__ = ["STRIP", "Basis", "inner", "times", "without_means"]
 
 STRIP = 32
 """Columns of temporary arrays of n rows."""
+FEW = 512
+"""Rows of an array that BLAS multiplies as it is."""
 PANEL = 8192
 """Rows of a task, of many."""
+COPIED = 16
+"""Multiplications that take as long as to copy a number."""
 
 
 class Basis:
@@ -138,12 +143,12 @@ class Basis:
     def append(self, X: np.ndarray, image: np.ndarray) -> np.ndarray:
         """Add orthonormal columns X, with ``image`` = A X; returns Q' image, where Q includes X."""
         m, b = self.size, X.shape[1]
-        self._Q = _with_columns(self._Q, m, X, self._reserve)
+        self._Q = _with_columns(self._Q, m, X, self._reserve, self.n_threads)
         self.size = m + b
         border = inner(self.Q, image, self.n_threads)
         if self.keeps_images:
             lower = inner(X, self._W[:, :m], self.n_threads)
-            self._W = _with_columns(self._W, m, image, self._reserve)
+            self._W = _with_columns(self._W, m, image, self._reserve, self.n_threads)
         else:
             lower = border[:m].T
         self.compression = _bordered(self.compression, border, lower)
@@ -207,12 +212,13 @@ def _panels(n: int, columns: int) -> list[slice]:
 def times(A: np.ndarray, B: np.ndarray, n_threads: int = 1) -> np.ndarray:
     """A B, column-major where A is: saves a copy where that is needed."""
     panels = _panels(len(A), B.size)
-    if len(panels) == 1:
+    if len(A) < FEW:
         return (B.T @ A.T).T
-    out = np.empty((len(A), B.shape[1]), order="F")
+    out = aligned_columns(len(A), B.shape[1])
 
     def task(i: int) -> None:
-        np.matmul(B.T, A[panels[i]].T, out=out[panels[i]].T)
+        out[panels[i]] = 0.0
+        add_tall_product(A[panels[i]], B, out[panels[i]])
 
     for _ in parallel.run(task, len(panels), n_threads=n_threads):
         pass
@@ -223,8 +229,10 @@ def inner(A: np.ndarray, B: np.ndarray, n_threads: int = 1) -> np.ndarray:
     """A' B, the panels' products added along a fixed tree."""
     panels = _panels(len(A), A.shape[1] * B.shape[1])
     if len(panels) == 1:
-        return A.T @ B
-    return parallel.tree_reduce(lambda i: A[panels[i]].T @ B[panels[i]], len(panels), np.add, n_threads=n_threads)
+        return tall_inner(A, B)
+    return parallel.tree_reduce(
+        lambda i: tall_inner(A[panels[i]], B[panels[i]]), len(panels), np.add, n_threads=n_threads
+    )
 
 
 def symmetric(A: np.ndarray) -> np.ndarray:
@@ -240,31 +248,55 @@ def descending_eigenpairs(T: np.ndarray, **options: Any) -> tuple[np.ndarray, np
 def _subtract(X: np.ndarray, Q: np.ndarray, coordinates: np.ndarray, n_threads: int = 1) -> np.ndarray:
     """X - Q coordinates, in place, a panel of rows and a strip of columns at a time."""
     panels = _panels(len(X), coordinates.size)
-    if len(panels) == 1 and X.shape[1] <= STRIP:
-        X -= times(Q, coordinates)
-        return X
+    negative = -coordinates
 
     def task(i: int) -> None:
         rows = panels[i]
         for j in range(0, X.shape[1], STRIP):
-            X[rows, j : j + STRIP] -= times(Q[rows], coordinates[:, j : j + STRIP])
+            add_tall_product(Q[rows], negative[:, j : j + STRIP], X[rows, j : j + STRIP])
 
     for _ in parallel.run(task, len(panels), n_threads=n_threads):
         pass
     return X
 
 
-def _with_columns(store: np.ndarray, used: int, X: np.ndarray, reserve: int) -> np.ndarray:
+def without_means(X: np.ndarray, n_threads: int = 1) -> np.ndarray:
+    """X less the mean of each column, float64, column-major."""
+    n, columns = X.shape
+    panels = _panels(n, COPIED * columns)
+    if len(panels) == 1:
+        return np.subtract(X, X.mean(axis=0, dtype=np.float64), out=aligned_columns(n, columns))
+    sums = parallel.tree_reduce(
+        lambda i: X[panels[i]].sum(axis=0, dtype=np.float64), len(panels), np.add, n_threads=n_threads
+    )
+    mean, out = sums / n, aligned_columns(n, columns)
+
+    def task(i: int) -> None:
+        np.subtract(X[panels[i]], mean, out=out[panels[i]])
+
+    for _ in parallel.run(task, len(panels), n_threads=n_threads):
+        pass
+    return out
+
+
+def _with_columns(store: np.ndarray, used: int, X: np.ndarray, reserve: int, n_threads: int) -> np.ndarray:
     """The used columns of a store and X behind them, in the same store where there is room."""
-    needed = used + X.shape[1]
+    needed, n = used + X.shape[1], len(store)
     if used == 0 and not reserve:
         return X
+    wider = store
     if needed > store.shape[1]:
-        wider = np.empty((len(store), max(needed, min(2 * store.shape[1], reserve))), order="F")
-        wider[:, :used] = store[:, :used]
-        store = wider
-    store[:, used:needed] = X
-    return store
+        wider = aligned_columns(n, max(needed, min(2 * store.shape[1], reserve)))
+    panels = _panels(n, COPIED * (needed if wider is not store else X.shape[1]))
+
+    def task(i: int) -> None:
+        if wider is not store:
+            wider[panels[i], :used] = store[panels[i], :used]
+        wider[panels[i], used:needed] = X[panels[i]]
+
+    for _ in parallel.run(task, len(panels), n_threads=n_threads):
+        pass
+    return wider
 
 
 def _bordered(A: np.ndarray, right: np.ndarray, below: np.ndarray) -> np.ndarray:
@@ -285,4 +317,4 @@ def _cholesky_qr(X: np.ndarray, n_threads: int) -> np.ndarray | None:
     diagonal = R.diagonal()
     if diagonal.min() < 1e-5 * diagonal.max():
         return None
-    return np.asfortranarray(times(X, lapack.dtrtri(R)[0], n_threads))
+    return times(X, lapack.dtrtri(R)[0], n_threads)

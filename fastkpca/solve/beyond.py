@@ -265,14 +265,16 @@ def largest_eigenvalue_bound(S: np.ndarray) -> float:
 
 def _krylov_estimate(S: np.ndarray, columns: int = 8, steps: int = 6) -> float:
     """About the largest eigenvalue of a symmetric matrix, from below: its Ritz value on a small block Krylov space."""
+    basis, images = (np.empty((len(S), columns * (steps + 1)), dtype=S.dtype, order="F") for _ in range(2))
     block = np.random.default_rng(0).standard_normal((len(S), columns)).astype(S.dtype)
-    basis = np.linalg.qr(block)[0]
-    for _ in range(steps):
-        block = S @ basis[:, -columns:]
-        block -= basis @ (basis.T @ block)
-        basis = np.hstack([basis, np.linalg.qr(block)[0]])
-    basis = np.linalg.qr(basis)[0]
-    return float(np.linalg.eigvalsh(basis.T @ (S @ basis))[-1])
+    for j in range(0, basis.shape[1], columns):
+        known, new = basis[:, :j], slice(j, j + columns)
+        for _ in range(2):  # after the first, a block that had no other direction is known once more
+            block -= known @ (known.T @ block)
+            block = np.linalg.qr(block)[0]
+        basis[:, new] = block
+        images[:, new] = block = S @ block
+    return float(np.linalg.eigvalsh(basis.T @ images)[-1])
 
 
 def feature_bound(

@@ -6,13 +6,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..base.protocol import NormPass
 from ..base.rounding import UNIT, rounding_factor
 from ..products.vectors import with_ones
+from .basis import without_means
 from .certificate import MatrixInfo, product_error
 from .costs import Expenses
 from .task import KernelMatrix
 
 __all__ = ["CentredProducts"]
+
+
+MOST_SPREAD = 16.0
+"""Sum of squares over that of the centred matrix, up to which row means need not be known to measure the norm."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,16 @@ class CentredProducts:
         self._means_in_float64 = False
         self.search_columns = 0
         """Of all products in float32."""
+        if matrix.measured is not None:
+            self._begin(matrix.measured, matrix.about)
+
+    def _begin(self, measured: NormPass, about: float) -> None:
+        self.row_means, self.grand_mean = np.full(self.n, about), about
+        self._set_norm(measured.row_sums, measured.centred_square)
+        assert self.norm is not None
+        self.estimated_norm = self.norm.centred
+        if measured.centred_square > MOST_SPREAD * self.norm.centred**2:
+            self.norm = None  # a pass that knows the means will lose less
 
     # passes ----------------------------------------------------------------------------------------------------
 
@@ -67,14 +83,12 @@ class CentredProducts:
         else:
             Y = product.matmat(U)
         del U
-        Y = np.asarray(Y, dtype=np.float64)
         self.expenses.count_pass(search=True)
         self.search_columns += X.shape[1]
         if first:
-            self._set_means(Y[:, -1])
+            self._set_means(Y[:, -1].astype(np.float64))
             Y = Y[:, :-1]
-        Y -= Y.mean(axis=0)
-        return np.asfortranarray(Y)
+        return without_means(Y, self.matrix.n_threads)
 
     def exact(self, X: np.ndarray, want_norm: bool) -> np.ndarray:
         """H K X in float64, with row sums (first time) and the Frobenius norm (where asked for) of the same tiles."""
@@ -90,8 +104,7 @@ class CentredProducts:
         else:
             Y = product.matmat(X)
         self.expenses.count_pass(search=False)
-        Y -= Y.mean(axis=0)
-        return np.asfortranarray(Y)
+        return without_means(Y, self.matrix.n_threads)
 
     def _set_means(self, sums: np.ndarray) -> None:
         self.row_means = sums / self.n

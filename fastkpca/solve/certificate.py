@@ -130,7 +130,7 @@ class Certificate:
     def width(self) -> float:
         """Of the widest interval."""
         lower, upper = self.eigenvalue_bounds.T
-        return float(np.max(upper - lower))
+        return float((upper - lower).max())
 
 
 def product_error(n: int, columns: int, norm: float, entry_error: float = 0.0, error_bound: float = 0.0) -> float:
@@ -182,7 +182,7 @@ class RitzBlock:
     @property
     def theta(self) -> np.ndarray:
         """Ritz values, descending."""
-        return np.diag(self.compression)
+        return self.compression.diagonal()
 
     @cached_property
     def errors(self) -> RitzErrors | None:
@@ -195,22 +195,22 @@ class RitzBlock:
         """
         m, theta, eta = len(self.compression), self.theta, self.product_error
         # |error|_2 of an m x m matrix of inner products of unit columns
-        inner = np.sqrt(m) * rounding_factor(self.n) * UNIT
+        inner = sqrt(m) * rounding_factor(self.n) * UNIT
         delta = _norm(self.gram - np.eye(m), inner) + inner
-        known = np.isfinite(self.residual_gram).all() and np.isfinite(self.compression).all() and np.isfinite(eta)
+        known = np.isfinite(self.residual_gram).all() and np.isfinite(self.compression).all() and isfinite(eta)
         if not (delta <= 0.25 and known):
             return None
-        size = float(np.max(np.abs(theta)))
+        size = float(np.abs(theta).max())
         # V'R from Gram matrices: V'Y - V'V T, rounding of the two added
         cross = _norm(self.compression - self.gram * theta, inner * size) + 2 * inner * size
-        root = 1.0 / np.sqrt(1.0 - delta)
-        norm = float(np.sqrt(max(np.trace(self.residual_gram), 0.0)))
+        root = 1.0 / sqrt(1.0 - delta)
+        norm = sqrt(max(float(self.residual_gram.trace()), 0.0))
         return RitzErrors(
             orthogonality_error=delta,
             cross=cross,
             compression=3.0 * delta * size + (cross + (1.0 + delta) * eta) / (1.0 - delta),
             # the last term: R itself is a difference, rounded
-            residual=eta * root + norm * (root - 1.0) + 4.0 * np.sqrt(m) * rounding_factor(m) * UNIT * size,
+            residual=eta * root + norm * (root - 1.0) + 4.0 * sqrt(m) * rounding_factor(m) * UNIT * size,
             residual_norm=norm,
         )
 
@@ -342,19 +342,19 @@ def upper_ends(T: np.ndarray, L: np.ndarray, mu: float) -> np.ndarray:
         small eigenvalue problem.
     """
     m, r = len(T), len(L)
-    if not np.isfinite(mu):
+    if not isfinite(mu):
         return np.full(m, np.inf)
-    big = np.empty((m + r, m + r))
+    big = np.zeros((m + r, m + r))
     big[:m, :m] = T
     big[m:, :m] = L
     big[:m, m:] = L.T
-    big[m:, m:] = mu * np.eye(r)
+    big.flat[m * (m + r + 1) :: m + r + 1] = mu
     values, _, failed = lapack.dsyevd(big, compute_v=0, overwrite_a=1)
     if failed:
         return np.full(m, np.inf)
     values = values[::-1][:m]
     scale = max(abs(values[0]), float(np.abs(T).sum(axis=0).max()), mu)
-    return np.maximum(values, mu) + 8.0 * (np.sqrt(m + r) + 4.0) * UNIT * scale
+    return np.maximum(values, mu) + 8.0 * (sqrt(m + r) + 4.0) * UNIT * scale
 
 
 def _norm(A: np.ndarray, little: float) -> float:
@@ -373,11 +373,11 @@ def _residual_factor(gram: np.ndarray, n: int, error: float) -> np.ndarray:
     m = len(gram)
     gram = (gram + gram.T) / 2
     # the a of the least trace, where the error is not far below the residuals
-    norm = float(np.sqrt(max(np.trace(gram), 1e-280)))
-    young = float(np.clip(np.sqrt(m) * error / norm, _YOUNG, 1.0))
+    norm = sqrt(max(float(gram.trace()), 1e-280))
+    young = min(max(sqrt(m) * error / norm, _YOUNG), 1.0)
     gram.flat[:: m + 1] += error**2 / young
     scale = np.maximum(np.sqrt(np.maximum(gram.diagonal(), 0.0)), 1e-140)
-    scaled = gram / np.outer(scale, scale)
+    scaled = gram / (scale[:, None] * scale)
     if np.abs(scaled).max() > 1.001:  # not a Gram matrix to that accuracy: count the error of the largest for all
         scale = np.full(m, max(float(np.sqrt(np.abs(gram).max())), 1e-140))
         scaled = gram / scale[0] ** 2
@@ -387,7 +387,14 @@ def _residual_factor(gram: np.ndarray, n: int, error: float) -> np.ndarray:
     if failed:
         values, vectors = scipy.linalg.eigh(scaled, check_finite=False)
         factor = np.sqrt(np.maximum(values, 0.0) + rounding)[:, None] * vectors.T
-    return np.asarray(np.sqrt(1.0 + young) * factor * scale)
+    return np.asarray(sqrt(1.0 + young) * factor * scale)
+
+
+def _intervals(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    """As (m, 2)."""
+    bounds = np.empty((len(lower), 2))
+    bounds[:, 0], bounds[:, 1] = lower, upper
+    return bounds
 
 
 def cluster_labels(bounds: np.ndarray) -> np.ndarray:
@@ -419,12 +426,13 @@ def angle_bounds(theta: np.ndarray, residual_gram: np.ndarray, bounds: np.ndarra
     m = len(theta)
     values, upper = theta.tolist(), bounds[:, 1].tolist()
     lowest = np.minimum.accumulate(bounds[:, 0]).tolist()
-    starts = [0, *(np.flatnonzero(bounds[1:, 1] < bounds[:-1, 0]) + 1).tolist()]
+    starts = [0, *((bounds[1:, 1] < bounds[:-1, 0]).nonzero()[0] + 1).tolist()]
+    squares = residual_gram.diagonal().tolist()
     angles: list[float] = []
     for first, after in zip(starts, [*starts[1:], m]):
         if first >= c:
             break
-        end, angle = min(after, c), pi / 2
+        end, angle = after if after < c else c, pi / 2
         # the ends that face the cluster: lower ends of the eigenvalues above it, the upper end of the next one below
         above = lowest[first - 1] - values[first] if first > 0 else inf
         # beyond the last interval no gap is known
@@ -433,17 +441,16 @@ def angle_bounds(theta: np.ndarray, residual_gram: np.ndarray, bounds: np.ndarra
         if gap == inf:
             angle = 0.0
         elif gap > 0:  # not NaN
-            largest = _largest_eigenvalue(residual_gram[first:end, first:end])
+            alone = end - first == 1
+            largest = squares[first] if alone else _largest_eigenvalue(residual_gram[first:end, first:end])
             rho = sqrt(max(largest, 0.0)) * (1 + 1e-8) + error
-            angle = asin(min(rho / gap, 1.0))
+            angle = asin(rho / gap) if rho < gap else pi / 2
         angles += [angle] * (end - first)
     return np.array(angles)
 
 
 def _largest_eigenvalue(A: np.ndarray) -> float:
     """Infinite where A is not finite."""
-    if len(A) == 1:
-        return float(A[0, 0]) if isfinite(A[0, 0]) else inf
     return float(np.linalg.eigvalsh(A)[-1]) if np.isfinite(A).all() else inf
 
 
@@ -474,7 +481,7 @@ def ritz_certificate(
     if matrix.norm is not None:
         hi = np.minimum(hi, matrix.norm / np.sqrt(order))
     hi = np.maximum(hi, lo)
-    bounds = np.column_stack([lo, hi])
+    bounds = _intervals(lo, hi)
     return Certificate(
         eigenvalue_bounds=bounds[:c],
         angle_bounds=angle_bounds(theta, ritz.residual_gram, bounds, c, s + errors.residual),
@@ -536,7 +543,7 @@ def feature_certificate(
     # K is semidefinite, but its values as computed are that only up to their rounding; the ends hold for both
     lo = np.where(lo <= 0.0, lo - (16.0 + np.sqrt(max(D, 1))) * UNIT * sums.kernel_trace, lo)
     hi = (np.sqrt(high) + sums.rounded) ** 2 + left_out.mu + sums.defect_norm
-    bounds = np.column_stack([lo, hi])
+    bounds = _intervals(lo, hi)
     side = float(max(theta[0] - lo[0], hi[0] - theta[0] - left_out.mu))
     # of v = Phi y / sqrt(theta) the residual is Phi (C y - theta y) / sqrt(theta), besides what the map leaves out
     ratio = hi[0] / max(theta[min(c, m) - 1], 1e-300)
@@ -605,7 +612,7 @@ def dense_certificate(values: np.ndarray, c: int, *, n: int, norm: float, entry_
     error = (4.0 * np.sqrt(n) + 16.0) * UNIT * norm + n * entry_error
     if not error < SAYS_NOTHING:
         return _nothing_known(c, None)
-    bounds = np.column_stack([values - error, values + error])
+    bounds = _intervals(values - error, values + error)
     m = len(values)
     gram = np.eye(m) * error**2
     if m == n:

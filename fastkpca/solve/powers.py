@@ -1,14 +1,15 @@
-"""The largest eigenvalues of a small matrix that is held whole, from powers of it in float32, with a proof in float64.
+"""The largest eigenvalues of a small matrix that is held whole, from products in float32, with a proof in float64.
 
 Where the eigenvalues fall fast, a few products with a block of columns take less time than LAPACK's reduction to
-tridiagonal form. The block is judged as one of any other origin is (``certificate``): by residuals in float64, and by a
-bound on all that is outside of it, which the norm of the matrix gives, or else a factorisation.
+tridiagonal form: the first powers of the matrix, then a Chebyshev polynomial of it that is small on all eigenvalues
+below those of the block. The block is judged as one of any other origin is (``certificate``): by residuals in float64,
+and by a bound on all that is outside of it, which the norm of the matrix gives, or else a factorisation.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, frexp, inf, log, sqrt
+from math import acosh, ceil, frexp, inf, log, sqrt
 
 import numpy as np
 from scipy.linalg import blas, lapack
@@ -28,15 +29,19 @@ SPREAD = 1.5
 
 GUARDS, MULTIPLE = 6, 8
 """Columns of the block beyond those that are wanted, at least; and what their number is a multiple of."""
-LEAST_TOL = 1e-9
-"""Below this, the vectors that float32 finds are not good enough."""
+LEAST_TOL = 1e-10
+"""Below this, the rounding of norms and products is wider."""
+LEAST_SINGLE_TOL = 1e-9
+"""Below this, the vectors that float32 finds are not good enough: they are corrected."""
 LEAST_SHARE = 1e-5
 """Of the largest eigenvalue: a smaller one is lost in the rounding of float32."""
 RESIDUAL = 1e-6
 """Of the largest eigenvalue: float32 mostly makes residuals so small, and hardly smaller."""
-MOST_POWERS = 24
-FACTOR = 1e4
-"""By which columns may come to differ in length before they are made orthonormal again."""
+CORRECTED_RESIDUAL, MOST_GAIN, MOST_CORRECTIONS = 1e-11, 1e6, 3
+"""The same of corrected vectors; what one correction, which is made in float32, gains; and how many there are."""
+FIRST_POWERS, MOST_PRODUCTS = 2, 24
+FACTOR, CORRECTED_FACTOR = 1e7, 1e13
+"""By which columns may come to differ in length before they are made orthonormal again; the latter in float64."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,10 @@ class PowerPairs:
     certificate: Certificate
     products: int
     factorisations: int
+
+
+_Pairs = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Ritz values, descending, their vectors, and the images of these under the matrix."""
 
 
 def may_be_enough(n: int, c: int, tol: float) -> bool:
@@ -83,26 +92,25 @@ def pairs_by_powers(
         Bound on |K_ij - its exact value|.
     """
     n, block, norm = len(K), _block_size(c), float(np.linalg.norm(K))
-    if not norm > 0.0:
-        return None
     whole = _norm_bound(norm, means, n)
+    # of the images: that of their sums, three times because of the means, and that of the entries
+    rounding = 3.0 * sqrt(block) * (rounding_factor(n) * UNIT * norm + n * entry_error)
+    if not (norm > 0.0 and 2.0 * rounding <= tol * whole):
+        return None
     trace = float(K.trace()) - (0.0 if means is None else float(means.sum()))
     if not falls_fast(c, (trace / whole) ** 2):
         return None
     unit = 2.0 ** frexp(norm)[1]
     single = _rounded(K, means, unit)
     found, products = _search(single, c, block, tol)
-    # once more: a basis that is orthonormal, and orthogonal to ones, up to rounding
-    once = None if found is None else _orthonormal(found, means is not None)
-    Q = None if once is None else _orthonormal(once, means is not None)
-    if Q is None:
+    pairs = None if found is None else _ritz_pairs(K, means, found)
+    if pairs is not None and tol < LEAST_SINGLE_TOL:
+        pairs, corrections = _corrected(K, means, single, unit, pairs, c)
+        products += corrections
+    if pairs is None:
         return None
-    W = _centred(K @ Q, means)
-    theta, S = _eigen(Q.T @ W)
-    V, images = Q @ S, W @ S
+    theta, V, images = pairs
     R = images - V * theta
-    # of the images: that of their sums, three times because of the means, and that of the entries
-    rounding = 3.0 * sqrt(block) * (rounding_factor(n) * UNIT * norm + n * entry_error)
     ritz = RitzBlock(V.T @ images, V.T @ V, R.T @ R, n, rounding)
     matrix = MatrixInfo(norm=whole + n * entry_error)
     outside, factorisations = frobenius_bound(ritz, matrix), 0
@@ -117,6 +125,38 @@ def pairs_by_powers(
     if not certificate.width <= tol * theta[0]:
         return None
     return PowerPairs(theta[:c], V[:, :c], images[:, :c], certificate, products + 1, factorisations)
+
+
+def _ritz_pairs(K: np.ndarray, means: np.ndarray | None, Y: np.ndarray) -> _Pairs | None:
+    """Those of the span of Y; None where its columns are dependent."""
+    # twice: a basis that is orthonormal, and orthogonal to ones, up to rounding
+    once = _orthonormal(Y, means is not None)
+    Q = None if once is None else _orthonormal(once, means is not None)
+    if Q is None:
+        return None
+    W = _centred(K @ Q, means)
+    theta, S = _eigen(Q.T @ W)
+    return theta, Q @ S, W @ S
+
+
+def _corrected(
+    K: np.ndarray, means: np.ndarray | None, B: np.ndarray, unit: float, pairs: _Pairs, c: int
+) -> tuple[_Pairs | None, int]:
+    """(Ritz pairs with residuals of ``CORRECTED_RESIDUAL`` where that can be had, products); B as of `_rounded`."""
+    products = 0
+    for _ in range(MOST_CORRECTIONS):
+        theta, V, images = pairs
+        R = images - V * theta
+        gain = float(np.linalg.norm(R[:, :c])) / (CORRECTED_RESIDUAL * float(theta[0]))
+        if not (gain > 1.0 and theta[c - 1] > _beyond(theta)):
+            break
+        degree = min(ceil(_degree(theta, c, min(gain, MOST_GAIN))), _most(theta, CORRECTED_FACTOR))
+        better = _ritz_pairs(K, means, _filtered(B, V, theta / unit, R / unit, degree))
+        products += degree
+        if better is None:
+            return None, products
+        pairs = better
+    return pairs, products
 
 
 def _rounded(K: np.ndarray, means: np.ndarray | None, unit: float) -> np.ndarray:
@@ -135,7 +175,7 @@ def _rounded(K: np.ndarray, means: np.ndarray | None, unit: float) -> np.ndarray
 
 def _centred(X: np.ndarray, means: np.ndarray | None) -> np.ndarray:
     if means is not None:
-        X -= X.mean(axis=0)
+        X -= X.sum(axis=0) / len(X)
     return X
 
 
@@ -162,52 +202,91 @@ def _orthonormal(Y: np.ndarray, centred: bool = False) -> np.ndarray | None:
     """Columns of the same span, by Cholesky's factor of their inner products; None where they are dependent."""
     Y = Y.astype(np.float64)
     if centred:
-        Y -= Y.mean(axis=0)
+        Y -= Y.sum(axis=0) / len(Y)
     R, failed = lapack.dpotrf(Y.T @ Y)
     return None if failed else blas.dtrsm(1.0, R, Y, side=1)
 
 
 def _search(B: np.ndarray, c: int, block: int, tol: float) -> tuple[np.ndarray | None, int]:
-    """(a block that should be good enough after one more product, products so far); None where there is none."""
+    """(a block that should be good enough for its Ritz pairs, products so far); None where there is none."""
     Y = np.random.default_rng(0).random((len(B), block), dtype=np.float32)
     Y -= np.float32(0.5)
-    done, powers = 0, 4
-    while done + powers <= MOST_POWERS:
-        for _ in range(powers - 1):
-            Y = B @ Y
+    for _ in range(FIRST_POWERS - 1):
+        Y = B @ Y
+    done = FIRST_POWERS - 1
+    while done < MOST_PRODUCTS:
         Q = _orthonormal(Y)
         if Q is None:
             break
         Q = Q.astype(np.float32)
         Y = B @ Q
-        done += powers
-        needed, more, apart = _outlook(Q, Y, c, tol)
-        if done + more > MOST_POWERS + 1.0:
-            more = needed
-        if more <= 1.0:
-            return Y, done
-        if not done + more <= MOST_POWERS + 1.0:
+        theta, S = _eigen((Q.T @ Y).astype(np.float64))
+        S32 = S.astype(np.float32)
+        V = Q @ S32
+        R = Y @ S32 - V * theta.astype(np.float32)
+        needed, degree = _degrees(theta, R, c, tol)
+        done += degree
+        if not done + needed - degree <= MOST_PRODUCTS:
             break
-        powers = max(1, min(ceil(more) - 1, int(log(FACTOR) / log(apart))))
+        Y = _filtered(B, V, theta, R, degree)
+        if needed <= degree:
+            return Y, done
     return None, done
 
 
-def _outlook(Q: np.ndarray, image: np.ndarray, c: int, tol: float) -> tuple[float, float, float]:
-    """(products that tol still needs, those to ``RESIDUAL``, factor by which each lets columns differ).
+def _degrees(theta: np.ndarray, R: np.ndarray, c: int, tol: float) -> tuple[float, int]:
+    """(degree of the filter that tol still needs, the one to take now).
 
-    The last product is that in float64.
+    ``theta`` are the Ritz values of the block, ``R`` its residuals. Vectors that are corrected afterwards need what one
+    correction can start from. The degree to take goes on to ``RESIDUAL``, as far as whole degrees lead there.
     """
-    theta, S = _eigen((Q.T @ image).astype(np.float64))
-    first, last, beyond = float(theta[0]), float(theta[c - 1]), float(theta[-1])
-    beyond = max(beyond, LEAST_SHARE * first)
-    if not last > max(LEAST_SHARE * first, beyond):
-        return inf, inf, inf
-    S = S[:, :c].astype(np.float32)
-    R = image @ S - Q @ (S * theta[:c].astype(np.float32))
-    residual = sqrt(float(np.vdot(R, R)))
-    wanted = sqrt(0.1 * tol * first * (last - beyond))
-    needed, more = (log(max(residual / x, 1e-9)) / log(last / beyond) for x in (wanted, RESIDUAL * first))
-    return needed, max(needed, more), first / beyond
+    first, last, beyond = float(theta[0]), float(theta[c - 1]), _beyond(theta)
+    if not last > beyond:
+        return inf, 1
+    size, corrected = float(np.linalg.norm(R[:, :c])), tol < LEAST_SINGLE_TOL
+    wanted = CORRECTED_RESIDUAL * MOST_GAIN * first if corrected else sqrt(0.1 * tol * first * (last - beyond))
+    needed, more = (_degree(theta, c, size / x) for x in (wanted, RESIDUAL * first))
+    return needed, min(max(1, ceil(needed), int(more)), _most(theta, FACTOR))
+
+
+def _degree(theta: np.ndarray, c: int, gain: float) -> float:
+    """Of the filter that makes the residuals of the first c this much smaller."""
+    return log(max(2.0 * gain, 1.0)) / acosh(2.0 * float(theta[c - 1]) / _beyond(theta) - 1.0)
+
+
+def _most(theta: np.ndarray, factor: float) -> int:
+    """The largest degree by which columns come to differ in length by no more than this factor; at least 1."""
+    return max(1, int(log(2.0 * factor) / acosh(2.0 * float(theta[0]) / _beyond(theta) - 1.0)))
+
+
+def _beyond(theta: np.ndarray) -> float:
+    """Where the eigenvalues that a filter keeps small end: at the smallest Ritz value of the block."""
+    return max(float(theta[-1]), LEAST_SHARE * float(theta[0]))
+
+
+def _filtered(B: np.ndarray, V: np.ndarray, theta: np.ndarray, R: np.ndarray, degree: int) -> np.ndarray:
+    """T_k(2 B / b - I) V for the Chebyshev polynomial T_k, which stays below 1 on the eigenvalues up to b.
+
+    V are Ritz vectors, theta their values and R the residuals. With T_k V = V D_k + E_k, D_k = T_k(2 theta / b - 1),
+
+        E_(k+1) = 2 (2 B / b - I) E_k + (4 / b) R D_k - E_(k-1),   E_1 = 2 R / b, E_0 = 0:
+
+    products in float32 of what is small beside V, so that V may have the accuracy of float64.
+    """
+    b = _beyond(theta)
+    x = 2.0 * theta / b - 1.0
+    R = (R * (2.0 / b)).astype(np.float32)
+    before, now = np.ones_like(x), x
+    E_before: np.ndarray | np.float32 = np.float32(0.0)
+    E = R
+    for _ in range(degree - 1):
+        image = B @ E
+        image *= np.float32(4.0 / b)
+        image -= 2.0 * E + E_before
+        image += R * (2.0 * now).astype(np.float32)
+        E_before, E = E, image
+        before, now = now, 2.0 * x * now - before
+    return V * now + E
 
 
 def _factorised_bound(

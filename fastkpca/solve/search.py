@@ -11,6 +11,7 @@ import numpy as np
 import scipy.linalg
 
 from ..base.rounding import UNIT, UNIT32, rounding_factor
+from ..products.vectors import aligned_columns
 from .basis import STRIP, Basis, inner, symmetric, times
 from .beyond import Guards
 from .certificate import upper_ends
@@ -57,7 +58,7 @@ def search(outlook: Outlook, X: np.ndarray, rng: np.random.Generator, history: l
     """
     products, target = outlook.products, outlook.target
     expenses = products.expenses
-    basis = Basis(products.n, rng, centred=True, n_threads=products.matrix.n_threads)
+    basis = Basis(products.n, rng, centred=True, reserve=outlook.columns, n_threads=products.matrix.n_threads)
     stop = _Stop(outlook, history)
     want_norm = False
     while True:
@@ -196,7 +197,7 @@ class _Stop:
 def _with_next_block(basis: Basis, Y: np.ndarray, keep: np.ndarray, X: np.ndarray, coupling: np.ndarray) -> np.ndarray:
     """The Ritz vectors to keep, and those directions of the next block along which the wanted residuals lie."""
     lead = scipy.linalg.svd(coupling, full_matrices=False, check_finite=False)[0] if coupling.size else coupling
-    columns = np.empty((basis.n, len(keep) + lead.shape[1]), order="F")
+    columns = aligned_columns(basis.n, len(keep) + lead.shape[1])
     columns[:, len(keep) :] = times(X, lead, basis.n_threads)
     for j in range(0, len(keep), STRIP):
         columns[:, j : min(j + STRIP, len(keep))] = times(basis.Q, Y[:, keep[j : j + STRIP]], basis.n_threads)

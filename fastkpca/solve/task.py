@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..base.protocol import Summation
+from ..base.protocol import NormPass, Summation
 from ..products.weighted import Entries
 from .beyond import FAILURE, FeatureInfo
 
@@ -95,6 +95,10 @@ class KernelMatrix:
         Allows bounds from the entries of the matrix beyond the basis.
     n_threads : int
         Of the products with the basis; the matrix's own know theirs.
+    measured : NormPass, optional
+        Of ``product``, about one number for all row means: that of a pass which has been made already.
+    about : float
+        That number.
     """
 
     product: Summation
@@ -105,6 +109,8 @@ class KernelMatrix:
     features: FeatureInfo | None = None
     entries: Entries | None = None
     n_threads: int = 1
+    measured: NormPass | None = None
+    about: float = 0.0
 
     @property
     def n(self) -> int:

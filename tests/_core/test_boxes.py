@@ -85,6 +85,16 @@ def test_runs_of_points_add_up(isa, d):
     assert np.isfinite(values).all()
 
 
+@pytest.mark.parametrize("order", [3, 7, 10, 16])
+def test_columns_read_off_together_equal_those_read_off_alone(isa, order):
+    rng = np.random.default_rng(order)
+    grid = boxes.Grid(np.zeros(3), np.full(3, 0.5), [2] * 3, [order] * 3)
+    points, A = grid.sort(rng.random((77, 3))), rng.standard_normal((5, *grid.shape))
+    together = interpolate(grid, points, A)
+    for j in range(5):
+        assert np.array_equal(interpolate(grid, points, A[j : j + 1])[:, 0], together[:, j])
+
+
 def test_sort():
     rng = np.random.default_rng(2)
     X = rng.random((500, 2))

@@ -14,7 +14,7 @@ import fastkpca as fk
 from fastkpca.base.protocol import Summation
 from fastkpca.errors import CertificateWarning
 from fastkpca.fit import planning
-from fastkpca.fit.look import Glance, Look, look_at
+from fastkpca.fit.look import Glance, Look, look_at, look_at_first
 from fastkpca.kernels import gaussian
 from fastkpca.solve.costs import TooDearError, ritz_seconds
 from fastkpca.solve.krylov import block_krylov
@@ -235,3 +235,25 @@ def test_lapack_takes_over_where_exact_passes_narrow_too_slowly():
 def test_a_run_that_hardly_gets_there_is_priced_as_one_that_is_left_for_lapack():
     X = np.random.default_rng(0).random((3000, 40))  # all kernel values beside the diagonal are nearly zero
     assert fk.plan(X, "gaussian", 10, tol=1e-9, sigma=0.2).chosen.method == "dense"
+
+
+@pytest.mark.parametrize("name", ["ranked", "fourier", "monomial"])
+def test_a_map_by_name_needs_the_first_eigenvalue_of_a_look_alone(monkeypatch, name):
+    X = np.random.default_rng(4).random((9000, 2))
+    asked = {"kernel": "gaussian", "sigma": 0.7, "features": name}
+    seen = []
+
+    def whole_look(kernel, data, **options):
+        seen.append(look_at(kernel, data, **options).share(1))
+        return look_at(kernel, data, **options)
+
+    def first(kernel, data):
+        look = look_at_first(kernel, data)
+        assert 0.7 * seen[0] <= look.share(1) <= seen[0] * (1 + 1e-12) and look.share(2) == 0.0
+        return look
+
+    monkeypatch.setattr(planning, "look_at", whole_look)
+    monkeypatch.setattr(planning, "look_at_first", first)
+    # a share of the trace asks for all eigenvalues of the look
+    assert fk.plan(X, c=0.9, **asked).name == name and len(seen) == 1
+    assert fk.plan(X, c=5, **asked).name == name and len(seen) == 1

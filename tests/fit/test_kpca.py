@@ -13,8 +13,8 @@ from sklearn.datasets import load_digits, load_iris, load_wine
 
 import fastkpca as fk
 from fastkpca.errors import CertificateWarning, ComponentsWarning, ScoresNotKeptError
+from fastkpca.fit import components as fit_components
 from fastkpca.kernels import Cost, FeatureMap, Kernel, Offer
-from fastkpca.products.exact import kept_bytes
 from fastkpca.products.rates import PRODUCT_RATE, SYRK_RATE
 from fastkpca.solve.centred import CentredProducts
 
@@ -517,7 +517,7 @@ def test_passes_run_out():
     X = reference.standardise(load_wine().data)
     asked = {"method": "krylov", "tol": 1e-8}
     # too little to hold the values, over which there would be more passes
-    held = fk.plan(X, "gaussian", 3, sigma=0.3, **asked).chosen.memory - kept_bytes(*X.shape, 4)
+    held = fk.plan(X, "gaussian", 3, sigma=0.3, **asked).chosen.memory
     asked["memory_limit"] = int(held) - 1
     # an indefinite kernel needs a second pass for any upper end at all
     with pytest.raises(fk.errors.NotConvergedError, match="no interval was reached") as caught:
@@ -861,3 +861,16 @@ def test_the_trace_of_nearly_equal_values_is_within_its_bounds(scale, weighted):
         exact = float(w @ np.diagonal(K) - w @ K @ w / w.sum())
         low, high = (x * (weights.sum() - 1) for x in model.total_variance_bounds)
         assert low <= exact <= high and high - low <= 1e-9 * exact
+
+
+@pytest.mark.parametrize("order", "CF")
+def test_signs_of_many_scores_are_changed_in_pieces_that_threads_share(monkeypatch, order):
+    score = np.array(np.random.default_rng(0).random((50_000, 8)), order=order)
+    signs = np.array([1.0, -1.0] * 4)
+    pieces, run = [], fit_components.parallel.run
+    monkeypatch.setattr(fit_components.parallel, "run", lambda task, n, **k: pieces.append(n) or run(task, n, **k))
+    for n_threads in (1, 2):
+        flipped = score.copy(order="K")
+        fit_components._flip(flipped, signs, n_threads)
+        np.testing.assert_array_equal(flipped, score * signs)
+    assert pieces == [4, 4]

@@ -243,16 +243,21 @@ def test_boxes_for_weighted_modes_keep_their_bound(half, share, monkeypatch):
         lines = [w.sum(axis=tuple(e for e in range(d) if e != c)) for c in range(d)]
         root, bound = np.sqrt(w), transforms.error_bound(half, eps, transforms.WEIGHTED_SAFETY)
         strict = transforms._nodes_for(P, half, eps, 2, None).boxes
+        weighted = transforms._nodes_for(P, half, eps, 2, transforms.mean_modes(lines)).boxes
         if eps < 1e-3:  # the bound without weights is 24 times as wide
-            assert transforms._nodes_for(P, half, eps, 2, lines).boxes.cost <= strict.cost
+            assert weighted.cost <= strict.cost
         # the coefficients of which errors are largest: phi of a point, whose values at the points are kernel values
         c = root * np.exp(-1j * sum(j * x for j, x in zip(modes, P[:, 0])))
         c = np.stack([c, rng.standard_normal(w.shape) * (1 + 0j)])
         c[1] += c[1][tuple([slice(None, None, -1)] * d)]
         c /= np.sqrt(np.sum(np.abs(c) ** 2, axis=tuple(range(1, d + 1)))).reshape(2, *[1] * d)
         spectra = (root * c)[:, half[0] :]
-        error = transforms.type2(P, spectra, half, eps, lines) - transforms._direct_type2(P, spectra, half)
+        of_spectra = transforms.modes_of(spectra, half, np.full(2, np.sqrt(w.sum())))
+        error = transforms.type2(P, spectra, half, eps, of_spectra) - transforms._direct_type2(P, spectra, half)
         assert np.abs(error).max() <= bound * np.sqrt(w.sum())
+        # what a spectrum holds bounds its derivatives better than what the weights allow it
+        assert (of_spectra <= transforms.mean_modes(lines) * (1 + 1e-12)).all()
+        assert transforms._nodes_for(P, half, eps, 2, of_spectra).boxes.cost <= weighted.cost
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
@@ -262,7 +267,7 @@ def test_tiles_share_what_is_needed_at_nodes(d, monkeypatch):
     monkeypatch.setitem(sys.modules, "finufft", None)
     X = rng.random((3 * transforms.SHARED + 50, d))
     m = gaussian_fourier_map(box_of(X), 0.2, 1e-8)
-    calls = dict.fromkeys(("_exponentials", "_nodal_values"), 0)
+    calls = dict.fromkeys(("_waves", "_nodal_values"), 0)
     wholes = {name: getattr(transforms, name) for name in calls}
     for name in calls:
 
@@ -274,7 +279,7 @@ def test_tiles_share_what_is_needed_at_nodes(d, monkeypatch):
     moments = ToeplitzMoments(m)
     for start in range(0, len(X), transforms.SHARED):
         moments.update(X[start : start + transforms.SHARED])
-    assert calls["_exponentials"] == d
+    assert calls["_waves"] == d
     C = np.linalg.qr(rng.standard_normal((m.n_features, 3)))[0]
     tiles = [X[start : start + transforms.SHARED] for start in range(0, len(X), transforms.SHARED)]
     values = m.applied(C)
@@ -284,6 +289,40 @@ def test_tiles_share_what_is_needed_at_nodes(d, monkeypatch):
     far = np.vstack([tiles[0], tiles[0][:1] + 0.1])
     for tile in (*tiles, far):
         assert np.abs(values(tile) - m.features(tile) @ C).max() <= transforms.error_bound(m.half, m.eps)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_the_norm_takes_no_transform_back_to_modes(d, monkeypatch):
+    rng = np.random.default_rng(d)
+    X = rng.random((300, d))
+    m = gaussian_fourier_map(box_of(X), 0.5, 1e-6)
+    moments = ToeplitzMoments(m)
+    moments.update(X)
+    monkeypatch.setattr("fastkpca.maps.fourier._modes", None)
+    Phi = m.features(X)
+    Phi -= Phi.mean(axis=0)
+    assert moments.norm == pytest.approx(np.linalg.norm(Phi.T @ Phi), rel=1e-5)
+
+
+@pytest.mark.parametrize("half", [(9,), (6, 1), (3, 4, 2)])
+def test_products_between_nodes_and_modes_are_real(half, monkeypatch):
+    monkeypatch.setattr(transforms, "FEW_PHASES", 0)
+    monkeypatch.setattr(transforms, "_direct_cost", lambda *arguments: np.inf)
+    monkeypatch.setitem(sys.modules, "finufft", None)
+    kinds, along = set(), transforms.along
+
+    def watched(A, values, axis):
+        kinds.update((A.dtype, values.dtype))
+        return along(A, values, axis)
+
+    monkeypatch.setattr(transforms, "along", watched)
+    rng = np.random.default_rng(len(half))
+    P, U = rng.uniform(-3, 3, (len(half), 70)), rng.standard_normal((70, 2))
+    spectra = transforms._direct_type1(P, U, half)
+    np.testing.assert_allclose(transforms.type1(P, U, half, 1e-9), spectra, atol=1e-7)
+    values = transforms._direct_type2(P, spectra, half)
+    np.testing.assert_allclose(transforms.type2(P, spectra, half, 1e-9), values, atol=1e-5)
+    assert kinds == {np.dtype(np.float64)}
 
 
 @pytest.mark.parametrize("half", [(3,), (150,), (4, 9), (12, 11), (3, 2, 5), (11, 11, 11)])

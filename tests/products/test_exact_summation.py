@@ -346,6 +346,44 @@ def test_values_kept_in_float64_serve_a_search_in_float32():
     np.testing.assert_allclose(exact.matmat(U), product, rtol=1e-12, atol=1e-12)
 
 
+IN_TWO_PARTS = KEPT | {
+    "large": fk.get_kernel("polynomial", degree=3, scale=1e6, offset=1.0),
+    "small": fk.get_kernel("polynomial", degree=2, scale=1e-9, offset=1e-10),
+}
+
+
+@pytest.mark.parametrize("instructions", ["baseline", "avx2", "avx512"])
+@pytest.mark.parametrize("name", IN_TWO_PARTS)
+def test_values_kept_in_two_parts_lose_what_they_say(name, instructions):
+    rng = np.random.default_rng(7)
+    X = rng.random((1301, 40)) * (1.0 + 9.0 * (rng.random((1301, 1)) < 0.01))
+    kernel = IN_TWO_PARTS[name]
+    try:
+        tiles.use_instruction_set(instructions)
+    except ValueError:
+        pytest.skip("not on this processor")
+    try:
+        exact = ExactSummation(kernel, Rows(X), keeps=True)
+        search = exact.in_float32()
+        K = kernel.block(X, X)
+        X[:] = np.nan  # nothing is evaluated from here on
+        seen = np.zeros_like(K)
+        for number, (I, J) in enumerate(exact.bands):
+            seen[I, J] = exact.kept_block(number)
+            seen[J, I] = seen[I, J].T
+        product = exact.matmat(np.eye(len(X))[:, ::40])
+    finally:
+        tiles.use_instruction_set()
+    evaluation = 1e-14 * np.abs(K).max()
+    assert np.linalg.norm(seen - K) <= exact.kept_error + evaluation * 40
+    assert np.abs(product - seen[:, ::40]).max() <= 4e-16 * np.abs(K).max()
+    assert exact.kept_error <= 5e-15 * np.linalg.norm(K - exact.shift)
+    assert exact._kept is search._kept
+    assert exact._kept.nbytes + exact._low.nbytes == kept_bytes(*X.shape, 8)
+    np.testing.assert_allclose(exact.measured.row_sums, K.sum(axis=1), rtol=1e-12, atol=1e-9 * evaluation)
+    np.testing.assert_allclose(exact.measured.centred_square, np.sum((K - exact.shift) ** 2), rtol=1e-11)
+
+
 @pytest.mark.parametrize("n", [1, 191, 700, 1301])
 def test_kept_values_come_back_band_by_band(n):
     X = np.random.default_rng(6).random((n, 40))

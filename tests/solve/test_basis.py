@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from fastkpca.solve.basis import Basis
+from fastkpca.base import parallel
+from fastkpca.solve.basis import Basis, without_means
 
 
 def matrix(n, seed):
@@ -80,3 +81,24 @@ def test_rayleigh_ritz_restart_and_truncation(keeps_images, reserve):
     np.testing.assert_allclose(basis.compression, basis.Q.T @ A @ basis.Q, atol=1e-13)
     if keeps_images:
         np.testing.assert_allclose(basis.images, A @ basis.Q, atol=1e-13)
+
+
+def test_rows_of_many_columns_are_centred_and_stored_in_pieces_that_threads_share(monkeypatch):
+    pieces, run = [], parallel.run
+    monkeypatch.setattr(parallel, "run", lambda task, n, **k: pieces.append(n) or run(task, n, **k))
+    X = np.random.default_rng(0).random((20_000, 24)) + 100.0
+    for given in (X, X.astype(np.float32)):
+        one, two = (without_means(given, k) for k in (1, 2))
+        np.testing.assert_array_equal(one, two)
+        assert one.flags.f_contiguous and one.dtype == np.float64
+        np.testing.assert_allclose(one, given - given.mean(axis=0, dtype=np.float64), rtol=0, atol=1e-12)
+    assert pieces == [4] * 8
+    pieces.clear()
+    bases = [Basis(len(X), np.random.default_rng(0), keeps_images=True, n_threads=k) for k in (1, 2)]
+    for basis in bases:
+        for columns in (slice(0, 12), slice(12, 24)):
+            basis.append(X[:, columns], 2.0 * X[:, columns])
+        np.testing.assert_array_equal(basis.Q, X)
+        np.testing.assert_array_equal(basis.images, 2.0 * X)
+    assert min(pieces) >= 2 and len(pieces) == 2 * 5  # of three products, and of two stores that grow
+    np.testing.assert_array_equal(bases[0].compression, bases[1].compression)

@@ -451,3 +451,25 @@ def test_an_error_of_the_images_beside_small_residuals_costs_little_more_than_it
         F = error * np.linalg.qr(rng.standard_normal((100, m)))[0]
         gap = factor.T @ factor - (R + F).T @ (R + F)
         assert np.linalg.eigvalsh(gap)[0] >= -1e-15
+
+
+class Counting(np.ndarray):
+    """Counts the columns that it is multiplied by."""
+
+    columns = 0
+
+    def __matmul__(self, other):
+        Counting.columns += other.shape[1]
+        return np.asarray(self) @ other
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("rank", [0, 1, 3, 50, 300])
+def test_the_estimate_before_the_factorisation_is_close_from_below_whatever_the_rank(monkeypatch, rank, dtype):
+    Q = np.linalg.qr(np.random.default_rng(rank).standard_normal((300, 300)))[0]
+    S = ((Q[:, :rank] * 0.9 ** np.arange(rank)) @ Q[:, :rank].T).astype(dtype)
+    S = (S + S.T) / 2
+    monkeypatch.setattr(Counting, "columns", 0)
+    estimate = beyond._krylov_estimate(S.view(Counting))
+    assert Counting.columns == 7 * 8
+    assert estimate == pytest.approx(min(rank, 1), abs=1e-5)

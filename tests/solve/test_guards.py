@@ -130,7 +130,7 @@ def test_product_in_float32_errs_by_no_more_than_it_says():
         single = double.in_float32()
         K = gram("gaussian", X, sigma=sigma)
         relative, shift = single.search_error
-        assert abs(shift - K.mean()) < 1e-12
+        assert abs(shift - K.mean()) < 0.2 * K.std()
         U = rng.standard_normal((n, 5))
         U -= U.mean(axis=0)
         error = single.matmat(U.astype(np.float32)) - K @ U
@@ -157,4 +157,4 @@ def test_exact_pass_multiplies_the_wanted_vectors_alone(monkeypatch):
     model = fk.kpca(X, "gaussian", 10, sigma=median_distance(X) / np.sqrt(2))
     assert model.bound_kind == "guaranteed"
     assert np.ptp(model.eigenvalue_bounds, axis=1).max() <= 1e-6 * model.eigenvalues[0]
-    assert columns == [13]  # two more, and the row sums
+    assert columns == [12]  # two more; the pass that has computed the values has brought the row sums and the norm

@@ -54,7 +54,7 @@ def test_intervals_hold_for_any_spectrum(spectrum, centred):
     found = 0
     for trial in range(36):
         n, c = int(rng.integers(180, 350)), int(rng.integers(1, 11))
-        tol = 10.0 ** rng.integers(-9, -1)
+        tol = 10.0 ** rng.integers(-10, -1)
         K = matrix(n, spectrum, rng, local=trial % 3 == 0)
         K += (0.0, 1.0, 30.0)[trial % 3] / n * K[0, 0]  # a mean, which centring takes off
         K *= 10.0 ** float(rng.choice([-120, -20, 0, 20, 120]))
@@ -66,6 +66,32 @@ def test_intervals_hold_for_any_spectrum(spectrum, centred):
             np.testing.assert_allclose(gram, np.eye(c), atol=1e-12)
     assert found >= 24 or spectrum in ("slow", "flat", "cluster at the last", "one", "steps", "plateau")
     assert found == 0 or spectrum != "flat" or not centred
+
+
+@pytest.mark.parametrize("spectrum", ["fast", "cubes", "plateau", "steps"])
+def test_vectors_for_a_small_tol_have_the_residuals_of_float64(spectrum):
+    rng = np.random.default_rng(5)
+    found = 0
+    for trial in range(24):
+        n, c = int(rng.integers(180, 500)), int(rng.integers(1, 11))
+        K = matrix(n, spectrum, rng, local=trial % 3 == 0) + 1.0 / n
+        K *= 10.0 ** float(rng.choice([-120, 0, 120]))
+        means = K.mean(axis=0)
+        pairs = pairs_by_powers(K, means, c, 1e-10, 0.0)
+        if pairs is not None:
+            found += 1
+            assert_true(pairs, K, True, c, 1e-10)
+            A = K - means - means[:, None] + means.mean()
+            residuals = np.linalg.norm(A @ pairs.vectors - pairs.vectors * pairs.values, axis=0)
+            assert residuals.max() <= 1e-10 * pairs.values[0]
+    assert found >= 14 or spectrum in ("cubes", "steps")
+
+
+@pytest.mark.parametrize(("n", "tol", "most"), [(200, 1e-6, 7), (500, 1e-6, 7), (200, 1e-10, 12), (500, 1e-10, 12)])
+def test_few_products_are_enough(n, tol, most):
+    X = np.random.default_rng(0).random((n, 10))
+    model = fk.kpca(X, "gaussian", 10, sigma=1.0, tol=tol, n_threads=1)
+    assert model.info["matrix_passes"] <= most and model.bound_kind == "guaranteed"
 
 
 @pytest.mark.parametrize("missing", [0, 1, 3])

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ..base import parallel
 from ..base.protocol import FeatureMap, Kernel, Moments, Summary
 from ..base.rounding import EPS
 from ..errors import rounded_up
@@ -24,6 +25,9 @@ SOLVER_SHARE = 0.25
 
 ROUNDED = 1e-11
 """Width of an interval over the largest eigenvalue that rounding alone explains: exact products would not be better."""
+
+FLIPPED = 16
+"""Multiplications that take as long as to change the sign of a score in memory."""
 
 Scores = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """Of all rows, less a constant (c,), for these axes (D, c): (N, c)."""
@@ -69,6 +73,7 @@ def components(
     data: Summary | None = None,
     scores: Scores | None = None,
     reference: np.ndarray | None = None,
+    n_threads: int = 1,
 ) -> Solution:
     """Components and their certificate from the moments of all rows; nothing is read but by ``scores``.
 
@@ -93,7 +98,7 @@ def components(
         solved_residual=0.0 if solved is None else solved.residual,
     )
     eigenvalues, axes = eigenvalues[:n_kept].copy(), np.ascontiguousarray(axes[:, :n_kept])
-    axes, score = _with_signs(axes, moments, data, scores, reference)
+    axes, score = _with_signs(axes, moments, data, scores, reference, n_threads)
     info = {
         "method": "features",
         "passes": 0,
@@ -120,19 +125,30 @@ def _with_signs(
     data: Summary | None,
     scores: Scores | None,
     reference: np.ndarray | None,
+    n_threads: int,
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """The axes with their signs, and the scores of all rows where they are wanted now."""
     score, constant = None, moments.mean @ axes
     if scores is not None and data is not None:
         score = scores(axes, constant)
         signs = signs_of(score[data.sample_index])
-        score *= signs.astype(score.dtype)
+        _flip(score, signs.astype(score.dtype), n_threads)
         axes = axes * signs
     elif data is not None:
         axes = axes * signs_of(moments.map.applied(axes)(data.sample) - constant)
     if reference is not None:  # as the component of the reference that it resembles most
         axes = axes * signs_of(reference.T @ axes)
     return axes, score
+
+
+def _flip(score: np.ndarray, signs: np.ndarray, n_threads: int) -> None:
+    parts = parallel.shares(len(score), FLIPPED * score.size)
+
+    def task(i: int) -> None:
+        score[parts[i]] *= signs
+
+    for _ in parallel.run(task, len(parts), n_threads=n_threads):
+        pass
 
 
 def _sums(moments: Moments, n_samples: int, left_out: Bound | None) -> FeatureSums:

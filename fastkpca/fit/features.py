@@ -117,6 +117,7 @@ def solve_by_features(problem: Problem, plan: Plan) -> Solution:
             left_out=found.left_out,
             data=problem.data,
             scores=_scores(found, problem),
+            n_threads=problem.budget.n_threads,
         )
     return replace(solution, info=solution.info | {"radius": problem.data.radius})
 

@@ -215,7 +215,9 @@ class Gaussian(Kernel):
         whole: FeatureMap | None = None
         if data.n_samples >= MANY_ROWS * len(data.sample):
             share = PROBE_SHARE * data.n_samples * float(D) ** 2
-            searched = ranked_map(data, sigma, tol=tol, max_features=max_features, max_work=share)
+            searched = ranked_map(
+                data, sigma, tol=tol, max_features=max_features, max_work=share, lightest=probe.lightest
+            )
             whole = searched if searched.reached else None
         # on more rows the search finds more of the tails: one fifth more on the sets of
         # benchmarks/speed/feature_counts.py
@@ -227,7 +229,8 @@ class Gaussian(Kernel):
         def build(sample: np.ndarray) -> FeatureMap:
             if whole is not None and sample is data.sample:
                 return whole
-            return ranked_map(replace(data, sample=sample), sigma, tol=tol, max_features=max_features)
+            whole_sample = replace(data, sample=sample)
+            return ranked_map(whole_sample, sigma, tol=tol, max_features=max_features, lightest=probe.lightest)
 
         return [Offer("ranked", cost, build)]
 

@@ -35,6 +35,8 @@ TABLE_ENTRIES = 1 << 22
 """Most numbers in the mass tables of a search (32 MB): orders of all coordinates together, times points."""
 MOST_ORDERS = 1 << 14
 """Most orders of all coordinates together, for each of which a map makes a table of every tile (16 MB)."""
+ROUNDED = 1e-20
+"""Of the mean mass, below which it is rounding."""
 MAX_WORK = 2.0**29
 """Most multiplications of one search: a few tenths of a second."""
 
@@ -66,6 +68,7 @@ class RankedMap(FeatureMap):
         self.radius = float(radius)
         self.predicted = float("nan")
         self.reached = True
+        self.lightest = 0.0
         D, d = self.indices.shape
         self.n_features = D
         orders = self.indices.max(axis=0) if D else np.zeros(d, dtype=np.intc)
@@ -188,7 +191,13 @@ def least_ranked(summary: Summary, sigma: float, tol: float, rows: int = 256) ->
 
 
 def ranked_map(
-    summary: Summary, sigma: float, *, tol: float, max_features: int, max_work: float = MAX_WORK
+    summary: Summary,
+    sigma: float,
+    *,
+    tol: float,
+    max_features: int,
+    max_work: float = MAX_WORK,
+    lightest: float = 0.0,
 ) -> RankedMap:
     """The fewest multi-indices in principal axes with residual trace over trace at most ``tol``.
 
@@ -203,10 +212,14 @@ def ranked_map(
     max_work : float
         Most multiplications of one search for the set (a few are made); a small number keeps a plan cheap where there
         is no hope.
+    lightest : float
+        That of a map of other rows of the same data: the search then begins near its end. Where it reaches ``tol`` it
+        finds the same set.
 
     Returns
     -------
     RankedMap
+        ``lightest`` is the least mean mass of its indices.
         ``reached`` is False where ``max_features`` indices or ``max_work`` did not suffice (those found are then the
         heaviest);
         ``predicted`` is the residual trace over trace that the sample predicts.
@@ -217,7 +230,7 @@ def ranked_map(
     # ascending: prefixes of the trie then have few distinct values, and nearly all products are features
     _, axes = scipy.linalg.eigh(summary.covariance)
     radius = summary.radius + float(np.linalg.norm(centre))
-    search = _Search((axes.T / sigma) @ (sample - centre).T, tol, max_work)
+    search = _Search((axes.T / sigma) @ (sample - centre).T, tol, max_work, lightest)
     target = tol
     for _ in range(8):
         indices, complete = search.heaviest(target, max_features)
@@ -227,7 +240,7 @@ def ranked_map(
         predicted = float(residual.mean())
         if summary.n_samples > len(sample) > 1:
             predicted += float(residual.std() / np.sqrt(len(sample)))
-        feature_map.predicted = predicted
+        feature_map.predicted, feature_map.lightest = predicted, search.lightest
         feature_map.reached = predicted <= tol
         if feature_map.reached or not complete:
             break
@@ -238,7 +251,7 @@ def ranked_map(
 class _Search:
     """The heaviest multi-indices, by mean mass over some points z (d, n) in units of sigma."""
 
-    def __init__(self, z: np.ndarray, tol: float, max_work: float):
+    def __init__(self, z: np.ndarray, tol: float, max_work: float, lightest: float):
         self._max_work = max_work
         d, n = z.shape
         # orders beyond which next to nothing lies, but for a share of the points that tol allows to be lost
@@ -251,7 +264,8 @@ class _Search:
         self._means = [mass.mean(axis=1) for mass in self._masses]
         # the largest set that the tables can hold
         self._within = float(np.prod([mass.sum(axis=0) for mass in self._masses], axis=0).mean())
-        self._threshold = 0.25
+        self._threshold, self._near_end = 0.25, max(0.5 * lightest, ROUNDED) if lightest else 0.0
+        self.lightest = 0.0
         self._refused = 0.0  # the largest threshold with too many indices, or too much work
         self._indices = np.zeros((0, d), dtype=np.intc)
         self._weights = np.zeros(0)
@@ -274,20 +288,22 @@ class _Search:
     def heaviest(self, target: float, max_features: int) -> tuple[np.ndarray, bool]:
         """(the fewest indices that leave out at most ``target``, True), or (the heaviest of them, False)."""
         while self._weights.sum() < 1.0 - target and len(self._weights) < max_features:
-            trial = self._threshold / 8.0
+            near_end, self._near_end = self._near_end, 0.0
+            trial = near_end or self._threshold / 8.0
             if self._refused > 0.0:
                 trial = np.sqrt(self._threshold * self._refused)
                 if self._threshold < 1.5 * self._refused or self._within < 1.0 - target:
                     break
-            if trial < 1e-20:  # the rest is rounding
+            if trial < ROUNDED:
                 break
             heaviest = self._above(trial, 4 * max_features + 1024)
             if heaviest is None:
-                self._refused = trial
+                self._refused = 0.0 if near_end else trial
             else:
                 self._threshold = trial
                 self._indices, self._weights = heaviest
         order = np.argsort(-self._weights, kind="stable")
         enough = int(np.searchsorted(np.cumsum(self._weights[order]), 1.0 - target)) + 1
         kept = np.sort(order[: min(enough, max_features)])
+        self.lightest = float(self._weights[kept].min(initial=1.0))
         return self._indices[kept], enough <= min(max_features, len(order))

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from math import factorial, gamma, log10, pi, prod, sqrt
+from math import factorial, gamma, isqrt, log10, pi, prod, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,6 +45,7 @@ __all__ = [
     "gaussian_mean_modes",
     "has_finufft",
     "mean_modes",
+    "modes_of",
     "nodes_inside",
     "type1",
     "type2",
@@ -138,20 +139,23 @@ def type1(
 
 
 def type2(
-    P: np.ndarray, spectra: np.ndarray, half: tuple[int, ...], eps: float, sizes: np.ndarray | None = None
+    P: np.ndarray, spectra: np.ndarray, half: tuple[int, ...], eps: float, modes: np.ndarray | None = None
 ) -> np.ndarray:
     """Values (n, k) at the points P (d, n) of k Hermitian half spectra.
 
-    With ``sizes`` (k,) the spectra are w_m^(1/2) c_m for the weights w of a Gaussian, their sizes |c|_2 (sum w)^(1/2),
-    and the error of a column is at most that of ``error_bound`` with ``WEIGHTED_SAFETY`` times its size.
+    With ``modes`` (from ``modes_of``) the spectra are w_m^(1/2) c_m for the weights w of a Gaussian, and the error of a
+    column is at most that of ``error_bound`` with ``WEIGHTED_SAFETY`` times its size.
     """
-    if P.shape[1] * prod(2 * m + 1 for m in half) <= FEW_PHASES:
+    if _few_phases(P, half):
         return _direct_type2(P, spectra, half)
-    modes = None if sizes is None else _modes_of(spectra, half, sizes)
     nodes = _nodes_for(P, half, eps, len(spectra), modes) if P.shape[1] else None
     if nodes is not None and nodes.boxes is not None:
         return _boxes_type2(P, spectra, nodes)
     return _finufft_type2(P, spectra, half, eps) if has_finufft() else _direct_type2(P, spectra, half)
+
+
+def _few_phases(P: np.ndarray, half: tuple[int, ...]) -> bool:
+    return P.shape[1] * prod(2 * m + 1 for m in half) <= FEW_PHASES
 
 
 def _run(transform: Callable[..., np.ndarray], work: int, *arrays: Any, **options: Any) -> np.ndarray:
@@ -268,11 +272,10 @@ def _exponentials(p: np.ndarray, lowest: int, highest: int) -> np.ndarray:
 
 def _waves(p: np.ndarray, m: int) -> np.ndarray:
     """cos(0 p) to cos(m p), then sin(p) to sin(m p): (n, 2 m + 1)."""
-    angle = np.outer(p, np.arange(m + 1.0))
-    values = np.empty((len(p), 2 * m + 1))
-    np.cos(angle, out=values[:, : m + 1])
-    np.sin(angle[:, 1:], out=values[:, m + 1 :])
-    return values
+    step = 1 + isqrt(m)  # one product each, of a multiple of step and of a smaller number
+    small, large = _exponentials(p, 0, step - 1), _exponentials(step * p, 0, m // step)
+    waves = (large[:, :, None] * small[:, None, :]).reshape(len(p), -1)
+    return np.hstack([waves.real[:, : m + 1], waves.imag[:, 1 : m + 1]])
 
 
 def _chunk(half: tuple[int, ...], n: int) -> int:
@@ -413,15 +416,15 @@ def _boxes(
 
 def mean_modes(lines: Lines) -> np.ndarray:
     """(sum_m w_m |m|^(2 q) / sum_m w_m)^(1 / (2 q)) by axis, for modes -M to M and each q of the ``ORDERS``."""
-    means = [_powers(line, len(line) // 2, 2.0 * ORDERS) / line.sum() for line in lines]
+    means = [_powers(line, len(line) // 2, 4) / line.sum() for line in lines]
     return np.stack([len(line) // 2 * mean ** (0.5 / ORDERS) for line, mean in zip(lines, means)])
 
 
-def _modes_of(spectra: np.ndarray, half: tuple[int, ...], sizes: np.ndarray) -> np.ndarray:
+def modes_of(spectra: np.ndarray, half: tuple[int, ...], sizes: np.ndarray) -> np.ndarray:
     """The largest (sum_m |s_m| |m|^q / size)^(1 / q) of the half spectra s, by axis and for each q of the ``ORDERS``.
 
-    The q-th derivatives of a spectrum's values are at most such a sum. With ``sizes`` as in ``type2`` the root mean
-    squares of the weights are no less, by Cauchy's inequality.
+    The q-th derivatives of a spectrum's values are at most such a sum. Of s_m = w_m^(1/2) c_m and sizes
+    |c|_2 (sum w)^(1/2), the root mean squares of ``mean_modes`` are no less, by Cauchy's inequality.
     """
     terms = np.abs(_with_negative_modes(spectra))
     result = np.empty((len(half), len(ORDERS)))
@@ -429,14 +432,15 @@ def _modes_of(spectra: np.ndarray, half: tuple[int, ...], sizes: np.ndarray) -> 
         lines = terms.sum(axis=tuple(e + 1 for e in range(len(half)) if e != c))
         if c == 0:
             lines = np.hstack([np.zeros((len(lines), m)), lines])
-        sums = _powers(lines, m, ORDERS) / np.maximum(sizes, 1e-300)[:, None]
+        sums = _powers(lines, m, 2) / np.maximum(sizes, 1e-300)[:, None]
         result[c] = m * sums.max(axis=0, initial=0.0) ** (1.0 / ORDERS)
     return result
 
 
-def _powers(lines: np.ndarray, largest: int, exponents: np.ndarray) -> np.ndarray:
-    """sum_m w_m (|m| / M)^p for modes -M to M and each exponent p."""
-    return np.asarray(lines @ np.abs(np.arange(-largest, largest + 1.0) / max(largest, 1))[:, None] ** exponents)
+def _powers(lines: np.ndarray, largest: int, power: int) -> np.ndarray:
+    """sum_m w_m (|m| / M)^(power q / 2) for modes -M to M and each q of the ``ORDERS``, which are 4, 6, 8, ..."""
+    base = (np.arange(-largest, largest + 1.0) / max(largest, 1)) ** power
+    return np.asarray(lines @ np.cumprod(np.tile(base, (len(ORDERS) + 1, 1)), axis=0)[1:].T)
 
 
 def gaussian_mean_modes(rates: np.ndarray, half: tuple[int, ...]) -> np.ndarray:
@@ -614,7 +618,7 @@ def _boxes_type2(P: np.ndarray, spectra: np.ndarray, nodes: Nodes) -> np.ndarray
 
 
 class SharedType2:
-    """``type2`` of spectra with ``sizes``, one tile after the other: values at nodes ``inside`` are computed once.
+    """``type2`` with ``modes_of`` these sizes, one tile after the other: values at nodes ``inside`` are computed once.
 
     Tiles of few points, or with points elsewhere, are worked on by themselves: values never depend on other tiles.
     """
@@ -643,16 +647,17 @@ class SharedType2:
         return self._kept[size]
 
     @cached_property
-    def _modes(self) -> np.ndarray:
-        return _modes_of(self.spectra, self.half, self.sizes)
+    def modes(self) -> np.ndarray:
+        return modes_of(self.spectra, self.half, self.sizes)
 
     def _nodes(self, n: int) -> Nodes:
-        return nodes_inside(self.half, SHARED_SHARE * self.eps, self.inside, len(self.spectra), self._modes, n)
+        return nodes_inside(self.half, SHARED_SHARE * self.eps, self.inside, len(self.spectra), self.modes, n)
 
     def __call__(self, P: np.ndarray) -> np.ndarray:
         found = self._at_nodes(P.shape[1]) if P.shape[1] >= SHARED else None
         if found is None or not found[0].covers(P):
-            return type2(P, self.spectra, self.half, self.eps, self.sizes)
+            modes = None if _few_phases(P, self.half) else self.modes
+            return type2(P, self.spectra, self.half, self.eps, modes)
         nodes, nodal = found
         ((grid, _, points, _),) = _slabs(P, nodes)
         values = np.empty((P.shape[1], len(self.spectra)))

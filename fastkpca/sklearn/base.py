@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from inspect import signature
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,7 +22,7 @@ import scipy.sparse as sp
 from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import InvalidParameterError
+from sklearn.utils._param_validation import InvalidParameterError, validate_parameter_constraints
 
 from ..base import parallel
 from ..base.protocol import Kernel
@@ -38,6 +39,7 @@ class KernelEstimator(BaseEstimator):
     """An estimator with the parameters of a kernel, ``random_state`` and ``n_jobs``."""
 
     _parameter_names: ClassVar[tuple[str, ...]]
+    _defaults: ClassVar[dict[str, Any]]
 
     def __init__(
         self,
@@ -63,6 +65,14 @@ class KernelEstimator(BaseEstimator):
         if "_parameter_names" not in vars(cls):
             cls._parameter_names = tuple(super()._get_param_names())
         return list(cls._parameter_names)
+
+    def _validate_params(self) -> None:
+        """As scikit-learn's, of the parameters that are not the defaults, which need no check."""
+        cls = type(self)
+        if "_defaults" not in vars(cls):
+            cls._defaults = {name: x.default for name, x in signature(cls.__init__).parameters.items()}
+        given = {name: x for name, x in self.get_params(deep=False).items() if x is not cls._defaults[name]}
+        validate_parameter_constraints(self._parameter_constraints, given, caller_name=cls.__name__)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -53,7 +53,7 @@ EXTRA_COMPONENTS = 5
 """Computed beyond those asked for, where tol=0. The error of a component is about the root of its eigenvalue's, and the
 last ones are the least converged: with these, scores agree with LAPACK's to 1e-8 instead of 5e-7, in no more passes."""
 LAPACK_ROWS = 500
-"""Up to so many rows every named solver is LAPACK: nothing is faster."""
+"""Up to so many rows every named solver is LAPACK, which takes milliseconds."""
 ANNOUNCED_SECONDS = 60.0
 """A fit of all components, which is scikit-learn's default, is announced if it is predicted to take longer."""
 UNANNOUNCED_ROWS = 2000

@@ -246,7 +246,7 @@ def _degrees(theta: np.ndarray, R: np.ndarray, c: int, tol: float) -> tuple[floa
     size, corrected = float(np.linalg.norm(R[:, :c])), tol < LEAST_SINGLE_TOL
     wanted = CORRECTED_RESIDUAL * MOST_GAIN * first if corrected else sqrt(0.1 * tol * first * (last - beyond))
     needed, more = (_degree(theta, c, size / x) for x in (wanted, RESIDUAL * first))
-    return needed, min(max(1, ceil(needed), int(more)), _most(theta, FACTOR))
+    return needed, min(max(1, ceil(needed), ceil(more)), _most(theta, FACTOR))
 
 
 def _degree(theta: np.ndarray, c: int, gain: float) -> float:
@@ -277,7 +277,8 @@ def _filtered(B: np.ndarray, V: np.ndarray, theta: np.ndarray, R: np.ndarray, de
     x = 2.0 * theta / b - 1.0
     R = (R * (2.0 / b)).astype(np.float32)
     before, now = np.ones_like(x), x
-    E_before, E = np.float32(0.0), R
+    E_before: np.ndarray | np.float32 = np.float32(0.0)
+    E = R
     for _ in range(degree - 1):
         image = B @ E
         image *= np.float32(4.0 / b)

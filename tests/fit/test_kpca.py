@@ -13,6 +13,7 @@ from sklearn.datasets import load_digits, load_iris, load_wine
 
 import fastkpca as fk
 from fastkpca.errors import CertificateWarning, ComponentsWarning, ScoresNotKeptError
+from fastkpca.fit import components as fit_components
 from fastkpca.kernels import Cost, FeatureMap, Kernel, Offer
 from fastkpca.products.rates import PRODUCT_RATE, SYRK_RATE
 from fastkpca.solve.centred import CentredProducts
@@ -860,3 +861,16 @@ def test_the_trace_of_nearly_equal_values_is_within_its_bounds(scale, weighted):
         exact = float(w @ np.diagonal(K) - w @ K @ w / w.sum())
         low, high = (x * (weights.sum() - 1) for x in model.total_variance_bounds)
         assert low <= exact <= high and high - low <= 1e-9 * exact
+
+
+@pytest.mark.parametrize("order", "CF")
+def test_signs_of_many_scores_are_changed_in_pieces_that_threads_share(monkeypatch, order):
+    score = np.array(np.random.default_rng(0).random((50_000, 8)), order=order)
+    signs = np.array([1.0, -1.0] * 4)
+    pieces, run = [], fit_components.parallel.run
+    monkeypatch.setattr(fit_components.parallel, "run", lambda task, n, **k: pieces.append(n) or run(task, n, **k))
+    for n_threads in (1, 2):
+        flipped = score.copy(order="K")
+        fit_components._flip(flipped, signs, n_threads)
+        np.testing.assert_array_equal(flipped, score * signs)
+    assert pieces == [4, 4]

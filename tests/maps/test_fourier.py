@@ -252,11 +252,10 @@ def test_boxes_for_weighted_modes_keep_their_bound(half, share, monkeypatch):
         c[1] += c[1][tuple([slice(None, None, -1)] * d)]
         c /= np.sqrt(np.sum(np.abs(c) ** 2, axis=tuple(range(1, d + 1)))).reshape(2, *[1] * d)
         spectra = (root * c)[:, half[0] :]
-        sizes = np.full(2, np.sqrt(w.sum()))
-        error = transforms.type2(P, spectra, half, eps, sizes) - transforms._direct_type2(P, spectra, half)
+        of_spectra = transforms.modes_of(spectra, half, np.full(2, np.sqrt(w.sum())))
+        error = transforms.type2(P, spectra, half, eps, of_spectra) - transforms._direct_type2(P, spectra, half)
         assert np.abs(error).max() <= bound * np.sqrt(w.sum())
         # what a spectrum holds bounds its derivatives better than what the weights allow it
-        of_spectra = transforms._modes_of(spectra, half, sizes)
         assert (of_spectra <= transforms.mean_modes(lines) * (1 + 1e-12)).all()
         assert transforms._nodes_for(P, half, eps, 2, of_spectra).boxes.cost <= weighted.cost
 

@@ -17,6 +17,7 @@ from scipy.stats import poisson
 import fastkpca as fk
 from fastkpca._core import ranked as core
 from fastkpca.base.protocol import Moments
+from fastkpca.maps import ranked
 from fastkpca.maps.ranked import RankedMap, ranked_map
 
 U = 2.0**-53
@@ -214,3 +215,22 @@ def test_the_choice_for_many_rows_does_not_hang_on_a_few():
             # another sample: another search
             assert offers["ranked"].build(data.sample[::2]) is not built
     assert max(sizes) < 1.1 * min(sizes)
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-5, 1e-9])
+@pytest.mark.parametrize("share", [1.0, 0.01, 1e-12, 100.0])
+def test_a_search_that_begins_near_its_end_finds_the_same_set_sooner(monkeypatch, tol, share):
+    _, data = look(np.random.default_rng(3).random((5000, 4)))
+    few = dataclasses.replace(data, sample=data.sample[::16])
+    thresholds = []
+    above = ranked._Search._above
+    monkeypatch.setattr(ranked._Search, "_above", lambda self, t, most: thresholds.append(t) or above(self, t, most))
+    whole = ranked_map(data, 1.5, tol=tol, max_features=400)
+    searches = len(thresholds)
+    lightest = ranked_map(few, 1.5, tol=tol, max_features=400).lightest
+    thresholds.clear()
+    again = ranked_map(data, 1.5, tol=tol, max_features=400, lightest=share * lightest)
+    assert whole.reached and again.reached
+    np.testing.assert_array_equal(again.indices, whole.indices)
+    if share == 1.0:
+        assert len(thresholds) <= 2 < searches

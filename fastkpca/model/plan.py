@@ -33,7 +33,8 @@ class Room:
     pass_seconds : float
         Predicted for a product with a block of columns.
     values : float
-        Bytes for the kernel values of a search in float32, where these are kept after its first pass.
+        Bytes for the kernel values of a search in float32, where these are kept after its first pass; where all values
+        are held in float64 in two parts, one of these.
     """
 
     features: int = 0

@@ -246,7 +246,7 @@ def _degrees(theta: np.ndarray, R: np.ndarray, c: int, tol: float) -> tuple[floa
     size, corrected = float(np.linalg.norm(R[:, :c])), tol < LEAST_SINGLE_TOL
     wanted = CORRECTED_RESIDUAL * MOST_GAIN * first if corrected else sqrt(0.1 * tol * first * (last - beyond))
     needed, more = (_degree(theta, c, size / x) for x in (wanted, RESIDUAL * first))
-    return needed, min(max(1, ceil(needed), int(more)), _most(theta, FACTOR))
+    return needed, min(max(1, ceil(needed), ceil(more)), _most(theta, FACTOR))
 
 
 def _degree(theta: np.ndarray, c: int, gain: float) -> float:

@@ -10,6 +10,8 @@ from fastkpca.products import exact
 from fastkpca.rows.view import Rows
 from fastkpca.solve import exact_passes, search
 from fastkpca.solve.beyond import guarded_mu
+from fastkpca.solve.centred import CentredProducts
+from fastkpca.solve.costs import Expenses
 from fastkpca.solve.krylov import block_krylov
 from fastkpca.solve.task import KernelMatrix, SolverBudget, SolverTarget
 
@@ -158,3 +160,27 @@ def test_exact_pass_multiplies_the_wanted_vectors_alone(monkeypatch):
     assert model.bound_kind == "guaranteed"
     assert np.ptp(model.eigenvalue_bounds, axis=1).max() <= 1e-6 * model.eigenvalues[0]
     assert columns == [12]  # two more; the pass that has computed the values has brought the row sums and the norm
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_the_pass_that_computes_the_values_measures_the_norm_unless_row_means_differ_too_much(apart):
+    rng = np.random.default_rng(11)
+    X = rng.random((900, 40)) * (0.01 if apart else 1.0) + (1.0 + 0.1 * rng.random((900, 1))) * apart
+    double = exact.ExactSummation(fk.get_kernel("polynomial", degree=2, offset=1.0), Rows(X), keeps=True)
+    single = double.in_float32()
+    products = CentredProducts(
+        KernelMatrix(double, single, measured=double.measured, about=double.shift), Expenses(SolverBudget(), None)
+    )
+    K = (X @ X.T + 1.0) ** 2
+    means = K.mean(axis=1)
+    centred = K - means - means[:, None] + means.mean()
+    np.testing.assert_allclose(products.row_means, means, rtol=1e-12)
+    assert products.estimated_norm == pytest.approx(np.linalg.norm(centred), rel=1e-8)
+    crude = np.sum((K - double.shift) ** 2) > 16.0 * np.sum(centred**2)
+    assert crude == (products.norm is None) == apart
+    if not crude:
+        assert abs(products.norm.centred**2 - np.sum(centred**2)) <= products.norm.square_error
+    columns = rng.standard_normal((900, 3))
+    products.exact(columns - columns.mean(axis=0), products.norm_wanting)
+    assert products.norm is not None and not products.norm.cancelled
+    assert abs(products.norm.centred**2 - np.sum(centred**2)) <= products.norm.square_error

@@ -39,7 +39,8 @@ RESIDUAL = 1e-6
 """Of the largest eigenvalue: float32 mostly makes residuals so small, and hardly smaller."""
 CORRECTED_RESIDUAL, MOST_GAIN, MOST_CORRECTIONS = 1e-11, 1e6, 3
 """The same of corrected vectors; what one correction, which is made in float32, gains; and how many there are."""
-FIRST_POWERS, MOST_PRODUCTS = 2, 24
+FIRST_POWERS, MOST_PRODUCTS, MOST_CORRECTING = 2, 24, 48
+"""Products with the block before the first filter; of the search; and of all corrections."""
 FACTOR, CORRECTED_FACTOR = 1e7, 1e13
 """By which columns may come to differ in length before they are made orthonormal again; the latter in float64."""
 
@@ -151,6 +152,8 @@ def _corrected(
         if not (gain > 1.0 and theta[c - 1] > _beyond(theta)):
             break
         degree = min(ceil(_degree(theta, c, min(gain, MOST_GAIN))), _most(theta, CORRECTED_FACTOR))
+        if products + degree > MOST_CORRECTING:
+            return None, products
         better = _ritz_pairs(K, means, _filtered(B, V, theta / unit, R / unit, degree))
         products += degree
         if better is None:
@@ -224,18 +227,18 @@ def _search(B: np.ndarray, c: int, block: int, tol: float) -> tuple[np.ndarray |
         S32 = S.astype(np.float32)
         V = Q @ S32
         R = Y @ S32 - V * theta.astype(np.float32)
-        needed, degree = _degrees(theta, R, c, tol)
-        done += degree
-        if not done + needed - degree <= MOST_PRODUCTS:
+        needed, degree = _degrees(theta, R, c, tol, MOST_PRODUCTS - done)
+        if not done + needed <= MOST_PRODUCTS:
             break
+        done += degree
         Y = _filtered(B, V, theta, R, degree)
         if needed <= degree:
             return Y, done
     return None, done
 
 
-def _degrees(theta: np.ndarray, R: np.ndarray, c: int, tol: float) -> tuple[float, int]:
-    """(degree of the filter that tol still needs, the one to take now).
+def _degrees(theta: np.ndarray, R: np.ndarray, c: int, tol: float, left: int) -> tuple[float, int]:
+    """(degree of the filter that tol still needs, the one to take now: at most ``left``).
 
     ``theta`` are the Ritz values of the block, ``R`` its residuals. Vectors that are corrected afterwards need what one
     correction can start from. The degree to take goes on to ``RESIDUAL``, as far as whole degrees lead there.
@@ -246,7 +249,7 @@ def _degrees(theta: np.ndarray, R: np.ndarray, c: int, tol: float) -> tuple[floa
     size, corrected = float(np.linalg.norm(R[:, :c])), tol < LEAST_SINGLE_TOL
     wanted = CORRECTED_RESIDUAL * MOST_GAIN * first if corrected else sqrt(0.1 * tol * first * (last - beyond))
     needed, more = (_degree(theta, c, size / x) for x in (wanted, RESIDUAL * first))
-    return needed, min(max(1, ceil(needed), ceil(more)), _most(theta, FACTOR))
+    return needed, min(max(1, ceil(needed), ceil(more)), _most(theta, FACTOR), left)
 
 
 def _degree(theta: np.ndarray, c: int, gain: float) -> float:

@@ -94,6 +94,30 @@ def test_few_products_are_enough(n, tol, most):
     assert model.info["matrix_passes"] <= most and model.bound_kind == "guaranteed"
 
 
+@pytest.mark.parametrize("tol", [1e-10, 1e-9, 1e-3])
+def test_an_eigenvalue_as_often_as_the_block_has_columns_takes_no_more_products(tol, monkeypatch):
+    """Groups of rows that are alike, far from each other: the smallest Ritz value of the block is near the largest."""
+    degrees, filtered = [], powers._filtered
+
+    def recorded(B, V, theta, R, degree):
+        degrees.append(degree)
+        return filtered(B, V, theta, R, degree)
+
+    monkeypatch.setattr(powers, "_filtered", recorded)
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        n, groups, noise = rng.choice([176, 198, 200, 333]), rng.integers(8, 15), rng.choice([0.0, 1e-8, 1e-4, 1e-3])
+        X = (20.0 * rng.standard_normal((groups, 20)))[np.arange(n) % groups] + noise * rng.standard_normal((n, 20))
+        c = int(rng.integers(1, 3))
+        degrees.clear()
+        model = fk.kpca(X, "gaussian", c, sigma=1.0, tol=tol, n_threads=1)
+        assert sum(degrees) <= powers.MOST_PRODUCTS + powers.MOST_CORRECTING
+        K = np.exp(-0.5 * ((X[:, None] - X) ** 2).sum(axis=2))
+        low, high = model.eigenvalue_bounds.T
+        exact, slack = exact_eigenvalues(K, True)[:c], 1e-13 * len(X)
+        assert (low - slack <= exact).all() and (exact <= high + slack).all()
+
+
 @pytest.mark.parametrize("missing", [0, 1, 3])
 @pytest.mark.parametrize(("spectrum", "share"), [("fast", 1.0), ("plateau", 1.0), ("cubes", 0.5)])
 def test_a_block_that_misses_an_eigenvector_is_never_certified(spectrum, share, missing, monkeypatch):

@@ -19,11 +19,13 @@ cdef extern from "product_ops.h" nogil:
         const char *name
         int beats_blas
         void (*add_square)(Py_ssize_t, const double *, Py_ssize_t, Py_ssize_t, double *) noexcept nogil
+        void (*centre)(Py_ssize_t, const double *, double *, double *) noexcept nogil
 
     const fk_product_ops *fk_product_select(const char *name)
 
 
 cdef enum:
+    LINE = 8  # numbers in a line of the cache
     LONG = 256  # points: of fewer, what a sum in registers takes at its end counts
 
 cdef const fk_product_ops *ops = fk_product_select(NULL)
@@ -56,8 +58,8 @@ cdef double merge_means(double count, double[:, ::1] mean, double extra, const d
     return count * share
 
 
-def update(double[:, ::1] tile, weights, double count, double[:, ::1] mean, double[:, ::1] scatter):
-    """Add a tile (D, n) to (count, mean, scatter) in place; the tile is overwritten. Returns the new count."""
+def update(const double[:, ::1] tile, weights, double count, double[:, ::1] mean, double[:, ::1] scatter):
+    """Add a tile (D, n) to (count, mean, scatter) in place. Returns the new count."""
     cdef int D = as_int(tile.shape[0]), n = as_int(tile.shape[1]), one = 1, rest_of_n
     cdef Py_ssize_t i, j, whole
     cdef double total, s, rest, coefficient, unit = 1.0
@@ -66,6 +68,11 @@ def update(double[:, ::1] tile, weights, double count, double[:, ::1] mean, doub
     cdef double[::1] root
     cdef double[:, ::1] tile_mean = np.zeros((2, D))
     cdef double[::1] delta = np.empty(D)
+    cdef double[::1] store
+    cdef double *centred
+    cdef double *row
+    cdef double[2] means
+    cdef int length = as_int((tile.shape[1] + LINE - 1) // LINE * LINE)
     if n == 0:
         return count
     if weighted:
@@ -80,57 +87,46 @@ def update(double[:, ::1] tile, weights, double count, double[:, ::1] mean, doub
         total = n
     if D == 0:
         return count + total
+    # every feature begins at a line of the cache: where vectors lie across two, the sums take a third longer
+    store = np.empty(tile.shape[0] * length + LINE)
+    centred = &store[0]
+    centred += (-(<size_t>centred // sizeof(double))) % LINE
     with nogil:
         for j in range(D):
-            s = row_sum(&tile[j, 0], &w[0] if weighted else NULL, n) / total
+            row = centred + j * length
+            if not weighted:
+                ops.centre(n, &tile[j, 0], row, means)
+                tile_mean[0, j] = means[0]
+                tile_mean[1, j] = means[1]
+                continue
+            s = weighted_sum(&tile[j, 0], &w[0], n) / total
             for i in range(n):
-                tile[j, i] -= s
-            # the sum above rounds by n u |s|, which would pass into every merge: take the mean of what is left too
-            rest = row_sum(&tile[j, 0], &w[0] if weighted else NULL, n) / total
+                row[i] = tile[j, i] - s
+            # once more, as without weights
+            rest = weighted_sum(row, &w[0], n) / total
             tile_mean[0, j] = s
             tile_mean[1, j] = rest
-            if weighted:
-                for i in range(n):
-                    tile[j, i] = (tile[j, i] - rest) * root[i]
-            elif rest != 0.0:
-                for i in range(n):
-                    tile[j, i] -= rest
-        # row-major lower = column-major upper; the tile is, column-major, n x D
+            for i in range(n):
+                row[i] = (row[i] - rest) * root[i]
+        # row-major lower = column-major upper; what is centred is, column-major, n x D
         whole = n - n % FK_POINTS if ops.beats_blas and n >= LONG else 0
         if whole:
-            ops.add_square(whole, &tile[0, 0], n, D, &scatter[0, 0])
+            ops.add_square(whole, centred, length, D, &scatter[0, 0])
         rest_of_n = <int>(n - whole)
         if rest_of_n:
-            dsyrk(b"U", b"T", &D, &rest_of_n, &unit, &tile[0, 0] + whole, &n, &unit, &scatter[0, 0], &D)
+            dsyrk(b"U", b"T", &D, &rest_of_n, &unit, centred + whole, &length, &unit, &scatter[0, 0], &D)
         coefficient = merge_means(count, mean, total, tile_mean, delta)
         if coefficient != 0.0:
             dsyr(b"U", &D, &coefficient, &delta[0], &one, &scatter[0, 0], &D)
     return count + total
 
 
-cdef double row_sum(const double *row, const double *w, Py_ssize_t n) noexcept nogil:
-    # eight running sums: the compiler may not reorder one, and eight also lose less to rounding
-    cdef double s0 = 0, s1 = 0, s2 = 0, s3 = 0, s4 = 0, s5 = 0, s6 = 0, s7 = 0
-    cdef Py_ssize_t i = 0
-    if w is NULL:
-        while i + 8 <= n:
-            s0 += row[i]
-            s1 += row[i + 1]
-            s2 += row[i + 2]
-            s3 += row[i + 3]
-            s4 += row[i + 4]
-            s5 += row[i + 5]
-            s6 += row[i + 6]
-            s7 += row[i + 7]
-            i += 8
-        while i < n:
-            s0 += row[i]
-            i += 1
-    else:
-        while i < n:
-            s0 += w[i] * row[i]
-            i += 1
-    return ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
+cdef double weighted_sum(const double *row, const double *w, Py_ssize_t n) noexcept nogil:
+    cdef double total = 0
+    cdef Py_ssize_t i
+    for i in range(n):
+        total += w[i] * row[i]
+    return total
 
 
 def merge(double count, double[:, ::1] mean, double[:, ::1] scatter,

@@ -7,15 +7,19 @@
 /* Sums of FK_ROWS by FK_COLUMNS products stay in registers, of which AVX-512 has 32, the others 16. */
 #if defined(__AVX512F__)
 #define FK_WIDE 8
+#define FK_ROWS 6
 #define FK_COLUMNS 4
 #elif defined(__AVX2__)
 #define FK_WIDE 4
+#define FK_ROWS 4
 #define FK_COLUMNS 3
 #else
 #define FK_WIDE 2
+#define FK_ROWS 4
 #define FK_COLUMNS 3
 #endif
-#define FK_ROWS 4
+/* Features that are solved for at once. */
+#define FK_SOLVED 4
 /* Of points by coefficients as many sums; vectors run over the points. */
 #if defined(__AVX512F__)
 #define FK_VECTORS 4
@@ -72,10 +76,14 @@ static void add_block(ptrdiff_t p, ptrdiff_t q, ptrdiff_t n, const double *const
         FK_CASES(3);
         FK_CASES(4);
 #if FK_COLUMNS == 4
+        FK_CASES(5);
+        FK_CASES(6);
         FK_CASE(1, 4);
         FK_CASE(2, 4);
         FK_CASE(3, 4);
         FK_CASE(4, 4);
+        FK_CASE(5, 4);
+        FK_CASE(6, 4);
 #endif
     }
 }
@@ -130,6 +138,35 @@ static void add_square(ptrdiff_t n, const double *values, ptrdiff_t stride, ptrd
             }
 }
 
+static double sum_of(ptrdiff_t n, const double *values)
+{
+    wide sum[4] = {0}; /* they hide the latency of an addition */
+    ptrdiff_t i = 0;
+    for (; i + 4 * FK_WIDE <= n; i += 4 * FK_WIDE)
+        FK_UNROLL for (int p = 0; p < 4; p++)
+            sum[p] += *(const wide_mem *)(values + i + p * FK_WIDE);
+    double lanes[FK_WIDE], total = 0.0, rest = 0.0;
+    *(wide_mem *)lanes = (wide_mem)((sum[0] + sum[1]) + (sum[2] + sum[3]));
+    for (; i < n; i++)
+        rest += values[i];
+    for (int l = 0; l < FK_WIDE; l++)
+        total += lanes[l];
+    return total + rest;
+}
+
+static void centre(ptrdiff_t n, const double *restrict values, double *restrict out, double *means)
+{
+    const double mean = sum_of(n, values) / n;
+    for (ptrdiff_t i = 0; i < n; i++)
+        out[i] = values[i] - mean;
+    /* the sum rounds by n u |mean|, which would pass into every merge */
+    const double rest = sum_of(n, out) / n;
+    for (ptrdiff_t i = 0; i < n; i++)
+        out[i] -= rest;
+    means[0] = mean;
+    means[1] = rest;
+}
+
 FK_INLINE void combined(int columns, ptrdiff_t n, const double *values, ptrdiff_t stride, ptrdiff_t features,
                         ptrdiff_t k, const double *A, double *out)
 {
@@ -180,7 +217,7 @@ static void multiply(ptrdiff_t n, const double *a, const double *b, double weigh
 FK_INLINE void subtract(int rows, int vectors, ptrdiff_t length, const double *L, ptrdiff_t features,
                         const double *values, double *left, ptrdiff_t stride)
 {
-    wide sum[FK_ROWS][FK_VECTORS] = {0};
+    wide sum[FK_SOLVED][FK_VECTORS] = {0};
     for (ptrdiff_t f = 0; f < length; f++) {
         wide x[FK_VECTORS];
         FK_UNROLL for (int p = 0; p < vectors; p++)
@@ -197,11 +234,11 @@ FK_INLINE void subtract(int rows, int vectors, ptrdiff_t length, const double *L
 /* left, a few rows of the strip without what the rows before give to them, becomes corner^-1 left */
 FK_INLINE void substitute(int rows, const double *corner, ptrdiff_t features, double *left, ptrdiff_t stride)
 {
-    double reciprocal[FK_ROWS];
+    double reciprocal[FK_SOLVED];
     for (int r = 0; r < rows; r++)
         reciprocal[r] = 1.0 / corner[r * features + r];
     for (ptrdiff_t i = 0; i < stride; i += FK_WIDE) {
-        wide x[FK_ROWS];
+        wide x[FK_SOLVED];
         FK_UNROLL for (int r = 0; r < rows; r++) {
             x[r] = *(const wide_mem *)(left + r * stride + i);
             FK_UNROLL for (int q = 0; q < r; q++)
@@ -239,8 +276,8 @@ static void solve(ptrdiff_t n, ptrdiff_t features, const double *L, double *tile
         for (ptrdiff_t k = 0; k < features; k += FK_FACTOR_BLOCK) {
             const ptrdiff_t end = smaller(k + FK_FACTOR_BLOCK, features);
             ptrdiff_t j = k;
-            for (; j + FK_ROWS <= features; j += FK_ROWS)
-                advance(FK_ROWS, j, k, end, L, features, strip, stride);
+            for (; j + FK_SOLVED <= features; j += FK_SOLVED)
+                advance(FK_SOLVED, j, k, end, L, features, strip, stride);
             for (; j < features; j++)
                 advance(1, j, k, end, L, features, strip, stride);
         }
@@ -250,4 +287,4 @@ static void solve(ptrdiff_t n, ptrdiff_t features, const double *L, double *tile
     }
 }
 
-const fk_product_ops FK_CAT(fk_product_ops, FK_ISA) = {FK_TEXT(FK_ISA), FK_FEW, FK_BEATS_BLAS, add, add_square, apply, multiply, solve};
+const fk_product_ops FK_CAT(fk_product_ops, FK_ISA) = {FK_TEXT(FK_ISA), FK_FEW, FK_BEATS_BLAS, add, add_square, centre, apply, multiply, solve};

@@ -23,6 +23,8 @@ typedef struct {
                 ptrdiff_t columns, const ptrdiff_t *right, double *sums);
     /* the lower triangle of sums (features, features) += the same of each two features */
     void (*add_square)(ptrdiff_t n, const double *values, ptrdiff_t stride, ptrdiff_t features, double *sums);
+    /* out = values - their mean, and again less the mean of that; means: both */
+    void (*centre)(ptrdiff_t n, const double *values, double *out, double *means);
     /* out (n, k) = sum over the features f of the value of feature f times row f of A (features, k) */
     void (*apply)(ptrdiff_t n, const double *values, ptrdiff_t stride, ptrdiff_t features, ptrdiff_t k,
                   const double *A, double *out);

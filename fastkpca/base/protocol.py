@@ -689,7 +689,7 @@ class Moments:
         return self.add(X, self.map.features(X), weights)
 
     def add(self, X: np.ndarray, Phi: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-        """``update`` of a dense second moment where the features (float64) are known; overwrites them."""
+        """``update`` of a dense second moment where the features (float64) are known."""
         residual = self.map.residual(X, Phi)
         self.residual_trace += float(residual.sum() if weights is None else residual @ weights)
         tile = np.ascontiguousarray(Phi.T)  # no copy where features() was column-major

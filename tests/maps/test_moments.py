@@ -171,7 +171,9 @@ def test_second_moment_of_any_number_of_features_and_points(n):
         tile = rng.standard_normal((D, n)) + 3.0
         weights = rng.random(n) if D % 2 else None
         scatter, mean = np.zeros((D, D)), np.zeros((2, D))
-        count = moments.update(tile.copy(), weights, 0.0, mean, scatter)
+        given = tile.copy()
+        count = moments.update(given, weights, 0.0, mean, scatter)
+        assert np.array_equal(given, tile)  # features may be kept
         w = np.ones(n, np.longdouble) if weights is None else weights.astype(np.longdouble)
         centred = tile - (tile @ w / w.sum())[:, None]
         exact = (centred * w) @ centred.T

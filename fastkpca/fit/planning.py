@@ -82,6 +82,10 @@ MOST_PASSES, FLAT_PASSES = 40.0, 2.0
 # of a flat spectrum LAPACK's time is known, and a run that is left for it costs both; the latter where so many passes
 # are expected that it hardly gets there
 FLAT_RISK, LEFT_RISK = 1.25, 2.0
+CERTAIN_SHARE, DOUBT = 0.5, 0.5
+"""Share of the columns kept up to which the proof that nothing was missed is as good as certain to need no more; and
+how often it needs an exploration or a factorisation beyond that, where the look, at a few rows, says that it does not.
+"""
 KRYLOV_PRODUCT_SHARE = 2e-3  # of tol, for the error of approximate products: it enters twice, times sqrt(columns)
 
 KEPT_MATRIX = 64 << 20
@@ -734,11 +738,11 @@ def _krylov_candidate(problem: Problem, look: Look, way: Way) -> Candidate:
     way = way_in_memory or way
     held = way_in_memory is not None and is_compiled(kernel)
     block = default_block_size(n, k, held=held)
-    search, proved = _passes(look, n, k, block, problem.target.tol, trace=kernel.positive_semidefinite, norm=exact)
+    search, doubt = _passes(look, n, k, block, problem.target.tol, trace=kernel.positive_semidefinite, norm=exact)
     seconds = HELD_OVERHEAD if way_in_memory else KRYLOV_OVERHEAD
     if held and n <= SMALL:
         seconds += PASS_OVERHEAD * max(0.0, search - FEW_PASSES)
-    seconds += _algebra_seconds(problem, way, k, block, search, proved=proved)
+    seconds += _algebra_seconds(problem, way, k, block, search, doubt)
 
     def needed(D: int) -> float:
         return footprint.krylov_bytes(data, problem.rows, k, D, way.least_memory)
@@ -758,7 +762,7 @@ def _krylov_candidate(problem: Problem, look: Look, way: Way) -> Candidate:
     makes = 1.0 if values and not way_in_memory else search
     later = min(single * way.once, 2.0 * n * n * block / GEMM_RATE)
     passing = way.seconds(single * makes + KRYLOV_DOUBLE) + (search - makes) * later
-    risk = 1.0 if proved else FLAT_RISK if search < MOST_PASSES else LEFT_RISK
+    risk = 1.0 if doubt < 1.0 else FLAT_RISK if search < MOST_PASSES else LEFT_RISK
     seconds = (seconds + passing) * risk + 3.0 * n * D * D / SYRK_RATE
     memory += min(extra, values)
     left = replace(_krylov_room(problem, way, k, memory), values=values)
@@ -774,8 +778,8 @@ def _krylov_obstacle(problem: Problem, look: Look, k: int) -> str:
     return f"finds at most {problem.rank} components" if k > problem.rank else ""
 
 
-def _passes(look: Look, n: int, k: int, block: int, tol: float, *, trace: bool, norm: bool) -> tuple[float, bool]:
-    """Passes of the search that the look predicts, and whether nothing more is needed to prove that nothing was missed.
+def _passes(look: Look, n: int, k: int, block: int, tol: float, *, trace: bool, norm: bool) -> tuple[float, float]:
+    """Passes of the search that the look predicts, and how likely more is needed to prove that nothing was missed.
 
     A block of b columns gains a factor exp(2 acosh(2 lambda_k / lambda_(b+1) - 1)) a pass (Chebyshev). What remains is
     to be proved less than lambda_k: by its trace, or its norm, which exact products measure.
@@ -783,7 +787,7 @@ def _passes(look: Look, n: int, k: int, block: int, tol: float, *, trace: bool, 
     shares, beyond = look.spectrum(n)
     last, after = (float(shares[i - 1]) if i <= len(shares) else beyond for i in (k, block + 1))
     if not last > 0.0:
-        return FEW_PASSES, True  # nothing is known
+        return FEW_PASSES, 0.0  # nothing is known
     gain = 2.0 * math.acosh(max(2.0 * last / max(after, 1e-3 * last) - 1.0, 1.02))
     passes = 1.0 + max(math.log(last / (float(shares[0]) * tol)), 1.0) / gain
     columns_kept = min(max(8 * k, k + 60), n - 1)
@@ -798,29 +802,31 @@ def _passes(look: Look, n: int, k: int, block: int, tol: float, *, trace: bool, 
     if not proved:  # where the spectrum is flat, those of a few rows lie further apart than those of all
         passes *= FLAT_PASSES
     columns_first = enough / block if proved else 0.0  # the proof takes as many columns, whatever tol is
-    return min(max(passes - KRYLOV_DOUBLE, columns_first, 1.0), MOST_PASSES), proved
+    doubt = 1.0 if not proved else DOUBT if enough > CERTAIN_SHARE * columns_kept else 0.0
+    return min(max(passes - KRYLOV_DOUBLE, columns_first, 1.0), MOST_PASSES), doubt
 
 
-def _algebra_seconds(problem: Problem, way: Way, k: int, block: int, search: float, *, proved: bool) -> float:
+def _algebra_seconds(problem: Problem, way: Way, k: int, block: int, search: float, doubt: float) -> float:
     """Of Rayleigh-Ritz in the search, and on what is kept of it; then of the proof that nothing was missed.
 
     Where trace and norm do not tell, that is an exploration, or a factorisation of the matrix beyond the basis.
+    ``doubt``: how likely that is.
     """
     n = problem.data.n_samples
     most = min(n - 1, max(640, k + 16 * block))
     sizes = [min(block * i, most) for i in range(1, math.ceil(search) + 1)]
     searching = sum(search_seconds(n, size, block) for size in sizes)
     columns = min(sizes[-1], max(8 * k, k + 60)) + block
-    seconds = KRYLOV_DOUBLE * ritz_seconds(n, columns)
-    if proved:
-        return searching + seconds
+    proved = KRYLOV_DOUBLE * ritz_seconds(n, columns)
+    if not doubt:
+        return searching + proved
     sizes = [min(columns + block * i, most) for i in range(EXPLORING_PASSES)]
-    seconds += sum(way.once + ritz_seconds(n, size) for size in sizes)
+    seconds = proved + sum(way.once + ritz_seconds(n, size) for size in sizes)
     if way.name == "exact" and rest_bytes(n, columns) <= problem.budget.memory:
         # it needs the wanted columns and those before a gap alone
         few = k + block
         seconds = min(seconds, KRYLOV_DOUBLE * ritz_seconds(n, few) + factorising_seconds(n, few, way.once))
-    return searching + seconds
+    return searching + proved + doubt * (seconds - proved)
 
 
 def _way_in_memory(problem: Problem, way: Way, k: int) -> Way | None:

@@ -103,22 +103,30 @@ def test_search_does_not_stop_on_a_rate_from_a_width_beyond_the_largest_eigenval
     assert model.bound_kind == "guaranteed"
 
 
-@pytest.mark.parametrize(("mu", "proved"), [(0.75, True), (0.85, False)])
-def test_plan_expects_a_proof_where_the_solver_keeps_columns_for_one(mu, proved):
+@pytest.mark.parametrize(("mu", "doubt"), [(0.3, 0.0), (0.75, planning.DOUBT), (0.85, 1.0)])
+def test_plan_expects_a_proof_where_the_solver_keeps_columns_for_one(mu, doubt):
     shares = np.full(180, mu / 10.0)  # the norm of the 100 beyond those that are kept is mu
     shares[:10] = 1.0
     look = SimpleNamespace(spectrum=lambda n: (shares, 0.0))
-    assert planning._passes(look, 1000, 10, 28, 1e-2, trace=True, norm=True)[1] is proved
+    assert planning._passes(look, 1000, 10, 28, 1e-2, trace=True, norm=True)[1] == doubt
 
 
 def test_plan_expects_the_passes_that_a_proof_takes_columns_from():
     """However loose tol is: 60 values of .21 beside ten of 1 are too many for the norm of what is left."""
     shares = np.append(np.ones(10), np.full(60, 0.21))
     look = SimpleNamespace(spectrum=lambda n: (shares, 0.0))
-    search, proved = planning._passes(look, 1000, 10, 14, 1e-2, trace=True, norm=True)
+    search, doubt = planning._passes(look, 1000, 10, 14, 1e-2, trace=True, norm=True)
     left = np.array([np.linalg.norm(shares[j:]) for j in range(70)])
-    assert proved and search == (10 + np.flatnonzero(left[10:] <= 0.8)[0]) / 14
+    assert doubt < 1.0 and search == (10 + np.flatnonzero(left[10:] <= 0.8)[0]) / 14
     assert planning._passes(look, 1000, 10, 28, 1e-2, trace=True, norm=False)[0] > 2.0
+
+
+def test_plan_counts_a_part_of_a_factorisation_where_a_proof_takes_most_of_the_columns_kept():
+    """The look lets expect a proof by 56 of the 65 columns; the run needs a factorisation, and takes four times as long
+    as the map."""
+    X = np.random.default_rng(0).random((5000, 3))
+    plan = fk.plan(X, "gaussian", 5, sigma=0.13, tol=1e-6)
+    assert (plan.method, plan.name) == ("features", "fourier")
 
 
 @pytest.mark.parametrize(

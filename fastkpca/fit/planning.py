@@ -86,6 +86,9 @@ CERTAIN_SHARE, DOUBT = 0.5, 0.5
 """Share of the columns kept up to which the proof that nothing was missed is as good as certain to need no more; and
 how often it needs an exploration or a factorisation beyond that, where the look, at a few rows, says that it does not.
 """
+DEAR_FACTORISATION = 4.0
+"""Explorations that a factorisation may cost for this doubt to count: of more rows, where it costs more, a few passes
+bring the proof as a rule."""
 KRYLOV_PRODUCT_SHARE = 2e-3  # of tol, for the error of approximate products: it enters twice, times sqrt(columns)
 
 KEPT_MATRIX = 64 << 20
@@ -821,12 +824,15 @@ def _algebra_seconds(problem: Problem, way: Way, k: int, block: int, search: flo
     if not doubt:
         return searching + proved
     sizes = [min(columns + block * i, most) for i in range(EXPLORING_PASSES)]
-    seconds = proved + sum(way.once + ritz_seconds(n, size) for size in sizes)
+    exploring = proved + sum(way.once + ritz_seconds(n, size) for size in sizes)
+    factorising = math.inf
     if way.name == "exact" and rest_bytes(n, columns) <= problem.budget.memory:
         # it needs the wanted columns and those before a gap alone
         few = k + block
-        seconds = min(seconds, KRYLOV_DOUBLE * ritz_seconds(n, few) + factorising_seconds(n, few, way.once))
-    return searching + proved + doubt * (seconds - proved)
+        factorising = KRYLOV_DOUBLE * ritz_seconds(n, few) + factorising_seconds(n, few, way.once)
+    if doubt < 1.0 and factorising > DEAR_FACTORISATION * exploring:
+        return searching + proved
+    return searching + proved + doubt * (min(exploring, factorising) - proved)
 
 
 def _way_in_memory(problem: Problem, way: Way, k: int) -> Way | None:

@@ -140,7 +140,7 @@ def expected_cost(half: tuple[int, ...], reaches: list[float]) -> float:
         points *= 4 * m + 1
         functions /= _expected_functions(reach)
     # where directions are many the spectrum is flatter, and the iteration longer
-    return 1e8 + (0.7 + k / 8500.0) * COLUMNS * (product + 48.0 * COLUMNS * k)
+    return 1e8 + (0.85 + k / 7000.0) * COLUMNS * (product + 48.0 * COLUMNS * k)
 
 
 class _Axis(NamedTuple):

@@ -92,7 +92,7 @@ def pairs_by_powers(
     entry_error : float
         Bound on |K_ij - its exact value|.
     """
-    n, block, norm = len(K), _block_size(c), float(np.linalg.norm(K))
+    n, block, norm = len(K), _block_size(c), _frobenius_norm(K)
     whole = _norm_bound(norm, means, n)
     # of the images: that of their sums, three times because of the means, and that of the entries
     rounding = 3.0 * sqrt(block) * (rounding_factor(n) * UNIT * norm + n * entry_error)
@@ -180,6 +180,11 @@ def _centred(X: np.ndarray, means: np.ndarray | None) -> np.ndarray:
     if means is not None:
         X -= X.sum(axis=0) / len(X)
     return X
+
+
+def _frobenius_norm(K: np.ndarray) -> float:
+    """Row by row: one sum of n^2 values that are nearly equal errs by more than ``_norm_bound`` allows for."""
+    return sqrt(float((K[:, None] @ K[:, :, None]).sum()))
 
 
 def _norm_bound(norm: float, means: np.ndarray | None, n: int) -> float:

@@ -122,6 +122,21 @@ def test_an_eigenvalue_as_often_as_the_block_has_columns_takes_no_more_products(
         assert (low - slack <= exact).all() and (exact <= high + slack).all()
 
 
+@pytest.mark.parametrize(
+    ("n", "d", "kernel", "parameters", "c", "tol"),
+    [
+        (600, 3, "gaussian", {}, 1, 1e-9),
+        (250, 2, "gaussian", {"sigma": 0.2}, 1, 1e-9),
+        (250, 2, "gaussian", {"sigma": 0.2}, 10, None),
+        (600, 1, "laplacian", {}, 10, None),
+    ],
+)
+def test_a_search_that_stops_too_soon_goes_on(n, d, kernel, parameters, c, tol):
+    X = np.random.default_rng(0).random((n, d))
+    model = fk.kpca(X, kernel, c, tol=tol, n_threads=1, **parameters)
+    assert model.info.get("matrix_passes", 99) <= 20 and model.bound_kind == "guaranteed"
+
+
 NORMS = """
 from fractions import Fraction
 import numpy as np

@@ -39,7 +39,8 @@ RESIDUAL = 1e-6
 """Of the largest eigenvalue: float32 mostly makes residuals so small, and hardly smaller."""
 CORRECTED_RESIDUAL, MOST_GAIN, MOST_CORRECTIONS = 1e-11, 1e6, 3
 """The same of corrected vectors; what one correction, which is made in float32, gains; and how many there are."""
-FIRST_POWERS, MOST_PRODUCTS = 2, 24
+FIRST_POWERS, MOST_PRODUCTS, MOST_CORRECTING = 2, 24, 48
+"""Products with the block before the first filter; of the search; and of all corrections."""
 FACTOR, CORRECTED_FACTOR = 1e7, 1e13
 """By which columns may come to differ in length before they are made orthonormal again; the latter in float64."""
 
@@ -91,7 +92,7 @@ def pairs_by_powers(
     entry_error : float
         Bound on |K_ij - its exact value|.
     """
-    n, block, norm = len(K), _block_size(c), float(np.linalg.norm(K))
+    n, block, norm = len(K), _block_size(c), _frobenius_norm(K)
     whole = _norm_bound(norm, means, n)
     # of the images: that of their sums, three times because of the means, and that of the entries
     rounding = 3.0 * sqrt(block) * (rounding_factor(n) * UNIT * norm + n * entry_error)
@@ -104,8 +105,8 @@ def pairs_by_powers(
     single = _rounded(K, means, unit)
     found, products = _search(single, c, block, tol)
     pairs = None if found is None else _ritz_pairs(K, means, found)
-    if pairs is not None and tol < LEAST_SINGLE_TOL:
-        pairs, corrections = _corrected(K, means, single, unit, pairs, c)
+    if pairs is not None:
+        pairs, corrections = _corrected(K, means, single, unit, pairs, c, tol)
         products += corrections
     if pairs is None:
         return None
@@ -140,17 +141,27 @@ def _ritz_pairs(K: np.ndarray, means: np.ndarray | None, Y: np.ndarray) -> _Pair
 
 
 def _corrected(
-    K: np.ndarray, means: np.ndarray | None, B: np.ndarray, unit: float, pairs: _Pairs, c: int
+    K: np.ndarray, means: np.ndarray | None, B: np.ndarray, unit: float, pairs: _Pairs, c: int, tol: float
 ) -> tuple[_Pairs | None, int]:
-    """(Ritz pairs with residuals of ``CORRECTED_RESIDUAL`` where that can be had, products); B as of `_rounded`."""
+    """(Ritz pairs with residuals that suffice for tol, where that can be had, products); B as of `_rounded`.
+
+    The search trusts Ritz values that are too small yet, so what it leaves may be a few times too large.
+    """
     products = 0
     for _ in range(MOST_CORRECTIONS):
         theta, V, images = pairs
         R = images - V * theta
-        gain = float(np.linalg.norm(R[:, :c])) / (CORRECTED_RESIDUAL * float(theta[0]))
-        if not (gain > 1.0 and theta[c - 1] > _beyond(theta)):
+        gap, first = float(theta[c - 1]) - _beyond(theta), float(theta[0])
+        if not gap > 0.0:
+            break
+        # intervals are about 2 |R|^2 / (gap / 2) wide
+        wanted = CORRECTED_RESIDUAL * first if tol < LEAST_SINGLE_TOL else 0.5 * sqrt(tol * first * gap)
+        gain = float(np.linalg.norm(R[:, :c])) / wanted
+        if not gain > 1.0:
             break
         degree = min(ceil(_degree(theta, c, min(gain, MOST_GAIN))), _most(theta, CORRECTED_FACTOR))
+        if products + degree > MOST_CORRECTING:
+            return None, products
         better = _ritz_pairs(K, means, _filtered(B, V, theta / unit, R / unit, degree))
         products += degree
         if better is None:
@@ -177,6 +188,11 @@ def _centred(X: np.ndarray, means: np.ndarray | None) -> np.ndarray:
     if means is not None:
         X -= X.sum(axis=0) / len(X)
     return X
+
+
+def _frobenius_norm(K: np.ndarray) -> float:
+    """Row by row: one sum of n^2 values that are nearly equal errs by more than ``_norm_bound`` allows for."""
+    return sqrt(float((K[:, None] @ K[:, :, None]).sum()))
 
 
 def _norm_bound(norm: float, means: np.ndarray | None, n: int) -> float:
@@ -224,18 +240,18 @@ def _search(B: np.ndarray, c: int, block: int, tol: float) -> tuple[np.ndarray |
         S32 = S.astype(np.float32)
         V = Q @ S32
         R = Y @ S32 - V * theta.astype(np.float32)
-        needed, degree = _degrees(theta, R, c, tol)
-        done += degree
-        if not done + needed - degree <= MOST_PRODUCTS:
+        needed, degree = _degrees(theta, R, c, tol, MOST_PRODUCTS - done)
+        if not done + needed <= MOST_PRODUCTS:
             break
+        done += degree
         Y = _filtered(B, V, theta, R, degree)
         if needed <= degree:
             return Y, done
     return None, done
 
 
-def _degrees(theta: np.ndarray, R: np.ndarray, c: int, tol: float) -> tuple[float, int]:
-    """(degree of the filter that tol still needs, the one to take now).
+def _degrees(theta: np.ndarray, R: np.ndarray, c: int, tol: float, left: int) -> tuple[float, int]:
+    """(degree of the filter that tol still needs, the one to take now: at most ``left``).
 
     ``theta`` are the Ritz values of the block, ``R`` its residuals. Vectors that are corrected afterwards need what one
     correction can start from. The degree to take goes on to ``RESIDUAL``, as far as whole degrees lead there.
@@ -246,7 +262,7 @@ def _degrees(theta: np.ndarray, R: np.ndarray, c: int, tol: float) -> tuple[floa
     size, corrected = float(np.linalg.norm(R[:, :c])), tol < LEAST_SINGLE_TOL
     wanted = CORRECTED_RESIDUAL * MOST_GAIN * first if corrected else sqrt(0.1 * tol * first * (last - beyond))
     needed, more = (_degree(theta, c, size / x) for x in (wanted, RESIDUAL * first))
-    return needed, min(max(1, ceil(needed), ceil(more)), _most(theta, FACTOR))
+    return needed, min(max(1, ceil(needed), ceil(more)), _most(theta, FACTOR), left)
 
 
 def _degree(theta: np.ndarray, c: int, gain: float) -> float:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -92,6 +96,73 @@ def test_few_products_are_enough(n, tol, most):
     X = np.random.default_rng(0).random((n, 10))
     model = fk.kpca(X, "gaussian", 10, sigma=1.0, tol=tol, n_threads=1)
     assert model.info["matrix_passes"] <= most and model.bound_kind == "guaranteed"
+
+
+@pytest.mark.parametrize("tol", [1e-10, 1e-9, 1e-3])
+def test_an_eigenvalue_as_often_as_the_block_has_columns_takes_no_more_products(tol, monkeypatch):
+    """Groups of rows that are alike, far from each other: the smallest Ritz value of the block is near the largest."""
+    degrees, filtered = [], powers._filtered
+
+    def recorded(B, V, theta, R, degree):
+        degrees.append(degree)
+        return filtered(B, V, theta, R, degree)
+
+    monkeypatch.setattr(powers, "_filtered", recorded)
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        n, groups, noise = rng.choice([176, 198, 200, 333]), rng.integers(8, 15), rng.choice([0.0, 1e-8, 1e-4, 1e-3])
+        X = (20.0 * rng.standard_normal((groups, 20)))[np.arange(n) % groups] + noise * rng.standard_normal((n, 20))
+        c = int(rng.integers(1, 3))
+        degrees.clear()
+        model = fk.kpca(X, "gaussian", c, sigma=1.0, tol=tol, n_threads=1)
+        assert sum(degrees) <= powers.MOST_PRODUCTS + powers.MOST_CORRECTING
+        K = np.exp(-0.5 * ((X[:, None] - X) ** 2).sum(axis=2))
+        low, high = model.eigenvalue_bounds.T
+        exact, slack = exact_eigenvalues(K, True)[:c], 1e-13 * len(X)
+        assert (low - slack <= exact).all() and (exact <= high + slack).all()
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "kernel", "parameters", "c", "tol"),
+    [
+        (600, 3, "gaussian", {}, 1, 1e-9),
+        (250, 2, "gaussian", {"sigma": 0.2}, 1, 1e-9),
+        (250, 2, "gaussian", {"sigma": 0.2}, 10, None),
+        (600, 1, "laplacian", {}, 10, None),
+    ],
+)
+def test_a_search_that_stops_too_soon_goes_on(n, d, kernel, parameters, c, tol):
+    X = np.random.default_rng(0).random((n, d))
+    model = fk.kpca(X, kernel, c, tol=tol, n_threads=1, **parameters)
+    assert model.info.get("matrix_passes", 99) <= 20 and model.bound_kind == "guaranteed"
+
+
+NORMS = """
+from fractions import Fraction
+import numpy as np
+from fastkpca.solve import powers
+found = []
+def recorded(norm, means, n, bound=powers._norm_bound):
+    found.append((norm, bound(norm, means, n)))
+    return found[-1][1]
+powers._norm_bound = recorded
+rng = np.random.default_rng(0)
+for _ in range(200):
+    n, value = int(rng.integers(640, 701)), float(rng.uniform(1.0, 2.0))
+    K = np.full((n, n), value)
+    for means in (None, K.mean(axis=0)):
+        powers.pairs_by_powers(K, means, 1, 1e-3, 0.0)
+        norm = found.pop()[0]
+        slack = 4.0 * (5.0 * n + 8.0) * 2.0**-53
+        assert abs(Fraction(norm) ** 2 / (Fraction(value) ** 2 * n * n) - 1) <= slack / 4.0
+"""
+
+
+@pytest.mark.parametrize("processor", ["", "Prescott"])
+def test_the_norm_of_equal_values_is_right_whatever_vectors_blas_has(processor):
+    """Such values round alike: BLAS of short vectors adds n^2 of them up with an error in proportion to n^2."""
+    environment = os.environ | ({"OPENBLAS_CORETYPE": processor} if processor else {})
+    subprocess.run([sys.executable, "-P", "-c", NORMS], env=environment, check=True, timeout=120)
 
 
 @pytest.mark.parametrize("missing", [0, 1, 3])

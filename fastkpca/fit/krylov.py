@@ -231,6 +231,8 @@ def _products(problem: Problem, way: Candidate, everywhere: Rows, rows: Rows) ->
     double = without_search(rows.n_samples, positive_semidefinite=kernel.positive_semidefinite)
     searches = way.room.values and not double and _values_fit_float32(problem)
     if is_compiled(kernel):
+        if rows is problem.rows and 16 * rows.n_features <= rows.n_samples:
+            rows.hold()  # shifted once for the products and the model, in an eighth of the memory of values, or less
         product = ExactSummation(kernel, rows, n_threads=threads, keeps=True)
         return _Products(product, product.in_float32() if searches else None, values=product)
     K = gram_matrix(kernel, rows, n_threads=threads, progress=problem.budget.report)

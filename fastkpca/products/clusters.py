@@ -17,7 +17,7 @@ All treatments are the same in both directions: with one set of rows the product
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import comb, exp, expm1, factorial, sqrt
 from typing import Any
@@ -38,6 +38,7 @@ __all__ = ["ClusterSummation", "cluster_offer", "reachable"]
 LEAF = 128
 SAMPLE_LEAF = 8
 LOOK, LEAST_LOOK = 1 << 18, 512  # numbers of a sample that are clustered to predict a cost; rows at least
+FEW = 128  # wide rows whose distances tell whether clusters are worth that look
 LARGEST_TERMS = 4096
 LEAST_TOGETHER = 8  # columns
 COEFFICIENTS = 1 << 22  # numbers G held at once: 32 MB
@@ -134,28 +135,58 @@ def _fewest_axes(sides: list[_Side], sigma: float, tol: float) -> int:
     few = _few_centred(sides, sides[0].rows.mean(axis=0), sigma)
     if few is None:
         return d
-    squares = np.maximum(np.linalg.eigvalsh(few.T @ few)[::-1], 0.0)
-    rounding = 8.0 * (d + len(few)) * d * UNIT * float(squares.sum())
+    return _axes_of(few, tol)
+
+
+def _axes_of(few: np.ndarray, tol: float) -> int:
+    """As many axes as leave of these rows (over sigma) what ``_axes_room`` allows."""
+    rows, d = few.shape
+    squares = np.maximum(np.linalg.eigvalsh(few.T @ few if rows >= d else few @ few.T)[::-1], 0.0)
+    rounding = 8.0 * (d + rows) * d * UNIT * float(squares.sum())
     rest = np.append(np.cumsum(squares[::-1])[::-1], 0.0) - rounding
-    return max(1, int(np.argmax(rest <= _axes_room(tol) ** 2 * len(few))))
+    return max(1, int(np.argmax(rest <= _axes_room(tol) ** 2 * rows)))
+
+
+def _error_is_larger(R: float, farthest: float, tol: float, axes: Callable[[], int]) -> bool:
+    """Whether pairs of clusters are neither skipped nor expanded, R the product of their radii or less.
+
+    ``farthest``: half the square of the largest distance of rows; lengths in units of sigma. An expansion of order p
+    errs by (R^p / p!) exp(R - near^2 / 2) or more; ``near`` is at most 2 sqrt(R) or the distance of two rows. For R up
+    to p that grows with R.
+    """
+    room = 2.0 * tol
+    if exp(-farthest) <= room:
+        return False
+    size = exp(min(-R, R - farthest))
+    if size * R <= room:
+        return False
+    return all(R > p or size * R**p / factorial(p) > room for p in range(1, len(_terms(axes()))))
+
+
+def _few_tell_no(data: Summary, sample: np.ndarray, sigma: float, tol: float) -> bool:
+    """Whether some of these wide rows show, before any tree, that hardly a pair of clusters is far or small enough.
+
+    A cluster of a row and others has half the distance to the nearest one as its radius, or more. Pairs that none of
+    these rows meets are too few for what an offer has to save.
+    """
+    if len(_terms(sample.shape[1])) > 4 or len(sample) < 2 * FEW or not data.radius < 1e3 * sigma:
+        return False
+    index = np.linspace(0, len(sample) - 1, FEW).astype(np.intp)
+    scaled = (sample - sample.mean(axis=0)) / sigma
+    few, lengths = scaled[index], np.einsum("ij,ij->i", scaled, scaled)
+    squares = lengths[index, None] + lengths - 2.0 * (few @ scaled.T)
+    farthest = float(squares.max()) / 2.0
+    squares[np.arange(FEW), index] = np.inf
+    R = max(0.0, float(squares.min())) / 4.0
+    return _error_is_larger(R, farthest, tol, lambda: _axes_of(few - few.mean(axis=0), tol))
 
 
 def _leaves_only_exact(sides: list[_Side], sigma: float, tol: float) -> bool:
-    """Whether no pair of clusters is far enough to be skipped, or small enough for an expansion.
-
-    An expansion of order p errs by (R^p / p!) exp(R - near^2 / 2) or more, R the product of the radii. ``near`` is at
-    most 2 sqrt(R) or the distance of two rows. For R up to p that grows with R.
-    """
+    """Whether no pair of clusters is far enough to be skipped, or small enough for an expansion."""
     x, y = sides[0].tree, sides[-1].tree
     farthest = 0.5 * float(np.sum(((np.maximum(x.high[0], y.high[0]) - np.minimum(x.low[0], y.low[0])) / sigma) ** 2))
-    if exp(-farthest) <= 2.0 * tol:
-        return False
     R = float(x.radius.min() / sigma) * float(y.radius.min() / sigma)
-    size, room = exp(min(-R, R - farthest)), 2.0 * tol
-    if size * R <= room:
-        return False
-    orders = len(_terms(_fewest_axes(sides, sigma, tol))) - 1
-    return all(R > p or size * R**p / factorial(p) > room for p in range(1, orders + 1))
+    return _error_is_larger(R, farthest, tol, lambda: _fewest_axes(sides, sigma, tol))
 
 
 def _principal(sides: list[_Side], sigma: float, tol: float) -> tuple[np.ndarray | None, float]:
@@ -476,6 +507,8 @@ def cluster_offer(
     if memory_limit is not None and memory > memory_limit:
         return None
     samples = [_some_rows(data.sample) for data in (data_x, data_y)[: 2 - same]]
+    if same and _few_tell_no(data_x, samples[0], sigma, tol):
+        return None
     scale_x, scale_y = n / len(samples[0]), m / len(samples[-1])
     sides = [
         _Side(sample, max(SAMPLE_LEAF, int(LEAF / scale)), sample_of=scale)

@@ -92,7 +92,7 @@ def pairs_by_powers(
     entry_error : float
         Bound on |K_ij - its exact value|.
     """
-    n, block, norm = len(K), _block_size(c), float(np.linalg.norm(K))
+    n, block, norm = len(K), _block_size(c), _frobenius_norm(K)
     whole = _norm_bound(norm, means, n)
     # of the images: that of their sums, three times because of the means, and that of the entries
     rounding = 3.0 * sqrt(block) * (rounding_factor(n) * UNIT * norm + n * entry_error)
@@ -105,8 +105,8 @@ def pairs_by_powers(
     single = _rounded(K, means, unit)
     found, products = _search(single, c, block, tol)
     pairs = None if found is None else _ritz_pairs(K, means, found)
-    if pairs is not None and tol < LEAST_SINGLE_TOL:
-        pairs, corrections = _corrected(K, means, single, unit, pairs, c)
+    if pairs is not None:
+        pairs, corrections = _corrected(K, means, single, unit, pairs, c, tol)
         products += corrections
     if pairs is None:
         return None
@@ -141,15 +141,23 @@ def _ritz_pairs(K: np.ndarray, means: np.ndarray | None, Y: np.ndarray) -> _Pair
 
 
 def _corrected(
-    K: np.ndarray, means: np.ndarray | None, B: np.ndarray, unit: float, pairs: _Pairs, c: int
+    K: np.ndarray, means: np.ndarray | None, B: np.ndarray, unit: float, pairs: _Pairs, c: int, tol: float
 ) -> tuple[_Pairs | None, int]:
-    """(Ritz pairs with residuals of ``CORRECTED_RESIDUAL`` where that can be had, products); B as of `_rounded`."""
+    """(Ritz pairs with residuals that suffice for tol, where that can be had, products); B as of `_rounded`.
+
+    The search trusts Ritz values that are too small yet, so what it leaves may be a few times too large.
+    """
     products = 0
     for _ in range(MOST_CORRECTIONS):
         theta, V, images = pairs
         R = images - V * theta
-        gain = float(np.linalg.norm(R[:, :c])) / (CORRECTED_RESIDUAL * float(theta[0]))
-        if not (gain > 1.0 and theta[c - 1] > _beyond(theta)):
+        gap, first = float(theta[c - 1]) - _beyond(theta), float(theta[0])
+        if not gap > 0.0:
+            break
+        # intervals are about 2 |R|^2 / (gap / 2) wide
+        wanted = CORRECTED_RESIDUAL * first if tol < LEAST_SINGLE_TOL else 0.5 * sqrt(tol * first * gap)
+        gain = float(np.linalg.norm(R[:, :c])) / wanted
+        if not gain > 1.0:
             break
         degree = min(ceil(_degree(theta, c, min(gain, MOST_GAIN))), _most(theta, CORRECTED_FACTOR))
         if products + degree > MOST_CORRECTING:
@@ -180,6 +188,11 @@ def _centred(X: np.ndarray, means: np.ndarray | None) -> np.ndarray:
     if means is not None:
         X -= X.sum(axis=0) / len(X)
     return X
+
+
+def _frobenius_norm(K: np.ndarray) -> float:
+    """Row by row: one sum of n^2 values that are nearly equal errs by more than ``_norm_bound`` allows for."""
+    return sqrt(float((K[:, None] @ K[:, :, None]).sum()))
 
 
 def _norm_bound(norm: float, means: np.ndarray | None, n: int) -> float:

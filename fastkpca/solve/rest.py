@@ -14,6 +14,8 @@ so an entry takes a kernel value and two inner products, and the diagonal costs 
 
 from __future__ import annotations
 
+from math import frexp
+
 import numpy as np
 
 from ..base import parallel
@@ -61,9 +63,10 @@ class Rest:
         """``wanted``, where that is proved to be a bound; else none.
 
         Success of the factorisation proves P A P <= t I up to its backward error (``factorisation_error``), with u of
-        float32. Entries that are stored in float32 err by u times their size.
+        float32. Entries that are stored in float32 err by u times their size: in a unit near ``wanted``, in which those
+        that are not far below it are neither too small nor too large for float32.
         """
-        n = len(self.V)
+        n, unit = len(self.V), 2.0 ** frexp(wanted)[1]
         S = np.empty((n, n), dtype=np.float32)  # -P A P, the lower triangle
         bands = self.entries.bands
         left, right = np.hstack([self.V, self.Z]), np.hstack([self.Z, self.V])
@@ -72,15 +75,15 @@ class Rest:
             I, J = bands[number]
             tile = self.entries.block(number)
             tile -= left[I] @ right[J].T
-            np.negative(tile.T, out=S[J, I], casting="same_kind")
+            np.multiply(tile.T, -1.0 / unit, out=S[J, I], casting="same_kind")
             squares = float(np.vdot(tile, tile))
             return squares if I == J else 2.0 * squares
 
         squares = sum(parallel.run(task, len(bands), n_threads=self.entries.n_threads, stage="rest"))
-        largest = float(np.abs(S.diagonal()).max())
+        largest = float(np.abs(S.diagonal()).max()) * unit
         stored = 1.01 * UNIT32 * (float(np.sqrt(squares)) + wanted)
         t = wanted - factorisation_error(n, UNIT32) * (wanted + largest) - stored - self.error
-        S.flat[:: n + 1] += np.float32(t)
+        S.flat[:: n + 1] += np.float32(t / unit)
         proved = t > 0.0 and is_positive_definite(S, self.entries.n_threads)
         return Bound(wanted, "cholesky") if proved else NO_BOUND
 

@@ -59,6 +59,24 @@ def test_few_wide_rows_are_read_and_shifted_once(kernel, dtype, monkeypatch):
     assert not np.shares_memory(model.projector.X, X)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_rows_whose_kernel_values_are_kept_are_shifted_once_for_all_products(dtype, monkeypatch):
+    """Twice for their summary, once for products, the diagonal, the start and the model, besides samples of them."""
+    rows = []
+
+    def noted(self, part, **options):
+        rows.append(part.shape[0])
+        return finish(self, part, **options)
+
+    finish = Rows._finish
+    monkeypatch.setattr(Rows, "_finish", noted)
+    X = np.random.default_rng(0).random((4200, 48)).astype(dtype)
+    model = fk.kpca(X, "gaussian", 5, sigma=3.0, method="krylov", products="exact", n_threads=1)
+    assert model.info["matrix_passes"] > 0
+    assert sum(rows) <= 3 * len(X) + 4500
+    assert not np.shares_memory(model.projector.X, X)
+
+
 @pytest.mark.parametrize(("d", "sigma"), [(2, 0.3), (3, 1.0)])
 def test_choice_of_a_map_takes_few_calls(d, sigma):
     X = np.random.default_rng(0).random((2000, d))

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -116,6 +120,49 @@ def test_an_eigenvalue_as_often_as_the_block_has_columns_takes_no_more_products(
         low, high = model.eigenvalue_bounds.T
         exact, slack = exact_eigenvalues(K, True)[:c], 1e-13 * len(X)
         assert (low - slack <= exact).all() and (exact <= high + slack).all()
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "kernel", "parameters", "c", "tol"),
+    [
+        (600, 3, "gaussian", {}, 1, 1e-9),
+        (250, 2, "gaussian", {"sigma": 0.2}, 1, 1e-9),
+        (250, 2, "gaussian", {"sigma": 0.2}, 10, None),
+        (600, 1, "laplacian", {}, 10, None),
+    ],
+)
+def test_a_search_that_stops_too_soon_goes_on(n, d, kernel, parameters, c, tol):
+    X = np.random.default_rng(0).random((n, d))
+    model = fk.kpca(X, kernel, c, tol=tol, n_threads=1, **parameters)
+    assert model.info.get("matrix_passes", 99) <= 20 and model.bound_kind == "guaranteed"
+
+
+NORMS = """
+from fractions import Fraction
+import numpy as np
+from fastkpca.solve import powers
+found = []
+def recorded(norm, means, n, bound=powers._norm_bound):
+    found.append((norm, bound(norm, means, n)))
+    return found[-1][1]
+powers._norm_bound = recorded
+rng = np.random.default_rng(0)
+for _ in range(200):
+    n, value = int(rng.integers(640, 701)), float(rng.uniform(1.0, 2.0))
+    K = np.full((n, n), value)
+    for means in (None, K.mean(axis=0)):
+        powers.pairs_by_powers(K, means, 1, 1e-3, 0.0)
+        norm = found.pop()[0]
+        slack = 4.0 * (5.0 * n + 8.0) * 2.0**-53
+        assert abs(Fraction(norm) ** 2 / (Fraction(value) ** 2 * n * n) - 1) <= slack / 4.0
+"""
+
+
+@pytest.mark.parametrize("processor", ["", "Prescott"])
+def test_the_norm_of_equal_values_is_right_whatever_vectors_blas_has(processor):
+    """Such values round alike: BLAS of short vectors adds n^2 of them up with an error in proportion to n^2."""
+    environment = os.environ | ({"OPENBLAS_CORETYPE": processor} if processor else {})
+    subprocess.run([sys.executable, "-P", "-c", NORMS], env=environment, check=True, timeout=120)
 
 
 @pytest.mark.parametrize("missing", [0, 1, 3])

@@ -55,6 +55,18 @@ def test_a_factorisation_never_proves_too_small_a_bound():
     assert proved >= 60
 
 
+@pytest.mark.parametrize("scale", [1e-44, 1e-42, 1e-39, 1e-30, 1e38, 1e44, 1e120])
+def test_a_factorisation_proves_as_much_of_values_beyond_the_range_of_float32(scale):
+    rng = np.random.default_rng(0)
+    for _ in range(4):
+        K = flat_matrix(rng, int(rng.integers(100, 400)))
+        rest, left = rest_of(scale * K, 4, 1e-6, rng)
+        largest = np.linalg.eigvalsh(left / scale)[-1] * scale
+        for off in (-0.5, -1e-2, -1e-4):
+            assert np.isinf(rest.factorised_bound(largest * (1.0 + off)).mu)
+        assert np.isfinite(rest.factorised_bound(1.1 * largest).mu)
+
+
 def test_a_missed_eigenvector_is_not_overlooked():
     rng = np.random.default_rng(1)
     K = flat_matrix(rng, 300)

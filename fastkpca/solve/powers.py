@@ -254,7 +254,7 @@ def _degrees(theta: np.ndarray, R: np.ndarray, c: int, tol: float, left: int) ->
     """(degree of the filter that tol still needs, the one to take now: at most ``left``).
 
     ``theta`` are the Ritz values of the block, ``R`` its residuals. Vectors that are corrected afterwards need what one
-    correction can start from. The degree to take goes on to ``RESIDUAL``, as far as whole degrees lead there.
+    correction can start from; others go on to ``RESIDUAL`` where products are left for it.
     """
     first, last, beyond = float(theta[0]), float(theta[c - 1]), _beyond(theta)
     if not last > beyond:
@@ -262,6 +262,8 @@ def _degrees(theta: np.ndarray, R: np.ndarray, c: int, tol: float, left: int) ->
     size, corrected = float(np.linalg.norm(R[:, :c])), tol < LEAST_SINGLE_TOL
     wanted = CORRECTED_RESIDUAL * MOST_GAIN * first if corrected else sqrt(0.1 * tol * first * (last - beyond))
     needed, more = (_degree(theta, c, size / x) for x in (wanted, RESIDUAL * first))
+    if not corrected and more <= left:
+        needed = max(needed, more)  # scores as good as float32 gives them, for a product or two more
     return needed, min(max(1, ceil(needed), ceil(more)), _most(theta, FACTOR), left)
 
 

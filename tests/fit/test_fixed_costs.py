@@ -41,39 +41,36 @@ def test_small_problems_take_few_calls(n, most):
     assert calls_of(lambda: fk.kpca(X, "gaussian", 10, sigma=1.0, n_threads=1)) <= most
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "polynomial"])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_few_wide_rows_are_read_and_shifted_once(kernel, dtype, monkeypatch):
-    """Once for their mean, and once for all that follows, the model included."""
-    rows = []
+@pytest.fixture
+def rows_read(monkeypatch):
+    """How many rows each read has shifted."""
+    counts, finish = [], Rows._finish
 
     def noted(self, part, **options):
-        rows.append(part.shape[0])
+        counts.append(part.shape[0])
         return finish(self, part, **options)
 
-    finish = Rows._finish
     monkeypatch.setattr(Rows, "_finish", noted)
+    return counts
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "polynomial"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_few_wide_rows_are_read_and_shifted_once(kernel, dtype, rows_read):
+    """Once for their mean, and once for all that follows, the model included."""
     X = np.random.default_rng(0).random((150, 300)).astype(dtype)
     model = fk.kpca(X, kernel, 3, n_threads=1)
-    assert sum(rows) <= 2 * len(X)
+    assert sum(rows_read) <= 2 * len(X)
     assert not np.shares_memory(model.projector.X, X)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_rows_whose_kernel_values_are_kept_are_shifted_once_for_all_products(dtype, monkeypatch):
+def test_rows_whose_kernel_values_are_kept_are_shifted_once_for_all_products(dtype, rows_read):
     """Twice for their summary, once for products, the diagonal, the start and the model, besides samples of them."""
-    rows = []
-
-    def noted(self, part, **options):
-        rows.append(part.shape[0])
-        return finish(self, part, **options)
-
-    finish = Rows._finish
-    monkeypatch.setattr(Rows, "_finish", noted)
     X = np.random.default_rng(0).random((4200, 48)).astype(dtype)
     model = fk.kpca(X, "gaussian", 5, sigma=3.0, method="krylov", products="exact", n_threads=1)
     assert model.info["matrix_passes"] > 0
-    assert sum(rows) <= 3 * len(X) + 4500
+    assert sum(rows_read) <= 3 * len(X) + 4500
     assert not np.shares_memory(model.projector.X, X)
 
 

@@ -2,8 +2,9 @@
 
 The ratio is kernel PCAs a second of the first over that of the second, so 1 means that nothing is lost to threads: what
 the memory and the processor's clock take from two processes they take from both. Needs a machine with nothing else to
-do; ``--rounds`` measurements take turns, and the median of the ratios is printed. Results have equal bits, which is
-checked. BLAS has as many threads as fastkpca, which matters where LAPACK does the work (the dense route).
+do; ``--rounds`` measurements take turns, and the median of the ratios is printed. The last column says
+whether all results have equal bits. BLAS has as many threads as fastkpca: where LAPACK does the work (the dense route)
+that matters, and there one and two of BLAS's threads round differently.
 
     python benchmarks/speed/threads.py [case ...] [--rounds 5] [--seconds 2]
 """

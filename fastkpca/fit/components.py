@@ -139,7 +139,7 @@ def _with_signs(
     score, constant = None, moments.mean @ axes
     if scores is not None and data is not None:
         score = scores(axes, constant)
-        signs = signs_of(score[data.sample_index])
+        signs = signs_of(score.take(data.sample_index, axis=0))
         _flip(score, signs.astype(score.dtype), n_threads)
         axes = axes * signs
     elif data is not None:

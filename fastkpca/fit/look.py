@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -86,9 +87,9 @@ class Glance:
         K = self._K
         if not len(K):
             return 0.0
-        v = K[:, int(np.argmax(np.diagonal(K)))]
+        v = K[:, int(K.diagonal().argmax())]
         for _ in range(6):
-            length = float(np.linalg.norm(v))
+            length = sqrt(v @ v)
             if not length > 0.0:
                 return 0.0
             v = K @ (v / length)
@@ -180,8 +181,8 @@ def _shares(kernel: Kernel, data: Summary) -> np.ndarray:
 def _centred(kernel: Kernel, data: Summary, count: int) -> tuple[np.ndarray, float]:
     """The centred Gram matrix of so many rows of the sample, and its trace before it was centred."""
     X = data.sample[np.linspace(0, len(data.sample) - 1, min(count, len(data.sample))).astype(np.intp)]
-    K = np.array(kernel.block(X, X), dtype=np.float64)
-    trace = float(np.trace(K))
-    K -= K.mean(axis=0)
+    K = np.asarray(kernel.block(X, X), dtype=np.float64)
+    trace = float(K.trace())
+    K = K - K.mean(axis=0)
     K -= K.mean(axis=1)[:, None]
     return K, trace

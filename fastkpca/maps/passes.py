@@ -28,6 +28,7 @@ __all__ = [
     "feature_moments",
     "map_tile_rows",
     "moments_and_draws",
+    "pass_tile_rows",
     "task_rows",
     "task_rows_for",
 ]
@@ -35,11 +36,25 @@ __all__ = [
 SMALL_MAP, MANY_TASKS = 256, 1024
 TASK_ROWS, TASK_BYTES = 1 << 14, 1 << 22
 WORTH_A_TASK = 1 << 11
+LARGE_TILE = 1 << 16
+"""Rows of a tile of a fast transform, at most, where the map does not ask for more."""
 
 
 def map_tile_rows(feature_map: FeatureMap) -> int:
     """Rows of a tile for this map: its own ``tile_rows``, else as many as suit its features."""
     return feature_map.tile_rows or parallel.tile_rows(feature_map.n_features)
+
+
+def pass_tile_rows(feature_map: FeatureMap, n: int) -> int:
+    """Rows of a tile in a pass over n rows.
+
+    What a transform costs beside its rows is paid once a tile: equal tiles, four of them or a few times four.
+    """
+    step = map_tile_rows(feature_map)
+    if feature_map.tile_rows is None or n < step:
+        return step
+    count = 4 * -(-n // (4 * max(step, LARGE_TILE))) if n >= 4 * step else 1 + (2 * n >= 3 * step)
+    return 64 * -(-n // (64 * count))
 
 
 def task_rows(feature_map: FeatureMap, n: int, n_columns: int, *, distributed: bool = False) -> int:
@@ -49,7 +64,8 @@ def task_rows(feature_map: FeatureMap, n: int, n_columns: int, *, distributed: b
     where D is large, but for rows that are ``distributed`` over many machines. Else few rows, so that tasks that run
     at once read rows that lie near each other.
     """
-    return task_rows_for(feature_map.n_features, n, n_columns, step=map_tile_rows(feature_map), distributed=distributed)
+    step = pass_tile_rows(feature_map, n)
+    return task_rows_for(feature_map.n_features, n, n_columns, step=step, distributed=distributed)
 
 
 def task_rows_for(D: int, n: int, n_columns: int, *, step: int | None = None, distributed: bool = False) -> int:
@@ -74,7 +90,7 @@ def accumulate(
     stage: str = "",
 ) -> np.ndarray:
     """Phi' U over all rows: (D, k), float64."""
-    n, step = rows.n_samples, map_tile_rows(feature_map)
+    n, step = rows.n_samples, pass_tile_rows(feature_map, rows.n_samples)
     tiles_a_task = max(1, -(-n // (64 * step)))
     span = step * tiles_a_task
 
@@ -90,15 +106,15 @@ def accumulate(
 
 
 class Applied(NamedTuple):
-    """A map with coefficients: a function from a tile to its values (n, n_columns), and the rows of a tile."""
+    """A map with coefficients: a function from a tile to its values (n, n_columns)."""
 
+    feature_map: FeatureMap
     values: Callable[[np.ndarray], np.ndarray]
     n_columns: int
-    tile_rows: int
 
 
 def applied(feature_map: FeatureMap, C: np.ndarray) -> Applied:
-    return Applied(feature_map.applied(C), C.shape[1], map_tile_rows(feature_map))
+    return Applied(feature_map, feature_map.applied(C), C.shape[1])
 
 
 def apply(feature_map: FeatureMap, rows: Rows, C: np.ndarray, n_threads: int = 1, **options: Any) -> Any:
@@ -117,7 +133,7 @@ def evaluate(
     stage: str = "",
 ) -> Any:
     """Phi C - constant over all rows: (N, k), into ``out`` (array or dataset of any float dtype) where given."""
-    n, step = rows.n_samples, of_map.tile_rows
+    n, step = rows.n_samples, pass_tile_rows(of_map.feature_map, rows.n_samples)
     result = np.empty((n, of_map.n_columns)) if out is None else out
     # chunks of a dataset are not to be written by two threads at once
     sink = None if isinstance(result, np.ndarray) else Sink(result)
@@ -207,7 +223,7 @@ def _moments(
 ) -> tuple[Moments, Draws | None]:
     new_moments: Any = feature_map.quick_moments if quick else feature_map.new_moments
     n = rows.n_samples
-    step = map_tile_rows(feature_map)
+    step = pass_tile_rows(feature_map, n)
     span = task_rows(feature_map, n, rows.n_features, distributed=rows.distributed)
 
     def task(rows: Rows, i: int) -> tuple[Moments, Draws | None]:

@@ -9,12 +9,14 @@ from functools import cache
 import numpy as np
 import pytest
 import reference
+import scipy.spatial.distance
 from sklearn.datasets import load_digits, load_iris, load_wine
 
 import fastkpca as fk
 from fastkpca.errors import CertificateWarning, ComponentsWarning, ScoresNotKeptError
 from fastkpca.fit import components as fit_components
 from fastkpca.kernels import Cost, FeatureMap, Kernel, Offer
+from fastkpca.kernels.gaussian import median_distance
 from fastkpca.products.rates import PRODUCT_RATE, SYRK_RATE
 from fastkpca.solve.centred import CentredProducts
 
@@ -221,6 +223,20 @@ def test_more_components_than_there_are_is_said():
     same = np.repeat(X[:3], 10, axis=0)
     with pytest.warns(ComponentsWarning, match="returned"):
         assert fk.kpca(same, "gaussian", 4, sigma=1.0).n_components == 2
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 40, 513])
+def test_the_median_heuristic_is_numpys_median_selected_once(n, monkeypatch):
+    rng = np.random.default_rng(n)
+    places, partition = [], np.partition
+    for sample in (rng.random((n, 3)), rng.integers(0, 2, (n, 1)) + 0.0):
+        squares = scipy.spatial.distance.pdist(sample[np.linspace(0, n - 1, min(n, 512)).astype(int)], "sqeuclidean")
+        if squares.any():
+            expected = np.sqrt(np.median(squares) or np.median(squares[squares > 0]))
+            with monkeypatch.context() as patch:
+                patch.setattr(np, "partition", lambda values, place: places.append(place) or partition(values, place))
+                assert median_distance(sample) == expected
+    assert 1 <= len(places) <= 4 and all(isinstance(place, int) for place in places)
 
 
 def test_equal_rows_are_an_error_that_says_so():

@@ -14,12 +14,13 @@ from data import look
 from reference import long_gaussian
 
 import fastkpca as fk
+from fastkpca.base import parallel
 from fastkpca.base.protocol import Summary
 from fastkpca.errors import CertificateWarning
 from fastkpca.fit import planning
 from fastkpca.maps import transforms
 from fastkpca.maps.fourier import FourierMap, ToeplitzMoments, fourier_offers, gaussian_fourier_map
-from fastkpca.maps.passes import accumulate, apply, feature_moments
+from fastkpca.maps.passes import accumulate, apply, feature_moments, map_tile_rows, pass_tile_rows
 from fastkpca.products.fourier import FourierSummation, fourier_offer
 from fastkpca.rows.view import Rows
 from fastkpca.solve import lanczos
@@ -671,3 +672,21 @@ def test_boxes_on_a_line_are_no_dearer_than_the_sines_at_their_nodes():
     """Nodes of an axis times modes: what a point takes hardly depends on how many nodes there are."""
     boxes = transforms._boxes((52,), 3e-9, [2.15], transforms.MANY, 1)
     assert boxes.order * boxes.counts[0] <= 1000
+
+
+def test_tiles_of_a_pass_are_few_and_alike_and_threads_share_them(monkeypatch):
+    X = np.random.default_rng(0).random((70_000, 2))
+    m = gaussian_fourier_map(box_of(X), 0.2, 1e-6)
+    least = map_tile_rows(m)
+    for n in (1, least, 2 * least, 3 * least, 5 * least, 70_000, 200_000, 1_000_000):
+        step = pass_tile_rows(m, n)
+        tiles = [min(n, start + step) - start for start in range(0, n, step)]
+        assert len(tiles) in (1, 2) or len(tiles) % 4 == 0
+        assert max(tiles) - min(tiles) <= 64 * len(tiles) and (n < least or min(tiles) >= 0.7 * least)
+    pieces, run = [], parallel.run
+    monkeypatch.setattr(parallel, "run", lambda task, n, **k: pieces.append((k.get("stage"), n)) or run(task, n, **k))
+    results = [fk.kpca(X, "gaussian", 3, sigma=0.2, features="fourier", n_threads=n) for n in (1, 2, 3)]
+    assert pieces.count(("moments", 4)) == pieces.count(("scores", 4)) == 3
+    for model in results[1:]:
+        np.testing.assert_array_equal(model.eigenvalues, results[0].eigenvalues)
+        np.testing.assert_array_equal(model.score, results[0].score)

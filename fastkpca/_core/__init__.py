@@ -5,6 +5,7 @@
 ``clusters``     bisection trees, what to do with each pair of nodes, expansions about two centres; C beside it
 ``multiindex``   the compress operator: graded multi-index tables and monomials along a tile
 ``moments``      centred second moments of feature tiles (BLAS 3), and their merging
+``parity``       products along an axis with a matrix of even and odd columns; C beside it
 ``pivots``       pivoted Cholesky: rejection in a block, factor and solve, residual diagonals
 ``ranked``       ranked Gaussian multi-indices: tables, search, evaluation along the trie
 ``scratch``      memory of temporary arrays that is used again: no loop, but as close to the machine

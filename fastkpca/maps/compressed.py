@@ -12,8 +12,9 @@ largest values of their squares on the box. Products of two of the functions are
 2 M, so C11 follows from the t_j that the moment has: no row is looked at again. Its entries are sums over them. Where
 they are many, C11 is multiplied with instead: on a grid of more than 4 M points an axis the moment's symbol is a
 weight, which integrates those polynomials exactly, and C11 = F' diag(symbol) F - mean mean' / N. F, the functions'
-values on the grid, is a product over the axes: three matrix products each way, which take half the time of FFTs.
-A coarser grid takes light modes for others, and errs by little.
+values on the grid, is a product over the axes: three matrix products each way, which take a fraction of the time of
+FFTs. The functions of an axis are even or odd, so half of each is enough. A coarser grid takes light modes for others,
+and errs by little.
 
 The largest values: on an interval of half-length r a trigonometric polynomial g of degree M differs from a polynomial
 of degree q - 1 by at most e = 2 (M r / 2)^q / q! max |g| (Bernstein's inequality, and Lagrange's remainder), and such a
@@ -29,9 +30,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._core.parity import ParityMatrix
 from ..base.caching import cached_property
 from ..base.rounding import UNIT, rounding_factor
-from .transforms import along
 
 __all__ = [
     "LEAST",
@@ -222,12 +223,17 @@ class _Directions:
     def __init__(self, sums: np.ndarray, count: float, axes: list[_Axis], chosen: np.ndarray):
         self.conjugate, self.count = np.conj(sums), max(count, 1e-300)
         self.half = [len(axis.root) // 2 for axis in axes]
-        self.numbers: tuple[np.ndarray, ...] = np.unravel_index(chosen, tuple(len(axis.largest) for axis in axes))
-        self.sizes = tuple(int(number.max()) + 1 for number in self.numbers)
+        numbers = np.unravel_index(chosen, tuple(len(axis.largest) for axis in axes))
+        self.sizes = tuple(int(number.max()) + 1 for number in numbers)
+        odd = [np.any(axis.modes[:, :size].imag, axis=0) for axis, size in zip(axes, self.sizes)]
+        self.n_even = [int(np.count_nonzero(~flags)) for flags in odd]
+        sequences = [np.argsort(flags, kind="stable") for flags in odd]
+        self.waves = [axis.modes[:, sequence] for axis, sequence in zip(axes, sequences)]
+        """Modes of each axis's functions, even ones first."""
+        self.scaled = [wave * axis.root[:, None] for wave, axis in zip(self.waves, axes)]
+        self.numbers = tuple(np.argsort(sequence)[number] for sequence, number in zip(sequences, numbers))
         self.places = np.ravel_multi_index(self.numbers, self.sizes)
         """Of the products kept, among all of ``sizes``."""
-        self.waves = [axis.modes[:, :size] for axis, size in zip(axes, self.sizes)]
-        self.scaled = [wave * axis.root[:, None] for wave, axis in zip(self.waves, axes)]
 
     @cached_property
     def total(self) -> np.ndarray:
@@ -252,15 +258,22 @@ class _Directions:
         return matrix
 
     def lift(self, unpack: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
+        modes = [
+            ParityMatrix(wave[: m + 1, :even].real, wave[: m + 1, even:].imag, 2 * m + 1)
+            for wave, m, even in zip(self.waves, self.half, self.n_even)
+        ]
+
         def lift(V: np.ndarray) -> np.ndarray:
-            # v_a is real for an even function, imaginary for an odd one: real and imaginary parts never mix
-            odd = sum(np.any(wave.imag, axis=0)[number] for wave, number in zip(self.waves, self.numbers, strict=True))
-            parts = np.zeros((V.shape[1], 2, *self.sizes))
-            parts.reshape(len(parts), 2, -1)[:, odd % 2, self.places] = V.T * np.array([1.0, 1.0, -1.0, -1.0])[odd]
-            for c in range(len(self.sizes) - 1, -1, -1):
-                wave = self.waves[c][self.half[0] :] if c == 0 else self.waves[c]
-                parts = along(wave.real + wave.imag, parts, c + 2)
-            return unpack(parts[:, 0] + 1j * parts[:, 1])
+            # v_a is real for an even function, imaginary for an odd one. Of products, those that are real are even in
+            # all axes together, the imaginary ones odd: they are summed as if all were real, and then parted
+            n_odd = sum((number >= even).astype(np.intp) for number, even in zip(self.numbers, self.n_even))
+            parts = np.zeros((V.shape[1], *self.sizes))
+            parts.reshape(len(parts), -1)[:, self.places] = V.T * np.array([0.5, 0.5, -0.5, -0.5])[n_odd]
+            for axis in range(len(self.sizes), 0, -1):
+                parts = modes[axis - 1].expand(parts, axis)
+            images = parts.reshape(len(parts), -1)[:, ::-1].reshape(parts.shape)
+            parts, images = parts[:, self.half[0] :], images[:, self.half[0] :]
+            return unpack((parts + images) + 1j * (parts - images))
 
         return lift
 
@@ -270,11 +283,9 @@ class _GridProduct:
 
     def __init__(self, directions: _Directions, symbol: np.ndarray):
         self.directions, self.symbol = directions, symbol
-        self.values = []
-        for wave, n in zip(directions.scaled, symbol.shape):
-            m = len(wave) // 2
-            phases = np.outer(np.arange(n), np.arange(-m, m + 1)) % n * (2.0 * pi / n)
-            self.values.append((np.exp(1j * phases) @ wave).real / sqrt(n))
+        self.values = [
+            _values_on_axis(wave, even, n) for wave, even, n in zip(directions.scaled, directions.n_even, symbol.shape)
+        ]
 
     @property
     def error(self) -> float:
@@ -287,7 +298,8 @@ class _GridProduct:
         symbol, total = self.symbol, self.directions.total
         largest, share = 1.0, 16.0
         for wave, F in zip(self.directions.scaled, self.values):
-            largest *= float(np.einsum("ij,ij->i", F, F).max()) * len(F)
+            squares = np.einsum("ij,ij->i", F.even, F.even) + np.einsum("ij,ij->i", F.odd, F.odd)
+            largest *= float(squares.max()) * F.shape[0]
             terms = float(np.linalg.norm(np.abs(wave).sum(axis=0)) / np.linalg.norm(wave))  # errors of F itself
             share += sum(map(rounding_factor, F.shape)) + 2.0 * rounding_factor(len(wave)) * terms
         share *= float(np.abs(symbol).mean())
@@ -295,20 +307,33 @@ class _GridProduct:
         return UNIT * (share * largest + 64.0 * float(total @ total) / self.directions.count)
 
     def matmat(self, U: np.ndarray) -> np.ndarray:
-        directions = self.directions
+        directions, sizes, shape = self.directions, self.directions.sizes, self.symbol.shape
         out = np.empty((U.shape[1], len(U)))
-        part = np.zeros(directions.sizes)
+        # numbers of functions along the first axes, of points along the last ones
+        parts = [np.empty((*sizes[:axis], *shape[axis:])) for axis in range(len(sizes) + 1)]
+        coefficients = np.zeros(sizes)
         for u, image in zip(U.T, out):
-            part.reshape(-1)[directions.places] = u
-            values = part
-            for axis in range(part.ndim - 1, -1, -1):
-                values = along(self.values[axis], values, axis)
+            coefficients.reshape(-1)[directions.places] = u
+            values = coefficients
+            for axis in range(len(sizes) - 1, -1, -1):
+                values = self.values[axis].expand(values, axis, parts[axis])
             values *= self.symbol
-            for axis in range(part.ndim):
-                values = along(self.values[axis].T, values, axis)
+            for axis in range(len(sizes)):
+                values = self.values[axis].fold(values, axis, parts[axis + 1])
             image[:] = values.reshape(-1)[directions.places]
         total = directions.total
         return out.T - np.outer(total, total @ U / directions.count)
+
+
+def _values_on_axis(wave: np.ndarray, n_even: int, n: int) -> ParityMatrix:
+    """Values of functions with these modes, even ones first, on n points from 0 on, over the root of n."""
+    m, half = len(wave) // 2, n // 2 + 1
+    phases = np.outer(np.arange(half), np.arange(m + 1)) % n * (2.0 * pi / n)
+    upper = wave[m:] * (2.0 / sqrt(n))
+    upper[0] *= 0.5
+    even, odd = np.cos(phases) @ upper.real[:, :n_even], -np.sin(phases) @ upper.imag[:, n_even:]
+    odd[2 * np.arange(half) % n == 0] = 0.0  # points that are their own image
+    return ParityMatrix(even, odd, n, periodic=True)
 
 
 def _chosen(largest: list[np.ndarray], tau: float) -> tuple[np.ndarray | None, float]:

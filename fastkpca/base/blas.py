@@ -36,6 +36,7 @@ class _BlasCap:
         self._lock = threading.RLock()  # a hold may be collected, and leave, while its thread is in here
         self._holders: dict[int, int] = {}  # by its id, the thread that took it
         self._before: list[tuple[Any, int]] = []
+        self._lowered = False
         self._controller: ThreadpoolController | None = None
 
     def enter(self, holder: int) -> None:
@@ -43,8 +44,7 @@ class _BlasCap:
             self._holders[holder] = threading.get_ident()
             if not self._before:
                 self._before = self._now()
-            for library, _ in self._before:
-                _limit(library, 1)
+            self.lower()
 
     def _now(self) -> list[tuple[Any, int]]:
         if self._controller is None:  # finding the libraries takes milliseconds: once
@@ -75,9 +75,11 @@ class _BlasCap:
 
     def lower(self) -> None:
         with self._lock:
-            if self._holders:
-                for library, _ in self._before:
-                    _limit(library, 1)
+            if self._holders and not self._lowered:
+                for library, threads in self._before:
+                    if threads > 1:
+                        _limit(library, 1)
+                self._lowered = True
 
     def before_fork(self) -> None:
         self._lock.acquire()
@@ -94,8 +96,10 @@ class _BlasCap:
             self._before = []
 
     def _restore(self) -> None:
+        self._lowered = False  # first: where Ctrl-C strikes here, the next holder sets the cap anew
         for library, threads in self._before:
-            _limit(library, threads)
+            if threads > 1:
+                _limit(library, threads)
 
 
 def _limit(library: Any, threads: int) -> None:

@@ -18,7 +18,7 @@ API_VERSION is 1: frozen.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeAlias, cast
 
@@ -403,8 +403,10 @@ class Kernel:
         error = self.entry_error(data, np.dtype(np.float64))
         return float(np.max(self.diagonal(data.sample[:1]))) * (1 + 1e-12) + (error or 0.0)
 
-    def feature_maps(self, data: Summary, tol: float, max_features: int) -> Sequence[Offer]:
+    def feature_maps(self, data: Summary, tol: float, max_features: int) -> Iterable[Offer]:
         """Offers of feature maps of at most ``max_features`` features, residual trace over trace at most ``tol``.
+
+        A generator need not get to its end, as in ``summations``.
 
         ``tol`` = 0 asks for maps that leave nothing out (``Cost.residual`` = 0). Kernels from outside need not know
         that: they are asked with a positive ``tol``, down to 2^-53, and only such offers of theirs are taken then.

@@ -59,7 +59,7 @@ def solve_dense(problem: Problem) -> Solution:
         vectors = vectors / root[:, None]
     sample = problem.data.sample_index
     # of few rows the sample is all: no name keeps its vectors
-    signs = signs_of(vectors[sample if present is None else np.searchsorted(present, sample)])
+    signs = signs_of(vectors.take(sample if present is None else np.searchsorted(present, sample), axis=0))
     score = vectors * (signs * np.sqrt(eigenvalues))
     coeff = score / eigenvalues
     if pairs.images is not None:  # so score = Kc @ coeff to rounding, as for new rows

@@ -52,7 +52,7 @@ from ..solve.sampled import FEWEST, SAMPLING_FAILURE, bound_flops, draws_worth, 
 from . import footprint
 from .look import LARGER_LOOK, MANY, NOTHING_SEEN, Look, look_at, look_at_first
 from .problem import Problem
-from .product_choice import LEAST_COLUMNS, Way, products_for
+from .product_choice import LEAST_COLUMNS, WORTH_ASKING, Way, products_for
 
 __all__ = [
     "MAX_FEATURES",
@@ -266,9 +266,9 @@ def _without_look(problem: Problem, dense: Candidate) -> list[Candidate]:
     loose = LOOK_SECONDS * (1.0 if n < LARGER_LOOK else 3.0 if n < MANY else 6.0)
     worth = loose if sampled else NO_LOOK_EXACT_SECONDS
     most = int(math.sqrt(worth * SYRK_RATE / data.n_samples))
-    # of a linear kernel the columns themselves, however many, where the rows may not fill all dimensions
-    few = min(most, data.n_features)
-    maps = _small_exact_maps(problem, most if _is_spread(data) else few)
+    maps = _small_exact_maps(problem, most)
+    if maps and not _is_spread(data):  # of a linear kernel the columns themselves, however many
+        maps = [x for x in maps if x.n_features <= data.n_features]
     if not maps and data.n_features < MANY_COLUMNS:
         residual = 0.5 * target.tol * problem.glance.first_share()
         hold = _components_held(problem, None)
@@ -276,9 +276,12 @@ def _without_look(problem: Problem, dense: Candidate) -> list[Candidate]:
         # of very many rows the look itself, and rounds of pivots after it, cost as much as more features
         search = worth if sampled and n >= MANY else min(worth, NO_SEARCH_SECONDS)
         most = int(math.sqrt(search * SYRK_RATE / n))
-        offers = kernel.feature_maps(data, residual, most) if 0.0 < residual < 1.0 else []
-        maps = [_feature_candidate(problem, offer, hold) for offer in offers]
-        maps = [x for x in maps if not _too_many(x.offer, data.n_samples)]
+        for offer in kernel.feature_maps(data, residual, most) if 0.0 < residual < 1.0 else ():
+            if _too_many(offer, n):
+                continue
+            maps.append(_feature_candidate(problem, offer, hold))
+            if maps[-1].seconds <= WORTH_ASKING and not maps[-1].obstacle:
+                break
     krylov = _krylov_candidates(problem, NOTHING_SEEN)[:1]
     others = min((x.seconds for x in [dense, *maps] if not x.obstacle), default=np.inf)
     many = data.n_features > FEW_COLUMNS and _may_be_held(problem)
@@ -501,8 +504,9 @@ def _feature_candidate(problem: Problem, offer: Offer, hold: int) -> Candidate:
     """A map with its price, and memory for so many components."""
     D, limit, each = offer.cost.n_features, problem.budget.memory, _score_bytes(problem)
     pivots = offer.name == "pivots"
-    without, memory = (
-        footprint.map_bytes(
+
+    def needed(scores: float) -> float:
+        return footprint.map_bytes(
             problem.data,
             problem.rows,
             D,
@@ -512,13 +516,13 @@ def _feature_candidate(problem: Problem, offer: Offer, hold: int) -> Candidate:
             pivots=pivots,
             scores=scores,
         )
-        for scores in (0.0, each)
-    )
+
+    memory = needed(each)
     kept = footprint.kept_bytes(problem.rows, D) if pivots else 0.0
     kept = kept if memory + kept <= limit else 0.0
     memory += kept
     obstacle = _too_much(memory, limit)
-    if obstacle and without <= limit:
+    if obstacle and needed(0.0) <= limit:
         held = readable_size(each * min(hold, D))
         obstacle += f", of which scores are {held}: return_scores=False, or out=, does without"
     seconds = _feature_seconds(problem, offer, kept=kept > 0.0)
@@ -714,11 +718,11 @@ def start_features(look: Look, data: Summary, k: int, pass_seconds: float) -> in
 def _krylov_candidates(problem: Problem, look: Look) -> list[Candidate]:
     """Block Krylov on exact products, and on each approximate one that is accurate enough for ``tol``."""
     kernel, data, target = problem.kernel, problem.data, problem.target
-    # an error of at most e in each entry moves an eigenvalue by at most n e
-    size = float(kernel.diagonal(data.sample).mean())
-    allowed = KRYLOV_PRODUCT_SHARE * target.tol * look.share(1) * size
     # of a few thousand rows of which all values are held no other product is cheaper
     few = data.n_samples <= SMALL and is_compiled(kernel) and target.products == "auto"
+    # an error of at most e in each entry moves an eigenvalue by at most n e
+    share = 0.0 if few else KRYLOV_PRODUCT_SHARE * target.tol * look.share(1)
+    allowed = share * float(kernel.diagonal(data.sample).mean()) if share else 0.0
     ways = products_for(
         kernel,
         data,
@@ -750,13 +754,14 @@ def _krylov_candidate(problem: Problem, look: Look, way: Way) -> Candidate:
     def needed(D: int) -> float:
         return footprint.krylov_bytes(data, problem.rows, k, D, way.least_memory)
 
-    values = _values_kept(problem, needed(0), held=way_in_memory is not None) if exact else 0.0
+    memory = needed(0)
+    values = _values_kept(problem, memory, held=way_in_memory is not None) if exact else 0.0
     # passes over values that are kept cost less than pivots do
     cheap = held or (is_compiled(kernel) and values > 0.0)
     D = 0 if cheap else start_features(look, data, k, way.once)
     while D and needed(D) > limit:  # a start is worth having, and can be done without
         D //= 2
-    memory = needed(D)
+    memory = needed(D) if D else memory
     obstacle = _krylov_obstacle(problem, look, k) or _too_much(memory, limit)
     extra = 0.0 if held else values  # values in float64 are held in two parts, of which one serves the search
     values = values if memory + extra <= limit else 0.0

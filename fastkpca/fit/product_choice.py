@@ -24,14 +24,23 @@ from ..products.expansion import ExpansionSummation
 from ..products.rates import FEATURE_RATE, GEMM_RATE, OVERHEAD, SYRK_RATE, entry_rate, is_compiled, pass_seconds
 from ..rows.view import Rows
 
-__all__ = ["LEAST_COLUMNS", "InStrips", "Way", "best_product", "both_sides", "exact_error", "products_for"]
+__all__ = [
+    "LEAST_COLUMNS",
+    "WORTH_ASKING",
+    "InStrips",
+    "Way",
+    "best_product",
+    "both_sides",
+    "exact_error",
+    "products_for",
+]
 
 LEAST_COLUMNS = 8
 """Columns that a product must be able to multiply at once for the plan to take it."""
 WORTH_PROBING = 0.03
 """Seconds; where exact tiles, or an offer, take less, the number of pivots is not estimated."""
 WORTH_ASKING = 3e-3
-"""The same for asking the kernel what it offers."""
+"""The same for asking the kernel what it offers, or what else."""
 
 
 @dataclass(frozen=True)

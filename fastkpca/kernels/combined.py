@@ -344,14 +344,14 @@ class _FlatCombination(Combination):
     def _map_offers(self, data: Summary, tol: float, max_features: int, weights: np.ndarray) -> list[Offer] | None:
         """One offer of each part, together within tol if residual_i / trace_i counts ``weights[i]``; None: not each
         part has one. Parts with an exact map leave their share of tol to the others."""
-        offers = [part.feature_maps(data, tol, max_features) for part in self.parts]
+        offers = [list(part.feature_maps(data, tol, max_features)) for part in self.parts]
         exact = [_cheapest([x for x in of_part if x.cost.residual == 0.0], _by_size) for of_part in offers]
         inexact_weight = sum(float(weight) for weight, offer in zip(weights, exact) if offer is None)
         if inexact_weight > 0:
             share = min(1.0, tol / inexact_weight)
             if share != tol:
                 offers = [
-                    of_part if offer is not None else part.feature_maps(data, share, max_features)
+                    of_part if offer is not None else list(part.feature_maps(data, share, max_features))
                     for part, of_part, offer in zip(self.parts, offers, exact)
                 ]
         return _all_known(offer or _cheapest(of_part, _by_size) for offer, of_part in zip(exact, offers))

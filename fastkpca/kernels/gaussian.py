@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from math import sqrt
 
@@ -156,14 +156,11 @@ class Gaussian(Kernel):
     def value_bound(self, data: Summary) -> float:
         return 1.0
 
-    def feature_maps(self, data: Summary, tol: float, max_features: int) -> Sequence[Offer]:
-        if data.radius > FARTHEST * self._sigma or not tol > 0.0:
-            return []
-        return [
-            *self._total_degree(data, tol, max_features),
-            *self._ranked(data, tol, max_features),
-            *fourier_offers(data, self._sigma, tol),
-        ]
+    def feature_maps(self, data: Summary, tol: float, max_features: int) -> Iterator[Offer]:
+        if data.radius <= FARTHEST * self._sigma and tol > 0.0:
+            yield from self._total_degree(data, tol, max_features)
+            yield from self._ranked(data, tol, max_features)
+            yield from fourier_offers(data, self._sigma, tol)
 
     def _total_degree(self, data: Summary, tol: float, max_features: int) -> list[Offer]:
         """All monomials below an order, about the candidate for a centre that needs the lowest one."""

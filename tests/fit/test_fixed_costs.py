@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import sys
+import threading
 from collections.abc import Callable
 from types import SimpleNamespace
 
@@ -11,7 +12,9 @@ import numpy as np
 import pytest
 
 import fastkpca as fk
+from fastkpca.base import blas
 from fastkpca.fit import planning, problem
+from fastkpca.kernels import gaussian
 from fastkpca.maps import fourier, pivots
 from fastkpca.rows.view import Rows
 from fastkpca.solve import exact_passes
@@ -77,7 +80,45 @@ def test_rows_whose_kernel_values_are_kept_are_shifted_once_for_all_products(dty
 @pytest.mark.parametrize(("d", "sigma"), [(2, 0.3), (3, 1.0)])
 def test_choice_of_a_map_takes_few_calls(d, sigma):
     X = np.random.default_rng(0).random((2000, d))
-    assert calls_of(lambda: fk.kpca(X, "gaussian", 10, sigma=sigma, n_threads=1)) <= 2500
+    assert calls_of(lambda: fk.kpca(X, "gaussian", 10, sigma=sigma, n_threads=1)) <= 1760
+
+
+def test_no_further_map_is_priced_where_one_is_cheap(monkeypatch):
+    monkeypatch.setattr(gaussian, "fourier_offers", lambda *_: pytest.fail("Fourier features were priced"))
+    X = np.random.default_rng(0).random((2000, 3))
+    plan = fk.plan(X, "gaussian", 10, sigma=1.0)
+    assert (plan.method, plan.name) == ("features", "monomial")
+
+
+def test_blas_is_asked_for_its_threads_once_a_call(monkeypatch):
+    """Holds of the cap inside of others ask nothing, and nothing is set where BLAS has one thread anyway."""
+    libraries = [SimpleNamespace(threads=1), SimpleNamespace(threads=3)]
+    asked = []
+
+    def threads_of(library):
+        asked.append(library)
+        return library.threads
+
+    for library in libraries:
+        library.get_num_threads = lambda library=library: threads_of(library)
+        library.set_num_threads = lambda threads, library=library: setattr(library, "threads", threads)
+    cap = blas._BlasCap()
+    monkeypatch.setattr(cap, "_controller", SimpleNamespace(lib_controllers=libraries))
+    for library in libraries:
+        library.user_api = "blas"
+    cap.enter(1)
+    assert [x.threads for x in libraries] == [1, 1]
+    assert len(asked) == 3
+    cap.enter(2)
+    cap.leave(2)
+    assert len(asked) == 3
+    cap.lift(threading.get_ident())
+    assert [x.threads for x in libraries] == [1, 3]
+    cap.enter(3)
+    assert [x.threads for x in libraries] == [1, 1]
+    cap.leave(3)
+    cap.leave(1)
+    assert [x.threads for x in libraries] == [1, 3]
 
 
 def test_no_kernel_value_is_looked_at_where_a_map_without_error_is_the_cheapest(monkeypatch):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from scipy.special import gammaln
@@ -154,7 +154,7 @@ class Matern(Kernel):
         slopes.append(0.6066 / math.sqrt(2.0) * math.exp(gammaln(nu - 0.5) - gammaln(nu)))
         return min(slopes) * t
 
-    def feature_maps(self, data: Summary, tol: float, max_features: int) -> Sequence[Offer]:
+    def feature_maps(self, data: Summary, tol: float, max_features: int) -> Iterable[Offer]:
         return () if self._gaussian is None else self._gaussian.feature_maps(data, tol, max_features)
 
     def feature_map_from_state(self, header: dict, arrays: dict[str, np.ndarray]) -> FeatureMap:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..base import parallel
+from ..base.lapack import eigenvalues
 from ..base.protocol import Kernel, Summary
 from ..maps.pivots import RankProbe, probe_rank
 
@@ -156,7 +157,7 @@ def look_at(
     def spectrum() -> np.ndarray:
         return _shares(kernel, data) if shares else np.zeros(0)
 
-    if few:
+    if n_threads == 1:
         return Look(spectrum(), probe())
     found: list[Any] = list(parallel.run(lambda i: (probe, spectrum)[i](), 2, n_threads=n_threads))
     return Look(found[1], found[0])
@@ -174,7 +175,7 @@ def _rows_of_look(data: Summary) -> int:
 def _shares(kernel: Kernel, data: Summary) -> np.ndarray:
     K, trace = _centred(kernel, data, _rows_of_look(data))
     with parallel.blas_threads():  # for so few rows a second thread does nothing but wait, on a busy machine a second
-        values = np.linalg.eigvalsh((K + K.T) / 2)[::-1] if np.isfinite(K).all() else np.zeros(1)
+        values = eigenvalues((K + K.T) / 2)[::-1] if np.isfinite(K).all() else np.zeros(1)
     return np.maximum(values, 0.0) / trace if trace > 0 else np.zeros(1)
 
 

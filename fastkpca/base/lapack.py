@@ -11,9 +11,10 @@ import scipy.linalg
 from scipy.linalg import lapack
 
 from .._core import tridiagonal
+from .._core.tridiagonal import eigenvalues
 from . import parallel
 
-__all__ = ["largest_eigenpairs", "takes_all"]
+__all__ = ["eigenvalues", "largest_eigenpairs", "takes_all"]
 
 BISECTION_ORDER = 10
 """Rows for each eigenvalue beyond which bisection for the few that are wanted is faster than QL for all of them."""

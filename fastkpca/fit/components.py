@@ -18,7 +18,7 @@ from ..solve.moments import entry_defect, kernel_trace, leading_axes
 from .solution import Solution, number_kept, signs_of
 from .target import Target
 
-__all__ = ["QUICK_SHARE", "Axes", "Scores", "accurate_enough", "components", "largest_of", "leading_of"]
+__all__ = ["QUICK_SHARE", "Axes", "Scores", "accurate_enough", "accurate_for", "components", "largest_of", "leading_of"]
 
 SOLVER_SHARE = 0.25
 """Share of tol for the eigensolver of a moment held as an operator; the rest is for the residual of the map."""
@@ -32,8 +32,9 @@ FLIPPED = 16
 Scores = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """Of all rows, less a constant (c,), for these axes (D, c): (N, c)."""
 
-QUICK_SHARE, QUICK_DIGITS = 1e-2, 1e-4
-"""Errors of quick moments that will do: over tol times the largest eigenvalue, and over the smallest that is kept."""
+QUICK_SHARE, QUICK_DIGITS, QUICK_LAST = 1e-2, 1e-4, 1e-1
+"""Errors of quick moments that will do: over tol times the largest eigenvalue or over what the map leaves out; over the
+smallest eigenvalue that is kept; and over that where the map leaves out more."""
 
 Axes = tuple[np.ndarray, np.ndarray, LeadingPairs | None]
 """Eigenvalues, axes (D, c), and for moments held as an operator the `LeadingPairs` with their certificate."""
@@ -58,7 +59,14 @@ def accurate_enough(moments: Moments, leading: Axes, target: Target) -> bool:
         return True
     if c is None or len(values) < c:
         return False
-    return moments.error <= min(QUICK_SHARE * target.tol * float(values[0]), QUICK_DIGITS * float(values[c - 1]))
+    return accurate_for(moments, float(values[0]), float(values[c - 1]), target)
+
+
+def accurate_for(moments: Moments, first: float, last: float, target: Target) -> bool:
+    """`accurate_enough` by the first and the last of the eigenvalues that are kept."""
+    # where the map leaves more out than that, digits of the last say nothing: it only has to be there
+    of_last = max(QUICK_DIGITS * last, min(QUICK_SHARE * moments.residual_trace, QUICK_LAST * last))
+    return moments.error <= min(QUICK_SHARE * target.tol * first, of_last)
 
 
 def components(

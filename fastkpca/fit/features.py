@@ -9,7 +9,7 @@ import numpy as np
 
 from ..base import parallel
 from ..base.protocol import FeatureMap, Moments
-from ..base.rounding import EPS
+from ..base.rounding import EPS, UNIT32
 from ..maps.draws import DRAWS, Draws
 from ..maps.passes import apply, feature_moments, moments_and_draws
 from ..maps.uncentred import about
@@ -18,7 +18,7 @@ from ..solve import sampled
 from ..solve.beyond import KRYLOV_AFTER_FEATURES
 from ..solve.certificate import Bound
 from ..solve.moments import kernel_trace
-from .components import QUICK_SHARE, Axes, Scores, accurate_enough, components, largest_of, leading_of
+from .components import QUICK_SHARE, Axes, Scores, accurate_enough, accurate_for, components, largest_of, leading_of
 from .krylov import solve_by_krylov
 from .problem import Problem
 from .solution import Solution
@@ -201,7 +201,16 @@ def _quick_may_do(feature_map: FeatureMap, problem: Problem) -> bool:
     if trial is None:
         return False
     trial.update(problem.some_rows(FEW_ROWS))
-    return trial.error <= QUICK_SHARE * problem.target.tol * trial.trace
+    target, n = problem.target, problem.data.n_samples
+    if trial.error > QUICK_SHARE * target.tol * trial.trace:
+        return False
+    if trial.error <= UNIT32 * trial.trace:
+        return True
+    # sums in float32 err by more than some eigenvalues allow: a glance at these costs less than a second pass
+    look = problem.glance.look
+    assert target.n_components is not None
+    first, last = (trial.trace * share for share in (look.first(n), look.expected(target.n_components, n)))
+    return accurate_for(trial, first, last, target)
 
 
 def _with_sample(found: _Pass, draws: Draws, problem: Problem, tries: int, most_draws: int) -> _Pass:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import sqrt
 from typing import Any
 
 import numpy as np
 
 from ..base import parallel
+from ..base.lapack import eigenvalues
 from ..base.protocol import Kernel, Summary
 from ..maps.pivots import RankProbe, probe_rank
 
@@ -52,6 +54,11 @@ class Look:
         m = np.count_nonzero(values > 0.5 * values[0])
         return float(values[0]) / (1.0 + np.sqrt(m / len(self.shares)) if m > 1 else 1.0) ** 2
 
+    def expected(self, i: int, n: int) -> float:
+        """lambda_i / tr K of n rows."""
+        shares, beyond = self.spectrum(n)
+        return float(shares[i - 1]) if i <= len(shares) else beyond
+
     def spectrum(self, n: int) -> tuple[np.ndarray, float]:
         """The shares of n rows, as many as the look resolved, and the size of each beyond them.
 
@@ -89,13 +96,17 @@ class Glance:
             v = K @ (v / length)
         return float(v @ (K @ v)) / float(v @ v) / self._trace
 
+    @cached_property
+    def look(self) -> Look:
+        """All eigenvalues of these rows; none where nothing is known."""
+        if not len(self._K):
+            return NOTHING_SEEN
+        with parallel.blas_threads():
+            return Look(np.linalg.eigvalsh(self._K)[::-1] / self._trace, None)
+
     def resolves(self, c: int, share: float) -> bool:
         """Whether the c-th eigenvalue is at least this share of the first; False where nothing is known."""
-        if len(self._K) <= c:
-            return False
-        with parallel.blas_threads():
-            values = np.linalg.eigvalsh(self._K)
-        return bool(values[-c] > share * values[-1])
+        return self.look.share(c) > share * self.look.share(1)
 
     def participating(self, n: int) -> float:
         """How many eigenvalues share the trace: its square over the sum of their squares, for n rows.
@@ -146,7 +157,7 @@ def look_at(
     def spectrum() -> np.ndarray:
         return _shares(kernel, data) if shares else np.zeros(0)
 
-    if few:
+    if n_threads == 1:
         return Look(spectrum(), probe())
     found: list[Any] = list(parallel.run(lambda i: (probe, spectrum)[i](), 2, n_threads=n_threads))
     return Look(found[1], found[0])
@@ -164,7 +175,7 @@ def _rows_of_look(data: Summary) -> int:
 def _shares(kernel: Kernel, data: Summary) -> np.ndarray:
     K, trace = _centred(kernel, data, _rows_of_look(data))
     with parallel.blas_threads():  # for so few rows a second thread does nothing but wait, on a busy machine a second
-        values = np.linalg.eigvalsh((K + K.T) / 2)[::-1] if np.isfinite(K).all() else np.zeros(1)
+        values = eigenvalues((K + K.T) / 2)[::-1] if np.isfinite(K).all() else np.zeros(1)
     return np.maximum(values, 0.0) / trace if trace > 0 else np.zeros(1)
 
 

@@ -35,10 +35,11 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
+from .._core import moments as _moments
 from .._core import pivots as _core
 from ..base import parallel
-from ..base.protocol import Cost, FeatureMap, Kernel, Summary
-from ..base.rounding import UNIT, rounding_factor, unit_roundoff
+from ..base.protocol import Cost, FeatureMap, Kernel, Moments, Summary
+from ..base.rounding import UNIT, UNIT32, rounding_factor, unit_roundoff
 from ..base.stored import Record, refusing
 from ..rows.view import Pass, Rows
 from .draws import DRAWS, Draws, drawn_among
@@ -227,6 +228,11 @@ class PivotMap(FeatureMap):
     def __repr__(self) -> str:
         return f"{self.kernel!r} by {self.n_features} pivots"
 
+    def quick_moments(self) -> Moments | None:
+        # of a kernel of the rows' difference no feature is larger than those of the pivots: squares stay in float32
+        safe = may_be_means(self.kernel) and self.n_features and SAFE[0] <= self.factor[0, 0] <= SAFE[1]
+        return _SingleMoments(self) if safe and _moments.SINGLE_IS_FASTER else None
+
     def state(self) -> tuple[dict, dict[str, np.ndarray]]:
         header = {
             "map": self.kind,
@@ -275,6 +281,28 @@ class PivotMap(FeatureMap):
             raise own.refuse(f"its factor is not that of {self.kernel!r} on its pivots")
 
 
+class _SingleMoments(Moments):
+    """Products of centred features in float32: for a loose tolerance."""
+
+    def add(self, X: np.ndarray, Phi: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+        if weights is not None:
+            raise NotImplementedError("these sums are of rows without weights")
+        residual = self.map.residual(X, Phi)
+        self.residual_trace += float(residual.sum())
+        self.count = _moments.update_single(np.ascontiguousarray(Phi.T), self.count, self._mean, self._scatter)
+        return residual
+
+    @property
+    def error(self) -> float:
+        """A sum of products is off by its roundings times the sum of their sizes. So is, in norm, the matrix of all
+        sums by that times its trace: |C'||C| has no larger one. Products that underflow come on top."""
+        roundings = 1.01 * _moments.SINGLE_ROUNDINGS * UNIT32
+        return roundings * self.trace + self.count * self.map.n_features * float(np.finfo(np.float32).tiny)
+
+
+SAFE = 1e-6, 1e6
+"""Largest features between which squares of what is centred neither overflow in float32 nor, but for the smallest,
+underflow."""
 QUICK = 1500
 """Pivots up to which their matrix is factored in a fraction of a second."""
 
@@ -751,22 +779,35 @@ class RankProbe:
     beside : tuple of (int, float, float)
         After so many pivots, on rows that they were not chosen from: residual trace over trace, and what is known of
         the largest eigenvalue of what is left, over its trace.
+    n_samples : float
+        All rows, of which these are a sample.
     """
 
     curve: np.ndarray
     n_rows: int
     exhausted: bool
     beside: tuple[tuple[int, float, float], ...] = ()
+    n_samples: float = np.inf
 
     def rank(self, tol: float) -> float:
         """Number of pivots predicted for ``tol``; beyond the curve extrapolated, inf where it does not fall."""
         if self.beside:
-            ranks = np.geomspace(1.0, 1e5, 400)
+            ranks, of_curve = np.geomspace(1.0, 1e5, 400), self._rank_of_curve(tol)
             enough = np.flatnonzero(self.residual_beside(ranks) <= tol)
-            if not len(enough):
-                return float("inf")
-            return max(float(np.ceil(ranks[enough[0]])), self._rank_of_curve(tol))
+            beside = float(np.ceil(ranks[enough[0]])) if len(enough) else np.inf
+            return max(min(beside, float(np.ceil(of_curve + self._far_rows(tol)))), of_curve)
         return self._rank_of_curve(tol)
+
+    def _far_rows(self, tol: float) -> float:
+        """Pivots that bring what is left of other rows to ``tol``, where it is that of a few far ones.
+
+        Each takes the largest eigenvalue's share of what is left. There are more such rows than in the sample, as there
+        are more rows.
+        """
+        _, left, share = self.beside[1]
+        if not 0.0 < tol < left or not share < 1.0:
+            return 0.0 if left <= tol else np.inf
+        return self.n_samples / self.n_rows * np.log(left / tol) / -np.log1p(-share)
 
     def _rank_of_curve(self, tol: float) -> float:
         below = np.flatnonzero(self.curve <= tol)
@@ -889,7 +930,7 @@ def probe_rank(
         others = np.delete(S, selection.index, axis=0)
     spread = np.linspace(0, len(others) - 1, min(n, len(others))).astype(np.intp)
     seen_beside = _look_beside(kernel, S, others[spread], selection, rng, n_threads) if beside else ()
-    return RankProbe(curve, n, selection.exhausted, seen_beside)
+    return RankProbe(curve, n, selection.exhausted, seen_beside, float(summary.n_samples))
 
 
 def _sampled_less(share: float, n: int) -> float:

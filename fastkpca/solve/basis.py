@@ -13,10 +13,11 @@ import scipy.linalg
 from scipy.linalg import lapack
 
 from ..base import parallel
+from ..base.rounding import UNIT
 from ..products.vectors import add_tall_product, aligned_columns, tall_inner
 from .certificate import RitzBlock
 
-__all__ = ["STRIP", "Basis", "inner", "times", "without_means"]
+__all__ = ["LOOSE", "STRIP", "Basis", "inner", "times", "without_means"]
 
 STRIP = 32
 """Columns of temporary arrays of n rows."""
@@ -24,6 +25,8 @@ FEW = 512
 """Rows of an array that BLAS multiplies as it is."""
 PANEL = 8192
 """Rows of a task, of many."""
+LOOSE = 1e-9
+"""Entries of Q'Q - I that do no harm where A is known in float32 alone."""
 COPIED = 16
 """Multiplications that take as long as to copy a number."""
 
@@ -64,6 +67,8 @@ class Basis:
         self._gram = np.empty((0, 0))
         self.compression = np.empty((0, 0))
         """Q'(AQ) as computed; without images its lower blocks are the transposes of the upper ones."""
+        self._loss = 0.0
+        """About the largest entry of Q'Q - I that blocks made orthonormal in one round have brought."""
 
     @property
     def Q(self) -> np.ndarray:
@@ -91,7 +96,13 @@ class Basis:
         return self._gram
 
     def orthonormal(
-        self, X: np.ndarray, *, noise: float = 0.0, projected: bool = False, beside: np.ndarray | None = None
+        self,
+        X: np.ndarray,
+        *,
+        noise: float = 0.0,
+        projected: bool = False,
+        beside: np.ndarray | None = None,
+        image: np.ndarray | None = None,
     ) -> np.ndarray:
         """An orthonormal basis of X's part outside the span of Q; random directions where X is rank deficient.
 
@@ -104,9 +115,11 @@ class Basis:
         noise : float
             Norm below which a column of X (after projection) is rounding and is replaced.
         projected : bool
-            X is orthogonal to Q already, up to rounding.
+            X is orthogonal to Q already, up to rounding; it is overwritten.
         beside : ndarray (n, k), optional
             More orthonormal columns, to which the result is orthogonal too.
+        image : ndarray (n, b), optional
+            What X is the projection of. Where given, Q'Q - I may have entries up to ``LOOSE``.
         """
         Q = self.Q if beside is None else np.hstack([self.Q, beside])
         b = min(X.shape[1], self.n - int(self.centred) - Q.shape[1])
@@ -114,15 +127,17 @@ class Basis:
             X = self._project(np.array(X, order="F"), Q)
         norms = np.sqrt(np.einsum("ij,ij->j", X, X))
         kept = norms > noise
-        if projected or not kept.all():  # X is the caller's, or too wide
+        if not kept.all():
             X = X[:, kept]
         X /= norms[kept]
         if X.shape[1] == b:
             # well-conditioned blocks, the rule: Cholesky QR, twice with a projection between ("twice is enough", Kahan)
-            once = _cholesky_qr(X, self.n_threads)
+            once, spread = _cholesky_qr(X, self.n_threads)
             if once is not None:
+                if image is not None and self._one_round_is_enough(norms, image, spread):
+                    return once
                 X = once
-                twice = _cholesky_qr(self._project(once, Q), self.n_threads)
+                twice, _ = _cholesky_qr(self._project(once, Q), self.n_threads)
                 if twice is not None:
                     return twice
         if X.shape[1]:
@@ -133,6 +148,16 @@ class Basis:
         for _ in range(3):
             X = scipy.linalg.qr(self._project(np.array(X, order="F"), Q), mode="economic", check_finite=False)[0]
         return np.asfortranarray(X)
+
+    def _one_round_is_enough(self, norms: np.ndarray, image: np.ndarray, spread: float) -> bool:
+        """Whether a block is orthogonal to Q, and orthonormal, up to ``LOOSE``: rounding, and what Q has lost before,
+        are as large beside its columns as the images were, and its factor is ill-conditioned by 1 / ``spread``."""
+        sizes = np.sqrt(np.einsum("ij,ij->j", image, image))
+        loss = (self._loss + 16.0 * UNIT) / (spread**2 * float((norms / sizes).min()))
+        if loss > LOOSE:
+            return False
+        self._loss = loss
+        return True
 
     def _project(self, X: np.ndarray, Q: np.ndarray) -> np.ndarray:
         """X without its part along Q (and ones), in place."""
@@ -282,7 +307,7 @@ def without_means(X: np.ndarray, n_threads: int = 1) -> np.ndarray:
 def _with_columns(store: np.ndarray, used: int, X: np.ndarray, reserve: int, n_threads: int) -> np.ndarray:
     """The used columns of a store and X behind them, in the same store where there is room."""
     needed, n = used + X.shape[1], len(store)
-    if used == 0 and not reserve:
+    if used == 0:
         return X
     wider = store
     if needed > store.shape[1]:
@@ -309,12 +334,10 @@ def _bordered(A: np.ndarray, right: np.ndarray, below: np.ndarray) -> np.ndarray
     return wider
 
 
-def _cholesky_qr(X: np.ndarray, n_threads: int) -> np.ndarray | None:
-    """Orthonormal basis of well-conditioned columns, BLAS 3 only; None where they are not."""
+def _cholesky_qr(X: np.ndarray, n_threads: int) -> tuple[np.ndarray | None, float]:
+    """(Orthonormal basis of well-conditioned columns, the least diagonal entry of the factor over the largest), BLAS 3
+    only; None where they are not."""
     R, failed = lapack.dpotrf(inner(X, X, n_threads))
-    if failed:
-        return None
     diagonal = R.diagonal()
-    if diagonal.min() < 1e-5 * diagonal.max():
-        return None
-    return times(X, lapack.dtrtri(R)[0], n_threads)
+    spread = 0.0 if failed else float(diagonal.min() / diagonal.max())
+    return (times(X, lapack.dtrtri(R)[0], n_threads) if spread >= 1e-5 else None), spread

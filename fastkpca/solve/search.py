@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
+from scipy.linalg import lapack
 
 from ..base.rounding import UNIT, UNIT32, rounding_factor
 from ..products.vectors import aligned_columns
-from .basis import STRIP, Basis, inner, symmetric, times
+from .basis import LOOSE, STRIP, Basis, inner, times
 from .beyond import Guards
-from .certificate import upper_ends
 from .costs import saved_seconds, search_seconds
 from .outlook import LARGER_SHARES, SHARE, Outlook, next_is_last
 
@@ -80,13 +80,13 @@ def search(outlook: Outlook, X: np.ndarray, rng: np.random.Generator, history: l
         low = mu <= 0.8 * theta[min(target.c, len(theta)) - 1] and not outlook.may_guard
         want_norm = products.estimated_norm is None and not low
         last = basis.outside(image, border)
-        X = basis.orthonormal(last, projected=True)
+        X = basis.orthonormal(last, projected=True, image=image)
         coupling = np.zeros((X.shape[1], len(theta)))
         coupling[:, -image.shape[1] :] = inner(X, image, basis.n_threads)
         del last, image
         c = outlook.count(theta)
         wanted = c if c is not None and c <= len(theta) else None
-        if wanted is not None and stop(symmetric(basis.compression), coupling, theta, Y, wanted, noise):
+        if wanted is not None and stop(theta, coupling @ Y, wanted, noise):
             if stop.guarded:
                 return _guarded(basis, theta, Y, coupling, stop.guarded, products.search_columns)
             keep = np.arange(stop.behind) if stop.behind else outlook.columns_to_keep(theta)[0]
@@ -109,7 +109,7 @@ def _guarded(
     squares = np.einsum("ij,ij->j", residuals, residuals)
     orthogonality = float(np.linalg.norm(basis.gram - np.eye(basis.size)))
     orthogonality += np.sqrt(basis.size) * (rounding_factor(basis.n) + rounding_factor(basis.size)) * UNIT
-    guards = Guards(theta[columns:], squares, multiplied, 2.0 * orthogonality + LOST)
+    guards = Guards(theta[columns:], squares, multiplied, 2.0 * orthogonality + LOST + LOOSE)
     return Found(basis.vectors(Y[:, :columns]), theta, guards)
 
 
@@ -128,24 +128,21 @@ class _Stop:
         self.rate = 1.0
         """By which the exact pass is expected to narrow."""
 
-    def share(self, T: np.ndarray, coupling: np.ndarray, theta: np.ndarray, c: int) -> float:
+    def share(self, theta: np.ndarray, residuals: np.ndarray, c: int) -> float:
         """The largest mu, over the last wanted eigenvalue, that still leaves the intervals far narrower than tol."""
         goal = 0.1 * self.outlook.target.tol * float(theta[0])
         for share in LARGER_SHARES if theta[c - 1] > 0.0 and not self.outlook.by_factorisation else ():
-            if self._width(T, coupling, theta, c, share) * self.rate <= goal:
+            if _width(theta, residuals, share * float(theta[c - 1]), c) * self.rate <= goal:
                 return share
         return SHARE
 
-    def _guards_suffice(
-        self, T: np.ndarray, coupling: np.ndarray, theta: np.ndarray, squares: np.ndarray, c: int
-    ) -> bool | None:
+    def _guards_suffice(self, theta: np.ndarray, residuals: np.ndarray, squares: np.ndarray, c: int) -> bool | None:
         """Whether Ritz values of the search will prove what the exact pass needs; None where one more pass costs more
         than the columns that they save."""
         outlook, columns = self.outlook, min(c + 2, len(theta))
         proved = outlook.guarded_mu(theta, squares, columns)
         if proved < GUARDED_SHARE * theta[c - 1]:
-            width = self._width(T, coupling, theta, c, proved / float(theta[c - 1]))
-            if width <= GOAL * outlook.target.tol * theta[0]:
+            if _width(theta, residuals, proved, c) <= GOAL * outlook.target.tol * theta[0]:
                 self.guarded = columns
                 return True
         elif outlook.products.estimated_norm is not None:
@@ -153,24 +150,18 @@ class _Stop:
         saved = len(outlook.columns_to_keep(theta)[0]) + outlook.block - columns
         return False if saved_seconds(outlook.products.n, saved, outlook.block) > 0.0 else None
 
-    @staticmethod
-    def _width(T: np.ndarray, coupling: np.ndarray, theta: np.ndarray, c: int, share: float) -> float:
-        return float(np.max(upper_ends(T, coupling, share * float(theta[c - 1]))[:c] - theta[:c]))
-
-    def __call__(
-        self, T: np.ndarray, coupling: np.ndarray, theta: np.ndarray, Y: np.ndarray, c: int, noise: float
-    ) -> bool:
+    def __call__(self, theta: np.ndarray, residuals: np.ndarray, c: int, noise: float) -> bool:
+        """``residuals`` (b, m): of all Ritz vectors, in coordinates of the next block."""
         outlook = self.outlook
         mu = max(float(theta[min(outlook.block, len(theta)) - 1]), 0.0) if len(theta) > c else 0.0
         mu = min(mu, 0.999 * float(theta[c - 1]))
-        residuals = coupling @ Y
         squares = np.einsum("ij,ij->j", residuals, residuals)
         if outlook.by_factorisation:
             gap = outlook.gap_behind(theta, squares, c)
             width = gap.width
         else:
             # mu as the Ritz values suggest; the exact pass decides whether that can be proved
-            width = float(np.max(upper_ends(T, coupling, mu)[:c] - theta[:c]))
+            width = _width(theta, residuals, mu, c)
         width /= float(theta[0])
         self.history.append((outlook.products.expenses.passes, width))
         rounding = 100 * (noise / theta[0]) ** 2
@@ -181,17 +172,36 @@ class _Stop:
             self.behind = min(gap.columns + 1, len(theta)) if narrow else 0
             return narrow or width <= goal
         if rounding <= GOAL * outlook.target.tol and outlook.may_guard:
-            guarded = self._guards_suffice(T, coupling, theta, squares, c)
+            guarded = self._guards_suffice(theta, residuals, squares, c)
             if guarded is not None:
                 return guarded
         enough, self.rate = next_is_last(self.history, (mu / float(theta[c - 1])) ** 2, goal)
         if not enough:
             return False
-        outlook.share = self.share(T, coupling, theta, c)
+        outlook.share = self.share(theta, residuals, c)
         # more columns may lower mu as well: try two more float32 passes at most
         self.extra += 1
         mu = outlook.columns_to_keep(theta)[1]
         return self.extra > 2 or not outlook.mu_falls(theta, c, mu, max(0.9, outlook.share))
+
+
+def _width(theta: np.ndarray, residuals: np.ndarray, mu: float, c: int) -> float:
+    """By how much, about, the c upper ends that follow from a bound ``mu`` are above the Ritz values at most.
+
+    As `upper_ends`, with the Ritz values below mu / 2 as a part of what is outside: for eigenvalues near theta_c their
+    Schur complement adds sum L_j L_j' / (theta_c - theta_j) to mu I.
+    """
+    k = max(c, int(np.count_nonzero(theta > 0.5 * mu))) if mu > 0.0 else len(theta)
+    low = residuals[:, k:]
+    outside = (low / (theta[c - 1] - theta[k:])) @ low.T
+    outside.flat[:: len(outside) + 1] += mu
+    whole = np.zeros((k + len(low), k + len(low)))
+    whole.flat[: k * (len(whole) + 1) : len(whole) + 1] = theta[:k]
+    whole[k:, :k] = residuals[:, :k]  # LAPACK reads one triangle
+    whole[k:, k:] = outside
+    values, _, failed = lapack.dsyevd(whole, compute_v=0, lower=1)
+    ends = np.maximum(values[::-1][:c], mu)
+    return np.inf if failed else max(float(np.max(ends - theta[:c])), UNIT * float(ends[0]))
 
 
 def _with_next_block(basis: Basis, Y: np.ndarray, keep: np.ndarray, X: np.ndarray, coupling: np.ndarray) -> np.ndarray:

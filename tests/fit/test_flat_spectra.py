@@ -11,6 +11,7 @@ from data import look
 from sklearn.datasets import load_digits
 
 import fastkpca as fk
+from fastkpca.base import parallel
 from fastkpca.base.protocol import Summation
 from fastkpca.errors import CertificateWarning
 from fastkpca.fit import planning
@@ -100,6 +101,18 @@ def test_no_run_is_left_where_lapack_does_not_fit(unsuspecting):
         warnings.simplefilter("ignore", CertificateWarning)
         info = fk.kpca(FLAT, **ASKED, memory_limit=limit, tol=1e-3).info
     assert info["method"] == "krylov" and "krylov_tried" not in info
+
+
+def test_explorations_without_end_are_not_made():
+    """Most eigenvalues lie near the last wanted one, so each exploration finds some more: a run of 100 passes."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((800, 22)) * np.geomspace(0.5, 2.0, 22)
+    options = {"c": 32, "sigma": 1.1, "tol": 1e-3}
+    with pytest.warns(CertificateWarning, match="method='dense'"):
+        model = fk.kpca(X, "gaussian", **options, method="krylov", products="exact")
+    assert model.info["method"] == "krylov" and model.info["matrix_passes"] <= 20
+    dense = fk.kpca(X, "gaussian", **options, method="dense").eigenvalues
+    assert (model.eigenvalue_bounds[:, 0] <= dense).all() and (dense <= model.eigenvalue_bounds[:, 1]).all()
 
 
 class _Dense(Summation):
@@ -257,3 +270,14 @@ def test_a_map_by_name_needs_the_first_eigenvalue_of_a_look_alone(monkeypatch, n
     # a share of the trace asks for all eigenvalues of the look
     assert fk.plan(X, c=0.9, **asked).name == name and len(seen) == 1
     assert fk.plan(X, c=5, **asked).name == name and len(seen) == 1
+
+
+def test_the_parts_of_a_look_are_shared_by_threads(monkeypatch):
+    X = np.random.default_rng(0).random((3000, 5))
+    data, kernel, pieces, run = look(X)[1], fk.get_kernel("gaussian", sigma=1.0), [], parallel.run
+    monkeypatch.setattr(parallel, "run", lambda task, n, **k: pieces.append((n, k["n_threads"])) or run(task, n, **k))
+    looks = [look_at(kernel, data, n_threads=n) for n in (1, 2, 3)]
+    assert (2, 2) in pieces and (2, 3) in pieces
+    for seen in looks[1:]:
+        np.testing.assert_array_equal(seen.shares, looks[0].shares)
+        np.testing.assert_array_equal(seen.probe.curve, looks[0].probe.curve)

@@ -14,6 +14,7 @@ from fastkpca.base.lapack import largest_eigenpairs
 from fastkpca.fit.footprint import A_THREAD, THREADS
 from fastkpca.maps.monomial import PolynomialMap, TaylorMap
 from fastkpca.maps.passes import accumulate, apply, feature_moments
+from fastkpca.maps.pivots import PivotMap
 from fastkpca.rows.view import Rows
 
 LONG = np.longdouble
@@ -210,6 +211,69 @@ def test_quick_moments_err_by_no_more_than_they_say(name, phi, far, attack, isa)
     assert moments.count == len(X)
     np.testing.assert_allclose(np.concatenate(residuals), phi.residual(X), atol=1e-15)
     assert moments.residual_trace == pytest.approx(float(phi.residual(X).sum()), abs=1e-12)
+
+
+needs_wide_vectors = pytest.mark.skipif(
+    not moments.SINGLE_IS_FASTER, reason="products in float32 are not faster on this processor"
+)
+
+
+def single_case(rng):
+    """A map of pivots, and rows: spread, near one another, in clusters, equal, one far from all others, in order."""
+    d, n = int(rng.integers(1, 6)), int(rng.integers(1, 1500))
+    X = rng.standard_normal((n, d))
+    shape = str(rng.choice(["spread", "near", "clusters", "equal", "far", "sorted"]))
+    if shape == "near":
+        X *= 10.0 ** rng.uniform(-8, -2)
+    elif shape == "clusters":
+        X = 1e-3 * X + 3.0 * rng.standard_normal((3, d))[rng.integers(0, 3, n)]
+    elif shape == "equal":
+        X[:] = X[0]
+    elif shape == "far":
+        X[:-1] = X[0] + 1e-5 * X[:-1]
+    elif shape == "sorted":
+        X = X[np.argsort(X[:, 0])]
+    name = str(rng.choice(["gaussian", "laplacian"]))
+    size = 10.0 ** float(rng.uniform(-11.5, 11.5))
+    options = {"length_scale" if name == "laplacian" else "sigma": 10.0 ** rng.uniform(-1, 1)}
+    pivots = X[rng.permutation(n)[: int(rng.integers(1, 60))]]
+    return PivotMap(size * fk.get_kernel(name, **options), np.unique(pivots, axis=0)), X
+
+
+@needs_wide_vectors
+def test_moments_in_float32_err_by_no_more_than_they_say(attack):
+    worst = 0.0
+    for case in range(attack.count(600, least=60)):
+        phi, X = single_case(attack.rng("float32", case))
+        found, other = phi.quick_moments(), phi.quick_moments()
+        cut = len(X) // 3
+        found.update(X[:cut])
+        other.update(X[cut:])
+        found.merge(phi.quick_moments().restore(*other.state()))
+        mean, exact = two_pass(phi.features(X))
+        off = np.linalg.norm((found.dense() - exact).astype(np.float64), 2)
+        plain = feature_moments(phi, Rows(X))
+        # features are rounded before they are centred
+        allowed = found.error + 1e-13 * float(phi.kernel.diagonal(X).sum())
+        assert off <= allowed
+        assert abs(found.trace - float(np.trace(exact))) <= allowed
+        np.testing.assert_allclose(found.mean, mean.astype(np.float64), rtol=1e-13, atol=1e-13 * np.abs(mean).max())
+        assert found.residual_trace == pytest.approx(plain.residual_trace, rel=1e-12)
+        worst = max(worst, off / max(found.error, 1e-300))
+    assert worst > 1e-4  # in float32
+
+
+@needs_wide_vectors
+def test_moments_in_float32_where_squares_stay_in_its_range_and_rows_have_no_weights():
+    X = np.random.default_rng(0).standard_normal((40, 2))
+    gaussian = fk.get_kernel("gaussian", sigma=1.0)
+    assert PivotMap(gaussian, X[:9]).quick_moments() is not None
+    assert PivotMap(1e-20 * gaussian, X[:9]).quick_moments() is None
+    assert PivotMap(1e20 * gaussian, X[:9]).quick_moments() is None
+    assert PivotMap(gaussian, X[:0]).quick_moments() is None
+    assert PivotMap(gaussian + fk.get_kernel("linear"), X[:9]).quick_moments() is None  # far rows are larger
+    with pytest.raises(NotImplementedError, match="without weights"):
+        PivotMap(gaussian, X[:9]).quick_moments().update(X, np.ones(len(X)))
 
 
 def test_quick_moments_only_where_they_are_fewer_sums():

@@ -1,10 +1,13 @@
 """The basis that every iteration grows: orthonormal whatever it is given, and Rayleigh-Ritz as dense LAPACK has it."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
 from fastkpca.base import parallel
-from fastkpca.solve.basis import Basis, without_means
+from fastkpca.solve import basis as basis_module
+from fastkpca.solve.basis import LOOSE, Basis, without_means
 
 
 def matrix(n, seed):
@@ -102,3 +105,41 @@ def test_rows_of_many_columns_are_centred_and_stored_in_pieces_that_threads_shar
         np.testing.assert_array_equal(basis.images, 2.0 * X)
     assert min(pieces) >= 2 and len(pieces) == 2 * 5  # of three products, and of two stores that grow
     np.testing.assert_array_equal(bases[0].compression, bases[1].compression)
+
+
+@pytest.mark.parametrize("power", [0.5, 2.0, 6.0, 30.0])
+@pytest.mark.parametrize("block", [1, 3, 12])
+def test_one_round_keeps_a_krylov_basis_orthonormal(monkeypatch, power, block):
+    """To what is promised, however fast the eigenvalues fall; and it takes one round where they fall slowly."""
+    rng = np.random.default_rng(5)
+    n = 300
+    U = np.linalg.qr(rng.standard_normal((n, n)))[0]
+    A = (U * np.linspace(1.0, 0.0, n) ** power) @ U.T
+    basis, rounds = Basis(n, rng, reserve=n), []
+    known = basis_module._cholesky_qr
+    monkeypatch.setattr(basis_module, "_cholesky_qr", lambda *args: rounds.append(1) or known(*args))
+    X = basis.orthonormal(rng.standard_normal((n, block)))
+    for step in range(12):
+        image = A @ X
+        X = basis.orthonormal(basis.outside(image, basis.append(X, image)), projected=True, image=image)
+        assert np.abs(basis.gram - np.eye(basis.size)).max() <= LOOSE
+        assert np.abs(basis.Q.T @ X).max() <= LOOSE and np.abs(X.T @ X - np.eye(X.shape[1])).max() <= LOOSE
+        if step == 3 and power < 1.0:
+            assert len(rounds) == 2 + 4
+
+
+def test_memory_of_a_block():
+    """The first one is the store itself, and a projected one is overwritten: one more array, not three."""
+    rng, n, b = np.random.default_rng(6), 40_000, 10
+    basis = Basis(n, rng, reserve=100)
+    X = basis.orthonormal(rng.standard_normal((n, b)))
+    image = rng.standard_normal((n, b))
+    border = basis.append(X, image)
+    assert np.shares_memory(basis.Q, X)
+    X = basis.outside(image, border)
+    tracemalloc.start()
+    try:
+        basis.orthonormal(X, projected=True, image=image)
+        assert tracemalloc.get_traced_memory()[1] < 1.5 * X.nbytes
+    finally:
+        tracemalloc.stop()

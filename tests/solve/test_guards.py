@@ -11,6 +11,7 @@ from fastkpca.rows.view import Rows
 from fastkpca.solve import exact_passes, search
 from fastkpca.solve.beyond import guarded_mu
 from fastkpca.solve.centred import CentredProducts
+from fastkpca.solve.certificate import upper_ends
 from fastkpca.solve.costs import Expenses
 from fastkpca.solve.krylov import block_krylov
 from fastkpca.solve.task import KernelMatrix, SolverBudget, SolverTarget
@@ -184,3 +185,24 @@ def test_the_pass_that_computes_the_values_measures_the_norm_unless_row_means_di
     products.exact(columns - columns.mean(axis=0), products.norm_wanting)
     assert products.norm is not None and not products.norm.cancelled
     assert abs(products.norm.centred**2 - np.sum(centred**2)) <= products.norm.square_error
+
+
+@pytest.mark.parametrize("mu_share", [0.3, 0.9, 0.999])
+def test_expected_width_is_that_of_the_whole_problem_though_a_smaller_one_tells_it(monkeypatch, mu_share):
+    """Residuals of a Krylov space at each of its steps: those of small Ritz values are folded into what is outside."""
+    rng, n, b, c, orders = np.random.default_rng(7), 240, 8, 5, []
+    A = np.diag(np.geomspace(1.0, 1e-7, n))
+    dsyevd = search.lapack.dsyevd
+    monkeypatch.setattr(search.lapack, "dsyevd", lambda a, **how: orders.append(len(a)) or dsyevd(a, **how))
+    Q = np.linalg.qr(rng.standard_normal((n, b)))[0]
+    for _ in range(7):
+        Q = np.linalg.qr(np.hstack([Q, A @ Q[:, -b:]]))[0]
+        theta, Y = (x[..., ::-1] for x in np.linalg.eigh(Q.T @ A @ Q))
+        R = A @ Q - Q @ (Q.T @ A @ Q)
+        residuals = np.linalg.qr(R[:, -b:])[0].T @ R @ Y
+        mu = mu_share * theta[c - 1]
+        orders.clear()
+        width = search._width(theta, residuals, mu, c)
+        assert orders[0] < len(theta) + b
+        whole = np.max(upper_ends(np.diag(theta), residuals, mu)[:c] - theta[:c])
+        assert abs(width - whole) <= 0.25 * whole + 1e-13

@@ -776,22 +776,35 @@ class RankProbe:
     beside : tuple of (int, float, float)
         After so many pivots, on rows that they were not chosen from: residual trace over trace, and what is known of
         the largest eigenvalue of what is left, over its trace.
+    n_samples : float
+        All rows, of which these are a sample.
     """
 
     curve: np.ndarray
     n_rows: int
     exhausted: bool
     beside: tuple[tuple[int, float, float], ...] = ()
+    n_samples: float = np.inf
 
     def rank(self, tol: float) -> float:
         """Number of pivots predicted for ``tol``; beyond the curve extrapolated, inf where it does not fall."""
         if self.beside:
-            ranks = np.geomspace(1.0, 1e5, 400)
+            ranks, of_curve = np.geomspace(1.0, 1e5, 400), self._rank_of_curve(tol)
             enough = np.flatnonzero(self.residual_beside(ranks) <= tol)
-            if not len(enough):
-                return float("inf")
-            return max(float(np.ceil(ranks[enough[0]])), self._rank_of_curve(tol))
+            beside = float(np.ceil(ranks[enough[0]])) if len(enough) else np.inf
+            return max(min(beside, float(np.ceil(of_curve + self._far_rows(tol)))), of_curve)
         return self._rank_of_curve(tol)
+
+    def _far_rows(self, tol: float) -> float:
+        """Pivots that bring what is left of other rows to ``tol``, where it is that of a few far ones.
+
+        Each takes the largest eigenvalue's share of what is left. There are more such rows than in the sample, as there
+        are more rows.
+        """
+        _, left, share = self.beside[1]
+        if not 0.0 < tol < left or not share < 1.0:
+            return 0.0 if left <= tol else np.inf
+        return self.n_samples / self.n_rows * np.log(left / tol) / -np.log1p(-share)
 
     def _rank_of_curve(self, tol: float) -> float:
         below = np.flatnonzero(self.curve <= tol)
@@ -914,7 +927,7 @@ def probe_rank(
         others = np.delete(S, selection.index, axis=0)
     spread = np.linspace(0, len(others) - 1, min(n, len(others))).astype(np.intp)
     seen_beside = _look_beside(kernel, S, others[spread], selection, rng, n_threads) if beside else ()
-    return RankProbe(curve, n, selection.exhausted, seen_beside)
+    return RankProbe(curve, n, selection.exhausted, seen_beside, float(summary.n_samples))
 
 
 def _sampled_less(share: float, n: int) -> float:

@@ -9,8 +9,9 @@ kept, shape (columns, M_1 + 1, 2 M_2 + 1, ...), its plane m_1 = 0 whole.
 The cheapest of these is taken; ``error_bound`` holds for all of them.
 
 - Boxes: points are spread onto Chebyshev nodes of a grid of boxes (``_core.boxes``) that covers them, and exponentials
-  are needed at nodes only, axis by axis. Their interpolation errs by at most 2 (M r / 2)^q / q! for q nodes in a box of
-  side 2 r (Lagrange's remainder). The less of the period the points fill, the fewer nodes that takes.
+  are needed at nodes only, axis by axis: as cosines and sines of distances from the grid's middle, which are even and
+  odd. Their interpolation errs by at most 2 (M r / 2)^q / q! for q nodes in a box of side 2 r (Lagrange's remainder).
+  The less of the period the points fill, the fewer nodes that takes.
 - finufft (A. H. Barnett, J. Magland, L. af Klinteberg, SIAM J. Sci. Comput. 41, 2019; the extra ``fastkpca[nufft]``).
 - Without it, products of one-dimensional exponentials by GEMM, exact, for few points.
 """
@@ -18,6 +19,7 @@ The cheapest of these is taken; ``error_bound`` holds for all of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from itertools import pairwise
 from math import factorial, gamma, isqrt, log10, pi, prod, sqrt
 from typing import Any, NamedTuple
@@ -26,6 +28,7 @@ import numpy as np
 import scipy  # scipy.special is loaded where it is used first
 
 from .._core.boxes import MOST_NODES, Grid
+from .._core.parity import ParityMatrix
 from ..base import parallel
 from ..base.caching import cached_property
 from ..base.rounding import UNIT
@@ -36,7 +39,6 @@ __all__ = [
     "Nodes",
     "SharedType2",
     "about",
-    "along",
     "convolve",
     "cost",
     "eps_for",
@@ -352,11 +354,9 @@ class _Boxes(NamedTuple):
     cost: float
 
 
-EXPONENTIAL_FLOPS = 50.0
-"""Of exp(i m x) at a node."""
 ORDERS = np.arange(4.0, MOST_NODES + 1.0, 2.0)
 """Nodes of a box along an axis, of which the cheapest number is taken."""
-PADDED_ORDERS = 4.0 * np.ceil(ORDERS / 4.0)
+PADDED_ORDERS = np.array([4.0 if order <= 4 else 8.0 if order <= 8 else 16.0 for order in ORDERS])
 FACTORIALS = np.array([float(factorial(int(order))) for order in ORDERS])
 LEBESGUE = 2.0 / pi * np.log(ORDERS) + 1.0
 GAUSSIAN_MEANS = np.array([(gamma(order + 0.5) / sqrt(pi)) ** (0.5 / order) for order in ORDERS])
@@ -380,15 +380,13 @@ def _finufft_cost(half: tuple[int, ...], eps: float, n: int, k: int) -> float:
 
 def _boxes_cost(half: tuple[int, ...], counts: np.ndarray, n: int, k: int) -> np.ndarray:
     """For each of the ``ORDERS``, with its counts (d, orders)."""
-    d = len(half)
-    others = prod(counts[:-1]) * ORDERS ** (d - 1)
-    nodes = others * counts[-1] * ORDERS
-    at_nodes = 4.0 * nodes * (half[-1] + 1)
-    if d > 1:
-        at_nodes += others * (8.0 * (half[-1] + 1) * (2 * half[-2] + 1))
-    column = at_nodes / 6.0 + 2.0 * nodes + n * (ORDERS ** (d - 1) * (0.3 + 0.135 * PADDED_ORDERS) + 40.0)
-    sines = EXPONENTIAL_FLOPS * ORDERS * sum(count * (2 * m + 1) for count, m in zip(counts, half))
-    return 5e5 + sines + k * column + n * 120.0 * d
+    d, nodes = len(half), counts * ORDERS
+    waves = [2 * m + 1 for m in half]
+    # one axis after the other from waves to nodes, or back
+    products: np.ndarray = sum(2.0 * prod(waves[: c + 1]) * prod(nodes[c:]) for c in range(d))
+    entries = ORDERS ** (d - 1)
+    column = 0.05 * products + 5.0 * prod(nodes) + 18.0 * prod(waves) + n * (0.1 * entries * PADDED_ORDERS + 11.0)
+    return 1e6 + 10.0 * (np.array(waves) @ nodes) + k * column + n * (entries + 36.0 * d)
 
 
 def _boxes(
@@ -482,12 +480,22 @@ class Nodes:
         assert self.boxes is not None
         return np.asarray((self.ends[1] - self.ends[0]) / self.boxes.counts)
 
+    @property
+    def middle(self) -> np.ndarray:
+        return np.asarray(0.5 * (self.ends[0] + self.ends[1]))
+
     @cached_property
-    def waves(self) -> list[np.ndarray]:
-        """cos(m x) for 0 <= m <= M, then sin(m x) for 1 <= m <= M, by axis: (nodes, 2 M + 1)."""
+    def waves(self) -> list[ParityMatrix]:
+        """cos(m x) for 0 <= m <= M, then sin(m x) for 1 <= m <= M, by axis, at the nodes' places x from the middle."""
         assert self.boxes is not None
-        grid = Grid(self.ends[0], self.sides, self.boxes.counts, (self.boxes.order,) * len(self.half))
-        return [_waves(grid.nodes(c), m) for c, m in enumerate(self.half)]
+        order, counts = self.boxes.order, self.boxes.counts
+        grid = Grid(self.ends[0] - self.middle, self.sides, counts, (order,) * len(self.half))
+        waves = []
+        for c, m in enumerate(self.half):
+            nodes = grid.nodes(c)
+            values = _waves(nodes[: (len(nodes) + 1) // 2], m)
+            waves.append(ParityMatrix(values[:, : m + 1], values[:, m + 1 :], len(nodes)))
+        return waves
 
     def covers(self, P: np.ndarray) -> bool:
         return bool((P.min(axis=1) >= self.ends[0]).all() and (P.max(axis=1) <= self.ends[1]).all())
@@ -521,45 +529,55 @@ def _cheapest_nodes(
 
 
 def _slabs(P: np.ndarray, nodes: Nodes) -> list:
-    """(grid, where its nodes begin along the first axis, its sorted points, their numbers) for stretches of the first
-    axis whose nodal values stay small."""
+    """(grid, where its nodes lie on the last axis, its sorted points, their numbers) for stretches of the last axis
+    whose nodal values stay small."""
     assert nodes.boxes is not None
     order, counts = nodes.boxes.order, nodes.boxes.counts
     ends, sides = nodes.ends, nodes.sides
-    width = prod(order * k for k in counts[1:]) * order
-    most = max(1, min(counts[0], CHUNK // width))
-    if most == counts[0]:
+    width = prod(order * k for k in counts[:-1]) * order
+    most = max(1, min(counts[-1], CHUNK // width))
+    if most == counts[-1]:
         grid = Grid(ends[0], sides, counts, (order,) * len(counts))
-        return [(grid, 0, grid.sort(np.ascontiguousarray(P.T)), slice(None))]
-    number = np.minimum(((P[0] - ends[0, 0]) / sides[0]).astype(np.intp), counts[0] - 1) // most
+        return [(grid, slice(0, grid.shape[-1]), grid.sort(np.ascontiguousarray(P.T)), slice(None))]
+    number = np.minimum(((P[-1] - ends[0, -1]) / sides[-1]).astype(np.intp), counts[-1] - 1) // most
     sequence = np.argsort(number, kind="stable")
-    starts = np.searchsorted(number[sequence], np.arange(-(-counts[0] // most) + 1))
+    starts = np.searchsorted(number[sequence], np.arange(-(-counts[-1] // most) + 1))
     slabs = []
     for i, (start, stop) in enumerate(pairwise(starts)):
         if start == stop:
             continue
         rows = sequence[start:stop]
-        low = [ends[0, 0] + i * most * sides[0], *ends[0, 1:]]
-        here = min(most, counts[0] - i * most)
-        grid = Grid(low, sides, (here, *counts[1:]), (order,) * len(counts))
-        slabs.append((grid, i * most * order, grid.sort(np.ascontiguousarray(P[:, rows].T)), rows))
+        low = [*ends[0, :-1], ends[0, -1] + i * most * sides[-1]]
+        here = min(most, counts[-1] - i * most)
+        grid = Grid(low, sides, (*counts[:-1], here), (order,) * len(counts))
+        begin = i * most * order
+        place = slice(begin, begin + grid.shape[-1])
+        slabs.append((grid, place, grid.sort(np.ascontiguousarray(P[:, rows].T)), rows))
     return slabs
 
 
 def _boxes_type1(P: np.ndarray, U: np.ndarray, nodes: Nodes) -> np.ndarray:
-    half, k = nodes.half, U.shape[1]
-    total = np.zeros((k, *[2 * m + 1 for m in half]))
-    for grid, begin, points, rows in _slabs(P, nodes):
-        waves = [nodes.waves[0][begin : begin + grid.shape[0]], *nodes.waves[1:]]
+    half, k, (*others, last) = nodes.half, U.shape[1], nodes.waves
+    total = np.zeros((k, *[2 * m + 1 for m in half[:-1]], last.shape[0]))
+    for grid, place, points, rows in _slabs(P, nodes):
         for j in range(k):
             nodal = np.zeros(prod(grid.shape))
             edges = grid.spread(points, np.ascontiguousarray(U[rows, j : j + 1]), nodal, 0, len(points))
             grid.add(edges, nodal)
             part = nodal.reshape(grid.shape)
-            for c in range(len(half) - 1, -1, -1):
-                part = along(waves[c].T, part, c)
-            total[j] += part
-    return _from_waves(total, half)
+            for c, waves in enumerate(others):
+                part = waves.fold(part, c)
+            total[j, ..., place] = part
+    return _moved(_from_waves(last.fold(total, len(half)), half), half, -nodes.middle)
+
+
+def _moved(spectra: np.ndarray, half: tuple[int, ...], steps: np.ndarray) -> np.ndarray:
+    """Half spectra times exp(i m.steps)."""
+    if not steps.any():
+        return spectra
+    first = np.exp(1j * steps[0] * np.arange(half[0] + 1.0))
+    others = [np.exp(1j * step * np.arange(-m, m + 1.0)) for step, m in zip(steps[1:], half[1:])]
+    return np.asarray(spectra * reduce(np.multiply.outer, others, first))
 
 
 def _from_waves(sums: np.ndarray, half: tuple[int, ...]) -> np.ndarray:
@@ -592,25 +610,35 @@ def _parted(values: np.ndarray, axis: int, m: int) -> tuple[np.ndarray, np.ndarr
     return values[(*before, slice(0, m + 1))], values[(*before, slice(m + 1, None))]
 
 
-def _nodal_values(spectra: np.ndarray, nodes: Nodes, rows: slice) -> np.ndarray:
-    """Values (k, nodes) of half spectra, twice where m_1 > 0, at some nodes of the first axis, all of the others."""
-    waves = [nodes.waves[0][rows], *nodes.waves[1:]]
-    nodal = np.empty((len(spectra), len(waves[0]), prod(len(values) for values in waves[1:])))
-    for part, values in zip(_to_waves(spectra, nodes.half), nodal, strict=True):
-        for c in range(len(nodes.half) - 1, 0, -1):
-            part = along(waves[c], part, c)
-        np.matmul(waves[0], part.reshape(len(part), -1), out=values)
-    return nodal.reshape(len(spectra), -1)
+def _at_last_nodes(spectra: np.ndarray, nodes: Nodes) -> np.ndarray:
+    """Factors of the waves along all axes but the last, at its nodes (k, 2 M_1 + 1, ..., nodes): of the values of half
+    spectra, twice where m_1 > 0."""
+    doubled = _with_negative_modes(_moved(spectra, nodes.half, nodes.middle))
+    return nodes.waves[-1].expand(_to_waves(doubled, nodes.half), len(nodes.half))
+
+
+def _nodal_values(factors: np.ndarray, nodes: Nodes) -> np.ndarray:
+    """Values (k, nodes) from ``_at_last_nodes``, or a part of its last axis."""
+    others = nodes.waves[:-1]
+    nodal = np.empty((len(factors), *(waves.shape[0] for waves in others), factors.shape[-1]))
+    for part, values in zip(factors, nodal, strict=True):
+        for c in range(len(others) - 1, 0, -1):
+            part = others[c].expand(part, c)
+        if others:
+            others[0].expand(part, 0, values)
+        else:
+            values[...] = part
+    return nodal.reshape(len(factors), -1)
 
 
 def _boxes_type2(P: np.ndarray, spectra: np.ndarray, nodes: Nodes) -> np.ndarray:
-    k, doubled = len(spectra), _with_negative_modes(spectra)
+    k, factors = len(spectra), _at_last_nodes(spectra, nodes)
     result = np.empty((P.shape[1], k))
-    for grid, begin, points, rows in _slabs(P, nodes):
+    for grid, place, points, rows in _slabs(P, nodes):
         together = max(1, 2 * CHUNK // prod(grid.shape))  # columns: they share the Lagrange values of a point
         for start in range(0, k, together):
             columns = slice(start, min(k, start + together))
-            nodal = _nodal_values(doubled[columns], nodes, slice(begin, begin + grid.shape[0]))
+            nodal = _nodal_values(factors[columns, ..., place], nodes)
             values = np.empty((len(points), len(nodal)))
             grid.interpolate(points, nodal.ravel(), values, 0, len(points))
             result[rows, columns] = values
@@ -642,7 +670,7 @@ class SharedType2:
             count = 0 if nodes.boxes is None else prod(nodes.boxes.order * count for count in nodes.boxes.counts)
             found = None
             if 0 < count * k <= 2 * CHUNK:
-                found = nodes, _nodal_values(_with_negative_modes(self.spectra), nodes, slice(None)).ravel()
+                found = nodes, _nodal_values(_at_last_nodes(self.spectra, nodes), nodes).ravel()
             self._kept.setdefault(size, found)
         return self._kept[size]
 
@@ -663,12 +691,3 @@ class SharedType2:
         values = np.empty((P.shape[1], len(self.spectra)))
         grid.interpolate(points, nodal, values, 0, len(points))
         return values
-
-
-def along(A: np.ndarray, values: np.ndarray, axis: int) -> np.ndarray:
-    """A times each line of ``values`` along this axis."""
-    if axis == values.ndim - 1:
-        return values @ A.T
-    return np.matmul(A, values.reshape(*values.shape[: axis + 1], -1)).reshape(
-        *values.shape[:axis], len(A), *values.shape[axis + 1 :]
-    )

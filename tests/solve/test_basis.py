@@ -94,7 +94,7 @@ def test_rows_of_many_columns_are_centred_and_stored_in_pieces_that_threads_shar
         one, two = (without_means(given, k) for k in (1, 2))
         np.testing.assert_array_equal(one, two)
         assert one.flags.f_contiguous and one.dtype == np.float64
-        np.testing.assert_allclose(one, given - given.mean(axis=0, dtype=np.float64), rtol=0, atol=1e-12)
+        np.testing.assert_allclose(one, given - given.mean(axis=0, dtype=np.longdouble), rtol=0, atol=1e-12)
     assert pieces == [4] * 8
     pieces.clear()
     bases = [Basis(len(X), np.random.default_rng(0), keeps_images=True, n_threads=k) for k in (1, 2)]

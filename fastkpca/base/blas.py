@@ -103,8 +103,6 @@ class _BlasCap:
 
 
 def _limit(library: Any, threads: int) -> None:
-    if library.get_num_threads() == threads:
-        return
     # newer versions of threadpoolctl let one thread alone set limits, and ignore all others without a word
     clear = getattr(library, "clear_controlling_thread", None)
     if clear is None:

@@ -140,6 +140,8 @@ class _Stop:
         """Whether Ritz values of the search will prove what the exact pass needs; None where one more pass costs more
         than the columns that they save."""
         outlook, columns = self.outlook, min(c + 2, len(theta))
+        if theta[c - 1] <= outlook.products.search_error < np.inf:
+            return None  # what its products err by, the search can never exclude
         proved = outlook.guarded_mu(theta, squares, columns)
         if proved < GUARDED_SHARE * theta[c - 1]:
             if _width(theta, residuals, proved, c) <= GOAL * outlook.target.tol * theta[0]:
@@ -181,8 +183,8 @@ class _Stop:
         outlook.share = self.share(theta, residuals, c)
         # more columns may lower mu as well: try two more float32 passes at most
         self.extra += 1
-        mu = outlook.columns_to_keep(theta)[1]
-        return self.extra > 2 or not outlook.mu_falls(theta, c, mu, max(0.9, outlook.share))
+        mu, error = outlook.columns_to_keep(theta)[1], outlook.search_theta_error(theta)
+        return self.extra > 2 or not outlook.mu_falls(theta, c, mu, max(0.9, outlook.share), error)
 
 
 def _width(theta: np.ndarray, residuals: np.ndarray, mu: float, c: int) -> float:

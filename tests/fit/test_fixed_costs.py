@@ -167,6 +167,26 @@ def test_plan_expects_a_proof_where_the_solver_keeps_columns_for_one(mu, doubt):
     assert planning._passes(look, 1000, 10, 28, 1e-2, trace=True, norm=True)[1] == doubt
 
 
+@pytest.mark.parametrize(
+    "n, d, c, sigma, tol", [(1200, 16, 20, 2.0, 1e-8), (1000, 6, 20, 0.8, 1e-7), (1000, 4, 10, 0.4, 1e-9)]
+)
+def test_plan_expects_the_passes_that_a_flat_spectrum_takes(n, d, c, sigma, tol, monkeypatch):
+    """Chebyshev polynomials of one block say up to twice as many."""
+    predicted = []
+
+    def noted(*args, **options):
+        predicted.append(passes(*args, **options))
+        return predicted[-1]
+
+    passes = planning._passes
+    monkeypatch.setattr(planning, "_passes", noted)
+    X = np.random.default_rng(0).standard_normal((n, d))
+    model = fk.kpca(X, "gaussian", c, sigma=sigma, tol=tol, method="krylov", products="exact", n_threads=1)
+    search, doubt = predicted[0]
+    assert doubt == 1.0 and model.info["factorisations"] == 1
+    assert search / 1.5 <= model.info["search_passes"] <= 1.5 * search
+
+
 def test_plan_expects_the_passes_that_a_proof_takes_columns_from():
     """However loose tol is: 60 values of .21 beside ten of 1 are too many for the norm of what is left."""
     shares = np.append(np.ones(10), np.full(60, 0.21))

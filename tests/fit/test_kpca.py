@@ -881,7 +881,7 @@ def test_the_trace_of_nearly_equal_values_is_within_its_bounds(scale, weighted):
 
 @pytest.mark.parametrize("order", "CF")
 def test_signs_of_many_scores_are_changed_in_pieces_that_threads_share(monkeypatch, order):
-    score = np.array(np.random.default_rng(0).random((50_000, 8)), order=order)
+    score = np.array(np.random.default_rng(0).random((100_000, 8)), order=order)
     signs = np.array([1.0, -1.0] * 4)
     pieces, run = [], fit_components.parallel.run
     monkeypatch.setattr(fit_components.parallel, "run", lambda task, n, **k: pieces.append(n) or run(task, n, **k))

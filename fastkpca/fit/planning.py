@@ -78,7 +78,9 @@ SPREAD_COLUMNS = 64
 KRYLOV_OVERHEAD, HELD_OVERHEAD = 15e-3, 2e-3  # the latter beside values that are held
 PASS_OVERHEAD, FEW_PASSES = 2.5e-3, 2.5  # of each pass over a small matrix beyond so many
 KRYLOV_DOUBLE = 1.5  # passes in float64; those before are a search in float32, twice as fast
-MOST_PASSES, FLAT_PASSES = 40.0, 2.0
+MOST_PASSES = 40.0
+FLATTEST, FLAT_PASSES = 1.04, (7.5, 14.5)
+# of a flat spectrum, where the last eigenvalue is more than FLATTEST of the first beyond the block: at least, at most
 # of a flat spectrum LAPACK's time is known, and a run that is left for it costs both; the latter where so many passes
 # are expected that it hardly gets there
 FLAT_RISK, LEFT_RISK = 1.25, 2.0
@@ -807,8 +809,10 @@ def _passes(look: Look, n: int, k: int, block: int, tol: float, *, trace: bool, 
     mu = np.minimum(by_trace, np.sqrt(left[1] + beyond**2 * rest)) if norm else by_trace
     enough = int(np.count_nonzero(mu > SHARE * last)) + 1
     proved = enough <= columns_kept
-    if not proved:  # where the spectrum is flat, those of a few rows lie further apart than those of all
-        passes *= FLAT_PASSES
+    if not proved:
+        passes *= 2.0  # where the spectrum is flat, those of a few rows lie further apart than those of all
+        if last > FLATTEST * after:  # yet a basis that grows by a block a pass gains ever more
+            passes = min(max(passes, FLAT_PASSES[0]), FLAT_PASSES[1])
     columns_first = enough / block if proved else 0.0  # the proof takes as many columns, whatever tol is
     doubt = 1.0 if not proved else DOUBT if enough > CERTAIN_SHARE * columns_kept else 0.0
     return min(max(passes - KRYLOV_DOUBLE, columns_first, 1.0), MOST_PASSES), doubt

@@ -418,8 +418,8 @@ def test_largest_eigenvalue_of_what_pivots_leave_is_found_from_below(n, fall):
 
 
 def test_features_of_candidates_are_made_and_squared_in_pieces_that_threads_share(monkeypatch):
-    rows = np.random.default_rng(6).random((4096, 3))
-    candidates = module._Candidates(rows, np.ones(4096), np.ones(4096), np.ones(4096))
+    rows = np.random.default_rng(6).random((8192, 3))
+    candidates = module._Candidates(rows, np.ones(8192), np.ones(8192), np.ones(8192))
     pieces, run = [], module.parallel.run
     monkeypatch.setattr(module.parallel, "run", lambda task, n, **k: pieces.append(n) or run(task, n, **k))
     one, two = (

@@ -32,6 +32,7 @@ __all__ = [
     "resolve_threads",
     "run",
     "shares",
+    "side_by_side",
     "threads_for",
     "tile_rows",
     "tree_reduce",
@@ -194,6 +195,13 @@ def each(task: Callable[[int], object], n_tasks: int, *, n_threads: int = 1, **o
         return
     for _ in run(task, n_tasks, n_threads=n_threads, **options):
         pass
+
+
+def side_by_side(*calls: Callable[[], Any], n_threads: int) -> list[Any]:
+    """The results of independent calls, which may themselves run loops."""
+    if n_threads == 1:
+        return [call() for call in calls]
+    return list(run(lambda i: calls[i](), len(calls), n_threads=n_threads))
 
 
 def tree_reduce(

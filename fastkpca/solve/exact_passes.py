@@ -294,7 +294,7 @@ class ExactRun:
         last = theta[min(self.target.c, len(theta)) - 1]
         if self.exploration.steps >= 2 and self.basis.largest_beyond(self.exploration.first) > 0.9 * last:
             self.exploration = None
-            self.hopeless = len(theta) >= SOON and 2 * np.count_nonzero(theta > 0.9 * last) > len(theta)
+            self.hopeless = len(theta) >= SOON and bool(2 * np.count_nonzero(theta > 0.9 * last) > len(theta))
 
     def _judge(self, pairs: Pairs) -> Verdict:
         verdict = self._certify(pairs)

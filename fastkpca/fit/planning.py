@@ -283,7 +283,8 @@ def _without_look(problem: Problem, dense: Candidate) -> list[Candidate]:
             if _too_many(offer, n):
                 continue
             maps.append(_feature_candidate(problem, offer, hold))
-            if maps[-1].seconds <= WORTH_ASKING and not maps[-1].obstacle:
+            # Fourier features take longer than that, but on a line
+            if data.n_features > 1 and maps[-1].seconds <= WORTH_ASKING and not maps[-1].obstacle:
                 break
     krylov = _krylov_candidates(problem, NOTHING_SEEN)[:1]
     others = min((x.seconds for x in [dense, *maps] if not x.obstacle), default=np.inf)

@@ -90,6 +90,13 @@ def test_no_further_map_is_priced_where_one_is_cheap(monkeypatch):
     assert (plan.method, plan.name) == ("features", "monomial")
 
 
+def test_on_a_line_each_map_is_priced():
+    """There Fourier features are fewer, and take less time than a map that is cheap itself."""
+    plan = fk.plan(np.random.default_rng(0).random((1500, 1)), "gaussian", 10, sigma=0.05)
+    seconds = {x.name: x.seconds for x in plan.candidates if x.method == "features"}
+    assert plan.name == "fourier" and seconds["monomial"] <= planning.WORTH_ASKING
+
+
 def test_blas_is_asked_for_its_threads_once_a_call(monkeypatch):
     """Holds of the cap inside of others ask nothing, and nothing is set where BLAS has one thread anyway."""
     libraries = [SimpleNamespace(threads=1), SimpleNamespace(threads=3)]

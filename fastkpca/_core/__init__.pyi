@@ -5,6 +5,7 @@ from . import multiindex as multiindex
 from . import parity as parity
 from . import pivots as pivots
 from . import ranked as ranked
+from . import symmetric as symmetric
 from . import tiles as tiles
 from . import tridiagonal as tridiagonal
 from . import truncation as truncation

@@ -44,7 +44,8 @@ class _BlasCap:
             self._holders[holder] = threading.get_ident()
             if not self._before:
                 self._before = self._now()
-            self.lower()
+            if not self._lowered:
+                self.lower()
 
     def _now(self) -> list[tuple[Any, int]]:
         if self._controller is None:  # finding the libraries takes milliseconds: once
@@ -75,7 +76,7 @@ class _BlasCap:
 
     def lower(self) -> None:
         with self._lock:
-            if self._holders and not self._lowered:
+            if self._holders:
                 for library, threads in self._before:
                     if threads > 1:
                         _limit(library, 1)
@@ -103,8 +104,6 @@ class _BlasCap:
 
 
 def _limit(library: Any, threads: int) -> None:
-    if library.get_num_threads() == threads:
-        return
     # newer versions of threadpoolctl let one thread alone set limits, and ignore all others without a word
     clear = getattr(library, "clear_controlling_thread", None)
     if clear is None:

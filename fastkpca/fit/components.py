@@ -26,8 +26,6 @@ SOLVER_SHARE = 0.25
 ROUNDED = 1e-11
 """Width of an interval over the largest eigenvalue that rounding alone explains: exact products would not be better."""
 
-FLIPPED = 16
-"""Multiplications that take as long as to change the sign of a score in memory."""
 
 Scores = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """Of all rows, less a constant (c,), for these axes (D, c): (N, c)."""
@@ -150,13 +148,12 @@ def _with_signs(
 
 
 def _flip(score: np.ndarray, signs: np.ndarray, n_threads: int) -> None:
-    parts = parallel.shares(len(score), FLIPPED * score.size)
+    parts = parallel.shares(len(score), parallel.A_NUMBER * score.size)
 
     def task(i: int) -> None:
         score[parts[i]] *= signs
 
-    for _ in parallel.run(task, len(parts), n_threads=n_threads):
-        pass
+    parallel.each(task, len(parts), n_threads=n_threads)
 
 
 def _sums(moments: Moments, n_samples: int, left_out: Bound | None) -> FeatureSums:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from ..base.lapack import largest_eigenpairs
 from ..base.rounding import EPS, UNIT, rounding_factor
 from ..errors import rounded_up
 from ..products.matrix import gram_matrix
+from ..products.vectors import row_sums
 from ..solve.certificate import Certificate, dense_certificate
 from ..solve.powers import pairs_by_powers
 from .problem import Problem
@@ -52,7 +54,9 @@ def solve_dense(problem: Problem) -> Solution:
     K = gram_matrix(problem.kernel, rows, n_threads=problem.budget.n_threads, progress=problem.budget.report)
     root = np.ones(len(K)) if rows.weights is None else np.sqrt(np.asarray(rows.weights, dtype=np.float64))
     count = float(root @ root)
-    pairs = _by_powers(problem, K) or _by_lapack(problem, K, root, count)
+    sums, squares = row_sums(K)
+    means, norm = sums / len(K), sqrt(squares)
+    pairs = _by_powers(problem, K, means, norm) or _by_lapack(problem, K, root, count, means, norm)
     del K  # overwritten; scores and coefficients need the memory
     eigenvalues, vectors = pairs.eigenvalues, pairs.vectors
     if rows.weights is not None:
@@ -83,14 +87,16 @@ def solve_dense(problem: Problem) -> Solution:
     )
 
 
-def _by_powers(problem: Problem, K: np.ndarray) -> _Pairs | None:
-    """By products with the matrix, where these reach ``tol``; None where that is left to LAPACK."""
+def _by_powers(problem: Problem, K: np.ndarray, means: np.ndarray, norm: float) -> _Pairs | None:
+    """By products with the matrix, where these reach ``tol``; None where that is left to LAPACK.
+
+    ``means`` and ``norm``, |K|_F, are K's."""
     target, n = problem.target, len(K)
     if not problem.powers_are_possible:
         return None
     assert target.n_components is not None
-    means = K.mean(axis=0) if target.center else None
-    found = pairs_by_powers(K, means, target.n_components, target.tol, problem.entry_error)
+    centre = means if target.center else None
+    found = pairs_by_powers(K, centre, target.n_components, target.tol, problem.entry_error, norm)
     if found is None:
         return None
     info = {"matrix_passes": found.products}
@@ -98,19 +104,27 @@ def _by_powers(problem: Problem, K: np.ndarray) -> _Pairs | None:
         info["factorisations"] = found.factorisations
     diagonal = K.diagonal()  # has the largest values of a semidefinite kernel
     total, size = float(diagonal.sum()), n * float(diagonal.max())
-    if means is None:
-        means = np.zeros(n)
-    total -= n * float(means.mean())
+    means = means if target.center else np.zeros(n)
+    total -= float(means.sum())
     return _Pairs(found.values, found.vectors, found.certificate, means, total, size, info, found.images)
 
 
-def _by_lapack(problem: Problem, K: np.ndarray, root: np.ndarray, count: float) -> _Pairs:
+def _by_lapack(
+    problem: Problem, K: np.ndarray, root: np.ndarray, count: float, means: np.ndarray, norm: float
+) -> _Pairs:
     """By LAPACK, which overwrites K; ``root``: of the weights, whose sum is ``count``."""
     target, n = problem.target, len(K)
     weighted = problem.rows.weights is not None
-    norm = _weighted_norm(K, root) if weighted else float(np.linalg.norm(K))
+    if weighted:
+        means, norm = root**2 @ K / count, _weighted_norm(K, root)
     size = count * float(max(K.max(), -K.min()))
-    means = _centre(K, root, weighted=weighted) if target.center else _scale(K, root)
+    if target.center:
+        _centre(K, means, float(root**2 @ means) / count)
+    else:
+        means = np.zeros(n)
+    if weighted:
+        K *= root
+        K *= root[:, None]
     total, error = float(K.trace()), problem.entry_error * count
     # one more than asked for: it gives the gap behind the last cluster
     asked = n if target.n_components is None else target.n_components + 1
@@ -121,30 +135,13 @@ def _by_lapack(problem: Problem, K: np.ndarray, root: np.ndarray, count: float) 
     return _Pairs(values[:n_kept].copy(), vectors[:, :n_kept], certificate, means, total, size, info)
 
 
-def _centre(K: np.ndarray, root: np.ndarray, *, weighted: bool) -> np.ndarray:
-    """Centre K and scale it by the roots of the weights, in place, without a second N x N matrix. Returns the means of
-    K's columns before that."""
-    n, count = len(K), float(root @ root)
-    means = root**2 @ K / count if weighted else K.mean(axis=0)
-    grand = root**2 @ means / count if weighted else means.mean()
-    step = parallel.tile_rows(n, least=1)
-    for start in range(0, n, step):
+def _centre(K: np.ndarray, means: np.ndarray, grand: float) -> None:
+    """Centre K, in place, without a second N x N matrix; ``grand`` is the mean of its ``means``."""
+    step = parallel.tile_rows(len(K), least=1)
+    for start in range(0, len(K), step):
         part = K[start : start + step]
         part -= means
-        part -= means[start : start + step, None]
-        part += grand
-        if weighted:
-            part *= root[start : start + step, None]
-            part *= root
-    return means
-
-
-def _scale(K: np.ndarray, root: np.ndarray) -> np.ndarray:
-    """Without centring: K scaled by the roots of the weights, in place. Returns zeros in the place of the means."""
-    if not np.all(root == 1.0):
-        K *= root
-        K *= root[:, None]
-    return np.zeros(len(K))
+        part -= means[start : start + step, None] - grand
 
 
 def _weighted_norm(K: np.ndarray, root: np.ndarray) -> float:

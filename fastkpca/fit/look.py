@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from math import sqrt
-from typing import Any
 
 import numpy as np
 
 from ..base import parallel
+from ..base.caching import cached_property
 from ..base.lapack import eigenvalues
 from ..base.protocol import Kernel, Summary
 from ..maps.pivots import RankProbe, probe_rank
@@ -157,10 +156,8 @@ def look_at(
     def spectrum() -> np.ndarray:
         return _shares(kernel, data) if shares else np.zeros(0)
 
-    if n_threads == 1:
-        return Look(spectrum(), probe())
-    found: list[Any] = list(parallel.run(lambda i: (probe, spectrum)[i](), 2, n_threads=n_threads))
-    return Look(found[1], found[0])
+    of_pivots, of_rows = parallel.side_by_side(probe, spectrum, n_threads=n_threads)
+    return Look(of_rows, of_pivots)
 
 
 def look_at_first(kernel: Kernel, data: Summary) -> Look:

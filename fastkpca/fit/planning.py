@@ -78,7 +78,9 @@ SPREAD_COLUMNS = 64
 KRYLOV_OVERHEAD, HELD_OVERHEAD = 15e-3, 2e-3  # the latter beside values that are held
 PASS_OVERHEAD, FEW_PASSES = 2.5e-3, 2.5  # of each pass over a small matrix beyond so many
 KRYLOV_DOUBLE = 1.5  # passes in float64; those before are a search in float32, twice as fast
-MOST_PASSES, FLAT_PASSES = 40.0, 2.0
+MOST_PASSES = 40.0
+FLATTEST, FLAT_PASSES = 1.04, (7.5, 14.5)
+# of a flat spectrum, where the last eigenvalue is more than FLATTEST of the first beyond the block: at least, at most
 # of a flat spectrum LAPACK's time is known, and a run that is left for it costs both; the latter where so many passes
 # are expected that it hardly gets there
 FLAT_RISK, LEFT_RISK = 1.25, 2.0
@@ -215,12 +217,13 @@ def _plan(problem: Problem) -> Plan:
         candidates = _within_budget(problem)
     else:
         candidates = [dense] if target.method == "dense" else _without_look(problem, dense) or _compared(problem, dense)
-    plan = _choose(candidates, problem)
-    reason = "a look at other routes would take as long" if quick and len(candidates) == 1 else plan.reason
-    if rows.sequential and plan.method != "features":
+    best, reason = _choose(candidates, problem)
+    if quick and len(candidates) == 1:
+        reason = "a look at other routes would take as long"
+    if rows.sequential and best.method != "features":
         size = readable_size(float(n * d * rows.dtype.itemsize))
         reason = f"{reason}; loads all rows ({size}), which come in order only"
-    return replace(plan, reason=reason, otherwise=_lapack_instead(dense))
+    return Plan(best.method, best.name, reason, tuple(candidates), _lapack_instead(dense))
 
 
 def _maps_on_line(problem: Problem, dense: Candidate) -> list[Candidate]:
@@ -364,9 +367,10 @@ def _plan_for_map(problem: Problem) -> Plan:
     """The plan where the feature map is given."""
     assert problem.given_map is not None
     candidate = _feature_candidate(problem, problem.given_map, _components_held(problem, None))
-    plan = _choose([candidate], problem)
+    _choose([candidate], problem)  # refuses what is not possible
     own = problem.target.max_features is not None
-    return replace(plan, reason="the landmarks" if own else "the feature map of the model given as like")
+    reason = "the landmarks" if own else "the feature map of the model given as like"
+    return Plan(candidate.method, candidate.name, reason, (candidate,))
 
 
 def threads_within(problem: Problem, plan: Plan) -> int:
@@ -807,8 +811,10 @@ def _passes(look: Look, n: int, k: int, block: int, tol: float, *, trace: bool, 
     mu = np.minimum(by_trace, np.sqrt(left[1] + beyond**2 * rest)) if norm else by_trace
     enough = int(np.count_nonzero(mu > SHARE * last)) + 1
     proved = enough <= columns_kept
-    if not proved:  # where the spectrum is flat, those of a few rows lie further apart than those of all
-        passes *= FLAT_PASSES
+    if not proved:
+        passes *= 2.0  # where the spectrum is flat, those of a few rows lie further apart than those of all
+        if last > FLATTEST * after:  # yet a basis that grows by a block a pass gains ever more
+            passes = min(max(passes, FLAT_PASSES[0]), FLAT_PASSES[1])
     columns_first = enough / block if proved else 0.0  # the proof takes as many columns, whatever tol is
     doubt = 1.0 if not proved else DOUBT if enough > CERTAIN_SHARE * columns_kept else 0.0
     return min(max(passes - KRYLOV_DOUBLE, columns_first, 1.0), MOST_PASSES), doubt
@@ -901,7 +907,8 @@ def _exact_instead(best: Candidate, possible: list[Candidate]) -> Candidate:
     return min(near, key=lambda x: x.seconds, default=best)
 
 
-def _choose(candidates: list[Candidate], problem: Problem) -> Plan:
+def _choose(candidates: list[Candidate], problem: Problem) -> tuple[Candidate, str]:
+    """The best of them, and why it is."""
     target, n = problem.target, problem.data.n_samples
     method, without_maps = target.method, problem.kernel.without_maps
     possible = [x for x in candidates if not x.obstacle]
@@ -929,4 +936,4 @@ def _choose(candidates: list[Candidate], problem: Problem) -> Plan:
         second = min(others, key=lambda x: x.seconds)
         seconds, other = (readable_seconds(x.seconds, 2) for x in (best, second))
         reason = f"predicted {seconds} s, against {other} s for {second.label}"
-    return Plan(best.method, best.name, reason, tuple(candidates))
+    return best, reason

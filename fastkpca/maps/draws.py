@@ -113,8 +113,7 @@ def scaled_residuals(
         matrix[start:stop, :stop] = strip
         matrix[:start, start:stop] = strip[:, :start].T
 
-    for _ in parallel.run(task, len(starts), n_threads=n_threads):
-        pass
+    parallel.each(task, len(starts), n_threads=n_threads)
     ones = float((counts / residual).sum())
     trace = 1.01 * float(kernel.diagonal(X) @ (counts / residual))
     defect = feature_map.defect_norm(ones, trace)

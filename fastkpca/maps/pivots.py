@@ -60,8 +60,6 @@ __all__ = [
 
 BLOCK = 128
 """Most pivots proposed at once: enough for BLAS 3, few enough that rejection (b^3 / 3 flops, one thread) is cheap."""
-SQUARED = 16
-"""Multiplications that take as long as to square a feature and to add it up three times."""
 SAMPLE_ROWS = 4096
 CANDIDATES = 4
 """Rows, for each pivot, that are enough to choose pivots among."""
@@ -507,7 +505,7 @@ def _features_of_accepted(
 def _squares(new: np.ndarray, parts: np.ndarray, n_threads: int) -> tuple[np.ndarray, np.ndarray]:
     """Sums of squared features (k, n): over the rows with both weights of ``parts`` (n, 2), and for each row."""
     of_rows = np.empty(new.shape[1])
-    pieces = parallel.shares(len(of_rows), SQUARED * new.size)
+    pieces = parallel.shares(len(of_rows), parallel.A_NUMBER * new.size)
 
     def task(i: int) -> np.ndarray:
         squares = new[:, pieces[i]] ** 2
@@ -530,7 +528,7 @@ def _features(
     """Those that the pivots add to the rows of S after features F, if any: L^-1 (k(pivots, S) - F_pivots F)."""
     done = np.empty((0, len(S))) if F is None else F
     coefficients = np.empty((len(pivots), 0)) if F_pivots is None else np.ascontiguousarray(F_pivots)
-    parts = parallel.shares(len(S), len(S) * len(pivots) * (16 + len(done) + len(pivots) / 2))
+    parts = parallel.shares(len(S), len(S) * len(pivots) * (parallel.A_NUMBER + len(done) + len(pivots) / 2))
 
     def task(i: int) -> None:
         new = _block(kernel, pivots, S[parts[i]])
@@ -538,8 +536,7 @@ def _features(
         _core.solve(L, new)
         out[:, parts[i]] = new
 
-    for _ in parallel.run(task, len(parts), n_threads=n_threads):
-        pass
+    parallel.each(task, len(parts), n_threads=n_threads)
 
 
 def _relative_error(values: np.ndarray, shares: np.ndarray) -> float:
@@ -639,7 +636,7 @@ def may_be_means(kernel: Kernel) -> bool:
 def _means(kernel: Kernel, S: np.ndarray, pivots: np.ndarray, n_threads: int) -> np.ndarray:
     """The pivots after a few of Lloyd's iterations: each becomes the mean of the rows to which it is the nearest, so
     that it leaves less of them (Zhang, Tsang, Kwok 2008, doi:10.1145/1390156.1390311)."""
-    parts = parallel.shares(len(S), 16.0 * len(S) * len(pivots))
+    parts = parallel.shares(len(S), parallel.A_NUMBER * len(S) * len(pivots))
     for _ in range(LLOYD_ITERATIONS):
         task = partial(_nearest, kernel, S, parts, pivots)
         nearest = np.concatenate(list(parallel.run(task, len(parts), n_threads=n_threads)))
@@ -779,22 +776,35 @@ class RankProbe:
     beside : tuple of (int, float, float)
         After so many pivots, on rows that they were not chosen from: residual trace over trace, and what is known of
         the largest eigenvalue of what is left, over its trace.
+    n_samples : float
+        All rows, of which these are a sample.
     """
 
     curve: np.ndarray
     n_rows: int
     exhausted: bool
     beside: tuple[tuple[int, float, float], ...] = ()
+    n_samples: float = np.inf
 
     def rank(self, tol: float) -> float:
         """Number of pivots predicted for ``tol``; beyond the curve extrapolated, inf where it does not fall."""
         if self.beside:
-            ranks = np.geomspace(1.0, 1e5, 400)
+            ranks, of_curve = np.geomspace(1.0, 1e5, 400), self._rank_of_curve(tol)
             enough = np.flatnonzero(self.residual_beside(ranks) <= tol)
-            if not len(enough):
-                return float("inf")
-            return max(float(np.ceil(ranks[enough[0]])), self._rank_of_curve(tol))
+            beside = float(np.ceil(ranks[enough[0]])) if len(enough) else np.inf
+            return max(min(beside, float(np.ceil(of_curve + self._far_rows(tol)))), of_curve)
         return self._rank_of_curve(tol)
+
+    def _far_rows(self, tol: float) -> float:
+        """Pivots that bring what is left of other rows to ``tol``, where it is that of a few far ones.
+
+        Each takes the largest eigenvalue's share of what is left. There are more such rows than in the sample, as there
+        are more rows.
+        """
+        _, left, share = self.beside[1]
+        if not 0.0 < tol < left or not share < 1.0:
+            return 0.0 if left <= tol else np.inf
+        return self.n_samples / self.n_rows * np.log(left / tol) / -np.log1p(-share)
 
     def _rank_of_curve(self, tol: float) -> float:
         below = np.flatnonzero(self.curve <= tol)
@@ -917,7 +927,7 @@ def probe_rank(
         others = np.delete(S, selection.index, axis=0)
     spread = np.linspace(0, len(others) - 1, min(n, len(others))).astype(np.intp)
     seen_beside = _look_beside(kernel, S, others[spread], selection, rng, n_threads) if beside else ()
-    return RankProbe(curve, n, selection.exhausted, seen_beside)
+    return RankProbe(curve, n, selection.exhausted, seen_beside, float(summary.n_samples))
 
 
 def _sampled_less(share: float, n: int) -> float:

@@ -137,8 +137,7 @@ class FeatureProjector(Projector):
                 of_tile = self._transformed(X, k, z[tile], along_mean[tile])
             parts[:, tile] = [*of_tile, self.map.outside_error(X)]
 
-        for _ in parallel.run(task, -(-n // step), n_threads=n_threads, progress=progress, stage="spe"):
-            pass
+        parallel.each(task, -(-n // step), n_threads=n_threads, progress=progress, stage="spe")
         within, outside, surely, squares, outside_error = parts
         # the mean has the rounding of the features that it is the mean of, which may be much larger than it is
         size = np.sqrt(squares) + float(np.sqrt(self._length**2 + max(model.total_variance_bounds[1], 0.0)))

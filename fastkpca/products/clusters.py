@@ -399,8 +399,7 @@ class ClusterSummation(Summation):
                 G, offset[mine], k,
             )  # fmt: skip
 
-        for _ in parallel.run(accumulate, len(source_runs), n_threads=self.n_threads, stage="expansions"):
-            pass
+        parallel.each(accumulate, len(source_runs), n_threads=self.n_threads, stage="expansions")
         for rows, part in parallel.run(evaluate, len(target_runs), n_threads=self.n_threads, stage="expansions"):
             V[rows] += part
 

@@ -62,5 +62,4 @@ def _solve_below(S: np.ndarray, first: int, last: int, panels: np.ndarray | None
         # U' X = (these rows)'
         S[rows, first:last] = blas.strsm(1.0, U, S[rows, first:last].T, trans_a=1).T
 
-    for _ in parallel.run(task, -(-(len(S) - last) // ROWS), n_threads=n_threads):
-        pass
+    parallel.each(task, -(-(len(S) - last) // ROWS), n_threads=n_threads)

@@ -90,8 +90,7 @@ class FourierSummation(TwoSidedSummation):
             result[:, part] = transforms.convolve(targets, sources, scaled, self._weights, self.eps)
             result[:, part] *= size  # a column of zeros stays one, whatever its neighbour leaves in it
 
-        for _ in parallel.run(task, -(-U.shape[1] // step), n_threads=self.n_threads):
-            pass
+        parallel.each(task, -(-U.shape[1] // step), n_threads=self.n_threads)
         return result
 
 

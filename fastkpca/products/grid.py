@@ -68,8 +68,7 @@ def _multiply_axis(A: np.ndarray, matrix: np.ndarray, axis: int, out: np.ndarray
             part = slice(j * width, (j + 1) * width)
             np.matmul(matrix, A[b, :, part], out=result[b, :, part])
 
-    for _ in parallel.run(task, -(-before // step) * pieces, n_threads=n_threads):
-        pass
+    parallel.each(task, -(-before // step) * pieces, n_threads=n_threads)
     return out.reshape(shape)
 
 

@@ -48,8 +48,7 @@ def gram_matrix(
         else:
             K[J, I] = tile.T
 
-    for _ in parallel.run(task, len(tiles), n_threads=n_threads, progress=progress, stage="kernel"):
-        pass
+    parallel.each(task, len(tiles), n_threads=n_threads, progress=progress, stage="kernel")
     return K
 
 
@@ -99,8 +98,7 @@ class MatrixSummation(Summation):
         def task(i: int) -> None:
             np.matmul(self.K[self._bands[i]], U, out=product[self._bands[i]])
 
-        for _ in parallel.run(task, len(self._bands), n_threads=self.n_threads):
-            pass
+        parallel.each(task, len(self._bands), n_threads=self.n_threads)
         return product
 
     def pass_with_norm(self, V: np.ndarray, row_means: np.ndarray, grand_mean: float) -> NormPass:

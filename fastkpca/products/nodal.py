@@ -17,10 +17,6 @@ from ..base import parallel
 __all__ = ["interpolate", "spread"]
 
 
-ZEROED = 4
-"""Multiplications that take as long as to set a number to zero."""
-
-
 def _run_length(n: int) -> int:
     """Points of a task: by their number alone, and so many tasks that threads end at about the same time."""
     return max(2048, min(32768, -(-n // 16)))
@@ -46,9 +42,8 @@ def spread(
         nodal = np.zeros((k, *grid.shape))
     else:
         nodal = out.reshape(k, *grid.shape)
-        pieces = parallel.shares(out.size, ZEROED * out.size)
-        for _ in parallel.run(lambda i: out[pieces[i]].fill(0.0), len(pieces), n_threads=n_threads):
-            pass
+        pieces = parallel.shares(out.size, parallel.A_NUMBER * out.size)
+        parallel.each(lambda i: out[pieces[i]].fill(0.0), len(pieces), n_threads=n_threads)
     flat, run = nodal.reshape(-1), _run_length(n)
 
     def task(i: int) -> list:
@@ -68,6 +63,5 @@ def interpolate(grid: Grid, points: Points, nodal: np.ndarray, n_threads: int = 
     def task(i: int) -> None:
         grid.interpolate(points, flat, V, i * run, min(n, (i + 1) * run))
 
-    for _ in parallel.run(task, -(-n // run), n_threads=n_threads):
-        pass
+    parallel.each(task, -(-n // run), n_threads=n_threads)
     return V

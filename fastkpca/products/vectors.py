@@ -1,12 +1,22 @@
-"""The vectors that a product is given, as its loops want them."""
+"""The vectors that a product is given, as its loops want them; loops over them and over small matrices."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from .._core.symmetric import centre_single, row_sums
 from .._core.tiles import add_tall_product, tall_inner
 
-__all__ = ["add_tall_product", "aligned", "aligned_columns", "columns_of", "tall_inner", "with_ones"]
+__all__ = [
+    "add_tall_product",
+    "aligned",
+    "aligned_columns",
+    "centre_single",
+    "columns_of",
+    "row_sums",
+    "tall_inner",
+    "with_ones",
+]
 
 LINE = 64
 """Bytes of a line of the cache, and of the widest vectors."""

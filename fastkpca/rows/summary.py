@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import isfinite, sqrt
 
 import numpy as np
 
@@ -34,8 +35,7 @@ def _reference_row(rows: Rows) -> np.ndarray | None:
 class _Look:
     """What the first pass knows of a group of rows."""
 
-    low: np.ndarray
-    high: np.ndarray
+    box: np.ndarray  # (2, d): the lowest and the highest values
     count: float
     mean: np.ndarray  # (2, d): the mean, and what rounding left out of it
     scatter: np.ndarray  # (d, d); (d,), its diagonal, or (0,) where that is not kept
@@ -60,35 +60,42 @@ class _FirstPass:
         X = rows.tile(start, min(rows.n_samples, stop) if rows.counted else stop)
         if len(X) == 0:
             return None
-        columns, low, high = self._columns(X)
-        if not (np.isfinite(low).all() and np.isfinite(high).all()):
+        columns, box = self._columns(X)
+        if not np.isfinite(box).all():
             refuse_not_finite(X, start, "X", "kpca")
         w = rows.tile_weights(start, start + len(X))
         if w is not None and not w.all():
             present = w > 0
             X, w = X[present], w[present]
-            columns, low, high = self._columns(X)
+            columns, box = self._columns(X)
         shape = (self.d if self.spreads else 0,) if self.wide else (self.d, self.d)
         mean, scatter = np.zeros((2, self.d)), np.zeros(shape)
-        with np.errstate(over="ignore", invalid="ignore"):
-            square = 0.0 if self.shift else float(np.einsum("ij,ij->i", X, X).max(initial=0.0))
-            if len(X) == 0:
-                count = 0.0
-            elif self.wide:
-                count = float(len(X)) if w is None else float(w.sum())
-                mean[0] = X.mean(axis=0) if w is None else w @ X / count
-                if self.spreads:
-                    squares = (X - mean[0]) ** 2
-                    scatter += squares.sum(axis=0) if w is None else w @ squares
-            else:
-                count = _moments.update(columns, w, 0.0, mean, scatter)
+        square = 0.0 if self.shift else _longest(X)
+        if len(X) == 0:
+            count = 0.0
+        elif self.wide:
+            count = self._add_wide(X, w, mean, scatter)
+        else:
+            count = _moments.update(columns, w, 0.0, mean, scatter)
         a, b = self.index.searchsorted((start, start + len(X)))
-        return _Look(low, high, count, mean, scatter, square, X[self.index[a:b] - start])
+        return _Look(box, count, mean, scatter, square, X[self.index[a:b] - start])
 
-    def _columns(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(X', its lowest, its highest values): of few columns a copy, along which sums are three times faster."""
-        columns = X.T if self.wide else np.array(X.T, order="C")
-        return columns, columns.min(axis=1, initial=np.inf), columns.max(axis=1, initial=-np.inf)
+    def _columns(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(X', its lowest and highest values): of few columns a copy, along which sums are three times faster."""
+        columns, box = X.T if self.wide else np.array(X.T, order="C"), np.empty((2, self.d))
+        columns.min(axis=1, initial=np.inf, out=box[0])
+        columns.max(axis=1, initial=-np.inf, out=box[1])
+        return columns, box
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def _add_wide(self, X: np.ndarray, w: np.ndarray | None, mean: np.ndarray, scatter: np.ndarray) -> float:
+        """The number or the weight of these rows of many columns; their mean and squares go into the arrays."""
+        count = float(len(X)) if w is None else float(w.sum())
+        mean[0] = X.mean(axis=0) if w is None else w @ X / count
+        if self.spreads:
+            squares = (X - mean[0]) ** 2
+            scatter += squares.sum(axis=0) if w is None else w @ squares
+        return count
 
     def join(self, a: _Look, b: _Look) -> _Look:
         """Of the rows of both; ``a`` is used up."""
@@ -101,8 +108,13 @@ class _FirstPass:
         else:
             count = _moments.merge(a.count, a.mean, a.scatter, b.count, b.mean, b.scatter)
         drawn = np.concatenate([a.drawn, b.drawn]) if len(b.drawn) else a.drawn
-        low, high = np.minimum(a.low, b.low), np.maximum(a.high, b.high)
-        return _Look(low, high, count, a.mean, a.scatter, max(a.square, b.square), drawn)
+        box = np.array([np.minimum(a.box[0], b.box[0]), np.maximum(a.box[1], b.box[1])])
+        return _Look(box, count, a.mean, a.scatter, max(a.square, b.square), drawn)
+
+
+def _longest(X: np.ndarray) -> float:
+    """|x|^2 of the longest row."""
+    return float(np.einsum("ij,ij->i", X, X).max(initial=0.0))
 
 
 def _largest_square(rows: Rows, step: int, index: np.ndarray, n_threads: int) -> tuple[float, np.ndarray]:
@@ -167,7 +179,7 @@ def _square_and_sample(
     # where the sample is all rows, in their order
     held = rows.hold() if rows.in_memory and rows.weights is None and rows.n_samples <= SAMPLE_ROWS else None
     if square is None and held is not None:
-        square = float(np.einsum("ij,ij->i", held, held).max(initial=0.0))
+        square = _longest(held)
     elif square is None:
         square, sample = _of_framed_rows(rows, rows.step, index, sample, n_threads)
     if sample is None:
@@ -203,22 +215,22 @@ def summarize(
     early = _early_sample(rows, reference, rng)
     first = _FirstPass(d, step, shift, early, spreads=scale is True)
     look: _Look = rows.reduce(Pass("summary", first.task, step, first.join), n_threads=n_threads)
-    low, high, mean = look.low, look.high, look.mean[0]
+    box, mean = look.box, look.mean[0]
     least = LEAST if shift_by is None else 0.0  # a shift that is given is that of other rows, which were looked at
     if not any_size:
-        _check_size(low, high, 0.0 if shift else least, shifted=False)
+        _check_size(box, 0.0 if shift else least, shifted=False)
     index, sample = (early, look.drawn) if len(early) else (sample_index(rows, look.count, rng), None)
     if not shift:
         shift_by = np.zeros(d)
     else:
         shift_by = mean + origin if shift_by is None else np.asarray(shift_by, dtype=np.float64)
         moved = shift_by - origin  # exact, or rounded by no more than the rows' extent allows
-        low, high, mean, unit = low - moved, high - moved, mean - moved, None
+        box, mean, unit = box - moved, mean - moved, None
         if scale is not False:
             unit = _spreads(look) if scale is True else scale
-            low, high, mean = low / unit, high / unit, mean / unit
+            box, mean = box / unit, mean / unit
         if not any_size:
-            _check_size(low, high, least, shifted=True)
+            _check_size(box, least, shifted=True)
         rows = rows.framed(shift_by, unit)
     square, sample = _square_and_sample(rows, index, sample, None if shift else look.square, n_threads)
     return rows, Summary(
@@ -226,8 +238,8 @@ def summarize(
         n_features=d,
         dtype=rows.dtype,
         shift=shift_by,
-        box=np.array([low, high]),
-        radius=float(np.sqrt(square)),
+        box=box,
+        radius=sqrt(square),
         known_covariance=None if first.wide else _covariance(look, rows),
         mean=mean,
         sample=sample,
@@ -260,9 +272,9 @@ def _spreads(look: _Look) -> np.ndarray:
     """The standard deviation of each column, with N - 1; 1 for columns that are constant up to rounding."""
     squares = look.scatter if look.scatter.ndim == 1 else np.diagonal(look.scatter)
     spreads = np.sqrt(np.maximum(squares, 0.0) / max(look.count - 1.0, LEAST))
-    constant = spreads <= 16 * EPS * np.maximum(np.abs(look.low), np.abs(look.high))
-    ranges = look.high - look.low
-    tiny = np.flatnonzero(~(ranges >= LEAST_RANGE) & (look.high > look.low))
+    constant = spreads <= 16 * EPS * np.abs(look.box).max(axis=0)
+    ranges = look.box[1] - look.box[0]
+    tiny = np.flatnonzero(~(ranges >= LEAST_RANGE) & (ranges > 0))
     if len(tiny):
         raise ValueError(
             f"column {tiny[0]} of X varies by {ranges[tiny[0]]:.3g}, and the squares of such numbers are not in the "
@@ -271,10 +283,10 @@ def _spreads(look: _Look) -> np.ndarray:
     return np.where(constant | ~np.isfinite(spreads), 1.0, spreads)
 
 
-def _check_size(low: np.ndarray, high: np.ndarray, least: float, *, shifted: bool) -> None:
+def _check_size(box: np.ndarray, least: float, *, shifted: bool) -> None:
     """Distances and scalar products are sums of squares: refuse rows whose squares under- or overflow."""
-    size = float(np.maximum(np.abs(low), np.abs(high)).max(initial=0.0))
-    if size == 0.0 or not np.isfinite(size) or least <= size <= LARGEST:  # infinite: no row has a weight
+    size = float(np.abs(box).max(initial=0.0))
+    if size == 0.0 or not isfinite(size) or least <= size <= LARGEST:  # infinite: no row has a weight
         return
     raise ValueError(
         f"the largest number in X{', after subtracting the mean,' * shifted} is {size:.3g}; its square leaves the "

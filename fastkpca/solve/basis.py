@@ -27,8 +27,6 @@ PANEL = 8192
 """Rows of a task, of many."""
 LOOSE = 1e-9
 """Entries of Q'Q - I that do no harm where A is known in float32 alone."""
-COPIED = 16
-"""Multiplications that take as long as to copy a number."""
 
 
 class Basis:
@@ -245,8 +243,7 @@ def times(A: np.ndarray, B: np.ndarray, n_threads: int = 1) -> np.ndarray:
         out[panels[i]] = 0.0
         add_tall_product(A[panels[i]], B, out[panels[i]])
 
-    for _ in parallel.run(task, len(panels), n_threads=n_threads):
-        pass
+    parallel.each(task, len(panels), n_threads=n_threads)
     return out
 
 
@@ -280,15 +277,14 @@ def _subtract(X: np.ndarray, Q: np.ndarray, coordinates: np.ndarray, n_threads: 
         for j in range(0, X.shape[1], STRIP):
             add_tall_product(Q[rows], negative[:, j : j + STRIP], X[rows, j : j + STRIP])
 
-    for _ in parallel.run(task, len(panels), n_threads=n_threads):
-        pass
+    parallel.each(task, len(panels), n_threads=n_threads)
     return X
 
 
 def without_means(X: np.ndarray, n_threads: int = 1) -> np.ndarray:
     """X less the mean of each column, float64, column-major."""
     n, columns = X.shape
-    panels = _panels(n, COPIED * columns)
+    panels = _panels(n, parallel.A_NUMBER * columns)
     if len(panels) == 1:
         return np.subtract(X, X.mean(axis=0, dtype=np.float64), out=aligned_columns(n, columns))
     sums = parallel.tree_reduce(
@@ -299,8 +295,7 @@ def without_means(X: np.ndarray, n_threads: int = 1) -> np.ndarray:
     def task(i: int) -> None:
         np.subtract(X[panels[i]], mean, out=out[panels[i]])
 
-    for _ in parallel.run(task, len(panels), n_threads=n_threads):
-        pass
+    parallel.each(task, len(panels), n_threads=n_threads)
     return out
 
 
@@ -312,15 +307,14 @@ def _with_columns(store: np.ndarray, used: int, X: np.ndarray, reserve: int, n_t
     wider = store
     if needed > store.shape[1]:
         wider = aligned_columns(n, max(needed, min(2 * store.shape[1], reserve)))
-    panels = _panels(n, COPIED * (needed if wider is not store else X.shape[1]))
+    panels = _panels(n, parallel.A_NUMBER * (needed if wider is not store else X.shape[1]))
 
     def task(i: int) -> None:
         if wider is not store:
             wider[panels[i], :used] = store[panels[i], :used]
         wider[panels[i], used:needed] = X[panels[i]]
 
-    for _ in parallel.run(task, len(panels), n_threads=n_threads):
-        pass
+    parallel.each(task, len(panels), n_threads=n_threads)
     return wider
 
 

@@ -416,8 +416,8 @@ def angle_bounds(theta: np.ndarray, residual_gram: np.ndarray, bounds: np.ndarra
     ----------
     theta : ndarray (m,)
         Descending.
-    residual_gram : ndarray (m, m)
-        R'R in Ritz coordinates.
+    residual_gram : ndarray (m, m) or (m,)
+        R'R in Ritz coordinates, or its diagonal where there is nothing else.
     bounds : ndarray (m, 2)
         Of all m, so that the neighbour beyond c is known too.
     error : float
@@ -427,7 +427,8 @@ def angle_bounds(theta: np.ndarray, residual_gram: np.ndarray, bounds: np.ndarra
     values, upper = theta.tolist(), bounds[:, 1].tolist()
     lowest = np.minimum.accumulate(bounds[:, 0]).tolist()
     starts = [0, *((bounds[1:, 1] < bounds[:-1, 0]).nonzero()[0] + 1).tolist()]
-    squares = residual_gram.diagonal().tolist()
+    diagonal = residual_gram.ndim == 1
+    squares = (residual_gram if diagonal else residual_gram.diagonal()).tolist()
     angles: list[float] = []
     for first, after in zip(starts, [*starts[1:], m]):
         if first >= c:
@@ -441,8 +442,10 @@ def angle_bounds(theta: np.ndarray, residual_gram: np.ndarray, bounds: np.ndarra
         if gap == inf:
             angle = 0.0
         elif gap > 0:  # not NaN
-            alone = end - first == 1
-            largest = squares[first] if alone else _largest_eigenvalue(residual_gram[first:end, first:end])
+            largest = squares[first]
+            if end - first > 1:
+                here = slice(first, end)
+                largest = max(squares[here]) if diagonal else _largest_eigenvalue(residual_gram[here, here])
             rho = sqrt(max(largest, 0.0)) * (1 + 1e-8) + error
             angle = asin(rho / gap) if rho < gap else pi / 2
         angles += [angle] * (end - first)
@@ -548,11 +551,11 @@ def feature_certificate(
     # of v = Phi y / sqrt(theta) the residual is Phi (C y - theta y) / sqrt(theta), besides what the map leaves out
     ratio = hi[0] / max(theta[min(c, m) - 1], 1e-300)
     scaled_residual = solved_residual * float(np.sqrt(ratio)) if solved_residual else 0.0
-    gram = np.eye(m) * (left_out.mu + side + scaled_residual) ** 2
+    squares = np.full(m, (left_out.mu + side + scaled_residual) ** 2)
     failing = left_out.failure_probability + (0.0 if solved is None else solved.failure_probability)
     return Certificate(
         eigenvalue_bounds=bounds[:c],
-        angle_bounds=angle_bounds(theta, gram, bounds, c, side),
+        angle_bounds=angle_bounds(theta, squares, bounds, c, side),
         clusters=cluster_labels(bounds)[:c],
         outside=None,
         rounding=side,
@@ -614,14 +617,12 @@ def dense_certificate(values: np.ndarray, c: int, *, n: int, norm: float, entry_
         return _nothing_known(c, None)
     bounds = _intervals(values - error, values + error)
     m = len(values)
-    gram = np.eye(m) * error**2
     if m == n:
         # nothing lies below the last one: its neighbour is at minus infinity
-        bounds = np.vstack([bounds, [-np.inf, -np.inf]])
-        values, gram = np.append(values, -np.inf), np.pad(gram, ((0, 1), (0, 1)))
+        bounds, values = np.vstack([bounds, [-np.inf, -np.inf]]), np.append(values, -np.inf)
     return Certificate(
         eigenvalue_bounds=bounds[:c],
-        angle_bounds=angle_bounds(values, gram, bounds, c, error),
+        angle_bounds=angle_bounds(values, np.full(len(values), error**2), bounds, c, error),
         clusters=cluster_labels(bounds)[:c],
         outside=None,
         rounding=error,

@@ -1,7 +1,8 @@
 """Block Krylov with full Rayleigh-Ritz on the centred Gram matrix A = H K H, until the certificate is narrow enough.
 
 The cost is in the passes over the n^2 kernel values, and hardly in the columns of a product. So there are few passes
-with several columns each, and the whole Krylov space is kept (full reorthogonalisation, twice, in float64).
+with several columns each, and the whole Krylov space is kept (full reorthogonalisation, twice, in float64; once in a
+search, while `basis.LOOSE` allows it).
 
 1. *Search* (``search``): passes in float32, where a product is offered in it. Only the subspace is taken from them.
    Of a small matrix that is held: passes in float64 without a certificate (``ExactRun.approach``), whose images stay.

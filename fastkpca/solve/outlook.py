@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..base.rounding import UNIT32
 from .basis import Basis
 from .beyond import guarded_mu
 from .centred import CentredProducts
@@ -21,6 +22,7 @@ __all__ = [
     "LARGER_SHARES",
     "MOST_COLUMNS_WITHOUT_RESTART",
     "SHARE",
+    "SOON",
     "Gap",
     "Outlook",
     "by_size",
@@ -91,15 +93,16 @@ class Outlook:
         trace = self.products.trace
         return self.target.count(lower, None if trace is None else sum(trace))
 
-    def mu(self, theta: np.ndarray, with_norm: bool = True) -> np.ndarray:
-        """Estimates of mu when the first 1, 2, ... of these Ritz values are kept."""
+    def mu(self, theta: np.ndarray, with_norm: bool = True, theta_error: float = 0.0) -> np.ndarray:
+        """Estimates of mu when the first 1, 2, ... of these Ritz values, which err by ``theta_error``, are kept."""
         products, matrix = self.products, self.products.matrix
         mu = np.full(len(theta), np.inf)
         if matrix.positive_semidefinite and matrix.trace is not None and len(products.row_means):
             mu = np.minimum(mu, matrix.trace - products.n * products.grand_mean - np.cumsum(theta))
         norm = products.norm.centred if products.norm is not None else products.estimated_norm
         if norm is not None and with_norm:
-            mu = np.minimum(mu, np.sqrt(np.maximum(norm**2 - np.cumsum(theta**2), 0.0)))
+            lost = 2.0 * theta_error * float(np.linalg.norm(theta))
+            mu = np.minimum(mu, np.sqrt(np.maximum(norm**2 - np.cumsum(theta**2), 0.0) + lost))
         if matrix.features is not None:
             mu = np.minimum(mu, matrix.features.residual_trace + np.append(theta[1:], theta[-1]))
         return np.maximum(mu, 0.0)
@@ -124,7 +127,11 @@ class Outlook:
         square = norm**2 - float(np.vdot(first, first)) - 2.0 * float(squares[:columns].sum())
         return guarded_mu(rest, squares[columns:], products.search_error, trace, square, 0.0)
 
-    def mu_falls(self, theta: np.ndarray, c: int, now: float, enough: float = 0.9) -> bool:
+    def search_theta_error(self, theta: np.ndarray) -> float:
+        """About how far Ritz values of the search are off: the norm of what values lose in float32, as it is random."""
+        return UNIT32 * self.products.search_size(theta) / float(np.sqrt(self.products.n))
+
+    def mu_falls(self, theta: np.ndarray, c: int, now: float, enough: float = 0.9, theta_error: float = 0.0) -> bool:
         """Whether mu is not below ``enough`` of the last wanted eigenvalue, but likely to be within a few blocks.
 
         Each new column lowers the remaining trace or norm by at most about the smallest converged guard value.
@@ -133,7 +140,7 @@ class Outlook:
             return False
         guard = max(float(theta[min(len(theta), self.block) - 1]), 0.0)
         hoped = np.concatenate([theta, np.full(2 * self.block, guard)])
-        return float(self.mu(hoped)[-1]) <= enough * theta[c - 1]
+        return float(self.mu(hoped, theta_error=theta_error)[-1]) <= enough * theta[c - 1]
 
     def spare_memory(self, columns: int) -> float:
         """Bytes that a basis of so many columns leaves."""
@@ -229,7 +236,7 @@ class Outlook:
         least = min(c + 2, len(theta))
         order = by_size(theta, least)
         limit = max(min(len(theta), max(8 * c, c + 60), self.columns - self.block), least)
-        expected = self.mu(theta[order])[least - 1 : limit]
+        expected = self.mu(theta[order], theta_error=self.search_theta_error(theta))[least - 1 : limit]
         enough = np.flatnonzero(expected <= self.share * theta[c - 1])
         if len(enough):
             return order[: least + enough[0]], float(expected[enough[0]])

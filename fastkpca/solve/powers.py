@@ -16,6 +16,7 @@ from scipy.linalg import blas, lapack
 
 from ..base.rounding import UNIT, UNIT32, factorisation_error, rounding_factor
 from ..products.factorisation import is_positive_definite
+from ..products.vectors import centre_single, row_sums
 from .beyond import frobenius_bound
 from .certificate import NO_BOUND, Bound, Certificate, MatrixInfo, RitzBlock, ritz_certificate
 
@@ -39,9 +40,9 @@ RESIDUAL = 1e-6
 """Of the largest eigenvalue: float32 mostly makes residuals so small, and hardly smaller."""
 CORRECTED_RESIDUAL, MOST_GAIN, MOST_CORRECTIONS = 1e-11, 1e6, 3
 """The same of corrected vectors; what one correction, which is made in float32, gains; and how many there are."""
-FIRST_POWERS, MOST_PRODUCTS, MOST_CORRECTING = 2, 24, 48
-"""Products with the block before the first filter; of the search; and of all corrections."""
-FACTOR, CORRECTED_FACTOR = 1e7, 1e13
+MOST_PRODUCTS, MOST_CORRECTING = 24, 48
+"""Products with the block, of the search, and of all corrections."""
+FACTOR, CORRECTED_FACTOR = 1e9, 1e13
 """By which columns may come to differ in length before they are made orthonormal again; the latter in float64."""
 
 
@@ -77,7 +78,7 @@ def _block_size(c: int) -> int:
 
 
 def pairs_by_powers(
-    K: np.ndarray, means: np.ndarray | None, c: int, tol: float, entry_error: float
+    K: np.ndarray, means: np.ndarray | None, c: int, tol: float, entry_error: float, norm: float | None = None
 ) -> PowerPairs | None:
     """The c largest eigenvalues in intervals at most tol wide, over the largest one; None where they fall too slowly.
 
@@ -91,8 +92,11 @@ def pairs_by_powers(
         For which `may_be_enough`.
     entry_error : float
         Bound on |K_ij - its exact value|.
+    norm : float, optional
+        |K|_F, from squares that were added up row by row: of a sum of all at once ``_norm_bound`` knows too little.
     """
-    n, block, norm = len(K), _block_size(c), _frobenius_norm(K)
+    n, block = len(K), _block_size(c)
+    norm = sqrt(row_sums(K)[1]) if norm is None else norm
     whole = _norm_bound(norm, means, n)
     # of the images: that of their sums, three times because of the means, and that of the entries
     rounding = 3.0 * sqrt(block) * (rounding_factor(n) * UNIT * norm + n * entry_error)
@@ -172,27 +176,14 @@ def _corrected(
 
 def _rounded(K: np.ndarray, means: np.ndarray | None, unit: float) -> np.ndarray:
     """The centred matrix over ``unit``, in float32."""
-    if 1e-30 < unit < 1e30:
-        B = K.astype(np.float32)
-        B *= np.float32(1.0 / unit)
-    else:
-        B = (K / unit).astype(np.float32)
-    if means is not None:
-        halves = ((means - 0.5 * float(means.mean())) / unit).astype(np.float32)
-        B -= halves
-        B -= halves[:, None]
-    return B
+    halves = np.zeros(len(K)) if means is None else (means - 0.5 * float(means.mean())) / unit
+    return centre_single(K, 1.0 / unit, halves.astype(np.float32))
 
 
 def _centred(X: np.ndarray, means: np.ndarray | None) -> np.ndarray:
     if means is not None:
         X -= X.sum(axis=0) / len(X)
     return X
-
-
-def _frobenius_norm(K: np.ndarray) -> float:
-    """Row by row: one sum of n^2 values that are nearly equal errs by more than ``_norm_bound`` allows for."""
-    return sqrt(float((K[:, None] @ K[:, :, None]).sum()))
 
 
 def _norm_bound(norm: float, means: np.ndarray | None, n: int) -> float:
@@ -227,9 +218,8 @@ def _search(B: np.ndarray, c: int, block: int, tol: float) -> tuple[np.ndarray |
     """(a block that should be good enough for its Ritz pairs, products so far); None where there is none."""
     Y = np.random.default_rng(0).random((len(B), block), dtype=np.float32)
     Y -= np.float32(0.5)
-    for _ in range(FIRST_POWERS - 1):
-        Y = B @ Y
-    done = FIRST_POWERS - 1
+    Y = B @ Y
+    done = 1
     while done < MOST_PRODUCTS:
         Q = _orthonormal(Y)
         if Q is None:
@@ -261,10 +251,10 @@ def _degrees(theta: np.ndarray, R: np.ndarray, c: int, tol: float, left: int) ->
         return inf, 1
     size, corrected = float(np.linalg.norm(R[:, :c])), tol < LEAST_SINGLE_TOL
     wanted = CORRECTED_RESIDUAL * MOST_GAIN * first if corrected else sqrt(0.1 * tol * first * (last - beyond))
-    needed, more = (_degree(theta, c, size / x) for x in (wanted, RESIDUAL * first))
-    if not corrected and more <= left:
+    needed = _degree(theta, c, size / wanted)
+    if not corrected and (more := _degree(theta, c, size / (RESIDUAL * first))) <= left:
         needed = max(needed, more)  # scores as good as float32 gives them, for a product or two more
-    return needed, min(max(1, ceil(needed), ceil(more)), _most(theta, FACTOR), left)
+    return needed, min(max(1, ceil(needed)), _most(theta, FACTOR), left)
 
 
 def _degree(theta: np.ndarray, c: int, gain: float) -> float:

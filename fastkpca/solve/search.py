@@ -6,11 +6,13 @@ mu: upper bound on the eigenvalues outside the basis (`certificate.Bound`); here
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import scipy.linalg
 from scipy.linalg import lapack
 
+from ..base import parallel
 from ..base.rounding import UNIT, UNIT32, rounding_factor
 from ..products.vectors import aligned_columns
 from .basis import LOOSE, STRIP, Basis, inner, times
@@ -66,7 +68,9 @@ def search(outlook: Outlook, X: np.ndarray, rng: np.random.Generator, history: l
         image = products.product_in_float32(X, want_norm)
         border = basis.append(X, image)
         expenses.seconds += search_seconds(products.n, basis.size, X.shape[1])
-        theta, Y = basis.ritz()
+        X, (theta, Y) = parallel.side_by_side(
+            partial(_next_block, basis, image, border), basis.ritz, n_threads=basis.n_threads
+        )
         # rounding of float32 tiles: relative to |K|, whatever of it centring removes
         noise = 8 * UNIT32 * max(products.search_size(theta), float(theta[0]))
         keep, mu = outlook.columns_to_keep(theta)
@@ -79,11 +83,9 @@ def search(outlook: Outlook, X: np.ndarray, rng: np.random.Generator, history: l
         # the columns of the exact pass are planned by the norm where the other estimates of mu are too large
         low = mu <= 0.8 * theta[min(target.c, len(theta)) - 1] and not outlook.may_guard
         want_norm = products.estimated_norm is None and not low
-        last = basis.outside(image, border)
-        X = basis.orthonormal(last, projected=True, image=image)
         coupling = np.zeros((X.shape[1], len(theta)))
         coupling[:, -image.shape[1] :] = inner(X, image, basis.n_threads)
-        del last, image
+        del image
         c = outlook.count(theta)
         wanted = c if c is not None and c <= len(theta) else None
         if wanted is not None and stop(theta, coupling @ Y, wanted, noise):
@@ -100,6 +102,12 @@ def search(outlook: Outlook, X: np.ndarray, rng: np.random.Generator, history: l
             X = outlook.widened(X, basis)
     further = coupling[:, :0] if stop.converged or stop.behind else coupling @ Y[:, : wanted or target.c]
     return Found(_with_next_block(basis, Y, keep, X, further), theta)
+
+
+def _next_block(basis: Basis, image: np.ndarray, border: np.ndarray) -> np.ndarray:
+    if basis.room == 0:
+        return image[:, :0]
+    return basis.orthonormal(basis.outside(image, border), projected=True, image=image)
 
 
 def _guarded(
@@ -140,6 +148,8 @@ class _Stop:
         """Whether Ritz values of the search will prove what the exact pass needs; None where one more pass costs more
         than the columns that they save."""
         outlook, columns = self.outlook, min(c + 2, len(theta))
+        if theta[c - 1] <= outlook.products.search_error < np.inf:
+            return None  # what its products err by, the search can never exclude
         proved = outlook.guarded_mu(theta, squares, columns)
         if proved < GUARDED_SHARE * theta[c - 1]:
             if _width(theta, residuals, proved, c) <= GOAL * outlook.target.tol * theta[0]:
@@ -181,8 +191,8 @@ class _Stop:
         outlook.share = self.share(theta, residuals, c)
         # more columns may lower mu as well: try two more float32 passes at most
         self.extra += 1
-        mu = outlook.columns_to_keep(theta)[1]
-        return self.extra > 2 or not outlook.mu_falls(theta, c, mu, max(0.9, outlook.share))
+        mu, error = outlook.columns_to_keep(theta)[1], outlook.search_theta_error(theta)
+        return self.extra > 2 or not outlook.mu_falls(theta, c, mu, max(0.9, outlook.share), error)
 
 
 def _width(theta: np.ndarray, residuals: np.ndarray, mu: float, c: int) -> float:

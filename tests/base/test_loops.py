@@ -174,8 +174,31 @@ def test_loops_in_loops_start_no_more_threads(started):
     assert started == ["fastkpca"]
 
 
+def test_tasks_that_write_their_results_themselves(started):
+    for n in (0, 1, 2, 5):
+        for n_threads in (1, 2, 3):
+            out = np.zeros(n)
+            parallel.each(lambda i: out.__setitem__(i, i + 1.0), n, n_threads=n_threads)  # noqa: B023
+            assert out.tolist() == [i + 1.0 for i in range(n)]
+    began = len(started)
+    parallel.each(lambda i: None, 1, n_threads=3)
+    assert len(started) == began  # one task needs no other thread
+    with pytest.raises(ZeroDivisionError):
+        parallel.each(lambda i: 1 // i, 3, n_threads=2)
+
+
+def test_calls_side_by_side_give_their_results_in_order():
+    def loop():
+        return sum(parallel.run(lambda j: j, 8, n_threads=2))
+
+    for n_threads in (1, 2, 3):
+        assert parallel.side_by_side(loop, lambda: "b", loop, n_threads=n_threads) == [28, "b", 28]
+    together = threading.Barrier(2)  # neither ends before both have begun
+    parallel.side_by_side(lambda: together.wait(60), lambda: together.wait(60), n_threads=2)
+
+
 @pytest.mark.parametrize("n", [0, 1, 5, 1023, 2047, 2048, 4097, 100_000])
-@pytest.mark.parametrize("multiplications", [0, 1 << 21, 1e12])
+@pytest.mark.parametrize("multiplications", [0, 1 << 21, 1 << 23, 1e12])
 def test_shares_are_equal_and_even_in_number(n, multiplications):
     parts = parallel.shares(n, multiplications)
     assert np.concatenate([np.arange(n)[part] for part in parts]).tolist() == list(range(n))

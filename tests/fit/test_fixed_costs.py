@@ -38,7 +38,7 @@ def calls_of(task: Callable[[], object]) -> int:
     return count
 
 
-@pytest.mark.parametrize(("n", "most"), [(50, 861), (200, 1112), (500, 1167)])
+@pytest.mark.parametrize(("n", "most"), [(50, 804), (200, 1031), (500, 1118)])
 def test_small_problems_take_few_calls(n, most):
     X = np.random.default_rng(0).random((n, 10))
     assert calls_of(lambda: fk.kpca(X, "gaussian", 10, sigma=1.0, n_threads=1)) <= most
@@ -80,7 +80,7 @@ def test_rows_whose_kernel_values_are_kept_are_shifted_once_for_all_products(dty
 @pytest.mark.parametrize(("d", "sigma"), [(2, 0.3), (3, 1.0)])
 def test_choice_of_a_map_takes_few_calls(d, sigma):
     X = np.random.default_rng(0).random((2000, d))
-    assert calls_of(lambda: fk.kpca(X, "gaussian", 10, sigma=sigma, n_threads=1)) <= 1760
+    assert calls_of(lambda: fk.kpca(X, "gaussian", 10, sigma=sigma, n_threads=1)) <= 1725
 
 
 def test_no_further_map_is_priced_where_one_is_cheap(monkeypatch):
@@ -108,10 +108,10 @@ def test_blas_is_asked_for_its_threads_once_a_call(monkeypatch):
         library.user_api = "blas"
     cap.enter(1)
     assert [x.threads for x in libraries] == [1, 1]
-    assert len(asked) == 3
+    assert len(asked) == 2
     cap.enter(2)
     cap.leave(2)
-    assert len(asked) == 3
+    assert len(asked) == 2
     cap.lift(threading.get_ident())
     assert [x.threads for x in libraries] == [1, 3]
     cap.enter(3)
@@ -167,6 +167,26 @@ def test_plan_expects_a_proof_where_the_solver_keeps_columns_for_one(mu, doubt):
     assert planning._passes(look, 1000, 10, 28, 1e-2, trace=True, norm=True)[1] == doubt
 
 
+@pytest.mark.parametrize(
+    "n, d, c, sigma, tol", [(1200, 16, 20, 2.0, 1e-8), (1000, 6, 20, 0.8, 1e-7), (1000, 4, 10, 0.4, 1e-9)]
+)
+def test_plan_expects_the_passes_that_a_flat_spectrum_takes(n, d, c, sigma, tol, monkeypatch):
+    """Chebyshev polynomials of one block say up to twice as many."""
+    predicted = []
+
+    def noted(*args, **options):
+        predicted.append(passes(*args, **options))
+        return predicted[-1]
+
+    passes = planning._passes
+    monkeypatch.setattr(planning, "_passes", noted)
+    X = np.random.default_rng(0).standard_normal((n, d))
+    model = fk.kpca(X, "gaussian", c, sigma=sigma, tol=tol, method="krylov", products="exact", n_threads=1)
+    search, doubt = predicted[0]
+    assert doubt == 1.0 and model.info["factorisations"] == 1
+    assert search / 1.5 <= model.info["search_passes"] <= 1.5 * search
+
+
 def test_plan_expects_the_passes_that_a_proof_takes_columns_from():
     """However loose tol is: 60 values of .21 beside ten of 1 are too many for the norm of what is left."""
     shares = np.append(np.ones(10), np.full(60, 0.21))
@@ -213,5 +233,5 @@ def test_estimator_reads_its_signature_once():
     sklearn = pytest.importorskip("fastkpca.sklearn")
     X = np.random.default_rng(0).random((50, 10))
     estimator = sklearn.KernelPCA(10, kernel="rbf", gamma=0.5, n_jobs=1)
-    assert calls_of(lambda: estimator.fit(X)) <= 1590
+    assert calls_of(lambda: estimator.fit(X)) <= 1526
     assert type(estimator)._get_param_names() == sorted(estimator.get_params())

@@ -13,6 +13,7 @@ import scipy.spatial.distance
 from sklearn.datasets import load_digits, load_iris, load_wine
 
 import fastkpca as fk
+from fastkpca.base import parallel
 from fastkpca.errors import CertificateWarning, ComponentsWarning, ScoresNotKeptError
 from fastkpca.fit import components as fit_components
 from fastkpca.kernels import Cost, FeatureMap, Kernel, Offer
@@ -879,9 +880,25 @@ def test_the_trace_of_nearly_equal_values_is_within_its_bounds(scale, weighted):
         assert low <= exact <= high and high - low <= 1e-9 * exact
 
 
+def test_ritz_values_of_a_search_are_found_beside_its_next_block(monkeypatch):
+    X = np.random.default_rng(0).random((3000, 12))
+    beside, both = [], parallel.side_by_side
+
+    def counted(*calls, n_threads):
+        beside.append(n_threads)
+        return both(*calls, n_threads=n_threads)
+
+    monkeypatch.setattr(parallel, "side_by_side", counted)
+    models = [fk.kpca(X, "gaussian", 5, sigma=1.0, products="exact", n_threads=n) for n in (1, 2, 3)]
+    assert all(beside.count(n) >= 3 for n in (1, 2, 3))
+    for model in models[1:]:
+        np.testing.assert_array_equal(model.eigenvalues, models[0].eigenvalues)
+        np.testing.assert_array_equal(model.score, models[0].score)
+
+
 @pytest.mark.parametrize("order", "CF")
 def test_signs_of_many_scores_are_changed_in_pieces_that_threads_share(monkeypatch, order):
-    score = np.array(np.random.default_rng(0).random((50_000, 8)), order=order)
+    score = np.array(np.random.default_rng(0).random((100_000, 8)), order=order)
     signs = np.array([1.0, -1.0] * 4)
     pieces, run = [], fit_components.parallel.run
     monkeypatch.setattr(fit_components.parallel, "run", lambda task, n, **k: pieces.append(n) or run(task, n, **k))

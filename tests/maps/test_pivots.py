@@ -356,6 +356,18 @@ def test_a_probe_tells_what_more_pivots_leave_of_other_rows(d):
     assert probe.largest_share(rank, np.array([3000]))[0] == pytest.approx(share, rel=0.5)
 
 
+@pytest.mark.parametrize("tol", [1e-3, 1e-4])
+def test_far_rows_do_not_ask_for_ever_more_pivots(tol):
+    """What is left of rows beside the sample is that of a few far ones, each of which takes one pivot."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((5000, 6)) * np.exp(1.2 * rng.standard_normal((5000, 1)))
+    kernel = get_kernel("polynomial", degree=3, scale=1 / 6, offset=1.0)
+    summary = summarize(Rows(X), shift=False, rng=np.random.default_rng(1))[1]
+    probe = probe_rank(kernel, summary, 1e-12, np.random.default_rng(0), max_probe=64, sample_rows=512, beside=True)
+    needed = pivot_map(kernel, X, tol=tol, max_features=2000, rng=np.random.default_rng(2)).n_features
+    assert needed / 3 <= probe.rank(tol) <= 3 * needed + 20
+
+
 def test_means_leave_less_than_rows():
     X = np.random.default_rng(0).standard_normal((6000, 6))
     kernel = get_kernel("gaussian", sigma=2.0)
@@ -406,8 +418,8 @@ def test_largest_eigenvalue_of_what_pivots_leave_is_found_from_below(n, fall):
 
 
 def test_features_of_candidates_are_made_and_squared_in_pieces_that_threads_share(monkeypatch):
-    rows = np.random.default_rng(6).random((4096, 3))
-    candidates = module._Candidates(rows, np.ones(4096), np.ones(4096), np.ones(4096))
+    rows = np.random.default_rng(6).random((8192, 3))
+    candidates = module._Candidates(rows, np.ones(8192), np.ones(8192), np.ones(8192))
     pieces, run = [], module.parallel.run
     monkeypatch.setattr(module.parallel, "run", lambda task, n, **k: pieces.append(n) or run(task, n, **k))
     one, two = (

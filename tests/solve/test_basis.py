@@ -89,17 +89,17 @@ def test_rayleigh_ritz_restart_and_truncation(keeps_images, reserve):
 def test_rows_of_many_columns_are_centred_and_stored_in_pieces_that_threads_share(monkeypatch):
     pieces, run = [], parallel.run
     monkeypatch.setattr(parallel, "run", lambda task, n, **k: pieces.append(n) or run(task, n, **k))
-    X = np.random.default_rng(0).random((20_000, 24)) + 100.0
+    X = np.random.default_rng(0).random((20_000, 48)) + 100.0
     for given in (X, X.astype(np.float32)):
         one, two = (without_means(given, k) for k in (1, 2))
         np.testing.assert_array_equal(one, two)
         assert one.flags.f_contiguous and one.dtype == np.float64
-        np.testing.assert_allclose(one, given - given.mean(axis=0, dtype=np.float64), rtol=0, atol=1e-12)
+        np.testing.assert_allclose(one, given - given.mean(axis=0, dtype=np.longdouble), rtol=0, atol=1e-12)
     assert pieces == [4] * 8
     pieces.clear()
     bases = [Basis(len(X), np.random.default_rng(0), keeps_images=True, n_threads=k) for k in (1, 2)]
     for basis in bases:
-        for columns in (slice(0, 12), slice(12, 24)):
+        for columns in (slice(0, 24), slice(24, 48)):
             basis.append(X[:, columns], 2.0 * X[:, columns])
         np.testing.assert_array_equal(basis.Q, X)
         np.testing.assert_array_equal(basis.images, 2.0 * X)

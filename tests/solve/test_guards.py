@@ -206,3 +206,12 @@ def test_expected_width_is_that_of_the_whole_problem_though_a_smaller_one_tells_
         assert orders[0] < len(theta) + b
         whole = np.max(upper_ends(np.diag(theta), residuals, mu)[:c] - theta[:c])
         assert abs(width - whole) <= 0.25 * whole + 1e-13
+
+
+def test_columns_are_planned_with_what_the_search_itself_errs_by():
+    """Of an indefinite kernel, the norm less Ritz values in float32 tells nothing of eigenvalues far below theta_1."""
+    X = np.random.default_rng(0).random((600, 3))
+    model = fk.kpca(X, "tanh", 5, scale=0.2)
+    assert model.eigenvalues[4] < 1e-4 * model.eigenvalues[0]
+    assert model.info["search_passes"] == 2 and "factorisations" not in model.info
+    assert np.ptp(model.eigenvalue_bounds, axis=1).max() <= 1e-6 * model.eigenvalues[0]

@@ -293,8 +293,7 @@ class SplitSummation(Summation):
         def task(i: int) -> None:
             pairs.add(points, columns, sums, i * NEAR_ROWS, min(len(points), (i + 1) * NEAR_ROWS))
 
-        for _ in parallel.run(task, -(-len(points) // NEAR_ROWS), n_threads=self.n_threads):
-            pass
+        parallel.each(task, -(-len(points) // NEAR_ROWS), n_threads=self.n_threads)
         V[order] += sums
 
     # the grid

@@ -1,0 +1,40 @@
+# cython: language_level=3
+"""Passes over a symmetric matrix that is held whole: its sums, and its centred copy in float32."""
+
+import numpy as np
+
+
+cdef extern from "symmetric_loops.h" nogil:
+    double fk_row_sums(Py_ssize_t, const double *, double *)
+    void fk_centre_single(Py_ssize_t, const double *, double, const float *, float *)
+
+
+cdef Py_ssize_t order_of(const double[:, ::1] K) except -1:
+    if K.shape[0] != K.shape[1]:
+        raise ValueError(f"a matrix of {K.shape[0]} rows and {K.shape[1]} columns; a square one is needed")
+    return K.shape[0]
+
+
+def row_sums(const double[:, ::1] K):
+    """(sums of the rows, sum of all squares); squares are added up row by row, in sixteen sums each."""
+    cdef Py_ssize_t n = order_of(K)
+    cdef double squares = 0.0
+    sums_array = np.empty(n)
+    cdef double[::1] sums = sums_array
+    if n:
+        with nogil:
+            squares = fk_row_sums(n, &K[0, 0], &sums[0])
+    return sums_array, squares
+
+
+def centre_single(const double[:, ::1] K, double scale, const float[::1] h):
+    """scale K - h 1' - 1 h' in float32, (n, n): the product in float64, then rounded, and each difference again."""
+    cdef Py_ssize_t n = order_of(K)
+    if h.shape[0] != n:
+        raise ValueError(f"{h.shape[0]} numbers for a matrix of {n} rows")
+    B_array = np.empty((n, n), dtype=np.float32)
+    cdef float[:, ::1] B = B_array
+    if n:
+        with nogil:
+            fk_centre_single(n, &K[0, 0], scale, &h[0], &B[0, 0])
+    return B_array

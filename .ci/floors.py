@@ -1,6 +1,6 @@
 """The oldest versions that pyproject.toml allows, as constraints for pip: what is promised there is what is tested.
 
-    python3 .ci/floors.py pyproject.toml EXTRA... > oldest.txt
+python3 .ci/floors.py pyproject.toml EXTRA... > oldest.txt
 """
 
 import re

@@ -271,15 +271,15 @@ cdef class Grid:
                     position[c, at] = local[i, c]
         return Points(order_, position_, box_, start_, reach)
 
-    cdef void copy(self, bint inwards, int64_t number, Py_ssize_t k, double *block, double *grid) noexcept nogil:
-        # between a block (k, outer, padded) and its place in the nodal array
-        cdef Py_ssize_t d = self.box.d, c, j, m, t, q = self.box.q[d - 1], whole = self.stride[0] * self.n[0]
+    cdef void copy(self, bint inwards, int64_t number, Py_ssize_t k, Py_ssize_t whole, double *block,
+                   double *grid) noexcept nogil:
+        # between a block (k, outer, padded) and its place in the nodal array, ``whole`` entries a column
+        cdef Py_ssize_t d = self.box.d, c, j, m, t, q = self.box.q[d - 1]
         cdef Py_ssize_t padded = self.box.padded
         cdef Py_ssize_t base = 0, offset
         cdef Py_ssize_t[8] digit
         cdef double *source
         cdef double *target
-        whole *= self.box.q[0]
         for c in range(d - 1, -1, -1):
             base += (number % self.n[c]) * self.box.q[c] * self.stride[c]
             number //= self.n[c]
@@ -314,7 +314,24 @@ cdef class Grid:
             raise ValueError(f"points {first} to {last} of {len(points)}")
         return 0
 
-    def spread(self, Points points, const double[:, ::1] U, double[::1] flat, Py_ssize_t first, Py_ssize_t last):
+    cdef Py_ssize_t layer(self) noexcept:
+        """Boxes that share an interval of the first axis."""
+        cdef Py_ssize_t c, boxes = 1
+        for c in range(1, self.box.d):
+            boxes *= self.n[c]
+        return boxes
+
+    cdef Py_ssize_t held(self, Points points, Py_ssize_t k, Py_ssize_t entries, Py_ssize_t first, Py_ssize_t last,
+                         Py_ssize_t begin) except -1:
+        """Entries of a column where ``entries`` in all hold the boxes of these points, from layer ``begin`` on."""
+        cdef Py_ssize_t size = self.stride[0] * self.box.q[0], layers = entries // max(1, k * size)
+        boxes = points.box[np.searchsorted(points.start, [first, last - 1], side="right") - 1] // self.layer()
+        if entries != k * layers * size or boxes[0] < begin or boxes[1] >= begin + layers:
+            raise ValueError(f"a nodal array of {entries} entries, {k} columns, does not hold the boxes of the points")
+        return layers * size
+
+    def spread(self, Points points, const double[:, ::1] U, double[::1] flat, Py_ssize_t first, Py_ssize_t last,
+               Py_ssize_t begin=0):
         """Nodal sums of the points first to last (in sorted order): L' U for each column of U.
 
         Parameters
@@ -324,13 +341,16 @@ cdef class Grid:
             Rows as in what was sorted.
         flat : ndarray (k * product of shape,)
             The nodal array (k, *shape), flat and zero. Boxes whose points are all within first..last are written.
+        first, last : int
+        begin : int
+            ``flat`` may hold fewer boxes of the first axis, from this one on.
 
         Returns
         -------
         list of (number of a box, ndarray (k, outer, padded))
             What the first and the last box got, where they have points beyond first..last too: for ``add``.
         """
-        cdef Py_ssize_t k = U.shape[1], n = points.position.shape[1], at, lo, hi, size, b_first
+        cdef Py_ssize_t k = U.shape[1], n = points.position.shape[1], at, lo, hi, size, b_first, whole, before
         cdef Py_ssize_t kind = self.box.padded // 4 - 1
         cdef const int64_t[::1] order = points.order, box = points.box, start = points.start
         cdef const double[:, ::1] position = points.position
@@ -339,12 +359,11 @@ cdef class Grid:
         cdef double[:, :, ::1] edge
         edges = []
         size = k * self.box.outer * self.box.padded
-        if flat.shape[0] != k * self.stride[0] * self.shape[0]:
-            raise ValueError(f"a nodal array of {flat.shape[0]} entries; {(k, *self.shape)} is needed")
         if U.shape[0] != n or not 0 <= first <= last <= n:
             raise ValueError(f"points {first} to {last} of {n}, {U.shape[0]} rows of U")
         if first == last or k == 0:
             return edges
+        whole, before = self.held(points, k, flat.shape[0], first, last, begin), begin * self.layer()
         b_first = np.searchsorted(points.start, first, side="right") - 1
         # the two boxes at the ends, where they are shared with other calls
         at = b_first
@@ -371,7 +390,7 @@ cdef class Grid:
                     memset(block, 0, size * sizeof(double))
                     spread_box(&self.box, kind, start[at + 1] - start[at], &position[0, start[at]], n,
                                &order[start[at]], &U[0, 0], k, work, block, size)
-                    self.copy(False, box[at], k, block, &flat[0])
+                    self.copy(False, box[at] - before, k, whole, block, &flat[0])
                 at += 1
             free(block)
         return edges
@@ -396,30 +415,30 @@ cdef class Grid:
             block = <double *>malloc(size * sizeof(double))
             if block is NULL:
                 raise MemoryError(f"no memory for the {size} nodal values of a box")
-            self.copy(True, number, part.shape[0], block, &flat[0])
+            self.copy(True, number, part.shape[0], flat.shape[0] // part.shape[0], block, &flat[0])
             for i in range(size):
                 block[i] += (&part[0, 0, 0])[i]
-            self.copy(False, number, part.shape[0], block, &flat[0])
+            self.copy(False, number, part.shape[0], flat.shape[0] // part.shape[0], block, &flat[0])
             free(block)
 
-    def interpolate(self, Points points, const double[::1] flat, double[:, ::1] V, Py_ssize_t first, Py_ssize_t last):
+    def interpolate(self, Points points, const double[::1] flat, double[:, ::1] V, Py_ssize_t first, Py_ssize_t last,
+                    Py_ssize_t begin=0):
         """Values at the points first to last (in sorted order): their rows of L A, written to those of V (n, k).
 
-        ``flat`` is the nodal array A (k, *shape), flat.
+        ``flat`` is the nodal array A (k, *shape), flat; or the boxes of the first axis from ``begin`` on of it.
         """
-        cdef Py_ssize_t k = V.shape[1], n = points.position.shape[1], at, lo, hi, size, b_first
+        cdef Py_ssize_t k = V.shape[1], n = points.position.shape[1], at, lo, hi, size, b_first, whole, before
         cdef Py_ssize_t kind = self.box.padded // 4 - 1
         cdef const int64_t[::1] order = points.order, box = points.box, start = points.start
         cdef const double[:, ::1] position = points.position
         cdef double *block
         cdef double *work
         size = k * self.box.outer * self.box.padded
-        if flat.shape[0] != k * self.stride[0] * self.shape[0]:
-            raise ValueError(f"a nodal array of {flat.shape[0]} entries; {(k, *self.shape)} is needed")
         if V.shape[0] != n or not 0 <= first <= last <= n:
             raise ValueError(f"points {first} to {last} of {n}, {V.shape[0]} rows of V")
         if first == last or k == 0:
             return
+        whole, before = self.held(points, k, flat.shape[0], first, last, begin), begin * self.layer()
         b_first = np.searchsorted(points.start, first, side="right") - 1
         block = <double *>malloc((size + FK_GROUP * self.box.outer + 8) * sizeof(double))
         if block is NULL:
@@ -429,7 +448,7 @@ cdef class Grid:
             at = b_first
             while at < box.shape[0] and start[at] < last:
                 lo, hi = max(start[at], first), min(start[at + 1], last)
-                self.copy(True, box[at], k, block, <double *>&flat[0])
+                self.copy(True, box[at] - before, k, whole, block, <double *>&flat[0])
                 ops.interpolate[kind](&self.box, hi - lo, &position[0, lo], n, &order[lo], &V[0, 0], k, work, block)
                 at += 1
             free(block)

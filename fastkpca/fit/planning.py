@@ -217,12 +217,13 @@ def _plan(problem: Problem) -> Plan:
         candidates = _within_budget(problem)
     else:
         candidates = [dense] if target.method == "dense" else _without_look(problem, dense) or _compared(problem, dense)
-    plan = _choose(candidates, problem)
-    reason = "a look at other routes would take as long" if quick and len(candidates) == 1 else plan.reason
-    if rows.sequential and plan.method != "features":
+    best, reason = _choose(candidates, problem)
+    if quick and len(candidates) == 1:
+        reason = "a look at other routes would take as long"
+    if rows.sequential and best.method != "features":
         size = readable_size(float(n * d * rows.dtype.itemsize))
         reason = f"{reason}; loads all rows ({size}), which come in order only"
-    return replace(plan, reason=reason, otherwise=_lapack_instead(dense))
+    return Plan(best.method, best.name, reason, tuple(candidates), _lapack_instead(dense))
 
 
 def _maps_on_line(problem: Problem, dense: Candidate) -> list[Candidate]:
@@ -282,7 +283,8 @@ def _without_look(problem: Problem, dense: Candidate) -> list[Candidate]:
             if _too_many(offer, n):
                 continue
             maps.append(_feature_candidate(problem, offer, hold))
-            if maps[-1].seconds <= WORTH_ASKING and not maps[-1].obstacle:
+            # Fourier features take longer than that, but on a line
+            if data.n_features > 1 and maps[-1].seconds <= WORTH_ASKING and not maps[-1].obstacle:
                 break
     krylov = _krylov_candidates(problem, NOTHING_SEEN)[:1]
     others = min((x.seconds for x in [dense, *maps] if not x.obstacle), default=np.inf)
@@ -366,9 +368,10 @@ def _plan_for_map(problem: Problem) -> Plan:
     """The plan where the feature map is given."""
     assert problem.given_map is not None
     candidate = _feature_candidate(problem, problem.given_map, _components_held(problem, None))
-    plan = _choose([candidate], problem)
+    _choose([candidate], problem)  # refuses what is not possible
     own = problem.target.max_features is not None
-    return replace(plan, reason="the landmarks" if own else "the feature map of the model given as like")
+    reason = "the landmarks" if own else "the feature map of the model given as like"
+    return Plan(candidate.method, candidate.name, reason, (candidate,))
 
 
 def threads_within(problem: Problem, plan: Plan) -> int:
@@ -905,7 +908,8 @@ def _exact_instead(best: Candidate, possible: list[Candidate]) -> Candidate:
     return min(near, key=lambda x: x.seconds, default=best)
 
 
-def _choose(candidates: list[Candidate], problem: Problem) -> Plan:
+def _choose(candidates: list[Candidate], problem: Problem) -> tuple[Candidate, str]:
+    """The best of them, and why it is."""
     target, n = problem.target, problem.data.n_samples
     method, without_maps = target.method, problem.kernel.without_maps
     possible = [x for x in candidates if not x.obstacle]
@@ -933,4 +937,4 @@ def _choose(candidates: list[Candidate], problem: Problem) -> Plan:
         second = min(others, key=lambda x: x.seconds)
         seconds, other = (readable_seconds(x.seconds, 2) for x in (best, second))
         reason = f"predicted {seconds} s, against {other} s for {second.label}"
-    return Plan(best.method, best.name, reason, tuple(candidates))
+    return best, reason

@@ -809,18 +809,20 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
     row = transforms.cost(doubled, eps, reach, n, 1, transforms.gaussian_mean_modes(rates / 2.0, doubled)) / n
     modes = transforms.gaussian_mean_modes(rates, half)
     column = transforms.cost(half, eps, reach, n, COLUMNS, modes) / (n * COLUMNS)
-    steps = 60.0 if d < 3 else 250.0
     # FFTs run at a twentieth of GEMM's rate; a step's share of the basis is some 4 steps D flops
     product = 10.0 * grid * log(grid + 2.0) * 20.0 + 1e6
     reaches = [m * r for m, r in zip(half, reach)]
     directions = compressed.expected_directions(reaches)
+    # the more eigenvalues are alike, the more columns until their squares tell that none was missed
+    steps = max(60.0, 0.115 * directions) if d < 3 else 250.0
     few = directions <= (compressed.MOST_FORMED[d] if d < 3 else 0.6 * compressed.MOST)
     # tol is of the trace; of the largest eigenvalue, which is less, it is as much again
     if D >= compressed.LEAST and few and compressed.expected_error(half, reaches) <= tol:
         setup = compressed.expected_cost(half, reaches)
-    elif d == 3 and D >= 4000:
-        # two levels (``nested``): 1 s for 8e4 modes, 8 s for 2.7e5 were measured, uniform data and ten components
-        setup = 4e9 + 3.6e11 * (D / 2.75e5) ** 1.65
+    elif d > 1 and D >= 4000:
+        # two levels (``nested``): .06 s for 5e3 modes of two axes, .45 s for 1.5e4; of three axes 1 s for 8e4, 8 s for
+        # 2.7e5 were measured, uniform data and ten components
+        setup = 2.8e9 * (D / 4.8e3) ** 1.75 if d == 2 else 4e9 + 3.6e11 * (D / 2.75e5) ** 1.65
     else:
         setup = steps * (product if D > DENSE else 0.0) + 8.0 * steps**2 * D
     cost = Cost(

@@ -18,16 +18,15 @@ The cheapest of these is taken; ``error_bound`` holds for all of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
-from itertools import pairwise
 from math import factorial, gamma, isqrt, log10, pi, prod, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy  # scipy.special is loaded where it is used first
 
-from .._core.boxes import MOST_NODES, Grid
+from .._core.boxes import MOST_NODES, Grid, Points
 from .._core.parity import ParityMatrix
 from ..base import parallel
 from ..base.caching import cached_property
@@ -72,6 +71,7 @@ MANY = 1 << 17
 """Points times columns of a call that takes long enough to be worth a thread of its own; points that boxes are made for
 which many tiles share."""
 CHUNK = 1 << 21  # numbers in the widest array of the GEMM way
+CACHED = 1 << 18  # numbers that a core's cache holds, about
 FEW_PHASES = 1 << 14
 """Points times modes up to which direct sums take less time than finufft needs to begin."""
 SHARED, SHARED_SHARE = 1 << 13, 0.3
@@ -528,47 +528,39 @@ def _cheapest_nodes(
     return Nodes(half, _cheapest(half, eps, list(0.5 * (ends[1] - ends[0])), n, k, modes)[1], ends)
 
 
-def _slabs(P: np.ndarray, nodes: Nodes) -> list:
-    """(grid, where its nodes lie on the last axis, its sorted points, their numbers) for stretches of the last axis
-    whose nodal values stay small."""
+def _sorted(P: np.ndarray, nodes: Nodes) -> tuple[Grid, Points]:
+    """The grid of the nodes, and the points sorted by its boxes."""
     assert nodes.boxes is not None
-    order, counts = nodes.boxes.order, nodes.boxes.counts
-    ends, sides = nodes.ends, nodes.sides
-    width = prod(order * k for k in counts[:-1]) * order
-    most = max(1, min(counts[-1], CHUNK // width))
-    if most == counts[-1]:
-        grid = Grid(ends[0], sides, counts, (order,) * len(counts))
-        return [(grid, slice(0, grid.shape[-1]), grid.sort(np.ascontiguousarray(P.T)), slice(None))]
-    number = np.minimum(((P[-1] - ends[0, -1]) / sides[-1]).astype(np.intp), counts[-1] - 1) // most
-    sequence = np.argsort(number, kind="stable")
-    starts = np.searchsorted(number[sequence], np.arange(-(-counts[-1] // most) + 1))
-    slabs = []
-    for i, (start, stop) in enumerate(pairwise(starts)):
-        if start == stop:
-            continue
-        rows = sequence[start:stop]
-        low = [*ends[0, :-1], ends[0, -1] + i * most * sides[-1]]
-        here = min(most, counts[-1] - i * most)
-        grid = Grid(low, sides, (*counts[:-1], here), (order,) * len(counts))
-        begin = i * most * order
-        place = slice(begin, begin + grid.shape[-1])
-        slabs.append((grid, place, grid.sort(np.ascontiguousarray(P[:, rows].T)), rows))
-    return slabs
+    grid = Grid(nodes.ends[0], nodes.sides, nodes.boxes.counts, (nodes.boxes.order,) * len(nodes.half))
+    return grid, grid.sort(np.ascontiguousarray(P.T))
+
+
+def _layers(grid: Grid, points: Points, k: int) -> Iterator[tuple[int, slice, int, int]]:
+    """(first box, its nodes and those of the next ones, their first point, the point after their last) for stretches of
+    the first axis on which k columns of nodal values stay in the cache."""
+    order, boxes = grid.orders[0], prod(grid.counts[1:])
+    step = max(1, CACHED // (k * order * prod(grid.shape[1:])))
+    for begin in range(0, grid.counts[0], step):
+        end = min(begin + step, grid.counts[0])
+        first, last = points.start[np.searchsorted(points.box, [begin * boxes, end * boxes])]
+        if first < last:
+            yield begin, slice(begin * order, end * order), int(first), int(last)
 
 
 def _boxes_type1(P: np.ndarray, U: np.ndarray, nodes: Nodes) -> np.ndarray:
-    half, k, (*others, last) = nodes.half, U.shape[1], nodes.waves
-    total = np.zeros((k, *[2 * m + 1 for m in half[:-1]], last.shape[0]))
-    for grid, place, points, rows in _slabs(P, nodes):
+    half, k, waves = nodes.half, U.shape[1], nodes.waves
+    d, (grid, points) = len(half), _sorted(P, nodes)
+    total = np.zeros((k, grid.shape[0], *[2 * m + 1 for m in half[1:]]))
+    for begin, place, first, last in _layers(grid, points, 1):
+        shape = (place.stop - place.start, *grid.shape[1:])
         for j in range(k):
-            nodal = np.zeros(prod(grid.shape))
-            edges = grid.spread(points, np.ascontiguousarray(U[rows, j : j + 1]), nodal, 0, len(points))
-            grid.add(edges, nodal)
-            part = nodal.reshape(grid.shape)
-            for c, waves in enumerate(others):
-                part = waves.fold(part, c)
-            total[j, ..., place] = part
-    return _moved(_from_waves(last.fold(total, len(half)), half), half, -nodes.middle)
+            nodal = np.zeros(prod(shape))
+            grid.spread(points, np.ascontiguousarray(U[:, j : j + 1]), nodal, first, last, begin)
+            part = nodal.reshape(shape)
+            for c in range(1, d):
+                part = waves[c].fold(part, c)
+            total[j, place] = part
+    return _moved(_from_waves(waves[0].fold(total, 1), half), half, -nodes.middle)
 
 
 def _moved(spectra: np.ndarray, half: tuple[int, ...], steps: np.ndarray) -> np.ndarray:
@@ -610,39 +602,44 @@ def _parted(values: np.ndarray, axis: int, m: int) -> tuple[np.ndarray, np.ndarr
     return values[(*before, slice(0, m + 1))], values[(*before, slice(m + 1, None))]
 
 
-def _at_last_nodes(spectra: np.ndarray, nodes: Nodes) -> np.ndarray:
-    """Factors of the waves along all axes but the last, at its nodes (k, 2 M_1 + 1, ..., nodes): of the values of half
+def _at_first_nodes(spectra: np.ndarray, nodes: Nodes) -> np.ndarray:
+    """Factors of the waves along all axes but the first, at its nodes (k, nodes, 2 M_2 + 1, ...): of the values of half
     spectra, twice where m_1 > 0."""
     doubled = _with_negative_modes(_moved(spectra, nodes.half, nodes.middle))
-    return nodes.waves[-1].expand(_to_waves(doubled, nodes.half), len(nodes.half))
+    return nodes.waves[0].expand(_to_waves(doubled, nodes.half), 1)
 
 
 def _nodal_values(factors: np.ndarray, nodes: Nodes) -> np.ndarray:
-    """Values (k, nodes) from ``_at_last_nodes``, or a part of its last axis."""
-    others = nodes.waves[:-1]
-    nodal = np.empty((len(factors), *(waves.shape[0] for waves in others), factors.shape[-1]))
+    """Values, flat, from ``_at_first_nodes`` or some of its nodes."""
+    waves = nodes.waves
+    nodal = np.empty((*factors.shape[:2], *(values.shape[0] for values in waves[1:])))
     for part, values in zip(factors, nodal, strict=True):
-        for c in range(len(others) - 1, 0, -1):
-            part = others[c].expand(part, c)
-        if others:
-            others[0].expand(part, 0, values)
+        for c in range(len(waves) - 1, 1, -1):
+            part = waves[c].expand(part, c)
+        if len(waves) > 1:
+            waves[1].expand(part, 1, values)
         else:
             values[...] = part
-    return nodal.reshape(len(factors), -1)
+    return nodal.ravel()
+
+
+def _at_points(P: np.ndarray, factors: np.ndarray, nodes: Nodes) -> np.ndarray:
+    """Values (n, k) at the points, from ``_at_first_nodes``."""
+    grid, points = _sorted(P, nodes)
+    result = np.empty((P.shape[1], len(factors)))
+    # columns share the Lagrange values of a point
+    together = max(1, 2 * CHUNK // (grid.orders[0] * prod(grid.shape[1:])))
+    for start in range(0, len(factors), together):
+        columns = slice(start, start + together)
+        values = np.empty((len(result), len(factors[columns])))
+        for begin, place, first, last in _layers(grid, points, values.shape[1]):
+            grid.interpolate(points, _nodal_values(factors[columns, place], nodes), values, first, last, begin)
+        result[:, columns] = values
+    return result
 
 
 def _boxes_type2(P: np.ndarray, spectra: np.ndarray, nodes: Nodes) -> np.ndarray:
-    k, factors = len(spectra), _at_last_nodes(spectra, nodes)
-    result = np.empty((P.shape[1], k))
-    for grid, place, points, rows in _slabs(P, nodes):
-        together = max(1, 2 * CHUNK // prod(grid.shape))  # columns: they share the Lagrange values of a point
-        for start in range(0, k, together):
-            columns = slice(start, min(k, start + together))
-            nodal = _nodal_values(factors[columns, ..., place], nodes)
-            values = np.empty((len(points), len(nodal)))
-            grid.interpolate(points, nodal.ravel(), values, 0, len(points))
-            result[rows, columns] = values
-    return result
+    return _at_points(P, _at_first_nodes(spectra, nodes), nodes)
 
 
 class SharedType2:
@@ -660,17 +657,20 @@ class SharedType2:
         inside: np.ndarray,
     ):
         self.spectra, self.half, self.eps, self.sizes, self.inside = spectra, half, eps, sizes, inside
-        self._kept: dict[int, tuple[Nodes, np.ndarray] | None] = {}
+        self._kept: dict[int, tuple[Nodes, np.ndarray, np.ndarray | None] | None] = {}
 
-    def _at_nodes(self, n: int) -> tuple[Nodes, np.ndarray] | None:
-        """Nodes for about n points, and values there; None where these would be too many to keep."""
+    def _at_nodes(self, n: int) -> tuple[Nodes, np.ndarray, np.ndarray | None] | None:
+        """Nodes for about n points, factors at those of the first axis, and values where they are few; None where
+        another way is cheaper, or these would be too many to keep."""
         size = about(n)
         if size not in self._kept:
             k, nodes = len(self.spectra), self._nodes(size)
-            count = 0 if nodes.boxes is None else prod(nodes.boxes.order * count for count in nodes.boxes.counts)
             found = None
-            if 0 < count * k <= 2 * CHUNK:
-                found = nodes, _nodal_values(_at_last_nodes(self.spectra, nodes), nodes).ravel()
+            if nodes.boxes is not None:
+                shape = [nodes.boxes.order * count for count in nodes.boxes.counts]
+                if k * shape[0] * prod(2 * m + 1 for m in self.half[1:]) <= 2 * CHUNK:
+                    factors = _at_first_nodes(self.spectra, nodes)
+                    found = nodes, factors, _nodal_values(factors, nodes) if k * prod(shape) <= 2 * CHUNK else None
             self._kept.setdefault(size, found)
         return self._kept[size]
 
@@ -686,8 +686,10 @@ class SharedType2:
         if found is None or not found[0].covers(P):
             modes = None if _few_phases(P, self.half) else self.modes
             return type2(P, self.spectra, self.half, self.eps, modes)
-        nodes, nodal = found
-        ((grid, _, points, _),) = _slabs(P, nodes)
+        nodes, factors, nodal = found
+        if nodal is None:
+            return _at_points(P, factors, nodes)
+        grid, points = _sorted(P, nodes)
         values = np.empty((P.shape[1], len(self.spectra)))
         grid.interpolate(points, nodal, values, 0, len(points))
         return values

@@ -142,3 +142,22 @@ def test_bad_arrays():
         grid.interpolate(points, np.zeros(6), np.ones((7, 1)), 0, 8)
     with pytest.raises(ValueError, match="rows of 2"):
         grid.sort(np.ones((3, 2)))
+
+
+def test_a_nodal_array_may_hold_some_boxes_of_the_first_axis(isa):
+    rng = np.random.default_rng(7)
+    grid = boxes.Grid(np.zeros(3), [0.25, 0.5, 0.5], [4, 2, 2], [5, 3, 6])
+    X, U, A = rng.random((300, 3)), rng.standard_normal((300, 2)), rng.standard_normal((2, *grid.shape))
+    points = grid.sort(X)
+    sums, values = spread(grid, points, U), interpolate(grid, points, A)
+    first, last = points.start[np.searchsorted(points.box, [1 * 4, 3 * 4])]
+    part = np.zeros(sums[:, 5:15].size)
+    assert grid.spread(points, U, part, first, last, 1) == []
+    assert np.array_equal(part, sums[:, 5:15].ravel())
+    back = np.full_like(values, np.nan)
+    grid.interpolate(points, np.ascontiguousarray(A[:, 5:15]).ravel(), back, first, last, 1)
+    assert np.array_equal(back[points.order[first:last]], values[points.order[first:last]])
+    assert np.isnan(back).any(axis=1).sum() == len(X) - (last - first)
+    for begin, end in ((0, len(X)), (first, last + 1), (first - 1, last)):
+        with pytest.raises(ValueError, match="does not hold the boxes"):
+            grid.interpolate(points, part, back, begin, end, 1)

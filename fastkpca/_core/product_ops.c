@@ -6,6 +6,7 @@
 
 /* Sums of FK_ROWS by FK_COLUMNS products stay in registers, of which AVX-512 has 32, the others 16. */
 #if defined(__AVX512F__)
+#include <immintrin.h>
 #define FK_WIDE 8
 #define FK_ROWS 6
 #define FK_COLUMNS 4
@@ -40,6 +41,30 @@ static ptrdiff_t smaller(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
 
 /* FK_PANEL features of FK_LENGTH points stay in the second level of cache, FK_ROWS of them in the first. */
 #define FK_PANEL 64
+
+#if FK_WIDE == 8
+/* out += the sums of the numbers of four vectors: each step adds halves of what two vectors hold, and packs them */
+FK_INLINE void add_four_d(const __m512d *v, double *out)
+{
+    const __m512d ab = _mm512_add_pd(_mm512_unpacklo_pd(v[0], v[1]), _mm512_unpackhi_pd(v[0], v[1]));
+    const __m512d cd = _mm512_add_pd(_mm512_unpacklo_pd(v[2], v[3]), _mm512_unpackhi_pd(v[2], v[3]));
+    const __m512d half = _mm512_add_pd(_mm512_shuffle_f64x2(ab, cd, 0x88), _mm512_shuffle_f64x2(ab, cd, 0xdd));
+    const __m512d all = _mm512_add_pd(half, _mm512_shuffle_f64x2(half, half, 0xb1));
+    const __m256d four = _mm512_castpd512_pd256(_mm512_shuffle_f64x2(all, all, 0x08));
+    _mm256_storeu_pd(out, _mm256_add_pd(_mm256_loadu_pd(out), four));
+}
+
+FK_INLINE void add_four_s(const __m512 *v, double *out)
+{
+    const __m512d ab = (__m512d)_mm512_add_ps(_mm512_unpacklo_ps(v[0], v[1]), _mm512_unpackhi_ps(v[0], v[1]));
+    const __m512d cd = (__m512d)_mm512_add_ps(_mm512_unpacklo_ps(v[2], v[3]), _mm512_unpackhi_ps(v[2], v[3]));
+    const __m512 each = _mm512_add_ps((__m512)_mm512_unpacklo_pd(ab, cd), (__m512)_mm512_unpackhi_pd(ab, cd));
+    const __m512 half = _mm512_add_ps(each, _mm512_shuffle_f32x4(each, each, 0xb1));
+    const __m512 all = _mm512_add_ps(half, _mm512_shuffle_f32x4(half, half, 0x4e));
+    const __m256d four = _mm256_cvtps_pd(_mm512_castps512_ps128(all));
+    _mm256_storeu_pd(out, _mm256_add_pd(_mm256_loadu_pd(out), four));
+}
+#endif
 
 #define T double
 #define S d

@@ -21,6 +21,13 @@ FK_INLINE void NAME(block)(int rows, int columns, ptrdiff_t n, const T *const *l
                 sum[p][q] += x * y[q];
         }
     }
+#if FK_WIDE == 8
+    if (columns == 4) {
+        FK_UNROLL for (int p = 0; p < rows; p++)
+            NAME(add_four)((const void *)sum[p], sums + p * stride);
+        return;
+    }
+#endif
     FK_UNROLL for (int p = 0; p < rows; p++)
         FK_UNROLL for (int q = 0; q < columns; q++) {
             T lanes[LANES];

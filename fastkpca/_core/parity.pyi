@@ -1,5 +1,6 @@
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import disjoint_base
 
 _Reals = npt.NDArray[np.float64]
 
@@ -7,6 +8,7 @@ INSTRUCTION_SET: str
 
 def use_instruction_set(name: str | None = None) -> str: ...
 
+@disjoint_base
 class ParityMatrix:
     even: _Reals
     odd: _Reals

@@ -172,11 +172,9 @@ class Guard(Proxy, Kernel):
         return [self._summation_offer(offer, data_x, data_y, tol) for offer in offers]
 
     def _offers(self, method: str, *arguments: Any) -> list[Offer]:
-        offers = self._call(method, *arguments)
-        try:
-            offers = list(offers)
-        except TypeError:
-            offers = [offers]
+        offered = self._call(method, *arguments)
+        # a generator runs while it is listed, so that is watched too
+        offers = self._watch.call(self._inner, method, list, offered) if np.iterable(offered) else [offered]
         for offer in offers:
             if not (isinstance(offer, Offer) and isinstance(offer.cost, Cost) and callable(offer.build)):
                 self._refuse(method, (), f"returned {offer!r}", "a sequence of Offer is due")

@@ -241,6 +241,17 @@ CASES = {
         (r"Bad\.feature_maps returned \('own', 3\)", "sequence of Offer"),
         use="features",
     ),
+    "offers raise halfway": Case(
+        kernel("""
+            def feature_maps(self, data, tol, max_features):
+                yield Offer("own", Cost(5), print)
+                yield len(5)
+        """),
+        PluginError,
+        (r"Bad\.feature_maps", "TypeError: object of type 'int' has no len"),
+        TypeError,
+        use="features",
+    ),
     "map cannot be built": Case(
         kernel("def feature_maps(self, *a): return [Offer('own', Cost(5), lambda sample: 1 / 0)]"),
         PluginError,

@@ -348,7 +348,7 @@ def _compared(problem: Problem, dense: Candidate) -> list[Candidate]:
     else:
         look = look_at_first(problem.kernel, problem.data)
     if target.method in ("auto", "krylov"):
-        candidates += _krylov_candidates(problem, look, _least_known_seconds(problem, look, dense))
+        candidates += _krylov_candidates(problem, look, _least_known_seconds(problem, look))
     if target.method in ("auto", "features") and not problem.kernel.without_maps:
         others = [x.seconds for x in candidates if not x.obstacle]
         candidates += _feature_candidates(problem, look, others)
@@ -357,8 +357,8 @@ def _compared(problem: Problem, dense: Candidate) -> list[Candidate]:
     return [replace(x, seconds=_risk(x, look, problem) * x.seconds + once) for x in candidates]
 
 
-def _least_known_seconds(problem: Problem, look: Look, dense: Candidate) -> float:
-    """Seconds of the dense route or of a map whose moments are held as an operator: the least, of those that fit.
+def _least_known_seconds(problem: Problem, look: Look) -> float:
+    """Of the quickest map whose moments are held as an operator, which costs next to nothing to look for.
 
     inf where none fits, where a route or a part of it is asked for, or where few rows leave exact products alone.
     """
@@ -368,7 +368,7 @@ def _least_known_seconds(problem: Problem, look: Look, dense: Candidate) -> floa
         return math.inf
     hold, residual = _components_held(problem, look), min(0.5 * target.tol * look.share(1), 1.0)
     maps = [_feature_candidate(problem, x, hold) for x in _with_own_moments(kernel, data, residual)]
-    return min((x.seconds for x in [dense, *maps] if not x.obstacle), default=math.inf)
+    return min((x.seconds for x in maps if not x.obstacle), default=math.inf)
 
 
 def _approximate_is_slower(problem: Problem, look: Look, seconds: float) -> bool:

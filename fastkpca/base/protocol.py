@@ -413,6 +413,13 @@ class Kernel:
         """
         return ()
 
+    def quick_map(self, data: Summary, tol: float, max_features: int) -> Offer | None:
+        """That of ``feature_maps`` with ``Cost.quick_flops``, without a search for others; None where there is none.
+
+        Kernels from outside are not asked.
+        """
+        return None
+
     def summations(self, data_x: Summary, data_y: Summary, tol: float | None) -> Iterable[Offer]:
         """Offers of products with error at most ``tol`` * sum_j |u_j| in each entry.
 

@@ -206,6 +206,8 @@ def _quick_may_do(feature_map: FeatureMap, problem: Problem) -> bool:
         return False
     if trial.error <= UNIT32 * trial.trace:
         return True
+    if problem.rows.distributed:
+        return False  # sums in float32 err by more, or are not offered, where a processor's vectors are narrower
     # sums in float32 err by more than some eigenvalues allow: a glance at these costs less than a second pass
     look = problem.glance.look
     assert target.n_components is not None

@@ -32,6 +32,8 @@ __all__ = ["Combination", "ProductKernel", "ScaledKernel", "SumKernel", "add", "
 
 ABOVE = 1 + 1e-12
 """Relative error of a bound by its few roundings, many times over."""
+BEYOND = 4
+"""Times the features that a map may have, up to which an exact map of a part that is too large is asked for."""
 
 Value = TypeVar("Value")
 
@@ -101,6 +103,11 @@ def _all_known(values: Iterable[Value | None]) -> list[Value] | None:
 
 def _cheapest(offers: Iterable[Offer], cost: Callable[[Offer], float]) -> Offer | None:
     return min(offers, key=cost, default=None)
+
+
+def _exact_map(part: Kernel, data: Summary, max_features: int) -> Offer | None:
+    """The smallest map that leaves nothing out, which is cheap to ask for."""
+    return _cheapest((x for x in part.feature_maps(data, 0.0, max_features) if x.cost.residual == 0.0), _by_size)
 
 
 def _by_size(offer: Offer) -> float:
@@ -333,6 +340,10 @@ class _FlatCombination(Combination):
     def _join(self, total: np.ndarray, values: np.ndarray) -> None:
         raise NotImplementedError
 
+    def _joint_size(self, sizes: Sequence[int]) -> int:
+        """Features of the map that maps of so many features make."""
+        raise NotImplementedError
+
     def _errors_and_bounds(self, data: Summary, dtype: np.dtype) -> tuple[list[float], list[float]] | None:
         errors = _all_known(part.entry_error(data, dtype) for part in self.parts)
         bounds = self._value_bounds(data)
@@ -344,17 +355,19 @@ class _FlatCombination(Combination):
     def _map_offers(self, data: Summary, tol: float, max_features: int, weights: np.ndarray) -> list[Offer] | None:
         """One offer of each part, together within tol if residual_i / trace_i counts ``weights[i]``; None: not each
         part has one. Parts with an exact map leave their share of tol to the others."""
-        offers = [list(part.feature_maps(data, tol, max_features)) for part in self.parts]
-        exact = [_cheapest([x for x in of_part if x.cost.residual == 0.0], _by_size) for of_part in offers]
-        inexact_weight = sum(float(weight) for weight, offer in zip(weights, exact) if offer is None)
-        if inexact_weight > 0:
-            share = min(1.0, tol / inexact_weight)
-            if share != tol:
-                offers = [
-                    of_part if offer is not None else list(part.feature_maps(data, share, max_features))
-                    for part, of_part, offer in zip(self.parts, offers, exact)
-                ]
-        return _all_known(offer or _cheapest(of_part, _by_size) for offer, of_part in zip(exact, offers))
+        whole = [_exact_map(part, data, BEYOND * max_features) for part in self.parts]
+        chosen = [x if x is not None and x.cost.n_features <= max_features else None for x in whole]
+        if self._joint_size([1 if x is None else x.cost.n_features for x in chosen]) > max_features:
+            return None
+        inexact_weight = sum(float(weight) for weight, offer in zip(weights, chosen) if offer is None)
+        share = min(1.0, tol / inexact_weight) if inexact_weight > 0 else tol
+        # a part whose exact map is too large has no other as a rule: asked first, it spares the others their search
+        for i in sorted(range(len(whole)), key=lambda i: whole[i] is None):
+            if chosen[i] is None:
+                chosen[i] = _cheapest(self.parts[i].feature_maps(data, share, max_features), _by_size)
+            if chosen[i] is None:
+                return None
+        return _all_known(chosen)
 
 
 class SumKernel(_FlatCombination):
@@ -376,6 +389,9 @@ class SumKernel(_FlatCombination):
 
     def _join(self, total: np.ndarray, values: np.ndarray) -> None:
         total += values
+
+    def _joint_size(self, sizes: Sequence[int]) -> int:
+        return sum(sizes)
 
     def gradient_sums(self, X: np.ndarray, Y: np.ndarray, K: np.ndarray, steps: np.ndarray) -> GradientSums:
         of_parts = [part.gradient_sums(X, Y, checked_block(part, X, Y), steps) for part in self.parts]
@@ -405,7 +421,7 @@ class SumKernel(_FlatCombination):
         chosen = self._map_offers(data, tol, max_features, shares)
         if chosen is None:
             return ()
-        D = sum(offer.cost.n_features for offer in chosen)
+        D = self._joint_size([offer.cost.n_features for offer in chosen])
         if D > max_features:
             return ()
         residual = float(sum(share * offer.cost.residual for share, offer in zip(shares, chosen)))
@@ -499,6 +515,9 @@ class ProductKernel(_FlatCombination):
     def _join(self, total: np.ndarray, values: np.ndarray) -> None:
         total *= values
 
+    def _joint_size(self, sizes: Sequence[int]) -> int:
+        return prod(sizes)
+
     def gradient_sums(self, X: np.ndarray, Y: np.ndarray, K: np.ndarray, steps: np.ndarray) -> GradientSums:
         values = [checked_block(part, X, Y) for part in self.parts]
         of_parts = [part.gradient_sums(X, Y, block, steps) for part, block in zip(self.parts, values)]
@@ -537,7 +556,7 @@ class ProductKernel(_FlatCombination):
         chosen = self._map_offers(data, tol, max_features, ones)
         if chosen is None:
             return ()
-        D = prod(offer.cost.n_features for offer in chosen)
+        D = self._joint_size([offer.cost.n_features for offer in chosen])
         if D > max_features:
             return ()
 
@@ -557,7 +576,7 @@ class ProductKernel(_FlatCombination):
                     break
                 part_tol *= max(1e-3, 0.5 * tol * trace / residual)
                 tighter = self._map_offers(data, part_tol, max_features, ones)
-                if tighter is None or prod(offer.cost.n_features for offer in tighter) > max_features:
+                if tighter is None or self._joint_size([x.cost.n_features for x in tighter]) > max_features:
                     break
                 feature_map = tensor(tighter, sample)
             return feature_map

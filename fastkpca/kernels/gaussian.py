@@ -34,6 +34,9 @@ CENTRE_ROWS, BALL_STEPS = 256, 64
 LEAST_WORK = 1e9  # flops of a moment pass below which the search would cost more than it saves
 MANY_ROWS = 64  # for each row of the sample: the search on all of it is then made for the plan
 PROBE_SHARE = 0.002  # of those flops, for the look at ranked features
+ORDERS = 45  # of each coordinate, about, for which a search holds the masses of its rows
+# flops of a search for each row: for each of these orders, and for each feature that is found
+MASS_FLOPS, FEATURE_FLOPS = 135.0, 110.0
 # exp(-R^2 / 2) underflows the whole expansion at R = 38.7
 LARGEST_RADIUS = 37.0
 FARTHEST = 1e100
@@ -162,6 +165,10 @@ class Gaussian(Kernel):
             yield from self._ranked(data, tol, max_features)
             yield from fourier_offers(data, self._sigma, tol)
 
+    def quick_map(self, data: Summary, tol: float, max_features: int) -> Offer | None:
+        possible = data.radius <= FARTHEST * self._sigma and tol > 0.0
+        return next(iter(self._total_degree(data, tol, max_features)), None) if possible else None
+
     def _total_degree(self, data: Summary, tol: float, max_features: int) -> list[Offer]:
         """All monomials below an order, about the candidate for a centre that needs the lowest one."""
         sigma, d = self._sigma, data.n_features
@@ -227,9 +234,10 @@ class Gaussian(Kernel):
         # on more rows the search finds more of the tails: one fifth more on the sets of
         # benchmarks/speed/feature_counts.py
         D = min(max_features, D + D // 5 + 1) if whole is None else whole.n_features
-        # the search's numbers, and its tables over the sample: some 45 orders of each coordinate
-        memory = 100.0 * D * (d + 4.0) + 8.0 * 45.0 * data.sample.size
-        cost = Cost(D, row_flops=2.0 * D + 20.0 * d, setup_flops=2e4 * D, memory=memory, residual=tol)
+        # the search's numbers, and its tables over the sample
+        memory = 100.0 * D * (d + 4.0) + 8.0 * ORDERS * data.sample.size
+        setup = 0.0 if whole is not None else len(data.sample) * (MASS_FLOPS * ORDERS * d + FEATURE_FLOPS * D)
+        cost = Cost(D, row_flops=2.0 * D + 20.0 * d, setup_flops=setup, memory=memory, residual=tol)
 
         def build(sample: np.ndarray) -> FeatureMap:
             if whole is not None and sample is data.sample:

@@ -768,6 +768,20 @@ def test_a_look_at_very_many_rows_costs_more_than_a_map_of_more_features(monkeyp
     assert fk.plan(X, "gaussian", 50, sigma=0.5, tol=1e-4).chosen.name == "monomial"
 
 
+@pytest.mark.parametrize(("n", "c"), [(10_000, 10), (50_000, 1)])
+def test_quick_moments_make_a_map_of_many_features_cheaper_than_a_look(n, c, monkeypatch):
+    from fastkpca.fit import planning
+
+    X = np.random.default_rng(0).random((n, 5))
+    options = {"sigma": 0.9, "tol": 1e-3}
+    monkeypatch.setattr(planning, "look_at", _no_look)
+    chosen = fk.plan(X, "gaussian", c, **options).chosen
+    assert chosen.name == "monomial"
+    assert chosen.n_features == 462
+    with pytest.raises(AssertionError):  # all products of two features take longer than a look
+        fk.plan(X, "gaussian", c, keep_moments=True, **options)
+
+
 @pytest.mark.parametrize(
     "kernel",
     [{"kernel": "polynomial", "degree": 4}, {"kernel": "gaussian", "sigma": 3.0, "tol": 1e-2}],

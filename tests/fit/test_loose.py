@@ -344,3 +344,15 @@ def test_small_eigenvalues_and_narrow_intervals_take_second_moments_in_float64(p
         assert passes == ["float64"] * len(passes)
         assert passes
         passes.clear()
+
+
+@needs_wide_vectors
+def test_distributed_rows_take_second_moments_in_float64(passes):
+    """Another machine's processor may lack the vectors that the bound for float32 counts on."""
+    array = pytest.importorskip("dask.array")
+    X, options = rows_of(3000, 6), {"sigma": 3.0, "tol": 2e-2, "features": "pivots", "n_threads": 1}
+    for rows, taken in ((X, "float32"), (array.from_array(X, chunks=(1000, 6)), "float64")):
+        fk.kpca(rows, "gaussian", 3, **options)
+        assert passes == [taken] * len(passes)
+        assert passes
+        passes.clear()

@@ -362,6 +362,22 @@ def test_maps_that_do_not_fit_are_not_offered():
     assert not (LAPLACIAN * G).feature_maps(data, 1e-6, 5000)
 
 
+def test_parts_are_searched_once_and_only_where_there_is_room(monkeypatch):
+    """A search for a map takes longer than many a fit."""
+    searched = []
+    maps_of = type(G).feature_maps
+    monkeypatch.setattr(
+        type(G), "feature_maps", lambda *arguments: searched.append(arguments[2]) or maps_of(*arguments)
+    )
+    data = summary(X)[1]
+    assert (G + L).feature_maps(data, 1e-3, 500)
+    assert len([tol for tol in searched if tol > 0.0]) == 1
+    searched.clear()
+    for kernel, most in ((G * P, 9), (G + P, 9), (G + P, 10)):  # the polynomial part alone has ten features
+        assert not kernel.feature_maps(data, 1e-3, most)
+    assert not any(searched)
+
+
 class WithDefect(FeatureMap):
     """The exact map of x.y, spoilt by entries of at most ``defect``, as an aliased Fourier map is."""
 

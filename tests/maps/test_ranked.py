@@ -234,3 +234,13 @@ def test_a_search_that_begins_near_its_end_finds_the_same_set_sooner(monkeypatch
     np.testing.assert_array_equal(again.indices, whole.indices)
     if share == 1.0:
         assert len(thresholds) <= 2 < searches
+
+
+def test_the_search_of_wide_rows_is_priced():
+    """By the masses of each row, not by the features that are found: these are few in many columns."""
+    X = np.random.default_rng(0).standard_normal((2000, 200)) * np.linspace(3.0, 0.01, 200)
+    kernel = fk.kernels.get_kernel("gaussian", sigma=60.0)
+    offers = {x.name: x for x in kernel.feature_maps(summary_of(X)[1], 0.05, 1000)}
+    masses = 30.0 * X.size  # some 30 orders at least of each coordinate
+    assert offers["ranked"].cost.n_features < 200
+    assert offers["ranked"].cost.setup_flops > 50.0 * masses

@@ -21,6 +21,7 @@ from ..errors import NoRouteError, SlowRouteWarning, warn_caller
 from ..maps.draws import DRAWS
 from ..maps.pivots import candidates_for, may_be_means, pivot_map, pivots_cost
 from ..model.plan import Candidate, Plan, Room, readable_seconds, readable_size
+from ..products.exact import ExactSummation
 from ..products.exact import kept_bytes as kept_value_bytes
 from ..products.matrix import kept_bytes
 from ..products.rates import (
@@ -358,19 +359,42 @@ def _compared(problem: Problem, dense: Candidate) -> list[Candidate]:
     # of a kernel's own map by name, and no other route, the look at pivots would tell nothing
     pivots = target.method != "features" or target.features in ("auto", "pivots")
     sampled = target.may_use_sampled_bound and target.tol_is_required
+    candidates = [] if target.forced else [dense]
     if pivots or target.n_components is None or not problem.kernel.positive_semidefinite:
         look = look_at(problem.kernel, problem.data, pivots=pivots, beside=sampled, n_threads=problem.budget.n_threads)
     else:
         look = look_at_first(problem.kernel, problem.data)
-    candidates = [] if target.forced else [dense]
     if target.method in ("auto", "krylov"):
-        candidates += _krylov_candidates(problem, look)
+        candidates += _krylov_candidates(problem, look, _least_known_seconds(problem, look))
     if target.method in ("auto", "features") and not problem.kernel.without_maps:
         others = [x.seconds for x in candidates if not x.obstacle]
         candidates += _feature_candidates(problem, look, others)
     # what the look itself takes, each candidate costs
     once = 0.0 if look.probe is None else PIVOT_LOOK_SECONDS * len(look.probe.curve)
     return [replace(x, seconds=_risk(x, look, problem) * x.seconds + once) for x in candidates]
+
+
+def _least_known_seconds(problem: Problem, look: Look) -> float:
+    """Of the quickest map whose moments are held as an operator, which costs next to nothing to look for.
+
+    inf where none fits, where a route or a part of it is asked for, or where few rows leave exact products alone.
+    """
+    target, kernel, data = problem.target, problem.kernel, problem.data
+    free = target.method == target.features == target.products == "auto" and target.max_features is None
+    if not free or data.n_samples <= SMALL or problem.rows.distributed or not kernel.positive_semidefinite:
+        return math.inf
+    hold, residual = _components_held(problem, look), min(0.5 * target.tol * look.share(1), 1.0)
+    maps = [_feature_candidate(problem, x, hold) for x in _with_own_moments(kernel, data, residual)]
+    return min((x.seconds for x in maps if not x.obstacle), default=math.inf)
+
+
+def _approximate_is_slower(problem: Problem, look: Look, seconds: float) -> bool:
+    """Whether block Krylov takes so many seconds even with products that cost nothing."""
+    if seconds == math.inf:
+        return False
+    free = _krylov_candidate(problem, look, Way("free", Cost(), ExactSummation, 0.0, 0.0))
+    start = 3.0 * problem.data.n_samples * free.n_features**2 / SYRK_RATE  # a dearer product may have a shorter start
+    return free.seconds - start >= seconds
 
 
 def _risk(candidate: Candidate, look: Look, problem: Problem) -> float:
@@ -458,11 +482,8 @@ def _feature_candidates(problem: Problem, look: Look, others: list[float]) -> li
     residual = min(0.5 * target.tol * look.share(1), 1.0)
     count = _pivot_count(problem, look, residual)
     # a moment held as an operator costs neither n D^2 nor D^3: cheap to look for, and what it costs limits the others
-    held = [
-        x
-        for x in ([] if name == "pivots" else kernel.feature_maps(data, residual, 1))
-        if x.cost.moment_flops is not None and name in ("auto", x.name)
-    ]
+    held = [] if name == "pivots" else _with_own_moments(kernel, data, residual)
+    held = [x for x in held if name in ("auto", x.name)]
     others = others + [_feature_seconds(problem, x) for x in held if x.cost.memory <= problem.budget.memory]
     if others and target.method != "features" and name == "auto":
         # a map whose second moment alone costs more than another whole route is not worth looking for
@@ -619,8 +640,14 @@ def _kernel_offers(kernel: Kernel, data: Summary, residual: float, most: int, lo
     too_many = most * max(1.0, MANY_COLUMNS / data.n_features)
     if look.probe is None or look.probe.rank(residual) <= too_many:
         return list(kernel.feature_maps(data, residual, most))
-    held = [x for x in kernel.feature_maps(data, residual, 1) if x.cost.moment_flops is not None]
-    return held + [x for x in kernel.feature_maps(data, 0.0, most) if x.cost.residual == 0.0]
+    return _with_own_moments(kernel, data, residual) + [
+        x for x in kernel.feature_maps(data, 0.0, most) if x.cost.residual == 0.0
+    ]
+
+
+def _with_own_moments(kernel: Kernel, data: Summary, residual: float) -> list[Offer]:
+    """Maps whose second moment is held as an operator: to look for one costs next to nothing."""
+    return [x for x in kernel.feature_maps(data, residual, 1) if x.cost.moment_flops is not None]
 
 
 def _pivot_count(problem: Problem, look: Look, residual: float) -> Counted | None:
@@ -737,13 +764,18 @@ def start_features(look: Look, data: Summary, k: int, pass_seconds: float) -> in
     return int(min(1.2 * enough if 1.2 * enough <= worth else few, n // 4, MAX_FEATURES))
 
 
-def _krylov_candidates(problem: Problem, look: Look) -> list[Candidate]:
-    """Block Krylov on exact products, and on each approximate one that is accurate enough for ``tol``."""
+def _krylov_candidates(problem: Problem, look: Look, seconds: float = math.inf) -> list[Candidate]:
+    """Block Krylov on exact products, and on each approximate one that is accurate enough for ``tol``.
+
+    Approximate ones take milliseconds to plan: they are left out where none can take less than ``seconds``, those of
+    another route.
+    """
     kernel, data, target = problem.kernel, problem.data, problem.target
     # of a few thousand rows of which all values are held no other product is cheaper
-    few = data.n_samples <= SMALL and is_compiled(kernel) and target.products == "auto"
+    exact_alone = data.n_samples <= SMALL and is_compiled(kernel) and target.products == "auto"
+    exact_alone = exact_alone or _approximate_is_slower(problem, look, seconds)
     # an error of at most e in each entry moves an eigenvalue by at most n e
-    share = 0.0 if few else KRYLOV_PRODUCT_SHARE * target.tol * look.share(1)
+    share = 0.0 if exact_alone else KRYLOV_PRODUCT_SHARE * target.tol * look.share(1)
     allowed = share * float(kernel.diagonal(data.sample).mean()) if share else 0.0
     ways = products_for(
         kernel,
@@ -752,7 +784,7 @@ def _krylov_candidates(problem: Problem, look: Look) -> list[Candidate]:
         allowed if allowed > 0 else None,
         square=True,
         columns=_components_timed(problem) + 10,
-        name="exact" if few else target.products,
+        name="exact" if exact_alone else target.products,
         n_threads=problem.budget.n_threads,
         reason=f": an error of e in each kernel value moves an eigenvalue by up to N e, and this is "
         f"{KRYLOV_PRODUCT_SHARE:g} of tol times the largest eigenvalue over N",

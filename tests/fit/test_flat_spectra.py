@@ -250,6 +250,33 @@ def test_a_run_that_hardly_gets_there_is_priced_as_one_that_is_left_for_lapack()
     assert fk.plan(X, "gaussian", 10, tol=1e-9, sigma=0.2).chosen.method == "dense"
 
 
+def _clusters(n, d, seed):
+    rng = np.random.default_rng(seed)
+    which, centres, widths = rng.choice(10, n, p=rng.dirichlet(np.full(10, 0.7))), rng.random((10, d)), rng.random(10)
+    return centres[which] + (0.01 + 0.09 * widths[which, None]) * rng.standard_normal((n, d))
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_no_approximate_product_is_planned_where_block_krylov_cannot_win_whatever_it_costs(monkeypatch, seed):
+    X = _clusters(20_000, 3, seed)
+    asked = {"kernel": "gaussian", "c": 10, "sigma": 0.1, "tol": 1e-6}
+    short = fk.plan(X, **asked)
+    assert short.name == "fourier" and [x.name for x in short.candidates if x.method == "krylov"] == ["exact"]
+    monkeypatch.setattr(planning, "_approximate_is_slower", lambda *_: False)
+    whole = fk.plan(X, **asked)
+    approximate = [x for x in whole.candidates if x not in short.candidates]
+    assert len(approximate) > 1 and {x.method for x in approximate} == {"krylov"}
+    assert whole.chosen.offer.cost == short.chosen.offer.cost and whole.chosen.seconds == short.chosen.seconds
+    assert min(x.seconds for x in approximate) > whole.chosen.seconds
+
+
+def test_approximate_products_are_planned_where_they_may_win():
+    X = np.random.default_rng(0).random((10_000, 3))
+    asked = {"kernel": "gaussian", "c": 10, "sigma": 0.05, "tol": 1e-6}
+    names = {x.name for x in fk.plan(X, **asked).candidates if x.method == "krylov"}
+    assert {"exact", "grid", "clusters"} <= names
+
+
 @pytest.mark.parametrize("name", ["ranked", "fourier", "monomial"])
 def test_a_map_by_name_needs_the_first_eigenvalue_of_a_look_alone(monkeypatch, name):
     X = np.random.default_rng(4).random((9000, 2))

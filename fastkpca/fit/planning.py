@@ -290,7 +290,9 @@ def _without_look(problem: Problem, dense: Candidate) -> list[Candidate]:
             # Fourier features take longer than that, but on a line
             if data.n_features > 1 and maps[-1].seconds <= WORTH_ASKING and not maps[-1].obstacle:
                 break
-        maps = maps or _quick_map(problem, residual, search, most)
+        # of few columns Fourier features take no longer
+        if data.n_features > FEW_COLUMNS and all(x.seconds > NO_SEARCH_SECONDS for x in maps):
+            maps += _quick_map(problem, residual, search, most)
     krylov = _krylov_candidates(problem, NOTHING_SEEN)[:1]
     others = min((x.seconds for x in [dense, *maps] if not x.obstacle), default=np.inf)
     many = data.n_features > FEW_COLUMNS and _may_be_held(problem)
@@ -305,7 +307,7 @@ def _quick_map(problem: Problem, residual: float, worth: float, most: int) -> li
     if not (problem.takes_quick_moments and 0.0 < residual < 1.0):
         return []
     offer = problem.kernel.quick_map(problem.data, residual, QUICK_MORE * most)
-    if offer is None or _too_many(offer, problem.data.n_samples):
+    if offer is None or offer.cost.n_features <= most or _too_many(offer, problem.data.n_samples):
         return []
     found = _feature_candidate(problem, offer, _components_held(problem, None))
     return [found] if found.seconds <= QUICK_WORTH * worth else []

@@ -46,6 +46,9 @@ LARGEST = 1 << 21
 """Most modes: the doubled grid then has 2^d times as many complex numbers, the transform's own 2^d times those."""
 DENSE = 256
 """Modes up to which the second moment is formed: LAPACK is then the faster way to its eigenvectors."""
+DENSE_LINE, FLAT = 1024, 8e-3
+"""The same of rows of one column where the spectrum is flat: m eigenvalues share the trace. Lanczos's method then takes
+time as m^2, LAPACK as D^3, for D modes: the latter is the faster from m = FLAT D^1.5 on."""
 LEAST_TILE, LARGEST_TILE = 1 << 14, 1 << 20
 COLUMNS = 10
 """Of scores: their transforms share what is to be done for a row."""
@@ -576,8 +579,13 @@ class ToeplitzMoments(OperatorMoments):
         return best * (1.0 + 1e-9)
 
     def dense(self) -> np.ndarray | None:
-        """The centred second moment where it is small; None else."""
-        return self.form() if self.map.n_features <= DENSE else None
+        """The centred second moment where it is small, or a flat one on a line; None else."""
+        D = self.map.n_features
+        if D <= DENSE:
+            return self.form()
+        if len(self.map.half) > 1 or D > DENSE_LINE:
+            return None
+        return self.form() if self.trace**2 >= FLAT * D**1.5 * self.norm**2 else None
 
 
 class HeavyModes:
@@ -825,11 +833,13 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
         setup = 2.8e9 * (D / 4.8e3) ** 1.75 if d == 2 else 4e9 + 3.6e11 * (D / 2.75e5) ** 1.65
     else:
         setup = steps * (product if D > DENSE else 0.0) + 8.0 * steps**2 * D
+    # a longer basis only where there is room; on a line LAPACK may take the matrix, its copies and its vectors
+    basis = 7.0 * D if d == 1 and DENSE < D <= DENSE_LINE else min(160.0, D)
     cost = Cost(
         n_features=D,
         row_flops=column,
         setup_flops=setup,
-        memory=16.0 * grid * (2.0**d + 4.0) * 2.0 + 8.0 * D * min(160.0, D),  # a longer basis only where there is room
+        memory=16.0 * grid * (2.0**d + 4.0) * 2.0 + 8.0 * D * basis,
         residual=tol,
         moment_flops=row,
     )

@@ -18,7 +18,7 @@ from fastkpca.base import parallel
 from fastkpca.base.protocol import Summary
 from fastkpca.errors import CertificateWarning
 from fastkpca.fit import planning
-from fastkpca.maps import transforms
+from fastkpca.maps import fourier, transforms
 from fastkpca.maps.fourier import FourierMap, ToeplitzMoments, fourier_offers, gaussian_fourier_map
 from fastkpca.maps.passes import accumulate, apply, feature_moments, map_tile_rows, pass_tile_rows
 from fastkpca.products.fourier import FourierSummation, fourier_offer
@@ -700,3 +700,29 @@ def test_tiles_of_a_pass_are_few_and_alike_and_threads_share_them(monkeypatch):
     for model in results[1:]:
         np.testing.assert_array_equal(model.eigenvalues, results[0].eigenvalues)
         np.testing.assert_array_equal(model.score, results[0].score)
+
+
+@pytest.mark.parametrize(("spread", "formed"), [("uniform", True), ("exponential", False)])
+def test_a_flat_spectrum_on_a_line_is_left_to_lapack(spread, formed):
+    rng = np.random.default_rng(0)
+    x = rng.random(2000) if spread == "uniform" else rng.exponential(0.2, 2000)
+    asked = {"kernel": "gaussian", "sigma": 0.005, "c": 5, "tol": 1e-5, "method": "features", "features": "fourier"}
+    made = []
+
+    def dense(self):
+        made.append(whole(self))
+        return made[-1]
+
+    whole = fourier.ToeplitzMoments.dense
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore", CertificateWarning)  # of so flat a spectrum the map leaves a little more
+        patch.setattr(fourier.ToeplitzMoments, "dense", dense)
+        model = fk.kpca(x[:, None], **asked)
+    assert fourier.DENSE < model.info["n_features"] <= fourier.DENSE_LINE
+    assert all((C is not None) == formed for C in made) and made
+    K = np.exp(-((x[:, None] - x) ** 2) / (2 * 0.005**2))
+    K -= K.mean(axis=0)
+    K -= K.mean(axis=1)[:, None]
+    exact = np.linalg.eigvalsh(K)[::-1][:5]
+    low, high = model.eigenvalue_bounds.T
+    assert np.all((low <= exact) & (exact <= high))

@@ -33,7 +33,7 @@ from .costs import (
 )
 from .filtered import filter_steps, filtered_bound
 from .narrow import COLUMNS, NarrowStart
-from .outlook import SOON, Gap, Outlook, by_size, next_is_last
+from .outlook import Gap, Outlook, by_size, next_is_last
 from .rest import Rest
 from .sampled import draws_for
 
@@ -177,8 +177,6 @@ class ExactRun:
         self.factorisations = 0
         self.last_try = 0
         """Columns of the basis when a bound from entries was last tried."""
-        self.hopeless = False
-        """Whether what explorations find has no end: most of a wide space lies near the last wanted eigenvalue."""
         self.patience = 2  # ordinary blocks that may still lower mu before an exploration begins
         self.history: list[tuple[int, float]] = []
         self._projected: list[np.ndarray] = []  # V' H Phi of the columns so far
@@ -294,7 +292,6 @@ class ExactRun:
         last = theta[min(self.target.c, len(theta)) - 1]
         if self.exploration.steps >= 2 and self.basis.largest_beyond(self.exploration.first) > 0.9 * last:
             self.exploration = None
-            self.hopeless = len(theta) >= SOON and bool(2 * np.count_nonzero(theta > 0.9 * last) > len(theta))
 
     def _judge(self, pairs: Pairs) -> Verdict:
         verdict = self._certify(pairs)
@@ -451,10 +448,6 @@ class ExactRun:
         if verdict.done or self.expenses.passes >= self.expenses.budget.passes or self.basis.room == 0:
             return True
         if self._at_rounding(verdict.certificate, theta):
-            return True
-        if explore and self.hopeless:
-            if np.isfinite(self.expenses.budget.seconds):
-                raise TooDearError(self.expenses.passes)
             return True
         if explore and not (self.target.probabilistic and verdict.c <= len(theta) and theta[verdict.c - 1] > 0):
             return True

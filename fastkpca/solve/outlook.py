@@ -22,7 +22,6 @@ __all__ = [
     "LARGER_SHARES",
     "MOST_COLUMNS_WITHOUT_RESTART",
     "SHARE",
-    "SOON",
     "Gap",
     "Outlook",
     "by_size",

@@ -103,18 +103,6 @@ def test_no_run_is_left_where_lapack_does_not_fit(unsuspecting):
     assert info["method"] == "krylov" and "krylov_tried" not in info
 
 
-def test_explorations_without_end_are_not_made():
-    """Most eigenvalues lie near the last wanted one, so each exploration finds some more: a run of 100 passes."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((800, 22)) * np.geomspace(0.5, 2.0, 22)
-    options = {"c": 32, "sigma": 1.1, "tol": 1e-3}
-    with pytest.warns(CertificateWarning, match="method='dense'"):
-        model = fk.kpca(X, "gaussian", **options, method="krylov", products="exact")
-    assert model.info["method"] == "krylov" and model.info["matrix_passes"] <= 20
-    dense = fk.kpca(X, "gaussian", **options, method="dense").eigenvalues
-    assert (model.eigenvalue_bounds[:, 0] <= dense).all() and (dense <= model.eigenvalue_bounds[:, 1]).all()
-
-
 class _Dense(Summation):
     def __init__(self, K):
         self.K, self.shape = K, K.shape

@@ -84,7 +84,8 @@ PASS_OVERHEAD, FEW_PASSES = 2.5e-3, 2.5  # of each pass over a small matrix beyo
 KRYLOV_DOUBLE = 1.5  # passes in float64; those before are a search in float32, twice as fast
 MOST_PASSES = 40.0
 FLATTEST, FLAT_PASSES = 1.04, (7.5, 14.5)
-# of a flat spectrum, where the last eigenvalue is more than FLATTEST of the first beyond the block: at least, at most
+# passes over a flat spectrum, at least and at most, where the last wanted eigenvalue is more than FLATTEST times the
+# first one beyond the block
 # of a flat spectrum LAPACK's time is known, and a run that is left for it costs both; the latter where so many passes
 # are expected that it hardly gets there
 FLAT_RISK, LEFT_RISK = 1.25, 2.0

@@ -87,6 +87,9 @@ cdef class ParityMatrix:
         self.matrix.even = &evens[0, 0] if evens.shape[1] else NULL
         self.matrix.odd = &odds[0, 0] if odds.shape[1] else NULL
 
+    def __reduce__(self):
+        return ParityMatrix, (self.even, self.odd, self.matrix.n, not self.matrix.fixed)
+
     @property
     def shape(self):
         return self.matrix.n, self.matrix.n_even + self.matrix.n_odd

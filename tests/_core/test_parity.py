@@ -1,5 +1,7 @@
 """Products with even and odd columns against the whole matrix in long double, on every instruction set."""
 
+import pickle
+
 import numpy as np
 import pytest
 from instruction_sets import each_instruction_set
@@ -80,3 +82,11 @@ def test_wrong_numbers_of_rows():
         ParityMatrix(np.ones((4, 2)), np.ones((4, 2)), 10)
     with pytest.raises(ValueError, match="6 are needed"):
         ParityMatrix(np.ones((5, 2)), np.ones((5, 2)), 10, periodic=True)
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+def test_a_copy_by_pickle_multiplies_alike(periodic):
+    rng = np.random.default_rng(3)
+    A, _ = a_matrix(rng, 24, 7, 5, periodic)
+    values = rng.standard_normal((2, 12, 3))
+    assert np.array_equal(pickle.loads(pickle.dumps(A)).expand(values, 1), A.expand(values, 1))

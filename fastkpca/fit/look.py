@@ -101,7 +101,7 @@ class Glance:
         if not len(self._K):
             return NOTHING_SEEN
         with parallel.blas_threads():
-            return Look(np.linalg.eigvalsh(self._K)[::-1] / self._trace, None)
+            return Look(eigenvalues(self._K)[::-1] / self._trace, None)
 
     def resolves(self, c: int, share: float) -> bool:
         """Whether the c-th eigenvalue is at least this share of the first; False where nothing is known."""

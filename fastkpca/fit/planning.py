@@ -266,7 +266,7 @@ def _without_look(problem: Problem, dense: Candidate) -> list[Candidate]:
     Empty where there is none.
     """
     target, kernel, data, rows = problem.target, problem.kernel, problem.data, problem.rows
-    free = target.method == target.features == target.products == "auto" and target.max_features is None
+    free = target.free and target.max_features is None
     if not free or rows.distributed or not kernel.positive_semidefinite:
         return []
     # of a loose tol fewer pivots may do than the trace of what they leave lets expect: only a look can tell
@@ -317,8 +317,7 @@ def _quick_map(problem: Problem, residual: float, worth: float, most: int) -> li
 def _may_be_held(problem: Problem) -> bool:
     """Whether block Krylov on a small matrix that is held may need no look, as far as their sizes tell."""
     target, n = problem.target, problem.data.n_samples
-    free = target.method == target.features == target.products == "auto"
-    if not free or problem.rows.distributed or not is_compiled(problem.kernel):
+    if not target.free or problem.rows.distributed or not is_compiled(problem.kernel):
         return False
     return target.n_components is not None and LEAST_HELD <= n <= SMALL
 
@@ -381,7 +380,7 @@ def _least_known_seconds(problem: Problem, look: Look) -> float:
     inf where none fits, where a route or a part of it is asked for, or where few rows leave exact products alone.
     """
     target, kernel, data = problem.target, problem.kernel, problem.data
-    free = target.method == target.features == target.products == "auto" and target.max_features is None
+    free = target.free and target.max_features is None
     if not free or data.n_samples <= SMALL or problem.rows.distributed or not kernel.positive_semidefinite:
         return math.inf
     hold, residual = _components_held(problem, look), min(0.5 * target.tol * look.share(1), 1.0)

@@ -61,3 +61,8 @@ class Target:
     def forced(self) -> bool:
         """Whether the user chose the route."""
         return self.method != "auto"
+
+    @property
+    def free(self) -> bool:
+        """Whether the route and all its parts are left to the plan."""
+        return self.method == self.features == self.products == "auto"

@@ -23,6 +23,7 @@ da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("distributed")
 pd = pytest.importorskip("pandas")
+cloudpickle = pytest.importorskip("cloudpickle")
 
 pytestmark = [
     pytest.mark.xdist_group("dask"),  # one process of tests starts one cluster
@@ -172,6 +173,14 @@ def test_a_cluster_of_any_size(cluster, local, workers):
         if workers == 2 and name in ("monomial", "ranked", "pivots", "fourier", "krylov"):
             continue  # below, with one that dies
         assert same(fk.kpca(chunked(rows), **arguments), local[name])
+
+
+@pytest.mark.parametrize("name", ROUTES)
+def test_what_a_worker_has_used_goes_to_another(local, name):
+    """With what it has computed once and keeps: where that cannot be sent, the scheduler waits for ever."""
+    fk.kpca_project(local[name], ROUTES[name][0][:3000])
+    again = cloudpickle.loads(cloudpickle.dumps(local[name].projector))
+    assert again.n_components == local[name].projector.n_components
 
 
 def test_many_features_differ_by_rounding_alone():

@@ -1,7 +1,9 @@
 # cython: language_level=3
-"""Passes over a symmetric matrix that is held whole: its sums, and its centred copy in float32."""
+"""A symmetric matrix that is held whole: its sums, its centred copy in float32, its eigenvalues."""
 
 import numpy as np
+
+from scipy.linalg.cython_lapack cimport dsyevd
 
 
 cdef extern from "symmetric_loops.h" nogil:
@@ -38,3 +40,22 @@ def centre_single(const double[:, ::1] K, double scale, const float[::1] h):
         with nogil:
             fk_centre_single(n, &K[0, 0], scale, &h[0], &B[0, 0])
     return B_array
+
+
+def eigenvalues(A):
+    """All of a symmetric matrix (n, n), ascending, by LAPACK.
+
+    Other threads run meanwhile: numpy keeps them waiting for fewer than 500 eigenvalues, scipy always.
+    """
+    cdef double[::1, :] copy = np.array(A, dtype=np.float64, order="F")
+    values_array = np.empty(len(copy))
+    cdef double[::1] values = values_array
+    cdef int n = <int>len(copy), integers = 1, length = 1 + n * (2 + 64), info = 0, integer = 0
+    if n == 0:
+        return values_array
+    cdef double[::1] work = np.empty(length)
+    with nogil:
+        dsyevd(b"N", b"L", &n, &copy[0, 0], &n, &values[0], &work[0], &length, &integer, &integers, &info)
+    if info != 0:
+        raise np.linalg.LinAlgError("the QL iteration did not converge")
+    return values_array

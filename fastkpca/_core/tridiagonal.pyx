@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""The largest eigenvalues of a symmetric tridiagonal matrix, by bisection, several side by side; all of any other.
+"""The largest eigenvalues of a symmetric tridiagonal matrix, by bisection, several side by side.
 
 The pivots of T - x I (Sturm's sequence) say how many eigenvalues lie below x. Each takes a division that waits for the
 one before; those for other x do not, and fill the time. A count is that of a matrix whose entries differ by a few units
@@ -9,7 +9,6 @@ of roundoff (W. Kahan, 1966).
 import numpy as np
 
 from libc.math cimport fabs
-from scipy.linalg.cython_lapack cimport dsyevd
 
 cdef enum:
     LANES = 12  # eigenvalues side by side
@@ -67,23 +66,4 @@ def largest_eigenvalues(const double[::1] d, const double[::1] e, Py_ssize_t c):
                 halve(d, squares, wanted, low, high)
             for j in range(min(<Py_ssize_t>LANES, c - first)):
                 values[first + j] = 0.5 * (low[j] + high[j])
-    return values_array
-
-
-def eigenvalues(A):
-    """All of a symmetric matrix (n, n), ascending, by LAPACK.
-
-    Other threads run meanwhile: numpy keeps them waiting for fewer than 500 eigenvalues, scipy always.
-    """
-    cdef double[::1, :] copy = np.array(A, dtype=np.float64, order="F")
-    values_array = np.empty(len(copy))
-    cdef double[::1] values = values_array
-    cdef int n = <int>len(copy), integers = 1, length = 1 + n * (2 + 64), info = 0, integer = 0
-    if n == 0:
-        return values_array
-    cdef double[::1] work = np.empty(length)
-    with nogil:
-        dsyevd(b"N", b"L", &n, &copy[0, 0], &n, &values[0], &work[0], &length, &integer, &integers, &info)
-    if info != 0:
-        raise np.linalg.LinAlgError("the QL iteration did not converge")
     return values_array

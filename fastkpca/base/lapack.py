@@ -11,7 +11,7 @@ import scipy.linalg
 from scipy.linalg import lapack
 
 from .._core import tridiagonal
-from .._core.tridiagonal import eigenvalues
+from .._core.symmetric import eigenvalues
 from . import parallel
 
 __all__ = ["eigenvalues", "largest_eigenpairs", "takes_all"]

@@ -1,13 +1,17 @@
-"""Passes over a symmetric matrix: sums against exact ones, and the same bits as numpy's where both round alike."""
+"""A symmetric matrix: sums against exact ones, the same bits as numpy's where both round alike, eigenvalues."""
 
 from __future__ import annotations
 
+import sys
+import threading
+import time
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from fastkpca._core import symmetric
+from fastkpca._core.symmetric import eigenvalues
 
 
 def matrix(n, scale=1.0):
@@ -44,3 +48,39 @@ def test_nothing_and_wrong_shapes():
         symmetric.row_sums(np.zeros((2, 3)))
     with pytest.raises(ValueError, match="3 numbers for a matrix of 2 rows"):
         symmetric.centre_single(np.zeros((2, 2)), 1.0, np.zeros(3, np.float32))
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 5, 65, 300])
+@pytest.mark.parametrize("order", "CF")
+def test_all_eigenvalues_are_those_of_numpy(n, order):
+    A = np.random.default_rng(n).standard_normal((n, n))
+    A = np.array(A + A.T, order=order)
+    before = A.copy()
+    values = eigenvalues(A)
+    np.testing.assert_array_equal(A, before)
+    np.testing.assert_allclose(values, np.linalg.eigvalsh(A), atol=1e-14 * n * np.abs(A).max(initial=0.0))
+
+
+def test_other_threads_run_while_eigenvalues_are_computed():
+    A = np.random.default_rng(0).standard_normal((400, 400))
+    count, stop, interval = [0], threading.Event(), sys.getswitchinterval()
+
+    def work():
+        while not stop.is_set():
+            count[0] += 1
+            time.sleep(0)
+
+    thread = threading.Thread(target=work)
+    sys.setswitchinterval(1000.0)  # no thread gives way but where it may run without the interpreter
+    try:
+        thread.start()
+        seen = []
+        while len(seen) < 100 and not any(seen):  # on a busy machine the other thread may sleep
+            before = count[0]
+            eigenvalues(A)
+            seen.append(count[0] - before)
+        assert any(seen)
+    finally:
+        stop.set()
+        sys.setswitchinterval(interval)
+        thread.join()

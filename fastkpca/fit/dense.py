@@ -54,8 +54,7 @@ def solve_dense(problem: Problem) -> Solution:
     K = gram_matrix(problem.kernel, rows, n_threads=problem.budget.n_threads, progress=problem.budget.report)
     root = np.ones(len(K)) if rows.weights is None else np.sqrt(np.asarray(rows.weights, dtype=np.float64))
     count = float(root @ root)
-    sums, squares = row_sums(K)
-    means, norm = sums / len(K), sqrt(squares)
+    means, norm = _means_and_norm(K, None if rows.weights is None else root)
     pairs = _by_powers(problem, K, means, norm) or _by_lapack(problem, K, root, count, means, norm)
     del K  # overwritten; scores and coefficients need the memory
     eigenvalues, vectors = pairs.eigenvalues, pairs.vectors
@@ -112,11 +111,10 @@ def _by_powers(problem: Problem, K: np.ndarray, means: np.ndarray, norm: float) 
 def _by_lapack(
     problem: Problem, K: np.ndarray, root: np.ndarray, count: float, means: np.ndarray, norm: float
 ) -> _Pairs:
-    """By LAPACK, which overwrites K; ``root``: of the weights, whose sum is ``count``."""
+    """By LAPACK, which overwrites K; ``root``: of the weights, whose sum is ``count``; the other two as from
+    ``_means_and_norm``."""
     target, n = problem.target, len(K)
     weighted = problem.rows.weights is not None
-    if weighted:
-        means, norm = root**2 @ K / count, _weighted_norm(K, root)
     size = count * float(max(K.max(), -K.min()))
     if target.center:
         _centre(K, means, float(root**2 @ means) / count)
@@ -144,11 +142,14 @@ def _centre(K: np.ndarray, means: np.ndarray, grand: float) -> None:
         part -= means[start : start + step, None] - grand
 
 
-def _weighted_norm(K: np.ndarray, root: np.ndarray) -> float:
-    """|D^(1/2) K D^(1/2)|_F for D^(1/2) = diag(root)."""
+def _means_and_norm(K: np.ndarray, root: np.ndarray | None) -> tuple[np.ndarray, float]:
+    """The means of K's columns, and |D^(1/2) K D^(1/2)|_F, for D^(1/2) = diag(root), roots of the weights, if any."""
+    if root is None:
+        sums, squares = row_sums(K)
+        return sums / len(K), sqrt(squares)
     step = parallel.tile_rows(len(K), least=1)
     parts = (np.linalg.norm(K[i : i + step] * root[i : i + step, None] * root) for i in range(0, len(K), step))
-    return float(np.sqrt(sum(float(x) ** 2 for x in parts)))
+    return root**2 @ K / float(root @ root), sqrt(sum(float(x) ** 2 for x in parts))
 
 
 def _message(certificate: Certificate, eigenvalues: np.ndarray, target: Target) -> str:

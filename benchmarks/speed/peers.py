@@ -9,7 +9,7 @@ a far more accurate run, kept in the temporary folder.
     python benchmarks/speed/peers.py [case ...] [--peer NAME ...] [--repeats 5] [--json results.json]
     python benchmarks/speed/peers.py --table results.json [--into README.md docs/benchmarks.md]
 
-``--into`` puts the table between the two markers of a page: what stands there is never written by hand.
+``--into`` puts the table between the two markers of a page that name the file: what stands there is never written by hand.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from scipy.spatial.distance import pdist
 
 import fastkpca as fk
 
-BEGIN, END = "<!-- peers.py: begin -->", "<!-- peers.py: end -->"
+BEGIN, END = "<!-- peers.py {}: begin -->", "<!-- peers.py {}: end -->"
 LONG = 20.0
 """Seconds of all repeats of a peer beyond which no further one is begun."""
 PATIENCE = 600.0
@@ -319,12 +319,13 @@ def table(results: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def put_into(page: Path, text: str) -> None:
+def put_into(page: Path, file: str, text: str) -> None:
     whole = page.read_text(encoding="utf-8")
-    if BEGIN not in whole or END not in whole:
-        raise SystemExit(f"{page} has no markers {BEGIN} and {END}")
-    before, after = whole.split(BEGIN)[0], whole.split(END)[1]
-    page.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
+    begin, end = BEGIN.format(file), END.format(file)
+    if begin not in whole or end not in whole:
+        raise SystemExit(f"{page} has no markers {begin} and {end}")
+    before, after = whole.split(begin)[0], whole.split(end)[1]
+    page.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")
 
 
 def run_all(names: list[str], peers: list[str], repeats: int, path: Path | None) -> None:
@@ -375,7 +376,7 @@ def main() -> None:
         text = table(json.loads(options.table.read_text()))
         print(text)
         for page in options.into:
-            put_into(page, text)
+            put_into(page, options.table.name, text)
         return
     names = [x for x in CASES if not options.cases or any(x.startswith(y) for y in options.cases)]
     run_all(names, options.peer, options.repeats, options.json)

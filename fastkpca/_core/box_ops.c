@@ -3,11 +3,13 @@
 #include "box_ops.h"
 
 #include "compiler.h"
+#include "lane_sums.h"
 
 #if defined(__AVX512F__)
 #define FK_WIDE 8
 #define FK_NARROW 4
 #define FK_PADDING {4, 8, 16, 16} /* two wide vectors take less time than three narrow ones */
+#define FK_HELD(vectors) (vectors)
 #elif defined(__AVX2__)
 #define FK_WIDE 4
 #define FK_NARROW 4
@@ -16,6 +18,10 @@
 #define FK_WIDE 2
 #define FK_NARROW 2
 #define FK_PADDING {4, 8, 12, 16}
+#endif
+/* Of so many vectors the sums at a group's points stay in registers together, of which AVX-512 has 32, the others 16. */
+#ifndef FK_HELD
+#define FK_HELD(vectors) ((vectors) == 1 ? 1 : (vectors) % 3 ? 2 : 3)
 #endif
 
 FK_VECTOR(double, 8 * FK_WIDE, wide);

@@ -56,11 +56,12 @@ static void NAME(spread)(const fk_box *box, ptrdiff_t n, const double *position,
     }
 }
 
-/* Values of ``columns`` columns from j on at the group's points: sums over the nodes of the outer axes are kept in
-   registers, and as many of them run side by side as hide the latency of an addition. */
-FK_INLINE void NAME(columns_at)(const fk_box *box, const int columns, ptrdiff_t left, const int64_t *order,
-                                const VEC value[FK_GROUP][FK_VECTORS], const double *work, const double *block,
-                                double *V, ptrdiff_t k)
+/* total[p] += the sums of ``columns`` columns over the outer nodes, of ``count`` vectors from ``begin`` on, times the
+   values there. As many sums run side by side as hide the latency of an addition and stay in registers: the vectors of
+   nodes are loaded first, then each point's factor once. */
+FK_INLINE void NAME(sums_at)(const fk_box *box, const int columns, const int begin, const int count,
+                             const VEC value[FK_GROUP][FK_VECTORS], const double *work, const double *block,
+                             VEC total[2][FK_GROUP])
 {
     const ptrdiff_t outer = box->outer;
     VEC sum[2][FK_GROUP][FK_VECTORS];
@@ -69,35 +70,66 @@ FK_INLINE void NAME(columns_at)(const fk_box *box, const int columns, ptrdiff_t 
         FK_UNROLL
         for (int p = 0; p < FK_GROUP; p++)
             FK_UNROLL
-            for (int v = 0; v < FK_VECTORS; v++)
+            for (int v = 0; v < count; v++)
                 sum[c][p][v] = (VEC){0};
     for (ptrdiff_t m = 0; m < outer; m++) {
         const double *w = work + m * FK_GROUP;
         FK_UNROLL
-        for (int c = 0; c < columns; c++)
+        for (int c = 0; c < columns; c++) {
+            VEC nodal[FK_VECTORS];
             FK_UNROLL
-            for (int v = 0; v < FK_VECTORS; v++) {
-                const VEC nodal = LOAD(block + (c * outer + m) * FK_PADDED + v * FK_LANES);
+            for (int v = 0; v < count; v++)
+                nodal[v] = LOAD(block + (c * outer + m) * FK_PADDED + (begin + v) * FK_LANES);
+            FK_UNROLL
+            for (int p = 0; p < FK_GROUP; p++)
                 FK_UNROLL
-                for (int p = 0; p < FK_GROUP; p++)
-                    sum[c][p][v] += w[p] * nodal;
-            }
+                for (int v = 0; v < count; v++)
+                    sum[c][p][v] += w[p] * nodal[v];
+        }
     }
     FK_UNROLL
     for (int c = 0; c < columns; c++)
         FK_UNROLL
-        for (int p = 0; p < FK_GROUP; p++) {
-            VEC total = sum[c][p][0] * value[p][0];
-            double out = 0.0;
+        for (int p = 0; p < FK_GROUP; p++)
             FK_UNROLL
-            for (int v = 1; v < FK_VECTORS; v++)
-                total += sum[c][p][v] * value[p][v];
-            FK_UNROLL
-            for (int t = 0; t < FK_LANES; t++)
-                out += total[t];
+            for (int v = 0; v < count; v++)
+                total[c][p] += sum[c][p][v] * value[p][begin + v];
+}
+
+FK_INLINE void NAME(lanes_added)(const VEC total[FK_GROUP], double out[FK_GROUP])
+{
+#if FK_WIDE == 4
+    *(MEM *)out = (MEM)fk_four_sums(total[0], total[1], total[2], total[3]);
+#else
+    FK_UNROLL
+    for (int p = 0; p < FK_GROUP; p++) {
+        out[p] = 0.0;
+        FK_UNROLL
+        for (int t = 0; t < FK_LANES; t++)
+            out[p] += total[p][t];
+    }
+#endif
+}
+
+/* Values of ``columns`` columns from j on at the group's points. */
+FK_INLINE void NAME(columns_at)(const fk_box *box, const int columns, ptrdiff_t left, const int64_t *order,
+                                const VEC value[FK_GROUP][FK_VECTORS], const double *work, const double *block,
+                                double *V, ptrdiff_t k)
+{
+    const int held = FK_HELD(FK_VECTORS);
+    VEC total[2][FK_GROUP] = {0};
+    FK_UNROLL
+    for (int v = 0; v < FK_VECTORS; v += held)
+        NAME(sums_at)(box, columns, v, held, value, work, block, total);
+    FK_UNROLL
+    for (int c = 0; c < columns; c++) {
+        double out[FK_GROUP];
+        NAME(lanes_added)(total[c], out);
+        FK_UNROLL
+        for (int p = 0; p < FK_GROUP; p++)
             if (p < left)
-                V[order[p] * k + c] = out;
-        }
+                V[order[p] * k + c] = out[p];
+    }
 }
 
 static void NAME(interpolate)(const fk_box *box, ptrdiff_t n, const double *position, ptrdiff_t stride,

@@ -8,21 +8,25 @@
 
 #include "compiler.h"
 
-/* Sums of 2 FK_PAIRS rows by FK_MOST vectors stay in registers, of which AVX-512 has 32, the others 16. */
+/* Sums of FK_ROWS rows by FK_MOST vectors stay in registers, of which AVX-512 has 32, the others 16; FK_PAIRS rows have
+   two sums each, of which the first may wait in memory where registers are few. */
 #if defined(__AVX512F__)
 #define FK_WIDE 8
 #define FK_PAIRS 3
+#define FK_ROWS 6
 #define FK_MOST 4
-#elif defined(__AVX2__)
+#else
+#if defined(__AVX2__)
 #define FK_WIDE 4
-#define FK_PAIRS 2
-#define FK_MOST 3
 #else
 #define FK_WIDE 2
-#define FK_PAIRS 2
+#endif
+#define FK_PAIRS 4
+#define FK_ROWS 4
 #define FK_MOST 3
 #endif
-#define FK_ROWS (2 * FK_PAIRS)
+/* Numbers in the first level of cache: rows that lie farther apart are copied side by side before they are met often. */
+#define FK_NEAR 4096
 
 FK_VECTOR(double, 8 * FK_WIDE, wide);
 FK_VECTOR_IN_MEMORY(double, 8 * FK_WIDE, wide_mem);
@@ -46,14 +50,20 @@ FK_INLINE void tile(int rows, int vectors, ptrdiff_t length, const double *A, pt
     }
 }
 
+FK_INLINE void side_by_side(int vectors, ptrdiff_t *at)
+{
+    FK_UNROLL for (int v = 0; v < vectors; v++)
+        at[v] = v * FK_WIDE;
+}
+
 static ptrdiff_t image_of(const fk_parity *m, ptrdiff_t i) { return m->fixed || i ? m->n - m->fixed - i : 0; }
 
 FK_INLINE void expand_rows(int pairs, int vectors, const fk_parity *m, ptrdiff_t i, const double *in, ptrdiff_t row,
-                           const ptrdiff_t *at, double *out, ptrdiff_t out_row)
+                           const ptrdiff_t *from, double *out, ptrdiff_t out_row, const ptrdiff_t *at)
 {
     wide even[FK_PAIRS][FK_MOST], odd[FK_PAIRS][FK_MOST];
-    tile(pairs, vectors, m->n_even, m->even + i * m->n_even, m->n_even, 1, in, row, at, even);
-    tile(pairs, vectors, m->n_odd, m->odd + i * m->n_odd, m->n_odd, 1, in + m->n_even * row, row, at, odd);
+    tile(pairs, vectors, m->n_even, m->even + i * m->n_even, m->n_even, 1, in, row, from, even);
+    tile(pairs, vectors, m->n_odd, m->odd + i * m->n_odd, m->n_odd, 1, in + m->n_even * row, row, from, odd);
     FK_UNROLL for (int p = 0; p < pairs; p++) {
         double *here = out + (i + p) * out_row, *there = out + image_of(m, i + p) * out_row;
         FK_UNROLL for (int v = 0; v < vectors; v++) {
@@ -68,8 +78,7 @@ FK_INLINE void fold_rows(int rows, int vectors, ptrdiff_t half, ptrdiff_t column
 {
     ptrdiff_t dense[FK_MOST];
     wide sum[FK_ROWS][FK_MOST];
-    FK_UNROLL for (int v = 0; v < vectors; v++)
-        dense[v] = v * FK_WIDE;
+    side_by_side(vectors, dense);
     tile(rows, vectors, half, A, 1, columns, B, vectors * FK_WIDE, dense, sum);
     FK_UNROLL for (int r = 0; r < rows; r++)
         FK_UNROLL for (int v = 0; v < vectors; v++)
@@ -77,13 +86,24 @@ FK_INLINE void fold_rows(int rows, int vectors, ptrdiff_t half, ptrdiff_t column
 }
 
 FK_INLINE void expand_lanes(int vectors, const fk_parity *m, const double *in, ptrdiff_t row, const ptrdiff_t *at,
-                            double *out, ptrdiff_t out_row)
+                            double *out, ptrdiff_t out_row, double *work)
 {
-    ptrdiff_t i = 0;
+    const ptrdiff_t width = vectors * FK_WIDE, columns = m->n_even + m->n_odd;
+    const ptrdiff_t *from = at;
+    ptrdiff_t i = 0, dense[FK_MOST];
+    if (row > width && row * columns > FK_NEAR) {
+        for (ptrdiff_t k = 0; k < columns; k++)
+            FK_UNROLL for (int v = 0; v < vectors; v++)
+                STORE(work + k * width + v * FK_WIDE, LOAD(in + k * row + at[v]));
+        side_by_side(vectors, dense);
+        in = work, row = width, from = dense;
+    }
     for (; i + FK_PAIRS <= m->half; i += FK_PAIRS)
-        expand_rows(FK_PAIRS, vectors, m, i, in, row, at, out, out_row);
-    for (; i < m->half; i++)
-        expand_rows(1, vectors, m, i, in, row, at, out, out_row);
+        expand_rows(FK_PAIRS, vectors, m, i, in, row, from, out, out_row, at);
+    for (; i + 2 <= m->half; i += 2)
+        expand_rows(2, vectors, m, i, in, row, from, out, out_row, at);
+    if (i < m->half)
+        expand_rows(1, vectors, m, i, in, row, from, out, out_row, at);
 }
 
 FK_INLINE void fold_columns(int vectors, ptrdiff_t half, ptrdiff_t columns, const double *A, const double *B,
@@ -123,7 +143,7 @@ static void lanes(int folds, int vectors, const fk_parity *m, const double *in, 
         if (folds)                                                                                                    \
             fold_lanes(v, m, in, row, at, out, out_row, work);                                                        \
         else                                                                                                          \
-            expand_lanes(v, m, in, row, at, out, out_row);                                                            \
+            expand_lanes(v, m, in, row, at, out, out_row, work);                                                      \
         break
     switch (vectors) {
         FK_CASE(1);
@@ -160,8 +180,7 @@ static void along_gathered(int folds, const fk_parity *m, ptrdiff_t batch, ptrdi
     const ptrdiff_t columns = m->n_even + m->n_odd, n_in = folds ? m->n : columns, n_out = folds ? columns : m->n;
     double *source = work, *target = source + n_in * FK_PARITY_LANES, *rest = target + n_out * FK_PARITY_LANES;
     ptrdiff_t at[FK_MOST];
-    for (int v = 0; v < FK_MOST; v++)
-        at[v] = v * FK_WIDE;
+    side_by_side(FK_MOST, at);
     for (ptrdiff_t first = 0; first < batch * inner; first += FK_MOST * FK_WIDE) {
         const ptrdiff_t count = smaller(FK_MOST * FK_WIDE, batch * inner - first);
         const ptrdiff_t vectors = (count + FK_WIDE - 1) / FK_WIDE, width = vectors * FK_WIDE;

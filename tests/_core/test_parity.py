@@ -26,7 +26,7 @@ def a_matrix(rng, n, n_even, n_odd, periodic):
 
 
 @pytest.mark.parametrize("periodic", [False, True])
-@pytest.mark.parametrize("inner", [1, 2, 7, 8, 9, 33, 60, 100])
+@pytest.mark.parametrize("inner", [1, 2, 7, 8, 9, 33, 60, 100, 400])
 def test_products_along_an_axis(isa, inner, periodic):
     rng = np.random.default_rng(inner)
     for n, n_even, n_odd, batch in [(1, 1, 0, 3), (2, 1, 1, 50), (9, 4, 3, 5), (24, 7, 9, 2), (31, 13, 12, 37)]:

@@ -274,21 +274,20 @@ cdef class Grid:
     cdef void copy(self, bint inwards, int64_t number, Py_ssize_t k, Py_ssize_t whole, double *block,
                    double *grid) noexcept nogil:
         # between a block (k, outer, padded) and its place in the nodal array, ``whole`` entries a column
-        cdef Py_ssize_t d = self.box.d, c, j, m, t, q = self.box.q[d - 1]
+        cdef Py_ssize_t d = self.box.d, c, j, t, _row, q = self.box.q[d - 1]
         cdef Py_ssize_t padded = self.box.padded
         cdef Py_ssize_t base = 0, offset
         cdef Py_ssize_t[8] digit
-        cdef double *source
+        cdef double *source = block
         cdef double *target
         for c in range(d - 1, -1, -1):
             base += (number % self.n[c]) * self.box.q[c] * self.stride[c]
             number //= self.n[c]
             digit[c] = 0
-        offset = base
-        for m in range(self.box.outer):
-            for j in range(k):
-                source = block + (j * self.box.outer + m) * padded
-                target = grid + j * whole + offset
+        for j in range(k):  # a column after the other: rows of one lie near each other
+            offset = base + j * whole
+            for _row in range(self.box.outer):
+                target = grid + offset
                 if inwards:
                     for t in range(q):
                         source[t] = target[t]
@@ -297,15 +296,16 @@ cdef class Grid:
                 else:
                     for t in range(q):
                         target[t] = source[t]
-            c = d - 2
-            while c >= 0:
-                digit[c] += 1
-                offset += self.stride[c]
-                if digit[c] < self.box.q[c]:
-                    break
-                offset -= digit[c] * self.stride[c]
-                digit[c] = 0
-                c -= 1
+                source += padded
+                c = d - 2
+                while c >= 0:
+                    digit[c] += 1
+                    offset += self.stride[c]
+                    if digit[c] < self.box.q[c]:
+                        break
+                    offset -= digit[c] * self.stride[c]
+                    digit[c] = 0
+                    c -= 1
 
     cdef int check(self, Points points, Py_ssize_t k, grid, Py_ssize_t first, Py_ssize_t last) except -1:
         if grid.shape != (k, *self.shape):

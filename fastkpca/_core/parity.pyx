@@ -30,8 +30,10 @@ cdef extern from "parity_ops.h" nogil:
 
     ctypedef struct fk_parity_ops:
         const char *name
+        Py_ssize_t wide
         void (*expand)(const fk_parity *, Py_ssize_t, Py_ssize_t, fk_lines, fk_lines, double *) noexcept nogil
         void (*fold)(const fk_parity *, Py_ssize_t, Py_ssize_t, fk_lines, fk_lines, double *) noexcept nogil
+        void (*weigh)(const fk_parity *, Py_ssize_t, const double *, const double *, double *, double *) noexcept nogil
 
     Py_ssize_t fk_parity_work(const fk_parity *)
     const fk_parity_ops *fk_parity_select(const char *name)
@@ -102,6 +104,26 @@ cdef class ParityMatrix:
         """A' times each line."""
         return self.along(values, axis, self.shape[0], self.shape[1], True, out)
 
+    def weigh(self, const double[:, ::1] values, const double[:, ::1] weights):
+        """A' (weights * (A values)), (n_even + n_odd, inner): the values between the two products need no memory."""
+        cdef Py_ssize_t columns = self.shape[1], inner = values.shape[1]
+        if values.shape[0] != columns or weights.shape[0] != self.matrix.n or weights.shape[1] != inner:
+            raise ValueError(f"{values.shape[0]} rows, {weights.shape[0]} rows of weights for a matrix {self.shape}")
+        if inner < ops.wide or columns == 0:
+            return self.fold(np.asarray(weights) * self.expand(np.asarray(values), 0), 0)
+        cdef double[:, ::1] out = np.empty((columns, inner))
+        cdef double *work = self.room()
+        with nogil:
+            ops.weigh(&self.matrix, inner, &values[0, 0], &weights[0, 0], &out[0, 0], work)
+            free(work)
+        return np.asarray(out)
+
+    cdef double *room(self) except NULL:
+        cdef double *work = <double *>malloc(fk_parity_work(&self.matrix) * sizeof(double))
+        if work is NULL:
+            raise MemoryError(f"no memory for products with a matrix {self.shape}")
+        return work
+
     cdef along(self, values, Py_ssize_t axis, Py_ssize_t before, Py_ssize_t after, bint folds, out):
         shape = values.shape
         batch, inner = prod(shape[:axis]), prod(shape[axis + 1:])
@@ -120,9 +142,7 @@ cdef class ParityMatrix:
         lines_in.batch, lines_in.row = source.strides[0] // sizeof(double), source.strides[1] // sizeof(double)
         lines_out.values = &target[0, 0, 0]
         lines_out.batch, lines_out.row = after * target.shape[2], target.shape[2]
-        work = <double *>malloc(fk_parity_work(&self.matrix) * sizeof(double))
-        if work is NULL:
-            raise MemoryError(f"no memory for the products of {before} numbers a line")
+        work = self.room()
         with nogil:
             if folds:
                 ops.fold(&self.matrix, source.shape[0], source.shape[2], lines_in, lines_out, work)

@@ -85,16 +85,15 @@ FK_INLINE void fold_rows(int rows, int vectors, ptrdiff_t half, ptrdiff_t column
             STORE(out + r * out_row + at[v], sum[r][v]);
 }
 
-FK_INLINE void expand_lanes(int vectors, const fk_parity *m, const double *in, ptrdiff_t row, const ptrdiff_t *at,
-                            double *out, ptrdiff_t out_row, double *work)
+FK_INLINE void expand_lanes(int vectors, const fk_parity *m, const double *in, ptrdiff_t row, const ptrdiff_t *from,
+                            double *out, ptrdiff_t out_row, const ptrdiff_t *at, double *work)
 {
     const ptrdiff_t width = vectors * FK_WIDE, columns = m->n_even + m->n_odd;
-    const ptrdiff_t *from = at;
     ptrdiff_t i = 0, dense[FK_MOST];
     if (row > width && row * columns > FK_NEAR) {
         for (ptrdiff_t k = 0; k < columns; k++)
             FK_UNROLL for (int v = 0; v < vectors; v++)
-                STORE(work + k * width + v * FK_WIDE, LOAD(in + k * row + at[v]));
+                STORE(work + k * width + v * FK_WIDE, LOAD(in + k * row + from[v]));
         side_by_side(vectors, dense);
         in = work, row = width, from = dense;
     }
@@ -118,15 +117,21 @@ FK_INLINE void fold_columns(int vectors, ptrdiff_t half, ptrdiff_t columns, cons
         fold_rows(1, vectors, half, columns, A + j, B, at, out + j * out_row, out_row);
 }
 
-FK_INLINE void fold_lanes(int vectors, const fk_parity *m, const double *in, ptrdiff_t row, const ptrdiff_t *at,
-                          double *out, ptrdiff_t out_row, double *work)
+/* ``weights``, where there are any, multiply the rows of ``in``; theirs are ``weights_row`` apart, vectors at ``at``. */
+FK_INLINE void fold_lanes(int vectors, const fk_parity *m, const double *in, ptrdiff_t row, const ptrdiff_t *from,
+                          const double *weights, ptrdiff_t weights_row, const ptrdiff_t *at, double *out,
+                          ptrdiff_t out_row, double *work)
 {
     const ptrdiff_t width = vectors * FK_WIDE;
     double *sums = work, *differences = work + m->half * width;
     for (ptrdiff_t i = 0; i < m->half; i++) {
         const ptrdiff_t image = image_of(m, i);
         FK_UNROLL for (int v = 0; v < vectors; v++) {
-            const wide x = LOAD(in + i * row + at[v]), y = LOAD(in + image * row + at[v]);
+            wide x = LOAD(in + i * row + from[v]), y = LOAD(in + image * row + from[v]);
+            if (weights) {
+                x *= LOAD(weights + i * weights_row + at[v]);
+                y *= LOAD(weights + image * weights_row + at[v]);
+            }
             STORE(sums + i * width + v * FK_WIDE, image == i ? x : x + y);
             STORE(differences + i * width + v * FK_WIDE, x - y);
         }
@@ -135,15 +140,31 @@ FK_INLINE void fold_lanes(int vectors, const fk_parity *m, const double *in, ptr
     fold_columns(vectors, m->half, m->n_odd, m->odd, differences, at, out + m->n_even * out_row, out_row);
 }
 
-static void lanes(int folds, int vectors, const fk_parity *m, const double *in, ptrdiff_t row, const ptrdiff_t *at,
-                  double *out, ptrdiff_t out_row, double *work)
+/* A' diag(weights) A times the lines: what A times them is stays in the first level of cache. */
+FK_INLINE void weigh_lanes(int vectors, const fk_parity *m, const double *in, ptrdiff_t row, const ptrdiff_t *at,
+                           const double *weights, double *out, double *work)
+{
+    const ptrdiff_t width = vectors * FK_WIDE;
+    double *values = work, *rest = work + m->n * width;
+    ptrdiff_t dense[FK_MOST];
+    side_by_side(vectors, dense);
+    expand_lanes(vectors, m, in, row, at, values, width, dense, rest);
+    fold_lanes(vectors, m, values, width, dense, weights, row, at, out, row, rest);
+}
+
+enum { EXPAND, FOLD, WEIGH };
+
+static void lanes(int what, int vectors, const fk_parity *m, const double *in, ptrdiff_t row, const ptrdiff_t *at,
+                  const double *weights, double *out, ptrdiff_t out_row, double *work)
 {
 #define FK_CASE(v)                                                                                                    \
     case v:                                                                                                           \
-        if (folds)                                                                                                    \
-            fold_lanes(v, m, in, row, at, out, out_row, work);                                                        \
+        if (what == WEIGH)                                                                                            \
+            weigh_lanes(v, m, in, row, at, weights, out, work);                                                       \
+        else if (what == FOLD)                                                                                        \
+            fold_lanes(v, m, in, row, at, NULL, 0, at, out, out_row, work);                                           \
         else                                                                                                          \
-            expand_lanes(v, m, in, row, at, out, out_row, work);                                                      \
+            expand_lanes(v, m, in, row, at, out, out_row, at, work);                                                  \
         break
     switch (vectors) {
         FK_CASE(1);
@@ -158,8 +179,8 @@ static void lanes(int folds, int vectors, const fk_parity *m, const double *in, 
 static ptrdiff_t smaller(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
 
 /* Inner axes of a vector or more: vectors lie in the arrays themselves, the last one over numbers of the one before. */
-static void along_inner(int folds, const fk_parity *m, ptrdiff_t inner, const double *in, ptrdiff_t row, double *out,
-                        ptrdiff_t out_row, double *work)
+static void along_inner(int what, const fk_parity *m, ptrdiff_t inner, const double *in, ptrdiff_t row,
+                        const double *weights, double *out, ptrdiff_t out_row, double *work)
 {
     const ptrdiff_t vectors = (inner + FK_WIDE - 1) / FK_WIDE, parts = (vectors + FK_MOST - 1) / FK_MOST;
     ptrdiff_t first = 0;
@@ -168,16 +189,16 @@ static void along_inner(int folds, const fk_parity *m, ptrdiff_t inner, const do
         ptrdiff_t at[FK_MOST];
         for (ptrdiff_t v = 0; v < here; v++)
             at[v] = smaller((first + v) * FK_WIDE, inner - FK_WIDE);
-        lanes(folds, (int)here, m, in, row, at, out, out_row, work);
+        lanes(what, (int)here, m, in, row, at, weights, out, out_row, work);
         first += here;
     }
 }
 
 /* Shorter ones: lines are gathered side by side. */
-static void along_gathered(int folds, const fk_parity *m, ptrdiff_t batch, ptrdiff_t inner, fk_lines in, fk_lines out,
+static void along_gathered(int what, const fk_parity *m, ptrdiff_t batch, ptrdiff_t inner, fk_lines in, fk_lines out,
                            double *work)
 {
-    const ptrdiff_t columns = m->n_even + m->n_odd, n_in = folds ? m->n : columns, n_out = folds ? columns : m->n;
+    const ptrdiff_t columns = m->n_even + m->n_odd, n_in = what == FOLD ? m->n : columns, n_out = what == FOLD ? columns : m->n;
     double *source = work, *target = source + n_in * FK_PARITY_LANES, *rest = target + n_out * FK_PARITY_LANES;
     ptrdiff_t at[FK_MOST];
     side_by_side(FK_MOST, at);
@@ -190,7 +211,7 @@ static void along_gathered(int folds, const fk_parity *m, ptrdiff_t batch, ptrdi
             for (ptrdiff_t i = 0; i < n_in; i++)
                 source[i * width + l] = from[i * in.row];
         }
-        lanes(folds, (int)vectors, m, source, width, at, target, width, rest);
+        lanes(what, (int)vectors, m, source, width, at, NULL, target, width, rest);
         for (ptrdiff_t l = 0; l < count; l++) {
             const ptrdiff_t line = first + l;
             double *to = out.values + line / inner * out.batch + line % inner;
@@ -200,25 +221,31 @@ static void along_gathered(int folds, const fk_parity *m, ptrdiff_t batch, ptrdi
     }
 }
 
-static void along(int folds, const fk_parity *m, ptrdiff_t batch, ptrdiff_t inner, fk_lines in, fk_lines out,
+static void along(int what, const fk_parity *m, ptrdiff_t batch, ptrdiff_t inner, fk_lines in, fk_lines out,
                   double *work)
 {
     if (inner < FK_WIDE) {
-        along_gathered(folds, m, batch, inner, in, out, work);
+        along_gathered(what, m, batch, inner, in, out, work);
         return;
     }
     for (ptrdiff_t b = 0; b < batch; b++)
-        along_inner(folds, m, inner, in.values + b * in.batch, in.row, out.values + b * out.batch, out.row, work);
+        along_inner(what, m, inner, in.values + b * in.batch, in.row, NULL, out.values + b * out.batch, out.row, work);
 }
 
 static void expand(const fk_parity *m, ptrdiff_t batch, ptrdiff_t inner, fk_lines in, fk_lines out, double *work)
 {
-    along(0, m, batch, inner, in, out, work);
+    along(EXPAND, m, batch, inner, in, out, work);
 }
 
 static void fold(const fk_parity *m, ptrdiff_t batch, ptrdiff_t inner, fk_lines in, fk_lines out, double *work)
 {
-    along(1, m, batch, inner, in, out, work);
+    along(FOLD, m, batch, inner, in, out, work);
 }
 
-const fk_parity_ops FK_CAT(fk_parity_ops, FK_ISA) = {FK_TEXT(FK_ISA), expand, fold};
+static void weigh(const fk_parity *m, ptrdiff_t inner, const double *in, const double *weights, double *out,
+                  double *work)
+{
+    along_inner(WEIGH, m, inner, in, inner, weights, out, inner, work);
+}
+
+const fk_parity_ops FK_CAT(fk_parity_ops, FK_ISA) = {FK_TEXT(FK_ISA), FK_WIDE, expand, fold, weigh};

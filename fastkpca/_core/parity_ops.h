@@ -23,10 +23,14 @@ typedef struct {
 
 typedef struct {
     const char *name;
+    ptrdiff_t wide; /* numbers in a vector */
     /* out (batch, n, inner) = matrix times in (batch, n_even + n_odd, inner); work: fk_parity_work() numbers */
     void (*expand)(const fk_parity *matrix, ptrdiff_t batch, ptrdiff_t inner, fk_lines in, fk_lines out, double *work);
     /* out (batch, n_even + n_odd, inner) = transposed matrix times in (batch, n, inner) */
     void (*fold)(const fk_parity *matrix, ptrdiff_t batch, ptrdiff_t inner, fk_lines in, fk_lines out, double *work);
+    /* out (n_even + n_odd, inner) = transposed matrix times (weights (n, inner) * (matrix times in)), inner >= wide */
+    void (*weigh)(const fk_parity *matrix, ptrdiff_t inner, const double *in, const double *weights, double *out,
+                  double *work);
 } fk_parity_ops;
 
 #define FK_PARITY_LANES 32 /* lines that are worked on at once, at most */

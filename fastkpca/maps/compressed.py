@@ -308,19 +308,19 @@ class _GridProduct:
         return UNIT * (share * largest + 64.0 * float(total @ total) / self.directions.count)
 
     def matmat(self, U: np.ndarray) -> np.ndarray:
-        directions, sizes, shape = self.directions, self.directions.sizes, self.symbol.shape
+        directions, sizes, symbol, shape = self.directions, self.directions.sizes, self.symbol, self.symbol.shape
         out = np.empty((U.shape[1], len(U)))
         # numbers of functions along the first axes, of points along the last ones
-        parts = [np.empty((*sizes[:axis], *shape[axis:])) for axis in range(len(sizes) + 1)]
-        coefficients = np.zeros(sizes)
+        parts = [np.empty((*sizes[:axis], *shape[axis:])) for axis in range(1, len(sizes) + 1)]
+        coefficients, weights = np.zeros(sizes), symbol.reshape(shape[0], -1)
         for u, image in zip(U.T, out):
             coefficients.reshape(-1)[directions.places] = u
             values = coefficients
-            for axis in range(len(sizes) - 1, -1, -1):
-                values = self.values[axis].expand(values, axis, parts[axis])
-            values *= self.symbol
-            for axis in range(len(sizes)):
-                values = self.values[axis].fold(values, axis, parts[axis + 1])
+            for axis in range(len(sizes) - 1, 0, -1):
+                values = self.values[axis].expand(values, axis, parts[axis - 1])
+            values = self.values[0].weigh(values.reshape(sizes[0], -1), weights).reshape(parts[0].shape)
+            for axis in range(1, len(sizes)):
+                values = self.values[axis].fold(values, axis, parts[axis])
             image[:] = values.reshape(-1)[directions.places]
         total = directions.total
         return out.T - np.outer(total, total @ U / directions.count)

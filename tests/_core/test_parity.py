@@ -44,6 +44,23 @@ def test_products_along_an_axis(isa, inner, periodic):
             assert np.array_equal(out, computed)
 
 
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("inner", [1, 3, 8, 9, 33, 60, 400])
+def test_values_weighed_between_two_products(isa, inner, periodic):
+    rng = np.random.default_rng(inner)
+    for n, n_even, n_odd in [(1, 1, 0), (2, 1, 1), (9, 4, 3), (24, 7, 9), (31, 13, 12), (5, 30, 30)]:
+        matrix, whole = a_matrix(rng, n, n_even, n_odd, periodic)
+        values, weights = rng.standard_normal((n_even + n_odd, inner)), rng.standard_normal((n, inner))
+        A = whole.astype(np.longdouble)
+        exact = A.T @ (weights * (A @ values))
+        size = np.abs(A.T) @ (np.abs(weights) * (np.abs(A) @ np.abs(values)))
+        computed = matrix.weigh(values, weights)
+        assert (np.abs(computed - exact) <= (2 * n + n_even + n_odd + 8) * UNIT * size).all()
+        assert np.array_equal(matrix.weigh(values, weights), computed)
+    with pytest.raises(ValueError, match="rows of weights"):
+        matrix.weigh(values, weights[1:])
+
+
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_any_axis_and_parts_of_arrays(isa, axis):
     rng = np.random.default_rng(axis)

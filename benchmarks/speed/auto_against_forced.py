@@ -7,7 +7,8 @@ of the plan is forced (LAPACK, Krylov with each product, each feature map), but 
 more than ten times as long as "auto" took; one that does take so long is stopped. Times are processor seconds of one
 thread; a route counts only where its intervals are as narrow as asked for. Cases for which "auto" is predicted to take
 more than ``--seconds`` are not drawn.
-Printed: each case, then the quantiles of the ratio.
+Printed: each case, then the quantiles of the ratio. Below a case whose ratio is above ``--worse``: the seconds of each
+route, as predicted and as measured.
 """
 
 from __future__ import annotations
@@ -129,12 +130,22 @@ def forced(X: np.ndarray, asked: dict[str, Any], plan: Any, limit: float) -> dic
     return seconds
 
 
+def show_routes(plan: Any, measured: dict[str, float]) -> None:
+    """As predicted, and as measured where that was done."""
+    for way in plan.candidates:
+        text = f"{way.label}: predicted {way.seconds:.3g} s"
+        if way.label in measured:
+            text += f", measured {measured[way.label]:.3g} s, of which that is {way.seconds / measured[way.label]:.2f}"
+        print(" " * 31 + text + (f" ({way.obstacle})" if way.obstacle else ""), flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--largest", type=int, default=50_000)
     parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--worse", type=float, default=1.5)
     options = parser.parse_args()
     common.header("auto against the best of all routes forced, processor seconds")
     warnings.simplefilter("ignore")
@@ -160,6 +171,8 @@ def main() -> None:
             f"{ratios[-1]:>7.2f}  {model.plan.chosen.label}{tried}, {best}",
             flush=True,
         )
+        if ratios[-1] > options.worse:
+            show_routes(plan, others)
     print(
         f"ratio: median {np.median(ratios):.2f}, 95 % {np.quantile(ratios, 0.95):.2f}, worst {max(ratios):.2f}; "
         f"{sum(x > 2 for x in ratios)} of {len(ratios)} above 2"

@@ -124,6 +124,10 @@ class Summary:
             return float(np.float64(self.radius) * other)
 
 
+BLAS_FLOPS = 1.0 / 9.0
+"""A flop of BLAS on matrices, in those that a ``Cost`` counts in."""
+
+
 @dataclass(frozen=True)
 class Cost:
     """What an offer would cost, in counts and not in seconds: the plan turns counts into predictions.
@@ -153,7 +157,8 @@ class Cost:
         Bytes of a product for each column that it multiplies at once, beside the columns and their product: where
         memory is short it is given few at a time.
 
-    Flops are such that a few 1e9 of them take a second on one thread: what vectorises badly counts for more.
+    Flops are such that a few 1e9 of them take a second on one thread: what vectorises badly counts for more, and those
+    of BLAS for less (``BLAS_FLOPS``).
     """
 
     n_features: int = 0

@@ -16,7 +16,7 @@ import numpy as np
 from ..base import room
 from ..base.lapack import takes_all
 from ..base.near import with_near
-from ..base.protocol import Cost, FeatureMap, Kernel, Offer, Summary
+from ..base.protocol import BLAS_FLOPS, Cost, FeatureMap, Kernel, Offer, Summary
 from ..errors import NoRouteError, SlowRouteWarning, warn_caller
 from ..maps.draws import DRAWS
 from ..maps.pivots import candidates_for, may_be_means, pivot_map, pivots_cost
@@ -24,19 +24,7 @@ from ..model.plan import Candidate, Plan, Room, readable_seconds, readable_size
 from ..products.exact import ExactSummation
 from ..products.exact import kept_bytes as kept_value_bytes
 from ..products.matrix import kept_bytes
-from ..products.rates import (
-    FEATURE_RATE,
-    GEMM_RATE,
-    OVERHEAD,
-    PRODUCT_RATE,
-    ROW_RATE,
-    SYRK_RATE,
-    eigen_seconds,
-    entry_rate,
-    is_compiled,
-    value_seconds,
-    vector_seconds,
-)
+from ..products.rates import OVERHEAD, RATE, eigen_seconds, entry_rate, is_compiled, value_seconds, vector_seconds
 from ..rows.view import Rows
 from ..solve.costs import (
     basis_bytes,
@@ -273,7 +261,7 @@ def _without_look(problem: Problem, dense: Candidate) -> list[Candidate]:
     sampled, n = target.may_use_sampled_bound, data.n_samples
     loose = LOOK_SECONDS * (1.0 if n < LARGER_LOOK else 3.0 if n < MANY else 6.0)
     worth = loose if sampled else NO_LOOK_EXACT_SECONDS
-    most = int(math.sqrt(worth * SYRK_RATE / data.n_samples))
+    most = int(math.sqrt(worth * RATE.squares / data.n_samples))
     maps = _small_exact_maps(problem, most)
     if maps and not _is_spread(data):  # of a linear kernel the columns themselves, however many
         maps = [x for x in maps if x.n_features <= data.n_features]
@@ -283,7 +271,7 @@ def _without_look(problem: Problem, dense: Candidate) -> list[Candidate]:
         worth = min(worth, NO_LOOK_SECONDS)
         # of very many rows the look itself, and rounds of pivots after it, cost as much as more features
         search = worth if sampled and n >= MANY else min(worth, NO_SEARCH_SECONDS)
-        most = int(math.sqrt(search * SYRK_RATE / n))
+        most = int(math.sqrt(search * RATE.squares / n))
         for offer in kernel.feature_maps(data, residual, most) if 0.0 < residual < 1.0 else ():
             if _too_many(offer, n):
                 continue
@@ -347,7 +335,7 @@ def _within_budget(problem: Problem) -> list[Candidate]:
     assert count is not None
     exact = _small_exact_maps(problem, count) if problem.target.features == "auto" else []
     exact = [x for x in exact if x.n_features <= count]
-    flops = FEATURE_RATE * value_seconds(kernel, data.n_features)
+    flops = RATE.features * value_seconds(kernel, data.n_features)
     cost = _counted_cost(data, budgeted(data.n_samples, count), flops)
     offer = _pivots(kernel, data, problem.rows, cost, NO_MORE, count, problem.budget.n_threads, counted=True)
     return exact or [_feature_candidate(problem, offer, _components_held(problem, None))]
@@ -393,7 +381,9 @@ def _approximate_is_slower(problem: Problem, look: Look, seconds: float) -> bool
     if seconds == math.inf:
         return False
     free = _krylov_candidate(problem, look, Way("free", Cost(), ExactSummation, 0.0, 0.0))
-    start = 3.0 * problem.data.n_samples * free.n_features**2 / SYRK_RATE  # a dearer product may have a shorter start
+    start = (
+        3.0 * problem.data.n_samples * free.n_features**2 / RATE.squares
+    )  # a dearer product may have a shorter start
     return free.seconds - start >= seconds
 
 
@@ -459,7 +449,7 @@ def _components_timed(problem: Problem) -> int:
 def _dense_candidate(problem: Problem) -> Candidate:
     wanted, n = problem.target.n_components, problem.data.n_samples
     few = wanted if wanted is not None and not takes_all(n, wanted) else None
-    seconds = n * n / 2 / entry_rate(problem.data.n_features) + n * n / ROW_RATE
+    seconds = n * n * (0.5 * value_seconds(problem.kernel, problem.data.n_features) + 1.0 / RATE.rows)
     seconds += eigen_seconds(n, few) + OVERHEAD
     memory = footprint.dense_bytes(problem.data, problem.rows, wanted)
     return Candidate("dense", "LAPACK", seconds, memory, obstacle=_too_much(memory, problem.budget.memory))
@@ -487,7 +477,7 @@ def _feature_candidates(problem: Problem, look: Look, others: list[float]) -> li
     others = others + [_feature_seconds(problem, x) for x in held if x.cost.memory <= problem.budget.memory]
     if others and target.method != "features" and name == "auto":
         # a map whose second moment alone costs more than another whole route is not worth looking for
-        largest = min(largest, int(np.sqrt(min(others) * SYRK_RATE / data.n_samples)) + 1)
+        largest = min(largest, int(np.sqrt(min(others) * RATE.squares / data.n_samples)) + 1)
         pivots = min(pivots, largest)
     offers: list[Offer] = held if name != "auto" else []
     too_many: list[Offer] = []
@@ -582,17 +572,17 @@ def _feature_seconds(problem: Problem, offer: Offer, *, kept: bool = False) -> f
     n, d, D = problem.data.n_samples, problem.data.n_features, offer.cost.n_features
     k = _components_timed(problem)
     if offer.cost.moment_flops is not None:
-        seconds = n * ((offer.cost.moment_flops + k * offer.cost.row_flops) / FEATURE_RATE + 4 * d / ROW_RATE)
-        return seconds + max(1.0, (10 + k) / 20.0) * offer.cost.setup_flops / GEMM_RATE + OVERHEAD
-    form = again = offer.cost.row_flops / FEATURE_RATE
+        seconds = n * ((offer.cost.moment_flops + k * offer.cost.row_flops) / RATE.features + 4 * d / RATE.rows)
+        return seconds + max(1.0, (10 + k) / 20.0) * offer.cost.setup_flops / RATE.features + OVERHEAD
+    form = again = offer.cost.row_flops / RATE.features
     if kept:
         again = 0.0
     elif offer.name == "pivots" and offer.cost.residual >= SCORES_BY_WEIGHTS:
         again = D * value_seconds(problem.kernel, d)
     quick = offer.cost.quick_flops if problem.takes_quick_moments else None
-    moment = D * D / SYRK_RATE if quick is None else quick / PRODUCT_RATE
-    seconds = n * (form + again + moment + 2.0 * D * k / GEMM_RATE + 4 * d / ROW_RATE)
-    return seconds + offer.cost.setup_flops / GEMM_RATE + eigen_seconds(D, k) + OVERHEAD
+    moment = D * D / RATE.squares if quick is None else quick / RATE.products
+    seconds = n * (form + again + moment + 2.0 * D * k / RATE.multiplications + 4 * d / RATE.rows)
+    return seconds + offer.cost.setup_flops / RATE.features + eigen_seconds(D, k) + OVERHEAD
 
 
 def offers_of_maps(
@@ -616,7 +606,7 @@ def offers_of_maps(
     if name not in ("auto", "pivots"):
         return [x for x in kernel.feature_maps(data, residual, largest) if x.name == name]
     assert look.probe is not None
-    flops = FEATURE_RATE * value_seconds(kernel, data.n_features)
+    flops = RATE.features * value_seconds(kernel, data.n_features)
     if count is None:
         cost = look.probe.cost(residual, flops, data.n_samples)
     else:
@@ -697,7 +687,8 @@ def _counted_cost(data: Summary, count: Counted, kernel_flops: float) -> Cost:
     """Of so many pivots, and of a bound on what they leave."""
     rank, draws = count
     cost = pivots_cost(rank, kernel_flops, 1.0, candidates=min(len(data.sample), candidates_for(rank, data.n_samples)))
-    return replace(cost, setup_flops=cost.setup_flops + float(bound_flops(draws, rank)), memory=8.0 * draws**2)
+    bound = BLAS_FLOPS * float(bound_flops(draws, rank))
+    return replace(cost, setup_flops=cost.setup_flops + bound, memory=8.0 * draws**2)
 
 
 def _pivots(
@@ -760,7 +751,7 @@ def start_features(look: Look, data: Summary, k: int, pass_seconds: float) -> in
     if look.probe.curve[min(int(few), len(look.probe.curve) - 1)] > 0.5:
         return 0  # most of the trace would be left out: random columns start as well, and cost nothing
     enough = look.probe.rank(0.4 * look.share(k)) if look.share(k) > 0 else np.inf
-    worth = np.sqrt(1.5 * pass_seconds * SYRK_RATE / (3.0 * n))
+    worth = np.sqrt(1.5 * pass_seconds * RATE.squares / (3.0 * n))
     return int(min(1.2 * enough if 1.2 * enough <= worth else few, n // 4, MAX_FEATURES))
 
 
@@ -822,10 +813,10 @@ def _krylov_candidate(problem: Problem, look: Look, way: Way) -> Candidate:
     # a pass in float32 takes half as long, and over values that it keeps the first one alone makes these
     single = 0.5 if exact and (held or not way_in_memory) else 1.0
     makes = 1.0 if values and not way_in_memory else search
-    later = min(single * way.once, 2.0 * n * n * block / GEMM_RATE)
+    later = min(single * way.once, 2.0 * n * n * block / RATE.multiplications)
     passing = way.seconds(single * makes + KRYLOV_DOUBLE) + (search - makes) * later
     risk = 1.0 if doubt < 1.0 else FLAT_RISK if search < MOST_PASSES else LEFT_RISK
-    seconds = (seconds + passing) * risk + 3.0 * n * D * D / SYRK_RATE
+    seconds = (seconds + passing) * risk + 3.0 * n * D * D / RATE.squares
     memory += min(extra, values)
     left = replace(_krylov_room(problem, way, k, memory), values=values)
     return Candidate("krylov", way.name, seconds, memory, D, obstacle, way, left)
@@ -905,7 +896,7 @@ def _way_in_memory(problem: Problem, way: Way, k: int) -> Way | None:
     kernel, n = problem.kernel, problem.data.n_samples
     d, compiled = problem.data.n_features, is_compiled(kernel)
     columns = default_block_size(n, k, held=compiled)
-    size, once = 8.0 * n * n, 2.0 * n * n * columns / GEMM_RATE
+    size, once = 8.0 * n * n, 2.0 * n * n * columns / RATE.multiplications
     worth = size <= KEPT_MATRIX
     if compiled:
         size, worth = kept_value_bytes(n, d, 8) + 8.0 * n * d, n <= SMALL or d >= HELD_COLUMNS  # and all rows, shifted

@@ -21,7 +21,7 @@ from ..maps.passes import map_tile_rows
 from ..maps.pivots import PivotMap, pivot_map, probe_rank, second_round
 from ..products.exact import ExactSummation, sum_terms
 from ..products.expansion import ExpansionSummation
-from ..products.rates import FEATURE_RATE, GEMM_RATE, OVERHEAD, SYRK_RATE, entry_rate, is_compiled, pass_seconds
+from ..products.rates import OVERHEAD, RATE, entry_rate, is_compiled, pass_seconds
 from ..rows.view import Rows
 
 __all__ = [
@@ -190,9 +190,9 @@ def _way(offer: Offer, data_x: Summary, data_y: Summary, columns: int) -> Way:
     """A kernel's offer, with its predicted time for so many columns."""
     cost, n = offer.cost, data_x.n_samples
     further = cost.row_flops if cost.column_flops is None else cost.column_flops
-    once = n * (cost.row_flops + (columns - 1) * further) / FEATURE_RATE
+    once = n * (cost.row_flops + (columns - 1) * further) / RATE.features
     held = replace(cost, column_memory=cost.column_memory + 32.0 * max(n, data_y.n_samples))
-    return Way(offer.name, held, offer.build, cost.setup_flops / FEATURE_RATE, once)
+    return Way(offer.name, held, offer.build, cost.setup_flops / RATE.features, once)
 
 
 def _pivot_ways(
@@ -212,7 +212,7 @@ def _pivot_ways(
         return []
     both = data_x.n_samples + (0 if data_y is data_x else data_y.n_samples)
     # so many that forming them alone takes as long as the best that was offered
-    max_pivots = min(8192.0, np.sqrt(seconds * SYRK_RATE / (5.0 * both)))
+    max_pivots = min(8192.0, np.sqrt(seconds * RATE.squares / (5.0 * both)))
     probe = probe_rank(
         kernel,
         data_x,
@@ -228,10 +228,10 @@ def _pivot_ways(
     if not rank < max_pivots:
         return []
     value = 1.0 / entry_rate(data_x.n_features) if is_compiled(kernel) else 1e-8
-    form = both * rank * (value + rank / (0.6 * SYRK_RATE))
+    form = both * rank * (value + rank / (0.6 * RATE.squares))
     # chosen on a sample, checked on every row, then formed once for each side of the product
-    setup = form + 4096 * rank * (rank / SYRK_RATE + value) + OVERHEAD
-    once = form + 4.0 * both * rank * columns / GEMM_RATE
+    setup = form + 4096 * rank * (rank / RATE.squares + value) + OVERHEAD
+    once = form + 4.0 * both * rank * columns / RATE.multiplications
     if setup + once > seconds:
         return []
     cost = Cost(memory=8.0 * (2.0 * 4096 * (rank + 200) + 3 * rank**2), residual=tol, column_memory=8.0 * both)

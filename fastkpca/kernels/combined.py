@@ -25,7 +25,7 @@ from ..maps.combined import ScaledMap, SumMap, TensorMap, parts_of
 from ..products.blocks import checked_block
 from ..products.combined import ScaledSummation, SumSummation
 from ..products.exact import ExactSummation
-from ..products.rates import FEATURE_RATE, GEMM_RATE, PRODUCT_RATE, is_compiled, value_seconds
+from ..products.rates import RATE, is_compiled, value_seconds
 from ..rows.view import Rows
 
 __all__ = ["Combination", "ProductKernel", "ScaledKernel", "SumKernel", "add", "check_part", "multiply", "tiles_cost"]
@@ -299,9 +299,9 @@ class ScaledKernel(Combination):
 
 
 def tiles_cost(part: Kernel, data_x: Summary, data_y: Summary) -> Cost:
-    values = FEATURE_RATE * value_seconds(part, data_x.n_features)
+    values = RATE.features * value_seconds(part, data_x.n_features)
     values *= 0.5 if data_x is data_y else 1.0  # each serves two entries
-    column = 2.0 * FEATURE_RATE / (PRODUCT_RATE if is_compiled(part) else GEMM_RATE)
+    column = 2.0 * RATE.features / (RATE.products if is_compiled(part) else RATE.multiplications)
     return Cost(row_flops=data_y.n_samples * (values + column), column_flops=column * data_y.n_samples)
 
 

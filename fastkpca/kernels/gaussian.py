@@ -36,7 +36,7 @@ MANY_ROWS = 64  # for each row of the sample: the search on all of it is then ma
 PROBE_SHARE = 0.002  # of those flops, for the look at ranked features
 ORDERS = 45  # of each coordinate, about, for which a search holds the masses of its rows
 # flops of a search for each row: for each of these orders, and for each feature that is found
-MASS_FLOPS, FEATURE_FLOPS = 135.0, 110.0
+MASS_FLOPS, FEATURE_FLOPS = 15.0, 12.0
 # exp(-R^2 / 2) underflows the whole expansion at R = 38.7
 LARGEST_RADIUS = 37.0
 FARTHEST = 1e100

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import scipy  # scipy.fft is loaded where it is used first
 
-from ..base.protocol import Cost, FeatureMap, Kernel, Moments, Offer, OperatorMoments, Summary
+from ..base.protocol import BLAS_FLOPS, Cost, FeatureMap, Kernel, Moments, Offer, OperatorMoments, Summary
 from ..base.rounding import UNIT
 from ..base.stored import Record
 from . import compressed, transforms
@@ -838,7 +838,7 @@ def fourier_offers(data: Summary, sigma: float, tol: float) -> list[Offer]:
     cost = Cost(
         n_features=D,
         row_flops=column,
-        setup_flops=setup,
+        setup_flops=BLAS_FLOPS * setup,
         memory=16.0 * grid * (2.0**d + 4.0) * 2.0 + 8.0 * D * basis,
         residual=tol,
         moment_flops=row,

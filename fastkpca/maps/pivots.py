@@ -73,6 +73,8 @@ known for certain of the features themselves, is that they are off by ten thousa
 SOLVE_FLOPS = 0.05 if _core.BEATS_BLAS else 0.1
 """Of the triangular solve, for a row and each pair of pivots, in the flops that offers count in, by the compiled loops
 or by BLAS, whichever is taken here."""
+CHOOSING, PROPOSAL_FLOPS = 2.0, 5e4
+"""To choose pivots takes so many times what the candidates' features do, and so much for each pivot: of calls."""
 LLOYD_ITERATIONS = 2
 SURE_DRAWS = 8.0
 """A row expected this often among independent draws is missed once in three thousand times."""
@@ -887,12 +889,9 @@ class RankProbe:
 
 def pivots_cost(rank: float, kernel_flops: float, residual: float, *, candidates: int = SAMPLE_ROWS) -> Cost:
     """Cost of a map of so many pivots, chosen among ``candidates``; ``kernel_flops``: of one kernel value."""
-    return Cost(
-        n_features=int(rank),
-        row_flops=rank * (kernel_flops + SOLVE_FLOPS * rank),
-        setup_flops=candidates * rank * (kernel_flops + rank + 3.0) + rank**3 / 3.0,
-        residual=residual,
-    )
+    row = rank * (kernel_flops + SOLVE_FLOPS * rank)
+    setup = CHOOSING * candidates * row + PROPOSAL_FLOPS * rank
+    return Cost(n_features=int(rank), row_flops=row, setup_flops=setup, residual=residual)
 
 
 def probe_rank(

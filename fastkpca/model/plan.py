@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..base.stored import Record
-from ..products.rates import SYRK_RATE
+from ..products.rates import RATE
 
 __all__ = ["METHODS", "Candidate", "Plan", "Room", "readable_seconds", "readable_size"]
 
@@ -107,7 +107,7 @@ class Plan:
     def krylov_is_cheaper(self, n: int, n_features: int) -> bool:
         """Whether it costs less than another pass with about ``n_features`` features: choose, form, and score them."""
         other = self.krylov
-        return other is not None and 3.0 * n * float(n_features) ** 2 / SYRK_RATE > other.seconds
+        return other is not None and 3.0 * n * float(n_features) ** 2 / RATE.squares > other.seconds
 
     def __str__(self) -> str:
         lines = [f"{self.method} ({self.name}): {self.reason}", ""]

@@ -13,56 +13,76 @@ from .._core.tiles import DIRECT
 from ..base.protocol import Kernel
 
 
-class LoopRates(NamedTuple):
-    """What the compiled loops of one instruction set do in a second.
+class Rates(NamedTuple):
+    """What one thread does in a second on processors that know the same vectors.
 
     Attributes
     ----------
     entries : float
-        Kernel values, beside the distances.
+        Kernel values of compiled tiles, beside the distances.
     distances : float
         Flops of distances and scalar products; in many coordinates BLAS is taken where it is faster.
     products : float
         Flops of a product with a tile's kernel values, and of sums of products of two features.
     squares : float
-        n D^2 of second moments, by these loops or by BLAS, whichever is taken.
+        n D^2 of second moments, by compiled loops or by BLAS, whichever is taken.
+    multiplications : float
+        Flops of BLAS, a tall matrix times a narrow one.
+    cached_eigen, eigen : float
+        Flops of LAPACK's symmetric eigensolver, counted as 4/3 n^3; the former where the cache holds the matrix.
+    cached_order : int
+        Rows of a matrix up to which it does.
+    factorisations : float
+        Flops of a Cholesky factorisation in float32.
+    features : float
+        Flops to form features; the flops that offers count in.
+    rows : float
+        Numbers of X, for each look at them.
+    blocks : float
+        Kernel values from Kernel.block, in Python.
     """
 
     entries: float
     distances: float
     products: float
     squares: float
+    multiplications: float
+    cached_eigen: float
+    eigen: float
+    cached_order: int
+    factorisations: float
+    features: float
+    rows: float
+    blocks: float
 
 
-LOOP_RATES = {
-    "baseline": LoopRates(0.35e9, 25e9, 21e9, 40e9),
-    "avx2": LoopRates(1.1e9, 57e9, 52e9, 40e9),
-    "avx512": LoopRates(2.2e9, 95e9, 76e9, 57e9),
+RATES = {
+    "baseline": Rates(3.5e8, 18e9, 19e9, 21e9, 22e9, 17e9, 14e9, 1500, 34e9, 4.4e9, 5e8, 2.7e8),
+    "avx2": Rates(1.3e9, 47e9, 50e9, 53e9, 53e9, 45e9, 25e9, 1500, 80e9, 5e9, 5e8, 3.4e8),
+    "avx512": Rates(2.2e9, 95e9, 76e9, 57e9, 45e9, 45e9, 25e9, 2500, 80e9, 5e9, 5e8, 1.5e8),
 }
-"""By the name of the instruction set that this processor runs."""
-ENTRY_RATE, DISTANCE_RATE, PRODUCT_RATE, SYRK_RATE = LOOP_RATES[multiindex.INSTRUCTION_SET]
+"""By the name of the instruction set that this processor runs.
 
-GEMM_RATE = 45e9  # flops
-EIGEN_RATE = 25e9  # flops of LAPACK's symmetric eigensolver on a matrix beyond the cache, counted as 4/3 n^3
-CACHED_EIGEN_RATE = 45e9  # the same, of a matrix of CACHED_ORDER rows at most
-CACHED_ORDER = 2500
-EIGEN_STEPS = (1e-6, 1.2e-8)  # seconds beside: for each row, and for each entry
+The first two are in the proportions of a processor that has no more than AVX2, where BLAS has no more either, at the
+pace of the third: what takes seconds whatever the vectors, as calls do, takes as many there.
+"""
+RATE = RATES[multiindex.INSTRUCTION_SET]
+
+EIGEN_STEPS = (1e-6, 1.2e-8)  # seconds of LAPACK beside its flops: for each row, and for each entry
 EIGENVECTOR_STEPS = (3e-8, 2.2e-10)  # seconds of an eigenvector: for each row, and for each entry of the matrix
 ALL_EIGENVECTORS = 4.0  # times the seconds for each entry and the flops, for all of them
-BLOCK_RATE = 1.5e8  # kernel values from Kernel.block, in Python
-FEATURE_RATE = 5e9  # flops to form features; the flops that offers count in
-ROW_RATE = 0.5e9  # numbers of X, for each look at them
 OVERHEAD = 1e-3
 
 
 def entry_rate(d: int) -> float:
     """Kernel values a second of compiled tiles, float64; distances included."""
-    return 1.0 / (1.0 / ENTRY_RATE + 2.0 * d / (DISTANCE_RATE if d <= DIRECT else max(DISTANCE_RATE, GEMM_RATE)))
+    distances = RATE.distances if d <= DIRECT else max(RATE.distances, RATE.multiplications)
+    return 1.0 / (1.0 / RATE.entries + 2.0 * d / distances)
 
 
 def eigen_seconds(n: float, count: float | None = None) -> float:
     """Of LAPACK's largest ``count`` eigenpairs of a symmetric matrix; None: of all of them."""
-    rate = CACHED_EIGEN_RATE if n <= CACHED_ORDER else EIGEN_RATE
+    rate = RATE.cached_eigen if n <= RATE.cached_order else RATE.eigen
     values = EIGEN_STEPS[1] * n**2 + 4.0 / 3.0 * float(n) ** 3 / rate
     if count is None:
         return EIGEN_STEPS[0] * n + ALL_EIGENVECTORS * values
@@ -82,10 +102,10 @@ def is_compiled(kernel: Kernel) -> bool:
 def pass_seconds(kernel: Kernel, n: float, m: float, d: int, columns: int, *, square: bool) -> float:
     """A product with the exact kernel values; in the square case each serves two of them."""
     pairs = n * m / 2 if square else n * m
-    rate = PRODUCT_RATE if is_compiled(kernel) else GEMM_RATE
+    rate = RATE.products if is_compiled(kernel) else RATE.multiplications
     return pairs * value_seconds(kernel, d) + 2.0 * n * m * columns / rate
 
 
 def value_seconds(kernel: Kernel, d: int) -> float:
     """Of one kernel value in a tile."""
-    return 1.0 / (entry_rate(d) if is_compiled(kernel) else 1.0 / (1.0 / BLOCK_RATE + 2.0 * d / GEMM_RATE))
+    return 1.0 / (entry_rate(d) if is_compiled(kernel) else 1.0 / (1.0 / RATE.blocks + 2.0 * d / RATE.multiplications))

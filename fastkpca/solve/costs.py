@@ -6,7 +6,7 @@ import numpy as np
 
 from ..base.parallel import Progress
 from ..products.exact import band_rows
-from ..products.rates import BLOCK_RATE, EIGEN_RATE, GEMM_RATE, PRODUCT_RATE
+from ..products.rates import RATE
 from .task import SolverBudget
 
 __all__ = [
@@ -29,8 +29,6 @@ __all__ = [
     "widest_block",
 ]
 
-FACTOR_RATE = 8e10
-"""Flops of a Cholesky factorisation in float32."""
 NEAR_RATE = 1e9
 """Near values that are multiplied with four columns in a second."""
 PASS_SECONDS = 1e-3
@@ -95,22 +93,22 @@ def default_block_size(n: int, c: int, *, held: bool = False) -> int:
 
 def ritz_seconds(n: int, columns: float) -> float:
     """Predicted seconds of Rayleigh-Ritz and the certificate on so many columns."""
-    return 8.0 * n * columns**2 / GEMM_RATE + 40.0 * columns**3 / EIGEN_RATE
+    return 8.0 * n * columns**2 / RATE.multiplications + 40.0 * columns**3 / RATE.eigen
 
 
 def leading_pairs_seconds(n: int, columns: int, block: int) -> float:
     """Predicted seconds of the algebra of one pass where only a block of leading Ritz pairs is formed."""
-    return 12.0 * n * columns * block / GEMM_RATE + 4.0 * float(columns) ** 3 / EIGEN_RATE
+    return 12.0 * n * columns * block / RATE.multiplications + 4.0 * float(columns) ** 3 / RATE.eigen
 
 
 def search_seconds(n: int, columns: int, block: int) -> float:
     """Predicted seconds of the algebra of one pass in float32."""
-    return 6.0 * n * columns * block / GEMM_RATE + 4.0 * float(columns) ** 3 / EIGEN_RATE
+    return 6.0 * n * columns * block / RATE.multiplications + 4.0 * float(columns) ** 3 / RATE.eigen
 
 
 def saved_seconds(n: int, columns: int, block: int) -> float:
     """Predicted gain of a pass over values that are held in float32, where it saves so many columns in float64."""
-    return 2.0 * float(n) ** 2 * (columns - 0.6 * block) / PRODUCT_RATE - PASS_SECONDS
+    return 2.0 * float(n) ** 2 * (columns - 0.6 * block) / RATE.products - PASS_SECONDS
 
 
 def near_seconds(values: float, products: float) -> float:
@@ -120,12 +118,21 @@ def near_seconds(values: float, products: float) -> float:
 
 def factorising_seconds(n: int, columns: int, pass_seconds: float) -> float:
     """Predicted seconds of forming the matrix beyond a basis, and of its factorisation in float32."""
-    return pass_seconds + 2.0 * float(n) ** 2 * columns / GEMM_RATE + float(n) ** 3 / (3.0 * FACTOR_RATE)
+    return (
+        pass_seconds
+        + 2.0 * float(n) ** 2 * columns / RATE.multiplications
+        + float(n) ** 3 / (3.0 * RATE.factorisations)
+    )
 
 
 def sampling_seconds(draws: int, columns: int) -> float:
     """Predicted seconds of a bound from so many rows, for a basis of so many columns."""
-    return float(draws) ** 2 * (1.0 / BLOCK_RATE + 4.0 * columns / GEMM_RATE) + float(draws) ** 3 / (3.0 * FACTOR_RATE)
+    entry = 1.0 / RATE.blocks + 4.0 * columns / RATE.multiplications
+    return float(draws) ** 2 * entry + _factor_seconds(draws)
+
+
+def _factor_seconds(n: int) -> float:
+    return float(n) ** 3 / (3.0 * RATE.factorisations)
 
 
 def sample_bytes(n: int, columns: int, draws: int) -> float:

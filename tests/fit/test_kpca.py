@@ -18,7 +18,7 @@ from fastkpca.errors import CertificateWarning, ComponentsWarning, ScoresNotKept
 from fastkpca.fit import components as fit_components
 from fastkpca.kernels import Cost, FeatureMap, Kernel, Offer
 from fastkpca.kernels.gaussian import median_distance
-from fastkpca.products.rates import PRODUCT_RATE, SYRK_RATE
+from fastkpca.products.rates import RATE, value_seconds
 from fastkpca.solve.centred import CentredProducts
 
 ROUNDING = 1e-12
@@ -792,12 +792,22 @@ def test_monomials_are_priced_by_the_sums_that_differ(kernel):
     prices = []
     for keep in (False, True):
         way = fk.plan(X, c=5, method="features", features="monomial", keep_moments=keep, **kernel).chosen
-        prices.append(way.seconds - way.offer.cost.row_flops * len(X) / 5e9)
+        prices.append(way.seconds - way.offer.cost.row_flops * len(X) / RATE.features)
         D, quick = way.n_features, way.offer.cost.quick_flops
     sums = quick / 2.0
     assert D < sums < 0.7 * D * (D + 1) / 2
     assert prices[0] < 0.6 * prices[1]
-    assert prices[1] - prices[0] == pytest.approx(len(X) * (D**2 / SYRK_RATE - quick / PRODUCT_RATE))
+    assert prices[1] - prices[0] == pytest.approx(len(X) * (D**2 / RATE.squares - quick / RATE.products))
+
+
+def test_lapack_is_priced_with_the_values_of_its_kernel():
+    """Those of a kernel without compiled tiles take as long as ``block`` does."""
+    X = np.random.default_rng(0).random((600, 5))
+    kernels = (fk.get_kernel("gaussian", sigma=1.0), fk.get_kernel("gaussian", sigma=1.0) + fk.get_kernel("tanh"))
+    prices = [fk.plan(X, kernel, 3, method="dense").chosen.seconds for kernel in kernels]
+    values = [value_seconds(kernel, 5) for kernel in kernels]
+    assert values[1] > 2.0 * values[0]
+    assert prices[1] - prices[0] == pytest.approx(0.5 * 600**2 * (values[1] - values[0]))
 
 
 def test_no_other_product_is_looked_for_beside_a_small_matrix_that_is_held(monkeypatch):

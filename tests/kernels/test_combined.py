@@ -24,7 +24,7 @@ from fastkpca.kernels import (
     kernel_state,
 )
 from fastkpca.maps.combined import ScaledMap, SumMap, TensorMap
-from fastkpca.products.rates import FEATURE_RATE, pass_seconds
+from fastkpca.products.rates import RATE, pass_seconds
 
 G, L = get_kernel("gaussian", sigma=2.0), get_kernel("linear")
 P = get_kernel("polynomial", degree=2, scale=0.5, offset=1.5)
@@ -638,4 +638,4 @@ def test_products_with_a_sum_are_priced_as_those_with_its_parts():
     data = look(X)[1]
     cost = next(x for x in (parts[0] + parts[1]).summations(data, data, None) if x.name == "sum").cost
     passes = sum(pass_seconds(part, 3000, 3000, 5, 1, square=True) for part in parts)
-    assert 3000 * cost.row_flops / FEATURE_RATE == pytest.approx(passes, rel=0.2)
+    assert 3000 * cost.row_flops / RATE.features == pytest.approx(passes, rel=0.2)

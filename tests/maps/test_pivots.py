@@ -338,6 +338,13 @@ def test_a_rank_that_nothing_could_hold_has_a_cost_without_overflow():
     assert cost.n_features == 2**31 - 1 and cost.setup_flops == np.inf
 
 
+def test_choosing_pivots_costs_more_than_the_features_of_the_candidates():
+    """Whose kernel values and triangular solves are a part of it, in the same count."""
+    for rank in (50, 600):
+        cost = module.pivots_cost(rank, 30.0, 1e-3, candidates=2000)
+        assert cost.setup_flops > 2000 * cost.row_flops
+
+
 @pytest.mark.parametrize("d", [3, 8])
 def test_a_probe_tells_what_more_pivots_leave_of_other_rows(d):
     """Trace, and largest eigenvalue, of what is left of rows that the pivots were not chosen from."""

@@ -1,8 +1,9 @@
 # cython: language_level=3
-"""A symmetric matrix that is held whole: its sums, its centred copy in float32, its eigenvalues."""
+"""A symmetric matrix that is held whole: its sums, its centred copy in float32, its eigenvalues, signs of vectors."""
 
 import numpy as np
 
+from libc.math cimport fabs
 from scipy.linalg.cython_lapack cimport dsyevd
 
 
@@ -59,3 +60,25 @@ def eigenvalues(A):
     if info != 0:
         raise np.linalg.LinAlgError("the QL iteration did not converge")
     return values_array
+
+
+def signs(const double[:, :] V):
+    """(k,): those that make the largest |number| of each column of V (n, k) positive; of near-ties, the first counts.
+
+    1 for a column of zeros, and for one that is not finite.
+    """
+    cdef Py_ssize_t i, j
+    cdef double largest
+    signs_array = np.ones(V.shape[1])
+    cdef double[::1] sign = signs_array
+    with nogil:
+        for j in range(V.shape[1]):
+            largest = 0.0
+            for i in range(V.shape[0]):
+                largest = max(largest, fabs(V[i, j]))
+            for i in range(V.shape[0]):
+                if fabs(V[i, j]) >= (1.0 - 1e-6) * largest:
+                    if V[i, j] < 0.0:
+                        sign[j] = -1.0
+                    break
+    return signs_array

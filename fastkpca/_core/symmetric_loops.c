@@ -2,7 +2,8 @@
 
 #include "compiler.h"
 
-#define FK_LANES 8
+#define FK_LANES 4 /* no wider: where a vector takes two registers, GCC keeps the sums in memory */
+#define FK_SUMS 4
 
 FK_VECTOR(double, 8 * FK_LANES, wide);
 FK_VECTOR_IN_MEMORY(double, 8 * FK_LANES, wide_mem);
@@ -14,25 +15,27 @@ FK_CLONES double fk_row_sums(ptrdiff_t n, const double *restrict K, double *rest
     double squares = 0.0;
     for (ptrdiff_t i = 0; i < n; i++) {
         const double *row = K + i * n;
-        wide sum = {0}, more = {0}, square = {0}, more_squares = {0};
+        wide sum[FK_SUMS] = {0}, square[FK_SUMS] = {0};
         ptrdiff_t j = 0;
-        for (; j + 2 * FK_LANES <= n; j += 2 * FK_LANES) {
-            const wide a = *(const wide_mem *)(row + j), b = *(const wide_mem *)(row + j + FK_LANES);
-            sum += a;
-            more += b;
-            square += a * a;
-            more_squares += b * b;
+        for (; j + FK_SUMS * FK_LANES <= n; j += FK_SUMS * FK_LANES) {
+            FK_UNROLL for (int p = 0; p < FK_SUMS; p++)
+            {
+                const wide a = *(const wide_mem *)(row + j + p * FK_LANES);
+                sum[p] += a;
+                square[p] += a * a;
+            }
         }
-        sum += more;
-        square += more_squares;
         double total = 0.0, of_squares = 0.0;
         for (; j < n; j++) {
             total += row[j];
             of_squares += row[j] * row[j];
         }
-        for (int l = 0; l < FK_LANES; l++) {
-            total += sum[l];
-            of_squares += square[l];
+        for (int p = 0; p < FK_SUMS / 2; p++) {
+            const wide both = sum[p] + sum[p + FK_SUMS / 2], both_squares = square[p] + square[p + FK_SUMS / 2];
+            for (int l = 0; l < FK_LANES; l++) {
+                total += both[l];
+                of_squares += both_squares[l];
+            }
         }
         sums[i] = total;
         squares += of_squares;

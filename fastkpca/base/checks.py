@@ -12,9 +12,11 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
+from .caching import cached_property
 from .near import with_near
 
 __all__ = [
+    "Randomness",
     "check_c",
     "check_choice",
     "check_count",
@@ -154,6 +156,17 @@ def check_rng(rng: Any) -> np.random.Generator:
         return np.random.default_rng(rng)
     except (ValueError, TypeError) as error:
         raise type(error)(f"rng is {rng!r} ({error}); give {need}") from error
+
+
+class Randomness:
+    """The Generator of a call's ``rng``, checked now; made of a seed when it is first asked for: few rows need none."""
+
+    def __init__(self, rng: Any):
+        self._rng = rng if type(rng) is int and rng >= 0 else check_rng(rng)
+
+    @cached_property
+    def generator(self) -> np.random.Generator:
+        return check_rng(self._rng)
 
 
 def check_name(value: object, argument: str, needed: str) -> None:

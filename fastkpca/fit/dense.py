@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import sqrt
+from math import isfinite, sqrt
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from ..base import parallel
 from ..base.lapack import largest_eigenpairs
 from ..base.rounding import EPS, UNIT, rounding_factor
 from ..errors import rounded_up
-from ..products.matrix import gram_matrix
+from ..products.matrix import check_values, gram_matrix
 from ..products.vectors import row_sums
 from ..solve.certificate import Certificate, dense_certificate
 from ..solve.powers import pairs_by_powers
@@ -51,14 +51,17 @@ def solve_dense(problem: Problem) -> Solution:
     if problem.rows.sequential:
         problem = replace(problem, rows=problem.rows.loaded())
     rows, present = problem.rows.present()
-    K = gram_matrix(problem.kernel, rows, n_threads=problem.budget.n_threads, progress=problem.budget.report)
-    root = np.ones(len(K)) if rows.weights is None else np.sqrt(np.asarray(rows.weights, dtype=np.float64))
-    count = float(root @ root)
-    means, norm = _means_and_norm(K, None if rows.weights is None else root)
+    root = None if rows.weights is None else np.sqrt(np.asarray(rows.weights, dtype=np.float64))
+    options: dict[str, Any] = {"n_threads": problem.budget.n_threads, "progress": problem.budget.report}
+    K = gram_matrix(problem.kernel, rows, checked=root is not None, **options)
+    count = float(len(K) if root is None else root @ root)
+    means, norm = _means_and_norm(K, root)
+    if not isfinite(norm):
+        check_values(K, problem.kernel)
     pairs = _by_powers(problem, K, means, norm) or _by_lapack(problem, K, root, count, means, norm)
     del K  # overwritten; scores and coefficients need the memory
     eigenvalues, vectors = pairs.eigenvalues, pairs.vectors
-    if rows.weights is not None:
+    if root is not None:
         vectors = vectors / root[:, None]
     sample = problem.data.sample_index
     # of few rows the sample is all: no name keeps its vectors
@@ -67,14 +70,15 @@ def solve_dense(problem: Problem) -> Solution:
     coeff = score / eigenvalues
     if pairs.images is not None:  # so score = Kc @ coeff to rounding, as for new rows
         score = pairs.images * (signs / np.sqrt(eigenvalues))
-    if rows.weights is not None:
+    if root is not None:
         coeff *= (root**2)[:, None]
     if problem.target.center:  # projections need 1'coeff = 0, which holds only to u lambda_1 / lambda_i after LAPACK
-        coeff -= coeff.mean(axis=0) if rows.weights is None else np.outer(root**2 / count, coeff.sum(axis=0))
+        sums = coeff.sum(axis=0)
+        coeff -= sums / count if root is None else np.outer(root**2 / count, sums)
     # rows of no weight are projected as new ones are
     coeff, means = (scattered(x, present, problem.data.n_samples) for x in (coeff, pairs.means))
     # the trace is that of K less means of n values, two for each row and the mean of all: each is off by its rounding
-    slack = (3.0 * rounding_factor(len(root)) + 8.0) * UNIT * pairs.size + problem.entry_error * count
+    slack = (3.0 * rounding_factor(len(pairs.means)) + 8.0) * UNIT * pairs.size + problem.entry_error * count
     return Solution(
         eigenvalues,
         pairs.certificate,
@@ -109,18 +113,17 @@ def _by_powers(problem: Problem, K: np.ndarray, means: np.ndarray, norm: float) 
 
 
 def _by_lapack(
-    problem: Problem, K: np.ndarray, root: np.ndarray, count: float, means: np.ndarray, norm: float
+    problem: Problem, K: np.ndarray, root: np.ndarray | None, count: float, means: np.ndarray, norm: float
 ) -> _Pairs:
-    """By LAPACK, which overwrites K; ``root``: of the weights, whose sum is ``count``; the other two as from
+    """By LAPACK, which overwrites K; ``root``: of the weights, if any, whose sum is ``count``; the other two as from
     ``_means_and_norm``."""
     target, n = problem.target, len(K)
-    weighted = problem.rows.weights is not None
     size = count * float(max(K.max(), -K.min()))
     if target.center:
-        _centre(K, means, float(root**2 @ means) / count)
+        _centre(K, means, float(means.sum() if root is None else root**2 @ means) / count)
     else:
         means = np.zeros(n)
-    if weighted:
+    if root is not None:
         K *= root
         K *= root[:, None]
     total, error = float(K.trace()), problem.entry_error * count

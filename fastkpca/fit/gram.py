@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..base import parallel
-from ..base.checks import check_count, check_name, check_rng, check_tol
+from ..base.checks import Randomness, check_count, check_name, check_tol
 from ..base.protocol import Kernel, Offer, Summary
 from ..errors import rounded_up
 from ..kernels import given_kernel
@@ -98,7 +98,7 @@ def gram(
         check_columns(rows_x.n_features, rows_y.n_features, name="Y", others="X has")
         check_finite(rows_y, name="Y")
         rows_y, data_y = summarize_for(
-            chosen, rows_y, centred=False, rng=inputs.rng, n_threads=threads, shift_by=data_x.shift
+            chosen, rows_y, centred=False, randomness=inputs.randomness, n_threads=threads, shift_by=data_x.shift
         )
     least = exact_error(chosen, rows_x, rows_y, both_sides(data_x, data_y), threads)
     if tol is not None and tol < least:
@@ -202,7 +202,8 @@ def features(
             if operator.residual_trace <= target:
                 break
             # a sample can miss a small far cluster; all rows know where the residual lies
-            more = operator.map.refined(rows, tol=0.5 * tol, max_features=limit, rng=inputs.rng, n_threads=threads)
+            rng = inputs.randomness.generator
+            more = operator.map.refined(rows, tol=0.5 * tol, max_features=limit, rng=rng, n_threads=threads)
             if more is operator.map:
                 break
             operator = FeatureOperator(chosen, more, rows, threads, progress=progress)
@@ -226,7 +227,7 @@ class _Inputs(NamedTuple):
     kernel: Kernel
     rows: Rows
     data: Summary
-    rng: np.random.Generator
+    randomness: Randomness
     n_threads: int
     points: bool
     """Whether the rows are those of X, and not numbers of rows of a matrix."""
@@ -236,10 +237,10 @@ def _inputs(
     function: Callable[..., Any], X: Any, kernel: Any, parameters: dict[str, Any], n_threads: int | None, rng: Any
 ) -> _Inputs:
     chosen, rows = given_kernel(kernel, parameters, function).bind(X)
-    threads, generator = parallel.threads_for(chosen, n_threads), check_rng(rng)
-    seen, data = summarize_for(chosen, as_rows(rows), centred=False, rng=generator, n_threads=threads)
+    threads, randomness = parallel.threads_for(chosen, n_threads), Randomness(rng)
+    seen, data = summarize_for(chosen, as_rows(rows), centred=False, randomness=randomness, n_threads=threads)
     resolved = chosen.resolve(replace(data, feature_names=column_names(X)))
-    return _Inputs(resolved, seen, data, generator, threads, points=rows is X)
+    return _Inputs(resolved, seen, data, randomness, threads, points=rows is X)
 
 
 def _offers(kernel: Kernel, data: Summary, rows: Rows, tol: float, max_features: int, name: str) -> Iterator[Offer]:

@@ -12,6 +12,7 @@ from ..base.caching import cached_property
 from ..base.lapack import eigenvalues
 from ..base.protocol import Kernel, Summary
 from ..maps.pivots import RankProbe, probe_rank
+from ..products.vectors import row_sums
 
 __all__ = ["LARGER_LOOK", "MANY", "NOTHING_SEEN", "Glance", "Look", "look_at", "look_at_first"]
 
@@ -179,8 +180,9 @@ def _shares(kernel: Kernel, data: Summary) -> np.ndarray:
 def _centred(kernel: Kernel, data: Summary, count: int) -> tuple[np.ndarray, float]:
     """The centred Gram matrix of so many rows of the sample, and its trace before it was centred."""
     X = data.sample[np.linspace(0, len(data.sample) - 1, min(count, len(data.sample))).astype(np.intp)]
-    K = np.asarray(kernel.block(X, X), dtype=np.float64)
+    K = np.ascontiguousarray(kernel.block(X, X), dtype=np.float64)
     trace = float(K.trace())
-    K = K - K.mean(axis=0)
-    K -= K.mean(axis=1)[:, None]
+    means = row_sums(K)[0] / len(K)
+    K = K - means
+    K -= (means - means.sum() / len(K))[:, None]
     return K, trace

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..base import parallel
-from ..base.checks import check_c, check_tol
+from ..base.checks import Randomness, check_c, check_tol
 from ..base.protocol import FeatureMap, Kernel, Moments, Summary
 from ..base.room import DEFAULT_MEMORY
 from ..kernels import guarded
@@ -128,12 +128,12 @@ def kpca_update(
     kernel, rows, _ = new_rows(model, X, purpose="kpca_update", sample_weight=sample_weight, finite=False)
     threads = parallel.threads_for(kernel, n_threads)
     with parallel.reporter(progress) as report, parallel.blas_threads():
-        rng = np.random.default_rng(0)
+        randomness = Randomness(0)
         rows, data = summarize_for(
             kernel,
             rows,
             centred=model.center,
-            rng=rng,
+            randomness=randomness,
             n_threads=threads,
             shift_by=model.shift,
             scale=False if model.scale is None else model.scale,
@@ -141,6 +141,7 @@ def kpca_update(
         feature_map = map_for_rows(model, kernel, data)
         sampled = model._left_out is not None and model._left_out[1] > 0.0
         if sampled:
+            rng = randomness.generator
             moments, left_out = _with_sample(feature_map, kernel, rows, data, rng, n_threads=threads, progress=report)
         else:
             moments, left_out = feature_moments(feature_map, rows, n_threads=threads, progress=report), None

@@ -175,7 +175,7 @@ def advice_if_slow(problem: Problem, plan: Plan) -> str:
     if not LONG <= seconds < np.inf or not target.tol_is_required or rows.sequential or rows.distributed:
         return ""
     for tol in (x for x in (1e-4, 1e-2) if x > target.tol):
-        looser = replace(problem, target=replace(target, tol=tol), rng=deepcopy(problem.rng))
+        looser = replace(problem, target=replace(target, tol=tol), randomness=deepcopy(problem.randomness))
         with suppress(ValueError, MemoryError):
             other = make_plan(looser).chosen.seconds
             if other <= MUCH_SHORTER * seconds:

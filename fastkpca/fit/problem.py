@@ -10,13 +10,13 @@ import numpy as np
 from ..base import parallel, room
 from ..base.caching import cached_property
 from ..base.checks import (
+    Randomness,
     check_c,
     check_choice,
     check_count,
     check_flag,
     check_memory_limit,
     check_name,
-    check_rng,
     check_tol,
 )
 from ..base.protocol import LARGEST, LEAST, Cost, FeatureMap, Kernel, Offer, Summary
@@ -27,7 +27,7 @@ from ..model.result import KPCAModel
 from ..model.shared_map import feature_projector, map_for_rows
 from ..rows.columns import check_columns, check_names, column_names, listed
 from ..rows.convert import as_rows, check_enough
-from ..rows.summary import summarize
+from ..rows.summary import is_drawn, summarize
 from ..rows.values import check_finite, check_weights
 from ..rows.view import Rows
 from ..solve.powers import may_be_enough
@@ -110,7 +110,7 @@ class Problem:
         Of the rows.
     target : Target
     budget : Budget
-    rng : Generator
+    randomness : Randomness
     keeps_scores : bool
         The scores are to be held in memory.
     keeps_moments : bool
@@ -125,11 +125,15 @@ class Problem:
     data: Summary
     target: Target
     budget: Budget
-    rng: np.random.Generator = field(repr=False)
+    randomness: Randomness = field(repr=False)
     keeps_scores: bool
     keeps_moments: bool = False
     given_map: Offer | None = None
     feature_names: tuple[str, ...] | None = None
+
+    @property
+    def rng(self) -> np.random.Generator:
+        return self.randomness.generator
 
     @property
     def takes_quick_moments(self) -> bool:
@@ -199,7 +203,7 @@ class Problem:
 def prepare(X: Any, options: Options, report: parallel.Progress | None = None, *, keeps_scores: bool = True) -> Problem:
     """Check the arguments, convert and summarise the rows, and resolve the kernel's parameters."""
     method = _method(options)
-    generator = check_rng(options.rng)
+    randomness = Randomness(options.rng)
     kernel, X = _kernel(options).bind(X)
     threads = parallel.threads_for(kernel, options.n_threads)
     rows = _rows(X, options)
@@ -211,7 +215,7 @@ def prepare(X: Any, options: Options, report: parallel.Progress | None = None, *
     scale = _scale(options, kernel)
     shift_by = None if like is None else like.shift
     rows, data = summarize_for(
-        kernel, rows, centred=center, rng=generator, n_threads=threads, shift_by=shift_by, scale=scale
+        kernel, rows, centred=center, randomness=randomness, n_threads=threads, shift_by=shift_by, scale=scale
     )
     check_enough(rows.n_samples)
     names = column_names(X) or (None if like is None else like.feature_names)
@@ -238,7 +242,7 @@ def prepare(X: Any, options: Options, report: parallel.Progress | None = None, *
             center=center,
         ),
         budget=Budget(memory, threads, passes, capped, report),
-        rng=generator,
+        randomness=randomness,
         keeps_scores=keeps_scores and not rows.distributed,
         keeps_moments=options.keep_moments,
         given_map=given_map,
@@ -269,7 +273,7 @@ def summarize_for(
     rows: Rows,
     *,
     centred: bool,
-    rng: np.random.Generator,
+    randomness: Randomness,
     n_threads: int,
     shift_by: np.ndarray | None = None,
     scale: bool | np.ndarray = False,
@@ -282,7 +286,7 @@ def summarize_for(
     return summarize(
         rows,
         shift=allowed or scale is not False,
-        rng=rng,
+        rng=randomness.generator if is_drawn(rows) else None,
         n_threads=n_threads,
         shift_by=shift_by,
         scale=scale,

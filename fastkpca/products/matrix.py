@@ -11,13 +11,20 @@ from .blocks import TILE, checked_block, squares_about_means, upper_tiles
 from .rates import is_compiled
 from .vectors import with_ones
 
-__all__ = ["KeptTiles", "MatrixSummation", "gram_matrix", "kept_bytes"]
+__all__ = ["KeptTiles", "MatrixSummation", "check_values", "gram_matrix", "kept_bytes"]
 
 
 def gram_matrix(
-    kernel: Kernel, rows: Rows, *, n_threads: int = 1, progress: parallel.Progress | None = None
+    kernel: Kernel,
+    rows: Rows,
+    *,
+    n_threads: int = 1,
+    progress: parallel.Progress | None = None,
+    checked: bool = True,
 ) -> np.ndarray:
     """K (N, N), float64, exactly symmetric: each tile above the diagonal is computed once and written twice.
+
+    ``checked`` False: whether its values are finite, the caller sees, and `check_values`.
 
     Raises
     ------
@@ -32,7 +39,8 @@ def gram_matrix(
     tiles = upper_tiles(n, step)
     if len(tiles) == 1 and is_compiled(kernel):  # a new array, which is symmetric
         K = checked_block(kernel, X, X)
-        _check_values(K, kernel, 0, 0)
+        if checked:
+            check_values(K, kernel)
         return K
     K = np.empty((n, n))
 
@@ -40,7 +48,8 @@ def gram_matrix(
         I, J = tiles[t]
         left = X[I]
         tile = checked_block(kernel, left, left if I == J else X[J])
-        _check_values(tile, kernel, I.start, J.start)
+        if checked:
+            check_values(tile, kernel, I.start, J.start)
         K[I, J] = tile
         if I == J:
             if not np.array_equal(tile, tile.T):  # a kernel may round its two halves differently
@@ -52,7 +61,7 @@ def gram_matrix(
     return K
 
 
-def _check_values(tile: np.ndarray, kernel: Kernel, i: int, j: int) -> None:
+def check_values(tile: np.ndarray, kernel: Kernel, i: int = 0, j: int = 0) -> None:
     """Refuse values that are not finite here, where they can be named: LAPACK would only fail, or not even that."""
     if np.isfinite(tile.sum()) or np.isfinite(tile).all():
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._core.symmetric import centre_single, row_sums
+from .._core.symmetric import centre_single, row_sums, signs
 from .._core.tiles import add_tall_product, tall_inner
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "centre_single",
     "columns_of",
     "row_sums",
+    "signs",
     "tall_inner",
     "with_ones",
 ]

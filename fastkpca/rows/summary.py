@@ -12,7 +12,7 @@ from ..base.protocol import LARGEST, LEAST, Summary
 from ..base.rounding import EPS
 from .view import EXACT, Columns, Pass, Rows, holds_more, refuse_not_finite
 
-__all__ = ["MAX_COVARIANCE", "SAMPLE_ROWS", "of_columns", "sample_index", "summarize"]
+__all__ = ["MAX_COVARIANCE", "SAMPLE_ROWS", "is_drawn", "of_columns", "sample_index", "summarize"]
 
 SAMPLE_ROWS = 4096
 LEAST_RANGE = 1e-150
@@ -149,7 +149,7 @@ def _of_framed_rows(
     return square, drawn if len(wanted) else None
 
 
-def _early_sample(rows: Rows, reference: np.ndarray | None, rng: np.random.Generator) -> np.ndarray:
+def _early_sample(rows: Rows, reference: np.ndarray | None, rng: np.random.Generator | None) -> np.ndarray:
     """Numbers of the sample where it can be drawn before the rows are read: passes over those of a cluster are dear."""
     if rows.distributed and rows.weights is None and reference is None:
         return sample_index(rows, 0.0, rng)
@@ -191,7 +191,7 @@ def summarize(
     rows: Rows,
     *,
     shift: bool,
-    rng: np.random.Generator,
+    rng: np.random.Generator | None,
     n_threads: int = 1,
     shift_by: np.ndarray | None = None,
     scale: bool | np.ndarray = False,
@@ -199,8 +199,9 @@ def summarize(
 ) -> tuple[Rows, Summary]:
     """One pass (a second, cheap one for the radius where the rows are shifted): (shifted rows, their Summary).
 
-    ``shift_by`` is what to shift by instead of the mean; ``scale``: what to divide the shifted rows by, or True for the
-    standard deviations of the columns; ``any_size``: the kernel scales the rows itself.
+    ``rng`` is for the sample, where that ``is_drawn``. ``shift_by`` is what to shift by instead of the mean; ``scale``:
+    what to divide the shifted rows by, or True for the standard deviations of the columns; ``any_size``: the kernel
+    scales the rows itself.
 
     With weights the mean and the covariance are weighted, rows of weight zero count in nothing, and the sample is one
     of the rows repeated so often.
@@ -294,7 +295,12 @@ def _check_size(box: np.ndarray, least: float, *, shifted: bool) -> None:
     )
 
 
-def sample_index(rows: Rows, total: float, rng: np.random.Generator, limit: int = SAMPLE_ROWS) -> np.ndarray:
+def is_drawn(rows: Rows) -> bool:
+    """Whether a sample of these rows is drawn: of few rows it is all of them."""
+    return not rows.counted or rows.n_samples > SAMPLE_ROWS
+
+
+def sample_index(rows: Rows, total: float, rng: np.random.Generator | None, limit: int = SAMPLE_ROWS) -> np.ndarray:
     """Numbers of the rows of a sample of at limit this size, in order; none of weight zero. ``total``: of the weights.
 
     Where there are few rows, all are taken, repeated by whole-number weights if these are few too. Of many rows, half
@@ -302,12 +308,15 @@ def sample_index(rows: Rows, total: float, rng: np.random.Generator, limit: int 
     row that outweighs all others says nothing about them.
     """
     n, w = rows.n_samples, rows.weights
-    if w is None:
-        return np.arange(n) if n <= limit else np.sort(rng.choice(n, limit, replace=False))
     if n <= limit:
+        if w is None:
+            return np.arange(n)
         if total <= limit and np.array_equal(w, np.rint(w)):
             return np.repeat(np.arange(n), np.asarray(w, dtype=np.intp))
         return np.flatnonzero(w)
+    assert rng is not None
+    if w is None:
+        return np.sort(rng.choice(n, limit, replace=False))
     half = limit // 2
     systematic = (np.arange(half) + rng.random()) / half
     uniform = np.sort(rng.choice(n, limit - half, replace=False))

@@ -23,6 +23,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..base import parallel
+from ..base.checks import Randomness
 from ..base.protocol import Kernel
 from ..errors import warn_caller
 from ..fit.gram import gram
@@ -281,7 +282,9 @@ class Nystroem(KernelTransformer):
         kernel = self._kernel_of(X, DEFAULTS | {"gamma": gamma} | asked, asked, keywords)
         kernel, points = guarded(kernel).bind(X)
         threads = parallel.threads_for(kernel, self._n_threads())
-        rows, data = summarize_for(kernel, as_rows(points), centred=False, rng=rng, n_threads=threads)
+        rows, data = summarize_for(
+            kernel, as_rows(points), centred=False, randomness=Randomness(rng), n_threads=threads
+        )
         kernel = kernel.resolve(data)
         return kernel, rows, entry_error_of(kernel, data)
 

@@ -399,10 +399,12 @@ def _intervals(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
 
 def cluster_labels(bounds: np.ndarray) -> np.ndarray:
     """Labels 0, 1, ...: neighbours whose intervals overlap share one. ``bounds`` (m, 2), descending."""
-    lower, upper = bounds.T
-    labels = np.zeros(len(bounds), dtype=np.intp)
-    np.add.accumulate(upper[1:] < lower[:-1], out=labels[1:], dtype=np.intp)
-    return labels
+    return _ends(bounds).searchsorted(np.arange(len(bounds)))
+
+
+def _ends(bounds: np.ndarray) -> np.ndarray:
+    """Numbers of the intervals below which no neighbour overlaps."""
+    return (bounds[1:, 1] < bounds[:-1, 0]).nonzero()[0]
 
 
 def angle_bounds(theta: np.ndarray, residual_gram: np.ndarray, bounds: np.ndarray, c: int, error: float) -> np.ndarray:
@@ -426,7 +428,7 @@ def angle_bounds(theta: np.ndarray, residual_gram: np.ndarray, bounds: np.ndarra
     m = len(theta)
     values, upper = theta.tolist(), bounds[:, 1].tolist()
     lowest = np.minimum.accumulate(bounds[:, 0]).tolist()
-    starts = [0, *((bounds[1:, 1] < bounds[:-1, 0]).nonzero()[0] + 1).tolist()]
+    starts = [0, *(_ends(bounds) + 1).tolist()]
     diagonal = residual_gram.ndim == 1
     squares = (residual_gram if diagonal else residual_gram.diagonal()).tolist()
     angles: list[float] = []
@@ -612,7 +614,7 @@ def dense_certificate(values: np.ndarray, c: int, *, n: int, norm: float, entry_
     takes p = 1 to 10); 4 sqrt(n) + 16 is taken here, times the norm of K.
     """
     values = np.asarray(values, dtype=np.float64)
-    error = (4.0 * np.sqrt(n) + 16.0) * UNIT * norm + n * entry_error
+    error = (4.0 * sqrt(n) + 16.0) * UNIT * norm + n * entry_error
     if not error < SAYS_NOTHING:
         return _nothing_known(c, None)
     bounds = _intervals(values - error, values + error)

@@ -9,6 +9,7 @@ and by a bound on all that is outside of it, which the norm of the matrix gives,
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from math import acosh, ceil, frexp, inf, log, sqrt
 
 import numpy as np
@@ -139,7 +140,9 @@ def _ritz_pairs(K: np.ndarray, means: np.ndarray | None, Y: np.ndarray) -> _Pair
     Q = None if once is None else _orthonormal(once, means is not None)
     if Q is None:
         return None
-    W = _centred(K @ Q, means)
+    W = K @ Q
+    if means is not None:
+        _centre(W)
     theta, S = _eigen(Q.T @ W)
     return theta, Q @ S, W @ S
 
@@ -180,10 +183,9 @@ def _rounded(K: np.ndarray, means: np.ndarray | None, unit: float) -> np.ndarray
     return centre_single(K, 1.0 / unit, halves.astype(np.float32))
 
 
-def _centred(X: np.ndarray, means: np.ndarray | None) -> np.ndarray:
-    if means is not None:
-        X -= X.sum(axis=0) / len(X)
-    return X
+def _centre(X: np.ndarray) -> None:
+    """Of few columns numpy's sums take as long as ten products with a vector."""
+    X -= np.full(len(X), 1.0 / len(X)) @ X
 
 
 def _norm_bound(norm: float, means: np.ndarray | None, n: int) -> float:
@@ -209,16 +211,22 @@ def _orthonormal(Y: np.ndarray, centred: bool = False) -> np.ndarray | None:
     """Columns of the same span, by Cholesky's factor of their inner products; None where they are dependent."""
     Y = Y.astype(np.float64)
     if centred:
-        Y -= Y.sum(axis=0) / len(Y)
+        _centre(Y)
     R, failed = lapack.dpotrf(Y.T @ Y)
     return None if failed else blas.dtrsm(1.0, R, Y, side=1)
 
 
+@cache
+def _draws() -> np.ndarray:
+    """Numbers for the first block of any search: to draw them takes as long as a product."""
+    draws = np.random.default_rng(0).random(SMALL * SMALL // 11, dtype=np.float32) - np.float32(0.5)
+    draws.flags.writeable = False
+    return draws
+
+
 def _search(B: np.ndarray, c: int, block: int, tol: float) -> tuple[np.ndarray | None, int]:
     """(a block that should be good enough for its Ritz pairs, products so far); None where there is none."""
-    Y = np.random.default_rng(0).random((len(B), block), dtype=np.float32)
-    Y -= np.float32(0.5)
-    Y = B @ Y
+    Y = B @ _draws()[: len(B) * block].reshape(len(B), block)
     done = 1
     while done < MOST_PRODUCTS:
         Q = _orthonormal(Y)

@@ -73,7 +73,7 @@ def solve_dense(problem: Problem) -> Solution:
     if root is not None:
         coeff *= (root**2)[:, None]
     if problem.target.center:  # projections need 1'coeff = 0, which holds only to u lambda_1 / lambda_i after LAPACK
-        sums = coeff.sum(axis=0)
+        sums = np.ones(len(coeff)) @ coeff  # of few columns, faster than sum
         coeff -= sums / count if root is None else np.outer(root**2 / count, sums)
     # rows of no weight are projected as new ones are
     coeff, means = (scattered(x, present, problem.data.n_samples) for x in (coeff, pairs.means))

@@ -202,8 +202,7 @@ def features(
             if operator.residual_trace <= target:
                 break
             # a sample can miss a small far cluster; all rows know where the residual lies
-            rng = inputs.randomness.generator
-            more = operator.map.refined(rows, tol=0.5 * tol, max_features=limit, rng=rng, n_threads=threads)
+            more = operator.map.refined(rows, tol=0.5 * tol, max_features=limit, rng=inputs.rng, n_threads=threads)
             if more is operator.map:
                 break
             operator = FeatureOperator(chosen, more, rows, threads, progress=progress)
@@ -231,6 +230,10 @@ class _Inputs(NamedTuple):
     n_threads: int
     points: bool
     """Whether the rows are those of X, and not numbers of rows of a matrix."""
+
+    @property
+    def rng(self) -> np.random.Generator:
+        return self.randomness.generator
 
 
 def _inputs(

@@ -321,6 +321,8 @@ def warn_of_ranges(kernel: Kernel, data: Summary, names: tuple[str, ...] | None)
         return
     with np.errstate(over="ignore"):
         ranges = data.box[1] - data.box[0]
+        if not ranges.max() > WIDE * ranges.min():  # nearly always
+            return
     varies = (ranges > 0) & np.isfinite(ranges)
     sizes = ranges[varies]
     if len(sizes) < 2 or (widest := sizes.max()) <= WIDE * sizes.min():

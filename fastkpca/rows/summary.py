@@ -77,8 +77,11 @@ class _FirstPass:
             count = self._add_wide(X, w, mean, scatter)
         else:
             count = _moments.update(columns, w, 0.0, mean, scatter)
-        a, b = self.index.searchsorted((start, start + len(X)))
-        return _Look(box, count, mean, scatter, square, X[self.index[a:b] - start])
+        drawn = X[:0]
+        if len(self.index):
+            a, b = self.index.searchsorted((start, start + len(X)))
+            drawn = X[self.index[a:b] - start]
+        return _Look(box, count, mean, scatter, square, drawn)
 
     def _columns(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(X', its lowest and highest values): of few columns a copy, along which sums are three times faster."""

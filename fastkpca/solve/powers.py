@@ -120,7 +120,7 @@ def pairs_by_powers(
     ritz = RitzBlock(V.T @ images, V.T @ V, R.T @ R, n, rounding)
     matrix = MatrixInfo(norm=whole + n * entry_error)
     outside, factorisations = frobenius_bound(ritz, matrix), 0
-    residual = float(np.linalg.norm(R[:, :c]))
+    residual = sqrt(float(ritz.residual_gram.diagonal()[:c].sum()))
     if not _suffices(outside.mu, theta[c - 1], residual, tol * theta[0]):
         wanted = 0.5 * float(theta[c - 1] + max(theta[-1], 0.0))
         # of K, of two means and of their two differences, which are as large as K, whatever is left
@@ -179,7 +179,7 @@ def _corrected(
 
 def _rounded(K: np.ndarray, means: np.ndarray | None, unit: float) -> np.ndarray:
     """The centred matrix over ``unit``, in float32."""
-    halves = np.zeros(len(K)) if means is None else (means - 0.5 * float(means.mean())) / unit
+    halves = np.zeros(len(K)) if means is None else (means - 0.5 * float(means.sum()) / len(K)) / unit
     return centre_single(K, 1.0 / unit, halves.astype(np.float32))
 
 
@@ -192,7 +192,7 @@ def _norm_bound(norm: float, means: np.ndarray | None, n: int) -> float:
     """Upper bound on the Frobenius norm of the centred matrix: |K|^2 - 2 n |m|^2 + n^2 g^2 for means m of mean g."""
     square = norm**2
     if means is not None:
-        square -= 2.0 * n * float(means @ means) - (n * float(means.mean())) ** 2
+        square -= 2.0 * n * float(means @ means) - float(means.sum()) ** 2
     return sqrt(max(square, 0.0) + 4.0 * rounding_factor(n * n) * UNIT * norm**2)
 
 

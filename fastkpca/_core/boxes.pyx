@@ -10,6 +10,8 @@ The loops over a box's nodes are C beside this file (``box_ops.c``), compiled on
 when this module is imported. The GIL is released for the whole of a call.
 """
 
+from functools import lru_cache
+
 import numpy as np
 
 from libc.math cimport fabs, floor
@@ -17,6 +19,9 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
+
+cdef extern from "compiler.h" nogil:
+    void FK_PREFETCH(const void *)
 
 cdef extern from "box_ops.h" nogil:
     enum:
@@ -78,6 +83,26 @@ def chebyshev_nodes(int order):
     """Roots of the Chebyshev polynomial of this degree, ascending, exactly symmetric about 0."""
     half = np.sin(np.pi / 2 * (2 * np.arange(order) + 1 - order) / order)
     return (half - half[::-1]) / 2
+
+
+@lru_cache(maxsize=FK_MOST_NODES)
+def _lagrange(int order):
+    """The nodes z of an axis, and 1 / prod_(j != k) (z_k - z_j)."""
+    nodes = chebyshev_nodes(order)
+    # weights belong to the nodes as rounded: longdouble, so that they are off by one rounding
+    gaps = np.subtract.outer(nodes.astype(np.longdouble), nodes.astype(np.longdouble))
+    np.fill_diagonal(gaps, 1)
+    return nodes, (1 / gaps.prod(axis=1)).astype(np.float64)
+
+
+@lru_cache(maxsize=FK_MOST_NODES)
+def _lagrange_in_turn(int order, int padded):
+    """For the last axis: the nodes, row t turned by t + 1, and the weights; both with zeros up to ``padded``."""
+    nodes, weights = _lagrange(order)
+    turned, ends = np.zeros((max(1, order - 1), padded)), np.zeros(padded)
+    turned[:, :order] = nodes[(np.arange(order) + np.arange(1, max(2, order))[:, None]) % order]
+    ends[:order] = weights
+    return turned, ends
 
 
 cdef enum:
@@ -173,11 +198,7 @@ cdef class Grid:
         self.box.outer = 1
         for c in range(d):
             q = self.orders[c]
-            nodes = chebyshev_nodes(q)
-            # weights belong to the nodes as rounded: longdouble, so that they are off by one rounding
-            gaps = np.subtract.outer(nodes.astype(np.longdouble), nodes.astype(np.longdouble))
-            np.fill_diagonal(gaps, 1)
-            weights = (1 / gaps.prod(axis=1)).astype(np.float64)
+            nodes, weights = _lagrange(q)
             self._kept += [nodes, weights]
             z, w = nodes, weights
             self.box.q[c] = q
@@ -189,11 +210,7 @@ cdef class Grid:
             if c < d - 1:
                 self.box.outer *= q
         self.box.padded = ops.padded[(q - 1) // 4]
-        table = np.zeros((max(1, q - 1), self.box.padded))
-        for t in range(q - 1):
-            table[t, :q] = np.roll(nodes, -t - 1)
-        ends = np.zeros(self.box.padded)
-        ends[:q] = weights
+        table, ends = _lagrange_in_turn(q, self.box.padded)
         self._kept += [table, ends]
         turned, last = table, ends
         self.box.turned = &turned[0, 0]
@@ -206,7 +223,7 @@ cdef class Grid:
 
     def nodes(self, int axis):
         """Coordinates of the nodes along an axis, ascending: shape (shape[axis],)."""
-        reference = (1.0 + chebyshev_nodes(self.orders[axis])) / 2
+        reference = (1.0 + _lagrange(self.orders[axis])[0]) / 2
         return self.low[axis] + self.side[axis] * np.add.outer(np.arange(self.counts[axis]), reference).ravel()
 
     def sort(self, const double[:, ::1] X):
@@ -278,6 +295,7 @@ cdef class Grid:
         cdef Py_ssize_t padded = self.box.padded
         cdef Py_ssize_t base = 0, offset
         cdef Py_ssize_t[8] digit
+        cdef Py_ssize_t ahead = self.stride[d - 3] if d > 2 else 4 * self.stride[0]
         cdef double *source = block
         cdef double *target
         for c in range(d - 1, -1, -1):
@@ -288,6 +306,9 @@ cdef class Grid:
             offset = base + j * whole
             for _row in range(self.box.outer):
                 target = grid + offset
+                # rows of a box lie apart, as no processor foresees
+                FK_PREFETCH(target + ahead)
+                FK_PREFETCH(target + ahead + q - 1)
                 if inwards:
                     for t in range(q):
                         source[t] = target[t]

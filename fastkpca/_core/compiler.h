@@ -7,6 +7,9 @@
 #define FK_INLINE static inline __attribute__((always_inline))
 #define FK_UNROLL _Pragma("GCC unroll 16")
 
+/* The line of the cache at p will be needed soon; p may point anywhere. */
+#define FK_PREFETCH(p) __builtin_prefetch(p)
+
 /* NAME: a vector of BYTES bytes of type T; NAME_IN_MEMORY: the same where it lies among T's, aligned as T is */
 #define FK_VECTOR(T, BYTES, NAME) typedef T NAME __attribute__((vector_size(BYTES)))
 #define FK_VECTOR_IN_MEMORY(T, BYTES, NAME)                                                                           \

@@ -19,6 +19,7 @@ cdef extern from "product_ops.h" nogil:
 
     ctypedef struct fk_product_ops:
         const char *name
+        Py_ssize_t few_squares
         int beats_blas
         void (*add_square)(Py_ssize_t, const double *, Py_ssize_t, Py_ssize_t, double *) noexcept nogil
         void (*add_square_single)(Py_ssize_t, const float *, Py_ssize_t, Py_ssize_t, double *) noexcept nogil
@@ -128,7 +129,7 @@ def update(const double[:, ::1] tile, weights, double count, double[:, ::1] mean
             for i in range(n):
                 row[i] = (row[i] - rest) * root[i]
         # row-major lower = column-major upper; what is centred is, column-major, n x D
-        whole = n - n % FK_POINTS if ops.beats_blas and n >= LONG else 0
+        whole = n - n % FK_POINTS if D <= ops.few_squares and n >= LONG else 0
         if whole:
             ops.add_square(whole, centred, length, D, &scatter[0, 0])
         rest_of_n = <int>(n - whole)

@@ -28,6 +28,13 @@
 #define FK_VECTORS 2
 #endif
 #define FK_BEATS_BLAS (FK_WIDE == 8)
+#if defined(__AVX512F__)
+#define FK_FEW_SQUARES PTRDIFF_MAX
+#elif defined(__AVX2__)
+#define FK_FEW_SQUARES 48
+#else
+#define FK_FEW_SQUARES 0
+#endif
 #if defined(__AVX2__)
 #define FK_FEW 256
 #else
@@ -241,4 +248,4 @@ static void solve(ptrdiff_t n, ptrdiff_t features, const double *L, double *tile
     }
 }
 
-const fk_product_ops FK_CAT(fk_product_ops, FK_ISA) = {FK_TEXT(FK_ISA), FK_FEW, FK_BEATS_BLAS, add, add_square_d, add_square_s, centre, apply, multiply, solve};
+const fk_product_ops FK_CAT(fk_product_ops, FK_ISA) = {FK_TEXT(FK_ISA), FK_FEW, FK_FEW_SQUARES, FK_BEATS_BLAS, add, add_square_d, add_square_s, centre, apply, multiply, solve};

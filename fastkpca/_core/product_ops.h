@@ -7,6 +7,7 @@
 #ifndef FK_PRODUCT_OPS_H
 #define FK_PRODUCT_OPS_H
 #include <stddef.h>
+#include <stdint.h>
 
 #define FK_POINTS 8   /* the number of points that are summed over is a multiple of it */
 #define FK_POINTS_SINGLE 16 /* the same of values in float */
@@ -18,7 +19,8 @@
 typedef struct {
     const char *name;
     ptrdiff_t few; /* coefficients up to which apply is faster than BLAS */
-    int beats_blas; /* whether add_square and solve are faster than it: most BLAS here know vectors of four numbers */
+    ptrdiff_t few_squares; /* features up to which add_square is faster than BLAS */
+    int beats_blas; /* whether solve and add_square_single are: most BLAS here know vectors of four numbers */
     /* sums (rows, columns) += the scalar products of features left[i] and right[j]; feature f at values + f * stride,
        n points long */
     void (*add)(ptrdiff_t n, const double *values, ptrdiff_t stride, ptrdiff_t rows, const ptrdiff_t *left,
